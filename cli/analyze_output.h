@@ -94,6 +94,9 @@ void mt_tell_parts(const struct mt_teller *teller, const struct mt_parts *parts,
 /* Holders of peaks and OOMs, largest first, with their share of `total`. */
 void mt_tell_holders(const struct mt_teller *teller, const struct mt_instant *instant);
 
+/* The device's table of modules, which must be there (modules_model.h). */
+void mt_tell_modules(const struct mt_teller *teller);
+
 /* Findings: the text has them only if there are any, "findings" is always there. */
 void mt_tell_findings(const struct mt_teller *teller);
 void mt_json_findings(struct mt_json *json, const struct mt_device_report *device);

@@ -115,7 +115,9 @@ static bool read_by(const char *by, struct mt_question *question)
     if (near)
         mt_say("cannot group by '%s'; did you mean '%s'?", by, near);
     else
-        mt_say("cannot group by '%s': it is one of site, stack, role, phase, size", by);
+        mt_say("cannot group by '%s': it is one of site, stack, role, phase, size, "
+               "module",
+               by);
     return false;
 }
 

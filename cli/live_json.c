@@ -1,5 +1,6 @@
 #include "json_list.h"
 #include "live_output.h"
+#include "module_json.h"
 #include "report_json.h"
 
 /* "peak", "time", ... in JSON. */
@@ -68,6 +69,11 @@ static void add_rows(struct mt_json *json, struct mt_arena *arena, const struct 
         mt_json_u64(json, "requested_bytes", row->requested_bytes);
         mt_json_u64(json, "blocks", row->blocks);
         mt_json_stack(json, arena, report, row->stack);
+        if (row->module) {
+            mt_json_object_begin(json, "module");
+            mt_json_module(json, row->module);
+            mt_json_object_end(json);
+        }
         mt_json_row_end(json);
     }
     mt_json_list_end(&list);

@@ -64,7 +64,8 @@ static const char *const titles[] = {[MT_BY_SITE] = "#bytes|#share|#blocks|role|
                                      [MT_BY_ROLE] = "#bytes|#share|#blocks|~role",
                                      [MT_BY_PHASE] = "#bytes|#share|#blocks|role|~born in",
                                      [MT_BY_SIZE] =
-                                         "#bytes|#share|#blocks|#each|role|~largest site"};
+                                         "#bytes|#share|#blocks|#each|role|~largest site",
+                                     [MT_BY_MODULE] = NULL}; /* tell_modules */
 _Static_assert(sizeof titles / sizeof *titles == MT_GROUP_BY_COUNT, "one entry for each");
 
 static const char *birth(const struct mt_teller *teller, const struct mt_live_row *row,
@@ -202,6 +203,8 @@ static void tell_device(const struct mt_teller *teller, const struct mt_question
     tell_instant(teller, question);
     if (question->by == MT_BY_STACK)
         tell_stacks(teller);
+    else if (question->by == MT_BY_MODULE)
+        mt_tell_modules(teller);
     else
         tell_rows(teller, question->by);
     tell_totals(teller);

@@ -30,7 +30,7 @@ enum mt_status mt_places_update(struct mt_places *places, const struct mt_symbol
 
 void mt_places_release(struct mt_places *places)
 {
-    free(places->nodes);
+    mt_python_tree_release(&places->tree);
     free(places->place);
     free(places->used);
     memset(places, 0, sizeof *places);
@@ -44,64 +44,13 @@ static const struct mt_frame *frame_of(const struct mt_places *places, uint32_t 
     return frame < places->symbols->frame_count ? &places->symbols->frames[frame] : &none;
 }
 
-static bool is_python(const struct mt_places *places, uint32_t frame)
-{
-    enum mt_origin origin = mt_frame_origin(places->symbols, frame);
-
-    return origin != MT_ORIGIN_NATIVE && origin != MT_ORIGIN_ENGINE;
-}
-
-static enum mt_status place_node(const struct mt_places *places, struct mt_map *known,
-                                 const bool *python, uint32_t id)
-{
-    const struct mt_stack *stack = &places->symbols->stacks[id];
-    struct mt_place_node *node = &places->nodes[id];
-    uint32_t parent = stack->parent < id ? places->nodes[stack->parent].self : MT_NO_ID;
-    uint64_t key = (uint64_t)parent << 32 | stack->frame;
-    uint32_t self;
-
-    if (stack->frame >= places->symbols->frame_count || !python[stack->frame]) {
-        node->self = parent;
-        return MT_OK;
-    }
-    self = mt_map_get(known, key);
-    if (self != MT_MAP_NONE) {
-        node->self = self;
-        return MT_OK;
-    }
-    node->self = id;
-    node->parent = parent;
-    node->depth = parent == MT_NO_ID ? 1 : places->nodes[parent].depth + 1;
-    return mt_map_set(known, key, id);
-}
-
-static enum mt_status make_tree(struct mt_places *places)
-{
-    uint32_t frames = places->symbols->frame_count;
-    bool *python = calloc((size_t)frames + 1, sizeof *python);
-    struct mt_map known = {0};
-    enum mt_status status = MT_ERR_MEMORY;
-
-    free(places->nodes);
-    places->nodes = calloc((size_t)places->count + 1, sizeof *places->nodes);
-    if (python && places->nodes)
-        status = MT_OK;
-    for (uint32_t i = 0; !status && i < frames; i++)
-        python[i] = is_python(places, i);
-    for (uint32_t i = 0; !status && i < places->count; i++)
-        status = place_node(places, &known, python, i);
-    mt_map_release(&known);
-    free(python);
-    return status;
-}
-
 /* A body: a function, called from one node. */
 static uint64_t body_key(const struct mt_places *places, uint32_t node)
 {
     const struct mt_frame *frame = frame_of(places, node);
     uint64_t function = (uint64_t)frame->function << 32 | frame->file;
 
-    return mt_hash_u64(function) ^ places->nodes[node].parent;
+    return mt_hash_u64(function) ^ places->tree.nodes[node].parent;
 }
 
 static bool does_parts(uint32_t below)
@@ -113,7 +62,7 @@ static bool does_parts(uint32_t below)
 static enum mt_status sum_up(const struct mt_places *places, uint8_t *below, struct mt_map *bodies)
 {
     for (uint32_t id = places->count; id-- > 0;) {
-        uint32_t self = places->nodes[id].self, parent, sum;
+        uint32_t self = places->tree.nodes[id].self, parent, sum;
         uint64_t key;
 
         if (self == MT_NO_ID)
@@ -121,7 +70,7 @@ static enum mt_status sum_up(const struct mt_places *places, uint8_t *below, str
         below[self] |= places->used[id];
         if (self != id)
             continue;
-        parent = places->nodes[id].parent;
+        parent = places->tree.nodes[id].parent;
         key = body_key(places, id);
         if (parent != MT_NO_ID)
             below[parent] |= below[id];
@@ -140,7 +89,7 @@ enum { BESIDE_MODEL, MODEL_BODY, IN_MODEL };
 static uint8_t find_model(const struct mt_places *places, const struct mt_stack_kinds *kinds,
                           const uint8_t *model, uint32_t id)
 {
-    uint32_t parent = places->nodes[id].parent;
+    uint32_t parent = places->tree.nodes[id].parent;
     uint8_t outer = parent == MT_NO_ID ? BESIDE_MODEL : model[parent];
 
     if ((mt_stack_kind(kinds, id) & MT_STACK_KIND_MASK) != MT_PHASE_FORWARD)
@@ -165,7 +114,7 @@ static void find_places(struct mt_places *places, const struct mt_stack_kinds *k
                         const struct mt_map *bodies, uint8_t *model)
 {
     for (uint32_t id = 0; id < places->count; id++) {
-        const struct mt_place_node *node = &places->nodes[id];
+        const struct mt_python_node *node = &places->tree.nodes[id];
 
         if (node->self != id) {
             places->place[id] = node->self == MT_NO_ID ? MT_NO_ID : places->place[node->self];
@@ -184,7 +133,7 @@ enum mt_status mt_places_find(struct mt_places *places, const struct mt_stack_ki
 {
     uint8_t *below = calloc((size_t)places->count + 1, 1);
     struct mt_map bodies = {0};
-    enum mt_status status = make_tree(places);
+    enum mt_status status = mt_python_tree_update(&places->tree, places->symbols);
 
     free(places->place);
     places->place = malloc(((size_t)places->count + 1) * sizeof *places->place);
@@ -204,7 +153,7 @@ enum mt_status mt_places_find(struct mt_places *places, const struct mt_stack_ki
 bool mt_places_turn(const struct mt_places *places, uint32_t from, uint32_t to,
                     struct mt_turn *turn)
 {
-    const struct mt_place_node *nodes = places->nodes;
+    const struct mt_python_node *nodes = places->tree.nodes;
     const struct mt_frame *before, *after;
 
     while (nodes[from].depth > nodes[to].depth)
@@ -226,12 +175,12 @@ bool mt_places_turn(const struct mt_places *places, uint32_t from, uint32_t to,
 
 struct mt_turn mt_places_at(const struct mt_places *places, uint32_t place)
 {
-    return (struct mt_turn){places->nodes[place].parent, frame_of(places, place)->line};
+    return (struct mt_turn){places->tree.nodes[place].parent, frame_of(places, place)->line};
 }
 
 bool mt_places_encloses(const struct mt_places *places, uint32_t outer, uint32_t inner)
 {
-    while (places->nodes[inner].depth > places->nodes[outer].depth)
-        inner = places->nodes[inner].parent;
+    while (places->tree.nodes[inner].depth > places->tree.nodes[outer].depth)
+        inner = places->tree.nodes[inner].parent;
     return inner == outer;
 }

@@ -6,6 +6,7 @@
 #ifndef MT_ANALYZER_PLACES_H
 #define MT_ANALYZER_PLACES_H
 
+#include "python_tree.h"
 #include "stack_kinds.h"
 
 struct mt_places {
@@ -15,13 +16,8 @@ struct mt_places {
     uint32_t count;
     size_t capacity;
 
-    /* PRIVATE: the tree of Python's frames alone. Frames of C and C++ stand
-     * between them at random where both were recorded. */
-    struct mt_place_node {
-        uint32_t self;   /* the first node with these Python frames; MT_NO_ID: has none */
-        uint32_t parent; /* of self: the next such node outwards, MT_NO_ID */
-        uint32_t depth;
-    } * nodes;
+    /* PRIVATE */
+    struct mt_python_tree tree;
 };
 
 /* Bits of `used`. */

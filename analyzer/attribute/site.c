@@ -244,6 +244,11 @@ bool mt_site_table_is_plumbing(const struct mt_site_table *table, uint32_t frame
     return mt_rank_is_plumbing(judged_at(table, frame).rank);
 }
 
+enum mt_rank mt_site_table_rank(const struct mt_site_table *table, uint32_t frame)
+{
+    return judged_at(table, frame).rank;
+}
+
 struct mt_site mt_site_table_at(const struct mt_site_table *table, uint32_t stack)
 {
     return stack < table->stack_count ? table->sites[stack] : (struct mt_site){MT_NO_ID, MT_NO_ID};

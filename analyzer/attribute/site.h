@@ -78,9 +78,11 @@ enum mt_status mt_site_table_update(struct mt_site_table *table,
                                     const struct mt_symbols *symbols) MT_MUST_USE;
 void mt_site_table_release(struct mt_site_table *table);
 
-/* Ids that the table has not seen: MT_ORIGIN_NATIVE, true, MT_NO_ID, false. */
+/* Ids that the table has not seen: MT_ORIGIN_NATIVE, true, MT_RANK_NATIVE_PLUMBING, MT_NO_ID,
+ * false. */
 enum mt_origin mt_site_table_origin(const struct mt_site_table *table, uint32_t frame);
 bool mt_site_table_is_plumbing(const struct mt_site_table *table, uint32_t frame);
+enum mt_rank mt_site_table_rank(const struct mt_site_table *table, uint32_t frame);
 struct mt_site mt_site_table_at(const struct mt_site_table *table, uint32_t stack);
 /* The site's frame alone. */
 uint32_t mt_site_table_site(const struct mt_site_table *table, uint32_t stack);

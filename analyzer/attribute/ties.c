@@ -38,6 +38,7 @@ enum mt_status mt_ties_anchor(struct mt_ties *ties, uint32_t block,
         .older = older == MT_MAP_NONE ? MT_NO_ID : older,
         .newer = MT_NO_ID,
         .partner = MT_NO_ID,
+        .like = MT_NO_ID,
         .stack = facts->stack,
         .known = true,
         .moved = facts->moved,
@@ -86,9 +87,29 @@ static void marry(struct mt_ties *ties, uint32_t gradient, uint32_t parameter)
                                                    .newer = MT_NO_ID,
                                                    .partner = is_free ? parameter : MT_NO_ID,
                                                    .stack = MT_NO_ID,
+                                                   .like = MT_NO_ID,
                                                    .known = true};
     if (is_free)
         ties->blocks[parameter].partner = gradient;
+}
+
+static void liken(struct mt_ties *ties, uint32_t block, uint32_t forward)
+{
+    ties->blocks[block] = (struct mt_tie_block){.older = MT_NO_ID,
+                                                .newer = MT_NO_ID,
+                                                .partner = MT_NO_ID,
+                                                .stack = MT_NO_ID,
+                                                .like = forward,
+                                                .known = true};
+}
+
+uint32_t mt_ties_of(const struct mt_ties *ties, uint32_t block)
+{
+    const struct mt_tie_block *known = block < ties->capacity ? &ties->blocks[block] : NULL;
+
+    if (!known || !known->known || known->stack != MT_NO_ID)
+        return MT_NO_ID;
+    return known->partner != MT_NO_ID ? known->partner : known->like;
 }
 
 enum mt_status mt_ties_find(struct mt_ties *ties, uint32_t block, const struct mt_tie_facts *facts,
@@ -113,6 +134,7 @@ enum mt_status mt_ties_find(struct mt_ties *ties, uint32_t block, const struct m
     } else if (forward != MT_MAP_NONE) {
         *tie = MT_TIE_FORWARD;
         *stack = ties->blocks[forward].stack;
+        liken(ties, block, forward);
     }
     return MT_OK;
 }

@@ -23,6 +23,7 @@ struct mt_ties {
         uint32_t older, newer; /* in its list; MT_NO_ID */
         uint32_t partner;      /* parameter: its gradient; gradient: its parameter */
         uint32_t stack;        /* MT_NO_ID: a gradient's, in no list */
+        uint32_t like;         /* forward's that it belongs to, MT_NO_ID */
         bool known, moved;
     } * blocks;
     size_t capacity;
@@ -45,6 +46,10 @@ enum mt_status mt_ties_anchor(struct mt_ties *ties, uint32_t block,
 /* A block without one: what does it belong to? *stack: of that, or MT_NO_ID. */
 enum mt_status mt_ties_find(struct mt_ties *ties, uint32_t block, const struct mt_tie_facts *facts,
                             enum mt_tie *tie, uint32_t *stack) MT_MUST_USE;
+
+/* What a block belongs to, from mt_ties_find until either is gone: a gradient to the
+ * parameter that has no other, backward's to forward's. MT_NO_ID: to nothing. */
+uint32_t mt_ties_of(const struct mt_ties *ties, uint32_t block);
 
 /* The block is gone. */
 void mt_ties_free(struct mt_ties *ties, uint32_t block);

@@ -17,7 +17,8 @@
     ROW(LIFETIMES, lifetimes)                                                                      \
     ROW(HISTORY, history)                                                                          \
     ROW(POPULATION, population)                                                                    \
-    ROW(ADDRESS, address)
+    ROW(ADDRESS, address)                                                                          \
+    ROW(MODULES, modules)
 
 /* Places in the list. */
 #define MT_MODEL_AT(NAME, name) MT_MODEL_AT_##NAME,

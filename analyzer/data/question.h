@@ -17,8 +17,8 @@ enum mt_question_at {
     MT_AT_PHASE  /* at the allocated peak within that phase */
 };
 
-enum mt_group_by { MT_BY_SITE, MT_BY_STACK, MT_BY_ROLE, MT_BY_PHASE, MT_BY_SIZE };
-enum { MT_GROUP_BY_COUNT = MT_BY_SIZE + 1 };
+enum mt_group_by { MT_BY_SITE, MT_BY_STACK, MT_BY_ROLE, MT_BY_PHASE, MT_BY_SIZE, MT_BY_MODULE };
+enum { MT_GROUP_BY_COUNT = MT_BY_MODULE + 1 };
 
 struct mt_question {
     enum mt_question_at at;
@@ -27,7 +27,7 @@ struct mt_question {
     enum mt_group_by by;
 };
 
-/* "site", "stack", "role", "phase", "size". */
+/* "site", "stack", "role", "phase", "size", "module". */
 const char *mt_group_by_name(enum mt_group_by by);
 
 /* Which blocks a population holds: selected over time, not at one instant. */

@@ -18,7 +18,8 @@
 #include "replay_result.h"
 #include "role.h"
 
-struct mt_symbols; /* symbols.h */
+struct mt_symbols;    /* symbols.h */
+struct mt_module_row; /* modules_model.h */
 
 /* What one phase was for one device. */
 struct mt_phase_use {
@@ -101,6 +102,7 @@ struct mt_live_row {
     bool several_roles;
     uint64_t block_bytes; /* of each block; 0 = several sizes */
     uint64_t bytes, requested_bytes, blocks;
+    const struct mt_module_row *module; /* by module (modules_model.h); else NULL */
 };
 
 enum mt_no_answer {

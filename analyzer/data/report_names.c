@@ -32,7 +32,7 @@ const char *mt_tie_name(enum mt_tie tie)
 
 const char *mt_group_by_name(enum mt_group_by by)
 {
-    static const char *const names[] = {"site", "stack", "role", "phase", "size"};
+    static const char *const names[] = {"site", "stack", "role", "phase", "size", "module"};
     _Static_assert(sizeof names / sizeof *names == MT_GROUP_BY_COUNT, "one entry for each");
 
     return names[by];

@@ -12,6 +12,10 @@ static const struct mt_model_ops *const models[] = {MT_MODELS(POINT_TO)};
 
 static bool is_wanted(const struct mt_analysis *analysis, size_t model)
 {
+    const struct mt_question *question = analysis->options->question;
+
+    if (question && question->by == MT_BY_MODULE && model == MT_MODEL_AT_MODULES)
+        return true;
     return analysis->options->models & 1u << model;
 }
 

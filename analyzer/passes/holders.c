@@ -60,6 +60,7 @@ static enum mt_status tell_life(const struct mt_holders *holders, struct mt_hold
                                        .block = index,
                                        .stack = block->stack,
                                        .tied = block->tied,
+                                       .tied_to = block->tied_to,
                                        .stream = block->stream,
                                        .phase = block->phase,
                                        .role = block->role,
@@ -142,7 +143,7 @@ static enum mt_status tie(struct mt_holders *holders, uint32_t index, bool initi
     bool has_code;
     enum mt_status status = finds_code(holders, block->stack, &has_code);
 
-    block->tied = MT_NO_ID;
+    block->tied = block->tied_to = MT_NO_ID;
     if (initial && !has_code)
         block->tie = MT_TIE_BEFORE;
     if (status || !holders->has_stacks || block->tie)
@@ -153,6 +154,7 @@ static enum mt_status tie(struct mt_holders *holders, uint32_t index, bool initi
     if (found == MT_TIE_PHASE && block->phase == MT_NO_PHASE)
         found = MT_TIE_NONE;
     block->tie = (uint8_t)found;
+    block->tied_to = mt_ties_of(&holders->ties, index);
     return status;
 }
 

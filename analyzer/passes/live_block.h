@@ -10,7 +10,8 @@ struct mt_holder {
     uint64_t addr, requested_bytes, block_bytes;
     uint64_t birth_t_ns, birth_event;
     uint32_t stack;
-    uint32_t tied; /* see mt_holding */
+    uint32_t tied;    /* see mt_holding */
+    uint32_t tied_to; /* index of the block that is of, when this one was born; MT_NO_ID */
     uint32_t stream;
     int32_t phase;
     uint32_t next_free; /* index + 1, when unused */

@@ -79,7 +79,8 @@ static int (*const orders[MT_GROUP_BY_COUNT])(const void *, const void *) = {
     [MT_BY_STACK] = by_stack,
     [MT_BY_ROLE] = by_role,
     [MT_BY_PHASE] = by_birth,
-    [MT_BY_SIZE] = by_block_size};
+    [MT_BY_SIZE] = by_block_size,
+    [MT_BY_MODULE] = mt_attributed_by_source};
 
 /* "cross_entropy functional.py:3504 < train train.py:77 < main train.py:120";
  * of very deep ones the inner part. */
@@ -117,6 +118,7 @@ static const char *live_label(const struct mt_attribution *attribution,
     case MT_BY_SITE: return mt_attributed_site(attribution, row);
     case MT_BY_STACK: return stack_label(attribution, row);
     case MT_BY_ROLE: return mt_role_name(row->role);
+    case MT_BY_MODULE:
     case MT_BY_PHASE: break;
     case MT_BY_SIZE:
         return mt_arena_printf(attribution->arena, "%s B", mt_format_count(text, row->block_bytes));

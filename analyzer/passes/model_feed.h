@@ -18,6 +18,7 @@ struct mt_block_life {
     uint64_t end_t_ns, end_event; /* end_event UINT64_MAX: it was there at the end */
     uint32_t block;               /* no two that live at the same time have the same */
     uint32_t stack, tied;         /* see mt_holding */
+    uint32_t tied_to;             /* block that `tied` is of, at its birth; MT_NO_ID: several may */
     uint32_t stream;              /* symbols */
     int32_t phase;                /* innermost, at its birth */
     uint8_t role, tie;            /* enum mt_role, enum mt_tie */

@@ -185,6 +185,8 @@ enum mt_status mt_question_answer(const struct mt_question *question,
     answer->waiting_blocks = snapshot->waiting_blocks;
     answer->waiting_bytes = snapshot->waiting_bytes;
     answer->waiting_requested_bytes = snapshot->waiting_requested_bytes;
+    if (question->by == MT_BY_MODULE) /* its model answers (modules_model.h) */
+        return MT_OK;
     if (question->by == MT_BY_ROLE) /* they are few: all of them */
         return mt_attribute_live(attribution, snapshot, question->by, 0, answer);
     return mt_attribute_live(attribution, snapshot, question->by, MAX_TOLD, answer);

@@ -5,6 +5,7 @@
 #include "fill_driver.h"
 #include "frame_judge.h"
 #include "models.h"
+#include "modules_model.h"
 #include "report_query.h"
 #include "util.h"
 
@@ -281,6 +282,8 @@ static enum mt_status fill_device(struct mt_analysis *analysis, struct mt_device
         status = fill_answer(analysis, out, slot);
     if (!status)
         status = mt_models_finish(analysis, &analysis->holders.devices[slot].models, out);
+    if (!status && out->answer && out->modules && out->answer->question->by == MT_BY_MODULE)
+        status = mt_modules_answer(out->modules, &analysis->report->arena, out->answer);
     return status;
 }
 

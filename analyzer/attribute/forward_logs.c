@@ -1,0 +1,239 @@
+#include "forward_logs.h"
+
+#include "grow.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), wanted = strlen(end);
+
+    return length >= wanted && !strcmp(text + length - wanted, end);
+}
+
+static bool is_module_call(const struct mt_symbols *symbols, const struct mt_frame *frame)
+{
+    return ends_with(mt_symbols_text(symbols, frame->function), "_call_impl") &&
+           ends_with(mt_symbols_text(symbols, frame->file), "torch/nn/modules/module.py");
+}
+
+/* The model's own code, not a wrapper's; a container's stands for it. */
+static bool is_own_line(const struct mt_forward_logs *logs, const struct mt_symbols *symbols,
+                        uint32_t frame)
+{
+    return mt_site_table_rank(&logs->sites, frame) == MT_RANK_CODE ||
+           ends_with(mt_symbols_text(symbols, symbols->frames[frame].file),
+                     "torch/nn/modules/container.py");
+}
+
+static void find_root(struct mt_forward_logs *logs, const struct mt_symbols *symbols)
+{
+    uint32_t id = logs->root_count++, self = logs->tree.nodes[id].self, parent, frame;
+    struct mt_forward_root *root = &logs->roots[id];
+
+    *root = (struct mt_forward_root){MT_NO_ID, MT_NO_ID, false};
+    if (self == MT_NO_ID)
+        return;
+    if (self != id) {
+        *root = logs->roots[self];
+        return;
+    }
+    parent = logs->tree.nodes[id].parent;
+    frame = symbols->stacks[id].frame;
+    if (parent != MT_NO_ID)
+        *root = logs->roots[parent];
+    root->is_call = is_module_call(symbols, &symbols->frames[frame]);
+    if (root->call == MT_NO_ID && root->is_call)
+        root->call = id;
+    else if (root->call != MT_NO_ID && root->top == MT_NO_ID && is_own_line(logs, symbols, frame))
+        root->top = id;
+}
+
+enum mt_status mt_forward_logs_update(struct mt_forward_logs *logs,
+                                      const struct mt_symbols *symbols)
+{
+    enum mt_status status = mt_python_tree_update(&logs->tree, symbols);
+
+    if (!status)
+        status = mt_site_table_update(&logs->sites, symbols);
+    if (!status)
+        status = mt_stack_kinds_update(&logs->kinds, symbols);
+    if (!status)
+        status =
+            mt_grow(&logs->roots, &logs->root_capacity, symbols->stack_count, sizeof *logs->roots);
+    while (!status && logs->root_count < symbols->stack_count)
+        find_root(logs, symbols);
+    return status;
+}
+
+bool mt_forward_logs_is_call(const struct mt_forward_logs *logs, uint32_t node)
+{
+    return node < logs->root_count && logs->roots[node].is_call;
+}
+
+/* Is it inside of a call of a model that goes forward? */
+static bool is_in_call(const struct mt_forward_logs *logs, uint32_t stack)
+{
+    uint8_t kind = mt_forward_logs_kind(logs, stack);
+
+    return stack < logs->root_count && logs->roots[stack].call != MT_NO_ID &&
+           (kind == MT_PHASE_FORWARD || kind == MT_PHASE_LOSS);
+}
+
+/* Autograd's threads have no Python frames. */
+static bool is_behind_call(const struct mt_forward_logs *logs, uint32_t stack)
+{
+    uint8_t kind = mt_forward_logs_kind(logs, stack);
+
+    return mt_python_node_of(&logs->tree, stack) == MT_NO_ID || kind == MT_PHASE_BACKWARD ||
+           kind == MT_PHASE_OPTIMIZER || kind == MT_PHASE_ZERO_GRAD;
+}
+
+static void forget(struct mt_forward_logs *logs, uint32_t index)
+{
+    struct mt_forward_log *log = &logs->logs[index];
+
+    if (log->is_open || log->is_newest || log->alive)
+        return;
+    logs->held -= log->count;
+    free(log->nodes);
+    free(log->calls);
+    *log = (struct mt_forward_log){.call = logs->unused};
+    logs->unused = index + 1;
+}
+
+/* It is the newest of its line now. */
+static void close_log(struct mt_forward_logs *logs)
+{
+    uint32_t index = logs->open - 1;
+    struct mt_forward_log *log = &logs->logs[index];
+
+    logs->open = 0;
+    logs->closed++;
+    log->is_open = false;
+    for (uint32_t i = 0; i < logs->newest_count; i++) {
+        uint32_t older = logs->newest[i];
+
+        if (logs->logs[older].call != log->call)
+            continue;
+        logs->newest[i] = index;
+        log->is_newest = true;
+        logs->logs[older].is_newest = false;
+        forget(logs, older);
+        return;
+    }
+    log->is_newest = logs->newest_count < MT_FORWARD_LINES_MAX;
+    if (log->is_newest)
+        logs->newest[logs->newest_count++] = index;
+    forget(logs, index);
+}
+
+static enum mt_status open_log(struct mt_forward_logs *logs, struct mt_forward_root root,
+                               int32_t owner)
+{
+    uint32_t index = logs->unused ? logs->unused - 1 : logs->count;
+
+    if (logs->unused)
+        logs->unused = logs->logs[index].call;
+    else if (mt_grow(&logs->logs, &logs->capacity, (size_t)logs->count + 1, sizeof *logs->logs))
+        return MT_ERR_MEMORY;
+    else
+        logs->count++;
+    logs->logs[index] = (struct mt_forward_log){
+        .call = root.call, .owner = owner, .first = root.top, .last = root.top, .is_open = true};
+    logs->open = index + 1;
+    return MT_OK;
+}
+
+static bool begins_call(const struct mt_forward_log *log, struct mt_forward_root root,
+                        int32_t owner)
+{
+    if (log->call != root.call || log->owner != owner || log->count >= MT_FORWARD_LOG_MAX)
+        return true;
+    return root.top != MT_NO_ID && root.top == log->first && log->last != log->first;
+}
+
+enum mt_status mt_forward_logs_add(struct mt_forward_logs *logs, uint32_t stack, int32_t owner,
+                                   struct mt_forward_place *place)
+{
+    struct mt_forward_root root;
+    struct mt_forward_log *log;
+
+    *place = (struct mt_forward_place){MT_NO_ID, 0};
+    if (logs->open && is_behind_call(logs, stack))
+        close_log(logs);
+    if (!is_in_call(logs, stack) || logs->held >= MT_FORWARD_LOGS_MAX)
+        return MT_OK;
+    root = logs->roots[stack];
+    if (logs->open && begins_call(&logs->logs[logs->open - 1], root, owner))
+        close_log(logs);
+    if (!logs->open && open_log(logs, root, owner))
+        return MT_ERR_MEMORY;
+    log = &logs->logs[logs->open - 1];
+    if (mt_grow(&log->nodes, &log->capacity, (size_t)log->count + 1, sizeof *log->nodes))
+        return MT_ERR_MEMORY;
+    *place = (struct mt_forward_place){logs->open - 1, log->count};
+    log->nodes[log->count++] = mt_python_node_of(&logs->tree, stack);
+    log->last = root.top;
+    log->alive++;
+    logs->held++;
+    return MT_OK;
+}
+
+void mt_forward_logs_enter(struct mt_forward_logs *logs, struct mt_forward_place place)
+{
+    if (place.log != MT_NO_ID)
+        logs->logs[place.log].alive++;
+}
+
+void mt_forward_logs_leave(struct mt_forward_logs *logs, struct mt_forward_place place)
+{
+    if (place.log == MT_NO_ID)
+        return;
+    logs->logs[place.log].alive--;
+    forget(logs, place.log);
+}
+
+enum mt_status mt_forward_logs_settle(struct mt_forward_logs *logs,
+                                      const struct mt_symbols *symbols)
+{
+    enum mt_status status = MT_OK;
+
+    for (uint32_t i = 0; i < logs->count && !status; i++) {
+        struct mt_forward_log *log = &logs->logs[i];
+
+        if (!log->count)
+            continue;
+        log->calls = malloc(log->count * sizeof *log->calls);
+        if (!log->calls)
+            return MT_ERR_MEMORY;
+        status = mt_module_calls_find(&logs->tree, symbols, log->call, log->nodes, log->count,
+                                      log->calls);
+    }
+    return status;
+}
+
+struct mt_module_call mt_forward_logs_call(const struct mt_forward_logs *logs,
+                                           struct mt_forward_place place)
+{
+    static const struct mt_module_call none = {MT_NO_ID, 0};
+
+    if (place.log == MT_NO_ID || !logs->logs[place.log].calls)
+        return none;
+    return logs->logs[place.log].calls[place.at];
+}
+
+void mt_forward_logs_release(struct mt_forward_logs *logs)
+{
+    for (uint32_t i = 0; i < logs->count; i++) {
+        free(logs->logs[i].nodes);
+        free(logs->logs[i].calls);
+    }
+    free(logs->logs);
+    free(logs->roots);
+    mt_python_tree_release(&logs->tree);
+    mt_site_table_release(&logs->sites);
+    mt_stack_kinds_release(&logs->kinds);
+    memset(logs, 0, sizeof *logs);
+}

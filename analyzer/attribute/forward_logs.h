@@ -1,0 +1,93 @@
+/* What each call of a model allocated, in order: its stacks, from which
+ * module_calls.h tells the repeated functions when somebody asks. A call begins with
+ * another part of the run, at another line of the program, or when control comes back
+ * to the line that the last call began with.
+ *
+ * A log is kept while a block of its call lives, and the newest of each calling line
+ * in any case. 4 bytes for each allocation. */
+#ifndef MT_ANALYZER_FORWARD_LOGS_H
+#define MT_ANALYZER_FORWARD_LOGS_H
+
+#include "module_calls.h"
+#include "site.h"
+#include "stack_kinds.h"
+
+/* Allocations in all logs, and in one. What is beyond has no log. */
+#define MT_FORWARD_LOGS_MAX (UINT64_C(1) << 25)
+#define MT_FORWARD_LOG_MAX  (1u << 18)
+/* Calling lines of which the newest log is kept. */
+#define MT_FORWARD_LINES_MAX 32
+
+struct mt_forward_log {
+    uint32_t call;  /* node of the outermost module's call */
+    int32_t owner;  /* the part of the run it happened in */
+    uint32_t first; /* node of the model's own line that came first; MT_NO_ID */
+    uint32_t last;  /* ... that came last */
+    uint32_t *nodes;
+    uint32_t count;
+    size_t capacity;
+    uint64_t alive; /* blocks that refer to it */
+    bool is_open, is_newest;
+    struct mt_module_call *calls; /* parallel to nodes, after mt_forward_logs_settle */
+};
+
+/* Where a block was made. */
+struct mt_forward_place {
+    uint32_t log; /* MT_NO_ID: in no call of a model that is followed */
+    uint32_t at;
+};
+
+/* Zeroed memory is ready. */
+struct mt_forward_logs {
+    struct mt_forward_log *logs;
+    uint32_t count;
+    struct mt_python_tree tree;
+    struct mt_site_table sites;
+    struct mt_stack_kinds kinds;
+    uint32_t open;   /* index + 1 of the log of the call that goes on; 0 = none does */
+    uint32_t closed; /* calls that have ended */
+    /* PRIVATE */
+    size_t capacity;
+    struct mt_forward_root {
+        uint32_t call, top; /* the outermost module's call; the model's own line */
+        bool is_call;       /* itself a module's */
+    } * roots;              /* by stack */
+    uint32_t root_count;
+    size_t root_capacity;
+    uint32_t newest[MT_FORWARD_LINES_MAX], newest_count;
+    uint32_t unused; /* index + 1 of a log without anything; chained by `call` */
+    uint64_t held;   /* allocations in all logs */
+};
+
+/* Is it the framework's frame that calls a module's forward? */
+bool mt_forward_logs_is_call(const struct mt_forward_logs *logs, uint32_t node);
+
+/* Takes in new stacks. */
+enum mt_status mt_forward_logs_update(struct mt_forward_logs *logs,
+                                      const struct mt_symbols *symbols) MT_MUST_USE;
+
+/* An allocation with that stack in the part `owner` of the run. *place refers to its
+ * log until mt_forward_logs_leave. What backward or an optimizer allocates ends the call
+ * before it. */
+enum mt_status mt_forward_logs_add(struct mt_forward_logs *logs, uint32_t stack, int32_t owner,
+                                   struct mt_forward_place *place) MT_MUST_USE;
+/* One more block refers to a place, or one less. */
+void mt_forward_logs_enter(struct mt_forward_logs *logs, struct mt_forward_place place);
+void mt_forward_logs_leave(struct mt_forward_logs *logs, struct mt_forward_place place);
+
+/* Part of a training step that a stack says (enum mt_phase_kind). */
+static inline uint8_t mt_forward_logs_kind(const struct mt_forward_logs *logs, uint32_t stack)
+{
+    return mt_stack_kind(&logs->kinds, stack) & MT_STACK_KIND_MASK;
+}
+
+/* Numbers the entries of repeated functions in the logs that there are. */
+enum mt_status mt_forward_logs_settle(struct mt_forward_logs *logs,
+                                      const struct mt_symbols *symbols) MT_MUST_USE;
+
+/* After that: what the allocation at a place belongs to. */
+struct mt_module_call mt_forward_logs_call(const struct mt_forward_logs *logs,
+                                           struct mt_forward_place place);
+void mt_forward_logs_release(struct mt_forward_logs *logs);
+
+#endif

@@ -1,0 +1,322 @@
+/* From the root inwards, a level of frames at a time. The allocations of one line are
+ * parted by the function that is called there, those of a function by its lines, until
+ * a function is found whose lines come again. */
+#include "module_calls.h"
+
+#include "grow.h"
+#include "hash.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* An allocation, as one level sees it. */
+struct item {
+    size_t index;      /* into nodes */
+    uint64_t function; /* of the frame at this level */
+    uint32_t node;     /* the line */
+};
+
+/* Control reaches a line. */
+struct visit {
+    uint32_t node;
+    size_t first;   /* item */
+    uint32_t times; /* that line is reached, in all */
+};
+
+/* Items that have all frames above `depth` in common. */
+struct span {
+    size_t begin, end;
+    uint32_t depth;
+};
+
+struct search {
+    const struct mt_python_tree *tree;
+    const struct mt_symbols *symbols;
+    struct mt_module_call *calls;
+    const uint32_t **paths; /* by item's index: nodes from the root inwards */
+    uint32_t *lengths;      /* of paths */
+    struct item *items;
+    struct visit *visits, *sorted; /* sorted: by node */
+    uint32_t *counts;
+    struct span *open;
+    size_t open_count, open_capacity;
+    struct mt_arena arena;
+    struct mt_map path_of_node; /* node -> index of an allocation that has it */
+    uint64_t cells;
+};
+
+static uint64_t function_of(const struct search *search, uint32_t node)
+{
+    uint32_t id = search->symbols->stacks[node].frame;
+    const struct mt_frame *frame = &search->symbols->frames[id];
+
+    return (uint64_t)frame->function << 32 | frame->file;
+}
+
+/* Nodes below the root, outermost first. */
+static enum mt_status find_path(struct search *search, uint32_t root, uint32_t node, size_t index)
+{
+    const struct mt_python_node *nodes = search->tree->nodes;
+    uint32_t known = mt_map_get(&search->path_of_node, node), length;
+    uint32_t *path;
+
+    if (known != MT_MAP_NONE) {
+        search->paths[index] = search->paths[known];
+        search->lengths[index] = search->lengths[known];
+        return MT_OK;
+    }
+    length = nodes[node].depth - nodes[root].depth;
+    search->cells += length;
+    if (search->cells > MT_MODULE_CALL_CELLS)
+        return MT_END;
+    path = mt_arena_array(&search->arena, (size_t)length + 1, sizeof *path);
+    if (!path)
+        return MT_ERR_MEMORY;
+    search->paths[index] = path;
+    search->lengths[index] = length < MT_MODULE_CALL_DEPTH ? length : MT_MODULE_CALL_DEPTH;
+    for (uint32_t at = node; length > 0; at = nodes[at].parent)
+        path[--length] = at;
+    return mt_map_set(&search->path_of_node, node, (uint32_t)index);
+}
+
+static enum mt_status push(struct search *search, struct span span)
+{
+    if (mt_grow(&search->open, &search->open_capacity, search->open_count + 1,
+                sizeof *search->open))
+        return MT_ERR_MEMORY;
+    search->open[search->open_count++] = span;
+    return MT_OK;
+}
+
+static int by_function(const void *a, const void *b)
+{
+    const struct item *x = a, *y = b;
+
+    if (x->function != y->function)
+        return x->function < y->function ? -1 : 1;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+static int by_line(const void *a, const void *b)
+{
+    const struct item *x = a, *y = b;
+
+    if (x->node != y->node)
+        return x->node < y->node ? -1 : 1;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+static int by_node(const void *a, const void *b)
+{
+    const struct visit *x = a, *y = b;
+
+    if (x->node != y->node)
+        return x->node < y->node ? -1 : 1;
+    return (x->first > y->first) - (x->first < y->first);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+static size_t find_visits(struct search *search, const struct item *items, size_t count)
+{
+    size_t visits = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (!i || items[i].node != items[i - 1].node)
+            search->visits[visits++] = (struct visit){items[i].node, i, 0};
+    return visits;
+}
+
+/* How often each line is reached; into counts[], those of lines that come again. */
+static size_t count_lines(struct search *search, size_t visits)
+{
+    size_t lines = 0;
+
+    memcpy(search->sorted, search->visits, visits * sizeof *search->sorted);
+    qsort(search->sorted, visits, sizeof *search->sorted, by_node);
+    for (size_t i = 0, end; i < visits; i = end) {
+        for (end = i; end < visits && search->sorted[end].node == search->sorted[i].node;)
+            end++;
+        for (size_t j = i; j < end; j++)
+            search->sorted[j].times = (uint32_t)(end - i);
+        if (end - i > 1)
+            search->counts[lines++] = (uint32_t)(end - i);
+    }
+    return lines;
+}
+
+/* A line that is reached more often is in a loop of its own: whole turns of it in each
+ * entry. A loop that is left in the middle shows no entries. */
+static bool are_turns(const uint32_t *counts, size_t count, uint32_t times)
+{
+    for (size_t i = 0; i < count; i++)
+        if (counts[i] > times && counts[i] % times)
+            return false;
+    return true;
+}
+
+/* What most lines that come again have; of equal ones the smallest. 0: they do not. */
+static uint32_t most_common(uint32_t *counts, size_t count)
+{
+    size_t most = 0;
+    uint32_t common = 0;
+
+    if (count < 2)
+        return 0;
+    qsort(counts, count, sizeof *counts, by_value);
+    for (size_t i = 0, end; i < count; i = end) {
+        for (end = i; end < count && counts[end] == counts[i];)
+            end++;
+        if (end - i > most) {
+            most = end - i;
+            common = counts[i];
+        }
+    }
+    return are_turns(counts, count, common) ? common : 0;
+}
+
+/* The first line that is reached `times` times: its first visit. */
+static const struct visit *find_anchor(const struct search *search, size_t visits, uint32_t times)
+{
+    const struct visit *anchor = NULL;
+
+    for (size_t i = 0; i < visits; i++) {
+        const struct visit *line = &search->sorted[i];
+
+        if (line->times == times && (!anchor || line->first < anchor->first))
+            anchor = line;
+    }
+    return anchor;
+}
+
+/* What is reached once and lies before the first entry or behind the last is beside
+ * them: the lines before and after a loop. */
+static size_t find_last_repeated(const struct search *search, size_t visits)
+{
+    size_t last = 0;
+
+    for (size_t i = 0; i < visits; i++)
+        if (search->sorted[i].times > 1 && search->sorted[i].first > last)
+            last = search->sorted[i].first;
+    return last;
+}
+
+static void number_entries(struct search *search, const struct item *items, size_t count,
+                           const struct visit *anchor, size_t last)
+{
+    uint32_t entries = 0;
+    bool is_behind = false;
+
+    for (size_t i = anchor->first; i < count && !is_behind; i++) {
+        bool is_new = !i || items[i].node != items[i - 1].node;
+
+        entries += is_new && items[i].node == anchor->node;
+        is_behind = is_new && i > last;
+        if (!is_behind)
+            search->calls[items[i].index] = (struct mt_module_call){anchor->node, entries - 1};
+    }
+}
+
+/* One function, called from one line: numbers its entries, or looks into each line. */
+static enum mt_status look_into(struct search *search, struct span span)
+{
+    struct item *items = search->items + span.begin;
+    size_t count = span.end - span.begin, visits = find_visits(search, items, count);
+    uint32_t times = most_common(search->counts, count_lines(search, visits));
+    enum mt_status status = MT_OK;
+
+    if (times) {
+        number_entries(search, items, count, find_anchor(search, visits, times),
+                       find_last_repeated(search, visits));
+        return MT_OK;
+    }
+    qsort(items, count, sizeof *items, by_line);
+    for (size_t i = 0, end; i < count && !status; i = end) {
+        for (end = i; end < count && items[end].node == items[i].node;)
+            end++;
+        status = push(search, (struct span){span.begin + i, span.begin + end, span.depth + 1});
+    }
+    return status;
+}
+
+/* What is called from one line, function after function. */
+static enum mt_status part(struct search *search, struct span span)
+{
+    size_t kept = span.begin;
+    enum mt_status status = MT_OK;
+
+    for (size_t i = span.begin; i < span.end; i++) {
+        size_t index = search->items[i].index;
+
+        if (search->lengths[index] <= span.depth)
+            continue;
+        search->items[kept].index = index;
+        search->items[kept].node = search->paths[index][span.depth];
+        search->items[kept].function = function_of(search, search->items[kept].node);
+        kept++;
+    }
+    span.end = kept;
+    qsort(search->items + span.begin, span.end - span.begin, sizeof *search->items, by_function);
+    for (size_t i = span.begin, end; i < span.end && !status; i = end) {
+        for (end = i; end < span.end && search->items[end].function == search->items[i].function;)
+            end++;
+        status = look_into(search, (struct span){i, end, span.depth});
+    }
+    return status;
+}
+
+static enum mt_status begin(struct search *search, uint32_t root, const uint32_t *nodes,
+                            size_t count)
+{
+    enum mt_status status = MT_OK;
+
+    search->paths = calloc(count + 1, sizeof *search->paths);
+    search->lengths = calloc(count + 1, sizeof *search->lengths);
+    search->items = calloc(count + 1, sizeof *search->items);
+    search->visits = calloc(count + 1, sizeof *search->visits);
+    search->sorted = calloc(count + 1, sizeof *search->sorted);
+    search->counts = calloc(count + 1, sizeof *search->counts);
+    if (!search->paths || !search->lengths || !search->items || !search->visits ||
+        !search->sorted || !search->counts)
+        return MT_ERR_MEMORY;
+    for (size_t i = 0; i < count && !status; i++) {
+        search->items[i].index = i;
+        status = find_path(search, root, nodes[i], i);
+    }
+    return status ? status : push(search, (struct span){0, count, 0});
+}
+
+static void release(struct search *search)
+{
+    mt_arena_release(&search->arena);
+    mt_map_release(&search->path_of_node);
+    free(search->paths);
+    free(search->lengths);
+    free(search->items);
+    free(search->visits);
+    free(search->sorted);
+    free(search->counts);
+    free(search->open);
+}
+
+enum mt_status mt_module_calls_find(const struct mt_python_tree *tree,
+                                    const struct mt_symbols *symbols, uint32_t root,
+                                    const uint32_t *nodes, size_t count,
+                                    struct mt_module_call *calls)
+{
+    struct search search = {.tree = tree, .symbols = symbols, .calls = calls};
+    enum mt_status status;
+
+    for (size_t i = 0; i < count; i++)
+        calls[i] = (struct mt_module_call){MT_NO_ID, 0};
+    status = begin(&search, root, nodes, count);
+    while (!status && search.open_count)
+        status = part(&search, search.open[--search.open_count]);
+    release(&search);
+    return status == MT_END ? MT_OK : status;
+}

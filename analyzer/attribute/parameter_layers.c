@@ -1,0 +1,392 @@
+#include "parameter_layers.h"
+
+#include "hash.h"
+#include "repeats.h"
+#include "symbols.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Of the bytes of all parameters; fewer are an accident. */
+#define MIN_PERMILLE_OF_REPEAT 1
+/* Without a second witness. */
+#define MIN_TIMES_ALONE   3
+#define MIN_PERCENT_ALONE 50
+
+static uint64_t bytes_of(const struct mt_parameter *parameters, size_t begin, size_t end)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = begin; i < end; i++)
+        bytes += parameters[i].requested_bytes;
+    return bytes;
+}
+
+static size_t end_of(const struct mt_repeat *repeat)
+{
+    return repeat->begin + repeat->period * repeat->times;
+}
+
+/* In doubles: hostile sizes leave no room for the product. */
+static bool has_share(uint64_t part, uint64_t whole, unsigned permille)
+{
+    return (double)part * 1000 >= (double)whole * permille;
+}
+
+static void drop_small(struct mt_repeats *repeats, const struct mt_parameter *parameters,
+                       size_t count)
+{
+    uint64_t whole = bytes_of(parameters, 0, count);
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < repeats->count; i++) {
+        const struct mt_repeat *repeat = &repeats->list[i];
+
+        if (has_share(bytes_of(parameters, repeat->begin, end_of(repeat)), whole,
+                      MIN_PERMILLE_OF_REPEAT))
+            repeats->list[kept++] = *repeat;
+    }
+    repeats->count = kept;
+}
+
+static void number_layers(struct mt_parameter *parameters, const struct mt_repeat *repeat,
+                          uint32_t group, uint32_t first_layer)
+{
+    for (size_t i = repeat->begin; i < end_of(repeat); i++) {
+        parameters[i].group = group;
+        parameters[i].layer = first_layer + (uint32_t)((i - repeat->begin) / repeat->period);
+    }
+}
+
+#define NO_REPEAT MT_REPEATS_MAX
+
+struct match {
+    struct mt_parameter *parameters;
+    struct mt_repeats all, repeats; /* repeats: without the small ones */
+    struct mt_layer_group *groups;
+    uint32_t count;
+};
+
+/* Of a number of times, are there as many groups as repeats? Else nobody can say which
+ * is which. */
+static bool is_even(const struct match *match, uint32_t times, uint32_t more)
+{
+    uint32_t groups = 0, repeats = 0;
+
+    for (uint32_t g = 0; g < match->count; g++)
+        groups += match->groups[g].times == times;
+    for (uint32_t r = 0; r < match->repeats.count; r++)
+        repeats += match->repeats.list[r].times + more == times;
+    return groups == repeats;
+}
+
+/* Both come in order: calls, and what makes the parameters. Which repeat is that of
+ * each group, if it comes `more` times less than the calls, or NO_REPEAT; how many
+ * parameters are in one. */
+static size_t pair(const struct match *match, uint32_t more, uint32_t *repeat_of)
+{
+    uint32_t next = 0;
+    size_t paired = 0;
+
+    for (uint32_t g = 0; g < match->count; g++) {
+        uint32_t times = match->groups[g].times, r = next;
+
+        repeat_of[g] = NO_REPEAT;
+        if (!is_even(match, times, more))
+            continue;
+        while (r < match->repeats.count && match->repeats.list[r].times + more != times)
+            r++;
+        if (r == match->repeats.count)
+            continue;
+        repeat_of[g] = r;
+        next = r + 1;
+        paired += match->repeats.list[r].period * times;
+    }
+    return paired;
+}
+
+/* Where the first layer begins that differs from those of the repeat: where modules are
+ * less deep, or another repeat ends. SIZE_MAX: a small repeat lies between, which may be
+ * layers of something else. */
+static size_t begin_of_first(const struct match *match, const struct mt_repeat *repeat)
+{
+    uint32_t depth = UINT32_MAX;
+    size_t begin = repeat->begin, floor = 0;
+
+    for (size_t i = repeat->begin; i < end_of(repeat); i++)
+        depth = match->parameters[i].depth < depth ? match->parameters[i].depth : depth;
+    for (uint32_t r = 0; r < match->repeats.count; r++)
+        if (match->repeats.list[r].begin < repeat->begin - repeat->more)
+            floor = end_of(&match->repeats.list[r]) + match->repeats.list[r].more;
+    while (begin > floor && match->parameters[begin - 1].depth >= depth)
+        begin--;
+    for (uint32_t r = 0; r < match->all.count; r++)
+        if (match->all.list[r].begin >= begin &&
+            match->all.list[r].begin < repeat->begin - repeat->more)
+            return SIZE_MAX;
+    return begin;
+}
+
+static void confirm_group(struct match *match, uint32_t g, const struct mt_repeat *repeat)
+{
+    match->groups[g].is_confirmed = true;
+    number_layers(match->parameters, repeat, g, 0);
+}
+
+/* The repeat ends where its last layer does; what stands before it may look like a part.
+ * A first layer of less than half the size is none. */
+static void confirm_with_first(struct match *match, uint32_t g, const struct mt_repeat *repeat)
+{
+    struct mt_repeat others = *repeat;
+    size_t begin;
+
+    others.begin += others.more;
+    begin = begin_of_first(match, &others);
+    if (begin == SIZE_MAX || 2 * (others.begin - begin) < others.period)
+        return;
+    match->groups[g].is_confirmed = true;
+    number_layers(match->parameters, &others, g, 1);
+    for (size_t i = begin; i < others.begin; i++) {
+        match->parameters[i].group = g;
+        match->parameters[i].layer = 0;
+    }
+}
+
+static void confirm(struct match *match, uint32_t more, const uint32_t *repeat_of)
+{
+    for (uint32_t g = 0; g < match->count; g++) {
+        if (repeat_of[g] == NO_REPEAT)
+            continue;
+        if (more)
+            confirm_with_first(match, g, &match->repeats.list[repeat_of[g]]);
+        else
+            confirm_group(match, g, &match->repeats.list[repeat_of[g]]);
+    }
+}
+
+/* Layers that are all alike, or first ones that differ: what explains more. Less than half
+ * of the parameters may be an accident. */
+static enum mt_status match_groups(struct match *match, size_t parameter_count)
+{
+    uint32_t *equal = calloc(2 * (size_t)match->count + 1, sizeof *equal);
+    uint32_t *differ = equal + match->count;
+    size_t in_equal, in_differ;
+
+    if (!equal)
+        return MT_ERR_MEMORY;
+    in_equal = pair(match, 0, equal);
+    in_differ = pair(match, 1, differ);
+    if (in_differ > in_equal && 2 * in_differ >= parameter_count)
+        confirm(match, 1, differ);
+    else if (in_equal && 2 * in_equal >= parameter_count)
+        confirm(match, 0, equal);
+    free(equal);
+    return MT_OK;
+}
+
+/* No call shows layers: the largest repeat does, if it is large. */
+static uint32_t number_alone(struct match *match, size_t count)
+{
+    uint64_t whole = bytes_of(match->parameters, 0, count), most = 0;
+    const struct mt_repeat *largest = NULL;
+
+    for (uint32_t i = 0; i < match->repeats.count; i++) {
+        const struct mt_repeat *repeat = &match->repeats.list[i];
+        uint64_t bytes = bytes_of(match->parameters, repeat->begin, end_of(repeat));
+
+        if (bytes > most) {
+            most = bytes;
+            largest = repeat;
+        }
+    }
+    if (!largest || largest->times < MIN_TIMES_ALONE ||
+        !has_share(most, whole, MIN_PERCENT_ALONE * 10))
+        return 0;
+    number_layers(match->parameters, largest, match->count, 0);
+    return (uint32_t)largest->times;
+}
+
+enum mt_status mt_parameter_layers_find(struct mt_parameter *parameters, size_t parameter_count,
+                                        struct mt_layer_group *groups, uint32_t count,
+                                        uint32_t *own)
+{
+    struct match match = {.parameters = parameters, .groups = groups, .count = count};
+    uint64_t *tokens = calloc(parameter_count + 1, sizeof *tokens);
+    enum mt_status status;
+
+    *own = 0;
+    if (!tokens)
+        return MT_ERR_MEMORY;
+    for (size_t i = 0; i < parameter_count; i++) {
+        parameters[i].group = parameters[i].layer = MT_NO_LAYER;
+        tokens[i] = mt_hash_u64(parameters[i].requested_bytes) ^ parameters[i].node;
+    }
+    mt_repeats_find(tokens, parameter_count, &match.all);
+    free(tokens);
+    match.repeats = match.all;
+    drop_small(&match.repeats, parameters, parameter_count);
+    status = match_groups(&match, parameter_count);
+    if (!count)
+        *own = number_alone(&match, parameter_count);
+    return status;
+}
+
+/* A block of state, or a parameter, by what ties them. */
+struct entry {
+    uint32_t node; /* of state */
+    uint64_t bytes;
+    uint32_t index;
+};
+
+static int by_tensor(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+
+    if (x->node != y->node)
+        return x->node < y->node ? -1 : 1;
+    if (x->bytes != y->bytes)
+        return x->bytes < y->bytes ? -1 : 1;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+static size_t list_parameters(const struct mt_parameter *parameters, size_t count,
+                              bool with_gradient, struct entry *entries)
+{
+    size_t listed = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (!with_gradient || parameters[i].has_gradient)
+            entries[listed++] =
+                (struct entry){MT_NO_ID, parameters[i].requested_bytes, (uint32_t)i};
+    qsort(entries, listed, sizeof *entries, by_tensor);
+    return listed;
+}
+
+/* Entries of `bytes` in a list by bytes: the first, and how many. */
+static size_t of_bytes(const struct entry *entries, size_t count, uint64_t bytes, size_t *first)
+{
+    size_t low = 0, high = count, end;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (entries[middle].bytes < bytes)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (end = low; end < count && entries[end].bytes == bytes;)
+        end++;
+    *first = low;
+    return end - low;
+}
+
+struct owners {
+    struct mt_state_block *states;
+    struct entry *sorted; /* states, by tensor */
+    size_t state_count;
+    struct entry *lists[2]; /* of parameters: those with a gradient; all */
+    size_t counts[2];
+};
+
+/* States [begin, end) of one stack and size. */
+static size_t tie_size(struct owners *owners, size_t begin, size_t end)
+{
+    for (int list = 0; list < 2; list++) {
+        size_t first, count = of_bytes(owners->lists[list], owners->counts[list],
+                                       owners->sorted[begin].bytes, &first);
+
+        if (count != end - begin)
+            continue;
+        for (size_t i = 0; i < count; i++)
+            owners->states[owners->sorted[begin + i].index].parameter =
+                owners->lists[list][first + i].index;
+        return count;
+    }
+    return 0;
+}
+
+/* States [begin, end) of one stack, size by size: were all tied? */
+static bool tie_tensor(struct owners *owners, size_t begin, size_t end)
+{
+    size_t tied = 0;
+
+    for (size_t i = begin, next; i < end; i = next) {
+        for (next = i; next < end && owners->sorted[next].bytes == owners->sorted[i].bytes;)
+            next++;
+        tied += tie_size(owners, i, next);
+    }
+    return tied == end - begin;
+}
+
+static int by_index(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+/* Blocks of one size, as many as the tensor [model, model + count) that was tied. */
+static void follow(struct owners *owners, size_t begin, size_t model, size_t count)
+{
+    if (owners->sorted[begin].bytes != owners->sorted[begin + count - 1].bytes ||
+        owners->states[owners->sorted[begin].index].parameter != MT_NO_LAYER)
+        return;
+    for (size_t i = 0; i < count; i++)
+        owners->states[owners->sorted[begin + i].index].parameter =
+            owners->states[owners->sorted[model + i].index].parameter;
+}
+
+static size_t tensor_end(const struct owners *owners, size_t begin)
+{
+    size_t end = begin;
+
+    while (end < owners->state_count && owners->sorted[end].node == owners->sorted[begin].node)
+        end++;
+    return end;
+}
+
+static void tie_all(struct owners *owners)
+{
+    size_t model = 0, model_count = 0;
+
+    for (size_t i = 0, end; i < owners->state_count; i = end) {
+        end = tensor_end(owners, i);
+        if (tie_tensor(owners, i, end) && end - i > model_count) {
+            model = i;
+            model_count = end - i;
+        }
+    }
+    if (!model_count)
+        return;
+    qsort(owners->sorted + model, model_count, sizeof *owners->sorted, by_index);
+    for (size_t i = 0, end; i < owners->state_count; i = end) {
+        end = tensor_end(owners, i);
+        if (end - i == model_count)
+            follow(owners, i, model, model_count);
+    }
+}
+
+enum mt_status mt_state_owners_find(struct mt_state_block *states, size_t state_count,
+                                    const struct mt_parameter *parameters, size_t parameter_count)
+{
+    struct owners owners = {.states = states, .state_count = state_count};
+    struct entry *entries = calloc(state_count + 2 * parameter_count + 1, sizeof *entries);
+
+    if (!entries)
+        return MT_ERR_MEMORY;
+    owners.sorted = entries;
+    for (int list = 0; list < 2; list++) {
+        owners.lists[list] = entries + state_count + (size_t)list * parameter_count;
+        owners.counts[list] =
+            list_parameters(parameters, parameter_count, list == 0, owners.lists[list]);
+    }
+    for (size_t i = 0; i < state_count; i++) {
+        states[i].parameter = MT_NO_LAYER;
+        entries[i] = (struct entry){states[i].node, states[i].requested_bytes, (uint32_t)i};
+    }
+    qsort(entries, state_count, sizeof *entries, by_tensor);
+    tie_all(&owners);
+    free(entries);
+    return MT_OK;
+}

@@ -1,0 +1,485 @@
+/* Groups of layers come from the calls of the model, their parameters from the order in
+ * which those were made; then every block is put into its row. */
+#include "module_blocks.h"
+
+#include "buf.h"
+#include "grow.h"
+#include "module_names.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Groups and rows that are told apart; what is beyond is not known. */
+#define MAX_GROUPS 256u
+#define MAX_ROWS   4096u
+
+/* A row whose path nobody recorded. */
+#define BESIDE_LAYERS "(outside of layers)"
+#define UNKNOWN       "(not known)"
+
+struct group {
+    bool is_ambiguous; /* another one has the same name */
+    const char *name;  /* as it is shown */
+};
+
+struct table {
+    struct mt_arena *arena; /* the report's */
+    struct mt_arena words;
+    const struct mt_forward_logs *logs;
+    struct mt_module_namer namer;
+    const struct mt_module_block *blocks;
+    size_t count;
+
+    struct group *names; /* parallel to groups; one more for layers without calls */
+    struct mt_layer_group *groups;
+    uint32_t group_count, own_layers;
+    struct mt_strings paths;
+    struct mt_map group_of_body; /* node of the body -> group */
+
+    uint32_t *order; /* live parameters, then live state: indices of blocks, by birth */
+    struct mt_parameter *parameters;
+    struct mt_state_block *states;
+    size_t parameter_count, state_count;
+    uint32_t *number; /* by block: of its parameter */
+
+    struct mt_strings labels; /* of rows */
+    struct mt_module_row *rows;
+    size_t row_capacity;
+    uint32_t row_count;
+};
+
+/* Is a module called on the way from the function of `body` to `node`? */
+static bool calls_module(const struct table *table, uint32_t body, uint32_t node)
+{
+    const struct mt_python_node *nodes = table->logs->tree.nodes;
+
+    for (uint32_t at = node; at != MT_NO_ID && at != nodes[body].parent; at = nodes[at].parent)
+        if (mt_forward_logs_is_call(table->logs, at))
+            return true;
+    return false;
+}
+
+static enum mt_status add_group(struct table *table, const struct mt_forward_log *log,
+                                uint32_t module, uint32_t *group)
+{
+    uint32_t before = table->paths.count;
+    const char *path = mt_module_path(&table->namer, log->call, module, true, true);
+
+    if (!path || mt_strings_intern(&table->paths, path, strlen(path), group))
+        return MT_ERR_MEMORY;
+    if (*group != before || *group >= MAX_GROUPS)
+        return MT_OK;
+    path = mt_module_path(&table->namer, log->call, module, false, true);
+    if (!path)
+        return MT_ERR_MEMORY;
+    table->names[*group] = (struct group){false, path};
+    table->group_count = *group + 1;
+    return MT_OK;
+}
+
+/* A body is a group of layers if it calls modules. It has the name of the first function of
+ * the model's own code in it: same lines above that function, same function, same group. */
+static enum mt_status look_at_call(struct table *table, const struct mt_forward_log *log,
+                                   uint32_t index)
+{
+    uint32_t body = log->calls[index].body, node = log->nodes[index];
+    uint32_t module = mt_module_of_body(&table->namer, body, node), group;
+    enum mt_status status;
+
+    if (module == MT_NO_ID || !calls_module(table, body, node))
+        return MT_OK;
+    status = add_group(table, log, module, &group);
+    return status ? status : mt_map_set(&table->group_of_body, body, group);
+}
+
+static enum mt_status look_at_log(struct table *table, const struct mt_forward_log *log)
+{
+    enum mt_status status = MT_OK;
+
+    for (uint32_t i = 0; i < log->count && !status; i++)
+        if (log->calls[i].body != MT_NO_ID &&
+            mt_map_get(&table->group_of_body, log->calls[i].body) == MT_MAP_NONE)
+            status = look_at_call(table, log, i);
+    for (uint32_t i = 0; i < log->count && !status; i++) {
+        uint32_t group = log->calls[i].body == MT_NO_ID
+                             ? MT_MAP_NONE
+                             : mt_map_get(&table->group_of_body, log->calls[i].body);
+
+        if (group < table->group_count && log->calls[i].entry >= table->groups[group].times)
+            table->groups[group].times = log->calls[i].entry + 1;
+    }
+    return status;
+}
+
+/* Two groups with one name are shown with the lines that tell them apart. */
+static void tell_apart(struct table *table)
+{
+    for (uint32_t i = 0; i < table->group_count; i++)
+        for (uint32_t j = 0; j < table->group_count; j++)
+            if (j != i && !strcmp(table->names[i].name, table->names[j].name))
+                table->names[i].is_ambiguous = true;
+    for (uint32_t i = 0; i < table->group_count; i++)
+        if (table->names[i].is_ambiguous)
+            table->names[i].name = table->paths.texts[i];
+}
+
+static enum mt_status find_groups(struct table *table)
+{
+    enum mt_status status = MT_OK;
+
+    table->names = calloc(MAX_GROUPS + 1, sizeof *table->names);
+    table->groups = calloc(MAX_GROUPS, sizeof *table->groups);
+    if (!table->names || !table->groups)
+        return MT_ERR_MEMORY;
+    for (uint32_t i = 0; i < table->logs->count && !status; i++)
+        if (table->logs->logs[i].calls)
+            status = look_at_log(table, &table->logs->logs[i]);
+    tell_apart(table);
+    table->names[table->group_count] = (struct group){false, "layer"};
+    return status;
+}
+
+struct by_birth {
+    uint64_t event;
+    uint32_t block;
+};
+
+static int by_birth(const void *a, const void *b)
+{
+    const struct by_birth *x = a, *y = b;
+
+    if (x->event != y->event)
+        return x->event < y->event ? -1 : 1;
+    return (x->block > y->block) - (x->block < y->block);
+}
+
+/* Live blocks of a role, into order[]. */
+static enum mt_status list_role(const struct table *table, enum mt_role role, uint32_t *order,
+                                size_t *count)
+{
+    struct by_birth *list = calloc(table->count + 1, sizeof *list);
+
+    *count = 0;
+    if (!list)
+        return MT_ERR_MEMORY;
+    for (size_t i = 0; i < table->count; i++)
+        if (table->blocks[i].is_live && table->blocks[i].role == role)
+            list[(*count)++] = (struct by_birth){table->blocks[i].birth_event, (uint32_t)i};
+    qsort(list, *count, sizeof *list, by_birth);
+    for (size_t i = 0; i < *count; i++)
+        order[i] = list[i].block;
+    free(list);
+    return MT_OK;
+}
+
+static enum mt_status list_parameters(struct table *table)
+{
+    enum mt_status status =
+        list_role(table, MT_ROLE_PARAMETERS, table->order, &table->parameter_count);
+
+    if (status)
+        return status;
+    table->parameters = calloc(table->parameter_count + 1, sizeof *table->parameters);
+    if (!table->parameters)
+        return MT_ERR_MEMORY;
+    for (size_t i = 0; i < table->parameter_count; i++) {
+        const struct mt_module_block *block = &table->blocks[table->order[i]];
+        uint32_t node = mt_python_node_of(&table->logs->tree, block->stack);
+
+        table->number[table->order[i]] = (uint32_t)i;
+        table->parameters[i] = (struct mt_parameter){
+            .requested_bytes = block->requested_bytes,
+            .node = node,
+            .depth = node == MT_NO_ID ? 0 : table->logs->tree.nodes[node].depth,
+            .has_gradient = block->has_gradient};
+    }
+    return mt_parameter_layers_find(table->parameters, table->parameter_count, table->groups,
+                                    table->group_count, &table->own_layers);
+}
+
+static enum mt_status list_states(struct table *table)
+{
+    uint32_t *order = table->order + table->parameter_count;
+    enum mt_status status = list_role(table, MT_ROLE_OPTIMIZER_STATE, order, &table->state_count);
+
+    if (status)
+        return status;
+    table->states = calloc(table->state_count + 1, sizeof *table->states);
+    if (!table->states)
+        return MT_ERR_MEMORY;
+    for (size_t i = 0; i < table->state_count; i++)
+        table->states[i] = (struct mt_state_block){
+            .requested_bytes = table->blocks[order[i]].requested_bytes,
+            .node = mt_python_node_of(&table->logs->tree, table->blocks[order[i]].stack)};
+    status = mt_state_owners_find(table->states, table->state_count, table->parameters,
+                                  table->parameter_count);
+    for (size_t i = 0; i < table->state_count; i++)
+        table->number[order[i]] = table->states[i].parameter;
+    return status;
+}
+
+/* A gradient's parameter may have gone. */
+static void number_gradients(struct table *table)
+{
+    for (size_t i = 0; i < table->count; i++) {
+        const struct mt_module_block *block = &table->blocks[i];
+        const struct mt_module_block *parameter;
+
+        if (!block->is_live || block->role != MT_ROLE_GRADIENTS || block->parameter == MT_NO_ID)
+            continue;
+        parameter = &table->blocks[block->parameter];
+        if (parameter->is_live && parameter->birth_event == block->parameter_birth)
+            table->number[i] = table->number[block->parameter];
+    }
+}
+
+/* What says in which row a block is. */
+struct row_key {
+    enum mt_module_kind kind;
+    const char *path;
+    uint32_t layer, group;
+};
+
+static struct row_key unknown(void)
+{
+    return (struct row_key){MT_MODULE_UNKNOWN, UNKNOWN, MT_NO_LAYER, 0};
+}
+
+static struct row_key of_layer(const struct table *table, uint32_t group, uint32_t layer)
+{
+    return (struct row_key){MT_MODULE_LAYER, table->names[group].name, layer, group};
+}
+
+static bool has_layers(const struct table *table)
+{
+    bool has = table->own_layers > 0;
+
+    for (uint32_t i = 0; i < table->group_count; i++)
+        has |= table->groups[i].is_confirmed;
+    return has;
+}
+
+/* A role may be wrong: what a model's call or a metric keeps is no parameter. */
+static bool is_made_with_model(const struct table *table, uint32_t number)
+{
+    const struct mt_module_block *block = &table->blocks[table->order[number]];
+
+    return !block->is_initial && mt_forward_logs_kind(table->logs, block->stack) == MT_PHASE_SETUP;
+}
+
+/* In no layer, if there are layers, and if the order of the parameters is known. */
+static struct row_key of_parameter(const struct table *table, uint32_t number)
+{
+    const struct mt_parameter *parameter;
+
+    if (number == MT_NO_ID)
+        return unknown();
+    parameter = &table->parameters[number];
+    if (parameter->layer != MT_NO_LAYER)
+        return of_layer(table, parameter->group, parameter->layer);
+    if (!has_layers(table) || !is_made_with_model(table, number))
+        return unknown();
+    return (struct row_key){MT_MODULE_BESIDE, BESIDE_LAYERS, MT_NO_LAYER, 0};
+}
+
+/* What a model's call made: in the layer that it entered, else in the module whose code
+ * it was. */
+static enum mt_status of_call(struct table *table, struct mt_forward_place place,
+                              struct row_key *key)
+{
+    const struct mt_forward_log *log = &table->logs->logs[place.log];
+    struct mt_module_call call = mt_forward_logs_call(table->logs, place);
+    uint32_t group =
+        call.body == MT_NO_ID ? MT_MAP_NONE : mt_map_get(&table->group_of_body, call.body);
+    const char *path;
+
+    if (group < table->group_count && table->groups[group].is_confirmed) {
+        *key = of_layer(table, group, call.entry);
+        return MT_OK;
+    }
+    path = mt_module_path(&table->namer, log->call, log->nodes[place.at], false, false);
+    if (!path)
+        return MT_ERR_MEMORY;
+    *key = *path ? (struct row_key){MT_MODULE_OTHER, path, MT_NO_LAYER, 0} : unknown();
+    return MT_OK;
+}
+
+static struct row_key of_outside(const struct table *table, const struct mt_module_block *block)
+{
+    const char *path = NULL;
+
+    if (block->role == MT_ROLE_INPUTS)
+        path = "(inputs)";
+    else if (block->role == MT_ROLE_WORKSPACE)
+        path = "(libraries)";
+    else if (mt_forward_logs_kind(table->logs, block->stack) == MT_PHASE_OPTIMIZER)
+        path = "(optimizer)";
+    else if (mt_forward_logs_kind(table->logs, block->stack) == MT_PHASE_LOSS)
+        path = "(loss)";
+    return path ? (struct row_key){MT_MODULE_OUTSIDE, path, MT_NO_LAYER, 0} : unknown();
+}
+
+static enum mt_status find_key(struct table *table, size_t index, struct row_key *key)
+{
+    const struct mt_module_block *block = &table->blocks[index];
+
+    switch ((enum mt_role)block->role) {
+    case MT_ROLE_PARAMETERS:
+    case MT_ROLE_GRADIENTS:
+    case MT_ROLE_OPTIMIZER_STATE: *key = of_parameter(table, table->number[index]); return MT_OK;
+    case MT_ROLE_INPUTS:
+    case MT_ROLE_WORKSPACE: *key = of_outside(table, block); return MT_OK;
+    default: break;
+    }
+    if (block->place.log != MT_NO_ID)
+        return of_call(table, block->place, key);
+    *key = of_outside(table, block);
+    return MT_OK;
+}
+
+static enum mt_status find_row(struct table *table, struct row_key key, struct mt_module_row **row)
+{
+    char number[16] = "";
+    struct mt_buf label = {0};
+    uint32_t id, before = table->labels.count;
+    enum mt_status status;
+
+    if (key.layer != MT_NO_LAYER)
+        snprintf(number, sizeof number, "[%u]", key.layer);
+    mt_buf_printf(&label, "%s%s", key.path, number);
+    status = label.failed ? MT_ERR_MEMORY
+                          : mt_strings_intern(&table->labels, label.data, label.length, &id);
+    mt_buf_release(&label);
+    if (status)
+        return status;
+    if (id == before) {
+        if (mt_grow(&table->rows, &table->row_capacity, (size_t)id + 1, sizeof *table->rows))
+            return MT_ERR_MEMORY;
+        table->rows[id] = (struct mt_module_row){.kind = key.kind,
+                                                 .path = key.path,
+                                                 .label = table->labels.texts[id],
+                                                 .layer = key.layer,
+                                                 .group = key.group};
+        table->row_count = id + 1;
+    }
+    *row = &table->rows[id];
+    return MT_OK;
+}
+
+static enum mt_status add_block(struct table *table, size_t index)
+{
+    const struct mt_module_block *block = &table->blocks[index];
+    struct mt_module_row *row;
+    struct row_key key;
+    enum mt_status status = find_key(table, index, &key);
+
+    if (!status && table->row_count >= MAX_ROWS)
+        key = unknown();
+    if (!status)
+        status = find_row(table, key, &row);
+    if (status)
+        return status;
+    row->role_bytes[block->role] += block->block_bytes;
+    row->role_requested_bytes[block->role] += block->requested_bytes;
+    row->bytes += block->block_bytes;
+    row->requested_bytes += block->requested_bytes;
+    row->blocks++;
+    return MT_OK;
+}
+
+/* Layers in the order of the model. */
+static int by_kind(const void *a, const void *b)
+{
+    const struct mt_module_row *x = a, *y = b;
+    int order;
+
+    if (x->kind != y->kind)
+        return x->kind < y->kind ? -1 : 1;
+    if (x->kind != MT_MODULE_LAYER && x->bytes != y->bytes)
+        return x->bytes > y->bytes ? -1 : 1;
+    if (x->group != y->group)
+        return x->group < y->group ? -1 : 1;
+    order = strcmp(x->path, y->path);
+    return order ? order : (x->layer > y->layer) - (x->layer < y->layer);
+}
+
+static enum mt_status hand_over(struct table *table, struct mt_modules *modules)
+{
+    if (table->row_count)
+        qsort(table->rows, table->row_count, sizeof *table->rows, by_kind);
+    modules->rows =
+        mt_arena_array(table->arena, (size_t)table->row_count + 1, sizeof *modules->rows);
+    if (!modules->rows)
+        return MT_ERR_MEMORY;
+    for (uint32_t i = 0; i < table->row_count; i++) {
+        struct mt_module_row *row = &modules->rows[i];
+
+        *row = table->rows[i];
+        row->path = mt_arena_text(table->arena, row->path, strlen(row->path));
+        row->label = mt_arena_text(table->arena, row->label, strlen(row->label));
+        if (!row->path || !row->label)
+            return MT_ERR_MEMORY;
+        modules->layer_count += row->kind == MT_MODULE_LAYER;
+    }
+    modules->row_count = table->row_count;
+    return MT_OK;
+}
+
+static enum mt_status make(struct table *table, struct mt_modules *modules)
+{
+    enum mt_status status = find_groups(table);
+
+    table->order = calloc(table->count + 1, sizeof *table->order);
+    table->number = malloc((table->count + 1) * sizeof *table->number);
+    if (!table->order || !table->number)
+        return MT_ERR_MEMORY;
+    memset(table->number, 0xFF, table->count * sizeof *table->number);
+    if (!status)
+        status = list_parameters(table);
+    if (!status)
+        status = list_states(table);
+    if (!status)
+        number_gradients(table);
+    for (size_t i = 0; i < table->count && !status; i++)
+        if (table->blocks[i].is_live)
+            status = add_block(table, i);
+    return status ? status : hand_over(table, modules);
+}
+
+static void release(struct table *table)
+{
+    mt_arena_release(&table->words);
+    mt_strings_release(&table->paths);
+    mt_strings_release(&table->labels);
+    mt_map_release(&table->group_of_body);
+    free(table->names);
+    free(table->groups);
+    free(table->order);
+    free(table->parameters);
+    free(table->states);
+    free(table->number);
+    free(table->rows);
+}
+
+enum mt_status mt_modules_make(struct mt_arena *arena, const struct mt_symbols *symbols,
+                               const struct mt_forward_logs *logs,
+                               const struct mt_module_block *blocks, size_t count,
+                               struct mt_modules *modules)
+{
+    struct table table = {.arena = arena, .logs = logs, .blocks = blocks, .count = count};
+    enum mt_status status;
+
+    table.namer = (struct mt_module_namer){&table.words, symbols, &logs->tree, &logs->sites};
+    status = make(&table, modules);
+    release(&table);
+    return status;
+}
+
+const char *mt_module_kind_name(enum mt_module_kind kind)
+{
+    static const char *const names[MT_MODULE_KINDS] = {"layer", "module", "outside_layers",
+                                                       "outside_model", "not_known"};
+
+    return names[kind];
+}

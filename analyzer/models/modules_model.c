@@ -1,0 +1,221 @@
+#include "modules_model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis.h"
+#include "grow.h"
+#include "model_ops.h"
+#include "module_blocks.h"
+
+struct builder {
+    const struct mt_analysis *analysis;
+    struct mt_forward_logs logs;
+    struct mt_module_block *blocks; /* by life's block */
+    size_t capacity;
+    uint64_t event;       /* of the instant */
+    bool is_past;         /* what is in `blocks` is what it was at the instant */
+    uint32_t calls_heard; /* when so many of a model have ended, all is known */
+};
+
+/* The call that the instant lies in has to end; there must have been one. */
+static void freeze(struct builder *builder)
+{
+    builder->is_past = true;
+    builder->calls_heard = builder->logs.closed + (builder->logs.open || !builder->logs.closed);
+}
+
+/* The part of the run that the program named. */
+static int32_t owner_of(const struct builder *builder, int32_t phase)
+{
+    const struct mt_phases *phases = &builder->analysis->survey.phases;
+
+    if (phase == MT_NO_PHASE || phases->phases[phase].source > MT_PHASE_SCOPES)
+        return MT_NO_PHASE;
+    return phases->facts[phase].owner;
+}
+
+static struct mt_module_block *block_at(struct builder *builder, uint32_t index)
+{
+    return index < builder->capacity && builder->blocks[index].is_live ? &builder->blocks[index]
+                                                                       : NULL;
+}
+
+/* A gradient knows its parameter; backward's work stands where forward's does. */
+static void tie(struct builder *builder, struct mt_module_block *block,
+                const struct mt_block_life *life)
+{
+    struct mt_module_block *of = block_at(builder, life->tied_to);
+
+    block->parameter = MT_NO_ID;
+    if (!of)
+        return;
+    if (life->tie == MT_TIE_FORWARD && of->place.log != MT_NO_ID) {
+        block->place = of->place;
+        mt_forward_logs_enter(&builder->logs, block->place);
+    } else if (life->role == MT_ROLE_GRADIENTS && of->role == MT_ROLE_PARAMETERS) {
+        block->parameter = life->tied_to;
+        block->parameter_birth = of->birth_event;
+        of->has_gradient = true;
+    }
+}
+
+static enum mt_status hear_call(struct builder *builder, const struct mt_block_life *life,
+                                struct mt_forward_place *place)
+{
+    const struct mt_symbols *symbols = &builder->analysis->source->symbols;
+    enum mt_status status = MT_OK;
+
+    if (builder->logs.tree.count < symbols->stack_count)
+        status = mt_forward_logs_update(&builder->logs, symbols);
+    return status ? status
+                  : mt_forward_logs_add(&builder->logs, life->stack, owner_of(builder, life->phase),
+                                        place);
+}
+
+static enum mt_status hear_after(struct builder *builder, const struct mt_block_life *life)
+{
+    struct mt_forward_place place;
+    enum mt_status status = MT_OK;
+
+    if (builder->logs.closed >= builder->calls_heard)
+        return MT_OK;
+    status = hear_call(builder, life, &place);
+    if (!status)
+        mt_forward_logs_leave(&builder->logs, place);
+    return status;
+}
+
+static enum mt_status on_birth(void *context, const struct mt_block_life *life)
+{
+    struct builder *builder = context;
+    struct mt_module_block block = {
+        .birth_event = life->birth_event,
+        .requested_bytes = life->requested_bytes,
+        .block_bytes = life->block_bytes,
+        .stack = mt_stack_of_site((enum mt_tie)life->tie, life->tied, life->stack),
+        .role = life->role,
+        .is_live = true,
+        .is_initial = life->initial};
+
+    if (!builder->is_past && life->birth_event > builder->event)
+        freeze(builder);
+    if (builder->is_past)
+        return hear_after(builder, life);
+    if (hear_call(builder, life, &block.place) ||
+        mt_grow_zeroed(&builder->blocks, &builder->capacity, (size_t)life->block + 1,
+                       sizeof *builder->blocks))
+        return MT_ERR_MEMORY;
+    tie(builder, &block, life);
+    builder->blocks[life->block] = block;
+    return MT_OK;
+}
+
+static enum mt_status on_end(void *context, const struct mt_block_life *life)
+{
+    struct builder *builder = context;
+    struct mt_module_block *block;
+
+    if (!builder->is_past && life->end_event > builder->event)
+        freeze(builder);
+    block = builder->is_past ? NULL : block_at(builder, life->block);
+    if (!block)
+        return MT_OK;
+    mt_forward_logs_leave(&builder->logs, block->place);
+    block->is_live = false;
+    return MT_OK;
+}
+
+static void release(void *context)
+{
+    struct builder *builder = context;
+
+    if (!builder)
+        return;
+    mt_forward_logs_release(&builder->logs);
+    free(builder->blocks);
+    free(builder);
+}
+
+static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct mt_model_feed *feed)
+{
+    const struct mt_answer *answer = analysis->answers ? &analysis->answers[slot] : NULL;
+    struct builder *builder;
+
+    if (answer && answer->missing)
+        return MT_OK;
+    builder = calloc(1, sizeof *builder);
+    if (!builder)
+        return MT_ERR_MEMORY;
+    *feed = (struct mt_model_feed){
+        .builder = builder, .on_birth = on_birth, .on_end = on_end, .release = release};
+    builder->analysis = analysis;
+    builder->event = answer ? answer->instant.event : analysis->instants[slot].instants[0].event;
+    return MT_OK;
+}
+
+static enum mt_status finish(struct mt_analysis *analysis, void *context,
+                             struct mt_device_report *out)
+{
+    struct builder *builder = context;
+    struct mt_arena *arena = &analysis->report->arena;
+    const struct mt_symbols *symbols = &analysis->source->symbols;
+    enum mt_status status = mt_forward_logs_update(&builder->logs, symbols);
+
+    out->modules = mt_arena_alloc(arena, sizeof *out->modules);
+    if (!out->modules)
+        return MT_ERR_MEMORY;
+    out->modules->event = builder->event;
+    if (!status)
+        status = mt_forward_logs_settle(&builder->logs, symbols);
+    return status ? status
+                  : mt_modules_make(arena, symbols, &builder->logs, builder->blocks,
+                                    builder->capacity, out->modules);
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    const struct mt_live_row *x = a, *y = b;
+
+    if (x->bytes != y->bytes)
+        return x->bytes > y->bytes ? -1 : 1;
+    return x->module < y->module ? -1 : x->module > y->module;
+}
+
+/* The role of most of its bytes. */
+static struct mt_live_row live_row(const struct mt_module_row *module)
+{
+    uint32_t roles = 0, most = 0;
+
+    for (uint32_t role = 0; role < MT_ROLE_COUNT; role++) {
+        roles += module->role_bytes[role] > 0;
+        if (module->role_bytes[role] > module->role_bytes[most])
+            most = role;
+    }
+    return (struct mt_live_row){.label = module->label,
+                                .site = module->path,
+                                .stack = MT_NO_ID,
+                                .tied = MT_NO_ID,
+                                .step = MT_NO_STEP,
+                                .role = (enum mt_role)most,
+                                .several_roles = roles > 1,
+                                .bytes = module->bytes,
+                                .requested_bytes = module->requested_bytes,
+                                .blocks = module->blocks,
+                                .module = module};
+}
+
+enum mt_status mt_modules_answer(const struct mt_modules *modules, struct mt_arena *arena,
+                                 struct mt_answer *answer)
+{
+    answer->rows = mt_arena_array(arena, (size_t)modules->row_count + 1, sizeof *answer->rows);
+    if (!answer->rows)
+        return MT_ERR_MEMORY;
+    for (uint32_t i = 0; i < modules->row_count; i++)
+        answer->rows[i] = live_row(&modules->rows[i]);
+    qsort(answer->rows, modules->row_count, sizeof *answer->rows, by_bytes);
+    answer->row_count = answer->told_count = modules->row_count;
+    return MT_OK;
+}
+
+const struct mt_model_ops mt_model_modules = {.begin = begin, .finish = finish};

@@ -1,0 +1,14 @@
+/* The table of modules as JSON. */
+#ifndef MT_CLI_MODULE_JSON_H
+#define MT_CLI_MODULE_JSON_H
+
+#include "json.h"
+#include "modules_model.h"
+
+/* "kind", "path", "layer", and "roles": of each role that is there, its bytes. */
+void mt_json_module(struct mt_json *json, const struct mt_module_row *row);
+
+/* "modules": of a device, null if it has none. */
+void mt_json_modules(struct mt_json *json, const struct mt_modules *modules);
+
+#endif

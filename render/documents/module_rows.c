@@ -1,0 +1,94 @@
+#include "module_rows.h"
+
+#include <string.h>
+
+/* In the order of the titles. */
+static const enum mt_role columns[] = {MT_ROLE_PARAMETERS, MT_ROLE_GRADIENTS,
+                                       MT_ROLE_OPTIMIZER_STATE, MT_ROLE_ACTIVATIONS,
+                                       MT_ROLE_TEMPORARIES};
+
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+/* Of the layers up to row `index`, that included. */
+static uint32_t groups_to(const struct mt_modules *modules, uint32_t index)
+{
+    uint32_t groups = 1;
+
+    for (uint32_t i = 1; i <= index && i < modules->layer_count; i++)
+        groups += modules->rows[i].group != modules->rows[i - 1].group;
+    return groups;
+}
+
+static void add_row(struct mt_table *table, const struct mt_module_row *row, const char *name)
+{
+    MT_CELLS(table, MT_BYTES(row->bytes));
+    for (size_t i = 0; i < MT_ARRAY_LEN(columns); i++) {
+        if (row->role_bytes[columns[i]])
+            MT_CELLS(table, MT_BYTES(row->role_bytes[columns[i]]));
+        else
+            mt_table_skip(table, 1);
+    }
+    MT_CELLS(table, MT_SITE(name));
+}
+
+/* "layer 3"; "2.3 Bottleneck" of the second group, if there are more than one. */
+static const char *name_of(struct mt_table *table, const struct mt_modules *modules, uint32_t index)
+{
+    const struct mt_module_row *row = &modules->rows[index];
+
+    if (row->kind != MT_MODULE_LAYER)
+        return row->path;
+    if (groups_to(modules, modules->layer_count) == 1)
+        return mt_arena_printf(&table->texts, "layer %u", row->layer);
+    return mt_arena_printf(&table->texts, "%u.%u %s", groups_to(modules, index), row->layer,
+                           last_part(row->path));
+}
+
+static void absorb(struct mt_module_row *rest, const struct mt_module_row *row)
+{
+    rest->bytes += row->bytes;
+    for (uint32_t role = 0; role < MT_ROLE_COUNT; role++)
+        rest->role_bytes[role] += row->role_bytes[role];
+}
+
+void mt_add_module_rows(struct mt_table *table, const struct mt_modules *modules, uint32_t most)
+{
+    for (uint32_t i = 0, end; i < modules->row_count; i = end) {
+        struct mt_module_row rest = {.kind = modules->rows[i].kind};
+        uint32_t told = 0;
+
+        for (end = i; end < modules->row_count && modules->rows[end].kind == rest.kind; end++) {
+            const struct mt_module_row *row = &modules->rows[end];
+
+            if (told++ < most)
+                add_row(table, row, name_of(table, modules, end));
+            else
+                absorb(&rest, row);
+        }
+        if (told > most)
+            add_row(table, &rest,
+                    mt_arena_printf(&table->texts, "%u more %s", told - most,
+                                    rest.kind == MT_MODULE_LAYER ? "layers" : "modules"));
+    }
+}
+
+const char *mt_module_group_text(struct mt_arena *arena, const struct mt_modules *modules,
+                                 uint32_t *row)
+{
+    uint32_t begin = *row, end = begin;
+    const char *path = modules->rows[begin].path;
+    bool is_alone;
+
+    while (end < modules->layer_count && modules->rows[end].group == modules->rows[begin].group)
+        end++;
+    *row = end;
+    is_alone = begin == 0 && end == modules->layer_count;
+    return is_alone ? mt_arena_printf(arena, "%u layers %s", end - begin, path)
+                    : mt_arena_printf(arena, "%u: %u layers %s", groups_to(modules, begin),
+                                      end - begin, path);
+}

@@ -1,0 +1,21 @@
+/* The table of modules, for the page and for the text. */
+#ifndef MT_RENDER_MODULE_ROWS_H
+#define MT_RENDER_MODULE_ROWS_H
+
+#include "modules_model.h"
+#include "table.h"
+
+#define MT_MODULE_TITLES "#bytes|#param.|#grad.|#state|#activ.|#temp.|~module"
+
+/* At most `most` rows of each kind, and one for what is left of it; sums stay whole. Bytes
+ * are of all roles, those without a column included. A role that a module has none of is
+ * an empty cell. */
+void mt_add_module_rows(struct mt_table *table, const struct mt_modules *modules, uint32_t most);
+
+/* What the layers from row *row on are that have one group, and moves *row behind them:
+ * "12 layers Llama/LlamaDecoderLayer"; with the number that the table has, if there are
+ * several groups: "2: 4 layers ...". NULL without memory. */
+const char *mt_module_group_text(struct mt_arena *arena, const struct mt_modules *modules,
+                                 uint32_t *row);
+
+#endif

@@ -1,0 +1,1 @@
+memtrace live modules/bert.trace.zst --by module --json

@@ -1,0 +1,159 @@
+/* Layers among parameters, and whose the state of an optimizer is: hand-made models. */
+#include "cmocka_all.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "parameter_layers.h"
+#include "repeats.h"
+#include "symbols.h"
+#include "util.h"
+
+/* A letter is a token. */
+static void expect_repeats(const char *text, const char *wanted)
+{
+    uint64_t tokens[256];
+    char got[256] = "";
+    struct mt_repeats repeats;
+    size_t count = strlen(text), used = 0;
+
+    for (size_t i = 0; i < count; i++)
+        tokens[i] = (uint64_t)text[i];
+    mt_repeats_find(tokens, count, &repeats);
+    for (uint32_t i = 0; i < repeats.count; i++) {
+        const struct mt_repeat *repeat = &repeats.list[i];
+
+        used += (size_t)snprintf(got + used, sizeof got - used, "%s%zu+%zux%zu/%zu", i ? " " : "",
+                                 repeat->begin, repeat->times, repeat->period, repeat->more);
+    }
+    assert_string_equal(got, wanted);
+}
+
+static void repeats(void **state)
+{
+    (void)state;
+    expect_repeats("", "");
+    expect_repeats("abc", "");
+    expect_repeats("eabcabcabcn", "1+3x3/0");
+    expect_repeats("eabcabcabca", "1+3x3/1"); /* the last one goes on */
+    expect_repeats("aaaaaaaa", "");           /* one size says nothing */
+    expect_repeats("abababab", "0+4x2/0");    /* not twice abab */
+    expect_repeats("eababxcdcdcdy", "1+2x2/0 6+3x2/0");
+    expect_repeats("qqqqfqqqqfqqqqfn", "0+3x5/0");
+}
+
+/* A letter is a size in KiB, and how deep its module is: capitals are less deep. */
+static size_t make(const char *text, struct mt_parameter *parameters)
+{
+    size_t count = strlen(text);
+
+    for (size_t i = 0; i < count; i++) {
+        bool is_outer = text[i] < 'a';
+
+        parameters[i] = (struct mt_parameter){.requested_bytes = (uint64_t)text[i] * 1024,
+                                              .node = is_outer ? 1 : 2,
+                                              .depth = is_outer ? 5 : 7,
+                                              .has_gradient = true};
+    }
+    return count;
+}
+
+/* Groups "n,m"; layers: a digit each, '.' = none; of the second group letters from 'a'. */
+static uint32_t expect_layers(const char *text, const uint32_t *times, uint32_t count,
+                              const char *wanted)
+{
+    struct mt_parameter parameters[256];
+    struct mt_layer_group groups[4] = {{0, false}};
+    char got[257] = "";
+    size_t parameter_count = make(text, parameters);
+    uint32_t own;
+
+    for (uint32_t i = 0; i < count; i++)
+        groups[i].times = times[i];
+    assert_int_equal(mt_parameter_layers_find(parameters, parameter_count, groups, count, &own),
+                     MT_OK);
+    for (size_t i = 0; i < parameter_count; i++) {
+        const struct mt_parameter *one = &parameters[i];
+
+        got[i] = one->layer == MT_NO_LAYER ? '.' : (char)((one->group ? 'a' : '0') + one->layer);
+        assert_int_equal(one->layer == MT_NO_LAYER, one->group == MT_NO_LAYER);
+        if (one->layer != MT_NO_LAYER && one->group < count)
+            assert_true(groups[one->group].is_confirmed);
+    }
+    assert_string_equal(got, wanted);
+    return own;
+}
+
+static void equal_layers(void **state)
+{
+    static const uint32_t three = 3, two_groups[] = {2, 3}, twice[] = {3, 3};
+
+    (void)state;
+    expect_layers("EabcabcabcN", &three, 1, ".000111222.");
+    expect_layers("Eabcabcabca", &three, 1, ".000111222."); /* a norm like the layers' first */
+    expect_layers("EababNcdcdcdN", two_groups, 2, ".0011.aabbcc.");
+    expect_layers("EabababNcdcdcdN", twice, 2, ".001122.aabbcc.");
+    expect_layers("EabababNcdcdcdN", &three, 1, "..............."); /* which of the two? */
+    expect_layers("EFGHIJKabababN", &three, 1, "..............");   /* less than half */
+}
+
+static void first_layers_that_differ(void **state)
+{
+    static const uint32_t three = 3, stages[] = {3, 4};
+
+    (void)state;
+    expect_layers("EabcabcN", &three, 1, "........"); /* nothing stands before them */
+    expect_layers("EabxababN", &three, 1, ".0001122.");
+    /* where the repeat of one stage ends, the first layer of the next begins */
+    expect_layers("EabxababcdxcdcdcdN", stages, 2, ".0001122aaabbccdd.");
+}
+
+static void without_calls(void **state)
+{
+    (void)state;
+    assert_int_equal(expect_layers("EabcabcabcN", NULL, 0, ".000111222."), 3);
+    assert_int_equal(expect_layers("EabcabcN", NULL, 0, "........"), 0);
+    assert_int_equal(expect_layers("ZYXWVUTabababN", NULL, 0, ".............."), 0);
+}
+
+/* States "1a1b2a2b": stack and size; whose they are: an index each. */
+static void expect_owners(const char *text, const char *parameters, const char *wanted)
+{
+    struct mt_parameter owners[64];
+    struct mt_state_block states[64];
+    char got[65] = "";
+    size_t parameter_count = make(parameters, owners), count = strlen(text) / 2;
+
+    for (size_t i = 0; i < parameter_count; i++)
+        owners[i].has_gradient = parameters[i] != 'f';
+    for (size_t i = 0; i < count; i++)
+        states[i] = (struct mt_state_block){.requested_bytes = (uint64_t)text[2 * i + 1] * 1024,
+                                            .node = (uint32_t)(text[2 * i] - '0')};
+    assert_int_equal(mt_state_owners_find(states, count, owners, parameter_count), MT_OK);
+    for (size_t i = 0; i < count; i++)
+        got[i] = states[i].parameter == MT_NO_LAYER ? '.' : (char)('0' + states[i].parameter);
+    assert_string_equal(got, wanted);
+}
+
+static void state_of_optimizers(void **state)
+{
+    (void)state;
+    expect_owners("1a2a1b2b1a2a", "aba", "001122");
+    expect_owners("1a1a1b", "aba", "021");          /* groups of parameters: decayed ones first */
+    expect_owners("1a2a1b2b", "afb", "0022");       /* f is frozen */
+    expect_owners("3s1a3s1b3s1a", "aba", "001122"); /* a counter for each */
+    expect_owners("1a1a", "aba", "02");
+    expect_owners("1a1b", "aba", ".1"); /* the optimizer has one of the two: which? */
+    expect_owners("1z", "aba", ".");
+    expect_owners("", "aba", "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(repeats), cmocka_unit_test(equal_layers),
+                                       cmocka_unit_test(first_layers_that_differ),
+                                       cmocka_unit_test(without_calls),
+                                       cmocka_unit_test(state_of_optimizers)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
