@@ -5,19 +5,28 @@
 
 #define ALL UINT32_MAX
 
-const struct mt_detail mt_detail_all = {ALL, ALL, 12, ALL, ALL, 3, ALL, 8, true, true};
+const struct mt_detail mt_detail_all = {ALL, ALL, 12, ALL, ALL, 3, ALL, 8, true, true, true};
 
 /* From much to the least. */
 static const struct mt_detail details[] = {
-    {ALL, ALL, 12, ALL, ALL, 3, 5, 8, false, false}, {6, 3, 10, 12, 8, 1, 5, 8, false, false},
-    {4, 3, 8, 8, 8, 1, 5, 6, false, false},          {3, 2, 8, 8, 6, 1, 4, 6, false, false},
-    {3, 2, 6, 6, 6, 0, 4, 6, false, false},          {3, 1, 8, 6, 6, 0, 3, 6, false, false},
-    {3, 0, 8, 6, 6, 0, 3, 6, false, false},          {3, 0, 6, 5, 5, 0, 3, 6, false, false},
-    {2, 0, 4, 4, 4, 0, 3, 6, false, false},          {1, 0, 3, 3, 4, 0, 3, 4, false, false},
-    {1, 0, 4, 0, 4, 0, 3, 5, false, false},          {1, 0, 0, 0, 4, 0, 3, 4, false, false},
-    {0, 0, 0, 0, 4, 0, 3, 3, false, false},          {0, 0, 0, 0, 4, 0, 2, 3, false, false},
-    {0, 0, 0, 0, 0, 0, 2, 3, false, false},          {0, 0, 0, 0, 0, 0, 1, 3, false, false},
-    {0, 0, 0, 0, 0, 0, 1, 2, false, false},          {0, 0, 0, 0, 0, 0, 1, 0, false, false},
+    {ALL, ALL, 12, ALL, ALL, 3, 5, 8, false, false, false},
+    {6, 3, 10, 12, 8, 1, 5, 8, false, false, false},
+    {4, 3, 8, 8, 8, 1, 5, 6, false, false, false},
+    {3, 2, 8, 8, 6, 1, 4, 6, false, false, false},
+    {3, 2, 6, 6, 6, 0, 4, 6, false, false, false},
+    {3, 1, 8, 6, 6, 0, 3, 6, false, false, false},
+    {3, 0, 8, 6, 6, 0, 3, 6, false, false, false},
+    {3, 0, 6, 5, 5, 0, 3, 6, false, false, false},
+    {2, 0, 4, 4, 4, 0, 3, 6, false, false, false},
+    {1, 0, 3, 3, 4, 0, 3, 4, false, false, false},
+    {1, 0, 4, 0, 4, 0, 3, 5, false, false, false},
+    {1, 0, 0, 0, 4, 0, 3, 4, false, false, false},
+    {0, 0, 0, 0, 4, 0, 3, 3, false, false, false},
+    {0, 0, 0, 0, 4, 0, 2, 3, false, false, false},
+    {0, 0, 0, 0, 0, 0, 2, 3, false, false, false},
+    {0, 0, 0, 0, 0, 0, 1, 3, false, false, false},
+    {0, 0, 0, 0, 0, 0, 1, 2, false, false, false},
+    {0, 0, 0, 0, 0, 0, 1, 0, false, false, false},
 };
 
 static size_t count_lines(const struct mt_buf *out)
@@ -29,9 +38,9 @@ static size_t count_lines(const struct mt_buf *out)
     return count;
 }
 
-/* True if it has few enough lines, with the one that says so if it is abridged. */
+/* True if it has few enough lines, with `more` that follow. */
 static bool tell_at(const struct mt_teller *shared, struct mt_buf *text,
-                    const struct mt_detail *detail)
+                    const struct mt_detail *detail, size_t more)
 {
     struct mt_arena arena = {0};
     struct mt_teller teller = *shared;
@@ -44,7 +53,7 @@ static bool tell_at(const struct mt_teller *shared, struct mt_buf *text,
     mt_tell_everything(&teller);
     mt_arena_release(&arena);
     lines = count_lines(text);
-    return lines + (detail != &mt_detail_all) <= MT_ANALYZE_LINES;
+    return lines + more <= MT_ANALYZE_LINES;
 }
 
 void mt_analyze_text(struct mt_buf *out, const struct mt_report *report,
@@ -52,11 +61,15 @@ void mt_analyze_text(struct mt_buf *out, const struct mt_report *report,
 {
     const struct mt_teller teller = {.report = report, .style = style, .chart = chart};
     struct mt_buf text = {0};
-    bool fits = tell_at(&teller, &text, &mt_detail_all);
+    struct mt_detail whole = mt_detail_all;
+    bool fits;
+
+    whole.modules = all; /* only if it is asked for */
+    fits = tell_at(&teller, &text, &whole, 0);
 
     if (!all && !fits) {
         for (size_t i = 0; i < MT_ARRAY_LEN(details) && !fits; i++)
-            fits = tell_at(&teller, &text, &details[i]);
+            fits = tell_at(&teller, &text, &details[i], 1);
         mt_buf_add_text(&text, "(abridged: --all has the rest)\n");
     }
     mt_buf_add(out, text.data ? text.data : "", text.length);

@@ -3,6 +3,7 @@
 #include "heaps.h"
 #include "json.h"
 #include "json_list.h"
+#include "module_json.h"
 #include "replay_json.h"
 #include "report_json.h"
 #include "report_query.h"
@@ -471,6 +472,7 @@ static void add_device(struct mt_json *json, struct mt_arena *arena, const struc
     add_site_rows(json, arena, report, "peak_sites", device->peak_sites, device->peak_site_count);
     add_roles(json, device);
     add_origins(json, device);
+    mt_json_modules(json, device->modules);
     add_steps(json, report, device);
     add_idle(json, report, device);
     add_ooms(json, arena, report, device);

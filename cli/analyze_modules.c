@@ -22,3 +22,11 @@ void mt_tell_modules(const struct mt_teller *teller)
     mt_add_module_rows(&table, modules, MAX_MODULES);
     mt_add_text_table(teller->out, &table, 2, teller->style);
 }
+
+void mt_tell_peak_modules(const struct mt_teller *teller)
+{
+    if (!teller->detail->modules || !mt_modules_tell(teller->device->modules))
+        return;
+    mt_tell_heading(teller, "At the allocated peak, by module");
+    mt_tell_modules(teller);
+}

@@ -26,6 +26,7 @@ struct mt_detail {
     uint32_t chart_rows; /* 0 = no chart */
     bool idle;
     bool all_devices; /* else those that device_choice.h chooses */
+    bool modules;
 };
 
 struct mt_teller {
@@ -96,6 +97,8 @@ void mt_tell_holders(const struct mt_teller *teller, const struct mt_instant *in
 
 /* The device's table of modules, which must be there (modules_model.h). */
 void mt_tell_modules(const struct mt_teller *teller);
+/* The same with its heading, if the detail has it and the trace shows modules. */
+void mt_tell_peak_modules(const struct mt_teller *teller);
 
 /* Findings: the text has them only if there are any, "findings" is always there. */
 void mt_tell_findings(const struct mt_teller *teller);

@@ -3,11 +3,6 @@
 #include "json_list.h"
 #include "report_json.h"
 
-/* In a document, roles are keys. */
-static const char *const role_keys[MT_ROLE_COUNT] = {"parameters",  "optimizer_state", "gradients",
-                                                     "activations", "temporaries",     "workspace",
-                                                     "inputs",      "kv_cache",        "other"};
-
 void mt_json_module(struct mt_json *json, const struct mt_module_row *row)
 {
     mt_json_text(json, "kind", mt_module_kind_name(row->kind));
@@ -16,7 +11,7 @@ void mt_json_module(struct mt_json *json, const struct mt_module_row *row)
     mt_json_object_begin(json, "roles");
     for (int role = 0; role < MT_ROLE_COUNT; role++)
         if (row->role_bytes[role])
-            mt_json_u64(json, role_keys[role], row->role_bytes[role]);
+            mt_json_u64(json, mt_role_name((enum mt_role)role), row->role_bytes[role]);
     mt_json_object_end(json);
     mt_json_u64(json, "parameters_requested_bytes", row->role_requested_bytes[MT_ROLE_PARAMETERS]);
 }

@@ -7,6 +7,12 @@ static const enum mt_role columns[] = {MT_ROLE_PARAMETERS, MT_ROLE_GRADIENTS,
                                        MT_ROLE_OPTIMIZER_STATE, MT_ROLE_ACTIVATIONS,
                                        MT_ROLE_TEMPORARIES};
 
+bool mt_modules_tell(const struct mt_modules *modules)
+{
+    return modules && modules->row_count &&
+           (modules->rows[0].kind == MT_MODULE_LAYER || modules->rows[0].kind == MT_MODULE_OTHER);
+}
+
 static const char *last_part(const char *path)
 {
     const char *slash = strrchr(path, '/');

@@ -7,6 +7,9 @@
 
 #define MT_MODULE_TITLES "#bytes|#param.|#grad.|#state|#activ.|#temp.|~module"
 
+/* Is there a module in the table? Not NULL, and more than what belongs to none. */
+bool mt_modules_tell(const struct mt_modules *modules);
+
 /* At most `most` rows of each kind, and one for what is left of it; sums stay whole. Bytes
  * are of all roles, those without a column included. A role that a module has none of is
  * an empty cell. */

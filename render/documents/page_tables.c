@@ -3,7 +3,9 @@
 #include <stdlib.h>
 
 #include "chart_frame.h"
+#include "escape.h"
 #include "html_table.h"
+#include "module_rows.h"
 #include "report_query.h"
 #include "report_rows.h"
 
@@ -71,6 +73,29 @@ void mt_add_live_table(struct mt_buf *out, const struct mt_device_report *device
     mt_add_html_table(
         out, &table,
         &(struct mt_html_table){"live", "live", device->device, device->peak_site_count - shown});
+}
+
+void mt_add_modules_table(struct mt_buf *out, const struct mt_device_report *device)
+{
+    const struct mt_modules *modules = device->modules;
+    struct mt_arena words = {0};
+    struct mt_table table;
+
+    if (!mt_modules_tell(modules))
+        return;
+    mt_buf_add_text(out, "<h3>Modules at the allocated peak</h3>\n");
+    for (uint32_t row = 0; row < modules->layer_count;) {
+        const char *group = mt_module_group_text(&words, modules, &row);
+
+        out->failed |= !group;
+        mt_buf_add_text(out, "<p>");
+        mt_add_xml_line(out, group ? group : "");
+        mt_buf_add_text(out, "</p>\n");
+    }
+    mt_arena_release(&words);
+    mt_table_begin(&table, MT_MODULE_TITLES);
+    mt_add_module_rows(&table, modules, MAX_ROWS);
+    end(out, &table, "modules", device, 0);
 }
 
 /* Peaks of the MAX_ROWS highest steps that the trace covers. */

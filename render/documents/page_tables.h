@@ -11,6 +11,8 @@ void mt_add_peaks_table(struct mt_buf *out, const struct mt_report *report,
                         const struct mt_device_report *device);
 /* What is alive at the allocated peak, by site; the script puts other instants there. */
 void mt_add_live_table(struct mt_buf *out, const struct mt_device_report *device);
+/* Who holds the memory then, by layer and module. Nothing if the trace shows none. */
+void mt_add_modules_table(struct mt_buf *out, const struct mt_device_report *device);
 /* Nothing if the trace has none. */
 void mt_add_steps_table(struct mt_buf *out, const struct mt_report *report,
                         const struct mt_device_report *device);

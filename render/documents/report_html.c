@@ -46,7 +46,7 @@ struct writer {
 
 unsigned mt_report_html_models(void)
 {
-    return mt_charts_models() | MT_MODEL_TIMELINE | MT_MODEL_HISTORY;
+    return mt_charts_models() | MT_MODEL_TIMELINE | MT_MODEL_HISTORY | MT_MODEL_MODULES;
 }
 
 /* Takes the room of a part, if there is so much. */
@@ -318,6 +318,7 @@ static void add_tables(const struct writer *writer, const struct mt_device_repor
     mt_buf_printf(out, "<h3 id=\"tables-%u\">Peaks</h3>\n", (unsigned)device->device);
     mt_add_peaks_table(out, writer->report, device);
     mt_add_ooms_table(out, writer->report, device);
+    mt_add_modules_table(out, device);
     mt_add_steps_table(out, writer->report, device);
     mt_add_phases_table(out, writer->report, device);
 }

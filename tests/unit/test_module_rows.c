@@ -1,0 +1,115 @@
+/* The table of modules: what it leaves out is in a row of its own. */
+#include "cmocka_all.h"
+
+#include <string.h>
+
+#include "module_rows.h"
+
+enum { LAYERS = 5, OTHERS = 2, ROWS = LAYERS + OTHERS };
+
+static struct mt_modules make(struct mt_module_row rows[ROWS])
+{
+    static const char *const paths[] = {"Net/A", "Net/A", "Net/A",      "Net/B",
+                                        "Net/B", "Net",   "(not known)"};
+
+    memset(rows, 0, ROWS * sizeof *rows);
+    for (uint32_t i = 0; i < ROWS; i++) {
+        rows[i].kind = i < LAYERS     ? MT_MODULE_LAYER
+                       : i + 1 < ROWS ? MT_MODULE_OTHER
+                                      : MT_MODULE_UNKNOWN;
+        rows[i].path = rows[i].label = paths[i];
+        rows[i].layer = i < 3 ? i : i < LAYERS ? i - 3 : MT_NO_LAYER;
+        rows[i].group = i < 3 ? 4 : 7;
+        rows[i].role_bytes[MT_ROLE_PARAMETERS] = rows[i].bytes = 1u << i;
+    }
+    return (struct mt_modules){.rows = rows, .row_count = ROWS, .layer_count = LAYERS};
+}
+
+static const char *name_at(const struct mt_table *table, size_t row)
+{
+    return table->cells[row * table->column_count + table->column_count - 1].text;
+}
+
+static uint64_t sum_of(const struct mt_table *table, size_t column)
+{
+    uint64_t sum = 0;
+
+    for (size_t row = 0; row < mt_table_rows(table); row++)
+        sum += table->cells[row * table->column_count + column].number;
+    return sum;
+}
+
+static void all_rows(void **state)
+{
+    struct mt_module_row rows[ROWS];
+    struct mt_modules modules = make(rows);
+    struct mt_table table;
+
+    (void)state;
+    mt_table_begin(&table, MT_MODULE_TITLES);
+    mt_add_module_rows(&table, &modules, 100);
+    assert_int_equal(mt_table_rows(&table), ROWS);
+    assert_string_equal(name_at(&table, 0), "1.0 A");
+    assert_string_equal(name_at(&table, 4), "2.1 B");
+    assert_string_equal(name_at(&table, 5), "Net");
+    assert_int_equal(sum_of(&table, 0), (1u << ROWS) - 1);
+    assert_int_equal(sum_of(&table, 1), (1u << ROWS) - 1);
+    assert_int_equal(sum_of(&table, 2), 0);
+    mt_table_release(&table);
+}
+
+static void few_rows(void **state)
+{
+    struct mt_module_row rows[ROWS];
+    struct mt_modules modules = make(rows);
+    struct mt_table table;
+
+    (void)state;
+    mt_table_begin(&table, MT_MODULE_TITLES);
+    mt_add_module_rows(&table, &modules, 2);
+    assert_int_equal(mt_table_rows(&table), 2 + 1 + OTHERS);
+    assert_string_equal(name_at(&table, 2), "3 more layers");
+    assert_int_equal(sum_of(&table, 0), (1u << ROWS) - 1);
+    assert_int_equal(sum_of(&table, 1), (1u << ROWS) - 1);
+    mt_table_release(&table);
+}
+
+static void groups(void **state)
+{
+    struct mt_module_row rows[ROWS];
+    struct mt_modules modules = make(rows);
+    struct mt_arena arena = {0};
+    uint32_t row = 0;
+
+    (void)state;
+    assert_string_equal(mt_module_group_text(&arena, &modules, &row), "1: 3 layers Net/A");
+    assert_string_equal(mt_module_group_text(&arena, &modules, &row), "2: 2 layers Net/B");
+    assert_int_equal(row, LAYERS);
+    modules.layer_count = 3;
+    row = 0;
+    assert_string_equal(mt_module_group_text(&arena, &modules, &row), "3 layers Net/A");
+    mt_arena_release(&arena);
+}
+
+static void tells_modules(void **state)
+{
+    struct mt_module_row rows[ROWS];
+    struct mt_modules modules = make(rows);
+
+    (void)state;
+    assert_true(mt_modules_tell(&modules));
+    modules.rows = &rows[ROWS - 1];
+    modules.row_count = 1;
+    assert_false(mt_modules_tell(&modules));
+    modules.row_count = 0;
+    assert_false(mt_modules_tell(&modules));
+    assert_false(mt_modules_tell(NULL));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(all_rows), cmocka_unit_test(few_rows),
+                                       cmocka_unit_test(groups), cmocka_unit_test(tells_modules)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
