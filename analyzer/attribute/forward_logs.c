@@ -98,6 +98,7 @@ static void forget(struct mt_forward_logs *logs, uint32_t index)
         return;
     logs->held -= log->count;
     free(log->nodes);
+    free(log->phases);
     free(log->calls);
     *log = (struct mt_forward_log){.call = logs->unused};
     logs->unused = index + 1;
@@ -154,27 +155,43 @@ static bool begins_call(const struct mt_forward_log *log, struct mt_forward_root
     return root.top != MT_NO_ID && root.top == log->first && log->last != log->first;
 }
 
-enum mt_status mt_forward_logs_add(struct mt_forward_logs *logs, uint32_t stack, int32_t owner,
+static enum mt_status append(struct mt_forward_log *log, uint32_t node,
+                             const struct mt_forward_birth *birth)
+{
+    size_t count = (size_t)log->count + 1;
+
+    if (mt_grow(&log->nodes, &log->capacity, count, sizeof *log->nodes) ||
+        mt_grow(&log->phases, &log->phase_capacity, count, sizeof *log->phases))
+        return MT_ERR_MEMORY;
+    if (!log->count)
+        log->first_event = birth->event;
+    log->last_event = birth->event;
+    log->nodes[log->count] = node;
+    log->phases[log->count++] = birth->phase;
+    return MT_OK;
+}
+
+enum mt_status mt_forward_logs_add(struct mt_forward_logs *logs,
+                                   const struct mt_forward_birth *birth,
                                    struct mt_forward_place *place)
 {
     struct mt_forward_root root;
     struct mt_forward_log *log;
 
     *place = (struct mt_forward_place){MT_NO_ID, 0};
-    if (logs->open && is_behind_call(logs, stack))
+    if (logs->open && is_behind_call(logs, birth->stack))
         close_log(logs);
-    if (!is_in_call(logs, stack) || logs->held >= MT_FORWARD_LOGS_MAX)
+    if (!is_in_call(logs, birth->stack) || logs->held >= MT_FORWARD_LOGS_MAX)
         return MT_OK;
-    root = logs->roots[stack];
-    if (logs->open && begins_call(&logs->logs[logs->open - 1], root, owner))
+    root = logs->roots[birth->stack];
+    if (logs->open && begins_call(&logs->logs[logs->open - 1], root, birth->owner))
         close_log(logs);
-    if (!logs->open && open_log(logs, root, owner))
+    if (!logs->open && open_log(logs, root, birth->owner))
         return MT_ERR_MEMORY;
     log = &logs->logs[logs->open - 1];
-    if (mt_grow(&log->nodes, &log->capacity, (size_t)log->count + 1, sizeof *log->nodes))
-        return MT_ERR_MEMORY;
     *place = (struct mt_forward_place){logs->open - 1, log->count};
-    log->nodes[log->count++] = mt_python_node_of(&logs->tree, stack);
+    if (append(log, mt_python_node_of(&logs->tree, birth->stack), birth))
+        return MT_ERR_MEMORY;
     log->last = root.top;
     log->alive++;
     logs->held++;
@@ -208,8 +225,10 @@ enum mt_status mt_forward_logs_settle(struct mt_forward_logs *logs,
         log->calls = malloc(log->count * sizeof *log->calls);
         if (!log->calls)
             return MT_ERR_MEMORY;
-        status = mt_module_calls_find(&logs->tree, symbols, log->call, log->nodes, log->count,
-                                      log->calls);
+        status = mt_module_calls_find(
+            &logs->tree, symbols,
+            &(struct mt_module_sequence){log->call, log->nodes, log->count, log->is_open},
+            log->calls);
     }
     return status;
 }
@@ -228,6 +247,7 @@ void mt_forward_logs_release(struct mt_forward_logs *logs)
 {
     for (uint32_t i = 0; i < logs->count; i++) {
         free(logs->logs[i].nodes);
+        free(logs->logs[i].phases);
         free(logs->logs[i].calls);
     }
     free(logs->logs);

@@ -4,7 +4,7 @@
  * to the line that the last call began with.
  *
  * A log is kept while a block of its call lives, and the newest of each calling line
- * in any case. 4 bytes for each allocation. */
+ * in any case. 8 bytes for each allocation. */
 #ifndef MT_ANALYZER_FORWARD_LOGS_H
 #define MT_ANALYZER_FORWARD_LOGS_H
 
@@ -24,8 +24,10 @@ struct mt_forward_log {
     uint32_t first; /* node of the model's own line that came first; MT_NO_ID */
     uint32_t last;  /* ... that came last */
     uint32_t *nodes;
+    int32_t *phases; /* parallel to nodes: innermost range, MT_NO_PHASE */
+    uint64_t first_event, last_event;
     uint32_t count;
-    size_t capacity;
+    size_t capacity, phase_capacity;
     uint64_t alive; /* blocks that refer to it */
     bool is_open, is_newest;
     struct mt_module_call *calls; /* parallel to nodes, after mt_forward_logs_settle */
@@ -66,10 +68,16 @@ bool mt_forward_logs_is_call(const struct mt_forward_logs *logs, uint32_t node);
 enum mt_status mt_forward_logs_update(struct mt_forward_logs *logs,
                                       const struct mt_symbols *symbols) MT_MUST_USE;
 
-/* An allocation with that stack in the part `owner` of the run. *place refers to its
- * log until mt_forward_logs_leave. What backward or an optimizer allocates ends the call
- * before it. */
-enum mt_status mt_forward_logs_add(struct mt_forward_logs *logs, uint32_t stack, int32_t owner,
+struct mt_forward_birth {
+    uint64_t event;
+    uint32_t stack;
+    int32_t phase, owner; /* innermost range; the part of the run that the program named */
+};
+
+/* An allocation. *place refers to its log until mt_forward_logs_leave. What backward or an
+ * optimizer allocates ends the call before it. */
+enum mt_status mt_forward_logs_add(struct mt_forward_logs *logs,
+                                   const struct mt_forward_birth *birth,
                                    struct mt_forward_place *place) MT_MUST_USE;
 /* One more block refers to a place, or one less. */
 void mt_forward_logs_enter(struct mt_forward_logs *logs, struct mt_forward_place place);

@@ -40,6 +40,7 @@ struct search {
     uint32_t *counts;
     struct span *open;
     size_t open_count, open_capacity;
+    bool is_cut;
     struct mt_arena arena;
     struct mt_map path_of_node; /* node -> index of an allocation that has it */
     uint64_t cells;
@@ -151,20 +152,23 @@ static size_t count_lines(struct search *search, size_t visits)
 }
 
 /* A line that is reached more often is in a loop of its own: whole turns of it in each
- * entry. A loop that is left in the middle shows no entries. */
-static bool are_turns(const uint32_t *counts, size_t count, uint32_t times)
+ * entry. A loop that is left in the middle shows no entries, but a call that did not end
+ * may lack the last lines of the last one. */
+static bool are_turns(const struct search *search, size_t count, uint32_t times)
 {
+    const uint32_t *counts = search->counts;
+
     for (size_t i = 0; i < count; i++)
-        if (counts[i] > times && counts[i] % times)
+        if (counts[i] > times && counts[i] % times && !(search->is_cut && counts[i] == times + 1))
             return false;
     return true;
 }
 
 /* What most lines that come again have; of equal ones the smallest. 0: they do not. */
-static uint32_t most_common(uint32_t *counts, size_t count)
+static uint32_t most_common(struct search *search, size_t count)
 {
+    uint32_t *counts = search->counts, common = 0;
     size_t most = 0;
-    uint32_t common = 0;
 
     if (count < 2)
         return 0;
@@ -177,18 +181,20 @@ static uint32_t most_common(uint32_t *counts, size_t count)
             common = counts[i];
         }
     }
-    return are_turns(counts, count, common) ? common : 0;
+    return are_turns(search, count, common) ? common : 0;
 }
 
-/* The first line that is reached `times` times: its first visit. */
+/* The first line that is reached `times` times, or once more in a call that did not end:
+ * its first visit. */
 static const struct visit *find_anchor(const struct search *search, size_t visits, uint32_t times)
 {
     const struct visit *anchor = NULL;
 
     for (size_t i = 0; i < visits; i++) {
         const struct visit *line = &search->sorted[i];
+        bool is_often = line->times == times || (search->is_cut && line->times == times + 1);
 
-        if (line->times == times && (!anchor || line->first < anchor->first))
+        if (is_often && (!anchor || line->first < anchor->first))
             anchor = line;
     }
     return anchor;
@@ -227,7 +233,7 @@ static enum mt_status look_into(struct search *search, struct span span)
 {
     struct item *items = search->items + span.begin;
     size_t count = span.end - span.begin, visits = find_visits(search, items, count);
-    uint32_t times = most_common(search->counts, count_lines(search, visits));
+    uint32_t times = most_common(search, count_lines(search, visits));
     enum mt_status status = MT_OK;
 
     if (times) {
@@ -270,9 +276,9 @@ static enum mt_status part(struct search *search, struct span span)
     return status;
 }
 
-static enum mt_status begin(struct search *search, uint32_t root, const uint32_t *nodes,
-                            size_t count)
+static enum mt_status begin(struct search *search, const struct mt_module_sequence *sequence)
 {
+    size_t count = sequence->count;
     enum mt_status status = MT_OK;
 
     search->paths = calloc(count + 1, sizeof *search->paths);
@@ -286,7 +292,7 @@ static enum mt_status begin(struct search *search, uint32_t root, const uint32_t
         return MT_ERR_MEMORY;
     for (size_t i = 0; i < count && !status; i++) {
         search->items[i].index = i;
-        status = find_path(search, root, nodes[i], i);
+        status = find_path(search, sequence->root, sequence->nodes[i], i);
     }
     return status ? status : push(search, (struct span){0, count, 0});
 }
@@ -305,16 +311,17 @@ static void release(struct search *search)
 }
 
 enum mt_status mt_module_calls_find(const struct mt_python_tree *tree,
-                                    const struct mt_symbols *symbols, uint32_t root,
-                                    const uint32_t *nodes, size_t count,
+                                    const struct mt_symbols *symbols,
+                                    const struct mt_module_sequence *sequence,
                                     struct mt_module_call *calls)
 {
-    struct search search = {.tree = tree, .symbols = symbols, .calls = calls};
+    struct search search = {
+        .tree = tree, .symbols = symbols, .calls = calls, .is_cut = sequence->is_cut};
     enum mt_status status;
 
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < sequence->count; i++)
         calls[i] = (struct mt_module_call){MT_NO_ID, 0};
-    status = begin(&search, root, nodes, count);
+    status = begin(&search, sequence);
     while (!status && search.open_count)
         status = part(&search, search.open[--search.open_count]);
     release(&search);

@@ -26,11 +26,18 @@ struct mt_module_call {
     uint32_t entry; /* 0.. */
 };
 
-/* `nodes`: of one call of a model, in order: all below the node `root`, or that itself.
- * Fills calls[i] for each. O(count * depth * log count). */
+/* What one call of a model allocated, in order: all below the node `root`, or that itself. */
+struct mt_module_sequence {
+    uint32_t root;
+    const uint32_t *nodes;
+    size_t count;
+    bool is_cut; /* the call did not end: its last entry may lack lines */
+};
+
+/* Fills calls[i] for each allocation. O(count * depth * log count). */
 enum mt_status mt_module_calls_find(const struct mt_python_tree *tree,
-                                    const struct mt_symbols *symbols, uint32_t root,
-                                    const uint32_t *nodes, size_t count,
+                                    const struct mt_symbols *symbols,
+                                    const struct mt_module_sequence *sequence,
                                     struct mt_module_call *calls) MT_MUST_USE;
 
 #endif

@@ -67,40 +67,51 @@ struct match {
     uint32_t count;
 };
 
-/* Of a number of times, are there as many groups as repeats? Else nobody can say which
- * is which. */
-static bool is_even(const struct match *match, uint32_t times, uint32_t more)
+static bool fits(const struct mt_layer_group *group, const struct mt_repeat *repeat, uint32_t more)
 {
-    uint32_t groups = 0, repeats = 0;
+    return repeat->times + more == group->times ||
+           (group->is_cut && repeat->times + more > group->times);
+}
 
-    for (uint32_t g = 0; g < match->count; g++)
-        groups += match->groups[g].times == times;
-    for (uint32_t r = 0; r < match->repeats.count; r++)
-        repeats += match->repeats.list[r].times + more == times;
+/* Are there as many groups like this one as repeats that fit it? Else nobody can say which
+ * is which. Of a call that did not end, those from `next` on are left. */
+static bool is_even(const struct match *match, const struct mt_layer_group *group, uint32_t more,
+                    uint32_t next)
+{
+    uint32_t groups = group->is_cut, repeats = 0;
+
+    for (uint32_t g = 0; g < match->count && !group->is_cut; g++)
+        groups += !match->groups[g].is_cut && match->groups[g].times == group->times;
+    for (uint32_t r = group->is_cut ? next : 0; r < match->repeats.count; r++)
+        repeats += fits(group, &match->repeats.list[r], more);
     return groups == repeats;
 }
 
 /* Both come in order: calls, and what makes the parameters. Which repeat is that of
  * each group, if it comes `more` times less than the calls, or NO_REPEAT; how many
- * parameters are in one. */
-static size_t pair(const struct match *match, uint32_t more, uint32_t *repeat_of)
+ * have one. *in_layers: parameters that are in it then. */
+static uint32_t pair(const struct match *match, uint32_t more, uint32_t *repeat_of,
+                     size_t *in_layers)
 {
-    uint32_t next = 0;
-    size_t paired = 0;
+    uint32_t next = 0, paired = 0;
+
+    *in_layers = 0;
 
     for (uint32_t g = 0; g < match->count; g++) {
-        uint32_t times = match->groups[g].times, r = next;
+        const struct mt_layer_group *group = &match->groups[g];
+        uint32_t r = next;
 
         repeat_of[g] = NO_REPEAT;
-        if (!is_even(match, times, more))
+        if (!is_even(match, group, more, next))
             continue;
-        while (r < match->repeats.count && match->repeats.list[r].times + more != times)
+        while (r < match->repeats.count && !fits(group, &match->repeats.list[r], more))
             r++;
         if (r == match->repeats.count)
             continue;
         repeat_of[g] = r;
         next = r + 1;
-        paired += match->repeats.list[r].period * times;
+        paired++;
+        *in_layers += match->repeats.list[r].period * (match->repeats.list[r].times + more);
     }
     return paired;
 }
@@ -170,15 +181,16 @@ static enum mt_status match_groups(struct match *match, size_t parameter_count)
 {
     uint32_t *equal = calloc(2 * (size_t)match->count + 1, sizeof *equal);
     uint32_t *differ = equal + match->count;
+    uint32_t equal_groups, differ_groups;
     size_t in_equal, in_differ;
 
     if (!equal)
         return MT_ERR_MEMORY;
-    in_equal = pair(match, 0, equal);
-    in_differ = pair(match, 1, differ);
-    if (in_differ > in_equal && 2 * in_differ >= parameter_count)
+    equal_groups = pair(match, 0, equal, &in_equal);
+    differ_groups = pair(match, 1, differ, &in_differ);
+    if (differ_groups > equal_groups && 2 * in_differ >= parameter_count)
         confirm(match, 1, differ);
-    else if (in_equal && 2 * in_equal >= parameter_count)
+    else if (equal_groups && 2 * in_equal >= parameter_count)
         confirm(match, 0, equal);
     free(equal);
     return MT_OK;

@@ -8,7 +8,8 @@
  * as deep in the tree of modules, and belongs to no other repeat. If several groups or
  * repeats have one number, there must be as many of both; and the layers must hold half
  * of the parameters. Without any repeated call (a compiled model), a repeat that comes
- * three times or more and holds half of the bytes is layers as well. */
+ * three times or more and holds half of the bytes is layers as well. Of a call that did
+ * not end, the group that it was in goes with the only repeat that comes as often or more. */
 #ifndef MT_ANALYZER_PARAMETER_LAYERS_H
 #define MT_ANALYZER_PARAMETER_LAYERS_H
 
@@ -32,6 +33,7 @@ struct mt_parameter {
 /* What a model's calls enter again and again, in the order in which they do. */
 struct mt_layer_group {
     uint32_t times;
+    bool is_cut;       /* the call did not end: at least so often */
     bool is_confirmed; /* found: the parameters repeat as well */
 };
 

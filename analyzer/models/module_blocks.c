@@ -93,6 +93,19 @@ static enum mt_status look_at_call(struct table *table, const struct mt_forward_
     return status ? status : mt_map_set(&table->group_of_body, body, group);
 }
 
+/* A call that ended says how often; one that did not, how often at least. */
+static void count_entry(struct mt_layer_group *group, const struct mt_forward_log *log,
+                        uint32_t index)
+{
+    uint32_t times = log->calls[index].entry + 1;
+    bool is_cut = log->is_open && log->calls[log->count - 1].body == log->calls[index].body;
+
+    if (times > group->times || (times == group->times && !is_cut)) {
+        group->times = times;
+        group->is_cut = is_cut;
+    }
+}
+
 static enum mt_status look_at_log(struct table *table, const struct mt_forward_log *log)
 {
     enum mt_status status = MT_OK;
@@ -106,8 +119,8 @@ static enum mt_status look_at_log(struct table *table, const struct mt_forward_l
                              ? MT_MAP_NONE
                              : mt_map_get(&table->group_of_body, log->calls[i].body);
 
-        if (group < table->group_count && log->calls[i].entry >= table->groups[group].times)
-            table->groups[group].times = log->calls[i].entry + 1;
+        if (group < table->group_count)
+            count_entry(&table->groups[group], log, i);
     }
     return status;
 }

@@ -68,9 +68,14 @@ static enum mt_status hear_call(struct builder *builder, const struct mt_block_l
 
     if (builder->logs.tree.count < symbols->stack_count)
         status = mt_forward_logs_update(&builder->logs, symbols);
-    return status ? status
-                  : mt_forward_logs_add(&builder->logs, life->stack, owner_of(builder, life->phase),
-                                        place);
+    if (status)
+        return status;
+    return mt_forward_logs_add(&builder->logs,
+                               &(struct mt_forward_birth){.event = life->birth_event,
+                                                          .stack = life->stack,
+                                                          .phase = life->phase,
+                                                          .owner = owner_of(builder, life->phase)},
+                               place);
 }
 
 static enum mt_status hear_after(struct builder *builder, const struct mt_block_life *life)

@@ -102,6 +102,19 @@ static void gpt(void **state)
     capture_close(&capture);
 }
 
+/* The same model, dead in the ninth layer of its first forward. */
+static void gpt_without_memory(void **state)
+{
+    struct capture capture = analyze("captures", "oom_adam", ".pickle.zst");
+    const struct mt_modules *modules = capture.report->devices[0].modules;
+
+    (void)state;
+    assert_int_equal(modules->layer_count, 12);
+    for (uint32_t i = 0; i < 12; i++)
+        assert_int_equal(modules->rows[i].role_bytes[MT_ROLE_ACTIVATIONS] > 0, i < 9);
+    capture_close(&capture);
+}
+
 /* A convolution without bias, and its norm with buffers: two sums, and a count of batches. */
 static uint64_t convolution(uint64_t in, uint64_t out, uint64_t side)
 {
@@ -192,9 +205,9 @@ static void sums(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(bert), cmocka_unit_test(gpt),
-                                       cmocka_unit_test(resnet), cmocka_unit_test(no_layers),
-                                       cmocka_unit_test(sums)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bert),   cmocka_unit_test(gpt),       cmocka_unit_test(gpt_without_memory),
+        cmocka_unit_test(resnet), cmocka_unit_test(no_layers), cmocka_unit_test(sums)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

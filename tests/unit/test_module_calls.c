@@ -33,9 +33,10 @@ static uint32_t stack_of(struct program *program, const char *text)
 }
 
 /* Allocations, a stack each, NULL at the end; which entry each is in, '.' = none. */
-static void expect(const char *const *stacks, const char *wanted)
+static void expect_of(bool is_cut, const char *const *stacks, const char *wanted)
 {
     struct program program = {.count = 0};
+    struct mt_module_sequence sequence;
     struct mt_module_call calls[256];
     struct mt_python_tree tree = {0};
     uint32_t root;
@@ -48,14 +49,18 @@ static void expect(const char *const *stacks, const char *wanted)
     assert_int_equal(mt_python_tree_update(&tree, &program.symbols), MT_OK);
     for (size_t i = 0; i < program.count; i++)
         program.nodes[i] = mt_python_node_of(&tree, program.nodes[i]);
-    assert_int_equal(
-        mt_module_calls_find(&tree, &program.symbols, root, program.nodes, program.count, calls),
-        MT_OK);
+    sequence = (struct mt_module_sequence){root, program.nodes, program.count, is_cut};
+    assert_int_equal(mt_module_calls_find(&tree, &program.symbols, &sequence, calls), MT_OK);
     for (size_t i = 0; i < program.count; i++)
         got[i] = calls[i].body == MT_NO_ID ? '.' : (char)('0' + calls[i].entry);
     assert_string_equal(got, wanted);
     mt_python_tree_release(&tree);
     mt_symbols_release(&program.symbols);
+}
+
+static void expect(const char *const *stacks, const char *wanted)
+{
+    expect_of(false, stacks, wanted);
 }
 
 #define STACKS(...) ((const char *const[]){__VA_ARGS__, NULL})
@@ -86,6 +91,15 @@ static void turns_of_a_loop(void **state)
     expect(STACKS("model:4 a:1", "model:5 b:1", "model:6 c:1", "model:4 a:1", "model:5 b:1",
                   "model:6 c:1", "model:4 a:1"),
            ".......");
+}
+
+/* The program died in the third layer. */
+static void calls_that_did_not_end(void **state)
+{
+    (void)state;
+    expect_of(true, STACKS("model:2", LAYER, LAYER, "model:4 layer:10 norm:2"), ".0001112");
+    expect(STACKS("model:2", LAYER, LAYER, "model:4 layer:10 norm:2"), "........");
+    expect_of(true, STACKS("model:2", LAYER, LAYER), ".000111");
 }
 
 /* Loops in each layer are its own business. */
@@ -124,9 +138,12 @@ static void stages(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(layers), cmocka_unit_test(turns_of_a_loop), cmocka_unit_test(loops_within),
-        cmocka_unit_test(one_line_shows_nothing), cmocka_unit_test(stages)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(layers),
+                                       cmocka_unit_test(turns_of_a_loop),
+                                       cmocka_unit_test(calls_that_did_not_end),
+                                       cmocka_unit_test(loops_within),
+                                       cmocka_unit_test(one_line_shows_nothing),
+                                       cmocka_unit_test(stages)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,18 +58,20 @@ static size_t make(const char *text, struct mt_parameter *parameters)
     return count;
 }
 
-/* Groups "n,m"; layers: a digit each, '.' = none; of the second group letters from 'a'. */
+/* Times of groups, plus CUT if their call did not end; layers: a digit each, '.' = none; of the
+ * second group letters from 'a'. */
+#define CUT 100
 static uint32_t expect_layers(const char *text, const uint32_t *times, uint32_t count,
                               const char *wanted)
 {
     struct mt_parameter parameters[256];
-    struct mt_layer_group groups[4] = {{0, false}};
+    struct mt_layer_group groups[4] = {{0, false, false}};
     char got[257] = "";
     size_t parameter_count = make(text, parameters);
     uint32_t own;
 
     for (uint32_t i = 0; i < count; i++)
-        groups[i].times = times[i];
+        groups[i] = (struct mt_layer_group){.times = times[i] % 100, .is_cut = times[i] > 100};
     assert_int_equal(mt_parameter_layers_find(parameters, parameter_count, groups, count, &own),
                      MT_OK);
     for (size_t i = 0; i < parameter_count; i++) {
@@ -106,6 +108,17 @@ static void first_layers_that_differ(void **state)
     expect_layers("EabxababN", &three, 1, ".0001122.");
     /* where the repeat of one stage ends, the first layer of the next begins */
     expect_layers("EabxababcdxcdcdcdN", stages, 2, ".0001122aaabbccdd.");
+}
+
+static void calls_that_did_not_end(void **state)
+{
+    static const uint32_t two = CUT + 2, four = CUT + 4, second[] = {4, CUT + 2};
+
+    (void)state;
+    expect_layers("EabcabcabcN", &two, 1, ".000111222.");
+    expect_layers("EabcabcabcN", &four, 1, "...........");
+    expect_layers("EabababNcdcdcdN", &two, 1, "..............."); /* which of the two? */
+    expect_layers("EababababNcdcdcdN", second, 2, ".00112233.aabbcc.");
 }
 
 static void without_calls(void **state)
@@ -150,9 +163,11 @@ static void state_of_optimizers(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(repeats), cmocka_unit_test(equal_layers),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(repeats),
+                                       cmocka_unit_test(equal_layers),
                                        cmocka_unit_test(first_layers_that_differ),
                                        cmocka_unit_test(without_calls),
+                                       cmocka_unit_test(calls_that_did_not_end),
                                        cmocka_unit_test(state_of_optimizers)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
