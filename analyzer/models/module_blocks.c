@@ -5,6 +5,7 @@
 #include "buf.h"
 #include "grow.h"
 #include "module_names.h"
+#include "module_ranges.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 #define UNKNOWN       "(not known)"
 
 struct group {
+    uint32_t first;    /* number of the first layer */
     bool is_ambiguous; /* another one has the same name */
     const char *name;  /* as it is shown */
 };
@@ -26,7 +28,9 @@ struct group {
 struct table {
     struct mt_arena *arena; /* the report's */
     struct mt_arena words;
+    const struct mt_phases *phases;
     const struct mt_forward_logs *logs;
+    bool *has_ranges; /* by log: the program numbers layers in it */
     struct mt_module_namer namer;
     const struct mt_module_block *blocks;
     size_t count;
@@ -73,7 +77,7 @@ static enum mt_status add_group(struct table *table, const struct mt_forward_log
     path = mt_module_path(&table->namer, log->call, module, false, true);
     if (!path)
         return MT_ERR_MEMORY;
-    table->names[*group] = (struct group){false, path};
+    table->names[*group] = (struct group){.name = path};
     table->group_count = *group + 1;
     return MT_OK;
 }
@@ -104,6 +108,51 @@ static void count_entry(struct mt_layer_group *group, const struct mt_forward_lo
         group->times = times;
         group->is_cut = is_cut;
     }
+}
+
+static enum mt_status add_range(struct table *table, const struct mt_module_range *range)
+{
+    uint32_t before = table->paths.count, id;
+    struct group *group;
+
+    if (mt_strings_intern(&table->paths, range->path, strlen(range->path), &id))
+        return MT_ERR_MEMORY;
+    if (id >= MAX_GROUPS)
+        return MT_OK;
+    group = &table->names[id];
+    if (id == before) {
+        *group = (struct group){.first = range->layer, .name = table->paths.texts[id]};
+        table->group_count = id + 1;
+    }
+    if (range->layer < group->first) {
+        table->groups[id].times += group->first - range->layer;
+        group->first = range->layer;
+    }
+    if (range->layer - group->first >= table->groups[id].times)
+        table->groups[id].times = range->layer - group->first + 1;
+    return MT_OK;
+}
+
+/* Ranges that the program numbers are layers: of a call that has some, functions are not asked. */
+static enum mt_status look_at_ranges(struct table *table, uint32_t index)
+{
+    const struct mt_forward_log *log = &table->logs->logs[index];
+    enum mt_status status = MT_OK;
+
+    for (uint32_t i = 0; i < log->count && !status; i++) {
+        struct mt_module_range range;
+
+        if (i && log->phases[i] == log->phases[i - 1])
+            continue;
+        range = mt_module_range_of(&table->words, table->phases, log, log->phases[i]);
+        if (!range.path)
+            return MT_ERR_MEMORY;
+        if (range.layer == MT_NO_ID)
+            continue;
+        table->has_ranges[index] = true;
+        status = add_range(table, &range);
+    }
+    return status;
 }
 
 static enum mt_status look_at_log(struct table *table, const struct mt_forward_log *log)
@@ -143,13 +192,16 @@ static enum mt_status find_groups(struct table *table)
 
     table->names = calloc(MAX_GROUPS + 1, sizeof *table->names);
     table->groups = calloc(MAX_GROUPS, sizeof *table->groups);
-    if (!table->names || !table->groups)
+    table->has_ranges = calloc((size_t)table->logs->count + 1, sizeof *table->has_ranges);
+    if (!table->names || !table->groups || !table->has_ranges)
         return MT_ERR_MEMORY;
-    for (uint32_t i = 0; i < table->logs->count && !status; i++)
-        if (table->logs->logs[i].calls)
+    for (uint32_t i = 0; i < table->logs->count && !status; i++) {
+        status = look_at_ranges(table, i);
+        if (!status && !table->has_ranges[i] && table->logs->logs[i].calls)
             status = look_at_log(table, &table->logs->logs[i]);
+    }
     tell_apart(table);
-    table->names[table->group_count] = (struct group){false, "layer"};
+    table->names[table->group_count] = (struct group){.name = "layer"};
     return status;
 }
 
@@ -290,10 +342,31 @@ static struct row_key of_parameter(const struct table *table, uint32_t number)
         return unknown();
     parameter = &table->parameters[number];
     if (parameter->layer != MT_NO_LAYER)
-        return of_layer(table, parameter->group, parameter->layer);
+        return of_layer(table, parameter->group,
+                        table->names[parameter->group].first + parameter->layer);
     if (!has_layers(table) || !is_made_with_model(table, number))
         return unknown();
     return (struct row_key){MT_MODULE_BESIDE, BESIDE_LAYERS, MT_NO_LAYER, 0};
+}
+
+/* What the program's ranges say; a NULL path in the key: nothing. */
+static enum mt_status of_range(struct table *table, struct mt_forward_place place,
+                               struct row_key *key)
+{
+    const struct mt_forward_log *log = &table->logs->logs[place.log];
+    struct mt_module_range range =
+        mt_module_range_of(&table->words, table->phases, log, log->phases[place.at]);
+    uint32_t group;
+
+    *key = (struct row_key){MT_MODULE_OTHER, NULL, MT_NO_LAYER, 0};
+    if (!range.path)
+        return MT_ERR_MEMORY;
+    group = mt_strings_find(&table->paths, range.path, strlen(range.path));
+    if (range.layer != MT_NO_ID && group < table->group_count)
+        *key = of_layer(table, group, range.layer);
+    else if (*range.path)
+        key->path = range.path;
+    return MT_OK;
 }
 
 /* What a model's call made: in the layer that it entered, else in the module whose code
@@ -307,6 +380,12 @@ static enum mt_status of_call(struct table *table, struct mt_forward_place place
         call.body == MT_NO_ID ? MT_MAP_NONE : mt_map_get(&table->group_of_body, call.body);
     const char *path;
 
+    if (table->has_ranges[place.log]) {
+        enum mt_status status = of_range(table, place, key);
+
+        if (status || key->path)
+            return status;
+    }
     if (group < table->group_count && table->groups[group].is_confirmed) {
         *key = of_layer(table, group, call.entry);
         return MT_OK;
@@ -466,6 +545,7 @@ static void release(struct table *table)
     mt_strings_release(&table->paths);
     mt_strings_release(&table->labels);
     mt_map_release(&table->group_of_body);
+    free(table->has_ranges);
     free(table->names);
     free(table->groups);
     free(table->order);
@@ -475,15 +555,18 @@ static void release(struct table *table)
     free(table->rows);
 }
 
-enum mt_status mt_modules_make(struct mt_arena *arena, const struct mt_symbols *symbols,
-                               const struct mt_forward_logs *logs,
-                               const struct mt_module_block *blocks, size_t count,
+enum mt_status mt_modules_make(struct mt_arena *arena, const struct mt_module_input *input,
                                struct mt_modules *modules)
 {
-    struct table table = {.arena = arena, .logs = logs, .blocks = blocks, .count = count};
+    struct table table = {.arena = arena,
+                          .phases = input->phases,
+                          .logs = input->logs,
+                          .blocks = input->blocks,
+                          .count = input->count};
     enum mt_status status;
 
-    table.namer = (struct mt_module_namer){&table.words, symbols, &logs->tree, &logs->sites};
+    table.namer = (struct mt_module_namer){&table.words, input->symbols, &input->logs->tree,
+                                           &input->logs->sites};
     status = make(&table, modules);
     release(&table);
     return status;

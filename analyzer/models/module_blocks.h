@@ -5,6 +5,7 @@
 
 #include "forward_logs.h"
 #include "modules_model.h"
+#include "phases.h"
 
 /* Zero: there is none. */
 struct mt_module_block {
@@ -18,10 +19,16 @@ struct mt_module_block {
     bool has_gradient; /* parameter: one was seen */
 };
 
-/* `blocks`: with their indices, live or not; `logs`: settled. */
-enum mt_status mt_modules_make(struct mt_arena *arena, const struct mt_symbols *symbols,
-                               const struct mt_forward_logs *logs,
-                               const struct mt_module_block *blocks, size_t count,
+struct mt_module_input {
+    const struct mt_symbols *symbols;
+    const struct mt_phases *phases;
+    const struct mt_forward_logs *logs;   /* settled */
+    const struct mt_module_block *blocks; /* with their indices, live or not */
+    size_t count;
+};
+
+/* The rows, in the arena. */
+enum mt_status mt_modules_make(struct mt_arena *arena, const struct mt_module_input *input,
                                struct mt_modules *modules) MT_MUST_USE;
 
 #endif

@@ -173,9 +173,15 @@ static enum mt_status finish(struct mt_analysis *analysis, void *context,
     out->modules->event = builder->event;
     if (!status)
         status = mt_forward_logs_settle(&builder->logs, symbols);
-    return status ? status
-                  : mt_modules_make(arena, symbols, &builder->logs, builder->blocks,
-                                    builder->capacity, out->modules);
+    if (status)
+        return status;
+    return mt_modules_make(arena,
+                           &(struct mt_module_input){.symbols = symbols,
+                                                     .phases = &analysis->survey.phases,
+                                                     .logs = &builder->logs,
+                                                     .blocks = builder->blocks,
+                                                     .count = builder->capacity},
+                           out->modules);
 }
 
 static int by_bytes(const void *a, const void *b)

@@ -81,6 +81,32 @@ static void bert(void **state)
     capture_close(&capture);
 }
 
+/* The program names its layers; by its stacks they are one. Activations of each are one
+ * hidden result of the wide layer, its GELU, and two of the narrow one. */
+static void ranges(void **state)
+{
+    struct capture capture = analyze("modules", "ranges", ".trace.zst");
+    const struct mt_modules *modules = capture.report->devices[0].modules;
+    json_t *truth = json_load_file(capture_path("modules", "ranges", ".truth.json"), 0, NULL);
+    const uint64_t narrow = 4 * 16 * 64 * 256;
+
+    (void)state;
+    assert_non_null(truth);
+    assert_int_equal(modules->layer_count, 5);
+    for (uint32_t layer = 0; layer < 5; layer++) {
+        const struct mt_module_row *row = layer_at(modules, "layer", layer);
+        char prefix[64];
+
+        snprintf(prefix, sizeof prefix, "layers.%u.", layer);
+        assert_int_equal(parameters_of(modules, "layer", layer), named_bytes(truth, prefix));
+        assert_int_equal(row->role_requested_bytes[MT_ROLE_ACTIVATIONS], 9 * narrow);
+    }
+    assert_int_equal(beside_layers(modules),
+                     named_bytes(truth, "embedding") + named_bytes(truth, "head"));
+    json_decref(truth);
+    capture_close(&capture);
+}
+
 /* train.py: twelve Blocks, d = 768, two embeddings, a norm, a head. */
 static void gpt(void **state)
 {
@@ -206,8 +232,10 @@ static void sums(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bert),   cmocka_unit_test(gpt),       cmocka_unit_test(gpt_without_memory),
-        cmocka_unit_test(resnet), cmocka_unit_test(no_layers), cmocka_unit_test(sums)};
+        cmocka_unit_test(bert),   cmocka_unit_test(ranges),
+        cmocka_unit_test(gpt),    cmocka_unit_test(gpt_without_memory),
+        cmocka_unit_test(resnet), cmocka_unit_test(no_layers),
+        cmocka_unit_test(sums)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
