@@ -571,11 +571,3 @@ enum mt_status mt_modules_make(struct mt_arena *arena, const struct mt_module_in
     release(&table);
     return status;
 }
-
-const char *mt_module_kind_name(enum mt_module_kind kind)
-{
-    static const char *const names[MT_MODULE_KINDS] = {"layer", "module", "outside_layers",
-                                                       "outside_model", "not_known"};
-
-    return names[kind];
-}

@@ -4,7 +4,7 @@
 #define MT_ANALYZER_MODULE_BLOCKS_H
 
 #include "forward_logs.h"
-#include "modules_model.h"
+#include "module_table.h"
 #include "phases.h"
 
 /* Zero: there is none. */

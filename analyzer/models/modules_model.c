@@ -194,6 +194,14 @@ static int by_bytes(const void *a, const void *b)
 }
 
 /* The role of most of its bytes. */
+const char *mt_module_kind_name(enum mt_module_kind kind)
+{
+    static const char *const names[MT_MODULE_KINDS] = {"layer", "module", "outside_layers",
+                                                       "outside_model", "not_known"};
+
+    return names[kind];
+}
+
 static struct mt_live_row live_row(const struct mt_module_row *module)
 {
     uint32_t roles = 0, most = 0;

@@ -63,12 +63,11 @@ static void several_heaps(void **state)
     events[6].name = MT_NO_ID;
     tell(&recorded, &source, &text, &json);
     assert_string_equal(
-        text.data,
-        "  heaps       driver            peak  2.93 KiB  at the end  2.93 KiB  1 allocation\n"
-        "              pytorch           peak  0.98 KiB  at the end       0 B  1 allocation\n"
-        "  threads     loader\\x1b  4711\n"
-        "  samples     2, used by the process at most 5.00 MiB\n"
-        "                       120 no room on the disk\n");
+        text.data, "  heaps       driver            peak  2.93 KiB  end  2.93 KiB  1 allocation\n"
+                   "              pytorch           peak  0.98 KiB  end       0 B  1 allocation\n"
+                   "  threads     loader\\x1b  4711\n"
+                   "  samples     2, used by the process at most 5.00 MiB\n"
+                   "                       120 no room on the disk\n");
     assert_non_null(strstr(json.data, "\"threads\":[{\"thread\":1,\"name\":\"loader"));
     assert_non_null(strstr(json.data, "{\"events\":120,\"why\":\"no room on the disk\"}"));
     assert_non_null(strstr(json.data, "{\"events\":7,\"why\":null}"));
