@@ -9,9 +9,9 @@
 
 #define ANALYZED "only devices 0 to 63 are"
 
-static void show_progress(void *progress, double share)
+static void show_progress(void *progress, const char *what, double share)
 {
-    mt_progress_update(progress, "reading", share);
+    mt_progress_update(progress, what, share);
 }
 
 int mt_ask(const char *path, const struct mt_common *common, const struct mt_question *question,

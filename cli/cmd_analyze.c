@@ -280,9 +280,9 @@ static int tell(const struct mt_report *report, const struct mt_gates *gates,
     return mt_print_and_release(&out);
 }
 
-static void show_progress(void *progress, double share)
+static void show_progress(void *progress, const char *what, double share)
 {
-    mt_progress_update(progress, "analysing", share);
+    mt_progress_update(progress, what, share);
 }
 
 /* Gates, answer, files: the first thing that goes wrong is the exit code. */

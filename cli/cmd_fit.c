@@ -24,8 +24,9 @@ static enum mt_status fit_policy(void *context, struct mt_source *source, const 
                                  size_t index, struct mt_error *error)
 {
     const struct fit_run *run = context;
-    const struct mt_fit_options options = {policy, run->arguments->limit_bytes,
-                                           (uint32_t)run->arguments->orders};
+    const struct mt_fit_options options = {.policy = policy,
+                                           .limit_bytes = run->arguments->limit_bytes,
+                                           .orders = (uint32_t)run->arguments->orders};
 
     return mt_fit_run(source, &options, &run->summaries[index], error);
 }

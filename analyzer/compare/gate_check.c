@@ -238,7 +238,8 @@ static enum mt_status check_fits(struct mt_gate_work *work, struct mt_gate_resul
                                  size_t count)
 {
     const struct mt_gate_rule *rule = results->rule;
-    const struct mt_fit_options options = {work->check->policy, rule->limit.bytes, MT_BASE_ORDERS};
+    const struct mt_fit_options options = {
+        .policy = work->check->policy, .limit_bytes = rule->limit.bytes, .orders = MT_BASE_ORDERS};
     struct mt_fit_summary *summary = calloc(1, sizeof *summary);
     struct mt_error error = {.offset = MT_NO_OFFSET};
     enum mt_status status;

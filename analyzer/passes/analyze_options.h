@@ -6,9 +6,10 @@
 #include "question.h"
 #include "replay.h"
 
-/* Progress callback, called occasionally with a fraction 0..1. */
+/* Called occasionally with what is done ("analysing", static) and the share of it, 0..1. Each thing
+ * that is done begins again at 0. */
 struct mt_analyze_progress {
-    void (*tell)(void *context, double share); /* NULL = nobody listens */
+    void (*tell)(void *context, const char *what, double share); /* NULL = nobody listens */
     void *context;
 };
 

@@ -34,6 +34,8 @@ struct search {
     uint64_t initial_bytes; /* reserved when the trace starts */
     bool addresses_matter;  /* in some replay until now */
     bool recorded;          /* the run's addresses are used as long as they serve */
+    struct mt_analyze_progress progress;
+    uint32_t orders;
 };
 
 /* One limit that is tried. */
@@ -45,6 +47,18 @@ struct attempt {
     uint64_t limit_bytes, unplaced;
     bool failed;
 };
+
+/* One answer takes some thirty replays, that of each further order some fifteen; those that need
+ * more wait at the end. */
+static void tell_progress(const struct search *search)
+{
+    const double expected = 30 + 15 * (double)(search->orders ? search->orders - 1 : 0);
+    const double share = (double)search->result->limits_tried / expected;
+
+    if (search->progress.tell)
+        search->progress.tell(search->progress.context, "searching the smallest limit",
+                              share < 1 ? share : 1);
+}
 
 static enum mt_status stop_at_failure(void *context, const struct mt_event *event,
                                       const struct mt_replay_view *view)
@@ -149,6 +163,7 @@ static enum mt_status try_limits(struct search *search, const uint64_t *limits, 
 static enum mt_status try_limit(struct search *search, uint64_t limit, bool *fits)
 {
     search->result->limits_tried++;
+    tell_progress(search);
     return try_bytes(search, limit * MT_MIB, fits);
 }
 
@@ -569,7 +584,11 @@ static const char *usual_policy(const struct mt_source *source)
 enum mt_status mt_fit_run(struct mt_source *source, const struct mt_fit_options *options,
                           struct mt_fit_summary *summary, struct mt_error *error)
 {
-    struct search search = {.source = source, .error = error, .arena = &summary->arena};
+    struct search search = {.source = source,
+                            .error = error,
+                            .arena = &summary->arena,
+                            .progress = options->progress,
+                            .orders = options->orders};
     struct mt_foresight *foresight;
     struct mt_policy_text policy;
     enum mt_status status;

@@ -9,6 +9,7 @@
 #ifndef MT_ANALYZER_FIT_H
 #define MT_ANALYZER_FIT_H
 
+#include "analyze_options.h"
 #include "fit_failure.h"
 
 struct mt_fit_options {
@@ -16,6 +17,7 @@ struct mt_fit_options {
     uint64_t limit_bytes; /* does it fit under this? 0 = not asked */
     uint32_t orders;      /* of addresses (replay_orders.h), 1 to MT_BASE_ORDERS; 0 = 1. More
                              than one are only tried if addresses decided anything */
+    struct mt_analyze_progress progress;
 };
 
 struct mt_fit_result {

@@ -22,7 +22,8 @@ static void set_need(struct mt_need *need, const struct mt_fit_result *result, u
 static enum mt_status search(struct mt_analysis *analysis, const char *policy, uint32_t orders,
                              struct mt_fit_summary *summary)
 {
-    const struct mt_fit_options options = {.policy = policy, .orders = orders};
+    const struct mt_fit_options options = {
+        .policy = policy, .orders = orders, .progress = analysis->options->progress};
     struct mt_error error = {.offset = MT_NO_OFFSET};
     enum mt_status status = mt_source_rewind(analysis->source, analysis->error);
 

@@ -73,8 +73,10 @@ static enum mt_status try_policy(struct mt_analysis *analysis,
                                  struct mt_fit_summary *summary)
 {
     struct mt_oom_answer *answer = device->oom_answer;
-    const struct mt_fit_options options = {policy, answer->least_limit_bytes,
-                                           mt_fit_affordable_orders(analysis->survey.events)};
+    const struct mt_fit_options options = {.policy = policy,
+                                           .limit_bytes = answer->least_limit_bytes,
+                                           .orders =
+                                               mt_fit_affordable_orders(analysis->survey.events)};
     enum mt_status status = mt_source_rewind(analysis->source, analysis->error);
 
     if (!status)

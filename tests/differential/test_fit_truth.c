@@ -31,7 +31,7 @@ static struct mt_source *open_capture(const char *name)
 
 static const struct mt_fit_result *fit(const char *name, const char *policy)
 {
-    const struct mt_fit_options options = {policy, 0, 1};
+    const struct mt_fit_options options = {.policy = policy, .orders = 1};
     struct mt_source *source = open_capture(name);
     struct mt_error error;
 

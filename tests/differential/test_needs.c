@@ -30,7 +30,7 @@ static void finish(void)
 
 static uint64_t fit_need(const char *policy)
 {
-    const struct mt_fit_options options = {policy, 0, MT_BASE_ORDERS};
+    const struct mt_fit_options options = {.policy = policy, .orders = MT_BASE_ORDERS};
     struct mt_fit_summary *summary = calloc(1, sizeof *summary);
     struct mt_error error = {0};
     uint64_t bytes;

@@ -52,7 +52,8 @@ static void expect_way(const struct mt_oom_answer *answer, const struct mt_oom_w
                        uint64_t limit)
 {
     struct mt_fit_summary *summary = calloc(1, sizeof *summary);
-    struct mt_fit_options options = {way->policy, limit, MT_BASE_ORDERS};
+    struct mt_fit_options options = {
+        .policy = way->policy, .limit_bytes = limit, .orders = MT_BASE_ORDERS};
     struct mt_error error = {0};
 
     assert_non_null(summary);

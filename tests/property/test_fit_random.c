@@ -95,7 +95,7 @@ static unsigned run_program(uint64_t seed, const char *policy)
     static struct mt_fit_summary summary;
     static bool fits[LIMITS];
     struct mt_event events[EVENTS];
-    const struct mt_fit_options options = {policy, 0, 1};
+    const struct mt_fit_options options = {.policy = policy, .orders = 1};
     struct memory_source source;
     struct mt_error error;
     unsigned contradicts;

@@ -31,7 +31,8 @@ static struct mt_event on_device(struct mt_event event, uint16_t device)
 static const struct mt_fit_result *fit(struct mt_event *events, size_t count, const char *policy,
                                        uint64_t limit_bytes)
 {
-    const struct mt_fit_options options = {policy, limit_bytes, 1};
+    const struct mt_fit_options options = {
+        .policy = policy, .limit_bytes = limit_bytes, .orders = 1};
     struct memory_source source;
     struct mt_error error;
 
@@ -191,7 +192,7 @@ static void only_what_simulates_has_a_limit(void **unused)
 
     (void)unused;
     for (i = 0; i < MT_ARRAY_LEN(policies); i++) {
-        const struct mt_fit_options options = {policies[i], 0, 1};
+        const struct mt_fit_options options = {.policy = policies[i], .orders = 1};
         mt_fit_release(&summary);
         memory_source_init(&source, events, 1, 3);
         assert_int_equal(mt_fit_run(&source.source, &options, &summary, &error), MT_ERR_USAGE);
