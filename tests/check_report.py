@@ -354,7 +354,7 @@ def check_blocks(check, trace, page):
     the blocks that lay there; charts can be enlarged and moved."""
     check.open(page)
     drawn, strangers, rows = check.browser.run(BLOCKS)
-    check.expect(drawn > 1000 and not strangers, f"{drawn} shapes have rows, but {strangers}")
+    check.expect(drawn > 800 and not strangers, f"{drawn} shapes have rows, but {strangers}")
     done = subprocess.run([check.program, "dump", trace, "--json"], stdout=subprocess.PIPE,
                           check=True, text=True)
     events = {event["seq"]: event for event in map(json.loads, done.stdout.splitlines())

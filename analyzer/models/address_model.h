@@ -18,7 +18,7 @@
 #include "timeline_model.h"
 
 #define MT_ADDRESS_ROWS   16384u
-#define MT_ADDRESS_BLOCKS 700u
+#define MT_ADDRESS_BLOCKS 500u
 
 struct mt_address_place {
     uint64_t base;  /* of the segment that was there last */

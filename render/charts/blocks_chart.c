@@ -87,17 +87,20 @@ static const char *chart_name(struct mt_drawing *drawing, const struct mt_report
 static const char *facts_of(const struct layout *layout)
 {
     const struct mt_block_stack *stack = &layout->stack;
-    char drawn[MT_UNITS_TEXT], rest[MT_UNITS_TEXT], most[MT_UNITS_TEXT], peak[MT_UNITS_TEXT];
+    char drawn[MT_UNITS_TEXT], count[MT_UNITS_TEXT], most[MT_UNITS_TEXT], peak[MT_UNITS_TEXT];
     char exact[MT_UNITS_TEXT];
-    const char *text = mt_arena_printf(
-        &layout->drawing->arena,
-        "%s blocks drawn one by one · %s smaller ones (by bytes × %s) summed, at most %s · %speak "
-        "%s (%s B)",
-        mt_format_count(drawn, stack->band_count), mt_format_count(rest, stack->rest_count),
-        stack->axis.by_event ? "events" : "time", mt_format_bytes(most, stack->rest_most),
-        kind_of_peak(layout), mt_format_bytes(peak, layout->blocks->peak_allocated),
-        mt_format_count(exact, layout->blocks->peak_allocated));
+    const char *rest = "", *text;
 
+    if (stack->rest_count)
+        rest = mt_arena_printf(
+            &layout->drawing->arena, " · %s smaller ones (by bytes × %s) summed, at most %s",
+            mt_format_count(count, stack->rest_count), stack->axis.by_event ? "events" : "time",
+            mt_format_bytes(most, stack->rest_most));
+    text =
+        mt_arena_printf(&layout->drawing->arena, "%s blocks drawn one by one%s · %speak %s (%s B)",
+                        mt_format_count(drawn, stack->band_count), rest ? rest : "",
+                        kind_of_peak(layout), mt_format_bytes(peak, layout->blocks->peak_allocated),
+                        mt_format_count(exact, layout->blocks->peak_allocated));
     return text ? text : "";
 }
 
@@ -195,15 +198,26 @@ static void draw_swatches(struct mt_drawing *drawing, double y, const struct mt_
         mt_chart_frame_swatches(drawing, MT_MARGIN, y + 20, right, swatches + fit, count - fit);
 }
 
+/* Roles that show: in the plot, and in the inset. */
+static void note_roles(const struct layout *layout, bool present[MT_ROLE_COUNT])
+{
+    const struct mt_block_set *around = &layout->blocks->around;
+
+    for (uint32_t i = 0; i < layout->stack.band_count; i++)
+        present[layout->stack.bands[i].shape->role] = true;
+    for (uint32_t i = 0; i < around->block_count && layout->side.has_inset; i++)
+        present[around->blocks[i].role] = true;
+}
+
 static void draw_legend(const struct layout *layout, double y)
 {
     struct mt_swatch swatches[MT_ROLE_COUNT + 1];
     bool present[MT_ROLE_COUNT] = {false};
     size_t count = 0;
 
-    for (uint32_t i = 0; i < set_of(layout->blocks, layout->stack.axis.by_event)->block_count; i++)
-        present[set_of(layout->blocks, layout->stack.axis.by_event)->blocks[i].role] = true;
-    swatches[count++] = (struct mt_swatch){"small blocks, summed", MT_COLOR_UNUSED};
+    note_roles(layout, present);
+    if (layout->stack.rest_most)
+        swatches[count++] = (struct mt_swatch){"small blocks, summed", MT_COLOR_UNUSED};
     for (int i = 0; i < MT_ROLE_COUNT; i++)
         if (present[mt_timeline_stack[i]])
             swatches[count++] = (struct mt_swatch){mt_role_title(mt_timeline_stack[i]),
@@ -343,10 +357,10 @@ static enum mt_status draw_picture(struct layout *layout, const struct mt_report
     if (layout->drawing->failed)
         return MT_ERR_MEMORY;
     mt_chart_frame_header(layout->drawing, title, facts_of(layout));
+    layout->side.has_inset = layout->has_side && is_spike(&layout->stack, layout->blocks);
     draw_legend(layout, y);
     draw_plot(layout);
     draw_rows(layout);
-    layout->side.has_inset = is_spike(&layout->stack, layout->blocks);
     if (layout->has_side)
         mt_blocks_side(&layout->side);
     if (layout->has_tail)

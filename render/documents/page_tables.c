@@ -9,7 +9,7 @@
 #include "report_query.h"
 #include "report_rows.h"
 
-enum { MAX_ROWS = 200, MAX_NAMES = 60 };
+enum { MAX_ROWS = 200, MAX_STEPS = 100, MAX_NAMES = 60 };
 
 static struct mt_table_cell when_cell(const struct mt_report *report, uint64_t t_ns)
 {
@@ -98,7 +98,7 @@ void mt_add_modules_table(struct mt_buf *out, const struct mt_device_report *dev
     end(out, &table, "modules", device, 0);
 }
 
-/* Peaks of the MAX_ROWS highest steps that the trace covers. */
+/* Peaks of the MAX_STEPS highest steps that the trace covers. */
 static enum mt_status highest_steps(const struct mt_report *report,
                                     const struct mt_device_report *device,
                                     struct mt_largest *largest)
@@ -109,7 +109,7 @@ static enum mt_status highest_steps(const struct mt_report *report,
     for (uint32_t i = 0; peaks && i < device->step_count; i++)
         if (mt_report_covers(report, device, device->steps[i].end_event))
             peaks[count++] = device->steps[i].peak.allocated;
-    *largest = mt_largest_of(peaks, count, MAX_ROWS);
+    *largest = mt_largest_of(peaks, count, MAX_STEPS);
     free(peaks);
     return peaks ? MT_OK : MT_ERR_MEMORY;
 }

@@ -21,7 +21,7 @@
 #include "verdict.h"
 
 enum {
-    DATA_BYTES = 400000,    /* of the history of all devices */
+    DATA_BYTES = 260000,    /* of the history of all devices */
     MIN_DATA_BYTES = 60000, /* of one: what is much less is of no use */
     ANSWER_BYTES = 60000,
     SECTION_BYTES = 2000, /* headings of a device, and links to its parts */
@@ -277,15 +277,24 @@ static bool is_called_for(const struct writer *writer, const struct mt_chart *ch
     return !chart->called_for || chart->called_for(writer->report, device);
 }
 
-/* All but those that stand with the history. */
+/* Charts that the script enlarges, and whose parts can be clicked. */
+static bool is_clickable(const struct mt_chart *chart)
+{
+    return chart->models & (MT_MODEL_FLAMECHART | MT_MODEL_BLOCKS | MT_MODEL_ADDRESS);
+}
+
+/* All but those that stand with the history; those that can be clicked come first, and have their
+ * room first. */
 static void add_other_charts(struct writer *writer, const struct mt_device_report *device,
                              struct mt_buf *out)
 {
-    for (size_t i = 0; mt_charts[i]; i++)
-        if (strcmp(mt_charts[i]->name, "timeline") != 0 &&
-            strcmp(mt_charts[i]->name, "icicle") != 0 &&
-            is_called_for(writer, mt_charts[i], device))
-            add_chart(writer, mt_charts[i], device, out);
+    for (int clickable = 1; clickable >= 0; clickable--)
+        for (size_t i = 0; mt_charts[i]; i++)
+            if (strcmp(mt_charts[i]->name, "timeline") != 0 &&
+                strcmp(mt_charts[i]->name, "icicle") != 0 &&
+                is_clickable(mt_charts[i]) == clickable &&
+                is_called_for(writer, mt_charts[i], device))
+                add_chart(writer, mt_charts[i], device, out);
 }
 
 static void add_history(struct writer *writer, const struct mt_device_report *device,
