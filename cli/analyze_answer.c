@@ -7,6 +7,7 @@
 #include "text_table.h"
 #include "units.h"
 #include "util.h"
+#include "verdict.h"
 
 #include <string.h>
 
@@ -284,15 +285,6 @@ void mt_tell_run(const struct mt_teller *teller)
     mt_tell_title(teller, 2, trouble || !has_allocator(report) ? "" : ", no OOM, no retries");
 }
 
-/* A snapshot of a program that did not record: what is alive, and nothing of what was. */
-static bool is_one_instant(const struct mt_teller *teller)
-{
-    const struct mt_device_report *device = teller->device;
-
-    return teller->report->starts_in_middle && !device->allocations && !device->frees &&
-           device->end.reserved;
-}
-
 static void tell_one_instant(const struct mt_teller *teller)
 {
     const struct mt_bytes *end = &teller->device->end;
@@ -303,10 +295,7 @@ static void tell_one_instant(const struct mt_teller *teller)
                   "%sNo history%s: at one instant %s were allocated (%s B) of %s reserved\n",
                   style->bold, style->reset, mt_format_bytes(allocated, end->allocated),
                   mt_format_count(exact, end->allocated), mt_format_bytes(reserved, end->reserved));
-    mt_tell_line(teller, 2,
-                 "The peak is unknown. To record a history, call "
-                 "torch.cuda.memory._record_memory_history() before the model is made, or run the "
-                 "program under memtrace record");
+    mt_tell_line(teller, 2, MT_NO_HISTORY_HELP);
 }
 
 /* Peaks before the first event may have been higher. */
@@ -324,7 +313,7 @@ static void tell_late_start(const struct mt_teller *teller)
 
 void mt_tell_answer(const struct mt_teller *teller)
 {
-    if (is_one_instant(teller)) {
+    if (mt_is_one_instant(teller->report, teller->device)) {
         tell_one_instant(teller);
         if (teller->report->device_count == 1)
             mt_tell_run(teller);

@@ -317,11 +317,28 @@ def check_navigation(check, trace, page, devices):
     if devices > 1:
         words = subprocess.run([check.program, "analyze", trace], stdout=subprocess.PIPE, text=True,
                                check=True).stdout
-        found = re.match(r"Device (\d+) needs most: peak (\d+ \w+) allocated", words)
+        found = re.match(r"Device (\d+) needs most: (\d+ \w+)", words)
         verdict = check.browser.run("return document.getElementById('verdict').textContent")
-        check.expect(verdict == f"peak {found.group(2)} allocated, device {found.group(1)}",
+        check.expect(verdict.startswith(f"device {found.group(1)}: needs {found.group(2)};"),
                      f"{page.parent.name}: the page says {verdict}, the text {found.group(0)}")
     check.is_quiet("navigation")
+
+
+def check_no_history(check):
+    """A snapshot without history has no peak: neither a number nor a picture pretends one."""
+    page = check.analyze(ROOT / "fixtures/no_history/snapshot.pickle", "no_history")
+    summary = (page.parent / "summary.md").read_text()
+    check.open(page)
+    charts, verdict, text = check.browser.run("""return [
+        [...document.querySelectorAll('figure.chart')].map((each) => each.dataset.chart),
+        document.getElementById('verdict').textContent,
+        document.querySelector('main').innerText.split('The same in words')[0]];""")
+    check.expect(verdict.startswith("no history: ") and verdict in summary.replace("&#58;", ":"),
+                 f"no history: the page begins with '{verdict}'")
+    check.expect("0 B" not in text and "0 B" not in summary and not charts,
+                 f"no history: no peak, no chart of one ({charts})")
+    check.expect("_record_memory_history" in text, "no history: how to record one")
+    check.is_quiet("no_history")
 
 
 BLOCKS = """
@@ -535,6 +552,7 @@ def check_all(check):
     check_navigation(check, trace, page, 1)
     check_blocks(check, trace, page)
     check_navigation(check, CAPTURES / "twogpu.pickle.zst", check.folder / "twogpu/report.html", 2)
+    check_no_history(check)
     check_made_up(check, "hostile", HOSTILE, 600)
     check_made_up(check, "many", [f"function_{i}" for i in range(400)], 6000)
 

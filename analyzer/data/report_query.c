@@ -56,6 +56,12 @@ const struct mt_oom *mt_fatal_oom(const struct mt_device_report *device)
     return NULL;
 }
 
+bool mt_is_one_instant(const struct mt_report *report, const struct mt_device_report *device)
+{
+    return report->starts_in_middle && !device->allocations && !device->frees &&
+           device->end.reserved;
+}
+
 bool mt_device_comes_first(const struct mt_device_report *a, const struct mt_device_report *b)
 {
     const bool a_died = mt_fatal_oom(a), b_died = mt_fatal_oom(b);

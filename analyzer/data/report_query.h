@@ -24,6 +24,10 @@ bool mt_report_covers(const struct mt_report *report, const struct mt_device_rep
 /* The request that the run died of on the device, NULL if it did not. */
 const struct mt_oom *mt_fatal_oom(const struct mt_device_report *device);
 
+/* Is it a snapshot of a program that did not record: what is alive, and nothing of what was? Its
+ * peaks are not known. */
+bool mt_is_one_instant(const struct mt_report *report, const struct mt_device_report *device);
+
 /* Does memory on device `a` deserve to be spoken of before that on `b`? First those on which the
  * run died, then by the reserved peak, then by the allocated one, then by number. */
 bool mt_device_comes_first(const struct mt_device_report *a, const struct mt_device_report *b);

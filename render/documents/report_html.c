@@ -16,6 +16,7 @@
 #include "page_policy.h"
 #include "html_table.h"
 #include "page_tables.h"
+#include "report_query.h"
 #include "foreign_text.h"
 #include "util.h"
 #include "verdict.h"
@@ -360,7 +361,10 @@ static void add_device_section(struct writer *writer, const struct mt_device_rep
     if (writer->report->device_count > 1)
         mt_buf_printf(&writer->nav, "<a href=\"#device-%u\">Device %u</a>\n", number, number);
     mt_buf_reset(&writer->parts);
-    add_device_parts(writer, device, live, tables, &parts);
+    if (mt_is_one_instant(writer->report, device))
+        mt_buf_add_text(&parts, "<p>" MT_NO_HISTORY_HELP ".</p>\n");
+    else
+        add_device_parts(writer, device, live, tables, &parts);
     mt_buf_printf(out, "<section id=\"device-%u\">\n", number);
     if (writer->report->device_count > 1) {
         mt_buf_printf(out, "<h2>Device %u</h2>\n<nav class=\"parts\">", number);

@@ -7,6 +7,7 @@
 #include "device_choice.h"
 #include "escape.h"
 #include "markdown_table.h"
+#include "report_query.h"
 #include "text_chart.h"
 #include "units.h"
 #include "util.h"
@@ -294,6 +295,10 @@ void mt_add_summary_md(struct mt_buf *out, const struct mt_report *report,
 
         if (out->length - page.begin + 2 * END_BYTES > MT_SUMMARY_BYTES)
             break;
+        if (mt_is_one_instant(report, device)) {
+            mt_buf_add_text(out, MT_NO_HISTORY_HELP ".\n\n");
+            continue;
+        }
         add_peaks(&page, report, device, mt_baseline_device(base, device->device));
         add_line(&page, report, device);
         add_findings(&page, device);

@@ -19,6 +19,16 @@ static void add_needs(struct mt_buf *out, const struct mt_report *report,
                   mt_format_bytes(allocated, device->allocated_peak.bytes));
 }
 
+/* "no history: 520 MiB allocated of 5.18 GiB reserved, at one instant" */
+static void add_one_instant(struct mt_buf *out, const struct mt_bytes *end)
+{
+    char allocated[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT];
+
+    mt_buf_printf(out, "no history: %s allocated of %s reserved, at one instant",
+                  mt_format_bytes(allocated, end->allocated),
+                  mt_format_bytes(reserved, end->reserved));
+}
+
 static void add_gates(struct mt_buf *out, const struct mt_gates *gates)
 {
     static const char *const words[] = {"pass", "pass, with a warning", "FAIL", "NOT EVALUATED"};
@@ -50,5 +60,8 @@ void mt_add_verdict(struct mt_buf *out, const struct mt_report *report,
     if (oom)
         mt_buf_printf(out, "out of memory when %s more were wanted; ",
                       mt_format_bytes(text, oom->request_bytes));
-    add_needs(out, report, device);
+    if (mt_is_one_instant(report, device))
+        add_one_instant(out, &device->end);
+    else
+        add_needs(out, report, device);
 }

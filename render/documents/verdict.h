@@ -5,6 +5,11 @@
 #include "buf.h"
 #include "gate_check.h"
 
+/* What to do about a snapshot without history (mt_is_one_instant). */
+#define MT_NO_HISTORY_HELP                                                                         \
+    "The peak is unknown. To record a history, call torch.cuda.memory._record_memory_history() "   \
+    "before the model is made, or run the program under memtrace record"
+
 /* One line, not escaped: "FAIL: peak reserved 19.3 GiB exceeds ..."; without gates
  * "peak 6.45 GiB allocated", and before it what the run died of. gates: NULL = none. */
 void mt_add_verdict(struct mt_buf *out, const struct mt_report *report,
