@@ -133,7 +133,7 @@ def faults_of(browser, page, width, scheme, shots):
     for font in FONTS:
         found, count = browser.run(MEASURE, font)
         faults += [f"{font}: {fault}" for fault in found]
-        if count < 40:
+        if count < 10:
             faults.append("there is hardly any text")
     if shots:
         browser.page_screenshot(shots / f"{page.parent.name}-{width}-{scheme}.png")

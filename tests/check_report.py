@@ -335,8 +335,11 @@ def check_no_history(check):
         document.querySelector('main').innerText.split('The same in words')[0]];""")
     check.expect(verdict.startswith("no history: ") and verdict in summary.replace("&#58;", ":"),
                  f"no history: the page begins with '{verdict}'")
-    check.expect("0 B" not in text and "0 B" not in summary and not charts,
-                 f"no history: no peak, no chart of one ({charts})")
+    check.expect(" 0 B" not in text and " 0 B" not in summary and charts == ["address"],
+                 f"no history: no peak, no chart of one {charts}")
+    tiles = check.browser.run("""return [...document.querySelectorAll('figure text')]
+        .map((each) => each.textContent)""")
+    check.expect("60.0 %" in tiles and "Mean occupancy" not in tiles, f"no history: {tiles[:12]}")
     check.expect("_record_memory_history" in text, "no history: how to record one")
     check.is_quiet("no_history")
 

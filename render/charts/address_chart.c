@@ -35,18 +35,29 @@ static void count_segments(char text[MT_UNITS_TEXT + 16], uint64_t count)
              count == 1 ? "segment" : "segments");
 }
 
+/* Over time; of a trace that lasts no time, at its end. */
+static struct mt_tile occupancy_tile(const struct mt_address *address, char text[MT_UNITS_TEXT])
+{
+    bool lasts = address->held > 0;
+    double share = lasts ? fmin(address->used / address->held, 1)
+                         : share_of(address->allocated_end, address->reserved_end);
+
+    return (struct mt_tile){lasts ? "Mean occupancy" : "Occupancy", mt_format_percent(text, share),
+                            !lasts               ? "at the end"
+                            : address->has_steps ? "bytes × time, from step 0"
+                                                 : "bytes × time",
+                            verdict(1 - share, 0.3, 0.6), NULL};
+}
+
 static double draw_tiles(const struct mt_address_layout *layout, double y)
 {
     const struct mt_address *address = layout->address;
     char values[4][MT_UNITS_TEXT], notes[3][MT_UNITS_TEXT + 16], bytes[MT_UNITS_TEXT];
-    double occupancy = address->held > 0 ? fmin(address->used / address->held, 1) : 0;
     uint64_t peak = layout->device->reserved_peak.bytes;
     struct mt_tile tiles[4] = {
         {"Reserved at the end", mt_format_bytes(values[0], address->reserved_end), notes[0],
          MT_COLOR_RESERVED, "Reserved at end"},
-        {"Mean occupancy", mt_format_percent(values[1], occupancy),
-         address->has_steps ? "bytes × time, from step 0" : "bytes × time",
-         verdict(1 - occupancy, 0.3, 0.6), NULL},
+        occupancy_tile(address, values[1]),
         {"Segments used at most once", mt_format_count(values[2], address->once_segments), notes[1],
          verdict(share_of(address->once_bytes, peak), 0.02, 0.15), "Used at most once"},
         {address->has_steps ? "Idle during the last step" : "Empty at the end",

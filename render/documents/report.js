@@ -752,7 +752,8 @@ class Picture {
   }
 
   hint() {
-    const what = this.chart === 'flamechart' ? 'a call for its stack' : 'a block for its stack';
+    const what = this.chart === 'flamechart' ? 'a call for its callers'
+      : this.blocks.size ? 'a block for its stack' : 'what you want to know of';
     return `Click ${what}; double click, + or Ctrl and the wheel enlarge; drag moves.`;
   }
 

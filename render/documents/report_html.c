@@ -352,6 +352,18 @@ static void add_device_parts(struct writer *writer, const struct mt_device_repor
     add_buf(out, tables);
 }
 
+/* Of a device of which nothing is known except what is there: what lies where. */
+static void add_one_instant(struct writer *writer, const struct mt_device_report *device,
+                            struct mt_buf *out)
+{
+    const struct mt_chart *map = mt_chart_find("address");
+
+    writer->has_blocks = false;
+    mt_buf_add_text(out, "<p>" MT_NO_HISTORY_HELP ".</p>\n");
+    if (is_called_for(writer, map, device))
+        add_chart(writer, map, device, out);
+}
+
 static void add_device_section(struct writer *writer, const struct mt_device_report *device,
                                const struct mt_buf *live, const struct mt_buf *tables)
 {
@@ -362,7 +374,7 @@ static void add_device_section(struct writer *writer, const struct mt_device_rep
         mt_buf_printf(&writer->nav, "<a href=\"#device-%u\">Device %u</a>\n", number, number);
     mt_buf_reset(&writer->parts);
     if (mt_is_one_instant(writer->report, device))
-        mt_buf_add_text(&parts, "<p>" MT_NO_HISTORY_HELP ".</p>\n");
+        add_one_instant(writer, device, &parts);
     else
         add_device_parts(writer, device, live, tables, &parts);
     mt_buf_printf(out, "<section id=\"device-%u\">\n", number);
