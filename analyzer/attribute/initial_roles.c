@@ -17,6 +17,7 @@ static uint32_t less(uint32_t a, uint32_t b)
 
 /* Of the blocks that an optimizer with m of them for each parameter needs. */
 #define NEARLY_ALL_PERCENT 90
+#define MOST_PERCENT       50
 #define MAX_STATE_BLOCKS   3
 
 /* Counts of blocks: embeddings, which are there once, may be no more than a hundredth. */
@@ -314,6 +315,12 @@ static struct sizes *of_bytes(const struct inference *inference, const struct si
     return NULL;
 }
 
+/* Of that size, and no more than there can be. */
+static bool is_of_workspaces(const struct sizes *sizes)
+{
+    return mt_is_workspace(sizes->bytes) && sizes->stay <= MT_WORKSPACES_MAX;
+}
+
 /* Of `each` blocks of `factor` times the size for every parameter, the bytes that are there. */
 static uint64_t state_bytes(const struct inference *inference, uint32_t each, uint32_t factor)
 {
@@ -423,25 +430,30 @@ static bool gradients_are_old(const struct inference *inference)
            !has_more(inference->gradient_bytes, inference->stay_bytes, 100 - NEARLY_ALL_PERCENT);
 }
 
-/* Rule 6, by what backward makes of each size in a turn: 0 = that does not tell. */
+/* Rule 6, by what backward makes of each size in a turn: 0 = that does not tell. Of sizes of which
+ * it makes more than there are, most are no gradients. */
 static uint32_t each_by_backward(const struct inference *inference)
 {
     const uint32_t turns = inference->early->turns;
-    uint64_t whole = 0, bytes[MAX_EACH + 1] = {0};
+    uint64_t whole = 0, told = 0, bytes[MAX_EACH + 1] = {0};
 
     for (size_t i = 0; turns && i < inference->size_count; i++) {
         const struct sizes *sizes = &inference->sizes[i];
         uint32_t parameters = sizes->passed / turns;
 
-        if (mt_is_workspace(sizes->bytes) || sizes->left_behind >= MIN_LEFT_BEHIND)
+        if (is_of_workspaces(sizes) || sizes->left_behind >= MIN_LEFT_BEHIND)
             continue;
         whole += sizes->stay * sizes->bytes;
-        if (parameters && sizes->passed % turns == 0 && sizes->stay % parameters == 0 &&
+        if (!parameters || parameters > sizes->stay)
+            continue;
+        told += sizes->stay * sizes->bytes;
+        if (sizes->passed % turns == 0 && sizes->stay % parameters == 0 &&
             sizes->stay / parameters <= MAX_EACH)
             bytes[sizes->stay / parameters] += sizes->stay * sizes->bytes;
     }
     for (uint32_t each = 2; each <= MAX_EACH; each++)
-        if (whole && has_share(bytes[each], whole, NEARLY_ALL_PERCENT))
+        if (told && has_share(told, whole, MOST_PERCENT) &&
+            has_share(bytes[each], told, NEARLY_ALL_PERCENT))
             return each;
     return 0;
 }
@@ -591,7 +603,8 @@ static struct shares shares_of(const struct inference *inference, const struct s
     uint32_t states = inference->states * sizes->gradients;
     struct shares shares = {0, 0, 0, 0, 0};
 
-    if (inference->each && (left + sizes->gradients) % inference->each == 0)
+    if (inference->each && !is_of_workspaces(sizes) &&
+        (left + sizes->gradients) % inference->each == 0)
         return shares_of_each(inference, sizes);
     states += half ? inference->wide_states * half->gradients : 0;
     states -= less(states, sizes->states);

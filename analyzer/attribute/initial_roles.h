@@ -28,7 +28,8 @@
  *    Then each parameter has as many blocks of its size as all others have:
  *    itself, its gradient, its state. Embeddings are there once, so that the
  *    largest divisor of 2 to 4 that nearly all counts have is that number. What backward
- *    makes and frees again, once for each parameter, tells more surely.
+ *    makes and frees again, once for each parameter, tells more surely, where it makes no
+ *    more of a size than there are.
  * 7. The sizes of cuBLAS's workspaces, if the model's calls made few of that size; 1 MiB is one of
  * them.
  * 8. A size of which the model's calls leave one block more behind in each

@@ -379,8 +379,18 @@ static void gradients_that_the_optimizer_frees(void **state)
     expect(parameters, 4, MT_ROLE_PARAMETERS);
 }
 
-/* No optimizer; gradients are added up. Backward makes one block for each parameter, adds it, and
- * frees it: of eight blocks four are parameters, though eight is also twice four. */
+/* Backward makes a block, adds it to the gradient, and frees it. */
+static void adds_gradients(uint64_t bytes, int count)
+{
+    const struct mt_early_block how = {
+        .end_kind = MT_PHASE_BACKWARD, .role = MT_ROLE_TEMPORARIES, .died_in_part = true};
+
+    for (int i = 0; i < count; i++)
+        mt_early_blocks_end(&early, born(bytes, MT_PHASE_BACKWARD), &how);
+}
+
+/* No optimizer; gradients are added up. Backward makes one block for each parameter: of eight
+ * blocks four are parameters, though eight is also twice four. */
 static void gradients_that_are_added_up(void **state)
 {
     uint64_t stays[3];
@@ -391,19 +401,34 @@ static void gradients_that_are_added_up(void **state)
     for (int turn = 0; turn < 2; turn++) {
         passes_through(MT_PHASE_FORWARD);
         for (int i = 0; i < 3; i++)
-            for (int j = 0; j < 4; j++) {
-                const struct mt_early_block how = {.end_kind = MT_PHASE_BACKWARD,
-                                                   .role = MT_ROLE_TEMPORARIES,
-                                                   .died_in_part = true};
-
-                mt_early_blocks_end(&early, born(KIB(64) << i, MT_PHASE_BACKWARD), &how);
-            }
+            adds_gradients(KIB(64) << i, 4);
     }
     infer();
     for (int i = 0; i < 3; i++) {
         expect_some(stays[i], 8, MT_ROLE_PARAMETERS, 4);
         expect_some(stays[i], 8, MT_ROLE_GRADIENTS, 4);
     }
+}
+
+/* Adam; activations have the size of small parameters, so that backward makes many of it, and one
+ * parameter is flat, with a state in pieces: not all counts are multiples of four. */
+static void sizes_that_activations_share(void **state)
+{
+    uint64_t large = alive(KIB(1024), 12), small = alive(KIB(64), 8);
+    uint64_t workspace = alive(8519680, 4);
+
+    (void)state;
+    (void)alive(KIB(640), 2);
+    passes_through(MT_PHASE_FORWARD);
+    adds_gradients(KIB(1024), 3);
+    adds_gradients(KIB(640), 1);
+    adds_gradients(KIB(64), 50);
+    infer();
+    expect_some(large, 12, MT_ROLE_PARAMETERS, 3);
+    expect_some(large, 12, MT_ROLE_GRADIENTS, 3);
+    expect_some(large, 12, MT_ROLE_OPTIMIZER_STATE, 6);
+    expect_some(small, 8, MT_ROLE_OPTIMIZER_STATE, 4);
+    expect(workspace, 4, MT_ROLE_WORKSPACE);
 }
 
 /* A hundred times the bytes of these gradients is 84 TiB modulo 2^64: less than ten times the 11
@@ -447,6 +472,7 @@ int main(void)
         PROGRAM(state_that_is_replaced),
         PROGRAM(gradients_that_the_optimizer_frees),
         PROGRAM(gradients_that_are_added_up),
+        PROGRAM(sizes_that_activations_share),
         PROGRAM(sizes_whose_products_would_wrap),
     };
 
