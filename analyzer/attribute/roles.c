@@ -260,7 +260,7 @@ static uint8_t code_of(struct mt_role_clock *clock, const struct mt_birth_run *r
     const struct mt_moment *birth = &run->moment, *end = &clock->now;
     uint8_t code = code_of_part(clock, run, fate);
     bool over_calls = birth->cycle && end->cycle == birth->cycle && !run->initial &&
-                      end->calls >= birth->calls + CALLS_OF_A_CACHE;
+                      fate != MT_FATE_UNWOUND && end->calls >= birth->calls + CALLS_OF_A_CACHE;
 
     return over_calls && code < MT_ROLE_COUNT ? (uint8_t)(MT_ROLE_CODE_OVER_CALLS + code) : code;
 }

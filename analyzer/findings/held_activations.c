@@ -1,6 +1,7 @@
 /* Activations that wait for backward, by the line of the model that made them: what
  * checkpointing could make again instead. Only the peak is looked at, and of what is
- * alive there only what the peak's own step made: what is older waits for nothing.
+ * alive there only what the peak's own step made: what is older waits for nothing. A
+ * recording without steps holds no more than one that did not end.
  * The loss is left out, it has a finding of its own. */
 #include "finding.h"
 
@@ -75,6 +76,7 @@ static const char *tell(const struct mt_finding_search *search, const struct lin
 static enum mt_status find(struct mt_finding_search *search)
 {
     const struct mt_device_report *device = search->device;
+    const struct mt_report *report = search->analysis->report;
     struct mt_arena *arena = &search->analysis->report->arena;
     const uint64_t peak = device->allocated_peak.bytes;
     struct line lines[MAX_LINES];
@@ -89,8 +91,8 @@ static enum mt_status find(struct mt_finding_search *search)
                                  .cost = "the forward of those modules runs a second time, in "
                                          "backward"};
 
-    if (!search->analysis->report->saw_backward || !device->instant_count ||
-        device->instants[0].step == MT_NO_STEP)
+    if (!report->saw_backward || !device->instant_count ||
+        (device->instants[0].step == MT_NO_STEP && report->step_count))
         return MT_OK;
     if (mt_finding_mark_losses(search))
         return MT_ERR_MEMORY;

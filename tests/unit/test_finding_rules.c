@@ -496,6 +496,39 @@ static void what_forward_keeps_is_found(void **unused)
     expect_finding("kept-forward", 600 * MT_MIB);
 }
 
+/* Forward, then backward, with or without a step of training around or before them. */
+static void one_pass(bool step_before)
+{
+    uint64_t hidden;
+
+    begin();
+    if (step_before) {
+        step_begins(0);
+        train();
+        step_ends(0);
+    }
+    hidden = take_in("forward", "model.py:hidden:9", 200 * MT_MIB);
+    phase_begins("backward");
+    give(take(NULL, 20 * MT_MIB));
+    give(hidden);
+    phase_ends("backward");
+}
+
+static void activations_wait_without_steps(void **unused)
+{
+    (void)unused;
+    one_pass(false);
+    expect_finding("held-activations", 200 * MT_MIB);
+}
+
+/* There are steps, and the peak is in none: what it holds may be older. */
+static void activations_beside_steps_may_not_wait(void **unused)
+{
+    (void)unused;
+    one_pass(true);
+    expect_nothing("held-activations");
+}
+
 static const char *advice_of_forward(struct mt_report **report)
 {
     const struct mt_finding *finding;
@@ -706,6 +739,8 @@ int main(void)
         cmocka_unit_test(one_parameter_at_a_time_may_take_as_much),
         cmocka_unit_test(all_callers_are_looked_at),
         cmocka_unit_test(namesakes_are_no_loss),
+        cmocka_unit_test(activations_wait_without_steps),
+        cmocka_unit_test(activations_beside_steps_may_not_wait),
         cmocka_unit_test(what_forward_keeps_is_found),
         cmocka_unit_test(training_needs_what_forward_keeps),
         cmocka_unit_test(a_cache_is_no_graph),

@@ -253,6 +253,32 @@ static void a_cache_of_ones_own(void **state)
     }
 }
 
+/* A run that dies in its first turn: what unwinding frees may be what backward would have needed.
+ */
+static void death_after_many_calls(void **state)
+{
+    struct program p;
+    uint64_t block[2];
+
+    (void)state;
+    begin(&p);
+    enter(&p, "request#0");
+    enter(&p, "forward");
+    block[0] = born(&p);
+    block[1] = born(&p);
+    leave(&p, "forward");
+    for (int call = 0; call < 6; call++) {
+        enter(&p, "forward");
+        (void)born(&p);
+        leave(&p, "forward");
+    }
+    ends(&p, block[0], MT_FATE_UNWOUND);
+    ends(&p, block[1], MT_FATE_UNWOUND);
+    finish(&p);
+    assert_int_equal(role(&p, block[0]), MT_ROLE_ACTIVATIONS);
+    end(&p);
+}
+
 /* A layer at a time on the device: 14 GB of model, 1 GB of memory. */
 static void layers_moved_in_turn(void **state)
 {
@@ -524,6 +550,7 @@ int main(void)
         cmocka_unit_test(inference),
         cmocka_unit_test(leak),
         cmocka_unit_test(a_cache_of_ones_own),
+        cmocka_unit_test(death_after_many_calls),
         cmocka_unit_test(layers_moved_in_turn),
         cmocka_unit_test(many_of_a_workspaces_size),
         cmocka_unit_test(conversion_in_setup),
