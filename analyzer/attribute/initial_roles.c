@@ -544,8 +544,6 @@ static enum mt_role role_of_freed(struct inference *inference, const struct mt_e
                     (!early->first_part_end || block->ended <= early->first_part_end);
     enum mt_role role;
 
-    if (!early->saw_part)
-        return MT_ROLE_OTHER;
     if (block->end_kind == MT_PHASE_ZERO_GRAD)
         return MT_ROLE_GRADIENTS;
     if (block->end_kind == MT_PHASE_OPTIMIZER && are_replaced(sizes))
@@ -624,8 +622,7 @@ static struct shares shares_of(const struct inference *inference, const struct s
         shares.activations = take(&left, left);
     if ((inference->each || inference->states) && began_in_last_turn(inference->early))
         shares.activations += take(&left, sizes->end_late);
-    if (inference->early->saw_part)
-        shares.parameters += left;
+    shares.parameters += left;
     return shares;
 }
 
@@ -685,7 +682,7 @@ enum mt_status mt_initial_roles_infer(struct mt_early_blocks *early)
         status = sort_by_size(&inference);
     if (!status && early->initial_count)
         count_all(&inference);
-    for (size_t i = 0; !status && i < inference.size_count; i++)
+    for (size_t i = 0; !status && early->saw_part && i < inference.size_count; i++)
         share_out(&inference, &inference.sizes[i]);
     free(inference.ends);
     free(inference.sizes);

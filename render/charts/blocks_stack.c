@@ -261,7 +261,7 @@ static const char *born(const struct mt_block_stack *stack, const struct mt_bloc
     char event[MT_UNITS_TEXT];
 
     if (shape->initial)
-        return "born before the recorded history";
+        return "alive before recording began";
     return mt_arena_printf(&stack->drawing->arena, "born%s%s at %s (event %s)",
                            *where ? " in " : "", where,
                            mt_chart_frame_when(stack->drawing, report, shape->birth_t_ns),

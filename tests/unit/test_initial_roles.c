@@ -91,12 +91,13 @@ static void infer(void)
 
 static void nothing_tells(void **state)
 {
-    uint64_t block = alive(KIB(64), 1);
+    uint64_t block = alive(KIB(64), 1), workspace = alive(8519680, 1);
 
     (void)state;
     (void)born(512, MT_PHASE_UNKNOWN);
     infer();
     expect(block, 1, MT_ROLE_OTHER);
+    expect(workspace, 1, MT_ROLE_OTHER); /* its size alone says nothing */
 }
 
 static void a_call_needs_its_parameters(void **state)
