@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "foreign_text.h"
 #include "util.h"
 
 struct range {
@@ -55,24 +56,15 @@ static size_t columns_of(uint32_t letter)
     return is_in(two_columns, MT_ARRAY_LEN(two_columns), letter) ? 2 : 1;
 }
 
-/* Bytes of the character at `text`; 1 and the byte itself if it is none. length > 0. */
+/* Bytes of the character at `text`; a byte that is none stands for itself. length > 0. */
 static size_t decode(const char *text, size_t length, uint32_t *letter)
 {
-    const unsigned char *at = (const unsigned char *)text;
-    size_t bytes = *at < 0xC0 ? 1 : *at < 0xE0 ? 2 : *at < 0xF0 ? 3 : 4;
+    size_t bytes = mt_utf8_read(text, length, letter);
 
-    *letter = *at;
-    if (bytes == 1 || bytes > length)
-        return 1;
-    *letter = *at & (0x7Fu >> bytes);
-    for (size_t i = 1; i < bytes; i++) {
-        if ((at[i] & 0xC0) != 0x80) {
-            *letter = *at;
-            return 1;
-        }
-        *letter = *letter << 6 | (at[i] & 0x3Fu);
-    }
-    return bytes;
+    if (bytes)
+        return bytes;
+    *letter = (unsigned char)*text;
+    return 1;
 }
 
 size_t mt_text_columns(const char *text, size_t length)

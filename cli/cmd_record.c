@@ -373,6 +373,7 @@ static bool end_traces(const struct recording *recording, char **traces, size_t 
     struct mt_trace_end_options options = {.redaction =
                                                recording->redact ? &recording->redaction : NULL,
                                            .unfinished = mt_outputs_unfinished()};
+    struct mt_next_step next = {0};
     struct mt_trace_end end;
     uint64_t last_ms = now_ms() + TIMEOUT_MS, now;
     bool complete = true, redacted = true;
@@ -392,7 +393,10 @@ static bool end_traces(const struct recording *recording, char **traces, size_t 
         }
         mt_add_trace_end(&out, &end, "memtrace: ", recording->quiet);
         say_buffer(&out);
+        mt_next_step_note(&next, &end);
     }
+    if (!recording->json && !recording->quiet)
+        mt_add_next_step(&out, &next);
     if (recording->json)
         json_end(&json);
     /* a report that is lost for want of memory must not hide this; the line takes none */

@@ -215,6 +215,28 @@ void mt_add_trace_end(struct mt_buf *out, const struct mt_trace_end *end, const 
     add_faults(&lines);
 }
 
+void mt_next_step_note(struct mt_next_step *next, const struct mt_trace_end *end)
+{
+    if (end->state == MT_TRACE_RUNNING || end->state == MT_TRACE_FAILED || !end->summary.events)
+        return;
+    if (!next->count++)
+        next->path = end->path;
+}
+
+void mt_add_next_step(struct mt_buf *out, const struct mt_next_step *next)
+{
+    struct mt_arena arena = {0};
+    const char *word = next->path ? mt_shell_word(&arena, short_path(next->path)) : NULL;
+
+    if (word)
+        mt_buf_printf(out, "memtrace: next: memtrace analyze %s", word);
+    if (word && next->count > 1)
+        mt_buf_printf(out, " (and %zu more)", next->count - 1);
+    if (word)
+        mt_buf_add_char(out, '\n');
+    mt_arena_release(&arena);
+}
+
 static const char *state_word(enum mt_trace_state state)
 {
     switch (state) {

@@ -12,6 +12,15 @@
 void mt_add_trace_end(struct mt_buf *out, const struct mt_trace_end *end, const char *before,
                       bool only_faults);
 
+/* Of several traces: the first that can be analysed, and how many there are. Zeroed = none. */
+struct mt_next_step {
+    const char *path; /* borrowed */
+    size_t count;
+};
+void mt_next_step_note(struct mt_next_step *next, const struct mt_trace_end *end);
+/* "memtrace: next: memtrace analyze run.trace.zst"; nothing if there is no such trace. */
+void mt_add_next_step(struct mt_buf *out, const struct mt_next_step *next);
+
 /* An object of the array `traces`. */
 void mt_json_trace_end(struct mt_json *json, const struct mt_trace_end *end);
 

@@ -77,6 +77,18 @@ def scripts(bench):
         (bench.work / "run.trace.zst").unlink()
 
 
+def says_what_to_do_next(bench):
+    """The last line, if there is a trace that can be analyzed and nobody asked for silence."""
+    done = bench.record(bench.recorded, "exit", "3")
+    check(done.stderr.endswith(b"\nmemtrace: next: memtrace analyze run.trace.zst\n"), f"{done}")
+    done = bench.run(bench.memtrace, "record", "-o", "a folder/", bench.recorded, "forkexec")
+    check(b"\nmemtrace: next: memtrace analyze 'a folder/" in done.stderr and
+          done.stderr.endswith(b".trace.zst' (and 1 more)\n"), f"{done}")
+    for option in ("--quiet", "--json"):
+        done = bench.run(bench.memtrace, "record", option, "-o", "run.trace.zst", bench.recorded, "exit", "0")
+        check(b"next:" not in done.stderr, f"{done}")
+
+
 def without_cuda(bench):
     """No file, and one line."""
     done = bench.record(bench.recorded, "plain", "3")
@@ -140,6 +152,7 @@ def json_at_the_end(bench):
 if __name__ == "__main__":
     cases = [every_way, statuses_of_a_shell, commands_that_cannot_run, scripts, without_cuda,
              static_program, without_the_library, library_in_a_folder_with_a_blank, standard_input,
+             says_what_to_do_next,
              json_at_the_end]
     if not REAL: # a real NVML works
         cases.append(samples_that_cannot_be)

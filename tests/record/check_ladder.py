@@ -2,6 +2,7 @@
 """check_ladder.py BUILD [CASE...]: what becomes of the driver's events where CUPTI
 is missing, too new, taken, or not wanted."""
 import json
+import re
 import sys
 
 from support import check, main, only
@@ -14,7 +15,8 @@ def record(bench, **environment):
     trace = only(bench.traces())
     header = bench.info(trace)["header"]
     bench.trace = trace
-    return done.stderr.decode(), (header["sources"] or "").split(",")
+    said = re.sub("^memtrace: next: .*\n", "", done.stderr.decode(), flags=re.MULTILINE)
+    return said, (header["sources"] or "").split(",")
 
 
 def check_substitute(bench, words, **environment):
