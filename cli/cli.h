@@ -130,6 +130,7 @@ struct mt_progress {
 };
 void mt_progress_start(struct mt_progress *progress, const struct mt_common *common);
 void mt_progress_update(struct mt_progress *progress, const char *what, double share);
+uint64_t mt_progress_elapsed_ns(const struct mt_progress *progress); /* 0 if nothing is shown */
 void mt_progress_end(struct mt_progress *progress);
 
 /* Colour for stdout: empty strings unless it is a terminal and NO_COLOR and

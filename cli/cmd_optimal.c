@@ -27,6 +27,7 @@ struct optimal {
     struct mt_outputs outputs;
     const struct mt_source *source; /* NULL = buffers of a CSV file */
     struct mt_optimal_options options;
+    struct mt_progress progress;
     struct mt_buffers devices[MT_BUFFERS_DEVICES];
     struct mt_optimal_result results[MT_BUFFERS_DEVICES];
 };
@@ -128,8 +129,19 @@ static unsigned count_devices(const struct optimal *optimal, unsigned from)
     return count;
 }
 
+/* Of the time that a search may take at most. Without a clock nobody knows how far it is. */
+static void show_progress(void *context)
+{
+    struct optimal *optimal = context;
+    uint64_t all_ns = optimal->options.time_ns;
+
+    if (all_ns)
+        mt_progress_update(&optimal->progress, "searching",
+                           (double)mt_progress_elapsed_ns(&optimal->progress) / (double)all_ns);
+}
+
 /* Each device gets an equal share of the time that is left. */
-static int solve_all(struct optimal *optimal)
+static int solve_devices(struct optimal *optimal)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
     struct mt_optimal_options options = optimal->options;
@@ -146,6 +158,18 @@ static int solve_all(struct optimal *optimal)
         left_ns -= optimal->results[d].used_ns < left_ns ? optimal->results[d].used_ns : left_ns;
     }
     return MT_EXIT_OK;
+}
+
+static int solve_all(struct optimal *optimal)
+{
+    int code;
+
+    optimal->options.progress = show_progress;
+    optimal->options.context = optimal;
+    mt_progress_start(&optimal->progress, &optimal->common);
+    code = solve_devices(optimal);
+    mt_progress_end(&optimal->progress);
+    return code;
 }
 
 static void json_result(struct mt_json *json, const struct mt_optimal_result *result,

@@ -185,6 +185,47 @@ static void say_doubts(struct mt_buf *out, const struct mt_fit_result *result)
         mt_add_note(out, 2, "approximate: %s", result->policy_doubt);
 }
 
+/* Under the limit that was asked for; what was said of the smallest limit is not said again. */
+static void say_limit_failure(struct mt_buf *out, uint64_t limit_bytes,
+                              const struct mt_fit_result *result)
+{
+    const struct mt_fit_failure *first = &result->first_failure, *asked = &result->limit_failure;
+    char text[MT_UNITS_TEXT];
+
+    if (result->limits_tried && result->fits && first->known && asked->known &&
+        first->event == asked->event && first->alive.allocated == asked->alive.allocated &&
+        first->alive.reserved == asked->alive.reserved)
+        mt_add_note(out, 2, "at %s the same request fails first", format_mib(text, limit_bytes));
+    else
+        say_failure(out, limit_bytes, asked);
+}
+
+/* The answer to --limit: "does not fit in 7.00 GiB: 544 MiB more are needed (pytorch, device 0)".
+ */
+static void say_verdict(struct mt_buf *out, const struct mt_fit_answer *answer, const char *policy,
+                        const struct mt_fit_result *result)
+{
+    const struct mt_style *style = mt_stdout_style();
+    char limit[MT_UNITS_TEXT], missing[MT_UNITS_TEXT], more[MT_UNITS_TEXT + 24] = "";
+    bool fits = result->limit_fits;
+
+    if (!fits && result->fits && result->high_bytes > answer->limit_bytes)
+        snprintf(more, sizeof more, ": %s more are needed",
+                 mt_format_bytes(missing, result->high_bytes - answer->limit_bytes));
+    mt_buf_add_text(out, fits ? style->green : style->red);
+    mt_add_note(out, 0, "%s in %s%s (%s, device %u)", fits ? "fits" : "does not fit",
+                mt_format_bytes(limit, answer->limit_bytes), more, policy, result->device);
+    mt_buf_add_text(out, style->reset);
+}
+
+static void say_verdicts(struct mt_buf *out, const struct mt_fit_answer *answer)
+{
+    for (size_t i = 0; i < answer->count; i++)
+        for (size_t d = 0; d < answer->summaries[i].device_count; d++)
+            say_verdict(out, answer, answer->summaries[i].policy, &answer->summaries[i].devices[d]);
+    mt_buf_add_char(out, '\n');
+}
+
 static void say_result(struct mt_buf *out, const struct mt_fit_answer *answer, const char *policy,
                        const struct mt_fit_result *result)
 {
@@ -199,7 +240,7 @@ static void say_result(struct mt_buf *out, const struct mt_fit_answer *answer, c
     else
         mt_buf_add_text(out, "  nothing was ever requested\n");
     if (answer->limit_bytes && !result->limit_fits)
-        say_failure(out, answer->limit_bytes, &result->limit_failure);
+        say_limit_failure(out, answer->limit_bytes, result);
     say_doubts(out, result);
 }
 
@@ -270,6 +311,8 @@ void mt_fit_print_text(struct mt_buf *out, const struct mt_fit_answer *answer)
         mt_buf_add_text(out, "no memory events: nothing to fit\n");
         return;
     }
+    if (answer->limit_bytes)
+        say_verdicts(out, answer);
     print_rows(out, answer, style);
     mt_add_requests(out, answer->source);
     for (i = 0; i < answer->count; i++) {
@@ -277,6 +320,6 @@ void mt_fit_print_text(struct mt_buf *out, const struct mt_fit_answer *answer)
         for (d = 0; d < summary->device_count; d++)
             say_result(out, answer, summary->policy, &summary->devices[d]);
     }
-    if (!answer->no_cards)
+    if (!answer->no_cards && !answer->limit_bytes)
         print_cards(out, answer, style);
 }

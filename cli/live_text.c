@@ -35,14 +35,18 @@ void mt_add_instant(struct mt_buf *line, const struct mt_teller *teller,
     const struct mt_answer *answer = teller->device->answer;
     const struct mt_instant *instant = &answer->instant;
     const char *in = mt_tell_in(teller, instant->phase, instant->step);
-    char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT];
+    const char *when = mt_tell_when(teller, instant->t_ns);
+    char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], asked[MT_UNITS_TEXT];
+    bool is_earlier =
+        question->at == MT_AT_TIME && strcmp(when, mt_format_duration(asked, question->value)) != 0;
 
     add_question(line, question, teller->report, answer);
-    mt_buf_printf(line, ": %s allocated (%s B)%s%s, at ",
+    mt_buf_printf(line, ": %s allocated (%s B)%s%s, %s ",
                   mt_format_bytes(bytes, instant->bytes.allocated),
-                  mt_format_count(exact, instant->bytes.allocated), *in ? " " : "", in);
+                  mt_format_count(exact, instant->bytes.allocated), *in ? " " : "", in,
+                  is_earlier ? "unchanged since" : "at");
     if (mt_report_has_times(teller->report))
-        mt_buf_printf(line, "%s, ", mt_tell_when(teller, instant->t_ns));
+        mt_buf_printf(line, "%s, ", when);
     mt_buf_printf(line, "event %llu", (unsigned long long)instant->event);
 }
 

@@ -58,6 +58,11 @@ void mt_progress_update(struct mt_progress *progress, const char *what, double s
     progress->shown = true;
 }
 
+uint64_t mt_progress_elapsed_ns(const struct mt_progress *progress)
+{
+    return progress->off ? 0 : now_ns() - progress->started_ns;
+}
+
 void mt_progress_end(struct mt_progress *progress)
 {
     static const char clear_line[] = "\r\033[K";

@@ -121,6 +121,24 @@ def every_command(program, fixtures):
                 yield f"{told}: who asked is cut"
 
 
+def progress(program, fixtures):
+    """A search that goes on for seconds says how far it is, on standard error, and clears the line."""
+    master, slave = pty.openpty()
+    child = subprocess.Popen([program, "optimal", "--time", "2", str(fixtures / "minimalloc" / "D.1048576.csv")],
+                             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=slave, env=environment())
+    os.close(slave)
+    said = b""
+    try:
+        while chunk := os.read(master, 65536):
+            said += chunk
+    except OSError:  # the other end is closed
+        pass
+    os.close(master)
+    child.wait()
+    if not re.search(rb"\rsearching +\d+ %", said) or not said.endswith(b"\r\033[K"):
+        yield f"no progress of optimal: {said!r}"
+
+
 def main(program, fixtures):
     captures = fixtures / "captures"
     wrong = []
@@ -130,6 +148,7 @@ def main(program, fixtures):
     for check in (settings, pipes):
         wrong += check(program, captures / "gpt_split64.pickle.zst")
     wrong += every_command(program, fixtures)
+    wrong += progress(program, fixtures)
     print("\n".join(wrong) if wrong else "terminals show it")
     return bool(wrong)
 

@@ -149,6 +149,12 @@ static void shuffle_a_little(struct part_search *part, const uint32_t *order)
     }
 }
 
+static void show_progress(const struct solver *solver)
+{
+    if (solver->options->progress)
+        solver->options->progress(solver->options->context);
+}
+
 /* Exact searches for `target`, with each order, until one has an answer: one long
  * search, which may also show that there is no plan, and as much work again in
  * short ones. Where a long one is lost in a bad beginning, a short one, begun a
@@ -165,6 +171,7 @@ static void search_exactly(const struct solver *solver, struct part_search *part
             MT_EXACT_GAVE_UP)
             return;
         for (r = 0; r < restarts && !mt_deadline_passed(solver->deadline_ns); r++) {
+            show_progress(solver);
             shuffle_a_little(part, part->orders[i]);
             if (search_below(solver, part, target, part->shuffled, by_load, RESTART_NODES) !=
                 MT_EXACT_GAVE_UP)
@@ -184,6 +191,7 @@ static enum mt_status round_of(const struct solver *solver, struct part_search *
 
     steps = FIRST_STEPS + (uint32_t)mt_min_u64(part->nodes / part->instance->count, 1 << 20);
     for (t = 0; status == MT_OK && t < TARGETS; t++) {
+        show_progress(solver);
         if (part->exact && part->improver.height > goal(solver) &&
             (t == 0 || !solver->options->capacity_bytes))
             search_exactly(solver, part, target_of(solver, part, t));

@@ -6,9 +6,11 @@
 #include "buffers.h"
 
 struct mt_optimal_options {
-    uint64_t time_ns;        /* stop then; 0 = no clock, a fixed amount of work: the same
-                                input gives the same plan */
-    uint64_t capacity_bytes; /* a plan as low as this is good enough; 0 = the lowest */
+    uint64_t time_ns;                /* stop then; 0 = no clock, a fixed amount of work: the same
+                                        input gives the same plan */
+    uint64_t capacity_bytes;         /* a plan as low as this is good enough; 0 = the lowest */
+    void (*progress)(void *context); /* from time to time while it searches; may be NULL */
+    void *context;
 };
 
 struct mt_optimal_result {

@@ -41,7 +41,7 @@ static enum mt_status check_path(const char *path, struct mt_error *error)
 {
     if (!strpbrk(path, " :\t\n"))
         return MT_OK;
-    return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET,
+    return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
                    "LD_PRELOAD cannot hold the blank or colon in '%.150s'", path);
 }
 

@@ -25,7 +25,11 @@ void mt_probe_library(struct mt_probe_result *result)
     char path[PATH_MAX];
 
     if (mt_collector_library(MT_COLLECTOR_NAME, path, &error) != MT_OK)
-        mt_probe_set(result, MT_PROBE_MISSING, "install memtrace as a whole", "%s", error.text);
+        mt_probe_set(result, MT_PROBE_MISSING,
+                     error.status == MT_ERR_UNSUPPORTED
+                         ? "install memtrace where no folder has a blank or a colon in its name"
+                         : "install memtrace as a whole: the program with its libraries",
+                     "%s", error.text);
     else if (!dlopen(path, RTLD_NOW | RTLD_LOCAL))
         mt_probe_set(result, MT_PROBE_MISSING, "build memtrace on this machine", "%s", dlerror());
     else

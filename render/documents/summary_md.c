@@ -136,17 +136,25 @@ static void add_peaks(struct page *page, const struct mt_report *report,
     mt_buf_add_char(page->out, '\n');
 }
 
+/* What a reader of a list of rules looks for. */
+static const char *mark_of(const struct mt_gate_result *result)
+{
+    if (result->state == MT_GATE_PASS)
+        return "\xE2\x9C\x85 ";
+    return result->state == MT_GATE_FAIL && !result->excused ? "\xE2\x9D\x8C " : "";
+}
+
 static void add_gates(struct page *page, const struct mt_gates *gates)
 {
     size_t shown = gates->count < MAX_ROWS ? gates->count : MAX_ROWS;
     char state[40];
     struct mt_table table;
 
-    mt_table_begin(&table, "~rule||");
+    mt_table_begin(&table, "~rule|result|measured");
     for (size_t i = 0; i < shown; i++) {
         const struct mt_gate_result *result = &gates->results[i];
 
-        snprintf(state, sizeof state, "%s%s", mt_gate_state_name(result->state),
+        snprintf(state, sizeof state, "%s%s%s", mark_of(result), mt_gate_state_name(result->state),
                  result->excused ? " (allowed)" : "");
         MT_CELLS(&table, MT_SITE(result->name), MT_TEXT(state), MT_SENTENCE(result->verdict));
     }
@@ -205,6 +213,31 @@ static void add_why(struct page *page, const struct mt_gates *gates)
     }
     say_omitted(page);
     mt_buf_add_char(page->out, '\n');
+}
+
+/* A sentence in which a setting that people copy stands as code. */
+static void add_advice(struct mt_buf *out, const char *text)
+{
+    static const char variable[] = "PYTORCH_CUDA_ALLOC_CONF=";
+    const char *setting = strstr(text, variable);
+    struct mt_buf part = {0};
+    size_t length;
+
+    if (!setting) {
+        mt_add_markdown(out, text, MT_MARKDOWN_SENTENCE);
+        return;
+    }
+    length = strcspn(setting, " ;");
+    mt_buf_add(&part, text, (size_t)(setting - text));
+    if (part.data)
+        mt_add_markdown(out, part.data, MT_MARKDOWN_SENTENCE);
+    mt_buf_reset(&part);
+    mt_buf_add(&part, setting, length);
+    if (part.data)
+        mt_add_markdown_code(out, part.data);
+    mt_add_markdown(out, setting + length, MT_MARKDOWN_SENTENCE);
+    out->failed |= part.failed;
+    mt_buf_release(&part);
 }
 
 static void add_findings(struct page *page, const struct mt_device_report *device)

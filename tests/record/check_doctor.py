@@ -2,7 +2,10 @@
 """check_doctor.py BUILD [CASE...]: each source that is there, missing, taken or
 broken has its word, and nothing breaks the doctor."""
 import json
+import pathlib
+import shutil
 import sys
+import tempfile
 
 from support import check, main
 
@@ -33,6 +36,17 @@ def all_there(bench):
     # The Python that doctor starts cannot load what needs the runtime of ThreadSanitizer.
     check(bench.preload or checks["python"]["state"] == "ok", f"{checks}")
     check("80.0 GiB" in checks["driver"]["text"] and "13.0" in checks["cupti"]["text"], f"{checks}")
+
+
+def library_in_a_folder_with_a_blank(bench):
+    """LD_PRELOAD cannot name it: another place helps, to install it again does not."""
+    with tempfile.TemporaryDirectory(prefix="a blank ") as folder:
+        library = pathlib.Path(folder, "libmemtrace-inject.so")
+        shutil.copyfile(bench.build / library.name, library)
+        entry = ask(bench, MEMTRACE_INJECT=str(library))["collector"]
+    check(entry["state"] == "missing" and "blank" in entry["mend"], f"{entry}")
+    entry = ask(bench, MEMTRACE_INJECT="/nowhere/library.so")["collector"]
+    check("as a whole" in entry["mend"], f"{entry}")
 
 
 def no_driver(bench):
@@ -97,4 +111,4 @@ def text(bench):
 
 
 if __name__ == "__main__":
-    sys.exit(main([all_there, no_driver, cupti_in_trouble, broken_libraries, other_pythons, text]))
+    sys.exit(main([all_there, library_in_a_folder_with_a_blank, no_driver, cupti_in_trouble, broken_libraries, other_pythons, text]))

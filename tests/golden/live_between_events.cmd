@@ -1,0 +1,1 @@
+memtrace live captures/leak.pickle.zst --at 2s --by role
