@@ -68,7 +68,17 @@ static void add_dots(const struct mt_teller *teller, struct mt_table *table, uin
 {
     MT_CELLS(table, MT_TEXT("…"));
     mt_table_skip(table, 6);
-    MT_CELLS(table, MT_TEXT(mt_tell_format(teller, "%u steps more", steps)));
+    MT_CELLS(table, MT_TEXT(mt_tell_format(teller, "%u more steps", steps)));
+}
+
+/* The steps before `end` that are not shown; a single one takes no more room than its number. */
+static void add_hidden(const struct mt_teller *teller, struct mt_table *table, uint32_t end,
+                       uint32_t hidden)
+{
+    if (hidden == 1)
+        add_step(teller, table, end - 1);
+    else if (hidden)
+        add_dots(teller, table, hidden);
 }
 
 static void tell_steps(const struct mt_teller *teller)
@@ -86,13 +96,11 @@ static void tell_steps(const struct mt_teller *teller)
             hidden++;
             continue;
         }
-        if (hidden)
-            add_dots(teller, &table, hidden);
+        add_hidden(teller, &table, i, hidden);
         hidden = 0;
         add_step(teller, &table, i);
     }
-    if (hidden)
-        add_dots(teller, &table, hidden);
+    add_hidden(teller, &table, device->step_count, hidden);
     mt_add_text_table(teller->out, &table, 2, teller->style);
 }
 
@@ -125,11 +133,13 @@ static struct mt_largest largest_peaks(const struct mt_teller *teller, int64_t s
     const struct mt_report *report = teller->report;
     uint64_t *peaks = mt_arena_array(teller->arena, report->phase_count, sizeof *peaks);
     size_t count = 0;
+    uint32_t most;
 
     for (uint32_t i = 0; peaks && i < report->phase_count; i++)
         if (is_listed(report, i, step))
             peaks[count++] = teller->device->phase_uses[i].peak.allocated;
-    return mt_largest_of(peaks, count, teller->detail->phases);
+    most = teller->detail->phases;
+    return mt_largest_of(peaks, count, most + (count == (size_t)most + 1));
 }
 
 /* All of them (step MT_NO_STEP), or those of one step; the highest, if some have to

@@ -129,6 +129,8 @@ static struct mt_diff_row row_of(const struct item *a, const struct item *b)
     if (a) {
         row.a_bytes = a->place.bytes;
         row.a_blocks = a->place.blocks;
+        if (b) /* what went may have had another role than what stayed */
+            row.several_roles |= a->several_roles || a->row->role != b->row->role;
         if (b && strcmp(a->row->label, row.label) != 0)
             row.label_a = a->row->label;
         row.moved = b && memcmp(a->place.lines, b->place.lines, sizeof a->place.lines) != 0;
