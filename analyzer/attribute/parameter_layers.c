@@ -10,8 +10,7 @@
 /* Of the bytes of all parameters; fewer are an accident. */
 #define MIN_PERMILLE_OF_REPEAT 1
 /* Without a second witness. */
-#define MIN_TIMES_ALONE   3
-#define MIN_PERCENT_ALONE 50
+#define MIN_TIMES_ALONE 3
 
 static uint64_t bytes_of(const struct mt_parameter *parameters, size_t begin, size_t end)
 {
@@ -196,23 +195,21 @@ static enum mt_status match_groups(struct match *match, size_t parameter_count)
     return MT_OK;
 }
 
-/* No call shows layers: the largest repeat does, if it is large. */
+/* No call shows layers: the repeat that most parameters are in does, if it holds half. */
 static uint32_t number_alone(struct match *match, size_t count)
 {
-    uint64_t whole = bytes_of(match->parameters, 0, count), most = 0;
     const struct mt_repeat *largest = NULL;
+    size_t most = 0;
 
     for (uint32_t i = 0; i < match->repeats.count; i++) {
         const struct mt_repeat *repeat = &match->repeats.list[i];
-        uint64_t bytes = bytes_of(match->parameters, repeat->begin, end_of(repeat));
 
-        if (bytes > most) {
-            most = bytes;
+        if (repeat->period * repeat->times > most) {
+            most = repeat->period * repeat->times;
             largest = repeat;
         }
     }
-    if (!largest || largest->times < MIN_TIMES_ALONE ||
-        !has_share(most, whole, MIN_PERCENT_ALONE * 10))
+    if (!largest || largest->times < MIN_TIMES_ALONE || 2 * most < count)
         return 0;
     number_layers(match->parameters, largest, match->count, 0);
     return (uint32_t)largest->times;

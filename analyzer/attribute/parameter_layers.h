@@ -8,7 +8,7 @@
  * as deep in the tree of modules, and belongs to no other repeat. If several groups or
  * repeats have one number, there must be as many of both; and the layers must hold half
  * of the parameters. Without any repeated call (a compiled model), a repeat that comes
- * three times or more and holds half of the bytes is layers as well. Of a call that did
+ * three times or more and holds half of the parameters is layers as well. Of a call that did
  * not end, the group that it was in goes with the only repeat that comes as often or more. */
 #ifndef MT_ANALYZER_PARAMETER_LAYERS_H
 #define MT_ANALYZER_PARAMETER_LAYERS_H
