@@ -13,7 +13,7 @@
 #include "stack_kinds.h"
 
 /* Allocations in all logs, and in one. What is beyond has no log. */
-#define MT_FORWARD_LOGS_MAX (UINT64_C(1) << 25)
+#define MT_FORWARD_LOGS_MAX (UINT64_C(1) << 23)
 #define MT_FORWARD_LOG_MAX  (1u << 18)
 /* Calling lines of which the newest log is kept. */
 #define MT_FORWARD_LINES_MAX 32

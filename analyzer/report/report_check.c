@@ -3,6 +3,7 @@
 #include "report_check.h"
 
 #include "check.h"
+#include "module_table.h"
 
 static bool sums_to_peak(const struct mt_device_report *device, const char **why)
 {
@@ -22,6 +23,26 @@ static bool sums_to_peak(const struct mt_device_report *device, const char **why
     MT_SOUND(why, roles == device->allocated_peak.bytes);
     MT_SOUND(why, device->peak_start_role_bytes <= device->tie_peak_bytes[MT_TIE_BEFORE]);
     MT_SOUND(why, ties == device->frameless_peak_bytes);
+    return true;
+}
+
+/* Of the peak, or of the instant of a question. */
+static bool modules_are_sound(const struct mt_device_report *device, const char **why)
+{
+    const struct mt_modules *modules = device->modules;
+    uint64_t bytes = 0, whole = device->answer ? device->answer->instant.bytes.allocated
+                                               : device->allocated_peak.bytes;
+
+    for (uint32_t i = 0; modules && i < modules->row_count; i++) {
+        uint64_t roles = 0;
+
+        for (uint32_t role = 0; role < MT_ROLE_COUNT; role++)
+            roles += modules->rows[i].role_bytes[role];
+        MT_SOUND(why, roles == modules->rows[i].bytes);
+        MT_SOUND(why, (modules->rows[i].layer != MT_NO_LAYER) == (i < modules->layer_count));
+        bytes += roles;
+    }
+    MT_SOUND(why, !modules || bytes == whole);
     return true;
 }
 
@@ -49,7 +70,7 @@ static bool device_is_sound(const struct mt_device_report *device, const char **
     for (uint32_t i = 0; i < device->instant_count; i++)
         if (!instant_is_sound(&device->instants[i], why))
             return false;
-    return sums_to_peak(device, why);
+    return modules_are_sound(device, why) && sums_to_peak(device, why);
 }
 
 bool mt_report_is_sound(const struct mt_report *report, const char **why)

@@ -62,6 +62,7 @@ COMMANDS = {
     "lines source": "lines --source --source-root workloads captures/lines.pickle.zst",
     "live": "live captures/leak.pickle.zst",
     "live json": "live captures/leak.pickle.zst --by stack --json",
+    "live module": "live captures/oom_adam.pickle.zst --by module",
     "optimal": "optimal captures/leak.pickle.zst --time none -o plan.csv",
     "replay": "replay captures/leak.pickle.zst -p pytorch "
               "-p pytorch:expandable_segments:True -j 1",

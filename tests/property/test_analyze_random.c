@@ -78,8 +78,10 @@ static void check_driver(const struct mt_report *report)
 
 static void run(uint64_t round, bool wild, bool middle, bool heaps, const char *policy)
 {
-    struct mt_analyze_options options = {
-        .path = "random", .models = MT_MODEL_TIMELINE | MT_MODEL_FLAMECHART, .bins = 64};
+    struct mt_analyze_options options = {.path = "random",
+                                         .models = MT_MODEL_TIMELINE | MT_MODEL_FLAMECHART |
+                                                   MT_MODEL_MODULES,
+                                         .bins = 64};
     struct mt_report *report;
     struct mt_error error;
     struct fake fake;
