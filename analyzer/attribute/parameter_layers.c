@@ -264,7 +264,7 @@ static size_t list_parameters(const struct mt_parameter *parameters, size_t coun
     size_t listed = 0;
 
     for (size_t i = 0; i < count; i++)
-        if (!with_gradient || parameters[i].has_gradient)
+        if (!parameters[i].is_buffer && (!with_gradient || parameters[i].has_gradient))
             entries[listed++] =
                 (struct entry){MT_NO_ID, parameters[i].requested_bytes, (uint32_t)i};
     qsort(entries, listed, sizeof *entries, by_tensor);
@@ -294,7 +294,7 @@ struct owners {
     struct mt_state_block *states;
     struct entry *sorted; /* states, by tensor */
     size_t state_count;
-    struct entry *lists[2]; /* of parameters: those with a gradient; all */
+    struct entry *lists[2]; /* of parameters: all; those with a gradient */
     size_t counts[2];
 };
 
@@ -388,7 +388,7 @@ enum mt_status mt_state_owners_find(struct mt_state_block *states, size_t state_
     for (int list = 0; list < 2; list++) {
         owners.lists[list] = entries + state_count + (size_t)list * parameter_count;
         owners.counts[list] =
-            list_parameters(parameters, parameter_count, list == 0, owners.lists[list]);
+            list_parameters(parameters, parameter_count, list == 1, owners.lists[list]);
     }
     for (size_t i = 0; i < state_count; i++) {
         states[i].parameter = MT_NO_LAYER;

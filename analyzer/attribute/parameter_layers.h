@@ -27,6 +27,7 @@ struct mt_parameter {
     uint32_t node;         /* Python's frames of its stack (python_tree.h), MT_NO_ID */
     uint32_t depth;        /* of that */
     bool has_gradient;     /* one was seen */
+    bool is_buffer;        /* moved behind the parameters of its module: has no gradient */
     uint32_t group, layer; /* found; MT_NO_LAYER both */
 };
 
@@ -53,7 +54,7 @@ struct mt_state_block {
 /* Optimizers make their state parameter by parameter, in the order of the parameters
  * within each of their groups. Blocks with one stack are one tensor of the state for
  * each parameter: the k-th of a size is that of the k-th parameter of that size, if
- * there are as many of both; of parameters, those that have a gradient, or all. Blocks
+ * there are as many of both; of parameters, all but buffers, or those with a gradient. Blocks
  * of another size with a stack of their own (step counters) are there once for each
  * parameter and follow the order of the others. What does not come out even has none. */
 enum mt_status mt_state_owners_find(struct mt_state_block *states, size_t state_count,

@@ -6,6 +6,7 @@
 #include "grow.h"
 #include "module_names.h"
 #include "module_ranges.h"
+#include "repeats.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -238,6 +239,38 @@ static enum mt_status list_role(const struct table *table, enum mt_role role, ui
     return MT_OK;
 }
 
+/* The line at which the framework moves a module's tensors; 0: it was not moved. */
+static uint32_t moving_line(const struct table *table, uint32_t node)
+{
+    const struct mt_symbols *symbols = table->namer.symbols;
+
+    for (; node != MT_NO_ID; node = table->logs->tree.nodes[node].parent) {
+        const struct mt_frame *frame = &symbols->frames[symbols->stacks[node].frame];
+
+        if (strstr(mt_symbols_text(symbols, frame->function), "_apply") &&
+            strstr(mt_symbols_text(symbols, frame->file), "torch/nn/modules/module.py"))
+            return frame->line;
+    }
+    return 0;
+}
+
+/* A module's buffers are moved behind its parameters, on a later line of one function. */
+static void find_buffers(struct table *table)
+{
+    uint32_t first = UINT32_MAX;
+
+    if (table->parameter_count > MT_REPEATS_TOKENS_MAX)
+        return; /* nobody looks for layers */
+    for (size_t i = 0; i < table->parameter_count; i++) {
+        uint32_t line = moving_line(table, table->parameters[i].node);
+
+        if (line && line < first)
+            first = line;
+    }
+    for (size_t i = 0; i < table->parameter_count; i++)
+        table->parameters[i].is_buffer = moving_line(table, table->parameters[i].node) > first;
+}
+
 static enum mt_status list_parameters(struct table *table)
 {
     enum mt_status status =
@@ -259,6 +292,7 @@ static enum mt_status list_parameters(struct table *table)
             .depth = node == MT_NO_ID ? 0 : table->logs->tree.nodes[node].depth,
             .has_gradient = block->has_gradient};
     }
+    find_buffers(table);
     return mt_parameter_layers_find(table->parameters, table->parameter_count, table->groups,
                                     table->group_count, &table->own_layers);
 }
@@ -297,6 +331,54 @@ static void number_gradients(struct table *table)
         if (parameter->is_live && parameter->birth_event == block->parameter_birth)
             table->number[i] = table->number[block->parameter];
     }
+}
+
+/* The parameter before `number` of that size that is no buffer; MT_NO_ID. */
+static uint32_t parameter_before(const struct table *table, size_t number, uint64_t bytes)
+{
+    while (number-- > 0)
+        if (!table->parameters[number].is_buffer &&
+            table->parameters[number].requested_bytes == bytes)
+            return (uint32_t)number;
+    return MT_NO_ID;
+}
+
+static bool has_buffer(const struct table *table, uint64_t bytes)
+{
+    if (table->parameter_count > MT_REPEATS_TOKENS_MAX)
+        return false;
+    for (size_t i = 0; i < table->parameter_count; i++)
+        if (table->parameters[i].is_buffer && table->parameters[i].requested_bytes == bytes)
+            return true;
+    return false;
+}
+
+/* Ties take buffers for parameters. Of a size that buffers have, the first gradient is that of
+ * the last parameter, and so on: backward goes the other way round. */
+static enum mt_status number_beside_buffers(struct table *table)
+{
+    uint32_t *order = calloc(table->count + 1, sizeof *order);
+    size_t count;
+    enum mt_status status =
+        order ? list_role(table, MT_ROLE_GRADIENTS, order, &count) : MT_ERR_MEMORY;
+
+    for (size_t i = 0; i < count && !status; i++) {
+        uint64_t bytes = table->blocks[order[i]].requested_bytes;
+        size_t last = table->parameter_count;
+
+        if (!has_buffer(table, bytes))
+            continue;
+        if (count > MT_REPEATS_TOKENS_MAX) { /* too many to look through */
+            table->number[order[i]] = MT_NO_ID;
+            continue;
+        }
+        for (size_t j = i; j-- > 0 && last == table->parameter_count;)
+            if (table->blocks[order[j]].requested_bytes == bytes)
+                last = table->number[order[j]] == MT_NO_ID ? 0 : table->number[order[j]];
+        table->number[order[i]] = parameter_before(table, last, bytes);
+    }
+    free(order);
+    return status;
 }
 
 /* What says in which row a block is. */
@@ -533,6 +615,8 @@ static enum mt_status make(struct table *table, struct mt_modules *modules)
         status = list_states(table);
     if (!status)
         number_gradients(table);
+    if (!status)
+        status = number_beside_buffers(table);
     for (size_t i = 0; i < table->count && !status; i++)
         if (table->blocks[i].is_live)
             status = add_block(table, i);

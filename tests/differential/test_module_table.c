@@ -155,6 +155,16 @@ static uint64_t bottleneck(uint64_t in, uint64_t width, bool is_first)
     return is_first ? bytes + convolution(in, 4 * width, 1) : bytes;
 }
 
+/* What is trained: no buffers. */
+static uint64_t trained(uint64_t in, uint64_t width, bool is_first)
+{
+    uint64_t norms = is_first ? 4 : 3, channels = width + width + 4 * width;
+
+    if (is_first)
+        channels += 4 * width;
+    return bottleneck(in, width, is_first) - 4 * 2 * channels - 8 * norms;
+}
+
 /* Four stages; the first block of each has a convolution more than the others. */
 static void resnet(void **state)
 {
@@ -174,8 +184,14 @@ static void resnet(void **state)
             uint64_t in = i ? 4 * width : stage ? 2 * width : 64;
 
             assert_int_equal(parameters_of(modules, path, i), bottleneck(in, width, i == 0));
+            assert_int_equal(
+                layer_at(modules, path, i)->role_requested_bytes[MT_ROLE_OPTIMIZER_STATE],
+                trained(in, width, i == 0));
         }
     }
+    for (uint32_t i = 1; i < 3; i++) /* backward has been in the last stage */
+        assert_int_equal(modules->rows[13 + i].role_requested_bytes[MT_ROLE_GRADIENTS],
+                         trained(2048, 512, false));
     assert_int_equal(beside_layers(modules), convolution(3, 64, 7) + 4 * (2048 * 10 + 10));
     capture_close(&capture);
 }

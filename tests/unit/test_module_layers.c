@@ -95,8 +95,9 @@ static void equal_layers(void **state)
     expect_layers("Eabcabcabca", &three, 1, ".000111222."); /* a norm like the layers' first */
     expect_layers("EababNcdcdcdN", two_groups, 2, ".0011.aabbcc.");
     expect_layers("EabababNcdcdcdN", twice, 2, ".001122.aabbcc.");
-    expect_layers("EabababNcdcdcdN", &three, 1, "..............."); /* which of the two? */
-    expect_layers("EFGHIJKabababN", &three, 1, "..............");   /* less than half */
+    expect_layers("EabababNcdcdcdN", &three, 1, "...............");     /* which of the two? */
+    expect_layers("EabcabcabcNdedede", &three, 1, "................."); /* and which here? */
+    expect_layers("EFGHIJKabababN", &three, 1, "..............");       /* less than half */
 }
 
 static void first_layers_that_differ(void **state)
@@ -106,6 +107,8 @@ static void first_layers_that_differ(void **state)
     (void)state;
     expect_layers("EabcabcN", &three, 1, "........"); /* nothing stands before them */
     expect_layers("EabxababN", &three, 1, ".0001122.");
+    /* the last tokens of the first layer go on as the others do */
+    expect_layers("EqxabqabqabN", &three, 1, ".0000111222.");
     /* where the repeat of one stage ends, the first layer of the next begins */
     expect_layers("EabxababcdxcdcdcdN", stages, 2, ".0001122aaabbccdd.");
 }
