@@ -230,6 +230,13 @@ static uint64_t place_twice(const struct mt_address_space *space, uint64_t regio
     return base;
 }
 
+/* The room between the piece `at` and the one before it; there is none below all. */
+static void note_gap(struct mt_address_space *space, size_t at)
+{
+    if (at > 0)
+        space->gap_bound = mt_max_u64(space->gap_bound, gap_end(space, at) - gap_begin(space, at));
+}
+
 enum mt_status mt_address_space_take(struct mt_address_space *space, uint64_t size_bytes,
                                      uint64_t *base)
 {
@@ -260,6 +267,8 @@ enum mt_status mt_address_space_take(struct mt_address_space *space, uint64_t si
     if (size < region)
         insert(space, at + 1,
                (struct mt_address_piece){*base + size, *base + region, space->regions, false});
+    note_gap(space, at);
+    note_gap(space, at + (size < region ? 2 : 1));
     return MT_OK;
 }
 
@@ -296,8 +305,7 @@ void mt_address_space_give(struct mt_address_space *space, uint64_t base)
     if (is_of(space, at + 1, region) || (at > 0 && is_of(space, at - 1, region)))
         return;
     drop(space, at);
-    if (at > 0) /* the room below all regions is no gap */
-        space->gap_bound = mt_max_u64(space->gap_bound, gap_end(space, at) - gap_begin(space, at));
+    note_gap(space, at);
 }
 
 bool mt_address_space_is_sound(const struct mt_address_space *space, const char **why)
@@ -307,6 +315,7 @@ bool mt_address_space_is_sound(const struct mt_address_space *space, const char 
         bool inner = last && last->region == piece->region;
 
         MT_SOUND(why, piece->base < piece->end && piece->end <= space->top);
+        MT_SOUND(why, !last || gap_end(space, i) - gap_begin(space, i) <= space->gap_bound);
         MT_SOUND(why, piece->base % PAGE_BYTES == 0 && piece->end % PAGE_BYTES == 0);
         MT_SOUND(why, !last || last->end <= piece->base);
         MT_SOUND(why, !inner || (last->end == piece->base && (last->taken || piece->taken)));

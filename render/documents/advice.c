@@ -17,18 +17,31 @@ static size_t value_length(const char *text)
     return length;
 }
 
+static bool begins_with(const char *text, const char *word)
+{
+    return strncmp(text, word, strlen(word)) == 0;
+}
+
+/* Length of the line for a shell that begins here: "NAME=VALUE", "export NAME=VALUE", "unset NAME";
+ * 0 = none does. */
+static size_t setting_length(const char *text)
+{
+    size_t before = begins_with(text, "export ") ? strlen("export ") : 0, name, value;
+
+    if (begins_with(text, "unset ") && text[6] >= 'A' && text[6] <= 'Z')
+        return strlen("unset ") + name_length(text + 6);
+    name = name_length(text + before);
+    value = name && text[before + name] == '=' ? value_length(text + before + name + 1) : 0;
+    return value ? before + name + 1 + value : 0;
+}
+
 /* Where the first setting begins, and its length; at the end of the text there is none. */
 static const char *find_setting(const char *text, size_t *length)
 {
-    size_t name, value;
-
-    for (*length = 0; *text; text += name ? name : 1) {
-        name = name_length(text);
-        value = name && text[name] == '=' ? value_length(text + name + 1) : 0;
-        if (!value)
-            continue;
-        *length = name + 1 + value;
-        break;
+    for (*length = 0; *text; text += name_length(text) ? name_length(text) : 1) {
+        *length = setting_length(text);
+        if (*length)
+            break;
     }
     return text;
 }

@@ -5,7 +5,8 @@
 #include "buf.h"
 
 /* A part of an advice: a setting, or the words between two of them. A setting is NAME=VALUE
- * without a blank in it: "fused=True", "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True". */
+ * without a blank in the value, as in "fused=True", or a line for a shell: "export NAME=VALUE",
+ * "unset NAME". */
 struct mt_advice_part {
     struct mt_buf text; /* {0} at first; mt_buf_release */
     bool is_setting;

@@ -215,31 +215,6 @@ static void add_why(struct page *page, const struct mt_gates *gates)
     mt_buf_add_char(page->out, '\n');
 }
 
-/* A sentence in which a setting that people copy stands as code. */
-static void add_advice(struct mt_buf *out, const char *text)
-{
-    static const char variable[] = "PYTORCH_CUDA_ALLOC_CONF=";
-    const char *setting = strstr(text, variable);
-    struct mt_buf part = {0};
-    size_t length;
-
-    if (!setting) {
-        mt_add_markdown(out, text, MT_MARKDOWN_SENTENCE);
-        return;
-    }
-    length = strcspn(setting, " ;");
-    mt_buf_add(&part, text, (size_t)(setting - text));
-    if (part.data)
-        mt_add_markdown(out, part.data, MT_MARKDOWN_SENTENCE);
-    mt_buf_reset(&part);
-    mt_buf_add(&part, setting, length);
-    if (part.data)
-        mt_add_markdown_code(out, part.data);
-    mt_add_markdown(out, setting + length, MT_MARKDOWN_SENTENCE);
-    out->failed |= part.failed;
-    mt_buf_release(&part);
-}
-
 static void add_findings(struct page *page, const struct mt_device_report *device)
 {
     for (uint32_t i = 0; i < device->finding_count && i < MAX_FINDINGS; i++) {

@@ -1,3 +1,3 @@
 memtrace analyze captures/gpt_split64.pickle.zst -q -o out --max-peak reserved=100GiB >/dev/null
 grep -e '^|.*max-peak' -e '^| rule' out/summary.md
-grep -o '<code>PYTORCH[^<]*</code>' out/summary.md | head -1
+grep -o '<code>export PYTORCH[^<]*</code>' out/summary.md | head -1

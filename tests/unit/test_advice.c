@@ -34,6 +34,8 @@ static void settings_are_found(void **unused)
                  "{PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True}");
     assert_parts("fused=True for the optimizer: none (foreach=False, or a=b).",
                  "{fused=True} for the optimizer: none ({foreach=False}, or {a=b}).");
+    assert_parts("export A=1; unset B", "{export A=1}; {unset B}");
+    assert_parts("export a file, unset it", "export a file, unset it");
     assert_parts("A=1 B=2", "{A=1} {B=2}");
     assert_parts("= a= a =b =c", "= a= a =b =c");
     assert_parts("x = y; a==b", "x = y; {a==b}");
