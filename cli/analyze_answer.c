@@ -187,6 +187,8 @@ static void tell_roles(const struct mt_teller *teller)
     int order[MT_ROLE_COUNT];
 
     sort_roles(bytes, order);
+    if (teller->report->is_plain) /* a program without a framework has none */
+        return;
     mt_buf_add_text(&line, "held by ");
     for (int i = 0; i < MT_ROLE_COUNT && bytes[order[i]]; i++) {
         bool unknown = i == 0 && order[i] == MT_ROLE_OTHER;

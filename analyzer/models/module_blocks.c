@@ -358,7 +358,7 @@ static bool has_buffer(const struct table *table, uint64_t bytes)
 static enum mt_status number_beside_buffers(struct table *table)
 {
     uint32_t *order = calloc(table->count + 1, sizeof *order);
-    size_t count;
+    size_t count = 0;
     enum mt_status status =
         order ? list_role(table, MT_ROLE_GRADIENTS, order, &count) : MT_ERR_MEMORY;
 

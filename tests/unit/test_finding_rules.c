@@ -664,8 +664,8 @@ static void other_softmax_is_no_matrix(void **unused)
 {
     static const char *const stacks[] = {
         "functional.py:softmax:5 < model.py:classify:7",
-        "functional.py:softmax:5 < a.py:a:1 < a.py:b:1 < a.py:c:1 < a.py:d:1 < a.py:e:1 < "
-        "a.py:f:1 < model.py:attention:7",
+        ("functional.py:softmax:5 < a.py:a:1 < a.py:b:1 < a.py:c:1 < a.py:d:1 < a.py:e:1 < "
+         "a.py:f:1 < model.py:attention:7"),
         "native.cpp:scaled_dot_product:0 < model.py:attention:7",
     };
 
