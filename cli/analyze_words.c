@@ -131,7 +131,8 @@ void mt_tell_title(const struct mt_teller *teller, size_t indent, const char *mo
         mt_buf_printf(&line, "%s, ", report->options);
     if (report->what_if)
         mt_buf_printf(&line, "SIMULATED with %s, ", report->policy);
-    mt_buf_printf(&line, "%s event%s", mt_format_count(events, count), count == 1 ? "" : "s");
+    mt_buf_printf(&line, "%s memory event%s", mt_format_count(events, count),
+                  count == 1 ? "" : "s");
     if (report->step_count)
         mt_buf_printf(&line, ", %lld step%s", (long long)report->step_count,
                       report->step_count == 1 ? "" : "s");

@@ -76,6 +76,30 @@ void mt_add_shortened(struct mt_buf *out, const char *text, size_t columns)
     mt_buf_release(&safe);
 }
 
+/* "GiB", "%),": the word that follows a number belongs to its line. */
+static bool is_unit(const char *word, size_t length)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "%", "s", "ms", "ns"};
+
+    while (length && strchr(").,;:", word[length - 1]))
+        length--;
+    for (size_t i = 0; i < MT_ARRAY_LEN(units); i++)
+        if (length == strlen(units[i]) && memcmp(word, units[i], length) == 0)
+            return true;
+    return false;
+}
+
+/* A word, and its unit if it ends with a digit: what is never broken. */
+static size_t unbroken_length(const char *text)
+{
+    size_t length = strcspn(text, " "), next;
+
+    if (!length || text[length - 1] < '0' || text[length - 1] > '9' || text[length] != ' ')
+        return length;
+    next = strcspn(text + length + 1, " ");
+    return is_unit(text + length + 1, next) ? length + 1 + next : length;
+}
+
 void mt_add_wrapped(struct mt_buf *out, const char *text, size_t column, size_t indent)
 {
     size_t screen = mt_stdout_screen().columns;
@@ -86,7 +110,7 @@ void mt_add_wrapped(struct mt_buf *out, const char *text, size_t column, size_t 
 
     mt_buf_add_printable_text(&safe, text);
     for (at = safe.data; at && *at; at += *at == ' ') {
-        size_t length = strcspn(at, " "), columns = columns_in(at, length);
+        size_t length = unbroken_length(at), columns = columns_in(at, length);
 
         if (!first && column + 1 + columns > most) {
             mt_buf_add_char(out, '\n');
