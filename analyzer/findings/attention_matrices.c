@@ -9,6 +9,7 @@
 
 #include "site.h"
 #include "units.h"
+#include "util.h"
 
 enum {
     MIN_SHARE = 5,  /* of the peak */
@@ -30,19 +31,22 @@ static bool has_word(const char *text, const char *word)
     return false;
 }
 
-/* From the innermost frame out: softmax, and not far from it attention. */
+/* From the innermost frame out: softmax, and at most MAX_CALLERS frames further attention. Not
+ * log_softmax: that is a loss's, or a classifier's, whatever the model is called. */
 static bool is_matrix(const struct mt_symbols *symbols, uint32_t stack)
 {
-    uint32_t callers = MAX_CALLERS + 1;
+    uint32_t callers = MAX_CALLERS;
     bool below_softmax = false;
 
     for (; stack < symbols->stack_count && callers; stack = symbols->stacks[stack].parent) {
         const struct mt_frame *frame = &symbols->frames[symbols->stacks[stack].frame];
         const char *function = mt_symbols_text(symbols, frame->function);
 
+        if (has_word(function, "log_softmax"))
+            return false;
         if (has_word(function, "softmax")) {
             below_softmax = true;
-            callers = MAX_CALLERS + 1;
+            callers = MAX_CALLERS;
             continue;
         }
         if (below_softmax && (has_word(function, "attention") || has_word(function, "attn")))
@@ -65,7 +69,7 @@ static enum mt_status find(struct mt_finding_search *search)
     struct mt_arena *arena = &search->analysis->report->arena;
     const struct mt_holding *largest = NULL;
     const uint64_t peak = device->allocated_peak.bytes;
-    uint64_t blocks = 0;
+    uint64_t blocks = 0, largest_block_bytes = 0;
     const char *evidence[1], *label;
     char n[2][MT_UNITS_TEXT];
     struct mt_finding finding = {
@@ -85,6 +89,7 @@ static enum mt_status find(struct mt_finding_search *search)
             continue;
         finding.bytes += holding->bytes;
         blocks += holding->blocks;
+        largest_block_bytes = mt_max_u64(largest_block_bytes, holding->block_bytes);
         if (!largest)
             largest = holding;
     }
@@ -97,11 +102,11 @@ static enum mt_status find(struct mt_finding_search *search)
         mt_arena_printf(arena, "%s of the peak, %s, are matrices that attention stores: %s",
                         mt_format_bytes(n[0], finding.bytes),
                         mt_format_percent(n[1], (double)finding.bytes / (double)peak), label);
-    evidence[0] =
-        mt_arena_printf(arena,
-                        "%s results of softmax of up to %s; scores and masks of "
-                        "that size are not counted",
-                        mt_format_count(n[0], blocks), mt_format_bytes(n[1], largest->block_bytes));
+    evidence[0] = mt_arena_printf(arena,
+                                  "%s result%s of softmax of up to %s; scores and masks of "
+                                  "that size are not counted",
+                                  mt_format_count(n[0], blocks), blocks == 1 ? "" : "s",
+                                  mt_format_bytes(n[1], largest_block_bytes));
     return mt_finding_say(search, &finding);
 }
 

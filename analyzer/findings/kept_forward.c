@@ -106,7 +106,7 @@ static enum mt_status say(struct mt_finding_search *search, const struct look *l
                                     "backward pass was recorded",
                                     mt_format_bytes(n[0], look->bytes),
                                     mt_format_percent(n[1], (double)look->bytes / (double)peak));
-    evidence[0] = mt_arena_printf(arena, "%s blocks from %u%s lines, most of them from %s: %s",
+    evidence[0] = mt_arena_printf(arena, "%s blocks from %u%s lines, most bytes from %s: %s",
                                   mt_format_count(n[0], look->blocks), look->count,
                                   look->count == MAX_LINES ? " or more" : "", label,
                                   mt_format_bytes(n[1], look->largest->bytes));

@@ -491,9 +491,16 @@ static void forward_alone(uint32_t layers, uint32_t lines)
 
 static void what_forward_keeps_is_found(void **unused)
 {
+    struct mt_report *report;
+
     (void)unused;
     forward_alone(6, 5);
     expect_finding("kept-forward", 600 * MT_MIB);
+    forward_alone(6, 5);
+    report = program_report();
+    assert_true(has_evidence(finding_of(report, "kept-forward"),
+                             "30 blocks from 5 lines, most bytes from layer model.py:1: 120 MiB"));
+    program_end(report);
 }
 
 /* Forward, then backward, with or without a step of training around or before them. */
@@ -657,15 +664,40 @@ static void matrices_of_attention_are_found(void **unused)
     attend("native.cpp:_softmax:0 < functional.py:softmax:5 < module.py:_call_impl:1 < "
            "model.py:EagerAttention:7");
     expect_finding("attention-matrices", 100 * MT_MIB);
+    attend("functional.py:softmax:5 < a.py:a:1 < a.py:b:1 < model.py:attention:7");
+    expect_finding("attention-matrices", 100 * MT_MIB);
 }
 
-/* Of classes; of gates that attention is far from; fused. */
+/* Two blocks of 50 MiB have more bytes than the largest one. */
+static void the_largest_matrix_is_a_block(void **unused)
+{
+    static const uint64_t mib[] = {50, 50, 60};
+    const struct mt_finding *finding;
+    struct mt_report *report;
+
+    (void)unused;
+    begin();
+    phase_begins("forward");
+    for (size_t i = 0; i < MT_ARRAY_LEN(mib); i++)
+        (void)take("functional.py:softmax:5 < model.py:attention:7", mib[i] * MT_MIB);
+    phase_ends("forward");
+    report = program_report();
+    finding = finding_of(report, "attention-matrices");
+    assert_non_null(finding);
+    assert_true(has_evidence(finding, "3 results of softmax of up to 60.0 MiB; scores and masks "
+                                      "of that size are not counted"));
+    program_end(report);
+}
+
+/* Of classes; of gates that attention is far from; of a loss; fused. */
 static void other_softmax_is_no_matrix(void **unused)
 {
     static const char *const stacks[] = {
         "functional.py:softmax:5 < model.py:classify:7",
         ("functional.py:softmax:5 < a.py:a:1 < a.py:b:1 < a.py:c:1 < a.py:d:1 < a.py:e:1 < "
          "a.py:f:1 < model.py:attention:7"),
+        "functional.py:softmax:5 < a.py:a:1 < a.py:b:1 < a.py:c:1 < model.py:attention:7",
+        "functional.py:log_softmax:5 < model.py:AttentionClassifier:7",
         "native.cpp:scaled_dot_product:0 < model.py:attention:7",
     };
 
@@ -751,6 +783,7 @@ int main(void)
         cmocka_unit_test(a_cache_is_no_result),
         cmocka_unit_test(backward_may_need_earlier_results),
         cmocka_unit_test(matrices_of_attention_are_found),
+        cmocka_unit_test(the_largest_matrix_is_a_block),
         cmocka_unit_test(other_softmax_is_no_matrix),
         cmocka_unit_test(idle_memory_is_found_without_a_history),
         cmocka_unit_test(with_a_history_idle_memory_is_no_news),
