@@ -1,5 +1,7 @@
 #include "nothing_found.h"
 
+#include "report_query.h"
+#include "trend.h"
 #include "units.h"
 #include "util.h"
 
@@ -14,19 +16,28 @@ static const char *unused_part(struct mt_arena *arena, const struct mt_report *r
     if (!report->has_segments)
         return "what was reserved is not recorded";
     return mt_arena_printf(
-        arena, "%s of the %s reserved at most were unused",
+        arena, "%s of the %s reserved %s unused",
         mt_format_bytes(n[0], then->reserved - mt_min_u64(then->allocated, then->reserved)),
-        mt_format_bytes(n[1], then->reserved));
+        mt_format_bytes(n[1], then->reserved), device->events ? "at most were" : "are");
 }
 
-static const char *growth_part(const struct mt_device_report *device)
+/* What steps leave behind may be there, and too little for a finding. */
+static const char *growth_part(struct mt_arena *arena, const struct mt_report *report,
+                               const struct mt_device_report *device)
 {
-    if (!device->events)
-        return "there is no history to compare";
-    if (device->growth.judged)
+    const struct mt_growth *growth = &device->growth;
+    char bytes[MT_UNITS_TEXT];
+
+    if (growth->bytes_per_step)
+        return mt_arena_printf(arena, "each step leaves %s behind, too little to matter",
+                               mt_format_bytes(bytes, growth->bytes_per_step));
+    if (growth->judged)
         return "no step leaves more and more behind";
-    return device->step_count ? "there are too few steps to judge growth"
-                              : "no steps were found, so that growth is not judged";
+    if (!device->step_count)
+        return "no steps were found, so that growth is not judged";
+    return device->step_count - mt_first_step(report, device) < MT_GROWTH_MIN_STEPS
+               ? "there are too few steps to judge growth"
+               : "too many blocks outlive their step to judge growth";
 }
 
 static const char *unknown_part(struct mt_arena *arena, const struct mt_device_report *device)
@@ -46,9 +57,11 @@ const char *mt_nothing_found(struct mt_arena *arena, const struct mt_report *rep
 {
     const char *unused = unused_part(arena, report, device);
     const char *unknown = unknown_part(arena, device);
+    const char *growth = growth_part(arena, report, device);
 
-    if (!unused || !unknown)
+    if (!unused || !unknown || !growth)
         return NULL;
-    return mt_arena_printf(arena, "%s, no request was refused, and %s%s", unused,
-                           growth_part(device), unknown);
+    if (!device->events) /* then it is not known what was refused, either */
+        return mt_arena_printf(arena, "%s, and there is no history to compare%s", unused, unknown);
+    return mt_arena_printf(arena, "%s, no request was refused, and %s%s", unused, growth, unknown);
 }

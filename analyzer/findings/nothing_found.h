@@ -4,8 +4,8 @@
 
 #include "report.h"
 
-/* Of a run in which no request was refused. One sentence without a full stop, of the arena; NULL:
- * no memory. */
+/* Of a run in which no request is known to have been refused. One sentence without a full stop, of
+ * the arena; NULL: no memory. */
 const char *mt_nothing_found(struct mt_arena *arena, const struct mt_report *report,
                              const struct mt_device_report *device);
 

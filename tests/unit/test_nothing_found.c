@@ -1,0 +1,92 @@
+/* Why there is no finding: what was looked at, and what could not be. */
+#include "cmocka_all.h"
+
+#include <string.h>
+
+#include "nothing_found.h"
+#include "trend.h"
+#include "util.h"
+
+enum { STEPS = 20 };
+
+static struct mt_step_use steps[STEPS];
+static struct mt_phase phases[STEPS];
+static struct mt_arena arena;
+static struct mt_device_report device;
+static struct mt_report report;
+
+static int setup(void **unused)
+{
+    (void)unused;
+    memset(&device, 0, sizeof device);
+    for (uint32_t i = 0; i < STEPS; i++) {
+        steps[i].phase = (int32_t)i;
+        phases[i] = (struct mt_phase){.begin_event = 10 * (i + 1), .parent = MT_NO_PHASE};
+    }
+    device.steps = steps;
+    device.events = 1000;
+    device.allocated_peak.bytes = 100 * MT_MIB;
+    device.reserved_peak.then =
+        (struct mt_bytes){.allocated = 100 * MT_MIB, .reserved = 120 * MT_MIB};
+    report = (struct mt_report){
+        .devices = &device, .device_count = 1, .phases = phases, .has_segments = true};
+    return 0;
+}
+
+static int teardown(void **unused)
+{
+    (void)unused;
+    mt_arena_release(&arena);
+    return 0;
+}
+
+static void expect(const char *text)
+{
+    assert_string_equal(mt_nothing_found(&arena, &report, &device), text);
+}
+
+#define SEEN "20.0 MiB of the 120 MiB reserved at most were unused, no request was refused, and "
+
+static void growth_that_was_judged_is_told(void **unused)
+{
+    (void)unused;
+    device.step_count = STEPS;
+    device.growth = (struct mt_growth){.judged = true, .steps = 13};
+    expect(SEEN "no step leaves more and more behind");
+    device.growth.bytes_per_step = 512;
+    expect(SEEN "each step leaves 512 B behind, too little to matter");
+}
+
+static void growth_that_was_not_judged_has_a_reason(void **unused)
+{
+    (void)unused;
+    expect(SEEN "no steps were found, so that growth is not judged");
+    device.step_count = MT_GROWTH_MIN_STEPS - 1;
+    expect(SEEN "there are too few steps to judge growth");
+    device.step_count = STEPS;
+    expect(SEEN "too many blocks outlive their step to judge growth");
+}
+
+static void without_a_history_nothing_is_said_of_requests(void **unused)
+{
+    (void)unused;
+    device.events = 0;
+    expect("20.0 MiB of the 120 MiB reserved are unused, and there is no history to compare");
+    report.has_segments = false;
+    device.peak_role_bytes[MT_ROLE_OTHER] = 50 * MT_MIB;
+    expect("what was reserved is not recorded, and there is no history to compare; what 50.0 % of "
+           "the peak is for is not known");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(growth_that_was_judged_is_told),
+        TEST(growth_that_was_not_judged_has_a_reason),
+        TEST(without_a_history_nothing_is_said_of_requests),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
