@@ -48,7 +48,7 @@ static void tell_limit(const struct mt_teller *teller)
 
     if (!mt_limit_is_known(replay))
         return;
-    limit = mt_limit_text(teller->arena, replay);
+    limit = mt_replay_limit_text(teller->arena, replay);
     teller->out->failed |= !limit;
     if (!limit)
         return;
@@ -208,18 +208,9 @@ static void tell_ways(const struct mt_teller *teller, const struct mt_oom_answer
     mt_add_text_table(teller->out, &table, 2, teller->style);
 }
 
-static const struct mt_instant *instant_of(const struct mt_device_report *device,
-                                           const struct mt_oom *oom)
-{
-    for (uint32_t i = 0; i < device->instant_count; i++)
-        if (device->instants[i].kind == MT_INSTANT_OOM && device->instants[i].event == oom->event)
-            return &device->instants[i];
-    return NULL;
-}
-
 static void tell_fatal(const struct mt_teller *teller, const struct mt_oom *oom)
 {
-    const struct mt_instant *instant = instant_of(teller->device, oom);
+    const struct mt_instant *instant = mt_oom_instant(teller->device, oom);
     const struct mt_oom_answer *answer = teller->device->oom_answer;
 
     if (answer) {

@@ -367,8 +367,8 @@ struct mt_device_report {
     struct mt_oom_answer *oom_answer; /* NULL: did not die, or what-if */
     struct mt_finding *findings;      /* by bytes, largest first */
     uint32_t finding_count;
-    const char *no_finding; /* why there is none; NULL: there are, or requests were
-                               refused, or the settings are not the program's */
+    const char *no_finding; /* why there is none; NULL: there are, or requests were refused, or the
+                               level is the driver's, or the settings are not the program's */
     struct mt_growth growth;
 
     struct mt_answer *answer; /* NULL unless a question was asked */

@@ -13,17 +13,23 @@ bool mt_limit_is_known(const struct mt_replay_result *replay)
     return replay->limit_bytes && !explains;
 }
 
-const char *mt_limit_text(struct mt_arena *arena, const struct mt_replay_result *replay)
+const char *mt_limit_text(struct mt_arena *arena, uint64_t least_bytes, uint64_t most_bytes)
 {
-    const uint64_t least = replay->limit_inferred ? replay->limit_low_bytes : replay->limit_bytes;
-    const uint64_t most = replay->limit_inferred ? replay->limit_high_bytes - 1 : least;
-    char low[MT_UNITS_TEXT], high[MT_UNITS_TEXT];
+    const uint64_t most_whole_bytes = most_bytes / MT_MIB * MT_MIB;
+    char least[MT_UNITS_TEXT], most[MT_UNITS_TEXT];
 
-    mt_format_mib(low, least);
-    mt_format_mib(high, most / MT_MIB * MT_MIB);
-    if (most / MT_MIB <= least / MT_MIB)
-        return mt_arena_printf(arena, "the limit was %s", low);
-    return mt_arena_printf(arena, "the limit was %s to %s", low, high);
+    mt_format_mib(least, least_bytes);
+    mt_format_mib(most, most_whole_bytes);
+    if (most_whole_bytes <= least_bytes || strcmp(least, most) == 0)
+        return mt_arena_printf(arena, "the limit was %s", least);
+    return mt_arena_printf(arena, "the limit was %s to %s", least, most);
+}
+
+const char *mt_replay_limit_text(struct mt_arena *arena, const struct mt_replay_result *replay)
+{
+    if (replay->limit_inferred)
+        return mt_limit_text(arena, replay->limit_low_bytes, replay->limit_high_bytes - 1);
+    return mt_limit_text(arena, replay->limit_bytes, replay->limit_bytes);
 }
 
 bool mt_report_covers(const struct mt_report *report, const struct mt_device_report *device,
@@ -60,6 +66,20 @@ bool mt_is_one_instant(const struct mt_report *report, const struct mt_device_re
 {
     return report->starts_in_middle && !device->allocations && !device->frees &&
            device->end.reserved;
+}
+
+const struct mt_instant *mt_oom_instant(const struct mt_device_report *device,
+                                        const struct mt_oom *oom)
+{
+    for (uint32_t i = 0; i < device->instant_count; i++)
+        if (device->instants[i].kind == MT_INSTANT_OOM && device->instants[i].event == oom->event)
+            return &device->instants[i];
+    return NULL;
+}
+
+bool mt_has_allocator(const struct mt_report *report)
+{
+    return !report->is_driver_level || report->what_if;
 }
 
 bool mt_device_comes_first(const struct mt_device_report *a, const struct mt_device_report *b)

@@ -9,8 +9,12 @@
  * garbage. */
 bool mt_limit_is_known(const struct mt_replay_result *replay);
 
-/* "the limit was 1,200 MiB", "the limit was 1,690 MiB to 1,713 MiB": a known one, in the arena. */
-const char *mt_limit_text(struct mt_arena *arena, const struct mt_replay_result *replay);
+/* "the limit was 1,200 MiB", "the limit was 1,690 MiB to 1,713 MiB": those of whole MiB in
+ * [least, most]. In the arena; NULL: no memory. */
+const char *mt_limit_text(struct mt_arena *arena, uint64_t least_bytes, uint64_t most_bytes);
+
+/* The same of a limit that is known (mt_limit_is_known). */
+const char *mt_replay_limit_text(struct mt_arena *arena, const struct mt_replay_result *replay);
 
 /* What pictures call a trace: "runs/seq2seq.pickle.zst" -> "seq2seq". In the arena. */
 const char *mt_report_name(struct mt_arena *arena, const char *path);
@@ -28,14 +32,21 @@ const struct mt_oom *mt_fatal_oom(const struct mt_device_report *device);
  * peaks are not known. */
 bool mt_is_one_instant(const struct mt_report *report, const struct mt_device_report *device);
 
-/* Does memory on device `a` deserve to be spoken of before that on `b`? First those on which the
- * run died, then by the reserved peak, then by the allocated one, then by number. */
+/* Who was alive at that request, NULL if it is not in the report. */
+const struct mt_instant *mt_oom_instant(const struct mt_device_report *device,
+                                        const struct mt_oom *oom);
+
+/* Is there an allocator above the driver's? Else nothing is reserved, and nothing tries again. */
+bool mt_has_allocator(const struct mt_report *report);
+
+/* Is device `a` shown before `b`? First those on which the run died, then by the reserved peak,
+ * then by the allocated one, then by number. */
 bool mt_device_comes_first(const struct mt_device_report *a, const struct mt_device_report *b);
 
 /* The device that comes first; NULL if there is none. */
 const struct mt_device_report *mt_worst_device(const struct mt_report *report);
 
-/* What the trace tells of the device beside the framework's heap, NULL if nothing. */
+/* What the trace holds of the device beside the framework's heap, NULL if nothing. */
 const struct mt_driver_report *mt_driver_of(const struct mt_report *report, uint16_t device);
 
 /* Old snapshots have no times; then events are counted. */

@@ -12,7 +12,7 @@
 
 struct attempt {
     const struct mt_setting *setting; /* NULL: none does with fewer flushes */
-    uint64_t flushes, calls;
+    uint64_t flushes;
 };
 
 static uint64_t limit_of(const struct mt_replay_result *replay)
@@ -26,13 +26,12 @@ static void judge(const struct mt_finding_search *search, const struct mt_settin
 {
     for (uint32_t i = 0; i < summary->device_count; i++) {
         const struct mt_replay_result *result = &summary->devices[i];
-        const struct mt_counters *counters = &result->counters;
+        const uint64_t flushes = result->counters.retries;
 
         if (result->device != search->device->device || result->failed_requests ||
-            counters->retries > best->flushes / 2)
+            flushes > best->flushes / 2)
             continue;
-        *best = (struct attempt){setting, counters->retries,
-                                 counters->device_allocs + counters->device_frees};
+        *best = (struct attempt){setting, flushes};
     }
 }
 
@@ -115,7 +114,7 @@ static enum mt_status find(struct mt_finding_search *search)
                                   mt_format_bytes(n[0], device->reserved_peak.bytes),
                                   mt_format_bytes(n[1], device->reserved_peak.then.allocated));
     if (mt_limit_is_known(&device->replay)) {
-        evidence[1] = mt_limit_text(arena, &device->replay);
+        evidence[1] = mt_replay_limit_text(arena, &device->replay);
         finding.evidence_count = 2;
     }
     return mt_finding_say(search, &finding);

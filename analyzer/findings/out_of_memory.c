@@ -10,12 +10,13 @@
 
 enum { MAX_CANDIDATES = 3 };
 
-/* The way beside the run's own that needs least; NULL if no other gets past it. */
-static const struct mt_oom_way *best_setting(const struct mt_oom_answer *answer)
+/* The way from `first` on that needs least; NULL if none gets past it. The first of all is the
+ * run's own. */
+static const struct mt_oom_way *best_way(const struct mt_oom_answer *answer, uint32_t first)
 {
     const struct mt_oom_way *best = NULL;
 
-    for (uint32_t i = 1; i < answer->way_count; i++) {
+    for (uint32_t i = first; i < answer->way_count; i++) {
         const struct mt_oom_way *way = &answer->ways[i];
 
         if (way->fits && (!best || way->fit_bytes < best->fit_bytes))
@@ -24,32 +25,10 @@ static const struct mt_oom_way *best_setting(const struct mt_oom_answer *answer)
     return best;
 }
 
-/* What a limit lacks for the way that needs least, 0 if that is not known. */
-static uint64_t lack_of(const struct mt_oom_answer *answer)
-{
-    uint64_t least = UINT64_MAX;
-
-    for (uint32_t i = 0; i < answer->way_count; i++)
-        if (answer->ways[i].fits)
-            least = mt_min_u64(least, answer->ways[i].fit_bytes);
-    if (least == UINT64_MAX || least <= answer->least_limit_bytes)
-        return 0;
-    return least - answer->least_limit_bytes;
-}
-
-static const struct mt_instant *instant_of(const struct mt_device_report *device)
-{
-    for (uint32_t i = 0; i < device->instant_count; i++)
-        if (device->instants[i].kind == MT_INSTANT_OOM &&
-            device->instants[i].event == device->oom_answer->oom->event)
-            return &device->instants[i];
-    return NULL;
-}
-
 /* "745 MiB of activations from forward train.py:58, 519 MiB of parameters from ..." */
 static const char *candidates(struct mt_arena *arena, const struct mt_device_report *device)
 {
-    const struct mt_instant *instant = instant_of(device);
+    const struct mt_instant *instant = mt_oom_instant(device, device->oom_answer->oom);
     const char *text = "";
 
     for (uint32_t i = 0; text && instant && i < instant->holder_count && i < MAX_CANDIDATES; i++) {
@@ -66,13 +45,7 @@ static const char *candidates(struct mt_arena *arena, const struct mt_device_rep
 
 static const char *limit_text(struct mt_arena *arena, const struct mt_oom_answer *answer)
 {
-    char least[MT_UNITS_TEXT], most[MT_UNITS_TEXT];
-
-    mt_format_mib(least, answer->least_limit_bytes);
-    mt_format_mib(most, answer->most_limit_bytes / MT_MIB * MT_MIB);
-    if (answer->most_limit_bytes / MT_MIB <= answer->least_limit_bytes / MT_MIB)
-        return mt_arena_printf(arena, "%s", least);
-    return mt_arena_printf(arena, "%s to %s", least, most);
+    return mt_limit_text(arena, answer->least_limit_bytes, answer->most_limit_bytes);
 }
 
 /* The setting is tried under the least that the limit can have been. */
@@ -88,6 +61,7 @@ static enum mt_status say_setting(struct mt_finding_search *search, const struct
     struct mt_arena *arena = &search->analysis->report->arena;
     const struct mt_oom_answer *answer = search->device->oom_answer;
     const struct mt_setting *setting = mt_setting_of(way->policy);
+    const char *limit = limit_text(arena, answer);
     char fit[MT_UNITS_TEXT];
     const char *evidence[1];
     struct mt_finding finding = {.id = "out-of-memory",
@@ -98,23 +72,60 @@ static enum mt_status say_setting(struct mt_finding_search *search, const struct
 
     if (!setting)
         return MT_OK;
+    if (!limit)
+        return MT_ERR_MEMORY;
     finding.advice = setting->advice;
-    finding.title =
-        mt_arena_printf(arena, "%s%s with %s get past the out-of-memory error; the limit was %s",
-                        way->approximate ? "about " : "", mt_format_mib(fit, way->fit_bytes),
-                        setting->what, limit_text(arena, answer));
+    finding.title = mt_arena_printf(arena, "%s%s with %s get past the out-of-memory error; %s",
+                                    way->approximate ? "about " : "",
+                                    mt_format_mib(fit, way->fit_bytes), setting->what, limit);
     finding.proved_by = proof(search, way);
     evidence[0] = "what the run would have asked for next is not in the trace";
     return finding.proved_by ? mt_finding_say(search, &finding) : MT_ERR_MEMORY;
+}
+
+/* What the limit lacks for the way that needs least; 0 = nothing, or that is not known. */
+static uint64_t lack_of(const struct mt_oom_answer *answer, const struct mt_oom_way *least)
+{
+    return least && least->fit_bytes > answer->least_limit_bytes
+               ? least->fit_bytes - answer->least_limit_bytes
+               : 0;
+}
+
+static const char *title_of_lack(struct mt_arena *arena, const struct mt_oom_answer *answer,
+                                 const struct mt_oom_way *least)
+{
+    const struct mt_setting *setting =
+        least == &answer->ways[0] ? NULL : mt_setting_of(least->policy);
+    char bytes[MT_UNITS_TEXT];
+
+    return mt_arena_printf(arena,
+                           "%s%s more%s%s would get past the out-of-memory error; under the limit "
+                           "that it had, no setting that was tried does",
+                           least->approximate ? "about " : "",
+                           mt_format_mib(bytes, lack_of(answer, least)), setting ? " with " : "",
+                           setting ? setting->what : "");
+}
+
+static const char *title_of_request(struct mt_arena *arena, const struct mt_oom_answer *answer,
+                                    const struct mt_oom_way *least)
+{
+    char bytes[MT_UNITS_TEXT];
+
+    return mt_arena_printf(arena, "%s more were wanted when memory ran out; %s",
+                           mt_format_mib(bytes, answer->oom->request_bytes),
+                           !answer->way_count ? "no setting was tried"
+                           : least
+                               ? "replayed under the same settings and limit, the run gets past it"
+                               : "no setting that was tried gets past it under any limit");
 }
 
 static enum mt_status say_candidates(struct mt_finding_search *search)
 {
     struct mt_arena *arena = &search->analysis->report->arena;
     const struct mt_oom_answer *answer = search->device->oom_answer;
-    const uint64_t lack = lack_of(answer);
+    const struct mt_oom_way *least = best_way(answer, 0);
+    const uint64_t lack = lack_of(answer, least);
     const char *largest = candidates(arena, search->device);
-    char bytes[MT_UNITS_TEXT];
     const char *evidence[1];
     struct mt_finding finding = {.id = "out-of-memory",
                                  .severity = "error",
@@ -124,27 +135,19 @@ static enum mt_status say_candidates(struct mt_finding_search *search)
 
     if (!largest)
         return MT_ERR_MEMORY;
-    if (lack)
-        finding.title = mt_arena_printf(arena,
-                                        "%s less must be alive to get past the out-of-memory "
-                                        "error: no setting of the allocator does",
-                                        mt_format_mib(bytes, lack));
-    else
-        finding.title = mt_arena_printf(arena,
-                                        "%s more were wanted when memory ran out, and no setting "
-                                        "of the allocator is known to provide them",
-                                        mt_format_mib(bytes, answer->oom->request_bytes));
+    finding.title =
+        lack ? title_of_lack(arena, answer, least) : title_of_request(arena, answer, least);
     finding.advice = *largest
                          ? mt_arena_printf(arena, "make one of the largest smaller: %s", largest)
                          : "a smaller batch, or a device with more memory";
-    evidence[0] = mt_arena_printf(arena, "the limit was %s", limit_text(arena, answer));
+    evidence[0] = limit_text(arena, answer);
     return finding.advice ? mt_finding_say(search, &finding) : MT_ERR_MEMORY;
 }
 
 static enum mt_status find(struct mt_finding_search *search)
 {
     const struct mt_oom_answer *answer = search->device->oom_answer;
-    const struct mt_oom_way *way = answer ? best_setting(answer) : NULL;
+    const struct mt_oom_way *way = answer ? best_way(answer, 1) : NULL;
 
     if (!answer)
         return MT_OK;

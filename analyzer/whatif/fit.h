@@ -88,8 +88,8 @@ static inline bool mt_fit_depends_on_memory(const struct mt_fit_result *result)
     return result->recorded_ooms || result->recorded_retries;
 }
 
-/* How many orders of addresses a trace of so many events is worth within another command, where the
- * replays should take about a second; 0: none, that is what the command `fit` is for. */
+/* How many orders of addresses another command than `fit` tries for a trace with that many events,
+ * so that its replays take about a second; 0: none. */
 static inline uint32_t mt_fit_affordable_orders(uint64_t events)
 {
     return events <= 200000 ? MT_BASE_ORDERS : events <= 1000000;

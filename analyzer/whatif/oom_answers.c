@@ -46,17 +46,18 @@ static enum mt_oom_cause cause_of(const struct mt_oom_answer *answer)
 
 /* The first way has the run's own options, spelled in full; others as they were
  * asked for, unless they are the same. */
-static void add_way(struct mt_oom_answer *answer, struct mt_arena *arena, const char *policy,
-                    const struct mt_fit_summary *summary, const struct mt_fit_result *result)
+static enum mt_status add_way(struct mt_oom_answer *answer, struct mt_arena *arena,
+                              const char *policy, const struct mt_fit_summary *summary,
+                              const struct mt_fit_result *result)
 {
     struct mt_oom_way *way = &answer->ways[answer->way_count];
     bool is_own = answer->way_count == 0;
 
     if (!is_own && !strcmp(answer->ways[0].policy, summary->policy))
-        return;
+        return MT_OK;
     way->policy = is_own ? mt_arena_text(arena, summary->policy, strlen(summary->policy)) : policy;
     if (!way->policy)
-        return;
+        return MT_ERR_MEMORY;
     way->fits = result->fits;
     way->fit_bytes = result->high_bytes;
     way->low_bytes = result->low_bytes;
@@ -65,6 +66,7 @@ static void add_way(struct mt_oom_answer *answer, struct mt_arena *arena, const 
     way->same_limit = result->limit_fits;
     way->approximate = result->address_ties || result->recorded_retries > result->recorded_ooms;
     answer->way_count++;
+    return MT_OK;
 }
 
 /* One setting on the device that the answer is for. */
@@ -83,7 +85,8 @@ static enum mt_status try_policy(struct mt_analysis *analysis,
         status = mt_fit_run(analysis->source, &options, summary, analysis->error);
     for (uint16_t i = 0; !status && i < summary->device_count; i++)
         if (summary->devices[i].device == device->device)
-            add_way(answer, &analysis->report->arena, policy, summary, &summary->devices[i]);
+            status =
+                add_way(answer, &analysis->report->arena, policy, summary, &summary->devices[i]);
     mt_fit_release(summary);
     return status;
 }

@@ -52,7 +52,7 @@ void mt_add_peaks_table(struct mt_buf *out, const struct mt_report *report,
     add_peak(&table, report, "requested", &device->requested_peak);
     add_peak(&table, report, "allocated", &device->allocated_peak);
     add_peak(&table, report, "active", &device->active_peak);
-    if (!report->is_driver_level || report->what_if)
+    if (mt_has_allocator(report))
         add_peak(&table, report, "reserved", &device->reserved_peak);
     end(out, &table, "peaks", device, 0);
 }

@@ -7,12 +7,11 @@
 static void add_needs(struct mt_buf *out, const struct mt_report *report,
                       const struct mt_device_report *device)
 {
-    bool has_allocator = !report->is_driver_level || report->what_if;
     char need[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT], allocated[MT_UNITS_TEXT];
 
     if (device->need)
         mt_buf_printf(out, "needs %s; ", mt_format_bytes(need, device->need->bytes));
-    if (has_allocator)
+    if (mt_has_allocator(report))
         mt_buf_printf(out, "reserved peak %s, ",
                       mt_format_bytes(reserved, device->reserved_peak.bytes));
     mt_buf_printf(out, "allocated peak %s",

@@ -1,0 +1,56 @@
+/* A limit in words: one where a limit of whole MiB is known, else a range. */
+#include "cmocka_all.h"
+
+#include "report_query.h"
+#include "units.h"
+#include "util.h"
+
+static void expect(uint64_t least_bytes, uint64_t most_bytes, const char *text)
+{
+    struct mt_arena arena = {0};
+
+    assert_string_equal(mt_limit_text(&arena, least_bytes, most_bytes), text);
+    mt_arena_release(&arena);
+}
+
+static void limits_are_of_whole_mib(void **unused)
+{
+    (void)unused;
+    expect(1200 * MT_MIB, 1200 * MT_MIB, "the limit was 1,200 MiB");
+    expect(1690 * MT_MIB, 1714 * MT_MIB - 1, "the limit was 1,690 MiB to 1,713 MiB");
+    expect(40 * MT_MIB, 60 * MT_MIB, "the limit was 40.0 MiB to 60.0 MiB");
+}
+
+/* Never "1,691 MiB to 1,691 MiB", nor a range that goes down. */
+static void one_whole_limit_is_no_range(void **unused)
+{
+    (void)unused;
+    expect(1690 * MT_MIB + 1, 1691 * MT_MIB + 1, "the limit was 1,691 MiB");
+    expect(1690 * MT_MIB + 1, 1690 * MT_MIB + 2, "the limit was 1,691 MiB");
+    expect(1690 * MT_MIB, 1691 * MT_MIB - 1, "the limit was 1,690 MiB");
+}
+
+static void the_limit_of_a_replay_may_be_deduced(void **unused)
+{
+    struct mt_replay_result replay = {.limit_bytes = 700 * MT_MIB};
+    struct mt_arena arena = {0};
+
+    (void)unused;
+    assert_string_equal(mt_replay_limit_text(&arena, &replay), "the limit was 700 MiB");
+    replay.limit_inferred = true;
+    replay.limit_low_bytes = 600 * MT_MIB;
+    replay.limit_high_bytes = 650 * MT_MIB;
+    assert_string_equal(mt_replay_limit_text(&arena, &replay), "the limit was 600 MiB to 649 MiB");
+    mt_arena_release(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(limits_are_of_whole_mib),
+        cmocka_unit_test(one_whole_limit_is_no_range),
+        cmocka_unit_test(the_limit_of_a_replay_may_be_deduced),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
