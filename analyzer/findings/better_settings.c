@@ -182,16 +182,16 @@ static enum mt_status measure_need(struct mt_finding_search *search, const char 
                                &finding->has_saving);
     if (status != MT_OK || !finding->has_saving)
         return status;
-    if (need.bytes < own->bytes) {
+    if (need.bytes < own->bytes)
         finding->saved_need_bytes = own->bytes - need.bytes;
-        *words =
-            mt_arena_printf(arena, "; the device must have %s instead of %s",
-                            mt_format_bytes(n[0], need.bytes), mt_format_bytes(n[1], own->bytes));
-    } else {
+    else
         finding->severity = "info"; /* it helps others on the device, not this run */
-        *words = mt_arena_printf(arena, "; the device must have %s all the same",
-                                 mt_format_bytes(n[0], own->bytes));
-    }
+    *words =
+        need.bytes == own->bytes
+            ? mt_arena_printf(arena, "; the device must have %s all the same",
+                              mt_format_bytes(n[0], own->bytes))
+            : mt_arena_printf(arena, "; the device must have %s instead of %s",
+                              mt_format_bytes(n[0], need.bytes), mt_format_bytes(n[1], own->bytes));
     return *words ? MT_OK : MT_ERR_MEMORY;
 }
 

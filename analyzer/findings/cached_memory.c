@@ -19,17 +19,17 @@ static enum mt_status find(struct mt_finding_search *search)
         .evidence = evidence,
         .evidence_count = 1,
         .advice = "torch.cuda.empty_cache() gives segments without a block back to the device, if "
-                  "another process or library needs them; what once needed them, only a history "
-                  "tells"};
+                  "another process or library needs them; only a snapshot with a history shows "
+                  "what needed them before"};
 
     if (device->events || !search->analysis->report->has_segments ||
         !mt_finding_matters(finding.bytes, then->reserved))
         return MT_OK;
-    finding.title = mt_arena_printf(arena, "%s of %s reserved hold no block at that instant",
-                                    mt_format_bytes(n[0], finding.bytes),
-                                    mt_format_bytes(n[1], then->reserved));
+    finding.title = mt_arena_printf(
+        arena, "%s of %s reserved held no block when the snapshot was taken",
+        mt_format_bytes(n[0], finding.bytes), mt_format_bytes(n[1], then->reserved));
     evidence[0] =
-        mt_arena_printf(arena, "%s are allocated", mt_format_bytes(n[0], then->allocated));
+        mt_arena_printf(arena, "%s were allocated", mt_format_bytes(n[0], then->allocated));
     return mt_finding_say(search, &finding);
 }
 

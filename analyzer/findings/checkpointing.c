@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "frame_judge.h"
 #include "util.h"
 
 /* Libraries whose models have a switch, by the folder of their models. */
@@ -20,7 +21,7 @@ static const char *call_of(const struct mt_symbols *symbols, uint32_t frame)
         frame == MT_NO_ID ? NULL : mt_symbols_text(symbols, symbols->frames[frame].file);
 
     for (size_t i = 0; file && i < MT_ARRAY_LEN(libraries); i++)
-        if (strstr(file, libraries[i].folder))
+        if (mt_path_has(file, libraries[i].folder))
             return libraries[i].call;
     return NULL;
 }

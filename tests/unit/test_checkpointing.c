@@ -27,6 +27,8 @@ static void libraries_have_a_switch(void **unused)
                            "gradient_checkpointing_enable()"));
     assert_non_null(strstr(advice_for("Block.forward", "/v/timm/models/vision_transformer.py"),
                            "set_grad_checkpointing(True)"));
+    assert_non_null(strstr(advice_for("Block.forward", "C:\\v\\timm\\models\\resnet.py"),
+                           "set_grad_checkpointing(True)"));
     assert_non_null(strstr(advice_for("f", "/v/diffusers/models/unets/unet_2d.py"),
                            "enable_gradient_checkpointing()"));
 }
