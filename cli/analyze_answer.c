@@ -11,12 +11,6 @@
 
 #include <string.h>
 
-/* Else nobody reserves anything, nobody tries again. */
-static bool has_allocator(const struct mt_report *report)
-{
-    return !report->is_driver_level || report->what_if;
-}
-
 static void tell_in_red(const struct mt_teller *teller, const char *text)
 {
     mt_buf_add_text(teller->out, teller->style->red);
@@ -160,7 +154,7 @@ static void tell_peak(const struct mt_teller *teller)
                   in, mt_tell_at(teller, peak->t_ns, peak->event));
     if (peak->then.reserved != device->reserved_peak.bytes)
         mt_buf_printf(&line, ", with %s reserved", mt_format_bytes(reserved, peak->then.reserved));
-    tell_first(teller, !has_allocator(teller->report),
+    tell_first(teller, !mt_has_allocator(teller->report),
                mt_tell_format(teller, "Allocated peak %s", mt_format_bytes(bytes, peak->bytes)),
                &line);
     teller->out->failed |= line.failed;
@@ -284,7 +278,7 @@ void mt_tell_run(const struct mt_teller *teller)
 
     for (uint32_t i = 0; i < report->device_count; i++)
         trouble += report->devices[i].ooms + report->devices[i].retries;
-    mt_tell_title(teller, 2, trouble || !has_allocator(report) ? "" : ", no OOM, no retries");
+    mt_tell_title(teller, 2, trouble || !mt_has_allocator(report) ? "" : ", no OOM, no retries");
 }
 
 static void tell_one_instant(const struct mt_teller *teller)
@@ -327,7 +321,7 @@ void mt_tell_answer(const struct mt_teller *teller)
     tell_failure(teller);
     tell_need(teller);
     tell_beside(teller);
-    if (has_allocator(teller->report))
+    if (mt_has_allocator(teller->report))
         tell_reserved(teller);
     tell_peak(teller);
     tell_setup_peak(teller);
@@ -337,11 +331,12 @@ void mt_tell_answer(const struct mt_teller *teller)
         mt_tell_run(teller);
 }
 
+/* Its reserved peak is the largest; what it needs may be less than what another one does. */
 void mt_tell_worst_device(const struct mt_teller *shared)
 {
     const struct mt_device_report *device = mt_worst_device(shared->report);
     const struct mt_peak *peak =
-        has_allocator(shared->report) ? &device->reserved_peak : &device->allocated_peak;
+        mt_has_allocator(shared->report) ? &device->reserved_peak : &device->allocated_peak;
     const struct mt_oom *oom = mt_fatal_oom(device);
     struct mt_teller teller = *shared;
     const char *in = mt_tell_in(&teller, peak->phase, peak->step);
@@ -356,15 +351,16 @@ void mt_tell_worst_device(const struct mt_teller *shared)
     if (device->need)
         mt_tell_line(&teller, 0,
                      mt_tell_format(&teller,
-                                    "Device %u needs most: %s (%s B) is the smallest limit that "
-                                    "serves this run there",
-                                    device->device, mt_format_bytes(bytes, device->need->bytes),
+                                    "Device %u needs %s%s (%s B) and has the largest reserved "
+                                    "peak",
+                                    device->device, device->need->depends_on_memory ? "about " : "",
+                                    mt_format_bytes(bytes, device->need->bytes),
                                     mt_format_count(exact, device->need->bytes)));
     else
         mt_tell_line(&teller, 0,
-                     mt_tell_format(&teller, "Device %u needs most: %s peak %s (%s B)%s%s",
+                     mt_tell_format(&teller, "Device %u has the largest %s peak: %s (%s B)%s%s",
                                     device->device,
-                                    has_allocator(teller.report) ? "reserved" : "allocated",
+                                    mt_has_allocator(teller.report) ? "reserved" : "allocated",
                                     mt_format_bytes(bytes, peak->bytes),
                                     mt_format_count(exact, peak->bytes), *in ? " " : "", in));
 }
