@@ -1,6 +1,7 @@
 /* The answer that `memtrace analyze` begins with: what the run died of, or its peak,
  * and who held it. */
 #include "analyze_output.h"
+#include "baseline.h"
 #include "heaps.h"
 #include "report_query.h"
 #include "site.h"
@@ -99,9 +100,9 @@ static void tell_need(const struct mt_teller *teller)
 
     if (!need)
         return;
-    mt_buf_printf(&line, " (%s B): the smallest limit that serves %s",
-                  mt_format_count(exact, need->bytes),
-                  teller->report->starts_in_middle ? "what was recorded" : "this run");
+    mt_buf_printf(
+        &line, " (%s B): the smallest limit that serves %s", mt_format_count(exact, need->bytes),
+        mt_peaks_doubt(teller->report, teller->device) ? "what was recorded" : "this run");
     add_orders(&line, need);
     if (need->depends_on_memory)
         mt_buf_add_text(&line, ", if it asks for the same memory as it did when memory ran out");
@@ -229,6 +230,7 @@ static void tell_reserved(const struct mt_teller *teller)
 static void tell_failure(const struct mt_teller *teller)
 {
     const struct mt_oom *failure = &teller->device->first_failure;
+    const uint64_t failures = teller->device->replay.failed_requests;
     char wanted[MT_UNITS_TEXT], allocated[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT];
     char count[MT_UNITS_TEXT];
     struct mt_buf line = {0};
@@ -237,13 +239,13 @@ static void tell_failure(const struct mt_teller *teller)
         return;
     mt_buf_printf(&line,
                   "Would RUN OUT OF MEMORY %s, at %s: %s wanted with %s allocated and %s reserved. "
-                  "%s requests fail in all; what follows the first did not happen like that.",
+                  "%s request%s in all; what follows the first did not happen like that.",
                   mt_tell_in(teller, failure->phase, failure->step),
                   mt_tell_at(teller, failure->t_ns, failure->event),
                   mt_format_mib(wanted, failure->request_bytes),
                   mt_format_mib(allocated, failure->then.allocated),
-                  mt_format_mib(reserved, failure->then.reserved),
-                  mt_format_count(count, teller->device->replay.failed_requests));
+                  mt_format_mib(reserved, failure->then.reserved), mt_format_count(count, failures),
+                  failures == 1 ? " fails" : "s fail");
     if (line.data)
         tell_in_red(teller, line.data);
     teller->out->failed |= line.failed;
