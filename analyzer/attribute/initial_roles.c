@@ -53,6 +53,7 @@ struct sizes {
     size_t count;
     uint64_t bytes;
     uint32_t gradients;          /* most at once */
+    bool clears_gradients;       /* some are freed where gradients are cleared */
     uint32_t stay;               /* initial ones that do, and whose role is not known */
     uint32_t end_late;           /* ... and end when the model's work has */
     uint32_t parameters, states; /* ... and whose role is: by their stacks */
@@ -79,11 +80,12 @@ struct inference {
     uint8_t end_roles[MT_STACK_KIND_MASK + 1]; /* and its answers by kind: 1 + role; 0 = none */
     struct ends by_kind[MT_PHASE_OPTIMIZER + 1];
     uint64_t gradient_bytes, stay_bytes, replaced_bytes;
-    uint32_t each;        /* rule 6: blocks for each parameter; 0 = it does not apply */
-    bool in_pieces;       /* sizes without gradients are state in pieces */
-    bool in_buckets;      /* ... or buckets */
-    uint32_t states;      /* blocks that the optimizer keeps for a parameter */
-    uint32_t wide_states; /* the same, of twice the size */
+    uint64_t cleared_bytes; /* of gradients, of sizes that are freed where they are cleared */
+    uint32_t each;          /* rule 6: blocks for each parameter; 0 = it does not apply */
+    bool in_pieces;         /* sizes without gradients are state in pieces */
+    bool in_buckets;        /* ... or buckets */
+    uint32_t states;        /* blocks that the optimizer keeps for a parameter */
+    uint32_t wide_states;   /* the same, of twice the size */
 };
 
 static bool stays(const struct mt_early_blocks *early, const struct mt_early_block *block)
@@ -141,10 +143,15 @@ static uint32_t most_at_once(const struct inference *inference, const struct siz
     return most;
 }
 
+static bool ends_cleared(const struct mt_early_block *block)
+{
+    return block->ended != MT_EARLY_LIVES && block->end_kind == MT_PHASE_ZERO_GRAD;
+}
+
 static bool is_gradient(const struct mt_early_block *block)
 {
     if (block->initial)
-        return block->ended != MT_EARLY_LIVES && block->end_kind == MT_PHASE_ZERO_GRAD;
+        return ends_cleared(block);
     if (mt_is_workspace(block->bytes) && block->ended == MT_EARLY_LIVES)
         return false;
     return block->birth_kind == MT_PHASE_BACKWARD && !block->died_in_part;
@@ -220,6 +227,7 @@ static void weigh(const struct inference *inference, struct sizes *sizes)
 
         sizes->left_behind += is_left_behind(block);
         sizes->passed += is_passed_by_backward(block);
+        sizes->clears_gradients |= is_gradient(block) && ends_cleared(block);
         if (!block->initial || !stays(inference->early, block))
             continue;
         sizes->stay += is_open(block);
@@ -279,6 +287,7 @@ static enum mt_status sort_by_size(struct inference *inference)
         if (!sizes->stay && !sizes->parameters)
             sizes->gradients = 0; /* of no parameter: what backward passed on */
         inference->gradient_bytes += sizes->gradients * sizes->bytes;
+        inference->cleared_bytes += sizes->clears_gradients ? sizes->gradients * sizes->bytes : 0;
         inference->stay_bytes += sizes->stay * sizes->bytes;
         inference->replaced_bytes += are_replaced(sizes) ? sizes->replaced * sizes->bytes : 0;
     }
@@ -423,9 +432,12 @@ static bool began_in_last_turn(const struct mt_early_blocks *early)
     return early->turns == (early->first_kind == MT_PHASE_BACKWARD);
 }
 
-/* ... or left nothing behind. */
+/* ... or left nothing behind. Gradients that are freed where they are cleared are made in each
+ * turn, however few: most parameters of a LoRA are frozen. */
 static bool gradients_are_old(const struct inference *inference)
 {
+    if (has_more(inference->cleared_bytes, inference->gradient_bytes, 50))
+        return false;
     return began_in_last_turn(inference->early) ||
            !has_more(inference->gradient_bytes, inference->stay_bytes, 100 - NEARLY_ALL_PERCENT);
 }

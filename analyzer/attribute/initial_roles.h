@@ -29,9 +29,10 @@
  *    itself, its gradient, its state. Embeddings are there once, so that the
  *    largest divisor of 2 to 4 that nearly all counts have is that number. What backward
  *    makes and frees again, once for each parameter, tells more surely, where it makes no
- *    more of a size than there are.
- * 7. The sizes of cuBLAS's workspaces, if the model's calls made few of that size; 1 MiB is one of
- * them.
+ *    more of a size than there are. The rule does not apply if most gradients are freed
+ *    where gradients are cleared.
+ * 7. The sizes of cuBLAS's workspaces, if the model's calls made few of that size; 1 MiB is
+ *    one of them if a stack shows the call.
  * 8. A size of which the model's calls leave one block more behind in each
  *    turn: older ones of that, so activations.
  * 9. What stays while the model works is its parameters: frozen ones,

@@ -432,6 +432,42 @@ static void sizes_that_activations_share(void **state)
     expect(workspace, 4, MT_ROLE_WORKSPACE);
 }
 
+/* LoRA: 8 frozen blocks of each of three sizes, which could be four parameters with their
+ * gradients, and three of a small size, of which one has a gradient in each turn. */
+static void few_parameters_are_trained(void **state)
+{
+    uint64_t frozen[3], adapter = alive(KIB(4), 3);
+
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        frozen[i] = alive(KIB(64) << i, 8);
+    for (int turn = 0; turn < 2; turn++) {
+        passes_through(MT_PHASE_FORWARD);
+        freed(born(KIB(4), MT_PHASE_BACKWARD), MT_PHASE_ZERO_GRAD, MT_ROLE_GRADIENTS);
+    }
+    infer();
+    for (int i = 0; i < 3; i++)
+        expect(frozen[i], 8, MT_ROLE_PARAMETERS);
+    expect_some(adapter, 3, MT_ROLE_PARAMETERS, 1);
+    expect_some(adapter, 3, MT_ROLE_OPTIMIZER_STATE, 2);
+}
+
+/* Gradients that are cleared in place, no state; the two workspaces are no such pair. */
+static void workspaces_beside_pairs(void **state)
+{
+    uint64_t one = alive(KIB(64), 2), two = alive(KIB(16), 6), three = alive(KIB(4), 2);
+    uint64_t workspaces = alive(33554432, 2);
+
+    (void)state;
+    passes_through(MT_PHASE_FORWARD);
+    passes_through(MT_PHASE_BACKWARD);
+    infer();
+    expect_some(one, 2, MT_ROLE_GRADIENTS, 1);
+    expect_some(two, 6, MT_ROLE_GRADIENTS, 3);
+    expect_some(three, 2, MT_ROLE_PARAMETERS, 1);
+    expect(workspaces, 2, MT_ROLE_WORKSPACE);
+}
+
 /* A hundred times the bytes of these gradients is 84 TiB modulo 2^64: less than ten times the 11
  * TiB that stay. If that wrapped, the gradients would count as older ones, and rule 6 would share
  * out the other sizes. */
@@ -474,6 +510,8 @@ int main(void)
         PROGRAM(gradients_that_the_optimizer_frees),
         PROGRAM(gradients_that_are_added_up),
         PROGRAM(sizes_that_activations_share),
+        PROGRAM(few_parameters_are_trained),
+        PROGRAM(workspaces_beside_pairs),
         PROGRAM(sizes_whose_products_would_wrap),
     };
 
