@@ -162,6 +162,7 @@ enum mt_status mt_role_clock_birth(struct mt_role_clock *clock, int32_t phase,
     enum mt_status status;
 
     enter(clock, phase);
+    clock->devices |= UINT64_C(1) << (event->device % 64);
     if ((clock->ask_stacks || initial) && clock->stacks.stack_count < clock->symbols->stack_count &&
         mt_stack_kinds_update(&clock->stacks, clock->symbols))
         return MT_ERR_MEMORY;
@@ -313,10 +314,22 @@ static enum mt_status learn_from_stacks(struct mt_role_clock *clock)
     return status;
 }
 
+static bool is_over_calls(uint8_t code)
+{
+    return code >= MT_ROLE_CODE_OVER_CALLS && code < MT_ROLE_CODE_OVER_CALLS + MT_ROLE_COUNT;
+}
+
+/* What the block is if it is no cache. */
+static uint8_t without_calls(uint8_t code)
+{
+    return is_over_calls(code) ? (uint8_t)(code - MT_ROLE_CODE_OVER_CALLS) : code;
+}
+
+/* Gradients that are added up stay while the model is called once for each micro-batch. */
 static bool is_of_a_parameter(uint8_t code)
 {
-    return code == MT_ROLE_GRADIENTS || code == MT_ROLE_CODE_KEPT_BACKWARD ||
-           code == MT_ROLE_OPTIMIZER_STATE;
+    return without_calls(code) == MT_ROLE_GRADIENTS || code == MT_ROLE_CODE_KEPT_BACKWARD ||
+           without_calls(code) == MT_ROLE_OPTIMIZER_STATE;
 }
 
 /* A block of a MiB or more may have a tail of up to a MiB, so that blocks of one request differ:
@@ -339,14 +352,28 @@ static bool has_size(const struct mt_map *sizes, uint32_t units)
     return false;
 }
 
-/* Backward leaves a gradient, or an optimizer its state, in the size of each parameter. */
-static enum mt_status find_alone(uint8_t *codes, const uint32_t *units, uint64_t count)
+/* Many blocks of that size are tensors that happen to have it: a workspace is
+ * taken once per handle and stream. */
+static bool are_workspaces(const struct mt_role_clock *clock, uint32_t blocks,
+                           uint64_t requested_bytes)
+{
+    uint32_t devices = (uint32_t)__builtin_popcountll(clock->devices);
+
+    return mt_is_workspace(requested_bytes) && blocks <= MT_WORKSPACES_MAX * devices;
+}
+
+/* Backward leaves a gradient, or an optimizer its state, in the size of each parameter; and it
+ * takes workspaces. */
+static enum mt_status find_alone(const struct mt_role_clock *clock, uint8_t *codes,
+                                 const uint32_t *units, uint64_t count)
 {
     struct mt_map sizes = {0};
     enum mt_status status = MT_OK;
 
     for (uint64_t i = 0; !status && i < count; i++)
-        if (is_of_a_parameter(codes[i]))
+        if (is_of_a_parameter(codes[i]) &&
+            !(codes[i] == MT_ROLE_CODE_KEPT_BACKWARD &&
+              are_workspaces(clock, clock->kept_workspaces, (uint64_t)units[i] * 512)))
             status = mt_map_set(&sizes, size_class(units[i]), 1);
     for (uint64_t i = 0; !status && i < count; i++)
         if (codes[i] == MT_ROLE_CODE_SETUP_KEPT && !has_size(&sizes, units[i]))
@@ -355,47 +382,55 @@ static enum mt_status find_alone(uint8_t *codes, const uint32_t *units, uint64_t
     return status;
 }
 
-static bool is_over_calls(uint8_t code)
+/* A block that outlived calls of the model. */
+struct over_calls {
+    uint32_t cycle; /* it was born in, and ended in */
+    uint32_t units;
+    uint64_t allocation;
+};
+
+static int by_cycle_and_units(const void *a, const void *b)
 {
-    return code >= MT_ROLE_CODE_OVER_CALLS && code < MT_ROLE_CODE_OVER_CALLS + MT_ROLE_COUNT;
+    const struct over_calls *x = a, *y = b;
+
+    if (x->cycle != y->cycle)
+        return x->cycle < y->cycle ? -1 : 1;
+    return x->units < y->units ? -1 : x->units > y->units;
 }
 
-static int by_units(const void *a, const void *b)
+/* `b` follows `a` in order. */
+static bool may_be_pair(const struct over_calls *a, const struct over_calls *b)
 {
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    uint32_t apart = b->units - a->units;
 
-    return x < y ? -1 : x > y;
+    return a->cycle == b->cycle && (a->units < LARGE_UNITS ? apart == 0 : apart < LARGE_UNITS);
 }
 
-/* A cache holds keys and values: at least two blocks of a size. A single one is
- * what the loop of calls works on. */
-static enum mt_status drop_lone_caches(uint8_t *codes, const uint32_t *units, uint64_t count)
+/* A cache holds keys and values: in its cycle there are at least two blocks of a size. A single
+ * one is what the loop of calls works on, again in each cycle. */
+static enum mt_status drop_lone_caches(const struct mt_role_clock *clock, uint8_t *codes,
+                                       const uint32_t *units, uint64_t count)
 {
-    uint32_t *sorted;
+    struct over_calls *blocks;
     size_t kept = 0;
 
     for (uint64_t i = 0; i < count; i++)
         kept += is_over_calls(codes[i]);
     if (!kept)
         return MT_OK;
-    sorted = calloc(kept, sizeof *sorted);
-    if (!sorted)
+    blocks = calloc(kept, sizeof *blocks);
+    if (!blocks)
         return MT_ERR_MEMORY;
     kept = 0;
     for (uint64_t i = 0; i < count; i++)
         if (is_over_calls(codes[i]))
-            sorted[kept++] = units[i];
-    qsort(sorted, kept, sizeof *sorted, by_units);
-    for (uint64_t i = 0; i < count; i++) {
-        const uint32_t *found = is_over_calls(codes[i])
-                                    ? bsearch(&units[i], sorted, kept, sizeof *sorted, by_units)
-                                    : NULL;
-
-        if (found && (found == sorted || found[-1] != *found) &&
-            (found + 1 == sorted + kept || found[1] != *found))
-            codes[i] -= MT_ROLE_CODE_OVER_CALLS;
-    }
-    free(sorted);
+            blocks[kept++] = (struct over_calls){birth_of(clock, i)->moment.cycle, units[i], i};
+    qsort(blocks, kept, sizeof *blocks, by_cycle_and_units);
+    for (size_t i = 0; i < kept; i++)
+        if ((i == 0 || !may_be_pair(&blocks[i - 1], &blocks[i])) &&
+            (i + 1 == kept || !may_be_pair(&blocks[i], &blocks[i + 1])))
+            codes[blocks[i].allocation] = without_calls(codes[blocks[i].allocation]);
+    free(blocks);
     return MT_OK;
 }
 
@@ -415,25 +450,37 @@ enum mt_status mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes,
         if ((codes[i] == MT_ROLE_CODE_KEPT_LATE || codes[i] == MT_ROLE_CODE_KEPT_BACKWARD) &&
             mt_is_workspace((uint64_t)units[i] * 512))
             clock->kept_workspaces++;
-        if (codes[i] == MT_ROLE_CODE_KEPT_ONLY && mt_is_workspace((uint64_t)units[i] * 512))
-            clock->only_workspaces++;
+        if ((codes[i] == MT_ROLE_CODE_KEPT_ONLY || codes[i] == MT_ROLE_CODE_KEPT_EARLY) &&
+            mt_is_workspace((uint64_t)units[i] * 512))
+            clock->early_workspaces++;
     }
-    status = clock->saw_backward ? find_alone(codes, units, count) : MT_OK;
+    status = clock->saw_backward ? find_alone(clock, codes, units, count) : MT_OK;
     if (!status)
         status = learn_from_stacks(clock);
     if (!status)
-        status = drop_lone_caches(codes, units, count);
+        status = drop_lone_caches(clock, codes, units, count);
     return status ? status : infer_initial(clock, codes, count);
 }
 
-/* A module that is moved while the loop goes on, layer by layer: what is kept
- * are its parameters, however long. */
+/* A module that is moved while the loop goes on, layer by layer, between the parts of a step or by
+ * the call of an outer module: what is kept are its parameters, however long. */
 static bool is_moved_module(const struct mt_role_clock *clock, uint8_t code, uint32_t stack)
 {
-    bool kept = code == MT_ROLE_OTHER || code == MT_ROLE_INPUTS ||
-                code == MT_ROLE_CODE_SETUP_FREED_1 || code == MT_ROLE_CODE_SETUP_FREED_2;
-
-    return kept && (mt_stack_kind(&clock->stacks, stack) & MT_STACK_MOVES);
+    if (!(mt_stack_kind(&clock->stacks, stack) & MT_STACK_MOVES))
+        return false;
+    switch (without_calls(code)) {
+    case MT_ROLE_OTHER:
+    case MT_ROLE_INPUTS:
+    case MT_ROLE_ACTIVATIONS:
+    case MT_ROLE_CODE_KEPT_ONLY:
+    case MT_ROLE_CODE_KEPT_EARLY:
+    case MT_ROLE_CODE_KEPT_LATE:
+    case MT_ROLE_CODE_SETUP_FREED_1:
+    case MT_ROLE_CODE_SETUP_FREED_2: return true;
+    case MT_ROLE_TEMPORARIES:
+        return (mt_stack_kind(&clock->stacks, stack) & MT_STACK_KIND_MASK) == MT_PHASE_SETUP;
+    default: return false;
+    }
 }
 
 /* A model that is called before the first cycle, as to validate it or to warm it up, takes the
@@ -475,13 +522,6 @@ static enum mt_role role_of_setup(const struct mt_role_clock *clock, uint8_t cod
     return freed_in < clock->cycles ? MT_ROLE_INPUTS : MT_ROLE_PARAMETERS;
 }
 
-/* Many blocks of that size are tensors that happen to have it: a workspace is
- * taken once per handle and stream. */
-static bool is_rare_workspace(const struct mt_role_clock *clock, uint64_t requested_bytes)
-{
-    return mt_is_workspace(requested_bytes) && clock->kept_workspaces <= MT_WORKSPACES_MAX;
-}
-
 /* A checkpoint calls the model within backward; gradients come from below its calls. */
 static bool is_recomputed_workspace(const struct mt_role_clock *clock, uint32_t stack,
                                     uint64_t requested_bytes)
@@ -510,19 +550,20 @@ enum mt_role mt_role_resolve(const struct mt_role_clock *clock, uint8_t code, ui
     case MT_ROLE_CODE_SETUP_KEPT:
     case MT_ROLE_CODE_SETUP_ALONE: return role_of_setup(clock, code, stack, requested_bytes);
     case MT_ROLE_CODE_KEPT_ONLY:
-        return mt_is_workspace(requested_bytes) && clock->only_workspaces <= MT_WORKSPACES_MAX
+        return are_workspaces(clock, clock->early_workspaces, requested_bytes)
                    ? MT_ROLE_WORKSPACE
                    : MT_ROLE_ACTIVATIONS;
     case MT_ROLE_CODE_KEPT_EARLY:
-        if (mt_is_workspace(requested_bytes))
+        if (are_workspaces(clock, clock->early_workspaces, requested_bytes))
             return MT_ROLE_WORKSPACE;
         if (!clock->kept_late)
             return requested_bytes == MT_LT_WORKSPACE_BYTES ? MT_ROLE_WORKSPACE : MT_ROLE_OTHER;
         return MT_ROLE_ACTIVATIONS;
     case MT_ROLE_CODE_KEPT_LATE:
-        return is_rare_workspace(clock, requested_bytes) ? MT_ROLE_WORKSPACE : MT_ROLE_ACTIVATIONS;
+        return are_workspaces(clock, clock->kept_workspaces, requested_bytes) ? MT_ROLE_WORKSPACE
+                                                                              : MT_ROLE_ACTIVATIONS;
     case MT_ROLE_CODE_KEPT_BACKWARD:
-        return is_rare_workspace(clock, requested_bytes) ||
+        return are_workspaces(clock, clock->kept_workspaces, requested_bytes) ||
                        is_recomputed_workspace(clock, stack, requested_bytes)
                    ? MT_ROLE_WORKSPACE
                    : MT_ROLE_GRADIENTS;
@@ -535,8 +576,7 @@ enum mt_role mt_role_resolve(const struct mt_role_clock *clock, uint8_t code, ui
     if (mt_role_code_is_inferred_initial(code))
         return (enum mt_role)(code - MT_ROLE_CODE_INITIAL);
     if (is_over_calls(code))
-        return clock->saw_backward || clock->names_caches
-                   ? (enum mt_role)(code - MT_ROLE_CODE_OVER_CALLS)
-                   : MT_ROLE_KV_CACHE;
+        return clock->saw_backward || clock->names_caches ? (enum mt_role)without_calls(code)
+                                                          : MT_ROLE_KV_CACHE;
     return code < MT_ROLE_COUNT ? (enum mt_role)code : MT_ROLE_OTHER;
 }

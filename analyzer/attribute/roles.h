@@ -28,12 +28,12 @@ enum mt_role_code {
     MT_ROLE_CODE_KEPT_ONLY,        /* forward; never freed, and there is but one cycle */
     MT_ROLE_CODE_KEPT_EARLY,       /* forward of cycle 1, alive for two or more */
     MT_ROLE_CODE_KEPT_LATE,        /* forward of a later cycle, alive for two or more */
-    MT_ROLE_CODE_KEPT_BACKWARD,
-    MT_ROLE_CODE_INITIAL_KEPT, /* alive when the trace began, never freed */
+    MT_ROLE_CODE_KEPT_BACKWARD,    /* backward; never freed, or alive for two or more cycles */
+    MT_ROLE_CODE_INITIAL_KEPT,     /* alive when the trace began, never freed */
     MT_ROLE_CODE_INITIAL_FREED,
     MT_ROLE_CODE_OVER_CALLS = 32, /* plus a role: alive while the model was called again and
                                      again; without backward that is a cache, if there are
-                                     two or more of the size */
+                                     two or more of the size in its cycle */
     MT_ROLE_CODE_RECORDED = 64,   /* plus a role: the trace says so; lives, */
     MT_ROLE_CODE_ENDED = 96,      /* ... or has ended */
     MT_ROLE_CODE_INITIAL = 128,   /* plus a role: alive when the trace began; inferred from
@@ -96,14 +96,15 @@ struct mt_role_clock {
     uint32_t cycles;   /* in all */
     bool began_within; /* the first one had begun before the trace did */
     bool saw_backward, kept_late;
-    bool saw_model;           /* any part of what programs with models do */
-    bool moves_models;        /* some stack says that a model is built or moved */
-    bool names_caches;        /* some stack is of a library's key-value cache */
-    uint32_t kept_workspaces; /* kept blocks of a workspace's size, beyond cycle 1 */
-    uint32_t only_workspaces; /* ... that the model's calls made until cycle 1 */
+    bool saw_model;            /* any part of what programs with models do */
+    bool moves_models;         /* some stack says that a model is built or moved */
+    bool names_caches;         /* some stack is of a library's key-value cache */
+    uint64_t devices;          /* with blocks: bit i for devices i, i + 64 and so on */
+    uint32_t kept_workspaces;  /* kept blocks of a workspace's size, beyond cycle 1 */
+    uint32_t early_workspaces; /* ... that the model's calls made until cycle 1 */
 };
 
-/* `has_stacks`: allocations have stacks, so that who has none is autograd. */
+/* `has_stacks`: allocations have stacks, so that one without a stack is autograd's. */
 void mt_role_clock_init(struct mt_role_clock *clock, const struct mt_phases *phases,
                         const struct mt_symbols *symbols, bool has_stacks);
 void mt_role_clock_release(struct mt_role_clock *clock);

@@ -6,7 +6,7 @@
  * gradient yet, and of those one that came with its module, if there is any:
  * the copy of an exponential average, or a target network, has no gradients.
  *
- * The caller tells of every block by an index of its own, which may be used
+ * The caller names every block by an index of its own, which may be used
  * again after mt_ties_free. Costs a map access for a block. */
 #ifndef MT_ANALYZER_TIES_H
 #define MT_ANALYZER_TIES_H

@@ -75,9 +75,10 @@ static void leave(struct program *p, const char *name)
     mt_role_clock_pop(&p->clock);
 }
 
-static uint64_t born_by(struct program *p, uint32_t stack_id, uint64_t bytes)
+static uint64_t born_on(struct program *p, uint16_t device, uint32_t stack_id, uint64_t bytes)
 {
-    struct mt_event event = {.kind = MT_EVENT_ALLOC, .size_bytes = bytes, .stack = stack_id};
+    struct mt_event event = {
+        .kind = MT_EVENT_ALLOC, .size_bytes = bytes, .stack = stack_id, .device = device};
 
     p->codes[p->blocks] = MT_ROLE_CODE_OPEN;
     p->stacks[p->blocks] = stack_id;
@@ -85,6 +86,11 @@ static uint64_t born_by(struct program *p, uint32_t stack_id, uint64_t bytes)
     assert_int_equal(
         mt_role_clock_birth(&p->clock, mt_phases_current(&p->phases, 0), &event, p->blocks), MT_OK);
     return p->blocks++;
+}
+
+static uint64_t born_by(struct program *p, uint32_t stack_id, uint64_t bytes)
+{
+    return born_on(p, 0, stack_id, bytes);
 }
 
 static uint64_t born(struct program *p)
@@ -279,6 +285,78 @@ static void death_after_many_calls(void **state)
     end(&p);
 }
 
+/* Each request has one latent of a size that all requests share: none is a cache. Keys and values
+ * may have tails, as they are blocks of a MiB and more. */
+static void one_block_in_each_request(void **state)
+{
+    struct program p;
+    uint64_t latents[3], keys[3], values[3];
+
+    (void)state;
+    begin(&p);
+    for (int request = 0; request < 3; request++) {
+        const char *name = request == 0 ? "request#0" : request == 1 ? "request#1" : "request#2";
+
+        enter(&p, name);
+        enter(&p, "forward");
+        latents[request] = born_by(&p, stack(&p, "sample", "/home/me/train.py"), 65536);
+        keys[request] = born_by(&p, stack(&p, "sample", "/home/me/train.py"), 4u << 20);
+        values[request] =
+            born_by(&p, stack(&p, "sample", "/home/me/train.py"), (4u << 20) + (300u << 10));
+        leave(&p, "forward");
+        for (int call = 0; call < 6; call++) {
+            enter(&p, "forward");
+            freed(&p, born(&p));
+            leave(&p, "forward");
+        }
+        freed(&p, latents[request]);
+        freed(&p, keys[request]);
+        freed(&p, values[request]);
+        leave(&p, name);
+    }
+    finish(&p);
+    for (int request = 0; request < 3; request++) {
+        assert_int_equal(role(&p, latents[request]), MT_ROLE_ACTIVATIONS);
+        assert_int_equal(role(&p, keys[request]), MT_ROLE_KV_CACHE);
+        assert_int_equal(role(&p, values[request]), MT_ROLE_KV_CACHE);
+    }
+    end(&p);
+}
+
+/* A request moves the model to the device and calls it again and again; so does the call of an
+ * outer module with a layer. */
+static void modules_moved_over_calls(void **state)
+{
+    struct program p;
+    uint64_t weights[2], layer, activation;
+    uint32_t move, call;
+
+    (void)state;
+    begin(&p);
+    move = stack(&p, "_apply", "/x/torch/nn/modules/module.py");
+    call = stack(&p, "_call_impl", "/x/torch/nn/modules/module.py");
+    enter(&p, "request#0");
+    for (int i = 0; i < 2; i++)
+        weights[i] = born_by(&p, move, 4096);
+    for (int i = 0; i < 6; i++) {
+        enter(&p, "forward");
+        layer = born_by(&p, stack_in(&p, call, "_apply", "/x/torch/nn/modules/module.py"), 8192);
+        activation = born_by(&p, call, 8192);
+        freed(&p, activation);
+        freed(&p, layer);
+        leave(&p, "forward");
+    }
+    for (int i = 0; i < 2; i++)
+        freed(&p, weights[i]);
+    leave(&p, "request#0");
+    finish(&p);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(role(&p, weights[i]), MT_ROLE_PARAMETERS);
+    assert_int_equal(role(&p, layer), MT_ROLE_PARAMETERS);
+    assert_int_equal(role(&p, activation), MT_ROLE_TEMPORARIES);
+    end(&p);
+}
+
 /* A layer at a time on the device: 14 GB of model, 1 GB of memory. */
 static void layers_moved_in_turn(void **state)
 {
@@ -306,6 +384,7 @@ static void layers_moved_in_turn(void **state)
     }
     finish(&p);
     assert_int_equal(role(&p, first), MT_ROLE_PARAMETERS);
+    assert_int_equal(role(&p, second), MT_ROLE_PARAMETERS);
     assert_int_equal(role(&p, batch), MT_ROLE_INPUTS);
     end(&p);
 }
@@ -326,6 +405,48 @@ static void many_of_a_workspaces_size(void **state)
         assert_int_equal(role(&p, block), count == 1 ? MT_ROLE_WORKSPACE : MT_ROLE_ACTIVATIONS);
         end(&p);
     }
+}
+
+/* The same in the first of several steps: of seven blocks none is a workspace. */
+static void many_in_the_first_step(void **state)
+{
+    static const char *const names[] = {"step#0", "step#1", "step#2"};
+    struct program p;
+    uint64_t block = 0;
+
+    (void)state;
+    for (int count = 6; count < 8; count++) {
+        begin(&p);
+        for (int step = 0; step < 3; step++) {
+            enter(&p, names[step]);
+            enter(&p, "forward");
+            for (int i = 0; !step && i < count; i++)
+                block = born_by(&p, stack(&p, "linear", "/x/torch/nn/functional.py"), 32u << 20);
+            leave(&p, "forward");
+            leave(&p, names[step]);
+        }
+        finish(&p);
+        assert_int_equal(role(&p, block), count == 6 ? MT_ROLE_WORKSPACE : MT_ROLE_OTHER);
+        end(&p);
+    }
+}
+
+/* A model that is spread over eight devices takes a workspace on each. */
+static void a_workspace_on_each_device(void **state)
+{
+    struct program p;
+    uint32_t linear;
+
+    (void)state;
+    begin(&p);
+    linear = stack(&p, "linear", "/x/torch/nn/functional.py");
+    enter(&p, "forward");
+    for (uint16_t device = 0; device < 8; device++)
+        (void)born_on(&p, device, linear, 32u << 20);
+    finish(&p);
+    for (uint64_t i = 0; i < 8; i++)
+        assert_int_equal(role(&p, i), MT_ROLE_WORKSPACE);
+    end(&p);
 }
 
 /* What a conversion replaces were parameters, what initialisation throws away was not. */
@@ -516,6 +637,39 @@ static void data_before_the_loop(void **state)
     }
 }
 
+/* Plain SGD adds up the gradients of six micro-batches: their sizes are those of parameters, though
+ * they outlive calls of the model. The workspace of backward is no gradient. */
+static void gradients_of_micro_batches(void **state)
+{
+    struct program p;
+    uint64_t own, data, gradient;
+
+    (void)state;
+    begin(&p);
+    (void)born_by(&p, stack(&p, "_apply", "/x/torch/nn/modules/module.py"), 4096);
+    own = born_by(&p, stack(&p, "main", "/home/me/train.py"), 65536);
+    data = born_by(&p, stack(&p, "main", "/home/me/train.py"), 32u << 20);
+    enter(&p, "step#0");
+    enter(&p, "backward");
+    gradient = born_by(&p, MT_NO_ID, 65536);
+    (void)born_by(&p, MT_NO_ID, 32u << 20);
+    leave(&p, "backward");
+    for (int batch = 0; batch < 6; batch++) {
+        enter(&p, "forward");
+        (void)born(&p);
+        leave(&p, "forward");
+        enter(&p, "backward");
+        leave(&p, "backward");
+    }
+    freed(&p, gradient);
+    leave(&p, "step#0");
+    finish(&p);
+    assert_int_equal(role(&p, own), MT_ROLE_PARAMETERS);
+    assert_int_equal(role(&p, data), MT_ROLE_INPUTS);
+    assert_int_equal(role(&p, gradient), MT_ROLE_GRADIENTS);
+    end(&p);
+}
+
 /* Beside a library's cache, what lives over many calls is no cache: a batch, an encoder's output.
  */
 static void beside_a_librarys_cache(void **state)
@@ -551,8 +705,13 @@ int main(void)
         cmocka_unit_test(leak),
         cmocka_unit_test(a_cache_of_ones_own),
         cmocka_unit_test(death_after_many_calls),
+        cmocka_unit_test(one_block_in_each_request),
         cmocka_unit_test(layers_moved_in_turn),
+        cmocka_unit_test(modules_moved_over_calls),
         cmocka_unit_test(many_of_a_workspaces_size),
+        cmocka_unit_test(many_in_the_first_step),
+        cmocka_unit_test(a_workspace_on_each_device),
+        cmocka_unit_test(gradients_of_micro_batches),
         cmocka_unit_test(conversion_in_setup),
         cmocka_unit_test(stacks_alone),
         cmocka_unit_test(stacks_of_windows),
