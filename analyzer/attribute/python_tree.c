@@ -18,9 +18,9 @@ static enum mt_status make_room(struct mt_python_tree *tree, const struct mt_sym
 
 static void judge_frame(struct mt_python_tree *tree, const struct mt_symbols *symbols)
 {
-    enum mt_origin origin = mt_frame_origin(symbols, tree->frame_count);
+    enum mt_rank rank = mt_judge_frame(symbols, tree->frame_count).rank;
 
-    tree->is_python[tree->frame_count++] = origin != MT_ORIGIN_NATIVE && origin != MT_ORIGIN_ENGINE;
+    tree->is_python[tree->frame_count++] = mt_rank_is_python(rank);
 }
 
 static enum mt_status add_stack(struct mt_python_tree *tree, const struct mt_symbols *symbols)

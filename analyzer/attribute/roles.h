@@ -127,8 +127,8 @@ enum mt_fate {
 uint8_t mt_role_clock_end(struct mt_role_clock *clock, int32_t phase, uint64_t allocation,
                           enum mt_fate fate);
 
-/* Settles all codes that are still open at the end of the trace. `units`: block
- * sizes in units of 512 bytes. */
+/* Settles all codes that are still open at the end of the trace, and judges all stacks, so that
+ * mt_role_resolve may follow. `units`: block sizes in units of 512 bytes. */
 enum mt_status mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes,
                                     const uint32_t *units, uint64_t count) MT_MUST_USE;
 

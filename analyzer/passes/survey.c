@@ -534,8 +534,6 @@ static void finish_device(struct mt_survey *survey, struct mt_survey_device *dev
 enum mt_status mt_survey_finish(struct mt_survey *survey)
 {
     mt_phases_finish(&survey->phases, survey->last_t_ns, survey->last_event);
-    if (mt_stack_kinds_update(&survey->roles.stacks, survey->symbols))
-        return MT_ERR_MEMORY;
     if (mt_role_clock_finish(&survey->roles, survey->log.roles, survey->log.sizes,
                              survey->log.count))
         return MT_ERR_MEMORY;

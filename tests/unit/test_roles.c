@@ -111,7 +111,6 @@ static void freed(struct program *p, uint64_t block)
 static void finish(struct program *p)
 {
     mt_phases_finish(&p->phases, p->seq, p->seq);
-    assert_int_equal(mt_stack_kinds_update(&p->clock.stacks, &p->symbols), MT_OK);
     assert_int_equal(mt_role_clock_finish(&p->clock, p->codes, p->units, p->blocks), MT_OK);
 }
 
