@@ -218,6 +218,16 @@ static uint8_t code_of_forward(struct mt_role_clock *clock, const struct mt_mome
     return MT_ROLE_ACTIVATIONS;
 }
 
+/* What is freed where gradients are cleared was one, however large: a workspace stays. */
+static uint8_t code_of_backward(const struct mt_moment *birth, const struct mt_moment *end,
+                                enum mt_fate fate)
+{
+    if (fate == MT_FATE_FREED && end->kind == MT_PHASE_ZERO_GRAD)
+        return MT_ROLE_GRADIENTS;
+    return fate == MT_FATE_NEVER || end->cycle >= birth->cycle + 2 ? MT_ROLE_CODE_KEPT_BACKWARD
+                                                                   : MT_ROLE_GRADIENTS;
+}
+
 static uint8_t code_of_unknown(const struct mt_role_clock *clock, const struct mt_moment *birth,
                                const struct mt_moment *end, enum mt_fate fate)
 {
@@ -242,9 +252,7 @@ static uint8_t code_of_part(struct mt_role_clock *clock, const struct mt_birth_r
     switch (birth->kind) {
     case MT_PHASE_FORWARD:
     case MT_PHASE_LOSS: return code_of_forward(clock, birth, end, fate);
-    case MT_PHASE_BACKWARD:
-        return fate == MT_FATE_NEVER || end->cycle >= birth->cycle + 2 ? MT_ROLE_CODE_KEPT_BACKWARD
-                                                                       : MT_ROLE_GRADIENTS;
+    case MT_PHASE_BACKWARD: return code_of_backward(birth, end, fate);
     case MT_PHASE_OPTIMIZER:
         return fate == MT_FATE_FREED && end->cycle == birth->cycle && !end->outside
                    ? MT_ROLE_TEMPORARIES

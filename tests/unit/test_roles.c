@@ -600,6 +600,37 @@ static void workspaces_of_early_calls(void **state)
     end(&p);
 }
 
+/* Added up over four steps and then cleared, in the size of a workspace. */
+static void a_gradient_of_a_workspaces_size(void **state)
+{
+    static const char *const names[] = {"step#0", "step#1", "step#2", "step#3"};
+    struct program p;
+    uint64_t gradient = 0, workspace = 0;
+
+    (void)state;
+    begin(&p);
+    for (int step = 0; step < 4; step++) {
+        enter(&p, names[step]);
+        enter(&p, "backward");
+        if (!step) {
+            gradient = born_by(&p, MT_NO_ID, 32u << 20);
+            workspace = born_by(&p, MT_NO_ID, 32u << 20);
+        }
+        leave(&p, "backward");
+        if (step == 3) {
+            enter(&p, "zero_grad");
+            freed(&p, gradient);
+            leave(&p, "zero_grad");
+        }
+        leave(&p, names[step]);
+    }
+    freed(&p, workspace);
+    finish(&p);
+    assert_int_equal(role(&p, gradient), MT_ROLE_GRADIENTS);
+    assert_int_equal(role(&p, workspace), MT_ROLE_WORKSPACE);
+    end(&p);
+}
+
 /* Data that is there before the loop has no gradient. Blocks of more than a MiB may have tails. */
 static void data_before_the_loop(void **state)
 {
@@ -716,6 +747,7 @@ int main(void)
         cmocka_unit_test(stacks_of_windows),
         cmocka_unit_test(cycles_without_steps),
         cmocka_unit_test(workspaces_of_early_calls),
+        cmocka_unit_test(a_gradient_of_a_workspaces_size),
         cmocka_unit_test(data_before_the_loop),
         cmocka_unit_test(beside_a_librarys_cache),
     };
