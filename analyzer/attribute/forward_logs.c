@@ -1,21 +1,15 @@
 #include "forward_logs.h"
 
+#include "frame_judge.h"
 #include "grow.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), wanted = strlen(end);
-
-    return length >= wanted && !strcmp(text + length - wanted, end);
-}
-
 static bool is_module_call(const struct mt_symbols *symbols, const struct mt_frame *frame)
 {
-    return ends_with(mt_symbols_text(symbols, frame->function), "_call_impl") &&
-           ends_with(mt_symbols_text(symbols, frame->file), "torch/nn/modules/module.py");
+    return strstr(mt_symbols_text(symbols, frame->function), "_call_impl") &&
+           mt_path_has(mt_symbols_text(symbols, frame->file), "torch/nn/modules/module.py");
 }
 
 /* The model's own code, not a wrapper's; a container's stands for it. */
@@ -23,8 +17,8 @@ static bool is_own_line(const struct mt_forward_logs *logs, const struct mt_symb
                         uint32_t frame)
 {
     return mt_site_table_rank(&logs->sites, frame) == MT_RANK_CODE ||
-           ends_with(mt_symbols_text(symbols, symbols->frames[frame].file),
-                     "torch/nn/modules/container.py");
+           mt_path_has(mt_symbols_text(symbols, symbols->frames[frame].file),
+                       "torch/nn/modules/container.py");
 }
 
 static void find_root(struct mt_forward_logs *logs, const struct mt_symbols *symbols)
@@ -236,7 +230,7 @@ enum mt_status mt_forward_logs_settle(struct mt_forward_logs *logs,
 struct mt_module_call mt_forward_logs_call(const struct mt_forward_logs *logs,
                                            struct mt_forward_place place)
 {
-    static const struct mt_module_call none = {MT_NO_ID, 0};
+    static const struct mt_module_call none = {.body = MT_NO_ID};
 
     if (place.log == MT_NO_ID || !logs->logs[place.log].calls)
         return none;

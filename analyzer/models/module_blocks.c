@@ -3,6 +3,7 @@
 #include "module_blocks.h"
 
 #include "buf.h"
+#include "frame_judge.h"
 #include "grow.h"
 #include "module_names.h"
 #include "module_ranges.h"
@@ -248,7 +249,7 @@ static uint32_t moving_line(const struct table *table, uint32_t node)
         const struct mt_frame *frame = &symbols->frames[symbols->stacks[node].frame];
 
         if (strstr(mt_symbols_text(symbols, frame->function), "_apply") &&
-            strstr(mt_symbols_text(symbols, frame->file), "torch/nn/modules/module.py"))
+            mt_path_has(mt_symbols_text(symbols, frame->file), "torch/nn/modules/module.py"))
             return frame->line;
     }
     return 0;

@@ -1,0 +1,53 @@
+/* Which allocations lie in a call of a model: hand-made stacks. */
+#include "cmocka_all.h"
+
+#include <string.h>
+
+#include "forward_logs.h"
+#include "phases.h"
+
+static uint32_t stack_in(struct mt_symbols *symbols, uint32_t parent, const char *function,
+                         const char *path)
+{
+    uint32_t name, file, frame, stack;
+
+    assert_int_equal(mt_symbols_string(symbols, function, strlen(function), &name), MT_OK);
+    assert_int_equal(mt_symbols_string(symbols, path, strlen(path), &file), MT_OK);
+    assert_int_equal(mt_symbols_frame(symbols, name, file, 7, &frame), MT_OK);
+    assert_int_equal(mt_symbols_stack(symbols, parent, frame, &stack), MT_OK);
+    return stack;
+}
+
+static void expect_call(const char *module_path, bool is_call)
+{
+    struct mt_symbols symbols;
+    struct mt_forward_logs logs = {0};
+    struct mt_forward_birth birth = {.event = 1, .phase = MT_NO_PHASE, .owner = MT_NO_PHASE};
+    struct mt_forward_place place;
+
+    assert_int_equal(mt_symbols_init(&symbols), MT_OK);
+    birth.stack = stack_in(&symbols, MT_NO_ID, "main", "/home/me/train.py");
+    birth.stack = stack_in(&symbols, birth.stack, "_call_impl", module_path);
+    birth.stack = stack_in(&symbols, birth.stack, "forward", "/home/me/model.py");
+    assert_int_equal(mt_forward_logs_update(&logs, &symbols), MT_OK);
+    assert_int_equal(mt_forward_logs_add(&logs, &birth, &place), MT_OK);
+    assert_int_equal(place.log, is_call ? 0 : MT_NO_ID);
+    mt_forward_logs_release(&logs);
+    mt_symbols_release(&symbols);
+}
+
+static void calls_of_models(void **state)
+{
+    (void)state;
+    expect_call("/x/site-packages/torch/nn/modules/module.py", true);
+    expect_call("C:\\x\\site-packages\\torch\\nn\\modules\\module.py", true);
+    expect_call("/x/site-packages/mytorch/nn/modules/module.py", false);
+    expect_call("/x/module.py", false);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(calls_of_models)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
