@@ -49,6 +49,11 @@ struct table {
     size_t parameter_count, state_count;
     uint32_t *number; /* by block: of its parameter */
 
+    struct mt_map known_paths; /* call and node -> module_paths */
+    const char **module_paths;
+    uint32_t module_path_count;
+    size_t module_path_capacity;
+
     struct mt_strings labels; /* of rows */
     struct mt_module_row *rows;
     size_t row_capacity;
@@ -432,6 +437,25 @@ static struct row_key of_parameter(const struct table *table, uint32_t number)
     return (struct row_key){MT_MODULE_BESIDE, BESIDE_LAYERS, MT_NO_LAYER, 0};
 }
 
+/* The module whose code `node` is; NULL without memory. Many blocks have one node: made once. */
+static const char *module_path(struct table *table, uint32_t call, uint32_t node)
+{
+    uint64_t key = (uint64_t)call << 32 | node;
+    uint32_t known = mt_map_get(&table->known_paths, key);
+    const char *path;
+
+    if (known != MT_MAP_NONE)
+        return table->module_paths[known];
+    path = mt_module_path(&table->namer, call, node, false, false);
+    if (!path ||
+        mt_grow(&table->module_paths, &table->module_path_capacity,
+                (size_t)table->module_path_count + 1, sizeof *table->module_paths) ||
+        mt_map_set(&table->known_paths, key, table->module_path_count))
+        return NULL;
+    table->module_paths[table->module_path_count++] = path;
+    return path;
+}
+
 /* What the program's ranges say; a NULL path in the key: nothing. */
 static enum mt_status of_range(struct table *table, struct mt_forward_place place,
                                struct row_key *key)
@@ -473,7 +497,7 @@ static enum mt_status of_call(struct table *table, struct mt_forward_place place
         *key = of_layer(table, group, call.entry);
         return MT_OK;
     }
-    path = mt_module_path(&table->namer, log->call, log->nodes[place.at], false, false);
+    path = module_path(table, log->call, log->nodes[place.at]);
     if (!path)
         return MT_ERR_MEMORY;
     *key = *path ? (struct row_key){MT_MODULE_OTHER, path, MT_NO_LAYER, 0} : unknown();
@@ -630,6 +654,8 @@ static void release(struct table *table)
     mt_strings_release(&table->paths);
     mt_strings_release(&table->labels);
     mt_map_release(&table->group_of_body);
+    mt_map_release(&table->known_paths);
+    free(table->module_paths);
     free(table->has_ranges);
     free(table->names);
     free(table->groups);
