@@ -216,16 +216,18 @@ static void number_entries(struct search *search, const struct item *items, size
                            const struct visit *anchor, size_t last)
 {
     uint32_t entries = 0;
-    bool is_behind = false;
+    size_t end;
 
-    for (size_t i = anchor->first; i < count && !is_behind; i++) {
-        bool is_new = !i || items[i].node != items[i - 1].node;
+    for (end = anchor->first; end < count; end++) {
+        bool is_new = !end || items[end].node != items[end - 1].node;
 
-        entries += is_new && items[i].node == anchor->node;
-        is_behind = is_new && i > last;
-        if (!is_behind)
-            search->calls[items[i].index] = (struct mt_module_call){anchor->node, entries - 1};
+        if (is_new && end > last)
+            break;
+        entries += is_new && items[end].node == anchor->node;
+        search->calls[items[end].index] = (struct mt_module_call){anchor->node, entries - 1, 0};
     }
+    for (size_t i = anchor->first; i < end; i++)
+        search->calls[items[i].index].times = entries;
 }
 
 /* One function, called from one line: numbers its entries, or looks into each line. */
@@ -320,7 +322,7 @@ enum mt_status mt_module_calls_find(const struct mt_python_tree *tree,
     enum mt_status status;
 
     for (size_t i = 0; i < sequence->count; i++)
-        calls[i] = (struct mt_module_call){MT_NO_ID, 0};
+        calls[i] = (struct mt_module_call){MT_NO_ID, 0, 0};
     status = begin(&search, sequence);
     while (!status && search.open_count)
         status = part(&search, search.open[--search.open_count]);

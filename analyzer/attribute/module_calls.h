@@ -24,6 +24,7 @@
 struct mt_module_call {
     uint32_t body;  /* node of the line that begins an entry; MT_NO_ID: in no repeated body */
     uint32_t entry; /* 0.. */
+    uint32_t times; /* entries into the body in the whole sequence */
 };
 
 /* What one call of a model allocated, in order: all below the node `root`, or that itself. */

@@ -86,15 +86,83 @@ static bool is_even(const struct match *match, const struct mt_layer_group *grou
     return groups == repeats;
 }
 
-/* Both come in order: calls, and what makes the parameters. Which repeat is that of
- * each group, if it comes `more` times less than the calls, or NO_REPEAT; how many
- * have one. *in_layers: parameters that are in it then. */
-static uint32_t pair(const struct match *match, uint32_t more, uint32_t *repeat_of,
-                     size_t *in_layers)
+/* First and last event of the gradients of a repeat; false: none was seen. */
+static bool find_gradients(const struct match *match, const struct mt_repeat *repeat,
+                           uint64_t *first, uint64_t *last)
 {
-    uint32_t next = 0, paired = 0;
+    bool is_found = false;
 
-    *in_layers = 0;
+    *first = UINT64_MAX;
+    *last = 0;
+    for (size_t i = repeat->begin; i < end_of(repeat); i++) {
+        const struct mt_parameter *one = &match->parameters[i];
+
+        if (!one->has_gradient || one->is_buffer)
+            continue;
+        is_found = true;
+        *first = one->gradient_event < *first ? one->gradient_event : *first;
+        *last = one->gradient_event > *last ? one->gradient_event : *last;
+    }
+    return is_found;
+}
+
+/* Backward goes the other way round: all gradients of what is called later come first. */
+static bool is_called_before(const struct match *match, uint32_t repeat, uint32_t later)
+{
+    uint64_t first, last, later_first, later_last;
+
+    return find_gradients(match, &match->repeats.list[repeat], &first, &last) &&
+           find_gradients(match, &match->repeats.list[later], &later_first, &later_last) &&
+           later_last < first;
+}
+
+/* A program may make what it calls last first. That two groups with one number come in the
+ * order of their parameters is known if a group with another number lies between them, as
+ * among the stages of a ResNet, or from their gradients. */
+static bool is_in_order(const struct match *match, const uint32_t *repeat_of, uint32_t g,
+                        uint32_t later)
+{
+    const struct mt_layer_group *groups = match->groups;
+
+    if (groups[g].call != groups[later].call)
+        return false;
+    for (uint32_t between = g + 1; between < later; between++)
+        if (repeat_of[between] != NO_REPEAT && groups[between].times != groups[g].times &&
+            groups[between].call == groups[g].call)
+            return true;
+    return is_called_before(match, repeat_of[g], repeat_of[later]);
+}
+
+/* The group before `g` with its number that has a repeat, or `g`. */
+static uint32_t equal_before(const struct match *match, const uint32_t *repeat_of, uint32_t g)
+{
+    for (uint32_t before = g; before-- > 0;)
+        if (match->groups[before].times == match->groups[g].times &&
+            !match->groups[before].is_cut && repeat_of[before] != NO_REPEAT)
+            return before;
+    return g;
+}
+
+/* Groups whose order is not known have no repeats. */
+static void drop_doubtful(const struct match *match, uint32_t *repeat_of)
+{
+    for (uint32_t g = 0; g < match->count; g++) {
+        uint32_t before = equal_before(match, repeat_of, g);
+
+        if (repeat_of[g] == NO_REPEAT || match->groups[g].is_cut || before == g ||
+            is_in_order(match, repeat_of, before, g))
+            continue;
+        for (uint32_t other = 0; other < match->count; other++)
+            if (match->groups[other].times == match->groups[g].times)
+                repeat_of[other] = NO_REPEAT;
+    }
+}
+
+/* Both come in order: calls, and what makes the parameters. Which repeat is that of
+ * each group, if it comes `more` times less than the calls, or NO_REPEAT. */
+static void pair_in_order(const struct match *match, uint32_t more, uint32_t *repeat_of)
+{
+    uint32_t next = 0;
 
     for (uint32_t g = 0; g < match->count; g++) {
         const struct mt_layer_group *group = &match->groups[g];
@@ -109,8 +177,24 @@ static uint32_t pair(const struct match *match, uint32_t more, uint32_t *repeat_
             continue;
         repeat_of[g] = r;
         next = r + 1;
+    }
+}
+
+/* How many groups have a repeat; *in_layers: parameters that are in layers then. */
+static uint32_t pair(const struct match *match, uint32_t more, uint32_t *repeat_of,
+                     size_t *in_layers)
+{
+    uint32_t paired = 0;
+
+    *in_layers = 0;
+    pair_in_order(match, more, repeat_of);
+    drop_doubtful(match, repeat_of);
+    for (uint32_t g = 0; g < match->count; g++) {
+        if (repeat_of[g] == NO_REPEAT)
+            continue;
         paired++;
-        *in_layers += match->repeats.list[r].period * (match->repeats.list[r].times + more);
+        *in_layers += match->repeats.list[repeat_of[g]].period *
+                      (match->repeats.list[repeat_of[g]].times + more);
     }
     return paired;
 }
@@ -195,6 +279,17 @@ static enum mt_status match_groups(struct match *match, size_t parameter_count)
     return MT_OK;
 }
 
+/* Layers of another model may be among the rest: nobody can say that they are in none. */
+static void mark_repeated(struct match *match)
+{
+    for (uint32_t r = 0; r < match->repeats.count; r++) {
+        const struct mt_repeat *repeat = &match->repeats.list[r];
+
+        for (size_t i = repeat->begin; i < end_of(repeat); i++)
+            match->parameters[i].is_repeated = match->parameters[i].layer == MT_NO_LAYER;
+    }
+}
+
 /* No call shows layers: the repeat that most parameters are in does, if it holds half. */
 static uint32_t number_alone(struct match *match, size_t count)
 {
@@ -228,6 +323,7 @@ enum mt_status mt_parameter_layers_find(struct mt_parameter *parameters, size_t 
         return MT_ERR_MEMORY;
     for (size_t i = 0; i < parameter_count; i++) {
         parameters[i].group = parameters[i].layer = MT_NO_LAYER;
+        parameters[i].is_repeated = false;
         tokens[i] = mt_hash_u64(parameters[i].requested_bytes) ^ parameters[i].node;
     }
     mt_repeats_find(tokens, parameter_count, &match.all);
@@ -237,6 +333,7 @@ enum mt_status mt_parameter_layers_find(struct mt_parameter *parameters, size_t 
     status = match_groups(&match, parameter_count);
     if (!count)
         *own = number_alone(&match, parameter_count);
+    mark_repeated(&match);
     return status;
 }
 

@@ -6,10 +6,12 @@
  * (module_calls.h): two witnesses. If they enter it once more, the first layer differs
  * from the others (a ResNet's stage): it is what lies right before the repeat, is made
  * as deep in the tree of modules, and belongs to no other repeat. If several groups or
- * repeats have one number, there must be as many of both; and the layers must hold half
- * of the parameters. Without any repeated call (a compiled model), a repeat that comes
- * three times or more and holds half of the parameters is layers as well. Of a call that did
- * not end, the group that it was in goes with the only repeat that comes as often or more. */
+ * repeats have one number, there must be as many of both, in one order: that of calls of one
+ * model, with a group of another number between them or with gradients in the reverse order.
+ * The layers must hold half of the parameters. Without any repeated call (a compiled model), a
+ * repeat that comes three times or more and holds half of the parameters is layers as well. Of a
+ * call that did not end, the group that it was in goes with the only repeat that comes as often or
+ * more. */
 #ifndef MT_ANALYZER_PARAMETER_LAYERS_H
 #define MT_ANALYZER_PARAMETER_LAYERS_H
 
@@ -24,16 +26,19 @@
 /* In the order in which they were made. */
 struct mt_parameter {
     uint64_t requested_bytes;
-    uint32_t node;         /* Python's frames of its stack (python_tree.h), MT_NO_ID */
-    uint32_t depth;        /* of that */
-    bool has_gradient;     /* one was seen */
-    bool is_buffer;        /* moved behind the parameters of its module: has no gradient */
-    uint32_t group, layer; /* found; MT_NO_LAYER both */
+    uint32_t node;           /* Python's frames of its stack (python_tree.h), MT_NO_ID */
+    uint32_t depth;          /* of that */
+    bool has_gradient;       /* one was seen */
+    uint64_t gradient_event; /* of the first that was */
+    bool is_buffer;          /* moved behind the parameters of its module: has no gradient */
+    uint32_t group, layer;   /* found; MT_NO_LAYER both */
+    bool is_repeated; /* found: of a repeat that is no group's; layers of what is not known */
 };
 
 /* What a model's calls enter again and again, in the order in which they do. */
 struct mt_layer_group {
     uint32_t times;
+    uint32_t call;     /* of the model, in which they do; groups of two calls have no order */
     bool is_cut;       /* the call did not end: at least so often */
     bool is_confirmed; /* found: the parameters repeat as well */
 };

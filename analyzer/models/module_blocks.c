@@ -104,20 +104,27 @@ static enum mt_status look_at_call(struct table *table, const struct mt_forward_
     return status ? status : mt_map_set(&table->group_of_body, body, group);
 }
 
-/* A call that ended says how often; one that did not, how often at least. */
-static void count_entry(struct mt_layer_group *group, const struct mt_forward_log *log,
-                        uint32_t index)
+/* The call did not end, and was in that body. */
+static bool is_cut_in(const struct mt_forward_log *log, uint32_t body)
 {
-    uint32_t times = log->calls[index].entry + 1;
-    bool is_cut = log->is_open && log->calls[log->count - 1].body == log->calls[index].body;
+    return log->is_open && log->calls[log->count - 1].body == body;
+}
 
-    if (times > group->times || (times == group->times && !is_cut)) {
-        group->times = times;
+/* A call that ended says how often; one that did not, how often at least. */
+static void count_entries(struct mt_layer_group *group, const struct mt_forward_log *log,
+                          struct mt_module_call call)
+{
+    bool is_cut = is_cut_in(log, call.body);
+
+    if (call.times > group->times || (call.times == group->times && !is_cut)) {
+        group->times = call.times;
         group->is_cut = is_cut;
+        group->call = log->call;
     }
 }
 
-static enum mt_status add_range(struct table *table, const struct mt_module_range *range)
+static enum mt_status add_range(struct table *table, uint32_t call,
+                                const struct mt_module_range *range)
 {
     uint32_t before = table->paths.count, id;
     struct group *group;
@@ -129,6 +136,7 @@ static enum mt_status add_range(struct table *table, const struct mt_module_rang
     group = &table->names[id];
     if (id == before) {
         *group = (struct group){.first = range->layer, .name = table->paths.texts[id]};
+        table->groups[id].call = call;
         table->group_count = id + 1;
     }
     if (range->layer < group->first) {
@@ -157,7 +165,7 @@ static enum mt_status look_at_ranges(struct table *table, uint32_t index)
         if (range.layer == MT_NO_ID)
             continue;
         table->has_ranges[index] = true;
-        status = add_range(table, &range);
+        status = add_range(table, log->call, &range);
     }
     return status;
 }
@@ -176,7 +184,7 @@ static enum mt_status look_at_log(struct table *table, const struct mt_forward_l
                              : mt_map_get(&table->group_of_body, log->calls[i].body);
 
         if (group < table->group_count)
-            count_entry(&table->groups[group], log, i);
+            count_entries(&table->groups[group], log, log->calls[i]);
     }
     return status;
 }
@@ -296,7 +304,8 @@ static enum mt_status list_parameters(struct table *table)
             .requested_bytes = block->requested_bytes,
             .node = node,
             .depth = node == MT_NO_ID ? 0 : table->logs->tree.nodes[node].depth,
-            .has_gradient = block->has_gradient};
+            .has_gradient = block->has_gradient,
+            .gradient_event = block->gradient_event};
     }
     find_buffers(table);
     return mt_parameter_layers_find(table->parameters, table->parameter_count, table->groups,
@@ -432,7 +441,7 @@ static struct row_key of_parameter(const struct table *table, uint32_t number)
     if (parameter->layer != MT_NO_LAYER)
         return of_layer(table, parameter->group,
                         table->names[parameter->group].first + parameter->layer);
-    if (!has_layers(table) || !is_made_with_model(table, number))
+    if (!has_layers(table) || parameter->is_repeated || !is_made_with_model(table, number))
         return unknown();
     return (struct row_key){MT_MODULE_BESIDE, BESIDE_LAYERS, MT_NO_LAYER, 0};
 }
@@ -476,6 +485,18 @@ static enum mt_status of_range(struct table *table, struct mt_forward_place plac
     return MT_OK;
 }
 
+/* Does the n-th entry of this call into a body of the group enter the n-th layer? One that
+ * entered it less often left layers out, is a part of a call, or is of another model of the
+ * class. */
+static bool enters_all(const struct table *table, uint32_t group, const struct mt_forward_log *log,
+                       struct mt_module_call call)
+{
+    uint32_t times = table->groups[group].times;
+
+    return call.times == times || (call.times < times && is_cut_in(log, call.body) &&
+                                   table->groups[group].call == log->call);
+}
+
 /* What a model's call made: in the layer that it entered, else in the module whose code
  * it was. */
 static enum mt_status of_call(struct table *table, struct mt_forward_place place,
@@ -493,7 +514,8 @@ static enum mt_status of_call(struct table *table, struct mt_forward_place place
         if (status || key->path)
             return status;
     }
-    if (group < table->group_count && table->groups[group].is_confirmed) {
+    if (group < table->group_count && table->groups[group].is_confirmed &&
+        enters_all(table, group, log, call)) {
         *key = of_layer(table, group, call.entry);
         return MT_OK;
     }

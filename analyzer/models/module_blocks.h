@@ -16,7 +16,8 @@ struct mt_module_block {
     uint64_t parameter_birth;
     uint8_t role;
     bool is_live, is_initial;
-    bool has_gradient; /* parameter: one was seen */
+    bool has_gradient;       /* parameter: one was seen */
+    uint64_t gradient_event; /* of the first that was */
 };
 
 struct mt_module_input {

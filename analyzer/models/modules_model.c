@@ -56,6 +56,8 @@ static void tie(struct builder *builder, struct mt_module_block *block,
     } else if (life->role == MT_ROLE_GRADIENTS && of->role == MT_ROLE_PARAMETERS) {
         block->parameter = life->tied_to;
         block->parameter_birth = of->birth_event;
+        if (!of->has_gradient)
+            of->gradient_event = life->birth_event;
         of->has_gradient = true;
     }
 }
@@ -193,7 +195,6 @@ static int by_bytes(const void *a, const void *b)
     return x->module < y->module ? -1 : x->module > y->module;
 }
 
-/* The role of most of its bytes. */
 const char *mt_module_kind_name(enum mt_module_kind kind)
 {
     static const char *const names[MT_MODULE_KINDS] = {"layer", "module", "outside_layers",
@@ -202,6 +203,7 @@ const char *mt_module_kind_name(enum mt_module_kind kind)
     return names[kind];
 }
 
+/* Its role is that of most of its bytes. */
 static struct mt_live_row live_row(const struct mt_module_row *module)
 {
     uint32_t roles = 0, most = 0;

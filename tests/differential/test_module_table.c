@@ -107,6 +107,44 @@ static void ranges(void **state)
     capture_close(&capture);
 }
 
+/* Teacher and student are of one class, and the teacher leaves layers out in one of its two
+ * calls: each layer has what the whole call of the teacher kept in it, and no more. */
+static void distill(void **state)
+{
+    struct capture capture = analyze("modules", "distill", ".trace.zst");
+    const struct mt_modules *modules = capture.report->devices[0].modules;
+    json_t *truth = json_load_file(capture_path("modules", "distill", ".truth.json"), 0, NULL);
+    const uint64_t tokens = 32 * 64, kept = 4 * (6 * 128 + 2) * tokens;
+
+    (void)state;
+    assert_non_null(truth);
+    assert_int_equal(modules->layer_count, 8);
+    for (uint32_t layer = 0; layer < 8; layer++) {
+        const uint64_t *bytes = modules->rows[layer].role_requested_bytes;
+        char prefix[64];
+
+        snprintf(prefix, sizeof prefix, "teacher.layers.%u.", layer);
+        assert_int_equal(bytes[MT_ROLE_PARAMETERS], named_bytes(truth, prefix));
+        assert_int_equal(bytes[MT_ROLE_ACTIVATIONS], kept);
+    }
+    assert_int_equal(beside_layers(modules), named_bytes(truth, "teacher.embedding") +
+                                                 named_bytes(truth, "student.embedding"));
+    json_decref(truth);
+    capture_close(&capture);
+}
+
+/* The parameters of the decoder come first, its calls last: nothing is said. */
+static void decoder_first(void **state)
+{
+    struct capture capture = analyze("modules", "decoder_first", ".trace.zst");
+    const struct mt_modules *modules = capture.report->devices[0].modules;
+
+    (void)state;
+    assert_int_equal(modules->layer_count, 0);
+    assert_int_equal(beside_layers(modules), 0);
+    capture_close(&capture);
+}
+
 /* train.py: twelve Blocks, d = 768, two embeddings, a norm, a head. */
 static void gpt(void **state)
 {
@@ -248,9 +286,10 @@ static void sums(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bert),   cmocka_unit_test(ranges),
-        cmocka_unit_test(gpt),    cmocka_unit_test(gpt_without_memory),
-        cmocka_unit_test(resnet), cmocka_unit_test(no_layers),
+        cmocka_unit_test(bert),    cmocka_unit_test(ranges),
+        cmocka_unit_test(distill), cmocka_unit_test(decoder_first),
+        cmocka_unit_test(gpt),     cmocka_unit_test(gpt_without_memory),
+        cmocka_unit_test(resnet),  cmocka_unit_test(no_layers),
         cmocka_unit_test(sums)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);

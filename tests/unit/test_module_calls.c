@@ -51,6 +51,14 @@ static void expect_of(bool is_cut, const char *const *stacks, const char *wanted
         program.nodes[i] = mt_python_node_of(&tree, program.nodes[i]);
     sequence = (struct mt_module_sequence){root, program.nodes, program.count, is_cut};
     assert_int_equal(mt_module_calls_find(&tree, &program.symbols, &sequence, calls), MT_OK);
+    for (size_t i = 0; i < program.count; i++) {
+        uint32_t times = 0;
+
+        for (size_t j = 0; j < program.count; j++)
+            if (calls[j].body == calls[i].body && calls[j].entry >= times)
+                times = calls[j].entry + 1;
+        assert_int_equal(calls[i].times, calls[i].body == MT_NO_ID ? 0 : times);
+    }
     for (size_t i = 0; i < program.count; i++)
         got[i] = calls[i].body == MT_NO_ID ? '.' : (char)('0' + calls[i].entry);
     assert_string_equal(got, wanted);

@@ -42,6 +42,10 @@ static void repeats(void **state)
     expect_repeats("qqqqfqqqqfqqqqfn", "0+3x5/0");
 }
 
+/* In which order the gradients come: as backward makes them, as the parameters were made, or
+ * none was seen. */
+static enum { BACKWARDS, FORWARDS, NONE } gradients;
+
 /* A letter is a size in KiB, and how deep its module is: capitals are less deep. */
 static size_t make(const char *text, struct mt_parameter *parameters)
 {
@@ -50,10 +54,12 @@ static size_t make(const char *text, struct mt_parameter *parameters)
     for (size_t i = 0; i < count; i++) {
         bool is_outer = text[i] < 'a';
 
-        parameters[i] = (struct mt_parameter){.requested_bytes = (uint64_t)text[i] * 1024,
-                                              .node = is_outer ? 1 : 2,
-                                              .depth = is_outer ? 5 : 7,
-                                              .has_gradient = true};
+        parameters[i] =
+            (struct mt_parameter){.requested_bytes = (uint64_t)text[i] * 1024,
+                                  .node = is_outer ? 1 : 2,
+                                  .depth = is_outer ? 5 : 7,
+                                  .has_gradient = gradients != NONE,
+                                  .gradient_event = gradients == BACKWARDS ? count - i : i};
     }
     return count;
 }
@@ -65,7 +71,7 @@ static uint32_t expect_layers(const char *text, const uint32_t *times, uint32_t 
                               const char *wanted)
 {
     struct mt_parameter parameters[256];
-    struct mt_layer_group groups[4] = {{0, false, false}};
+    struct mt_layer_group groups[4] = {{0}};
     char got[257] = "";
     size_t parameter_count = make(text, parameters);
     uint32_t own;
@@ -98,6 +104,36 @@ static void equal_layers(void **state)
     expect_layers("EabababNcdcdcdN", &three, 1, "...............");     /* which of the two? */
     expect_layers("EabcabcabcNdedede", &three, 1, "................."); /* and which here? */
     expect_layers("EFGHIJKabababN", &three, 1, "..............");       /* less than half */
+}
+
+/* What the program calls last it may have made first. */
+static void order_of_groups(void **state)
+{
+    static const uint32_t twice[] = {3, 3}, stages[] = {3, 2, 3};
+
+    (void)state;
+    gradients = NONE;
+    expect_layers("EabababNcdcdcdN", twice, 2, "...............");
+    expect_layers("abababefefcdcdcd", stages, 3, "001122aabbaabbcc");
+    gradients = FORWARDS;
+    expect_layers("EabababNcdcdcdN", twice, 2, "...............");
+    gradients = BACKWARDS;
+    expect_layers("EabababNcdcdcdN", twice, 2, ".001122.aabbcc.");
+}
+
+/* Layers of a model that shows none are not in none. */
+static void repeats_of_no_group(void **state)
+{
+    struct mt_parameter parameters[64];
+    struct mt_layer_group group = {.times = 3};
+    const char *text = "EabcabcabcNdedeF", *wanted = "...........????.";
+    size_t count = make(text, parameters);
+    uint32_t own;
+
+    (void)state;
+    assert_int_equal(mt_parameter_layers_find(parameters, count, &group, 1, &own), MT_OK);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(parameters[i].is_repeated, wanted[i] == '?');
 }
 
 static void first_layers_that_differ(void **state)
@@ -168,6 +204,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(repeats),
                                        cmocka_unit_test(equal_layers),
+                                       cmocka_unit_test(order_of_groups),
+                                       cmocka_unit_test(repeats_of_no_group),
                                        cmocka_unit_test(first_layers_that_differ),
                                        cmocka_unit_test(without_calls),
                                        cmocka_unit_test(calls_that_did_not_end),
