@@ -196,7 +196,8 @@ static void poll_modules(void)
     uint64_t counters[2] = {0, 0};
 
     tell();
-    if (!mt_collect_takes_native())
+    /* where Python came later, the last native frames may lie in a module that is not known yet */
+    if (!mt_collect_takes_native() && !mt_collect_has_native())
         return;
     dl_iterate_phdr(read_counters, counters);
     if (counters[0] == scan.adds && counters[1] == scan.subs)

@@ -134,6 +134,24 @@ static void test_the_header_says_that_there_are_stacks(void **state)
     assert_int_equal(facts, 1);
 }
 
+/* A module in which the last native frame lay, before Python came. */
+static void test_modules_of_earlier_stacks_are_known(void **state)
+{
+    void *library;
+
+    (void)state;
+    library = dlopen(LIBRARY, RTLD_NOW);
+    assert_non_null(library);
+    settings.native_stacks = false;
+    has_native = false;
+    assert_int_equal(newly_defined(), 0);
+    has_native = true;
+    assert_int_equal(newly_defined(), 1);
+    assert_int_equal(dlclose(library), 0);
+    assert_int_equal(newly_defined(), 0);
+    settings.native_stacks = true;
+}
+
 static void test_what_comes_and_goes(void **state)
 {
     struct link_map *map;
@@ -232,6 +250,7 @@ int main(void)
         cmocka_unit_test(test_a_full_tape_is_tried_again),
         cmocka_unit_test(test_a_forked_child_begins_anew),
         cmocka_unit_test(test_the_header_says_that_there_are_stacks),
+        cmocka_unit_test(test_modules_of_earlier_stacks_are_known),
     };
     int failures;
 
