@@ -22,6 +22,8 @@ static void letters_take_their_columns(void **state)
     assert_int_equal(columns("訓練.py"), 7);
     assert_int_equal(columns("훈련"), 4);
     assert_int_equal(columns("🚀x"), 3);
+    assert_int_equal(columns("⏳🏠👀🟢🛒"), 10);
+    assert_int_equal(columns("\xD7\xA9\xD6\xB8\xD7\x81"), 1); /* a letter and two points */
     assert_int_equal(columns("a\xFF"
                              "b\xE8\xA8"),
                      5); /* bytes that are no UTF-8 */
@@ -57,10 +59,11 @@ static void as_the_library_says(void **state)
 {
     static const struct {
         uint32_t first, last;
-    } blocks[] = {{0xA1, 0xAC},     {0xAE, 0x17F},     {0x300, 0x36F},   {0x391, 0x3A1},
-                  {0x410, 0x44F},   {0x3041, 0x3096},  {0x30A0, 0x30FF}, {0x4E00, 0x9FA5},
-                  {0xAC00, 0xD7A3}, {0xFF01, 0xFF60},  {0xFF61, 0xFF9F}, {0x1F600, 0x1F64F},
-                  {0x2500, 0x259F}, {0x20000, 0x200FF}};
+    } blocks[] = {{0xA1, 0xAC},     {0xAE, 0x17F},      {0x300, 0x36F},     {0x391, 0x3A1},
+                  {0x410, 0x44F},   {0x3041, 0x3096},   {0x30A0, 0x30FF},   {0x4E00, 0x9FA5},
+                  {0xAC00, 0xD7A3}, {0xFF01, 0xFF60},   {0xFF61, 0xFF9F},   {0x1F600, 0x1F64F},
+                  {0x2500, 0x259F}, {0x20000, 0x200FF}, {0x2600, 0x26FF},   {0x5D0, 0x5EA},
+                  {0x5BF, 0x5BF},   {0x670, 0x670},     {0x1F3CF, 0x1F3F0}, {0x1F7E0, 0x1F7EB}};
     char text[8];
 
     (void)state;
