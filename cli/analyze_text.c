@@ -104,11 +104,12 @@ static void tell_devices_together(const struct mt_teller *teller,
     mt_add_text_table(teller->out, &table, 2, teller->style);
     tell_left_out(teller);
     if (choice->omitted && !teller->detail->all_devices)
-        mt_tell_line(teller, 2,
-                     mt_tell_format(teller,
-                                    "%u of %u devices are shown, those with the largest reserved "
-                                    "peaks; --all shows all of them",
-                                    choice->count, teller->report->device_count));
+        mt_tell_line(
+            teller, 2,
+            mt_tell_format(teller,
+                           "%u of %u devices are shown: first those on which the run died, "
+                           "then those with the largest reserved peaks; --all shows all of them",
+                           choice->count, teller->report->device_count));
 }
 
 static const char *why_empty(const struct mt_report *report)

@@ -171,8 +171,9 @@ static void name_pictures(struct mt_buf *out, const struct mt_gallery *gallery)
     }
     if (gallery->devices_omitted)
         mt_buf_printf(out,
-                      "  (of %u of %u devices, those with the largest reserved peaks; 'memtrace "
-                      "render CHART TRACE -o FILE.svg --device N' draws another one)\n",
+                      "  (of %u of %u devices: those on which the run died, then those with the "
+                      "largest reserved peaks; 'memtrace render CHART TRACE -o FILE.svg --device "
+                      "N' draws another one)\n",
                       gallery->devices, gallery->devices + gallery->devices_omitted);
     if (gallery->without_png)
         mt_buf_add_text(out, "  (no .png: this memtrace was built without cairo and libpng)\n");

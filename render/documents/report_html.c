@@ -404,16 +404,17 @@ static void add_device(struct writer *writer, const struct mt_device_report *dev
     mt_buf_release(&live);
 }
 
-/* Those that reserved most come first. */
+/* In the order of mt_device_comes_first. */
 static void add_devices(struct writer *writer)
 {
     const struct mt_device_choice choice = mt_devices_by_peak(writer->report);
 
     if (choice.omitted)
         mt_buf_printf(&writer->main,
-                      "<p class=\"omitted\">This page shows %u of %u devices, those with the "
-                      "largest reserved peaks. For another device N run <code>memtrace live TRACE "
-                      "--device N</code> or <code>memtrace render CHART TRACE -o FILE.svg --device "
+                      "<p class=\"omitted\">This page shows %u of %u devices: first those on which "
+                      "the run died, then those with the largest reserved peaks. For another "
+                      "device N run <code>memtrace live TRACE --device N</code> or <code>memtrace "
+                      "render CHART TRACE -o FILE.svg --device "
                       "N</code>; <code>memtrace analyze --json --all</code> has all of them.</p>\n",
                       (unsigned)choice.count, (unsigned)writer->report->device_count);
     for (uint32_t i = 0; i < choice.count && !writer->status; i++) {
