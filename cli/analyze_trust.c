@@ -62,7 +62,7 @@ static void tell_frameless(const struct mt_teller *teller)
         mt_tell_line(teller, 2,
                      teller->report->is_plain
                          ? "no stacks were recorded: nothing is known of call sites; 'memtrace "
-                           "record' without --stacks takes those that a program has"
+                           "record' takes stacks unless --stacks none is given"
                          : "no stacks were recorded: nothing is known of call sites");
         return;
     }

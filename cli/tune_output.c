@@ -130,8 +130,8 @@ static void add_method(struct mt_buf *out, const struct mt_tune_summary *summary
 
     mt_buf_printf(&text, "%zu settings were replayed", summary->tried);
     if (summary->front_count)
-        mt_buf_add_text(&text, "; no other has both a lower peak and fewer driver calls than one "
-                               "below the first row. A driver call stalls the device");
+        mt_buf_add_text(&text, "; none beats a row below the first one in both peak and driver "
+                               "calls. A driver call stalls the device");
     mt_buf_printf(&text, ".%s",
                   summary->devices > 1 ? " Peaks are those of the fullest device." : "");
     add_paragraph(out, &text);
