@@ -18,6 +18,7 @@
 #include "policy_runs.h"
 #include "question.h"
 #include "report.h"
+#include "report_query.h"
 #include "util.h"
 
 #define WALL       2400.0 /* pixels: larger pictures are made of finer models */
@@ -252,6 +253,7 @@ static int draw(const struct mt_report *report, const struct arguments *argument
     const struct mt_device_report *device = mt_asked_device(report, arguments->device);
     const struct mt_asked_report asked = {.path = arguments->path,
                                           .report = (struct mt_report *)report};
+    struct mt_chart_options options = arguments->options;
     struct mt_error error = {.offset = MT_NO_OFFSET};
     struct mt_drawing drawing;
     size_t bytes = 0;
@@ -270,7 +272,8 @@ static int draw(const struct mt_report *report, const struct arguments *argument
     if (is_icicle(arguments) &&
         !mt_blocks_found(&arguments->blocks, report, device, arguments->path))
         return MT_EXIT_USAGE;
-    if (arguments->chart->draw(report, device, &arguments->options, &drawing, &error) != MT_OK) {
+    options.event_axis |= !arguments->axis && !mt_report_has_times(report);
+    if (arguments->chart->draw(report, device, &options, &drawing, &error) != MT_OK) {
         exit_code = mt_report_drawing_error(arguments->picture.output, &error);
     } else {
         drawing.huge = arguments->outputs.force;

@@ -113,6 +113,11 @@ const struct mt_driver_report *mt_driver_of(const struct mt_report *report, uint
     return NULL;
 }
 
+bool mt_is_shown_by_event(const struct mt_report *report, const struct mt_device_report *device)
+{
+    return mt_fatal_oom(device) || !mt_report_has_times(report);
+}
+
 uint64_t mt_step_begin(const struct mt_report *report, const struct mt_step_use *step)
 {
     return mt_phase_eve(&report->phases[step->phase]) + 1;

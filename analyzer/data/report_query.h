@@ -55,6 +55,10 @@ static inline bool mt_report_has_times(const struct mt_report *report)
     return report->last_t_ns > report->first_t_ns;
 }
 
+/* Are pictures of the device drawn over events, unless asked otherwise? Of a run that died, as what
+ * matters is at its end, where events are many and time is short; and of a trace without times. */
+bool mt_is_shown_by_event(const struct mt_report *report, const struct mt_device_report *device);
+
 /* The first event of a step. */
 uint64_t mt_step_begin(const struct mt_report *report, const struct mt_step_use *step);
 

@@ -144,13 +144,13 @@ static enum mt_status group_of(struct mt_history_feed *feed, const struct mt_blo
     return status ? status : mt_map_set(&feed->ids, key, feed->known_count - 1);
 }
 
-/* What matters is at its end then, where events are many and time is short. */
-static bool died(const struct mt_survey_device *device)
+/* As mt_is_shown_by_event, before there is a report. */
+static bool is_shown_by_event(const struct mt_survey *survey, const struct mt_survey_device *device)
 {
     for (uint32_t i = 0; i < device->oom_count; i++)
         if (device->oom_list[i].fatal)
             return true;
-    return false;
+    return survey->last_t_ns <= survey->first_t_ns;
 }
 
 static enum mt_status prepare(struct mt_history_feed *feed, struct mt_analysis *analysis,
@@ -174,7 +174,8 @@ static enum mt_status prepare(struct mt_history_feed *feed, struct mt_analysis *
                                    device->gap_count, analysis->survey.phases.phases,
                                    analysis->survey.phases.count, &axis.spans, &axis.span_count);
     if (!status)
-        status = mt_history_builder_new(arena, &analysis->source->symbols, &axis, died(device),
+        status = mt_history_builder_new(arena, &analysis->source->symbols, &axis,
+                                        is_shown_by_event(&analysis->survey, device),
                                         &device->start, &feed->builder);
     return status;
 }

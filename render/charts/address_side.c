@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "block_key.h"
+#include "report_query.h"
 #include "timeline_layout.h"
 #include "units.h"
 #include "util.h"
@@ -94,11 +95,13 @@ static const char *one_title(const struct mt_address_layout *layout, const struc
     const char *born = "before the recorded history";
     const char *again = "", *end = place->reserved_end ? "" : ", given back";
 
-    if (!place->initial)
+    mt_format_count(event, place->created_event);
+    if (!place->initial && !mt_report_has_times(layout->report))
+        born = mt_arena_printf(&layout->drawing->arena, "at event %s", event);
+    else if (!place->initial)
         born = mt_arena_printf(
             &layout->drawing->arena, "at %s (event %s)",
-            mt_chart_frame_when(layout->drawing, layout->report, place->created_t_ns),
-            mt_format_count(event, place->created_event));
+            mt_chart_frame_when(layout->drawing, layout->report, place->created_t_ns), event);
     if (place->segments > 1)
         again = mt_arena_printf(&layout->drawing->arena, ", %s segments one after the other",
                                 mt_format_count(more, place->segments));

@@ -114,7 +114,7 @@ static void draw_steps_cell(struct mt_drawing *drawing, const struct mt_time_axi
 {
     struct mt_arena *arena = &drawing->arena;
     const char *a = step_number(drawing, first->step), *b = step_number(drawing, last->step);
-    char peak[MT_UNITS_TEXT], length[MT_UNITS_TEXT];
+    char peak[MT_UNITS_TEXT];
     struct cell cell = {.left = step_left(axis, first) + 0.5,
                         .right = step_right(axis, last) - 0.5,
                         .fill = MT_COLOR_PANEL,
@@ -122,8 +122,11 @@ static void draw_steps_cell(struct mt_drawing *drawing, const struct mt_time_axi
 
     if (first == last) {
         mt_format_bytes(peak, first->peak.allocated);
-        mt_format_duration(length, first->end_t_ns - first->begin_t_ns);
-        cell.title = mt_arena_printf(arena, "step %s: %s, peak allocated %s", a, length, peak);
+        cell.title = mt_arena_printf(arena, "step %s: %s, peak allocated %s", a,
+                                     mt_chart_frame_length(drawing, axis->report,
+                                                           first->end_t_ns - first->begin_t_ns,
+                                                           first->end_event - first->begin_event),
+                                     peak);
         cell.names[0] = mt_arena_printf(arena, "step %s", a);
         cell.names[1] = a;
     } else {
@@ -209,7 +212,6 @@ static void draw_phase(struct mt_drawing *drawing, struct mt_time_axis *axis,
                        const struct mt_phase *phase, double left, double right, double y)
 {
     struct mt_axis_name *name = mt_time_axis_name(axis, phase->name);
-    char length[MT_UNITS_TEXT];
     struct cell cell = {.left = left,
                         .right = right - left > 4 ? right - 0.5 : right,
                         .fill = name ? name->color : mt_phase_color(phase->name, 0),
@@ -217,9 +219,10 @@ static void draw_phase(struct mt_drawing *drawing, struct mt_time_axis *axis,
                         .role = "phase"};
     int written;
 
-    mt_format_duration(length, phase->end_t_ns - phase->begin_t_ns);
-    cell.title = mt_arena_printf(&drawing->arena, "%s: %s",
-                                 mt_chart_frame_short(drawing, phase->path, MAX_PATH), length);
+    cell.title = mt_arena_printf(
+        &drawing->arena, "%s: %s", mt_chart_frame_short(drawing, phase->path, MAX_PATH),
+        mt_chart_frame_length(drawing, axis->report, phase->end_t_ns - phase->begin_t_ns,
+                              phase->end_event - phase->begin_event));
     written = draw_cell(drawing, y, &cell);
     if (!name)
         return;

@@ -340,7 +340,6 @@ static enum mt_status draw_picture(struct layout *layout, const struct mt_report
         return MT_ERR_MEMORY;
     layout->report = &cut;
     layout->stack = (struct mt_block_stack){.keyed = options->keyed,
-
                                             .drawing = layout->drawing,
                                             .report = &cut,
                                             .set = set,

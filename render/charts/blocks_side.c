@@ -1,6 +1,7 @@
 /* Beside the blocks: the largest groups at the peak, and the peak event by event
  * where time shows it as a line of one pixel. */
 #include "blocks.h"
+#include "report_query.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -110,10 +111,12 @@ static void draw_inset(const struct mt_blocks_side *side, double x, double y, do
     mt_block_stack_outline(&stack);
     mt_draw_rect(side->drawing, x, stack.plot.y, width, stack.plot.height, &frame, NULL, "inset");
     draw_ring(&stack, side->blocks);
-    note = mt_arena_printf(
-        &side->drawing->arena, "%s events in %s",
-        mt_format_count(count, set->end_event - set->begin_event + 1),
-        mt_format_duration(span, set->bins[set->bin_count - 1].last_t_ns - set->bins[0].t_ns));
+    mt_format_count(count, set->end_event - set->begin_event + 1);
+    note = mt_report_has_times(side->report)
+               ? mt_arena_printf(&side->drawing->arena, "%s events in %s", count,
+                                 mt_format_duration(span, set->bins[set->bin_count - 1].last_t_ns -
+                                                              set->bins[0].t_ns))
+               : mt_arena_printf(&side->drawing->arena, "%s events", count);
     mt_chart_frame_text(
         side->drawing, x, stack.plot.y + stack.plot.height + 16,
         mt_text_fit(side->drawing, note ? note : "", MT_SIZE_SMALL, MT_REGULAR, width, false),

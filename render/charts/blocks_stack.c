@@ -8,6 +8,7 @@
 
 #include "block_key.h"
 #include "map.h"
+#include "report_query.h"
 #include "timeline_layout.h"
 #include "units.h"
 #include "util.h"
@@ -262,10 +263,13 @@ static const char *born(const struct mt_block_stack *stack, const struct mt_bloc
 
     if (shape->initial)
         return "alive before recording began";
+    mt_format_count(event, shape->birth_event);
+    if (!mt_report_has_times(report))
+        return mt_arena_printf(&stack->drawing->arena, "born%s%s at event %s", *where ? " in " : "",
+                               where, event);
     return mt_arena_printf(&stack->drawing->arena, "born%s%s at %s (event %s)",
                            *where ? " in " : "", where,
-                           mt_chart_frame_when(stack->drawing, report, shape->birth_t_ns),
-                           mt_format_count(event, shape->birth_event));
+                           mt_chart_frame_when(stack->drawing, report, shape->birth_t_ns), event);
 }
 
 static const char *ended(const struct mt_block_stack *stack, const struct mt_block_shape *shape)
@@ -274,10 +278,12 @@ static const char *ended(const struct mt_block_stack *stack, const struct mt_blo
 
     if (shape->end_event == UINT64_MAX)
         return "there at the end";
+    mt_format_count(event, shape->end_event);
+    if (!mt_report_has_times(stack->report))
+        return mt_arena_printf(&stack->drawing->arena, "freed at event %s", event);
     return mt_arena_printf(&stack->drawing->arena, "freed at %s (event %s), %s%s",
                            mt_chart_frame_when(stack->drawing, stack->report, shape->end_t_ns),
-                           mt_format_count(event, shape->end_event),
-                           shape->initial ? "at least " : "after ",
+                           event, shape->initial ? "at least " : "after ",
                            mt_format_duration(life, shape->end_t_ns - shape->birth_t_ns));
 }
 

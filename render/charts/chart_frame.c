@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "buf.h"
+#include "report_query.h"
 #include "site.h"
 #include "units.h"
 #include "util.h"
@@ -493,6 +494,18 @@ const char *mt_chart_frame_when(struct mt_drawing *drawing, const struct mt_repo
                                          : 1,
                   longest);
     return or_empty(mt_arena_text(&drawing->arena, text, strlen(text)));
+}
+
+const char *mt_chart_frame_length(struct mt_drawing *drawing, const struct mt_report *report,
+                                  uint64_t length_ns, uint64_t events)
+{
+    char text[MT_UNITS_TEXT];
+
+    if (mt_report_has_times(report))
+        return or_empty(
+            mt_arena_printf(&drawing->arena, "%s", mt_format_duration(text, length_ns)));
+    return or_empty(mt_arena_printf(&drawing->arena, "%s event%s", mt_format_count(text, events),
+                                    events == 1 ? "" : "s"));
 }
 
 void mt_chart_frame_describe(struct mt_drawing *drawing, const struct mt_report *report,

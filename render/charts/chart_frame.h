@@ -101,6 +101,9 @@ const char *mt_chart_frame_where(struct mt_drawing *drawing, const struct mt_rep
  * smaller units if the report is shorter than a second. */
 const char *mt_chart_frame_when(struct mt_drawing *drawing, const struct mt_report *report,
                                 uint64_t t_ns);
+/* How long something took: "3.76 s"; "120 events" of a report without times. */
+const char *mt_chart_frame_length(struct mt_drawing *drawing, const struct mt_report *report,
+                                  uint64_t length_ns, uint64_t events);
 
 /* Accessible text and PNG metadata common to all charts. */
 void mt_chart_frame_describe(struct mt_drawing *drawing, const struct mt_report *report,

@@ -8,6 +8,7 @@
 
 #include "buf.h"
 #include "icicle.h"
+#include "report_query.h"
 #include "site.h"
 #include "units.h"
 #include "util.h"
@@ -140,12 +141,14 @@ static const char *facts(const struct mt_flame_layout *layout)
 {
     const struct mt_flamechart *chart = layout->chart;
     char events[MT_UNITS_TEXT], length[MT_UNITS_TEXT], enter[MT_UNITS_TEXT], leave[MT_UNITS_TEXT];
+    bool has_times = mt_report_has_times(layout->report);
     const char *text = mt_arena_printf(
         &layout->drawing->arena,
         "x = %s · colour = net change of allocated bytes while the frame was on the stack · "
-        "%s allocations and frees in %s · from %s to %s",
+        "%s allocations and frees%s%s · from %s to %s",
         layout->axis.by_event ? "events" : "time", mt_format_count(events, chart->events),
-        mt_format_duration(length, chart->end_t_ns - chart->begin_t_ns),
+        has_times ? " in " : "",
+        has_times ? mt_format_duration(length, chart->end_t_ns - chart->begin_t_ns) : "",
         mt_format_bytes(enter, chart->enter_allocated),
         mt_format_bytes(leave, chart->exit_allocated));
 

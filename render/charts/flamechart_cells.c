@@ -7,6 +7,7 @@
 
 #include "cell_label.h"
 #include "icicle.h"
+#include "report_query.h"
 #include "site.h"
 #include "units.h"
 #include "util.h"
@@ -64,6 +65,9 @@ static const char *span_text(const struct mt_flame_layout *layout, const struct 
 {
     char begin[MT_UNITS_TEXT], length[MT_UNITS_TEXT];
 
+    if (!mt_report_has_times(layout->report))
+        return or_empty(mt_arena_printf(&layout->drawing->arena, "from event %s",
+                                        mt_format_count(begin, cell->begin_event)));
     return or_empty(
         mt_arena_printf(&layout->drawing->arena, "%s from %s",
                         mt_format_duration(length, cell->end_t_ns - cell->begin_t_ns),

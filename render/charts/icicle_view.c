@@ -2,6 +2,7 @@
 #include "icicle_view.h"
 
 #include "chart_frame.h"
+#include "report_query.h"
 #include "units.h"
 
 static const char *said(const char *text)
@@ -13,7 +14,12 @@ static const char *when(struct mt_drawing *drawing, const struct mt_report *repo
                         const struct mt_instant *instant)
 {
     const char *where = mt_chart_frame_where(drawing, report, instant->phase, instant->step);
+    char event[MT_UNITS_TEXT];
 
+    if (!mt_report_has_times(report))
+        return said(mt_arena_printf(&drawing->arena, "at event %s%s%s",
+                                    mt_format_count(event, instant->event), *where ? ", " : "",
+                                    where));
     return said(mt_arena_printf(&drawing->arena, "at t = %s%s%s",
                                 mt_chart_frame_when(drawing, report, instant->t_ns),
                                 *where ? ", " : "", where));

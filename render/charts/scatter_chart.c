@@ -1,6 +1,7 @@
 /* How large blocks are and how long they live: churn, and what the pools make of
  * it. */
 #include "scatter_layout.h"
+#include "report_query.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -234,8 +235,7 @@ static void draw(struct mt_drawing *drawing, struct mt_scatter_layout *layout, c
 /* So many blocks that their crowd says more than each of them. */
 static bool is_crowd(const struct mt_report *report, const struct mt_device_report *device)
 {
-    (void)report;
-    return device && device->allocations >= CROWD;
+    return mt_report_has_times(report) && device && device->allocations >= CROWD;
 }
 
 static enum mt_status draw_chart(const struct mt_report *report,

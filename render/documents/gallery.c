@@ -8,6 +8,7 @@
 
 #include "device_choice.h"
 #include "process_memory.h"
+#include "report_query.h"
 
 #define MAX_THREADS 8
 
@@ -57,9 +58,11 @@ static void write_picture(const struct work *work, size_t index)
     struct mt_gallery_file *file = &work->gallery->files[index * files];
     struct mt_drawing drawing = {.failed = false};
     struct mt_error error = {.offset = MT_NO_OFFSET};
-    enum mt_status status = picture->chart->draw(work->report, picture->device,
-                                                 &work->options->chart, &drawing, &error);
+    struct mt_chart_options options = work->options->chart;
+    enum mt_status status;
 
+    options.event_axis |= !mt_report_has_times(work->report);
+    status = picture->chart->draw(work->report, picture->device, &options, &drawing, &error);
     for (; files; files--, file++) {
         file->status = status;
         file->error = error;

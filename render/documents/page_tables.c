@@ -11,9 +11,15 @@
 
 enum { MAX_ROWS = 200, MAX_STEPS = 100, MAX_NAMES = 60 };
 
-static struct mt_table_cell when_cell(const struct mt_report *report, uint64_t t_ns)
+/* Below a title of when_title. */
+static struct mt_table_cell when_cell(const struct mt_report *report, uint64_t t_ns, uint64_t event)
 {
-    return MT_TIME(report->first_t_ns, t_ns);
+    return mt_report_has_times(report) ? MT_TIME(report->first_t_ns, t_ns) : MT_COUNT(event);
+}
+
+static const char *when_title(const struct mt_report *report)
+{
+    return mt_report_has_times(report) ? "#at" : "#at event";
 }
 
 /* "backward, step 1" */
@@ -38,7 +44,7 @@ static void add_peak(struct mt_table *table, const struct mt_report *report, con
                      const struct mt_peak *peak)
 {
     MT_CELLS(table, MT_TEXT(name), MT_BYTES(peak->bytes), MT_COUNT(peak->bytes),
-             when_cell(report, peak->t_ns));
+             when_cell(report, peak->t_ns, peak->event));
     add_where(table, report, peak->phase, peak->step);
     MT_CELLS(table, MT_BYTES(peak->then.allocated), MT_BYTES(peak->then.reserved));
 }
@@ -48,7 +54,9 @@ void mt_add_peaks_table(struct mt_buf *out, const struct mt_report *report,
 {
     struct mt_table table;
 
-    mt_table_begin(&table, "peak|#bytes|#exact|#at|during|#allocated then|#reserved then");
+    mt_table_begin(&table, "peak|#bytes|#exact");
+    mt_table_columns(&table, when_title(report));
+    mt_table_columns(&table, "during|#allocated then|#reserved then");
     add_peak(&table, report, "requested", &device->requested_peak);
     add_peak(&table, report, "allocated", &device->allocated_peak);
     add_peak(&table, report, "active", &device->active_peak);
@@ -130,7 +138,8 @@ void mt_add_steps_table(struct mt_buf *out, const struct mt_report *report,
     mt_buf_add_text(out, "<h3>Steps</h3>\n");
     mt_table_begin(&table, mt_report_has_times(report)
                                ? "#step|#before|#peak|#after|#change|#reserved|#time|#peak at"
-                               : "#step|#before|#peak|#after|#change|#reserved|#events|#peak at");
+                               : "#step|#before|#peak|#after|#change|#reserved|#events|#peak at "
+                                 "event");
     for (uint32_t i = 0; i < device->step_count; i++) {
         const struct mt_step_use *step = &device->steps[i];
 
@@ -138,7 +147,7 @@ void mt_add_steps_table(struct mt_buf *out, const struct mt_report *report,
             !mt_is_large(&highest, step->peak.allocated))
             continue;
         mt_add_step_cells(&table, report, step);
-        MT_CELLS(&table, when_cell(report, step->peak_allocated_t_ns));
+        MT_CELLS(&table, when_cell(report, step->peak_allocated_t_ns, step->peak_allocated_event));
         shown++;
     }
     end(out, &table, "steps", device, device->step_count - shown);
@@ -158,12 +167,16 @@ void mt_add_phases_table(struct mt_buf *out, const struct mt_report *report,
     if (!count)
         return;
     mt_buf_add_text(out, "<h3>Phases</h3>\n");
-    mt_table_begin(&table, "phase|#instances|#highest peak|#most left|#allocations|#frees|#time");
-    for (size_t i = 0; i < count && i < MAX_NAMES; i++)
+    mt_table_begin(&table, "phase|#instances|#highest peak|#most left|#allocations|#frees");
+    if (mt_report_has_times(report))
+        mt_table_columns(&table, "#time");
+    for (size_t i = 0; i < count && i < MAX_NAMES; i++) {
         MT_CELLS(&table, MT_TEXT(sums[i].name), MT_COUNT(sums[i].instances),
                  MT_BYTES(sums[i].peak_bytes), MT_CHANGE(sums[i].most_left),
-                 MT_COUNT(sums[i].allocations), MT_COUNT(sums[i].frees),
-                 MT_TIME(0, sums[i].time_ns));
+                 MT_COUNT(sums[i].allocations), MT_COUNT(sums[i].frees));
+        if (mt_report_has_times(report))
+            MT_CELLS(&table, MT_TIME(0, sums[i].time_ns));
+    }
     end(out, &table, "phases", device, count > MAX_NAMES ? count - MAX_NAMES : 0);
 }
 
@@ -176,11 +189,12 @@ void mt_add_ooms_table(struct mt_buf *out, const struct mt_report *report,
     if (!device->oom_count)
         return;
     mt_buf_add_text(out, "<h3>Requests that ran out of memory</h3>\n");
-    mt_table_begin(&table, "#at|during|#wanted|#device free|#allocated then|#reserved then|");
+    mt_table_begin(&table, when_title(report));
+    mt_table_columns(&table, "during|#wanted|#device free|#allocated then|#reserved then|");
     for (uint32_t i = 0; i < shown; i++) {
         const struct mt_oom *oom = &device->oom_list[i];
 
-        MT_CELLS(&table, when_cell(report, oom->t_ns));
+        MT_CELLS(&table, when_cell(report, oom->t_ns, oom->event));
         add_where(&table, report, oom->phase, oom->step);
         MT_CELLS(&table, MT_BYTES(oom->request_bytes), MT_BYTES(oom->device_free_bytes),
                  MT_BYTES(oom->then.allocated), MT_BYTES(oom->then.reserved),

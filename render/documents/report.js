@@ -50,6 +50,12 @@ function formatTime(ns) {
   return whole >= 1e6 ? `${(ns / 1e6).toFixed(3)} ms` : `${(ns / 1e3).toFixed(3)} µs`;
 }
 
+/* Traces without times have events alone. */
+function formatWhen(ns, event) {
+  const number = `event ${formatCount(event)}`;
+  return data.end ? `${formatTime(ns)}, ${number}` : number;
+}
+
 function element(name, properties, ...children) {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(properties || {})) {
@@ -307,7 +313,7 @@ class Explorer {
       this.hover.textContent = this.hint();
       return;
     }
-    const {xs, t, reserved} = this.model.source;
+    const {xs, t, event, reserved} = this.model.source;
     const x = (xs[column] + xs[column + 1]) / 2;
     this.cursor.setAttribute('x1', x);
     this.cursor.setAttribute('x2', x);
@@ -317,7 +323,8 @@ class Explorer {
       .map((entry) => `${data.roles[entry.role]} ${formatBytes(entry.bytes)}`);
     const kept = reserved[column] ? ` of ${formatBytes(reserved[column])} reserved` : '';
     this.hover.textContent =
-      `at the pointer: ${formatTime(t[column])}, ${formatBytes(this.model.totals[column])} ` +
+      `at the pointer: ${data.end ? formatTime(t[column]) : formatWhen(0, event[column])}, ` +
+      `${formatBytes(this.model.totals[column])} ` +
       `allocated${kept}${roles.length ? ': ' : ''}${roles.join(', ')}`;
   }
 
@@ -372,7 +379,7 @@ class Explorer {
     this.when.replaceChildren(
       element('strong', {text: `${part}: ${formatBytes(bytes)}`}),
       ` (${formatCount(bytes)} B) allocated${where ? `, ${where}` : ''}, ` +
-      `at ${formatTime(source.t[this.at])}, event ${source.event[this.at]} · `,
+      `at ${formatWhen(source.t[this.at], source.event[this.at])} · `,
       command, copyButton(command));
     this.heading.textContent = `Alive at ${part[0].toLowerCase()}${part.slice(1)}`;
     this.when.dataset.event = source.event[this.at];
@@ -659,14 +666,14 @@ class Block {
 
   born() {
     if (this.isOlder()) return this.where;
-    return `${this.where ? `${this.where}, ` : ''}at ${formatTime(this.birth)}, ` +
-      `event ${formatCount(this.event)}`;
+    return `${this.where ? `${this.where}, ` : ''}at ${formatWhen(this.birth, this.event)}`;
   }
 
   freed() {
     if (this.endEvent < 0) return 'never: it was there at the end';
-    return `at ${formatTime(this.end)}, event ${formatCount(this.endEvent)}, ` +
-      `${this.isOlder() ? 'at least ' : 'after '}${formatDuration(this.end - this.birth)}`;
+    const life = this.isOlder() ? `at least ${formatDuration(this.end)}`
+      : `after ${formatDuration(this.end - this.birth)}`;
+    return `at ${formatWhen(this.end, this.endEvent)}${data.end ? `, ${life}` : ''}`;
   }
 
   addresses() {

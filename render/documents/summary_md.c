@@ -96,7 +96,7 @@ static void add_line(struct page *page, const struct mt_report *report,
     if (!device->timeline || !peak->bytes)
         return;
     mt_buf_add_text(row, "`memory ");
-    mt_add_sparkline(row, device, LINE_COLUMNS);
+    mt_add_sparkline(row, report, device, LINE_COLUMNS);
     mt_buf_add_text(row, "` peak ");
     add_bytes(row, peak->bytes);
     if (peak->phase != MT_NO_PHASE && !report->phases[peak->phase].is_step) {

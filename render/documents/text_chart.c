@@ -125,7 +125,7 @@ static bool make_plot(struct plot *plot)
         return false;
     mt_format_bytes(plot->label, plot->top);
     labels = (uint32_t)strlen(plot->label) + 5;
-    plot->by_event = mt_fatal_oom(plot->device);
+    plot->by_event = mt_is_shown_by_event(plot->report, plot->device);
     plot->count = fill_columns(timeline, plot->by_event, columns - labels, plot->columns);
     plot->peak = highest(plot->columns, plot->count);
     mark_axis(plot);
@@ -345,7 +345,8 @@ void mt_add_text_chart(struct mt_buf *out, const struct mt_report *report,
     add_legend(out, &plot);
 }
 
-void mt_add_sparkline(struct mt_buf *out, const struct mt_device_report *device, unsigned columns)
+void mt_add_sparkline(struct mt_buf *out, const struct mt_report *report,
+                      const struct mt_device_report *device, unsigned columns)
 {
     const struct mt_timeline *timeline = device->timeline;
     struct column line[MAX_COLUMNS];
@@ -353,7 +354,7 @@ void mt_add_sparkline(struct mt_buf *out, const struct mt_device_report *device,
 
     if (!timeline || !timeline->bin_count || !device->allocated_peak.bytes)
         return;
-    count = fill_columns(timeline, mt_fatal_oom(device), columns, line);
+    count = fill_columns(timeline, mt_is_shown_by_event(report, device), columns, line);
     for (uint32_t i = 0; i < count; i++)
         mt_buf_add_text(
             out,

@@ -22,12 +22,13 @@ struct mt_text_chart {
 #define MT_TEXT_CHART_BINS 1024
 
 /* The plot, its axis with the peak and out-of-memory errors marked, the steps, and
- * what the signs mean. Over time, with idle gaps left out; over events if the
- * program died, as the last moments matter then. Nothing without a timeline. */
+ * what the signs mean. Over time, with idle gaps left out, or over events
+ * (mt_is_shown_by_event). Nothing without a timeline. */
 void mt_add_text_chart(struct mt_buf *out, const struct mt_report *report,
                        const struct mt_device_report *device, const struct mt_text_chart *chart);
 
 /* Allocated memory in so many characters of a line, UTF-8: "▁▁▃▅". */
-void mt_add_sparkline(struct mt_buf *out, const struct mt_device_report *device, unsigned columns);
+void mt_add_sparkline(struct mt_buf *out, const struct mt_report *report,
+                      const struct mt_device_report *device, unsigned columns);
 
 #endif

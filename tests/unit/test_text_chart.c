@@ -247,7 +247,7 @@ static void a_line_of_text(void **state)
 
     (void)state;
     synthetic_report(&report, &options);
-    mt_add_sparkline(&line, &report.devices[0], 48);
+    mt_add_sparkline(&line, &report, &report.devices[0], 48);
     assert_int_equal(length_of(line.data), 48);
     highest = find_character(line.data, "█");
     assert_true(highest < 48);
@@ -272,7 +272,7 @@ static void nothing_to_show_is_nothing(void **state)
 
     (void)state;
     mt_add_text_chart(&out, &report, &device, &chart);
-    mt_add_sparkline(&out, &device, 48);
+    mt_add_sparkline(&out, &report, &device, 48);
     assert_int_equal(out.length, 0);
     mt_buf_release(&out);
 }
