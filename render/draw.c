@@ -238,9 +238,9 @@ double mt_draw_text(struct mt_drawing *drawing, double x, double y, const char *
 
 void mt_draw_key(struct mt_drawing *drawing, const char *key)
 {
+    if (drawing->op_count)
+        drawing->ops[drawing->op_count - 1].key = copy_text(drawing, key);
     drawing->failed |= !key;
-    if (key && drawing->op_count)
-        drawing->ops[drawing->op_count - 1].key = mt_arena_text(&drawing->arena, key, strlen(key));
 }
 
 void mt_draw_group_begin(struct mt_drawing *drawing, const char *title, const char *role)

@@ -9,6 +9,7 @@ import pathlib
 import pickle
 import random
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -391,6 +392,9 @@ def check_blocks(check, trace, page):
             `[data-chart=${arguments[0]}] [data-key]`)].map((shape) => shape.dataset.key)""", chart)
         row = next(row for row in rows if row[0] in keys and row[4] >= 0)
         key = row[0]
+        said = check.browser.run("""return document.querySelector(
+            `[data-chart=${arguments[0]}] [data-key="${arguments[1]}"] title`).textContent""", chart, key)
+        check.expect(row[3].split(" < ")[0] in said, f"{chart}: the pointer tells of {key}: {said}")
         seen = check.browser.run(PICK, chart, key, None)
         check.expect(f"{row[1]:,} B" in seen["facts"]["size"] and seen["facts"]["site"] == row[3] and
                      seen["facts"]["addresses"].startswith(f"0x{key.split('.')[0]}"),
@@ -538,6 +542,53 @@ def check_made_up(check, name, names, count):
     check.is_quiet(name)
 
 
+def check_deep(check):
+    """Rows of blocks whose stacks have no room give way to the history, not the other way round."""
+    chance = random.Random(3)
+    frames = [[{"filename": f"f{chance.randrange(500)}.py", "name": f"g{chance.randrange(9999)}",
+                "line": chance.randrange(1, 9999)} for _ in range(60)] for _ in range(1500)]
+    events = [{"action": "alloc", "addr": (i + 1) << 24, "size": 512 * chance.randrange(1, 4000),
+               "stream": 0, "time_us": 1000 + 10 * i, "frames": frames[i]} for i in range(1500)]
+    trace = check.folder / "deep.pickle"
+    trace.write_bytes(pickle.dumps({"segments": [], "device_traces": [events],
+                                    "external_annotations": []}))
+    page = check.analyze(trace, "deep")
+    check.open(page)
+    check.same_as_live(trace, "deep", grouped=False)
+    rows, keys = check.browser.run("""
+        const data = JSON.parse(document.getElementById('mt-data').textContent);
+        return [data.devices[0].blocks.length, document.querySelectorAll('[data-key]').length];""")
+    check.expect(rows == 0 and keys == 0, f"deep: {rows} rows of blocks, {keys} shapes with keys")
+    check.expect(page.stat().st_size < MAX_BYTES, f"deep: {page.stat().st_size} B")
+    check.is_quiet("deep")
+
+
+def check_long_path(check):
+    """Commands are copied: a long path is whole in them."""
+    trace = check.folder / ("n" * 200) / ("m" * 200) / "oom.pickle.zst"
+    trace.parent.mkdir(parents=True)
+    shutil.copyfile(CAPTURES / "oom_adam.pickle.zst", trace)
+    check.open(check.analyze(trace, "long_path"))
+    commands = check.browser.run("""return [...document.querySelectorAll('.when code, .proof code')]
+        .map((each) => each.textContent)""")
+    check.expect(len(commands) > 1 and all(f" {trace} " in f"{each} " for each in commands),
+                 f"a long path in commands: {commands}")
+
+
+def check_without_times(check):
+    """A trace of old PyTorch has no times: its page counts events, and says no time."""
+    page = check.analyze(ROOT / "fixtures/categories/gpt_profile.pickle.zst", "without_times")
+    check.open(page)
+    text = check.browser.run("""return document.querySelector('main').textContent
+        .split('The same in words')[0];""")
+    times = re.findall(r"\b\d[\d.]* (?:ns|µs|ms|s)\b", text)
+    check.expect(not times, f"without times: {times[:5]}")
+    when = check.browser.run("return document.querySelector('.when').textContent")
+    check.expect(re.search(r"at event [\d,]+ ·", when), f"without times: {when}")
+    check.expect("event number" in text and "time since" not in text, "without times: the axis")
+    check.is_quiet("without_times")
+
+
 def check_all(check):
     trace = CAPTURES / "gpt_split64.pickle.zst"
     page = check.analyze(trace, "gpt_split64", "--max-peak", "reserved=10GiB")
@@ -558,6 +609,9 @@ def check_all(check):
     check_blocks(check, trace, page)
     check_navigation(check, CAPTURES / "twogpu.pickle.zst", check.folder / "twogpu/report.html", 2)
     check_no_history(check)
+    check_deep(check)
+    check_long_path(check)
+    check_without_times(check)
     check_made_up(check, "hostile", HOSTILE, 600)
     check_made_up(check, "many", [f"function_{i}" for i in range(400)], 6000)
 

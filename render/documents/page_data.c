@@ -16,7 +16,8 @@
 enum {
     NAME_COLUMNS = 160,
     TRIES = 12,
-    BLOCKS_BYTES = 120000 /* with less room, single blocks have no rows */
+    TRIES_WITH_BLOCKS = 3, /* a history that is coarser than these is worth less than no rows */
+    BLOCKS_BYTES = 120000  /* with less room, single blocks have no rows */
 };
 
 /* A call stack of the page is a node of a tree; a frame is a name and a place. */
@@ -35,11 +36,6 @@ struct writer {
     uint64_t unit;
     enum mt_status status;
 };
-
-bool mt_page_data_has_blocks(size_t most_bytes)
-{
-    return most_bytes >= BLOCKS_BYTES;
-}
 
 static uint32_t string_of(struct writer *writer, const char *text)
 {
@@ -163,7 +159,7 @@ static void add_block(struct writer *writer, const struct mt_block_shape *block)
                   writer->keys.texts[writer->keys.count - 1]);
     add_list(out, (int64_t)block->block_bytes);
     add_list(out, (int64_t)block->requested_bytes);
-    add_list(out, (int64_t)(block->birth_t_ns - zero));
+    add_list(out, block->initial ? -1 : (int64_t)(block->birth_t_ns - zero));
     add_list(out, ended ? (int64_t)block->end_event : -1);
     add_list(out, ended ? (int64_t)(block->end_t_ns - zero) : -1);
     add_list(out, (int64_t)block->role);
@@ -384,25 +380,46 @@ static enum mt_status copy_history(struct mt_arena *arena, const struct mt_histo
     return MT_OK;
 }
 
-enum mt_status mt_add_page_data(struct mt_buf *out, const struct mt_report *report,
-                                const struct mt_device_report *device, size_t most_bytes)
+/* As finely as `most_bytes` allow; true if it fits after so many tries. */
+static bool fit_history(struct mt_buf *text, const struct mt_report *report,
+                        const struct mt_device_report *device, bool with_blocks, size_t most_bytes,
+                        enum mt_status *status)
 {
+    const int tries = with_blocks ? TRIES_WITH_BLOCKS : TRIES;
     struct mt_arena arena = {0};
-    struct mt_buf text = {0};
     struct mt_history history;
-    enum mt_status status = copy_history(&arena, device->history, &history);
+    bool fits = false;
 
-    for (int i = 0; i < TRIES && !status; i++) {
-        mt_buf_reset(&text);
-        status =
-            write_history(&text, report, device, &history, mt_page_data_has_blocks(most_bytes));
-        if (status || text.length <= most_bytes)
-            break;
-        status = mt_history_reduce(&history, history.group_count / 2, history.change_count / 4 * 3);
+    *status = copy_history(&arena, device->history, &history);
+    for (int i = 0; i < tries && !*status && !fits; i++) {
+        if (i)
+            *status =
+                mt_history_reduce(&history, history.group_count / 2, history.change_count / 4 * 3);
+        mt_buf_reset(text);
+        if (!*status)
+            *status = write_history(text, report, device, &history, with_blocks);
+        fits = !*status && text->length <= most_bytes;
     }
-    if (!status && text.length && text.length <= most_bytes)
+    mt_arena_release(&arena);
+    return fits;
+}
+
+enum mt_status mt_add_page_data(struct mt_buf *out, const struct mt_report *report,
+                                const struct mt_device_report *device, size_t most_bytes,
+                                bool *has_blocks)
+{
+    struct mt_buf text = {0};
+    enum mt_status status = MT_OK;
+    bool fits;
+
+    *has_blocks = most_bytes >= BLOCKS_BYTES;
+    fits = fit_history(&text, report, device, *has_blocks, most_bytes, &status);
+    if (*has_blocks && !fits && !status) {
+        *has_blocks = false;
+        fits = fit_history(&text, report, device, false, most_bytes, &status);
+    }
+    if (fits && text.length)
         mt_buf_add(out, text.data, text.length);
     mt_buf_release(&text);
-    mt_arena_release(&arena);
     return status;
 }

@@ -5,8 +5,8 @@
  *  columns in it, "t", "event", "where", "reserved": of each column's instant, "strings",
  *  "frames": [[name, place or -1, origin], ...], "nodes": [parent or -1, frame, ...],
  *  "groups": [node or -1, site, phase or -1, role, size, detail, ...],
- *  "blocks": [[key, bytes, requested, birth ns, end event or -1, end ns or -1, role, where, site,
- *              operation or -1, node or -1], ...],
+ *  "blocks": [[key, bytes, requested, birth ns or -1 (older than the history), end event or -1,
+ *              end ns or -1, role, where, site, operation or -1, node or -1], ...],
  *  "changes": [[group, bytes, blocks, ...] of each column], "small": bytes}
  * Names are numbers of strings; bytes of changes and sizes count in units. Rows of blocks are
  * those of the charts of blocks and of addresses, by the keys that shapes there have
@@ -18,13 +18,12 @@
 #include "history_model.h"
 #include "report.h"
 
-/* Is there room for rows of single blocks in so many bytes? Without rows, "blocks" is empty. */
-bool mt_page_data_has_blocks(size_t most_bytes);
-
-/* The device has a history and a timeline. Told less finely if it would take
- * more than `most_bytes`; nothing is added if even that is not enough. */
+/* The device has a history and a timeline. Told less finely if it would take more than
+ * `most_bytes`, and without rows of blocks if it would have to be coarse for them; nothing is added
+ * if even that is not enough. *has_blocks: does "blocks" have rows, else it is empty. MT_ERR_MEMORY
+ * alone. */
 enum mt_status mt_add_page_data(struct mt_buf *out, const struct mt_report *report,
-                                const struct mt_device_report *device,
-                                size_t most_bytes) MT_MUST_USE;
+                                const struct mt_device_report *device, size_t most_bytes,
+                                bool *has_blocks) MT_MUST_USE;
 
 #endif

@@ -657,7 +657,7 @@ class Block {
   }
 
   isOlder() {
-    return this.where === 'before the recorded history';
+    return this.birth < 0;
   }
 
   title() {
@@ -733,7 +733,8 @@ class Panel {
         [element('dt', {text: name}), element('dd', {text})])),
       frames.length ? element('ol', {class: 'stack'}, ...frames)
         : element('p', {class: 'small', text: 'no stack recorded'}),
-      element('p', {}, 'alive when it was born: ', command, copyButton(command)));
+      element('p', {}, block.isOlder() ? 'alive when the history begins: '
+        : 'alive when it was born: ', command, copyButton(command)));
   }
 }
 
@@ -747,6 +748,7 @@ class Picture {
     this.whole = this.svg.viewBox.baseVal;
     this.whole = {width: this.whole.width, height: this.whole.height};
     this.panel = new Panel();
+    this.nameBlocks();
     const button = (text, label, onclick) =>
       element('button', {type: 'button', text, 'aria-label': label, onclick});
     figure.before(element('div', {class: 'chart-bar'},
@@ -756,6 +758,17 @@ class Picture {
     figure.after(this.panel.box);
     this.lookAt(0, 0, this.whole.width);
     this.listen();
+  }
+
+  /* Blocks of the map of addresses lie over the segments, whose words the pointer would show. */
+  nameBlocks() {
+    for (const shape of this.svg.querySelectorAll('[data-key]')) {
+      const block = this.blocks.get(shape.dataset.key);
+      if (!block || shape.querySelector('title')) continue;
+      const title = drawn('title', {});
+      title.textContent = block.title();
+      shape.append(title);
+    }
   }
 
   hint() {

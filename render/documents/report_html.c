@@ -28,7 +28,8 @@ enum {
     SECTION_BYTES = 2000, /* headings of a device, and links to its parts */
     END_BYTES = 16000,    /* kept free for what names what is missing */
     MAX_FINDINGS = 24,
-    MAX_RULES = 64
+    MAX_RULES = 64,
+    MAX_PATH_BYTES = 1000 /* of the trace, in commands */
 };
 
 struct writer {
@@ -163,7 +164,7 @@ static void add_finding(struct mt_buf *out, const struct mt_report *report,
     mt_buf_add_text(out, "</p>\n");
     if (finding->proved_by) {
         mt_buf_add_text(out, "<p class=\"proof\"><code>");
-        mt_add_page_name(out, finding->proved_by);
+        mt_add_xml_line(out, finding->proved_by); /* whole: it is copied */
         mt_buf_add_text(out, "</code></p>\n");
     }
     mt_buf_add_text(out, "</li>\n");
@@ -302,19 +303,20 @@ static void add_history(struct writer *writer, const struct mt_device_report *de
                         struct mt_buf *out)
 {
     struct mt_buf history = {0};
+    bool has_blocks;
     size_t share = mt_max_u64(writer->data_left / writer->devices_left, MIN_DATA_BYTES);
 
     writer->has_blocks = false;
     if (writer->status || !device->history || !device->timeline)
         return;
     share = mt_min_u64(share, mt_min_u64(writer->data_left, writer->left));
-    writer->status = mt_add_page_data(&history, writer->report, device, share);
+    writer->status = mt_add_page_data(&history, writer->report, device, share, &has_blocks);
     if (history.length && take_room(writer, history.length)) {
         if (writer->data.length)
             mt_buf_add_text(&writer->data, ",\n");
         add_buf(&writer->data, &history);
         writer->data_left -= history.length;
-        writer->has_blocks = mt_page_data_has_blocks(share);
+        writer->has_blocks = has_blocks;
     } else if (!writer->status && device->events) {
         mt_buf_add_text(out, "<p class=\"omitted\">This page has no room for what was alive at "
                              "other times: memtrace live tells it.</p>\n");
@@ -442,14 +444,15 @@ static void add_answer(struct writer *writer)
     mt_buf_release(&text);
 }
 
-/* A command that answers for another instant. */
+/* A command that answers for another instant. It is copied, so its path is whole or not there. */
 static void add_live_command(struct mt_buf *out, const struct mt_report *report)
 {
     struct mt_arena arena = {0};
     const char *path = report->path && *report->path ? mt_shell_word(&arena, report->path) : NULL;
-    const char *command = mt_arena_printf(&arena, "memtrace live %s", path ? path : "TRACE");
+    bool is_short = path && strlen(path) <= MAX_PATH_BYTES;
+    const char *command = mt_arena_printf(&arena, "memtrace live %s", is_short ? path : "TRACE");
 
-    mt_add_script_string(out, command ? command : "memtrace live TRACE", 300);
+    mt_add_script_string(out, command ? command : "memtrace live TRACE", SIZE_MAX);
     mt_arena_release(&arena);
 }
 
