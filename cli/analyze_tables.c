@@ -324,7 +324,8 @@ static void tell_stacks(const struct mt_teller *teller, const struct mt_instant 
 
     if (!teller->detail->stacks)
         return;
-    mt_tell_heading(teller, "Largest stacks at the peak");
+    mt_tell_heading(teller, teller->device->events ? "Largest stacks at the peak"
+                                                   : "Largest stacks at that instant");
     for (uint32_t i = 0; i < instant->holding_count && told < teller->detail->stacks; i++) {
         const struct mt_holding *holding = &instant->holdings[i];
         char bytes[MT_UNITS_TEXT], each[MT_UNITS_TEXT], blocks[MT_UNITS_TEXT];

@@ -340,6 +340,8 @@ def check_no_history(check):
                  f"no history: the page begins with '{verdict}'")
     check.expect(" 0 B" not in text and " 0 B" not in summary and charts == ["address"],
                  f"no history: no peak, no chart of one {charts}")
+    check.expect("Alive at that instant" in text and "no stack recorded" in text,
+                 "no history: who holds the memory")
     tiles = check.browser.run("""return [...document.querySelectorAll('figure text')]
         .map((each) => each.textContent)""")
     check.expect("60.0 %" in tiles and "Mean occupancy" not in tiles, f"no history: {tiles[:12]}")

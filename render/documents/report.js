@@ -773,7 +773,8 @@ class Picture {
 
   hint() {
     const what = this.chart === 'flamechart' ? 'a call for its callers'
-      : this.blocks.size ? 'a block for its stack' : 'what you want to know of';
+      : this.blocks.size ? 'a block for its stack'
+        : this.chart === 'address' ? 'a segment for its size and address' : 'a block for its size';
     return `Click ${what}; double click, + or Ctrl and the wheel enlarge; drag moves.`;
   }
 

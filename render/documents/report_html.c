@@ -354,14 +354,18 @@ static void add_device_parts(struct writer *writer, const struct mt_device_repor
     add_buf(out, tables);
 }
 
-/* Of a device of which nothing is known except what is there: what lies where. */
+/* A device without a history: who holds its memory, and what lies where. */
 static void add_one_instant(struct writer *writer, const struct mt_device_report *device,
-                            struct mt_buf *out)
+                            const struct mt_buf *live, struct mt_buf *out)
 {
     const struct mt_chart *map = mt_chart_find("address");
 
     writer->has_blocks = false;
     mt_buf_add_text(out, "<p>" MT_NO_HISTORY_HELP ".</p>\n");
+    add_part_link(writer, device, "alive");
+    mt_buf_printf(out, "<h3 class=\"alive\" id=\"alive-%u\">Alive at that instant</h3>\n",
+                  (unsigned)device->device);
+    add_buf(out, live);
     if (is_called_for(writer, map, device))
         add_chart(writer, map, device, out);
 }
@@ -376,7 +380,7 @@ static void add_device_section(struct writer *writer, const struct mt_device_rep
         mt_buf_printf(&writer->nav, "<a href=\"#device-%u\">Device %u</a>\n", number, number);
     mt_buf_reset(&writer->parts);
     if (mt_is_one_instant(writer->report, device))
-        add_one_instant(writer, device, &parts);
+        add_one_instant(writer, device, live, &parts);
     else
         add_device_parts(writer, device, live, tables, &parts);
     mt_buf_printf(out, "<section id=\"device-%u\">\n", number);

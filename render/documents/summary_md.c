@@ -231,7 +231,8 @@ static void add_findings(struct page *page, const struct mt_device_report *devic
         mt_buf_add_char(page->out, '\n');
 }
 
-static void add_sites(struct page *page, const struct mt_device_report *device)
+static void add_sites(struct page *page, const struct mt_report *report,
+                      const struct mt_device_report *device)
 {
     uint32_t shown = device->peak_site_count < MAX_SITES ? device->peak_site_count : MAX_SITES;
     struct mt_table table;
@@ -239,8 +240,9 @@ static void add_sites(struct page *page, const struct mt_device_report *device)
     if (!shown)
         return;
     mt_buf_printf(page->out,
-                  "<details><summary>Largest holders at the allocated peak of device %u (%u of "
+                  "<details><summary>Largest holders %s of device %u (%u of "
                   "%u)</summary>\n\n",
+                  mt_is_one_instant(report, device) ? "in the snapshot" : "at the allocated peak",
                   device->device, shown, device->peak_site_count);
     mt_table_begin(&table, "#bytes|#blocks|~site|phase");
     for (uint32_t i = 0; i < shown; i++) {
@@ -305,12 +307,12 @@ void mt_add_summary_md(struct mt_buf *out, const struct mt_report *report,
             break;
         if (mt_is_one_instant(report, device)) {
             mt_buf_add_text(out, MT_NO_HISTORY_HELP ".\n\n");
-            continue;
+        } else {
+            add_peaks(&page, report, device, mt_baseline_device(base, device->device));
+            add_line(&page, report, device);
         }
-        add_peaks(&page, report, device, mt_baseline_device(base, device->device));
-        add_line(&page, report, device);
         add_findings(&page, device);
-        add_sites(&page, device);
+        add_sites(&page, report, device);
     }
     if (shown < report->device_count)
         mt_buf_printf(
