@@ -58,6 +58,8 @@ const char *mt_tell_format(const struct mt_teller *teller, const char *format, .
 const char *mt_tell_where(const struct mt_teller *teller, int32_t phase, int64_t step);
 /* "in step 1, backward" / "outside of any phase" */
 const char *mt_tell_in(const struct mt_teller *teller, int32_t phase, int64_t step);
+/* "Device 1: NVIDIA H200", the title of its part of the text; the name is that of the trace. */
+void mt_tell_device_title(const struct mt_teller *teller);
 /* "3.76 s" after the first event */
 const char *mt_tell_when(const struct mt_teller *teller, uint64_t t_ns);
 /* The same; "event 4,496" of a trace without times */

@@ -33,11 +33,8 @@ static void tell_chart(const struct mt_teller *teller)
 
 static void tell_device(const struct mt_teller *teller)
 {
-    if (teller->report->device_count > 1) {
-        mt_buf_printf(teller->out, "\n%sDevice %u%s%s%s\n", teller->style->bold,
-                      teller->device->device, teller->device->name ? ": " : "",
-                      teller->device->name ? teller->device->name : "", teller->style->reset);
-    }
+    if (teller->report->device_count > 1)
+        mt_tell_device_title(teller);
     mt_tell_answer(teller);
     mt_tell_findings(teller);
     tell_chart(teller);

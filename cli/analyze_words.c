@@ -67,6 +67,18 @@ const char *mt_tell_when(const struct mt_teller *teller, uint64_t t_ns)
     return mt_tell_format(teller, "%s", mt_format_duration(text, t_ns > begin ? t_ns - begin : 0));
 }
 
+void mt_tell_device_title(const struct mt_teller *teller)
+{
+    const struct mt_device_report *device = teller->device;
+
+    mt_buf_printf(teller->out, "\n%sDevice %u", teller->style->bold, (unsigned)device->device);
+    if (device->name) {
+        mt_buf_add_text(teller->out, ": ");
+        mt_buf_add_printable_text(teller->out, device->name);
+    }
+    mt_buf_printf(teller->out, "%s\n", teller->style->reset);
+}
+
 const char *mt_tell_at(const struct mt_teller *teller, uint64_t t_ns, uint64_t event)
 {
     char number[MT_UNITS_TEXT];

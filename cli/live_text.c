@@ -195,9 +195,7 @@ static void tell_device(const struct mt_teller *teller, const struct mt_question
     const struct mt_device_report *device = teller->device;
 
     if (teller->report->device_count > 1)
-        mt_buf_printf(teller->out, "\n%sDevice %u%s%s%s\n", teller->style->bold, device->device,
-                      device->name ? ": " : "", device->name ? device->name : "",
-                      teller->style->reset);
+        mt_tell_device_title(teller);
     if (device->answer->missing) {
         mt_tell_line(teller, 0,
                      mt_tell_format(teller, "Nothing to tell: %s.",
