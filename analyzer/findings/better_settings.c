@@ -174,6 +174,7 @@ static enum mt_status measure_need(struct mt_finding_search *search, const char 
     struct mt_arena *arena = &search->analysis->report->arena;
     struct mt_need need;
     enum mt_status status = MT_OK;
+    const char *about;
     char n[2][MT_UNITS_TEXT];
 
     *words = "";
@@ -186,11 +187,12 @@ static enum mt_status measure_need(struct mt_finding_search *search, const char 
         finding->saved_need_bytes = own->bytes - need.bytes;
     else
         finding->severity = "info"; /* it helps others on the device, not this run */
+    about = own->depends_on_memory ? "about " : "";
     *words =
         need.bytes == own->bytes
-            ? mt_arena_printf(arena, "; the device must have %s all the same",
+            ? mt_arena_printf(arena, "; the device must have %s%s all the same", about,
                               mt_format_bytes(n[0], own->bytes))
-            : mt_arena_printf(arena, "; the device must have %s instead of %s",
+            : mt_arena_printf(arena, "; the device must have %s%s instead of %s", about,
                               mt_format_bytes(n[0], need.bytes), mt_format_bytes(n[1], own->bytes));
     return *words ? MT_OK : MT_ERR_MEMORY;
 }

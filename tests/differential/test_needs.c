@@ -96,6 +96,19 @@ static void the_first_advice_saves_what_it_saved_in_real_runs(void **unused)
     finish();
 }
 
+/* Under a limit the run may ask for other memory: then the figures are "about". */
+static void the_need_under_a_setting_is_no_more_exact_than_the_run_s(void **unused)
+{
+    (void)unused;
+    open_with_needs("gpt_cap");
+    assert_true(report->devices[0].need->depends_on_memory);
+    assert_non_null(strstr(find(report, "allocator-settings")->title, "must have about "));
+    finish();
+    open_with_needs("gpt_default");
+    assert_null(strstr(find(report, "allocator-settings")->title, "about"));
+    finish();
+}
+
 static void expect_no_need(const char *name)
 {
     open_with_needs(name);
@@ -224,6 +237,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(needs_are_those_of_real_runs_and_of_fit),
         cmocka_unit_test(the_first_advice_saves_what_it_saved_in_real_runs),
+        cmocka_unit_test(the_need_under_a_setting_is_no_more_exact_than_the_run_s),
         cmocka_unit_test(what_is_not_known_is_not_said),
         cmocka_unit_test(all_outputs_speak_of_the_same_device),
         cmocka_unit_test(a_death_is_the_first_finding),
