@@ -76,7 +76,7 @@ static enum mt_status say_setting(struct mt_finding_search *search, const struct
         return MT_ERR_MEMORY;
     finding.advice = setting->advice;
     finding.title = mt_arena_printf(arena, "%s%s with %s get past the out-of-memory error; %s",
-                                    way->approximate ? "about " : "",
+                                    way->approximate ? "About " : "",
                                     mt_format_mib(fit, way->fit_bytes), setting->what, limit);
     finding.proved_by = proof(search, way);
     evidence[0] = "what the run would have asked for next is not in the trace";
