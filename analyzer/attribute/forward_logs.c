@@ -26,7 +26,7 @@ static void find_root(struct mt_forward_logs *logs, const struct mt_symbols *sym
     uint32_t id = logs->root_count++, self = logs->tree.nodes[id].self, parent, frame;
     struct mt_forward_root *root = &logs->roots[id];
 
-    *root = (struct mt_forward_root){MT_NO_ID, MT_NO_ID, false};
+    *root = (struct mt_forward_root){.call = MT_NO_ID, .top = MT_NO_ID};
     if (self == MT_NO_ID)
         return;
     if (self != id) {
@@ -38,6 +38,9 @@ static void find_root(struct mt_forward_logs *logs, const struct mt_symbols *sym
     if (parent != MT_NO_ID)
         *root = logs->roots[parent];
     root->is_call = is_module_call(symbols, &symbols->frames[frame]);
+    root->is_inner |= root->is_call && root->has_code;
+    root->has_code |=
+        root->call != MT_NO_ID && mt_site_table_rank(&logs->sites, frame) == MT_RANK_CODE;
     if (root->call == MT_NO_ID && root->is_call)
         root->call = id;
     else if (root->call != MT_NO_ID && root->top == MT_NO_ID && is_own_line(logs, symbols, frame))
@@ -64,6 +67,11 @@ enum mt_status mt_forward_logs_update(struct mt_forward_logs *logs,
 bool mt_forward_logs_is_call(const struct mt_forward_logs *logs, uint32_t node)
 {
     return node < logs->root_count && logs->roots[node].is_call;
+}
+
+bool mt_forward_logs_is_inner(const struct mt_forward_logs *logs, uint32_t node)
+{
+    return node < logs->root_count && logs->roots[node].is_inner;
 }
 
 /* Is it inside of a call of a model that goes forward? */

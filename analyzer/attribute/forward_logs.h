@@ -53,6 +53,8 @@ struct mt_forward_logs {
     struct mt_forward_root {
         uint32_t call, top; /* the outermost module's call; the model's own line */
         bool is_call;       /* itself a module's */
+        bool has_code;      /* below the call: a model's own, not only a container's */
+        bool is_inner;      /* in a module's that the model's own code calls */
     } * roots;              /* by stack */
     uint32_t root_count;
     size_t root_capacity;
@@ -63,6 +65,9 @@ struct mt_forward_logs {
 
 /* Is it the framework's frame that calls a module's forward? */
 bool mt_forward_logs_is_call(const struct mt_forward_logs *logs, uint32_t node);
+
+/* Is it in a module that a model's own code calls, not only a container's? */
+bool mt_forward_logs_is_inner(const struct mt_forward_logs *logs, uint32_t node);
 
 /* Takes in new stacks. */
 enum mt_status mt_forward_logs_update(struct mt_forward_logs *logs,

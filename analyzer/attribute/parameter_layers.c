@@ -318,7 +318,8 @@ enum mt_status mt_parameter_layers_find(struct mt_parameter *parameters, size_t 
     uint64_t *tokens = calloc(parameter_count + 1, sizeof *tokens);
     enum mt_status status;
 
-    *own = 0;
+    if (own)
+        *own = 0;
     if (!tokens)
         return MT_ERR_MEMORY;
     for (size_t i = 0; i < parameter_count; i++) {
@@ -331,7 +332,7 @@ enum mt_status mt_parameter_layers_find(struct mt_parameter *parameters, size_t 
     match.repeats = match.all;
     drop_small(&match.repeats, parameters, parameter_count);
     status = match_groups(&match, parameter_count);
-    if (!count)
+    if (own && !count)
         *own = number_alone(&match, parameter_count);
     mark_repeated(&match);
     return status;

@@ -44,7 +44,8 @@ struct mt_layer_group {
 };
 
 /* Fills group and layer of each parameter. Group number `count` is the one of a model
- * whose calls show none; *own: its layers, 0 if it is not there. */
+ * whose calls show none; *own: its layers, 0 if it is not there. NULL: there are calls that
+ * would show them. */
 enum mt_status mt_parameter_layers_find(struct mt_parameter *parameters, size_t parameter_count,
                                         struct mt_layer_group *groups, uint32_t count,
                                         uint32_t *own) MT_MUST_USE;

@@ -201,6 +201,16 @@ static void tell_apart(struct table *table)
             table->names[i].name = table->paths.texts[i];
 }
 
+/* Do calls of the model show modules that it calls? Those of a compiled model do not. */
+static bool shows_modules(const struct table *table)
+{
+    for (uint32_t i = 0; i < table->logs->count; i++)
+        for (uint32_t j = 0; j < table->logs->logs[i].count; j++)
+            if (mt_forward_logs_is_inner(table->logs, table->logs->logs[i].nodes[j]))
+                return true;
+    return false;
+}
+
 static enum mt_status find_groups(struct table *table)
 {
     enum mt_status status = MT_OK;
@@ -309,7 +319,8 @@ static enum mt_status list_parameters(struct table *table)
     }
     find_buffers(table);
     return mt_parameter_layers_find(table->parameters, table->parameter_count, table->groups,
-                                    table->group_count, &table->own_layers);
+                                    table->group_count,
+                                    shows_modules(table) ? NULL : &table->own_layers);
 }
 
 static enum mt_status list_states(struct table *table)

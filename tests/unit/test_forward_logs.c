@@ -45,9 +45,37 @@ static void calls_of_models(void **state)
     expect_call("/x/module.py", false);
 }
 
+/* A container that calls module after module shows no code of a model. */
+static void expect_inner(const char *caller_path, bool is_inner)
+{
+    static const char module_path[] = "/x/site-packages/torch/nn/modules/module.py";
+    struct mt_symbols symbols;
+    struct mt_forward_logs logs = {0};
+    uint32_t caller, inner;
+
+    assert_int_equal(mt_symbols_init(&symbols), MT_OK);
+    caller = stack_in(&symbols, MT_NO_ID, "main", "/home/me/train.py");
+    caller = stack_in(&symbols, caller, "_call_impl", module_path);
+    caller = stack_in(&symbols, caller, "forward", caller_path);
+    inner = stack_in(&symbols, caller, "_call_impl", module_path);
+    assert_int_equal(mt_forward_logs_update(&logs, &symbols), MT_OK);
+    assert_false(mt_forward_logs_is_inner(&logs, caller));
+    assert_int_equal(mt_forward_logs_is_inner(&logs, inner), is_inner);
+    mt_forward_logs_release(&logs);
+    mt_symbols_release(&symbols);
+}
+
+static void modules_that_models_call(void **state)
+{
+    (void)state;
+    expect_inner("/home/me/model.py", true);
+    expect_inner("/x/site-packages/torch/nn/modules/container.py", false);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(calls_of_models)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(calls_of_models),
+                                       cmocka_unit_test(modules_that_models_call)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
