@@ -164,7 +164,8 @@ static bool are_turns(const struct search *search, size_t count, uint32_t times)
     return true;
 }
 
-/* What most lines that come again have; of equal ones the smallest. 0: they do not. */
+/* What most lines that come again have; of two that are equally frequent the smaller. 0: they do
+ * not. */
 static uint32_t most_common(struct search *search, size_t count)
 {
     uint32_t *counts = search->counts, common = 0;

@@ -118,7 +118,7 @@ static struct mt_instant in_phase(const struct mt_phases *phases,
                                .bytes = device->befores[index].then};
 }
 
-/* Of several instances that with the largest peak, the first of equal ones. */
+/* Of several instances the one with the largest peak, and of equal peaks the first. */
 static void at_phase(const struct mt_watch *watch, const struct mt_survey *survey,
                      const struct mt_survey_device *device, struct mt_answer *answer)
 {

@@ -92,7 +92,7 @@ static inline bool mt_fit_depends_on_memory(const struct mt_fit_result *result)
  * so that its replays take about a second; 0: none. */
 static inline uint32_t mt_fit_affordable_orders(uint64_t events)
 {
-    return events <= 200000 ? MT_BASE_ORDERS : events <= 1000000;
+    return events <= 200000 ? MT_BASE_ORDERS : events <= 500000;
 }
 
 /* Reads the source some thirty times, from the start, and for each other order some fifteen times.
