@@ -396,11 +396,11 @@ def check_blocks(check, trace, page):
         key = row[0]
         said = check.browser.run("""return document.querySelector(
             `[data-chart=${arguments[0]}] [data-key="${arguments[1]}"] title`).textContent""", chart, key)
-        check.expect(row[3].split(" < ")[0] in said, f"{chart}: the pointer tells of {key}: {said}")
+        check.expect(row[3].split(" < ")[0] in said, f"{chart}: the pointer shows {key}: {said}")
         seen = check.browser.run(PICK, chart, key, None)
         check.expect(f"{row[1]:,} B" in seen["facts"]["size"] and seen["facts"]["site"] == row[3] and
                      seen["facts"]["addresses"].startswith(f"0x{key.split('.')[0]}"),
-                     f"{chart}: a click tells of {key}, not {seen}")
+                     f"{chart}: a click shows {key}, not {seen}")
         check.expect(row[3].split(" < ")[0] in seen["stack"] and
                      seen["stack"][-1].startswith("<module>") and seen["marked"] >= 1, f"{chart}: the stack of {key}: {seen['stack']}")
         state = check.browser.run("return location.hash")

@@ -210,8 +210,8 @@ static void count_replaced(const struct inference *inference, struct sizes *size
                                birth_of(inference, sizes->members[i]) < last;
 }
 
-/* One for one, but for the one that is made when the last is freed. An optimizer that makes its
- * state and frees the gradients leaves more behind than it frees, or as much elsewhere. */
+/* One for one, except the one that is made when the last is freed. An optimizer that makes its
+ * state and frees the gradients leaves more behind than it frees. */
 static bool are_replaced(const struct sizes *sizes)
 {
     uint32_t more = sizes->replacements > sizes->replaced ? sizes->replacements - sizes->replaced

@@ -15,7 +15,7 @@ struct builder {
     size_t capacity;
     uint64_t event;       /* of the instant */
     bool is_past;         /* what is in `blocks` is what it was at the instant */
-    uint32_t calls_heard; /* when so many of a model have ended, all is known */
+    uint32_t calls_heard; /* once this many calls of a model have ended, all is known */
 };
 
 /* The call that the instant lies in has to end; there must have been one. */

@@ -15,11 +15,11 @@ struct mt_inject_settings {
     bool python_stacks;  /* MEMTRACE_STACKS=python,native (either, both, none) */
     bool native_stacks;
     bool native_without_python; /* ... or auto: native ones while there is no Python */
-    bool free_stacks;           /* ... and frees: of frees, too */
+    bool free_stacks;           /* ... and of frees */
     bool phases_nvtx;           /* MEMTRACE_PHASES=nvtx,torch,autograd */
     bool phases_torch;          /* RecordFunction USER_SCOPE */
     bool phases_autograd;       /* ... and BACKWARD_FUNCTION */
-    bool follow;                /* MEMTRACE_FOLLOW=all|none: children, too (default all) */
+    bool follow;                /* MEMTRACE_FOLLOW=all|none: record children (default all) */
     bool quiet;                 /* MEMTRACE_QUIET=1 */
     bool with_command;          /* MEMTRACE_WITH_ENV=1: the command line goes into the header */
     uint32_t sample_hz;         /* MEMTRACE_SAMPLE_HZ: NVML, 0 = never; default 10 */

@@ -380,7 +380,7 @@ static enum mt_status copy_history(struct mt_arena *arena, const struct mt_histo
     return MT_OK;
 }
 
-/* As finely as `most_bytes` allow; true if it fits after so many tries. */
+/* As finely as `most_bytes` allow; true if it fits after a bounded number of tries. */
 static bool fit_history(struct mt_buf *text, const struct mt_report *report,
                         const struct mt_device_report *device, bool with_blocks, size_t most_bytes,
                         enum mt_status *status)
