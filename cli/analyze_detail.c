@@ -61,11 +61,7 @@ void mt_analyze_text(struct mt_buf *out, const struct mt_report *report,
 {
     const struct mt_teller teller = {.report = report, .style = style, .chart = chart};
     struct mt_buf text = {0};
-    struct mt_detail whole = mt_detail_all;
-    bool fits;
-
-    whole.modules = all; /* only if it is asked for */
-    fits = tell_at(&teller, &text, &whole, 0);
+    bool fits = tell_at(&teller, &text, &mt_detail_all, 0);
 
     if (!all && !fits) {
         for (size_t i = 0; i < MT_ARRAY_LEN(details) && !fits; i++)

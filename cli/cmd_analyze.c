@@ -43,8 +43,7 @@ static struct mt_analyze_options options_of(const struct arguments *arguments, c
         options.models = MT_MODEL_TIMELINE;
         options.bins = MT_TEXT_CHART_BINS;
     }
-    if (arguments->all || arguments->common.json)
-        options.models |= MT_MODEL_MODULES;
+    options.models |= MT_MODEL_MODULES;
     return options;
 }
 
