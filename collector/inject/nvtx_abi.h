@@ -127,6 +127,34 @@ enum { NVTX_MEMORY_MODULE = 1, NVTX_MEMORY_COMPATIBILITY = 0x0102 };
 
 enum { NVTX_MEMORY_SLOT_COUNT = 7 };
 
+/* The payload extension. Of the slots of versions 1.3 and 1.4 only the ranges
+ * and the marks count: NCCL begins a range with DomainRangePushEx and ends it
+ * with range_pop_payload, when it knows what to say of it. */
+enum {
+    NVTX_PAYLOAD_MODULE = 2,
+    NVTX_PAYLOAD_OLDEST_COMPATIBILITY = 0x0103,
+    NVTX_PAYLOAD_COMPATIBILITY = 0x0104
+};
+
+struct nvtx_payload {
+    uint64_t schema;
+    size_t size;
+    const void *bytes;
+};
+
+#define NVTX_PAYLOAD_SLOTS(X)                                                                      \
+    X(2, mark_payload, void, (void *domain, const struct nvtx_payload *payloads, size_t count))    \
+    X(3, range_push_payload, int,                                                                  \
+      (void *domain, const struct nvtx_payload *payloads, size_t count))                           \
+    X(4, range_pop_payload, int,                                                                   \
+      (void *domain, const struct nvtx_payload *payloads, size_t count))                           \
+    X(5, range_start_payload, uint64_t,                                                            \
+      (void *domain, const struct nvtx_payload *payloads, size_t count))                           \
+    X(6, range_end_payload, void,                                                                  \
+      (void *domain, uint64_t id, const struct nvtx_payload *payloads, size_t count))
+
+enum { NVTX_PAYLOAD_SLOT_COUNT = 7 };
+
 /* Heaps and regions of this type are addresses: NVTX_MEM_TYPE_VIRTUAL_ADDRESS.
  * Their handles are their addresses. */
 enum { NVTX_MEMORY_IS_VIRTUAL = 1 };

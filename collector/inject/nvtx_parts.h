@@ -5,6 +5,7 @@
  *     source_nvtx_ranges.c   what is open on each thread, and what was started and not ended
  *     source_nvtx_domains.c  domains, registered strings, categories and their handles
  *     source_nvtx_text.c     the name of an event
+ *     source_nvtx_payload.c  the payload extension: ranges that end with a payload
  *     source_nvtx_memory.c   the memory extension: pools that tell of their blocks
  *
  * The trace gets PHASE_PUSH, PHASE_POP and MARK with names "message" (default
@@ -26,12 +27,14 @@ extern const struct mt_inject_source mt_nvtx_source;
 extern const nvtx_function mt_nvtx_core_slots[NVTX_SLOT_COUNT];
 extern const nvtx_function mt_nvtx_core2_slots[NVTX_SLOT_COUNT];
 extern const nvtx_function mt_nvtx_memory_slots[NVTX_MEMORY_SLOT_COUNT];
+extern const nvtx_function mt_nvtx_payload_slots[NVTX_PAYLOAD_SLOT_COUNT];
 
 /* Of the tool that was here before us; ours call them. */
 typedef _Atomic(nvtx_function) mt_nvtx_next_slot;
 extern mt_nvtx_next_slot mt_nvtx_next_core[NVTX_SLOT_COUNT];
 extern mt_nvtx_next_slot mt_nvtx_next_core2[NVTX_SLOT_COUNT];
 extern mt_nvtx_next_slot mt_nvtx_next_memory[NVTX_MEMORY_SLOT_COUNT];
+extern mt_nvtx_next_slot mt_nvtx_next_payload[NVTX_PAYLOAD_SLOT_COUNT];
 
 /* --- text --- */
 

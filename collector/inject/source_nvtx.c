@@ -191,30 +191,55 @@ int InitializeInjectionNvtx(nvtx_get_export_table get)
     return InitializeInjectionNvtx2(get);
 }
 
-static struct nvtx_segment *memory_segment(const struct nvtx_module_info *module)
+/* An extension that we know: its number, the versions whose slots these are. */
+struct extension {
+    uint16_t module, oldest, newest;
+    size_t segment_id;
+    const nvtx_function *ours;
+    mt_nvtx_next_slot *next;
+    size_t count;
+};
+
+static const struct extension extensions[] = {
+    {NVTX_MEMORY_MODULE, NVTX_MEMORY_COMPATIBILITY, NVTX_MEMORY_COMPATIBILITY, 1,
+     mt_nvtx_memory_slots, mt_nvtx_next_memory, NVTX_MEMORY_SLOT_COUNT},
+    {NVTX_PAYLOAD_MODULE, NVTX_PAYLOAD_OLDEST_COMPATIBILITY, NVTX_PAYLOAD_COMPATIBILITY, 0,
+     mt_nvtx_payload_slots, mt_nvtx_next_payload, NVTX_PAYLOAD_SLOT_COUNT},
+};
+
+static const struct extension *known_extension(const struct nvtx_module_info *module)
 {
-    if (module->module != NVTX_MEMORY_MODULE || module->compatibility != NVTX_MEMORY_COMPATIBILITY)
-        return NULL;
+    for (size_t i = 0; i < sizeof extensions / sizeof *extensions; i++)
+        if (extensions[i].module == module->module &&
+            extensions[i].oldest <= module->compatibility &&
+            module->compatibility <= extensions[i].newest)
+            return &extensions[i];
+    return NULL;
+}
+
+static struct nvtx_segment *find_segment(const struct nvtx_module_info *module, size_t id)
+{
     for (size_t i = 0; module->segments && i < module->segment_count; i++)
-        if (module->segments[i].id == 1 && module->segments[i].slots)
+        if (module->segments[i].id == id && module->segments[i].slots)
             return &module->segments[i];
     return NULL;
 }
 
-static bool install_memory(const struct nvtx_segment *segment)
+static bool install_extension(const struct extension *extension, const struct nvtx_segment *segment)
 {
     size_t count = segment->slot_count;
 
-    if (count > NVTX_MEMORY_SLOT_COUNT)
-        count = NVTX_MEMORY_SLOT_COUNT;
+    if (count > extension->count)
+        count = extension->count;
     /* Up to 1 the slots hold states, not functions. */
     for (size_t i = 0; i < count; i++) {
         nvtx_function now = segment->slots[i] > 1 ? (nvtx_function)segment->slots[i] : NULL;
-        if (!note_next(&mt_nvtx_memory_slots[i], NULL, now, &mt_nvtx_next_memory[i]))
+        if (!note_next(&extension->ours[i], NULL, now, &extension->next[i]))
             return false;
     }
     for (size_t i = 0; i < count; i++)
-        segment->slots[i] = (intptr_t)mt_nvtx_memory_slots[i];
+        if (extension->ours[i])
+            segment->slots[i] = (intptr_t)extension->ours[i];
     return true;
 }
 
@@ -223,13 +248,14 @@ static int initialize_extension(struct nvtx_module_info *module)
     void *entry = next_entry("InitializeInjectionNvtxExtension",
                              (nvtx_function)InitializeInjectionNvtxExtension);
     bool next = entry && ((nvtx_initialize_extension)entry)(module) != 0;
-    struct nvtx_segment *segment = memory_segment(module);
+    const struct extension *extension = known_extension(module);
+    struct nvtx_segment *segment = extension ? find_segment(module, extension->segment_id) : NULL;
 
     if (!mt_recorder_settings->asked || !mt_recorder_settings->phases_nvtx || !segment)
         return next;
     if (!next)
         memset(segment->slots, 0, segment->slot_count * sizeof *segment->slots);
-    return install_memory(segment) || next;
+    return install_extension(extension, segment) || next;
 }
 
 /* Called by each copy of an NVTX extension. */

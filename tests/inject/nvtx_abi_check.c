@@ -1,9 +1,12 @@
 /* Our declarations of NVTX against its own headers. Compiled by
- * check_nvtx_abi.sh (which says HAVE_MEMORY if that header is
- * there), never run: all of it is static assertions. */
+ * check_nvtx_abi.sh (which defines HAVE_MEMORY and HAVE_PAYLOAD if those headers
+ * are there), never run: all of it is static assertions. */
 #include <nvtx3/nvToolsExt.h>
 #ifdef HAVE_MEMORY
 #include <nvtx3/nvToolsExtMem.h>
+#endif
+#ifdef HAVE_PAYLOAD
+#include <nvtx3/nvToolsExtPayload.h>
 #endif
 
 #include "nvtx_abi.h"
@@ -141,4 +144,24 @@ enum {
     THEIR_regions_name = NVTX3EXT_CBID_nvtxMemRegionsName
 };
 NVTX_MEMORY_SLOTS(CHECK_SLOT)
+#endif
+
+#ifdef HAVE_PAYLOAD
+SAME_NUMBER(NVTX_PAYLOAD_MODULE, NVTX_EXT_PAYLOAD_MODULEID);
+_Static_assert(NVTX_PAYLOAD_OLDEST_COMPATIBILITY <= NVTX_EXT_PAYLOAD_COMPATID &&
+                   NVTX_EXT_PAYLOAD_COMPATID <= NVTX_PAYLOAD_COMPATIBILITY,
+               "a version of the payload extension that source_nvtx.c does not know");
+SAME_SIZE(struct nvtx_payload, nvtxPayloadData_t);
+SAME_FIELD(struct nvtx_payload, schema, nvtxPayloadData_t, schemaId);
+SAME_FIELD(struct nvtx_payload, size, nvtxPayloadData_t, size);
+SAME_FIELD(struct nvtx_payload, bytes, nvtxPayloadData_t, payload);
+
+enum {
+    THEIR_mark_payload = NVTX3EXT_CBID_nvtxMarkPayload,
+    THEIR_range_push_payload = NVTX3EXT_CBID_nvtxRangePushPayload,
+    THEIR_range_pop_payload = NVTX3EXT_CBID_nvtxRangePopPayload,
+    THEIR_range_start_payload = NVTX3EXT_CBID_nvtxRangeStartPayload,
+    THEIR_range_end_payload = NVTX3EXT_CBID_nvtxRangeEndPayload,
+};
+NVTX_PAYLOAD_SLOTS(CHECK_SLOT)
 #endif

@@ -33,6 +33,8 @@ void mt_thread_name_set(uint32_t os_thread, const char *name, size_t length)
 void mt_nvtx_memory_forked(void) {}
 
 const nvtx_function mt_nvtx_memory_slots[NVTX_MEMORY_SLOT_COUNT];
+const nvtx_function mt_nvtx_payload_slots[NVTX_PAYLOAD_SLOT_COUNT];
+mt_nvtx_next_slot mt_nvtx_next_payload[NVTX_PAYLOAD_SLOT_COUNT];
 mt_nvtx_next_slot mt_nvtx_next_memory[NVTX_MEMORY_SLOT_COUNT];
 
 struct copy {
