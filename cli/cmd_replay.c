@@ -125,6 +125,33 @@ static void say_plan(struct mt_buf *out, const struct mt_plan_share *plan)
                 mt_format_count(n[2], plan->misses));
 }
 
+static void say_range(struct mt_buf *out, const char *peak, uint64_t low, uint64_t high,
+                      uint32_t orders)
+{
+    char n[2][MT_UNITS_TEXT];
+
+    mt_format_bytes(n[0], low);
+    mt_format_bytes(n[1], high);
+    if (low == high)
+        mt_add_note(out, 2, "peak %s is the same over %u orders of addresses", peak, orders);
+    else if (strcmp(n[0], n[1]) == 0)
+        mt_add_note(out, 2, "peak %s over %u orders of addresses: %s, within %s", peak, orders,
+                    n[0], mt_format_bytes(n[1], high - low));
+    else
+        mt_add_note(out, 2, "peak %s over %u orders of addresses: %s to %s", peak, orders, n[0],
+                    n[1]);
+}
+
+static void say_orders(struct mt_buf *out, const struct mt_replay_result *result)
+{
+    if (result->order_count < 2)
+        return;
+    say_range(out, "reserved", result->reserved_low_bytes, result->reserved_high_bytes,
+              result->order_count);
+    say_range(out, "allocated", result->allocated_low_bytes, result->allocated_high_bytes,
+              result->order_count);
+}
+
 static void say_ties(struct mt_buf *out, const struct mt_replay_result *result)
 {
     char n[2][MT_UNITS_TEXT];
@@ -140,13 +167,7 @@ static void say_ties(struct mt_buf *out, const struct mt_replay_result *result)
                     "addresses are made up; they decided %s times which of equal free blocks was "
                     "used",
                     n[0]);
-    if (result->order_count > 1 && result->reserved_low_bytes == result->reserved_high_bytes)
-        mt_add_note(out, 2, "the peak of reserved memory is the same over %u orders of addresses",
-                    result->order_count);
-    else if (result->order_count > 1)
-        mt_add_note(out, 2, "peak reserved over %u orders of addresses: %s to %s",
-                    result->order_count, mt_format_bytes(n[0], result->reserved_low_bytes),
-                    mt_format_bytes(n[1], result->reserved_high_bytes));
+    say_orders(out, result);
 }
 
 static void say_doubts(struct mt_buf *out, const struct mt_replay_result *result)

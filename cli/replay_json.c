@@ -82,6 +82,10 @@ void mt_json_replay_result(struct mt_json *json, const char *policy,
                 result->order_count ? result->reserved_low_bytes : counters->reserved.peak);
     mt_json_u64(json, "reserved_high_bytes",
                 result->order_count ? result->reserved_high_bytes : counters->reserved.peak);
+    mt_json_u64(json, "allocated_low_bytes",
+                result->order_count ? result->allocated_low_bytes : counters->allocated.peak);
+    mt_json_u64(json, "allocated_high_bytes",
+                result->order_count ? result->allocated_high_bytes : counters->allocated.peak);
     mt_json_limit(json, result);
     mt_json_u64(json, "pools_inferred", result->pools_inferred);
     mt_json_pool_shares(json, policy, result->pools);

@@ -67,9 +67,11 @@ struct mt_replay_result {
     uint64_t address_ties; /* choices between equal free blocks that only the
                               address decided, where it is not the run's: a
                               real run may choose otherwise */
-    /* Peak of reserved memory over the orders of addresses that were tried (replay_orders.h);
-     * order_count 0 = none beside this one was asked for. */
+    /* Peaks of reserved and allocated memory over the orders of addresses that were tried
+     * (replay_orders.h); order_count 0 = none beside this one was asked for. The allocated peak
+     * depends on them because a block keeps a remainder that is too small to split off. */
     uint64_t reserved_low_bytes, reserved_high_bytes;
+    uint64_t allocated_low_bytes, allocated_high_bytes;
     uint32_t order_count;
     uint64_t failed_requests; /* OOMs of the policy that were none in the trace */
     uint64_t ooms_not_asked;  /* recorded OOMs that were skipped: no limit */

@@ -21,22 +21,32 @@ static bool begin(struct mt_replay_summary *summary)
         result->order_count = 1;
         result->reserved_low_bytes = result->counters.reserved.peak;
         result->reserved_high_bytes = result->counters.reserved.peak;
+        result->allocated_low_bytes = result->counters.allocated.peak;
+        result->allocated_high_bytes = result->counters.allocated.peak;
         open |= result->address_ties > 0;
     }
     return open;
+}
+
+static void widen_range(uint64_t *low, uint64_t *high, uint64_t peak)
+{
+    *low = mt_min_u64(*low, peak);
+    *high = mt_max_u64(*high, peak);
 }
 
 static void widen(struct mt_replay_summary *summary, const struct mt_replay_summary *other)
 {
     for (uint16_t i = 0; i < summary->device_count && i < other->device_count; i++) {
         struct mt_replay_result *result = &summary->devices[i];
-        uint64_t peak = other->devices[i].counters.reserved.peak;
+        const struct mt_counters *counters = &other->devices[i].counters;
 
         if (!result->address_ties)
             continue;
         result->order_count++;
-        result->reserved_low_bytes = mt_min_u64(result->reserved_low_bytes, peak);
-        result->reserved_high_bytes = mt_max_u64(result->reserved_high_bytes, peak);
+        widen_range(&result->reserved_low_bytes, &result->reserved_high_bytes,
+                    counters->reserved.peak);
+        widen_range(&result->allocated_low_bytes, &result->allocated_high_bytes,
+                    counters->allocated.peak);
     }
 }
 
