@@ -19,7 +19,7 @@ void mt_stretches_init(struct mt_stretches *stretches, struct mt_symbols *symbol
     memset(stretches, 0, sizeof *stretches);
     stretches->symbols = symbols;
     stretches->has_framework = has_framework;
-    stretches->last_place = stretches->turn_place = MT_NO_ID;
+    stretches->last_place = stretches->turn_place = stretches->trained_place = MT_NO_ID;
     stretches->main_thread = -1;
 }
 
@@ -202,13 +202,34 @@ static bool turns(struct mt_stretches *stretches, const struct told *told, struc
         from = MT_NO_ID; /* back in a caller: it may call the same again */
     else
         stretches->turn_place = told->place;
-    if (last == told->place && told->kind == MT_PHASE_FORWARD && stretches->is_open &&
-        (stretches->now.kind == MT_PHASE_BACKWARD || stretches->now.kind == MT_PHASE_OPTIMIZER)) {
+    if (last == told->place && told->kind == MT_PHASE_FORWARD &&
+        stretches->trained_place == told->place) {
         *turn = mt_places_at(&stretches->places, last); /* all of it on one line */
         return true;
     }
     return from != MT_NO_ID && from != told->place &&
            mt_places_turn(&stretches->places, from, told->place, turn);
+}
+
+/* Backward or an update ran while the program stood at its last place. What comes between that
+ * and the next call of a model (gradients are cleared, a batch is made) does not change it. */
+static void note_training(struct mt_stretches *stretches, const struct told *told)
+{
+    if (told->kind == MT_PHASE_BACKWARD || told->kind == MT_PHASE_OPTIMIZER)
+        stretches->trained_place = stretches->last_place;
+    else if (told->kind == MT_PHASE_FORWARD && told->place != MT_NO_ID)
+        stretches->trained_place = MT_NO_ID;
+}
+
+/* A range of the framework (FSDP's) began the model's call before a stack could say where. */
+static bool begun_by_range(const struct mt_stretches *stretches, const struct mt_event *event,
+                           const struct told *told)
+{
+    const struct mt_stretch *now = &stretches->now;
+
+    return stretches->is_open && now->kind == MT_PHASE_FORWARD && told->kind == now->kind &&
+           now->source == MT_PHASE_SCOPES && now->place == MT_NO_ID && !now->allocates &&
+           now->thread == event->thread && now->covered == told->covered;
 }
 
 /* A loss within a model's forward: it goes on. */
@@ -292,9 +313,13 @@ static enum mt_status on_block(struct mt_stretches *stretches, const struct mt_e
         status = close(stretches); /* a free by a later statement */
     if (speaks && !status) {
         goes_back = turns(stretches, &told, &turn);
+        note_training(stretches, &told);
         same_place = !goes_back && told.place == last_place &&
                      (told.place != MT_NO_ID || !stretches->has_stacks);
-        if (goes_back || !goes_on(stretches, &told, same_place)) {
+        if (goes_back && begun_by_range(stretches, event, &told)) {
+            stretches->now.turns = true;
+            stretches->now.turn = turn;
+        } else if (goes_back || !goes_on(stretches, &told, same_place)) {
             status = begin(stretches, event, &told);
             stretches->now.turns = goes_back || stretches->step_begins;
             stretches->now.turn = turn;
@@ -367,6 +392,7 @@ static enum mt_status on_push(struct mt_stretches *stretches, const struct mt_ev
     told.covered = is_covered(stretches, thread);
     if (stretches->named_turns || told.kind == MT_PHASE_UNKNOWN || told.covered)
         return MT_OK;
+    note_training(stretches, &told);
     if (!goes_on(stretches, &told, false))
         status = begin(stretches, event, &told);
     attach(stretches, event);

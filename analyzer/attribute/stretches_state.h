@@ -62,6 +62,8 @@ struct mt_stretches {
     int32_t main_thread;                /* whose places count: the first that calls a model; -1 */
     uint32_t last_place;                /* of the last event that had one */
     uint32_t turn_place;                /* the same, without events of callers of its function */
+    uint32_t trained_place;             /* last place when backward or an update ran, unless a
+                                           model was called since; MT_NO_ID */
     uint64_t waiting_seq, waiting_t_ns; /* first event of stretches since the last block */
     bool waits, empties;                /* empties: the cache, so they serve no block */
     bool died;                          /* a request failed, and none came after it */

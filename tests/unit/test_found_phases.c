@@ -376,6 +376,39 @@ static void training_in_one_line(void **state)
            "step#1/backward 2; ");
 }
 
+/* Gradients are cleared and a batch is made between the update and the next call; a range of the
+ * framework begins that call before any stack does. */
+static void training_in_one_line_with_ranges(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        runs("t.py:main:3"); /* the batch */
+        ranges(MT_EVENT_PHASE_PUSH, "FSDP::pre_forward");
+        frees(512);
+        runs("t.py:main:3" MODEL);
+        ranges(MT_EVENT_PHASE_POP, "FSDP::pre_forward");
+        runs("t.py:main:3" LOSS);
+        runs("t.py:main:3" BACKWARD);
+        ranges(MT_EVENT_PHASE_PUSH, "Optimizer.step#AdamW.step");
+        runs("t.py:main:3" STEP);
+        ranges(MT_EVENT_PHASE_POP, "Optimizer.step#AdamW.step");
+        ranges(MT_EVENT_PHASE_PUSH, "Optimizer.zero_grad#AdamW.zero_grad");
+        frees(512);
+        ranges(MT_EVENT_PHASE_POP, "Optimizer.zero_grad#AdamW.zero_grad");
+    }
+#define PARTS(step)                                                                                \
+    step "/forward 1; " step "/forward/FSDP::pre_forward 1; " step "/loss 1; " step                \
+         "/backward 1; " step "/optimizer 1; " step "/optimizer/Optimizer.step#AdamW.step 1; "
+#define CLEARS(step) step "/zero_grad/Optimizer.zero_grad#AdamW.zero_grad 0; "
+    /* a batch made right behind the update counts with it: a line has no earlier line */
+    expect("step#0 6; " PARTS("step#0") "step#0/zero_grad 1; " CLEARS("step#0") "step#1 5; " PARTS(
+        "step#1") "step#1/zero_grad 1; " CLEARS("step#1") "step#2 4; " PARTS("step#2") "step#2/"
+                                                                                       "zero_grad "
+                                                                                       "0; " CLEARS("step#2"));
+#undef CLEARS
+#undef PARTS
+}
+
 /* Lines of another thread say nothing of this one's loop. */
 static void another_thread(void **state)
 {
@@ -618,6 +651,7 @@ int main(void)
         PROGRAM(requests_in_one_function),
         PROGRAM(calls_from_one_line),
         PROGRAM(training_in_one_line),
+        PROGRAM(training_in_one_line_with_ranges),
         PROGRAM(another_thread),
         PROGRAM(a_closure),
         PROGRAM(a_closure_in_the_optimizers_range),
