@@ -29,8 +29,10 @@
  *    itself, its gradient, its state. Embeddings are there once, so that the
  *    largest divisor of 2 to 4 that nearly all counts have is that number. What backward
  *    makes and frees again, once for each parameter, tells more surely, where it makes no
- *    more of a size than there are. The rule does not apply if most gradients are freed
- *    where gradients are cleared.
+ *    more of a size than there are; only parts of backward that were seen from their begin
+ *    count. The rule does not apply if most gradients are freed where gradients are cleared.
+ *    It applies if the trace begins within backward and no later turn leaves gradients
+ *    behind: then the first part left some of them, and later turns add to them.
  * 7. The sizes of cuBLAS's workspaces, if the model's calls made few of that size; 1 MiB is
  *    one of them if a stack shows the call.
  * 8. A size of which the model's calls leave one block more behind in each

@@ -404,7 +404,9 @@ static void training_in_one_line_with_ranges(void **state)
     expect("step#0 6; " PARTS("step#0") "step#0/zero_grad 1; " CLEARS("step#0") "step#1 5; " PARTS(
         "step#1") "step#1/zero_grad 1; " CLEARS("step#1") "step#2 4; " PARTS("step#2") "step#2/"
                                                                                        "zero_grad "
-                                                                                       "0; " CLEARS("step#2"));
+                                                                                       "0; " CLEARS(
+                                                                                           "step#"
+                                                                                           "2"));
 #undef CLEARS
 #undef PARTS
 }

@@ -411,6 +411,44 @@ static void gradients_that_are_added_up(void **state)
     }
 }
 
+/* Half of the part of backward that the trace begins in is not there: it says nothing of how many
+ * blocks each parameter has. */
+static void gradients_that_half_of_backward_adds(void **state)
+{
+    uint64_t large = alive(KIB(1024), 12), small = alive(KIB(64), 8);
+
+    (void)state;
+    (void)alive(KIB(640), 2);
+    adds_gradients(KIB(1024), 2);
+    passes_through(MT_PHASE_FORWARD);
+    adds_gradients(KIB(1024), 3);
+    adds_gradients(KIB(64), 2);
+    infer();
+    expect_some(large, 12, MT_ROLE_PARAMETERS, 3);
+    expect_some(large, 12, MT_ROLE_GRADIENTS, 3);
+    expect_some(large, 12, MT_ROLE_OPTIMIZER_STATE, 6);
+    expect_some(small, 8, MT_ROLE_PARAMETERS, 2);
+    expect_some(small, 8, MT_ROLE_OPTIMIZER_STATE, 4);
+}
+
+/* The end of the first part of backward leaves the last gradients behind, and later ones are added
+ * to them: what else there is of their size are no states, but the gradients before them. */
+static void gradients_that_are_born_before_others_add(void **state)
+{
+    uint64_t stays = alive(KIB(1024), 13);
+
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        (void)born(KIB(1024), MT_PHASE_BACKWARD);
+    for (int turn = 0; turn < 2; turn++) {
+        passes_through(MT_PHASE_FORWARD);
+        adds_gradients(KIB(1024), 8);
+    }
+    infer();
+    expect_some(stays, 13, MT_ROLE_PARAMETERS, 8);
+    expect_some(stays, 13, MT_ROLE_GRADIENTS, 5);
+}
+
 /* Adam; activations have the size of small parameters, so that backward makes many of it, and one
  * parameter is flat, with a state in pieces: not all counts are multiples of four. */
 static void sizes_that_activations_share(void **state)
@@ -509,6 +547,8 @@ int main(void)
         PROGRAM(state_that_is_replaced),
         PROGRAM(gradients_that_the_optimizer_frees),
         PROGRAM(gradients_that_are_added_up),
+        PROGRAM(gradients_that_half_of_backward_adds),
+        PROGRAM(gradients_that_are_born_before_others_add),
         PROGRAM(sizes_that_activations_share),
         PROGRAM(few_parameters_are_trained),
         PROGRAM(workspaces_beside_pairs),

@@ -1,0 +1,219 @@
+#include "early_counts.h"
+
+#include "util.h"
+#include "workspaces.h"
+
+/* Of the blocks that an optimizer with m of them for each parameter needs. */
+#define NEARLY_ALL_PERCENT 90
+#define MOST_PERCENT       50
+#define MAX_STATE_BLOCKS   3
+
+/* Counts of blocks: embeddings, which are there once, may be no more than a hundredth. */
+#define NEARLY_ALL_COUNTS_PERMILLE 995
+
+/* Fewer sizes may have such counts by accident: a model of equal layers. */
+#define MIN_DIFFERENT_SIZES 3
+
+/* Of `each` blocks of `factor` times the size for every parameter, the bytes that are there. */
+static uint64_t state_bytes(const struct mt_early_evidence *evidence, uint32_t each,
+                            uint32_t factor)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < evidence->size_count; i++) {
+        const struct mt_early_sizes *sizes = &evidence->sizes[i];
+        const struct mt_early_sizes *kept =
+            factor == 1 ? sizes : mt_early_sizes_of(evidence, sizes, factor * sizes->bytes);
+        uint64_t wanted = (uint64_t)each * sizes->gradients;
+
+        if (kept)
+            bytes +=
+                mt_min_u64(wanted, mt_early_beyond_parameters(kept) + kept->states) * kept->bytes;
+    }
+    return bytes;
+}
+
+uint32_t mt_early_left_over(const struct mt_early_evidence *evidence,
+                            const struct mt_early_sizes *sizes)
+{
+    uint32_t beyond = mt_early_beyond_parameters(sizes),
+             states = evidence->states * sizes->gradients;
+
+    if (mt_is_workspace(sizes->bytes) || sizes->left_behind >= MT_EARLY_MIN_LEFT_BEHIND)
+        return 0;
+    return beyond > states ? beyond - states : 0;
+}
+
+/* Bytes of sizes that no gradient has, which are there `each` times. */
+static uint64_t odd_bytes(const struct mt_early_evidence *evidence, uint32_t each)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < evidence->size_count; i++) {
+        const struct mt_early_sizes *sizes = &evidence->sizes[i];
+        uint32_t left = mt_early_left_over(evidence, sizes);
+
+        bytes += sizes->gradients || left % each ? 0 : left * sizes->bytes;
+    }
+    return bytes;
+}
+
+static bool is_near(uint64_t bytes, uint64_t wanted)
+{
+    uint64_t apart = bytes > wanted ? bytes - wanted : wanted - bytes;
+
+    return apart <= wanted / 100 * (100 - NEARLY_ALL_PERCENT) / 2;
+}
+
+/* In doubles: hostile sizes leave no room for the products. */
+static bool has_share(uint64_t part, uint64_t whole, unsigned percent)
+{
+    return (double)part * 100 >= (double)whole * percent;
+}
+
+static bool has_more(uint64_t part, uint64_t whole, unsigned percent)
+{
+    return (double)part * 100 > (double)whole * percent;
+}
+
+/* Parts of backward that were seen from their begin. */
+static uint32_t whole_turns(const struct mt_early_blocks *early)
+{
+    return early->turns - (early->turns && early->first_kind == MT_PHASE_BACKWARD);
+}
+
+bool mt_early_began_in_last_turn(const struct mt_early_blocks *early)
+{
+    return whole_turns(early) == 0;
+}
+
+/* The trace begins within backward, and no whole part of backward leaves gradients behind: those of
+ * the first are not all, and later ones are added to them. */
+static bool shows_first_gradients_alone(const struct mt_early_evidence *evidence)
+{
+    bool later = mt_early_began_in_last_turn(evidence->early) ||
+                 evidence->early->first_kind != MT_PHASE_BACKWARD;
+
+    for (size_t i = 0; i < evidence->size_count && !later; i++)
+        later = evidence->sizes[i].gradients && evidence->sizes[i].born_late;
+    return !later && evidence->gradient_bytes;
+}
+
+static void count_states(struct mt_early_evidence *evidence)
+{
+    uint64_t whole = shows_first_gradients_alone(evidence) ? 0 : evidence->gradient_bytes;
+
+    for (uint32_t each = MAX_STATE_BLOCKS; each && whole && !evidence->states; each--) {
+        uint64_t found = state_bytes(evidence, each, 1);
+
+        if (has_share(found, each * whole, NEARLY_ALL_PERCENT))
+            evidence->states = each;
+        else if (each > 1 && is_near(found + odd_bytes(evidence, each), each * whole))
+            evidence->states = each, evidence->in_pieces = true;
+    }
+    for (uint32_t each = MAX_STATE_BLOCKS; each && whole && !evidence->states; each--)
+        if (!evidence->wide_states &&
+            has_share(state_bytes(evidence, each, 2), 2 * each * whole, NEARLY_ALL_PERCENT))
+            evidence->wide_states = each;
+}
+
+/* DDP makes its buckets twice: when it is built, and when it knows the order of gradients. */
+static void find_buckets(struct mt_early_evidence *evidence)
+{
+    uint32_t gradients = 0, blocks = 0;
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < evidence->size_count; i++) {
+        uint32_t left = mt_early_left_over(evidence, &evidence->sizes[i]);
+
+        gradients += evidence->sizes[i].gradients;
+        blocks += left;
+        bytes += left * evidence->sizes[i].bytes;
+    }
+    evidence->in_buckets =
+        !evidence->in_pieces && !evidence->each && bytes && blocks < gradients &&
+        (is_near(bytes, evidence->gradient_bytes) || is_near(bytes, 2 * evidence->gradient_bytes));
+}
+
+/* Backward was not seen from its begin, or left nothing behind. Gradients that are freed where they
+ * are cleared are made in each turn, however few: most parameters of a LoRA are frozen. */
+static bool gradients_are_old(const struct mt_early_evidence *evidence)
+{
+    if (shows_first_gradients_alone(evidence))
+        return true;
+    if (has_more(evidence->cleared_bytes, evidence->gradient_bytes, 50))
+        return false;
+    return mt_early_began_in_last_turn(evidence->early) ||
+           !has_more(evidence->gradient_bytes, evidence->stay_bytes, 100 - NEARLY_ALL_PERCENT);
+}
+
+/* Rule 6, by what backward makes of each size in a whole turn: 0 = that does not tell. Of sizes of
+ * which it makes more than there are, most are no gradients. */
+static uint32_t each_by_backward(const struct mt_early_evidence *evidence)
+{
+    const uint32_t turns = whole_turns(evidence->early);
+    uint64_t whole = 0, told = 0, bytes[MT_EARLY_MAX_EACH + 1] = {0};
+
+    for (size_t i = 0; turns && i < evidence->size_count; i++) {
+        const struct mt_early_sizes *sizes = &evidence->sizes[i];
+        uint32_t parameters = sizes->passed / turns, count = sizes->stay + sizes->gradients;
+
+        if (mt_early_are_workspaces(sizes) || sizes->left_behind >= MT_EARLY_MIN_LEFT_BEHIND)
+            continue;
+        whole += count * sizes->bytes;
+        if (!parameters || parameters > count)
+            continue;
+        told += count * sizes->bytes;
+        if (sizes->passed % turns == 0 && count % parameters == 0 &&
+            count / parameters <= MT_EARLY_MAX_EACH)
+            bytes[count / parameters] += count * sizes->bytes;
+    }
+    for (uint32_t each = 2; each <= MT_EARLY_MAX_EACH; each++)
+        if (told && has_share(told, whole, MOST_PERCENT) &&
+            has_share(bytes[each], told, NEARLY_ALL_PERCENT))
+            return each;
+    return 0;
+}
+
+/* Rule 6. */
+static void count_each(struct mt_early_evidence *evidence)
+{
+    const struct mt_early_blocks *early = evidence->early;
+    uint32_t least = early->turns || early->first_kind == MT_PHASE_OPTIMIZER ? 2 : 3,
+             most = MT_EARLY_MAX_EACH;
+    bool shows_some =
+        mt_early_began_in_last_turn(early) &&
+        has_more(evidence->gradient_bytes, evidence->stay_bytes, (100 - NEARLY_ALL_PERCENT) / 2);
+
+    if (gradients_are_old(evidence))
+        evidence->each = each_by_backward(evidence);
+    if (evidence->replaced_bytes)
+        most = least = 2; /* the state is elsewhere: itself and its gradient */
+    for (uint32_t each = most; gradients_are_old(evidence) && each >= least && !evidence->each;
+         each--) {
+        uint64_t bytes = 0, whole = 0;
+        uint32_t different = 0;
+
+        for (size_t i = 0; i < evidence->size_count; i++) {
+            const struct mt_early_sizes *sizes = &evidence->sizes[i];
+            uint32_t count = sizes->stay + sizes->gradients;
+
+            if (mt_is_workspace(sizes->bytes) || sizes->left_behind >= MT_EARLY_MIN_LEFT_BEHIND ||
+                (shows_some && !sizes->gradients))
+                continue;
+            whole += count * sizes->bytes;
+            bytes += count % each ? 0 : count * sizes->bytes;
+            different += count && count % each == 0;
+        }
+        if (different >= MIN_DIFFERENT_SIZES &&
+            (double)bytes * 1000 >= (double)whole * NEARLY_ALL_COUNTS_PERMILLE)
+            evidence->each = each;
+    }
+}
+
+void mt_early_counts_infer(struct mt_early_evidence *evidence)
+{
+    count_states(evidence);
+    count_each(evidence);
+    find_buckets(evidence);
+}

@@ -1,0 +1,21 @@
+/* How many blocks there are for each parameter: its gradient, the optimizer's state. Rules 3 to 6
+ * of initial_roles.h. */
+#ifndef MT_ANALYZER_EARLY_COUNTS_H
+#define MT_ANALYZER_EARLY_COUNTS_H
+
+#include "early_evidence.h"
+
+/* Blocks for each parameter: itself, its gradient, two of Adam's state. */
+#define MT_EARLY_MAX_EACH 4
+
+/* Fills each, states and what follows them, once the evidence is gathered. O(sizes). */
+void mt_early_counts_infer(struct mt_early_evidence *evidence);
+
+/* Blocks of a size that neither rules 3 and 4 nor, by the look of it, 7 and 8 explain. */
+uint32_t mt_early_left_over(const struct mt_early_evidence *evidence,
+                            const struct mt_early_sizes *sizes);
+
+/* Backward was not seen from its begin. */
+bool mt_early_began_in_last_turn(const struct mt_early_blocks *early);
+
+#endif
