@@ -329,6 +329,7 @@ void mt_tell_answer(const struct mt_teller *teller)
     tell_setup_peak(teller);
     tell_late_start(teller);
     tell_roles(teller);
+    mt_tell_tags(teller);
     if (teller->report->device_count == 1)
         mt_tell_run(teller);
 }

@@ -171,6 +171,30 @@ static void add_roles(struct mt_json *json, const struct mt_device_report *devic
     mt_json_object_end(json);
 }
 
+/* What the program itself said; absent if it said nothing. */
+static void add_tags(struct mt_json *json, const struct mt_device_report *device)
+{
+    struct mt_json_list list;
+
+    if (!device->peak_tag_count)
+        return;
+    mt_json_list_begin(&list, json, "tags_at_peak");
+    for (uint32_t i = 0; i < device->peak_tag_count; i++) {
+        const struct mt_tag_use *use = &device->peak_tags[i];
+
+        if (!mt_json_list_takes(&list))
+            continue;
+        mt_json_row_begin(json);
+        mt_json_text(json, "tag", use->tag);
+        mt_json_text(json, "role", use->names_role ? mt_role_name(use->role) : NULL);
+        mt_json_u64(json, "bytes", use->bytes);
+        mt_json_u64(json, "requested_bytes", use->requested_bytes);
+        mt_json_u64(json, "blocks", use->blocks);
+        mt_json_row_end(json);
+    }
+    mt_json_list_end(&list);
+}
+
 /* The same with what each rests on, and how much nobody knows the origin of. */
 static void add_origins(struct mt_json *json, const struct mt_device_report *device)
 {
@@ -187,6 +211,7 @@ static void add_origins(struct mt_json *json, const struct mt_device_report *dev
         mt_json_row_end(json);
     }
     mt_json_array_end(json);
+    add_tags(json, device);
     mt_json_object_begin(json, "frameless_at_peak");
     for (int tie = 0; tie < MT_TIE_COUNT; tie++)
         mt_json_u64(json, mt_tie_name((enum mt_tie)tie), device->tie_peak_bytes[tie]);

@@ -49,6 +49,8 @@ void mt_tell_title(const struct mt_teller *teller, size_t indent, const char *mo
 void mt_tell_run(const struct mt_teller *teller);
 /* What one device's part begins with: whoever reads one line has the answer. */
 void mt_tell_answer(const struct mt_teller *teller);
+/* One line, if a tag is more than a role. */
+void mt_tell_tags(const struct mt_teller *teller);
 /* The same in a line, of that of several devices which comes first (mt_worst_device). */
 void mt_tell_worst_device(const struct mt_teller *shared);
 /* printf into the scratch arena; "" and a failed teller->out if there is no

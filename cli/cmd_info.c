@@ -64,6 +64,8 @@ static void json_header(struct mt_json *json, const struct mt_trace_header *head
         mt_json_text(json, "driver_calls", header->driver_calls);
     if (header->not_recorded)
         mt_json_text(json, "not_recorded", header->not_recorded);
+    if (header->not_used)
+        mt_json_text(json, "not_used", header->not_used);
     mt_json_text(json, "host", header->host);
     mt_json_text(json, "command", header->command);
     mt_json_u64(json, "process_id", header->process_id);
@@ -367,6 +369,7 @@ static void write_text(const struct info *info, struct mt_buf *out)
     mt_info_recorded_text(out, &info->recorded, &info->source->symbols);
     add_size(out, info);
     add_integrity(out, info);
+    add_lines(out, "not used", header->not_used);
 }
 
 static int print_info(struct info *info)

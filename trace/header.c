@@ -50,6 +50,7 @@ static const struct fact facts[] = {
     FACT(TEXT, settings),
     FACT(TEXT, driver_calls),
     FACT(TEXT, not_recorded),
+    FACT(TEXT, not_used),
 };
 
 /* Bounded so that what the writer writes is what the reader accepts. */

@@ -21,6 +21,7 @@ static const struct {
     {"driver:mapped", {MT_HEAP_DRIVER, false, "where physical memory is mapped"}},
     {"driver:imported", {MT_HEAP_DRIVER, false, "memory of another process"}},
     {"user", {MT_HEAP_USER, false, "parts of other allocations"}},
+    {"user:pinned", {MT_HEAP_USER, false, "pinned host memory that tensors use"}},
 };
 
 /* "driver" or "driver:anything" */

@@ -38,6 +38,7 @@ struct mt_trace_header {
     const char *sources;         /* what recorded it: "pytorch-snapshot", "cupti,nvtx" */
     const char *driver_calls;    /* how the driver's calls were watched, or why they were not */
     const char *not_recorded;    /* what was asked for and could not be recorded: lines */
+    const char *not_used;        /* fields of an imported file that nothing reads: lines */
     bool starts_in_middle;       /* history before the first event is missing */
     bool sizes_rounded;          /* size_bytes is a rounded, not a requested size */
     bool has_stacks, has_segments, has_free_requested, has_free_completed;

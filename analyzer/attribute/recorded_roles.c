@@ -5,37 +5,102 @@
 
 #include <string.h>
 
-/* torch.profiler's (torch/profiler/_memory_profiler.py, Category). What backward makes
- * beside gradients of parameters is its "autograd_detail": here, as everywhere, these
- * are temporaries. */
+enum { MAX_WORD_BYTES = 24, MAX_TEXT_BYTES = 1024 };
+
+/* torch.profiler's (torch/profiler/_memory_profiler.py, Category), and what people call the same.
+ * What backward makes beside gradients of parameters is its "autograd_detail": here, as
+ * everywhere, these are temporaries. */
 static const struct {
     const char *word;
     enum mt_role role;
 } words[] = {
-    {"parameter", MT_ROLE_PARAMETERS},        {"gradient", MT_ROLE_GRADIENTS},
+    {"parameter", MT_ROLE_PARAMETERS},        {"weight", MT_ROLE_PARAMETERS},
+    {"gradient", MT_ROLE_GRADIENTS},          {"grad", MT_ROLE_GRADIENTS},
     {"activation", MT_ROLE_ACTIVATIONS},      {"optimizer_state", MT_ROLE_OPTIMIZER_STATE},
-    {"temporary", MT_ROLE_TEMPORARIES},       {"input", MT_ROLE_INPUTS},
-    {"autograd_detail", MT_ROLE_TEMPORARIES},
+    {"optimizer", MT_ROLE_OPTIMIZER_STATE},   {"temporary", MT_ROLE_TEMPORARIES},
+    {"temporarie", MT_ROLE_TEMPORARIES},      {"input", MT_ROLE_INPUTS},
+    {"autograd_detail", MT_ROLE_TEMPORARIES}, {"workspace", MT_ROLE_WORKSPACE},
+    {"kv_cache", MT_ROLE_KV_CACHE},           {"other", MT_ROLE_OTHER},
 };
 
-bool mt_recorded_role(const struct mt_symbols *symbols, uint32_t name, enum mt_role *role)
+/* "KV cache" as "kv_cache", "Activations" as "activation"; false if it is too long to be one. */
+static bool spell(const char *text, size_t length, char word[MAX_WORD_BYTES])
 {
-    const char *text;
+    size_t i;
 
-    if (name == MT_NO_ID)
+    if (!length || length >= MAX_WORD_BYTES)
         return false;
-    text = mt_symbols_text(symbols, name);
-    for (size_t i = 0; i < MT_ARRAY_LEN(words); i++) {
-        if (strcmp(text, words[i].word) == 0) {
+    for (i = 0; i < length; i++) {
+        char c = text[i];
+        if (c >= 'A' && c <= 'Z')
+            c = (char)(c - 'A' + 'a');
+        word[i] = c == ' ' || c == '-' ? '_' : c;
+    }
+    if (word[length - 1] == 's')
+        length--;
+    word[length] = '\0';
+    return true;
+}
+
+static bool role_of_word(const char *text, size_t length, enum mt_role *role)
+{
+    char word[MAX_WORD_BYTES];
+    size_t i;
+
+    if (!spell(text, length, word))
+        return false;
+    for (i = 0; i < MT_ARRAY_LEN(words); i++) {
+        if (strcmp(word, words[i].word) == 0) {
             *role = words[i].role;
             return true;
         }
     }
-    for (int i = 0; i < MT_ROLE_COUNT; i++) {
-        if (strcmp(text, mt_role_name((enum mt_role)i)) == 0) {
-            *role = (enum mt_role)i;
+    return false;
+}
+
+static size_t skip_spaces(const char *text, size_t at, size_t length)
+{
+    while (at < length && text[at] == ' ')
+        at++;
+    return at;
+}
+
+/* The value of "role" in a text that is a JSON object; the first one, whatever it is in. */
+static bool role_of_object(const char *text, size_t length, enum mt_role *role)
+{
+    static const char key[] = "\"role\"";
+    size_t at, end;
+
+    for (at = 0; at + strlen(key) < length && memcmp(text + at, key, strlen(key)) != 0; at++)
+        ;
+    at = skip_spaces(text, at + strlen(key), length);
+    if (at >= length || text[at] != ':')
+        return false;
+    at = skip_spaces(text, at + 1, length);
+    if (at >= length || text[at] != '"')
+        return false;
+    for (end = ++at; end < length && text[end] != '"'; end++)
+        ;
+    return end < length && role_of_word(text + at, end - at, role);
+}
+
+/* Texts of one block are joined by "; ": the last one that is a role holds. */
+bool mt_recorded_role(const struct mt_symbols *symbols, uint32_t name, enum mt_role *role)
+{
+    const char *text;
+    size_t begin, end;
+
+    if (name == MT_NO_ID)
+        return false;
+    text = mt_symbols_text(symbols, name);
+    end = strnlen(text, MAX_TEXT_BYTES + 1);
+    for (begin = end; end <= MAX_TEXT_BYTES && begin-- > 0;) {
+        if (begin && !(begin > 1 && text[begin - 1] == ' ' && text[begin - 2] == ';'))
+            continue;
+        if (text[begin] == '{' ? role_of_object(text + begin, end - begin, role)
+                               : role_of_word(text + begin, end - begin, role))
             return true;
-        }
+        end = begin >= 2 ? begin - 2 : 0;
     }
     return false;
 }

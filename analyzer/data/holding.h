@@ -22,7 +22,7 @@ enum { MT_TIE_COUNT = MT_TIE_BEFORE + 1 };
 /* "nothing", "parameter", "forward_site", "library", "phase", "before". */
 const char *mt_tie_name(enum mt_tie tie);
 
-/* Blocks alive at one instant that share stack, phase of birth, role and size:
+/* Blocks alive at one instant that share stack, phase of birth, role, tag and size:
  * the leaves of an icicle. Sorted by bytes descending, then stack, phase,
  * role, size. */
 struct mt_holding {
@@ -32,6 +32,7 @@ struct mt_holding {
     int32_t phase; /* of birth */
     enum mt_role role;
     bool role_recorded;   /* the trace says so, else it is inferred */
+    uint32_t tag;         /* string id: what the program said that it is; MT_NO_ID = nothing */
     uint64_t block_bytes; /* of each */
     uint64_t blocks, bytes, requested_bytes;
     uint64_t first_birth_t_ns, first_birth_event;

@@ -323,6 +323,14 @@ struct mt_population {
 
 MT_MODELS(MT_MODEL_STRUCT)
 
+/* Blocks that the program itself gave a name: PyTorch's user_metadata and annotations. */
+struct mt_tag_use {
+    const char *tag;
+    uint64_t bytes, requested_bytes, blocks;
+    bool names_role; /* `role` is what the tag says; else roles of its blocks are inferred */
+    enum mt_role role;
+};
+
 struct mt_device_report {
     uint16_t device;
     const char *name; /* "NVIDIA H200", NULL = not recorded */
@@ -346,6 +354,8 @@ struct mt_device_report {
     struct mt_site_use *peak_sites; /* at the allocated peak, largest first */
     uint32_t peak_site_count;
     uint64_t peak_role_bytes[MT_ROLE_COUNT], peak_recorded_role_bytes[MT_ROLE_COUNT];
+    struct mt_tag_use *peak_tags; /* what the program said, largest first */
+    uint32_t peak_tag_count;
     /* alive when the trace began, without a stack; the role is told from sizes and lifetimes */
     uint64_t peak_start_role_bytes;
     struct mt_instant *instants; /* [0] is the allocated peak if any event */

@@ -199,6 +199,7 @@ static enum mt_status on_alloc(struct mt_holders *holders, struct mt_holders_dev
                                 .birth_event = event->seq,
                                 .stack = event->stack,
                                 .stream = event->stream,
+                                .tag = event->name,
                                 .pool = event->pool,
                                 .initial = event->flags & MT_EVENT_INITIAL,
                                 .phase = phase,
@@ -237,11 +238,14 @@ static enum mt_status on_free_completed(struct mt_holders *holders,
     return index == MT_MAP_NONE ? MT_OK : drop(holders, device, index, event);
 }
 
+/* And by who says so. */
 static int by_role(const struct mt_holding *x, const struct mt_holding *y)
 {
     if (x->role != y->role)
         return x->role < y->role ? -1 : 1;
-    return (int)x->role_recorded - (int)y->role_recorded;
+    if (x->role_recorded != y->role_recorded)
+        return (int)x->role_recorded - (int)y->role_recorded;
+    return (x->tag > y->tag) - (x->tag < y->tag);
 }
 
 static int by_tie(const struct mt_holding *x, const struct mt_holding *y)
@@ -326,6 +330,7 @@ static size_t gather(struct mt_holders *holders, struct mt_snapshot *snapshot)
                                                         .phase = block->phase,
                                                         .role = (enum mt_role)block->role,
                                                         .role_recorded = block->role_recorded,
+                                                        .tag = block->tag,
                                                         .block_bytes = block->block_bytes,
                                                         .blocks = 1,
                                                         .bytes = block->block_bytes,

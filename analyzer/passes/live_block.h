@@ -13,6 +13,7 @@ struct mt_holder {
     uint32_t tied;    /* see mt_holding */
     uint32_t tied_to; /* index of the block that is of, when this one was born; MT_NO_ID */
     uint32_t stream;
+    uint32_t tag; /* string id, MT_NO_ID = none */
     int32_t phase;
     uint32_t next_free; /* index + 1, when unused */
     uint16_t device, heap, pool;

@@ -3,6 +3,7 @@
 
 #include "analysis.h"
 #include "fill_driver.h"
+#include "fill_tags.h"
 #include "frame_judge.h"
 #include "models.h"
 #include "modules_model.h"
@@ -141,6 +142,8 @@ static enum mt_status fill_instants(struct mt_analysis *analysis, struct mt_devi
         out->frameless_peak_bytes += peak->holdings[i].bytes;
         out->tie_peak_bytes[peak->holdings[i].tie] += peak->holdings[i].bytes;
     }
+    if (!status)
+        status = mt_fill_tags(&analysis->report->arena, &analysis->source->symbols, peak, out);
     snapshot = find_snapshot(analysis, peak->event, out->device);
     if (status || !snapshot)
         return status;

@@ -27,8 +27,9 @@ struct mt_torch {
     struct mt_torch_records records;
     struct mt_torch_device *devices;
     uint32_t device_count;
-    struct mt_torch_segment *segments; /* by device, then by address */
-    size_t segment_count;
+    bool has_host; /* after the devices there is one more, which is pinned host memory */
+    struct mt_torch_segment *segments; /* by device, then by address; those of the host last */
+    size_t segment_count, device_segment_count, segment_capacity;
     bool has_segments; /* the file lists them, be it none */
     bool is_profile;   /* made from torch.profiler's: tensors, no times, no segments */
     struct mt_torch_annotation *annotations; /* in file order, matched */
@@ -36,20 +37,32 @@ struct mt_torch {
     struct mt_torch_options options;
     struct mt_event *initial; /* state at the start */
     size_t initial_count, initial_capacity;
-    uint16_t heap;
+    uint16_t heap;                   /* the allocator of the devices */
+    uint16_t host_heap, pinned_heap; /* the host's allocator, and what it takes from the driver */
     /* texts of the header */
-    struct mt_buf allocator_options, settings;
+    struct mt_buf allocator_options, settings, not_used;
     /* where the reader is */
     size_t *next_entry; /* of each device, relative to its first */
     size_t next_initial, next_annotation;
     uint64_t next_seq;
-    bool cache_emptied; /* the event before the entry at hand is out */
+    bool half_told; /* the first event of the entry at hand is out */
     struct mt_event *batch;
 };
 
 /* mt_torch_snapshot_open; `no_short_cuts` as in struct mt_pickle_hooks. */
 enum mt_status mt_torch_open(struct mt_feed *feed, bool no_short_cuts, struct mt_source **source,
                              struct mt_error *error) MT_MUST_USE;
+
+/* Devices, and the host if it is one of them here. */
+static inline uint32_t mt_torch_lanes(const struct mt_torch *torch)
+{
+    return torch->device_count + torch->has_host;
+}
+
+static inline bool mt_torch_is_host(const struct mt_torch *torch, uint32_t device)
+{
+    return device == torch->device_count; /* no device has this number */
+}
 
 enum { MT_TORCH_BATCH_EVENTS = 4096 };
 

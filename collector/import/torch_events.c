@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "torch.h"
+#include "torch_tags.h"
 #include "util.h"
 
 static struct mt_event blank_event(struct mt_torch *torch, uint64_t time_us)
@@ -22,6 +23,18 @@ static struct mt_event annotation_event(struct mt_torch *torch,
     return event;
 }
 
+/* What the block is for, if the file says so. */
+static inline uint32_t name_of(const struct mt_torch *torch, const struct mt_torch_entry *entry)
+{
+    uint32_t tag = 0;
+
+    if (entry->category)
+        return torch->records.categories[entry->category];
+    if (torch->records.tag_count && entry->kind == MT_EVENT_ALLOC)
+        tag = mt_torch_tag(&torch->records, (size_t)(entry - torch->records.entries));
+    return tag ? tag : MT_NO_ID;
+}
+
 /* Every field is stored in place, and none but once: this is the inner loop of
  * reading a snapshot. */
 static inline void put_memory_event(struct mt_event *event, const struct mt_torch *torch,
@@ -37,7 +50,7 @@ static inline void put_memory_event(struct mt_event *event, const struct mt_torc
     event->size_bytes = entry->size_bytes;
     event->aux_bytes = oom ? entry->addr : 0;
     event->stack = entry->stack;
-    event->name = entry->category ? torch->records.categories[entry->category] : MT_NO_ID;
+    event->name = name_of(torch, entry);
     event->stream = entry->stream;
     event->thread = 0;
     event->device = (uint16_t)device;
@@ -86,7 +99,7 @@ static const struct mt_torch_entry *earliest_entry(const struct mt_torch *torch,
     const struct mt_torch_entry *earliest = NULL;
     uint32_t i;
 
-    for (i = 0; i < torch->device_count; i++) {
+    for (i = 0; i < mt_torch_lanes(torch); i++) {
         const struct mt_torch_entry *head = head_of(torch, i);
         if (head && (!earliest || head->time_us < earliest->time_us)) {
             earliest = head;
@@ -107,17 +120,43 @@ static bool annotation_is_next(const struct mt_torch_annotation *annotation,
                            : annotation->time_us <= entry->time_us;
 }
 
+/* Pinned memory is the driver's, and what tensors use of it the host allocator's; its blocks are
+ * never split, so that each segment is a block. What the driver gets back is two events: it is
+ * asked for it, and done. */
+static bool host_event(struct mt_torch *torch, const struct mt_torch_entry *entry,
+                       struct mt_event *event)
+{
+    bool is_back = entry->kind == MT_EVENT_SEGMENT_FREE;
+    bool is_segment = is_back || entry->kind == MT_EVENT_SEGMENT_ALLOC;
+    uint8_t kind = entry->kind;
+
+    if (is_segment)
+        kind = !is_back           ? MT_EVENT_ALLOC
+               : torch->half_told ? MT_EVENT_FREE_COMPLETED
+                                  : MT_EVENT_FREE_REQUESTED;
+    torch->half_told = is_back && !torch->half_told;
+    torch->next_entry[torch->device_count] += !torch->half_told;
+    if (kind < MT_EVENT_ALLOC || kind > MT_EVENT_FREE_COMPLETED)
+        return false;
+    put_memory_event(event, torch, entry, 0, torch->next_seq++);
+    event->kind = kind;
+    event->heap = is_segment ? torch->pinned_heap : torch->host_heap;
+    return true;
+}
+
 /* The event for an entry; false if it is none. An entry at which empty_cache
  * begins comes twice: first as that. */
 static bool entry_event(struct mt_torch *torch, const struct mt_torch_entry *entry, uint32_t device,
                         struct mt_event *event)
 {
-    if ((entry->flags & MT_TORCH_EMPTY_CACHE) && !torch->cache_emptied) {
-        torch->cache_emptied = true;
+    if (mt_torch_is_host(torch, device))
+        return host_event(torch, entry, event);
+    if ((entry->flags & MT_TORCH_EMPTY_CACHE) && !torch->half_told) {
+        torch->half_told = true;
         *event = empty_cache_event(torch, entry, device);
         return true;
     }
-    torch->cache_emptied = false;
+    torch->half_told = false;
     torch->next_entry[device]++;
     if (entry->kind >= MT_EVENT_ALLOC && entry->kind <= MT_EVENT_OOM)
         put_memory_event(event, torch, entry, device, torch->next_seq++);
@@ -162,7 +201,7 @@ static uint64_t others_begin_us(const struct mt_torch *torch, uint32_t device)
 
     if (torch->next_annotation < torch->annotation_count)
         begin_us = torch->annotations[torch->next_annotation].time_us;
-    for (i = 0; i < torch->device_count; i++) {
+    for (i = 0; i < mt_torch_lanes(torch); i++) {
         const struct mt_torch_entry *head = i == device ? NULL : head_of(torch, i);
         if (head)
             begin_us = mt_min_u64(begin_us, head->time_us);
@@ -181,6 +220,8 @@ static size_t next_entries(struct mt_torch *torch, struct mt_event *events, size
     uint32_t device = 0;
 
     if (!earliest_entry(torch, &device))
+        return 0;
+    if (mt_torch_is_host(torch, device))
         return 0;
     d = &torch->devices[device];
     entries = torch->records.entries + d->first;
@@ -224,7 +265,7 @@ enum mt_status mt_torch_next(struct mt_source *source, struct mt_event_batch *ba
     source->integrity.events_read = mt_max_u64(source->integrity.events_read, torch->next_seq);
     batch->events = torch->batch;
     batch->count = count;
-    batch->only_heap = torch->heap + 1u;
+    batch->only_heap = torch->has_host ? 0 : torch->heap + 1u;
     return count ? MT_OK : MT_END;
 }
 
@@ -233,9 +274,9 @@ enum mt_status mt_torch_rewind(struct mt_source *source, struct mt_error *error)
     struct mt_torch *torch = (struct mt_torch *)source;
 
     (void)error;
-    memset(torch->next_entry, 0, torch->device_count * sizeof *torch->next_entry);
+    memset(torch->next_entry, 0, mt_torch_lanes(torch) * sizeof *torch->next_entry);
     torch->next_initial = torch->next_annotation = 0;
     torch->next_seq = 0;
-    torch->cache_emptied = false;
+    torch->half_told = false;
     return MT_OK;
 }

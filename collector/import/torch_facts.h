@@ -7,7 +7,12 @@
 
 /* `kind` of entries that are no memory events; the others have theirs from
  * enum mt_event_kind. */
-enum { MT_TORCH_UNKNOWN = 0, MT_TORCH_IGNORED = 100, MT_TORCH_USER_DEFINED = 101 };
+enum {
+    MT_TORCH_UNKNOWN = 0,
+    MT_TORCH_IGNORED = 100,
+    MT_TORCH_USER_DEFINED = 101,
+    MT_TORCH_ANNOTATE = 102 /* a text for the block that lives at addr */
+};
 
 enum mt_torch_entry_flags {
     MT_TORCH_HAS_POOL = 1 << 0,   /* the entry names its pool itself */
@@ -107,6 +112,10 @@ enum mt_torch_word {
     MT_WORD_DEVICE_TRACES,
     MT_WORD_ALLOCATOR_SETTINGS,
     MT_WORD_EXTERNAL_ANNOTATIONS,
+    MT_WORD_USER_METADATA,
+    MT_WORD_FX_ORIGINAL_TRACE,
+    MT_WORD_HOST_SEGMENTS,
+    MT_WORD_HOST_TRACES,
     MT_WORD_ALLOC,
     MT_WORD_FREE_REQUESTED,
     MT_WORD_FREE_COMPLETED,
@@ -132,8 +141,26 @@ extern const char *const mt_torch_words[MT_WORD_COUNT];
 /* Where an entry's fields are among the items of its dictionary. */
 struct mt_torch_entry_plan {
     uint64_t shape; /* of the dictionary; 0 = none */
-    uint8_t action, addr, size, stream, time_us, frames, pool, category;
+    uint8_t action, addr, size, stream, time_us, frames, pool, category, tag;
 };
+
+/* What a dictionary of a snapshot is: whose fields may be of no use. */
+enum mt_torch_record {
+    MT_TORCH_OF_SNAPSHOT,
+    MT_TORCH_OF_ENTRY,
+    MT_TORCH_OF_SEGMENT,
+    MT_TORCH_OF_BLOCK,
+    MT_TORCH_OF_FRAME,
+    MT_TORCH_OF_ANNOTATION,
+    MT_TORCH_RECORD_COUNT
+};
+
+/* A field that nothing reads. */
+struct mt_torch_unused {
+    uint64_t text; /* text id in the pickle */
+    enum mt_torch_record of;
+};
+#define MT_TORCH_MAX_UNUSED 64
 
 /* Growable arrays: zeroed memory is empty. */
 struct mt_torch_records {
@@ -156,6 +183,12 @@ struct mt_torch_records {
     uint32_t last_stream, last_pool_id;
     /* what blocks are for, in the profiler's words: string ids; the first is no one's */
     uint32_t categories[MT_TORCH_CATEGORIES], category_count;
+    /* what the program said that blocks are: string id by entry, 0 = nothing; entries from
+     * tag_count on have none */
+    uint32_t *tags;
+    size_t tag_count;
+    struct mt_torch_unused unused[MT_TORCH_MAX_UNUSED]; /* the first ones, in order of sight */
+    size_t unused_count;
 };
 
 /* Value of `word` in a dictionary, or NULL. */

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "event.h"
+#include "torch_source_line.h"
+#include "torch_unused.h"
 #include "grow.h"
 #include "util.h"
 
@@ -88,11 +90,30 @@ static enum mt_status split_profiler_frame(struct mt_symbols *symbols, uint32_t 
     return status == MT_OK ? mt_symbols_string(symbols, close, strlen(close), function) : status;
 }
 
+/* Generated code (FX) knows which line of the model it was made from: that is its frame then. */
+static enum mt_status read_origin(struct mt_symbols *symbols, struct mt_pickle *pickle,
+                                  const struct mt_pickle_value *value, uint32_t *function,
+                                  uint32_t *file, uint32_t *line)
+{
+    struct mt_source_line origin;
+    enum mt_status status;
+    size_t length;
+
+    if (value->kind != MT_PICKLE_TEXT ||
+        !mt_source_line_last(mt_pickle_text(pickle, *value, &length), &origin))
+        return MT_OK;
+    *line = origin.line;
+    status = mt_symbols_string(symbols, origin.file, origin.file_length, file);
+    return status ? status
+                  : mt_symbols_string(symbols, origin.function, origin.function_length, function);
+}
+
 enum mt_status mt_torch_frame(struct mt_torch_records *r, struct mt_pickle *pickle,
                               const struct mt_pickle_value *items, size_t count,
                               struct mt_pickle_value *value)
 {
     uint32_t file = 0, function = 0, line = 0, id;
+    const struct mt_pickle_value *origin = NULL;
     enum mt_status status = MT_OK;
     size_t i;
 
@@ -103,11 +124,14 @@ enum mt_status mt_torch_frame(struct mt_torch_records *r, struct mt_pickle *pick
         case MT_WORD_LINE:
             line = (uint32_t)mt_min_u64(mt_torch_number(items[i + 1]), UINT32_MAX - 1);
             break;
-        default: break;
+        case MT_WORD_FX_ORIGINAL_TRACE: origin = &items[i + 1]; break;
+        default: mt_torch_note_unused(r, MT_TORCH_OF_FRAME, &items[i]); break;
         }
     }
     if (status == MT_OK && !line && !strcmp(mt_symbols_text(r->symbols, file), "none"))
         status = split_profiler_frame(r->symbols, &function, &file, &line);
+    if (status == MT_OK && origin)
+        status = read_origin(r->symbols, pickle, origin, &function, &file, &line);
     if (status == MT_OK)
         status = mt_symbols_frame(r->symbols, function, file, line, &id);
     if (status == MT_OK)

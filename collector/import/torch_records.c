@@ -6,6 +6,8 @@
 #include "event.h"
 #include "grow.h"
 #include "torch_names.h"
+#include "torch_tags.h"
+#include "torch_unused.h"
 #include "util.h"
 
 enum { NO_FIELD = 0xff };
@@ -91,7 +93,7 @@ static uint8_t kind_of_action(const struct mt_pickle_value *value)
         [MT_WORD_SEGMENT_UNMAP] = MT_EVENT_SEGMENT_UNMAP,
         [MT_WORD_OOM] = MT_EVENT_OOM,
         [MT_WORD_SNAPSHOT] = MT_TORCH_IGNORED,
-        [MT_WORD_ANNOTATE] = MT_TORCH_IGNORED,
+        [MT_WORD_ANNOTATE] = MT_TORCH_ANNOTATE,
         [MT_WORD_USER_DEFINED] = MT_TORCH_USER_DEFINED,
     };
 
@@ -101,9 +103,10 @@ static uint8_t kind_of_action(const struct mt_pickle_value *value)
 /* Where the fields of an entry are, as indices of its items. A field that the
  * entry does not have, or has twice, is where the last one of its kind is, or
  * NO_FIELD. */
-static void plan_entry(struct mt_torch_entry_plan *plan, const struct mt_pickle_value *items,
+static void plan_entry(struct mt_torch_records *r, const struct mt_pickle_value *items,
                        size_t count)
 {
+    struct mt_torch_entry_plan *plan = &r->entry_plan;
     size_t i;
 
     memset(plan, 0xff, sizeof *plan);
@@ -120,7 +123,8 @@ static void plan_entry(struct mt_torch_entry_plan *plan, const struct mt_pickle_
         case MT_WORD_POOL_ID:
         case MT_WORD_SEGMENT_POOL_ID: plan->pool = at; break;
         case MT_WORD_CATEGORY: plan->category = at; break;
-        default: break;
+        case MT_WORD_USER_METADATA: plan->tag = at; break;
+        default: mt_torch_note_unused(r, MT_TORCH_OF_ENTRY, &items[i]); break;
         }
     }
 }
@@ -177,6 +181,9 @@ static enum mt_status fill_entry(struct mt_torch_records *r, struct mt_pickle *p
         status = mt_torch_pool(r, pickle, &items[plan->pool], &entry->pool, &has_pool);
     if (plan->category != NO_FIELD && status == MT_OK)
         status = find_category(r, pickle, &items[plan->category], entry);
+    if (plan->tag != NO_FIELD && status == MT_OK &&
+        (entry->kind == MT_EVENT_ALLOC || entry->kind == MT_TORCH_ANNOTATE))
+        status = mt_torch_read_tag(r, pickle, &items[plan->tag], r->entry_count - 1);
     entry->flags = has_pool ? MT_TORCH_HAS_POOL : 0;
     return status;
 }
@@ -191,7 +198,7 @@ static enum mt_status make_entry(struct mt_torch_records *r, struct mt_pickle *p
     if (!entry)
         return MT_ERR_MEMORY;
     if (!shape || shape != r->entry_plan.shape) {
-        plan_entry(&r->entry_plan, items, count);
+        plan_entry(r, items, count);
         r->entry_plan.shape = shape;
     }
     mt_torch_set(value, MT_TORCH_ENTRY, r->entry_count - 1);
@@ -266,7 +273,7 @@ static enum mt_status make_block(struct mt_torch_records *r, struct mt_pickle *p
         case MT_WORD_STATE: block->state = state_of(field); break;
         case MT_WORD_FRAMES: block->stack = stack_of(field); break;
         case MT_WORD_HISTORY: history = field; break;
-        default: break;
+        default: mt_torch_note_unused(r, MT_TORCH_OF_BLOCK, &items[i]); break;
         }
     }
     if (history)
@@ -315,7 +322,7 @@ static enum mt_status make_segment(struct mt_torch_records *r, struct mt_pickle 
             status = mt_torch_pool(r, pickle, field, &segment->pool, &known);
             break;
         case MT_WORD_BLOCKS: status = mt_torch_take(r, field, MT_TORCH_BLOCKS, &blocks); break;
-        default: break;
+        default: mt_torch_note_unused(r, MT_TORCH_OF_SEGMENT, &items[i]); break;
         }
     }
     segment->first_block = blocks.first;
@@ -342,7 +349,7 @@ static enum mt_status make_annotation(struct mt_torch_records *r, struct mt_pick
         case MT_WORD_STAGE: annotation->end = mt_torch_word_of(field) == MT_WORD_END; break;
         case MT_WORD_DEVICE: annotation->device = device_of(field); break;
         case MT_WORD_TIME_US: annotation->time_us = mt_torch_number(*field); break;
-        default: break;
+        default: mt_torch_note_unused(r, MT_TORCH_OF_ANNOTATION, &items[i]); break;
         }
     }
     mt_torch_set(value, MT_TORCH_ANNOTATION, r->annotation_count - 1);
@@ -391,6 +398,8 @@ static enum mt_status copy_records(struct mt_torch_records *r, enum mt_torch_hos
             if (!copy)
                 return MT_ERR_MEMORY;
             *copy = r->entries[items[i].bits];
+            if (mt_torch_copy_tag(r, items[i].bits))
+                return MT_ERR_MEMORY;
         } else {
             struct mt_torch_block *copy = ADD(r, BLOCKS, blocks, block_count);
             if (!copy)
@@ -437,6 +446,8 @@ static enum mt_status join_pieces(struct mt_torch_records *r, struct mt_torch_ra
             if (!copy)
                 return MT_ERR_MEMORY;
             *copy = r->entries[from.first + i];
+            if (mt_torch_copy_tag(r, from.first + i))
+                return MT_ERR_MEMORY;
         }
         if (!piece)
             break;
@@ -541,6 +552,7 @@ void mt_torch_records_release(struct mt_torch_records *records)
     free(records->annotations);
     free(records->histories);
     free(records->string_ids);
+    free(records->tags);
     mt_map_release(&records->stacks);
     mt_map_release(&records->pools);
     memset(records, 0, sizeof *records);

@@ -3,7 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grow.h"
 #include "torch.h"
+#include "torch_names.h"
+#include "torch_unused.h"
 #include "util.h"
 
 enum { MAX_DEVICES = 1024, ROUNDED_SAMPLE = 256 };
@@ -12,6 +15,12 @@ static enum mt_status no_memory(struct mt_error *error)
 {
     return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
 }
+
+/* What the snapshot's own dictionary has, NULL = does not have. */
+struct mt_torch_root {
+    const struct mt_pickle_value *segments, *traces, *annotations, *settings;
+    const struct mt_pickle_value *host_segments, *host_traces;
+};
 
 static int compare_segments(const void *a, const void *b)
 {
@@ -28,9 +37,8 @@ static enum mt_status take_segments(struct mt_torch *torch, struct mt_pickle *pi
     size_t count, i;
     const struct mt_pickle_value *items = mt_pickle_items(pickle, *list, &count);
 
-    torch->has_segments = true;
-    torch->segments = malloc((count + 1) * sizeof *torch->segments);
-    if (!torch->segments)
+    if (mt_grow(&torch->segments, &torch->segment_capacity, torch->segment_count + count + 1,
+                sizeof *torch->segments))
         return no_memory(error);
     for (i = 0; i < count && list->kind == MT_PICKLE_LIST; i++) {
         const struct mt_torch_segment *segment;
@@ -44,9 +52,28 @@ static enum mt_status take_segments(struct mt_torch *torch, struct mt_pickle *pi
                            segment->addr ? "size" : "address");
         torch->segments[torch->segment_count++] = *segment;
     }
+    return MT_OK;
+}
+
+/* The host's own device number is -1. */
+static enum mt_status take_all_segments(struct mt_torch *torch, struct mt_pickle *pickle,
+                                        const struct mt_torch_root *root, struct mt_error *error)
+{
+    enum mt_status status = MT_OK;
+
+    torch->has_segments = root->segments != NULL;
+    if (root->segments)
+        status = take_segments(torch, pickle, root->segments, error);
     if (torch->segment_count)
         qsort(torch->segments, torch->segment_count, sizeof *torch->segments, compare_segments);
-    return MT_OK;
+    torch->device_segment_count = torch->segment_count;
+    if (status == MT_OK && root->host_segments)
+        status = take_segments(torch, pickle, root->host_segments, error);
+    if (torch->segment_count > torch->device_segment_count)
+        qsort(torch->segments + torch->device_segment_count,
+              torch->segment_count - torch->device_segment_count, sizeof *torch->segments,
+              compare_segments);
+    return status;
 }
 
 static enum mt_status take_annotations(struct mt_torch *torch, struct mt_pickle *pickle,
@@ -75,14 +102,14 @@ static enum mt_status take_devices(struct mt_torch *torch, struct mt_pickle *pic
     size_t count = 0, i = 0, traces = 0;
     const struct mt_pickle_value *items = list ? mt_pickle_items(pickle, *list, &traces) : NULL;
 
-    for (i = 0; i < torch->segment_count; i++)
+    for (i = 0; i < torch->device_segment_count; i++)
         count = mt_max_u64(count, (size_t)torch->segments[i].device + 1);
     count = mt_max_u64(count, traces);
     if (count > MAX_DEVICES)
         return MT_ERR_UNSUPPORTED;
     torch->device_count = (uint32_t)count;
-    torch->devices = calloc(count + 1, sizeof *torch->devices);
-    torch->next_entry = calloc(count + 1, sizeof *torch->next_entry);
+    torch->devices = calloc(count + 2, sizeof *torch->devices);
+    torch->next_entry = calloc(count + 2, sizeof *torch->next_entry);
     if (!torch->devices || !torch->next_entry)
         return MT_ERR_MEMORY;
     for (i = 0; i < traces; i++) {
@@ -92,13 +119,32 @@ static enum mt_status take_devices(struct mt_torch *torch, struct mt_pickle *pic
         torch->devices[i].first = range.first;
         torch->devices[i].count = range.count;
     }
-    for (i = torch->segment_count; i-- > 0;) {
+    for (i = torch->device_segment_count; i-- > 0;) {
         struct mt_torch_device *device = &torch->devices[torch->segments[i].device];
         device->first_segment = i;
         device->segment_count++;
     }
     return count ? mt_symbols_device(&torch->source.symbols, (uint32_t)count - 1, MT_NO_ID, 0)
                  : MT_OK;
+}
+
+/* One list of entries, not one for each device. */
+static enum mt_status take_host(struct mt_torch *torch, const struct mt_pickle_value *list)
+{
+    struct mt_torch_device *host = &torch->devices[torch->device_count];
+    struct mt_torch_range range = {0};
+    enum mt_status status = MT_OK;
+
+    if (list)
+        status = mt_torch_take(&torch->records, list, MT_TORCH_ENTRIES, &range);
+    host->first = range.first;
+    host->count = range.count;
+    host->first_segment = torch->device_segment_count;
+    host->segment_count = torch->segment_count - torch->device_segment_count;
+    torch->has_host = host->count || host->segment_count;
+    if (torch->has_host && !torch->device_count)
+        status = MT_ERR_FORMAT; /* the host's events are those of device 0 */
+    return status;
 }
 
 struct census {
@@ -143,7 +189,7 @@ static bool has_private_pools(const struct mt_torch *torch)
 {
     size_t i;
 
-    for (i = 0; i < torch->segment_count; i++) {
+    for (i = 0; i < torch->device_segment_count; i++) {
         if (torch->segments[i].pool)
             return true;
     }
@@ -160,12 +206,13 @@ static void fill_header(struct mt_torch *torch, const struct census *census)
     header->sources = torch->is_profile ? MT_SOURCES_PROFILE : MT_SOURCES_SNAPSHOT;
     header->allocator_options = torch->allocator_options.data;
     header->settings = torch->settings.data;
+    header->not_used = torch->not_used.data;
     header->rank = header->world_size = -1;
     for (i = 0; i < torch->device_count; i++)
         header->starts_in_middle |= !torch->devices[i].complete;
     header->sizes_rounded = of_kind[MT_EVENT_ALLOC] >= ROUNDED_SAMPLE && !census->odd_sizes;
     header->has_stacks = census->stacks > 0;
-    header->has_segments = (torch->segment_count && !torch->is_profile) ||
+    header->has_segments = (torch->device_segment_count && !torch->is_profile) ||
                            of_kind[MT_EVENT_SEGMENT_ALLOC] || of_kind[MT_EVENT_SEGMENT_MAP] ||
                            of_kind[MT_EVENT_SEGMENT_FREE] || of_kind[MT_EVENT_SEGMENT_UNMAP];
     header->has_free_requested = of_kind[MT_EVENT_FREE_REQUESTED] > 0;
@@ -195,14 +242,17 @@ static enum mt_status look_for_profile(struct mt_torch *torch, const struct cens
 
 static enum mt_status infer(struct mt_torch *torch)
 {
-    struct census census;
+    struct census census, of_host;
     enum mt_status status;
     size_t unmatched;
     uint32_t i;
 
     memset(&census, 0, sizeof census);
+    memset(&of_host, 0, sizeof of_host);
     for (i = 0; i < torch->device_count; i++)
         look_at_entries(torch, &torch->devices[i], &census);
+    if (torch->has_host) /* its times have to run forward too, the rest is not about devices */
+        look_at_entries(torch, &torch->devices[i], &of_host);
     look_at_annotations(torch);
     status = look_for_profile(torch, &census);
     if (status != MT_OK)
@@ -231,6 +281,7 @@ static void torch_close(struct mt_source *source)
     mt_symbols_release(&source->symbols);
     mt_buf_release(&torch->allocator_options);
     mt_buf_release(&torch->settings);
+    mt_buf_release(&torch->not_used);
     free(torch->devices);
     free(torch->segments);
     free(torch->annotations);
@@ -248,44 +299,66 @@ static enum mt_status not_a_snapshot(struct mt_error *error)
                    "a pickle, but not a PyTorch memory snapshot");
 }
 
+static void find_parts(struct mt_torch *torch, const struct mt_pickle_value *items, size_t count,
+                       struct mt_torch_root *parts)
+{
+    size_t i;
+
+    for (i = 0; i + 1 < count; i += 2) {
+        const struct mt_pickle_value *part = &items[i + 1];
+        switch (mt_torch_word_of(&items[i])) {
+        case MT_WORD_SEGMENTS: parts->segments = part; break;
+        case MT_WORD_DEVICE_TRACES: parts->traces = part; break;
+        case MT_WORD_EXTERNAL_ANNOTATIONS: parts->annotations = part; break;
+        case MT_WORD_ALLOCATOR_SETTINGS: parts->settings = part; break;
+        case MT_WORD_HOST_SEGMENTS: parts->host_segments = part; break;
+        case MT_WORD_HOST_TRACES: parts->host_traces = part; break;
+        default: mt_torch_note_unused(&torch->records, MT_TORCH_OF_SNAPSHOT, &items[i]); break;
+        }
+    }
+}
+
+static enum mt_status take_lists(struct mt_torch *torch, struct mt_pickle *pickle,
+                                 const struct mt_torch_root *parts, struct mt_error *error)
+{
+    enum mt_status status = take_devices(torch, pickle, parts->traces);
+
+    if (status == MT_OK && parts->annotations)
+        status = take_annotations(torch, pickle, parts->annotations);
+    if (status == MT_OK)
+        status = take_host(torch, parts->host_traces);
+    if (status == MT_ERR_UNSUPPORTED)
+        return mt_fail(error, status, MT_NO_OFFSET, "more than %d devices", MAX_DEVICES);
+    if (status == MT_ERR_FORMAT)
+        return mt_fail(error, status, MT_NO_OFFSET, "host memory, but no device");
+    return status == MT_OK ? MT_OK : no_memory(error);
+}
+
 static enum mt_status take_root(struct mt_torch *torch, struct mt_pickle *pickle,
                                 struct mt_pickle_value root, struct mt_error *error)
 {
-    const struct mt_pickle_value *segments = NULL, *traces = NULL, *annotations, *settings;
-    size_t count, settings_count;
+    struct mt_torch_root parts = {0};
+    size_t count;
     const struct mt_pickle_value *items = mt_pickle_items(pickle, root, &count);
-    enum mt_status status = MT_OK;
+    enum mt_status status;
 
-    if (root.kind == MT_PICKLE_LIST) { /* PyTorch 1.12: the segments, nothing else */
-        segments = &root;
-        items = NULL;
-        count = 0;
-    } else if (root.kind != MT_PICKLE_DICT) {
+    if (root.kind == MT_PICKLE_LIST) /* PyTorch 1.12: the segments, nothing else */
+        parts.segments = &root;
+    else if (root.kind == MT_PICKLE_DICT)
+        find_parts(torch, items, count, &parts);
+    if (!parts.segments && !parts.traces)
         return not_a_snapshot(error);
-    } else {
-        segments = mt_torch_find(items, count, MT_WORD_SEGMENTS);
-        traces = mt_torch_find(items, count, MT_WORD_DEVICE_TRACES);
+    if (parts.settings && parts.settings->kind == MT_PICKLE_DICT) {
+        const struct mt_pickle_value *pairs = mt_pickle_items(pickle, *parts.settings, &count);
+        mt_torch_read_settings(torch, pickle, pairs, count);
     }
-    if (!segments && !traces)
-        return not_a_snapshot(error);
-    annotations = mt_torch_find(items, count, MT_WORD_EXTERNAL_ANNOTATIONS);
-    settings = mt_torch_find(items, count, MT_WORD_ALLOCATOR_SETTINGS);
-    if (settings && settings->kind == MT_PICKLE_DICT) {
-        const struct mt_pickle_value *pairs = mt_pickle_items(pickle, *settings, &settings_count);
-        mt_torch_read_settings(torch, pickle, pairs, settings_count);
-    }
-    if (segments)
-        status = take_segments(torch, pickle, segments, error);
+    status = take_all_segments(torch, pickle, &parts, error);
     if (status != MT_OK)
         return status;
     if (root.kind == MT_PICKLE_LIST && !torch->segment_count)
         return not_a_snapshot(error);
-    status = take_devices(torch, pickle, traces);
-    if (status == MT_OK && annotations)
-        status = take_annotations(torch, pickle, annotations);
-    if (status == MT_ERR_UNSUPPORTED)
-        return mt_fail(error, status, MT_NO_OFFSET, "more than %d devices", MAX_DEVICES);
-    return status == MT_OK ? MT_OK : no_memory(error);
+    mt_torch_add_unused(&torch->records, pickle, &torch->not_used);
+    return take_lists(torch, pickle, &parts, error);
 }
 
 static enum mt_status read_pickle(struct mt_torch *torch, struct mt_feed *feed, bool no_short_cuts,
@@ -311,9 +384,19 @@ static enum mt_status read_pickle(struct mt_torch *torch, struct mt_feed *feed, 
     return status;
 }
 
+static enum mt_status name_heap(struct mt_symbols *symbols, const char *text, uint16_t *heap)
+{
+    uint32_t name, id = 0;
+    enum mt_status status = mt_symbols_string(symbols, text, strlen(text), &name);
+
+    if (status == MT_OK)
+        status = mt_symbols_heap(symbols, name, &id);
+    *heap = (uint16_t)id;
+    return status;
+}
+
 static enum mt_status prepare(struct mt_torch *torch)
 {
-    uint32_t name, heap;
     enum mt_status status = mt_symbols_init(&torch->source.symbols);
 
     torch->source.ops = &torch_ops;
@@ -322,10 +405,7 @@ static enum mt_status prepare(struct mt_torch *torch)
     torch->options.max_split_bytes = UINT64_MAX;
     torch->batch = malloc(MT_TORCH_BATCH_EVENTS * sizeof *torch->batch);
     if (status == MT_OK)
-        status = mt_symbols_string(&torch->source.symbols, "pytorch", 7, &name);
-    if (status == MT_OK)
-        status = mt_symbols_heap(&torch->source.symbols, name, &heap);
-    torch->heap = status == MT_OK ? (uint16_t)heap : 0;
+        status = name_heap(&torch->source.symbols, "pytorch", &torch->heap);
     return status == MT_OK && torch->batch ? MT_OK : MT_ERR_MEMORY;
 }
 
@@ -334,7 +414,7 @@ static uint64_t first_time_ns(const struct mt_torch *torch)
     uint64_t first_us = UINT64_MAX;
     uint32_t i;
 
-    for (i = 0; i < torch->device_count; i++) {
+    for (i = 0; i < mt_torch_lanes(torch); i++) {
         const struct mt_torch_device *device = &torch->devices[i];
         if (device->count)
             first_us = mt_min_u64(first_us, torch->records.entries[device->first].time_us);
@@ -344,9 +424,18 @@ static uint64_t first_time_ns(const struct mt_torch *torch)
     return first_us == UINT64_MAX ? 0 : first_us * 1000;
 }
 
+static enum mt_status name_host_heaps(struct mt_torch *torch)
+{
+    struct mt_symbols *symbols = &torch->source.symbols;
+    enum mt_status status = name_heap(symbols, "user:pinned", &torch->host_heap);
+
+    return status ? status : name_heap(symbols, "driver:host", &torch->pinned_heap);
+}
+
 static enum mt_status finish(struct mt_torch *torch, struct mt_error *error)
 {
-    if (infer(torch) != MT_OK || torch->settings.failed || torch->allocator_options.failed)
+    if ((torch->has_host && name_host_heaps(torch) != MT_OK) || infer(torch) != MT_OK ||
+        torch->settings.failed || torch->allocator_options.failed || torch->not_used.failed)
         return no_memory(error);
     torch->source.header.start_t_ns = first_time_ns(torch);
     torch->source.integrity.closed = true;

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "torch_sizes.h"
+#include "torch_tags.h"
 #include "util.h"
 
 struct balance {
@@ -290,6 +291,7 @@ static enum mt_status find_segments(struct mt_torch_start *start)
     return status;
 }
 
+/* `event.heap` is set. */
 static enum mt_status add_event(struct mt_torch *torch, struct mt_event event)
 {
     struct mt_event *grown = mt_torch_grow(torch->initial, &torch->initial_capacity,
@@ -297,8 +299,6 @@ static enum mt_status add_event(struct mt_torch *torch, struct mt_event event)
 
     if (!grown)
         return MT_ERR_MEMORY;
-    event.name = MT_NO_ID;
-    event.heap = torch->heap;
     event.flags |= MT_EVENT_INITIAL;
     torch->initial = grown;
     torch->initial[torch->initial_count++] = event;
@@ -312,10 +312,13 @@ static enum mt_status add_block_events(struct mt_torch_start *start,
                              .size_bytes = block->requested_bytes,
                              .aux_bytes = block->size_bytes,
                              .stack = block->stack,
+                             .name = mt_map_get(&start->tags, block->addr),
                              .stream = block->stream,
                              .device = start->device_index,
+                             .heap = start->heap,
                              .pool = block->pool,
                              .kind = MT_EVENT_ALLOC};
+    _Static_assert(MT_MAP_NONE == MT_NO_ID, "no tag is no name");
     enum mt_status status;
 
     event.flags = (uint8_t)((block->expandable ? MT_EVENT_EXPANDABLE : 0) |
@@ -326,8 +329,17 @@ static enum mt_status add_block_events(struct mt_torch_start *start,
     event.kind = MT_EVENT_FREE_REQUESTED;
     event.flags &= (uint8_t)~MT_EVENT_SIZE_DERIVED;
     event.aux_bytes = 0;
-    event.stack = MT_NO_ID;
+    event.stack = event.name = MT_NO_ID;
     return add_event(start->torch, event);
+}
+
+/* What the host's allocator takes is an allocation of the driver's. */
+static uint8_t segment_kind(const struct mt_torch_start *start,
+                            const struct mt_start_segment *segment)
+{
+    if (start->segment_heap != start->heap)
+        return MT_EVENT_ALLOC;
+    return segment->expandable ? MT_EVENT_SEGMENT_MAP : MT_EVENT_SEGMENT_ALLOC;
 }
 
 static enum mt_status add_events(struct mt_torch_start *start)
@@ -342,11 +354,12 @@ static enum mt_status add_events(struct mt_torch_start *start)
                       (struct mt_event){.addr = segment->addr,
                                         .size_bytes = segment->size_bytes,
                                         .stack = segment->stack,
+                                        .name = MT_NO_ID,
                                         .stream = segment->stream,
                                         .device = start->device_index,
+                                        .heap = start->segment_heap,
                                         .pool = segment->pool,
-                                        .kind = segment->expandable ? MT_EVENT_SEGMENT_MAP
-                                                                    : MT_EVENT_SEGMENT_ALLOC,
+                                        .kind = segment_kind(start, segment),
                                         .flags = segment->expandable ? MT_EVENT_EXPANDABLE : 0});
     }
     for (i = 0; i < start->block_count && status == MT_OK; i++)
@@ -371,7 +384,8 @@ static enum mt_status rebuild(struct mt_torch_start *start)
         return status;
     if (start->block_count)
         qsort(start->blocks, start->block_count, sizeof *start->blocks, compare_blocks);
-    mt_torch_size_blocks(start);
+    if (start->segment_heap == start->heap) /* the host's are as large as what was asked for */
+        mt_torch_size_blocks(start);
     return add_events(start);
 }
 
@@ -382,6 +396,7 @@ static void start_release(struct mt_torch_start *start)
     free(start->edges);
     mt_map_release(&start->seen);
     mt_map_release(&start->seen_segments);
+    mt_map_release(&start->tags);
 }
 
 enum mt_status mt_torch_find_start(struct mt_torch *torch)
@@ -389,12 +404,17 @@ enum mt_status mt_torch_find_start(struct mt_torch *torch)
     enum mt_status status = MT_OK;
     uint32_t device;
 
-    for (device = 0; device < torch->device_count && status == MT_OK; device++) {
-        struct mt_torch_start start = {
-            .torch = torch, .device = &torch->devices[device], .device_index = (uint16_t)device};
+    for (device = 0; device < mt_torch_lanes(torch) && status == MT_OK; device++) {
+        bool is_host = mt_torch_is_host(torch, device);
+        struct mt_torch_start start = {.torch = torch,
+                                       .device = &torch->devices[device],
+                                       .device_index = is_host ? 0 : (uint16_t)device,
+                                       .heap = is_host ? torch->host_heap : torch->heap,
+                                       .segment_heap = is_host ? torch->pinned_heap : torch->heap};
 
         torch->devices[device].complete = !torch->has_segments || is_complete(&start);
-        if (!torch->devices[device].complete)
+        status = mt_torch_apply_annotations(torch, device, &start.tags);
+        if (status == MT_OK && !torch->devices[device].complete)
             status = rebuild(&start);
         start_release(&start);
     }

@@ -31,7 +31,7 @@ struct mt_start_edge {
 struct mt_torch_start {
     struct mt_torch *torch;
     const struct mt_torch_device *device;
-    uint16_t device_index;
+    uint16_t device_index, heap, segment_heap; /* of the events; the host's has two heaps */
     struct mt_start_block *blocks;
     size_t block_count, block_capacity;
     struct mt_start_segment *segments;
@@ -40,6 +40,7 @@ struct mt_torch_start {
     size_t edge_count, edge_capacity;
     struct mt_map seen; /* address -> block index + 1; 0 = born in the window */
     struct mt_map seen_segments;
+    struct mt_map tags; /* address -> string id: what annotations say of blocks of the start */
     bool frees_are_requested; /* free_requested entries were recorded */
 };
 

@@ -120,16 +120,52 @@ def version_2_4(s):
     return dict(without(s, "external_annotations"), device_traces=traces)
 
 
+TAGS = ("", "", "weights", '{"role": "activation"}', "layer 3")
+
+
+def annotated(trace):
+    """After every seventh entry a text for the block that the trace allocated last, or freed last, or that lies at
+    an address that it never saw."""
+    out, last = [], 12345
+    for i, e in enumerate(trace):
+        out.append(e)
+        if e["action"] in ("alloc", "free_completed"):
+            last = e["addr"]
+        if i % 7 == 3:
+            out.append({"action": "annotate", "addr": last, "size": 0, "stream": 0, "time_us": e.get("time_us", 0),
+                        "frames": [], "user_metadata": f"note {i % 3}"})
+    return out
+
+
+def host(latest):
+    """Pinned memory as the host's allocator tells it: one list, the device -1; the last block is cached."""
+    frames = [{"name": "pin", "filename": "host.py", "line": 4}]
+    entry = {"stream": 0, "frames": frames, "compile_context": "", "pool_id": (0, 0), "user_metadata": ""}
+    steps = [("segment_alloc", 0, 4096), ("alloc", 0, 4096), ("segment_alloc", 8192, 1 << 20), ("alloc", 8192, 1 << 20),
+             ("free_requested", 0, 4096), ("free_completed", 0, 4096), ("alloc", 0, 4096), ("free_requested", 0, 4096),
+             ("free_completed", 0, 4096), ("segment_free", 0, 4096), ("segment_alloc", 65536, 512), ("alloc", 65536, 512),
+             ("free_requested", 65536, 512), ("free_completed", 65536, 512)]
+    traces = [dict(entry, action=action, addr=0x700000000000 + addr, size=size, time_us=max(0, latest - 100 + 5 * i))
+              for i, (action, addr, size) in enumerate(steps)]
+    segments = [{"device": -1, "address": 0x700000000000 + addr, "total_size": size, "stream": 0, "is_expandable": False,
+                 "segment_type": "small", "segment_pool_id": (0, 0), "frames": frames, "allocated_size": size if live else 0,
+                 "blocks": [{"address": 0x700000000000 + addr, "size": size, "requested_size": size, "frames": frames,
+                             "state": "active_allocated" if live else "inactive"}]}
+                for addr, size, live in ((8192, 1 << 20, True), (65536, 512, False))]
+    return traces, segments
+
+
 def version_next(s):
-    """Newer than 2.11: pools in entries, host traces, unknown actions and keys."""
+    """Newer than 2.11: pools in entries, host memory, tags, unknown actions and keys."""
     s = each_entry(s, lambda e: dict(e, pool_id=(0, 0) if e["addr" if "addr" in e else "size"] % 3 else (1, 0),
+                                     user_metadata=TAGS[e["size"] % len(TAGS)], compile_context="",
                                      new_key={"deep": [1, {"state": "deeper"}, (2, 3)]}))
     strange = {"action": "frobnicate", "addr": 1, "size": 2, "stream": 3, "time_us": 4}
-    note = {"action": "annotate", "addr": 5, "size": 6, "stream": 0, "time_us": 7, "frames": []}
+    note = {"action": "annotate", "addr": 5, "size": 6, "stream": 0, "time_us": 7, "frames": [], "user_metadata": "note"}
     mark = {"action": "snapshot", "addr": 0, "size": 6, "stream": 0, "time_us": 7, "frames": []}
-    s["device_traces"] = [[strange, note] + t[:50] + [note, mark, strange] + t[50:] for t in s["device_traces"]]
-    return dict(s, host_traces=[[note] * 3], host_segments=s["segments"][:2], nothing=None,
-                annotations_extra=1.5)
+    s["device_traces"] = [annotated([strange, note] + t[:50] + [note, mark, strange] + t[50:]) for t in s["device_traces"]]
+    traces, segments = host(max((e["time_us"] for t in s["device_traces"] for e in t), default=0))
+    return dict(s, host_traces=traces, host_segments=segments, nothing=None, annotations_extra=1.5)
 
 
 def shuffled(s, seed):

@@ -4,7 +4,7 @@ importer has to make them; a line "end" after each file. Read with Python's own 
 way: the state at the start is found by undoing the entries from the last to
 the first.
 
-    kind t_ns device addr size aux stream pool_a:pool_b flags name stack
+    kind heap t_ns device addr size aux stream pool_a:pool_b flags name stack
 """
 import bisect
 import pickle
@@ -28,8 +28,9 @@ def spell_stack(frames):
     return ";".join(f"{f.get('name', '')}|{f.get('filename', '')}|{f.get('line', 0)}" for f in frames or [])
 
 
-def line(kind, t_us, device, addr=0, size=0, aux=0, stream=0, pool=(0, 0), flags=0, name="", stack=()):
-    return (f"{kind}\t{t_us * 1000}\t{device}\t{addr % 2**64}\t{size}\t{aux}\t{stream % 2**64}\t{pool[0]}:{pool[1]}\t"
+def line(kind, t_us, device, addr=0, size=0, aux=0, stream=0, pool=(0, 0), flags=0, name="", stack=(), heap="pytorch"):
+    heap = "" if kind.startswith("phase") else heap
+    return (f"{kind}\t{heap}\t{t_us * 1000}\t{device}\t{addr % 2**64}\t{size}\t{aux}\t{stream % 2**64}\t{pool[0]}:{pool[1]}\t"
             f"{flags}\t{name}\t{spell_stack(stack)}")
 
 
@@ -121,7 +122,28 @@ def ranges_of(pieces):
     return ranges
 
 
+def tags(trace):
+    """What the program said of the block of each "alloc" entry, by index, and of blocks of the start, by address."""
+    by_entry, at_start, owner = {}, {}, {}
+    for i, e in enumerate(trace):
+        text = e.get("user_metadata", "")
+        if e["action"] == "alloc":
+            owner[e["addr"]], by_entry[i] = (by_entry, i), [text] if text else []
+        elif e["action"] == "free_completed":
+            owner[e["addr"]] = None
+        elif e["action"] == "annotate" and text:
+            found = owner.get(e["addr"], (at_start, e["addr"]))
+            if found:
+                texts = found[0].setdefault(found[1], [])
+                if "; ".join(texts) != text:
+                    texts.append(text)
+                if len("; ".join(texts).encode()) > 512:
+                    texts[:] = [text]
+    return [{k: "; ".join(v) for k, v in d.items()} for d in (by_entry, at_start)]
+
+
 def initial(device, trace, segments, t_us):
+    names = tags(trace)[1]
     live, bases, pieces = undo(trace, segments)
     found = [(addr, "segment_alloc", size, stream, pool, INITIAL, frames)
              for addr, (size, stream, pool, frames) in bases.items()]
@@ -136,7 +158,7 @@ def initial(device, trace, segments, t_us):
         inside = at >= 0 and addr < starts[at][1]
         flags, pool = INITIAL | (starts[at][2] if inside else 0), starts[at][3] if inside else (0, 0)
         # the size of a block that was freed in the window is another test's matter
-        lines.append(line("alloc", t_us, device, addr, requested, size or "?", stream, pool, flags, "", frames))
+        lines.append(line("alloc", t_us, device, addr, requested, size or "?", stream, pool, flags, names.get(addr, ""), frames))
         if pending:
             lines.append(line("free_requested", t_us, device, addr, requested, 0, stream, pool,
                               flags, ""))
@@ -203,7 +225,7 @@ def matched(marks):
 
 
 def entry_lines(device, trace, segments, phases_here):
-    pools, caches, latest, out = route(trace, segments), empty_caches(trace), 0, []
+    pools, caches, latest, out, names = route(trace, segments), empty_caches(trace), 0, [], tags(trace)[0]
     marks = [(e["frames"][0]["filename"], e["frames"][0]["name"] == "END") for e in trace
              if e["action"] == "user_defined"]
     kept = iter(matched(marks))
@@ -220,7 +242,20 @@ def entry_lines(device, trace, segments, phases_here):
         oom = action == "oom"
         out.append((latest, line(action, latest, device, 0 if oom else e.get("addr", 0), e.get("size", 0),
                                  e.get("device_free", 0) if oom else 0, stream, pools[i],
-                                 EXPANDABLE if action in ("segment_map", "segment_unmap") else 0, "", frames)))
+                                 EXPANDABLE if action in ("segment_map", "segment_unmap") else 0, names.get(i, ""), frames)))
+    return out
+
+
+def host_lines(trace):
+    """What the host's allocator takes and gives back is the driver's; of no size that is not recorded."""
+    out, latest = [], 0
+    for e in trace:
+        latest = max(latest, e.get("time_us", 0))
+        kinds = {"segment_alloc": ["alloc"], "segment_free": ["free_requested", "free_completed"]}.get(e["action"])
+        for kind in kinds or [e["action"]]:
+            if kind in ("alloc", "free_requested", "free_completed"):
+                out.append((latest, line(kind, latest, 0, e["addr"], e["size"], 0, e.get("stream", 0), tuple(e["pool_id"]),
+                                         stack=e["frames"], heap="driver:host" if kinds else "user:pinned")))
     return out
 
 
@@ -251,13 +286,15 @@ def merge(devices, marks):
 
 
 def main(path):
-    segments, traces, annotations, has_segments = normalise(load(path))
+    snapshot = load(path)
+    segments, traces, annotations, has_segments = normalise(snapshot)
     count = max([len(traces)] + [s.get("device", 0) + 1 for s in segments])
     traces = list(traces) + [[] for _ in range(count - len(traces))]
     of = [[s for s in segments if s.get("device", 0) == d] for d in range(count)]
     chosen = None if annotations else inline_phases(traces)
     marks = phase_marks(annotations)
     devices = [entry_lines(d, t, of[d], d == chosen) for d, t in enumerate(traces)]
+    devices += [host_lines(snapshot["host_traces"])] if "host_traces" in snapshot else []
     times = [d[0][0] for d in devices if d] + [a["time_us"] for a in annotations[:1]]
     lines = []
     for d, trace in enumerate(traces):

@@ -160,19 +160,57 @@ static void an_imported_trace_has_them(void **unused)
     unlink(path);
 }
 
-static void words_are_those_of_torch_and_our_own(void **unused)
+/* MT_ROLE_COUNT: none. */
+static int role_of(struct mt_symbols *symbols, const char *text)
 {
-    struct mt_symbols symbols = {0};
     enum mt_role role = MT_ROLE_OTHER;
     uint32_t id;
 
+    assert_int_equal(mt_symbols_string(symbols, text, strlen(text), &id), MT_OK);
+    return mt_recorded_role(symbols, id, &role) ? (int)role : (int)MT_ROLE_COUNT;
+}
+
+static void words_are_those_of_torch_our_own_and_what_people_say(void **unused)
+{
+    static const struct {
+        const char *text;
+        int role;
+    } wanted[] = {
+        {"parameter", MT_ROLE_PARAMETERS},
+        {"autograd_detail", MT_ROLE_TEMPORARIES},
+        {"KV cache", MT_ROLE_KV_CACHE},
+        {"kv-cache", MT_ROLE_KV_CACHE},
+        {"Weights", MT_ROLE_PARAMETERS},
+        {"OPTIMIZER_STATE", MT_ROLE_OPTIMIZER_STATE},
+        {"temporaries", MT_ROLE_TEMPORARIES},
+        {"{\"role\": \"activation\", \"layer\": 3}", MT_ROLE_ACTIVATIONS},
+        {"{\"layer\":3,\"role\":\"grad\"}", MT_ROLE_GRADIENTS},
+        {"weights; layer 3", MT_ROLE_PARAMETERS},
+        {"weights; layer 3; input", MT_ROLE_INPUTS},
+        {"weights; {\"role\":\"input\"}", MT_ROLE_INPUTS},
+        {"", MT_ROLE_COUNT},
+        {"s", MT_ROLE_COUNT},
+        {"; ", MT_ROLE_COUNT},
+        {"my weights", MT_ROLE_COUNT},
+        {"{\"role\"", MT_ROLE_COUNT},
+        {"{\"role\":3}", MT_ROLE_COUNT},
+        {"{\"role\":\"weights", MT_ROLE_COUNT},
+        {"{\"role\":\"mine\"}", MT_ROLE_COUNT},
+        {"parameters and then some more words", MT_ROLE_COUNT},
+    };
+    struct mt_symbols symbols = {0};
+    enum mt_role role;
+    char deep[2000];
+
     (void)unused;
     assert_int_equal(mt_symbols_init(&symbols), MT_OK);
-    assert_int_equal(mt_symbols_string(&symbols, "KV cache", 8, &id), MT_OK);
-    assert_true(mt_recorded_role(&symbols, id, &role));
-    assert_int_equal(role, MT_ROLE_KV_CACHE);
-    assert_int_equal(mt_symbols_string(&symbols, "Parameter", 9, &id), MT_OK);
-    assert_false(mt_recorded_role(&symbols, id, &role));
+    for (size_t i = 0; i < MT_ARRAY_LEN(wanted); i++)
+        assert_int_equal(role_of(&symbols, wanted[i].text), wanted[i].role);
+    for (int i = 0; i < MT_ROLE_COUNT; i++)
+        assert_int_equal(role_of(&symbols, mt_role_name((enum mt_role)i)), i);
+    memset(deep, ';', sizeof deep - 1); /* too long to be looked at */
+    strcpy(deep + sizeof deep - 10, "; weights");
+    assert_int_equal(role_of(&symbols, deep), MT_ROLE_COUNT);
     assert_false(mt_recorded_role(&symbols, MT_NO_ID, &role));
     mt_symbols_release(&symbols);
 }
@@ -183,7 +221,7 @@ int main(void)
         cmocka_unit_test(roles_are_those_of_the_profiler),
         cmocka_unit_test(a_profile_alone_has_them_too),
         cmocka_unit_test(an_imported_trace_has_them),
-        cmocka_unit_test(words_are_those_of_torch_and_our_own),
+        cmocka_unit_test(words_are_those_of_torch_our_own_and_what_people_say),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

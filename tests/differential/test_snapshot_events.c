@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "buf.h"
+#include "heaps.h"
 #include "import.h"
 
 #define SCRIPTS MEMTRACE_FIXTURES "/../tests/differential"
@@ -35,10 +36,12 @@ static void spell(const struct mt_source *source, const struct mt_event *event, 
 
     snprintf(aux, sizeof aux, "%llu", (unsigned long long)event->aux_bytes);
     mt_buf_reset(out);
-    mt_buf_printf(out, "%s\t%llu\t%u\t%llu\t%llu\t%s\t%llu\t%llu:%llu\t%u\t%s\t",
-                  mt_event_kind_name(event->kind), (unsigned long long)event->t_ns, event->device,
-                  (unsigned long long)event->addr, (unsigned long long)event->size_bytes,
-                  unsized ? "?" : aux, (unsigned long long)symbols->streams[event->stream].handle,
+    mt_buf_printf(out, "%s\t%s\t%llu\t%u\t%llu\t%llu\t%s\t%llu\t%llu:%llu\t%u\t%s\t",
+                  mt_event_kind_name(event->kind),
+                  mt_event_kind_has_heap(event->kind) ? mt_heap_name(symbols, event->heap) : "",
+                  (unsigned long long)event->t_ns, event->device, (unsigned long long)event->addr,
+                  (unsigned long long)event->size_bytes, unsized ? "?" : aux,
+                  (unsigned long long)symbols->streams[event->stream].handle,
                   (unsigned long long)pool[0], (unsigned long long)pool[1],
                   event->flags & ~(unsigned)MT_EVENT_SIZE_DERIVED,
                   event->name == MT_NO_ID ? "" : mt_symbols_text(symbols, event->name));

@@ -1,0 +1,12 @@
+/* What blocks are by the program's own words. */
+#ifndef MT_ANALYZER_FILL_TAGS_H
+#define MT_ANALYZER_FILL_TAGS_H
+
+#include "report.h"
+
+/* Sums the holdings of `peak` by tag into out->peak_tags; nothing if no block has one. */
+enum mt_status mt_fill_tags(struct mt_arena *arena, const struct mt_symbols *symbols,
+                            const struct mt_instant *peak,
+                            struct mt_device_report *out) MT_MUST_USE;
+
+#endif

@@ -1,0 +1,179 @@
+/* What programs say of their own blocks (fixtures/tags): bytes by tag are those that the program
+ * counted, a tag that is a role wins over what would be inferred, and nothing of a snapshot is left
+ * out without a word. */
+#include "cmocka_all.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture.h"
+#include "heaps.h"
+#include "util.h"
+
+static struct mt_source *source;
+static struct mt_report *report;
+static json_t *truth;
+
+static void analyze(const char *name)
+{
+    char path[512];
+    const struct mt_analyze_options options = {.path = path};
+    struct capture capture;
+
+    snprintf(path, sizeof path, "%s/tags/%s.truth.json", MEMTRACE_FIXTURES, name);
+    truth = json_load_file(path, 0, NULL);
+    assert_non_null(truth);
+    snprintf(path, sizeof path, "%s/tags/%s.pickle.zst", MEMTRACE_FIXTURES, name);
+    capture = capture_analyze(path, &options);
+    source = capture.source;
+    report = capture.report;
+}
+
+static void finish(void)
+{
+    mt_report_release(report);
+    mt_source_close(source);
+    json_decref(truth);
+}
+
+static uint64_t counter(const char *name)
+{
+    return (uint64_t)json_integer_value(json_object_get(json_object_get(truth, "counters"), name));
+}
+
+static const struct mt_tag_use *tag_of(const char *tag)
+{
+    const struct mt_device_report *device = &report->devices[0];
+
+    for (uint32_t i = 0; i < device->peak_tag_count; i++)
+        if (strcmp(device->peak_tags[i].tag, tag) == 0)
+            return &device->peak_tags[i];
+    fail_msg("no block is tagged '%s'", tag);
+    return NULL;
+}
+
+/* Tensors that the program tagged and kept, at the peak. */
+static void expect_tags(const char *name, bool are_roles)
+{
+    const char *tag;
+    json_t *bytes;
+
+    analyze(name);
+    assert_int_equal(report->devices[0].allocated_peak.bytes, counter("allocated_bytes.all.peak"));
+    assert_int_equal(report->devices[0].reserved_peak.bytes, counter("reserved_bytes.all.peak"));
+    assert_true(json_object_size(json_object_get(truth, "tags")) >= 2);
+    json_object_foreach(json_object_get(truth, "tags"), tag, bytes)
+    {
+        assert_int_equal(tag_of(tag)->requested_bytes, json_integer_value(bytes));
+        assert_int_equal(tag_of(tag)->names_role, are_roles);
+    }
+    finish();
+}
+
+static void bytes_by_tag_are_those_of_the_program(void **unused)
+{
+    (void)unused;
+    expect_tags("words_2_11", false);
+    expect_tags("roles_2_11", true);
+    expect_tags("words_2_15", false);
+    expect_tags("roles_2_15", true);
+}
+
+/* The copy of the weights looks like parameters: it is made in the same way, and lives as long. */
+static void a_tag_wins_over_what_is_inferred(void **unused)
+{
+    const uint64_t *roles;
+    uint64_t copied;
+
+    (void)unused;
+    analyze("words_2_15");
+    roles = report->devices[0].peak_role_bytes;
+    copied = tag_of("fp32 copy")->bytes;
+    assert_int_equal(roles[MT_ROLE_PARAMETERS], tag_of("all weights")->bytes + copied);
+    assert_int_equal(roles[MT_ROLE_KV_CACHE], 0);
+    finish();
+    analyze("roles_2_15");
+    roles = report->devices[0].peak_role_bytes;
+    assert_int_equal(roles[MT_ROLE_PARAMETERS], tag_of("parameters")->bytes);
+    assert_true(roles[MT_ROLE_OPTIMIZER_STATE] > copied);
+    assert_int_equal(report->devices[0].peak_recorded_role_bytes[MT_ROLE_OPTIMIZER_STATE], copied);
+    assert_int_equal(roles[MT_ROLE_ACTIVATIONS], 512 * MT_KIB); /* annotated while it lived */
+    assert_int_equal(roles[MT_ROLE_KV_CACHE], 512 * MT_KIB);
+    finish();
+}
+
+static void what_is_not_used_is_said(void **unused)
+{
+    static const char unused_fields[] =
+        "entry: compile_context\n"
+        "segment: allocated_size, active_size, requested_size, segment_type";
+
+    (void)unused;
+    analyze("words_2_11");
+    assert_string_equal(source->header.not_used, unused_fields);
+    finish();
+    analyze("words_2_15");
+    assert_string_equal(source->header.not_used, unused_fields);
+    finish();
+}
+
+struct pinned {
+    uint64_t taken, used, taken_most;
+};
+
+static struct pinned read_pinned(void)
+{
+    struct pinned pinned = {0};
+    struct mt_event_batch batch;
+    struct mt_error error;
+
+    source->view = (struct mt_heap_view){.level = MT_VIEW_EVERYTHING, .chosen = true};
+    assert_int_equal(mt_source_rewind(source, &error), MT_OK);
+    while (mt_source_next(source, &batch, &error) == MT_OK) {
+        for (size_t i = 0; i < batch.count; i++) {
+            const struct mt_event *event = &batch.events[i];
+            bool is_driver = !strcmp(mt_heap_name(&source->symbols, event->heap), "driver:host");
+            bool is_user = !strcmp(mt_heap_name(&source->symbols, event->heap), "user:pinned");
+            uint64_t *bytes = is_driver ? &pinned.taken : &pinned.used;
+
+            if (!is_driver && !is_user)
+                continue;
+            if (event->kind == MT_EVENT_ALLOC)
+                *bytes += event->size_bytes;
+            if (event->kind == MT_EVENT_FREE_COMPLETED)
+                *bytes -= event->size_bytes;
+            pinned.taken_most = mt_max_u64(pinned.taken_most, pinned.taken);
+        }
+    }
+    return pinned;
+}
+
+/* Its own heaps, beside the device's: nothing of the host counts there. */
+static void host_memory_is_a_heap(void **unused)
+{
+    struct pinned pinned;
+
+    (void)unused;
+    analyze("words_2_15");
+    assert_int_equal(report->driver_count, 1);
+    assert_false(report->drivers[0].has_calls);
+    pinned = read_pinned();
+    assert_int_equal(pinned.used, json_integer_value(json_object_get(truth, "pinned_bytes")));
+    assert_int_equal(pinned.taken, (5 * MT_MIB) + 512); /* 3 MiB are cached as 4 */
+    assert_int_equal(pinned.taken_most, pinned.taken);
+    finish();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bytes_by_tag_are_those_of_the_program),
+        cmocka_unit_test(a_tag_wins_over_what_is_inferred),
+        cmocka_unit_test(what_is_not_used_is_said),
+        cmocka_unit_test(host_memory_is_a_heap),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

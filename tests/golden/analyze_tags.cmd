@@ -1,0 +1,1 @@
+memtrace analyze tags/words_2_15.pickle.zst

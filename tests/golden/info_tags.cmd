@@ -1,0 +1,1 @@
+memtrace info tags/words_2_15.pickle.zst
