@@ -87,6 +87,7 @@ static void add_verify(struct mt_json *json, const struct mt_report *report,
     mt_json_text(json, "policy", report->policy);
     mt_json_bool(json, "exact", verify->exact);
     mt_json_u64(json, "pools_inferred", device->replay.pools_inferred);
+    mt_json_restores(json, &device->replay.restores);
     mt_json_u64(json, "allocations", verify->allocations);
     mt_json_u64(json, "addresses_exact", verify->addresses_exact);
     mt_json_u64(json, "segment_events", verify->segment_events);

@@ -35,6 +35,9 @@ static void tell_exactness(const struct mt_teller *teller)
     if (teller->device->replay.pools_inferred)
         mt_buf_printf(&line, ", the private pools of %s segments inferred",
                       mt_format_count(a, teller->device->replay.pools_inferred));
+    if (teller->device->replay.restores.restores)
+        mt_buf_printf(&line, ", %s restores of private pools among them",
+                      mt_format_count(a, teller->device->replay.restores.restores));
     if (line.data)
         mt_tell_line(teller, 2, line.data);
     if (verify->first_difference[0])

@@ -111,6 +111,30 @@ static void say_pools(struct mt_buf *out, const struct mt_replay_result *result)
                     mt_format_count(n, result->pools_inferred));
 }
 
+static void say_restores(struct mt_buf *out, const struct mt_restore_share *share)
+{
+    char n[3][MT_UNITS_TEXT];
+
+    if (!share->restores)
+        return;
+    mt_add_note(out, 2,
+                "restores: %s (a CUDA graph tree put its pool back to a checkpoint), %s blocks and "
+                "%s gaps between them",
+                mt_format_count(n[0], share->restores), mt_format_count(n[1], share->blocks),
+                mt_format_count(n[2], share->gaps));
+    if (share->unplaced)
+        mt_add_note(out, 2,
+                    "%s restored blocks had no place in the simulated pool and were allocated as "
+                    "ordinary requests: the peaks are approximate",
+                    mt_format_count(n[0], share->unplaced));
+    if (share->gaps_left_out)
+        mt_add_note(out, 2,
+                    "%s gaps are left out, because the simulated pool is cut in another way: "
+                    "allocated and requested do not count what PyTorch allocates and frees while "
+                    "it restores",
+                    mt_format_count(n[0], share->gaps_left_out));
+}
+
 static void say_plan(struct mt_buf *out, const struct mt_plan_share *plan)
 {
     char n[4][MT_UNITS_TEXT];
@@ -214,6 +238,7 @@ static void print_text(struct mt_buf *out, const struct mt_source *source,
             say_verify(&notes, &summaries[i].devices[d]);
             say_limit(&notes, &summaries[i].devices[d]);
             say_pools(&notes, &summaries[i].devices[d]);
+            say_restores(&notes, &summaries[i].devices[d].restores);
             say_doubts(&notes, &summaries[i].devices[d]);
             if (notes.length) {
                 mt_buf_add_char(out, '\n');

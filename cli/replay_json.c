@@ -66,6 +66,17 @@ static void add_plan(struct mt_json *json, const struct mt_plan_share *plan)
     mt_json_object_end(json);
 }
 
+void mt_json_restores(struct mt_json *json, const struct mt_restore_share *share)
+{
+    mt_json_object_begin(json, "restores");
+    mt_json_u64(json, "restores", share->restores);
+    mt_json_u64(json, "blocks", share->blocks);
+    mt_json_u64(json, "gaps", share->gaps);
+    mt_json_u64(json, "blocks_unplaced", share->unplaced);
+    mt_json_u64(json, "gaps_left_out", share->gaps_left_out);
+    mt_json_object_end(json);
+}
+
 void mt_json_replay_result(struct mt_json *json, const char *policy,
                            const struct mt_replay_result *result)
 {
@@ -89,6 +100,7 @@ void mt_json_replay_result(struct mt_json *json, const char *policy,
     mt_json_limit(json, result);
     mt_json_u64(json, "pools_inferred", result->pools_inferred);
     mt_json_pool_shares(json, policy, result->pools);
+    mt_json_restores(json, &result->restores);
     add_plan(json, &result->plan);
     mt_json_u64(json, "requested_peak_bytes", counters->requested.peak);
     mt_json_u64(json, "allocated_peak_bytes", counters->allocated.peak);

@@ -13,4 +13,7 @@ void mt_json_limit(struct mt_json *json, const struct mt_replay_result *result);
 void mt_json_replay_result(struct mt_json *json, const char *policy,
                            const struct mt_replay_result *result);
 
+/* The field "restores". */
+void mt_json_restores(struct mt_json *json, const struct mt_restore_share *share);
+
 #endif

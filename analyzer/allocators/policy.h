@@ -16,7 +16,7 @@ struct mt_policy_request {
     uint64_t size_bytes;
     uint32_t stream;      /* symbol id */
     uint16_t pool;        /* symbol id, 0 = default */
-    uint64_t addr;        /* recorded address: for the policy `recorded` alone */
+    uint64_t addr;        /* recorded address: for the policy `recorded` and for `place` */
     uint64_t block_bytes; /* recorded block size, 0 = unknown: likewise */
 };
 
@@ -58,6 +58,13 @@ struct mt_policy_ops {
     /* MT_OK, MT_ERR_DEVICE_OOM (counted by the policy), or a host error. */
     enum mt_status (*alloc)(struct mt_policy *policy, const struct mt_policy_request *request,
                             struct mt_policy_block *block);
+    /* A block at request->addr of exactly request->block_bytes, out of the one free block of the
+     * request's pool and stream that holds it: how a checkpoint of a private pool is put back.
+     * MT_ERR_FORMAT = there is no such free block. NULL = blocks lie where the rules say. */
+    enum mt_status (*place)(struct mt_policy *policy, const struct mt_policy_request *request,
+                            struct mt_policy_block *block);
+    /* Is that part of the request's pool a segment without any block in it? NULL if `place` is. */
+    bool (*is_idle_segment)(struct mt_policy *policy, const struct mt_policy_request *request);
     enum mt_status (*free_requested)(struct mt_policy *policy, uint32_t handle);
     enum mt_status (*free_completed)(struct mt_policy *policy, uint32_t handle);
     enum mt_status (*empty_cache)(struct mt_policy *policy);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "pytorch_place.h"
 #include "pytorch_pools.h"
 #include "pytorch_restore.h"
 #include "util.h"
@@ -315,6 +316,13 @@ static enum mt_status hand_out(struct mt_pytorch *self, const struct mt_pytorch_
     return MT_OK;
 }
 
+static void show_block(const struct mt_pytorch *self, uint32_t id, struct mt_policy_block *out)
+{
+    out->handle = id;
+    out->addr = self->store.blocks[id].addr;
+    out->size_bytes = self->store.blocks[id].size_bytes;
+}
+
 static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_request *request,
                             struct mt_policy_block *out)
 {
@@ -335,12 +343,25 @@ static enum mt_status alloc(struct mt_policy *policy, const struct mt_policy_req
         self->counters.ooms++;
     if (status == MT_OK)
         status = hand_out(self, &search, id);
-    if (status != MT_OK)
-        return status;
-    out->handle = id;
-    out->addr = self->store.blocks[id].addr;
-    out->size_bytes = self->store.blocks[id].size_bytes;
-    return MT_OK;
+    if (status == MT_OK)
+        show_block(self, id, out);
+    return status;
+}
+
+static enum mt_status place(struct mt_policy *policy, const struct mt_policy_request *request,
+                            struct mt_policy_block *out)
+{
+    uint32_t id;
+    enum mt_status status = mt_pytorch_place(&policy->pytorch, request, &id);
+
+    if (status == MT_OK)
+        show_block(&policy->pytorch, id, out);
+    return status;
+}
+
+static bool is_idle_segment(struct mt_policy *policy, const struct mt_policy_request *request)
+{
+    return mt_pytorch_is_idle_segment(&policy->pytorch, request);
 }
 
 static bool would_release(struct mt_policy *policy, const struct mt_policy_request *request)
@@ -402,12 +423,11 @@ static enum mt_status restore_segment(struct mt_policy *policy, const struct mt_
 static enum mt_status restore_block(struct mt_policy *policy, const struct mt_event *event,
                                     struct mt_policy_block *out)
 {
-    enum mt_status status = mt_pytorch_restore_block(&policy->pytorch, event, &out->handle);
+    uint32_t id;
+    enum mt_status status = mt_pytorch_restore_block(&policy->pytorch, event, &id);
 
-    if (status == MT_OK) {
-        out->addr = policy->pytorch.store.blocks[out->handle].addr;
-        out->size_bytes = policy->pytorch.store.blocks[out->handle].size_bytes;
-    }
+    if (status == MT_OK)
+        show_block(&policy->pytorch, id, out);
     return status;
 }
 
@@ -440,6 +460,8 @@ const struct mt_policy_ops mt_policy_pytorch = {
     .create = create,
     .destroy = destroy,
     .alloc = alloc,
+    .place = place,
+    .is_idle_segment = is_idle_segment,
     .free_requested = free_requested,
     .free_completed = free_completed,
     .empty_cache = empty_cache,

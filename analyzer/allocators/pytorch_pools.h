@@ -38,6 +38,7 @@ struct mt_pytorch {
     struct mt_counters counters;
     bool restoring;        /* state is put back: nothing is in a set yet */
     uint32_t restore_hint; /* free block that the last restored one left over */
+    uint32_t place_hint;   /* likewise, of the last one that was placed (pytorch_place.h) */
     uint32_t *scratch;     /* handles collected before a pool changes */
     size_t scratch_count, scratch_capacity;
 };

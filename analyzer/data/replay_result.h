@@ -31,6 +31,15 @@ struct mt_plan_share {
     uint64_t hits, misses;       /* served from the arena; place taken */
 };
 
+/* Checkpoints of CUDA graph trees that were put back (pool_restores.h). */
+struct mt_restore_share {
+    uint64_t restores;
+    uint64_t blocks;   /* put where the checkpoint has them */
+    uint64_t gaps;     /* allocated and freed at once, to cut what is free */
+    uint64_t unplaced; /* blocks that the simulated pool had no such place for: ordinary requests */
+    uint64_t gaps_left_out; /* the simulated pool is cut in another way: not allocated */
+};
+
 struct mt_replay_verify {
     bool wanted;
     uint64_t allocations, addresses_exact;
@@ -61,6 +70,7 @@ struct mt_replay_result {
                                 which were found to be in a private one */
     struct mt_pool_share pools[MT_MAX_POLICY_POOLS]; /* in order of the policy's text */
     uint32_t pool_count;
+    struct mt_restore_share restores;
     struct mt_plan_share plan;
     struct mt_counters counters; /* final, with peaks */
     struct mt_replay_verify verify;

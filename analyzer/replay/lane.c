@@ -3,9 +3,15 @@
 #include "util.h"
 #include "verify.h"
 
+/* A pool of the run, 0 = the default one. */
+static uint16_t own_pool_of(const struct mt_lane *lane, const struct mt_event *event)
+{
+    return lane->pools ? mt_lost_pools_of(lane->pools, event) : event->pool;
+}
+
 static uint16_t pool_of(const struct mt_lane *lane, const struct mt_event *event)
 {
-    uint16_t pool = lane->pools ? mt_lost_pools_of(lane->pools, event) : event->pool;
+    uint16_t pool = own_pool_of(lane, event);
     uint32_t route = lane->foresight ? mt_pool_routes_of(&lane->foresight->routes, event->seq) : 0;
 
     return pool || !route ? pool : (uint16_t)(lane->foresight->routes.first_pool + route - 1);
@@ -144,6 +150,7 @@ enum mt_status mt_lane_segment(struct mt_lane *lane, const struct mt_event *even
         show(lane, view);
         return status;
     }
+    status = mt_pool_tracks_segment(&lane->tracks, event, own_pool_of(lane, event));
     if (lane->group_shown < lane->device.op_count)
         view->counters = &lane->device.ops[lane->group_shown++].after;
     else if (lane->device.op_count)
@@ -153,10 +160,71 @@ enum mt_status mt_lane_segment(struct mt_lane *lane, const struct mt_event *even
     return status;
 }
 
+bool mt_lane_may_restore(struct mt_lane *lane, const struct mt_event *event, enum mt_status *status)
+{
+    return mt_pool_restores_may_begin(&lane->restores, &lane->tracks, event,
+                                      own_pool_of(lane, event), status);
+}
+
+bool mt_lane_scan(struct mt_lane *lane, const struct mt_event *event, enum mt_status *status)
+{
+    return mt_pool_restores_scan(&lane->restores, &lane->tracks, event, own_pool_of(lane, event),
+                                 status);
+}
+
+bool mt_lane_settle(struct mt_lane *lane)
+{
+    return mt_pool_restores_settle(&lane->restores, &lane->tracks);
+}
+
+static void count_tile(struct mt_restore_share *share, const struct mt_pool_tile *tile,
+                       bool is_placed)
+{
+    share->blocks += !tile->freed;
+    share->gaps += tile->freed > 0;
+    share->unplaced += !tile->freed && !is_placed;
+    share->gaps_left_out += tile->freed && !is_placed;
+}
+
+/* Before the first tile of a segment: is there a segment like it that can be cut as it is cut? */
+static void look_at_segment(struct mt_lane *lane, const struct mt_pool_tile *tile,
+                            struct mt_policy_request request)
+{
+    uint64_t bytes = mt_pool_restores_segment_bytes(&lane->restores, tile);
+
+    if (!bytes)
+        return;
+    request.addr = tile->place_addr;
+    request.block_bytes = bytes;
+    lane->restores.group_is_idle =
+        lane->ops->place && tile->place_bytes && lane->ops->is_idle_segment(lane->policy, &request);
+}
+
+/* A tile of a restore gets its place in the simulated pool. Where that pool has none, a block that
+ * stays is an ordinary request; a gap is no request of the program's, and left out. */
+static enum mt_status serve_tile(struct mt_lane *lane, const struct mt_event *event,
+                                 const struct mt_pool_tile *tile, struct mt_policy_block *block)
+{
+    struct mt_policy_request request = request_of(lane, event);
+    enum mt_status status = MT_ERR_FORMAT;
+
+    look_at_segment(lane, tile, request);
+    request.addr = tile->place_addr;
+    request.block_bytes = tile->place_bytes;
+    if (lane->ops->place && (!tile->freed || lane->restores.group_is_idle))
+        status = lane->ops->place(lane->policy, &request, block);
+    lane->result->restores.restores += tile == lane->restores.tiles;
+    count_tile(&lane->result->restores, tile, status == MT_OK);
+    if (status != MT_ERR_FORMAT)
+        return status;
+    return tile->freed ? MT_OK : ask(lane, event, block);
+}
+
 /* The policy's answer to a request: the one given ahead, or a new one. */
 static enum mt_status serve(struct mt_lane *lane, const struct mt_event *event,
                             struct mt_policy_block *block)
 {
+    const struct mt_pool_tile *tile;
     enum mt_status status;
 
     MT_ASSERT(!lane->served_ahead || lane->trigger_seq == event->seq);
@@ -167,7 +235,8 @@ static enum mt_status serve(struct mt_lane *lane, const struct mt_event *event,
         return lane->outcome;
     }
     mt_device_clear(&lane->device);
-    status = ask(lane, event, block);
+    tile = mt_pool_restores_take(&lane->restores, event->seq);
+    status = tile ? serve_tile(lane, event, tile, block) : ask(lane, event, block);
     if (lane->result->verify.wanted && lane->device.op_count)
         mt_verify_group(&lane->result->verify, &lane->device, event->seq);
     return status;
@@ -193,9 +262,9 @@ static void count_route(struct mt_lane *lane, const struct mt_event *event)
 
 static enum mt_status finish_free(struct mt_lane *lane, const struct mt_live *live, uint64_t addr)
 {
-    enum mt_status status = MT_OK;
+    enum mt_status status = live->is_tracked ? mt_pool_tracks_end(&lane->tracks, addr) : MT_OK;
 
-    if (live->handle != MT_LIVE_NO_HANDLE) {
+    if (status == MT_OK && live->handle != MT_LIVE_NO_HANDLE) {
         if (!live->free_requested)
             status = lane->ops->free_requested(lane->policy, live->handle);
         if (status == MT_OK)
@@ -208,14 +277,23 @@ static enum mt_status remember(struct mt_lane *lane, const struct mt_event *even
                                const struct mt_policy_block *block, uint64_t allocation,
                                struct mt_replay_view *view)
 {
-    struct mt_live live = {block->addr, block->size_bytes, allocation, block->handle, false};
+    struct mt_live live = {block->addr, block->size_bytes, allocation, block->handle, false, false};
+    const struct mt_block_track track = {.addr = event->addr,
+                                         .block_addr = block->addr,
+                                         .block_bytes = block->size_bytes,
+                                         .pool = own_pool_of(lane, event)};
+    enum mt_status status = MT_OK;
 
     MT_ASSERT(block->handle != MT_LIVE_NO_HANDLE || !block->size_bytes);
     view->block_addr = block->addr;
     view->block_bytes = block->size_bytes;
     view->allocation = allocation;
     show(lane, view);
-    return mt_live_add(&lane->live, event->addr, &live);
+    if (track.pool && !lane->ops->follow_segment) {
+        live.is_tracked = true;
+        status = mt_pool_tracks_begin(&lane->tracks, &track);
+    }
+    return status == MT_OK ? mt_live_add(&lane->live, event->addr, &live) : status;
 }
 
 enum mt_status mt_lane_alloc(struct mt_lane *lane, const struct mt_event *event,
@@ -266,7 +344,9 @@ enum mt_status mt_lane_free(struct mt_lane *lane, const struct mt_event *event,
         status = finish_free(lane, live, event->addr);
     } else if (!live->free_requested) {
         live->free_requested = true;
-        if (live->handle != MT_LIVE_NO_HANDLE)
+        if (live->is_tracked)
+            status = mt_pool_tracks_end(&lane->tracks, event->addr);
+        if (status == MT_OK && live->handle != MT_LIVE_NO_HANDLE)
             status = lane->ops->free_requested(lane->policy, live->handle);
     }
     show(lane, view);
@@ -345,6 +425,8 @@ static enum mt_status restore_free(struct mt_lane *lane, const struct mt_event *
     if (live->free_requested)
         return MT_OK;
     live->free_requested = true;
+    if (live->is_tracked && mt_pool_tracks_end(&lane->tracks, event->addr))
+        return MT_ERR_MEMORY;
     return live->handle == MT_LIVE_NO_HANDLE
                ? MT_OK
                : lane->ops->free_requested(lane->policy, live->handle);
@@ -396,6 +478,9 @@ enum mt_status mt_lane_restore(struct mt_lane *lane, const struct mt_event *even
     if (event->kind == MT_EVENT_ALLOC && !lane->ops->restore_block)
         return mt_lane_alloc(lane, event, allocation, view);
     if (mt_event_is_segment(event)) {
+        if (!lane->ops->follow_segment &&
+            mt_pool_tracks_segment(&lane->tracks, event, in_pool.pool))
+            return MT_ERR_MEMORY;
         return lane->ops->restore_segment ? lane->ops->restore_segment(lane->policy, &in_pool)
                                           : MT_OK;
     }

@@ -19,6 +19,7 @@
 #include "live_table.h"
 #include "lost_pools.h"
 #include "policy.h"
+#include "pool_restores.h"
 #include "replay_result.h"
 #include "replay_view.h"
 
@@ -36,6 +37,8 @@ struct mt_lane {
     uint64_t most_reserved_bytes;
     const struct mt_lost_pools *pools;    /* NULL = those of the trace */
     const struct mt_foresight *foresight; /* NULL = none */
+    struct mt_pool_tracks tracks; /* empty if the policy follows the trace: it needs no restores */
+    struct mt_pool_restores restores;
 
     bool group_open;
     size_t group_shown; /* operations that have been shown */
@@ -73,6 +76,14 @@ enum mt_status mt_lane_segment(struct mt_lane *lane, const struct mt_event *even
                                struct mt_replay_view *view) MT_MUST_USE;
 enum mt_status mt_lane_alloc(struct mt_lane *lane, const struct mt_event *event,
                              uint64_t allocation, struct mt_replay_view *view) MT_MUST_USE;
+/* Before mt_lane_alloc, or before the group that the allocation triggers: can it begin a restore of
+ * a private pool? Then mt_lane_scan is told the events behind it until it returns false, and
+ * mt_lane_settle says if it is one. */
+bool mt_lane_may_restore(struct mt_lane *lane, const struct mt_event *event,
+                         enum mt_status *status);
+bool mt_lane_scan(struct mt_lane *lane, const struct mt_event *event, enum mt_status *status);
+bool mt_lane_settle(struct mt_lane *lane);
+
 enum mt_status mt_lane_free(struct mt_lane *lane, const struct mt_event *event,
                             struct mt_replay_view *view) MT_MUST_USE;
 enum mt_status mt_lane_oom(struct mt_lane *lane, const struct mt_event *event,

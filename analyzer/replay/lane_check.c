@@ -36,8 +36,8 @@ bool mt_lane_is_sound(const struct mt_lane *lane, const char **why)
     const struct mt_counters *counters = lane->ops->counters(lane->policy);
     struct held held;
 
-    if (!mt_live_is_sound(&lane->live, why) || !mt_device_is_sound(&lane->device, why) ||
-        !lane->ops->is_sound(lane->policy, why))
+    if (!mt_live_is_sound(&lane->live, why) || !mt_pool_tracks_is_sound(&lane->tracks, why) ||
+        !mt_device_is_sound(&lane->device, why) || !lane->ops->is_sound(lane->policy, why))
         return false;
     held = held_by(lane);
     MT_SOUND(why, held.allocated_bytes == counters->allocated.now);

@@ -14,6 +14,7 @@ struct mt_live {
     uint64_t allocation;              /* number of the allocation in the trace */
     uint32_t handle;                  /* the policy's name for the block */
     bool free_requested;
+    bool is_tracked; /* the block is in the pool tracks (pool_tracks.h) */
 };
 
 /* Zeroed memory is an empty table. Slots are reused. */

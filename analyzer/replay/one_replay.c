@@ -143,7 +143,53 @@ static void close_lane(struct mt_lane *lane)
     mt_verify_finish(&lane->result->verify);
     mt_device_release(&lane->device);
     mt_live_release(&lane->live);
+    mt_pool_tracks_release(&lane->tracks);
+    mt_pool_restores_release(&lane->restores);
     free(lane);
+}
+
+/* Is this allocation, `ahead` events before the next one that is looked at, the first of a
+ * restore? */
+static enum mt_status find_restore(struct mt_one_replay *replay, struct mt_lane *lane,
+                                   const struct mt_event *first, size_t ahead, bool *found,
+                                   struct mt_error *error)
+{
+    enum mt_status status = MT_OK;
+    bool more = mt_lane_may_restore(lane, first, &status);
+
+    *found = false;
+    if (!more || status != MT_OK)
+        return status;
+    for (; more && status == MT_OK; ahead++) {
+        const struct mt_event *next = mt_window_peek(replay->window, ahead, &status, error);
+        if (!next)
+            break;
+        more = mt_lane_scan(lane, next, &status);
+    }
+    if (status == MT_OK || status == MT_END)
+        *found = mt_lane_settle(lane);
+    return status == MT_END ? MT_OK : status;
+}
+
+/* What the request behind a group of segment events is to the group: a restore makes none, so that
+ * such a group is a flush. `copy` takes it, since looking ahead may move the window. */
+static enum mt_status judge_trigger(struct mt_one_replay *replay, struct mt_lane *lane,
+                                    const struct mt_event **trigger, struct mt_event *copy,
+                                    size_t ahead, struct mt_error *error)
+{
+    bool is_restore;
+    enum mt_status status;
+
+    if (!*trigger)
+        return MT_OK;
+    *copy = **trigger;
+    *trigger = copy;
+    if (copy->kind != MT_EVENT_ALLOC || !lane->tracks.pool_count)
+        return MT_OK;
+    status = find_restore(replay, lane, copy, ahead, &is_restore, error);
+    if (is_restore)
+        *trigger = NULL;
+    return status;
 }
 
 /* Looks ahead for the group that begins with `event` (or right behind it, if
@@ -152,7 +198,7 @@ static void close_lane(struct mt_lane *lane)
 static enum mt_status resolve_group(struct mt_one_replay *replay, struct mt_lane *lane,
                                     const struct mt_event *first, struct mt_error *error)
 {
-    struct mt_event event = *first;
+    struct mt_event event = *first, copy;
     const struct mt_event *trigger = NULL;
     enum mt_status status = MT_OK;
     size_t ahead;
@@ -173,6 +219,8 @@ static enum mt_status resolve_group(struct mt_one_replay *replay, struct mt_lane
     }
     if (status == MT_END)
         status = MT_OK;
+    if (status == MT_OK)
+        status = judge_trigger(replay, lane, &trigger, &copy, ahead, error);
     if (status != MT_OK)
         return status;
     return mt_lane_resolve_group(lane, event.seq, trigger, event.kind == MT_EVENT_EMPTY_CACHE);
@@ -257,8 +305,16 @@ static INLINE enum mt_status simulate(struct mt_one_replay *replay, const struct
     }
     if (status != MT_OK || lane->given_up)
         return status;
-    if (is_block(*event))
-        return replay_block(replay, *event, lane, view);
+    if (is_block(*event)) {
+        if ((*event)->kind == MT_EVENT_ALLOC && lane->tracks.pool_count) {
+            bool is_restore;
+
+            *copy = **event;
+            *event = copy;
+            status = find_restore(replay, lane, copy, 0, &is_restore, error);
+        }
+        return status == MT_OK ? replay_block(replay, *event, lane, view) : status;
+    }
     if (is_flush || (mt_event_is_segment(*event) && !lane->group_open)) {
         *copy = **event;
         *event = copy;

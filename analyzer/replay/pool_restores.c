@@ -1,0 +1,259 @@
+#include "pool_restores.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "grow.h"
+#include "util.h"
+
+/* Sizes of PyTorch's blocks are multiples of it. */
+enum { GRAIN = 512 };
+
+/* Searches look at no more than a fixed share of the trace, whatever it holds. */
+enum { FREE_LOOKS = 1 << 16, LOOKS_PER_ALLOC = 8 };
+
+/* Where no stack says that one call made all tiles, fewer prove nothing. */
+enum { MIN_TILES_WITHOUT_STACK = 3 };
+
+void mt_pool_restores_release(struct mt_pool_restores *restores)
+{
+    free(restores->tiles);
+    memset(restores, 0, sizeof *restores);
+}
+
+static bool is_tile(const struct mt_event *event)
+{
+    return event->kind == MT_EVENT_ALLOC && !(event->flags & MT_EVENT_INITIAL) &&
+           event->size_bytes && event->size_bytes % GRAIN == 0;
+}
+
+/* Is what was found so far a restore, if nothing more belongs to it? Every segment that the pool
+ * had at the checkpoint is tiled, and the pool holds what it held then. */
+static void judge(struct mt_pool_restores *restores, const struct mt_pool_tracks *tracks)
+{
+    const struct mt_pool_tile *last = &restores->tiles[restores->tile_count - 1];
+    uint32_t moment;
+
+    if (last->addr + last->size_bytes != restores->end || !restores->stays ||
+        (restores->stack == MT_NO_ID && restores->tile_count < MIN_TILES_WITHOUT_STACK) ||
+        mt_pool_tracks_segments_since(tracks, restores->pool, restores->newest_since) !=
+            restores->segments)
+        return;
+    moment = mt_pool_tracks_moment(tracks, restores->pool, restores->hash);
+    if (moment == MT_MAP_NONE || moment < restores->newest_since)
+        return;
+    restores->found_tiles = restores->tile_count;
+    restores->found_frees = restores->frees;
+    restores->found_moment = moment;
+}
+
+static bool add_tile(struct mt_pool_restores *restores, const struct mt_pool_tracks *tracks,
+                     const struct mt_event *event, enum mt_status *status)
+{
+    *status = mt_grow(&restores->tiles, &restores->tile_capacity, restores->tile_count + 1,
+                      sizeof *restores->tiles);
+    if (*status != MT_OK)
+        return false;
+    restores->tiles[restores->tile_count++] =
+        (struct mt_pool_tile){.seq = event->seq,
+                              .addr = event->addr,
+                              .size_bytes = event->size_bytes,
+                              .group = (uint32_t)restores->group};
+    restores->stays++;
+    restores->hash = mt_pool_hash_with(restores->hash, event->addr);
+    judge(restores, tracks);
+    return true;
+}
+
+/* The first tile of a segment that has none yet. */
+static bool begin_segment(struct mt_pool_restores *restores, struct mt_pool_tracks *tracks,
+                          const struct mt_event *event, enum mt_status *status)
+{
+    struct mt_segment_track *segment =
+        mt_pool_tracks_segment_at(tracks, restores->pool, event->addr);
+
+    if (!segment || segment->scan == restores->scan || event->size_bytes > segment->size_bytes ||
+        restores->tile_count >= UINT32_MAX)
+        return false;
+    segment->scan = restores->scan;
+    restores->segments++;
+    restores->newest_since = (uint32_t)mt_max_u64(restores->newest_since, segment->since);
+    restores->end = segment->base + segment->size_bytes;
+    restores->group = restores->tile_count;
+    return add_tile(restores, tracks, event, status);
+}
+
+bool mt_pool_restores_may_begin(struct mt_pool_restores *restores, struct mt_pool_tracks *tracks,
+                                const struct mt_event *event, uint16_t pool, enum mt_status *status)
+{
+    *status = MT_OK;
+    restores->seen++;
+    if (restores->tile_at < restores->tile_count || !is_tile(event) || !pool ||
+        pool >= tracks->pool_count || tracks->pools[pool].live ||
+        restores->looked > FREE_LOOKS + LOOKS_PER_ALLOC * restores->seen)
+        return false;
+    restores->tile_count = restores->tile_at = restores->found_tiles = 0;
+    restores->stays = restores->frees = restores->segments = restores->newest_since = 0;
+    restores->hash = restores->group = restores->end = 0;
+    restores->pool = pool;
+    restores->device = event->device;
+    restores->stack = event->stack;
+    restores->scan++;
+    return begin_segment(restores, tracks, event, status);
+}
+
+static bool scan_alloc(struct mt_pool_restores *restores, struct mt_pool_tracks *tracks,
+                       const struct mt_event *event, enum mt_status *status)
+{
+    const struct mt_pool_tile *last = &restores->tiles[restores->tile_count - 1];
+    uint64_t next = last->addr + last->size_bytes;
+
+    if (!is_tile(event) || event->stack != restores->stack)
+        return false;
+    if (next == restores->end)
+        return begin_segment(restores, tracks, event, status);
+    return event->addr == next && event->size_bytes <= restores->end - next &&
+           add_tile(restores, tracks, event, status);
+}
+
+/* The tile of the last segment at an address, NULL if there is none. */
+static struct mt_pool_tile *tile_at(struct mt_pool_restores *restores, uint64_t addr)
+{
+    size_t low = restores->group, high = restores->tile_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (restores->tiles[middle].addr < addr)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < restores->tile_count && restores->tiles[low].addr == addr ? &restores->tiles[low]
+                                                                           : NULL;
+}
+
+/* Gaps are freed upwards, and never touch: free neighbours are one block. */
+static bool scan_free(struct mt_pool_restores *restores, const struct mt_pool_tracks *tracks,
+                      const struct mt_event *event)
+{
+    const struct mt_pool_tile *last = &restores->tiles[restores->tile_count - 1], *above;
+    struct mt_pool_tile *tile = tile_at(restores, event->addr);
+
+    if (!tile || last->addr + last->size_bytes != restores->end)
+        return false;
+    if (tile->freed)
+        return event->kind == MT_EVENT_FREE_COMPLETED;
+    for (above = tile; above <= last; above++) {
+        if (above->freed)
+            return false;
+    }
+    if (tile > restores->tiles + restores->group && tile[-1].freed)
+        return false;
+    tile->freed = ++restores->frees;
+    restores->stays--;
+    restores->hash = mt_pool_hash_without(restores->hash, event->addr);
+    judge(restores, tracks);
+    return true;
+}
+
+bool mt_pool_restores_scan(struct mt_pool_restores *restores, struct mt_pool_tracks *tracks,
+                           const struct mt_event *event, uint16_t pool, enum mt_status *status)
+{
+    *status = MT_OK;
+    restores->looked++;
+    if (restores->looked > FREE_LOOKS + LOOKS_PER_ALLOC * restores->seen)
+        return false;
+    if (event->device != restores->device ||
+        (!mt_event_is_memory(event) && event->kind != MT_EVENT_EMPTY_CACHE))
+        return true;
+    if (event->kind == MT_EVENT_ALLOC)
+        return pool == restores->pool && scan_alloc(restores, tracks, event, status);
+    return (event->kind == MT_EVENT_FREE_REQUESTED || event->kind == MT_EVENT_FREE_COMPLETED) &&
+           scan_free(restores, tracks, event);
+}
+
+/* Does the simulated pool have the tiles of a segment at one distance from the recorded ones, each
+ * with its size? Then *distance is that. */
+static bool is_congruent(const struct mt_pool_restores *restores,
+                         const struct mt_pool_tracks *tracks, size_t first, size_t end,
+                         uint64_t *distance)
+{
+    uint32_t id = mt_map_get(&tracks->newest, restores->tiles[first].addr);
+    size_t i;
+
+    if (id == MT_MAP_NONE || !tracks->blocks[id].block_bytes)
+        return false;
+    *distance = tracks->blocks[id].block_addr - tracks->blocks[id].addr;
+    for (i = first; i < end; i++) {
+        const struct mt_pool_tile *tile = &restores->tiles[i];
+        if (!tile->freed &&
+            (tile->place_bytes != tile->size_bytes || tile->place_addr - tile->addr != *distance))
+            return false;
+    }
+    return true;
+}
+
+static void place_segment(struct mt_pool_restores *restores, const struct mt_pool_tracks *tracks,
+                          size_t first, size_t end)
+{
+    uint64_t distance;
+    size_t i;
+
+    for (i = first; i < end; i++) {
+        struct mt_pool_tile *tile = &restores->tiles[i];
+        const struct mt_block_track *origin =
+            tile->freed ? NULL : mt_pool_tracks_block(tracks, tile->addr, restores->found_moment);
+        if (origin) {
+            tile->place_addr = origin->block_addr;
+            tile->place_bytes = origin->block_bytes;
+        }
+    }
+    if (!is_congruent(restores, tracks, first, end, &distance))
+        return;
+    for (i = first; i < end; i++) {
+        struct mt_pool_tile *tile = &restores->tiles[i];
+        if (tile->freed) {
+            tile->place_addr = tile->addr + distance;
+            tile->place_bytes = tile->size_bytes;
+        }
+    }
+}
+
+bool mt_pool_restores_settle(struct mt_pool_restores *restores, const struct mt_pool_tracks *tracks)
+{
+    size_t i, end;
+
+    restores->tile_count = restores->found_tiles;
+    restores->tile_at = 0;
+    for (i = 0; i < restores->tile_count; i++) {
+        if (restores->tiles[i].freed > restores->found_frees)
+            restores->tiles[i].freed = 0;
+    }
+    for (i = 0; i < restores->tile_count; i = end) {
+        for (end = i + 1; end < restores->tile_count && restores->tiles[end].group == i; end++) {
+        }
+        place_segment(restores, tracks, i, end);
+    }
+    return restores->tile_count > 0;
+}
+
+const struct mt_pool_tile *mt_pool_restores_take(struct mt_pool_restores *restores, uint64_t seq)
+{
+    if (restores->tile_at >= restores->tile_count || restores->tiles[restores->tile_at].seq != seq)
+        return NULL;
+    return &restores->tiles[restores->tile_at++];
+}
+
+uint64_t mt_pool_restores_segment_bytes(const struct mt_pool_restores *restores,
+                                        const struct mt_pool_tile *tile)
+{
+    size_t first = (size_t)(tile - restores->tiles), i;
+    uint64_t bytes = 0;
+
+    if (tile->group != first)
+        return 0;
+    for (i = first; i < restores->tile_count && restores->tiles[i].group == first; i++)
+        bytes += restores->tiles[i].size_bytes;
+    return bytes;
+}

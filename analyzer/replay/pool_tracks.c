@@ -1,0 +1,308 @@
+#include "pool_tracks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "grow.h"
+
+enum { MAX_BLOCKS = 1 << 18, MAX_SEGMENTS = 1 << 16, MAX_STEPS_BACK = 1 << 12 };
+
+static const uint32_t ALIVE = UINT32_MAX;
+
+void mt_pool_tracks_release(struct mt_pool_tracks *tracks)
+{
+    uint32_t i;
+
+    for (i = 0; i < tracks->pool_count; i++)
+        free(tracks->pools[i].sinces);
+    free(tracks->pools);
+    free(tracks->blocks);
+    free(tracks->segments);
+    mt_map_release(&tracks->newest);
+    mt_map_release(&tracks->states);
+    mt_map_release(&tracks->bases);
+    mt_map_release(&tracks->ends);
+    memset(tracks, 0, sizeof *tracks);
+}
+
+uint64_t mt_pool_hash_with(uint64_t hash, uint64_t addr)
+{
+    return hash + mt_hash_u64(addr);
+}
+
+uint64_t mt_pool_hash_without(uint64_t hash, uint64_t addr)
+{
+    return hash - mt_hash_u64(addr);
+}
+
+static uint64_t state_key(uint16_t pool, uint64_t hash)
+{
+    return hash ^ mt_hash_u64(UINT64_MAX - pool);
+}
+
+static enum mt_status pool_of(struct mt_pool_tracks *tracks, uint16_t id,
+                              struct mt_pool_track **pool)
+{
+    if (id >= tracks->pool_count) {
+        if (mt_grow(&tracks->pools, &tracks->pool_capacity, (size_t)id + 1, sizeof *tracks->pools))
+            return MT_ERR_MEMORY;
+        memset(tracks->pools + tracks->pool_count, 0,
+               (id + 1u - tracks->pool_count) * sizeof *tracks->pools);
+        tracks->pool_count = id + 1u;
+    }
+    *pool = &tracks->pools[id];
+    return MT_OK;
+}
+
+/* Number of `sinces` that are not above a moment. */
+static size_t sinces_until(const struct mt_pool_track *pool, uint32_t moment)
+{
+    size_t low = 0, high = pool->since_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (pool->sinces[middle] <= moment)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void drop_since(struct mt_pool_track *pool, uint32_t since)
+{
+    size_t place = sinces_until(pool, since);
+
+    MT_ASSERT(place > 0 && pool->sinces[place - 1] == since);
+    memmove(pool->sinces + place - 1, pool->sinces + place,
+            (pool->since_count - place) * sizeof *pool->sinces);
+    pool->since_count--;
+}
+
+/* Takes the segment at a place of the list out of everything. */
+static enum mt_status drop_segment(struct mt_pool_tracks *tracks, uint32_t place)
+{
+    struct mt_segment_track gone = tracks->segments[place], *last;
+
+    mt_map_take(&tracks->bases, gone.base);
+    if (gone.expandable)
+        mt_map_take(&tracks->ends, gone.base + gone.size_bytes);
+    drop_since(&tracks->pools[gone.pool], gone.since);
+    last = &tracks->segments[--tracks->segment_count];
+    if (place == tracks->segment_count)
+        return MT_OK;
+    tracks->segments[place] = *last;
+    if (last->expandable && mt_map_set(&tracks->ends, last->base + last->size_bytes, place))
+        return MT_ERR_MEMORY;
+    return mt_map_set(&tracks->bases, last->base, place);
+}
+
+static enum mt_status add_segment(struct mt_pool_tracks *tracks, struct mt_segment_track segment)
+{
+    struct mt_pool_track *pool;
+    enum mt_status status = pool_of(tracks, segment.pool, &pool);
+
+    segment.since = tracks->now + 1;
+    segment.scan = 0;
+    if (tracks->segment_count >= MAX_SEGMENTS)
+        return MT_OK;
+    if (status == MT_OK)
+        status = mt_grow(&tracks->segments, &tracks->segment_capacity,
+                         (size_t)tracks->segment_count + 1, sizeof *tracks->segments);
+    if (status == MT_OK)
+        status = mt_grow(&pool->sinces, &pool->since_capacity, pool->since_count + 1,
+                         sizeof *pool->sinces);
+    if (status == MT_OK)
+        status = mt_map_set(&tracks->bases, segment.base, tracks->segment_count);
+    if (status == MT_OK && segment.expandable)
+        status =
+            mt_map_set(&tracks->ends, segment.base + segment.size_bytes, tracks->segment_count);
+    if (status != MT_OK)
+        return status;
+    MT_ASSERT(!pool->since_count || pool->sinces[pool->since_count - 1] <= segment.since);
+    pool->sinces[pool->since_count++] = segment.since;
+    tracks->segments[tracks->segment_count++] = segment;
+    return MT_OK;
+}
+
+/* A mapped range joins the ranges of its pool that it touches. */
+static enum mt_status join_ranges(struct mt_pool_tracks *tracks, struct mt_segment_track *range)
+{
+    uint32_t below = mt_map_get(&tracks->ends, range->base), above;
+    enum mt_status status = MT_OK;
+
+    if (below != MT_MAP_NONE && tracks->segments[below].pool == range->pool) {
+        range->base = tracks->segments[below].base;
+        range->size_bytes += tracks->segments[below].size_bytes;
+        status = drop_segment(tracks, below);
+    }
+    above = mt_map_get(&tracks->bases, range->base + range->size_bytes);
+    if (status == MT_OK && above != MT_MAP_NONE && tracks->segments[above].pool == range->pool &&
+        tracks->segments[above].expandable) {
+        range->size_bytes += tracks->segments[above].size_bytes;
+        status = drop_segment(tracks, above);
+    }
+    return status;
+}
+
+enum mt_status mt_pool_tracks_segment(struct mt_pool_tracks *tracks, const struct mt_event *event,
+                                      uint16_t pool)
+{
+    struct mt_segment_track fresh = {.base = event->addr,
+                                     .size_bytes = event->size_bytes,
+                                     .pool = pool,
+                                     .expandable = event->kind == MT_EVENT_SEGMENT_MAP};
+    uint32_t there = mt_map_get(&tracks->bases, event->addr);
+    enum mt_status status = MT_OK;
+
+    /* What is unmapped somewhere else leaves a range that no restore can tile. */
+    if (there != MT_MAP_NONE)
+        status = drop_segment(tracks, there);
+    if (status != MT_OK || !pool || !event->size_bytes ||
+        event->addr + event->size_bytes < event->addr || event->kind == MT_EVENT_SEGMENT_FREE ||
+        event->kind == MT_EVENT_SEGMENT_UNMAP)
+        return status;
+    if (fresh.expandable)
+        status = join_ranges(tracks, &fresh);
+    return status == MT_OK ? add_segment(tracks, fresh) : status;
+}
+
+/* Forgets every block that is not alive, and all moments. */
+static enum mt_status forget_dead(struct mt_pool_tracks *tracks)
+{
+    enum mt_status status = MT_OK;
+    uint32_t i, kept = 0;
+
+    mt_map_release(&tracks->newest);
+    mt_map_release(&tracks->states);
+    for (i = 0; i < tracks->block_count && status == MT_OK; i++) {
+        if (tracks->blocks[i].until != ALIVE)
+            continue;
+        tracks->blocks[kept] = tracks->blocks[i];
+        tracks->blocks[kept].before = MT_NO_TRACK;
+        status = mt_map_set(&tracks->newest, tracks->blocks[kept].addr, kept);
+        kept++;
+    }
+    tracks->block_count = kept;
+    return status;
+}
+
+/* Room for one more block: what lives can fill it, then the list grows. */
+static enum mt_status make_room(struct mt_pool_tracks *tracks)
+{
+    enum mt_status status = MT_OK;
+
+    if (tracks->block_count >= MAX_BLOCKS && (tracks->block_count & (tracks->block_count - 1)) == 0)
+        status = forget_dead(tracks);
+    if (status == MT_OK && tracks->block_count >= MT_NO_TRACK / 2)
+        status = MT_ERR_MEMORY;
+    return status == MT_OK ? mt_grow(&tracks->blocks, &tracks->block_capacity,
+                                     (size_t)tracks->block_count + 1, sizeof *tracks->blocks)
+                           : status;
+}
+
+/* The pool is in a new state from the next moment on. */
+static enum mt_status set_state(struct mt_pool_tracks *tracks, uint16_t pool)
+{
+    if (tracks->now >= ALIVE - 1)
+        return MT_ERR_MEMORY;
+    tracks->now++;
+    return mt_map_set(&tracks->states, state_key(pool, tracks->pools[pool].hash), tracks->now);
+}
+
+enum mt_status mt_pool_tracks_end(struct mt_pool_tracks *tracks, uint64_t addr)
+{
+    uint32_t id = mt_map_get(&tracks->newest, addr);
+    struct mt_block_track *block;
+    struct mt_pool_track *pool;
+
+    if (id == MT_MAP_NONE || tracks->blocks[id].until != ALIVE)
+        return MT_OK;
+    block = &tracks->blocks[id];
+    pool = &tracks->pools[block->pool];
+    MT_ASSERT(pool->live > 0);
+    pool->live--;
+    pool->hash = mt_pool_hash_without(pool->hash, addr);
+    block->until = tracks->now + 1;
+    return set_state(tracks, block->pool);
+}
+
+enum mt_status mt_pool_tracks_begin(struct mt_pool_tracks *tracks,
+                                    const struct mt_block_track *track)
+{
+    struct mt_block_track fresh = *track;
+    struct mt_pool_track *pool;
+    enum mt_status status = mt_pool_tracks_end(tracks, track->addr);
+
+    MT_ASSERT(track->pool != 0);
+    if (status == MT_OK)
+        status = make_room(tracks);
+    if (status == MT_OK)
+        status = pool_of(tracks, track->pool, &pool);
+    if (status != MT_OK)
+        return status;
+    fresh.before = mt_map_get(&tracks->newest, track->addr);
+    fresh.from = tracks->now + 1;
+    fresh.until = ALIVE;
+    pool->live++;
+    pool->hash = mt_pool_hash_with(pool->hash, track->addr);
+    tracks->blocks[tracks->block_count] = fresh;
+    status = mt_map_set(&tracks->newest, track->addr, tracks->block_count++);
+    return status == MT_OK ? set_state(tracks, track->pool) : status;
+}
+
+uint32_t mt_pool_tracks_moment(const struct mt_pool_tracks *tracks, uint16_t pool, uint64_t hash)
+{
+    return mt_map_get(&tracks->states, state_key(pool, hash));
+}
+
+const struct mt_block_track *mt_pool_tracks_block(const struct mt_pool_tracks *tracks,
+                                                  uint64_t addr, uint32_t moment)
+{
+    uint32_t id = mt_map_get(&tracks->newest, addr), steps;
+
+    _Static_assert(MT_NO_TRACK == MT_MAP_NONE, "the first block at an address has none before");
+    for (steps = 0; id != MT_NO_TRACK && steps < MAX_STEPS_BACK; steps++) {
+        const struct mt_block_track *block = &tracks->blocks[id];
+        if (block->from <= moment)
+            return moment < block->until ? block : NULL;
+        id = block->before;
+    }
+    return NULL;
+}
+
+struct mt_segment_track *mt_pool_tracks_segment_at(struct mt_pool_tracks *tracks, uint16_t pool,
+                                                   uint64_t base)
+{
+    uint32_t id = mt_map_get(&tracks->bases, base);
+
+    return id == MT_MAP_NONE || tracks->segments[id].pool != pool ? NULL : &tracks->segments[id];
+}
+
+size_t mt_pool_tracks_segments_since(const struct mt_pool_tracks *tracks, uint16_t pool,
+                                     uint32_t moment)
+{
+    return pool < tracks->pool_count ? sinces_until(&tracks->pools[pool], moment) : 0;
+}
+
+bool mt_pool_tracks_is_sound(const struct mt_pool_tracks *tracks, const char **why)
+{
+    uint64_t alive = 0, live = 0, sinces = 0;
+    uint32_t i;
+
+    for (i = 0; i < tracks->block_count; i++) {
+        const struct mt_block_track *block = &tracks->blocks[i];
+        MT_SOUND(why, block->pool && block->pool < tracks->pool_count);
+        MT_SOUND(why, block->from < block->until);
+        MT_SOUND(why, block->before == MT_NO_TRACK || block->before < i);
+        alive += block->until == ALIVE;
+    }
+    for (i = 0; i < tracks->pool_count; i++) {
+        live += tracks->pools[i].live;
+        sinces += tracks->pools[i].since_count;
+    }
+    MT_SOUND(why, alive == live);
+    MT_SOUND(why, sinces == tracks->segment_count && tracks->bases.count == sinces);
+    return mt_map_is_sound(&tracks->newest, why) && mt_map_is_sound(&tracks->states, why);
+}

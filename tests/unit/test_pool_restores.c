@@ -1,0 +1,290 @@
+/* Restores of private pools by CUDA graph trees, on traces made by hand. */
+#include "cmocka_all.h"
+
+#include <string.h>
+
+#include "memory_source.h"
+#include "pool_tracks.h"
+#include "replay.h"
+#include "util.h"
+
+#define BASE  UINT64_C(0x7f0000000000)
+#define AT(n) (BASE + (uint64_t)(n)*64 * MT_MIB)
+
+enum { POOL = 1, STACK = 7, MOST_EVENTS = 64 };
+
+static struct mt_replay_summary summary;
+static uint64_t block_addrs[MOST_EVENTS]; /* of the simulated blocks, by event */
+
+static struct mt_event event(uint8_t kind, uint64_t addr, uint64_t mib)
+{
+    struct mt_event event = {0};
+
+    event.kind = kind;
+    event.addr = addr;
+    event.size_bytes = mib * MT_MIB;
+    event.stack = kind == MT_EVENT_ALLOC ? STACK : MT_NO_ID;
+    event.name = MT_NO_ID;
+    event.pool = POOL;
+    return event;
+}
+
+/* Short words for long tables. */
+#define TAKE(n, mib)     event(MT_EVENT_SEGMENT_ALLOC, AT(n), mib)
+#define GIVE(n, mib)     event(MT_EVENT_SEGMENT_FREE, AT(n), mib)
+#define ALLOC(addr, mib) event(MT_EVENT_ALLOC, addr, mib)
+#define FREE(addr)       event(MT_EVENT_FREE_REQUESTED, addr, 0), event(MT_EVENT_FREE_COMPLETED, addr, 0)
+
+/* A, B and C of 8, 8 and 12 MiB in segments of 20 and 12 MiB. The checkpoint is taken when B and C
+ * live: the first segment then has 8 MiB free, B, 4 MiB free. */
+#define A_ADDR   AT(0)
+#define B_ADDR   (AT(0) + 8 * MT_MIB)
+#define END_ADDR (AT(0) + 16 * MT_MIB)
+#define C_ADDR   AT(1)
+#define CAPTURE                                                                                    \
+    TAKE(0, 20), ALLOC(A_ADDR, 8), ALLOC(B_ADDR, 8), TAKE(1, 12), ALLOC(C_ADDR, 12), FREE(A_ADDR), \
+        FREE(B_ADDR), FREE(C_ADDR)
+enum { B_EVENT = 2, C_EVENT = 4, CAPTURE_EVENTS = 11 };
+
+#define TILE_FIRST                                                                                 \
+    ALLOC(A_ADDR, 8), ALLOC(B_ADDR, 8), ALLOC(END_ADDR, 4), FREE(A_ADDR), FREE(END_ADDR)
+#define TILE_SECOND ALLOC(C_ADDR, 12)
+
+static enum mt_status see(void *context, const struct mt_event *event,
+                          const struct mt_replay_view *view)
+{
+    (void)context;
+    assert_true(event->seq < MOST_EVENTS);
+    block_addrs[event->seq] = view->block_addr;
+    return MT_OK;
+}
+
+static enum mt_status restart(void *context)
+{
+    (void)context;
+    return MT_OK;
+}
+
+static const struct mt_replay_result *run(struct mt_event *events, size_t count, const char *policy,
+                                          size_t batch)
+{
+    struct mt_replay_options options = {.policy = policy, .verify = true};
+    const struct mt_replay_observer observer = {NULL, see, restart};
+    struct memory_source source;
+    struct mt_error error;
+
+    memory_source_init(&source, events, count, batch);
+    if (mt_replay_run(&source.source, &options, &observer, &summary, &error) != MT_OK)
+        fail_msg("%s", error.text);
+    memory_source_release(&source);
+    return &summary.devices[0];
+}
+
+static void expect_exact(struct mt_event *events, size_t count, uint64_t restores)
+{
+    size_t batch;
+
+    for (batch = 1; batch <= 64; batch += 21) {
+        const struct mt_replay_result *result = run(events, count, "pytorch", batch);
+        if (!result->verify.exact)
+            fail_msg("batches of %zu: %s", batch, result->verify.first_difference);
+        assert_int_equal(result->restores.restores, restores);
+        assert_int_equal(result->restores.unplaced, 0);
+        assert_int_equal(result->restores.gaps_left_out, 0);
+    }
+}
+
+static void blocks_go_where_the_checkpoint_has_them(void **unused)
+{
+    struct mt_event events[] = {CAPTURE, TILE_FIRST, TILE_SECOND, ALLOC(A_ADDR, 5), FREE(B_ADDR)};
+
+    (void)unused;
+    expect_exact(events, MT_ARRAY_LEN(events), 1);
+    assert_int_equal(summary.devices[0].restores.blocks, 2);
+    assert_int_equal(summary.devices[0].restores.gaps, 2);
+    assert_int_equal(summary.devices[0].counters.allocations, 8); /* the gaps are two of them */
+    assert_int_equal(summary.devices[0].counters.allocated.peak, 28 * MT_MIB);
+}
+
+static void the_order_of_segments_is_the_allocators(void **unused)
+{
+    struct mt_event events[] = {CAPTURE, TILE_SECOND, TILE_FIRST};
+
+    (void)unused;
+    expect_exact(events, MT_ARRAY_LEN(events), 1);
+}
+
+static void a_pool_is_restored_as_often_as_it_is_wanted(void **unused)
+{
+    struct mt_event events[] = {CAPTURE,      TILE_FIRST, TILE_SECOND, FREE(B_ADDR),
+                                FREE(C_ADDR), TILE_FIRST, TILE_SECOND};
+
+    (void)unused;
+    expect_exact(events, MT_ARRAY_LEN(events), 2);
+}
+
+static void a_block_that_dies_at_once_is_no_gap(void **unused)
+{
+    struct mt_event events[] = {CAPTURE, TILE_SECOND, TILE_FIRST, FREE(B_ADDR), ALLOC(A_ADDR, 14)};
+
+    (void)unused;
+    expect_exact(events, MT_ARRAY_LEN(events), 1);
+    assert_int_equal(summary.devices[0].restores.blocks, 2);
+}
+
+static void segments_made_after_the_checkpoint_are_not_tiled(void **unused)
+{
+    struct mt_event events[] = {CAPTURE,    TAKE(2, 30), ALLOC(AT(2), 30), FREE(AT(2)),
+                                TILE_FIRST, TILE_SECOND, ALLOC(AT(2), 30)};
+
+    (void)unused;
+    expect_exact(events, MT_ARRAY_LEN(events), 1);
+}
+
+static void a_flush_before_a_restore_is_the_programs(void **unused)
+{
+    struct mt_event events[] = {TAKE(5, 20), ALLOC(AT(5), 20), FREE(AT(5)), CAPTURE,
+                                GIVE(5, 20), TILE_FIRST,       TILE_SECOND};
+    size_t i;
+
+    (void)unused;
+    for (i = 0; i < 4; i++)
+        events[i].pool = 0;
+    events[4 + CAPTURE_EVENTS].pool = 0;
+    expect_exact(events, MT_ARRAY_LEN(events), 1);
+    assert_int_equal(summary.devices[0].counters.device_frees, 1);
+    assert_int_equal(summary.devices[0].counters.retries, 0);
+}
+
+static void under_other_options_blocks_keep_their_simulated_place(void **unused)
+{
+    struct mt_event events[] = {CAPTURE, TILE_FIRST, TILE_SECOND};
+    const struct mt_replay_result *result =
+        run(events, MT_ARRAY_LEN(events), "pytorch:expandable_segments:True", 5);
+
+    (void)unused;
+    assert_int_equal(result->restores.restores, 1);
+    assert_int_equal(result->restores.blocks, 2);
+    assert_int_equal(result->restores.unplaced, 0);
+    assert_int_equal(result->restores.gaps_left_out, 2);
+    assert_true(block_addrs[B_EVENT] && block_addrs[C_EVENT]);
+    assert_int_equal(block_addrs[CAPTURE_EVENTS + 1], block_addrs[B_EVENT]);
+    assert_int_equal(block_addrs[CAPTURE_EVENTS + 7], block_addrs[C_EVENT]);
+    assert_int_equal(result->counters.allocated.now, 20 * MT_MIB);
+    assert_int_equal(result->counters.reserved.peak, 40 * MT_MIB);
+}
+
+static void other_allocators_have_no_checkpoints(void **unused)
+{
+    struct mt_event events[] = {CAPTURE, TILE_FIRST, TILE_SECOND};
+    const struct mt_replay_result *result = run(events, MT_ARRAY_LEN(events), "none", 5);
+
+    (void)unused;
+    assert_int_equal(result->restores.unplaced, 2);
+    assert_int_equal(result->restores.gaps_left_out, 2);
+    assert_int_equal(result->counters.allocated.now, 20 * MT_MIB);
+    assert_int_equal(result->counters.reserved.peak, 28 * MT_MIB);
+    result = run(events, MT_ARRAY_LEN(events), "recorded", 5);
+    assert_int_equal(result->restores.restores, 0); /* it follows the trace */
+    assert_true(result->verify.exact);
+}
+
+/* Replays `events`, of which none are a restore. */
+static void expect_none(struct mt_event *events, size_t count)
+{
+    const struct mt_replay_result *result = run(events, count, "pytorch", 64);
+
+    assert_int_equal(result->restores.restores, 0);
+}
+
+static void what_only_looks_like_a_restore_is_none(void **unused)
+{
+    struct mt_event whole[] = {CAPTURE, TILE_FIRST, TILE_SECOND};
+    struct mt_event other_stack[] = {CAPTURE, TILE_FIRST, TILE_SECOND};
+    struct mt_event odd_size[] = {CAPTURE, TILE_FIRST, TILE_SECOND};
+    struct mt_event one_segment[] = {CAPTURE, TILE_FIRST};
+    struct mt_event a_lives[] = {CAPTURE,          ALLOC(A_ADDR, 8),
+                                 ALLOC(B_ADDR, 8), ALLOC(END_ADDR, 4),
+                                 FREE(END_ADDR),   TILE_SECOND};
+    struct mt_event gaps_touch[] = {CAPTURE,
+                                    ALLOC(A_ADDR, 4),
+                                    ALLOC(A_ADDR + 4 * MT_MIB, 4),
+                                    ALLOC(B_ADDR, 8),
+                                    ALLOC(END_ADDR, 4),
+                                    FREE(A_ADDR),
+                                    FREE(A_ADDR + 4 * MT_MIB),
+                                    FREE(END_ADDR),
+                                    TILE_SECOND};
+    struct mt_event inhabited[] = {CAPTURE, TILE_SECOND, TILE_FIRST};
+
+    (void)unused;
+    other_stack[CAPTURE_EVENTS + 1].stack = STACK + 1;
+    odd_size[CAPTURE_EVENTS].size_bytes -= 1;
+    inhabited[CAPTURE_EVENTS - 2].addr = inhabited[CAPTURE_EVENTS - 1].addr = AT(9); /* C lives */
+    expect_none(other_stack, MT_ARRAY_LEN(other_stack));
+    expect_none(odd_size, MT_ARRAY_LEN(odd_size));
+    expect_none(one_segment, MT_ARRAY_LEN(one_segment));
+    expect_none(gaps_touch, MT_ARRAY_LEN(gaps_touch));
+    expect_none(inhabited, MT_ARRAY_LEN(inhabited));
+    run(a_lives, MT_ARRAY_LEN(a_lives), "pytorch", 64);
+    assert_int_equal(summary.devices[0].restores.restores, 1); /* A, B and C lived once */
+    expect_exact(whole, MT_ARRAY_LEN(whole), 1);
+}
+
+static void without_stacks_two_tiles_prove_nothing(void **unused)
+{
+    struct mt_event two[] = {TAKE(0, 12), ALLOC(AT(0), 12), FREE(AT(0)), ALLOC(AT(0), 12)};
+    struct mt_event four[] = {CAPTURE, TILE_FIRST, TILE_SECOND};
+    size_t i;
+
+    (void)unused;
+    for (i = 0; i < MT_ARRAY_LEN(two); i++)
+        two[i].stack = MT_NO_ID;
+    for (i = 0; i < MT_ARRAY_LEN(four); i++)
+        four[i].stack = MT_NO_ID;
+    expect_exact(two, MT_ARRAY_LEN(two), 0);
+    expect_exact(four, MT_ARRAY_LEN(four), 1);
+}
+
+/* More blocks than are kept: what lives is not forgotten. */
+static void old_moments_are_forgotten(void **unused)
+{
+    struct mt_pool_tracks tracks = {0};
+    struct mt_block_track track = {.addr = BASE, .block_bytes = 512, .pool = POOL};
+    const char *why = "";
+    uint32_t i, first;
+
+    (void)unused;
+    assert_int_equal(mt_pool_tracks_begin(&tracks, &track), MT_OK);
+    first = tracks.now;
+    for (i = 1; i <= 300000; i++) {
+        track.addr = BASE + 512 * (1 + i % 1000);
+        assert_int_equal(mt_pool_tracks_begin(&tracks, &track), MT_OK);
+        assert_int_equal(mt_pool_tracks_end(&tracks, track.addr), MT_OK);
+    }
+    assert_true(tracks.block_count < 1 << 18);
+    assert_true(mt_pool_tracks_is_sound(&tracks, &why));
+    assert_int_equal(tracks.pools[POOL].live, 1);
+    assert_non_null(mt_pool_tracks_block(&tracks, BASE, first));
+    assert_null(mt_pool_tracks_block(&tracks, track.addr, first));
+    mt_pool_tracks_release(&tracks);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blocks_go_where_the_checkpoint_has_them),
+        cmocka_unit_test(the_order_of_segments_is_the_allocators),
+        cmocka_unit_test(a_pool_is_restored_as_often_as_it_is_wanted),
+        cmocka_unit_test(a_block_that_dies_at_once_is_no_gap),
+        cmocka_unit_test(segments_made_after_the_checkpoint_are_not_tiled),
+        cmocka_unit_test(a_flush_before_a_restore_is_the_programs),
+        cmocka_unit_test(under_other_options_blocks_keep_their_simulated_place),
+        cmocka_unit_test(other_allocators_have_no_checkpoints),
+        cmocka_unit_test(what_only_looks_like_a_restore_is_none),
+        cmocka_unit_test(without_stacks_two_tiles_prove_nothing),
+        cmocka_unit_test(old_moments_are_forgotten),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
