@@ -591,6 +591,31 @@ def check_without_times(check):
     check.is_quiet("without_times")
 
 
+def check_costs(check, page):
+    """What an advice costs stands beside it, also where the words are short."""
+    report = json.loads((page.parent / "report.json").read_text())
+    costs = [finding["cost"] for device in report["devices"] for finding in device["findings"]
+             if finding["cost"]]
+    check.open(page)
+    shown = check.browser.run("""return [...document.querySelectorAll('.finding .cost')]
+        .map((each) => each.textContent)""")
+    check.expect(costs and shown == costs, f"costs: {shown}, not {costs}")
+
+
+def check_narrow(check, page):
+    """On a telephone no line of the words lies below the button that copies them."""
+    check.browser.devtools("Emulation.setDeviceMetricsOverride", width=420, height=900,
+                           deviceScaleFactor=1, mobile=False)
+    check.open(page)
+    gap = check.browser.run("""const words = document.querySelector('.copies > pre');
+        const range = document.createRange();
+        range.selectNodeContents(words);
+        return range.getBoundingClientRect().top -
+            words.nextElementSibling.getBoundingClientRect().bottom;""")
+    check.expect(gap >= 0, f"narrow: the words begin {gap} px below the button")
+    check.browser.devtools("Emulation.clearDeviceMetricsOverride")
+
+
 def check_all(check):
     trace = CAPTURES / "gpt_split64.pickle.zst"
     page = check.analyze(trace, "gpt_split64", "--max-peak", "reserved=10GiB")
@@ -599,6 +624,8 @@ def check_all(check):
     check_search(check, trace, page)
     check_zoom(check, page)
     check_links(check, page)
+    check_costs(check, page)
+    check_narrow(check, page)
     check_still(check, page)
     check_policy(check, page)
     for name in ("oom_adam", "twogpu", "churn_noframes", "leakval_ring"):

@@ -298,6 +298,7 @@ const struct mt_chart mt_chart_address = {
     .name = "address",
     .summary = "what lies in which segment, over time",
     .models = MT_MODEL_TIMELINE | MT_MODEL_ADDRESS,
+    .is_enlarged = true,
     .called_for = wastes_memory,
     .draw = draw_chart,
 };

@@ -404,6 +404,7 @@ const struct mt_chart mt_chart_blocks = {
     .name = "blocks",
     .summary = "every large block of one step",
     .models = MT_MODEL_TIMELINE | MT_MODEL_BLOCKS,
+    .is_enlarged = true,
     .called_for = has_steps,
     .draw = draw_chart,
 };

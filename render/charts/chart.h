@@ -30,6 +30,8 @@ struct mt_chart {
     const char *name;    /* "timeline": also the file name */
     const char *summary; /* one line for --help */
     unsigned models;     /* of the report that it reads: enum mt_model_bit */
+    bool is_enlarged;    /* report.html: its parts are many and small; they can be clicked, and the
+                            chart can be enlarged */
     /* Does a trace call for it, where nobody asked for a certain chart? NULL = always. */
     bool (*called_for)(const struct mt_report *report, const struct mt_device_report *device);
     /* `device` may be NULL for an empty trace: the chart says so, sensibly. Initialises

@@ -255,5 +255,6 @@ const struct mt_chart mt_chart_flamechart = {
     .name = "flamechart",
     .summary = "which call grew or shrank it",
     .models = MT_MODEL_TIMELINE | MT_MODEL_FLAMECHART,
+    .is_enlarged = true,
     .draw = draw_chart,
 };

@@ -15,7 +15,6 @@ const data = JSON.parse(document.getElementById('mt-data').textContent);
 const COLUMNS = ['bytes', 'share', 'blocks', 'role', 'phase', 'site'];
 const MIN_SHARE = 0.0005; // of the width: narrower cells are counted, not drawn
 const ROW_HEIGHT = 24;
-const ENLARGED = ['blocks', 'address', 'flamechart']; // charts of single blocks and calls
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
 
 /* ---- words -------------------------------------------------------------- */
@@ -434,7 +433,7 @@ class Explorer {
     this.cells.style.height = `${(Math.max(this.depth, path.length) + 1) * ROW_HEIGHT}px`;
     this.dropped.textContent = !shown && this.focus >= 0
       ? 'Nothing of this is alive then.' : this.narrow.cells
-        ? `${formatCount(this.narrow.cells)} cells too narrow to draw ` +
+        ? `${formatCount(this.narrow.cells)} ${this.narrow.cells === 1 ? 'cell' : 'cells'} too narrow to draw ` +
           `(${formatBytes(this.narrow.bytes)}, ${formatShare(this.narrow.bytes, shown)})` : '';
   }
 
@@ -1185,8 +1184,7 @@ for (const source of data.devices) {
   const model = explorer ? explorer.model : new Model(source);
   blockMaps.push(new Map(source.blocks.map((row) => [row[0], new Block(row, model)])));
 }
-for (const figure of document.querySelectorAll('figure.chart')) {
-  if (!ENLARGED.includes(figure.dataset.chart)) continue;
+for (const figure of document.querySelectorAll('figure[data-enlarged]')) {
   const at = data.devices.findIndex((source) =>
     figure.closest('section').id === `device-${source.device}`);
   pictures.push(new Picture(figure, at < 0 ? new Map() : blockMaps[at]));

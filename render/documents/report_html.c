@@ -162,6 +162,11 @@ static void add_finding(struct mt_buf *out, const struct mt_report *report,
     mt_buf_add_text(out, "<p class=\"do\">");
     add_advice(out, finding->advice);
     mt_buf_add_text(out, "</p>\n");
+    if (finding->cost) {
+        mt_buf_add_text(out, "<p class=\"cost\">");
+        mt_add_page_name(out, finding->cost);
+        mt_buf_add_text(out, "</p>\n");
+    }
     if (finding->proved_by) {
         mt_buf_add_text(out, "<p class=\"proof\"><code>");
         mt_add_xml_line(out, finding->proved_by); /* whole: it is copied */
@@ -258,8 +263,9 @@ static void add_chart(struct writer *writer, const struct mt_chart *chart,
         return;
     }
     if (figure.has_room) {
-        mt_buf_printf(out, "<figure class=\"chart\" id=\"%s-%u\" data-chart=\"%s\">\n", chart->name,
-                      device ? (unsigned)device->device : 0, chart->name);
+        mt_buf_printf(out, "<figure class=\"chart\" id=\"%s-%u\" data-chart=\"%s\"%s>\n",
+                      chart->name, device ? (unsigned)device->device : 0, chart->name,
+                      chart->is_enlarged ? " data-enlarged" : "");
         add_buf(out, &figure.svg);
         mt_buf_add_text(out, "</figure>\n");
         mt_page_policy_allow_style(&writer->policy, figure.style.data);
@@ -279,12 +285,6 @@ static bool is_called_for(const struct writer *writer, const struct mt_chart *ch
     return !chart->called_for || chart->called_for(writer->report, device);
 }
 
-/* Charts that the script enlarges, and whose parts can be clicked. */
-static bool is_clickable(const struct mt_chart *chart)
-{
-    return chart->models & (MT_MODEL_FLAMECHART | MT_MODEL_BLOCKS | MT_MODEL_ADDRESS);
-}
-
 /* All but those that stand with the history; those that can be clicked come first, and have their
  * room first. */
 static void add_other_charts(struct writer *writer, const struct mt_device_report *device,
@@ -294,7 +294,7 @@ static void add_other_charts(struct writer *writer, const struct mt_device_repor
         for (size_t i = 0; mt_charts[i]; i++)
             if (strcmp(mt_charts[i]->name, "timeline") != 0 &&
                 strcmp(mt_charts[i]->name, "icicle") != 0 &&
-                is_clickable(mt_charts[i]) == clickable &&
+                mt_charts[i]->is_enlarged == clickable &&
                 is_called_for(writer, mt_charts[i], device))
                 add_chart(writer, mt_charts[i], device, out);
 }
