@@ -3,6 +3,8 @@
 #include "phases.h"
 #include "grow.h"
 #include "symbols.h"
+#include "util.h"
+#include "xla_names.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,27 +36,77 @@ void mt_phases_release(struct mt_phases *phases)
     free(phases->open);
     free(phases->names);
     mt_map_release(&phases->name_ids);
+    mt_map_release(&phases->xla_ids);
+    mt_strings_release(&phases->xla_texts);
     memset(phases, 0, sizeof *phases);
 }
 
-static const struct mt_phase_name *name_facts(struct mt_phases *phases, uint32_t name)
+/* MT_MAP_NONE: no memory. */
+static uint32_t add_name(struct mt_phases *phases, const struct mt_phase_name *name)
 {
-    uint32_t id = mt_map_get(&phases->name_ids, name);
-    const char *text = mt_symbols_text(phases->symbols, name);
-    struct mt_phase_name *facts;
-
-    if (id != MT_MAP_NONE)
-        return &phases->names[id];
     if (mt_grow(&phases->names, &phases->name_capacity, (size_t)phases->name_count + 1,
-                sizeof *phases->names) ||
-        mt_map_set(&phases->name_ids, name, phases->name_count))
-        return NULL;
-    facts = &phases->names[phases->name_count++];
-    facts->number = 0;
-    facts->step_rank = (uint8_t)mt_phase_step_rank(text, &facts->number);
-    facts->kind = (uint8_t)mt_phase_kind_of(text);
-    facts->is_plumbing = mt_phase_name_is_plumbing(text);
-    return facts;
+                sizeof *phases->names))
+        return MT_MAP_NONE;
+    phases->names[phases->name_count] = *name;
+    return phases->name_count++;
+}
+
+static uint32_t plain_name(struct mt_phases *phases, const char *text)
+{
+    struct mt_phase_name name = {.text = text,
+                                 .kind = (uint8_t)mt_phase_kind_of(text),
+                                 .is_plumbing = mt_phase_name_is_plumbing(text)};
+
+    name.step_rank = (uint8_t)mt_phase_step_rank(text, &name.number);
+    return add_name(phases, &name);
+}
+
+/* A name of XLA's as reports say it: "jit_step", "compile jit_step", "thunk copy.1". Its other
+ * words are numbers, and passes of the compiler. */
+static const char *speak_xla(struct mt_phases *phases, enum mt_xla_range kind, const char *module,
+                             size_t length)
+{
+    static const char *const before[] = {
+        [MT_XLA_MODULE] = "", [MT_XLA_COMPILE] = "compile ", [MT_XLA_THUNK] = "thunk "};
+
+    if (!length)
+        return kind == MT_XLA_COMPILE ? "compile" : "XLA";
+    return mt_arena_printf(phases->arena, "%s%.*s", before[kind],
+                           (int)mt_min_u64(length, PATH_MAX_BYTES), module);
+}
+
+/* Their words are about XLA, not about parts of a training step. */
+static uint32_t xla_name(struct mt_phases *phases, enum mt_xla_range kind, const char *module,
+                         size_t length)
+{
+    const char *text = speak_xla(phases, kind, module, length);
+    const struct mt_phase_name name = {.text = text, .xla = (uint8_t)kind, .is_plumbing = true};
+    uint32_t id, index;
+
+    if (!text || mt_strings_intern(&phases->xla_texts, text, strlen(text), &id))
+        return MT_MAP_NONE;
+    index = mt_map_get(&phases->xla_ids, id);
+    if (index != MT_MAP_NONE)
+        return index;
+    index = add_name(phases, &name);
+    return index == MT_MAP_NONE || mt_map_set(&phases->xla_ids, id, index) ? MT_MAP_NONE : index;
+}
+
+/* Index of what a name of the trace says; MT_MAP_NONE: no memory. */
+static uint32_t name_index(struct mt_phases *phases, uint32_t name)
+{
+    uint32_t index = mt_map_get(&phases->name_ids, name);
+    const char *text = mt_symbols_text(phases->symbols, name), *module;
+    enum mt_xla_range kind;
+    size_t length;
+
+    if (index != MT_MAP_NONE)
+        return index;
+    kind = mt_xla_range_of(text, &module, &length);
+    index = kind ? xla_name(phases, kind, module, length) : plain_name(phases, text);
+    if (index == MT_MAP_NONE || mt_map_set(&phases->name_ids, name, index))
+        return MT_MAP_NONE;
+    return index;
 }
 
 static const char *make_path(struct mt_phases *phases, int32_t parent, const char *name)
@@ -152,22 +204,21 @@ static uint8_t source_of(const struct mt_event *event, bool is_plumbing)
 }
 
 static enum mt_status record(struct mt_phases *phases, const struct mt_event *event,
-                             const struct mt_phase_thread *thread)
+                             const struct mt_phase_thread *thread, uint32_t index)
 {
-    const struct mt_phase_name *name = name_facts(phases, event->name);
+    const struct mt_phase_name *name = &phases->names[index];
     size_t facts_capacity = phases->capacity;
     struct mt_phase *phase;
     struct mt_phase_facts *facts;
 
-    if (!name ||
-        mt_grow(&phases->facts, &facts_capacity, (size_t)phases->count + 1,
+    if (mt_grow(&phases->facts, &facts_capacity, (size_t)phases->count + 1,
                 sizeof *phases->facts) ||
         mt_grow(&phases->phases, &phases->capacity, (size_t)phases->count + 1,
                 sizeof *phases->phases))
         return MT_ERR_MEMORY;
     phase = &phases->phases[phases->count];
     facts = &phases->facts[phases->count];
-    *phase = (struct mt_phase){.name = mt_symbols_text(phases->symbols, event->name),
+    *phase = (struct mt_phase){.name = name->text,
                                .step = MT_NO_STEP,
                                .parent = parent_of(phases, thread, name->is_plumbing),
                                .thread = event->thread,
@@ -204,11 +255,16 @@ static struct mt_open_range *open_range(struct mt_phases *phases, uint32_t *inde
 }
 
 /* A range directly inside one of the same name says nothing new: NVTX and
- * record_function, say, were both asked to name a part of the program. */
+ * record_function, say, were both asked to name a part of the program. Nor do XLA's thunks within
+ * their module, nor the passes of its compiler within the compilation. */
 static bool is_told_already(const struct mt_phases *phases, const struct mt_phase_thread *thread,
                             uint32_t name)
 {
-    return thread->top && phases->open[thread->top - 1].name == name;
+    uint32_t outer = thread->top ? phases->open[thread->top - 1].name : MT_MAP_NONE;
+
+    if (outer == MT_MAP_NONE)
+        return false;
+    return outer == name || (phases->names[outer].xla && phases->names[name].xla > MT_XLA_MODULE);
 }
 
 enum mt_status mt_phases_push(struct mt_phases *phases, const struct mt_event *event,
@@ -216,11 +272,11 @@ enum mt_status mt_phases_push(struct mt_phases *phases, const struct mt_event *e
 {
     struct mt_phase_thread *thread = thread_at(phases, event->thread);
     struct mt_open_range *range;
-    bool is_new = thread && !is_told_already(phases, thread, event->name);
-    uint32_t index;
+    uint32_t index, name = name_index(phases, event->name);
+    bool is_new;
 
     *phase = MT_NO_PHASE;
-    if (!thread)
+    if (!thread || name == MT_MAP_NONE)
         return MT_ERR_MEMORY;
     if (thread->depth == MT_PHASES_MAX_DEPTH) {
         thread->overflow++;
@@ -230,8 +286,9 @@ enum mt_status mt_phases_push(struct mt_phases *phases, const struct mt_event *e
     range = open_range(phases, &index);
     if (!range)
         return MT_ERR_MEMORY;
+    is_new = !is_told_already(phases, thread, name);
     if (is_new && phases->next < phases->limit) {
-        if (phases->next == phases->count && record(phases, event, thread))
+        if (phases->next == phases->count && record(phases, event, thread, name))
             return MT_ERR_MEMORY;
         *phase = (int32_t)phases->next++;
     } else {
@@ -239,7 +296,7 @@ enum mt_status mt_phases_push(struct mt_phases *phases, const struct mt_event *e
     }
     range->recorded = *phase != MT_NO_PHASE;
     range->phase = range->recorded ? *phase : thread->innermost;
-    range->name = event->name;
+    range->name = name;
     range->outer = thread->top;
     thread->top = index + 1;
     thread->depth++;
@@ -300,7 +357,7 @@ void mt_phases_pop(struct mt_phases *phases, const struct mt_event *event)
         thread->overflow--;
         return;
     }
-    link = thread ? find_open(phases, thread, event->name) : NULL;
+    link = thread ? find_open(phases, thread, mt_map_get(&phases->name_ids, event->name)) : NULL;
     if (!link) {
         phases->unmatched++;
         return;

@@ -28,8 +28,8 @@ struct mt_phase_facts {
 };
 
 struct mt_open_range {
-    int32_t phase; /* instance, or that of the range around it if not recorded */
-    uint32_t name;
+    int32_t phase;  /* instance, or that of the range around it if not recorded */
+    uint32_t name;  /* index of what the name said */
     uint32_t outer; /* index + 1 into `open`, 0 = outermost */
     bool recorded;
 };
@@ -66,11 +66,13 @@ struct mt_phases {
     uint64_t not_recorded; /* beyond the limits */
     uint64_t unmatched;    /* ends without a begin */
 
-    /* PRIVATE: what the names said, once per name */
-    struct mt_map name_ids;
+    /* PRIVATE: what the names said; names that differ only in XLA's numbers are one */
+    struct mt_map name_ids, xla_ids; /* of the trace's strings; of xla_texts */
+    struct mt_strings xla_texts;
     struct mt_phase_name {
+        const char *text; /* as reports say it */
         int64_t number;
-        uint8_t kind, step_rank;
+        uint8_t kind, step_rank, xla; /* xla: enum mt_xla_range */
         bool is_plumbing;
     } * names;
     uint32_t name_count;
@@ -85,7 +87,7 @@ void mt_phases_release(struct mt_phases *phases);
 void mt_phases_stop(struct mt_phases *phases);
 
 /* *phase: the new instance; MT_NO_PHASE if beyond the limits, or if the range
- * around it has the same name and stands for it. */
+ * around it has the same name, or is XLA's as well, and stands for it. */
 enum mt_status mt_phases_push(struct mt_phases *phases, const struct mt_event *event,
                               int32_t *phase) MT_MUST_USE;
 /* Ends the innermost range of that name and what is still open in it; see

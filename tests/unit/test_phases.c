@@ -273,6 +273,44 @@ static void ranges_that_are_told_twice(void **state)
 
 /* A range of the user's own on a thread of its own is not what the main thread
  * does: loading goes on while steps come and go. */
+/* A name of XLA's holds numbers that differ from call to call: reports say the module. */
+static void names_of_xla_lose_their_numbers(void **state)
+{
+    static const char *const opened[] = {
+        "TSL: XlaCompile:#module=jit_step#",
+        "TSL: XlaPass:#name=fusion,module=jit_step,program_id=7#",
+        "TSL: XlaCompileBackend:#module=gemm_fusion_dot.2,program_id=8#",
+        "TSL: XlaModule:#prefix=args[0],hlo_module=jit_dot,program_id=9#",
+        "TSL: Thunk:#name=jit(f)/x=y,hlo_op=copy.1,unique_hlo_op_id=1#"};
+    struct fixture f;
+
+    (void)state;
+    begin(&f);
+    for (size_t i = 0; i < 5; i++)
+        push(&f, opened[i], 0);
+    for (size_t i = 5; i-- > 0;)
+        pop(&f, opened[i], 0);
+    push(&f, "TSL: XlaModule:#hlo_module=jit_dot,program_id=10#", 0);
+    pop(&f, "TSL: XlaModule:#hlo_module=jit_dot,program_id=10#", 0);
+    push(&f, "TSL: XlaModule:#program_id=11#", 0);
+    push(&f, "TSL: XlaPass", 1);
+    push(&f, "TSL: Thunk:#hlo_op=copy.1#", 2);
+    mt_phases_finish(&f.phases, 10 * f.seq, f.seq);
+    assert_int_equal(f.phases.count, 6);
+    assert_string_equal(f.phases.phases[0].name, "compile jit_step");
+    assert_string_equal(f.phases.phases[1].path, "compile jit_step/jit_dot");
+    assert_string_equal(f.phases.phases[2].name, "jit_dot");
+    assert_ptr_equal(f.phases.phases[1].name, f.phases.phases[2].name);
+    assert_false(f.phases.phases[0].cut || f.phases.phases[1].cut || f.phases.phases[2].cut);
+    assert_string_equal(f.phases.phases[3].name, "XLA");
+    assert_string_equal(f.phases.phases[4].name, "compile");
+    assert_string_equal(f.phases.phases[5].name, "thunk copy.1");
+    for (uint32_t i = 0; i < f.phases.count; i++)
+        assert_true(f.phases.phases[i].is_plumbing && !f.phases.phases[i].is_step);
+    assert_int_equal(f.phases.unmatched, 0);
+    end(&f);
+}
+
 static void ranges_of_other_threads_stand_alone(void **state)
 {
     struct fixture f;
@@ -504,6 +542,7 @@ int main(void)
         cmocka_unit_test(inheritance),
         cmocka_unit_test(threads_without_ranges_inherit),
         cmocka_unit_test(ranges_that_are_told_twice),
+        cmocka_unit_test(names_of_xla_lose_their_numbers),
         cmocka_unit_test(ranges_of_other_threads_stand_alone),
         cmocka_unit_test(ranges_end_on_the_thread_that_began_them),
         cmocka_unit_test(epochs),

@@ -1,0 +1,18 @@
+/* What the names of XLA's own ranges say (TraceMe: xla/tsl/profiler, domain "TSL" of NVTX): the
+ * module that runs or is compiled, without the numbers that make each call a name of its own. */
+#ifndef MT_ANALYZER_XLA_NAMES_H
+#define MT_ANALYZER_XLA_NAMES_H
+
+#include <stddef.h>
+
+enum mt_xla_range {
+    MT_XLA_NONE,    /* no range of XLA */
+    MT_XLA_MODULE,  /* "TSL: XlaModule:#hlo_module=jit_step,program_id=7#": the module runs */
+    MT_XLA_COMPILE, /* "TSL: XlaPass:#name=...,module=jit_step,...#": it is compiled */
+    MT_XLA_THUNK    /* "TSL: Thunk:#hlo_op=copy.1,...#": one operation of a module that runs */
+};
+
+/* *module: the name within `name`, of *length bytes; "" if it has none. */
+enum mt_xla_range mt_xla_range_of(const char *name, const char **module, size_t *length);
+
+#endif
