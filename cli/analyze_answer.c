@@ -309,6 +309,21 @@ static void tell_late_start(const struct mt_teller *teller)
                          : "Recording began in mid-run: earlier peaks are unknown");
 }
 
+/* What the arena of XLA took is no answer to what the program needs. */
+static void tell_levels(const struct mt_teller *teller)
+{
+    if (mt_lacks_requests(teller->device)) {
+        mt_tell_missing_requests(teller);
+        return;
+    }
+    if (mt_has_allocator(teller->report))
+        tell_reserved(teller);
+    tell_peak(teller);
+    tell_setup_peak(teller);
+    tell_late_start(teller);
+    tell_roles(teller);
+}
+
 void mt_tell_answer(const struct mt_teller *teller)
 {
     if (mt_is_one_instant(teller->report, teller->device)) {
@@ -323,12 +338,7 @@ void mt_tell_answer(const struct mt_teller *teller)
     tell_failure(teller);
     tell_need(teller);
     tell_beside(teller);
-    if (mt_has_allocator(teller->report))
-        tell_reserved(teller);
-    tell_peak(teller);
-    tell_setup_peak(teller);
-    tell_late_start(teller);
-    tell_roles(teller);
+    tell_levels(teller);
     mt_tell_tags(teller);
     if (teller->report->device_count == 1)
         mt_tell_run(teller);
@@ -351,7 +361,9 @@ void mt_tell_worst_device(const struct mt_teller *shared)
                     mt_tell_format(&teller, "Device %u d%s", device->device, death(&teller, oom)));
         return;
     }
-    if (device->need)
+    if (mt_lacks_requests(device))
+        mt_tell_missing_requests(&teller);
+    else if (device->need)
         mt_tell_line(&teller, 0,
                      mt_tell_format(&teller,
                                     "Device %u needs %s%s (%s B) and has the largest reserved "

@@ -2,6 +2,7 @@
  * far to trust it. */
 #include "analyze_output.h"
 #include "device_choice.h"
+#include "report_query.h"
 #include "text_chart.h"
 #include "text_table.h"
 #include "units.h"
@@ -36,6 +37,11 @@ static void tell_device(const struct mt_teller *teller)
     if (teller->report->device_count > 1)
         mt_tell_device_title(teller);
     mt_tell_answer(teller);
+    if (mt_lacks_requests(teller->device)) { /* all else is about the regions of an arena */
+        mt_tell_driver(teller);
+        mt_tell_trust(teller);
+        return;
+    }
     mt_tell_findings(teller);
     tell_chart(teller);
     mt_tell_ooms(teller);
@@ -44,6 +50,7 @@ static void tell_device(const struct mt_teller *teller)
     mt_tell_idle(teller);
     mt_tell_sites(teller);
     mt_tell_peak_modules(teller);
+    mt_tell_arenas(teller);
     mt_tell_driver(teller);
     mt_tell_trust(teller);
 }

@@ -82,6 +82,16 @@ static void add_numbers(const struct lines *lines)
     mt_buf_add_char(out, '\n');
 }
 
+/* The trace is whole, and lacks what matters. */
+static void add_xla(const struct lines *lines)
+{
+    if (!lines->end->summary.xla_requests_missing)
+        return;
+    begin_line(lines);
+    mt_buf_add_text(lines->out, "requests to XLA's arena are not in it, only what the arena took "
+                                "from the driver; record with --xla-requests\n");
+}
+
 /* What the end of the process cost; what is missing says the next line. */
 static void add_recovery(const struct lines *lines)
 {
@@ -208,8 +218,10 @@ void mt_add_trace_end(struct mt_buf *out, const struct mt_trace_end *end, const 
     }
     if (end->state == MT_TRACE_INCOMPLETE)
         add_failure(&lines);
-    if (!only_faults)
+    if (!only_faults) {
         add_numbers(&lines);
+        add_xla(&lines);
+    }
     if (end->state == MT_TRACE_RECOVERED && (!only_faults || end->recovery.events_missing))
         add_recovery(&lines);
     add_faults(&lines);
@@ -268,6 +280,7 @@ static void json_summary(struct mt_json *json, const struct mt_trace_summary *su
                         summary->blocks_peak_bytes);
     mt_json_u64_or_null(json, "reserved_peak_bytes", summary->reserved_known,
                         summary->reserved_peak_bytes);
+    mt_json_bool(json, "xla_requests_missing", summary->xla_requests_missing);
     mt_json_u64(json, "events_dropped", summary->dropped);
 }
 

@@ -236,6 +236,7 @@ static enum mt_status record(struct mt_phases *phases, const struct mt_event *ev
                                      .step_rank = name->is_plumbing ? 0 : name->step_rank,
                                      .number = name->number};
     set_owner(phases, facts, (int32_t)phases->count);
+    phases->xla_modules += name->xla == MT_XLA_MODULE;
     phases->count++;
     return phase->path ? MT_OK : MT_ERR_MEMORY;
 }

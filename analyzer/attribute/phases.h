@@ -65,6 +65,7 @@ struct mt_phases {
     uint32_t ended_count;
     uint64_t not_recorded; /* beyond the limits */
     uint64_t unmatched;    /* ends without a begin */
+    uint32_t xla_modules;  /* of the instances: runs of a module of XLA (xla_names.h) */
 
     /* PRIVATE: what the names said; names that differ only in XLA's numbers are one */
     struct mt_map name_ids, xla_ids; /* of the trace's strings; of xla_texts */

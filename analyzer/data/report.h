@@ -210,6 +210,26 @@ struct mt_need {
                                there is more or less of it */
 };
 
+/* The arena that XLA and TensorFlow have by default, as requests of a run would have met it: what
+ * memory_stats() of JAX calls peak_pool_bytes, peak_bytes_in_use and num_allocs, by a replay. */
+struct mt_xla_arena {
+    const char *policy; /* as for `memtrace replay -p` */
+    bool preallocated;  /* else it grows */
+    uint64_t pool_bytes, in_use_bytes, requests;
+    uint64_t failures;     /* requests that it could not serve */
+    uint64_t address_ties; /* see struct mt_replay_result */
+};
+#define MT_XLA_ARENAS 2
+
+/* What a trace without an allocator above the driver tells of XLA on a device. */
+struct mt_xla_use {
+    /* The program had that arena: the driver saw it grow, and nobody saw a request. The rest is 0
+     * then, else the requests to the driver's pool are XLA's. */
+    bool requests_missing;
+    struct mt_xla_arena arenas[MT_XLA_ARENAS];
+    uint32_t arena_count;
+};
+
 /* A pause in which nothing happened: candidates for folding the time axis. */
 struct mt_gap {
     uint64_t begin_t_ns, end_t_ns;
@@ -373,7 +393,8 @@ struct mt_device_report {
     uint64_t frameless_peak_bytes, tie_peak_bytes[MT_TIE_COUNT];
     uint64_t first_t_ns, last_t_ns, first_event, last_event;
 
-    struct mt_need *need;             /* NULL: not asked for, not known, or the run died */
+    struct mt_xla_use *xla; /* NULL: no module of XLA ran, or its requests are the driver's */
+    struct mt_need *need;   /* NULL: not asked for, not known, or the run died */
     struct mt_oom_answer *oom_answer; /* NULL: did not die, or what-if */
     struct mt_finding *findings;      /* by bytes, largest first */
     uint32_t finding_count;

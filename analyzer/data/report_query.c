@@ -82,6 +82,11 @@ bool mt_has_allocator(const struct mt_report *report)
     return !report->is_driver_level || report->what_if;
 }
 
+bool mt_lacks_requests(const struct mt_device_report *device)
+{
+    return device->xla && device->xla->requests_missing;
+}
+
 bool mt_device_comes_first(const struct mt_device_report *a, const struct mt_device_report *b)
 {
     const bool a_died = mt_fatal_oom(a), b_died = mt_fatal_oom(b);

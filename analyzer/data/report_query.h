@@ -46,6 +46,9 @@ bool mt_device_comes_first(const struct mt_device_report *a, const struct mt_dev
 /* The device that comes first; NULL if there is none. */
 const struct mt_device_report *mt_worst_device(const struct mt_report *report);
 
+/* Did an arena of XLA serve the device's requests, so that the trace lacks them? */
+bool mt_lacks_requests(const struct mt_device_report *device);
+
 /* What the trace holds of the device beside the framework's heap, NULL if nothing. */
 const struct mt_driver_report *mt_driver_of(const struct mt_report *report, uint16_t device);
 

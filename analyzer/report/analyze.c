@@ -10,6 +10,7 @@
 #include "choose_wanted.h"
 #include "needs.h"
 #include "oom_answers.h"
+#include "read_arenas.h"
 #include "read_blocks.h"
 #include "read_driver.h"
 #include "read_run.h"
@@ -32,7 +33,8 @@ enum {
     REPORT = 128, /* the report, except what follows */
     FINDINGS = 256,
     ANSWERS = 512, /* to fatal OOMs */
-    NEEDS = 1024   /* what the devices must have */
+    NEEDS = 1024,  /* what the devices must have */
+    ARENAS = 2048  /* what XLA's own arena would have held */
 };
 
 static enum mt_status fill_report(struct mt_analysis *analysis)
@@ -88,6 +90,11 @@ static const struct mt_pass passes[] = {
      .gives = NEEDS,
      .is_wanted = mt_needs_are_wanted,
      .begin = mt_fill_needs},
+    {.name = "arenas",
+     .needs = REPORT,
+     .gives = ARENAS,
+     .is_wanted = mt_arenas_are_wanted,
+     .begin = mt_fill_arenas},
     {.name = "findings",
      .needs = REPORT | TRIALS | ANSWERS | NEEDS,
      .gives = FINDINGS,

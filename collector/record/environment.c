@@ -148,6 +148,16 @@ static void set_stacks(struct block *block, const struct mt_record_settings *set
         block->failed = true;
 }
 
+/* jax/_src/xla_bridge.py, tensorflow/core/common_runtime/gpu: requests go to the driver's own pool,
+ * and nothing is taken in advance. */
+static void set_xla_requests(struct block *block)
+{
+    set(block, "XLA_PYTHON_CLIENT_ALLOCATOR", "cuda_async");
+    set(block, "XLA_PYTHON_CLIENT_PREALLOCATE", "false");
+    set(block, "TF_GPU_ALLOCATOR", "cuda_malloc_async");
+    set(block, "TF_FORCE_GPU_ALLOW_GROWTH", "true");
+}
+
 static void set_all(struct block *block, const struct mt_record_settings *settings)
 {
     if (!settings->no_preload) {
@@ -169,6 +179,8 @@ static void set_all(struct block *block, const struct mt_record_settings *settin
         set(block, "MEMTRACE_QUIET", "1");
     if (settings->with_env)
         set(block, "MEMTRACE_WITH_ENV", "1");
+    if (settings->xla_requests)
+        set_xla_requests(block);
 }
 
 char **mt_record_environment(char *const *inherited, const struct mt_record_settings *settings,

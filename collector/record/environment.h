@@ -22,7 +22,8 @@ struct mt_record_settings {
     const char *phases; /* "nvtx,torch,autograd", any of them; "none" */
     uint64_t sample_hz; /* 0 = never */
     bool follow, quiet, with_env;
-    pid_t root; /* of the command */
+    bool xla_requests; /* XLA and TensorFlow ask the driver for each block, without an arena */
+    pid_t root;        /* of the command */
 };
 
 /* `inherited` with what the settings change; ends with NULL, lives in the

@@ -10,6 +10,7 @@
 #include "heaps.h"
 #include "trace.h"
 #include "util.h"
+#include "xla_names.h"
 
 /* What an event of a heap counts to. */
 enum account { NOTHING, DEVICE, RESERVED, BLOCKS, ACCOUNT_COUNT };
@@ -27,7 +28,8 @@ struct summing {
     struct alive alive;
     uint64_t now_bytes[ACCOUNT_COUNT], peak_bytes[ACCOUNT_COUNT];
     bool seen[ACCOUNT_COUNT];
-    enum account *blocks; /* by heap id: what its blocks count to */
+    uint64_t xla_modules, device_allocations; /* runs of modules; requests to the driver */
+    enum account *blocks;                     /* by heap id: what its blocks count to */
     size_t heaps_capacity, heaps;
     struct mt_lost_events lost;
 };
@@ -156,6 +158,19 @@ static enum mt_status add_event(struct summing *summing, const struct mt_event *
     return MT_OK;
 }
 
+static void count_xla(struct summing *summing, const struct mt_event *event)
+{
+    const char *module;
+    size_t length;
+
+    if (event->kind == MT_EVENT_PHASE_PUSH)
+        summing->xla_modules +=
+            mt_xla_range_of(mt_symbols_text(&summing->source->symbols, event->name), &module,
+                            &length) == MT_XLA_MODULE;
+    else if (event->kind == MT_EVENT_ALLOC)
+        summing->device_allocations += account_of(summing, event) == DEVICE;
+}
+
 static enum mt_status add_batch(struct summing *summing, const struct mt_event_batch *batch,
                                 struct mt_trace_summary *summary)
 {
@@ -166,6 +181,7 @@ static enum mt_status add_batch(struct summing *summing, const struct mt_event_b
         summary->begin_ns = batch->events[0].t_ns;
     for (i = 0; i < batch->count && status == MT_OK; i++) {
         mt_lost_events_add(&summing->lost, &batch->events[i]);
+        count_xla(summing, &batch->events[i]);
         status = add_event(summing, &batch->events[i]);
     }
     summary->events += batch->count;
@@ -205,6 +221,8 @@ static void finish(const struct summing *summing, struct mt_trace_summary *summa
     summary->reserved_peak_bytes = summing->peak_bytes[RESERVED];
     summary->blocks_rounded = source->header.sizes_rounded;
     summary->blocks_peak_bytes = summing->peak_bytes[BLOCKS];
+    summary->xla_requests_missing =
+        mt_xla_serves_itself(summing->xla_modules, summing->device_allocations);
     summary->dropped = source->integrity.events_dropped;
     summary->damaged = source->integrity.frames_damaged + source->integrity.events_invalid;
     summary->closed = source->integrity.closed && !source->integrity.cut;

@@ -90,6 +90,22 @@ static void environment_says_everything(void **state)
     check_value(inherited, &settings, "MEMTRACE_FOLLOW", "none");
 }
 
+/* JAX and TensorFlow read these when they make their first device. */
+static void environment_shows_requests_of_xla(void **state)
+{
+    char preallocate[] = "XLA_PYTHON_CLIENT_PREALLOCATE=true", *inherited[] = {preallocate, NULL};
+    struct mt_record_settings settings = usual;
+
+    (void)state;
+    check_value(inherited, &settings, "XLA_PYTHON_CLIENT_PREALLOCATE", "true");
+    check_value(inherited, &settings, "XLA_PYTHON_CLIENT_ALLOCATOR", NULL);
+    settings.xla_requests = true;
+    check_value(inherited, &settings, "XLA_PYTHON_CLIENT_PREALLOCATE", "false");
+    check_value(inherited, &settings, "XLA_PYTHON_CLIENT_ALLOCATOR", "cuda_async");
+    check_value(inherited, &settings, "TF_GPU_ALLOCATOR", "cuda_malloc_async");
+    check_value(inherited, &settings, "TF_FORCE_GPU_ALLOW_GROWTH", "true");
+}
+
 static void others_keep_working(void **state)
 {
     char preload[] = "LD_PRELOAD=/a.so /lib/inject.so::/b.so", quiet[] = "MEMTRACE_QUIET=1",
@@ -328,6 +344,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(environment_says_everything),
+        cmocka_unit_test(environment_shows_requests_of_xla),
         cmocka_unit_test(others_keep_working),
         cmocka_unit_test(commands_have_words),
         cmocka_unit_test(programs_have_kinds),

@@ -1,9 +1,11 @@
 /* What the names of XLA's own ranges say (TraceMe: xla/tsl/profiler, domain "TSL" of NVTX): the
  * module that runs or is compiled, without the numbers that make each call a name of its own. */
-#ifndef MT_ANALYZER_XLA_NAMES_H
-#define MT_ANALYZER_XLA_NAMES_H
+#ifndef MT_TRACE_XLA_NAMES_H
+#define MT_TRACE_XLA_NAMES_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum mt_xla_range {
     MT_XLA_NONE,    /* no range of XLA */
@@ -14,5 +16,10 @@ enum mt_xla_range {
 
 /* *module: the name within `name`, of *length bytes; "" if it has none. */
 enum mt_xla_range mt_xla_range_of(const char *name, const char **module, size_t *length);
+
+/* Were the requests of a program that ran modules served by an arena above the driver, so that its
+ * trace lacks them? Nearly every run of a module asks for memory; an arena that doubles asks the
+ * driver some 20 times. */
+bool mt_xla_serves_itself(uint64_t module_runs, uint64_t device_allocations);
 
 #endif

@@ -45,3 +45,8 @@ enum mt_xla_range mt_xla_range_of(const char *name, const char **module, size_t 
     }
     return MT_XLA_NONE;
 }
+
+bool mt_xla_serves_itself(uint64_t module_runs, uint64_t device_allocations)
+{
+    return device_allocations < module_runs / 10;
+}

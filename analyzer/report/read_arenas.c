@@ -1,0 +1,143 @@
+#include "read_arenas.h"
+
+#include "analysis.h"
+#include "heap_choice.h"
+#include "report_query.h"
+#include "xla_names.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Where XLA's requests go with its allocator `cuda_async`, and TensorFlow's with
+ * `cuda_malloc_async`. */
+static const char pool_heap[] = "driver:async";
+
+/* xla/tsl/framework/bfc_allocator.cc: takes a region from the driver. */
+static const char arena_function[] = "BFCAllocator::Extend";
+
+static const struct {
+    const char *policy;
+    bool preallocated;
+} arenas[MT_XLA_ARENAS] = {{"bfc", true}, {"bfc:preallocate=False", false}};
+
+static bool is_of_arena(const struct mt_symbols *symbols, uint32_t stack)
+{
+    for (; stack != MT_NO_ID; stack = symbols->stacks[stack].parent) {
+        const struct mt_frame *frame = &symbols->frames[symbols->stacks[stack].frame];
+
+        if (strstr(mt_symbols_text(symbols, frame->function), arena_function))
+            return true;
+    }
+    return false;
+}
+
+/* Of what the device held at its peak, most is regions of the arena: the stacks say so. */
+static bool holds_arena(const struct mt_report *report, const struct mt_device_report *device)
+{
+    const struct mt_instant *peak = device->instant_count ? &device->instants[0] : NULL;
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; peak && i < peak->holding_count; i++)
+        if (is_of_arena(report->symbols, peak->holdings[i].stack))
+            bytes += peak->holdings[i].bytes;
+    return bytes > device->allocated_peak.bytes / 2;
+}
+
+static uint64_t pool_requests(const struct mt_driver_report *driver)
+{
+    for (uint32_t i = 0; driver && i < driver->heap_count; i++)
+        if (strcmp(driver->heaps[i].name, pool_heap) == 0)
+            return driver->heaps[i].allocations;
+    return 0;
+}
+
+bool mt_arenas_are_wanted(const struct mt_analysis *analysis)
+{
+    const struct mt_report *report = analysis->report;
+
+    return report->is_driver_level && !report->what_if && !analysis->options->question;
+}
+
+/* *replayed: the requests of some device are there. */
+static enum mt_status judge(struct mt_analysis *analysis, bool *replayed)
+{
+    struct mt_report *report = analysis->report;
+    const uint32_t modules = analysis->survey.phases.xla_modules;
+
+    for (uint32_t i = 0; i < report->device_count; i++) {
+        struct mt_device_report *device = &report->devices[i];
+        bool is_missing =
+            holds_arena(report, device) || mt_xla_serves_itself(modules, device->allocations);
+        bool is_there =
+            !is_missing && modules && pool_requests(mt_driver_of(report, device->device));
+
+        if (!is_missing && !is_there)
+            continue;
+        device->xla = mt_arena_alloc(&report->arena, sizeof *device->xla);
+        if (!device->xla)
+            return MT_ERR_MEMORY;
+        *device->xla = (struct mt_xla_use){.requests_missing = is_missing};
+        *replayed |= is_there;
+    }
+    return MT_OK;
+}
+
+static void keep(struct mt_report *report, uint32_t arena, const struct mt_replay_summary *summary)
+{
+    for (uint32_t i = 0; i < report->device_count; i++) {
+        struct mt_xla_use *xla = report->devices[i].xla;
+
+        for (uint16_t j = 0; xla && !xla->requests_missing && j < summary->device_count; j++) {
+            const struct mt_replay_result *result = &summary->devices[j];
+
+            if (result->device != report->devices[i].device)
+                continue;
+            xla->arenas[xla->arena_count++] =
+                (struct mt_xla_arena){.policy = arenas[arena].policy,
+                                      .preallocated = arenas[arena].preallocated,
+                                      .pool_bytes = result->counters.reserved.peak,
+                                      .in_use_bytes = result->counters.allocated.peak,
+                                      .requests = result->counters.allocations,
+                                      .failures = result->failed_requests,
+                                      .address_ties = result->address_ties};
+        }
+    }
+}
+
+static enum mt_status replay(struct mt_analysis *analysis, struct mt_replay_summary *summaries)
+{
+    struct mt_replay_options options[MT_XLA_ARENAS];
+    struct mt_replay_job jobs[MT_XLA_ARENAS];
+    enum mt_status status;
+
+    for (uint32_t i = 0; i < MT_XLA_ARENAS; i++) {
+        options[i] = (struct mt_replay_options){.policy = arenas[i].policy};
+        jobs[i] = (struct mt_replay_job){&options[i], NULL, &summaries[i]};
+    }
+    status = mt_replay_run_together(analysis->source, jobs, MT_XLA_ARENAS, NULL, analysis->error);
+    for (uint32_t i = 0; i < MT_XLA_ARENAS && !status; i++)
+        keep(analysis->report, i, &summaries[i]);
+    return status;
+}
+
+enum mt_status mt_fill_arenas(struct mt_analysis *analysis)
+{
+    const struct mt_heap_view view = analysis->source->view;
+    struct mt_replay_summary *summaries;
+    bool replayed = false;
+    enum mt_status status = judge(analysis, &replayed);
+
+    if (status || !replayed)
+        return status;
+    summaries = calloc(MT_XLA_ARENAS, sizeof *summaries);
+    if (!summaries)
+        return MT_ERR_MEMORY;
+    status = mt_source_rewind(analysis->source, analysis->error);
+    if (!status)
+        status = mt_heap_view_choose_heap(analysis->source, pool_heap, analysis->error);
+    if (!status)
+        status = replay(analysis, summaries);
+    free(summaries);
+    analysis->source->view = view;
+    return status ? status : mt_source_rewind(analysis->source, analysis->error);
+}

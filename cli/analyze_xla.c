@@ -1,0 +1,53 @@
+/* What `memtrace analyze` says of programs of XLA and TensorFlow: that their requests are missing,
+ * or what the arena that they have by default would have made of them. */
+#include "analyze_output.h"
+#include "text_table.h"
+#include "units.h"
+
+void mt_tell_missing_requests(const struct mt_teller *teller)
+{
+    const uint64_t bytes = teller->device->allocated_peak.bytes;
+    char held[MT_UNITS_TEXT], exact[MT_UNITS_TEXT];
+
+    mt_buf_printf(teller->out,
+                  "%sRequests to XLA's arena are MISSING%s: record with memtrace record "
+                  "--xla-requests\n",
+                  teller->style->bold, teller->style->reset);
+    mt_tell_line(teller, 2,
+                 mt_tell_format(teller,
+                                "The arena takes regions from the driver and hands out parts of "
+                                "them. The driver's calls show %s (%s B) at most; how much of it "
+                                "the program used, and for what, they do not show",
+                                mt_format_bytes(held, bytes), mt_format_count(exact, bytes)));
+}
+
+static bool has_ties(const struct mt_xla_use *xla)
+{
+    for (uint32_t i = 0; i < xla->arena_count; i++)
+        if (xla->arenas[i].address_ties)
+            return true;
+    return false;
+}
+
+void mt_tell_arenas(const struct mt_teller *teller)
+{
+    const struct mt_xla_use *xla = teller->device->xla;
+    struct mt_table table;
+
+    if (!xla || xla->requests_missing)
+        return;
+    mt_tell_heading(teller, "In XLA's own arena, which the program has by default (bfc)");
+    mt_table_begin(&table, "arena|#pool at most|#in use at most|#requests|#refused|~policy");
+    for (uint32_t i = 0; i < xla->arena_count; i++) {
+        const struct mt_xla_arena *arena = &xla->arenas[i];
+
+        MT_CELLS(&table, MT_TEXT(arena->preallocated ? "preallocated" : "growing"),
+                 MT_BYTES(arena->pool_bytes), MT_BYTES(arena->in_use_bytes),
+                 MT_COUNT(arena->requests), MT_COUNT(arena->failures), MT_TEXT(arena->policy));
+    }
+    mt_add_text_table(teller->out, &table, 2, teller->style);
+    if (has_ties(xla))
+        mt_tell_line(teller, 2,
+                     "by replays; where the driver maps regions decides between equal free blocks, "
+                     "so that these numbers are approximate");
+}

@@ -1,0 +1,34 @@
+/* What `memtrace analyze --json` says of programs of XLA. */
+#include "analyze_output.h"
+#include "json_list.h"
+#include "report_json.h"
+
+void mt_json_xla(struct mt_json *json, const struct mt_xla_use *xla)
+{
+    struct mt_json_list list;
+
+    if (!xla) {
+        mt_json_null(json, "xla");
+        return;
+    }
+    mt_json_object_begin(json, "xla");
+    mt_json_bool(json, "requests_missing", xla->requests_missing);
+    mt_json_list_begin(&list, json, "arenas");
+    for (uint32_t i = 0; i < xla->arena_count; i++) {
+        const struct mt_xla_arena *arena = &xla->arenas[i];
+
+        if (!mt_json_list_takes(&list))
+            continue;
+        mt_json_row_begin(json);
+        mt_json_text(json, "policy", arena->policy);
+        mt_json_bool(json, "preallocated", arena->preallocated);
+        mt_json_u64(json, "peak_pool_bytes", arena->pool_bytes);
+        mt_json_u64(json, "peak_bytes_in_use", arena->in_use_bytes);
+        mt_json_u64(json, "num_allocs", arena->requests);
+        mt_json_u64(json, "failures", arena->failures);
+        mt_json_u64(json, "address_ties", arena->address_ties);
+        mt_json_row_end(json);
+    }
+    mt_json_list_end(&list);
+    mt_json_object_end(json);
+}
