@@ -1,6 +1,7 @@
 /* The answer that `memtrace analyze` begins with: what the run died of, or its peak,
  * and who held it. */
 #include "analyze_output.h"
+#include "address_space.h"
 #include "baseline.h"
 #include "heaps.h"
 #include "report_query.h"
@@ -86,7 +87,7 @@ static void add_orders(struct mt_buf *line, const struct mt_need *need)
     char low[MT_UNITS_TEXT];
 
     if (need->is_one_of_many)
-        mt_buf_add_text(line, ", for one order of addresses (memtrace fit tries 8)");
+        mt_buf_printf(line, ", for one order of addresses (memtrace fit tries %d)", MT_BASE_ORDERS);
     else if (need->low_bytes < need->bytes)
         mt_buf_printf(line, " in all %u orders of addresses that were tried (%s in the best)",
                       need->order_count, mt_format_bytes(low, need->low_bytes));
@@ -95,7 +96,7 @@ static void add_orders(struct mt_buf *line, const struct mt_need *need)
 static void tell_need(const struct mt_teller *teller)
 {
     const struct mt_need *need = teller->device->need;
-    char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT];
+    char text[MT_NEED_TEXT], exact[MT_UNITS_TEXT], above[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
     if (!need)
@@ -103,13 +104,13 @@ static void tell_need(const struct mt_teller *teller)
     mt_buf_printf(
         &line, " (%s B): the smallest limit that serves %s", mt_format_count(exact, need->bytes),
         mt_peaks_doubt(teller->report, teller->device) ? "what was recorded" : "this run");
+    if (need->above_limit_bytes)
+        mt_buf_printf(&line, ", and %s that expandable segments map above it",
+                      mt_format_bytes(above, need->above_limit_bytes));
     add_orders(&line, need);
     if (need->depends_on_memory)
         mt_buf_add_text(&line, ", if it asks for the same memory as it did when memory ran out");
-    tell_first(teller, true,
-               mt_tell_format(teller, "Needs %s%s", need->depends_on_memory ? "about " : "",
-                              mt_format_bytes(bytes, need->bytes)),
-               &line);
+    tell_first(teller, true, mt_tell_format(teller, "Needs %s", mt_need_text(text, need)), &line);
     teller->out->failed |= line.failed;
     mt_buf_release(&line);
 }
@@ -353,7 +354,7 @@ void mt_tell_worst_device(const struct mt_teller *shared)
     const struct mt_oom *oom = mt_fatal_oom(device);
     struct mt_teller teller = *shared;
     const char *in = mt_tell_in(&teller, peak->phase, peak->step);
-    char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT];
+    char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], need[MT_NEED_TEXT];
 
     teller.device = device;
     if (oom) {
@@ -366,10 +367,8 @@ void mt_tell_worst_device(const struct mt_teller *shared)
     else if (device->need)
         mt_tell_line(&teller, 0,
                      mt_tell_format(&teller,
-                                    "Device %u needs %s%s (%s B) and has the largest reserved "
-                                    "peak",
-                                    device->device, device->need->depends_on_memory ? "about " : "",
-                                    mt_format_bytes(bytes, device->need->bytes),
+                                    "Device %u needs %s (%s B) and has the largest reserved peak",
+                                    device->device, mt_need_text(need, device->need),
                                     mt_format_count(exact, device->need->bytes)));
     else
         mt_tell_line(&teller, 0,

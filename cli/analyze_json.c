@@ -62,8 +62,9 @@ static void add_need(struct mt_json *json, const struct mt_need *need)
         return;
     }
     mt_json_object_begin(json, "need");
-    mt_json_u64(json, "limit_bytes", need->bytes);
-    mt_json_u64(json, "best_order_bytes", need->low_bytes);
+    mt_json_u64(json, "limit_bytes", need->bytes - need->above_limit_bytes);
+    mt_json_u64(json, "best_order_bytes", need->low_bytes - need->above_limit_bytes);
+    mt_json_u64(json, "above_limit_bytes", need->above_limit_bytes);
     mt_json_u64(json, "address_orders", need->order_count);
     mt_json_bool(json, "other_orders_untried", need->is_one_of_many);
     mt_json_bool(json, "depends_on_memory", need->depends_on_memory);

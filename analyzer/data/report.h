@@ -202,8 +202,11 @@ struct mt_oom_answer {
 /* What a device must have for the run: the smallest limit under which the allocator of the report
  * serves it, by replays (fit.h). */
 struct mt_need {
-    uint64_t bytes;         /* in every order of addresses that was tried: the one to rely on */
-    uint64_t low_bytes;     /* in the best of them */
+    uint64_t bytes;     /* in every order of addresses that was tried: the one to rely on */
+    uint64_t low_bytes; /* in the best of them */
+    /* Of both: what expandable segments map above that limit. PyTorch compares the limit with the
+     * size that it asks for, and then maps whole pages of 2 or 20 MiB. */
+    uint64_t above_limit_bytes;
     uint32_t order_count;   /* 1 also if addresses decided nothing */
     bool is_one_of_many;    /* addresses decide, and only one order was tried */
     bool depends_on_memory; /* the run met the end of its memory: it may ask for other memory where
@@ -394,7 +397,7 @@ struct mt_device_report {
     uint64_t first_t_ns, last_t_ns, first_event, last_event;
 
     struct mt_xla_use *xla; /* NULL: no module of XLA ran, or its requests are the driver's */
-    struct mt_need *need;   /* NULL: not asked for, not known, or the run died */
+    const struct mt_need *need;   /* NULL: not asked for, not known, or the run died */
     struct mt_oom_answer *oom_answer; /* NULL: did not die, or what-if */
     struct mt_finding *findings;      /* by bytes, largest first */
     uint32_t finding_count;

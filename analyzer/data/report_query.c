@@ -1,8 +1,8 @@
 #include "report_query.h"
 
+#include <stdio.h>
 #include <string.h>
 
-#include "units.h"
 #include "util.h"
 
 bool mt_limit_is_known(const struct mt_replay_result *replay)
@@ -30,6 +30,15 @@ const char *mt_replay_limit_text(struct mt_arena *arena, const struct mt_replay_
     if (replay->limit_inferred)
         return mt_limit_text(arena, replay->limit_low_bytes, replay->limit_high_bytes - 1);
     return mt_limit_text(arena, replay->limit_bytes, replay->limit_bytes);
+}
+
+const char *mt_need_text(char text[MT_NEED_TEXT], const struct mt_need *need)
+{
+    char bytes[MT_UNITS_TEXT];
+
+    snprintf(text, MT_NEED_TEXT, "%s%s", need->depends_on_memory ? "about " : "",
+             mt_format_bytes(bytes, need->bytes));
+    return text;
 }
 
 bool mt_report_covers(const struct mt_report *report, const struct mt_device_report *device,

@@ -3,6 +3,7 @@
 #define MT_ANALYZER_REPORT_QUERY_H
 
 #include "report.h"
+#include "units.h"
 
 /* Is the limit of the run known, if only as an interval? False without one, and
  * if all there is is one value of many that explains what was collected as
@@ -15,6 +16,10 @@ const char *mt_limit_text(struct mt_arena *arena, uint64_t least_bytes, uint64_t
 
 /* The same of a limit that is known (mt_limit_is_known). */
 const char *mt_replay_limit_text(struct mt_arena *arena, const struct mt_replay_result *replay);
+
+/* "8.06 GiB", or "about 8.06 GiB" where the run may ask for other memory than it did. */
+#define MT_NEED_TEXT (MT_UNITS_TEXT + sizeof "about ")
+const char *mt_need_text(char text[MT_NEED_TEXT], const struct mt_need *need);
 
 /* What pictures call a trace: "runs/seq2seq.pickle.zst" -> "seq2seq". In the arena. */
 const char *mt_report_name(struct mt_arena *arena, const char *path);

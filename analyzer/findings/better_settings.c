@@ -9,7 +9,7 @@
 
 #include "needs.h"
 #include "allocator_settings.h"
-#include "units.h"
+#include "report_query.h"
 #include "util.h"
 
 enum { MIN_SHARE = 10 }; /* of the reserved peak: a setting may cost time */
@@ -170,30 +170,26 @@ static enum mt_status tell_evidence(struct mt_finding_search *search, const stru
 static enum mt_status measure_need(struct mt_finding_search *search, const char *policy,
                                    struct mt_finding *finding, const char **words)
 {
-    const struct mt_need *own = search->device->need;
+    const struct mt_need *own = search->device->need, *need = NULL;
     struct mt_arena *arena = &search->analysis->report->arena;
-    struct mt_need need;
     enum mt_status status = MT_OK;
-    const char *about;
-    char n[2][MT_UNITS_TEXT];
+    char n[2][MT_NEED_TEXT];
 
     *words = "";
     if (own)
-        status = mt_need_under(search->analysis, policy, search->device->device, &need,
-                               &finding->has_saving);
-    if (status != MT_OK || !finding->has_saving)
+        status = mt_need_under(search->analysis, policy, search->device->device, &need);
+    if (status != MT_OK || !need)
         return status;
-    if (need.bytes < own->bytes)
-        finding->saved_need_bytes = own->bytes - need.bytes;
+    finding->has_saving = true;
+    if (need->bytes < own->bytes)
+        finding->saved_need_bytes = own->bytes - need->bytes;
     else
         finding->severity = "info"; /* it helps others on the device, not this run */
-    about = own->depends_on_memory ? "about " : "";
-    *words =
-        need.bytes == own->bytes
-            ? mt_arena_printf(arena, "; the device must have %s%s all the same", about,
-                              mt_format_bytes(n[0], own->bytes))
-            : mt_arena_printf(arena, "; the device must have %s%s instead of %s", about,
-                              mt_format_bytes(n[0], need.bytes), mt_format_bytes(n[1], own->bytes));
+    *words = need->bytes == own->bytes
+                 ? mt_arena_printf(arena, "; the device must have %s all the same",
+                                   mt_need_text(n[0], own))
+                 : mt_arena_printf(arena, "; the device must have %s instead of %s",
+                                   mt_need_text(n[0], need), mt_need_text(n[1], own));
     return *words ? MT_OK : MT_ERR_MEMORY;
 }
 

@@ -21,6 +21,13 @@ struct mt_trial {
     struct mt_replay_summary *summary;            /* after it */
 };
 
+/* What each device must have under a policy (needs.h). */
+struct mt_policy_needs {
+    const char *policy;                 /* NULL: the recorded one; borrowed */
+    struct mt_need *of[MT_MAX_DEVICES]; /* NULL: not known; in the arena of the report */
+    struct mt_policy_needs *next;
+};
+
 struct mt_analysis {
     struct mt_source *source;
     const struct mt_analyze_options *options;
@@ -30,6 +37,7 @@ struct mt_analysis {
     struct mt_holders holders;
     struct mt_trial trials[MT_MAX_TRIALS];
     uint32_t trial_count;
+    struct mt_policy_needs *needs; /* of the policies that were asked for; in the report's arena */
     struct mt_readings readings;
     struct mt_attribution attribution;
     struct mt_driver_ledger ledger;

@@ -30,10 +30,9 @@ struct search {
     struct mt_error *error;
     struct mt_fit_result *result;
     uint16_t device;
-    uint64_t unplaced;      /* blocks of the state at the start that fail without a limit */
-    uint64_t initial_bytes; /* reserved when the trace starts */
-    bool addresses_matter;  /* in some replay until now */
-    bool recorded;          /* the run's addresses are used as long as they serve */
+    uint64_t unplaced;     /* blocks of the state at the start that fail without a limit */
+    bool addresses_matter; /* in some replay until now */
+    bool recorded;         /* the run's addresses are used as long as they serve */
     struct mt_analyze_progress progress;
     uint32_t orders;
 };
@@ -107,7 +106,7 @@ static bool has_fit(const struct attempt *attempt)
     search->addresses_matter |= found && found->address_ties;
     search->recorded |= found && found->recorded_addresses;
     return found && !attempt->failed && attempt->unplaced <= search->unplaced &&
-           attempt->limit_bytes >= search->initial_bytes;
+           attempt->limit_bytes >= search->result->initial_bytes;
 }
 
 static enum mt_status try_bytes(struct search *search, uint64_t limit_bytes, bool *fits)
@@ -535,6 +534,7 @@ static enum mt_status replay_unlimited(struct search *search, struct baseline *b
         result->died_bytes = baseline->died_bytes[from->device];
         result->recorded_retries = baseline->retries[from->device];
         result->lost_segments = baseline->lost_segments[from->device];
+        result->initial_bytes = baseline->initial_bytes[from->device];
     }
     return status;
 }
@@ -568,7 +568,6 @@ static enum mt_status run(struct search *search, const struct mt_fit_options *op
         search->device = search->result->device;
         search->fitting_bytes = 0;
         search->unplaced = baseline.unplaced[search->device];
-        search->initial_bytes = baseline.initial_bytes[search->device];
         search->addresses_matter = search->recorded = false;
         status = search_device(search, options);
     }

@@ -31,6 +31,8 @@ struct mt_fit_result {
     struct mt_fit_failure first_failure; /* there */
     uint64_t fit_reserved_bytes;         /* peak at fit_bytes; PyTorch's expandable segments may map
                                             a little more than the limit */
+    uint64_t initial_bytes; /* reserved when the trace begins: no smaller limit counts as one that
+                               serves it */
     uint64_t limits_tried;
     uint64_t smaller_fit_bytes; /* a limit below fails_at_bytes that also fits; 0 = none */
     uint64_t larger_fail_bytes; /* one above fit_bytes that fails; 0 = none */
@@ -73,14 +75,18 @@ struct mt_fit_summary {
     struct mt_arena arena; /* texts of the failures */
 };
 
+/* What is reserved above the smallest limit. */
+static inline uint64_t mt_fit_above_limit_bytes(const struct mt_fit_result *result)
+{
+    return result->fit_reserved_bytes > result->fit_bytes
+               ? result->fit_reserved_bytes - result->fit_bytes
+               : 0;
+}
+
 /* Memory that a card needs for it, beside that of the context and libraries. */
 static inline uint64_t mt_fit_need_bytes(const struct mt_fit_result *result)
 {
-    uint64_t excess_bytes = result->fit_reserved_bytes > result->fit_bytes
-                                ? result->fit_reserved_bytes - result->fit_bytes
-                                : 0;
-
-    return result->high_bytes + excess_bytes;
+    return result->high_bytes + mt_fit_above_limit_bytes(result);
 }
 
 static inline bool mt_fit_depends_on_memory(const struct mt_fit_result *result)

@@ -6,16 +6,27 @@
 #include "util.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-static void set_need(struct mt_need *need, const struct mt_fit_result *result, uint32_t orders)
+/* A run that died did not ask for all that it needs (oom_answers.h). One that recorded a single
+ * instant asked for nothing; and what was reserved when the recording began may have been given
+ * back under a smaller limit, so that it bounds the answer from below only as long as the recording
+ * needs more. */
+static bool is_known(const struct mt_device_report *device, const struct mt_fit_result *result)
 {
-    const uint64_t bytes = mt_fit_need_bytes(result);
+    return result->fits && device->allocations && !mt_fatal_oom(device) && !device->has_failure &&
+           (!result->initial_bytes ||
+            result->high_bytes > mt_round_up(result->initial_bytes, MT_MIB));
+}
 
-    *need = (struct mt_need){.bytes = bytes,
-                             .low_bytes = bytes - (result->high_bytes - result->low_bytes),
-                             .order_count = result->order_count,
-                             .is_one_of_many = orders == 1 && result->address_ties,
-                             .depends_on_memory = mt_fit_depends_on_memory(result)};
+static struct mt_need need_of(const struct mt_fit_result *result, uint32_t orders)
+{
+    return (struct mt_need){.bytes = mt_fit_need_bytes(result),
+                            .low_bytes = result->low_bytes + mt_fit_above_limit_bytes(result),
+                            .above_limit_bytes = mt_fit_above_limit_bytes(result),
+                            .order_count = result->order_count,
+                            .is_one_of_many = orders == 1 && result->address_ties,
+                            .depends_on_memory = mt_fit_depends_on_memory(result)};
 }
 
 /* One search for all devices; released by the caller. An empty summary: there is no answer. */
@@ -39,36 +50,76 @@ static enum mt_status search(struct mt_analysis *analysis, const char *policy, u
     return status;
 }
 
-static const struct mt_fit_result *result_of(const struct mt_fit_summary *summary, uint16_t device)
+static const struct mt_device_report *report_of(const struct mt_report *report, uint16_t device)
 {
-    for (uint16_t i = 0; i < summary->device_count; i++)
-        if (summary->devices[i].device == device && summary->devices[i].fits)
-            return &summary->devices[i];
+    for (uint32_t i = 0; i < report->device_count; i++)
+        if (report->devices[i].device == device)
+            return &report->devices[i];
     return NULL;
 }
 
-enum mt_status mt_need_under(struct mt_analysis *analysis, const char *policy, uint16_t device,
-                             struct mt_need *need, bool *found)
+/* What is known of a summary, before the next needs. */
+static enum mt_status keep(struct mt_analysis *analysis, const char *policy, uint32_t orders,
+                           const struct mt_fit_summary *summary, struct mt_policy_needs **needs)
+{
+    struct mt_report *report = analysis->report;
+
+    *needs = mt_arena_alloc(&report->arena, sizeof **needs);
+    if (!*needs)
+        return MT_ERR_MEMORY;
+    (*needs)->policy = policy;
+    for (uint16_t i = 0; i < summary->device_count; i++) {
+        const struct mt_fit_result *result = &summary->devices[i];
+        const struct mt_device_report *device = report_of(report, result->device);
+
+        if (!device || !is_known(device, result))
+            continue;
+        (*needs)->of[result->device] = mt_arena_alloc(&report->arena, sizeof(struct mt_need));
+        if (!(*needs)->of[result->device])
+            return MT_ERR_MEMORY;
+        *(*needs)->of[result->device] = need_of(result, orders);
+    }
+    (*needs)->next = analysis->needs;
+    analysis->needs = *needs;
+    return MT_OK;
+}
+
+static enum mt_status measure(struct mt_analysis *analysis, const char *policy,
+                              struct mt_policy_needs **needs)
 {
     const uint32_t orders = mt_fit_affordable_orders(analysis->survey.events);
-    struct mt_fit_summary *summary;
-    const struct mt_fit_result *result;
-    enum mt_status status;
+    struct mt_fit_summary *summary = calloc(1, sizeof *summary);
+    enum mt_status status = MT_OK;
 
-    *found = false;
-    if (!orders)
-        return MT_OK;
-    summary = calloc(1, sizeof *summary);
     if (!summary)
         return MT_ERR_MEMORY;
-    status = search(analysis, policy, orders, summary);
-    result = status == MT_OK ? result_of(summary, device) : NULL;
-    if (result) {
-        set_need(need, result, orders);
-        *found = true;
-    }
+    if (orders)
+        status = search(analysis, policy, orders, summary);
+    if (status == MT_OK)
+        status = keep(analysis, policy, orders, summary, needs);
     mt_fit_release(summary);
     free(summary);
+    return status;
+}
+
+/* Of all devices: each policy is searched once an analysis. */
+static enum mt_status needs_under(struct mt_analysis *analysis, const char *policy,
+                                  struct mt_policy_needs **needs)
+{
+    for (*needs = analysis->needs; *needs; *needs = (*needs)->next)
+        if ((*needs)->policy == policy ||
+            (policy && (*needs)->policy && strcmp((*needs)->policy, policy) == 0))
+            return MT_OK;
+    return measure(analysis, policy, needs);
+}
+
+enum mt_status mt_need_under(struct mt_analysis *analysis, const char *policy, uint16_t device,
+                             const struct mt_need **need)
+{
+    struct mt_policy_needs *needs;
+    enum mt_status status = needs_under(analysis, policy, &needs);
+
+    *need = status == MT_OK && device < MT_MAX_DEVICES ? needs->of[device] : NULL;
     return status;
 }
 
@@ -81,47 +132,13 @@ bool mt_needs_are_wanted(const struct mt_analysis *analysis)
            mt_fit_affordable_orders(analysis->survey.events);
 }
 
-/* A run that died did not ask for all that it needs (oom_answers.h). One that recorded a single
- * instant asked for nothing; and what was reserved when the recording began may have been given
- * back under a smaller limit, so that it bounds the answer from below only as long as the recording
- * needs more. */
-static bool is_known(const struct mt_device_report *device, const struct mt_fit_result *result)
-{
-    return device->allocations && !mt_fatal_oom(device) && !device->has_failure &&
-           (!device->start.reserved || mt_fit_need_bytes(result) > device->start.reserved);
-}
-
-static enum mt_status keep(struct mt_analysis *analysis, const struct mt_fit_summary *summary,
-                           uint32_t orders)
-{
-    struct mt_report *report = analysis->report;
-
-    for (uint32_t i = 0; i < report->device_count; i++) {
-        struct mt_device_report *device = &report->devices[i];
-        const struct mt_fit_result *result = result_of(summary, device->device);
-
-        if (!result || !is_known(device, result))
-            continue;
-        device->need = mt_arena_alloc(&report->arena, sizeof *device->need);
-        if (!device->need)
-            return MT_ERR_MEMORY;
-        set_need(device->need, result, orders);
-    }
-    return MT_OK;
-}
-
 enum mt_status mt_fill_needs(struct mt_analysis *analysis)
 {
-    const uint32_t orders = mt_fit_affordable_orders(analysis->survey.events);
-    struct mt_fit_summary *summary = calloc(1, sizeof *summary);
-    enum mt_status status;
+    struct mt_report *report = analysis->report;
+    enum mt_status status = MT_OK;
 
-    if (!summary)
-        return MT_ERR_MEMORY;
-    status = search(analysis, analysis->options->replay.policy, orders, summary);
-    if (status == MT_OK)
-        status = keep(analysis, summary, orders);
-    mt_fit_release(summary);
-    free(summary);
+    for (uint32_t i = 0; status == MT_OK && i < report->device_count; i++)
+        status = mt_need_under(analysis, analysis->options->replay.policy,
+                               report->devices[i].device, &report->devices[i].need);
     return status;
 }

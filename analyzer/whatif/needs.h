@@ -7,19 +7,20 @@
 
 struct mt_analysis;
 
-/* Under `policy`, as for mt_fit_run, on one device. *found is false, and *need untouched, if no
- * limit serves the run, or if the trace is too long for the replays (mt_fit_affordable_orders).
- * Reads the source from its start, some thirty times for each order of addresses. MT_ERR_MEMORY,
- * and what reading the source returns. */
+/* Under `policy`, as for mt_fit_run and borrowed for the whole analysis, on one device. *need is in
+ * the arena of the report. It is NULL if no limit serves the run, if the trace is too long for the
+ * replays (mt_fit_affordable_orders), or if the recording does not tell what the run needs: the run
+ * died on the device, or the recording began with as much reserved as the limit. The first call for
+ * a policy answers for all devices: it reads the source from its start, some thirty times for each
+ * order of addresses. MT_ERR_MEMORY, and what reading the source returns. */
 enum mt_status mt_need_under(struct mt_analysis *analysis, const char *policy, uint16_t device,
-                             struct mt_need *need, bool *found) MT_MUST_USE;
+                             const struct mt_need **need) MT_MUST_USE;
 
 /* Only if the caller asked (mt_analyze_options.needs), and if an allocator that the replay
  * explains served the run. */
 bool mt_needs_are_wanted(const struct mt_analysis *analysis);
 
-/* Fills devices[].need of the devices on which the run did not die, under the allocator of the
- * report. */
+/* Fills devices[].need under the allocator of the report, as mt_need_under. */
 enum mt_status mt_fill_needs(struct mt_analysis *analysis) MT_MUST_USE;
 
 #endif

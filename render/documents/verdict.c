@@ -7,14 +7,14 @@
 static void add_needs(struct mt_buf *out, const struct mt_report *report,
                       const struct mt_device_report *device)
 {
-    char need[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT], allocated[MT_UNITS_TEXT];
+    char need[MT_NEED_TEXT], reserved[MT_UNITS_TEXT], allocated[MT_UNITS_TEXT];
 
     if (mt_lacks_requests(device)) {
         mt_buf_add_text(out, "requests to XLA's arena are missing: record with --xla-requests");
         return;
     }
     if (device->need)
-        mt_buf_printf(out, "needs %s; ", mt_format_bytes(need, device->need->bytes));
+        mt_buf_printf(out, "needs %s; ", mt_need_text(need, device->need));
     if (mt_has_allocator(report))
         mt_buf_printf(out, "reserved peak %s, ",
                       mt_format_bytes(reserved, device->reserved_peak.bytes));

@@ -88,7 +88,7 @@ static void range(uint8_t kind, const char *name)
     program_add(kind, (struct mt_event){.name = program_text(name), .stack = MT_NO_ID});
 }
 
-static void step_begins(unsigned number)
+static inline void step_begins(unsigned number)
 {
     char name[32];
 
@@ -96,7 +96,7 @@ static void step_begins(unsigned number)
     range(MT_EVENT_PHASE_PUSH, name);
 }
 
-static void step_ends(unsigned number)
+static inline void step_ends(unsigned number)
 {
     char name[32];
 
@@ -141,7 +141,7 @@ static uint64_t segment_for(uint64_t bytes)
     return program.segments[best].addr;
 }
 
-static uint64_t take(const char *line, uint64_t bytes)
+static inline uint64_t take(const char *line, uint64_t bytes)
 {
     uint64_t block = (bytes + 511) / 512 * 512;
     uint64_t addr = program.has_segments ? segment_for(bytes) : program.next_addr;
@@ -176,9 +176,8 @@ static inline void refuse(const char *line, uint64_t bytes)
         (struct mt_event){.size_bytes = bytes, .name = MT_NO_ID, .stack = program_stack(line)});
 }
 
-static struct mt_report *program_report(void)
+static inline struct mt_report *program_report_with(const struct mt_analyze_options *options)
 {
-    struct mt_analyze_options options = {0};
     struct mt_report *report = NULL;
     struct mt_error error = {0};
     size_t i;
@@ -189,9 +188,16 @@ static struct mt_report *program_report(void)
         program.events[i].t_ns = 1000 * (i + 1);
     }
     program.source.at = 0;
-    if (mt_analyze(&program.source.source, &options, &report, &error) != MT_OK)
+    if (mt_analyze(&program.source.source, options, &report, &error) != MT_OK)
         fail_msg("%s", error.text);
     return report;
+}
+
+static inline struct mt_report *program_report(void)
+{
+    const struct mt_analyze_options options = {0};
+
+    return program_report_with(&options);
 }
 
 static inline void phase_begins(const char *name)
