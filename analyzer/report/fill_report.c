@@ -332,7 +332,8 @@ static enum mt_status fill_input(struct mt_analysis *analysis)
     report->symbols = &source->symbols;
     report->roles_inferred = analysis->survey.infers_roles;
     report->what_if = is_what_if(&analysis->options->replay);
-    report->has_stacks = source->header.has_stacks || source->symbols.stack_count;
+    report->has_stacks = source->header.has_stacks ||
+                         (source->symbols.stack_count && source->view.level != MT_VIEW_FRAMEWORK);
     report->has_segments = source->header.has_segments;
     report->saw_backward = analysis->survey.roles.saw_backward;
     memcpy(report->policy, analysis->summary->policy, sizeof report->policy);

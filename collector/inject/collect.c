@@ -20,7 +20,12 @@
 
 enum { WAIT_STEP_NS = 200000, MAX_WAIT_NS = 200000000 };
 
-static _Atomic bool has_native; /* an event of this process has a native stack */
+/* Distinct stacks of this many events fill at most a quarter of the tape's log. */
+enum { MAX_DRIVER_STACKS = 16384 };
+
+static _Atomic bool has_native;        /* an event of this process has a native stack ... */
+static _Atomic bool has_asked_native;  /* ... that --stacks asked for */
+static _Atomic uint32_t driver_stacks; /* that --stacks did not ask for */
 
 static void close_slot(struct mt_thread *thread)
 {
@@ -138,6 +143,8 @@ bool mt_thread_key_make(void)
 void mt_thread_forget(void)
 {
     atomic_store_explicit(&has_native, false, memory_order_relaxed);
+    atomic_store_explicit(&has_asked_native, false, memory_order_relaxed);
+    atomic_store_explicit(&driver_stacks, 0, memory_order_relaxed);
     if (mt_self)
         mt_self->generation = 0;
 }
@@ -263,8 +270,35 @@ bool mt_collect_has_native(void)
     return atomic_load_explicit(&has_native, memory_order_relaxed);
 }
 
+bool mt_collect_has_asked_native(void)
+{
+    return atomic_load_explicit(&has_asked_native, memory_order_relaxed);
+}
+
+/* Which library asks the driver for memory is in native frames alone: a communicator's threads
+ * run no Python. An allocator that asks the driver for each block uses up the number and then has
+ * the stacks that the user asked for. */
+static bool names_a_library(const struct mt_raw_event *event)
+{
+    bool is_framework = event->heap == MT_RAW_PYTORCH || event->heap == MT_RAW_USER;
+
+    if (is_framework || (event->kind != MT_EVENT_ALLOC && event->kind != MT_EVENT_ALLOC_FAILED) ||
+        atomic_load_explicit(&driver_stacks, memory_order_relaxed) >= MAX_DRIVER_STACKS)
+        return false;
+    atomic_fetch_add_explicit(&driver_stacks, 1, memory_order_relaxed);
+    return true;
+}
+
+static void set_once(_Atomic bool *flag)
+{
+    if (!atomic_load_explicit(flag, memory_order_relaxed))
+        atomic_store_explicit(flag, true, memory_order_relaxed);
+}
+
 void mt_collect_stacks(struct mt_raw_event *event)
 {
+    bool asked;
+
     if (writer_failed())
         return; /* the event will only be counted */
     if (!mt_recorder_settings->free_stacks &&
@@ -272,10 +306,14 @@ void mt_collect_stacks(struct mt_raw_event *event)
         return;
     if (mt_recorder_settings->python_stacks && mt_python_stack)
         event->python_stack = mt_python_stack();
-    if (mt_native_stack && mt_collect_takes_native())
+    asked = mt_collect_takes_native();
+    if (mt_native_stack && (asked || names_a_library(event)))
         event->native_stack = mt_native_stack(1);
-    if (event->native_stack && !mt_collect_has_native())
-        atomic_store_explicit(&has_native, true, memory_order_relaxed);
+    if (!event->native_stack)
+        return;
+    set_once(&has_native);
+    if (asked)
+        set_once(&has_asked_native);
 }
 
 uint32_t mt_collect_name(const char *text, size_t length)

@@ -37,14 +37,16 @@ bool mt_collect_is_running(void);
 void mt_collect_emit(const struct mt_raw_event *event);
 
 /* Fills in python_stack and native_stack, as far as the user asked for them: not
- * those of frees, usually. */
+ * those of frees, usually. The first 16,384 allocations of the driver in a process have native
+ * stacks in any case: they name the library that asked. */
 void mt_collect_stacks(struct mt_raw_event *event);
 
 /* Do stacks of this process have native frames: asked for, or the usual choice without Python?
  * Any time. */
 bool mt_collect_takes_native(void);
-/* Has an event got one? Any time. */
+/* Has an event got one; one that was asked for? Any time. */
 bool mt_collect_has_native(void);
+bool mt_collect_has_asked_native(void);
 
 /* Id of a name (of a phase, mark, ...), 0 if it could not be kept. Copies the
  * text. A hash lookup when the name is known; no pointer is remembered. */

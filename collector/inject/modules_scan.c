@@ -182,10 +182,11 @@ static void scan_modules(void)
     dl_iterate_phdr(visit, NULL);
 }
 
-/* The header's fact, once. */
+/* The header's fact, once: a framework's blocks have stacks, which those of the driver's calls
+ * alone do not say. */
 static void tell(void)
 {
-    if (scan.told || !mt_collect_has_native())
+    if (scan.told || !mt_collect_has_asked_native())
         return;
     scan.told = true;
     mt_collect_fact("has_stacks", "1");
