@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#define MAX_SITES    12
+#define MAX_OWNERS   12
 #define MAX_FAILURES 6
 
 static int64_t step_of(const struct mt_teller *teller, int32_t phase)
@@ -24,26 +24,36 @@ static bool has_tables(const struct mt_teller *teller)
     return teller->detail->holders > 4;
 }
 
-static void tell_sites(const struct mt_teller *teller, const struct mt_driver_report *driver)
+/* "NCCL, communicator 2 of 3 (ncclCommSplit)" */
+static const char *owner_words(const struct mt_teller *teller,
+                               const struct mt_driver_report *driver,
+                               const struct mt_owner_use *owner)
+{
+    const char *text = mt_owner_text(teller->arena, driver, owner);
+
+    return text && owner->call ? mt_tell_format(teller, "%s (%s)", text, owner->call) : text;
+}
+
+static void tell_owners(const struct mt_teller *teller, const struct mt_driver_report *driver)
 {
     struct mt_table table;
     uint64_t rest_bytes = 0, rest_blocks = 0;
 
-    mt_table_begin(&table, "#bytes|#blocks|born in|~site");
-    for (uint32_t i = 0; i < driver->outside_site_count; i++) {
-        const struct mt_site_use *site = &driver->outside_sites[i];
+    mt_table_begin(&table, "#bytes|#blocks|library|~called from");
+    for (uint32_t i = 0; i < driver->owner_count; i++) {
+        const struct mt_owner_use *owner = &driver->owners[i];
 
-        if (i >= MAX_SITES) {
-            rest_bytes += site->bytes;
-            rest_blocks += site->blocks;
+        if (i >= MAX_OWNERS) {
+            rest_bytes += owner->bytes;
+            rest_blocks += owner->blocks;
             continue;
         }
-        MT_CELLS(&table, MT_BYTES(site->bytes), MT_COUNT(site->blocks),
-                 MT_TEXT(*site->phase ? site->phase : "no phase"), MT_SITE(site->site));
+        MT_CELLS(&table, MT_BYTES(owner->bytes), MT_COUNT(owner->blocks),
+                 MT_TEXT(owner_words(teller, driver, owner)), MT_SITE(owner->site));
     }
     if (rest_blocks)
-        MT_CELLS(&table, MT_BYTES(rest_bytes), MT_COUNT(rest_blocks), MT_TEXT(""),
-                 MT_TEXT("all others together"));
+        MT_CELLS(&table, MT_BYTES(rest_bytes), MT_COUNT(rest_blocks),
+                 MT_TEXT("all others together"), MT_TEXT(""));
     mt_add_text_table(teller->out, &table, 2, teller->style);
 }
 
@@ -63,9 +73,9 @@ static void tell_outside(const struct mt_teller *teller, const struct mt_driver_
                                 mt_format_bytes(own, then->framework_bytes),
                                 mt_format_bytes(outside, then->bytes - then->framework_bytes),
                                 mt_format_count(exact, then->bytes - then->framework_bytes),
-                                driver->outside_site_count && has_tables(teller) ? ":" : ""));
+                                driver->owner_count && has_tables(teller) ? ":" : ""));
     if (has_tables(teller))
-        tell_sites(teller, driver);
+        tell_owners(teller, driver);
 }
 
 static void tell_peak(const struct mt_teller *teller, const struct mt_driver_report *driver)

@@ -450,6 +450,33 @@ static void add_failures(struct mt_json *json, struct mt_arena *arena,
     mt_json_list_end(&list);
 }
 
+static void add_owners(struct mt_json *json, const struct mt_driver_report *driver)
+{
+    struct mt_json_list list;
+
+    mt_json_list_begin(&list, json, "owners");
+    for (uint32_t i = 0; i < driver->owner_count; i++) {
+        const struct mt_owner_use *owner = &driver->owners[i];
+
+        if (!mt_json_list_takes(&list))
+            continue;
+        mt_json_row_begin(json);
+        mt_json_text(json, "library", owner->library);
+        mt_json_text(json, "what", owner->what);
+        mt_json_text(json, "call", owner->call);
+        if (owner->communicator != MT_NO_COMMUNICATOR)
+            mt_json_u64(json, "communicator", (uint64_t)owner->communicator);
+        else
+            mt_json_null(json, "communicator");
+        mt_json_text(json, "site", owner->site);
+        mt_json_u64(json, "bytes", owner->bytes);
+        mt_json_u64(json, "blocks", owner->blocks);
+        mt_json_row_end(json);
+    }
+    mt_json_list_end(&list);
+    mt_json_u64(json, "communicator_count", driver->communicator_count);
+}
+
 static void add_driver(struct mt_json *json, struct mt_arena *arena, const struct mt_report *report,
                        const struct mt_driver_report *driver)
 {
@@ -463,6 +490,7 @@ static void add_driver(struct mt_json *json, struct mt_arena *arena, const struc
         mt_json_null(json, "at_allocated_peak");
     add_site_rows(json, arena, report, "outside_sites", driver->outside_sites,
                   driver->outside_site_count);
+    add_owners(json, driver);
     add_heaps(json, driver);
     add_residual(json, &driver->residual);
     add_failures(json, arena, report, driver);

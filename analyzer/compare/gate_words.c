@@ -339,6 +339,12 @@ static const char *growers(struct mt_gate_work *work, const struct mt_device_rep
                            name_holder(work, "", most->site, most->phase, most_bytes, true));
 }
 
+static const char *owner_or_site(struct mt_gate_work *work, const struct mt_driver_report *driver,
+                                 const struct mt_owner_use *owner)
+{
+    return owner->library ? mt_owner_text(&work->gates->arena, driver, owner) : owner->site;
+}
+
 /* What the process holds of a device beside the framework: by whom. */
 static const char *holders_of_device(struct mt_gate_work *work, uint16_t device)
 {
@@ -348,10 +354,9 @@ static const char *holders_of_device(struct mt_gate_work *work, uint16_t device)
 
     if (!driver)
         return NULL;
-    for (uint32_t i = 0; text && i < driver->outside_site_count && i < NAMED; i++)
-        text =
-            name_holder(work, text, driver->outside_sites[i].site, driver->outside_sites[i].phase,
-                        (int64_t)mt_min_u64(driver->outside_sites[i].bytes, INT64_MAX), false);
+    for (uint32_t i = 0; text && i < driver->owner_count && i < NAMED; i++)
+        text = name_holder(work, text, owner_or_site(work, driver, &driver->owners[i]), NULL,
+                           (int64_t)mt_min_u64(driver->owners[i].bytes, INT64_MAX), false);
     if (!text || !*text)
         return NULL;
     if (!driver->residual.samples || driver->residual.most_bytes <= 0)

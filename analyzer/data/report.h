@@ -246,6 +246,18 @@ struct mt_driver_level {
     int32_t phase;
 };
 
+/* Memory beside the framework, by who asked the driver for it. */
+struct mt_owner_use {
+    const char *library;  /* "NCCL"; the file of one that is not known; NULL: native frames of the
+                             call were not recorded */
+    const char *what;     /* "communicator", "handle", NULL */
+    const char *call;     /* "ncclCommInitRankConfig", NULL = not known */
+    const char *site;     /* where the program called it, as in struct mt_site_use */
+    int32_t communicator; /* of NCCL: 0, 1, ... in order of creation; MT_NO_COMMUNICATOR */
+    uint64_t bytes, blocks;
+};
+#define MT_NO_COMMUNICATOR (-1)
+
 /* One heap on one device, but for the framework's own. */
 struct mt_heap_use {
     const char *name, *what; /* "driver:async", "stream-ordered allocations" or "" */
@@ -291,7 +303,10 @@ struct mt_driver_report {
     struct mt_driver_level then;
     struct mt_site_use *outside_sites;
     uint32_t outside_site_count;
-    struct mt_heap_use *heaps; /* in order of first sight */
+    struct mt_owner_use *owners; /* the same bytes by library, largest first */
+    uint32_t owner_count;
+    uint32_t communicator_count; /* that the process made, NCCL's ranges say so; 0 = not known */
+    struct mt_heap_use *heaps;   /* in order of first sight */
     uint32_t heap_count;
     struct mt_residual residual;
     struct mt_driver_failure *failures; /* the first ones */

@@ -148,3 +148,27 @@ uint32_t mt_first_step(const struct mt_report *report, const struct mt_device_re
         first--;
     return first;
 }
+
+static const char *communicator_text(struct mt_arena *arena, const struct mt_driver_report *driver,
+                                     const struct mt_owner_use *owner)
+{
+    if (driver->communicator_count < 2)
+        return mt_arena_printf(arena, "%s, communicator", owner->library);
+    return mt_arena_printf(arena, "%s, communicator %d of %u", owner->library,
+                           owner->communicator + 1, driver->communicator_count);
+}
+
+const char *mt_owner_text(struct mt_arena *arena, const struct mt_driver_report *driver,
+                          const struct mt_owner_use *owner)
+{
+    bool has_number = owner->communicator != MT_NO_COMMUNICATOR;
+    const char *text = owner->library;
+
+    if (!text)
+        return "a library outside of the framework";
+    if (has_number)
+        text = communicator_text(arena, driver, owner);
+    if (!text || !owner->what || (has_number && !strcmp(owner->what, "communicator")))
+        return text;
+    return mt_arena_printf(arena, "%s, %s", text, owner->what);
+}

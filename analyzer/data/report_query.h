@@ -57,6 +57,11 @@ bool mt_lacks_requests(const struct mt_device_report *device);
 /* What the trace holds of the device beside the framework's heap, NULL if nothing. */
 const struct mt_driver_report *mt_driver_of(const struct mt_report *report, uint16_t device);
 
+/* Who asked, in words: "NCCL, communicator 2 of 3"; of one that is not known "a library outside of
+ * the framework". NULL without memory. */
+const char *mt_owner_text(struct mt_arena *arena, const struct mt_driver_report *driver,
+                          const struct mt_owner_use *owner);
+
 /* Old snapshots have no times; then events are counted. */
 static inline bool mt_report_has_times(const struct mt_report *report)
 {

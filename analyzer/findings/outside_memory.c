@@ -5,7 +5,18 @@
 #include "report_query.h"
 #include "units.h"
 
-enum { NAMED_SITES = 3 };
+enum { NAMED_OWNERS = 3 };
+
+static const char *owner_evidence(struct mt_arena *arena, const struct mt_driver_report *driver,
+                                  const struct mt_owner_use *owner)
+{
+    char bytes[MT_UNITS_TEXT];
+    const char *name = mt_owner_text(arena, driver, owner);
+
+    return name ? mt_arena_printf(arena, "%s by %s, called from %s",
+                                  mt_format_bytes(bytes, owner->bytes), name, owner->site)
+                : NULL;
+}
 
 static enum mt_status find(struct mt_finding_search *search)
 {
@@ -14,7 +25,7 @@ static enum mt_status find(struct mt_finding_search *search)
     struct mt_arena *arena = &search->analysis->report->arena;
     uint64_t bytes;
     uint32_t i;
-    const char *evidence[NAMED_SITES];
+    const char *evidence[NAMED_OWNERS];
     char n[2][MT_UNITS_TEXT];
     struct mt_finding finding = {
         .id = "outside-memory",
@@ -27,10 +38,8 @@ static enum mt_status find(struct mt_finding_search *search)
     bytes = driver->then.bytes - driver->then.framework_bytes;
     if (!mt_finding_matters(bytes, driver->then.bytes))
         return MT_OK;
-    for (i = 0; i < driver->outside_site_count && i < NAMED_SITES; i++)
-        evidence[i] = mt_arena_printf(arena, "%s by %s",
-                                      mt_format_bytes(n[0], driver->outside_sites[i].bytes),
-                                      driver->outside_sites[i].site);
+    for (i = 0; i < driver->owner_count && i < NAMED_OWNERS; i++)
+        evidence[i] = owner_evidence(arena, driver, &driver->owners[i]);
     finding.evidence_count = i;
     finding.bytes = bytes;
     finding.title = mt_arena_printf(

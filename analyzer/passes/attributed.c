@@ -52,7 +52,8 @@ struct mt_attributed mt_attributed_of(const struct mt_attribution *attribution,
     if (phase != MT_NO_PHASE) {
         row.phase = attribution->phases->phases[phase].name;
         row.step = attribution->phases->phases[phase].step;
-        row.backward = attribution->phases->facts[phase].kind == MT_PHASE_BACKWARD;
+        row.backward =
+            !attribution->is_outside && attribution->phases->facts[phase].kind == MT_PHASE_BACKWARD;
         if (attribution->phases->phases[phase].is_step)
             row.phase = "step"; /* equal over steps */
     }

@@ -13,6 +13,7 @@ struct mt_attribution {
     const struct mt_phases *phases;
     struct mt_site_table sites;
     bool has_stacks;      /* any were recorded */
+    bool is_outside;      /* of memory beside the framework: no node of its backward made it */
     uint64_t first_event; /* what was born before is the state that the trace began with */
 };
 

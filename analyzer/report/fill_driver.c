@@ -2,6 +2,7 @@
 #include "fill_driver.h"
 
 #include "analysis.h"
+#include "fill_owners.h"
 #include "util.h"
 
 #include <stdlib.h>
@@ -75,6 +76,7 @@ static enum mt_status fill_outside(struct mt_analysis *analysis, struct mt_drive
                                    struct mt_ledger_device *device)
 {
     struct mt_snapshot snapshot = {.device = device->device, .holdings = device->copies};
+    enum mt_status status;
 
     if (!device->has_copy)
         return MT_OK;
@@ -95,8 +97,9 @@ static enum mt_status fill_outside(struct mt_analysis *analysis, struct mt_drive
         device->copies[snapshot.holding_count++] = device->copies[i];
         snapshot.bytes += device->copies[i].bytes;
     }
-    return mt_attribute_sites(&analysis->attribution, &snapshot, &out->outside_sites,
-                              &out->outside_site_count);
+    status = mt_attribute_sites(&analysis->attribution, &snapshot, &out->outside_sites,
+                                &out->outside_site_count);
+    return status ? status : mt_fill_owners(&analysis->attribution, &snapshot, out);
 }
 
 static enum mt_status fill_device(struct mt_analysis *analysis, struct mt_driver_report *out,
@@ -132,8 +135,10 @@ enum mt_status mt_fill_driver(struct mt_analysis *analysis)
     if (!report->drivers)
         return MT_ERR_MEMORY;
     analysis->attribution.first_event = 0; /* the driver's history is whole */
+    analysis->attribution.is_outside = true;
     for (uint32_t i = 0; i < ledger->device_count && !status; i++)
         status = fill_device(analysis, &report->drivers[report->driver_count++], i);
+    analysis->attribution.is_outside = false;
     qsort(report->drivers, report->driver_count, sizeof *report->drivers, by_device);
     return status;
 }

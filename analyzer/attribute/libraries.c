@@ -1,0 +1,186 @@
+#include "libraries.h"
+
+#include "frame_judge.h"
+#include "util.h"
+
+#include <string.h>
+
+/* Beginnings of file names, first match wins. NULL: says nothing of who asked, the caller does. */
+static const struct {
+    const char *beginning, *library;
+} files[] = {
+    {"libcuda.so", NULL},
+    {"libcudart", NULL},
+    {"libcupti", NULL},
+    {"libmemtrace-", NULL},
+    {"libnccl", "NCCL"},
+    {"libnvshmem", "NVSHMEM"},
+    {"nvshmem_", "NVSHMEM"},
+    {"libcublasLt", "cuBLASLt"},
+    {"libcublas", "cuBLAS"},
+    {"libnvblas", "cuBLAS"},
+    {"libcudnn", "cuDNN"},
+    {"libcusolver", "cuSOLVER"},
+    {"libcusparseLt", "cuSPARSELt"},
+    {"libcusparse", "cuSPARSE"},
+    {"libcufft", "cuFFT"},
+    {"libcurand", "cuRAND"},
+    {"libcutensor", "cuTENSOR"},
+    {"libcufile", "cuFile"},
+    {"libcudss", "cuDSS"},
+    {"libnvinfer", "TensorRT"},
+    {"libnvjpeg", "nvJPEG"},
+    {"libnpp", "NPP"},
+    {"libnvcomp", "nvCOMP"},
+    {"librmm", "RMM"},
+    {"libcudf", "cuDF"},
+    {"libcuml", "cuML"},
+    {"libucp", "UCX"},
+    {"libuct", "UCX"},
+    {"libuc", "UCX"},
+    {"libmpi", "MPI"},
+    {"libonnxruntime", "ONNX Runtime"},
+    {"libtensorflow", "TensorFlow"},
+    {"xla_cuda_plugin", "XLA"},
+    {"libjax", "XLA"},
+    {"libc10", "PyTorch"},
+    {"libtorch", "PyTorch"},
+    {"libtriton", "Triton"},
+};
+
+/* Beginnings of function names, first match wins. */
+static const struct {
+    const char *beginning, *what;
+} functions[] = {
+    {"ncclCommInit", "communicator"},
+    {"ncclCommSplit", "communicator"},
+    {"ncclCommShrink", "communicator"},
+    {"ncclCommGrow", "communicator"},
+    {"ncclCommRegister", "registered user buffers"},
+    {"ncclCommWindowRegister", "registered user buffers"},
+    {"ncclMemAlloc", "memory for user buffers"},
+    {"ncclDevCommCreate", "device communicator"},
+    {"nccl", "connections"},
+    {"cublasCreate", "handle"},
+    {"cublasLtCreate", "handle"},
+    {"cudnnCreate", "handle"},
+    {"cusolverDnCreate", "handle"},
+    {"cusolverSpCreate", "handle"},
+    {"cusparseCreate", "handle"},
+    {"cusparseLtInit", "handle"},
+    {"cutensorCreate", "handle"},
+    {"cufftPlan", "plan"},
+    {"cufftMakePlan", "plan"},
+    {"cufftXtMakePlan", "plan"},
+    {"curandCreateGenerator", "generator"},
+    {"nvshmem_init", "symmetric heap"},
+    {"nvshmemx_init", "symmetric heap"},
+    {"nvshmemx_hostlib_init", "symmetric heap"},
+    {"nvshmem_malloc", "symmetric heap"},
+    {"cublas", "workspace"},
+    {"cusolver", "workspace"},
+};
+
+/* Calls of the driver and its runtime that take memory for graphs. */
+static const char *const graph_calls[] = {"cudaGraph", "cuGraph"};
+
+enum { NOT_LISTED = -1 };
+
+static bool starts_with(const char *text, const char *beginning)
+{
+    return !strncmp(text, beginning, strlen(beginning));
+}
+
+/* "[libnccl.so.2]", or "/usr/lib/libnccl.so.2 (build id 5e7...)" where names were not resolved. */
+static const char *base_of_module(const char *file)
+{
+    return *file == '[' ? file + 1 : mt_code_base_name(file);
+}
+
+static int row_of(const char *base)
+{
+    for (size_t i = 0; i < MT_ARRAY_LEN(files); i++)
+        if (starts_with(base, files[i].beginning))
+            return (int)i;
+    return NOT_LISTED;
+}
+
+static bool has_name(const char *function)
+{
+    return *function && !starts_with(function, "+0x") && !starts_with(function, "0x");
+}
+
+static bool is_graph_call(const char *function)
+{
+    for (size_t i = 0; i < MT_ARRAY_LEN(graph_calls); i++)
+        if (starts_with(function, graph_calls[i]))
+            return true;
+    return false;
+}
+
+/* False: the walk is at its end. */
+static bool take_frame(struct mt_stack_owner *owner, const struct mt_symbols *symbols, uint32_t id)
+{
+    const char *function = mt_symbols_text(symbols, symbols->frames[id].function);
+    const char *file = mt_symbols_text(symbols, symbols->frames[id].file);
+    int row = row_of(base_of_module(file));
+    const char *library = row == NOT_LISTED ? NULL : files[row].library;
+
+    if (!mt_code_is_native(function, file))
+        return false;
+    if (!owner->library && row != NOT_LISTED && !library) {
+        if (!is_graph_call(function))
+            return true;
+        *owner = (struct mt_stack_owner){"CUDA graphs", MT_NO_ID, id, NULL};
+        return false;
+    }
+    if (!owner->library && !library) {
+        owner->module = id;
+        return false;
+    }
+    if (owner->library && (!library || strcmp(owner->library, library) != 0))
+        return false;
+    owner->library = library;
+    if (has_name(function))
+        owner->call = id;
+    return true;
+}
+
+struct mt_stack_owner mt_stack_owner(const struct mt_symbols *symbols, uint32_t stack)
+{
+    struct mt_stack_owner owner = {NULL, MT_NO_ID, MT_NO_ID, NULL};
+
+    for (; stack < symbols->stack_count; stack = symbols->stacks[stack].parent)
+        if (symbols->stacks[stack].frame >= symbols->frame_count ||
+            !take_frame(&owner, symbols, symbols->stacks[stack].frame))
+            break;
+    if (owner.call != MT_NO_ID)
+        owner.what =
+            mt_library_what(mt_symbols_text(symbols, symbols->frames[owner.call].function));
+    return owner;
+}
+
+const char *mt_library_what(const char *function)
+{
+    for (size_t i = 0; i < MT_ARRAY_LEN(functions); i++)
+        if (starts_with(function, functions[i].beginning))
+            return functions[i].what;
+    return NULL;
+}
+
+bool mt_is_nccl_range(const char *range, const char **call)
+{
+    static const char domain[] = "NCCL: ";
+
+    if (!starts_with(range, domain))
+        return false;
+    *call = range + sizeof domain - 1;
+    return true;
+}
+
+bool mt_makes_communicator(const char *call)
+{
+    const char *what = mt_library_what(call);
+
+    return what && !strcmp(what, "communicator");
+}

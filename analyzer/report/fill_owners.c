@@ -1,0 +1,235 @@
+/* Native frames name the library. Which communicator it is for, they do not: equal calls have
+ * equal stacks. NCCL's own ranges do: each that makes a communicator is an instance, and its
+ * threads are in the range that waits for them. Where no native frames were recorded, the range
+ * also stands for the library. */
+#include "fill_owners.h"
+
+#include "libraries.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Holdings of one stack, in one range of NCCL. */
+struct row {
+    uint32_t stack;
+    int32_t range; /* phase, MT_NO_PHASE */
+    uint64_t bytes, blocks;
+    struct mt_owner_use use;
+};
+
+static const char *nccl_call(const struct mt_attribution *attribution, int32_t phase)
+{
+    const char *call;
+
+    return mt_is_nccl_range(attribution->phases->phases[phase].name, &call) ? call : NULL;
+}
+
+/* The range of NCCL that a phase lies in: the one that makes a communicator, else the innermost. */
+static int32_t range_of(const struct mt_attribution *attribution, int32_t phase)
+{
+    int32_t found = MT_NO_PHASE;
+
+    for (; phase != MT_NO_PHASE; phase = attribution->phases->phases[phase].parent) {
+        const char *call = nccl_call(attribution, phase);
+
+        if (call && mt_makes_communicator(call))
+            return phase;
+        if (call && found == MT_NO_PHASE)
+            found = phase;
+    }
+    return found;
+}
+
+/* The ranges that make communicators, in order. */
+struct communicators {
+    int32_t *ranges;
+    uint32_t count;
+};
+
+static enum mt_status find_communicators(const struct mt_attribution *attribution,
+                                         struct communicators *found)
+{
+    uint32_t phases = attribution->phases->count;
+
+    found->ranges = calloc((size_t)phases + 1, sizeof *found->ranges);
+    if (!found->ranges)
+        return MT_ERR_MEMORY;
+    for (uint32_t i = 0; i < phases; i++) {
+        const char *call = nccl_call(attribution, (int32_t)i);
+
+        if (call && mt_makes_communicator(call))
+            found->ranges[found->count++] = (int32_t)i;
+    }
+    return MT_OK;
+}
+
+/* Those that began before `range`. */
+static uint32_t made_before(const struct communicators *communicators, int32_t range)
+{
+    uint32_t low = 0, high = communicators->count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (communicators->ranges[middle] < range)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct row *x = a, *y = b;
+
+    if (x->stack != y->stack)
+        return x->stack < y->stack ? -1 : 1;
+    return (x->range > y->range) - (x->range < y->range);
+}
+
+static int compare_text(const char *x, const char *y)
+{
+    return strcmp(x ? x : "", y ? y : "");
+}
+
+static int by_words(const void *a, const void *b)
+{
+    const struct mt_owner_use *x = &((const struct row *)a)->use;
+    const struct mt_owner_use *y = &((const struct row *)b)->use;
+    int order = compare_text(x->library, y->library);
+
+    if (!order)
+        order = (x->communicator > y->communicator) - (x->communicator < y->communicator);
+    if (!order)
+        order = compare_text(x->what, y->what);
+    if (!order)
+        order = compare_text(x->call, y->call);
+    return order ? order : compare_text(x->site, y->site);
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const struct row *x = a, *y = b;
+
+    if (x->bytes != y->bytes)
+        return x->bytes > y->bytes ? -1 : 1;
+    return by_words(a, b);
+}
+
+static size_t merge(struct row *rows, size_t count, int (*order)(const void *, const void *))
+{
+    size_t kept = 0;
+
+    qsort(rows, count, sizeof *rows, order);
+    for (size_t i = 0; i < count; i++) {
+        if (!kept || order(&rows[kept - 1], &rows[i]) != 0) {
+            rows[kept++] = rows[i];
+            continue;
+        }
+        rows[kept - 1].bytes += rows[i].bytes;
+        rows[kept - 1].blocks += rows[i].blocks;
+    }
+    return kept;
+}
+
+/* What is made while there is one communicator is that one's; else the range does not say whose. */
+static void tell_communicator(const struct mt_attribution *attribution,
+                              const struct communicators *communicators, struct row *row)
+{
+    const char *call = nccl_call(attribution, row->range);
+    uint32_t before = made_before(communicators, row->range);
+
+    row->use.library = "NCCL";
+    row->use.call = call;
+    row->use.what = mt_library_what(call);
+    if (mt_makes_communicator(call))
+        row->use.communicator = (int32_t)before;
+    else if (before == 1)
+        row->use.communicator = 0;
+}
+
+/* "[libfoo.so.1]" and "/usr/lib/libfoo.so.1 (build id 5e7...)" -> "libfoo.so.1"; a file of source
+ * code as it is called. */
+static const char *file_name(const struct mt_attribution *attribution, uint32_t frame)
+{
+    const char *place = mt_frame_place(attribution->arena, attribution->symbols, frame);
+    size_t length = place ? strlen(place) : 0;
+
+    if (place && *place == '[' && length > 2)
+        return mt_arena_text(attribution->arena, place + 1, length - 2);
+    return place && !*place ? "a file that is not known" : place;
+}
+
+static enum mt_status tell_row(struct mt_attribution *attribution,
+                               const struct communicators *communicators, struct row *row)
+{
+    const struct mt_symbols *symbols = attribution->symbols;
+    struct mt_stack_owner owner = mt_stack_owner(symbols, row->stack);
+    struct mt_holding holding = {.stack = row->stack, .tied = MT_NO_ID, .phase = MT_NO_PHASE};
+    struct mt_attributed place = mt_attributed_of(attribution, &holding);
+    bool is_native = owner.library || owner.module != MT_NO_ID;
+
+    row->use = (struct mt_owner_use){.library = owner.library,
+                                     .what = owner.what,
+                                     .site = mt_attributed_site(attribution, &place),
+                                     .communicator = MT_NO_COMMUNICATOR};
+    if (owner.call != MT_NO_ID)
+        row->use.call = mt_frame_function(attribution->arena, symbols, owner.call);
+    if (!owner.library && owner.module != MT_NO_ID)
+        row->use.library = file_name(attribution, owner.module);
+    if (row->range != MT_NO_PHASE &&
+        (!is_native || (owner.library && !strcmp(owner.library, "NCCL"))))
+        tell_communicator(attribution, communicators, row);
+    return row->use.site && (!is_native || row->use.library) ? MT_OK : MT_ERR_MEMORY;
+}
+
+static enum mt_status copy_rows(struct mt_attribution *attribution, const struct row *rows,
+                                size_t count, struct mt_driver_report *out)
+{
+    out->owners = mt_arena_array(attribution->arena, count + 1, sizeof *out->owners);
+    if (!out->owners)
+        return MT_ERR_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        struct mt_owner_use *use = &out->owners[out->owner_count++];
+
+        *use = rows[i].use;
+        use->bytes = rows[i].bytes;
+        use->blocks = rows[i].blocks;
+    }
+    return MT_OK;
+}
+
+static enum mt_status fill(struct mt_attribution *attribution, const struct mt_snapshot *outside,
+                           struct row *rows, struct mt_driver_report *out)
+{
+    struct communicators communicators = {0};
+    enum mt_status status = find_communicators(attribution, &communicators);
+    size_t count = outside->holding_count;
+
+    for (size_t i = 0; i < count; i++)
+        rows[i] = (struct row){.stack = outside->holdings[i].stack,
+                               .range = range_of(attribution, outside->holdings[i].phase),
+                               .bytes = outside->holdings[i].bytes,
+                               .blocks = outside->holdings[i].blocks};
+    count = merge(rows, count, by_key);
+    for (size_t i = 0; i < count && !status; i++)
+        status = tell_row(attribution, &communicators, &rows[i]);
+    out->communicator_count = communicators.count;
+    free(communicators.ranges);
+    if (status)
+        return status;
+    count = merge(rows, count, by_words);
+    qsort(rows, count, sizeof *rows, by_size);
+    return copy_rows(attribution, rows, count, out);
+}
+
+enum mt_status mt_fill_owners(struct mt_attribution *attribution, const struct mt_snapshot *outside,
+                              struct mt_driver_report *out)
+{
+    struct row *rows = calloc((size_t)outside->holding_count + 1, sizeof *rows);
+    enum mt_status status = rows ? fill(attribution, outside, rows, out) : MT_ERR_MEMORY;
+
+    free(rows);
+    return status;
+}

@@ -1,0 +1,12 @@
+/* Who asked the driver for what lies beside the framework: libraries, and of NCCL its
+ * communicators. */
+#ifndef MT_ANALYZER_FILL_OWNERS_H
+#define MT_ANALYZER_FILL_OWNERS_H
+
+#include "attribution.h"
+
+/* The holdings of `outside` as rows of `out`; bytes and blocks sum to those of its sites. */
+enum mt_status mt_fill_owners(struct mt_attribution *attribution, const struct mt_snapshot *outside,
+                              struct mt_driver_report *out) MT_MUST_USE;
+
+#endif

@@ -1,0 +1,306 @@
+/* Who asked the driver for memory beside the framework: libraries by the files of native frames,
+ * communicators by the ranges of NCCL. */
+#include "cmocka_all.h"
+
+#include <string.h>
+
+#include "analyze.h"
+#include "analyze_output.h"
+#include "libraries.h"
+#include "memory_source.h"
+#include "util.h"
+
+#define SEGMENT UINT64_C(0x7f0000000000)
+#define OTHER   UINT64_C(0x7e0000000000)
+#define DRIVER_CALL                                                                                \
+    {                                                                                              \
+        "cuMemAlloc_v2", "[libcuda.so.1]"                                                          \
+    }
+
+enum { DRIVER, PYTORCH, MAX_FRAMES = 6, MAX_EVENTS = 64 };
+
+struct line {
+    const char *function, *file;
+};
+
+static uint32_t add_text(struct mt_symbols *symbols, const char *text)
+{
+    uint32_t id;
+
+    assert_int_equal(mt_symbols_string(symbols, text, strlen(text), &id), MT_OK);
+    return id;
+}
+
+/* Lines from the innermost out. */
+static uint32_t add_stack(struct mt_symbols *symbols, const struct line *lines, size_t count)
+{
+    uint32_t stack = MT_NO_ID, frame;
+
+    while (count-- > 0) {
+        bool is_python = strstr(lines[count].file, ".py") != NULL;
+
+        assert_int_equal(mt_symbols_frame(symbols, add_text(symbols, lines[count].function),
+                                          add_text(symbols, lines[count].file), is_python ? 7 : 0,
+                                          &frame),
+                         MT_OK);
+        assert_int_equal(mt_symbols_stack(symbols, stack, frame, &stack), MT_OK);
+    }
+    return stack;
+}
+
+static void libraries_are_told_by_their_files(void **state)
+{
+    static const struct {
+        struct line lines[MAX_FRAMES];
+        const char *library, *call, *what;
+    } cases[] = {
+        {{DRIVER_CALL,
+          {"+0x1234", "[libnccl.so.2]"},
+          {"ncclCommSplit", "[libnccl.so.2]"},
+          {"c10d::ProcessGroupNCCL::getNCCLComm", "[libtorch_cuda.so]"},
+          {"all_reduce", "/x/train.py"}},
+         "NCCL",
+         "ncclCommSplit",
+         "communicator"},
+        {{DRIVER_CALL,
+          {"cudaMalloc", "[libcudart.so.13]"},
+          {"cublasCreate_v2", "[libcublas.so.13]"},
+          {"at::cuda::getCurrentCUDABlasHandle", "[libtorch_cuda.so]"}},
+         "cuBLAS",
+         "cublasCreate_v2",
+         "handle"},
+        {{{"+0x77", "/usr/lib/libcuda.so.1"},
+          {"+0x12", "/opt/x/libcudnn_engines_precompiled.so.9 (build id 5e70)"},
+          {"+0x13", "/opt/x/libtorch_cuda.so"}},
+         "cuDNN",
+         NULL,
+         NULL},
+        {{DRIVER_CALL,
+          {"nvshmemi_init", "[libnvshmem_host.so.3]"},
+          {"nvshmem_init_thread", "[libnvshmem_host.so.3]"}},
+         "NVSHMEM",
+         "nvshmem_init_thread",
+         "symmetric heap"},
+        {{DRIVER_CALL, {"cudaGraphInstantiate", "[libcudart.so.13]"}, {"f", "[libtorch_cuda.so]"}},
+         "CUDA graphs",
+         "cudaGraphInstantiate",
+         NULL},
+        {{DRIVER_CALL, {"take", "[libmine.so]"}, {"f", "[libtorch_cuda.so]"}}, NULL, NULL, NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++) {
+        struct mt_symbols symbols;
+        struct mt_stack_owner owner;
+        size_t count = 0;
+
+        assert_int_equal(mt_symbols_init(&symbols), MT_OK);
+        while (count < MAX_FRAMES && cases[i].lines[count].file)
+            count++;
+        owner = mt_stack_owner(&symbols, add_stack(&symbols, cases[i].lines, count));
+        assert_true(!owner.library == !cases[i].library);
+        if (cases[i].library)
+            assert_string_equal(owner.library, cases[i].library);
+        assert_int_equal(owner.module != MT_NO_ID, !cases[i].library);
+        assert_int_equal(owner.call != MT_NO_ID, cases[i].call != NULL);
+        if (cases[i].call)
+            assert_string_equal(mt_symbols_text(&symbols, symbols.frames[owner.call].function),
+                                cases[i].call);
+        assert_true(!owner.what == !cases[i].what);
+        if (cases[i].what)
+            assert_string_equal(owner.what, cases[i].what);
+        mt_symbols_release(&symbols);
+    }
+}
+
+/* Neither a Python stack nor none is a native frame. */
+static void python_frames_name_no_library(void **state)
+{
+    static const struct line line = {"libnccl", "/x/libnccl.py"};
+    struct mt_symbols symbols;
+    struct mt_stack_owner owner;
+
+    (void)state;
+    assert_int_equal(mt_symbols_init(&symbols), MT_OK);
+    owner = mt_stack_owner(&symbols, add_stack(&symbols, &line, 1));
+    assert_null(owner.library);
+    assert_int_equal(owner.module, MT_NO_ID);
+    owner = mt_stack_owner(&symbols, MT_NO_ID);
+    assert_null(owner.library);
+    mt_symbols_release(&symbols);
+}
+
+struct run {
+    struct memory_source source;
+    struct mt_event events[MAX_EVENTS];
+    size_t count;
+    struct mt_report *report;
+    struct mt_buf text;
+};
+
+static struct mt_event *add(struct run *run, uint16_t heap, uint8_t kind, uint64_t addr,
+                            uint64_t bytes)
+{
+    struct mt_event *event = &run->events[run->count++];
+
+    *event = (struct mt_event){.kind = kind,
+                               .heap = heap,
+                               .addr = addr,
+                               .size_bytes = bytes,
+                               .stack = MT_NO_ID,
+                               .name = MT_NO_ID,
+                               .thread = 1};
+    return event;
+}
+
+static void begin(struct run *run)
+{
+    memset(run, 0, sizeof *run);
+    memory_source_init(&run->source, run->events, 0, 5);
+    run->source.source.format = "memory";
+    assert_int_equal(memory_source_heap(&run->source, "pytorch"), PYTORCH);
+}
+
+static void range(struct run *run, const char *name, bool push)
+{
+    add(run, DRIVER, push ? MT_EVENT_PHASE_PUSH : MT_EVENT_PHASE_POP, 0, 0)->name =
+        add_text(&run->source.source.symbols, name);
+}
+
+/* NCCL takes memory in a call of its own, on the program's thread and on one of NCCL's. */
+static void take_in(struct run *run, const char *call, uint64_t bytes, uint32_t stack)
+{
+    range(run, call, true);
+    add(run, DRIVER, MT_EVENT_ALLOC, OTHER + run->count * MT_GIB, bytes)->stack = stack;
+    add(run, DRIVER, MT_EVENT_ALLOC, OTHER + run->count * MT_GIB, MT_MIB)->thread = 2;
+    range(run, call, false);
+}
+
+static void finish(struct run *run)
+{
+    const struct mt_style plain = {"", "", "", "", "", "", ""};
+    struct mt_analyze_options options = {.path = "run"};
+    struct mt_error error;
+
+    add(run, DRIVER, MT_EVENT_ALLOC, SEGMENT, 20 * MT_MIB);
+    add(run, PYTORCH, MT_EVENT_SEGMENT_ALLOC, SEGMENT, 20 * MT_MIB);
+    add(run, PYTORCH, MT_EVENT_ALLOC, SEGMENT, 2 * MT_MIB);
+    run->source.count = run->count;
+    for (size_t i = 0; i < run->count; i++) {
+        run->events[i].seq = i;
+        run->events[i].t_ns = 1000 * (i + 1);
+    }
+    if (mt_analyze(&run->source.source, &options, &run->report, &error) != MT_OK)
+        fail_msg("%s", error.text);
+    mt_analyze_text(&run->text, run->report, &plain, NULL, true);
+    assert_int_equal(run->report->driver_count, 1);
+}
+
+static void end(struct run *run)
+{
+    mt_buf_release(&run->text);
+    mt_report_release(run->report);
+    memory_source_release(&run->source);
+}
+
+static const struct mt_owner_use *owner_of(const struct run *run, const char *call)
+{
+    const struct mt_driver_report *driver = &run->report->drivers[0];
+
+    for (uint32_t i = 0; i < driver->owner_count; i++)
+        if (driver->owners[i].call && !strcmp(driver->owners[i].call, call))
+            return &driver->owners[i];
+    fail_msg("nothing was taken in %s", call);
+    return NULL;
+}
+
+static uint64_t sum_of_owners(const struct run *run)
+{
+    const struct mt_driver_report *driver = &run->report->drivers[0];
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < driver->owner_count; i++)
+        sum += driver->owners[i].bytes;
+    return sum;
+}
+
+/* Traces without native frames: NCCL's ranges say so; what no range explains is not guessed. */
+static void ranges_tell_communicators(void **state)
+{
+    struct run run;
+    const struct mt_driver_report *driver;
+
+    (void)state;
+    begin(&run);
+    range(&run, "backward", true);
+    take_in(&run, "NCCL: ncclCommInitRankConfig", 8 * MT_MIB, MT_NO_ID);
+    take_in(&run, "NCCL: ncclAllGather", 3 * MT_MIB, MT_NO_ID);
+    take_in(&run, "NCCL: ncclCommSplit", 5 * MT_MIB, MT_NO_ID);
+    take_in(&run, "NCCL: ncclAllReduce", 2 * MT_MIB, MT_NO_ID);
+    add(&run, DRIVER, MT_EVENT_ALLOC, OTHER, 64 * MT_MIB);
+    range(&run, "backward", false);
+    finish(&run);
+    driver = &run.report->drivers[0];
+    assert_int_equal(driver->communicator_count, 2);
+    assert_int_equal(driver->owner_count, 5);
+    assert_int_equal(sum_of_owners(&run), driver->then.bytes - driver->then.framework_bytes);
+    assert_null(driver->owners[0].library);
+    assert_int_equal(driver->owners[0].bytes, 64 * MT_MIB);
+    assert_int_equal(owner_of(&run, "ncclCommInitRankConfig")->communicator, 0);
+    assert_int_equal(owner_of(&run, "ncclCommInitRankConfig")->bytes, 9 * MT_MIB);
+    assert_int_equal(owner_of(&run, "ncclAllGather")->communicator, 0);
+    assert_int_equal(owner_of(&run, "ncclCommSplit")->communicator, 1);
+    assert_int_equal(owner_of(&run, "ncclAllReduce")->communicator, MT_NO_COMMUNICATOR);
+    assert_null(strstr(run.text.data, "backward of"));
+    assert_null(strstr(run.text.data, "autograd engine"));
+    assert_non_null(strstr(run.text.data, "NCCL, communicator 2 of 2 (ncclCommSplit)"));
+    assert_non_null(strstr(run.text.data, "a library outside of the framework"));
+    end(&run);
+}
+
+/* Native frames go before ranges: another library may work while NCCL does. */
+static void native_frames_go_before_ranges(void **state)
+{
+    static const struct line cublas[] = {DRIVER_CALL, {"cublasCreate_v2", "[libcublas.so.13]"}};
+    struct run run;
+    uint32_t stack;
+
+    (void)state;
+    begin(&run);
+    stack = add_stack(&run.source.source.symbols, cublas, MT_ARRAY_LEN(cublas));
+    take_in(&run, "NCCL: ncclCommInitRank", 8 * MT_MIB, stack);
+    finish(&run);
+    assert_string_equal(owner_of(&run, "cublasCreate_v2")->library, "cuBLAS");
+    assert_int_equal(owner_of(&run, "cublasCreate_v2")->bytes, 8 * MT_MIB);
+    assert_int_equal(owner_of(&run, "ncclCommInitRank")->bytes, MT_MIB);
+    assert_non_null(strstr(run.text.data, "cuBLAS, handle (cublasCreate_v2)"));
+    end(&run);
+}
+
+static void other_files_are_named(void **state)
+{
+    static const struct line mine[] = {DRIVER_CALL, {"take", "[libmine.so.1]"}};
+    struct run run;
+
+    (void)state;
+    begin(&run);
+    add(&run, DRIVER, MT_EVENT_ALLOC, OTHER, 8 * MT_MIB)->stack =
+        add_stack(&run.source.source.symbols, mine, MT_ARRAY_LEN(mine));
+    finish(&run);
+    assert_string_equal(run.report->drivers[0].owners[0].library, "libmine.so.1");
+    assert_null(run.report->drivers[0].owners[0].call);
+    end(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(libraries_are_told_by_their_files),
+        cmocka_unit_test(python_frames_name_no_library),
+        cmocka_unit_test(ranges_tell_communicators),
+        cmocka_unit_test(native_frames_go_before_ranges),
+        cmocka_unit_test(other_files_are_named),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
