@@ -48,6 +48,15 @@ static const struct {
     {"libtriton", "Triton"},
 };
 
+/* Libraries that come with the lines of their source, by the names of their functions: a frame has
+ * no room for line and library. */
+static const struct {
+    const char *beginning, *library;
+} prefixes[] = {
+    {"nccl", "NCCL"}, {"pnccl", "NCCL"}, {"nvshmem", "NVSHMEM"},
+    {"ucp_", "UCX"},  {"uct_", "UCX"},   {"rmm::", "RMM"},
+};
+
 /* Beginnings of function names, first match wins. */
 static const struct {
     const char *beginning, *what;
@@ -118,46 +127,95 @@ static bool is_graph_call(const char *function)
     return false;
 }
 
+/* A file of source code, not of a library. */
+static bool is_source(const char *file)
+{
+    return *file && *file != '[' && !strstr(file, ".so");
+}
+
+static const char *library_by_name(const char *function)
+{
+    for (size_t i = 0; i < MT_ARRAY_LEN(prefixes); i++)
+        if (starts_with(function, prefixes[i].beginning))
+            return prefixes[i].library;
+    return NULL;
+}
+
+struct walk {
+    struct mt_stack_owner owner;
+    bool in_source; /* frames of a library that only its source names so far, or names all along */
+};
+
+static bool begin_graph(struct walk *walk, uint32_t frame)
+{
+    walk->owner = (struct mt_stack_owner){"CUDA graphs", MT_NO_ID, frame, NULL};
+    return false;
+}
+
+/* A frame with a line: of the library at hand, as far as is known. */
+static bool take_source(struct walk *walk, uint32_t frame, const char *function)
+{
+    const char *library = library_by_name(function);
+    struct mt_stack_owner *owner = &walk->owner;
+
+    if (owner->library && !walk->in_source)
+        return false;
+    walk->in_source = true;
+    if (owner->module == MT_NO_ID && !owner->library)
+        owner->module = frame;
+    if (library && (!owner->library || !strcmp(owner->library, library))) {
+        *owner = (struct mt_stack_owner){library, MT_NO_ID, frame, NULL};
+        return true;
+    }
+    return true;
+}
+
+static bool take_library(struct walk *walk, uint32_t frame, const char *library,
+                         const char *function)
+{
+    struct mt_stack_owner *owner = &walk->owner;
+
+    if (!owner->library && owner->module == MT_NO_ID && !library)
+        owner->module = frame;
+    if (owner->module != MT_NO_ID || !library ||
+        (owner->library && strcmp(owner->library, library) != 0))
+        return false;
+    owner->library = library;
+    if (has_name(function))
+        owner->call = frame;
+    return true;
+}
+
 /* False: the walk is at its end. */
-static bool take_frame(struct mt_stack_owner *owner, const struct mt_symbols *symbols, uint32_t id)
+static bool take_frame(struct walk *walk, const struct mt_symbols *symbols, uint32_t id)
 {
     const char *function = mt_symbols_text(symbols, symbols->frames[id].function);
     const char *file = mt_symbols_text(symbols, symbols->frames[id].file);
     int row = row_of(base_of_module(file));
-    const char *library = row == NOT_LISTED ? NULL : files[row].library;
+    bool is_at_start = !walk->owner.library && walk->owner.module == MT_NO_ID;
 
     if (!mt_code_is_native(function, file))
         return false;
-    if (!owner->library && row != NOT_LISTED && !library) {
-        if (!is_graph_call(function))
-            return true;
-        *owner = (struct mt_stack_owner){"CUDA graphs", MT_NO_ID, id, NULL};
-        return false;
-    }
-    if (!owner->library && !library) {
-        owner->module = id;
-        return false;
-    }
-    if (owner->library && (!library || strcmp(owner->library, library) != 0))
-        return false;
-    owner->library = library;
-    if (has_name(function))
-        owner->call = id;
-    return true;
+    if (is_at_start && row != NOT_LISTED && !files[row].library)
+        return !is_graph_call(function) || begin_graph(walk, id);
+    return is_source(file)
+               ? take_source(walk, id, function)
+               : take_library(walk, id, row == NOT_LISTED ? NULL : files[row].library, function);
 }
 
 struct mt_stack_owner mt_stack_owner(const struct mt_symbols *symbols, uint32_t stack)
 {
-    struct mt_stack_owner owner = {NULL, MT_NO_ID, MT_NO_ID, NULL};
+    struct walk walk = {.owner = {NULL, MT_NO_ID, MT_NO_ID, NULL}};
+    struct mt_stack_owner *owner = &walk.owner;
 
     for (; stack < symbols->stack_count; stack = symbols->stacks[stack].parent)
         if (symbols->stacks[stack].frame >= symbols->frame_count ||
-            !take_frame(&owner, symbols, symbols->stacks[stack].frame))
+            !take_frame(&walk, symbols, symbols->stacks[stack].frame))
             break;
-    if (owner.call != MT_NO_ID)
-        owner.what =
-            mt_library_what(mt_symbols_text(symbols, symbols->frames[owner.call].function));
-    return owner;
+    if (owner->call != MT_NO_ID)
+        owner->what =
+            mt_library_what(mt_symbols_text(symbols, symbols->frames[owner->call].function));
+    return *owner;
 }
 
 const char *mt_library_what(const char *function)

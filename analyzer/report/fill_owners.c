@@ -24,13 +24,23 @@ static const char *nccl_call(const struct mt_attribution *attribution, int32_t p
     return mt_is_nccl_range(attribution->phases->phases[phase].name, &call) ? call : NULL;
 }
 
+/* Recorders that did not hear of NVTX's payloads missed the ends of ranges of NCCL. Such a range
+ * holds what came later, unless the framework's own range around it ended it. */
+static bool is_whole(const struct mt_attribution *attribution, int32_t phase)
+{
+    const struct mt_phase *range = &attribution->phases->phases[phase];
+
+    return !range->cut ||
+           (range->parent != MT_NO_PHASE && attribution->phases->phases[range->parent].is_plumbing);
+}
+
 /* The range of NCCL that a phase lies in: the one that makes a communicator, else the innermost. */
 static int32_t range_of(const struct mt_attribution *attribution, int32_t phase)
 {
     int32_t found = MT_NO_PHASE;
 
     for (; phase != MT_NO_PHASE; phase = attribution->phases->phases[phase].parent) {
-        const char *call = nccl_call(attribution, phase);
+        const char *call = is_whole(attribution, phase) ? nccl_call(attribution, phase) : NULL;
 
         if (call && mt_makes_communicator(call))
             return phase;

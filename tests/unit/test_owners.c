@@ -85,6 +85,18 @@ static void libraries_are_told_by_their_files(void **state)
          "CUDA graphs",
          "cudaGraphInstantiate",
          NULL},
+        {{DRIVER_CALL,
+          {"ncclCuMemAlloc", "/src/include/alloc.h"},
+          {"initChannel(ncclComm*, int)", "/src/channel.cc"},
+          {"ncclCommInitRankConfig", "/src/init.cc"},
+          {"c10d::NCCLComm::create", "[libtorch_cuda.so]"}},
+         "NCCL",
+         "ncclCommInitRankConfig",
+         "communicator"},
+        {{DRIVER_CALL, {"mine", "/src/mine.cc"}, {"ncclAllReduce", "[libnccl.so.2]"}},
+         NULL,
+         NULL,
+         NULL},
         {{DRIVER_CALL, {"take", "[libmine.so]"}, {"f", "[libtorch_cuda.so]"}}, NULL, NULL, NULL},
     };
 
