@@ -411,8 +411,8 @@ struct mt_device_report {
     uint64_t frameless_peak_bytes, tie_peak_bytes[MT_TIE_COUNT];
     uint64_t first_t_ns, last_t_ns, first_event, last_event;
 
-    struct mt_xla_use *xla; /* NULL: no module of XLA ran, or its requests are the driver's */
-    const struct mt_need *need;   /* NULL: not asked for, not known, or the run died */
+    struct mt_xla_use *xla;     /* NULL: no module of XLA ran, or its requests are the driver's */
+    const struct mt_need *need; /* NULL: not asked for, not known, or the run died */
     struct mt_oom_answer *oom_answer; /* NULL: did not die, or what-if */
     struct mt_finding *findings;      /* by bytes, largest first */
     uint32_t finding_count;

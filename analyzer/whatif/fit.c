@@ -399,6 +399,21 @@ static void widen(struct search *search, uint32_t index, const struct answer *an
     result->high_fails_at_bytes = answer->fails * MT_MIB;
 }
 
+/* The run's own addresses decided for that run. The next one gets others, so whether they matter is
+ * seen in a replay without them. */
+static enum mt_status look_without_recorded(struct search *search)
+{
+    bool fits;
+    enum mt_status status;
+
+    if (!search->recorded || search->addresses_matter)
+        return MT_OK;
+    mt_replay_use_order(&search->replay, 1, true);
+    status = try_bytes(search, search->result->fit_bytes, &fits);
+    mt_replay_use_order(&search->replay, 0, true);
+    return status;
+}
+
 /* What the answer is with other addresses. An order in which no limit does leaves the range as it
  * is: it asks for more than any device has. */
 static enum mt_status search_orders(struct search *search, const struct mt_fit_options *options)
@@ -410,8 +425,11 @@ static enum mt_status search_orders(struct search *search, const struct mt_fit_o
     note_order(search, 0, result->fit_bytes);
     result->low_bytes = result->high_bytes = result->fit_bytes;
     result->high_fails_at_bytes = result->fails_at_bytes;
-    if (!result->fits || !search->addresses_matter)
+    if (!result->fits || options->orders < 2)
         return MT_OK;
+    status = look_without_recorded(search);
+    if (status != MT_OK || !search->addresses_matter)
+        return status;
     for (uint32_t i = 1; status == MT_OK && i < options->orders && i < MT_BASE_ORDERS; i++) {
         struct answer answer;
 

@@ -16,7 +16,8 @@ struct mt_fit_options {
     const char *policy;   /* as in struct mt_replay_options */
     uint64_t limit_bytes; /* does it fit under this? 0 = not asked */
     uint32_t orders;      /* of addresses (replay_orders.h), 1 to MT_BASE_ORDERS; 0 = 1. More
-                             than one are only tried if addresses decided anything */
+                             than one are only tried if addresses decide anything, in
+                             a replay without the run's addresses if not before */
     struct mt_analyze_progress progress;
 };
 
