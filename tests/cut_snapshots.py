@@ -12,7 +12,9 @@ that were born before have no frames, as in a recording that was switched on
 late; a ring buffer keeps them. `bare` also drops all ranges but PyTorch's own.
 
 --table measures every capture and cut and prints a row for each; without it,
-the cases given have to keep the limits below."""
+the cases given have to keep the limits below. A history that is cut so late that
+it makes no block ("exit") shows the end of the program alone: nothing in it tells
+what the blocks are for, and all of them have to stay unknown."""
 import argparse
 import io
 import json
@@ -136,6 +138,11 @@ def ask(program, command, path, *options):
     return json.loads(done.stdout)
 
 
+def makes_blocks(snapshot, device):
+    """Does the history have an allocation on that device? None: the program only exits."""
+    return any(entry["action"] == "alloc" for entry in snapshot["device_traces"][device])
+
+
 def marks_after(marks, t_us):
     """How many ends and begins of ranges that have both come after an event at that time."""
     begun, pairs = [], []
@@ -159,7 +166,8 @@ def roles_at(program, path, event):
 
 
 def measure(program, path, cut, bare):
-    """[(device, unknown share, largest difference, its role, whole step follows, cut's instant)]"""
+    """[(device, unknown share, largest difference, its role, what the history has, cut's instant)];
+    it has a whole step, an exit alone, or something between"""
     made = cut_front(path, cut, bare)
     if not made:
         return []
@@ -173,6 +181,7 @@ def measure(program, path, cut, bare):
         for device in answer["devices"]:
             peak = device["summary"]["allocated_peak"]
             event, t_us = peak["event"], peak["t_ns"] // 1000
+            has = "exit" if not makes_blocks(made[0], device["device"]) else "step" if made[1] else ""
             shift = before - answer["input"]["events_read"]  # both end with the same event
             shift -= marks_after(marks, t_us) - marks_after(cut_marks, t_us)
             cut_roles = roles_at(program, cut_path, event).get(device["device"], {})
@@ -180,23 +189,23 @@ def measure(program, path, cut, bare):
             total = sum(whole_roles.values())
             # the tails of blocks that end in the history are derived, up to 1 MiB too small
             if not total or abs(sum(cut_roles.values()) - total) > MAX_TAILS * total:
-                results.append((device["device"], None, None, "not the same instant", made[1], event))
+                results.append((device["device"], None, None, "not the same instant", has, event))
                 continue
             gaps = {role: cut_roles.get(role, 0) - whole_roles.get(role, 0)
                     for role in {*cut_roles, *whole_roles}}
             role = max(sorted(gaps), key=lambda one: abs(gaps[one]))
             results.append((device["device"], cut_roles.get("other", 0) / total,
-                            gaps[role] / total, role, made[1], event))
+                            gaps[role] / total, role, has, event))
     return results
 
 
 def row_of(name, cut, bare, result):
-    device, unknown, difference, role, follows, event = result
+    device, unknown, difference, role, has, event = result
     place = f"{name}:{cut}{':bare' if bare else ''}"
     if unknown is None:
         return f"{place:34} {device:2} {role}"
     return (f"{place:34} {device:2} {100 * unknown:6.1f}% {100 * difference:+7.1f}% {role:16}"
-            f" {'step' if follows else ''}")
+            f" {has}")
 
 
 def whole_captures():
@@ -218,9 +227,13 @@ def print_table(program, only, bare):
                 worst.append(result)
     known = [one for one in worst if one[1] is not None]
     off = sum(abs(one[2]) > MAX_DIFFERENCE for one in known)
-    unknown = sum(one[1] > MAX_UNKNOWN for one in known if one[4])
-    print(f"{len(known)} cuts: {off} with a role off by more than {MAX_DIFFERENCE:.0%};"
-          f" {sum(bool(one[4]) for one in known)} with a whole step, {unknown} of them with more than"
+    exits = [one for one in known if one[4] == "exit"]
+    named = sum(one[1] < 1 - MAX_UNKNOWN for one in exits)
+    off_at_exit = sum(abs(one[2]) > MAX_DIFFERENCE for one in exits)
+    unknown = sum(one[1] > MAX_UNKNOWN for one in known if one[4] == "step")
+    print(f"{len(known)} cuts: {off} with a role off by more than {MAX_DIFFERENCE:.0%}, {off_at_exit} of"
+          f" them with nothing but the program's exit; {len(exits)} such exits, {named} with roles;"
+          f" {sum(one[4] == 'step' for one in known)} with a whole step, {unknown} of them with more than"
           f" {MAX_UNKNOWN:.0%} unknown; {len(worst) - len(known)} not compared")
 
 
@@ -229,8 +242,11 @@ def check(program, case):
     results = measure(program, CAPTURES / f"{name}.pickle.zst", cut, "bare" in rest)
     failures = [] if results else [f"{case}: nothing was cut"]
     for result in results:
-        unknown, difference = result[1:3]
-        if unknown is None or abs(difference) > MAX_DIFFERENCE or (result[4] and unknown > MAX_UNKNOWN):
+        unknown, difference, _, has = result[1:5]
+        if has == "exit" and unknown is not None:
+            unknown, difference = 0, 1 - unknown  # what cannot be known must not be named
+        if (unknown is None or abs(difference) > MAX_DIFFERENCE
+                or (has == "step" and unknown > MAX_UNKNOWN)):
             failures.append(row_of(name, cut, "bare" in rest, result))
     return failures
 

@@ -19,20 +19,21 @@ void mt_early_blocks_release(struct mt_early_blocks *early)
 
 /* Frees say nothing of themselves where no range is: those before the first birth belong to the
  * part that it is in. */
-static void begin(struct mt_early_blocks *early, uint8_t kind)
+static void begin(struct mt_early_blocks *early, uint8_t kind, bool named)
 {
     early->first_kind = kind;
+    early->first_is_named = named;
     for (size_t i = 0; i < early->count; i++)
         if (early->blocks[i].ended != MT_EARLY_LIVES)
             early->blocks[i].end_kind = kind;
 }
 
-static void pass(struct mt_early_blocks *early, uint8_t kind)
+static void pass(struct mt_early_blocks *early, uint8_t kind, bool named)
 {
     uint32_t clock = (uint32_t)early->count;
 
     if (!early->begun)
-        begin(early, kind);
+        begin(early, kind, named);
     else if (kind != early->first_kind && !early->first_part_end)
         early->first_part_end = clock;
     if (kind == MT_PHASE_BACKWARD && (!early->begun || early->last_kind != kind))
@@ -62,7 +63,7 @@ enum mt_status mt_early_blocks_birth(struct mt_early_blocks *early, uint64_t all
     if (block->initial)
         early->initial_count = early->count;
     else
-        pass(early, block->birth_kind);
+        pass(early, block->birth_kind, block->in_named_part);
     return MT_OK;
 }
 
@@ -74,7 +75,7 @@ void mt_early_blocks_end(struct mt_early_blocks *early, uint64_t allocation,
     if (allocation >= early->count)
         return;
     if (early->begun || end->end_kind != MT_PHASE_UNKNOWN)
-        pass(early, end->end_kind);
+        pass(early, end->end_kind, end->in_named_part);
     block = &early->blocks[allocation];
     block->ended = (uint32_t)early->count;
     block->end_turn = early->turns;

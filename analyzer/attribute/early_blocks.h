@@ -30,6 +30,8 @@ struct mt_early_block {
     bool left_behind;   /* by the model's call, over turns */
     bool initial;       /* alive when the trace began */
     bool died_in_part;  /* freed in the very part it was born in */
+    bool in_named_part; /* born or, if it is how one ended, freed in a part whose begin is in the
+                           trace: a range that the program or its framework named */
 };
 
 /* By the number of the allocation. Zeroed memory is ready. */
@@ -43,6 +45,7 @@ struct mt_early_blocks {
     uint32_t turns;          /* parts of backward begun */
     uint8_t first_kind, last_kind;
     bool begun, saw_part;
+    bool first_is_named; /* the part that the trace begins in begins in the trace */
 };
 
 /* A part of a training step. */
@@ -59,7 +62,7 @@ void mt_early_blocks_release(struct mt_early_blocks *early);
 enum mt_status mt_early_blocks_birth(struct mt_early_blocks *early, uint64_t allocation,
                                      const struct mt_early_block *block) MT_MUST_USE;
 
-/* How it ended: kind and died_in_part are set; of blocks that were not alive when
+/* How it ended: kind, died_in_part and in_named_part are set; of blocks that were not alive when
  * the trace began also the role, if it is settled, and left_behind. */
 void mt_early_blocks_end(struct mt_early_blocks *early, uint64_t allocation,
                          const struct mt_early_block *end);

@@ -8,6 +8,13 @@
 #define MOST_PERCENT       50
 #define MAX_STATE_BLOCKS   3
 
+/* A third block for each parameter is the state of AMSGrad, or a copy of the model: an average of
+ * its parameters (EMA), a teacher. Both are made once and changed in place: nothing tells them. */
+#define SURE_STATE_BLOCKS 2
+
+/* Temporaries of an optimizer for one parameter: Adam makes two. */
+#define MAX_UPDATES 8
+
 /* Counts of blocks: embeddings, which are there once, may be no more than a hundredth. */
 #define NEARLY_ALL_COUNTS_PERMILLE 995
 
@@ -115,6 +122,7 @@ static void count_states(struct mt_early_evidence *evidence)
         if (!evidence->wide_states &&
             has_share(state_bytes(evidence, each, 2), 2 * each * whole, NEARLY_ALL_PERCENT))
             evidence->wide_states = each;
+    evidence->third_is_open = !evidence->in_pieces && evidence->states > SURE_STATE_BLOCKS;
 }
 
 /* DDP makes its buckets twice: when it is built, and when it knows the order of gradients. */
@@ -175,16 +183,38 @@ static uint32_t each_by_backward(const struct mt_early_evidence *evidence)
     return 0;
 }
 
+/* Does the optimizer work on most of what stays? Then no other size is that of a parameter. */
+static bool optimizer_tells(const struct mt_early_evidence *evidence)
+{
+    uint64_t updated = 0;
+
+    for (size_t i = 0; i < evidence->size_count; i++)
+        if (evidence->sizes[i].updated)
+            updated += evidence->sizes[i].stay * evidence->sizes[i].bytes;
+    return mt_early_began_in_last_turn(evidence->early) &&
+           has_share(updated, evidence->stay_bytes, MOST_PERCENT);
+}
+
+/* Do the counts of this size say how many blocks each parameter has? */
+static bool counts_tell(const struct mt_early_evidence *evidence,
+                        const struct mt_early_sizes *sizes)
+{
+    bool shows_some =
+        mt_early_began_in_last_turn(evidence->early) &&
+        has_more(evidence->gradient_bytes, evidence->stay_bytes, (100 - NEARLY_ALL_PERCENT) / 2);
+
+    return !mt_is_workspace(sizes->bytes) && sizes->left_behind < MT_EARLY_MIN_LEFT_BEHIND &&
+           (sizes->gradients || !shows_some) && (sizes->updated || !evidence->optimizer_tells);
+}
+
 /* Rule 6. */
 static void count_each(struct mt_early_evidence *evidence)
 {
     const struct mt_early_blocks *early = evidence->early;
     uint32_t least = early->turns || early->first_kind == MT_PHASE_OPTIMIZER ? 2 : 3,
              most = MT_EARLY_MAX_EACH;
-    bool shows_some =
-        mt_early_began_in_last_turn(early) &&
-        has_more(evidence->gradient_bytes, evidence->stay_bytes, (100 - NEARLY_ALL_PERCENT) / 2);
 
+    evidence->optimizer_tells = optimizer_tells(evidence);
     if (gradients_are_old(evidence))
         evidence->each = each_by_backward(evidence);
     if (evidence->replaced_bytes)
@@ -198,8 +228,7 @@ static void count_each(struct mt_early_evidence *evidence)
             const struct mt_early_sizes *sizes = &evidence->sizes[i];
             uint32_t count = sizes->stay + sizes->gradients;
 
-            if (mt_is_workspace(sizes->bytes) || sizes->left_behind >= MT_EARLY_MIN_LEFT_BEHIND ||
-                (shows_some && !sizes->gradients))
+            if (!counts_tell(evidence, sizes))
                 continue;
             whole += count * sizes->bytes;
             bytes += count % each ? 0 : count * sizes->bytes;
@@ -211,9 +240,62 @@ static void count_each(struct mt_early_evidence *evidence)
     }
 }
 
+/* Blocks that the optimizer makes and frees for each parameter, as most bytes say; 0: unknown. */
+static uint32_t updates_each(const struct mt_early_evidence *evidence)
+{
+    uint64_t bytes[MAX_UPDATES + 1] = {0}, whole = 0;
+
+    for (size_t i = 0; i < evidence->size_count && evidence->each; i++) {
+        const struct mt_early_sizes *sizes = &evidence->sizes[i];
+        uint64_t count = (uint64_t)sizes->stay + sizes->gradients;
+        uint64_t made = (uint64_t)sizes->updated * evidence->each;
+
+        if (!sizes->updated || !count)
+            continue;
+        whole += count * sizes->bytes;
+        if (made % count == 0 && made / count <= MAX_UPDATES)
+            bytes[made / count] += count * sizes->bytes;
+    }
+    for (uint32_t updates = 1; updates <= MAX_UPDATES; updates++)
+        if (whole && has_more(bytes[updates], whole, MOST_PERCENT))
+            return updates;
+    return 0;
+}
+
+uint32_t mt_early_pairs(const struct mt_early_evidence *evidence,
+                        const struct mt_early_sizes *sizes)
+{
+    uint32_t count = sizes->stay + sizes->gradients;
+    uint32_t states = (evidence->each - 2) * (sizes->updated / evidence->updates);
+
+    return count > states && (count - states) % 2 == 0 ? (count - states) / 2 : 0;
+}
+
+/* Of a flat parameter (cuDNN's weights) the optimizer sees the pieces: their state is there, but
+ * neither they nor their gradients, and their bytes are those of a block that it does not see. */
+static void find_flat(struct mt_early_evidence *evidence)
+{
+    uint64_t missing = 0, flat = 0;
+
+    evidence->updates = evidence->each > 2 ? updates_each(evidence) : 0;
+    for (size_t i = 0; i < evidence->size_count && evidence->updates; i++) {
+        const struct mt_early_sizes *sizes = &evidence->sizes[i];
+        uint32_t updated = sizes->updated / evidence->updates;
+        uint32_t pairs = mt_early_pairs(evidence, sizes);
+
+        if (!updated && !mt_early_are_workspaces(sizes))
+            flat += pairs * sizes->bytes;
+        if (pairs < updated)
+            missing += (updated - pairs) * sizes->bytes;
+    }
+    if (!missing || !is_near(flat, missing))
+        evidence->updates = 0;
+}
+
 void mt_early_counts_infer(struct mt_early_evidence *evidence)
 {
     count_states(evidence);
     count_each(evidence);
+    find_flat(evidence);
     find_buckets(evidence);
 }

@@ -11,6 +11,10 @@
 /* Fills each, states and what follows them, once the evidence is gathered. O(sizes). */
 void mt_early_counts_infer(struct mt_early_evidence *evidence);
 
+/* If `updates` is known: parameters of that size which have a gradient of it, born or not. */
+uint32_t mt_early_pairs(const struct mt_early_evidence *evidence,
+                        const struct mt_early_sizes *sizes);
+
 /* Blocks of a size that neither rules 3 and 4 nor, by the look of it, 7 and 8 explain. */
 uint32_t mt_early_left_over(const struct mt_early_evidence *evidence,
                             const struct mt_early_sizes *sizes);

@@ -87,11 +87,25 @@ bool mt_early_is_witness(const struct mt_early_block *block)
     return !block->initial && block->ended != MT_EARLY_LIVES && !block->died_in_part;
 }
 
+static bool is_call(uint8_t kind)
+{
+    return kind == MT_PHASE_FORWARD || kind == MT_PHASE_LOSS;
+}
+
+bool mt_early_is_one_call(const struct mt_early_blocks *early)
+{
+    return is_call(early->first_kind) && !early->first_is_named && !early->turns &&
+           (!early->first_part_end || early->first_part_end >= early->last_part_end);
+}
+
+static bool is_kept(const struct mt_early_block *block)
+{
+    return !block->initial && is_call(block->birth_kind) && !block->died_in_part;
+}
+
 static bool is_left_behind(const struct mt_early_block *block)
 {
-    bool by_call = block->birth_kind == MT_PHASE_FORWARD || block->birth_kind == MT_PHASE_LOSS;
-
-    return !block->initial && by_call && (block->left_behind || block->ended == MT_EARLY_LIVES);
+    return is_kept(block) && (block->left_behind || block->ended == MT_EARLY_LIVES);
 }
 
 /* The optimizer frees it. */
@@ -164,6 +178,7 @@ static void weigh(const struct mt_early_evidence *evidence, struct mt_early_size
         const struct mt_early_block *block = sizes->members[i];
 
         sizes->left_behind += is_left_behind(block);
+        sizes->kept += is_kept(block);
         sizes->born_late += is_gradient(block) && is_of_whole_backward(evidence->early, block);
         sizes->passed += is_passed_by_backward(evidence->early, block);
         sizes->updated += is_passed_by_optimizer(block);

@@ -22,6 +22,7 @@ struct mt_early_sizes {
     uint32_t parameters, states; /* ... and whose role is: by their stacks */
     uint32_t by_calls;           /* initial ones, made by the model's calls, says the stack */
     uint32_t left_behind;        /* by the model's calls in this trace */
+    uint32_t kept;               /* made by them, and not freed within them */
     uint32_t born_late;          /* gradients that a whole part of backward left behind */
     uint32_t passed;             /* made and freed by backward */
     uint32_t updated;            /* made and freed by the optimizer */
@@ -51,6 +52,10 @@ struct mt_early_evidence {
     bool in_buckets;        /* ... or buckets */
     uint32_t states;        /* blocks that the optimizer keeps for a parameter */
     uint32_t wide_states;   /* the same, of twice the size */
+    uint32_t updates;       /* blocks that the optimizer makes and frees for each parameter, if
+                               it works on the pieces of flat ones; else 0 */
+    bool optimizer_tells;   /* it works on most of what stays, and that is parameters */
+    bool third_is_open;     /* of three of them, the third may be a copy of the model */
 };
 /* Sorts and counts; O(n log n). Zeroed memory with `early` set is ready; release it, whatever
  * this returns. */
@@ -67,6 +72,10 @@ bool mt_early_stays(const struct mt_early_blocks *early, const struct mt_early_b
 /* No stack says what it is. What a model's call left behind is nothing that a rule of sizes
  * knows. */
 bool mt_early_is_open(const struct mt_early_block *block);
+
+/* The trace begins within a call of the model from which nothing goes on to another part: it
+ * failed, or the trace ends with it. */
+bool mt_early_is_one_call(const struct mt_early_blocks *early);
 
 /* Its end says what others that end like it are. */
 bool mt_early_is_witness(const struct mt_early_block *block);

@@ -110,7 +110,9 @@ static struct shares shares_of_each(const struct mt_early_evidence *evidence,
                                     const struct mt_early_sizes *sizes)
 {
     const struct mt_early_blocks *early = evidence->early;
-    uint32_t each = evidence->each, sets = (sizes->stay + sizes->gradients) / each;
+    uint32_t each = evidence->each;
+    uint32_t sets = evidence->updates ? mt_early_pairs(evidence, sizes)
+                                      : (sizes->stay + sizes->gradients) / each;
     bool has_gradients =
         early->turns || early->first_kind == MT_PHASE_OPTIMIZER || each == MT_EARLY_MAX_EACH;
     uint32_t left = sizes->stay;
@@ -129,19 +131,23 @@ static struct shares shares_of(const struct mt_early_evidence *evidence,
     const struct mt_early_sizes *half =
         sizes->bytes % 1024 == 0 ? mt_early_sizes_of(evidence, sizes, sizes->bytes / 2) : NULL;
     uint32_t left = sizes->stay, known = sizes->parameters;
-    uint32_t states = evidence->states * sizes->gradients;
+    uint32_t states = evidence->states * sizes->gradients, third = 0;
     struct shares shares = {0, 0, 0, 0, 0};
 
     if (evidence->each && !mt_early_are_workspaces(sizes) &&
-        (left + sizes->gradients) % evidence->each == 0)
+        (evidence->updates ? mt_early_pairs(evidence, sizes) > 0
+                           : (left + sizes->gradients) % evidence->each == 0))
         return shares_of_each(evidence, sizes);
     states += half ? evidence->wide_states * half->gradients : 0;
     states -= less(states, sizes->states);
+    if (evidence->third_is_open)
+        third = less(states, sizes->gradients);
     if (known)
         shares.gradients = take(&left, known > sizes->gradients ? known - sizes->gradients : 0);
     else
         shares.parameters = take(&left, sizes->gradients);
-    shares.states = take(&left, states);
+    shares.states = take(&left, states - third);
+    (void)take(&left, third); /* not known what they are */
     if (evidence->in_pieces && !sizes->gradients && mt_early_left_over(evidence, sizes) &&
         left % evidence->states == 0)
         shares.states += take(&left, left);
@@ -149,7 +155,8 @@ static struct shares shares_of(const struct mt_early_evidence *evidence,
         shares.gradients += take(&left, left);
     if (mt_is_workspace(sizes->bytes) && left <= MT_WORKSPACES_MAX)
         shares.workspaces = take(&left, left);
-    if (sizes->left_behind >= MT_EARLY_MIN_LEFT_BEHIND)
+    if (sizes->left_behind >= MT_EARLY_MIN_LEFT_BEHIND ||
+        (mt_early_is_one_call(evidence->early) && sizes->kept >= MT_EARLY_MIN_LEFT_BEHIND))
         shares.activations = take(&left, left);
     if ((evidence->each || evidence->states) && mt_early_began_in_last_turn(evidence->early))
         shares.activations += take(&left, sizes->end_late);

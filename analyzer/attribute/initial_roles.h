@@ -17,7 +17,9 @@
  *    If stacks name the parameters, it is the other way round.
  * 4. Optimizers keep m blocks the size of each parameter, the same m for all:
  *    1 with momentum, 2 with Adam, 3 with AMSGrad. The largest m is taken for
- *    which nearly all are there, and only blocks beyond rule 3 count. Of
+ *    which nearly all are there, and only blocks beyond rule 3 count. The third
+ *    may as well be a copy of the model (an average of its parameters, a
+ *    teacher): both are made once and changed in place, so its role is not known. Of
  *    parameters that lie in one block (cuDNN's flat weights) the state comes in
  *    pieces: m of each, which together have the bytes that are missing.
  *    If there are none, blocks of twice the size: the state, and the copy of
@@ -33,10 +35,17 @@
  *    count. The rule does not apply if most gradients are freed where gradients are cleared.
  *    It applies if the trace begins within backward and no later turn leaves gradients
  *    behind: then the first part left some of them, and later turns add to them.
+ *    Where no part of backward was seen from its begin, the optimizer says which sizes are
+ *    those of parameters: it makes and frees blocks of their size, if it does so for most of
+ *    what stays. It does so for the pieces of a flat parameter as well. The pieces of which
+ *    only the state is there have, together, the bytes of the flat blocks: half of these
+ *    are parameters, half gradients.
  * 7. The sizes of cuBLAS's workspaces, if the model's calls made few of that size; 1 MiB is
  *    one of them if a stack shows the call.
  * 8. A size of which the model's calls leave one block more behind in each
- *    turn: older ones of that, so activations.
+ *    turn: older ones of that, so activations. So are sizes that the call in which the trace
+ *    begins keeps, if that call is all there is: it failed, and what it made before stays. A
+ *    range whose begin is in the trace shows the whole call.
  * 9. What stays while the model works is its parameters: frozen ones,
  *    buffers, and all of them if nothing goes backward.
  *

@@ -153,6 +153,14 @@ static enum mt_status note_birth(struct mt_role_clock *clock, uint64_t allocatio
     return MT_OK;
 }
 
+/* Is the begin of the part that this happens in an event of the trace? */
+static bool is_in_named_part(const struct mt_role_clock *clock)
+{
+    int32_t instance = clock->now.instance;
+
+    return instance >= 0 && clock->phases->phases[instance].source <= MT_PHASE_SCOPES;
+}
+
 enum mt_status mt_role_clock_birth(struct mt_role_clock *clock, int32_t phase,
                                    const struct mt_event *event, uint64_t allocation)
 {
@@ -172,6 +180,7 @@ enum mt_status mt_role_clock_birth(struct mt_role_clock *clock, int32_t phase,
         block.stack_kind = mt_stack_kind(&clock->stacks, event->stack) & MT_STACK_KIND_MASK;
     status = note_birth(clock, allocation, initial);
     block.birth_kind = clock->now.kind;
+    block.in_named_part = is_in_named_part(clock);
     return status ? status : mt_early_blocks_birth(&clock->early, allocation, &block);
 }
 
@@ -284,6 +293,7 @@ uint8_t mt_role_clock_end(struct mt_role_clock *clock, int32_t phase, uint64_t a
     enter(clock, phase);
     code = code_of(clock, run, fate);
     end.end_kind = clock->now.kind;
+    end.in_named_part = is_in_named_part(clock);
     end.died_in_part =
         clock->now.instance == run->moment.instance && clock->now.kind == run->moment.kind;
     end.left_behind = code == MT_ROLE_CODE_KEPT_LATE;
@@ -518,7 +528,7 @@ static enum mt_role role_of_setup(const struct mt_role_clock *clock, uint8_t cod
     bool kept = code == MT_ROLE_CODE_SETUP_KEPT || code == MT_ROLE_CODE_SETUP_ALONE;
     uint32_t freed_in = code - (uint32_t)MT_ROLE_CODE_SETUP_FREED;
 
-    if (clock->cycles == 0 || (!clock->saw_model && kept))
+    if (clock->cycles == 0 || (!clock->saw_model && code != MT_ROLE_CODE_SETUP_FREED))
         return kind == MT_PHASE_SETUP && kept ? MT_ROLE_PARAMETERS : MT_ROLE_OTHER;
     if (kept)
         return role_of_kept(clock, code, kind, requested_bytes);
@@ -586,5 +596,7 @@ enum mt_role mt_role_resolve(const struct mt_role_clock *clock, uint8_t code, ui
     if (is_over_calls(code))
         return clock->saw_backward || clock->names_caches ? (enum mt_role)without_calls(code)
                                                           : MT_ROLE_KV_CACHE;
+    if (code == MT_ROLE_INPUTS && !clock->saw_model)
+        return MT_ROLE_OTHER; /* of nothing: no model works in this trace */
     return code < MT_ROLE_COUNT ? (enum mt_role)code : MT_ROLE_OTHER;
 }

@@ -138,6 +138,25 @@ static void gradients_tell_parameters_and_state(void **state)
     expect_some(other, 3, MT_ROLE_OPTIMIZER_STATE, 2);
 }
 
+/* Adam's state is sure; a third block is AMSGrad's, or a copy of the model. */
+static void a_third_block_for_each_parameter(void **state)
+{
+    uint64_t one = alive(KIB(64), 4), two = alive(KIB(16), 8);
+
+    (void)state;
+    passes_through(MT_PHASE_FORWARD);
+    (void)born(KIB(64), MT_PHASE_BACKWARD);
+    for (int i = 0; i < 2; i++)
+        (void)born(KIB(16), MT_PHASE_BACKWARD);
+    infer();
+    expect_some(one, 4, MT_ROLE_PARAMETERS, 1);
+    expect_some(one, 4, MT_ROLE_OPTIMIZER_STATE, 2);
+    expect_some(one, 4, MT_ROLE_OTHER, 1);
+    expect_some(two, 8, MT_ROLE_PARAMETERS, 2);
+    expect_some(two, 8, MT_ROLE_OPTIMIZER_STATE, 4);
+    expect_some(two, 8, MT_ROLE_OTHER, 2);
+}
+
 /* Most parameters have no blocks beside them: an optimizer that keeps none. */
 static void frozen_ones_are_no_state(void **state)
 {
@@ -390,6 +409,15 @@ static void adds_gradients(uint64_t bytes, int count)
         mt_early_blocks_end(&early, born(bytes, MT_PHASE_BACKWARD), &how);
 }
 
+static void updates(uint64_t bytes, int count)
+{
+    const struct mt_early_block how = {
+        .end_kind = MT_PHASE_OPTIMIZER, .role = MT_ROLE_TEMPORARIES, .died_in_part = true};
+
+    for (int i = 0; i < count; i++)
+        mt_early_blocks_end(&early, born(bytes, MT_PHASE_OPTIMIZER), &how);
+}
+
 /* No optimizer; gradients are added up. Backward makes one block for each parameter: of eight
  * blocks four are parameters, though eight is also twice four. */
 static void gradients_that_are_added_up(void **state)
@@ -429,6 +457,67 @@ static void gradients_that_half_of_backward_adds(void **state)
     expect_some(large, 12, MT_ROLE_OPTIMIZER_STATE, 6);
     expect_some(small, 8, MT_ROLE_PARAMETERS, 2);
     expect_some(small, 8, MT_ROLE_OPTIMIZER_STATE, 4);
+}
+
+/* Adam, in the last part of backward; a flat parameter (1.5 MiB) and its gradient are one block
+ * each, its state is in two pieces of 512 and two of 256 KiB. What the optimizer does not work on
+ * is no parameter. */
+static void the_optimizer_tells_parameters(void **state)
+{
+    uint64_t large = alive(KIB(2048), 4), flat = alive(KIB(1536), 2), half = alive(KIB(512), 8);
+    uint64_t quarter = alive(KIB(256), 8), logits = alive(KIB(4096), 1);
+
+    (void)state;
+    passes_through(MT_PHASE_BACKWARD);
+    for (int i = 0; i < 2; i++) {
+        updates(KIB(2048), 1);
+        updates(KIB(512), 3);
+        updates(KIB(256), 3);
+    }
+    freed(logits, MT_PHASE_UNKNOWN, MT_ROLE_OTHER);
+    infer();
+    expect_some(large, 4, MT_ROLE_PARAMETERS, 1);
+    expect_some(large, 4, MT_ROLE_GRADIENTS, 1);
+    expect_some(flat, 2, MT_ROLE_PARAMETERS, 1);
+    expect_some(flat, 2, MT_ROLE_GRADIENTS, 1);
+    expect_some(half, 8, MT_ROLE_PARAMETERS, 1);
+    expect_some(half, 8, MT_ROLE_OPTIMIZER_STATE, 6);
+    expect_some(quarter, 8, MT_ROLE_OPTIMIZER_STATE, 6);
+    expect(logits, 1, MT_ROLE_ACTIVATIONS);
+}
+
+/* A call that runs out of memory keeps what backward would need, and its first half is not there.
+ */
+static void a_call_that_does_not_end(void **state)
+{
+    uint64_t weights = alive(KIB(64), 3), activations = alive(KIB(48), 4);
+    uint64_t kept[2];
+
+    (void)state;
+    passes_through(MT_PHASE_FORWARD);
+    for (int i = 0; i < 2; i++)
+        kept[i] = born(KIB(48), MT_PHASE_FORWARD);
+    for (int i = 0; i < 2; i++)
+        freed(kept[i], MT_PHASE_UNKNOWN, MT_ROLE_ACTIVATIONS);
+    infer();
+    expect(weights, 3, MT_ROLE_PARAMETERS);
+    expect(activations, 4, MT_ROLE_ACTIVATIONS);
+}
+
+/* The trace has the begin of that call: what was there before it made none. */
+static void a_whole_call_that_fails(void **state)
+{
+    uint64_t weights = alive(KIB(48), 4);
+    const struct mt_early_block made = {
+        .bytes = KIB(48), .birth_kind = MT_PHASE_FORWARD, .in_named_part = true};
+
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        (void)add(made);
+    for (int i = 0; i < 2; i++)
+        freed(weights + 4 + (uint64_t)i, MT_PHASE_UNKNOWN, MT_ROLE_ACTIVATIONS);
+    infer();
+    expect(weights, 4, MT_ROLE_PARAMETERS);
 }
 
 /* The end of the first part of backward leaves the last gradients behind, and later ones are added
@@ -532,6 +621,7 @@ int main(void)
         PROGRAM(a_call_needs_its_parameters),
         PROGRAM(many_of_a_workspaces_size),
         PROGRAM(gradients_tell_parameters_and_state),
+        PROGRAM(a_third_block_for_each_parameter),
         PROGRAM(frozen_ones_are_no_state),
         PROGRAM(gradients_of_two_turns),
         PROGRAM(state_of_twice_the_size),
@@ -548,6 +638,9 @@ int main(void)
         PROGRAM(gradients_that_the_optimizer_frees),
         PROGRAM(gradients_that_are_added_up),
         PROGRAM(gradients_that_half_of_backward_adds),
+        PROGRAM(the_optimizer_tells_parameters),
+        PROGRAM(a_call_that_does_not_end),
+        PROGRAM(a_whole_call_that_fails),
         PROGRAM(gradients_that_are_born_before_others_add),
         PROGRAM(sizes_that_activations_share),
         PROGRAM(few_parameters_are_trained),

@@ -120,6 +120,31 @@ static enum mt_role role(const struct program *p, uint64_t block)
                            (uint64_t)p->units[block] * 512);
 }
 
+/* Between ranges that name no part, and nothing works with a model: no batch of anything. */
+static void no_model(void **state)
+{
+    struct program p;
+    uint64_t before, block;
+
+    (void)state;
+    begin(&p);
+    before = born(&p);
+    for (int i = 0; i < 3; i++) {
+        enter(&p, "grow");
+        if (i == 0)
+            freed(&p, before);
+        leave(&p, "grow");
+        block = born(&p);
+        enter(&p, "shrink");
+        freed(&p, block);
+        leave(&p, "shrink");
+    }
+    finish(&p);
+    assert_int_equal(role(&p, before), MT_ROLE_OTHER);
+    assert_int_equal(role(&p, block), MT_ROLE_OTHER);
+    end(&p);
+}
+
 /* Two steps with everything in its place. */
 static void training(void **state)
 {
@@ -729,6 +754,7 @@ static void beside_a_librarys_cache(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_model),
         cmocka_unit_test(training),
         cmocka_unit_test(death_in_forward),
         cmocka_unit_test(inference),
