@@ -297,17 +297,40 @@ static void tell_one_instant(const struct mt_teller *teller)
     mt_tell_line(teller, 2, MT_NO_HISTORY_HELP);
 }
 
+static void tell_notice(const struct mt_teller *teller, const char *title, const char *help)
+{
+    mt_buf_printf(teller->out, "%s%s%s\n", teller->style->bold, title, teller->style->reset);
+    mt_tell_line(teller, 2, help);
+}
+
 /* Peaks before the first event may have been higher. */
 static void tell_late_start(const struct mt_teller *teller)
 {
-    bool is_snapshot = !strcmp(teller->report->format, "pytorch-snapshot");
-
     if (teller->report->starts_in_middle && teller->device->start.allocated)
-        mt_tell_line(teller, 2,
-                     is_snapshot
-                         ? "Recording began in mid-run: earlier peaks are unknown. Begin it before "
-                           "the model is made, with a max_entries that holds the whole run"
-                         : "Recording began in mid-run: earlier peaks are unknown");
+        tell_notice(teller, "The beginning of the run is missing: earlier peaks are unknown",
+                    teller->report->is_snapshot
+                        ? "Recording began in mid-run, or its buffer was full. Begin it before the "
+                          "model is made, with a max_entries that holds the whole run"
+                        : "Recording began in mid-run");
+}
+
+/* The rest of the answer is made of what is there. */
+static void tell_missing_entries(const struct mt_teller *teller)
+{
+    const struct mt_report *report = teller->report;
+    char count[MT_UNITS_TEXT];
+
+    if (!report->integrity.events_dropped)
+        return;
+    tell_notice(teller,
+                mt_tell_format(teller,
+                               "Events are missing in this recording, at least %s: no number below "
+                               "is exact",
+                               mt_format_count(count, report->integrity.events_dropped)),
+                report->is_snapshot
+                    ? "PyTorch leaves out what skip_actions of _record_memory_history() names; "
+                      "'memtrace info' says what is missing"
+                    : "The recorder could not keep all of them; 'memtrace info' says why");
 }
 
 /* What the arena of XLA took is no answer to what the program needs. */
@@ -321,7 +344,6 @@ static void tell_levels(const struct mt_teller *teller)
         tell_reserved(teller);
     tell_peak(teller);
     tell_setup_peak(teller);
-    tell_late_start(teller);
     tell_roles(teller);
 }
 
@@ -333,6 +355,8 @@ void mt_tell_answer(const struct mt_teller *teller)
             mt_tell_run(teller);
         return;
     }
+    tell_missing_entries(teller);
+    tell_late_start(teller);
     tell_death(teller);
     mt_tell_oom_help(teller);
     tell_refused(teller);

@@ -86,7 +86,7 @@ static void add_verify(struct mt_json *json, const struct mt_report *report,
 
     mt_json_object_begin(json, "verify");
     mt_json_text(json, "policy", report->policy);
-    mt_json_bool(json, "exact", verify->exact);
+    mt_json_bool(json, "exact", mt_replay_is_the_run(verify));
     mt_json_u64(json, "pools_inferred", device->replay.pools_inferred);
     mt_json_restores(json, &device->replay.restores);
     mt_json_u64(json, "allocations", verify->allocations);

@@ -22,9 +22,10 @@ static void tell_exactness(const struct mt_teller *teller)
             "simulated: not what the program ran under, so there is nothing to compare with");
         return;
     }
-    mt_buf_printf(&line, "replay (%s): %s of %s addresses exact", teller->report->policy,
+    mt_buf_printf(&line, "replay (%s): %s of %s addresses %s", teller->report->policy,
                   mt_format_count(a, verify->addresses_exact),
-                  mt_format_count(b, verify->allocations));
+                  mt_format_count(b, verify->allocations),
+                  verify->events_missing ? "as recorded" : "exact");
     if (verify->segment_events)
         mt_buf_printf(&line, ", %s of %s segment events",
                       mt_format_count(c, verify->segment_events_exact),
@@ -142,7 +143,7 @@ static void tell_missing(const struct mt_teller *teller)
     else if (device->replay.starts_in_middle || teller->report->starts_in_middle)
         mt_buf_add_text(&line, "the trace begins in the middle: what came before is not known. ");
     if (integrity->events_dropped)
-        mt_buf_printf(&line, "%s events were lost while recording. ",
+        mt_buf_printf(&line, "events are missing (at least %s): nothing here is exact. ",
                       mt_format_count(count, integrity->events_dropped));
     if (integrity->cut)
         mt_buf_add_text(&line, "The file is cut: what came after is not known.");

@@ -84,7 +84,7 @@ static void say_verify(struct mt_buf *out, const struct mt_replay_result *result
     if (!verify->wanted)
         return;
     mt_buf_printf(&line, "%s: %s of %s addresses, %s of %s segment events",
-                  verify->exact ? "exact" : "not exact",
+                  mt_replay_is_the_run(verify) ? "exact" : "not exact",
                   mt_format_count(n[0], verify->addresses_exact),
                   mt_format_count(n[1], verify->allocations),
                   mt_format_count(n[2], verify->segment_events_exact),
@@ -94,6 +94,9 @@ static void say_verify(struct mt_buf *out, const struct mt_replay_result *result
                       mt_format_count(n[0], verify->ooms_exact),
                       mt_format_count(n[1], verify->ooms));
     mt_add_note(out, 2, "%s as recorded", line.data ? line.data : "");
+    if (verify->events_missing)
+        mt_add_note(out, 2, "events that the recording lacks: %s at least",
+                    mt_format_count(n[0], verify->events_missing));
     if (verify->first_difference[0])
         mt_add_note(out, 2, "first difference: %s", verify->first_difference);
     out->failed |= line.failed;
@@ -348,7 +351,7 @@ static int verify_exit(const struct mt_replay_summary *summaries, size_t count)
     for (i = 0; i < count; i++) {
         for (d = 0; d < summaries[i].device_count; d++) {
             const struct mt_replay_verify *verify = &summaries[i].devices[d].verify;
-            if (verify->wanted && !verify->exact)
+            if (verify->wanted && !mt_replay_is_the_run(verify))
                 return MT_EXIT_BUDGET;
         }
     }

@@ -27,7 +27,7 @@ static void json_verify(struct mt_json *json, const char *key, const char *polic
     mt_json_u64(json, "segment_events_unexpected", verify->unexpected_segment_events);
     mt_json_u64(json, "ooms", verify->ooms);
     mt_json_u64(json, "ooms_exact", verify->ooms_exact);
-    mt_json_bool(json, "exact", verify->exact);
+    mt_json_bool(json, "exact", mt_replay_is_the_run(verify));
     mt_json_text(json, "first_difference",
                  verify->first_difference[0] ? verify->first_difference : NULL);
     mt_json_object_end(json);

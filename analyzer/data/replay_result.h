@@ -46,13 +46,20 @@ struct mt_replay_verify {
     uint64_t segment_events, segment_events_exact;
     uint64_t unexpected_segment_events; /* the replay did more than was recorded */
     uint64_t ooms, ooms_exact;
-    bool exact;                 /* all of them */
+    bool exact;              /* all of them */
+    uint64_t events_missing; /* that the recording lacks: what it has may agree, but is not all */
     char first_difference[240]; /* "" = none; names event, wanted and got */
     uint64_t first_difference_event;
     /* At the first difference: bytes that the replay gave back to the driver
      * beyond what was recorded (negative: too little). */
     int64_t excess_release_bytes;
 };
+
+/* The replay is the run: everything agrees, and nothing is missing. */
+static inline bool mt_replay_is_the_run(const struct mt_replay_verify *verify)
+{
+    return verify->exact && !verify->events_missing;
+}
 
 /* Outcome for one device. */
 struct mt_replay_result {

@@ -127,7 +127,7 @@ static void forget_idle_limit(struct mt_lane *lane)
     lane->device.limit_bytes = 0;
 }
 
-static void close_lane(struct mt_lane *lane)
+static void close_lane(struct mt_lane *lane, const struct mt_source *source)
 {
     if (!lane)
         return;
@@ -140,6 +140,7 @@ static void close_lane(struct mt_lane *lane)
     lane->result->limit_bytes = lane->device.limit_bytes;
     lane->result->address_ties = mt_device_open_ties(&lane->device);
     mt_lane_tell_plan(lane);
+    lane->result->verify.events_missing = source->integrity.events_dropped;
     mt_verify_finish(&lane->result->verify);
     mt_device_release(&lane->device);
     mt_live_release(&lane->live);
@@ -390,7 +391,7 @@ static enum mt_status finish(struct mt_one_replay *replay, enum mt_status status
             mt_lane_check(replay->lanes[i], true);
         if (replay->watching && replay->lanes[i])
             replay->watch->tested_bytes[i] = replay->lanes[i]->device.most_tested_bytes;
-        close_lane(replay->lanes[i]);
+        close_lane(replay->lanes[i], replay->source);
         replay->lanes[i] = NULL;
     }
     replay->window = NULL;

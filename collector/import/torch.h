@@ -35,6 +35,10 @@ struct mt_torch {
     struct mt_torch_annotation *annotations; /* in file order, matched */
     size_t annotation_count;
     struct mt_torch_options options;
+    /* entries that the history lacks, by kind of event (torch_missing.h) */
+    uint64_t missing[MT_EVENT_SEGMENT_FREE + 1];
+    uint32_t missing_names[MT_EVENT_SEGMENT_FREE + 1];
+    uint64_t latest_ns;       /* of all entries and phases */
     struct mt_event *initial; /* state at the start */
     size_t initial_count, initial_capacity;
     uint16_t heap;                   /* the allocator of the devices */
@@ -45,7 +49,8 @@ struct mt_torch {
     size_t *next_entry; /* of each device, relative to its first */
     size_t next_initial, next_annotation;
     uint64_t next_seq;
-    bool half_told; /* the first event of the entry at hand is out */
+    uint8_t next_missing; /* kind of event */
+    bool half_told;       /* the first event of the entry at hand is out */
     struct mt_event *batch;
 };
 

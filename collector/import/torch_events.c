@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "torch.h"
+#include "torch_missing.h"
 #include "torch_tags.h"
 #include "util.h"
 
@@ -187,7 +188,7 @@ static bool next_event(struct mt_torch *torch, struct mt_event *event)
             return true;
         }
         if (!entry)
-            return false;
+            return mt_torch_next_missing(torch, event);
         if (entry_event(torch, entry, device, event))
             return true;
     }
@@ -277,6 +278,7 @@ enum mt_status mt_torch_rewind(struct mt_source *source, struct mt_error *error)
     memset(torch->next_entry, 0, mt_torch_lanes(torch) * sizeof *torch->next_entry);
     torch->next_initial = torch->next_annotation = 0;
     torch->next_seq = 0;
+    torch->next_missing = 0;
     torch->half_told = false;
     return MT_OK;
 }

@@ -5,6 +5,7 @@
 
 #include "grow.h"
 #include "torch.h"
+#include "torch_missing.h"
 #include "torch_names.h"
 #include "torch_unused.h"
 #include "util.h"
@@ -268,6 +269,12 @@ static enum mt_status infer(struct mt_torch *torch)
     if (has_private_pools(torch) && (status = mt_torch_route_pools(torch)) != MT_OK)
         return status;
     status = mt_torch_find_start(torch);
+    if (status == MT_OK)
+        status = mt_torch_name_missing(torch);
+    torch->latest_ns = mt_max_u64(census.latest_us, of_host.latest_us) * 1000;
+    if (torch->annotation_count)
+        torch->latest_ns = mt_max_u64(
+            torch->latest_ns, torch->annotations[torch->annotation_count - 1].time_us * 1000);
     if (status == MT_OK)
         fill_header(torch, &census);
     return status;

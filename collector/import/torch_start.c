@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "torch_missing.h"
 #include "torch_sizes.h"
 #include "torch_tags.h"
 #include "util.h"
@@ -416,6 +417,8 @@ enum mt_status mt_torch_find_start(struct mt_torch *torch)
         status = mt_torch_apply_annotations(torch, device, &start.tags);
         if (status == MT_OK && !torch->devices[device].complete)
             status = rebuild(&start);
+        if (status == MT_OK && !is_host)
+            status = mt_torch_find_missing(torch, device, !start.block_count);
         start_release(&start);
     }
     return status;

@@ -29,7 +29,7 @@ def spell_stack(frames):
 
 
 def line(kind, t_us, device, addr=0, size=0, aux=0, stream=0, pool=(0, 0), flags=0, name="", stack=(), heap="pytorch"):
-    heap = "" if kind.startswith("phase") else heap
+    heap = "" if kind.startswith("phase") or kind == "dropped" else heap
     return (f"{kind}\t{heap}\t{t_us * 1000}\t{device}\t{addr % 2**64}\t{size}\t{aux}\t{stream % 2**64}\t{pool[0]}:{pool[1]}\t"
             f"{flags}\t{name}\t{spell_stack(stack)}")
 
@@ -246,6 +246,34 @@ def entry_lines(device, trace, segments, phases_here):
     return out
 
 
+def lacking(trace, segments, has_segments):
+    """How many entries of each kind the history lacks at least: everything that is taken is given back or there at the
+    end, and nothing is given back that was not taken."""
+    count = dict.fromkeys(("alloc", "free_requested", "free_completed", "segment_alloc", "segment_free"), 0)
+    kinds = [e["action"] for e in trace]
+    end = "free_requested" if "free_requested" in kinds and "free_completed" not in kinds else "free_completed"
+    if end == "free_requested":
+        count["free_completed"] += kinds.count("free_requested")
+    elif "free_requested" not in kinds:
+        count["free_requested"] += kinds.count("free_completed")
+    if not trace or not has_segments:
+        return count
+    plain = {s["address"]: s for s in segments if not s.get("is_expandable")}
+    blocks = {b["address"] for s in segments for b in s["blocks"] if b["state"] != "inactive"}
+    mentioned = {e.get("addr") for e in trace if e["action"] in ("segment_alloc", "segment_free")}
+    if not undo(trace, segments)[0]:
+        count["segment_alloc"] += sum(bool(s.get("frames")) for addr, s in plain.items() if addr not in mentioned)
+    for taken, given, there in (("alloc", end, blocks), ("segment_alloc", "segment_free", plain)):
+        told = {}
+        for e in trace:
+            if e["action"] in (taken, given):
+                told.setdefault(e["addr"], []).append(e["action"] == taken)
+        for addr, words in told.items():
+            count[taken] += sum(not a and not b for a, b in zip(words, words[1:])) + (not words[-1] and addr in there)
+            count[given] += sum(a and b for a, b in zip(words, words[1:])) + (words[-1] and addr not in there)
+    return count
+
+
 def host_lines(trace):
     """What the host's allocator takes and gives back is the driver's; of no size that is not recorded."""
     out, latest = [], 0
@@ -294,13 +322,18 @@ def main(path):
     chosen = None if annotations else inline_phases(traces)
     marks = phase_marks(annotations)
     devices = [entry_lines(d, t, of[d], d == chosen) for d, t in enumerate(traces)]
-    devices += [host_lines(snapshot["host_traces"])] if "host_traces" in snapshot else []
+    pinned = snapshot.get("host_traces", []) if isinstance(snapshot, dict) else []
+    devices.append(host_lines(pinned))
     times = [d[0][0] for d in devices if d] + [a["time_us"] for a in annotations[:1]]
     lines = []
     for d, trace in enumerate(traces):
         if has_segments and not is_complete(trace, of[d]):
             lines += initial(d, trace, of[d], min(times, default=0))
-    sys.stdout.write("\n".join(lines + merge(devices, marks) + ["end", ""]))
+    latest = max([0] + [e.get("time_us", 0) for t in traces + [pinned] for e in t] + [a["time_us"] for a in annotations])
+    missing = [lacking(trace, of[d], has_segments) for d, trace in enumerate(traces)]
+    lost = [line("dropped", latest, 0, 0, sum(m[kind] for m in missing), name=f"{kind} entries that the history lacks")
+            for kind in (missing[0] if missing else ()) if any(m[kind] for m in missing)]
+    sys.stdout.write("\n".join(lines + merge(devices, marks) + lost + ["end", ""]))
 
 
 if __name__ == "__main__":

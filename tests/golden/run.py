@@ -30,7 +30,7 @@ def run(program, script):
     with tempfile.TemporaryDirectory() as folder:
         work = pathlib.Path(folder)
         for name in ("captures", "categories", "findings", "modules", "no_history",
-                     "recorded", "tags"):
+                     "recorded", "skipped", "tags"):
             (work / name).symlink_to(FIXTURES / name)
         (work / "bin").mkdir()
         (work / "bin" / "memtrace").symlink_to(pathlib.Path(program).resolve())

@@ -1,0 +1,175 @@
+#include "torch_missing.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "event.h"
+
+/* What the history says of an address, as far as it has said something. */
+enum { GONE, ALIVE, ACCOUNTED };
+
+/* Things that are taken and given back: blocks or segments. */
+struct walk {
+    struct mt_map state; /* by address */
+    uint64_t taken_missing, given_missing;
+    uint64_t alive;
+};
+
+static enum mt_status take(struct walk *walk, uint64_t addr)
+{
+    if (mt_map_get(&walk->state, addr) == ALIVE)
+        walk->given_missing++;
+    else
+        walk->alive++;
+    return mt_map_set(&walk->state, addr, ALIVE);
+}
+
+static enum mt_status give(struct walk *walk, uint64_t addr)
+{
+    uint32_t was = mt_map_get(&walk->state, addr);
+
+    if (was == GONE)
+        walk->taken_missing++;
+    walk->alive -= was == ALIVE;
+    return mt_map_set(&walk->state, addr, GONE);
+}
+
+/* It is there at the end. */
+static enum mt_status account(struct walk *walk, uint64_t addr)
+{
+    uint32_t was = mt_map_get(&walk->state, addr);
+
+    if (was == GONE)
+        walk->taken_missing++;
+    walk->alive -= was == ALIVE;
+    return was == MT_MAP_NONE ? MT_OK : mt_map_set(&walk->state, addr, ACCOUNTED);
+}
+
+static void note(struct mt_torch *torch, const struct walk *walk, uint8_t taken, uint8_t given)
+{
+    torch->missing[taken] += walk->taken_missing;
+    torch->missing[given] += walk->given_missing;
+    torch->missing[given] += walk->alive;
+}
+
+/* `given`: the kind of entry at which a block is gone. */
+static enum mt_status walk_blocks(struct mt_torch *torch, const struct mt_torch_device *device,
+                                  uint8_t given)
+{
+    struct walk walk = {.alive = 0};
+    enum mt_status status = MT_OK;
+    size_t i, j;
+
+    for (i = 0; i < device->count && !status; i++) {
+        const struct mt_torch_entry *entry = &torch->records.entries[device->first + i];
+
+        if (entry->kind == MT_EVENT_ALLOC)
+            status = take(&walk, entry->addr);
+        else if (entry->kind == given)
+            status = give(&walk, entry->addr);
+    }
+    for (i = 0; i < device->segment_count && !status; i++) {
+        const struct mt_torch_segment *segment = &torch->segments[device->first_segment + i];
+
+        for (j = 0; j < segment->block_count && !status; j++) {
+            const struct mt_torch_block *block = &torch->records.blocks[segment->first_block + j];
+            if (block->state != MT_TORCH_INACTIVE)
+                status = account(&walk, block->addr);
+        }
+    }
+    note(torch, &walk, MT_EVENT_ALLOC, given);
+    mt_map_release(&walk.state);
+    return status;
+}
+
+/* Those that are taken whole: ranges of expandable ones are mapped piece by piece. A segment that
+ * was never mentioned was there at the start, unless nothing lived then and PyTorch has the stack
+ * of its allocation: then that was while it recorded. */
+static enum mt_status walk_segments(struct mt_torch *torch, const struct mt_torch_device *device,
+                                    bool starts_empty)
+{
+    struct walk walk = {.alive = 0};
+    enum mt_status status = MT_OK;
+    size_t i;
+
+    for (i = 0; i < device->count && !status; i++) {
+        const struct mt_torch_entry *entry = &torch->records.entries[device->first + i];
+
+        if (entry->kind == MT_EVENT_SEGMENT_ALLOC)
+            status = take(&walk, entry->addr);
+        else if (entry->kind == MT_EVENT_SEGMENT_FREE)
+            status = give(&walk, entry->addr);
+    }
+    for (i = 0; i < device->segment_count && !status; i++) {
+        const struct mt_torch_segment *segment = &torch->segments[device->first_segment + i];
+
+        if (segment->expandable)
+            continue;
+        if (starts_empty && segment->stack != MT_NO_ID &&
+            mt_map_get(&walk.state, segment->addr) == MT_MAP_NONE)
+            walk.taken_missing++;
+        status = account(&walk, segment->addr);
+    }
+    note(torch, &walk, MT_EVENT_SEGMENT_ALLOC, MT_EVENT_SEGMENT_FREE);
+    mt_map_release(&walk.state);
+    return status;
+}
+
+enum mt_status mt_torch_find_missing(struct mt_torch *torch, uint32_t device, bool starts_empty)
+{
+    const struct mt_torch_device *d = &torch->devices[device];
+    uint64_t of_kind[256] = {0};
+    enum mt_status status = MT_OK;
+    bool is_requested;
+    size_t i;
+
+    if (torch->is_profile)
+        return MT_OK;
+    for (i = 0; i < d->count; i++)
+        of_kind[torch->records.entries[d->first + i].kind]++;
+    is_requested = of_kind[MT_EVENT_FREE_REQUESTED] && !of_kind[MT_EVENT_FREE_COMPLETED];
+    if (!of_kind[MT_EVENT_FREE_REQUESTED]) /* whatever is done was asked for */
+        torch->missing[MT_EVENT_FREE_REQUESTED] += of_kind[MT_EVENT_FREE_COMPLETED];
+    if (is_requested)
+        torch->missing[MT_EVENT_FREE_COMPLETED] += of_kind[MT_EVENT_FREE_REQUESTED];
+    if (d->complete || !d->count || !torch->has_segments)
+        return MT_OK;
+    status =
+        walk_blocks(torch, d, is_requested ? MT_EVENT_FREE_REQUESTED : MT_EVENT_FREE_COMPLETED);
+    return status ? status : walk_segments(torch, d, starts_empty);
+}
+
+enum mt_status mt_torch_name_missing(struct mt_torch *torch)
+{
+    struct mt_symbols *symbols = &torch->source.symbols;
+    enum mt_status status = MT_OK;
+
+    for (uint8_t kind = MT_EVENT_ALLOC; kind <= MT_EVENT_SEGMENT_FREE && !status; kind++) {
+        char text[64];
+
+        if (!torch->missing[kind])
+            continue;
+        snprintf(text, sizeof text, "%s entries that the history lacks", mt_event_kind_name(kind));
+        status = mt_symbols_string(symbols, text, strlen(text), &torch->missing_names[kind]);
+        torch->source.integrity.events_dropped += torch->missing[kind];
+    }
+    return status;
+}
+
+bool mt_torch_next_missing(struct mt_torch *torch, struct mt_event *event)
+{
+    while (torch->next_missing <= MT_EVENT_SEGMENT_FREE) {
+        uint8_t kind = torch->next_missing++;
+
+        if (!torch->missing[kind])
+            continue;
+        *event = (struct mt_event){.seq = torch->next_seq++,
+                                   .t_ns = torch->latest_ns,
+                                   .size_bytes = torch->missing[kind],
+                                   .stack = MT_NO_ID,
+                                   .name = torch->missing_names[kind],
+                                   .kind = MT_EVENT_DROPPED};
+        return true;
+    }
+    return false;
+}
