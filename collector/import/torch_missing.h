@@ -1,4 +1,4 @@
-/* Entries that a history must have had and does not have: PyTorch left them out (skip_actions, 2.10
+/* Entries that a history must have had and does not have: PyTorch left them out (skip_actions, 2.11
  * and later), or somebody took them out. */
 #ifndef MT_COLLECTOR_TORCH_MISSING_H
 #define MT_COLLECTOR_TORCH_MISSING_H

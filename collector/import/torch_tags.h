@@ -1,5 +1,5 @@
 /* What a program said that its blocks are: PyTorch's user_metadata, set before an allocation
- * (2.9 and later), and `annotate` entries, made while the block lives (2.14 and later). */
+ * (2.10 and later), and `annotate` entries, made while the block lives (2.14 and later). */
 #ifndef MT_COLLECTOR_TORCH_TAGS_H
 #define MT_COLLECTOR_TORCH_TAGS_H
 

@@ -57,6 +57,29 @@ def tiny(*entries, **more):
 
 BASE, MIB = 0x7F0000000000, 1 << 20
 FRAME = [{"name": "f", "filename": "a.py", "line": 7}]
+
+
+def tagged():
+    """Texts of allocations, and of blocks that live: one of the window, one of the start, one that is gone."""
+    value = tiny(("alloc", BASE, 512, 0, 1), ("annotate", BASE, 0, 0, 2), ("annotate", BASE + 512, 0, 0, 3),
+                 ("free_completed", BASE, 512, 0, 4), ("annotate", BASE, 0, 0, 5))
+    for entry, text in zip(value["device_traces"][0], ("weights", '{"role": "input"}', "layer 3", "", "late")):
+        entry.update(user_metadata=text, compile_context="N/A")
+    value["segments"] = [{"device": 0, "address": BASE, "total_size": 2 * MIB, "stream": 0, "blocks": [
+        {"address": BASE, "size": 512, "state": "inactive"},
+        {"address": BASE + 512, "size": 2 * MIB - 512, "requested_size": 9, "state": "active_allocated"}]}]
+    return value
+
+
+def pinned():
+    names = ("action", "addr", "size", "stream", "time_us")
+    host = [("free_completed", 64, 8, 0, 1), ("segment_alloc", 0, 4096, 0, 2), ("alloc", 0, 4096, 0, 2),
+            ("free_requested", 0, 4096, 0, 3), ("free_completed", 0, 4096, 0, 3), ("segment_free", 0, 4096, 0, 4)]
+    return tiny(("alloc", BASE, 512, 0, 2), host_traces=[dict(zip(names, entry)) for entry in host], host_segments=[
+        {"device": -1, "address": 64, "total_size": 8, "stream": 0, "blocks": [
+            {"address": 64, "size": 8, "requested_size": 8, "state": "active_allocated"}]}])
+
+
 TINY = {
     "alloc": tiny(("alloc", BASE, 512, 0, 1)),
     "frees": tiny(("segment_alloc", BASE, 2 * MIB, 0, 1), ("alloc", BASE, 512, 0, 2),
@@ -79,6 +102,14 @@ TINY = {
                                          "max_split_size": 67108864, "expandable_segments": True,
                                          "garbage_collection_threshold": 0.5,
                                          "roundup_power2_divisions": {"1": 2}}),
+    "tags": tagged(),
+    "host": pinned(),
+    "lacks": tiny(("free_completed", BASE, 512, 0, 1), ("free_completed", BASE, 512, 0, 2), ("alloc", BASE, 9, 0, 3),
+                  ("alloc", BASE, 9, 0, 4), ("segment_free", BASE, 2 * MIB, 0, 5), ("segment_free", BASE, 2 * MIB, 0, 6)),
+    "origin": {"segments": [], "device_traces": [[
+        {"action": "alloc", "addr": BASE, "size": 512, "stream": 0, "time_us": 1, "frames": [
+            {"name": "forward", "filename": "fx_generated_1.py", "line": 3, "fx_node_op": "call_function",
+             "fx_original_trace": 'File "a.py", line 7, in f\n  g()\nFile "b.py", line 8, in g\n'}]}]]},
 }
 
 TEXTS = {

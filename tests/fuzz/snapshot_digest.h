@@ -26,6 +26,7 @@ static inline uint64_t hash_event(const struct mt_symbols *symbols, const struct
     hash = mt_hash_u64(hash + event->size_bytes * 5 + event->aux_bytes * 7 + event->kind);
     hash = mt_hash_u64(hash + symbols->streams[event->stream].handle + event->flags);
     hash = mt_hash_u64(hash + symbols->pools[event->pool].id[0] + event->device * 11u);
+    hash = mt_hash_u64(hash + event->heap);
     if (event->name != MT_NO_ID)
         hash ^= hash_text(mt_symbols_text(symbols, event->name));
     for (; stack != MT_NO_ID; stack = symbols->stacks[stack].parent) {

@@ -84,31 +84,44 @@ static void test_damage(void **state)
     check_damage("input_protocol0.pickle");
     check_damage("input_protocol2.pickle");
     check_damage("input_protocol4.pickle");
+    check_damage("pickle_tags");
+    check_damage("pickle_host");
+    check_damage("pickle_lacks");
+    check_damage("pickle_origin");
 }
 
-/* A capture is larger than the window, so that short cuts are taken. */
-static void test_short_cuts(void **state)
+/* A capture is larger than the window, so that short cuts are taken. How many were read. */
+static size_t check_folder(const char *name)
 {
     char path[768];
     struct dirent *entry;
     size_t files = 0;
     DIR *folder;
 
-    (void)state;
-    folder = opendir(MEMTRACE_FIXTURES "/captures");
+    snprintf(path, sizeof path, "%s/%s", MEMTRACE_FIXTURES, name);
+    folder = opendir(path);
     assert_non_null(folder);
     while ((entry = readdir(folder))) {
         struct mt_buf bytes = {0};
         if (!strstr(entry->d_name, ".pickle.zst"))
             continue;
-        snprintf(path, sizeof path, "%s/captures/%s", MEMTRACE_FIXTURES, entry->d_name);
+        snprintf(path, sizeof path, "%s/%s/%s", MEMTRACE_FIXTURES, name, entry->d_name);
         read_file(path, &bytes);
         check(bytes.data, bytes.length);
         mt_buf_release(&bytes);
         files++;
     }
     closedir(folder);
-    assert_true(files >= 18);
+    return files;
+}
+
+static void test_short_cuts(void **state)
+{
+    (void)state;
+    assert_true(check_folder("captures") >= 18);
+    assert_true(check_folder("tags") >= 4);
+    assert_true(check_folder("skipped") >= 4);
+    assert_true(check_folder("versions") >= 5);
 }
 
 /* Bytes of a large capture changed here and there, where the short cuts read. */
