@@ -63,7 +63,8 @@ const struct mt_command mt_commands[] = {
      "Every other command reads them too; a trace is smaller and can be sought.",
      mt_cmd_import},
     {"info", "TRACE [options]", "say what a trace holds, and whether it is whole",
-     "Header, devices, events by kind, symbols, size, and what is damaged, cut or missing.",
+     "Header, devices, events by kind, symbols, size, and what is damaged, cut or missing. Of an\n"
+     "imported snapshot also the fields that nothing reads.",
      mt_cmd_info},
     {"lines", "TRACE [options]", "what each line of the program did with memory",
      "For the functions that memory is for, the model's and your own: of each line, active and\n"

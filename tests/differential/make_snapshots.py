@@ -168,6 +168,15 @@ def version_next(s):
     return dict(s, host_traces=traces, host_segments=segments, nothing=None, annotations_extra=1.5)
 
 
+def xpu(s):
+    """torch.xpu (torch/csrc/xpu/Module.cpp): no annotations, two settings, and a stream is the address of a queue."""
+    def queue(d):
+        return dict(d, stream=0x55A000000000 + (d["stream"] & 0xffff) * 64) if "stream" in d else d
+    settings = {"PYTORCH_ALLOC_CONF": "expandable_segments:False", "expandable_segments": False}
+    traces = [[queue(without(e, "compile_context", "user_metadata")) for e in t] for t in s["device_traces"]]
+    return {"segments": [queue(g) for g in s["segments"]], "device_traces": traces, "allocator_settings": settings}
+
+
 def shuffled(s, seed):
     """Keys in any order, as the C++ writer has them."""
     chance = random.Random(seed)
@@ -214,6 +223,7 @@ def variants(name, s):
     yield "2_1", version_2_1(s)
     yield "2_4", version_2_4(s)
     yield "next", version_next(copy.deepcopy(s))
+    yield "xpu", xpu(s)
     yield "shuffled", shuffled(s, name)
     yield "high", high_addresses(s)
     yield "no_traces", dict(s, device_traces=[])
