@@ -60,6 +60,10 @@ void mt_add_verdict(struct mt_buf *out, const struct mt_report *report,
     }
     if (report->device_count > 1)
         mt_buf_printf(out, "device %u: ", device->device);
+    if (report->integrity.events_dropped)
+        mt_buf_add_text(out, "events are missing, no number is exact; ");
+    if (report->starts_in_middle && device->start.allocated && !mt_is_one_instant(report, device))
+        mt_buf_add_text(out, "the beginning of the run is missing; ");
     if (oom)
         mt_buf_printf(out, "out of memory when %s more were wanted; ",
                       mt_format_bytes(text, oom->request_bytes));

@@ -11,7 +11,8 @@
     "before the model is made, or run the program under memtrace record"
 
 /* One line, not escaped: "FAIL: peak reserved 19.3 GiB exceeds ..."; without gates
- * "peak 6.45 GiB allocated", and before it what the run died of. gates: NULL = none. */
+ * "peak 6.45 GiB allocated", and before it what the recording lacks and what the run died of.
+ * gates: NULL = none. */
 void mt_add_verdict(struct mt_buf *out, const struct mt_report *report,
                     const struct mt_gates *gates);
 

@@ -166,6 +166,20 @@ static void host_memory_is_a_heap(void **unused)
     finish();
 }
 
+/* What the process pinned before it used a device does not become the heap in view. */
+static void the_device_is_in_view_whoever_comes_first(void **unused)
+{
+    static const char path[] = MEMTRACE_FIXTURES "/../tests/fuzz/seeds/pickle_host";
+    const struct mt_analyze_options options = {.path = path};
+    struct capture capture = capture_analyze(path, &options);
+
+    (void)unused;
+    assert_int_equal(capture.report->device_count, 1);
+    assert_int_equal(capture.report->devices[0].allocated_peak.bytes, 512);
+    mt_report_release(capture.report);
+    mt_source_close(capture.source);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -173,6 +187,7 @@ int main(void)
         cmocka_unit_test(a_tag_wins_over_what_is_inferred),
         cmocka_unit_test(what_is_not_used_is_said),
         cmocka_unit_test(host_memory_is_a_heap),
+        cmocka_unit_test(the_device_is_in_view_whoever_comes_first),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
