@@ -513,6 +513,32 @@ static void add_drivers(struct mt_json *json, struct mt_arena *arena,
     mt_json_list_end(&list);
 }
 
+static void add_pools(struct mt_json *json, const struct mt_device_report *device)
+{
+    struct mt_json_list list;
+
+    mt_json_list_begin(&list, json, "pools");
+    for (uint32_t i = 0; i < device->pool_count; i++) {
+        const struct mt_pool_use *pool = &device->pools[i];
+
+        if (!mt_json_list_takes(&list))
+            continue;
+        mt_json_row_begin(json);
+        mt_json_u64_or_null(json, "id_a", !pool->is_inferred, pool->id[0]);
+        mt_json_u64_or_null(json, "id_b", !pool->is_inferred, pool->id[1]);
+        mt_json_u64(json, "reserved_bytes", pool->reserved_bytes);
+        mt_json_u64(json, "allocated_bytes", pool->allocated_bytes);
+        mt_json_u64(json, "reserved_peak_bytes", pool->reserved_peak_bytes);
+        mt_json_u64(json, "allocated_peak_bytes", pool->allocated_peak_bytes);
+        mt_json_u64(json, "segments", pool->segments);
+        mt_json_u64(json, "allocations", pool->allocations);
+        mt_json_u64(json, "first_event", pool->first_event);
+        mt_json_text(json, "first_site", pool->site);
+        mt_json_row_end(json);
+    }
+    mt_json_list_end(&list);
+}
+
 static void add_device(struct mt_json *json, struct mt_arena *arena, const struct mt_report *report,
                        const struct mt_device_report *device)
 {
@@ -529,6 +555,7 @@ static void add_device(struct mt_json *json, struct mt_arena *arena, const struc
     add_roles(json, device);
     add_origins(json, device);
     mt_json_modules(json, device->modules);
+    add_pools(json, device);
     add_steps(json, report, device);
     add_idle(json, report, device);
     add_ooms(json, arena, report, device);

@@ -267,6 +267,18 @@ struct mt_heap_use {
     uint64_t peak_bytes, peak_t_ns, peak_event;
 };
 
+/* A pool of PyTorch's allocator: the default one, or a private one of CUDA graphs or MemPools. */
+struct mt_pool_use {
+    uint64_t id[2];                           /* PyTorch's (a, b); (0, 0) = the default pool */
+    bool is_inferred;                         /* the trace does not name it: it has no id */
+    uint64_t reserved_bytes, allocated_bytes; /* at the end */
+    uint64_t reserved_peak_bytes, allocated_peak_bytes;
+    uint64_t segments; /* at the end, without expandable ones */
+    uint64_t allocations;
+    uint64_t first_event, first_t_ns; /* of its first block */
+    const char *site;                 /* which allocated that, NULL = not known */
+};
+
 /* A request that the driver refused; the program may have gone on. */
 struct mt_driver_failure {
     uint16_t device, heap;
@@ -402,6 +414,9 @@ struct mt_device_report {
     uint32_t explanation_count;
     struct mt_oom *oom_list;
     uint32_t oom_count;
+    /* The default pool first, then by first block. Only of a run with private pools, as it was. */
+    struct mt_pool_use *pools;
+    uint32_t pool_count;
     struct mt_idle_use *idle; /* by phase, then role */
     uint32_t idle_count;
     struct mt_gap *gaps; /* the longest pauses, by time */

@@ -26,6 +26,7 @@ static void release_device(struct mt_survey_device *device)
     free(device->uses);
     free(device->befores);
     free(device->oom_list);
+    mt_pool_ledger_release(&device->pools);
 }
 
 void mt_survey_release(struct mt_survey *survey)
@@ -373,6 +374,9 @@ static enum mt_status on_alloc(struct mt_survey *survey, struct mt_survey_device
     } else if (event->size_bytes && !device->has_failure)
         note_failure(device, event, phase);
     device->allocations += !initial;
+    status = mt_pool_ledger_alloc(&device->pools, event, view);
+    if (status)
+        return status;
     return mt_alloc_log_add(&survey->log, view->block_bytes, first_code(survey, event));
 }
 
@@ -393,6 +397,7 @@ static void on_free(struct mt_survey *survey, struct mt_survey_device *device,
                                   device->unwinding ? MT_FATE_UNWOUND : MT_FATE_FREED);
     if (survey->log.sizes[view->allocation] && device->live_blocks)
         device->live_blocks--; /* it was served */
+    mt_pool_ledger_free(&device->pools, view);
     device->frees++;
 }
 
@@ -464,6 +469,8 @@ static enum mt_status on_memory(struct mt_survey *survey, const struct mt_event 
         on_free(survey, device, view, phase);
     else if (event->kind == MT_EVENT_OOM && !status)
         status = on_oom(device, event, phase);
+    else if (mt_event_is_segment(event) && !status)
+        status = mt_pool_ledger_segment(&device->pools, event, view);
     if (event->flags & MT_EVENT_INITIAL) {
         device->start = now;
         return status;

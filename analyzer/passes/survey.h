@@ -7,6 +7,7 @@
 #include "alloc_log.h"
 #include "analyze_options.h"
 #include "highs.h"
+#include "pool_ledger.h"
 #include "replay.h"
 #include "report.h"
 #include "roles.h"
@@ -46,6 +47,7 @@ struct mt_survey_device {
     uint64_t shortest_gap_ns;    /* of those kept */
     struct mt_oom first_failure; /* of the policy, where the trace had none */
     bool has_failure;
+    struct mt_pool_ledger pools;
     struct mt_oom *oom_list;
     uint32_t oom_count, maybe_fatal; /* from this one on */
 };

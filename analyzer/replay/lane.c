@@ -143,6 +143,7 @@ enum mt_status mt_lane_segment(struct mt_lane *lane, const struct mt_event *even
 {
     enum mt_status status = MT_OK;
 
+    view->pool = own_pool_of(lane, event);
     if (lane->ops->follow_segment) {
         status = lane->ops->follow_segment(lane->policy, event);
         lane->result->verify.segment_events++; /* exact by definition */
@@ -150,7 +151,7 @@ enum mt_status mt_lane_segment(struct mt_lane *lane, const struct mt_event *even
         show(lane, view);
         return status;
     }
-    status = mt_pool_tracks_segment(&lane->tracks, event, own_pool_of(lane, event));
+    status = mt_pool_tracks_segment(&lane->tracks, event, view->pool);
     if (lane->group_shown < lane->device.op_count)
         view->counters = &lane->device.ops[lane->group_shown++].after;
     else if (lane->device.op_count)
@@ -277,17 +278,19 @@ static enum mt_status remember(struct mt_lane *lane, const struct mt_event *even
                                const struct mt_policy_block *block, uint64_t allocation,
                                struct mt_replay_view *view)
 {
-    struct mt_live live = {block->addr, block->size_bytes, allocation, block->handle, false, false};
+    struct mt_live live = {block->addr, block->size_bytes,       allocation, block->handle, false,
+                           false,       own_pool_of(lane, event)};
     const struct mt_block_track track = {.addr = event->addr,
                                          .block_addr = block->addr,
                                          .block_bytes = block->size_bytes,
-                                         .pool = own_pool_of(lane, event)};
+                                         .pool = live.pool};
     enum mt_status status = MT_OK;
 
     MT_ASSERT(block->handle != MT_LIVE_NO_HANDLE || !block->size_bytes);
     view->block_addr = block->addr;
     view->block_bytes = block->size_bytes;
     view->allocation = allocation;
+    view->pool = live.pool;
     show(lane, view);
     if (track.pool && !lane->ops->follow_segment) {
         live.is_tracked = true;
@@ -340,6 +343,7 @@ enum mt_status mt_lane_free(struct mt_lane *lane, const struct mt_event *event,
     view->block_addr = live->block_addr;
     view->block_bytes = live->block_bytes;
     view->allocation = live->allocation;
+    view->pool = live->pool;
     if (event->kind == MT_EVENT_FREE_COMPLETED || lane->completes_at_request) {
         status = finish_free(lane, live, event->addr);
     } else if (!live->free_requested) {
@@ -469,6 +473,7 @@ enum mt_status mt_lane_restore(struct mt_lane *lane, const struct mt_event *even
     if (!lane->restoring && has_begun(lane))
         return restore_late(lane, event, allocation, view);
     in_pool.pool = pool_of(lane, event);
+    view->pool = in_pool.pool;
     lane->result->starts_in_middle = true;
     lane->restoring = true;
     if (event->kind == MT_EVENT_ALLOC && mt_live_find(&lane->live, event->addr)) {

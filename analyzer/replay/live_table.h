@@ -15,6 +15,7 @@ struct mt_live {
     uint32_t handle;                  /* the policy's name for the block */
     bool free_requested;
     bool is_tracked; /* the block is in the pool tracks (pool_tracks.h) */
+    uint16_t pool;   /* of the run */
 };
 
 /* Zeroed memory is an empty table. Slots are reused. */

@@ -15,6 +15,9 @@ struct mt_replay_view {
     /* ALLOC, FREE_*: number of the allocation, 0, 1, 2, ... in order of ALLOC
      * events of the whole trace (all devices), MT_NO_ALLOCATION if unknown. */
     uint64_t allocation;
+    /* ALLOC, FREE_*, segment events: the pool of the run, also one that the trace does not name
+     * (lost_pools.h). */
+    uint16_t pool;
 };
 #define MT_NO_ALLOCATION UINT64_MAX
 

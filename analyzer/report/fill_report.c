@@ -3,6 +3,7 @@
 
 #include "analysis.h"
 #include "fill_driver.h"
+#include "fill_pools.h"
 #include "fill_tags.h"
 #include "frame_judge.h"
 #include "models.h"
@@ -281,6 +282,8 @@ static enum mt_status fill_device(struct mt_analysis *analysis, struct mt_device
     if (!status)
         status = mt_idle_fill(&analysis->holders.devices[slot].idle, &analysis->report->arena,
                               analysis->report->saw_backward, out);
+    if (!status)
+        status = mt_fill_pools(analysis, out, slot);
     if (!status)
         status = fill_answer(analysis, out, slot);
     if (!status)

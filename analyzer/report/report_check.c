@@ -60,6 +60,22 @@ static bool instant_is_sound(const struct mt_instant *instant, const char **why)
     return true;
 }
 
+/* What the pools hold is what the device holds. */
+static bool pools_are_sound(const struct mt_device_report *device, const char **why)
+{
+    uint64_t allocated = 0;
+
+    for (uint32_t i = 0; i < device->pool_count; i++) {
+        const struct mt_pool_use *pool = &device->pools[i];
+
+        MT_SOUND(why, pool->allocated_bytes <= pool->allocated_peak_bytes);
+        MT_SOUND(why, pool->reserved_bytes <= pool->reserved_peak_bytes);
+        allocated += pool->allocated_bytes;
+    }
+    MT_SOUND(why, !device->pool_count || allocated == device->end.allocated);
+    return true;
+}
+
 static bool device_is_sound(const struct mt_device_report *device, const char **why)
 {
     MT_SOUND(why, device->allocated_peak.bytes == device->allocated_peak.then.allocated);
@@ -70,7 +86,8 @@ static bool device_is_sound(const struct mt_device_report *device, const char **
     for (uint32_t i = 0; i < device->instant_count; i++)
         if (!instant_is_sound(&device->instants[i], why))
             return false;
-    return modules_are_sound(device, why) && sums_to_peak(device, why);
+    return modules_are_sound(device, why) && pools_are_sound(device, why) &&
+           sums_to_peak(device, why);
 }
 
 bool mt_report_is_sound(const struct mt_report *report, const char **why)

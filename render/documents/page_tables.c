@@ -6,6 +6,7 @@
 #include "escape.h"
 #include "html_table.h"
 #include "module_rows.h"
+#include "pool_rows.h"
 #include "report_query.h"
 #include "report_rows.h"
 
@@ -104,6 +105,18 @@ void mt_add_modules_table(struct mt_buf *out, const struct mt_device_report *dev
     mt_table_begin(&table, MT_MODULE_TITLES);
     mt_add_module_rows(&table, modules, MAX_ROWS);
     end(out, &table, "modules", device, 0);
+}
+
+void mt_add_pools_table(struct mt_buf *out, const struct mt_device_report *device)
+{
+    struct mt_table table;
+
+    if (!device->pool_count)
+        return;
+    mt_buf_add_text(out, "<h3>Pools of the allocator, at the end</h3>\n");
+    mt_table_begin(&table, MT_POOL_TITLES);
+    mt_add_pool_rows(&table, device, MAX_ROWS);
+    end(out, &table, "pools", device, 0);
 }
 
 /* Peaks of the MAX_STEPS highest steps that the trace covers. */

@@ -13,6 +13,8 @@ void mt_add_peaks_table(struct mt_buf *out, const struct mt_report *report,
 void mt_add_live_table(struct mt_buf *out, const struct mt_device_report *device);
 /* Who holds the memory then, by layer and module. Nothing if the trace shows none. */
 void mt_add_modules_table(struct mt_buf *out, const struct mt_device_report *device);
+/* The pools of PyTorch's allocator. Nothing if the run had no private one. */
+void mt_add_pools_table(struct mt_buf *out, const struct mt_device_report *device);
 /* Nothing if the trace has none. */
 void mt_add_steps_table(struct mt_buf *out, const struct mt_report *report,
                         const struct mt_device_report *device);

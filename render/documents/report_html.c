@@ -331,6 +331,7 @@ static void add_tables(const struct writer *writer, const struct mt_device_repor
     mt_add_peaks_table(out, writer->report, device);
     mt_add_ooms_table(out, writer->report, device);
     mt_add_modules_table(out, device);
+    mt_add_pools_table(out, device);
     mt_add_steps_table(out, writer->report, device);
     mt_add_phases_table(out, writer->report, device);
 }

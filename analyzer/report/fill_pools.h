@@ -1,0 +1,12 @@
+/* The rows of pools in the report of a device. */
+#ifndef MT_ANALYZER_FILL_POOLS_H
+#define MT_ANALYZER_FILL_POOLS_H
+
+#include "analysis.h"
+
+/* Of the device at a place of the survey, whose attribution is ready. No rows if the run had no
+ * private pool, if its segments are not known, or if another run is simulated than it was. */
+enum mt_status mt_fill_pools(struct mt_analysis *analysis, struct mt_device_report *out,
+                             uint32_t slot) MT_MUST_USE;
+
+#endif

@@ -1,0 +1,19 @@
+/* What each pool of PyTorch's allocator holds: the default one, and those of CUDA graphs and
+ * MemPools. */
+#include "analyze_output.h"
+#include "pool_rows.h"
+#include "text_table.h"
+
+enum { MAX_POOLS = 16 };
+
+void mt_tell_pools(const struct mt_teller *teller)
+{
+    struct mt_table table;
+
+    if (!teller->detail->modules || !teller->device->pool_count)
+        return;
+    mt_tell_heading(teller, "Pools of the allocator, at the end");
+    mt_table_begin(&table, MT_POOL_TITLES);
+    mt_add_pool_rows(&table, teller->device, MAX_POOLS);
+    mt_add_text_table(teller->out, &table, 2, teller->style);
+}
