@@ -170,6 +170,7 @@ static void under_other_options_blocks_keep_their_simulated_place(void **unused)
     assert_true(block_addrs[B_EVENT] && block_addrs[C_EVENT]);
     assert_int_equal(block_addrs[CAPTURE_EVENTS + 1], block_addrs[B_EVENT]);
     assert_int_equal(block_addrs[CAPTURE_EVENTS + 7], block_addrs[C_EVENT]);
+    assert_int_equal(result->counters.allocations, 5); /* no gaps */
     assert_int_equal(result->counters.allocated.now, 20 * MT_MIB);
     assert_int_equal(result->counters.reserved.peak, 40 * MT_MIB);
 }
@@ -182,11 +183,21 @@ static void other_allocators_have_no_checkpoints(void **unused)
     (void)unused;
     assert_int_equal(result->restores.unplaced, 2);
     assert_int_equal(result->restores.gaps_left_out, 2);
+    assert_int_equal(result->counters.allocations, 5);
     assert_int_equal(result->counters.allocated.now, 20 * MT_MIB);
     assert_int_equal(result->counters.reserved.peak, 28 * MT_MIB);
     result = run(events, MT_ARRAY_LEN(events), "recorded", 5);
     assert_int_equal(result->restores.restores, 0); /* it follows the trace */
     assert_true(result->verify.exact);
+}
+
+/* C fills the second segment, as it once did alone; the first one, which is older, is left out. */
+static void an_ordinary_request_for_a_whole_segment_is_no_restore(void **unused)
+{
+    struct mt_event events[] = {CAPTURE, ALLOC(C_ADDR, 12)};
+
+    (void)unused;
+    expect_exact(events, MT_ARRAY_LEN(events), 0);
 }
 
 /* Replays `events`, of which none are a restore. */
@@ -281,6 +292,7 @@ int main(void)
         cmocka_unit_test(a_flush_before_a_restore_is_the_programs),
         cmocka_unit_test(under_other_options_blocks_keep_their_simulated_place),
         cmocka_unit_test(other_allocators_have_no_checkpoints),
+        cmocka_unit_test(an_ordinary_request_for_a_whole_segment_is_no_restore),
         cmocka_unit_test(what_only_looks_like_a_restore_is_none),
         cmocka_unit_test(without_stacks_two_tiles_prove_nothing),
         cmocka_unit_test(old_moments_are_forgotten),
