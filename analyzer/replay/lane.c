@@ -281,6 +281,7 @@ static enum mt_status remember(struct mt_lane *lane, const struct mt_event *even
     struct mt_live live = {block->addr, block->size_bytes,       allocation, block->handle, false,
                            false,       own_pool_of(lane, event)};
     const struct mt_block_track track = {.addr = event->addr,
+                                         .size_bytes = event->size_bytes,
                                          .block_addr = block->addr,
                                          .block_bytes = block->size_bytes,
                                          .pool = live.pool};

@@ -13,6 +13,9 @@ enum { GRAIN = 512 };
 /* Searches look at no more than a fixed share of the trace, whatever it holds. */
 enum { FREE_LOOKS = 1 << 16, LOOKS_PER_ALLOC = 8 };
 
+/* Of one state that are compared. */
+enum { MAX_MOMENTS = 256 };
+
 /* Where no stack says that one call made all tiles, fewer prove nothing. */
 enum { MIN_TILES_WITHOUT_STACK = 3 };
 
@@ -46,6 +49,7 @@ static void judge(struct mt_pool_restores *restores, const struct mt_pool_tracks
     restores->found_tiles = restores->tile_count;
     restores->found_frees = restores->frees;
     restores->found_moment = moment;
+    restores->found_since = restores->newest_since;
 }
 
 static bool add_tile(struct mt_pool_restores *restores, const struct mt_pool_tracks *tracks,
@@ -173,6 +177,49 @@ bool mt_pool_restores_scan(struct mt_pool_restores *restores, struct mt_pool_tra
            scan_free(restores, tracks, event);
 }
 
+/* Bytes of the tiles that were not requested at a moment; UINT64_MAX if not all blocks of that
+ * moment are known, or one is larger than its tile. */
+static uint64_t slack_at(const struct mt_pool_restores *restores,
+                         const struct mt_pool_tracks *tracks, uint32_t moment)
+{
+    uint64_t slack = 0;
+    size_t i;
+
+    for (i = 0; i < restores->tile_count; i++) {
+        const struct mt_pool_tile *tile = &restores->tiles[i];
+        const struct mt_block_track *origin =
+            tile->freed ? NULL : mt_pool_tracks_block(tracks, tile->addr, moment);
+        if (tile->freed)
+            continue;
+        if (!origin || origin->size_bytes > tile->size_bytes)
+            return UINT64_MAX;
+        slack += tile->size_bytes - origin->size_bytes;
+    }
+    return slack;
+}
+
+/* The pool may have held these addresses more than once, in blocks of other sizes. */
+static uint32_t choose_moment(const struct mt_pool_restores *restores,
+                              const struct mt_pool_tracks *tracks)
+{
+    uint32_t moment = restores->found_moment, best = moment, tries;
+    uint64_t least = slack_at(restores, tracks, moment);
+
+    for (tries = 0; tries < MAX_MOMENTS; tries++) {
+        uint64_t slack;
+
+        moment = mt_pool_tracks_earlier(tracks, moment);
+        if (moment == MT_MAP_NONE || moment < restores->found_since)
+            break;
+        slack = slack_at(restores, tracks, moment);
+        if (slack < least) {
+            least = slack;
+            best = moment;
+        }
+    }
+    return best;
+}
+
 /* Does the simulated pool have the tiles of a segment at one distance from the recorded ones, each
  * with its size? Then *distance is that. */
 static bool is_congruent(const struct mt_pool_restores *restores,
@@ -230,6 +277,8 @@ bool mt_pool_restores_settle(struct mt_pool_restores *restores, const struct mt_
         if (restores->tiles[i].freed > restores->found_frees)
             restores->tiles[i].freed = 0;
     }
+    if (restores->tile_count)
+        restores->found_moment = choose_moment(restores, tracks);
     for (i = 0; i < restores->tile_count; i = end) {
         for (end = i + 1; end < restores->tile_count && restores->tiles[end].group == i; end++) {
         }

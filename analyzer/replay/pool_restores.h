@@ -9,7 +9,8 @@
  *
  * Best fit does not find these places: they are those of the checkpoint. So a sequence that looks
  * like this, and leaves what the pool held at an earlier moment, is served at once: a tile that
- * stays gets the place that the simulated allocator had given it at that moment, and a gap what is
+ * stays gets the place that the simulated allocator had given it at that moment (of several, the
+ * one whose requests fill the tiles best, then the latest), and a gap what is
  * free between such tiles. If the simulated pool has another layout than the recorded one, as under
  * other options, recorded gaps mean nothing: they are left out.
  *
@@ -44,7 +45,7 @@ struct mt_pool_restores {
     uint32_t newest_since;           /* of those segments */
     size_t group;                    /* first tile of the last segment */
     size_t found_tiles;              /* up to here it is a restore; 0 = not yet */
-    uint32_t found_frees, found_moment;
+    uint32_t found_frees, found_moment, found_since;
     bool group_is_idle; /* set by who takes the tiles: the gaps of this segment can be cut */
 };
 

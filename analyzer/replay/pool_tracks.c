@@ -19,6 +19,7 @@ void mt_pool_tracks_release(struct mt_pool_tracks *tracks)
     free(tracks->pools);
     free(tracks->blocks);
     free(tracks->segments);
+    free(tracks->earlier);
     mt_map_release(&tracks->newest);
     mt_map_release(&tracks->states);
     mt_map_release(&tracks->bases);
@@ -176,6 +177,7 @@ static enum mt_status forget_dead(struct mt_pool_tracks *tracks)
 
     mt_map_release(&tracks->newest);
     mt_map_release(&tracks->states);
+    tracks->first_moment = tracks->now + 1;
     for (i = 0; i < tracks->block_count && status == MT_OK; i++) {
         if (tracks->blocks[i].until != ALIVE)
             continue;
@@ -205,10 +207,15 @@ static enum mt_status make_room(struct mt_pool_tracks *tracks)
 /* The pool is in a new state from the next moment on. */
 static enum mt_status set_state(struct mt_pool_tracks *tracks, uint16_t pool)
 {
-    if (tracks->now >= ALIVE - 1)
+    uint64_t key = state_key(pool, tracks->pools[pool].hash);
+    size_t place = tracks->now + 1 - tracks->first_moment;
+
+    if (tracks->now >= ALIVE - 1 ||
+        mt_grow(&tracks->earlier, &tracks->earlier_capacity, place + 1, sizeof *tracks->earlier))
         return MT_ERR_MEMORY;
     tracks->now++;
-    return mt_map_set(&tracks->states, state_key(pool, tracks->pools[pool].hash), tracks->now);
+    tracks->earlier[place] = mt_map_find(&tracks->states, key);
+    return mt_map_set(&tracks->states, key, tracks->now);
 }
 
 enum mt_status mt_pool_tracks_end(struct mt_pool_tracks *tracks, uint64_t addr)
@@ -255,6 +262,12 @@ enum mt_status mt_pool_tracks_begin(struct mt_pool_tracks *tracks,
 uint32_t mt_pool_tracks_moment(const struct mt_pool_tracks *tracks, uint16_t pool, uint64_t hash)
 {
     return mt_map_get(&tracks->states, state_key(pool, hash));
+}
+
+uint32_t mt_pool_tracks_earlier(const struct mt_pool_tracks *tracks, uint32_t moment)
+{
+    MT_ASSERT(moment >= tracks->first_moment && moment <= tracks->now);
+    return tracks->earlier[moment - tracks->first_moment];
 }
 
 const struct mt_block_track *mt_pool_tracks_block(const struct mt_pool_tracks *tracks,

@@ -1,7 +1,7 @@
 /* What the private pools of a device held, and when: as recorded, and where the simulated allocator
  * has it. A restore (pool_restores.h) puts a pool back to such a moment.
  *
- * Moments are numbered by the allocations and frees of all private pools. Memory: about 120 bytes
+ * Moments are numbered by the allocations and frees of all private pools. Memory: about 130 bytes
  * for each of the newest 262,144 blocks of private pools; what is older is forgotten. */
 #ifndef MT_ANALYZER_POOL_TRACKS_H
 #define MT_ANALYZER_POOL_TRACKS_H
@@ -14,7 +14,7 @@
 #define MT_NO_TRACK UINT32_MAX
 
 struct mt_block_track {
-    uint64_t addr;                    /* recorded */
+    uint64_t addr, size_bytes;        /* recorded: place, requested */
     uint64_t block_addr, block_bytes; /* simulated; 0 bytes = it found no place */
     uint32_t from, until;             /* moments: alive in [from, until) */
     uint32_t before;                  /* the block that lay at addr before, MT_NO_TRACK */
@@ -44,6 +44,9 @@ struct mt_pool_tracks {
     size_t block_capacity;
     struct mt_map newest; /* address -> the newest block there */
     struct mt_map states; /* pool and hash -> the newest moment of that state */
+    uint32_t *earlier;    /* moment - first_moment -> the moment before of the same state */
+    size_t earlier_capacity;
+    uint32_t first_moment; /* what was before it is forgotten */
     struct mt_segment_track *segments;
     uint32_t segment_count;
     size_t segment_capacity;
@@ -60,8 +63,8 @@ void mt_pool_tracks_release(struct mt_pool_tracks *tracks);
 enum mt_status mt_pool_tracks_segment(struct mt_pool_tracks *tracks, const struct mt_event *event,
                                       uint16_t pool) MT_MUST_USE;
 
-/* A block of a private pool begins; `track` has addr, block_addr, block_bytes and pool. A block
- * that lies there still ends. */
+/* A block of a private pool begins; `track` has all that is not a moment. A block that lies there
+ * still ends. */
 enum mt_status mt_pool_tracks_begin(struct mt_pool_tracks *tracks,
                                     const struct mt_block_track *track) MT_MUST_USE;
 
@@ -74,6 +77,9 @@ uint64_t mt_pool_hash_without(uint64_t hash, uint64_t addr);
 
 /* The newest moment at which the pool held exactly the addresses of `hash`; MT_MAP_NONE = none. */
 uint32_t mt_pool_tracks_moment(const struct mt_pool_tracks *tracks, uint16_t pool, uint64_t hash);
+
+/* The moment before that one with the same addresses, MT_MAP_NONE = none. */
+uint32_t mt_pool_tracks_earlier(const struct mt_pool_tracks *tracks, uint32_t moment);
 
 /* The block that lived at an address at a moment, NULL if none is known. */
 const struct mt_block_track *mt_pool_tracks_block(const struct mt_pool_tracks *tracks,
