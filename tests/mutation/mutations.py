@@ -20,13 +20,14 @@ IMPORT = ["import", "{capture}", "--quiet", "-o", "{new}"]
 # Its times need two bytes; those of the captures need one.
 IMPORT_RECORDED = ["import", "fixtures/recorded/mixed.trace.zst", "--quiet", "-o", "{new}"]
 READ = ["replay", "{trace}", "--policy", "pytorch", "--quiet"]
+RESTORED = ["replay", "fixtures/graph_trees/several.pickle.zst", "--quiet"]
 ANALYZE = ["analyze", "{capture}", "--quiet"]
 TIMELINE = ["render", "timeline", "{capture}", "--quiet", "-o", "{new}.svg"]
 ICICLE = ["render", "icicle", "{capture}", "--quiet", "-o", "{new}.svg"]
 
 # What every run of the unchanged program must survive.
 ALL_RUNS = [PYTORCH, EXPANDABLE, LIMITED, BEST_FIT, BUDDY, ASYNC, PAGED, RECORDED, PLANNED, IMPORT,
-            IMPORT_RECORDED, READ, ANALYZE, TIMELINE, ICICLE]
+            IMPORT_RECORDED, READ, RESTORED, ANALYZE, TIMELINE, ICICLE]
 
 ALLOCATORS, REPLAY = "analyzer/allocators/", "analyzer/replay/"
 
@@ -57,6 +58,15 @@ MUTATIONS = [
     Mutation("the block that is handed out stays in its set", ALLOCATORS + "pytorch.c",
              "    mt_free_set_erase(&free_list->free, search->found);\n    return MT_OK;\n",
              "    return MT_OK;\n", [PYTORCH]),
+    Mutation("a gap of a restore counts as if nothing were left of it",
+             ALLOCATORS + "pytorch_place.c", "block, whole - block->size_bytes, was_split);",
+             "block, (whole - block->size_bytes) / 2, was_split);",
+             [RESTORED]),
+    Mutation("what is left behind a restored block is not filed", ALLOCATORS + "pytorch_place.c",
+             "        status = mt_pytorch_insert(self, right);\n", "        self->place_hint = right;\n",
+             [RESTORED]),
+    Mutation("a block of a private pool ends twice", REPLAY + "pool_tracks.c",
+             "    block->until = tracks->now + 1;\n", "", [RESTORED]),
     Mutation("the rest of a split is not filed", ALLOCATORS + "heap.c",
              "            status = mt_heap_put(heap, rest);\n",
              "            status = MT_OK;\n", [BEST_FIT]),
