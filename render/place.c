@@ -70,6 +70,24 @@ static double length_inside(const struct mt_box *box, struct mt_point p, struct 
     return to > from ? (to - from) * hypot(dx, dy) : 0;
 }
 
+#define FAR          120.0 /* pixels: a longer leader leads the eye astray */
+#define CROSSED_TEXT 60.0  /* for each pixel of a leader on other text */
+
+static bool holds(const struct mt_box *box, struct mt_point at)
+{
+    return at.x >= box->x && at.x <= box->x + box->width && at.y >= box->y &&
+           at.y <= box->y + box->height;
+}
+
+/* What each pixel of a leader from `at` costs that lies on an obstacle. Every leader has to leave
+ * what `at` itself lies in, such as the ring around it. */
+static double crossing_cost(const struct mt_obstacle *obstacle, struct mt_point at)
+{
+    bool is_text = obstacle->weight >= MT_PLACE_TEXT && !holds(&obstacle->box, at);
+
+    return is_text ? CROSSED_TEXT : fmin(obstacle->weight, MT_PLACE_LINE);
+}
+
 /* What it costs to have the label there: what it covers, what its leader
  * crosses, how far away it is. Stops adding once it costs as much as `enough`. */
 static double score(const struct mt_placer *placer, const struct mt_box *box, struct mt_point at,
@@ -77,7 +95,8 @@ static double score(const struct mt_placer *placer, const struct mt_box *box, st
 {
     struct mt_point end = {fmin(fmax(at.x, box->x), box->x + box->width),
                            fmin(fmax(at.y, box->y), box->y + box->height)};
-    double cost = 0.6 * hypot(end.x - at.x, end.y - at.y);
+    double length = hypot(end.x - at.x, end.y - at.y);
+    double cost = 0.6 * length + 3 * fmax(length - FAR, 0);
     size_t i;
 
     for (i = 0; i < placer->count && cost < enough; i++) {
@@ -85,7 +104,7 @@ static double score(const struct mt_placer *placer, const struct mt_box *box, st
 
         cost += obstacle->weight * mt_box_overlap(box, &obstacle->box);
         if (obstacle->weight > MT_PLACE_TINT)
-            cost += fmin(obstacle->weight, MT_PLACE_LINE) * length_inside(&obstacle->box, at, end);
+            cost += crossing_cost(obstacle, at) * length_inside(&obstacle->box, at, end);
     }
     return cost;
 }

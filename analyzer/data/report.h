@@ -165,6 +165,13 @@ struct mt_oom {
     struct mt_bytes then;
 };
 
+/* Requests for which the allocator emptied its cache and tried again; several if there were many
+ * of them in the run. */
+struct mt_retry_mark {
+    uint64_t t_ns, event; /* of the first */
+    uint64_t retries;
+};
+
 /* Why the request that a run died of was not served. */
 enum mt_oom_cause {
     MT_OOM_DEMAND,        /* not even if all unused memory were one piece */
@@ -417,6 +424,8 @@ struct mt_device_report {
     /* The default pool first, then by first block. Only of a run with private pools, as it was. */
     struct mt_pool_use *pools;
     uint32_t pool_count;
+    struct mt_retry_mark *retry_marks; /* in order; `retries` in all, if no device was left out */
+    uint32_t retry_mark_count;
     struct mt_idle_use *idle; /* by phase, then role */
     uint32_t idle_count;
     struct mt_gap *gaps; /* the longest pauses, by time */

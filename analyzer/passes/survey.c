@@ -27,6 +27,7 @@ static void release_device(struct mt_survey_device *device)
     free(device->befores);
     free(device->oom_list);
     mt_pool_ledger_release(&device->pools);
+    mt_retry_marks_release(&device->retries);
 }
 
 void mt_survey_release(struct mt_survey *survey)
@@ -461,6 +462,9 @@ static enum mt_status on_memory(struct mt_survey *survey, const struct mt_event 
                                        (int64_t)(now.reserved - device->now.reserved));
     if (!device->begun && !(event->flags & MT_EVENT_INITIAL))
         begin_device(device, event);
+    if (!status)
+        status =
+            mt_retry_marks_add(&device->retries, event->t_ns, event->seq, view->counters->retries);
     device->now = now;
     device->last_event = event->seq;
     if (event->kind == MT_EVENT_ALLOC && !status)

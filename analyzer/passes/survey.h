@@ -10,6 +10,7 @@
 #include "pool_ledger.h"
 #include "replay.h"
 #include "report.h"
+#include "retry_marks.h"
 #include "roles.h"
 
 enum { MT_HIGH_REQUESTED, MT_HIGH_ALLOCATED, MT_HIGH_ACTIVE, MT_HIGH_RESERVED, MT_HIGH_COUNT };
@@ -50,6 +51,7 @@ struct mt_survey_device {
     struct mt_pool_ledger pools;
     struct mt_oom *oom_list;
     uint32_t oom_count, maybe_fatal; /* from this one on */
+    struct mt_retry_marks retries;
 };
 
 struct mt_survey {

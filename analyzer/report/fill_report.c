@@ -199,12 +199,18 @@ static enum mt_status fill_lists(struct mt_analysis *analysis, struct mt_device_
 
     out->oom_list = mt_arena_array(arena, (size_t)device->oom_count + 1, sizeof *out->oom_list);
     out->gaps = mt_arena_array(arena, (size_t)device->gap_count + 1, sizeof *out->gaps);
-    if (!out->oom_list || !out->gaps)
+    out->retry_marks =
+        mt_arena_array(arena, (size_t)device->retries.count + 1, sizeof *out->retry_marks);
+    if (!out->oom_list || !out->gaps || !out->retry_marks)
         return MT_ERR_MEMORY;
     if (device->oom_count)
         memcpy(out->oom_list, device->oom_list, device->oom_count * sizeof *out->oom_list);
     if (device->gap_count)
         memcpy(out->gaps, device->gaps, device->gap_count * sizeof *out->gaps);
+    if (device->retries.count)
+        memcpy(out->retry_marks, device->retries.marks,
+               device->retries.count * sizeof *out->retry_marks);
+    out->retry_mark_count = device->retries.count;
     out->oom_count = device->oom_count;
     out->gap_count = device->gap_count;
     return MT_OK;

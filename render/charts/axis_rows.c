@@ -107,8 +107,33 @@ static const char *step_number(struct mt_drawing *drawing, int64_t step)
     return text ? text : "";
 }
 
-/* Steps first..last as one cell. */
-static void draw_steps_cell(struct mt_drawing *drawing, const struct mt_time_axis *axis,
+/* Cells of steps side by side that have no room for their names. */
+struct unnamed {
+    const struct mt_step_use *first, *last; /* NULL = none */
+};
+
+/* One name for all of them, if that has room. */
+static void name_together(struct mt_drawing *drawing, const struct mt_time_axis *axis,
+                          struct unnamed *cells, double y)
+{
+    const struct mt_step_use *first = cells->first, *last = cells->last;
+    double left, right;
+    const char *text;
+
+    cells->first = NULL;
+    if (!first || first == last)
+        return;
+    left = step_left(axis, first);
+    right = step_right(axis, last);
+    text = mt_arena_printf(&drawing->arena, "%s\xE2\x80\x93%s", step_number(drawing, first->step),
+                           step_number(drawing, last->step));
+    if (text && 1.05 * mt_text_width(text, MT_SIZE_CELL, MT_REGULAR) + 4 <= right - left)
+        mt_chart_frame_text(drawing, (left + right) / 2, y + 12, text, MT_SIZE_CELL, MT_REGULAR,
+                            MT_COLOR_MUTED, MT_ANCHOR_MIDDLE, "cell-text");
+}
+
+/* Steps first..last as one cell; false if there is no room for their name. */
+static bool draw_steps_cell(struct mt_drawing *drawing, const struct mt_time_axis *axis,
                             const struct mt_step_use *first, const struct mt_step_use *last,
                             double y)
 {
@@ -134,13 +159,14 @@ static void draw_steps_cell(struct mt_drawing *drawing, const struct mt_time_axi
         cell.names[0] = mt_arena_printf(arena, "steps %s\xE2\x80\x93%s", a, b);
         cell.names[1] = mt_arena_printf(arena, "%s\xE2\x80\x93%s", a, b);
     }
-    draw_cell(drawing, y, &cell);
+    return draw_cell(drawing, y, &cell) >= 0;
 }
 
 void mt_time_axis_draw_steps(struct mt_drawing *drawing, const struct mt_time_axis *axis,
                              const struct mt_device_report *device, double y)
 {
     const struct mt_step_use *steps = device->steps;
+    struct unnamed unnamed = {NULL, NULL};
     uint32_t i, last, first = 0;
     double left;
 
@@ -164,8 +190,14 @@ void mt_time_axis_draw_steps(struct mt_drawing *drawing, const struct mt_time_ax
         while (last > i && last + 1 < device->step_count &&
                step_right(axis, &steps[last + 1]) - step_left(axis, &steps[last + 1]) < MIN_STEP)
             last++;
-        draw_steps_cell(drawing, axis, &steps[i], &steps[last], y);
+        if (draw_steps_cell(drawing, axis, &steps[i], &steps[last], y)) {
+            name_together(drawing, axis, &unnamed, y);
+        } else {
+            unnamed.first = unnamed.first ? unnamed.first : &steps[i];
+            unnamed.last = &steps[last];
+        }
     }
+    name_together(drawing, axis, &unnamed, y);
 }
 
 struct mt_axis_name *mt_time_axis_name(struct mt_time_axis *axis, const char *text)

@@ -213,6 +213,7 @@ static enum mt_status draw_picture(struct mt_flame_layout *layout, const char *t
     draw_row_names(layout);
     y = layout->rows_top + MT_FLAME_PITCH * layout->row_count;
     mt_time_axis_draw_folds(layout->drawing, &layout->axis, layout->plot.y, y - layout->plot.y);
+    mt_flame_draw_peak(layout);
     mt_time_axis_draw_ticks(layout->drawing, &layout->axis, y + 2);
     if (layout->has_table)
         mt_flame_draw_table(layout, y + 50);

@@ -76,28 +76,49 @@ static void trace(const struct mt_flame_layout *layout, uint64_t top, struct out
               level_y(layout, top, chart->exit_allocated));
 }
 
-static void draw_peak(const struct mt_flame_layout *layout, uint64_t top)
+/* Left edge of words of `width` beside the ring, where no folded gap covers them: right of it, or
+ * left where the plot ends. */
+static double label_left(const struct mt_flame_layout *layout, double x, double width)
+{
+    double left = x + 10;
+    uint32_t gaps = mt_time_axis_spans(&layout->axis) - 1;
+
+    for (uint32_t i = 0; i < gaps; i++) {
+        double gap = mt_time_axis_span_right(&layout->axis, i);
+
+        if (left < gap + MT_FOLD_WIDTH && left + width > gap)
+            left = gap + MT_FOLD_WIDTH + 2;
+    }
+    if (left + width <= layout->plot.x + layout->plot.width)
+        return left;
+    left = x - 10 - width;
+    for (uint32_t i = gaps; i > 0; i--) {
+        double gap = mt_time_axis_span_right(&layout->axis, i - 1);
+
+        if (left < gap + MT_FOLD_WIDTH && left + width > gap)
+            left = gap - 2 - width;
+    }
+    return left;
+}
+
+void mt_flame_draw_peak(const struct mt_flame_layout *layout)
 {
     const struct mt_flamechart *chart = layout->chart;
     const struct mt_paint ring = {
         .fill = MT_COLOR_BACKGROUND, .stroke = MT_COLOR_CURVE, .stroke_width = 2};
-    struct mt_text_style style = {
+    const struct mt_text_style style = {
         .size = 13, .weight = MT_SEMIBOLD, .color = MT_COLOR_TEXT, .halo = true};
     double x = mt_time_axis_x(&layout->axis, chart->peak_t_ns, chart->peak_event);
-    double y = level_y(layout, top, chart->peak_allocated);
+    double y = level_y(layout, top_of(layout), chart->peak_allocated);
     char size[MT_UNITS_TEXT];
     const char *label = mt_arena_printf(&layout->drawing->arena, "peak %s",
                                         mt_format_bytes(size, chart->peak_allocated));
 
     mt_draw_circle(layout->drawing, x, y, 4, &ring, NULL, "ring:peak");
-    if (!label)
-        return;
-    style.anchor =
-        x + 20 + 1.06 * mt_text_width(label, 13, MT_SEMIBOLD) > layout->plot.x + layout->plot.width
-            ? MT_ANCHOR_END
-            : MT_ANCHOR_START;
-    mt_draw_text(layout->drawing, style.anchor == MT_ANCHOR_END ? x - 10 : x + 10, y - 6, label,
-                 &style, "label:peak");
+    if (label)
+        mt_draw_text(layout->drawing,
+                     label_left(layout, x, 1.06 * mt_text_width(label, 13, MT_SEMIBOLD)), y - 6,
+                     label, &style, "label:peak");
 }
 
 void mt_flame_draw_curve(const struct mt_flame_layout *layout)
@@ -127,5 +148,4 @@ void mt_flame_draw_curve(const struct mt_flame_layout *layout)
                  "area:allocated");
     mt_draw_path(layout->drawing, outline.points, drawn, false, true, &line, NULL,
                  "curve:allocated");
-    draw_peak(layout, top);
 }

@@ -59,6 +59,8 @@ void mt_crowd_draw(struct mt_flame_layout *layout, struct mt_crowd *crowd, int32
 
 void mt_flame_draw_rows(struct mt_flame_layout *layout);
 void mt_flame_draw_curve(const struct mt_flame_layout *layout);
+/* Above folds, which would cover it. */
+void mt_flame_draw_peak(const struct mt_flame_layout *layout);
 
 /* What each phase did, below the axis; 0 columns: nothing to say. */
 uint32_t mt_flame_table_columns(const struct mt_flame_layout *layout);

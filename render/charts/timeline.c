@@ -209,6 +209,8 @@ static void draw_rows(struct mt_drawing *drawing, struct mt_timeline_layout *lay
             24 + mt_chart_frame_text(drawing, legend_right, y + 46, lowest, 12.5, MT_REGULAR,
                                      MT_COLOR_MUTED, MT_ANCHOR_END, "legend");
     if (layout->has_legend_row)
+        legend_right = mt_timeline_draw_retries_legend(drawing, layout, legend_right, y + 46);
+    if (layout->has_legend_row)
         mt_time_axis_draw_legend(drawing, &layout->axis, y + 46, legend_right);
     if (layout->has_role_row)
         mt_timeline_draw_role_row(drawing, layout, y + (layout->has_legend_row ? 68 : 44));

@@ -12,6 +12,8 @@
 #define CHUNK       8.0 /* pixels of a curve that are one obstacle */
 #define LINE_HEIGHT 17.0
 #define MAX_COVERED 4000 /* cost of what the label of unused memory may cover */
+/* Of a square pixel of the cursor of report.html: worth a few steps aside. */
+#define CURSOR_WEIGHT 0.25
 
 static double base_y(const struct mt_timeline_layout *layout)
 {
@@ -223,6 +225,10 @@ static void draw_peaks(struct mt_drawing *drawing, const struct mt_timeline_layo
     if (device->allocated_peak.bytes) {
         allocated = allocated_label(drawing, layout);
         avoid_ring(placer, &allocated);
+        /* report.html draws a line through the instant that it shows, and this one first */
+        mt_placer_avoid(placer,
+                        (struct mt_box){allocated.x - 3, layout->plot.y, 6, layout->plot.height},
+                        CURSOR_WEIGHT);
     }
     /* Worth a label if much of what is reserved then is not in use. */
     if (most->bytes > most->then.allocated &&
@@ -306,6 +312,7 @@ void mt_timeline_draw_labels(struct mt_drawing *drawing, const struct mt_timelin
     avoid_curves(&placer, layout, chunks, count);
     avoid_folds(&placer, layout);
     mt_timeline_draw_ooms(drawing, layout, &placer);
+    mt_timeline_draw_retries(drawing, layout, &placer);
     mt_timeline_draw_limit(drawing, layout, &placer);
     draw_peaks(drawing, layout, &placer);
     draw_unused_label(drawing, layout, &placer, chunks, count);

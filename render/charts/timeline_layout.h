@@ -80,6 +80,14 @@ void mt_timeline_draw_limit(struct mt_drawing *drawing, const struct mt_timeline
                             struct mt_placer *placer);
 void mt_timeline_draw_ooms(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
                            struct mt_placer *placer);
+/* Where the cache was emptied to serve a request. */
+void mt_timeline_draw_retries(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
+                              struct mt_placer *placer);
+/* What these marks mean, if there are any, on baseline y; returns the right edge of what is left.
+ */
+double mt_timeline_draw_retries_legend(struct mt_drawing *drawing,
+                                       const struct mt_timeline_layout *layout, double right,
+                                       double y);
 /* All of these, rings and labels at the peaks, the label of unused memory. */
 void mt_timeline_draw_labels(struct mt_drawing *drawing, const struct mt_timeline_layout *layout);
 /* What the peak is made of, and the largest groups of live blocks. */

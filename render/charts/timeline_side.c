@@ -93,7 +93,7 @@ static void draw_bar(struct mt_drawing *drawing, const struct mt_timeline_layout
 }
 
 struct row {
-    const char *name, *value, *note;
+    const char *name, *value, *note; /* value "": the note has its room */
     struct mt_paint swatch;
     bool is_place; /* shortened in the middle */
 };
@@ -103,7 +103,9 @@ static void draw_row(struct mt_drawing *drawing, double x, double y, double widt
 {
     double value_right = x + width - 44;
     double room =
-        value_right - x - 20 - 1.05 * mt_text_width(row->value, MT_SIZE_BODY, MT_SEMIBOLD);
+        *row->value
+            ? value_right - x - 20 - 1.05 * mt_text_width(row->value, MT_SIZE_BODY, MT_SEMIBOLD)
+            : width - 20 - 1.05 * mt_text_width(row->note, MT_SIZE_BODY, MT_REGULAR);
 
     mt_draw_rect(drawing, x, y - 11, 13, 13, &row->swatch, NULL, "swatch");
     mt_chart_frame_text(
@@ -137,11 +139,12 @@ static double draw_breakdown(struct mt_drawing *drawing, const struct mt_timelin
     for (i = 0; i < count; i++, y += ROW) {
         const struct mt_timeline_layer *layer = &layout->layers[layers[i]];
 
+        mt_format_bytes(value, layer->peak_bytes);
         whole_percent(note, layer->peak_bytes, device->allocated_peak.bytes);
-        row =
-            (struct row){layer->name, mt_format_bytes(value, layer->peak_bytes), note, layer->paint,
-                         layout->device->timeline->layers &&
-                             layout->device->timeline->layers->by == MT_LAYERS_BY_SITE};
+        row = (struct row){layer->name, layer->peak_bytes ? value : "",
+                           layer->peak_bytes ? note : "not at the peak", layer->paint,
+                           layout->device->timeline->layers &&
+                               layout->device->timeline->layers->by == MT_LAYERS_BY_SITE};
         row.swatch.radius = 2.5;
         draw_row(drawing, x, y, width, &row);
     }

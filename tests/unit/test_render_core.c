@@ -346,6 +346,25 @@ static void labels_avoid_text_and_the_edge(void **state)
     mt_arena_release(&arena);
 }
 
+/* Between the label and its point lies other text: the leader would run through it. */
+static void leaders_go_around_text(void **state)
+{
+    const struct mt_box frame = {0, 0, 400, 300}, text = {140, 70, 120, 40};
+    struct mt_arena arena = {0};
+    struct mt_placer placer;
+    struct mt_box box;
+
+    (void)state;
+    mt_placer_init(&placer, &arena, frame);
+    mt_placer_avoid(&placer, text, MT_PLACE_TEXT);
+    mt_placer_avoid(&placer, (struct mt_box){0, 112, 400, 188}, 0.5); /* a filled area */
+    mt_placer_avoid(&placer, (struct mt_box){0, 70, 130, 50}, MT_PLACE_LINE);
+    mt_placer_avoid(&placer, (struct mt_box){270, 70, 130, 50}, MT_PLACE_LINE);
+    assert_true(mt_placer_label(&placer, 200, 120, 80, 20, &box) < MT_PLACE_LIMIT);
+    assert_false(box.y + box.height <= text.y && box.x < 260 && box.x + box.width > 140);
+    mt_arena_release(&arena);
+}
+
 /* Rows of phases are told apart by colour alone where words do not fit. */
 static void names_of_phases_have_colours_of_their_own(void **state)
 {
@@ -381,6 +400,7 @@ int main(void)
         cmocka_unit_test(byte_ticks_are_few_and_ascend),
         cmocka_unit_test(time_labels_tell_ticks_apart),
         cmocka_unit_test(labels_avoid_text_and_the_edge),
+        cmocka_unit_test(leaders_go_around_text),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -380,6 +380,81 @@ static void pictures_say_what_one_has_to_know(void **state)
     synthetic_release(&report);
 }
 
+static void retries_are_marked(void **state)
+{
+    struct synthetic_options options = {.steps = 8};
+    struct mt_retry_mark marks[3];
+    struct mt_device_report *device;
+    struct mt_report report;
+    struct mt_drawing drawing;
+    const struct mt_op *first;
+
+    (void)state;
+    synthetic_report(&report, &options);
+    device = &report.devices[0];
+    marks[0] = (struct mt_retry_mark){device->allocated_peak.t_ns, device->allocated_peak.event, 1};
+    marks[1] = (struct mt_retry_mark){marks[0].t_ns + 1, marks[0].event + 1, 4};
+    marks[2] = (struct mt_retry_mark){report.last_t_ns, device->timeline->last_event, 1};
+    device->retry_marks = marks;
+    device->retry_mark_count = 3;
+    for (size_t i = 0; i < MT_ARRAY_LEN(sizes); i++) {
+        uint32_t count = 0;
+
+        draw(&drawing, &report, &sizes[i]);
+        for (size_t j = 0; j < drawing.op_count; j++)
+            count += drawing_is(&drawing.ops[j], "retry");
+        assert_in_range(count, 1, 2); /* neighbours are one */
+        first = drawing_find(&drawing, "retry");
+        assert_non_null(strstr(first->title, "5 retries after emptying the cache"));
+        assert_true(fabs(first->points[2].x - drawing_find(&drawing, "ring")->x) < 60);
+        mt_drawing_release(&drawing);
+    }
+    assert_says(&report, &sizes[0], ">retry</text>");
+    synthetic_release(&report);
+}
+
+/* Layers that only show elsewhere have a colour in the legend, but no row of zeros. */
+static void what_is_not_at_the_peak_has_no_zeros(void **state)
+{
+    struct synthetic_options options = {.steps = 8};
+    struct mt_report report;
+    struct mt_drawing drawing;
+    bool is_said = false;
+
+    (void)state;
+    synthetic_report(&report, &options);
+    report.devices[0].peak_role_bytes[MT_ROLE_GRADIENTS] = 0;
+    draw(&drawing, &report, &sizes[0]);
+    for (size_t i = 0; i < drawing.op_count; i++) {
+        const struct mt_op *op = &drawing.ops[i];
+
+        assert_false(drawing_is(op, "legend-value") && strcmp(op->text, "0 B") == 0);
+        is_said |= drawing_is(op, "legend-note") && strcmp(op->text, "not at the peak") == 0;
+    }
+    assert_true(is_said);
+    mt_drawing_release(&drawing);
+    synthetic_release(&report);
+}
+
+/* Steps too narrow for their numbers have one name together. */
+static void narrow_steps_have_a_name_together(void **state)
+{
+    struct synthetic_options options = {.steps = 40};
+    struct mt_report report;
+    struct mt_drawing drawing;
+    bool is_said = false;
+
+    (void)state;
+    synthetic_report(&report, &options);
+    draw(&drawing, &report, &sizes[7]);
+    for (size_t i = 0; i < drawing.op_count; i++)
+        is_said |= drawing_is(&drawing.ops[i], "cell-text") &&
+                   strstr(drawing.ops[i].text, "\xE2\x80\x93") != NULL;
+    assert_true(is_said);
+    mt_drawing_release(&drawing);
+    synthetic_release(&report);
+}
+
 static void same_report_same_bytes(void **state)
 {
     struct synthetic_options options = {.steps = 7};
@@ -523,6 +598,9 @@ int main(void)
         cmocka_unit_test(long_names_are_cut),
         cmocka_unit_test(huge_numbers_are_drawn),
         cmocka_unit_test(pictures_say_what_one_has_to_know),
+        cmocka_unit_test(retries_are_marked),
+        cmocka_unit_test(what_is_not_at_the_peak_has_no_zeros),
+        cmocka_unit_test(narrow_steps_have_a_name_together),
         cmocka_unit_test(same_report_same_bytes),
     };
 
