@@ -90,9 +90,10 @@ struct mt_replay_result {
     uint64_t reserved_low_bytes, reserved_high_bytes;
     uint64_t allocated_low_bytes, allocated_high_bytes;
     uint32_t order_count;
-    uint64_t failed_requests; /* OOMs of the policy that were none in the trace */
-    uint64_t ooms_not_asked;  /* recorded OOMs that were skipped: no limit */
-    uint64_t orphan_frees;    /* frees of addresses that were not live */
+    uint64_t failed_requests;      /* OOMs of the policy that were none in the trace */
+    uint64_t most_failed_requests; /* of them, over these orders */
+    uint64_t ooms_not_asked;       /* recorded OOMs that were skipped: no limit */
+    uint64_t orphan_frees;         /* frees of addresses that were not live */
     bool given_up; /* stopped early (most_reserved_bytes): later events are not counted */
 };
 

@@ -23,6 +23,7 @@ static bool begin(struct mt_replay_summary *summary)
         result->reserved_high_bytes = result->counters.reserved.peak;
         result->allocated_low_bytes = result->counters.allocated.peak;
         result->allocated_high_bytes = result->counters.allocated.peak;
+        result->most_failed_requests = result->failed_requests;
         open |= result->address_ties > 0;
     }
     return open;
@@ -47,6 +48,8 @@ static void widen(struct mt_replay_summary *summary, const struct mt_replay_summ
                     counters->reserved.peak);
         widen_range(&result->allocated_low_bytes, &result->allocated_high_bytes,
                     counters->allocated.peak);
+        result->most_failed_requests =
+            mt_max_u64(result->most_failed_requests, other->devices[i].failed_requests);
     }
 }
 

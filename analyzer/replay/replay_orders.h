@@ -13,9 +13,10 @@
 void mt_replay_use_order(struct mt_replay_options *options, uint32_t index, bool recorded);
 
 /* `summary`: of a replay with these options. For devices with choices that addresses decided
- * (address_ties) fills order_count and the lowest and highest peak of reserved memory over the
- * first `orders` orders, 1 to MT_BASE_ORDERS. Replays the source from its start once for each
- * further order, if there is such a device. MT_ERR_MEMORY and what mt_replay_run returns. */
+ * (address_ties) fills order_count, the lowest and highest peak of reserved memory and the most
+ * requests that failed over the first `orders` orders, 1 to MT_BASE_ORDERS. Replays the source from
+ * its start once for each further order, if there is such a device. MT_ERR_MEMORY and what
+ * mt_replay_run returns. */
 enum mt_status mt_replay_orders(struct mt_source *source, const struct mt_replay_options *options,
                                 uint32_t orders, struct mt_replay_summary *summary,
                                 struct mt_error *error) MT_MUST_USE;

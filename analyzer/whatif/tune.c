@@ -28,6 +28,7 @@ struct row {
     struct mt_pytorch_config config;
     struct mt_tune_row result;
     unsigned option_count;
+    bool in_orders; /* tried with addresses in other orders */
 };
 
 struct search {
@@ -275,14 +276,16 @@ static enum mt_status find_fit(struct search *search, const char *policy, struct
     return status;
 }
 
-/* The peak again, with addresses in other orders, if they decided anything. */
+/* The peak again, with addresses in other orders, if they decided anything; and is every request
+ * served in all of them? */
 static enum mt_status try_orders(struct search *search, const char *policy, struct mt_tune_row *row)
 {
     const struct mt_replay_options options = {.policy = policy,
                                               .limit_bytes = search->options->limit_bytes};
     enum mt_status status;
+    uint64_t failed = 0;
 
-    if (!row->address_ties)
+    if (!row->address_ties || !row->serves)
         return MT_OK;
     status = mt_source_rewind(search->source, search->error);
     if (status == MT_OK)
@@ -290,10 +293,46 @@ static enum mt_status try_orders(struct search *search, const char *policy, stru
     if (status == MT_OK)
         status = mt_replay_orders(search->source, &options, MT_BASE_ORDERS, search->replay,
                                   search->error);
-    for (uint16_t i = 0; status == MT_OK && i < search->replay->device_count; i++)
+    for (uint16_t i = 0; status == MT_OK && i < search->replay->device_count; i++) {
+        const struct mt_replay_result *result = &search->replay->devices[i];
+
         row->reserved_high_bytes =
-            mt_max_u64(row->reserved_high_bytes, search->replay->devices[i].reserved_high_bytes);
+            mt_max_u64(row->reserved_high_bytes, result->reserved_high_bytes);
+        failed += result->most_failed_requests;
+    }
+    row->serves &= failed <= search->refused;
     show_progress(search);
+    return status;
+}
+
+static enum mt_status try_row_orders(struct search *search, struct mt_tune_row *row)
+{
+    char policy[MT_TUNE_CONF_BYTES + 16];
+
+    (void)snprintf(policy, sizeof policy, "pytorch:%s", row->conf);
+    return try_orders(search, policy, row);
+}
+
+/* Under a limit a setting counts only if it serves in every order of addresses, as for `fit`. One
+ * that does not may have beaten others, which are then on the front. */
+static enum mt_status keep_sure(struct search *search)
+{
+    struct row *front[MT_MAX_TUNE_FRONT];
+    enum mt_status status = MT_OK;
+    bool again = search->options->limit_bytes > 0;
+
+    while (status == MT_OK && again) {
+        size_t count = find_front(search, front, MT_MAX_TUNE_FRONT);
+
+        again = false;
+        for (size_t i = 0; status == MT_OK && i < count; i++) {
+            if (front[i]->in_orders)
+                continue;
+            front[i]->in_orders = true;
+            status = try_row_orders(search, &front[i]->result);
+            again |= !front[i]->result.serves;
+        }
+    }
     return status;
 }
 
@@ -317,10 +356,14 @@ static enum mt_status answer(struct search *search, struct mt_tune_summary *summ
 {
     struct row *front[MT_MAX_TUNE_FRONT];
     const struct mt_tune_row *best = &summary->current;
-    enum mt_status status = MT_OK;
+    enum mt_status status = keep_sure(search);
     char policy[MT_TUNE_CONF_BYTES + 16];
     size_t i;
 
+    if (status == MT_OK)
+        status = try_orders(search, "pytorch", &summary->current);
+    if (status != MT_OK)
+        return status;
     summary->tried = search->count;
     summary->front_count = find_front(search, front, MT_MAX_TUNE_FRONT);
     summary->best = MT_TUNE_CURRENT;
@@ -331,11 +374,8 @@ static enum mt_status answer(struct search *search, struct mt_tune_summary *summ
             summary->best = i;
         }
     }
-    status = try_orders(search, "pytorch", &summary->current);
-    if (status == MT_OK && summary->best != MT_TUNE_CURRENT) {
-        (void)snprintf(policy, sizeof policy, "pytorch:%s", summary->front[summary->best].conf);
-        status = try_orders(search, policy, &summary->front[summary->best]);
-    }
+    if (summary->best != MT_TUNE_CURRENT && !search->options->limit_bytes)
+        status = try_row_orders(search, &summary->front[summary->best]);
     if (status != MT_OK || !search->options->fits)
         return status;
     status = find_fit(search, NULL, &summary->current);

@@ -22,10 +22,13 @@ struct mt_tune_options {
  * device, calls are summed. */
 struct mt_tune_row {
     char conf[MT_TUNE_CONF_BYTES]; /* as PYTORCH_CUDA_ALLOC_CONF spells it; "" = defaults */
-    bool serves;                   /* every request that the run was granted */
+    /* Every request that the run was granted; under a limit in every order of addresses
+     * (replay_orders.h), as `fit` counts. */
+    bool serves;
     uint64_t reserved_peak_bytes;
-    uint64_t reserved_high_bytes; /* the highest over all orders of addresses (replay_orders.h), of
-                                     the present and the best setting; 0 = not tried */
+    uint64_t reserved_high_bytes; /* the highest over all orders of addresses, of the present and
+                                     the best setting, and of the front under a limit; 0 = not
+                                     tried */
     uint64_t device_allocs, device_frees; /* calls of the driver: each stalls the device */
     uint64_t retries;                     /* flushes of the cache */
     uint64_t fit_bytes;    /* the one to rely on (fit.h, high_bytes); 0 = not searched, or there is
