@@ -91,7 +91,7 @@ static bool choose(struct work *work)
         add(work, "bfc", "TensorFlow's, JAX's");
     }
     add(work, "cuda-async", "cudaMallocAsync");
-    add(work, "rmm-pool", "RMM's pool");
+    add(work, "rmm-pool", "RAPIDS (RMM), a pool");
     return true;
 }
 

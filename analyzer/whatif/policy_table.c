@@ -33,7 +33,9 @@ static void fill(struct mt_policy_row *row, const struct mt_fit_summary *summary
                                   .requested_peak_bytes = from->requested_peak_bytes,
                                   .allocated_peak_bytes = from->allocated_peak_bytes,
                                   .reserved_peak_bytes = from->reserved_peak_bytes,
-                                  .fit_bytes = from->fit_bytes,
+                                  .fit_bytes = from->high_bytes,
+                                  .fit_low_bytes = from->low_bytes,
+                                  .order_count = from->order_count,
                                   .smaller_fit_bytes = from->smaller_fit_bytes,
                                   .larger_fail_bytes = from->larger_fail_bytes,
                                   .address_ties = from->address_ties,
@@ -67,7 +69,7 @@ enum mt_status mt_policy_row_measure(struct mt_source *source, const char *polic
                                      struct mt_policy_row *row, uint16_t *of,
                                      struct mt_error *error)
 {
-    const struct mt_fit_options options = {.policy = policy};
+    const struct mt_fit_options options = {.policy = policy, .orders = MT_BASE_ORDERS};
     struct mt_fit_summary *summary = calloc(1, sizeof *summary);
     const struct mt_fit_result *result = NULL;
     enum mt_status status = MT_ERR_MEMORY;

@@ -16,7 +16,10 @@ struct mt_policy_row {
     bool fits;                   /* there is a limit that serves the trace */
     uint64_t requests;
     uint64_t requested_peak_bytes, allocated_peak_bytes, reserved_peak_bytes; /* without a limit */
-    uint64_t fit_bytes;         /* smallest limit from which on all that were tried serve it */
+    uint64_t fit_bytes;     /* smallest limit from which on all that were tried serve it, in every
+                               order of addresses that was tried (fit.h): the one to rely on */
+    uint64_t fit_low_bytes; /* in the best of these orders */
+    uint32_t order_count;   /* 1 also if addresses decide nothing */
     uint64_t smaller_fit_bytes; /* a limit below the failing ones that does, too; 0 = none */
     uint64_t larger_fail_bytes; /* one above that does not; 0 = none */
     uint64_t address_ties;      /* see replay.h */

@@ -199,12 +199,32 @@ static void draw_peak(const struct mt_address_layout *layout)
                         is_left ? MT_ANCHOR_END : MT_ANCHOR_START, "label:peak");
 }
 
+/* Places are added up, also of what was given back: the axis reaches beyond what was reserved at
+ * any one time. */
+static void draw_axis_name(const struct mt_address_layout *layout)
+{
+    static const char *const names[] = {"places of segments, added up", "places of segments"};
+    const struct mt_text_style style = {.size = MT_SIZE_SMALL,
+                                        .color = MT_COLOR_MUTED,
+                                        .anchor = MT_ANCHOR_MIDDLE,
+                                        .vertical = true};
+
+    for (size_t i = 0; i < MT_ARRAY_LEN(names); i++) {
+        if (mt_text_room(names[i], style.size, style.weight) > layout->plot.height)
+            continue;
+        mt_draw_text(layout->drawing, 17, layout->plot.y + layout->plot.height / 2, names[i],
+                     &style, "axis-name");
+        return;
+    }
+}
+
 static void draw_plot(struct mt_address_layout *layout)
 {
     const struct mt_box *plot = &layout->plot;
     const struct mt_paint base = {.stroke = MT_COLOR_AXIS};
 
     mt_chart_frame_byte_axis(layout->drawing, plot, &layout->ticks, layout->top);
+    draw_axis_name(layout);
     mt_address_draw_map(layout);
     mt_address_draw_borders(layout);
     mt_time_axis_draw_step_starts(layout->drawing, &layout->axis, layout->device, plot);

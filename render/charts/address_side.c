@@ -223,11 +223,14 @@ static double draw_words(const struct mt_address_layout *layout, double y, const
 
 void mt_address_draw_legend(const struct mt_address_layout *layout)
 {
-    static const char *const words[] = {"Grey is kept by the",    "allocator and of no use",
-                                        "to anything that does",  "not fit into it. A paler",
-                                        "colour: rows of pixels", "that are partly covered."};
+    static const char *const words[] = {"A segment has its place",   "from its creation on: the",
+                                        "axis adds up all of them,", "also those given back.",
+                                        "Grey is kept by the",       "allocator and of no use",
+                                        "to anything that does",     "not fit into it. A paler",
+                                        "colour: rows of pixels",    "that are partly covered."};
+    enum { ABOUT_PLACES = 4 }; /* lines; they go first where there is no room for all */
     struct entry entries[MT_ROLE_COUNT + 2];
-    size_t count = entries_of(layout, entries);
+    size_t count = entries_of(layout, entries), first = 0;
     double y = layout->plot.y + 6;
 
     mt_chart_frame_text(layout->drawing, layout->legend_left, y, "Colour", 14, MT_SEMIBOLD,
@@ -239,11 +242,13 @@ void mt_address_draw_legend(const struct mt_address_layout *layout)
         mt_chart_frame_text(layout->drawing, layout->legend_left + 20, y, entries[i].text,
                             MT_SIZE_AXIS, MT_REGULAR, MT_COLOR_TEXT, MT_ANCHOR_START, "legend");
     }
-    if (y + 24 + 6 * 17 > layout->plot.y + layout->plot.height)
+    if (y + 24 + 17 * (double)MT_ARRAY_LEN(words) > layout->plot.y + layout->plot.height)
+        first = ABOUT_PLACES;
+    if (y + 24 + 17 * (double)(MT_ARRAY_LEN(words) - first) > layout->plot.y + layout->plot.height)
         return;
     mt_chart_frame_text(layout->drawing, layout->legend_left, y + 14, "How to read", 14,
                         MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_START, "heading");
-    draw_words(layout, y + 36, words, sizeof words / sizeof words[0]);
+    draw_words(layout, y + 36, words + first, MT_ARRAY_LEN(words) - first);
 }
 
 void mt_address_draw_legend_row(const struct mt_address_layout *layout, double y)

@@ -16,6 +16,7 @@
 #define ONE_LINE         1150.0 /* from this width on the facts need no second line */
 #define SPIKE            7.0    /* pixels: a narrower peak gets an inset */
 #define MAX_CORNERS      14000
+#define LEAST_SEEN       4.0 /* square pixels: what is smaller shows no colour */
 #define MIN_LABEL_HEIGHT 14.0
 #define LABEL_SLACK      1.06 /* other fonts may be wider than ours */
 
@@ -198,13 +199,16 @@ static void draw_swatches(struct mt_drawing *drawing, double y, const struct mt_
         mt_chart_frame_swatches(drawing, MT_MARGIN, y + 20, right, swatches + fit, count - fit);
 }
 
-/* Roles that show: in the plot, and in the inset. */
+/* Roles that one can see: in the plot, and in the inset. */
 static void note_roles(const struct layout *layout, bool present[MT_ROLE_COUNT])
 {
     const struct mt_block_set *around = &layout->blocks->around;
 
-    for (uint32_t i = 0; i < layout->stack.band_count; i++)
-        present[layout->stack.bands[i].shape->role] = true;
+    for (uint32_t i = 0; i < layout->stack.band_count; i++) {
+        const struct mt_block_band *band = &layout->stack.bands[i];
+
+        present[band->shape->role] |= band->flat.width * band->flat.height >= LEAST_SEEN;
+    }
     for (uint32_t i = 0; i < around->block_count && layout->side.has_inset; i++)
         present[around->blocks[i].role] = true;
 }

@@ -67,9 +67,9 @@ static const char *facts_of(struct mt_drawing *drawing, const struct mt_policy_t
 }
 
 static const char footnote[] =
-    "replays of the recorded requests without a limit \xC2\xB7 smallest limit: by bisection, in "
-    "whole MiB, and those around it \xC2\xB7 * some limit in between differs \xC2\xB7 ~ "
-    "approximate";
+    "replays of the recorded requests without a limit \xC2\xB7 smallest limit: in whole MiB, in "
+    "every order of addresses (line: from the best) \xC2\xB7 * some limit in between differs "
+    "\xC2\xB7 ~ approximate";
 
 static double draw_sample(struct mt_drawing *drawing, double x, double y,
                           const struct mt_paint *paint, const char *text)

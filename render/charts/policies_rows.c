@@ -8,10 +8,11 @@
 #include "units.h"
 #include "util.h"
 
-#define BAR        28.0 /* at most */
-#define NAME_PITCH 15.0
-#define ENDS       16  /* of names above, that others may not cover */
-#define FAR_TIMES  2.0 /* of the bound: bad */
+#define BAR         28.0 /* at most */
+#define NAME_PITCH  15.0
+#define THREE_LINES 54.0 /* pitch of rows from which on a name may take two lines */
+#define ENDS        16   /* of names above, that others may not cover */
+#define FAR_TIMES   2.0  /* of the bound: bad */
 
 void mt_policies_draw_axis(struct mt_drawing *drawing, const struct mt_policies_layout *layout)
 {
@@ -44,9 +45,14 @@ void mt_policies_draw_axis(struct mt_drawing *drawing, const struct mt_policies_
 
 static const char *exact_words(struct mt_drawing *drawing, const struct mt_policy_row *row)
 {
-    char n[6][MT_UNITS_TEXT], limit[160], more[120] = "", doubt[200] = "";
+    char n[7][MT_UNITS_TEXT], limit[160], more[120] = "", doubt[200] = "";
 
-    if (row->fits)
+    if (row->fits && row->fit_low_bytes < row->fit_bytes)
+        snprintf(limit, sizeof limit,
+                 "smallest limit %s B in all %u orders of addresses, %s B in the best",
+                 mt_format_count(n[3], row->fit_bytes), (unsigned)row->order_count,
+                 mt_format_count(n[6], row->fit_low_bytes));
+    else if (row->fits)
         snprintf(limit, sizeof limit, "smallest limit %s B", mt_format_count(n[3], row->fit_bytes));
     else
         snprintf(limit, sizeof limit, "no limit that was tried serves it");
@@ -94,15 +100,48 @@ double mt_policies_label_width(struct mt_drawing *drawing, const struct mt_polic
                         MT_SEMIBOLD);
 }
 
+/* Bytes up to the last comma before which everything has room; 0 = there is none. */
+static size_t first_options(struct mt_drawing *drawing, const char *text, double width)
+{
+    const char *at = text;
+    size_t best = 0;
+
+    while ((at = strchr(at, ',')) != NULL) {
+        const char *part = mt_arena_text(&drawing->arena, text, (size_t)(++at - text));
+
+        if (!part || mt_text_room(part, MT_SIZE_BODY, MT_SEMIBOLD) > width)
+            break;
+        best = (size_t)(at - text);
+    }
+    return best;
+}
+
+static void draw_name_line(struct mt_drawing *drawing, double right, double y, const char *text,
+                           double width)
+{
+    mt_chart_frame_text(drawing, right, y,
+                        mt_text_fit(drawing, text, MT_SIZE_BODY, MT_SEMIBOLD, width, true),
+                        MT_SIZE_BODY, MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_END, "policy");
+}
+
+/* Many options take two lines, if there is room for them. */
 static void draw_label(struct mt_drawing *drawing, const struct mt_policies_layout *layout,
                        const struct mt_policy_row *row, double middle)
 {
     double right = layout->plot.x - 12, width = layout->label_width;
+    const char *text = mt_chart_frame_short(drawing, label_of(row), 200), *first = NULL;
+    size_t length = 0;
 
-    mt_chart_frame_text(drawing, right, middle - 2,
-                        mt_text_fit(drawing, mt_chart_frame_short(drawing, label_of(row), 200),
-                                    MT_SIZE_BODY, MT_SEMIBOLD, width, true),
-                        MT_SIZE_BODY, MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_END, "policy");
+    if (mt_text_room(text, MT_SIZE_BODY, MT_SEMIBOLD) > width && layout->pitch >= THREE_LINES)
+        length = first_options(drawing, text, width);
+    if (length)
+        first = mt_arena_text(&drawing->arena, text, length);
+    if (first) {
+        draw_name_line(drawing, right, middle - 2 - NAME_PITCH / 2, first, width);
+        text += length;
+        middle += NAME_PITCH / 2;
+    }
+    draw_name_line(drawing, right, middle - 2, text, width);
     mt_chart_frame_text(
         drawing, right, middle + 13.5,
         mt_text_fit(drawing, note_of(drawing, row), MT_SIZE_SMALL, MT_REGULAR, width, false),
@@ -195,6 +234,17 @@ static void draw_bar(struct mt_drawing *drawing, const struct mt_policies_layout
                  NULL, "bar");
 }
 
+/* From the smallest limit in the best order of addresses to the diamond. */
+static void draw_range(struct mt_drawing *drawing, double left, double right, double middle)
+{
+    const struct mt_paint line = {.stroke = MT_COLOR_TEXT, .stroke_width = 1.8};
+
+    const struct mt_point points[2] = {{left, middle}, {right, middle}};
+
+    mt_draw_path(drawing, points, 2, false, false, &line, NULL, "range");
+    mt_draw_line(drawing, left, middle - 5, left, middle + 5, &line);
+}
+
 static void draw_diamond(struct mt_drawing *drawing, const struct mt_policies_layout *layout,
                          const struct mt_policy_row *row, double middle)
 {
@@ -207,6 +257,8 @@ static void draw_diamond(struct mt_drawing *drawing, const struct mt_policies_la
     const char *title = mt_arena_printf(&drawing->arena, "smallest limit: %s B",
                                         mt_format_count(n, row->fit_bytes));
 
+    if (row->fits && row->fit_low_bytes && row->fit_low_bytes < row->fit_bytes)
+        draw_range(drawing, mt_policies_x(layout, row->fit_low_bytes), x, middle);
     if (row->fits)
         mt_draw_path(drawing, points, 4, true, false, &paint, title, "diamond");
 }

@@ -210,6 +210,49 @@ static void words_are_whole(void **unused)
     }
 }
 
+/* A name that is too long breaks behind a comma, where rows are high enough. */
+static void long_options_take_two_lines(void **unused)
+{
+    static struct mt_policy_table table;
+    struct mt_drawing drawing;
+
+    (void)unused;
+    begin(&table);
+    add_row(&table, "pytorch:expandable_segments:True,roundup_power2_divisions:16", MT_GIB, MT_GIB,
+            MT_GIB, MT_GIB);
+    assert_int_equal(mt_policy_table_finish(&table, NULL), MT_OK);
+    assert_int_equal(
+        mt_policies_draw(&table, &(struct mt_chart_options){.width = 830}, &drawing, NULL), MT_OK);
+    assert_null(drawing_fault(&drawing));
+    op_with_text(&drawing, "expandable_segments:True,");
+    op_with_text(&drawing, "roundup_power2_divisions:16");
+    mt_drawing_release(&drawing);
+    mt_policy_table_release(&table);
+}
+
+/* Where addresses decide, a line leads from the limit of the best order to the one to rely on. */
+static void limits_of_several_orders_are_a_line(void **unused)
+{
+    static struct mt_policy_table table;
+    struct mt_drawing drawing;
+    const struct mt_op *row;
+
+    (void)unused;
+    begin(&table);
+    add_row(&table, "pytorch", MT_GIB, MT_GIB, 2 * MT_GIB, MT_GIB + 300 * MT_MIB);
+    table.rows[0].fit_low_bytes = MT_GIB + 200 * MT_MIB;
+    table.rows[0].order_count = 8;
+    assert_int_equal(mt_policy_table_finish(&table, NULL), MT_OK);
+    assert_int_equal(
+        mt_policies_draw(&table, &(struct mt_chart_options){.width = 1200}, &drawing, NULL), MT_OK);
+    assert_null(drawing_fault(&drawing));
+    assert_non_null(drawing_find(&drawing, "range"));
+    row = drawing_find(&drawing, "row");
+    assert_non_null(strstr(row->title, "in all 8 orders of addresses"));
+    mt_drawing_release(&drawing);
+    mt_policy_table_release(&table);
+}
+
 static void extremes_are_drawn(void **unused)
 {
     static const uint64_t values[] = {0, 1, MT_GIB, UINT64_MAX / 2};
@@ -305,6 +348,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bars_sum_to_what_is_reserved),
         cmocka_unit_test(words_are_whole),
+        cmocka_unit_test(long_options_take_two_lines),
+        cmocka_unit_test(limits_of_several_orders_are_a_line),
         cmocka_unit_test(extremes_are_drawn),
         cmocka_unit_test(others_requests_are_refused),
         cmocka_unit_test(twins_are_one_row),
