@@ -69,7 +69,7 @@ static const char *facts_of(struct mt_drawing *drawing, const struct mt_diff_vie
 
     if (!device)
         return "no device has memory events in both runs";
-    facts = mt_arena_printf(&drawing->arena, "live bytes %s \xC2\xB7 base: %s \xC2\xB7 new: %s",
+    facts = mt_arena_printf(&drawing->arena, "live bytes %s \xC2\xB7 A: %s \xC2\xB7 B: %s",
                             instant_words(view->question), where(drawing, view->diff->a, device->a),
                             where(drawing, view->diff->b, device->b));
     return facts ? facts : "";

@@ -70,7 +70,7 @@ static void make_steps(struct falls *falls, const struct mt_device_diff *device,
     uint32_t changed = mt_diff_changed_rows(roles), shown, i;
 
     shown = changed > most ? most - 1 : changed;
-    falls->steps[falls->count++] = end_step("base", device->a->answer->instant.bytes.allocated);
+    falls->steps[falls->count++] = end_step("A", device->a->answer->instant.bytes.allocated);
     for (i = 0; i < shown; i++)
         add_change(falls, &roles->rows[i], mt_role_title(roles->rows[i].role),
                    mt_role_color(roles->rows[i].role));
@@ -78,7 +78,7 @@ static void make_steps(struct falls *falls, const struct mt_device_diff *device,
         struct mt_diff_row rest = rest_of(roles, shown);
         add_change(falls, &rest, "others", MT_COLOR_FAINT);
     }
-    falls->steps[falls->count++] = end_step("new", device->b->answer->instant.bytes.allocated);
+    falls->steps[falls->count++] = end_step("B", device->b->answer->instant.bytes.allocated);
 }
 
 /* A change that would be a line on an axis from 0 gets one that starts higher. */
@@ -133,7 +133,7 @@ static void draw_heading(struct mt_drawing *drawing, const struct falls *falls,
 {
     char n[2][MT_UNITS_TEXT], text[160];
 
-    snprintf(text, sizeof text, "From base to new, by role");
+    snprintf(text, sizeof text, "From A to B, by role");
     if (falls->low)
         snprintf(text, sizeof text, "By role; this axis starts at %s (%s B)",
                  mt_format_bytes(n[0], falls->low), mt_format_count(n[1], falls->low));

@@ -13,7 +13,7 @@
 
 const data = JSON.parse(document.getElementById('mt-data').textContent);
 const COLUMNS = ['bytes', 'share', 'blocks', 'role', 'phase', 'site'];
-const MIN_SHARE = 0.0005; // of the width: narrower cells are counted, not drawn
+const MIN_SHARE = 0.0005, MIN_PIXELS = 2.5; // of the width: narrower cells are counted, not drawn
 const ROW_HEIGHT = 24;
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
 
@@ -441,11 +441,12 @@ class Explorer {
    * recursion, as stacks are as deep as a file says. */
   addChildren(root, offset, shown, row) {
     const waiting = [{node: root, offset, row}];
+    const least = Math.max(MIN_SHARE, MIN_PIXELS / this.width);
     while (waiting.length) {
       const parent = waiting.pop();
       let left = parent.offset;
       for (const child of this.tree.children.get(parent.node) || []) {
-        if (child.bytes / shown < MIN_SHARE) {
+        if (child.bytes / shown < least) {
           this.narrow.cells++;
           this.narrow.bytes += child.bytes;
         } else {
