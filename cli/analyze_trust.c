@@ -1,6 +1,9 @@
 /* How far to trust the numbers of a device: what was compared, inferred or is missing. */
 #include "analyze_output.h"
+#include "source.h"
 #include "units.h"
+
+#include <string.h>
 
 /* Nothing is simulated, nothing can differ. */
 static void tell_driver_level(const struct mt_teller *teller)
@@ -215,7 +218,11 @@ void mt_tell_trust(const struct mt_teller *teller)
         tell_exactness(teller);
     if (report->pytorch_difference)
         mt_tell_line(teller, 2,
-                     "PyTorch's rules do not reproduce this trace, so block sizes are as recorded");
+                     mt_tell_format(teller,
+                                    "%s rules do not reproduce this trace, so block sizes are as "
+                                    "recorded",
+                                    strcmp(report->format, MT_SOURCES_XPLANE) == 0 ? "The arena's"
+                                                                                   : "PyTorch's"));
     tell_missing(teller);
     if (!report->has_segments && !report->is_driver_level)
         mt_tell_line(teller, 2,

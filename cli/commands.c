@@ -59,12 +59,16 @@ const struct mt_command mt_commands[] = {
      "  memtrace fit run.pickle --limit 24GiB --json",
      mt_cmd_fit},
     {"import", "FILE -o TRACE [options]", "write any format that can be read as a trace",
-     "Reads PyTorch memory snapshots (torch.cuda.memory._dump_snapshot), zstd-compressed or not.\n"
+     "Reads PyTorch memory snapshots (torch.cuda.memory._dump_snapshot) and profiles of JAX and\n"
+     "TensorFlow (*.xplane.pb), zstd-compressed or not.\n"
      "Every other command reads them too; a trace is smaller and can be sought.",
      mt_cmd_import},
     {"info", "TRACE [options]", "say what a trace holds, and whether it is whole",
-     "Header, devices, events by kind, symbols, size, and what is damaged, cut or missing. Of an\n"
-     "imported snapshot also the fields that nothing reads.",
+     "Header, devices, events by kind, symbols, size, and what is damaged, cut or missing. Of an
+"
+     "imported snapshot also the fields that nothing reads. TRACE is a memtrace trace, a PyTorch
+"
+     "memory snapshot, or a profile of JAX or TensorFlow (*.xplane.pb), zstd-compressed or not.",
      mt_cmd_info},
     {"lines", "TRACE [options]", "what each line of the program did with memory",
      "For the functions that memory is for, the model's and your own: of each line, active and\n"

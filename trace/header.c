@@ -297,7 +297,8 @@ bool mt_trace_is_imported(const void *bytes, size_t length)
                    MT_OK &&
                header.sources &&
                (strcmp(header.sources, MT_SOURCES_SNAPSHOT) == 0 ||
-                strcmp(header.sources, MT_SOURCES_PROFILE) == 0);
+                strcmp(header.sources, MT_SOURCES_PROFILE) == 0 ||
+                strcmp(header.sources, MT_SOURCES_XPLANE) == 0);
     mt_arena_release(&arena);
     return imported;
 }

@@ -21,6 +21,7 @@
 /* mt_trace_header.sources of imported files. */
 #define MT_SOURCES_SNAPSHOT "pytorch-snapshot"
 #define MT_SOURCES_PROFILE  "pytorch-profiler"
+#define MT_SOURCES_XPLANE   "xla-profile"
 
 /* Facts about the run, as far as they were recorded: the trace's header. All
  * strings may be NULL; they live as long as the source. */

@@ -71,7 +71,7 @@ bool mt_heap_exceeds(const struct mt_heap *heap, uint64_t size_bytes)
 static enum mt_status base_addr(struct mt_heap *heap, uint64_t size_bytes, uint32_t stream,
                                 uint64_t *addr)
 {
-    if (!heap->own_addresses)
+    if (!heap->own_addresses || (heap->device->use_bases && heap->device->base_count))
         return mt_device_base(heap->device, MT_EVENT_SEGMENT_ALLOC, size_bytes, 0, stream, addr);
     if (heap->next_addr > LAST_OWN_ADDR)
         heap->next_addr = FIRST_OWN_ADDR;
@@ -304,12 +304,14 @@ enum mt_status mt_heap_create(const struct mt_policy_ops *ops, const struct mt_p
 {
     const struct mt_heap_rules *rules = ops->heap;
     uint64_t values[MT_HEAP_MAX_OPTIONS];
+    const char *options;
     struct mt_policy *self;
     enum mt_status status;
 
     MT_ASSERT(rules->option_count <= MT_HEAP_MAX_OPTIONS);
-    status =
-        mt_policy_options_parse(setup->options, rules->options, rules->option_count, values, error);
+    options =
+        setup->options ? setup->options : mt_policy_recorded_options(setup->header, ops->name);
+    status = mt_policy_options_parse(options, rules->options, rules->option_count, values, error);
     if (status != MT_OK)
         return status;
     self = calloc(1, rules->size_bytes);

@@ -65,7 +65,8 @@ struct mt_heap {
      * be unique in a free list and stay the same while a block is free. */
     struct mt_heap_key (*key)(const struct mt_block *block);
     /* Addresses without the device's supply, aligned to the size's power of two:
-     * for policies that go to the device all the time, or need the alignment. */
+     * for policies that go to the device all the time, or need the alignment. Where the run's own
+     * segments are known, those. */
     bool own_addresses;
     bool may_touch;       /* free neighbours in one free list may stay apart */
     mt_heap_finder find;  /* for mt_heap_op_alloc: MT_OK, MT_ERR_DEVICE_OOM or a host error */

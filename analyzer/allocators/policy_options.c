@@ -7,6 +7,7 @@
 
 #include "check.h"
 #include "near_word.h"
+#include "source.h"
 #include "units.h"
 #include "util.h"
 
@@ -193,4 +194,16 @@ void mt_policy_options_spell(const char *name, const struct mt_policy_option *op
         snprintf(text + length, size - length, "%c%s=%s", any ? ',' : ':', options[i].name, value);
         any = true;
     }
+}
+
+const char *mt_policy_recorded_options(const struct mt_trace_header *header, const char *name)
+{
+    static const char begin[] = "policy=";
+    const char *at = header && header->settings ? header->settings : "";
+    size_t length = strlen(name);
+
+    if (strncmp(at, begin, sizeof begin - 1) != 0)
+        return NULL;
+    at += sizeof begin - 1;
+    return strncmp(at, name, length) == 0 && at[length] == ':' ? at + length + 1 : NULL;
 }

@@ -8,6 +8,8 @@
 
 #include "status.h"
 
+struct mt_trace_header; /* source.h */
+
 enum mt_policy_option_kind {
     MT_POLICY_BYTES, /* "8GiB" */
     MT_POLICY_COUNT, /* "22" */
@@ -34,5 +36,9 @@ enum mt_status mt_policy_options_parse(const char *text, const struct mt_policy_
 /* "name:a=1,b=True" of the values that are not the default; the bare name if none is. */
 void mt_policy_options_spell(const char *name, const struct mt_policy_option *options,
                              const uint64_t *values, size_t count, char *text, size_t size);
+
+/* The options of the policy of that name in the recorded run, if its allocator was that policy:
+ * then the header's settings are "policy=NAME:OPTIONS". NULL: it was another. */
+const char *mt_policy_recorded_options(const struct mt_trace_header *header, const char *name);
 
 #endif

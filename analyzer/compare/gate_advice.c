@@ -42,7 +42,7 @@ static bool can_replay(const struct mt_gate_work *work)
     for (uint32_t i = 0; i < report->device_count; i++)
         events += report->devices[i].events;
     return !report->is_driver_level && !report->what_if && !report->pytorch_difference &&
-           events <= MAX_EVENTS;
+           strncmp(report->policy, "pytorch", 7) == 0 && events <= MAX_EVENTS;
 }
 
 static bool wants_replays(const struct mt_gate_work *work)

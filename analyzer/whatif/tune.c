@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "fit.h"
+#include "policy_options.h"
 #include "pytorch_config.h"
 #include "replay_orders.h"
 #include "util.h"
@@ -409,7 +410,8 @@ static enum mt_status measure_current(struct search *search, struct mt_tune_summ
             replay(search, "pytorch", search->options->limit_bytes, &summary->current, &failed);
     if (status != MT_OK)
         return status;
-    if (search->replay->is_driver_level)
+    if (search->replay->is_driver_level ||
+        mt_policy_recorded_options(&search->source->header, "bfc"))
         return mt_fail(search->error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
                        "no request of this trace goes to PyTorch's allocator");
     summary->current.serves = failed <= search->refused;

@@ -7,12 +7,15 @@
 #include "pickle.h"
 #include "torch_snapshot.h"
 #include "trace.h"
+#include "xplane.h"
 
 enum { PIECE_BYTES = 256 * 1024 };
 
 const struct mt_importer mt_importers[] = {
     {"pytorch-snapshot", "torch.cuda.memory._dump_snapshot, 1.12 and later", mt_pickle_probe,
      mt_torch_snapshot_open},
+    {MT_SOURCES_XPLANE, "*.xplane.pb of jax.profiler and of TensorFlow's profiler", mt_xplane_probe,
+     mt_xplane_open},
     {NULL, NULL, NULL, NULL},
 };
 

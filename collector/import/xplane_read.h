@@ -1,0 +1,35 @@
+/* From the bytes of a profile to the memory events in it, in order of time. For xplane.c. */
+#ifndef MT_COLLECTOR_XPLANE_READ_H
+#define MT_COLLECTOR_XPLANE_READ_H
+
+#include "protobuf.h"
+#include "status.h"
+#include "symbols.h"
+
+/* One MemoryAllocation or MemoryDeallocation of the arena of a GPU. */
+struct mt_xplane_record {
+    uint64_t t_ns;  /* since the profile's start, or Unix time, and ... */
+    uint32_t t_ps;  /* ... picoseconds more */
+    uint64_t order; /* in the file */
+    uint64_t addr, requested_bytes, chunk_bytes;
+    uint64_t in_use_bytes; /* of the arena, after it */
+    uint64_t limit_bytes;  /* that the arena may take */
+    uint32_t operation;    /* string id: what TensorFlow was doing, MT_NO_ID */
+    uint16_t device, thread;
+    bool is_free;
+};
+
+struct mt_xplane_records {
+    struct mt_symbols *symbols; /* the caller's: operations, threads */
+    struct mt_xplane_record *list;
+    size_t count, capacity;
+    uint64_t start_t_ns; /* Unix time of the profile's start, 0 = not known */
+    uint64_t invalid;    /* memory events that cannot be */
+};
+
+/* MT_ERR_FORMAT where the bytes are no profile; *at: there. Release the records in any case. */
+enum mt_status mt_xplane_read(struct mt_pb_bytes profile, struct mt_xplane_records *records,
+                              const uint8_t **at) MT_MUST_USE;
+void mt_xplane_records_release(struct mt_xplane_records *records);
+
+#endif

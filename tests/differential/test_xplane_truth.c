@@ -1,0 +1,87 @@
+/* Profiles of XLA's profiler, replayed under the arena's rules: every address and every region as
+ * the run had it, and every level as memory_stats() of the same run said. */
+#include "cmocka_all.h"
+
+#include <stdlib.h>
+
+#include "capture.h"
+#include "replay.h"
+
+static uint64_t stat_of(const char *name, const char *key)
+{
+    json_error_t error;
+    json_t *stats = json_load_file(capture_path("xplane", name, ".stats.json"), 0, &error);
+    uint64_t value;
+
+    assert_non_null(stats);
+    assert_true(json_is_integer(json_object_get(stats, key)));
+    value = (uint64_t)json_integer_value(json_object_get(stats, key));
+    json_decref(stats);
+    return value;
+}
+
+static void replay_of(const char *name)
+{
+    struct mt_source *source = capture_open(capture_path("xplane", name, ".xplane.pb.zst"));
+    const struct mt_replay_options options = {.policy = "bfc", .verify = true};
+    struct mt_replay_summary *summary = calloc(1, sizeof *summary);
+    const struct mt_replay_result *result = &summary->devices[0];
+    struct mt_error error = {.text = ""};
+
+    assert_non_null(summary);
+    if (mt_replay_run(source, &options, NULL, summary, &error) != MT_OK)
+        fail_msg("%s", error.text);
+    assert_int_equal(summary->device_count, 1);
+    if (!result->verify.exact)
+        fail_msg("%s: %s", name, result->verify.first_difference);
+    assert_int_equal(result->verify.addresses_exact, stat_of(name, "num_allocs"));
+    assert_true(result->verify.segment_events_exact > 1);
+    assert_int_equal(result->counters.allocations, stat_of(name, "num_allocs"));
+    assert_int_equal(result->counters.allocated.peak, stat_of(name, "peak_bytes_in_use"));
+    assert_int_equal(result->counters.allocated.now, stat_of(name, "bytes_in_use"));
+    assert_int_equal(result->counters.reserved.peak, stat_of(name, "peak_pool_bytes"));
+    assert_int_equal(result->limit_bytes, stat_of(name, "bytes_limit"));
+    free(summary);
+    mt_source_close(source);
+}
+
+static void inference(void **state)
+{
+    (void)state;
+    replay_of("generate");
+}
+
+static void training(void **state)
+{
+    (void)state;
+    replay_of("nnx_donated");
+}
+
+/* Without a word an analysis takes the arena's rules, and they hold. */
+static void analysis(void **state)
+{
+    struct mt_analyze_options options = {.path = "generate"};
+    struct capture capture =
+        capture_analyze(capture_path("xplane", "generate", ".xplane.pb.zst"), &options);
+    const struct mt_device_report *device = &capture.report->devices[0];
+
+    (void)state;
+    assert_int_equal(capture.report->device_count, 1);
+    assert_null(capture.report->pytorch_difference);
+    assert_true(device->replay.verify.exact);
+    assert_int_equal(device->allocated_peak.bytes, stat_of("generate", "peak_bytes_in_use"));
+    assert_int_equal(device->reserved_peak.bytes, stat_of("generate", "peak_pool_bytes"));
+    assert_string_equal(device->name, "NVIDIA H200");
+    capture_close(&capture);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(inference),
+        cmocka_unit_test(training),
+        cmocka_unit_test(analysis),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
