@@ -14,6 +14,10 @@ enum mt_xla_range {
     MT_XLA_THUNK    /* "TSL: Thunk:#hlo_op=copy.1,...#": one operation of a module that runs */
 };
 
+/* The heap that XLA's requests go to with its allocator `cuda_async`, and TensorFlow's with
+ * `cuda_malloc_async`. */
+#define MT_XLA_HEAP "driver:async"
+
 /* *module: the name within `name`, of *length bytes; "" if it has none. */
 enum mt_xla_range mt_xla_range_of(const char *name, const char **module, size_t *length);
 

@@ -555,6 +555,8 @@ enum mt_role mt_role_resolve(const struct mt_role_clock *clock, uint8_t code, ui
 
     if (mt_role_code_is_recorded(code))
         return (enum mt_role)(code % (MT_ROLE_CODE_ENDED - MT_ROLE_CODE_RECORDED));
+    if (mt_role_code_is_of_xla(code))
+        return (enum mt_role)(code - MT_ROLE_CODE_XLA);
     if (kv && !clock->saw_backward)
         return MT_ROLE_KV_CACHE;
     if (mt_stack_kind(&clock->stacks, stack) & MT_STACK_BUCKETS)

@@ -38,6 +38,7 @@ enum mt_role_code {
     MT_ROLE_CODE_ENDED = 96,      /* ... or has ended */
     MT_ROLE_CODE_INITIAL = 128,   /* plus a role: alive when the trace began; inferred from
                                      what follows (initial_roles.h) */
+    MT_ROLE_CODE_XLA = 160,       /* plus a role: by the modules that XLA runs (xla_roles.h) */
     MT_ROLE_CODE_OPEN = 255       /* the block has not ended yet */
 };
 
@@ -49,6 +50,11 @@ static inline bool mt_role_code_is_recorded(uint8_t code)
 static inline bool mt_role_code_is_inferred_initial(uint8_t code)
 {
     return code >= MT_ROLE_CODE_INITIAL && code < MT_ROLE_CODE_INITIAL + MT_ROLE_COUNT;
+}
+
+static inline bool mt_role_code_is_of_xla(uint8_t code)
+{
+    return code >= MT_ROLE_CODE_XLA && code < MT_ROLE_CODE_XLA + MT_ROLE_COUNT;
 }
 
 /* Of a block that lives. */

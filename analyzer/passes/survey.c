@@ -17,6 +17,7 @@ void mt_survey_init(struct mt_survey *survey, struct mt_arena *arena,
     mt_phases_init(&survey->phases, arena, &source->symbols);
     mt_role_clock_init(&survey->roles, &survey->phases, &source->symbols,
                        source->header.has_stacks && source->view.level != MT_VIEW_DRIVER);
+    mt_xla_roles_init(&survey->xla, &source->symbols, source->view.level == MT_VIEW_DRIVER);
 }
 
 static void release_device(struct mt_survey_device *device)
@@ -37,6 +38,7 @@ void mt_survey_release(struct mt_survey *survey)
     free(survey->devices);
     mt_phases_release(&survey->phases);
     mt_role_clock_release(&survey->roles);
+    mt_xla_roles_release(&survey->xla);
     mt_alloc_log_release(&survey->log);
     memset(survey, 0, sizeof *survey);
 }
@@ -364,6 +366,8 @@ static enum mt_status on_alloc(struct mt_survey *survey, struct mt_survey_device
     if (status || view->allocation == MT_NO_ALLOCATION)
         return status;
     status = mt_role_clock_birth(&survey->roles, phase, event, view->allocation);
+    if (!status)
+        status = mt_xla_roles_birth(&survey->xla, event, view->allocation);
     if (status)
         return status;
     if (view->block_bytes) {
@@ -381,16 +385,16 @@ static enum mt_status on_alloc(struct mt_survey *survey, struct mt_survey_device
     return mt_alloc_log_add(&survey->log, view->block_bytes, first_code(survey, event));
 }
 
-static void on_free(struct mt_survey *survey, struct mt_survey_device *device,
-                    const struct mt_replay_view *view, int32_t phase)
+static enum mt_status on_free(struct mt_survey *survey, struct mt_survey_device *device,
+                              const struct mt_replay_view *view, int32_t phase)
 {
     uint8_t *code;
 
     if (view->allocation >= survey->log.count)
-        return;
+        return MT_OK;
     code = &survey->log.roles[view->allocation];
     if (!mt_role_code_is_open(*code))
-        return;
+        return MT_OK;
     if (mt_role_code_is_recorded(*code))
         *code += MT_ROLE_CODE_ENDED - MT_ROLE_CODE_RECORDED;
     else
@@ -400,6 +404,7 @@ static void on_free(struct mt_survey *survey, struct mt_survey_device *device,
         device->live_blocks--; /* it was served */
     mt_pool_ledger_free(&device->pools, view);
     device->frees++;
+    return mt_xla_roles_end(&survey->xla, view->allocation);
 }
 
 static enum mt_status on_oom(struct mt_survey_device *device, const struct mt_event *event,
@@ -470,7 +475,7 @@ static enum mt_status on_memory(struct mt_survey *survey, const struct mt_event 
     if (event->kind == MT_EVENT_ALLOC && !status)
         status = on_alloc(survey, device, event, view, phase);
     else if (event->kind == MT_EVENT_FREE_REQUESTED || event->kind == MT_EVENT_FREE_COMPLETED)
-        on_free(survey, device, view, phase);
+        status = on_free(survey, device, view, phase) ? MT_ERR_MEMORY : status;
     else if (event->kind == MT_EVENT_OOM && !status)
         status = on_oom(device, event, phase);
     else if (mt_event_is_segment(event) && !status)
@@ -482,6 +487,17 @@ static enum mt_status on_memory(struct mt_survey *survey, const struct mt_event 
     device->events++;
     note_time(device, event->t_ns);
     note_levels(device, event, &device->now, phase);
+    return status;
+}
+
+static enum mt_status on_range(struct mt_survey *survey, const struct mt_event *event)
+{
+    enum mt_status status = mt_xla_roles_range(&survey->xla, event);
+
+    if (status || event->kind == MT_EVENT_PHASE_POP)
+        on_pop(survey, event);
+    else
+        status = on_push(survey, event);
     return status;
 }
 
@@ -510,10 +526,8 @@ enum mt_status mt_survey_event(void *context, const struct mt_event *event,
         begin_devices(survey, event->seq);
     if (mt_event_is_memory(event))
         return on_memory(survey, event, view);
-    if (event->kind == MT_EVENT_PHASE_PUSH)
-        return on_push(survey, event);
-    if (event->kind == MT_EVENT_PHASE_POP)
-        on_pop(survey, event);
+    if (event->kind == MT_EVENT_PHASE_PUSH || event->kind == MT_EVENT_PHASE_POP)
+        return on_range(survey, event);
     survey->dropped |= event->kind == MT_EVENT_DROPPED;
     return MT_OK;
 }
@@ -546,7 +560,8 @@ enum mt_status mt_survey_finish(struct mt_survey *survey)
 {
     mt_phases_finish(&survey->phases, survey->last_t_ns, survey->last_event);
     if (mt_role_clock_finish(&survey->roles, survey->log.roles, survey->log.sizes,
-                             survey->log.count))
+                             survey->log.count) ||
+        mt_xla_roles_finish(&survey->xla, survey->log.roles, survey->log.count))
         return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < survey->device_count; i++) {
         if (!reserve_uses(&survey->devices[i], survey->phases.count))

@@ -12,6 +12,7 @@
 #include "report.h"
 #include "retry_marks.h"
 #include "roles.h"
+#include "xla_roles.h"
 
 enum { MT_HIGH_REQUESTED, MT_HIGH_ALLOCATED, MT_HIGH_ACTIVE, MT_HIGH_RESERVED, MT_HIGH_COUNT };
 
@@ -61,6 +62,7 @@ struct mt_survey {
     struct mt_analyze_progress progress;
     struct mt_phases phases;
     struct mt_role_clock roles;
+    struct mt_xla_roles xla; /* what modules of XLA say of roles */
     struct mt_alloc_log log;
     struct mt_survey_device *devices; /* in order of first sight */
     uint32_t device_count;

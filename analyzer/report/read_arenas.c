@@ -8,10 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where XLA's requests go with its allocator `cuda_async`, and TensorFlow's with
- * `cuda_malloc_async`. */
-static const char pool_heap[] = "driver:async";
-
 /* xla/tsl/framework/bfc_allocator.cc: takes a region from the driver. */
 static const char arena_function[] = "BFCAllocator::Extend";
 
@@ -46,7 +42,7 @@ static bool holds_arena(const struct mt_report *report, const struct mt_device_r
 static uint64_t pool_requests(const struct mt_driver_report *driver)
 {
     for (uint32_t i = 0; driver && i < driver->heap_count; i++)
-        if (strcmp(driver->heaps[i].name, pool_heap) == 0)
+        if (strcmp(driver->heaps[i].name, MT_XLA_HEAP) == 0)
             return driver->heaps[i].allocations;
     return 0;
 }
@@ -134,7 +130,7 @@ enum mt_status mt_fill_arenas(struct mt_analysis *analysis)
         return MT_ERR_MEMORY;
     status = mt_source_rewind(analysis->source, analysis->error);
     if (!status)
-        status = mt_heap_view_choose_heap(analysis->source, pool_heap, analysis->error);
+        status = mt_heap_view_choose_heap(analysis->source, MT_XLA_HEAP, analysis->error);
     if (!status)
         status = replay(analysis, summaries);
     free(summaries);

@@ -1,0 +1,296 @@
+#include "xla_roles.h"
+
+#include "grow.h"
+#include "heaps.h"
+#include "roles.h"
+#include "util.h"
+#include "xla_names.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What is kept outlives as many runs; what an initializer needs on its way does not. */
+#define RUNS_OF_A_KEPT_BLOCK 4
+
+/* Whose code makes what, by a part of the path of a file. Within jit of a library the program's own
+ * function makes it: OTHER. */
+static const struct {
+    const char *folder;
+    enum mt_role role;
+} makers[] = {
+    {"/optax/", MT_ROLE_OPTIMIZER_STATE}, {"/flax/nnx/transforms/", MT_ROLE_OTHER},
+    {"/equinox/_jit", MT_ROLE_OTHER},     {"/flax/", MT_ROLE_PARAMETERS},
+    {"/equinox/", MT_ROLE_PARAMETERS},    {"/haiku/", MT_ROLE_PARAMETERS},
+};
+
+void mt_xla_roles_init(struct mt_xla_roles *roles, const struct mt_symbols *symbols, bool is_on)
+{
+    memset(roles, 0, sizeof *roles);
+    roles->symbols = symbols;
+    roles->is_on = is_on;
+}
+
+void mt_xla_roles_release(struct mt_xla_roles *roles)
+{
+    free(roles->blocks);
+    free(roles->threads);
+    free(roles->waiting);
+    free(roles->stacks);
+    free(roles->log);
+    mt_map_release(&roles->lists);
+    memset(roles, 0, sizeof *roles);
+}
+
+static struct mt_xla_thread *thread_at(struct mt_xla_roles *roles, uint16_t id)
+{
+    size_t old = roles->thread_capacity;
+
+    if (mt_grow(&roles->threads, &roles->thread_capacity, id + 1u, sizeof *roles->threads))
+        return NULL;
+    if (roles->thread_capacity > old)
+        memset(roles->threads + old, 0, (roles->thread_capacity - old) * sizeof *roles->threads);
+    return &roles->threads[id];
+}
+
+static void begin_run(struct mt_xla_roles *roles, struct mt_xla_thread *thread)
+{
+    uint32_t at = thread->first;
+
+    if (thread->depth++ || roles->runs == MT_NO_ID - 1)
+        return;
+    thread->run = roles->runs++;
+    for (; at; at = roles->blocks[at - 1].next)
+        roles->blocks[at - 1].run = thread->run;
+    thread->first = thread->last = 0;
+}
+
+enum mt_status mt_xla_roles_range(struct mt_xla_roles *roles, const struct mt_event *event)
+{
+    struct mt_xla_thread *thread;
+    const char *module;
+    size_t length;
+
+    if (!roles->is_on || mt_xla_range_of(mt_symbols_text(roles->symbols, event->name), &module,
+                                         &length) != MT_XLA_MODULE)
+        return MT_OK;
+    thread = thread_at(roles, event->thread);
+    if (!thread)
+        return MT_ERR_MEMORY;
+    if (event->kind == MT_EVENT_PHASE_PUSH)
+        begin_run(roles, thread);
+    else
+        thread->depth -= thread->depth > 0;
+    return MT_OK;
+}
+
+/* Of the first row that the file is of; NULL: of none. */
+static const enum mt_role *role_of_file(const char *file)
+{
+    for (size_t i = 0; i < MT_ARRAY_LEN(makers); i++)
+        if (strstr(file, makers[i].folder))
+            return &makers[i].role;
+    return NULL;
+}
+
+/* Flax has optimizers that call optax, and jit that calls the program: what is no parameter wins,
+ * from the innermost frame on. */
+static enum mt_role maker_of(const struct mt_symbols *symbols, uint32_t stack)
+{
+    enum mt_role role = MT_ROLE_OTHER;
+
+    for (; stack != MT_NO_ID; stack = symbols->stacks[stack].parent) {
+        const struct mt_frame *frame = &symbols->frames[symbols->stacks[stack].frame];
+        const enum mt_role *found = role_of_file(mt_symbols_text(symbols, frame->file));
+
+        if (found && *found != MT_ROLE_PARAMETERS)
+            return *found;
+        if (found)
+            role = *found;
+    }
+    return role;
+}
+
+/* Asked once for each stack. MT_ROLE_COUNT: no memory. */
+static enum mt_role made_by(struct mt_xla_roles *roles, uint32_t stack)
+{
+    size_t old = roles->stack_capacity;
+
+    if (stack == MT_NO_ID || stack >= roles->symbols->stack_count)
+        return MT_ROLE_OTHER;
+    if (mt_grow(&roles->stacks, &roles->stack_capacity, (size_t)stack + 1, sizeof *roles->stacks))
+        return (enum mt_role)MT_ROLE_COUNT;
+    if (roles->stack_capacity > old)
+        memset(roles->stacks + old, 0, roles->stack_capacity - old);
+    if (!roles->stacks[stack])
+        roles->stacks[stack] = (uint8_t)(maker_of(roles->symbols, stack) + 1);
+    return (enum mt_role)(roles->stacks[stack] - 1);
+}
+
+/* Blocks of other heaps have a place too: they are never followed. */
+static struct mt_xla_block *block_at(struct mt_xla_roles *roles, uint64_t allocation)
+{
+    if (allocation >= MT_XLA_END - 1 ||
+        mt_grow(&roles->blocks, &roles->capacity, (size_t)allocation + 1, sizeof *roles->blocks))
+        return NULL;
+    while (roles->count <= allocation)
+        roles->blocks[roles->count++] =
+            (struct mt_xla_block){.run = MT_NO_ID, .ended = MT_NO_ID, .role = MT_ROLE_OTHER};
+    return &roles->blocks[allocation];
+}
+
+static void append(struct mt_xla_roles *roles, uint32_t *first, uint32_t *last, uint64_t allocation)
+{
+    uint32_t number = (uint32_t)allocation + 1;
+
+    roles->blocks[allocation].next = 0;
+    if (*last)
+        roles->blocks[*last - 1].next = number;
+    else
+        *first = number;
+    *last = number;
+}
+
+static enum mt_status note(struct mt_xla_roles *roles, uint64_t allocation, uint32_t end)
+{
+    if (mt_grow(&roles->log, &roles->log_capacity, roles->log_count + 1, sizeof *roles->log))
+        return MT_ERR_MEMORY;
+    roles->log[roles->log_count++] = ((uint32_t)allocation + 1) | end;
+    return MT_OK;
+}
+
+enum mt_status mt_xla_roles_birth(struct mt_xla_roles *roles, const struct mt_event *event,
+                                  uint64_t allocation)
+{
+    struct mt_xla_thread *thread;
+    struct mt_xla_block *block;
+    enum mt_role role;
+
+    if (!roles->is_on || strcmp(mt_heap_name(roles->symbols, event->heap), MT_XLA_HEAP) != 0)
+        return MT_OK;
+    thread = thread_at(roles, event->thread);
+    block = block_at(roles, allocation);
+    role = made_by(roles, event->stack);
+    if (!thread || !block || role == (enum mt_role)MT_ROLE_COUNT)
+        return MT_ERR_MEMORY;
+    block->is_followed = true;
+    block->size_bytes = event->size_bytes;
+    block->born = roles->runs;
+    block->role = (uint8_t)role;
+    if (thread->depth)
+        block->run = thread->run;
+    else
+        append(roles, &thread->first, &thread->last, allocation);
+    return note(roles, allocation, 0);
+}
+
+enum mt_status mt_xla_roles_end(struct mt_xla_roles *roles, uint64_t allocation)
+{
+    struct mt_xla_block *block = allocation < roles->count ? &roles->blocks[allocation] : NULL;
+
+    if (!block || !block->is_followed || block->ended != MT_NO_ID)
+        return MT_OK;
+    block->ended = roles->runs;
+    return note(roles, allocation, MT_XLA_END);
+}
+
+/* The results without a role that have that size. NULL: no memory. */
+static struct mt_xla_list *list_of(struct mt_xla_roles *roles, uint64_t size_bytes)
+{
+    uint32_t index = mt_map_get(&roles->lists, size_bytes);
+
+    if (index != MT_MAP_NONE)
+        return &roles->waiting[index];
+    if (mt_grow(&roles->waiting, &roles->waiting_capacity, (size_t)roles->waiting_count + 1,
+                sizeof *roles->waiting) ||
+        mt_map_set(&roles->lists, size_bytes, roles->waiting_count))
+        return NULL;
+    roles->waiting[roles->waiting_count] = (struct mt_xla_list){0, 0};
+    return &roles->waiting[roles->waiting_count++];
+}
+
+/* Does it end before another module runs? */
+static bool is_temporary(const struct mt_xla_block *block)
+{
+    return block->run != MT_NO_ID && block->ended != MT_NO_ID && block->ended <= block->run + 1;
+}
+
+static bool is_kept(const struct mt_xla_roles *roles, const struct mt_xla_block *block)
+{
+    uint32_t ended = block->ended == MT_NO_ID ? roles->runs : block->ended;
+
+    return ended - block->born >= RUNS_OF_A_KEPT_BLOCK;
+}
+
+/* Takes the oldest result off that still lives; it has the role from here on. */
+static void take_over(struct mt_xla_roles *roles, struct mt_xla_list *list, uint8_t role,
+                      const bool *has_ended)
+{
+    while (list->first) {
+        uint32_t at = list->first - 1;
+
+        list->first = roles->blocks[at].next;
+        if (!list->first)
+            list->last = 0;
+        if (has_ended[at])
+            continue;
+        roles->blocks[at].role = role;
+        return;
+    }
+}
+
+/* Goes through births and ends once more: who has a role hands it on when it ends. */
+static enum mt_status hand_on(struct mt_xla_roles *roles, bool *has_ended)
+{
+    for (size_t i = 0; i < roles->log_count; i++) {
+        uint32_t at = (roles->log[i] & ~MT_XLA_END) - 1;
+        struct mt_xla_block *block = &roles->blocks[at];
+        bool has_role = block->role != MT_ROLE_OTHER;
+        struct mt_xla_list *list;
+
+        if (block->run == MT_NO_ID || block->role == MT_ROLE_TEMPORARIES)
+            continue;
+        list = list_of(roles, block->size_bytes);
+        if (!list)
+            return MT_ERR_MEMORY;
+        if (!(roles->log[i] & MT_XLA_END) && !has_role)
+            append(roles, &list->first, &list->last, at);
+        if (roles->log[i] & MT_XLA_END) {
+            has_ended[at] = true;
+            if (has_role)
+                take_over(roles, list, block->role, has_ended);
+        }
+    }
+    return MT_OK;
+}
+
+/* What ends within its run is a temporary, and what a maker did not keep is not its own. */
+static void judge_lives(struct mt_xla_roles *roles)
+{
+    for (uint64_t i = 0; i < roles->count; i++) {
+        struct mt_xla_block *block = &roles->blocks[i];
+
+        if (is_temporary(block))
+            block->role = MT_ROLE_TEMPORARIES;
+        else if (block->role != MT_ROLE_OTHER && !is_kept(roles, block))
+            block->role = MT_ROLE_OTHER;
+    }
+}
+
+enum mt_status mt_xla_roles_finish(struct mt_xla_roles *roles, uint8_t *codes, uint64_t count)
+{
+    bool *has_ended;
+    enum mt_status status;
+
+    if (!roles->runs || !roles->count)
+        return MT_OK;
+    has_ended = calloc(roles->count, sizeof *has_ended);
+    if (!has_ended)
+        return MT_ERR_MEMORY;
+    judge_lives(roles);
+    status = hand_on(roles, has_ended);
+    for (uint64_t i = 0; !status && i < roles->count && i < count; i++)
+        if (roles->blocks[i].role != MT_ROLE_OTHER && !mt_role_code_is_recorded(codes[i]))
+            codes[i] = (uint8_t)(MT_ROLE_CODE_XLA + roles->blocks[i].role);
+    free(has_ended);
+    return status;
+}

@@ -1,0 +1,72 @@
+/* Roles of blocks of a program of XLA, from the modules that it runs. A module that runs asks for
+ * the memory of its results and temporaries right before its range begins, or within it, on the
+ * thread of the range: such blocks are of that run.
+ *
+ *   temporaries      end before another module runs
+ *   parameters and   are made where flax, equinox or haiku (parameters) or optax (optimizer state)
+ *   optimizer state  is in the stack, and stay. A step makes new ones and drops the old ones: when
+ *                    a block with one of these roles ends, the oldest result of its size that
+ *                    has no role yet takes the role over
+ *
+ * Of blocks of one size that a step makes, which is a parameter and which is state is a guess;
+ * their sums are not. Everything else keeps the role that roles.h finds. */
+#ifndef MT_ANALYZER_XLA_ROLES_H
+#define MT_ANALYZER_XLA_ROLES_H
+
+#include "map.h"
+#include "role.h"
+#include "symbols.h"
+
+struct mt_xla_block {
+    uint64_t size_bytes;
+    uint32_t run;         /* of the module that it is of, MT_NO_ID = none */
+    uint32_t born, ended; /* runs begun until then; ended: MT_NO_ID = lives */
+    uint32_t next;        /* allocation number + 1: of the thread's, or the size's, list */
+    uint8_t role;         /* enum mt_role; MT_ROLE_OTHER = not known */
+    bool is_followed;     /* a request of XLA */
+};
+
+#define MT_XLA_END (UINT32_C(1) << 31)
+
+/* Zeroed memory and mt_xla_roles_init. */
+struct mt_xla_roles {
+    const struct mt_symbols *symbols;
+    bool is_on;
+    struct mt_xla_block *blocks; /* by allocation number */
+    uint64_t count;
+    size_t capacity;
+    uint32_t *log; /* births and ends in order: number + 1, ends with MT_XLA_END */
+    size_t log_count, log_capacity;
+    uint32_t runs; /* of modules, begun */
+    struct mt_xla_thread {
+        uint32_t first, last; /* blocks that wait for the thread's next run; number + 1 */
+        uint32_t run, depth;  /* the run it is in, if depth */
+    } * threads;
+    size_t thread_capacity;
+    struct mt_map lists; /* size -> list of results without a role */
+    struct mt_xla_list {
+        uint32_t first, last; /* number + 1 */
+    } * waiting;
+    uint32_t waiting_count;
+    size_t waiting_capacity;
+    uint8_t *stacks; /* enum mt_role by stack + 1; 0 = not asked yet */
+    size_t stack_capacity;
+};
+
+/* `is_on`: else nothing is followed, and nothing is found. */
+void mt_xla_roles_init(struct mt_xla_roles *roles, const struct mt_symbols *symbols, bool is_on);
+void mt_xla_roles_release(struct mt_xla_roles *roles);
+
+/* Each range that begins or ends. Amortised O(1). */
+enum mt_status mt_xla_roles_range(struct mt_xla_roles *roles,
+                                  const struct mt_event *event) MT_MUST_USE;
+/* Allocations in order: their numbers do not fall. */
+enum mt_status mt_xla_roles_birth(struct mt_xla_roles *roles, const struct mt_event *event,
+                                  uint64_t allocation) MT_MUST_USE;
+enum mt_status mt_xla_roles_end(struct mt_xla_roles *roles, uint64_t allocation) MT_MUST_USE;
+
+/* Puts what was found into codes (roles.h). */
+enum mt_status mt_xla_roles_finish(struct mt_xla_roles *roles, uint8_t *codes,
+                                   uint64_t count) MT_MUST_USE;
+
+#endif

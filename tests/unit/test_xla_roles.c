@@ -1,0 +1,215 @@
+/* Roles of blocks of XLA, from the modules that run. */
+#include "cmocka_all.h"
+
+#include <string.h>
+
+#include "roles.h"
+#include "util.h"
+#include "xla_names.h"
+#include "xla_roles.h"
+
+enum { MAKER_NONE, OPTAX, FLAX, JIT_OF_FLAX, MAKERS };
+
+struct program {
+    struct mt_symbols symbols;
+    struct mt_xla_roles roles;
+    uint32_t stacks[MAKERS], module, heap;
+    uint64_t count;
+    uint8_t codes[64];
+};
+
+static uint32_t string_of(struct program *program, const char *text)
+{
+    uint32_t id;
+
+    assert_int_equal(mt_symbols_string(&program->symbols, text, strlen(text), &id), MT_OK);
+    return id;
+}
+
+/* A stack of two frames: the inner one in `inner`, the outer one in `outer`. */
+static uint32_t stack_of(struct program *program, const char *inner, const char *outer)
+{
+    uint32_t frame, stack;
+
+    assert_int_equal(mt_symbols_frame(&program->symbols, 0, string_of(program, outer), 1, &frame),
+                     MT_OK);
+    assert_int_equal(mt_symbols_stack(&program->symbols, MT_NO_ID, frame, &stack), MT_OK);
+    assert_int_equal(mt_symbols_frame(&program->symbols, 0, string_of(program, inner), 2, &frame),
+                     MT_OK);
+    assert_int_equal(mt_symbols_stack(&program->symbols, stack, frame, &stack), MT_OK);
+    return stack;
+}
+
+static void begin(struct program *program, bool is_on)
+{
+    memset(program, 0, sizeof *program);
+    assert_int_equal(mt_symbols_init(&program->symbols), MT_OK);
+    program->stacks[MAKER_NONE] = stack_of(program, "/lib/jax/pjit.py", "/home/me/train.py");
+    program->stacks[OPTAX] = stack_of(program, "/lib/optax/a.py", "/lib/flax/nnx/optimizer.py");
+    program->stacks[FLAX] = stack_of(program, "/lib/jax/pjit.py", "/lib/flax/linen/dense.py");
+    program->stacks[JIT_OF_FLAX] =
+        stack_of(program, "/lib/flax/nnx/transforms/jit.py", "/lib/flax/x.py");
+    program->module = string_of(program, "TSL: XlaModule:#hlo_module=jit_step,program_id=1#");
+    assert_int_equal(
+        mt_symbols_heap(&program->symbols, string_of(program, MT_XLA_HEAP), &program->heap), MT_OK);
+    mt_xla_roles_init(&program->roles, &program->symbols, is_on);
+}
+
+static void end(struct program *program)
+{
+    mt_xla_roles_release(&program->roles);
+    mt_symbols_release(&program->symbols);
+}
+
+static uint64_t make_on(struct program *program, int maker, uint64_t bytes, uint32_t heap)
+{
+    const struct mt_event event = {.kind = MT_EVENT_ALLOC,
+                                   .heap = (uint16_t)heap,
+                                   .size_bytes = bytes,
+                                   .stack = program->stacks[maker],
+                                   .name = MT_NO_ID};
+
+    assert_true(program->count < MT_ARRAY_LEN(program->codes));
+    program->codes[program->count] = MT_ROLE_INPUTS;
+    assert_int_equal(mt_xla_roles_birth(&program->roles, &event, program->count), MT_OK);
+    return program->count++;
+}
+
+static uint64_t make(struct program *program, int maker, uint64_t bytes)
+{
+    return make_on(program, maker, bytes, program->heap);
+}
+
+static void drop(struct program *program, uint64_t block)
+{
+    assert_int_equal(mt_xla_roles_end(&program->roles, block), MT_OK);
+}
+
+static void range(struct program *program, uint8_t kind)
+{
+    const struct mt_event event = {.kind = kind, .name = program->module};
+
+    assert_int_equal(mt_xla_roles_range(&program->roles, &event), MT_OK);
+}
+
+static void run_module(struct program *program)
+{
+    range(program, MT_EVENT_PHASE_PUSH);
+    range(program, MT_EVENT_PHASE_POP);
+}
+
+static enum mt_role role_of(const struct program *program, uint64_t block)
+{
+    return mt_role_resolve(&(struct mt_role_clock){.symbols = &program->symbols},
+                           program->codes[block], MT_NO_ID, 1);
+}
+
+static void finish(struct program *program)
+{
+    assert_int_equal(mt_xla_roles_finish(&program->roles, program->codes, program->count), MT_OK);
+}
+
+/* One parameter, its state of two blocks, three steps that make new ones and drop the old ones. */
+static void steps_hand_roles_on(void **state)
+{
+    struct program program;
+    uint64_t old[3], fresh[3], temporary = 0, loss = 0, optimizer = 0, parameters = 0;
+
+    (void)state;
+    begin(&program, true);
+    old[0] = make(&program, FLAX, 4096);
+    run_module(&program);
+    old[1] = make(&program, OPTAX, 4096);
+    run_module(&program);
+    old[2] = make(&program, OPTAX, 4096);
+    run_module(&program);
+    for (int i = 0; i < 4; i++)
+        run_module(&program); /* batches */
+    for (int step = 0; step < 3; step++) {
+        for (int i = 0; i < 3; i++)
+            fresh[i] = make(&program, JIT_OF_FLAX, 4096);
+        loss = make(&program, MAKER_NONE, 4);
+        range(&program, MT_EVENT_PHASE_PUSH);
+        temporary = make(&program, MAKER_NONE, 4096);
+        range(&program, MT_EVENT_PHASE_POP);
+        drop(&program, temporary);
+        run_module(&program);
+        for (int i = 0; i < 3; i++)
+            drop(&program, old[i]);
+        memcpy(old, fresh, sizeof old);
+        for (int i = 0; i < 4; i++)
+            run_module(&program);
+    }
+    finish(&program);
+    for (int i = 0; i < 3; i++) {
+        optimizer += role_of(&program, old[i]) == MT_ROLE_OPTIMIZER_STATE;
+        parameters += role_of(&program, old[i]) == MT_ROLE_PARAMETERS;
+    }
+    assert_int_equal(parameters, 1);
+    assert_int_equal(optimizer, 2);
+    assert_int_equal(role_of(&program, 0), MT_ROLE_PARAMETERS);
+    assert_int_equal(role_of(&program, 1), MT_ROLE_OPTIMIZER_STATE);
+    assert_int_equal(role_of(&program, temporary), MT_ROLE_TEMPORARIES);
+    assert_int_equal(role_of(&program, loss), MT_ROLE_INPUTS); /* as it was */
+    end(&program);
+}
+
+/* What an initializer needs on its way is none of its parameters. */
+static void what_is_not_kept(void **state)
+{
+    struct program program;
+    uint64_t noise, kept;
+
+    (void)state;
+    begin(&program, true);
+    noise = make(&program, FLAX, 4096);
+    run_module(&program);
+    kept = make(&program, FLAX, 4096);
+    run_module(&program);
+    drop(&program, noise);
+    for (int i = 0; i < 4; i++)
+        run_module(&program);
+    finish(&program);
+    assert_int_equal(role_of(&program, noise), MT_ROLE_INPUTS);
+    assert_int_equal(role_of(&program, kept), MT_ROLE_PARAMETERS);
+    end(&program);
+}
+
+/* Other heaps, and programs that run no module, keep their roles. */
+static void blocks_of_others(void **state)
+{
+    struct program program;
+    uint64_t block;
+
+    (void)state;
+    begin(&program, true);
+    block = make_on(&program, OPTAX, 4096, 0);
+    for (int i = 0; i < 8; i++)
+        run_module(&program);
+    finish(&program);
+    assert_int_equal(role_of(&program, block), MT_ROLE_INPUTS);
+    end(&program);
+    begin(&program, true);
+    block = make(&program, OPTAX, 4096);
+    finish(&program);
+    assert_int_equal(role_of(&program, block), MT_ROLE_INPUTS);
+    end(&program);
+    begin(&program, false);
+    block = make(&program, OPTAX, 4096);
+    for (int i = 0; i < 8; i++)
+        run_module(&program);
+    finish(&program);
+    assert_int_equal(role_of(&program, block), MT_ROLE_INPUTS);
+    end(&program);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(steps_hand_roles_on),
+        cmocka_unit_test(what_is_not_kept),
+        cmocka_unit_test(blocks_of_others),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
