@@ -20,12 +20,17 @@ static void tell_in_red(const struct mt_teller *teller, const char *text)
     mt_buf_add_text(teller->out, teller->style->reset);
 }
 
+/* The run died of the request; what was held then is simulated under other settings. */
 static const char *death(const struct mt_teller *teller, const struct mt_oom *oom)
 {
     char wanted[MT_UNITS_TEXT], allocated[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT];
 
     return mt_tell_format(
-        teller, "ied of OUT OF MEMORY %s: wanted %s more with %s allocated and %s reserved.",
+        teller,
+        teller->report->what_if
+            ? "ied of OUT OF MEMORY %s: wanted %s more; under the simulated settings %s would be "
+              "allocated then, and %s reserved."
+            : "ied of OUT OF MEMORY %s: wanted %s more with %s allocated and %s reserved.",
         mt_tell_in(teller, oom->phase, oom->step), mt_format_mib(wanted, oom->request_bytes),
         mt_format_mib(allocated, oom->then.allocated), mt_format_mib(reserved, oom->then.reserved));
 }

@@ -5,28 +5,19 @@
 
 #define ALL UINT32_MAX
 
-const struct mt_detail mt_detail_all = {ALL, ALL, 12, ALL, ALL, 3, ALL, 8, true, true, true};
+const struct mt_detail mt_detail_all = {ALL, ALL, 12, ALL, ALL, 3, ALL, 8, true};
 
 /* From much to the least. */
 static const struct mt_detail details[] = {
-    {ALL, ALL, 12, ALL, ALL, 3, 5, 8, false, false, false},
-    {6, 3, 10, 12, 8, 1, 5, 8, false, false, false},
-    {4, 3, 8, 8, 8, 1, 5, 6, false, false, false},
-    {3, 2, 8, 8, 6, 1, 4, 6, false, false, false},
-    {3, 2, 6, 6, 6, 0, 4, 6, false, false, false},
-    {3, 1, 8, 6, 6, 0, 3, 6, false, false, false},
-    {3, 0, 8, 6, 6, 0, 3, 6, false, false, false},
-    {3, 0, 6, 5, 5, 0, 3, 6, false, false, false},
-    {2, 0, 4, 4, 4, 0, 3, 6, false, false, false},
-    {1, 0, 3, 3, 4, 0, 3, 4, false, false, false},
-    {1, 0, 4, 0, 4, 0, 3, 5, false, false, false},
-    {1, 0, 0, 0, 4, 0, 3, 4, false, false, false},
-    {0, 0, 0, 0, 4, 0, 3, 3, false, false, false},
-    {0, 0, 0, 0, 4, 0, 2, 3, false, false, false},
-    {0, 0, 0, 0, 0, 0, 2, 3, false, false, false},
-    {0, 0, 0, 0, 0, 0, 1, 3, false, false, false},
-    {0, 0, 0, 0, 0, 0, 1, 2, false, false, false},
-    {0, 0, 0, 0, 0, 0, 1, 0, false, false, false},
+    {ALL, ALL, 12, ALL, ALL, 3, 5, 8, false}, {6, 3, 10, 12, 8, 1, 5, 8, false},
+    {4, 3, 8, 8, 8, 1, 5, 6, false},          {3, 2, 8, 8, 6, 1, 4, 6, false},
+    {3, 2, 6, 6, 6, 0, 4, 6, false},          {3, 1, 8, 6, 6, 0, 3, 6, false},
+    {3, 0, 8, 6, 6, 0, 3, 6, false},          {3, 0, 6, 5, 5, 0, 3, 6, false},
+    {2, 0, 4, 4, 4, 0, 3, 6, false},          {1, 0, 3, 3, 4, 0, 3, 4, false},
+    {1, 0, 4, 0, 4, 0, 3, 5, false},          {1, 0, 0, 0, 4, 0, 3, 4, false},
+    {0, 0, 0, 0, 4, 0, 3, 3, false},          {0, 0, 0, 0, 4, 0, 2, 3, false},
+    {0, 0, 0, 0, 0, 0, 2, 3, false},          {0, 0, 0, 0, 0, 0, 1, 3, false},
+    {0, 0, 0, 0, 0, 0, 1, 2, false},          {0, 0, 0, 0, 0, 0, 1, 0, false},
 };
 
 static size_t count_lines(const struct mt_buf *out)

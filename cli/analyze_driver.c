@@ -216,20 +216,12 @@ void mt_tell_driver(const struct mt_teller *teller)
         tell_driver(teller, driver);
 }
 
-static bool has_device(const struct mt_report *report, uint16_t device)
-{
-    for (uint32_t i = 0; i < report->device_count; i++)
-        if (report->devices[i].device == device)
-            return true;
-    return false;
-}
-
 void mt_tell_other_devices(const struct mt_teller *teller)
 {
     for (uint32_t i = 0; i < teller->report->driver_count; i++) {
         const struct mt_driver_report *driver = &teller->report->drivers[i];
 
-        if (has_device(teller->report, driver->device))
+        if (mt_report_device(teller->report, driver->device))
             continue;
         mt_buf_printf(teller->out, "\n%sDevice %u: nothing of the framework%s\n",
                       teller->style->bold, driver->device, teller->style->reset);

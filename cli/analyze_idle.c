@@ -73,7 +73,7 @@ void mt_tell_idle(const struct mt_teller *teller)
 
     for (at = 0; at < device->idle_count; at++)
         movable_bytes += device->idle[at].movable_bytes;
-    if (!movable_bytes || !teller->detail->idle)
+    if (!movable_bytes || !teller->detail->whole)
         return;
     mt_tell_heading(teller, "Idle through each phase (the instance with the highest peak)");
     mt_table_begin(&table, "~phase|#peak|#stays through|#not used there|");

@@ -25,7 +25,7 @@ void mt_tell_modules(const struct mt_teller *teller)
 
 void mt_tell_peak_modules(const struct mt_teller *teller)
 {
-    if (!teller->detail->modules || !mt_modules_tell(teller->device->modules))
+    if (!teller->detail->whole || !mt_modules_tell(teller->device->modules))
         return;
     mt_tell_heading(teller, "At the allocated peak, by module");
     mt_tell_modules(teller);

@@ -48,6 +48,12 @@ static void tell_limit(const struct mt_teller *teller)
 
     if (!mt_limit_is_known(replay))
         return;
+    if (teller->report->what_if) {
+        mt_tell_line(teller, 2,
+                     mt_tell_format(teller, "The simulated limit is %s",
+                                    mt_format_mib(low, replay->limit_bytes)));
+        return;
+    }
     limit = mt_replay_limit_text(teller->arena, replay);
     teller->out->failed |= !limit;
     if (!limit)
@@ -103,39 +109,6 @@ static const char *setting_of(const struct mt_oom_way *way)
     return options && options[1] ? options + 1 : "PyTorch's defaults";
 }
 
-/* Limits are whole MiB; up, so that it is enough. */
-static const char *mib(const struct mt_teller *teller, uint64_t bytes)
-{
-    char text[MT_UNITS_TEXT];
-
-    return mt_tell_format(teller, "%s", mt_format_count(text, (bytes + MT_MIB - 1) / MT_MIB));
-}
-
-static const char *limit_had(const struct mt_teller *teller, const struct mt_oom_answer *answer)
-{
-    const char *least = mib(teller, answer->least_limit_bytes);
-    char text[MT_UNITS_TEXT];
-
-    if (answer->most_limit_bytes / MT_MIB <= answer->least_limit_bytes / MT_MIB)
-        return least;
-    return mt_tell_format(teller, "%s to %s", least,
-                          mt_format_count(text, answer->most_limit_bytes / MT_MIB));
-}
-
-/* The way beside the run's own that needs least, NULL if none needs less. */
-static const struct mt_oom_way *better_way(const struct mt_oom_answer *answer)
-{
-    const struct mt_oom_way *best = &answer->ways[0];
-
-    for (uint32_t i = 1; i < answer->way_count; i++) {
-        const struct mt_oom_way *way = &answer->ways[i];
-
-        if (way->fits && (!best->fits || way->fit_bytes < best->fit_bytes))
-            best = way;
-    }
-    return best == &answer->ways[0] ? NULL : best;
-}
-
 static const char *about(const struct mt_oom_way *way)
 {
     return way->approximate ? "about " : "";
@@ -144,20 +117,27 @@ static const char *about(const struct mt_oom_way *way)
 static void add_ways(const struct mt_teller *teller, const struct mt_oom_answer *answer,
                      struct mt_buf *line)
 {
-    const struct mt_oom_way *own = &answer->ways[0], *better = better_way(answer);
+    const struct mt_oom_way *own = &answer->ways[0], *best = mt_best_oom_way(answer, 0);
+    const struct mt_oom_way *better = best == own ? NULL : best;
+    char fit[2][MT_UNITS_TEXT];
 
-    if (!own->fits && !better)
+    if (!best)
         return;
+    mt_format_mib(fit[0], own->fit_bytes);
+    mt_format_mib(fit[1], best->fit_bytes);
     mt_buf_add_text(line, "; it would have got past this request with ");
     if (better && better->same_limit)
-        mt_buf_printf(line, "%s under the same limit (%s%s MiB do)%s", setting_of(better),
-                      about(better), mib(teller, better->fit_bytes), own->fits ? ", or with " : "");
-    if (own->fits)
-        mt_buf_printf(line, "%s%s MiB (it had %s)", about(own), mib(teller, own->fit_bytes),
-                      limit_had(teller, answer));
+        mt_buf_printf(line, "%s under the same limit (%s%s do)%s", setting_of(better),
+                      about(better), fit[1], own->fits ? ", or with " : "");
+    if (own->fits) {
+        mt_buf_printf(line, "%s%s (it had ", about(own), fit[0]);
+        mt_buf_add_text(line, mt_limit_range_text(teller->arena, answer->least_limit_bytes,
+                                                  answer->most_limit_bytes));
+        mt_buf_add_char(line, ')');
+    }
     if (better && !better->same_limit)
-        mt_buf_printf(line, "%s%s%s with %s%s MiB", own->fits ? ", with " : "", setting_of(better),
-                      own->fits ? " already" : "", about(better), mib(teller, better->fit_bytes));
+        mt_buf_printf(line, "%s%s%s with %s%s", own->fits ? ", with " : "", setting_of(better),
+                      own->fits ? " already" : "", about(better), fit[1]);
     mt_buf_add_text(line, "; what it asks for next is not in the trace");
 }
 
@@ -192,6 +172,7 @@ static const char *under_same(const struct mt_oom_answer *answer, const struct m
 static void tell_ways(const struct mt_teller *teller, const struct mt_oom_answer *answer)
 {
     struct mt_table table;
+    char fit[MT_UNITS_TEXT];
 
     mt_table_begin(&table, "!setting|#gets past it with|under the limit it had");
     for (uint32_t i = 0; i < answer->way_count; i++) {
@@ -201,8 +182,8 @@ static void tell_ways(const struct mt_teller *teller, const struct mt_oom_answer
                  MT_TEXT(i ? setting_of(way)
                            : mt_tell_format(teller, "as it was (%s)", setting_of(way))),
                  MT_TEXT(!way->fits ? "no limit"
-                                    : mt_tell_format(teller, "%s%s MiB", about(way),
-                                                     mib(teller, way->fit_bytes))),
+                                    : mt_tell_format(teller, "%s%s", about(way),
+                                                     mt_format_mib(fit, way->fit_bytes))),
                  MT_TEXT(under_same(answer, way)));
     }
     mt_add_text_table(teller->out, &table, 2, teller->style);
@@ -223,31 +204,34 @@ static void tell_fatal(const struct mt_teller *teller, const struct mt_oom *oom)
     mt_tell_holders(teller, instant);
 }
 
-/* Of the retries; the rest ended in an error. */
-static const char *served_of(const struct mt_teller *teller)
+/* A replay under other settings says what would happen. */
+static void tell_retries(const struct mt_teller *teller)
 {
     const struct mt_device_report *device = teller->device;
-    uint64_t served = device->retries > device->ooms ? device->retries - device->ooms : 0;
-    char count[MT_UNITS_TEXT];
+    const uint64_t served = mt_sub_or_0_u64(device->retries, device->ooms);
+    const bool what_if = teller->report->what_if;
+    char count[2][MT_UNITS_TEXT];
 
-    return served == 1 ? "1 was"
-           : served    ? mt_tell_format(teller, "%s were", mt_format_count(count, served))
-                       : "none was";
+    if (!device->retries)
+        return;
+    mt_buf_printf(teller->out,
+                  "  %s retr%s %s the cache and ask%s the driver again; %s %s served\n",
+                  mt_format_count(count[0], device->retries), device->retries == 1 ? "y" : "ies",
+                  what_if ? "would flush" : "flushed", what_if ? "" : "ed",
+                  served ? mt_format_count(count[1], served) : "none",
+                  what_if       ? "would be"
+                  : served <= 1 ? "was"
+                                : "were");
 }
 
 void mt_tell_ooms(const struct mt_teller *teller)
 {
     const struct mt_device_report *device = teller->device;
-    char count[MT_UNITS_TEXT];
 
     if (!device->oom_count && !device->retries)
         return;
     mt_tell_heading(teller, "Out of memory");
-    if (device->retries)
-        mt_buf_printf(teller->out, "  %s flushed the cache and asked the driver again; %s served\n",
-                      mt_tell_format(teller, "%s retr%s", mt_format_count(count, device->retries),
-                                     device->retries == 1 ? "y" : "ies"),
-                      served_of(teller));
+    tell_retries(teller);
     tell_limit(teller);
     if (!device->oom_count)
         return;

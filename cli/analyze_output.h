@@ -24,9 +24,8 @@ struct mt_detail {
     uint32_t explanations, contributions; /* of each; 0 = not even a table */
     uint32_t steps, phases, holders, stacks, findings;
     uint32_t chart_rows; /* 0 = no chart */
-    bool idle;
-    bool all_devices; /* else those that device_choice.h chooses */
-    bool modules;
+    bool whole; /* with all devices, not those that device_choice.h chooses, and with the tables
+                   that go first: who is idle, modules */
 };
 
 struct mt_teller {

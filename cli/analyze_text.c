@@ -59,13 +59,13 @@ static void tell_device(const struct mt_teller *teller)
 /* Of all devices, or of those that are shown. */
 static uint32_t device_count(const struct mt_teller *teller, const struct mt_device_choice *choice)
 {
-    return teller->detail->all_devices ? teller->report->device_count : choice->count;
+    return teller->detail->whole ? teller->report->device_count : choice->count;
 }
 
 static const struct mt_device_report *device_at(const struct mt_teller *teller,
                                                 const struct mt_device_choice *choice, uint32_t i)
 {
-    return teller->detail->all_devices ? &teller->report->devices[i] : choice->devices[i];
+    return teller->detail->whole ? &teller->report->devices[i] : choice->devices[i];
 }
 
 /* Devices that no table has. */
@@ -108,13 +108,12 @@ static void tell_devices_together(const struct mt_teller *teller,
     }
     mt_add_text_table(teller->out, &table, 2, teller->style);
     tell_left_out(teller);
-    if (choice->omitted && !teller->detail->all_devices)
-        mt_tell_line(
-            teller, 2,
-            mt_tell_format(teller,
-                           "%u of %u devices are shown: first those on which the run died, "
-                           "then those with the largest reserved peaks; --all shows all of them",
-                           choice->count, teller->report->device_count));
+    if (choice->omitted && !teller->detail->whole)
+        mt_tell_line(teller, 2,
+                     mt_tell_format(teller,
+                                    "%u of %u devices are shown: %s; --all shows all of them",
+                                    choice->count, teller->report->device_count,
+                                    mt_device_choice_text(teller->report)));
 }
 
 static const char *why_empty(const struct mt_report *report)

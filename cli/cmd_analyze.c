@@ -2,6 +2,7 @@
 #include "analyze.h"
 #include "analyze_output.h"
 #include "debug.h"
+#include "device_choice.h"
 #include "extra_pictures.h"
 #include "file_hash.h"
 #include "gallery.h"
@@ -33,17 +34,16 @@ static bool shows_chart(const struct arguments *arguments)
 
 static struct mt_analyze_options options_of(const struct arguments *arguments, const char *path)
 {
-    struct mt_analyze_options options = {.path = path, .needs = true};
+    struct mt_analyze_options options = {.path = path, .needs = true, .models = MT_MODEL_MODULES};
 
     options.replay.policy = arguments->policy;
     options.replay.limit_bytes = arguments->limit_bytes;
     if (arguments->directory) {
-        options.models = mt_charts_models() | mt_report_html_models();
+        options.models |= mt_charts_models() | mt_report_html_models();
     } else if (shows_chart(arguments)) {
-        options.models = MT_MODEL_TIMELINE;
+        options.models |= MT_MODEL_TIMELINE;
         options.bins = MT_TEXT_CHART_BINS;
     }
-    options.models |= MT_MODEL_MODULES;
     return options;
 }
 
@@ -151,7 +151,8 @@ static int write_documents(const struct mt_report *report, const struct mt_gate_
 }
 
 /* "report/timeline.svg and .png": two forms of a picture in one line. */
-static void name_pictures(struct mt_buf *out, const struct mt_gallery *gallery)
+static void name_pictures(struct mt_buf *out, const struct mt_report *report,
+                          const struct mt_gallery *gallery)
 {
     for (size_t i = 0; i < gallery->count; i++) {
         const struct mt_gallery_file *file = &gallery->files[i];
@@ -170,10 +171,10 @@ static void name_pictures(struct mt_buf *out, const struct mt_gallery *gallery)
     }
     if (gallery->devices_omitted)
         mt_buf_printf(out,
-                      "  (of %u of %u devices: those on which the run died, then those with the "
-                      "largest reserved peaks; 'memtrace render CHART TRACE -o FILE.svg --device "
-                      "N' draws another one)\n",
-                      gallery->devices, gallery->devices + gallery->devices_omitted);
+                      "  (of %u of %u devices: %s; 'memtrace render CHART TRACE -o FILE.svg "
+                      "--device N' draws another one)\n",
+                      gallery->devices, gallery->devices + gallery->devices_omitted,
+                      mt_device_choice_text(report));
     if (gallery->without_png)
         mt_buf_add_text(out, "  (no .png: this memtrace was built without cairo and libpng)\n");
 }
@@ -232,7 +233,7 @@ static int write_pictures(const struct mt_report *report, const struct arguments
         if (!code)
             code = mt_report_output_error(arguments->directory, &error);
     }
-    name_pictures(names, &gallery);
+    name_pictures(names, report, &gallery);
     mt_gallery_release(&gallery);
     return code;
 }

@@ -272,7 +272,7 @@ static int draw(const struct mt_report *report, const struct arguments *argument
     if (is_icicle(arguments) &&
         !mt_blocks_found(&arguments->blocks, report, device, arguments->path))
         return MT_EXIT_USAGE;
-    options.event_axis |= !arguments->axis && !mt_report_has_times(report);
+    options.event_axis |= !arguments->axis && mt_is_shown_by_event(report, device);
     if (arguments->chart->draw(report, device, &options, &drawing, &error) != MT_OK) {
         exit_code = mt_report_drawing_error(arguments->picture.output, &error);
     } else {

@@ -46,3 +46,10 @@ struct mt_device_choice mt_devices_in_order(const struct mt_report *report)
     qsort(choice.devices, choice.count, sizeof *choice.devices, by_place);
     return choice;
 }
+
+const char *mt_device_choice_text(const struct mt_report *report)
+{
+    return mt_has_allocator(report)
+               ? "first those on which the run died, then those with the largest reserved peaks"
+               : "first those on which the run died, then those with the largest allocated peaks";
+}

@@ -1,6 +1,7 @@
 /* Two runs as wholes: how they differ, and which device of one is compared with
  * which of the other. */
 #include "diff.h"
+#include "report_query.h"
 
 #include <string.h>
 
@@ -48,14 +49,6 @@ static void compare_runs(struct mt_arena *arena, struct mt_diff *diff)
     add_run(diff, "where the trace begins", start(a), start(b));
 }
 
-static const struct mt_device_report *find_device(const struct mt_report *report, uint16_t device)
-{
-    for (uint32_t i = 0; i < report->device_count; i++)
-        if (report->devices[i].device == device)
-            return &report->devices[i];
-    return NULL;
-}
-
 /* Devices of the same number; those of two runs with one device each, whatever
  * their numbers. */
 static const struct mt_device_report *partner(const struct mt_diff *diff,
@@ -63,7 +56,7 @@ static const struct mt_device_report *partner(const struct mt_diff *diff,
 {
     if (diff->a->device_count == 1 && diff->b->device_count == 1)
         return &diff->b->devices[0];
-    return find_device(diff->b, device->device);
+    return mt_report_device(diff->b, device->device);
 }
 
 static enum mt_status compare_devices(struct mt_arena *arena, struct mt_diff *diff)

@@ -67,7 +67,7 @@ static const char *peak_of(const struct mt_gate_work *work, const struct mt_gate
 {
     const struct mt_report *report = work->check->report;
     const struct mt_device_report *device = mt_gate_device(work, result);
-    bool is_sampled, has_reserved = !report->is_driver_level || report->what_if;
+    bool is_sampled;
 
     switch (result->metric) {
     case MT_METRIC_REQUESTED: *bytes = device->requested_peak.bytes; return NULL;
@@ -80,7 +80,7 @@ static const char *peak_of(const struct mt_gate_work *work, const struct mt_gate
                    : "neither calls of the driver nor samples of NVML were recorded";
     case MT_METRIC_NONE: break;
     }
-    return has_reserved ? NULL : "no allocator above the driver was recorded";
+    return mt_has_allocator(report) ? NULL : "no allocator above the driver was recorded";
 }
 
 static void check_peak(struct mt_gate_work *work, struct mt_gate_result *result)
@@ -290,7 +290,7 @@ static void check_device(struct mt_gate_work *work, const struct mt_gate_rule *r
             break;
         }
         check_regression(work, add(work, rule, MT_METRIC_ALLOCATED, device));
-        if (!report->is_driver_level || report->what_if)
+        if (mt_has_allocator(report))
             check_regression(work, add(work, rule, MT_METRIC_RESERVED, device));
         break;
     case MT_GATE_FITS: (void)add(work, rule, MT_METRIC_RESERVED, device); break;

@@ -13,7 +13,17 @@ bool mt_limit_is_known(const struct mt_replay_result *replay)
     return replay->limit_bytes && !explains;
 }
 
-const char *mt_limit_text(struct mt_arena *arena, uint64_t least_bytes, uint64_t most_bytes)
+uint64_t mt_least_limit_bytes(const struct mt_replay_result *replay)
+{
+    return replay->limit_inferred ? replay->limit_low_bytes : replay->limit_bytes;
+}
+
+uint64_t mt_most_limit_bytes(const struct mt_replay_result *replay)
+{
+    return replay->limit_inferred ? replay->limit_high_bytes - 1 : replay->limit_bytes;
+}
+
+const char *mt_limit_range_text(struct mt_arena *arena, uint64_t least_bytes, uint64_t most_bytes)
 {
     const uint64_t most_whole_bytes = most_bytes / MT_MIB * MT_MIB;
     char least[MT_UNITS_TEXT], most[MT_UNITS_TEXT];
@@ -21,15 +31,20 @@ const char *mt_limit_text(struct mt_arena *arena, uint64_t least_bytes, uint64_t
     mt_format_mib(least, least_bytes);
     mt_format_mib(most, most_whole_bytes);
     if (most_whole_bytes <= least_bytes || strcmp(least, most) == 0)
-        return mt_arena_printf(arena, "the limit was %s", least);
-    return mt_arena_printf(arena, "the limit was %s to %s", least, most);
+        return mt_arena_printf(arena, "%s", least);
+    return mt_arena_printf(arena, "%s to %s", least, most);
+}
+
+const char *mt_limit_text(struct mt_arena *arena, uint64_t least_bytes, uint64_t most_bytes)
+{
+    const char *range = mt_limit_range_text(arena, least_bytes, most_bytes);
+
+    return range ? mt_arena_printf(arena, "the limit was %s", range) : NULL;
 }
 
 const char *mt_replay_limit_text(struct mt_arena *arena, const struct mt_replay_result *replay)
 {
-    if (replay->limit_inferred)
-        return mt_limit_text(arena, replay->limit_low_bytes, replay->limit_high_bytes - 1);
-    return mt_limit_text(arena, replay->limit_bytes, replay->limit_bytes);
+    return mt_limit_text(arena, mt_least_limit_bytes(replay), mt_most_limit_bytes(replay));
 }
 
 const char *mt_need_text(char text[MT_NEED_TEXT], const struct mt_need *need)
@@ -86,6 +101,19 @@ const struct mt_instant *mt_oom_instant(const struct mt_device_report *device,
     return NULL;
 }
 
+const struct mt_oom_way *mt_best_oom_way(const struct mt_oom_answer *answer, uint32_t first)
+{
+    const struct mt_oom_way *best = NULL;
+
+    for (uint32_t i = first; i < answer->way_count; i++) {
+        const struct mt_oom_way *way = &answer->ways[i];
+
+        if (way->fits && (!best || way->fit_bytes < best->fit_bytes))
+            best = way;
+    }
+    return best;
+}
+
 bool mt_has_allocator(const struct mt_report *report)
 {
     return !report->is_driver_level || report->what_if;
@@ -119,6 +147,14 @@ const struct mt_device_report *mt_worst_device(const struct mt_report *report)
     return worst;
 }
 
+const struct mt_device_report *mt_report_device(const struct mt_report *report, uint16_t number)
+{
+    for (uint32_t i = 0; i < report->device_count; i++)
+        if (report->devices[i].device == number)
+            return &report->devices[i];
+    return NULL;
+}
+
 const struct mt_driver_report *mt_driver_of(const struct mt_report *report, uint16_t device)
 {
     for (uint32_t i = 0; i < report->driver_count; i++)
@@ -129,7 +165,7 @@ const struct mt_driver_report *mt_driver_of(const struct mt_report *report, uint
 
 bool mt_is_shown_by_event(const struct mt_report *report, const struct mt_device_report *device)
 {
-    return mt_fatal_oom(device) || !mt_report_has_times(report);
+    return (device && mt_fatal_oom(device)) || !mt_report_has_times(report);
 }
 
 uint64_t mt_step_begin(const struct mt_report *report, const struct mt_step_use *step)

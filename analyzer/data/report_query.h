@@ -10,11 +10,19 @@
  * garbage. */
 bool mt_limit_is_known(const struct mt_replay_result *replay);
 
-/* "the limit was 1,200 MiB", "the limit was 1,690 MiB to 1,713 MiB": those of whole MiB in
- * [least, most]. In the arena; NULL: no memory. */
+/* The least and the most that the limit of the run can have been; 0: it had none. A replay that
+ * serves the run under the least serves it under the limit of the run. */
+uint64_t mt_least_limit_bytes(const struct mt_replay_result *replay);
+uint64_t mt_most_limit_bytes(const struct mt_replay_result *replay);
+
+/* "1,200 MiB", "1,690 MiB to 1,713 MiB": those of whole MiB in [least, most]. In the arena; NULL:
+ * no memory. */
+const char *mt_limit_range_text(struct mt_arena *arena, uint64_t least_bytes, uint64_t most_bytes);
+
+/* The same as a clause: "the limit was 1,690 MiB to 1,713 MiB". */
 const char *mt_limit_text(struct mt_arena *arena, uint64_t least_bytes, uint64_t most_bytes);
 
-/* The same of a limit that is known (mt_limit_is_known). */
+/* That clause of a limit that is known (mt_limit_is_known). */
 const char *mt_replay_limit_text(struct mt_arena *arena, const struct mt_replay_result *replay);
 
 /* "8.06 GiB", or "about 8.06 GiB" where the run may ask for other memory than it did. */
@@ -37,6 +45,10 @@ const struct mt_oom *mt_fatal_oom(const struct mt_device_report *device);
  * peaks are not known. */
 bool mt_is_one_instant(const struct mt_report *report, const struct mt_device_report *device);
 
+/* The way from `first` on that gets past the request with the smallest limit; NULL if none does.
+ * The way of number 0 is the run's own, and comes first among equals. */
+const struct mt_oom_way *mt_best_oom_way(const struct mt_oom_answer *answer, uint32_t first);
+
 /* Who was alive at that request, NULL if it is not in the report. */
 const struct mt_instant *mt_oom_instant(const struct mt_device_report *device,
                                         const struct mt_oom *oom);
@@ -54,6 +66,9 @@ const struct mt_device_report *mt_worst_device(const struct mt_report *report);
 /* Did an arena of XLA serve the device's requests, so that the trace lacks them? */
 bool mt_lacks_requests(const struct mt_device_report *device);
 
+/* The device with that number, NULL if the report has none. */
+const struct mt_device_report *mt_report_device(const struct mt_report *report, uint16_t number);
+
 /* What the trace holds of the device beside the framework's heap, NULL if nothing. */
 const struct mt_driver_report *mt_driver_of(const struct mt_report *report, uint16_t device);
 
@@ -69,7 +84,8 @@ static inline bool mt_report_has_times(const struct mt_report *report)
 }
 
 /* Are pictures of the device drawn over events, unless asked otherwise? Of a run that died, as what
- * matters is at its end, where events are many and time is short; and of a trace without times. */
+ * matters is at its end, where events are many and time is short; and of a trace without times. A
+ * device of NULL: of what is drawn without one. */
 bool mt_is_shown_by_event(const struct mt_report *report, const struct mt_device_report *device);
 
 /* The first event of a step. */

@@ -58,7 +58,7 @@ static struct mt_trial *find_trial(struct mt_analysis *analysis, const struct mt
 static void ask(struct mt_finding_search *search)
 {
     struct mt_analysis *analysis = search->analysis;
-    const uint64_t limit_bytes = search->device->replay.limit_bytes;
+    const uint64_t limit_bytes = mt_least_limit_bytes(&search->device->replay);
 
     if (!may_be_asked(search))
         return;
@@ -109,8 +109,8 @@ static enum mt_status replay(struct mt_finding_search *search, const char *polic
 
     if (!summary)
         return MT_ERR_MEMORY;
-    status =
-        mt_finding_replay(search, policy, search->device->replay.limit_bytes, most_bytes, summary);
+    status = mt_finding_replay(search, policy, mt_least_limit_bytes(&search->device->replay),
+                               most_bytes, summary);
     if (status == MT_OK)
         read_result(search, summary, trial);
     free(summary);
@@ -121,7 +121,7 @@ static enum mt_status try(struct mt_finding_search *search, const struct mt_sett
                           struct trial *trial)
 {
     const struct mt_trial *made =
-        find_trial(search->analysis, setting, search->device->replay.limit_bytes);
+        find_trial(search->analysis, setting, mt_least_limit_bytes(&search->device->replay));
 
     if (made && made->summary) {
         read_result(search, made->summary, trial);
@@ -229,8 +229,8 @@ static enum mt_status say(struct mt_finding_search *search, const struct trial *
                                      mt_format_bytes(n[2], before), need);
     finding->advice = mt_settings[best].advice;
     finding->cost = cost_of(search, &trials[best]);
-    finding->proved_by =
-        mt_finding_command(search, mt_settings[best].policy, search->device->replay.limit_bytes);
+    finding->proved_by = mt_finding_command(search, mt_settings[best].policy,
+                                            mt_least_limit_bytes(&search->device->replay));
     return finding->title && finding->proved_by ? tell_evidence(search, trials, finding)
                                                 : MT_ERR_MEMORY;
 }

@@ -15,11 +15,6 @@ struct attempt {
     uint64_t flushes;
 };
 
-static uint64_t limit_of(const struct mt_replay_result *replay)
-{
-    return replay->limit_inferred ? replay->limit_low_bytes : replay->limit_bytes;
-}
-
 /* Keeps the setting if it serves the run with at most half of the flushes of the best until now. */
 static void judge(const struct mt_finding_search *search, const struct mt_setting *setting,
                   const struct mt_replay_summary *summary, struct attempt *best)
@@ -51,8 +46,8 @@ static enum mt_status try_settings(struct mt_finding_search *search, struct atte
     for (int i = 0; i < MT_SETTING_COUNT && status == MT_OK; i++) {
         if (mt_setting_is_own(search->analysis->report, &mt_settings[i]))
             continue;
-        status =
-            mt_finding_replay(search, mt_settings[i].policy, limit_of(replay), UINT64_MAX, summary);
+        status = mt_finding_replay(search, mt_settings[i].policy, mt_least_limit_bytes(replay),
+                                   UINT64_MAX, summary);
         if (status == MT_OK)
             judge(search, &mt_settings[i], summary, best);
     }
@@ -67,8 +62,8 @@ static void advise(const struct mt_finding_search *search, const struct attempt 
     if (!best->setting)
         return;
     finding->advice = best->setting->advice;
-    finding->proved_by =
-        mt_finding_command(search, best->setting->policy, limit_of(&search->device->replay));
+    finding->proved_by = mt_finding_command(search, best->setting->policy,
+                                            mt_least_limit_bytes(&search->device->replay));
 }
 
 static const char *title_of(const struct mt_finding_search *search, uint64_t flushes,

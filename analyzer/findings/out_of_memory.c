@@ -10,21 +10,6 @@
 
 enum { MAX_CANDIDATES = 3 };
 
-/* The way from `first` on that needs least; NULL if none gets past it. The first of all is the
- * run's own. */
-static const struct mt_oom_way *best_way(const struct mt_oom_answer *answer, uint32_t first)
-{
-    const struct mt_oom_way *best = NULL;
-
-    for (uint32_t i = first; i < answer->way_count; i++) {
-        const struct mt_oom_way *way = &answer->ways[i];
-
-        if (way->fits && (!best || way->fit_bytes < best->fit_bytes))
-            best = way;
-    }
-    return best;
-}
-
 /* "745 MiB of activations from forward train.py:58, 519 MiB of parameters from ..." */
 static const char *candidates(struct mt_arena *arena, const struct mt_device_report *device)
 {
@@ -101,7 +86,7 @@ static const char *title_of_lack(struct mt_arena *arena, const struct mt_oom_ans
     return mt_arena_printf(arena,
                            "%s%s more%s%s would get past the out-of-memory error; under the limit "
                            "that it had, no setting that was tried does",
-                           least->approximate ? "about " : "",
+                           least->approximate ? "About " : "",
                            mt_format_mib(bytes, lack_of(answer, least)), setting ? " with " : "",
                            setting ? setting->what : "");
 }
@@ -123,7 +108,7 @@ static enum mt_status say_candidates(struct mt_finding_search *search)
 {
     struct mt_arena *arena = &search->analysis->report->arena;
     const struct mt_oom_answer *answer = search->device->oom_answer;
-    const struct mt_oom_way *least = best_way(answer, 0);
+    const struct mt_oom_way *least = mt_best_oom_way(answer, 0);
     const uint64_t lack = lack_of(answer, least);
     const char *largest = candidates(arena, search->device);
     const char *evidence[1];
@@ -147,7 +132,7 @@ static enum mt_status say_candidates(struct mt_finding_search *search)
 static enum mt_status find(struct mt_finding_search *search)
 {
     const struct mt_oom_answer *answer = search->device->oom_answer;
-    const struct mt_oom_way *way = answer ? best_way(answer, 1) : NULL;
+    const struct mt_oom_way *way = answer ? mt_best_oom_way(answer, 1) : NULL;
 
     if (!answer)
         return MT_OK;

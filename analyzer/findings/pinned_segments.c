@@ -13,6 +13,7 @@
 #include "buf.h"
 #include "grow.h"
 #include "site.h"
+#include "report_query.h"
 #include "units.h"
 #include "util.h"
 
@@ -157,7 +158,7 @@ static enum mt_status replay_pool(struct look *look, const char *policy, uint64_
 {
     const struct mt_device_report *device = look->search->device;
     const struct mt_replay_options options = {.policy = policy,
-                                              .limit_bytes = device->replay.limit_bytes};
+                                              .limit_bytes = mt_least_limit_bytes(&device->replay)};
     enum mt_status status = mt_read_replay(look->analysis, &options, look->trial);
     uint32_t i;
 
@@ -208,8 +209,8 @@ static enum mt_status say(struct look *look, const struct line *line, const char
     finding->advice =
         "allocate them in a torch.cuda.MemPool of their own (torch.cuda.use_mem_pool around that "
         "line), or all at once before the large ones, or keep them on the host";
-    finding->proved_by =
-        mt_finding_command(look->search, policy, look->search->device->replay.limit_bytes);
+    finding->proved_by = mt_finding_command(look->search, policy,
+                                            mt_least_limit_bytes(&look->search->device->replay));
     return finding->title && evidence[0] && evidence[1] && evidence[2] && finding->proved_by
                ? MT_OK
                : MT_ERR_MEMORY;

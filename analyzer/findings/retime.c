@@ -1,4 +1,5 @@
 #include "retime.h"
+#include "report_query.h"
 #include "read_again.h"
 
 #include <stdlib.h>
@@ -87,7 +88,8 @@ enum mt_status mt_retime_replay(struct mt_retime *retime, struct mt_finding_sear
     uint64_t most_reserved_bytes[MT_MAX_DEVICES] = {0}; /* other devices do not matter */
     /* What the run did says nothing here: there is nothing to be learned of it. */
     const struct mt_replay_options options = {.policy = analysis->report->policy,
-                                              .limit_bytes = search->device->replay.limit_bytes,
+                                              .limit_bytes =
+                                                  mt_least_limit_bytes(&search->device->replay),
                                               .no_inferred_limit = true,
                                               .no_inferred_pools = true,
                                               .most_reserved_bytes = most_reserved_bytes};

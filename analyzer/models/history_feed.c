@@ -5,6 +5,7 @@
 #include "history_model.h"
 #include "history_groups.h"
 #include "model_ops.h"
+#include "report_query.h"
 #include "timeline_model.h"
 
 #include <stdlib.h>
@@ -144,15 +145,6 @@ static enum mt_status group_of(struct mt_history_feed *feed, const struct mt_blo
     return status ? status : mt_map_set(&feed->ids, key, feed->known_count - 1);
 }
 
-/* As mt_is_shown_by_event, before there is a report. */
-static bool is_shown_by_event(const struct mt_survey *survey, const struct mt_survey_device *device)
-{
-    for (uint32_t i = 0; i < device->oom_count; i++)
-        if (device->oom_list[i].fatal)
-            return true;
-    return survey->last_t_ns <= survey->first_t_ns;
-}
-
 static enum mt_status prepare(struct mt_history_feed *feed, struct mt_analysis *analysis,
                               uint32_t slot)
 {
@@ -160,6 +152,7 @@ static enum mt_status prepare(struct mt_history_feed *feed, struct mt_analysis *
     struct mt_arena *arena = &analysis->report->arena;
     struct mt_timeline axis = {.first_event = device->first_event,
                                .last_event = device->last_event};
+    const struct mt_report *report = analysis->report;
     enum mt_status status;
 
     feed->share = analysis->survey.device_count;
@@ -174,9 +167,10 @@ static enum mt_status prepare(struct mt_history_feed *feed, struct mt_analysis *
                                    device->gap_count, analysis->survey.phases.phases,
                                    analysis->survey.phases.count, &axis.spans, &axis.span_count);
     if (!status)
-        status = mt_history_builder_new(arena, &analysis->source->symbols, &axis,
-                                        is_shown_by_event(&analysis->survey, device),
-                                        &device->start, &feed->builder);
+        status = mt_history_builder_new(
+            arena, &analysis->source->symbols, &axis,
+            mt_is_shown_by_event(report, mt_report_device(report, device->device)), &device->start,
+            &feed->builder);
     return status;
 }
 

@@ -50,14 +50,6 @@ static enum mt_status search(struct mt_analysis *analysis, const char *policy, u
     return status;
 }
 
-static const struct mt_device_report *report_of(const struct mt_report *report, uint16_t device)
-{
-    for (uint32_t i = 0; i < report->device_count; i++)
-        if (report->devices[i].device == device)
-            return &report->devices[i];
-    return NULL;
-}
-
 /* What is known of a summary, before the next needs. */
 static enum mt_status keep(struct mt_analysis *analysis, const char *policy, uint32_t orders,
                            const struct mt_fit_summary *summary, struct mt_policy_needs **needs)
@@ -70,7 +62,7 @@ static enum mt_status keep(struct mt_analysis *analysis, const char *policy, uin
     (*needs)->policy = policy;
     for (uint16_t i = 0; i < summary->device_count; i++) {
         const struct mt_fit_result *result = &summary->devices[i];
-        const struct mt_device_report *device = report_of(report, result->device);
+        const struct mt_device_report *device = mt_report_device(report, result->device);
 
         if (!device || !is_known(device, result))
             continue;

@@ -20,12 +20,8 @@ static void bound_limit(const struct mt_device_report *device, struct mt_oom_ans
     answer->least_limit_bytes = answer->most_limit_bytes = most;
     if (!mt_limit_is_known(replay))
         return;
-    answer->least_limit_bytes = mt_min_u64(most, replay->limit_bytes);
-    answer->most_limit_bytes = answer->least_limit_bytes;
-    if (!replay->limit_inferred)
-        return;
-    answer->least_limit_bytes = mt_min_u64(most, replay->limit_low_bytes);
-    answer->most_limit_bytes = mt_min_u64(most, replay->limit_high_bytes - 1);
+    answer->least_limit_bytes = mt_min_u64(most, mt_least_limit_bytes(replay));
+    answer->most_limit_bytes = mt_min_u64(most, mt_most_limit_bytes(replay));
 }
 
 /* Unused memory, and what a limit leaves to be reserved. */

@@ -61,7 +61,7 @@ static void write_picture(const struct work *work, size_t index)
     struct mt_chart_options options = work->options->chart;
     enum mt_status status;
 
-    options.event_axis |= !mt_report_has_times(work->report);
+    options.event_axis |= mt_is_shown_by_event(work->report, picture->device);
     status = picture->chart->draw(work->report, picture->device, &options, &drawing, &error);
     for (; files; files--, file++) {
         file->status = status;

@@ -214,7 +214,7 @@ static enum mt_status draw(const struct writer *writer, const struct mt_chart *c
                            const struct mt_device_report *device, bool keyed, struct figure *figure)
 {
     const struct mt_chart_options options = {
-        .keyed = keyed, .event_axis = device && device->history && device->history->by_event};
+        .keyed = keyed, .event_axis = mt_is_shown_by_event(writer->report, device)};
     struct mt_drawing drawing;
     enum mt_status status;
 
@@ -418,12 +418,12 @@ static void add_devices(struct writer *writer)
 
     if (choice.omitted)
         mt_buf_printf(&writer->main,
-                      "<p class=\"omitted\">This page shows %u of %u devices: first those on which "
-                      "the run died, then those with the largest reserved peaks. For another "
+                      "<p class=\"omitted\">This page shows %u of %u devices: %s. For another "
                       "device N run <code>memtrace live TRACE --device N</code> or <code>memtrace "
                       "render CHART TRACE -o FILE.svg --device "
                       "N</code>; <code>memtrace analyze --json --all</code> has all of them.</p>\n",
-                      (unsigned)choice.count, (unsigned)writer->report->device_count);
+                      (unsigned)choice.count, (unsigned)writer->report->device_count,
+                      mt_device_choice_text(writer->report));
     for (uint32_t i = 0; i < choice.count && !writer->status; i++) {
         writer->devices_left = choice.count - i;
         add_device(writer, choice.devices[i]);

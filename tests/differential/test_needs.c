@@ -184,7 +184,7 @@ static void what_no_setting_gets_past_says_how_much_less(void **unused)
     first = &report->devices[0].findings[0];
     assert_string_equal(first->id, "out-of-memory");
     assert_int_equal(first->bytes, 32 * MT_MIB);
-    assert_non_null(strstr(first->title, "32.0 MiB more"));
+    assert_memory_equal(first->title, "About 32.0 MiB more", strlen("About 32.0 MiB more"));
     assert_null(first->proved_by);
     finish();
 }

@@ -202,6 +202,17 @@ static void not_every_device_is_drawn(void **state)
     assert_int_equal(mt_devices_by_peak(&report).omitted, 0);
 }
 
+/* A program without an allocator of its own reserves nothing. */
+static void it_is_said_by_which_peak_devices_are_chosen(void **state)
+{
+    struct mt_report report = {.is_driver_level = false};
+
+    (void)state;
+    assert_non_null(strstr(mt_device_choice_text(&report), "largest reserved peaks"));
+    report.is_driver_level = true;
+    assert_non_null(strstr(mt_device_choice_text(&report), "largest allocated peaks"));
+}
+
 static void one_device_needs_no_number(void **state)
 {
     struct mt_gallery_options where = {.directory = directory};
@@ -240,6 +251,7 @@ int main(void)
         cmocka_unit_test(too_large_a_png_is_refused),
         cmocka_unit_test(files_are_named_by_chart_and_device),
         cmocka_unit_test(not_every_device_is_drawn),
+        cmocka_unit_test(it_is_said_by_which_peak_devices_are_chosen),
         cmocka_unit_test(one_device_needs_no_number),
         cmocka_unit_test(a_missing_directory_is_an_error),
     };

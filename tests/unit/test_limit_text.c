@@ -37,10 +37,14 @@ static void the_limit_of_a_replay_may_be_deduced(void **unused)
 
     (void)unused;
     assert_string_equal(mt_replay_limit_text(&arena, &replay), "the limit was 700 MiB");
+    assert_int_equal(mt_least_limit_bytes(&replay), 700 * MT_MIB);
+    assert_int_equal(mt_most_limit_bytes(&replay), 700 * MT_MIB);
     replay.limit_inferred = true;
     replay.limit_low_bytes = 600 * MT_MIB;
     replay.limit_high_bytes = 650 * MT_MIB;
     assert_string_equal(mt_replay_limit_text(&arena, &replay), "the limit was 600 MiB to 649 MiB");
+    assert_int_equal(mt_least_limit_bytes(&replay), 600 * MT_MIB);
+    assert_int_equal(mt_most_limit_bytes(&replay), 650 * MT_MIB - 1);
     mt_arena_release(&arena);
 }
 
