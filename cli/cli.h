@@ -123,6 +123,11 @@ int mt_answer_verdict(int code, const struct mt_source *source, const char *path
 int mt_print(const struct mt_buf *buf);
 int mt_print_and_release(struct mt_buf *buf);
 
+/* The same of an answer. JSON is UTF-8 always; text is ASCII where the locale is not UTF-8
+ * (ascii_text.h). */
+int mt_print_answer(const struct mt_buf *buf, bool is_json);
+int mt_print_answer_and_release(struct mt_buf *buf, bool is_json);
+
 /* Progress on stderr after one second, only on a terminal. Zeroed = idle. */
 struct mt_progress {
     uint64_t started_ns, shown_ns;

@@ -256,7 +256,7 @@ static int write_files(const struct mt_report *report, const struct mt_gate_run 
         if (!code)
             code = mt_extra_pictures_write(&extra, &names);
         if (!arguments->common.json) {
-            int printed = mt_print(&names);
+            int printed = mt_print_answer(&names, false);
 
             code = code ? code : printed;
         }
@@ -278,7 +278,7 @@ static int tell(const struct mt_report *report, const struct mt_gates *gates,
     else
         mt_analyze_text(&out, report, mt_stdout_style(), shows_chart(arguments) ? &screen : NULL,
                         arguments->all);
-    return mt_print_and_release(&out);
+    return mt_print_answer_and_release(&out, arguments->common.json);
 }
 
 static void show_progress(void *progress, const char *what, double share)

@@ -24,7 +24,7 @@ static int print(struct mt_diff_run *run, const struct arguments *arguments)
         mt_diff_json(&out, &output);
     else
         mt_diff_text(&out, &output, mt_stdout_style());
-    return mt_print_and_release(&out);
+    return mt_print_answer_and_release(&out, arguments->common.json);
 }
 
 /* The answer is one document: that a picture was written is not told, too. */

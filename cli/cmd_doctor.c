@@ -68,7 +68,7 @@ static bool check_all(bool as_json, struct mt_buf *out, int *printed)
             continue;
         }
         add_text(out, probe, &result);
-        *printed = mt_print(out);
+        *printed = mt_print_answer(out, false);
         mt_buf_reset(out);
     }
     if (as_json) {

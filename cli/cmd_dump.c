@@ -230,7 +230,7 @@ static bool dump_batch(struct dump *dump, const struct mt_event_batch *batch)
             text_event(dump, event);
         if (dump->out.length < FLUSH_BYTES && !dump->out.failed)
             continue;
-        dump->exit_code = mt_print(&dump->out);
+        dump->exit_code = mt_print_answer(&dump->out, dump->common.json);
         mt_buf_reset(&dump->out);
         if (dump->exit_code != MT_EXIT_OK)
             return false;
@@ -270,7 +270,7 @@ static int dump_source(struct dump *dump, const char *path)
         more = status == MT_OK && dump_batch(dump, &batch);
     }
     if (dump->exit_code == MT_EXIT_OK)
-        dump->exit_code = mt_print(&dump->out);
+        dump->exit_code = mt_print_answer(&dump->out, dump->common.json);
     if (dump->exit_code != MT_EXIT_OK)
         return dump->exit_code;
     if (status != MT_OK && status != MT_END)

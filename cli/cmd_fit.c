@@ -46,7 +46,7 @@ static int print(const struct mt_source *source, const struct arguments *argumen
         mt_fit_print_json(&out, &answer);
     else
         mt_fit_print_text(&out, &answer);
-    return mt_print_and_release(&out);
+    return mt_print_answer_and_release(&out, arguments->common.json);
 }
 
 /* A limit that was asked about and does not do is a failed check. */

@@ -74,7 +74,7 @@ static int print_written(const struct written *written, const char *path,
         add_json(written, path, &out);
     else if (!common->quiet && !mt_is_standard_output(path))
         add_text(written, path, &out);
-    return mt_print_and_release(&out);
+    return mt_print_answer_and_release(&out, common->json);
 }
 
 /* What failed is the input or the output; only one of them is to blame. */

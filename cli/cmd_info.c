@@ -382,7 +382,7 @@ static int print_info(struct info *info)
         write_json(info, &out);
     else
         write_text(info, &out);
-    return mt_print_and_release(&out);
+    return mt_print_answer_and_release(&out, info->common.json);
 }
 
 int mt_cmd_info(const struct mt_command *command, int argc, char **argv)

@@ -92,7 +92,7 @@ static int tell(struct mt_lines_answer *answer, const struct arguments *argument
         mt_lines_json(&out, answer);
     else
         mt_lines_text(&out, answer);
-    return mt_print_and_release(&out);
+    return mt_print_answer_and_release(&out, arguments->common.json);
 }
 
 static int lines(struct mt_source *source, const char *path, struct arguments *arguments)

@@ -22,7 +22,7 @@ static int tell(const struct mt_asked_report *asked, const struct arguments *arg
         mt_live_json(&out, &live);
     else
         mt_live_text(&out, &live, mt_stdout_style());
-    return mt_print_and_release(&out);
+    return mt_print_answer_and_release(&out, arguments->common.json);
 }
 
 static int live(const char *path, const struct arguments *arguments)

@@ -285,7 +285,7 @@ static int answer(const struct optimal *optimal)
             write_json(optimal, &out);
         else if (!mt_is_standard_output(optimal->plan_path))
             write_text(optimal, &out);
-        code = mt_print(&out);
+        code = mt_print_answer(&out, optimal->common.json);
     }
     mt_buf_release(&out);
     return code;

@@ -112,6 +112,6 @@ int mt_cmd_recover(const struct mt_command *command, int argc, char **argv)
         mt_json_object_end(&json);
         mt_buf_add_char(&out, '\n');
     }
-    printed = mt_print_and_release(&out);
+    printed = mt_print_answer_and_release(&out, common.json);
     return printed != MT_EXIT_OK ? printed : code;
 }

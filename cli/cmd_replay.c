@@ -290,7 +290,7 @@ static int print_policies(void)
         mt_buf_printf(&out, "%s%s\n", mt_policies[i]->summary,
                       mt_policies[i]->doubt ? " (approximate)" : "");
     }
-    return mt_print_and_release(&out);
+    return mt_print_answer_and_release(&out, false);
 }
 
 struct replay_run {
@@ -373,7 +373,7 @@ static int replay(struct mt_source *source, const char *path, const struct argum
             print_json(&out, source, summaries, count, arguments->common.all);
         else if (!mt_is_standard_output(arguments->counters_path))
             print_text(&out, source, summaries, count);
-        exit_code = mt_print_and_release(&out);
+        exit_code = mt_print_answer_and_release(&out, arguments->common.json);
         exit_code = mt_answer_verdict(exit_code, source, path, &arguments->common);
         if (exit_code == MT_EXIT_OK)
             exit_code = verify_exit(summaries, count);

@@ -22,7 +22,7 @@ static int print(const struct arguments *arguments, const struct mt_tune_summary
         mt_tune_print_json(&out, &answer);
     else
         mt_tune_print_text(&out, &answer);
-    return mt_print_and_release(&out);
+    return mt_print_answer_and_release(&out, arguments->common.json);
 }
 
 static int tune(struct mt_source *source, const char *path, const struct arguments *arguments)

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ascii_text.h"
 #include "cli.h"
 #include "io.h"
 #include "memory_limit.h"
@@ -64,6 +65,25 @@ int mt_print(const struct mt_buf *buf)
 int mt_print_and_release(struct mt_buf *buf)
 {
     int code = mt_print(buf);
+
+    mt_buf_release(buf);
+    return code;
+}
+
+int mt_print_answer(const struct mt_buf *buf, bool is_json)
+{
+    struct mt_buf ascii = {0};
+
+    if (is_json || !buf->length || mt_stdout_screen().unicode)
+        return mt_print(buf);
+    mt_add_ascii_text(&ascii, buf->data, buf->length);
+    ascii.failed |= buf->failed;
+    return mt_print_and_release(&ascii);
+}
+
+int mt_print_answer_and_release(struct mt_buf *buf, bool is_json)
+{
+    int code = mt_print_answer(buf, is_json);
 
     mt_buf_release(buf);
     return code;

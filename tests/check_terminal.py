@@ -79,6 +79,11 @@ def settings(program, path):
         chart = chart_of(in_terminal(command, 100, NO_COLOR="1", **locale))
         if not chart or any(ord(letter) > 126 for line in chart for letter in line) or not any("^" in line for line in chart):
             yield f"no chart of ASCII with {locale}"
+        # Steps and stacks are named in ASCII in this capture: all that is left is what memtrace writes.
+        if not in_terminal([*command, "--all"], 100, NO_COLOR="1", **locale).isascii():
+            yield f"text beyond ASCII with {locale}"
+        if b"\xe2" in subprocess.run([program, "dump", str(path)], capture_output=True, check=True, env=environment(**locale)).stdout:
+            yield f"a dump beyond ASCII with {locale}"
     for locale in ({"LC_ALL": "", "LANG": "en_US.UTF-8"}, {"LC_ALL": "de_DE.utf8"}):
         if not BLOCKS.search(in_terminal(command, 100, **locale)):
             yield f"no blocks with {locale}"
