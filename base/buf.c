@@ -60,26 +60,31 @@ void mt_buf_add_char(struct mt_buf *buf, char c)
     mt_buf_add(buf, &c, 1);
 }
 
-void mt_buf_printf(struct mt_buf *buf, const char *format, ...)
+void mt_buf_vprintf(struct mt_buf *buf, const char *format, va_list args)
 {
-    va_list args;
+    va_list again;
     char *end;
     int length;
 
-    va_start(args, format);
+    va_copy(again, args);
     length = vsnprintf(NULL, 0, format, args);
-    va_end(args);
-    if (length < 0) {
+    if (length < 0)
         buf->failed = true;
-        return;
+    end = length < 0 ? NULL : mt_buf_reserve(buf, (size_t)length);
+    if (end) {
+        vsnprintf(end, (size_t)length + 1, format, again);
+        buf->length += (size_t)length;
     }
-    end = mt_buf_reserve(buf, (size_t)length);
-    if (!end)
-        return;
+    va_end(again);
+}
+
+void mt_buf_printf(struct mt_buf *buf, const char *format, ...)
+{
+    va_list args;
+
     va_start(args, format);
-    vsnprintf(end, (size_t)length + 1, format, args);
+    mt_buf_vprintf(buf, format, args);
     va_end(args);
-    buf->length += (size_t)length;
 }
 
 void mt_buf_add_u64(struct mt_buf *buf, uint64_t value)

@@ -3,6 +3,7 @@
 #ifndef MT_BASE_BUF_H
 #define MT_BASE_BUF_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,6 +27,8 @@ void mt_buf_add_utf8(struct mt_buf *buf, uint32_t c);
 /* printf; only integers, strings and characters: '%f' obeys the locale. */
 void mt_buf_printf(struct mt_buf *buf, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+void mt_buf_vprintf(struct mt_buf *buf, const char *format, va_list args)
+    __attribute__((format(printf, 2, 0)));
 
 void mt_buf_add_u64(struct mt_buf *buf, uint64_t value);
 void mt_buf_add_i64(struct mt_buf *buf, int64_t value);

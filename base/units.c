@@ -51,19 +51,20 @@ static char *put_three_digits(char *at, double value)
     return at;
 }
 
+static const char *const byte_units[] = {" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"};
+
 static char *put_bytes(char *at, uint64_t bytes)
 {
-    static const char *const units[] = {" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"};
     double value = (double)bytes;
     size_t unit = 0;
 
     if (bytes < 1000)
-        return put_text(put_digits(at, bytes), units[0]);
-    while (value >= 999.5 && unit + 1 < MT_ARRAY_LEN(units)) {
+        return put_text(put_digits(at, bytes), byte_units[0]);
+    while (value >= 999.5 && unit + 1 < MT_ARRAY_LEN(byte_units)) {
         value /= 1024;
         unit++;
     }
-    return put_text(put_three_digits(at, value), units[unit]);
+    return put_text(put_three_digits(at, value), byte_units[unit]);
 }
 
 char *mt_format_bytes(char text[MT_UNITS_TEXT], uint64_t bytes)
@@ -141,25 +142,42 @@ char *mt_format_percent(char text[MT_UNITS_TEXT], double share)
     return text;
 }
 
+static const struct {
+    double ns;
+    const char *name;
+} time_units[] = {{1e9, " s"}, {1e6, " ms"}, {1e3, " " MICRO "s"}, {1, " ns"}};
+
 char *mt_format_duration(char text[MT_UNITS_TEXT], uint64_t ns)
 {
-    static const struct {
-        double ns;
-        const char *name;
-    } units[] = {{1e9, " s"}, {1e6, " ms"}, {1e3, " " MICRO "s"}, {1, " ns"}};
     size_t unit = 0;
 
     if (ns == 0) {
         put_text(text, "0 s");
         return text;
     }
-    while (unit + 1 < MT_ARRAY_LEN(units) && (double)ns < 0.9995 * units[unit].ns)
+    while (unit + 1 < MT_ARRAY_LEN(time_units) && (double)ns < 0.9995 * time_units[unit].ns)
         unit++;
-    if (unit + 1 == MT_ARRAY_LEN(units))
-        put_text(put_digits(text, ns), units[unit].name);
+    if (unit + 1 == MT_ARRAY_LEN(time_units))
+        put_text(put_digits(text, ns), time_units[unit].name);
     else
-        put_text(put_three_digits(text, (double)ns / units[unit].ns), units[unit].name);
+        put_text(put_three_digits(text, (double)ns / time_units[unit].ns), time_units[unit].name);
     return text;
+}
+
+static bool is_word(const char *word, size_t length, const char *unit)
+{
+    return length == strlen(unit) && memcmp(word, unit, length) == 0;
+}
+
+bool mt_is_unit(const char *word, size_t length)
+{
+    for (size_t i = 0; i < MT_ARRAY_LEN(byte_units); i++)
+        if (is_word(word, length, byte_units[i] + 1))
+            return true;
+    for (size_t i = 0; i < MT_ARRAY_LEN(time_units); i++)
+        if (is_word(word, length, time_units[i].name + 1))
+            return true;
+    return is_word(word, length, "%");
 }
 
 static bool unit_factor(const char *unit, double *factor)

@@ -3,6 +3,7 @@
 #ifndef MT_BASE_UNITS_H
 #define MT_BASE_UNITS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,6 +26,9 @@ char *mt_format_count(char text[MT_UNITS_TEXT], uint64_t value);
 char *mt_format_percent(char text[MT_UNITS_TEXT], double share);
 /* "4.63 s", "26.4 ms", "13 us" with a micro sign, "0 s". */
 char *mt_format_duration(char text[MT_UNITS_TEXT], uint64_t ns);
+
+/* Is it what one of these functions writes after the blank of a number: "GiB", "%"? */
+bool mt_is_unit(const char *word, size_t length);
 
 /* "12GiB", "9000 MiB", "1.5g", "512", "20MB" (decimal) -> bytes. */
 enum mt_status mt_parse_bytes(const char *text, uint64_t *bytes) MT_MUST_USE;

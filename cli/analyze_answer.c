@@ -6,7 +6,7 @@
 #include "heaps.h"
 #include "report_query.h"
 #include "site.h"
-#include "text_table.h"
+#include "wrapped_text.h"
 #include "units.h"
 #include "util.h"
 #include "verdict.h"

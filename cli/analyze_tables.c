@@ -4,6 +4,7 @@
 #include "report_rows.h"
 #include "site.h"
 #include "text_table.h"
+#include "wrapped_text.h"
 #include "units.h"
 #include "util.h"
 

@@ -1,7 +1,7 @@
 /* Why: explanations in words. */
 #include "analyze_output.h"
 #include "report_rows.h"
-#include "text_table.h"
+#include "wrapped_text.h"
 #include "units.h"
 #include "util.h"
 

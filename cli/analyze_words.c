@@ -1,7 +1,7 @@
 /* What the parts of the text share: words for places and times, and lines. */
 #include "analyze_output.h"
 #include "report_query.h"
-#include "text_table.h"
+#include "wrapped_text.h"
 #include "units.h"
 
 #include <stdarg.h>

@@ -8,7 +8,7 @@
 #include "json.h"
 #include "json_list.h"
 #include "trace.h"
-#include "text_table.h"
+#include "wrapped_text.h"
 #include "units.h"
 #include "util.h"
 

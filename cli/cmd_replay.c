@@ -14,6 +14,7 @@
 #include "report.h"
 #include "report_query.h"
 #include "text_table.h"
+#include "wrapped_text.h"
 #include "units.h"
 #include "util.h"
 #include "memory_limit.h"

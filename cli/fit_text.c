@@ -8,6 +8,7 @@
 #include "policy_runs.h"
 #include "pool_option.h"
 #include "text_table.h"
+#include "wrapped_text.h"
 #include "units.h"
 #include "util.h"
 

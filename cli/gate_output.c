@@ -3,7 +3,7 @@
 
 #include "gate_output.h"
 #include "json_list.h"
-#include "text_table.h"
+#include "wrapped_text.h"
 
 static const char *color_of(enum mt_gate_state state, const struct mt_style *style)
 {

@@ -3,6 +3,7 @@
 #include "json.h"
 #include "json_list.h"
 #include "text_table.h"
+#include "wrapped_text.h"
 #include "units.h"
 
 #include <string.h>

@@ -2,6 +2,7 @@
 #include "report_query.h"
 #include "live_output.h"
 #include "text_table.h"
+#include "wrapped_text.h"
 #include "units.h"
 
 #include <string.h>

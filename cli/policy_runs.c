@@ -10,7 +10,7 @@
 #include "import.h"
 #include "address_space.h"
 #include "policy.h"
-#include "text_table.h"
+#include "wrapped_text.h"
 #include "util.h"
 
 enum { MAX_POLICIES = 64, MAX_THREADS = 32 };

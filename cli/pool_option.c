@@ -4,7 +4,7 @@
 
 #include "json_list.h"
 #include "policy.h"
-#include "text_table.h"
+#include "wrapped_text.h"
 #include "units.h"
 #include "memory_limit.h"
 

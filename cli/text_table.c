@@ -1,13 +1,12 @@
 #include "text_table.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "check.h"
 #include "site.h"
 #include "table_layout.h"
 #include "text_width.h"
+#include "wrapped_text.h"
 
 static size_t columns_in(const char *text, size_t length)
 {
@@ -17,12 +16,6 @@ static size_t columns_in(const char *text, size_t length)
 static size_t columns_of(const char *text)
 {
     return columns_in(text, strlen(text));
-}
-
-static void pad(struct mt_buf *out, size_t count)
-{
-    for (; count; count--)
-        mt_buf_add_char(out, ' ');
 }
 
 /* Bytes at the end of `text` that say where: " modeling_llama.py:175"; 0 if it ends
@@ -76,72 +69,6 @@ void mt_add_shortened(struct mt_buf *out, const char *text, size_t columns)
     mt_buf_release(&safe);
 }
 
-/* "GiB", "%),": the word that follows a number belongs to its line. */
-static bool is_unit(const char *word, size_t length)
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "%", "s", "ms", "ns"};
-
-    while (length && strchr(").,;:", word[length - 1]))
-        length--;
-    for (size_t i = 0; i < MT_ARRAY_LEN(units); i++)
-        if (length == strlen(units[i]) && memcmp(word, units[i], length) == 0)
-            return true;
-    return false;
-}
-
-/* A word, and its unit if it ends with a digit: what is never broken. */
-static size_t unbroken_length(const char *text)
-{
-    size_t length = strcspn(text, " "), next;
-
-    if (!length || text[length - 1] < '0' || text[length - 1] > '9' || text[length] != ' ')
-        return length;
-    next = strcspn(text + length + 1, " ");
-    return is_unit(text + length + 1, next) ? length + 1 + next : length;
-}
-
-void mt_add_wrapped(struct mt_buf *out, const char *text, size_t column, size_t indent)
-{
-    size_t screen = mt_stdout_screen().columns;
-    size_t most = screen < MT_TEXT_COLUMNS ? screen : MT_TEXT_COLUMNS;
-    struct mt_buf safe = {0};
-    bool first = true;
-    const char *at;
-
-    mt_buf_add_printable_text(&safe, text);
-    for (at = safe.data; at && *at; at += *at == ' ') {
-        size_t length = unbroken_length(at), columns = columns_in(at, length);
-
-        if (!first && column + 1 + columns > most) {
-            mt_buf_add_char(out, '\n');
-            pad(out, indent);
-            column = indent;
-        } else if (!first) {
-            mt_buf_add_char(out, ' ');
-            column++;
-        }
-        mt_buf_add(out, at, length);
-        column += columns;
-        at += length;
-        first = false;
-    }
-    out->failed |= safe.failed;
-    mt_buf_release(&safe);
-}
-
-void mt_add_note(struct mt_buf *out, size_t indent, const char *format, ...)
-{
-    char text[1024];
-    va_list args;
-
-    va_start(args, format);
-    (void)vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    pad(out, indent);
-    mt_add_wrapped(out, text, indent, indent);
-    mt_buf_add_char(out, '\n');
-}
-
 /* How a title or a cell is set. */
 struct cell_form {
     size_t columns;
@@ -169,7 +96,7 @@ static void fill_up(struct mt_buf *out, size_t start, size_t columns)
 {
     size_t written = out->data ? columns_in(out->data + start, out->length - start) : 0;
 
-    pad(out, columns > written ? columns - written : 0);
+    mt_add_blanks(out, columns > written ? columns - written : 0);
 }
 
 /* One title or cell, `columns` wide. */
@@ -178,7 +105,7 @@ static void add_cell(struct mt_buf *out, const char *words, const struct cell_fo
     size_t start = out->length, columns = columns_of(words);
 
     if (form->is_right)
-        pad(out, columns < form->columns ? form->columns - columns : 0);
+        mt_add_blanks(out, columns < form->columns ? form->columns - columns : 0);
     add_middle(out, words, form->columns, form->is_site);
     if (!form->is_right)
         fill_up(out, start, form->columns);
@@ -215,7 +142,7 @@ static void add_apart(const struct mt_table *table, const struct mt_table_layout
 
     if (!*words)
         return;
-    pad(out, indent);
+    mt_add_blanks(out, indent);
     if (layout->apart && !stands_in_row(layout, layout->apart, title))
         mt_buf_printf(out, "%s ", title);
     taken = out->length - start;
@@ -234,7 +161,7 @@ static const char *add_row(const struct mt_table *table, const struct mt_table_l
 
     if (has_apart && layout->apart == 0)
         add_apart(table, layout, cells, apart, indent, out);
-    pad(out, indent);
+    mt_add_blanks(out, indent);
     for (size_t i = 0; i < table->column_count; i++, words += strlen(words) + 1) {
         const struct cell_form form = {.columns = layout->widths[i],
                                        .is_right = table->columns[i].kind == MT_NUMBER,
@@ -242,7 +169,7 @@ static const char *add_row(const struct mt_table *table, const struct mt_table_l
 
         if (!stands_in_row(layout, i, words))
             continue;
-        pad(out, shown++ ? 2 : 0);
+        mt_add_blanks(out, shown++ ? 2 : 0);
         add_cell(out, words, &form);
     }
     end_line(out);
@@ -314,12 +241,12 @@ static const char *add_titles(const struct mt_table *table, const struct mt_tabl
     while (lines--) {
         size_t shown = 0;
 
-        pad(out, indent);
+        mt_add_blanks(out, indent);
         title = words;
         for (size_t i = 0; i < table->column_count; i++, title += strlen(title) + 1) {
             if (!stands_in_row(layout, i, title))
                 continue;
-            pad(out, shown++ ? 2 : 0);
+            mt_add_blanks(out, shown++ ? 2 : 0);
             add_title(table, layout, i, title, lines, out);
         }
         end_line(out);
@@ -379,7 +306,7 @@ static void add_callers(struct mt_buf *out, const struct callers *callers, unsig
     if (callers->more)
         mt_buf_add_text(&line, " and others");
     if (line.data) {
-        pad(out, indent);
+        mt_add_blanks(out, indent);
         mt_buf_add_text(out, style->dim);
         mt_add_wrapped(out, line.data, indent, indent + 2);
         mt_buf_add_text(out, style->reset);

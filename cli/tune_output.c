@@ -9,6 +9,7 @@
 #include "cli.h"
 #include "json.h"
 #include "text_table.h"
+#include "wrapped_text.h"
 #include "units.h"
 #include "util.h"
 

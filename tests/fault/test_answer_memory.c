@@ -13,6 +13,7 @@
 #include "process_memory.h"
 #include "settings_text.h"
 #include "text_table.h"
+#include "wrapped_text.h"
 
 static void a_missing_text_is_a_failed_output(void **state)
 {

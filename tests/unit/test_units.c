@@ -189,6 +189,27 @@ static void parsing_refuses(void **state)
             fail_msg("'%s' was accepted", cases[i]);
 }
 
+static bool is_unit(const char *word)
+{
+    return mt_is_unit(word, strlen(word));
+}
+
+/* Whatever the functions above write behind a number. */
+static void units_are_known(void **state)
+{
+    char text[MT_UNITS_TEXT];
+
+    (void)state;
+    for (int shift = 0; shift < 64; shift++)
+        assert_true(is_unit(strchr(mt_format_bytes(text, UINT64_C(1) << shift), ' ') + 1));
+    for (uint64_t ns = 1; ns < UINT64_C(10000000000000); ns *= 10)
+        assert_true(is_unit(strchr(mt_format_duration(text, ns), ' ') + 1));
+    assert_true(is_unit(strchr(mt_format_percent(text, 0.5), ' ') + 1));
+    assert_false(is_unit(""));
+    assert_false(is_unit("GiBs"));
+    assert_false(is_unit("steps"));
+}
+
 static void rounding(void **state)
 {
     (void)state;
@@ -209,7 +230,7 @@ int main(void)
         cmocka_unit_test(changes),  cmocka_unit_test(counts),
         cmocka_unit_test(percents), cmocka_unit_test(durations),
         cmocka_unit_test(parsing),  cmocka_unit_test(parsing_refuses),
-        cmocka_unit_test(rounding),
+        cmocka_unit_test(rounding), cmocka_unit_test(units_are_known),
     };
 
     (void)set_german(); /* it changes nothing; test_render_core says whether it is there */

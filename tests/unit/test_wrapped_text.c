@@ -1,0 +1,67 @@
+/* Prose in lines of 100 columns: a number stays with its unit, and a note is whole however long it
+ * is. */
+#include "cmocka_all.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "units.h"
+#include "wrapped_text.h"
+
+/* Wherever the line ends. */
+static void expect_unbroken(const char *number)
+{
+    char broken[MT_UNITS_TEXT];
+
+    snprintf(broken, sizeof broken, "%s", number);
+    *strrchr(broken, ' ') = '\n';
+    for (size_t column = 0; column < MT_TEXT_COLUMNS; column++) {
+        struct mt_buf out = {0}, text = {0};
+
+        mt_buf_printf(&text, "at %s", number);
+        mt_add_wrapped(&out, text.data, column, 0);
+        mt_buf_add_char(&out, '\0');
+        assert_null(strstr(out.data, broken));
+        mt_buf_release(&text);
+        mt_buf_release(&out);
+    }
+}
+
+static void a_number_stays_with_its_unit(void **unused)
+{
+    char text[MT_UNITS_TEXT];
+
+    (void)unused;
+    expect_unbroken("of 12.4 %)");
+    expect_unbroken(mt_format_duration(text, 13000));
+    expect_unbroken(mt_format_bytes(text, UINT64_C(1) << 60));
+    expect_unbroken(mt_format_bytes(text, 12345));
+}
+
+static void a_note_is_not_cut(void **unused)
+{
+    struct mt_buf words = {0}, out = {0};
+    size_t count = 0;
+
+    (void)unused;
+    for (int i = 0; i < 1000; i++)
+        mt_buf_add_text(&words, "word ");
+    mt_buf_add_char(&words, '\0');
+    mt_add_note(&out, 2, "%s", words.data);
+    mt_buf_add_char(&out, '\0');
+    for (const char *at = out.data; (at = strstr(at, "word")); at++)
+        count++;
+    assert_int_equal(count, 1000);
+    mt_buf_release(&words);
+    mt_buf_release(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_number_stays_with_its_unit),
+        cmocka_unit_test(a_note_is_not_cut),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
