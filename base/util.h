@@ -82,4 +82,19 @@ static inline bool mt_mul_ok(uint64_t a, uint64_t b, uint64_t *product)
     return !__builtin_mul_overflow(a, b, product);
 }
 
+/* The largest number where the result would be larger: for estimates of hostile sizes. */
+static inline uint64_t mt_add_most_u64(uint64_t a, uint64_t b)
+{
+    uint64_t sum;
+
+    return mt_add_ok(a, b, &sum) ? sum : UINT64_MAX;
+}
+
+static inline uint64_t mt_mul_most_u64(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+
+    return mt_mul_ok(a, b, &product) ? product : UINT64_MAX;
+}
+
 #endif

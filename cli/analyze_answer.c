@@ -138,15 +138,17 @@ static void tell_beside(const struct mt_teller *teller)
                      "which the recording did not measure");
         return;
     }
-    outside_bytes = driver->then.bytes - driver->then.framework_bytes;
+    outside_bytes = mt_sub_or_0_u64(driver->then.bytes, driver->then.framework_bytes);
     context_bytes = (uint64_t)driver->residual.most_bytes;
-    mt_tell_line(teller, 2,
-                 mt_tell_format(teller,
-                                "A card must have about %s in all: also %s outside of the "
-                                "framework, as at the allocated peak, and %s for CUDA itself",
-                                mt_format_bytes(all, need->bytes + outside_bytes + context_bytes),
-                                mt_format_bytes(outside, outside_bytes),
-                                mt_format_bytes(context, context_bytes)));
+    mt_tell_line(
+        teller, 2,
+        mt_tell_format(
+            teller,
+            "A card must have about %s in all: also %s outside of the "
+            "framework, as at the allocated peak, and %s for CUDA itself",
+            mt_format_bytes(
+                all, mt_add_most_u64(need->bytes, mt_add_most_u64(outside_bytes, context_bytes))),
+            mt_format_bytes(outside, outside_bytes), mt_format_bytes(context, context_bytes)));
 }
 
 static void tell_peak(const struct mt_teller *teller)

@@ -157,31 +157,37 @@ static void check_fragmentation(struct mt_gate_work *work, struct mt_gate_result
     judge(work, result, mt_peaks_doubt(work->check->report, device));
 }
 
-/* NULL if what steps leave behind was judged. */
-static const char *why_not_judged(const struct mt_report *report,
-                                  const struct mt_device_report *device)
+/* By how much allocated memory rises from step to step, 0 if it does not; false: no memory. */
+static bool find_rise(const struct mt_report *report, const struct mt_device_report *device,
+                      int64_t *bytes)
 {
-    if (device->growth.judged)
-        return NULL;
-    if (!device->step_count)
-        return "there are no steps";
-    if (device->step_count - mt_first_step(report, device) < MT_GROWTH_MIN_STEPS)
-        return "too few steps: eight are needed, two of them to warm up";
-    return "too many blocks outlive their step";
+    struct mt_trend trend;
+
+    if (mt_trend_fit(report, device, &trend) != MT_OK)
+        return false;
+    *bytes = trend.has_slope && trend.bytes_per_step > 0 ? trend.bytes_per_step : 0;
+    return true;
 }
 
 /* What steps leave behind, each: the estimate of the finding (growth.c). */
 static void check_growth(struct mt_gate_work *work, struct mt_gate_result *result)
 {
+    static const char *const why_not[] = {
+        [MT_GROWTH_JUDGED] = NULL,
+        [MT_GROWTH_NO_STEPS] = "there are no steps",
+        [MT_GROWTH_FEW_STEPS] = "too few steps: eight are needed, two of them to warm up",
+        [MT_GROWTH_MANY_BLOCKS] = "too many blocks outlive their step"};
     const struct mt_device_report *device = mt_gate_device(work, result);
     const struct mt_integrity *integrity = &work->check->report->integrity;
-    const char *why = why_not_judged(work->check->report, device);
+    const char *why = why_not[mt_growth_basis(work->check->report, device)];
     const char *doubt = NULL;
 
     if (why) {
         mt_gate_say_not_evaluated(work, result, why);
         return;
     }
+    if (!find_rise(work->check->report, device, &result->rise_bytes))
+        return; /* without a verdict: mt_gates_check ends with "out of memory" */
     if (integrity->events_dropped || integrity->frames_damaged || integrity->events_invalid)
         doubt = mt_peaks_doubt(work->check->report, device);
     result->actual_bytes = clamp(device->growth.bytes_per_step);

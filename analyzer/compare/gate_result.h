@@ -35,6 +35,8 @@ struct mt_gate_result {
     bool has_actual, has_base;
     int64_t actual_bytes, limit_bytes, warn_bytes; /* limit, warn: INT64_MAX = none */
     uint64_t base_bytes, of_bytes;
+    int64_t rise_bytes;  /* growth: the slope of allocated memory at the ends of steps, a step; 0 if
+                            it does not rise */
     const char *name;    /* the rule alone: the same in every run */
     const char *verdict; /* one clause: "peak reserved 19.3 GiB exceeds ..." */
     const char *culprit; /* site and phase, NULL = passed, or not known */

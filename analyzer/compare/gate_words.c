@@ -142,15 +142,34 @@ static const char *exceeds(struct mt_gate_work *work, const struct mt_gate_resul
         count_text(e, bound), place_of(work, result));
 }
 
+/* Memory may rise although no line leaves blocks behind in step after step: the gate judges those
+ * alone (growth.c), and says so. */
+static const char *unexplained_rise(struct mt_gate_work *work, const struct mt_gate_result *result,
+                                    int64_t bound)
+{
+    char bytes[MT_UNITS_TEXT];
+
+    if (result->rule->kind != MT_GATE_GROWTH || result->rise_bytes <= bound)
+        return "";
+    return mt_arena_printf(
+        &work->gates->arena,
+        "; allocated memory rises by %s a step, but no line leaves blocks behind "
+        "that explain it",
+        bytes_text(bytes, result->rise_bytes));
+}
+
 static const char *within(struct mt_gate_work *work, const struct mt_gate_result *result)
 {
     char a[MT_UNITS_TEXT], b[MT_UNITS_TEXT], c[MT_UNITS_TEXT];
     int64_t bound = result->limit_bytes < INT64_MAX ? result->limit_bytes : result->warn_bytes;
 
-    return mt_arena_printf(&work->gates->arena, "%s %s%s is within %s%s (%s B)",
-                           subject_of(work, result), bytes_text(a, result->actual_bytes),
-                           per(result), bytes_text(b, bound), per(result),
-                           count_text(c, result->actual_bytes));
+    const char *rise = unexplained_rise(work, result, bound);
+
+    return rise ? mt_arena_printf(&work->gates->arena, "%s %s%s is within %s%s (%s B)%s",
+                                  subject_of(work, result), bytes_text(a, result->actual_bytes),
+                                  per(result), bytes_text(b, bound), per(result),
+                                  count_text(c, result->actual_bytes), rise)
+                : NULL;
 }
 
 /* "66.6 % exceeds 25 % by 41.6 points (13,826,... of 20,749,... B unused)" */

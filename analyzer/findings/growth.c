@@ -237,16 +237,17 @@ static enum mt_status add_up(struct look *look)
         return MT_ERR_MEMORY;
     for (i = 0; i < look->left_count; i++)
         if (is_growing_line(look, look->left[i].end_step))
-            by_step[look->left[i].birth_step] += look->left[i].bytes;
+            by_step[look->left[i].birth_step] =
+                mt_add_most_u64(by_step[look->left[i].birth_step], look->left[i].bytes);
     for (i = look->begin; i < look->end; i++) {
-        look->gathered_bytes += by_step[i];
+        look->gathered_bytes = mt_add_most_u64(look->gathered_bytes, by_step[i]);
         look->even = look->even && by_step[i] == by_step[look->begin];
     }
     look->left_bytes = look->gathered_bytes;
     for (i = 0; i < look->line_count; i++)
         if (look->lines[i].new_bytes)
-            look->gathered_bytes += look->lines[i].bytes;
-    look->bytes_per_step = (look->gathered_bytes + steps / 2) / steps;
+            look->gathered_bytes = mt_add_most_u64(look->gathered_bytes, look->lines[i].bytes);
+    look->bytes_per_step = mt_add_most_u64(look->gathered_bytes, steps / 2) / steps;
     free(by_step);
     return MT_OK;
 }
@@ -309,8 +310,9 @@ static uint64_t level(const struct look *look)
     uint32_t i;
 
     for (i = look->offset + look->begin; i < device->step_count; i++)
-        most = mt_max_u64(most, device->steps[i].peak.allocated +
-                                    look->bytes_per_step * (device->step_count - 1 - i));
+        most = mt_max_u64(most, mt_add_most_u64(device->steps[i].peak.allocated,
+                                                mt_mul_most_u64(look->bytes_per_step,
+                                                                device->step_count - 1 - i)));
     return most;
 }
 
@@ -325,11 +327,12 @@ static const char *forecast(const struct look *look)
     char n[3][MT_UNITS_TEXT];
 
     if (!capacity)
-        return mt_arena_printf(look->arena,
-                               "in %s more steps that makes %s (the device's memory was not "
-                               "recorded)",
-                               mt_format_count(n[0], FAR_STEPS),
-                               mt_format_bytes(n[1], look->bytes_per_step * FAR_STEPS));
+        return mt_arena_printf(
+            look->arena,
+            "in %s more steps that makes %s (the device's memory was not "
+            "recorded)",
+            mt_format_count(n[0], FAR_STEPS),
+            mt_format_bytes(n[1], mt_mul_most_u64(look->bytes_per_step, FAR_STEPS)));
     steps = used < capacity ? (capacity - used) / look->bytes_per_step + 1 : 0;
     step_ns = (last->begin_t_ns - first->begin_t_ns) / (look->lives->step_count - 1 - look->begin);
     if (step_ns && steps > UINT64_MAX / 2 / step_ns)

@@ -25,19 +25,18 @@ static const char *unused_part(struct mt_arena *arena, const struct mt_report *r
 static const char *growth_part(struct mt_arena *arena, const struct mt_report *report,
                                const struct mt_device_report *device)
 {
+    static const char *const words[] = {
+        [MT_GROWTH_JUDGED] = "no step leaves more and more behind",
+        [MT_GROWTH_NO_STEPS] = "no steps were found, so that growth is not judged",
+        [MT_GROWTH_FEW_STEPS] = "there are too few steps to judge growth",
+        [MT_GROWTH_MANY_BLOCKS] = "too many blocks outlive their step to judge growth"};
     const struct mt_growth *growth = &device->growth;
     char bytes[MT_UNITS_TEXT];
 
     if (growth->bytes_per_step)
         return mt_arena_printf(arena, "each step leaves %s behind, too little to matter",
                                mt_format_bytes(bytes, growth->bytes_per_step));
-    if (growth->judged)
-        return "no step leaves more and more behind";
-    if (!device->step_count)
-        return "no steps were found, so that growth is not judged";
-    return device->step_count - mt_first_step(report, device) < MT_GROWTH_MIN_STEPS
-               ? "there are too few steps to judge growth"
-               : "too many blocks outlive their step to judge growth";
+    return words[mt_growth_basis(report, device)];
 }
 
 static const char *unknown_part(struct mt_arena *arena, const struct mt_device_report *device)

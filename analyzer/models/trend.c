@@ -191,3 +191,15 @@ enum mt_status mt_trend_make(const struct mt_report *report, const struct mt_dev
     trend->verdict = judge(trend, device);
     return status;
 }
+
+enum mt_growth_basis mt_growth_basis(const struct mt_report *report,
+                                     const struct mt_device_report *device)
+{
+    if (device->growth.judged)
+        return MT_GROWTH_JUDGED;
+    if (!device->step_count)
+        return MT_GROWTH_NO_STEPS;
+    return device->step_count - mt_first_step(report, device) < MT_GROWTH_MIN_STEPS
+               ? MT_GROWTH_FEW_STEPS
+               : MT_GROWTH_MANY_BLOCKS;
+}

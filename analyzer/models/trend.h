@@ -47,4 +47,16 @@ enum mt_status mt_trend_fit(const struct mt_report *report, const struct mt_devi
 enum mt_status mt_trend_make(const struct mt_report *report, const struct mt_device_report *device,
                              struct mt_trend *trend) MT_MUST_USE;
 
+/* Was it judged what steps leave behind, and if not, why? */
+enum mt_growth_basis {
+    MT_GROWTH_JUDGED,
+    MT_GROWTH_NO_STEPS,
+    MT_GROWTH_FEW_STEPS,  /* that the recording covers: less than MT_GROWTH_MIN_STEPS */
+    MT_GROWTH_MANY_BLOCKS /* more outlive their step than are followed */
+};
+
+/* Of a report with its findings. */
+enum mt_growth_basis mt_growth_basis(const struct mt_report *report,
+                                     const struct mt_device_report *device);
+
 #endif

@@ -210,6 +210,15 @@ static void units_are_known(void **state)
     assert_false(is_unit("steps"));
 }
 
+static void estimates_stop_at_the_largest_number(void **state)
+{
+    (void)state;
+    assert_int_equal(mt_add_most_u64(2, 3), 5);
+    assert_int_equal(mt_add_most_u64(UINT64_MAX - 1, 2), UINT64_MAX);
+    assert_int_equal(mt_mul_most_u64(2, 3), 6);
+    assert_int_equal(mt_mul_most_u64(UINT64_MAX / 2, 3), UINT64_MAX);
+}
+
 static void rounding(void **state)
 {
     (void)state;
@@ -226,11 +235,17 @@ static void rounding(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes),    cmocka_unit_test(mebibytes_are_enough),
-        cmocka_unit_test(changes),  cmocka_unit_test(counts),
-        cmocka_unit_test(percents), cmocka_unit_test(durations),
-        cmocka_unit_test(parsing),  cmocka_unit_test(parsing_refuses),
-        cmocka_unit_test(rounding), cmocka_unit_test(units_are_known),
+        cmocka_unit_test(bytes),
+        cmocka_unit_test(mebibytes_are_enough),
+        cmocka_unit_test(changes),
+        cmocka_unit_test(counts),
+        cmocka_unit_test(percents),
+        cmocka_unit_test(durations),
+        cmocka_unit_test(parsing),
+        cmocka_unit_test(parsing_refuses),
+        cmocka_unit_test(rounding),
+        cmocka_unit_test(units_are_known),
+        cmocka_unit_test(estimates_stop_at_the_largest_number),
     };
 
     (void)set_german(); /* it changes nothing; test_render_core says whether it is there */
