@@ -71,6 +71,23 @@ static void add_need(struct mt_json *json, const struct mt_need *need)
     mt_json_object_end(json);
 }
 
+static void add_device_parts(struct mt_json *json, const struct mt_device_parts *device_parts)
+{
+    if (!device_parts) {
+        mt_json_null(json, "device_parts");
+        return;
+    }
+    mt_json_object_begin(json, "device_parts");
+    mt_json_u64(json, "total_bytes", device_parts->total_bytes);
+    mt_json_bool(json, "context_is_known", device_parts->context_is_known);
+    mt_json_object_begin(json, "parts");
+    for (int i = 0; i < MT_DEVICE_PART_COUNT; i++)
+        mt_json_u64(json, mt_device_part_name((enum mt_device_part)i), device_parts->parts[i]);
+    mt_json_object_end(json);
+    mt_json_u64(json, "largest_kv_cache_bytes", mt_largest_kv_cache(device_parts));
+    mt_json_object_end(json);
+}
+
 static void add_growth(struct mt_json *json, const struct mt_growth *growth)
 {
     mt_json_object_begin(json, "growth");
@@ -549,6 +566,7 @@ static void add_device(struct mt_json *json, struct mt_arena *arena, const struc
     add_need(json, device->need);
     mt_json_xla(json, device->xla);
     add_growth(json, &device->growth);
+    add_device_parts(json, device->device_parts);
     add_verify(json, report, device);
     add_phases(json, report, device);
     add_site_rows(json, arena, report, "peak_sites", device->peak_sites, device->peak_site_count);

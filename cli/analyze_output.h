@@ -108,8 +108,6 @@ void mt_tell_peak_modules(const struct mt_teller *teller);
 void mt_tell_findings(const struct mt_teller *teller);
 void mt_json_findings(struct mt_json *json, const struct mt_device_report *device);
 
-/* What the process took from the driver beside (or without) the framework: of
- * the teller's device, and of those that have nothing of the framework. */
 /* NULL: null. */
 void mt_json_xla(struct mt_json *json, const struct mt_xla_use *xla);
 /* In place of the peak, if the driver's calls are all that was seen of XLA's arena. */
@@ -117,6 +115,11 @@ void mt_tell_missing_requests(const struct mt_teller *teller);
 /* What that arena would have held, if the requests were seen. */
 void mt_tell_arenas(const struct mt_teller *teller);
 
+/* What the device is full of, of a run that serves a model. */
+void mt_tell_device_parts(const struct mt_teller *teller);
+
+/* What the process took from the driver beside (or without) the framework: of
+ * the teller's device, and of those that have nothing of the framework. */
 void mt_tell_driver(const struct mt_teller *teller);
 void mt_tell_other_devices(const struct mt_teller *teller);
 

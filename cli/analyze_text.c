@@ -52,6 +52,7 @@ static void tell_device(const struct mt_teller *teller)
     mt_tell_peak_modules(teller);
     mt_tell_arenas(teller);
     mt_tell_pools(teller);
+    mt_tell_device_parts(teller);
     mt_tell_driver(teller);
     mt_tell_trust(teller);
 }

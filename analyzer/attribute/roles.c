@@ -516,7 +516,8 @@ static enum mt_role role_of_kept(const struct mt_role_clock *clock, uint8_t code
 {
     if (is_early_workspace(kind, requested_bytes))
         return MT_ROLE_WORKSPACE;
-    if (code == MT_ROLE_CODE_SETUP_ALONE && clock->moves_models && kind == MT_PHASE_UNKNOWN)
+    if (kind == MT_PHASE_DATA ||
+        (code == MT_ROLE_CODE_SETUP_ALONE && clock->moves_models && kind == MT_PHASE_UNKNOWN))
         return MT_ROLE_INPUTS;
     return MT_ROLE_PARAMETERS;
 }

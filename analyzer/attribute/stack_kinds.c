@@ -44,6 +44,11 @@ static const struct {
     {"deepspeed/runtime/", "__init__", MT_PHASE_SETUP},
     {"megatron/", "__init__", MT_PHASE_SETUP},
     {"", "from_pretrained", MT_PHASE_SETUP},
+    /* vLLM and SGLang make their pools of pages once, before the first request */
+    {"", "_allocate_kv_cache", MT_PHASE_SETUP | MT_STACK_KV_CACHE},
+    {"mem_cache/", "KVPool", MT_PHASE_SETUP | MT_STACK_KV_CACHE},
+    {"mem_cache/", "_create_buffers", MT_PHASE_SETUP | MT_STACK_KV_CACHE},
+    {"mem_cache/", "ReqToTokenPool", MT_PHASE_DATA}, /* which pages a request has */
     {"cache_utils.py", "", MT_PHASE_FORWARD | MT_STACK_KV_CACHE},
     {"kv_cache", "", MT_PHASE_FORWARD | MT_STACK_KV_CACHE},
     {"", "kv_cache", MT_PHASE_FORWARD | MT_STACK_KV_CACHE},
@@ -83,7 +88,7 @@ static uint8_t judge_stack(const struct mt_stack_kinds *kinds, const struct mt_s
     if ((own & MT_STACK_CLOSURE) && outer_kind == MT_PHASE_OPTIMIZER)
         return (uint8_t)((outer & ~MT_STACK_KIND_MASK) | MT_STACK_CLOSURE);
     if (stays || (own & MT_STACK_KIND_MASK) == MT_PHASE_UNKNOWN)
-        return (uint8_t)(outer | (own & (MT_STACK_BUCKETS | MT_STACK_MOVES)));
+        return (uint8_t)(outer | (own & (MT_STACK_BUCKETS | MT_STACK_MOVES | MT_STACK_KV_CACHE)));
     return (uint8_t)(own | (outer & (MT_STACK_KV_CACHE | MT_STACK_CLOSURE)));
 }
 

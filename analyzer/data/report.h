@@ -249,6 +249,7 @@ struct mt_gap {
 struct mt_driver_level {
     uint64_t bytes;           /* of all heaps that are memory of the device */
     uint64_t framework_bytes; /* of them: where segments of the framework lie */
+    uint64_t pool_bytes;      /* of them, at_allocated_peak only: segments of private pools */
     uint64_t t_ns, event;
     int32_t phase;
 };
@@ -331,6 +332,31 @@ struct mt_driver_report {
     struct mt_driver_failure *failures; /* the first ones */
     uint32_t failure_count;
     uint64_t failures_in_all;
+};
+
+/* What a device is full of while a model serves: every byte of it is of one part. */
+enum mt_device_part {
+    MT_DEVICE_WEIGHTS,
+    MT_DEVICE_KV_CACHE,
+    MT_DEVICE_ACTIVATIONS, /* with temporaries and inputs */
+    MT_DEVICE_GRAPHS,      /* segments of private pools, but for weights, KV cache and workspaces */
+    MT_DEVICE_WORKSPACES,
+    MT_DEVICE_OTHER,     /* blocks of no known role */
+    MT_DEVICE_UNUSED,    /* segments of the framework where no block is */
+    MT_DEVICE_LIBRARIES, /* what the driver gave out beside them */
+    MT_DEVICE_CONTEXT,   /* what no allocation explains, at the sample of largest use */
+    MT_DEVICE_FREE       /* the rest: free, other processes', or not seen */
+};
+enum { MT_DEVICE_PART_COUNT = MT_DEVICE_FREE + 1 };
+
+/* "weights", "KV cache", ... */
+const char *mt_device_part_name(enum mt_device_part part);
+
+/* At the allocated peak. The parts sum to total_bytes. */
+struct mt_device_parts {
+    uint64_t total_bytes;
+    uint64_t parts[MT_DEVICE_PART_COUNT];
+    bool context_is_known; /* NVML was sampled */
 };
 
 /* What is worth a change (analyzer/findings). */
@@ -443,6 +469,8 @@ struct mt_device_report {
     const char *no_finding; /* why there is none; NULL: there are, or requests were refused, or the
                                level is the driver's, or the settings are not the program's */
     struct mt_growth growth;
+    struct mt_device_parts *device_parts; /* NULL: no KV cache, not recorded with the driver's
+                             calls, or numbers that contradict each other */
 
     struct mt_answer *answer; /* NULL unless a question was asked */
     /* timeline, flamechart, ...: all that model_list.h has. NULL unless asked for, and where

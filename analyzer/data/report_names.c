@@ -1,6 +1,7 @@
 #include "holding.h"
 #include "phase.h"
 #include "question.h"
+#include "report.h"
 #include "role.h"
 
 const char *mt_role_name(enum mt_role role)
@@ -11,6 +12,23 @@ const char *mt_role_name(enum mt_role role)
     _Static_assert(sizeof names / sizeof *names == MT_ROLE_COUNT, "one entry for each");
 
     return (unsigned)role < MT_ROLE_COUNT ? names[role] : "other";
+}
+
+const char *mt_device_part_name(enum mt_device_part part)
+{
+    static const char *const names[] = {"weights",
+                                        "KV cache",
+                                        "activations and temporaries",
+                                        "CUDA graphs and other private pools",
+                                        "workspaces",
+                                        "other blocks of the framework",
+                                        "segments of the framework, unused",
+                                        "libraries",
+                                        "context and modules",
+                                        "free, or not seen"};
+    _Static_assert(sizeof names / sizeof *names == MT_DEVICE_PART_COUNT, "one entry for each");
+
+    return names[part];
 }
 
 const char *mt_phase_source_name(enum mt_phase_source source)

@@ -208,3 +208,8 @@ const char *mt_owner_text(struct mt_arena *arena, const struct mt_driver_report 
         return text;
     return mt_arena_printf(arena, "%s, %s", text, owner->what);
 }
+
+uint64_t mt_largest_kv_cache(const struct mt_device_parts *device_parts)
+{
+    return device_parts->parts[MT_DEVICE_KV_CACHE] + device_parts->parts[MT_DEVICE_FREE];
+}

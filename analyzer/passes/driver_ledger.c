@@ -211,11 +211,15 @@ static enum mt_status on_framework(struct mt_driver_ledger *ledger, const struct
     device = &ledger->devices[index];
     if (event->kind == MT_EVENT_SEGMENT_FREE || event->kind == MT_EVENT_SEGMENT_UNMAP) {
         device->segment_bytes -= mt_min_u64(bytes, device->segment_bytes);
+        if (event->pool)
+            device->pool_segment_bytes -= mt_min_u64(bytes, device->pool_segment_bytes);
         return MT_OK;
     }
     if (mt_event_is_segment(event)) {
         ledger->has_segments = true;
         device->segment_bytes += bytes;
+        if (event->pool)
+            device->pool_segment_bytes += bytes;
     }
     mark_range(ledger, device, event->addr, bytes);
     return MT_OK;

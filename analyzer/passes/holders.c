@@ -324,6 +324,8 @@ static size_t gather(struct mt_holders *holders, struct mt_snapshot *snapshot)
             count_waiting(snapshot, block);
         if (block->state != LIVE || block->device != snapshot->device)
             continue;
+        if (block->pool)
+            snapshot->pool_role_bytes[block->role] += block->block_bytes;
         holders->scratch[count++] = (struct mt_holding){.stack = block->stack,
                                                         .tied = block->tied,
                                                         .tie = (enum mt_tie)block->tie,

@@ -103,6 +103,7 @@ enum mt_status mt_ledger_copy_due(struct mt_driver_ledger *ledger, uint64_t seq)
         device->has_copy = true;
         device->then.bytes = device->bytes;
         device->then.framework_bytes = device->framework_bytes;
+        device->then.pool_bytes = device->pool_segment_bytes;
         if (copy(ledger, i))
             return MT_ERR_MEMORY;
     }

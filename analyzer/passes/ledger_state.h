@@ -44,8 +44,8 @@ struct mt_ledger_samples {
 
 struct mt_ledger_device {
     uint16_t device;
-    uint64_t bytes, framework_bytes; /* of heaps that are memory of the device */
-    uint64_t segment_bytes;
+    uint64_t bytes, framework_bytes;            /* of heaps that are memory of the device */
+    uint64_t segment_bytes, pool_segment_bytes; /* pool: of private pools */
     struct mt_driver_level peak;
     bool wants_copy, has_copy; /* of who holds it after wanted_event */
     uint64_t wanted_event;

@@ -13,6 +13,7 @@ struct mt_snapshot {
     uint32_t holding_count;
     uint64_t bytes; /* their sum */
     uint64_t waiting_blocks, waiting_bytes, waiting_requested_bytes;
+    uint64_t pool_role_bytes[MT_ROLE_COUNT]; /* of blocks in private pools */
 };
 
 /* Snapshots in the order of `snapshots`: by event, then device. For qsort and bsearch. */

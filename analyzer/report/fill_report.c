@@ -2,6 +2,7 @@
 #include "fill_report.h"
 
 #include "analysis.h"
+#include "fill_device_parts.h"
 #include "fill_driver.h"
 #include "fill_pools.h"
 #include "fill_tags.h"
@@ -373,6 +374,22 @@ enum mt_status mt_fill_facts(struct mt_analysis *analysis)
     return status;
 }
 
+static enum mt_status fill_parts_of_devices(struct mt_analysis *analysis)
+{
+    struct mt_report *report = analysis->report;
+    enum mt_status status = MT_OK;
+
+    for (uint32_t i = 0; i < report->device_count && !status; i++) {
+        struct mt_device_report *device = &report->devices[i];
+
+        if (device->instant_count)
+            status = mt_fill_device_parts(
+                analysis, find_snapshot(analysis, device->instants[0].event, device->device),
+                device);
+    }
+    return status;
+}
+
 enum mt_status mt_fill_report(struct mt_analysis *analysis)
 {
     enum mt_status status = MT_OK;
@@ -384,5 +401,5 @@ enum mt_status mt_fill_report(struct mt_analysis *analysis)
         status = fill_devices(analysis);
     if (!status)
         status = mt_fill_driver(analysis);
-    return status;
+    return status ? status : fill_parts_of_devices(analysis);
 }

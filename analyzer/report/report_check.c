@@ -46,6 +46,16 @@ static bool modules_are_sound(const struct mt_device_report *device, const char 
     return true;
 }
 
+static bool parts_close(const struct mt_device_report *device, const char **why)
+{
+    uint64_t sum = 0;
+
+    for (int i = 0; device->device_parts && i < MT_DEVICE_PART_COUNT; i++)
+        sum += device->device_parts->parts[i];
+    MT_SOUND(why, !device->device_parts || sum == device->device_parts->total_bytes);
+    return true;
+}
+
 static bool instant_is_sound(const struct mt_instant *instant, const char **why)
 {
     uint64_t held = 0;
@@ -87,7 +97,7 @@ static bool device_is_sound(const struct mt_device_report *device, const char **
         if (!instant_is_sound(&device->instants[i], why))
             return false;
     return modules_are_sound(device, why) && pools_are_sound(device, why) &&
-           sums_to_peak(device, why);
+           sums_to_peak(device, why) && parts_close(device, why);
 }
 
 bool mt_report_is_sound(const struct mt_report *report, const char **why)

@@ -1,0 +1,48 @@
+/* What the device is full of while a model serves, and how large its KV cache could be. */
+#include "analyze_output.h"
+#include "report_query.h"
+#include "text_table.h"
+#include "units.h"
+
+static void tell_parts(const struct mt_teller *teller, const struct mt_device_parts *device_parts)
+{
+    struct mt_table table;
+
+    mt_table_begin(&table, "#bytes|#share|~");
+    for (int i = 0; i < MT_DEVICE_PART_COUNT; i++)
+        if (device_parts->parts[i] || i == MT_DEVICE_FREE)
+            MT_CELLS(&table, MT_BYTES(device_parts->parts[i]),
+                     MT_SHARE(device_parts->parts[i], device_parts->total_bytes),
+                     MT_TEXT(mt_device_part_name((enum mt_device_part)i)));
+    MT_CELLS(&table, MT_BYTES(device_parts->total_bytes),
+             MT_SHARE(device_parts->total_bytes, device_parts->total_bytes),
+             MT_TEXT("the whole device"));
+    mt_add_text_table(teller->out, &table, 2, teller->style);
+}
+
+static void tell_limit(const struct mt_teller *teller, const struct mt_device_parts *device_parts)
+{
+    uint64_t most = mt_largest_kv_cache(device_parts);
+    char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], free[MT_UNITS_TEXT];
+
+    mt_tell_line(teller, 2,
+                 mt_tell_format(teller,
+                                "The largest KV cache that serves these requests has %s (%s B), "
+                                "%s more, if no other process uses the device%s",
+                                mt_format_bytes(bytes, most), mt_format_count(exact, most),
+                                mt_format_bytes(free, device_parts->parts[MT_DEVICE_FREE]),
+                                device_parts->context_is_known
+                                    ? ""
+                                    : "; what CUDA itself takes was not sampled, and comes off"));
+}
+
+void mt_tell_device_parts(const struct mt_teller *teller)
+{
+    const struct mt_device_parts *device_parts = teller->device->device_parts;
+
+    if (!device_parts)
+        return;
+    mt_tell_heading(teller, "The whole device at the allocated peak");
+    tell_parts(teller, device_parts);
+    tell_limit(teller, device_parts);
+}
