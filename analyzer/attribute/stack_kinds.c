@@ -46,9 +46,9 @@ static const struct {
     {"", "from_pretrained", MT_PHASE_SETUP},
     /* vLLM and SGLang make their pools of pages once, before the first request */
     {"", "_allocate_kv_cache", MT_PHASE_SETUP | MT_STACK_KV_CACHE},
-    {"mem_cache/", "KVPool", MT_PHASE_SETUP | MT_STACK_KV_CACHE},
+    {"", "KVPool", MT_PHASE_SETUP | MT_STACK_KV_CACHE},
     {"mem_cache/", "_create_buffers", MT_PHASE_SETUP | MT_STACK_KV_CACHE},
-    {"mem_cache/", "ReqToTokenPool", MT_PHASE_DATA}, /* which pages a request has */
+    {"", "ReqToTokenPool", MT_PHASE_DATA}, /* which pages a request has */
     {"cache_utils.py", "", MT_PHASE_FORWARD | MT_STACK_KV_CACHE},
     {"kv_cache", "", MT_PHASE_FORWARD | MT_STACK_KV_CACHE},
     {"", "kv_cache", MT_PHASE_FORWARD | MT_STACK_KV_CACHE},
