@@ -200,6 +200,15 @@ static uint64_t sum_of_sites(const struct mt_driver_report *driver)
     return sum;
 }
 
+static uint64_t sum_of_owners(const struct mt_driver_report *driver)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < driver->owner_count; i++)
+        sum += driver->owners[i].bytes;
+    return sum;
+}
+
 static void assert_truth(const struct mt_driver_report *driver, const struct twin_truth *truth,
                          const struct mt_device_report *device)
 {
@@ -227,6 +236,7 @@ static void assert_truth(const struct mt_driver_report *driver, const struct twi
                      truth->outside_at[device->allocated_peak.event / TWIN_STEP - 1]);
     assert_int_equal(driver->then.framework_bytes, device->allocated_peak.then.reserved);
     assert_int_equal(sum_of_sites(driver), driver->then.bytes - driver->then.framework_bytes);
+    assert_int_equal(sum_of_owners(driver), driver->then.bytes - driver->then.framework_bytes);
 }
 
 static void analyses_are_the_same_and_the_rest_is_true(void **state)

@@ -289,6 +289,22 @@ static void native_frames_go_before_ranges(void **state)
     end(&run);
 }
 
+/* Its end was lost: what it holds is not all NCCL's. */
+static void a_range_without_an_end_says_nothing(void **state)
+{
+    struct run run;
+
+    (void)state;
+    begin(&run);
+    range(&run, "NCCL: ncclCommInitRankConfig", true);
+    add(&run, DRIVER, MT_EVENT_ALLOC, OTHER, 64 * MT_MIB);
+    finish(&run);
+    assert_int_equal(run.report->drivers[0].owner_count, 1);
+    assert_null(run.report->drivers[0].owners[0].library);
+    assert_int_equal(run.report->drivers[0].owners[0].communicator, MT_NO_COMMUNICATOR);
+    end(&run);
+}
+
 static void other_files_are_named(void **state)
 {
     static const struct line mine[] = {DRIVER_CALL, {"take", "[libmine.so.1]"}};
@@ -311,6 +327,7 @@ int main(void)
         cmocka_unit_test(python_frames_name_no_library),
         cmocka_unit_test(ranges_tell_communicators),
         cmocka_unit_test(native_frames_go_before_ranges),
+        cmocka_unit_test(a_range_without_an_end_says_nothing),
         cmocka_unit_test(other_files_are_named),
     };
 
