@@ -280,9 +280,11 @@ bool mt_collect_has_asked_native(void)
  * the stacks that the user asked for. */
 static bool names_a_library(const struct mt_raw_event *event)
 {
-    bool is_framework = event->heap == MT_RAW_PYTORCH || event->heap == MT_RAW_USER;
+    const unsigned device_memory = 1U << MT_RAW_DRIVER | 1U << MT_RAW_MANAGED | 1U << MT_RAW_ARRAY |
+                                   1U << MT_RAW_ASYNC | 1U << MT_RAW_VIRTUAL | 1U << MT_RAW_GRAPH;
 
-    if (is_framework || (event->kind != MT_EVENT_ALLOC && event->kind != MT_EVENT_ALLOC_FAILED) ||
+    if (!(device_memory >> event->heap & 1) ||
+        (event->kind != MT_EVENT_ALLOC && event->kind != MT_EVENT_ALLOC_FAILED) ||
         atomic_load_explicit(&driver_stacks, memory_order_relaxed) >= MAX_DRIVER_STACKS)
         return false;
     atomic_fetch_add_explicit(&driver_stacks, 1, memory_order_relaxed);

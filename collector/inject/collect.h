@@ -37,8 +37,8 @@ bool mt_collect_is_running(void);
 void mt_collect_emit(const struct mt_raw_event *event);
 
 /* Fills in python_stack and native_stack, as far as the user asked for them: not
- * those of frees, usually. The first 16,384 allocations of the driver in a process have native
- * stacks in any case: they name the library that asked. */
+ * those of frees, usually. The first 16,384 allocations of device memory by the driver in a process
+ * have native stacks in any case: they name the library that asked. */
 void mt_collect_stacks(struct mt_raw_event *event);
 
 /* Do stacks of this process have native frames: asked for, or the usual choice without Python?
