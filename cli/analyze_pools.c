@@ -10,7 +10,7 @@ void mt_tell_pools(const struct mt_teller *teller)
 {
     struct mt_table table;
 
-    if (!teller->detail->modules || !teller->device->pool_count)
+    if (!teller->detail->whole || !teller->device->pool_count)
         return;
     mt_tell_heading(teller, "Pools of the allocator, at the end");
     mt_table_begin(&table, MT_POOL_TITLES);

@@ -64,10 +64,8 @@ const struct mt_command mt_commands[] = {
      "Every other command reads them too; a trace is smaller and can be sought.",
      mt_cmd_import},
     {"info", "TRACE [options]", "say what a trace holds, and whether it is whole",
-     "Header, devices, events by kind, symbols, size, and what is damaged, cut or missing. Of an
-"
-     "imported snapshot also the fields that nothing reads. TRACE is a memtrace trace, a PyTorch
-"
+     "Header, devices, events by kind, symbols, size, and what is damaged, cut or missing. Of an\n"
+     "imported snapshot also the fields that nothing reads. TRACE is a memtrace trace, a PyTorch\n"
      "memory snapshot, or a profile of JAX or TensorFlow (*.xplane.pb), zstd-compressed or not.",
      mt_cmd_info},
     {"lines", "TRACE [options]", "what each line of the program did with memory",
