@@ -45,11 +45,14 @@ static enum mt_status account(struct walk *walk, uint64_t addr)
     return was == MT_MAP_NONE ? MT_OK : mt_map_set(&walk->state, addr, ACCOUNTED);
 }
 
-static void note(struct mt_torch *torch, const struct walk *walk, uint8_t taken, uint8_t given)
+/* A list of segments that is empty is no state to compare with: other writers leave it so. */
+static void note(struct mt_torch *torch, const struct mt_torch_device *device,
+                 const struct walk *walk, uint8_t taken, uint8_t given)
 {
     torch->missing[taken] += walk->taken_missing;
     torch->missing[given] += walk->given_missing;
-    torch->missing[given] += walk->alive;
+    if (device->segment_count)
+        torch->missing[given] += walk->alive;
 }
 
 /* `given`: the kind of entry at which a block is gone. */
@@ -77,7 +80,7 @@ static enum mt_status walk_blocks(struct mt_torch *torch, const struct mt_torch_
                 status = account(&walk, block->addr);
         }
     }
-    note(torch, &walk, MT_EVENT_ALLOC, given);
+    note(torch, device, &walk, MT_EVENT_ALLOC, given);
     mt_map_release(&walk.state);
     return status;
 }
@@ -110,7 +113,7 @@ static enum mt_status walk_segments(struct mt_torch *torch, const struct mt_torc
             walk.taken_missing++;
         status = account(&walk, segment->addr);
     }
-    note(torch, &walk, MT_EVENT_SEGMENT_ALLOC, MT_EVENT_SEGMENT_FREE);
+    note(torch, device, &walk, MT_EVENT_SEGMENT_ALLOC, MT_EVENT_SEGMENT_FREE);
     mt_map_release(&walk.state);
     return status;
 }

@@ -270,7 +270,7 @@ def lacking(trace, segments, has_segments):
                 told.setdefault(e["addr"], []).append(e["action"] == taken)
         for addr, words in told.items():
             count[taken] += sum(not a and not b for a, b in zip(words, words[1:])) + (not words[-1] and addr in there)
-            count[given] += sum(a and b for a, b in zip(words, words[1:])) + (words[-1] and addr not in there)
+            count[given] += sum(a and b for a, b in zip(words, words[1:])) + (words[-1] and addr not in there and bool(segments))
     return count
 
 
