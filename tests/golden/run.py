@@ -5,7 +5,7 @@
 
 A case is CASE.cmd, a line or more of shell in which `memtrace` is PROGRAM and `drawing_list` is
 tests/drawing_list beside it, which writes pictures as display lists. It is run in an empty folder
-that holds `captures`, `categories`, `findings`, `modules` and `recorded` (of the fixtures). What it writes is
+that holds `captures`, `categories`, `findings`, `modules`, `recorded` and `xplane` (of the fixtures). What it writes is
 compared byte for byte with CASE.stdout and CASE.stderr (missing = empty), its status with CASE.exit
 (missing = 0). --update writes what came out instead: read the difference before you commit it.
 """
@@ -30,7 +30,7 @@ def run(program, script):
     with tempfile.TemporaryDirectory() as folder:
         work = pathlib.Path(folder)
         for name in ("captures", "categories", "findings", "modules", "no_history",
-                     "recorded", "skipped", "tags"):
+                     "recorded", "xplane"):
             (work / name).symlink_to(FIXTURES / name)
         (work / "bin").mkdir()
         (work / "bin" / "memtrace").symlink_to(pathlib.Path(program).resolve())

@@ -1,0 +1,1 @@
+memtrace analyze xplane/nnx_donated.xplane.pb.zst

@@ -1,0 +1,1 @@
+memtrace info xplane/generate.xplane.pb.zst

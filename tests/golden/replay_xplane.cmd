@@ -1,0 +1,1 @@
+memtrace replay xplane/generate.xplane.pb.zst -p bfc --verify

@@ -1,0 +1,1 @@
+memtrace tune xplane/generate.xplane.pb.zst
