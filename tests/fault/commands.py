@@ -26,6 +26,7 @@ COMMANDS = {
     "analyze standard input": "analyze - <captures/leak.pickle.zst",
     "analyze json": "analyze captures/leak.pickle.zst --json",
     "analyze json oom": "analyze captures/oom_adam.pickle.zst --json",
+    "analyze xplane": "analyze xplane/generate.xplane.pb.zst",
     "analyze folder": "analyze recorded/driver_only.trace.zst -o report",
     "analyze budget": "analyze captures/leak.pickle.zst --max-peak reserved=1GiB "
                       "--max-growth 1MiB/step --base made/base.json --max-regression 2% "
@@ -104,7 +105,7 @@ class Workplace:
     def clean(self):
         shutil.rmtree(self.root, ignore_errors=True)
         self.root.mkdir()
-        for name in ("captures", "categories", "findings", "recorded", "workloads"):
+        for name in ("captures", "categories", "findings", "recorded", "workloads", "xplane"):
             (self.root / name).symlink_to(FIXTURES / name)
         (self.root / "made").symlink_to(self.made)
 
