@@ -2,10 +2,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "asked_report.h"
 #include "cli.h"
 #include "heaps.h"
 #include "instant_option.h"
 #include "json.h"
+#include "phase_names.h"
 #include "units.h"
 #include "util.h"
 
@@ -278,6 +280,50 @@ static int dump_source(struct dump *dump, const char *path)
     return mt_input_verdict(dump->source, path, &dump->common);
 }
 
+/* The first event of the phases with that path, or the last one; else the exit code of having said
+ * that there is none. */
+static int find_phase(const struct mt_asked_report *asked, bool is_end,
+                      struct mt_instant_option *instant)
+{
+    bool found = false;
+
+    for (uint32_t i = 0; instant->phase && i < asked->report->phase_count; i++) {
+        const struct mt_phase *phase = &asked->report->phases[i];
+
+        if (!mt_phase_path_matches(phase->path, instant->phase))
+            continue;
+        if (is_end)
+            instant->value = mt_max_u64(instant->value, phase->end_event);
+        else
+            instant->value =
+                found ? mt_min_u64(instant->value, phase->begin_event) : phase->begin_event;
+        found = true;
+    }
+    return found || !instant->phase ? -1 : mt_say_no_phase(asked, instant->phase);
+}
+
+/* A trace has ranges; what a phase is, and which steps there are, an analysis knows. */
+static int find_phases(struct dump *dump, const char *path)
+{
+    const struct mt_question question = {.at = MT_AT_END};
+    struct mt_asked_report asked;
+    int code;
+
+    if (!dump->from.phase && !dump->to.phase)
+        return -1;
+    if (strcmp(path, "-") == 0) {
+        mt_say("dump: standard input is read once: --from and --to cannot be phases of it");
+        return MT_EXIT_USAGE;
+    }
+    code = mt_ask(path, &dump->common, &question, &asked);
+    if (code < 0)
+        code = find_phase(&asked, false, &dump->from);
+    if (code < 0)
+        code = find_phase(&asked, true, &dump->to);
+    mt_asked_close(&asked);
+    return code;
+}
+
 /* An event and a time are compared only as the events come. */
 static bool range_is_valid(const struct mt_instant_option *from, const struct mt_instant_option *to)
 {
@@ -292,9 +338,9 @@ int mt_cmd_dump(const struct mt_command *command, int argc, char **argv)
     struct dump dump = {0};
     const char *from = NULL, *to = NULL;
     const struct mt_option options[] = {
-        {"from", 0, MT_OPTION_TEXT, "N|TIME", "begin at this event or time (1200, 1.5s, 20ms)",
-         &from},
-        {"to", 0, MT_OPTION_TEXT, "N|TIME", "end with this event or time", &to},
+        {"from", 0, MT_OPTION_TEXT, "INSTANT",
+         "begin at this event, time or phase (1200, 1.5s, 'step 3', phase:PATH)", &from},
+        {"to", 0, MT_OPTION_TEXT, "INSTANT", "end with this event, time or phase", &to},
         {"stacks", 0, MT_OPTION_FLAG, NULL, "whole stacks, innermost frame first", &dump.stacks},
         MT_COMMON_OPTIONS(dump.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL},
@@ -304,8 +350,12 @@ int mt_cmd_dump(const struct mt_command *command, int argc, char **argv)
 
     if (code >= 0)
         return code;
-    if (!mt_instant_option_read(from, &dump.from) || !mt_instant_option_read(to, &dump.to) ||
-        !range_is_valid(&dump.from, &dump.to))
+    if (!mt_instant_option_read(from, &dump.from) || !mt_instant_option_read(to, &dump.to))
+        return MT_EXIT_USAGE;
+    code = find_phases(&dump, arguments[0]);
+    if (code >= 0)
+        return code;
+    if (!range_is_valid(&dump.from, &dump.to))
         return MT_EXIT_USAGE;
     dump.source = mt_open_input(arguments[0], &dump.common, &code);
     if (!dump.source)

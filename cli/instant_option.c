@@ -39,12 +39,23 @@ static bool parse(const char *text, struct mt_instant_option *instant)
     return false;
 }
 
+/* "phase:PATH", or as reports name a phase: "step 3, backward". NULL if it is neither. */
+static const char *phase_of(const char *text)
+{
+    if (!strncmp(text, "phase:", 6) && text[6])
+        return text + 6;
+    return strncmp(text, "step ", 5) ? NULL : text;
+}
+
 bool mt_instant_option_read(const char *text, struct mt_instant_option *instant)
 {
     instant->given = text != NULL;
-    if (!text || parse(text, instant))
+    instant->phase = text ? phase_of(text) : NULL;
+    if (!text || instant->phase || parse(text, instant))
         return true;
-    mt_say("'%s' is no event number and no time such as 1.5s, 20ms, 300us, 7ns", text);
+    mt_say("'%s' is no event number, no time such as 1.5s, 20ms, 300us, 7ns, and no phase such as "
+           "'step 3' or phase:PATH",
+           text);
     return false;
 }
 
@@ -78,14 +89,9 @@ static bool read_at(const char *at, struct mt_question *question)
 {
     struct mt_instant_option instant = {0};
 
-    if (!strncmp(at, "phase:", 6) && at[6]) {
+    question->phase = phase_of(at);
+    if (question->phase) {
         question->at = MT_AT_PHASE;
-        question->phase = at + 6;
-        return true;
-    }
-    if (!strncmp(at, "step ", 5)) { /* as reports name a phase */
-        question->at = MT_AT_PHASE;
-        question->phase = at;
         return true;
     }
     for (size_t i = 0; i < MT_ARRAY_LEN(moments); i++) {

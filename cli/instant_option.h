@@ -11,10 +11,12 @@
 struct mt_instant_option {
     bool given, by_time;
     uint64_t value;
+    const char *phase; /* its path, borrowed; `value` is to be found. NULL: it is no phase */
 };
 
 /* The text of an option, NULL if it was not given: "1200" is an event, "1.5s", "20ms", "300us",
- * "7ns" are times. Says so and returns false if it is no instant. */
+ * "7ns" are times, "step 3, backward" and "phase:PATH" are phases. Says so and returns false if it
+ * is no instant. */
 bool mt_instant_option_read(const char *text, struct mt_instant_option *instant);
 
 /* --at and --by of a question; NULL: the allocated peak, by site. Says so and

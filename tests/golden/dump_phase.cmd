@@ -1,0 +1,1 @@
+memtrace dump captures/leak.pickle.zst --from 'step 3, forward' --to phase:step#3/forward | sed -n '1p;$p'; memtrace dump captures/leak.pickle.zst --from 'step 3' --to 'step 2'; echo $?; memtrace dump captures/leak.pickle.zst --from phase:nothing; echo $?; memtrace dump - --to 'step 3' < captures/leak.pickle.zst; echo $?
