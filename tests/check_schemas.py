@@ -113,6 +113,8 @@ COMMANDS = [
     "analyze --json captures/twogpu.pickle.zst",
     "analyze --json findings/pinned.pickle.zst",
     "analyze --json recorded/mixed.trace.zst",
+    "analyze --json recorded/paged_pool.trace.zst",
+    "analyze --json recorded/communicators.trace.zst",
     "analyze --json recorded/driver_only.trace.zst",
     "analyze --json recorded/every_allocation.trace.zst",
     "analyze --json recorded/graph.trace.zst",

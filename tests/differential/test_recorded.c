@@ -147,13 +147,70 @@ static void every_way_to_allocate(void **state)
     close_run(&run);
 }
 
+/* Weights and cache as the program's storages have them, and all of the device. */
+static void a_model_that_is_served(void **state)
+{
+    const struct mt_device_report *device;
+    struct run run;
+    uint64_t sum = 0, free_at_the_end;
+
+    (void)state;
+    open_run(&run, "paged_pool");
+    device = &run.report->devices[0];
+    free_at_the_end = truth(&run, "free_at_the_end");
+    assert_non_null(device->device_parts);
+    for (int i = 0; i < MT_DEVICE_PART_COUNT; i++)
+        sum += device->device_parts->parts[i];
+    assert_int_equal(sum, truth(&run, "device"));
+    /* blocks are rounded up, by at most a MiB for each of 8 layers, 512 bytes for each weight */
+    assert_in_range(device->device_parts->parts[MT_DEVICE_KV_CACHE], truth(&run, "kv_cache"),
+                    truth(&run, "kv_cache") + 8 * MT_MIB);
+    assert_in_range(device->device_parts->parts[MT_DEVICE_WEIGHTS], truth(&run, "weights"),
+                    truth(&run, "weights") + 4 * MT_MIB);
+    /* PyTorch takes segments after its allocated peak; NVML counts some MiB less than CUDA */
+    free_at_the_end += device->reserved_peak.bytes - run.report->drivers[0].then.framework_bytes;
+    assert_in_range(device->device_parts->parts[MT_DEVICE_FREE], free_at_the_end,
+                    free_at_the_end + 16 * MT_MIB);
+    close_run(&run);
+}
+
+static uint64_t communicator_bytes(const struct mt_driver_report *driver, int32_t communicator)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < driver->owner_count; i++)
+        if (driver->owners[i].communicator == communicator)
+            bytes += driver->owners[i].bytes;
+    return bytes;
+}
+
+/* The device had as much less. Around the second one: 2 MiB more, for a kernel. */
+static void two_communicators(void **state)
+{
+    const struct mt_driver_report *driver;
+    struct run run;
+    uint64_t second;
+
+    (void)state;
+    open_run(&run, "communicators");
+    driver = &run.report->drivers[0];
+    second = truth(&run, "before_second") - truth(&run, "after_second");
+    assert_int_equal(driver->communicator_count, 2);
+    assert_in_range(communicator_bytes(driver, 1), second - 2 * MT_MIB, second);
+    assert_int_equal(communicator_bytes(driver, 0), communicator_bytes(driver, 1));
+    assert_int_equal(communicator_bytes(driver, 1),
+                     truth(&run, "after_end_of_second") - truth(&run, "after_steps"));
+    for (uint32_t i = 0; i < driver->owner_count; i++)
+        assert_non_null(driver->owners[i].library);
+    close_run(&run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pytorch_beside_others),
-        cmocka_unit_test(phases_on_threads),
-        cmocka_unit_test(a_program_without_a_framework),
-        cmocka_unit_test(every_way_to_allocate),
+        cmocka_unit_test(pytorch_beside_others),         cmocka_unit_test(phases_on_threads),
+        cmocka_unit_test(a_program_without_a_framework), cmocka_unit_test(every_way_to_allocate),
+        cmocka_unit_test(a_model_that_is_served),        cmocka_unit_test(two_communicators),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
