@@ -33,6 +33,7 @@ void mt_role_clock_release(struct mt_role_clock *clock)
 static void next_cycle(struct mt_role_clock *clock)
 {
     clock->cycles++;
+    clock->cycle_calls = clock->now.calls;
     clock->turn_name_count = 0;
     clock->stale = true;
 }
@@ -89,6 +90,7 @@ static void see(struct mt_role_clock *clock, uint8_t kind)
     }
     clock->saw_backward |= kind == MT_PHASE_BACKWARD || kind == MT_PHASE_OPTIMIZER;
     clock->saw_model |= kind != MT_PHASE_UNKNOWN && kind != MT_PHASE_DATA;
+    clock->now.before_call = clock->now.calls == clock->cycle_calls;
 }
 
 /* Where an event in `phase` happens, as far as the ranges say. */
@@ -138,7 +140,7 @@ static void consult(struct mt_role_clock *clock, uint32_t stack)
 static bool same_moment(const struct mt_moment *a, const struct mt_moment *b)
 {
     return a->instance == b->instance && a->cycle == b->cycle && a->kind == b->kind &&
-           a->outside == b->outside;
+           a->outside == b->outside && a->before_call == b->before_call;
 }
 
 static enum mt_status note_birth(struct mt_role_clock *clock, uint64_t allocation, bool initial)
@@ -237,12 +239,23 @@ static uint8_t code_of_backward(const struct mt_moment *birth, const struct mt_m
                                                                    : MT_ROLE_GRADIENTS;
 }
 
+/* A batch that something keeps, as a graph does that goes with a loss which is kept. In the first
+ * cycle programs also make what they need later. */
+static bool is_kept_batch(const struct mt_role_clock *clock, const struct mt_moment *birth,
+                          enum mt_fate fate)
+{
+    return clock->saw_backward && birth->cycle > 1 && birth->before_call &&
+           clock->now.calls > birth->calls && fate != MT_FATE_UNWOUND;
+}
+
 static uint8_t code_of_unknown(const struct mt_role_clock *clock, const struct mt_moment *birth,
                                const struct mt_moment *end, enum mt_fate fate)
 {
     bool between = birth->instance < MT_NO_PHASE || clock->phases->facts[birth->instance].step_rank;
 
     if (fate != MT_FATE_NEVER && between && end->cycle <= birth->cycle + 1)
+        return MT_ROLE_INPUTS;
+    if (between && is_kept_batch(clock, birth, fate))
         return MT_ROLE_INPUTS;
     return MT_ROLE_OTHER;
 }

@@ -71,6 +71,7 @@ struct mt_moment {
     uint32_t calls;   /* forward passes begun until then */
     uint8_t kind;     /* enum mt_phase_kind */
     bool outside;     /* of every range */
+    bool before_call; /* of a model, in this cycle */
 };
 
 struct mt_birth_run {
@@ -99,8 +100,9 @@ struct mt_role_clock {
     struct mt_birth_run *runs; /* births, run-length encoded by allocation */
     size_t run_count, run_capacity;
 
-    uint32_t cycles;   /* in all */
-    bool began_within; /* the first one had begun before the trace did */
+    uint32_t cycles;      /* in all */
+    uint32_t cycle_calls; /* forward passes begun before this one */
+    bool began_within;    /* the first one had begun before the trace did */
     bool saw_backward, kept_late;
     bool saw_model;            /* any part of what programs with models do */
     bool moves_models;         /* some stack says that a model is built or moved */

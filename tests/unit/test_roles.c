@@ -2,6 +2,8 @@
  * the rules. */
 #include "cmocka_all.h"
 
+#include <stdio.h>
+
 #include <string.h>
 
 #include "roles.h"
@@ -142,6 +144,37 @@ static void no_model(void **state)
     finish(&p);
     assert_int_equal(role(&p, before), MT_ROLE_OTHER);
     assert_int_equal(role(&p, block), MT_ROLE_OTHER);
+    end(&p);
+}
+
+/* A batch whose graph is kept, with its loss. What is made behind the call may be anything. */
+static void a_batch_that_is_kept(void **state)
+{
+    struct program p;
+    uint64_t batches[4], results[4];
+
+    (void)state;
+    begin(&p);
+    for (int i = 0; i < 4; i++) {
+        char name[32];
+
+        snprintf(name, sizeof name, "step#%d", i);
+        enter(&p, name);
+        batches[i] = born(&p);
+        enter(&p, "forward");
+        freed(&p, born(&p));
+        leave(&p, "forward");
+        enter(&p, "backward");
+        freed(&p, born(&p));
+        leave(&p, "backward");
+        results[i] = born(&p);
+        leave(&p, name);
+    }
+    finish(&p);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(role(&p, batches[i]), i ? MT_ROLE_INPUTS : MT_ROLE_OTHER);
+        assert_int_equal(role(&p, results[i]), MT_ROLE_OTHER);
+    }
     end(&p);
 }
 
@@ -755,6 +788,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_model),
+        cmocka_unit_test(a_batch_that_is_kept),
         cmocka_unit_test(training),
         cmocka_unit_test(death_in_forward),
         cmocka_unit_test(inference),
