@@ -230,6 +230,7 @@ static enum mt_status serve(struct mt_lane *lane, const struct mt_event *event,
 
     MT_ASSERT(!lane->served_ahead || lane->trigger_seq == event->seq);
     lane->group_open = false;
+    lane->serves_gap = false;
     if (lane->served_ahead && lane->trigger_seq == event->seq) {
         lane->served_ahead = false;
         *block = lane->outcome_block;
@@ -237,6 +238,7 @@ static enum mt_status serve(struct mt_lane *lane, const struct mt_event *event,
     }
     mt_device_clear(&lane->device);
     tile = mt_pool_restores_take(&lane->restores, event->seq);
+    lane->serves_gap = tile && tile->freed;
     status = tile ? serve_tile(lane, event, tile, block) : ask(lane, event, block);
     if (lane->result->verify.wanted && lane->device.op_count)
         mt_verify_group(&lane->result->verify, &lane->device, event->seq);
@@ -293,7 +295,7 @@ static enum mt_status remember(struct mt_lane *lane, const struct mt_event *even
     view->allocation = allocation;
     view->pool = live.pool;
     show(lane, view);
-    if (track.pool && !lane->ops->follow_segment) {
+    if (track.pool && !lane->ops->follow_segment && !lane->serves_gap) {
         live.is_tracked = true;
         status = mt_pool_tracks_begin(&lane->tracks, &track);
     }

@@ -39,6 +39,7 @@ struct mt_lane {
     const struct mt_foresight *foresight; /* NULL = none */
     struct mt_pool_tracks tracks; /* empty if the policy follows the trace: it needs no restores */
     struct mt_pool_restores restores;
+    bool serves_gap; /* what a restore allocates only to free it is no state of a pool */
 
     bool group_open;
     size_t group_shown; /* operations that have been shown */

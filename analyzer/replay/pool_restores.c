@@ -16,8 +16,10 @@ enum { FREE_LOOKS = 1 << 16, LOOKS_PER_ALLOC = 8 };
 /* Of one state that are compared. */
 enum { MAX_MOMENTS = 256 };
 
-/* Where no stack says that one call made all tiles, fewer prove nothing. */
-enum { MIN_TILES_WITHOUT_STACK = 3 };
+/* Fewer tiles prove nothing where no stack says that one call made all of them; and a pool that is
+ * put back to nothing looks like requests for whole segments, which a single segment serves alike.
+ */
+enum { MIN_TILES_WITHOUT_STACK = 3, MIN_SEGMENTS_OF_GAPS = 2 };
 
 void mt_pool_restores_release(struct mt_pool_restores *restores)
 {
@@ -31,6 +33,13 @@ static bool is_tile(const struct mt_event *event)
            event->size_bytes && event->size_bytes % GRAIN == 0;
 }
 
+static bool has_evidence(const struct mt_pool_restores *restores)
+{
+    if (restores->stack == MT_NO_ID)
+        return restores->stays && restores->tile_count >= MIN_TILES_WITHOUT_STACK;
+    return restores->stays || restores->segments >= MIN_SEGMENTS_OF_GAPS;
+}
+
 /* Is what was found so far a restore, if nothing more belongs to it? Every segment that the pool
  * had at the checkpoint is tiled, and the pool holds what it held then. */
 static void judge(struct mt_pool_restores *restores, const struct mt_pool_tracks *tracks)
@@ -38,8 +47,7 @@ static void judge(struct mt_pool_restores *restores, const struct mt_pool_tracks
     const struct mt_pool_tile *last = &restores->tiles[restores->tile_count - 1];
     uint32_t moment;
 
-    if (last->addr + last->size_bytes != restores->end || !restores->stays ||
-        (restores->stack == MT_NO_ID && restores->tile_count < MIN_TILES_WITHOUT_STACK) ||
+    if (last->addr + last->size_bytes != restores->end || !has_evidence(restores) ||
         mt_pool_tracks_segments_since(tracks, restores->pool, restores->newest_since) !=
             restores->segments)
         return;

@@ -188,7 +188,8 @@ static void restore(const struct checkpoint *checkpoint)
     for (i = program.count; i-- > 0;)
         if (program.held[i].pool == POOL)
             give_back(i);
-    if (!checkpoint->count || program.count + checkpoint->count >= LIVE)
+    if ((!checkpoint->count && checkpoint->segment_count < 2) ||
+        program.count + checkpoint->count >= LIVE)
         return;
     first = dice_below(&dice, checkpoint->segment_count);
     for (i = 0; i < checkpoint->segment_count; i++)

@@ -106,6 +106,20 @@ static void blocks_go_where_the_checkpoint_has_them(void **unused)
     assert_int_equal(summary.devices[0].counters.allocated.peak, 28 * MT_MIB);
 }
 
+/* As of a graph without outputs: of two equal segments best fit takes the lower one. */
+static void a_pool_is_put_back_to_nothing(void **unused)
+{
+    struct mt_event events[] = {TAKE(0, 20),      ALLOC(AT(0), 20), TAKE(1, 20),
+                                ALLOC(AT(1), 20), FREE(AT(0)),      FREE(AT(1)),
+                                ALLOC(AT(1), 20), FREE(AT(1)),      ALLOC(AT(0), 20),
+                                FREE(AT(0)),      ALLOC(AT(0), 5)};
+
+    (void)unused;
+    expect_exact(events, MT_ARRAY_LEN(events), 1);
+    assert_int_equal(summary.devices[0].restores.blocks, 0);
+    assert_int_equal(summary.devices[0].restores.gaps, 2);
+}
+
 static void the_order_of_segments_is_the_allocators(void **unused)
 {
     struct mt_event events[] = {CAPTURE, TILE_SECOND, TILE_FIRST};
@@ -285,6 +299,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_go_where_the_checkpoint_has_them),
+        cmocka_unit_test(a_pool_is_put_back_to_nothing),
         cmocka_unit_test(the_order_of_segments_is_the_allocators),
         cmocka_unit_test(a_pool_is_restored_as_often_as_it_is_wanted),
         cmocka_unit_test(a_block_that_dies_at_once_is_no_gap),
