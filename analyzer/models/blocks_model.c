@@ -1,6 +1,8 @@
 /* Three sets look at the same stream, each through its own window and axis. */
 #include "blocks_model.h"
 
+#include <string.h>
+
 #include "level_curve.h"
 #include "util.h"
 
@@ -17,6 +19,7 @@ struct mt_blocks_builder {
     struct mt_blocks *blocks;
     struct set_builder sets[3]; /* time, event, around */
     uint64_t allocated;         /* after the last event */
+    uint64_t roles[MT_ROLE_COUNT];
     bool started;
 };
 
@@ -28,7 +31,8 @@ static enum mt_status set_init(struct set_builder *builder, struct mt_arena *are
     builder->set.begin_event = window->begin_event;
     builder->set.end_event = mt_max_u64(window->begin_event, window->end_event);
     builder->by_event = by_event;
-    if (mt_kept_blocks_init(&builder->kept, arena, MT_MAX_KEPT_BLOCKS))
+    builder->set.levels = mt_arena_array(arena, (size_t)bins + 1, sizeof *builder->set.levels);
+    if (!builder->set.levels || mt_kept_blocks_init(&builder->kept, arena, MT_MAX_KEPT_BLOCKS))
         return MT_ERR_MEMORY;
     return by_event ? mt_level_curve_init(&builder->curve, arena, builder->set.begin_event,
                                           builder->set.end_event, bins)
@@ -66,21 +70,39 @@ enum mt_status mt_blocks_builder_new(struct mt_arena *arena, const struct mt_mod
     return status;
 }
 
-static void add_level(struct set_builder *builder, uint64_t t_ns, uint64_t event, uint64_t level)
+static void add_level(struct set_builder *builder, uint64_t t_ns, uint64_t event, uint64_t level,
+                      const uint64_t *roles)
 {
+    struct mt_level_curve *curve = &builder->curve;
+    uint32_t bins = curve->count;
+    uint64_t before;
+    struct mt_role_levels *levels;
+
     t_ns = mt_min_u64(mt_max_u64(t_ns, builder->set.begin_t_ns), builder->set.end_t_ns);
-    mt_level_curve_add(&builder->curve, builder->by_event ? event : t_ns, t_ns, event, level);
+    before = bins ? curve->bins[bins - 1].max : 0;
+    mt_level_curve_add(curve, builder->by_event ? event : t_ns, t_ns, event, level);
+    levels = &builder->set.levels[curve->count - 1];
+    if (curve->count > bins || level > before)
+        memcpy(levels->max, roles, sizeof levels->max);
+    memcpy(levels->last, roles, sizeof levels->last);
 }
 
-static void set_state(struct set_builder *builder, const struct mt_event *event, uint64_t before,
-                      uint64_t after)
+/* A device before and after an event. */
+struct levels {
+    uint64_t before, after;
+    const uint64_t *roles_before, *roles_after;
+};
+
+static void set_state(struct set_builder *builder, const struct mt_event *event,
+                      const struct levels *levels)
 {
     if (event->seq < builder->set.begin_event || event->seq > builder->set.end_event)
         return;
     if (!builder->started && event->seq > builder->set.begin_event)
-        add_level(builder, builder->set.begin_t_ns, builder->set.begin_event, before);
+        add_level(builder, builder->set.begin_t_ns, builder->set.begin_event, levels->before,
+                  levels->roles_before);
     builder->started = true;
-    add_level(builder, event->t_ns, event->seq, after);
+    add_level(builder, event->t_ns, event->seq, levels->after, levels->roles_after);
 }
 
 static void note_peak(struct mt_blocks_builder *builder, uint64_t level, uint64_t t_ns,
@@ -101,19 +123,24 @@ enum mt_status mt_blocks_builder_state(void *context, const struct mt_model_stat
     struct mt_blocks_builder *builder = context;
     const struct mt_event *event = state->event;
     const struct mt_block_set *whole = &builder->sets[0].set;
+    const struct levels levels = {builder->allocated, state->now->allocated, builder->roles,
+                                  state->role_bytes};
     uint64_t before = builder->allocated;
 
     if (event->seq > whole->end_event)
         return MT_OK;
     builder->allocated = state->now->allocated;
-    if (event->seq < whole->begin_event)
+    if (event->seq < whole->begin_event) {
+        memcpy(builder->roles, state->role_bytes, sizeof builder->roles);
         return MT_OK;
+    }
     if (!builder->started && event->seq > whole->begin_event)
         note_peak(builder, before, whole->begin_t_ns, whole->begin_event);
     note_peak(builder, builder->allocated, event->t_ns, event->seq);
     builder->blocks->events++;
     for (size_t i = 0; i < MT_ARRAY_LEN(builder->sets); i++)
-        set_state(&builder->sets[i], event, before, builder->allocated);
+        set_state(&builder->sets[i], event, &levels);
+    memcpy(builder->roles, state->role_bytes, sizeof builder->roles);
     return MT_OK;
 }
 
@@ -153,7 +180,8 @@ static enum mt_status set_finish(struct mt_blocks_builder *blocks, struct set_bu
                                  struct mt_block_set *out)
 {
     if (!builder->started)
-        add_level(builder, builder->set.begin_t_ns, builder->set.begin_event, blocks->allocated);
+        add_level(builder, builder->set.begin_t_ns, builder->set.begin_event, blocks->allocated,
+                  blocks->roles);
     *out = builder->set;
     out->bins = builder->curve.bins;
     out->bin_count = builder->curve.count;

@@ -18,11 +18,17 @@
 #define MT_BLOCKS_GROUPS   8
 #define MT_BLOCKS_AROUND   48 /* events on either side of the peak */
 
+/* What roles hold at the two instants that a bin tells of; each sums to its level. */
+struct mt_role_levels {
+    uint64_t max[MT_ROLE_COUNT], last[MT_ROLE_COUNT];
+};
+
 /* The window along one axis. */
 struct mt_block_set {
     uint64_t begin_t_ns, end_t_ns, begin_event, end_event;
     struct mt_curve_bin *bins; /* of allocated; the first is that of the begin */
     uint32_t bin_count;
+    struct mt_role_levels *levels; /* parallel to the bins */
     struct mt_block_shape *blocks; /* by birth */
     uint32_t block_count;
     uint64_t others; /* blocks that were there, too, and have no shape */

@@ -6,6 +6,16 @@
 #include "chart.h"
 #include "time_axis.h"
 
+#define MT_BLOCK_RESTS     3 /* layers; what is of other roles stays grey */
+#define MT_BLOCK_REST_TINT 11
+
+/* Small blocks of one role: above all bands, one layer on the other. */
+struct mt_block_rest {
+    enum mt_role role;
+    uint64_t most_bytes; /* at any column's instant */
+    uint64_t *upper;     /* bytes below its upper edge, by column */
+};
+
 /* Blocks stacked over one axis: of the plot, or of the inset. */
 struct mt_block_stack {
     struct mt_drawing *drawing;
@@ -27,12 +37,16 @@ struct mt_block_stack {
     uint32_t hidden;     /* not there at the instant of any column */
     uint64_t rest_most;  /* most bytes of the rest, at any column's instant */
     uint64_t rest_count; /* blocks in it */
+    struct mt_block_rest rests[MT_BLOCK_RESTS]; /* from the bands up */
+    uint32_t rest_roles;                        /* of them */
+    uint64_t grey_most; /* most bytes that are in no band and none of these */
 };
 
 /* One strip of the plot: the state at its fullest instant. */
 struct mt_block_column {
     double x;
     uint64_t event, allocated;
+    const uint64_t *roles; /* sum = allocated; NULL: nothing yet */
 };
 
 /* A block where it is drawn: over so many columns, its upper edge. */

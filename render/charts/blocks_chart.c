@@ -112,8 +112,9 @@ static const char *small_print(const struct layout *layout)
     const char *text = mt_arena_printf(
         &layout->drawing->arena,
         "every column shows its fullest instant · a block slides down when one below it is "
-        "freed%s · colour = role, shade = block%s%s",
+        "freed%s · colour = role, shade = block%s%s%s",
         layout->report->roles_inferred ? " · roles are inferred" : "",
+        stack->rest_roles ? ", paler on top = small blocks" : "",
         stack->thin
             ? mt_arena_printf(&layout->drawing->arena, " · %s more have less than half a pixel",
                               mt_format_count(thin, stack->thin))
@@ -209,6 +210,8 @@ static void note_roles(const struct layout *layout, bool present[MT_ROLE_COUNT])
 
         present[band->shape->role] |= band->flat.width * band->flat.height >= LEAST_SEEN;
     }
+    for (uint32_t i = 0; i < layout->stack.rest_roles; i++)
+        present[layout->stack.rests[i].role] = true;
     for (uint32_t i = 0; i < around->block_count && layout->side.has_inset; i++)
         present[around->blocks[i].role] = true;
 }
@@ -220,8 +223,10 @@ static void draw_legend(const struct layout *layout, double y)
     size_t count = 0;
 
     note_roles(layout, present);
-    if (layout->stack.rest_most)
-        swatches[count++] = (struct mt_swatch){"small blocks, summed", MT_COLOR_UNUSED};
+    if (layout->stack.grey_most)
+        swatches[count++] = (struct mt_swatch){
+            layout->stack.rest_roles ? "small blocks of other roles" : "small blocks, summed",
+            MT_COLOR_UNUSED};
     for (int i = 0; i < MT_ROLE_COUNT; i++)
         if (present[mt_timeline_stack[i]])
             swatches[count++] = (struct mt_swatch){mt_role_title(mt_timeline_stack[i]),

@@ -1,5 +1,5 @@
-/* Blocks in the order (role, birth) from the base line up, what was not kept as one
- * layer on top. Each column shows one instant in full. Outlines are drawn from the
+/* Blocks in the order (role, birth) from the base line up, what was not kept as layers
+ * on top: one for each of the largest roles, and grey. Each column shows one instant in full. Outlines are drawn from the
  * top one down, each to the base line: no seams between them. */
 #include "blocks.h"
 
@@ -14,6 +14,7 @@
 #include "util.h"
 
 #define WIDEST_COLUMN 2.0
+#define LEAST_REST    200 /* parts of the plot: lower layers of small blocks are no layers */
 
 double mt_block_stack_y(const struct mt_block_stack *stack, uint64_t bytes)
 {
@@ -27,21 +28,24 @@ static void fill_columns(struct mt_block_stack *stack)
     const struct mt_block_set *set = stack->set;
     uint32_t count = (uint32_t)fmax(1, round(stack->plot.width / stack->column_width)), next = 0;
     uint64_t event = set->begin_event, level = 0;
+    const uint64_t *roles = NULL;
 
     for (uint32_t i = 0; i < count; i++) {
         double x = stack->plot.x + i * stack->column_width;
         double right = i + 1 < count ? x + stack->column_width : HUGE_VAL;
 
-        stack->columns[i] = (struct mt_block_column){x, event, level};
+        stack->columns[i] = (struct mt_block_column){x, event, level, roles};
         for (; next < set->bin_count; next++) {
             const struct mt_curve_bin *bin = &set->bins[next];
 
             if (mt_time_axis_x(&stack->axis, bin->t_ns, bin->event) >= right)
                 break;
             if (bin->max > stack->columns[i].allocated)
-                stack->columns[i] = (struct mt_block_column){x, bin->event, bin->max};
+                stack->columns[i] =
+                    (struct mt_block_column){x, bin->event, bin->max, set->levels[next].max};
             event = bin->last_event;
             level = bin->last;
+            roles = set->levels[next].last;
         }
     }
     stack->column_count = count;
@@ -186,6 +190,74 @@ static void note_rest(struct mt_block_stack *stack, const struct scratch *scratc
                         stack->thin - stack->hidden;
 }
 
+/* Bytes of a role in a column that no shape has; `kept`: those that shapes have. */
+static uint64_t rest_of(const struct mt_block_column *column, int role, uint64_t kept)
+{
+    uint64_t all = column->roles ? column->roles[role] : 0;
+
+    return all > kept ? all - kept : 0;
+}
+
+/* The roles with the most of it, in the order of the stack. */
+static void choose_rests(struct mt_block_stack *stack, const uint64_t *kept)
+{
+    uint64_t most[MT_ROLE_COUNT] = {0}, least = stack->top / LEAST_REST;
+
+    for (int role = 0; role < MT_ROLE_COUNT; role++)
+        for (uint32_t i = 0; i < stack->column_count; i++)
+            most[role] =
+                mt_max_u64(most[role], rest_of(&stack->columns[i], role,
+                                               kept[(size_t)role * stack->column_count + i]));
+    for (int i = 0; i < MT_ROLE_COUNT; i++) {
+        enum mt_role role = mt_timeline_stack[i];
+        int larger = 0;
+
+        for (int other = 0; other < MT_ROLE_COUNT; other++)
+            larger += most[other] > most[role] || (most[other] == most[role] && other < (int)role);
+        if (most[role] > least && larger < MT_BLOCK_RESTS)
+            stack->rests[stack->rest_roles++] =
+                (struct mt_block_rest){.role = role, .most_bytes = most[role]};
+    }
+}
+
+/* What is in no band, by role. */
+static void split_rest(struct mt_block_stack *stack, const struct scratch *scratch)
+{
+    struct mt_arena *arena = &stack->drawing->arena;
+    size_t columns = stack->column_count;
+    uint64_t *kept = mt_arena_array(arena, columns * MT_ROLE_COUNT + 1, sizeof *kept);
+    const uint64_t *below = scratch->filled;
+
+    stack->drawing->failed |= !kept;
+    for (uint32_t i = 0; kept && i < scratch->shape_count; i++) {
+        const struct mt_block_shape *shape = scratch->shapes[i];
+
+        for (uint32_t k = column_from(stack, shape->birth_event);
+             k < column_from(stack, shape->end_event); k++)
+            kept[shape->role * columns + k] += shape->block_bytes;
+    }
+    if (kept)
+        choose_rests(stack, kept);
+    for (uint32_t r = 0; r < stack->rest_roles; r++) {
+        struct mt_block_rest *rest = &stack->rests[r];
+
+        rest->upper = mt_arena_array(arena, columns + 1, sizeof *rest->upper);
+        stack->drawing->failed |= !rest->upper;
+        for (uint32_t i = 0; rest->upper && i < columns; i++)
+            rest->upper[i] = mt_min_u64(stack->columns[i].allocated,
+                                        below[i] + rest_of(&stack->columns[i], (int)rest->role,
+                                                           kept[rest->role * columns + i]));
+        if (!rest->upper) {
+            stack->rest_roles = r;
+            break;
+        }
+        below = rest->upper;
+    }
+    for (uint32_t i = 0; i < columns; i++)
+        if (stack->columns[i].allocated > below[i])
+            stack->grey_most = mt_max_u64(stack->grey_most, stack->columns[i].allocated - below[i]);
+}
+
 /* Leaves the third of the shapes that covers least to the rest. */
 static void drop_smallest(const struct mt_block_stack *stack, struct scratch *scratch)
 {
@@ -250,6 +322,7 @@ void mt_block_stack_build(struct mt_block_stack *stack)
         }
     }
     note_rest(stack, &scratch);
+    split_rest(stack, &scratch);
 }
 
 static const char *born(const struct mt_block_stack *stack, const struct mt_block_shape *shape)
@@ -351,13 +424,14 @@ static void draw_band(const struct mt_block_stack *stack, const struct mt_block_
         mt_draw_key(stack->drawing, mt_block_key(&stack->drawing->arena, band->shape));
 }
 
-/* The upper edge of everything; returns how many points. */
-static uint32_t trace_top(const struct mt_block_stack *stack, struct mt_point *points)
+/* The upper edge of levels by column, NULL: of everything; returns how many points. */
+static uint32_t trace(const struct mt_block_stack *stack, const uint64_t *levels,
+                      struct mt_point *points)
 {
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < stack->column_count; i++) {
-        double y = mt_block_stack_y(stack, stack->columns[i].allocated);
+        double y = mt_block_stack_y(stack, levels ? levels[i] : stack->columns[i].allocated);
 
         if (count && points[count - 1].y == y)
             continue;
@@ -385,7 +459,7 @@ static void draw_rest(const struct mt_block_stack *stack, struct mt_point *point
     const struct mt_paint paint = {.fill = MT_COLOR_UNUSED};
     double base = stack->plot.y + stack->plot.height;
     char most[MT_UNITS_TEXT], count[MT_UNITS_TEXT];
-    uint32_t used = trace_top(stack, points);
+    uint32_t used = trace(stack, NULL, points);
 
     points[used] = (struct mt_point){points[used - 1].x, base};
     points[used + 1] = (struct mt_point){points[0].x, base};
@@ -396,14 +470,32 @@ static void draw_rest(const struct mt_block_stack *stack, struct mt_point *point
                  "rest");
 }
 
+static void draw_rest_of_role(const struct mt_block_stack *stack, const struct mt_block_rest *rest,
+                              struct mt_point *points)
+{
+    const struct mt_paint paint = {.fill = mt_role_color(rest->role), .tint = MT_BLOCK_REST_TINT};
+    double base = stack->plot.y + stack->plot.height;
+    uint32_t used = trace(stack, rest->upper, points);
+    char most[MT_UNITS_TEXT];
+
+    points[used] = (struct mt_point){points[used - 1].x, base};
+    points[used + 1] = (struct mt_point){points[0].x, base};
+    mt_draw_path(stack->drawing, points, used + 2, true, true, &paint,
+                 mt_arena_printf(&stack->drawing->arena, "small blocks, summed: %s, at most %s",
+                                 mt_role_name(rest->role), mt_format_bytes(most, rest->most_bytes)),
+                 "rest-of-role");
+}
+
 void mt_block_stack_draw(const struct mt_block_stack *stack)
 {
     struct mt_point *points = points_for(stack);
 
     if (!points)
         return;
-    if (stack->rest_most)
+    if (stack->grey_most)
         draw_rest(stack, points);
+    for (uint32_t i = stack->rest_roles; i > 0; i--)
+        draw_rest_of_role(stack, &stack->rests[i - 1], points);
     for (uint32_t i = stack->band_count; i > 0; i--)
         draw_band(stack, &stack->bands[i - 1], points);
 }
@@ -416,7 +508,7 @@ void mt_block_stack_outline(const struct mt_block_stack *stack)
 
     if (!points)
         return;
-    count = trace_top(stack, points);
+    count = trace(stack, NULL, points);
     if (count > stack->column_count) /* up and down in every column: it would hide all */
         line.stroke_width = 0.4;
     mt_draw_path(stack->drawing, points, count, false, true, &line, NULL, "outline");

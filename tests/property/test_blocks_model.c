@@ -74,6 +74,18 @@ static void make_history(struct history *history)
         one_event(history, i);
 }
 
+/* After an event. */
+static void add_roles(const struct history *history, uint64_t event, uint64_t roles[MT_ROLE_COUNT])
+{
+    memset(roles, 0, MT_ROLE_COUNT * sizeof *roles);
+    for (uint32_t i = 0; i < history->block_count; i++) {
+        const struct mt_block_life *life = &history->blocks[i].life;
+
+        if (life->birth_event <= event && event < life->end_event)
+            roles[life->role] += life->block_bytes;
+    }
+}
+
 /* As the second reading does: ends, then the state; what is left ends at the end. */
 static struct mt_blocks *feed(const struct history *history, struct mt_arena *arena,
                               const struct mt_model_window *window, uint64_t peak, uint32_t bins)
@@ -84,8 +96,10 @@ static struct mt_blocks *feed(const struct history *history, struct mt_arena *ar
     for (uint32_t event = 0; event < history->event_count; event++) {
         struct mt_event what = {.seq = event, .t_ns = history->t_ns[event]};
         struct mt_bytes now = {.allocated = history->level[event]};
-        struct mt_model_state state = {.event = &what, .now = &now};
+        uint64_t roles[MT_ROLE_COUNT];
+        struct mt_model_state state = {.event = &what, .now = &now, .role_bytes = roles};
 
+        add_roles(history, event, roles);
         for (uint32_t i = 0; i < history->block_count; i++)
             if (history->blocks[i].life.end_event == event)
                 assert_int_equal(mt_blocks_builder_end(builder, &history->blocks[i].life), MT_OK);
@@ -147,6 +161,17 @@ static void check_kept(struct history *history, const struct mt_block_set *set, 
         assert_true(set->blocks[i - 1].birth_event < set->blocks[i].birth_event);
 }
 
+static void check_roles(const struct history *history, const struct mt_curve_bin *bin,
+                        const struct mt_role_levels *levels)
+{
+    uint64_t roles[MT_ROLE_COUNT];
+
+    add_roles(history, bin->event, roles);
+    assert_memory_equal(levels->max, roles, sizeof roles);
+    add_roles(history, bin->last_event, roles);
+    assert_memory_equal(levels->last, roles, sizeof roles);
+}
+
 static void check_bins(const struct history *history, const struct mt_block_set *set)
 {
     uint64_t most = 0;
@@ -159,6 +184,8 @@ static void check_bins(const struct history *history, const struct mt_block_set 
         for (uint32_t j = 0; j < set->block_count; j++)
             if (set->blocks[j].birth_event <= bin->event && bin->event < set->blocks[j].end_event)
                 sum += set->blocks[j].block_bytes;
+        if (i % 5 == 0)
+            check_roles(history, bin, &set->levels[i]);
         if (sum > bin->max)
             fail_msg("bin %u: the shapes hold more than there is", i);
         if (!set->others && sum != bin->max)
