@@ -13,7 +13,7 @@
 
 const data = JSON.parse(document.getElementById('mt-data').textContent);
 const COLUMNS = ['bytes', 'share', 'blocks', 'role', 'phase', 'site'];
-const MIN_SHARE = 0.0005, MIN_PIXELS = 2.5; // of the width: narrower cells are counted, not drawn
+const MIN_SHARE = 0.0005, MIN_PIXELS = 1.5; // of the width: narrower cells are counted, not drawn
 const ROW_HEIGHT = 24;
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
 
