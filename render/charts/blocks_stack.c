@@ -1,6 +1,6 @@
 /* Blocks in the order (role, birth) from the base line up, what was not kept as layers
- * on top: one for each of the largest roles, and grey. Each column shows one instant in full. Outlines are drawn from the
- * top one down, each to the base line: no seams between them. */
+ * on top: one for each of the largest roles, and grey. Each column shows one instant in full.
+ * Outlines are drawn from the top one down, each to the base line: no seams between them. */
 #include "blocks.h"
 
 #include <math.h>

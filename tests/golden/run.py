@@ -5,9 +5,8 @@
 
 A case is CASE.cmd, a line or more of shell in which `memtrace` is PROGRAM and `drawing_list` is
 tests/drawing_list beside it, which writes pictures as display lists. It is run in an empty folder
-that holds `captures`, `categories`, `findings`, `modules`, `recorded` and `xplane` (of the fixtures). What it writes is
-compared byte for byte with CASE.stdout and CASE.stderr (missing = empty), its status with CASE.exit
-(missing = 0). --update writes what came out instead: read the difference before you commit it.
+that holds some of the fixtures (FOLDERS). What it writes is compared byte for byte with CASE.stdout
+and CASE.stderr (missing = empty), its status with CASE.exit (missing = 0). --update writes what came out instead: read the difference before you commit it.
 """
 import difflib
 import os
@@ -18,6 +17,8 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 FIXTURES = HERE.parent.parent / "fixtures"
+FOLDERS = ("captures", "categories", "findings", "modules", "no_history", "recorded", "skipped",
+           "tags", "xplane")
 LIMIT_SECONDS = 120
 
 
@@ -29,8 +30,7 @@ def run(program, script):
     """(stdout, stderr, status) of one case."""
     with tempfile.TemporaryDirectory() as folder:
         work = pathlib.Path(folder)
-        for name in ("captures", "categories", "findings", "modules", "no_history",
-                     "recorded", "xplane"):
+        for name in FOLDERS:
             (work / name).symlink_to(FIXTURES / name)
         (work / "bin").mkdir()
         (work / "bin" / "memtrace").symlink_to(pathlib.Path(program).resolve())
