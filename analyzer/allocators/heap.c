@@ -71,7 +71,9 @@ bool mt_heap_exceeds(const struct mt_heap *heap, uint64_t size_bytes)
 static enum mt_status base_addr(struct mt_heap *heap, uint64_t size_bytes, uint32_t stream,
                                 uint64_t *addr)
 {
-    if (!heap->own_addresses || (heap->device->use_bases && heap->device->base_count))
+    const struct mt_device_model *device = heap->device;
+
+    if (!heap->own_addresses || (heap->is_of_run && device->use_bases && device->base_count))
         return mt_device_base(heap->device, MT_EVENT_SEGMENT_ALLOC, size_bytes, 0, stream, addr);
     if (heap->next_addr > LAST_OWN_ADDR)
         heap->next_addr = FIRST_OWN_ADDR;
@@ -318,6 +320,7 @@ enum mt_status mt_heap_create(const struct mt_policy_ops *ops, const struct mt_p
     if (!self)
         return MT_ERR_MEMORY;
     status = set_up(heap_of(self), rules, setup->device);
+    heap_of(self)->is_of_run = mt_policy_recorded_options(setup->header, ops->name) != NULL;
     if (status == MT_OK && rules->init)
         status = rules->init(self, values, error);
     if (status != MT_OK) {

@@ -65,9 +65,9 @@ struct mt_heap {
      * be unique in a free list and stay the same while a block is free. */
     struct mt_heap_key (*key)(const struct mt_block *block);
     /* Addresses without the device's supply, aligned to the size's power of two:
-     * for policies that go to the device all the time, or need the alignment. Where the run's own
-     * segments are known, those. */
+     * for policies that go to the device all the time, or need the alignment. */
     bool own_addresses;
+    bool is_of_run;       /* the trace names this policy as the run's: segments lie where its did */
     bool may_touch;       /* free neighbours in one free list may stay apart */
     mt_heap_finder find;  /* for mt_heap_op_alloc: MT_OK, MT_ERR_DEVICE_OOM or a host error */
     uint64_t next_addr;   /* own addresses */

@@ -18,7 +18,7 @@ static const struct {
 
 static bool is_of_arena(const struct mt_symbols *symbols, uint32_t stack)
 {
-    for (; stack != MT_NO_ID; stack = symbols->stacks[stack].parent) {
+    for (; stack < symbols->stack_count; stack = symbols->stacks[stack].parent) {
         const struct mt_frame *frame = &symbols->frames[symbols->stacks[stack].frame];
 
         if (strstr(mt_symbols_text(symbols, frame->function), arena_function))

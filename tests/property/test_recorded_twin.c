@@ -51,8 +51,11 @@ static struct mt_source *as_trace(const struct pair *pair, const struct mt_event
     struct mt_source *source;
     struct mt_error error;
     size_t length;
-    void *bytes =
-        twin_written(&pair->snapshot->header, &pair->snapshot->symbols, events, count, &length);
+    struct mt_trace_header header = pair->snapshot->header;
+    void *bytes;
+
+    header.sources = "cupti,torch"; /* what a snapshot has of the driver is no call of it */
+    bytes = twin_written(&header, &pair->snapshot->symbols, events, count, &length);
 
     assert_int_equal(mt_trace_open_owned(bytes, length, &source, &error), MT_OK);
     return source;

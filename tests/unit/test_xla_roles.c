@@ -150,7 +150,7 @@ static void steps_hand_roles_on(void **state)
     assert_int_equal(role_of(&program, 0), MT_ROLE_PARAMETERS);
     assert_int_equal(role_of(&program, 1), MT_ROLE_OPTIMIZER_STATE);
     assert_int_equal(role_of(&program, temporary), MT_ROLE_TEMPORARIES);
-    assert_int_equal(role_of(&program, loss), MT_ROLE_INPUTS); /* as it was */
+    assert_int_equal(role_of(&program, loss), MT_ROLE_OTHER); /* as it was */
     end(&program);
 }
 
@@ -170,7 +170,7 @@ static void what_is_not_kept(void **state)
     for (int i = 0; i < 4; i++)
         run_module(&program);
     finish(&program);
-    assert_int_equal(role_of(&program, noise), MT_ROLE_INPUTS);
+    assert_int_equal(role_of(&program, noise), MT_ROLE_OTHER);
     assert_int_equal(role_of(&program, kept), MT_ROLE_PARAMETERS);
     end(&program);
 }
@@ -187,19 +187,19 @@ static void blocks_of_others(void **state)
     for (int i = 0; i < 8; i++)
         run_module(&program);
     finish(&program);
-    assert_int_equal(role_of(&program, block), MT_ROLE_INPUTS);
+    assert_int_equal(role_of(&program, block), MT_ROLE_OTHER);
     end(&program);
     begin(&program, true);
     block = make(&program, OPTAX, 4096);
     finish(&program);
-    assert_int_equal(role_of(&program, block), MT_ROLE_INPUTS);
+    assert_int_equal(role_of(&program, block), MT_ROLE_OTHER);
     end(&program);
     begin(&program, false);
     block = make(&program, OPTAX, 4096);
     for (int i = 0; i < 8; i++)
         run_module(&program);
     finish(&program);
-    assert_int_equal(role_of(&program, block), MT_ROLE_INPUTS);
+    assert_int_equal(role_of(&program, block), MT_ROLE_OTHER);
     end(&program);
 }
 
