@@ -198,7 +198,7 @@ static void tell_fatal(const struct mt_teller *teller, const struct mt_oom *oom)
         tell_shortage(teller, answer);
         tell_ways(teller, answer);
     }
-    if (!instant || !instant->holder_count)
+    if (!instant || !instant->holder_count || !teller->detail->holders)
         return;
     mt_buf_add_text(teller->out, "  Alive when it happened:\n");
     mt_tell_holders(teller, instant);
