@@ -42,13 +42,24 @@ static int by_first_block(const void *a, const void *b)
     return (x->first_event > y->first_event) - (x->first_event < y->first_event);
 }
 
+/* In a damaged trace a block may take the place of another one whose free is lost. */
+static bool is_whole(const struct mt_pool_ledger *ledger, uint64_t allocated_bytes)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t pool = 0; pool < ledger->row_count; pool++)
+        sum += ledger->rows[pool].allocated.now;
+    return sum == allocated_bytes;
+}
+
 enum mt_status mt_fill_pools(struct mt_analysis *analysis, struct mt_device_report *out,
                              uint32_t slot)
 {
     const struct mt_pool_ledger *ledger = &analysis->survey.devices[slot].pools;
     const struct mt_report *report = analysis->report;
 
-    if (report->is_driver_level || !report->has_segments || report->what_if || !has_private(ledger))
+    if (report->is_driver_level || !report->has_segments || report->what_if ||
+        !has_private(ledger) || !is_whole(ledger, out->end.allocated))
         return MT_OK;
     out->pools = mt_arena_array(&analysis->report->arena, ledger->row_count, sizeof *out->pools);
     if (!out->pools)

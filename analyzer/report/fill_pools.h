@@ -5,7 +5,8 @@
 #include "analysis.h"
 
 /* Of the device at a place of the survey, whose attribution is ready. No rows if the run had no
- * private pool, if its segments are not known, or if another run is simulated than it was. */
+ * private pool, if its segments are not known, if another run is simulated than it was, or if a
+ * damaged trace lost the free of a block. */
 enum mt_status mt_fill_pools(struct mt_analysis *analysis, struct mt_device_report *out,
                              uint32_t slot) MT_MUST_USE;
 
