@@ -207,3 +207,8 @@ const char *mt_policy_recorded_options(const struct mt_trace_header *header, con
     at += sizeof begin - 1;
     return strncmp(at, name, length) == 0 && at[length] == ':' ? at + length + 1 : NULL;
 }
+
+const char *mt_policy_of_run(const struct mt_trace_header *header)
+{
+    return mt_policy_recorded_options(header, "bfc") ? "bfc" : "pytorch";
+}

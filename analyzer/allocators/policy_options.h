@@ -41,4 +41,9 @@ void mt_policy_options_spell(const char *name, const struct mt_policy_option *op
  * then the header's settings are "policy=NAME:OPTIONS". NULL: it was another. */
 const char *mt_policy_recorded_options(const struct mt_trace_header *header, const char *name);
 
+/* The policy of the allocator above the driver: "bfc" if the header says so, else "pytorch".
+ * Static.
+ */
+const char *mt_policy_of_run(const struct mt_trace_header *header);
+
 #endif

@@ -11,16 +11,11 @@
 #include "pool_search.h"
 #include "util.h"
 
-/* The allocator above the driver: PyTorch's, unless the trace says that it was another. */
-static const char *policy_of_run(const struct mt_trace_header *header)
-{
-    return mt_policy_recorded_options(header, "bfc") ? "bfc" : "pytorch";
-}
-
 static enum mt_status find_policy(struct mt_one_replay *replay, struct mt_error *error)
 {
-    const char *unasked =
-        mt_one_replay_is_driver_level(replay) ? "recorded" : policy_of_run(&replay->source->header);
+    const char *unasked = mt_one_replay_is_driver_level(replay)
+                              ? "recorded"
+                              : mt_policy_of_run(&replay->source->header);
     const char *asked = replay->options->policy ? replay->options->policy : unasked;
     struct mt_policy_text *policy = &replay->policy;
     enum mt_status status = mt_policy_text_parse(asked, policy, error);
@@ -380,7 +375,7 @@ enum mt_status mt_replay_as_run(struct mt_source *source, const struct mt_replay
     if (source->view.level == MT_VIEW_DRIVER)
         return run_verified(source, options, "recorded", observer, summary, error);
     status =
-        run_verified(source, options, policy_of_run(&source->header), observer, summary, error);
+        run_verified(source, options, mt_policy_of_run(&source->header), observer, summary, error);
     if (status || mt_replay_is_exact(summary) || options->limit_bytes || options->blind)
         return status;
     note_difference(summary, difference);

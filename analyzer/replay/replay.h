@@ -16,7 +16,7 @@
  * "pytorch" means the options that the trace recorded. Behind the options of
  * "pytorch" may come pools that the run did not have (pool_routes.h). */
 struct mt_replay_options {
-    const char *policy;         /* NULL: "pytorch", or "recorded" if the trace has no
+    const char *policy;         /* NULL: mt_policy_of_run, or "recorded" if the trace has no
                                    allocator above the driver */
     uint64_t limit_bytes;       /* 0 = what the trace recorded or implies, if the policy
                                    has the recorded options; else unlimited */

@@ -6,6 +6,7 @@
 #include "heap_choice.h"
 #include "replay_orders.h"
 #include "policy.h"
+#include "policy_options.h"
 #include "check.h"
 #include "util.h"
 
@@ -506,7 +507,8 @@ static enum mt_status watch(void *context, const struct mt_event *event,
  * recorded or implies. A trace whose options cannot be simulated has none. */
 static enum mt_status count_retries(struct search *search, struct baseline *baseline)
 {
-    const struct mt_replay_options as_recorded = {.policy = "pytorch"};
+    const struct mt_replay_options as_recorded = {.policy =
+                                                      mt_policy_of_run(&search->source->header)};
     enum mt_status status;
     size_t i;
 
@@ -595,7 +597,7 @@ static enum mt_status run(struct search *search, const struct mt_fit_options *op
 /* Who asks the driver for each block would do so on a smaller device, too. */
 static const char *usual_policy(const struct mt_source *source)
 {
-    return source->view.level == MT_VIEW_DRIVER ? "none" : "pytorch";
+    return source->view.level == MT_VIEW_DRIVER ? "none" : mt_policy_of_run(&source->header);
 }
 
 enum mt_status mt_fit_run(struct mt_source *source, const struct mt_fit_options *options,
