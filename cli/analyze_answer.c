@@ -60,7 +60,7 @@ static void tell_refused(const struct mt_teller *teller)
     tell_in_red(teller, mt_tell_format(
                             teller, "The driver REFUSED %s of %s, at %s%s%s%s",
                             mt_format_bytes(wanted, failure->request_bytes),
-                            mt_heap_name(teller->report->symbols, failure->heap),
+                            mt_heap_meaning(teller->report->symbols, failure->heap),
                             mt_tell_at(teller, failure->t_ns, failure->event),
                             site && *site ? ", wanted by " : "", site ? site : "",
                             driver->failures_in_all == 1
@@ -89,13 +89,17 @@ static void tell_first(const struct mt_teller *teller, bool is_first, const char
 /* Orders of addresses: a range where they decide (fit.h). */
 static void add_orders(struct mt_buf *line, const struct mt_need *need)
 {
-    char low[MT_UNITS_TEXT];
+    char low[MT_UNITS_TEXT], high[MT_UNITS_TEXT];
 
+    mt_format_bytes(low, need->low_bytes);
     if (need->is_one_of_many)
         mt_buf_printf(line, ", for one order of addresses (memtrace fit tries %d)", MT_BASE_ORDERS);
+    else if (need->low_bytes < need->bytes && !strcmp(low, mt_format_bytes(high, need->bytes)))
+        mt_buf_printf(line, " in all %u orders of addresses that were tried (%s less in the best)",
+                      need->order_count, mt_format_bytes(low, need->bytes - need->low_bytes));
     else if (need->low_bytes < need->bytes)
         mt_buf_printf(line, " in all %u orders of addresses that were tried (%s in the best)",
-                      need->order_count, mt_format_bytes(low, need->low_bytes));
+                      need->order_count, low);
 }
 
 static void tell_need(const struct mt_teller *teller)

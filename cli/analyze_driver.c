@@ -185,7 +185,7 @@ static void tell_failures(const struct mt_teller *teller, const struct mt_driver
         mt_tell_line(teller, 4,
                      mt_tell_format(teller, "%s of %s%s%s, at %s%s%s",
                                     mt_format_bytes(bytes, failure->request_bytes),
-                                    mt_heap_name(symbols, failure->heap), *in ? ", " : "", in,
+                                    mt_heap_meaning(symbols, failure->heap), *in ? ", " : "", in,
                                     mt_tell_when(teller, failure->t_ns), by && *by ? ", by " : "",
                                     by ? by : ""));
     }

@@ -99,7 +99,7 @@ void mt_tell_holders(const struct mt_teller *teller, const struct mt_instant *in
 
 /* The device's table of modules, which must be there (modules_model.h). */
 void mt_tell_modules(const struct mt_teller *teller);
-/* The pools of PyTorch's allocator, if the detail has tables and the run had private ones. */
+/* The pools of PyTorch's allocator, if the detail is whole and the run had private ones. */
 void mt_tell_pools(const struct mt_teller *teller);
 /* The same with its heading, if the detail has it and the trace shows modules. */
 void mt_tell_peak_modules(const struct mt_teller *teller);

@@ -33,7 +33,7 @@ static void tell_limit(const struct mt_teller *teller, const struct mt_device_pa
                                 mt_format_bytes(free, device_parts->parts[MT_DEVICE_FREE]),
                                 device_parts->context_is_known
                                     ? ""
-                                    : "; what CUDA itself takes was not sampled, and comes off"));
+                                    : "; less what CUDA itself takes, which was not sampled"));
 }
 
 void mt_tell_device_parts(const struct mt_teller *teller)

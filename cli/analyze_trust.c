@@ -1,7 +1,9 @@
 /* How far to trust the numbers of a device: what was compared, inferred or is missing. */
 #include "analyze_output.h"
+#include "report_query.h"
 #include "source.h"
 #include "units.h"
+#include "util.h"
 
 #include <string.h>
 
@@ -40,8 +42,12 @@ static void tell_exactness(const struct mt_teller *teller)
         mt_buf_printf(&line, ", the private pools of %s segments inferred",
                       mt_format_count(a, teller->device->replay.pools_inferred));
     if (teller->device->replay.restores.restores)
-        mt_buf_printf(&line, ", %s restores of private pools among them",
-                      mt_format_count(a, teller->device->replay.restores.restores));
+        mt_buf_printf(
+            &line, ", %s replayed",
+            teller->device->replay.restores.restores == 1
+                ? "1 restore of a private pool"
+                : mt_tell_format(teller, "%s restores of private pools",
+                                 mt_format_count(a, teller->device->replay.restores.restores)));
     if (line.data)
         mt_tell_line(teller, 2, line.data);
     if (verify->first_difference[0])
@@ -57,9 +63,12 @@ static void tell_frameless(const struct mt_teller *teller)
                                         [MT_TIE_FORWARD] = "to what forward made of their size",
                                         [MT_TIE_LIBRARY] = "as workspaces to cuBLAS",
                                         [MT_TIE_PHASE] = "to their phase alone",
-                                        [MT_TIE_BEFORE] = "to the time before the trace begins"};
+                                        [MT_TIE_BEFORE] = ""};
     _Static_assert(sizeof words / sizeof *words == MT_TIE_COUNT, "one entry for each");
     const struct mt_device_report *device = teller->device;
+    /* What was alive before has no stack either: tell_missing says so. */
+    uint64_t frameless =
+        mt_sub_or_0_u64(device->frameless_peak_bytes, device->tie_peak_bytes[MT_TIE_BEFORE]);
     uint64_t nothing = device->tie_peak_bytes[MT_TIE_NONE];
     char size[MT_UNITS_TEXT], share[MT_UNITS_TEXT];
     struct mt_buf line = {0};
@@ -73,14 +82,14 @@ static void tell_frameless(const struct mt_teller *teller)
                          : "no stacks were recorded: nothing is known of call sites");
         return;
     }
-    if (!device->frameless_peak_bytes)
+    if (!frameless)
         return;
     mt_buf_printf(&line,
                   "%s at the peak have no Python stack: C++ threads allocated them, the autograd "
                   "engine's above all",
-                  mt_format_bytes(size, device->frameless_peak_bytes));
+                  mt_format_bytes(size, frameless));
     for (int tie = MT_TIE_PARAMETER; tie < MT_TIE_COUNT; tie++) {
-        if (!device->tie_peak_bytes[tie])
+        if (!device->tie_peak_bytes[tie] || tie == MT_TIE_BEFORE)
             continue;
         mt_buf_printf(&line, "%s%s %s", listed ? ", " : "; they are tied, ",
                       mt_format_bytes(size, device->tie_peak_bytes[tie]), words[tie]);
@@ -135,25 +144,22 @@ static void tell_missing(const struct mt_teller *teller)
 {
     const struct mt_device_report *device = teller->device;
     const struct mt_integrity *integrity = &teller->report->integrity;
-    char size[MT_UNITS_TEXT], count[MT_UNITS_TEXT];
-    struct mt_buf line = {0};
+    char text[MT_UNITS_TEXT];
 
     if (device->start.allocated)
-        mt_buf_printf(&line,
-                      "the trace begins in the middle: %s were alive already, born where the "
-                      "history does not reach; peaks are those since then. ",
-                      mt_format_bytes(size, device->start.allocated));
+        mt_tell_line(teller, 2,
+                     mt_tell_format(teller,
+                                    "the trace begins in the middle: %s were alive already, born "
+                                    "where the history does not reach; peaks are those since then",
+                                    mt_format_bytes(text, device->start.allocated)));
     else if (device->replay.starts_in_middle || teller->report->starts_in_middle)
-        mt_buf_add_text(&line, "the trace begins in the middle: what came before is not known. ");
+        mt_tell_line(teller, 2, "the trace begins in the middle: what came before is not known");
     if (integrity->events_dropped)
-        mt_buf_printf(&line, "events are missing (at least %s): nothing here is exact. ",
-                      mt_format_count(count, integrity->events_dropped));
+        mt_tell_line(teller, 2,
+                     mt_tell_format(teller, "events are missing (at least %s): nothing is exact",
+                                    mt_format_count(text, integrity->events_dropped)));
     if (integrity->cut)
-        mt_buf_add_text(&line, "The file is cut: what came after is not known.");
-    if (line.data)
-        mt_tell_line(teller, 2, line.data);
-    teller->out->failed |= line.failed;
-    mt_buf_release(&line);
+        mt_tell_line(teller, 2, "the file is cut: what came after is not known");
 }
 
 static void tell_where_roles_are_from(const struct mt_teller *teller)
@@ -204,7 +210,10 @@ static void tell_steps_and_roles(const struct mt_teller *teller)
     tell_where_roles_are_from(teller);
     tell_roles_of_the_start(teller);
     if (report->roles_inferred && !report->saw_backward && !teller->device->ooms)
-        mt_tell_line(teller, 2, "no backward pass was seen: take roles with care, sites are facts");
+        mt_tell_line(teller, 2,
+                     report->has_stacks
+                         ? "no backward pass was seen: take roles with care, sites are facts"
+                         : "no backward pass was seen: take roles with care");
 }
 
 void mt_tell_trust(const struct mt_teller *teller)
@@ -227,7 +236,7 @@ void mt_tell_trust(const struct mt_teller *teller)
     if (!report->has_segments && !report->is_driver_level)
         mt_tell_line(teller, 2,
                      "segments were not recorded: of what was reserved only the blocks are known");
-    if (!report->is_plain)
+    if (!report->is_plain && !mt_lacks_requests(teller->device))
         tell_steps_and_roles(teller);
     if (teller->detail->holders)
         tell_frameless(teller);

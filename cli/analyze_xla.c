@@ -16,8 +16,8 @@ void mt_tell_missing_requests(const struct mt_teller *teller)
     mt_tell_line(teller, 2,
                  mt_tell_format(teller,
                                 "The arena takes regions from the driver and hands out parts of "
-                                "them. The driver's calls show %s (%s B) at most; how much of it "
-                                "the program used, and for what, they do not show",
+                                "them. The driver's calls show %s (%s B) at most. They do not show "
+                                "how much of it the program used, or for what",
                                 mt_format_bytes(held, bytes), mt_format_count(exact, bytes)));
 }
 

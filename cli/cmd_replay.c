@@ -96,7 +96,7 @@ static void say_verify(struct mt_buf *out, const struct mt_replay_result *result
                       mt_format_count(n[1], verify->ooms));
     mt_add_note(out, 2, "%s as recorded", line.data ? line.data : "");
     if (verify->events_missing)
-        mt_add_note(out, 2, "events that the recording lacks: %s at least",
+        mt_add_note(out, 2, "events are missing in the recording: at least %s",
                     mt_format_count(n[0], verify->events_missing));
     if (verify->first_difference[0])
         mt_add_note(out, 2, "first difference: %s", verify->first_difference);
@@ -161,12 +161,12 @@ static void say_range(struct mt_buf *out, const char *peak, uint64_t low, uint64
     mt_format_bytes(n[0], low);
     mt_format_bytes(n[1], high);
     if (low == high)
-        mt_add_note(out, 2, "peak %s is the same over %u orders of addresses", peak, orders);
+        mt_add_note(out, 2, "the %s peak is the same over %u orders of addresses", peak, orders);
     else if (strcmp(n[0], n[1]) == 0)
-        mt_add_note(out, 2, "peak %s over %u orders of addresses: %s, within %s", peak, orders,
+        mt_add_note(out, 2, "the %s peak over %u orders of addresses: %s, within %s", peak, orders,
                     n[0], mt_format_bytes(n[1], high - low));
     else
-        mt_add_note(out, 2, "peak %s over %u orders of addresses: %s to %s", peak, orders, n[0],
+        mt_add_note(out, 2, "the %s peak over %u orders of addresses: %s to %s", peak, orders, n[0],
                     n[1]);
 }
 
@@ -174,6 +174,13 @@ static void say_orders(struct mt_buf *out, const struct mt_replay_result *result
 {
     if (result->order_count < 2)
         return;
+    if (result->reserved_low_bytes == result->reserved_high_bytes &&
+        result->allocated_low_bytes == result->allocated_high_bytes) {
+        mt_add_note(out, 2,
+                    "the reserved and the allocated peak are the same over %u orders of addresses",
+                    result->order_count);
+        return;
+    }
     say_range(out, "reserved", result->reserved_low_bytes, result->reserved_high_bytes,
               result->order_count);
     say_range(out, "allocated", result->allocated_low_bytes, result->allocated_high_bytes,

@@ -63,6 +63,13 @@ const char *mt_heap_name(const struct mt_symbols *symbols, uint16_t heap)
     return is_named(symbols, heap) ? mt_symbols_text(symbols, symbols->heaps[heap].name) : "?";
 }
 
+const char *mt_heap_meaning(const struct mt_symbols *symbols, uint16_t heap)
+{
+    const char *what = mt_heap_class_at(symbols, heap).what;
+
+    return *what ? what : mt_heap_name(symbols, heap);
+}
+
 const char *mt_heap_level_name(enum mt_heap_level level)
 {
     static const char *const names[] = {"driver", "framework", "user"};

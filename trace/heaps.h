@@ -35,6 +35,9 @@ struct mt_heap_class mt_heap_class_at(const struct mt_symbols *symbols, uint16_t
 /* "driver:async"; "?" if its definition is lost. */
 const char *mt_heap_name(const struct mt_symbols *symbols, uint16_t heap);
 
+/* What it holds, for a sentence: "linear device memory"; its name if that is not known. */
+const char *mt_heap_meaning(const struct mt_symbols *symbols, uint16_t heap);
+
 /* "driver", "framework", "user" */
 const char *mt_heap_level_name(enum mt_heap_level level);
 

@@ -6,7 +6,8 @@
 A case is CASE.cmd, a line or more of shell in which `memtrace` is PROGRAM and `drawing_list` is
 tests/drawing_list beside it, which writes pictures as display lists. It is run in an empty folder
 that holds some of the fixtures (FOLDERS). What it writes is compared byte for byte with CASE.stdout
-and CASE.stderr (missing = empty), its status with CASE.exit (missing = 0). --update writes what came out instead: read the difference before you commit it.
+and CASE.stderr (missing = empty), its status with CASE.exit (missing = 0). --update writes what came
+out instead: read the difference before you commit it.
 """
 import difflib
 import os
@@ -17,8 +18,8 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 FIXTURES = HERE.parent.parent / "fixtures"
-FOLDERS = ("captures", "categories", "findings", "modules", "no_history", "recorded", "skipped",
-           "tags", "xplane")
+FOLDERS = ("captures", "categories", "findings", "graph_trees", "modules", "no_history",
+           "recorded", "skipped", "tags", "xplane")
 LIMIT_SECONDS = 120
 
 
