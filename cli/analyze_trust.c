@@ -152,7 +152,8 @@ static void tell_missing(const struct mt_teller *teller)
                                     "the trace begins in the middle: %s were alive already, born "
                                     "where the history does not reach; peaks are those since then",
                                     mt_format_bytes(text, device->start.allocated)));
-    else if (device->replay.starts_in_middle || teller->report->starts_in_middle)
+    else if (!integrity->events_dropped && /* else the import cannot tell */
+             (device->replay.starts_in_middle || teller->report->starts_in_middle))
         mt_tell_line(teller, 2, "the trace begins in the middle: what came before is not known");
     if (integrity->events_dropped)
         mt_tell_line(teller, 2,

@@ -42,13 +42,13 @@ void mt_tell_arenas(const struct mt_teller *teller)
         const struct mt_xla_arena *arena = &xla->arenas[i];
 
         MT_CELLS(&table,
-                 MT_TEXT(arena->preallocated ? "preallocated, 75 % of the device" : "growing"),
+                 MT_TEXT(arena->preallocated ? "preallocated (75 %)" : "growing"),
                  MT_BYTES(arena->pool_bytes), MT_BYTES(arena->in_use_bytes),
                  MT_COUNT(arena->requests), MT_COUNT(arena->failures), MT_TEXT(arena->policy));
     }
     mt_add_text_table(teller->out, &table, 2, teller->style);
     if (has_ties(xla))
         mt_tell_line(teller, 2,
-                     "by replays; where the driver maps regions decides between equal free blocks, "
-                     "so that these numbers are approximate");
+                     "from replays; where the driver maps regions decides between equal free "
+                     "blocks, so these numbers are approximate");
 }

@@ -1,0 +1,1 @@
+memtrace analyze -q recorded/paged_pool.trace.zst | head -n 2
