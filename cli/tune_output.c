@@ -23,10 +23,10 @@ static const char *spelling(const struct mt_tune_row *row)
     return *row->conf ? row->conf : "(defaults)";
 }
 
-/* ": 1.2 GiB (13 %) less reserved at the peak" or "no ...". */
+/* "  reserved at the peak: 1.20 GiB less (13.0 %)"; nothing if one of them is not known. */
 static void add_change(struct mt_buf *out, const char *what, uint64_t before, uint64_t after)
 {
-    char bytes[MT_UNITS_TEXT];
+    char bytes[MT_UNITS_TEXT], share[MT_UNITS_TEXT];
     uint64_t change = before > after ? before - after : after - before;
 
     if (!before || !after)
@@ -35,10 +35,9 @@ static void add_change(struct mt_buf *out, const char *what, uint64_t before, ui
         mt_buf_printf(out, "  %s: the same\n", what);
         return;
     }
-    mt_buf_printf(out, "  %s: %s %s (", what, mt_format_bytes(bytes, change),
-                  before > after ? "less" : "more");
-    mt_buf_add_decimal(out, 100.0 * (double)change / (double)before, 1);
-    mt_buf_add_text(out, " %)\n");
+    mt_buf_printf(out, "  %s: %s %s (%s)\n", what, mt_format_bytes(bytes, change),
+                  before > after ? "less" : "more",
+                  mt_format_percent(share, (double)change / (double)before));
 }
 
 static void add_calls(struct mt_buf *out, const struct mt_tune_row *before,

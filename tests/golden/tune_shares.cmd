@@ -1,0 +1,1 @@
+memtrace tune -q recorded/communicators.trace.zst | head -n 5
