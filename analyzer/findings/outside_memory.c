@@ -31,7 +31,7 @@ static enum mt_status find(struct mt_finding_search *search)
         .id = "outside-memory",
         .severity = "info",
         .evidence = evidence,
-        .advice = "no limit or statistic of the framework counts it: leave room for it"};
+        .advice = "leave room for it: no limit or statistic of the framework counts it"};
 
     if (!driver || !driver->has_then || driver->then.bytes < driver->then.framework_bytes)
         return MT_OK;

@@ -1,0 +1,1 @@
+memtrace analyze -q --all recorded/communicators.trace.zst | sed -n '/^What to change/,/^$/p'
