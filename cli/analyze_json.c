@@ -84,7 +84,8 @@ static void add_device_parts(struct mt_json *json, const struct mt_device_parts 
     for (int i = 0; i < MT_DEVICE_PART_COUNT; i++)
         mt_json_u64(json, mt_device_part_name((enum mt_device_part)i), device_parts->parts[i]);
     mt_json_object_end(json);
-    mt_json_u64(json, "largest_kv_cache_bytes", mt_largest_kv_cache(device_parts));
+    mt_json_u64_or_null(json, "largest_kv_cache_bytes", !device_parts->died,
+                        mt_largest_kv_cache(device_parts));
     mt_json_object_end(json);
 }
 

@@ -23,14 +23,14 @@ static void tell_parts(const struct mt_teller *teller, const struct mt_device_pa
 static void tell_limit(const struct mt_teller *teller, const struct mt_device_parts *device_parts)
 {
     uint64_t most = mt_largest_kv_cache(device_parts);
-    char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], free[MT_UNITS_TEXT];
+    char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], spare[MT_UNITS_TEXT];
 
     mt_tell_line(teller, 2,
                  mt_tell_format(teller,
-                                "The largest KV cache that serves these requests has %s (%s B), "
-                                "%s more, if no other process uses the device%s",
+                                "These requests leave room for a KV cache of %s (%s B), %s more, "
+                                "if no other process uses the device%s",
                                 mt_format_bytes(bytes, most), mt_format_count(exact, most),
-                                mt_format_bytes(free, device_parts->parts[MT_DEVICE_FREE]),
+                                mt_format_bytes(spare, device_parts->spare_bytes),
                                 device_parts->context_is_known
                                     ? ""
                                     : "; less what CUDA itself takes, which was not sampled"));
@@ -44,5 +44,6 @@ void mt_tell_device_parts(const struct mt_teller *teller)
         return;
     mt_tell_heading(teller, "The whole device at the allocated peak");
     tell_parts(teller, device_parts);
-    tell_limit(teller, device_parts);
+    if (!device_parts->died)
+        tell_limit(teller, device_parts);
 }

@@ -357,6 +357,9 @@ struct mt_device_parts {
     uint64_t total_bytes;
     uint64_t parts[MT_DEVICE_PART_COUNT];
     bool context_is_known; /* NVML was sampled */
+    bool died;             /* of an OOM: what else it asks for is not in the trace */
+    uint64_t spare_bytes;  /* free at every instant: at most the part MT_DEVICE_FREE, and less if
+                              the driver's peak is not the allocated peak */
 };
 
 /* What is worth a change (analyzer/findings). */

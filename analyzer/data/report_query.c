@@ -211,5 +211,5 @@ const char *mt_owner_text(struct mt_arena *arena, const struct mt_driver_report 
 
 uint64_t mt_largest_kv_cache(const struct mt_device_parts *device_parts)
 {
-    return device_parts->parts[MT_DEVICE_KV_CACHE] + device_parts->parts[MT_DEVICE_FREE];
+    return device_parts->parts[MT_DEVICE_KV_CACHE] + device_parts->spare_bytes;
 }

@@ -72,7 +72,8 @@ const struct mt_device_report *mt_report_device(const struct mt_report *report, 
 /* What the trace holds of the device beside the framework's heap, NULL if nothing. */
 const struct mt_driver_report *mt_driver_of(const struct mt_report *report, uint16_t device);
 
-/* What the KV cache could be if it took all that is free beside the rest. */
+/* Bytes of the KV cache if it also took all that was free throughout the run. Means nothing if the
+ * run died. */
 uint64_t mt_largest_kv_cache(const struct mt_device_parts *device_parts);
 
 /* Who asked, in words: "NCCL, communicator 2 of 3"; of one that is not known "a library outside of

@@ -52,11 +52,23 @@ static bool take_rest(struct mt_device_parts *device_parts, int count, uint64_t 
     uint64_t sum = 0;
 
     for (int i = 0; i < count; i++)
-        sum += device_parts->parts[i];
+        if (!mt_add_ok(sum, device_parts->parts[i], &sum))
+            return false;
     if (sum > whole)
         return false;
     device_parts->parts[rest] = whole - sum;
     return true;
+}
+
+/* Segments and libraries may take more later than at the allocated peak: a larger cache would meet
+ * that peak too. */
+static uint64_t spare_bytes(const struct mt_device_parts *device_parts,
+                            const struct mt_driver_report *driver)
+{
+    const uint64_t later = driver->peak.bytes - mt_min_u64(driver->peak.bytes, driver->then.bytes);
+    const uint64_t free_bytes = device_parts->parts[MT_DEVICE_FREE];
+
+    return free_bytes - mt_min_u64(free_bytes, later);
 }
 
 static bool fill_parts(struct mt_device_parts *device_parts, const struct mt_device_report *device,
@@ -72,7 +84,11 @@ static bool fill_parts(struct mt_device_parts *device_parts, const struct mt_dev
         residual->samples && residual->used_bytes >= residual->tracked_bytes;
     if (device_parts->context_is_known)
         device_parts->parts[MT_DEVICE_CONTEXT] = residual->used_bytes - residual->tracked_bytes;
-    return take_rest(device_parts, MT_DEVICE_FREE, device_parts->total_bytes, MT_DEVICE_FREE);
+    if (!take_rest(device_parts, MT_DEVICE_FREE, device_parts->total_bytes, MT_DEVICE_FREE))
+        return false;
+    device_parts->spare_bytes = spare_bytes(device_parts, driver);
+    device_parts->died = mt_fatal_oom(device);
+    return true;
 }
 
 static uint64_t total_bytes(const struct mt_symbols *symbols, uint16_t device)

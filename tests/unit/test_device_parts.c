@@ -146,8 +146,45 @@ static void parts_sum_to_the_device(void **state)
     assert_int_equal(found->parts[MT_DEVICE_FREE], 640 * MT_MIB);
     assert_int_equal(found->parts[MT_DEVICE_UNUSED], 49 * MT_MIB);
     assert_int_equal(mt_largest_kv_cache(found), 740 * MT_MIB);
-    assert_non_null(strstr(run.text.data, "The largest KV cache that serves these requests has "
-                                          "740 MiB"));
+    assert_non_null(strstr(run.text.data, "These requests leave room for a KV cache of 740 MiB"));
+    end(&run);
+}
+
+/* What a library takes after the allocated peak is not free for a larger cache. */
+static void a_cache_leaves_room_for_later(void **state)
+{
+    struct run run;
+    const struct mt_device_parts *found;
+
+    (void)state;
+    begin(&run);
+    serve(&run, "Runner._allocate_kv_cache_tensors", "/x/vllm/v1/worker/gpu_model_runner.py");
+    add(&run, DRIVER, MT_EVENT_ALLOC, OTHER + 64 * MT_MIB, 600 * MT_MIB);
+    finish(&run);
+    found = run.report->devices[0].device_parts;
+    assert_non_null(found);
+    assert_int_equal(found->parts[MT_DEVICE_FREE], 640 * MT_MIB);
+    assert_int_equal(found->spare_bytes, 40 * MT_MIB);
+    assert_int_equal(mt_largest_kv_cache(found), 140 * MT_MIB);
+    assert_non_null(strstr(run.text.data, "room for a KV cache of 140 MiB"));
+    end(&run);
+}
+
+/* Requests that were not served say nothing of the cache that they leave room for. */
+static void a_run_that_died_has_no_such_cache(void **state)
+{
+    struct run run;
+
+    (void)state;
+    begin(&run);
+    serve(&run, "Runner._allocate_kv_cache_tensors", "/x/vllm/v1/worker/gpu_model_runner.py");
+    add(&run, PYTORCH, MT_EVENT_OOM, 0, 900 * MT_MIB);
+    finish(&run);
+    assert_non_null(mt_fatal_oom(&run.report->devices[0]));
+    assert_non_null(run.report->devices[0].device_parts);
+    assert_true(run.report->devices[0].device_parts->died);
+    assert_non_null(strstr(run.text.data, "The whole device"));
+    assert_null(strstr(run.text.data, "room for a KV cache"));
     end(&run);
 }
 
@@ -207,6 +244,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_sum_to_the_device),
+        cmocka_unit_test(a_cache_leaves_room_for_later),
+        cmocka_unit_test(a_run_that_died_has_no_such_cache),
         cmocka_unit_test(pools_of_pages_are_caches),
         cmocka_unit_test(no_table_where_it_would_not_close),
     };
