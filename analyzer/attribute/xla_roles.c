@@ -1,5 +1,6 @@
 #include "xla_roles.h"
 
+#include "frame_judge.h"
 #include "grow.h"
 #include "heaps.h"
 #include "roles.h"
@@ -12,15 +13,26 @@
 /* What is kept outlives as many runs; what an initializer needs on its way does not. */
 #define RUNS_OF_A_KEPT_BLOCK 4
 
-/* Whose code makes what, by a part of the path of a file. Within jit of a library the program's own
- * function makes it: OTHER. */
+/* Whose code makes what, by a part of the path of a file, in order. Within jit or a gradient of a
+ * library the program's own function makes it: OTHER. Only the parts of a library that make
+ * parameters or state are here: others load checkpoints, fetch batches, compute losses, and
+ * programs lie in folders such as flax/examples. */
 static const struct {
     const char *folder;
     enum mt_role role;
 } makers[] = {
-    {"/optax/", MT_ROLE_OPTIMIZER_STATE}, {"/flax/nnx/transforms/", MT_ROLE_OTHER},
-    {"/equinox/_jit", MT_ROLE_OTHER},     {"/flax/", MT_ROLE_PARAMETERS},
-    {"/equinox/", MT_ROLE_PARAMETERS},    {"/haiku/", MT_ROLE_PARAMETERS},
+    {"optax/_src/", MT_ROLE_OPTIMIZER_STATE},
+    {"optax/transforms/", MT_ROLE_OPTIMIZER_STATE},
+    {"optax/contrib/", MT_ROLE_OPTIMIZER_STATE},
+    {"flax/nnx/transforms/", MT_ROLE_OTHER},
+    {"equinox/_jit", MT_ROLE_OTHER},
+    {"equinox/_ad", MT_ROLE_OTHER},
+    {"flax/nnx/", MT_ROLE_PARAMETERS},
+    {"flax/linen/", MT_ROLE_PARAMETERS},
+    {"flax/core/", MT_ROLE_PARAMETERS},
+    {"equinox/nn/", MT_ROLE_PARAMETERS},
+    {"equinox/_module", MT_ROLE_PARAMETERS},
+    {"haiku/_src/", MT_ROLE_PARAMETERS},
 };
 
 void mt_xla_roles_init(struct mt_xla_roles *roles, const struct mt_symbols *symbols, bool is_on)
@@ -87,7 +99,7 @@ enum mt_status mt_xla_roles_range(struct mt_xla_roles *roles, const struct mt_ev
 static const enum mt_role *role_of_file(const char *file)
 {
     for (size_t i = 0; i < MT_ARRAY_LEN(makers); i++)
-        if (strstr(file, makers[i].folder))
+        if (mt_path_has(file, makers[i].folder))
             return &makers[i].role;
     return NULL;
 }

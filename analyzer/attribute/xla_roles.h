@@ -3,10 +3,10 @@
  * thread of the range: such blocks are of that run.
  *
  *   temporaries      end before another module runs
- *   parameters and   are made where flax, equinox or haiku (parameters) or optax (optimizer state)
- *   optimizer state  is in the stack, and stay. A step makes new ones and drops the old ones: when
- *                    a block with one of these roles ends, the oldest result of its size that
- *                    has no role yet takes the role over
+ *   parameters and   are made where modules of flax, equinox or haiku (parameters) or transforms of
+ *   optimizer state  optax (state) are in the stack, and stay. A step makes new ones and drops the
+ * old ones: when a block with one of these roles ends, the oldest result of its size that has no
+ * role yet takes the role over
  *
  * Of blocks of one size that a step makes, which is a parameter and which is state is a guess;
  * their sums are not. Everything else keeps the role that roles.h finds. */

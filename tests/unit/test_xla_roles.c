@@ -8,7 +8,19 @@
 #include "xla_names.h"
 #include "xla_roles.h"
 
-enum { MAKER_NONE, OPTAX, FLAX, JIT_OF_FLAX, MAKERS };
+enum {
+    MAKER_NONE,
+    OPTAX,
+    FLAX,
+    JIT_OF_FLAX,
+    /* files of libraries that make neither, and a program in the folder of one */
+    LOSS_OF_OPTAX,
+    BATCHES_OF_FLAX,
+    GRADIENT_OF_EQUINOX,
+    EXAMPLE_OF_FLAX,
+    FORK_OF_OPTAX,
+    MAKERS
+};
 
 struct program {
     struct mt_symbols symbols;
@@ -45,10 +57,19 @@ static void begin(struct program *program, bool is_on)
     memset(program, 0, sizeof *program);
     assert_int_equal(mt_symbols_init(&program->symbols), MT_OK);
     program->stacks[MAKER_NONE] = stack_of(program, "/lib/jax/pjit.py", "/home/me/train.py");
-    program->stacks[OPTAX] = stack_of(program, "/lib/optax/a.py", "/lib/flax/nnx/optimizer.py");
+    program->stacks[OPTAX] =
+        stack_of(program, "/lib/optax/_src/a.py", "/lib/flax/nnx/optimizer.py");
     program->stacks[FLAX] = stack_of(program, "/lib/jax/pjit.py", "/lib/flax/linen/dense.py");
     program->stacks[JIT_OF_FLAX] =
         stack_of(program, "/lib/flax/nnx/transforms/jit.py", "/lib/flax/x.py");
+    program->stacks[LOSS_OF_OPTAX] = stack_of(program, "/lib/optax/losses/a.py", "/home/me/a.py");
+    program->stacks[BATCHES_OF_FLAX] = stack_of(program, "/lib/flax/jax_utils.py", "/home/me/a.py");
+    program->stacks[GRADIENT_OF_EQUINOX] =
+        stack_of(program, "/lib/equinox/_ad.py", "/lib/equinox/_module/_module.py");
+    program->stacks[EXAMPLE_OF_FLAX] =
+        stack_of(program, "/lib/jax/pjit.py", "/home/me/flax/examples/train.py");
+    program->stacks[FORK_OF_OPTAX] =
+        stack_of(program, "/lib/jax/pjit.py", "/me/my-optax/_src/a.py");
     program->module = string_of(program, "TSL: XlaModule:#hlo_module=jit_step,program_id=1#");
     assert_int_equal(
         mt_symbols_heap(&program->symbols, string_of(program, MT_XLA_HEAP), &program->heap), MT_OK);
@@ -175,6 +196,25 @@ static void what_is_not_kept(void **state)
     end(&program);
 }
 
+/* What these make stays as well, and is neither a parameter nor state. */
+static void files_that_make_neither(void **state)
+{
+    struct program program;
+    uint64_t first;
+
+    (void)state;
+    begin(&program, true);
+    first = make(&program, LOSS_OF_OPTAX, 4096);
+    for (int maker = BATCHES_OF_FLAX; maker < MAKERS; maker++)
+        make(&program, maker, 4096);
+    for (int i = 0; i < 8; i++)
+        run_module(&program);
+    finish(&program);
+    for (uint64_t block = first; block < program.count; block++)
+        assert_int_equal(role_of(&program, block), MT_ROLE_OTHER); /* as they were */
+    end(&program);
+}
+
 /* Other heaps, and programs that run no module, keep their roles. */
 static void blocks_of_others(void **state)
 {
@@ -208,6 +248,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_hand_roles_on),
         cmocka_unit_test(what_is_not_kept),
+        cmocka_unit_test(files_that_make_neither),
         cmocka_unit_test(blocks_of_others),
     };
 
