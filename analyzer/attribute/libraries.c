@@ -5,6 +5,9 @@
 
 #include <string.h>
 
+/* Its builds may link other libraries, NCCL above all, into its own files. */
+static const char pytorch[] = "PyTorch";
+
 /* Beginnings of file names, first match wins. NULL: says nothing of who asked, the caller does. */
 static const struct {
     const char *beginning, *library;
@@ -37,19 +40,20 @@ static const struct {
     {"libcuml", "cuML"},
     {"libucp", "UCX"},
     {"libuct", "UCX"},
-    {"libuc", "UCX"},
+    {"libucs", "UCX"},
+    {"libucm", "UCX"},
     {"libmpi", "MPI"},
     {"libonnxruntime", "ONNX Runtime"},
     {"libtensorflow", "TensorFlow"},
     {"xla_cuda_plugin", "XLA"},
     {"libjax", "XLA"},
-    {"libc10", "PyTorch"},
-    {"libtorch", "PyTorch"},
+    {"libc10", pytorch},
+    {"libtorch", pytorch},
     {"libtriton", "Triton"},
 };
 
-/* Libraries that come with the lines of their source, by the names of their functions: a frame has
- * no room for line and library. */
+/* Libraries by the names of their functions: of those that come with the lines of their source, as
+ * a frame has no room for line and library, and of those that are linked into PyTorch. */
 static const struct {
     const char *beginning, *library;
 } prefixes[] = {
@@ -143,6 +147,7 @@ static const char *library_by_name(const char *function)
 
 struct walk {
     struct mt_stack_owner owner;
+    const char *file_library; /* that the files of the owner's frames belong to */
     bool in_source; /* frames of a library that only its source names so far, or names all along */
 };
 
@@ -174,14 +179,19 @@ static bool take_library(struct walk *walk, uint32_t frame, const char *library,
                          const char *function)
 {
     struct mt_stack_owner *owner = &walk->owner;
+    const char *before = walk->file_library ? walk->file_library : owner->library;
+    const char *linked = library == pytorch ? library_by_name(function) : NULL;
 
     if (!owner->library && owner->module == MT_NO_ID && !library)
         owner->module = frame;
-    if (owner->module != MT_NO_ID || !library ||
-        (owner->library && strcmp(owner->library, library) != 0))
+    if (owner->module != MT_NO_ID || !library || (before && strcmp(before, library) != 0))
         return false;
-    owner->library = library;
-    if (has_name(function))
+    walk->file_library = library;
+    if (linked)
+        owner->library = linked;
+    else if (!owner->library)
+        owner->library = library;
+    if (linked || (has_name(function) && !strcmp(owner->library, library)))
         owner->call = frame;
     return true;
 }
