@@ -147,7 +147,7 @@ static struct shares shares_of(const struct mt_early_evidence *evidence,
     else
         shares.parameters = take(&left, sizes->gradients);
     shares.states = take(&left, states - third);
-    (void)take(&left, third); /* not known what they are */
+    (void)take(&left, third); /* state or a copy of the model */
     if (evidence->in_pieces && !sizes->gradients && mt_early_left_over(evidence, sizes) &&
         left % evidence->states == 0)
         shares.states += take(&left, left);

@@ -231,7 +231,7 @@ struct mt_xla_arena {
 };
 #define MT_XLA_ARENAS 2
 
-/* What a trace without an allocator above the driver tells of XLA on a device. */
+/* What a trace without an allocator above the driver says about XLA on a device. */
 struct mt_xla_use {
     /* The program had that arena: the driver saw it grow, and nobody saw a request. The rest is 0
      * then, else the requests to the driver's pool are XLA's. */
@@ -339,7 +339,7 @@ enum mt_device_part {
     MT_DEVICE_WEIGHTS,
     MT_DEVICE_KV_CACHE,
     MT_DEVICE_ACTIVATIONS, /* with temporaries and inputs */
-    MT_DEVICE_GRAPHS,      /* segments of private pools, but for weights, KV cache and workspaces */
+    MT_DEVICE_GRAPHS,      /* segments of private pools, without weights, KV cache, workspaces */
     MT_DEVICE_WORKSPACES,
     MT_DEVICE_OTHER,     /* blocks of no known role */
     MT_DEVICE_UNUSED,    /* segments of the framework where no block is */

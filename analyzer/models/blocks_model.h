@@ -18,7 +18,7 @@
 #define MT_BLOCKS_GROUPS   8
 #define MT_BLOCKS_AROUND   48 /* events on either side of the peak */
 
-/* What roles hold at the two instants that a bin tells of; each sums to its level. */
+/* What roles hold at the two instants of a bin; each sums to its level. */
 struct mt_role_levels {
     uint64_t max[MT_ROLE_COUNT], last[MT_ROLE_COUNT];
 };

@@ -60,8 +60,8 @@ static bool take_rest(struct mt_device_parts *device_parts, int count, uint64_t 
     return true;
 }
 
-/* Segments and libraries may take more later than at the allocated peak: a larger cache would meet
- * that peak too. */
+/* Segments and libraries may take more later than at the allocated peak: a larger cache must
+ * leave room for that peak. */
 static uint64_t spare_bytes(const struct mt_device_parts *device_parts,
                             const struct mt_driver_report *driver)
 {
