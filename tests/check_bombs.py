@@ -19,7 +19,7 @@ SMALL = 64 << 10  # answers below this are not compared
 # bomb -> (n, bytes of memory for each thing at 4 n, beside BASE)
 CASES = {"phases": (500, 8192), "nested_names": (500, 8192), "steps": (250, 65536),
          "sites": (500, 8192), "streams": (500, 16384), "holes": (1000, 4096),
-         "segments": (1000, 8192), "mapped": (1000, 8192), "names_long": (5, 1 << 20), "entries": (500, 8192), "one_deep_stack": (500, 8192),
+         "segments": (1000, 8192), "mapped": (1000, 8192), "names_long": (5, 1 << 20), "entries": (500, 8192), "one_deep_stack": (500, 8192), "origins": (2000, 8192),
          "texts": (5000, 1024), "nested_lists": (5000, 1024), "zstd_lists": (50000, 256)}
 BASE = 32 << 20
 COMMANDS = ("analyze", "json", "replay", "lines", "folded", "speedscope", "live", "dump", "info",

@@ -178,6 +178,7 @@ struct mt_torch_records {
     uint32_t *string_ids;
     size_t string_id_count;
     struct mt_map stacks, pools;
+    struct mt_map origins; /* text id in the pickle -> frame that it names (torch_names.c) */
     struct mt_torch_entry_plan entry_plan;
     uint64_t last_stream_handle, last_pool[2];
     uint32_t last_stream, last_pool_id;

@@ -90,22 +90,39 @@ static enum mt_status split_profiler_frame(struct mt_symbols *symbols, uint32_t 
     return status == MT_OK ? mt_symbols_string(symbols, close, strlen(close), function) : status;
 }
 
-/* Generated code (FX) knows which line of the model it was made from: that is its frame then. */
-static enum mt_status read_origin(struct mt_symbols *symbols, struct mt_pickle *pickle,
-                                  const struct mt_pickle_value *value, uint32_t *function,
-                                  uint32_t *file, uint32_t *line)
+/* In the map of origins: a text that names no line. */
+static const uint32_t NO_ORIGIN = UINT32_MAX - 1;
+
+static enum mt_status find_origin(struct mt_symbols *symbols, const char *text, uint32_t *frame)
 {
     struct mt_source_line origin;
+    uint32_t function, file;
+
+    *frame = NO_ORIGIN;
+    if (!mt_source_line_last(text, &origin))
+        return MT_OK;
+    if (mt_symbols_string(symbols, origin.file, origin.file_length, &file) ||
+        mt_symbols_string(symbols, origin.function, origin.function_length, &function))
+        return MT_ERR_MEMORY;
+    return mt_symbols_frame(symbols, function, file, origin.line, frame);
+}
+
+/* Generated code (FX) knows which line of the model it was made from: that is its frame then.
+ * Frames share such a text, so each text is read once. *frame: NO_ORIGIN if there is none. */
+static enum mt_status read_origin(struct mt_torch_records *r, struct mt_pickle *pickle,
+                                  const struct mt_pickle_value *value, uint32_t *frame)
+{
     enum mt_status status;
     size_t length;
 
-    if (value->kind != MT_PICKLE_TEXT ||
-        !mt_source_line_last(mt_pickle_text(pickle, *value, &length), &origin))
+    *frame = NO_ORIGIN;
+    if (!value || value->kind != MT_PICKLE_TEXT)
         return MT_OK;
-    *line = origin.line;
-    status = mt_symbols_string(symbols, origin.file, origin.file_length, file);
-    return status ? status
-                  : mt_symbols_string(symbols, origin.function, origin.function_length, function);
+    *frame = mt_map_get(&r->origins, value->bits);
+    if (*frame != MT_MAP_NONE)
+        return MT_OK;
+    status = find_origin(r->symbols, mt_pickle_text(pickle, *value, &length), frame);
+    return status ? status : mt_map_set(&r->origins, value->bits, *frame);
 }
 
 enum mt_status mt_torch_frame(struct mt_torch_records *r, struct mt_pickle *pickle,
@@ -130,9 +147,9 @@ enum mt_status mt_torch_frame(struct mt_torch_records *r, struct mt_pickle *pick
     }
     if (status == MT_OK && !line && !strcmp(mt_symbols_text(r->symbols, file), "none"))
         status = split_profiler_frame(r->symbols, &function, &file, &line);
-    if (status == MT_OK && origin)
-        status = read_origin(r->symbols, pickle, origin, &function, &file, &line);
     if (status == MT_OK)
+        status = read_origin(r, pickle, origin, &id);
+    if (status == MT_OK && id == NO_ORIGIN)
         status = mt_symbols_frame(r->symbols, function, file, line, &id);
     if (status == MT_OK)
         mt_torch_set(value, MT_TORCH_FRAME, id);

@@ -555,5 +555,6 @@ void mt_torch_records_release(struct mt_torch_records *records)
     free(records->tags);
     mt_map_release(&records->stacks);
     mt_map_release(&records->pools);
+    mt_map_release(&records->origins);
     memset(records, 0, sizeof *records);
 }

@@ -83,6 +83,15 @@ def deep_stacks(n):
     return snapshot(first + b"".join(entry(i, b"](" + get + b"e") for i in range(1, n // 100)))
 
 
+def origins(n):
+    """n frames that share one traceback of n lines."""
+    trace = 'File "a.py", line 7, in f\n'.encode() * n
+    first = b"\x8d" + struct.pack("<Q", len(trace)) + trace + b"\x94"
+    return snapshot(b"".join(entry(i, b"](" + dictionary(
+        filename=text("b.py"), name=text("g"), line=number(i),
+        fx_original_trace=b"h\x00" if i else first) + b"e") for i in range(n)))
+
+
 def blocks_of_a_segment(n):
     blocks = b"".join(dictionary(address=number(1 << 32 | i * 512), size=number(512),
                                  requested_size=number(1), state=text("active_allocated"),
@@ -120,6 +129,7 @@ PICKLES = {
     "entries": (20_000, EVERY, entries),
     "one_deep_stack": (20_000, READ, one_deep_stack),
     "deep_stacks": (40_000, READ, deep_stacks),
+    "origins": (40_000, ("info",), origins),
     "blocks_of_a_segment": (20_000, READ, blocks_of_a_segment),
     "many_segments": (20_000, READ, many_segments),
     "chosen_texts": (40_000, ("info",), chosen_texts),
