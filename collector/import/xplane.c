@@ -14,6 +14,9 @@
 
 enum { PIECE_BYTES = 256 * 1024, BATCH_EVENTS = 1024, DEVICES = 1024, UNKNOWN_ADDRESS = 256 };
 
+/* What an arena takes from the driver: more and more regions, or all at once. */
+enum { GROWING, PREALLOCATED, KINDS };
+
 /* What is known of the arena of one GPU. */
 struct arena {
     uint64_t limit_bytes, start_bytes; /* start: in use before the first event */
@@ -21,7 +24,8 @@ struct arena {
     uint64_t in_use_bytes;             /* after the event before */
     uint64_t initial_bytes;            /* of start_bytes: blocks whose end is in the profile */
     bool seen;
-    struct mt_xplane_regions *regions; /* NULL: they cannot be told */
+    struct mt_xplane_regions *regions; /* of each kind, then the first one; NULL: not known */
+    bool explains[KINDS];              /* where all blocks are */
 };
 
 struct profile {
@@ -136,13 +140,14 @@ static enum mt_status add_ended(struct profile *profile)
 
     for (size_t i = 0; i < records->count && !status; i++) {
         const struct mt_xplane_record *record = &records->list[i];
+        uint64_t *initial_bytes = &profile->arenas[record->device].initial_bytes;
         struct mt_xplane_record first = *record;
 
         if (!record->is_free) {
             status = mt_map_set(&alive, key_of(record), 1);
         } else if (mt_map_take(&alive, key_of(record)) == MT_MAP_NONE) {
             first.t_ns = records->list[0].t_ns;
-            profile->arenas[record->device].initial_bytes += record->chunk_bytes;
+            *initial_bytes = mt_add_most_u64(*initial_bytes, record->chunk_bytes);
             status = add_block(profile, &first, MT_EVENT_INITIAL);
         }
     }
@@ -225,46 +230,50 @@ static void look_at(struct profile *profile)
     }
 }
 
-/* Would an arena of that kind have put all blocks of the device where they are? */
-static bool explains(const struct profile *profile, uint32_t device,
-                     struct mt_xplane_regions *regions, bool preallocated)
+/* Regions are told only of an arena that was seen from its first block on. */
+static enum mt_status begin_regions(struct arena *arena)
+{
+    if (!arena->seen || arena->start_bytes)
+        return MT_OK;
+    arena->regions = malloc(KINDS * sizeof *arena->regions);
+    if (!arena->regions)
+        return MT_ERR_MEMORY;
+    for (int kind = 0; kind < KINDS; kind++) {
+        mt_xplane_regions_init(&arena->regions[kind], arena->limit_bytes, kind == PREALLOCATED);
+        arena->explains[kind] = true;
+    }
+    return MT_OK;
+}
+
+/* Would an arena of each kind have put all blocks where they are? One walk for all devices. */
+static void try_kinds(struct profile *profile)
 {
     bool added;
 
-    mt_xplane_regions_init(regions, profile->arenas[device].limit_bytes, preallocated);
     for (size_t i = 0; i < profile->records.count; i++) {
         const struct mt_xplane_record *record = &profile->records.list[i];
+        struct arena *arena = &profile->arenas[record->device];
 
-        if (record->device == device && !record->is_free &&
-            !mt_xplane_regions_add(regions, record, &added))
-            return false;
+        for (int kind = 0; kind < KINDS && arena->regions && !record->is_free; kind++)
+            arena->explains[kind] = arena->explains[kind] &&
+                                    mt_xplane_regions_add(&arena->regions[kind], record, &added);
     }
-    return true;
 }
 
-/* Regions are told only of an arena that was seen from its first block on. */
-static enum mt_status find_regions(struct profile *profile, uint32_t device, bool *preallocated)
+/* Returns whether the arena was preallocated. Its regions are to be found once more, beside the
+ * blocks, by the rule of that kind. */
+static bool choose_kind(struct arena *arena)
 {
-    struct arena *arena = &profile->arenas[device];
-    bool known = false;
+    bool preallocated = arena->highest - arena->lowest <= arena->limit_bytes;
 
-    *preallocated = arena->highest - arena->lowest <= arena->limit_bytes;
-    if (arena->start_bytes)
-        return MT_OK;
-    arena->regions = malloc(sizeof *arena->regions);
-    if (!arena->regions)
-        return MT_ERR_MEMORY;
-    for (int i = 0; i < 2 && !known; i++) {
-        known = explains(profile, device, arena->regions, i == 1);
-        if (known)
-            *preallocated = i == 1;
-    }
-    mt_xplane_regions_init(arena->regions, arena->limit_bytes, *preallocated);
-    if (!known) {
+    if (arena->regions && (arena->explains[GROWING] || arena->explains[PREALLOCATED])) {
+        preallocated = !arena->explains[GROWING];
+        mt_xplane_regions_init(arena->regions, arena->limit_bytes, preallocated);
+    } else {
         free(arena->regions);
         arena->regions = NULL;
     }
-    return MT_OK;
+    return preallocated;
 }
 
 static void fill_header(struct profile *profile, bool preallocated)
@@ -284,7 +293,7 @@ static void fill_header(struct profile *profile, bool preallocated)
 static enum mt_status make_arenas(struct profile *profile)
 {
     struct mt_trace_header *header = &profile->source.header;
-    bool preallocated = true, of_one, has_segments = true;
+    bool preallocated = true, has_segments = true;
     const size_t count = profile->records.count;
     enum mt_status status = MT_OK;
 
@@ -292,17 +301,20 @@ static enum mt_status make_arenas(struct profile *profile)
     if (count && profile->records.list[count - 1].t_ns < profile->records.start_t_ns)
         profile->begin_t_ns = profile->records.start_t_ns;
     look_at(profile);
+    for (uint32_t i = 0; i < DEVICES && !status; i++)
+        status = begin_regions(&profile->arenas[i]);
+    if (!status)
+        try_kinds(profile);
     for (uint32_t i = 0; i < DEVICES && !status; i++) {
         struct arena *arena = &profile->arenas[i];
 
         if (!arena->seen)
             continue;
-        status = find_regions(profile, i, &of_one);
-        preallocated &= of_one;
+        preallocated &= choose_kind(arena);
         has_segments &= arena->regions != NULL;
         header->starts_in_middle |= arena->start_bytes > 0;
         header->memory_limit_bytes = mt_max_u64(header->memory_limit_bytes, arena->limit_bytes);
-        if (!status && i >= profile->source.symbols.device_count)
+        if (i >= profile->source.symbols.device_count)
             status = mt_symbols_device(&profile->source.symbols, i, MT_NO_ID, 0);
     }
     header->has_segments = has_segments && count;

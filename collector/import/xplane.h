@@ -14,9 +14,9 @@
 /* Do the first bytes look like such a profile? */
 bool mt_xplane_probe(const void *bytes, size_t length);
 
-/* Reads all of `feed`, which stays the caller's. Memory: the file while it is read, then 80 bytes
- * for each event. A file that is cut or damaged is refused as a whole: events of one arena lie in
- * several of its parts. */
+/* Reads all of `feed`, which stays the caller's. Memory: the file while it is read and 80 bytes for
+ * each block or free, then 80 more for each event. A file that is cut or damaged is refused as a
+ * whole: events of one arena lie in several of its parts. */
 enum mt_status mt_xplane_open(struct mt_feed *feed, struct mt_source **source,
                               struct mt_error *error) MT_MUST_USE;
 

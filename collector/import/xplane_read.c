@@ -220,7 +220,7 @@ static enum mt_status find_thread(struct plane *plane)
     struct mt_symbols *symbols = plane->records->symbols;
     uint32_t text, id;
 
-    if (plane->has_thread || symbols->thread_count > UINT16_MAX)
+    if (plane->has_thread || symbols->thread_count >= UINT16_MAX)
         return MT_OK;
     if (mt_symbols_string(symbols, (const char *)plane->thread_name.at, plane->thread_name.length,
                           &text) ||

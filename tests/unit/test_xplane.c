@@ -256,6 +256,68 @@ static void threads_and_gaps(void **state)
     mt_buf_release(&profile);
 }
 
+/* Events of the threads beyond those that have numbers are the first thread's. */
+static void more_threads_than_numbers(void **state)
+{
+    static const struct made_event event = {GPU, false, LOW, 256, 256, 256, LIMIT, 9, NULL};
+    struct mt_buf profile = {0}, plane = {0};
+    struct mt_error error = {.text = ""};
+    struct mt_source *source;
+    struct mt_feed *feed;
+
+    (void)state;
+    pb_host_plane(&plane);
+    for (int i = 0; i < UINT16_MAX + 2; i++)
+        pb_line(&plane, "", 0, &event, 1);
+    pb_message(&profile, 1, &plane);
+    assert_int_equal(mt_feed_open_memory(profile.data, profile.length, &feed, &error), MT_OK);
+    assert_int_equal(mt_xplane_open(feed, &source, &error), MT_OK);
+    assert_int_equal(source->symbols.thread_count, UINT16_MAX);
+    mt_source_close(source);
+    mt_feed_close(feed);
+    mt_buf_release(&profile);
+}
+
+/* Blocks of the start whose sizes add up to 2^64: nothing else was in use then. */
+static void sizes_that_no_sum_holds(void **state)
+{
+    struct made_event events[16];
+    struct read read;
+
+    (void)state;
+    for (uint64_t i = 0; i < MT_ARRAY_LEN(events); i++)
+        events[i] = (struct made_event){.allocator = GPU,
+                                        .is_free = true,
+                                        .addr = LOW + 256 * i,
+                                        .requested = UINT64_C(1) << 60,
+                                        .chunk = UINT64_C(1) << 60,
+                                        .in_use = UINT64_C(1) << 60,
+                                        .offset_ps = i};
+    read = read_events(events, MT_ARRAY_LEN(events));
+    assert_int_equal(read.status, MT_OK);
+    assert_int_equal(read.count, 2 * MT_ARRAY_LEN(events));
+    mt_source_close(read.source);
+}
+
+/* The regions of each device follow from its own blocks alone. */
+static void each_device_has_its_own_arena(void **state)
+{
+    static const struct made_event events[] = {
+        {GPU, false, LOW, 256, 256, 256, LIMIT, 1000, NULL},
+        {"GPU_1_bfc", false, HIGH, 512, 512, 512, LIMIT, 2000, NULL},
+        {"GPU_1_bfc", false, HIGH + LIMIT / 2, 512, 512, 1024, LIMIT, 3000, NULL}};
+    struct read read = read_events(events, MT_ARRAY_LEN(events));
+
+    (void)state;
+    assert_int_equal(read.status, MT_OK);
+    assert_int_equal(read.count, 6);
+    expect(&read, 0, MT_EVENT_SEGMENT_ALLOC, LOW, 2 << 20);
+    expect(&read, 2, MT_EVENT_SEGMENT_ALLOC, HIGH, 2 << 20);
+    expect(&read, 4, MT_EVENT_SEGMENT_ALLOC, HIGH + LIMIT / 2, 4 << 20);
+    assert_true(read.source->header.has_segments);
+    mt_source_close(read.source);
+}
+
 static void profiles_without_memory(void **state)
 {
     struct read read = read_events(NULL, 0);
@@ -324,11 +386,19 @@ static void damaged_at_every_byte(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fields_that_are_there), cmocka_unit_test(bytes_that_are_no_field),
-        cmocka_unit_test(a_growing_arena),       cmocka_unit_test(a_preallocated_arena),
-        cmocka_unit_test(blocks_of_no_arena),    cmocka_unit_test(a_profile_that_begins_late),
-        cmocka_unit_test(threads_and_gaps),      cmocka_unit_test(profiles_without_memory),
-        cmocka_unit_test(cut_at_every_byte),     cmocka_unit_test(damaged_at_every_byte),
+        cmocka_unit_test(fields_that_are_there),
+        cmocka_unit_test(bytes_that_are_no_field),
+        cmocka_unit_test(a_growing_arena),
+        cmocka_unit_test(a_preallocated_arena),
+        cmocka_unit_test(blocks_of_no_arena),
+        cmocka_unit_test(a_profile_that_begins_late),
+        cmocka_unit_test(threads_and_gaps),
+        cmocka_unit_test(profiles_without_memory),
+        cmocka_unit_test(more_threads_than_numbers),
+        cmocka_unit_test(sizes_that_no_sum_holds),
+        cmocka_unit_test(each_device_has_its_own_arena),
+        cmocka_unit_test(cut_at_every_byte),
+        cmocka_unit_test(damaged_at_every_byte),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
