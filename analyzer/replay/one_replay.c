@@ -307,7 +307,7 @@ static INLINE enum mt_status simulate(struct mt_one_replay *replay, const struct
     if (status != MT_OK || lane->given_up)
         return status;
     if (is_block(*event)) {
-        if ((*event)->kind == MT_EVENT_ALLOC && lane->tracks.pool_count) {
+        if ((*event)->kind == MT_EVENT_ALLOC && lane->tracks.pool_count && !lane->served_ahead) {
             bool is_restore;
 
             *copy = **event;

@@ -92,7 +92,7 @@ static bool begin_segment(struct mt_pool_restores *restores, struct mt_pool_trac
     restores->segments++;
     restores->newest_since = (uint32_t)mt_max_u64(restores->newest_since, segment->since);
     restores->end = segment->base + segment->size_bytes;
-    restores->group = restores->tile_count;
+    restores->group = restores->next_gap = restores->tile_count;
     return add_tile(restores, tracks, event, status);
 }
 
@@ -149,19 +149,17 @@ static struct mt_pool_tile *tile_at(struct mt_pool_restores *restores, uint64_t 
 static bool scan_free(struct mt_pool_restores *restores, const struct mt_pool_tracks *tracks,
                       const struct mt_event *event)
 {
-    const struct mt_pool_tile *last = &restores->tiles[restores->tile_count - 1], *above;
+    const struct mt_pool_tile *last = &restores->tiles[restores->tile_count - 1];
     struct mt_pool_tile *tile = tile_at(restores, event->addr);
+    size_t index = tile ? (size_t)(tile - restores->tiles) : 0;
 
     if (!tile || last->addr + last->size_bytes != restores->end)
         return false;
     if (tile->freed)
         return event->kind == MT_EVENT_FREE_COMPLETED;
-    for (above = tile; above <= last; above++) {
-        if (above->freed)
-            return false;
-    }
-    if (tile > restores->tiles + restores->group && tile[-1].freed)
+    if (index < restores->next_gap)
         return false;
+    restores->next_gap = index + 2;
     tile->freed = ++restores->frees;
     restores->stays--;
     restores->hash = mt_pool_hash_without(restores->hash, event->addr);

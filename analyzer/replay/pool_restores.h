@@ -44,6 +44,7 @@ struct mt_pool_restores {
     uint32_t stays, frees, segments; /* tiles, tiles, segments so far */
     uint32_t newest_since;           /* of those segments */
     size_t group;                    /* first tile of the last segment */
+    size_t next_gap;                 /* first tile of it that can be freed next */
     size_t found_tiles;              /* up to here it is a restore; 0 = not yet */
     uint32_t found_frees, found_moment, found_since;
     bool group_is_idle; /* set by who takes the tiles: the gaps of this segment can be cut */

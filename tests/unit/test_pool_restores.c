@@ -170,6 +170,21 @@ static void a_flush_before_a_restore_is_the_programs(void **unused)
     assert_int_equal(summary.devices[0].counters.retries, 0);
 }
 
+/* Only when the group is over the pool has no more segments than the checkpoint; its request has an
+ * answer by then. The next restore is found. */
+static void a_request_that_was_served_ahead_begins_no_restore(void **unused)
+{
+    struct mt_event events[] = {TAKE(5, 20),  ALLOC(AT(5), 20), FREE(AT(5)), CAPTURE,
+                                GIVE(5, 20),  TILE_FIRST,       TILE_SECOND, FREE(B_ADDR),
+                                FREE(C_ADDR), TILE_FIRST,       TILE_SECOND};
+    const struct mt_replay_result *result = run(events, MT_ARRAY_LEN(events), "pytorch", 64);
+
+    (void)unused;
+    assert_int_equal(result->restores.restores, 1);
+    assert_int_equal(result->restores.blocks, 2);
+    assert_int_equal(result->restores.gaps, 2);
+}
+
 static void under_other_options_blocks_keep_their_simulated_place(void **unused)
 {
     struct mt_event events[] = {CAPTURE, TILE_FIRST, TILE_SECOND};
@@ -240,6 +255,9 @@ static void what_only_looks_like_a_restore_is_none(void **unused)
                                     FREE(A_ADDR + 4 * MT_MIB),
                                     FREE(END_ADDR),
                                     TILE_SECOND};
+    struct mt_event downwards[] = {
+        CAPTURE,        ALLOC(A_ADDR, 8), ALLOC(B_ADDR, 8), ALLOC(END_ADDR, 4),
+        FREE(END_ADDR), FREE(A_ADDR),     TILE_SECOND};
     struct mt_event inhabited[] = {CAPTURE, TILE_SECOND, TILE_FIRST};
 
     (void)unused;
@@ -253,6 +271,9 @@ static void what_only_looks_like_a_restore_is_none(void **unused)
     expect_none(inhabited, MT_ARRAY_LEN(inhabited));
     run(a_lives, MT_ARRAY_LEN(a_lives), "pytorch", 64);
     assert_int_equal(summary.devices[0].restores.restores, 1); /* A, B and C lived once */
+    run(downwards, MT_ARRAY_LEN(downwards), "pytorch", 64);
+    assert_int_equal(summary.devices[0].restores.restores, 1); /* A and B lived once */
+    assert_int_equal(summary.devices[0].restores.gaps, 1);
     expect_exact(whole, MT_ARRAY_LEN(whole), 1);
 }
 
@@ -305,6 +326,7 @@ int main(void)
         cmocka_unit_test(a_block_that_dies_at_once_is_no_gap),
         cmocka_unit_test(segments_made_after_the_checkpoint_are_not_tiled),
         cmocka_unit_test(a_flush_before_a_restore_is_the_programs),
+        cmocka_unit_test(a_request_that_was_served_ahead_begins_no_restore),
         cmocka_unit_test(under_other_options_blocks_keep_their_simulated_place),
         cmocka_unit_test(other_allocators_have_no_checkpoints),
         cmocka_unit_test(an_ordinary_request_for_a_whole_segment_is_no_restore),
