@@ -122,8 +122,8 @@ static void say_restores(struct mt_buf *out, const struct mt_restore_share *shar
     if (!share->restores)
         return;
     mt_add_note(out, 2,
-                "restores: %s (a CUDA graph tree put its pool back to a checkpoint), %s blocks and "
-                "%s gaps between them",
+                "restores: %s (an empty private pool got back what it once held, as CUDA graph "
+                "trees do), %s blocks and %s gaps between them",
                 mt_format_count(n[0], share->restores), mt_format_count(n[1], share->blocks),
                 mt_format_count(n[2], share->gaps));
     if (share->unplaced)

@@ -16,10 +16,10 @@ enum { FREE_LOOKS = 1 << 16, LOOKS_PER_ALLOC = 8 };
 /* Of one state that are compared. */
 enum { MAX_MOMENTS = 256 };
 
-/* Fewer tiles prove nothing where no stack says that one call made all of them; and a pool that is
- * put back to nothing looks like requests for whole segments, which a single segment serves alike.
- */
-enum { MIN_TILES_WITHOUT_STACK = 3, MIN_SEGMENTS_OF_GAPS = 2 };
+/* One tile looks like a program that makes its only buffer again, which best fit serves alike;
+ * where no stack says that one call made all tiles, two prove nothing either. A pool that is put
+ * back to nothing looks like requests for whole segments, which a single segment serves alike. */
+enum { MIN_TILES = 2, MIN_TILES_WITHOUT_STACK = 3, MIN_SEGMENTS_OF_GAPS = 2 };
 
 void mt_pool_restores_release(struct mt_pool_restores *restores)
 {
@@ -37,7 +37,8 @@ static bool has_evidence(const struct mt_pool_restores *restores)
 {
     if (restores->stack == MT_NO_ID)
         return restores->stays && restores->tile_count >= MIN_TILES_WITHOUT_STACK;
-    return restores->stays || restores->segments >= MIN_SEGMENTS_OF_GAPS;
+    return restores->tile_count >= MIN_TILES &&
+           (restores->stays || restores->segments >= MIN_SEGMENTS_OF_GAPS);
 }
 
 /* Is what was found so far a restore, if nothing more belongs to it? Every segment that the pool

@@ -229,6 +229,16 @@ static void an_ordinary_request_for_a_whole_segment_is_no_restore(void **unused)
     expect_exact(events, MT_ARRAY_LEN(events), 0);
 }
 
+/* A program that makes the one buffer of its pool in each turn. */
+static void a_buffer_that_is_made_again_is_no_restore(void **unused)
+{
+    struct mt_event events[] = {TAKE(0, 64),      ALLOC(AT(0), 64), FREE(AT(0)),
+                                ALLOC(AT(0), 64), FREE(AT(0)),      ALLOC(AT(0), 64)};
+
+    (void)unused;
+    expect_exact(events, MT_ARRAY_LEN(events), 0);
+}
+
 /* Replays `events`, of which none are a restore. */
 static void expect_none(struct mt_event *events, size_t count)
 {
@@ -330,6 +340,7 @@ int main(void)
         cmocka_unit_test(under_other_options_blocks_keep_their_simulated_place),
         cmocka_unit_test(other_allocators_have_no_checkpoints),
         cmocka_unit_test(an_ordinary_request_for_a_whole_segment_is_no_restore),
+        cmocka_unit_test(a_buffer_that_is_made_again_is_no_restore),
         cmocka_unit_test(what_only_looks_like_a_restore_is_none),
         cmocka_unit_test(without_stacks_two_tiles_prove_nothing),
         cmocka_unit_test(old_moments_are_forgotten),
