@@ -184,41 +184,49 @@ bool mt_pool_restores_scan(struct mt_pool_restores *restores, struct mt_pool_tra
            scan_free(restores, tracks, event);
 }
 
-/* Bytes of the tiles that were not requested at a moment; UINT64_MAX if not all blocks of that
- * moment are known, or one is larger than its tile. */
-static uint64_t slack_at(const struct mt_pool_restores *restores,
-                         const struct mt_pool_tracks *tracks, uint32_t moment)
+/* Bytes of the tiles that were not requested at a moment; UINT64_MAX if that is `least` or more, if
+ * not all blocks of that moment are known, or if one is larger than its tile. Later calls are for
+ * earlier moments: each goes on where the last one stopped. */
+static uint64_t slack_at(struct mt_pool_restores *restores, const struct mt_pool_tracks *tracks,
+                         uint32_t moment, uint64_t least)
 {
     uint64_t slack = 0;
     size_t i;
 
     for (i = 0; i < restores->tile_count; i++) {
-        const struct mt_pool_tile *tile = &restores->tiles[i];
-        const struct mt_block_track *origin =
-            tile->freed ? NULL : mt_pool_tracks_block(tracks, tile->addr, moment);
+        struct mt_pool_tile *tile = &restores->tiles[i];
+        const struct mt_block_track *origin;
+
         if (tile->freed)
             continue;
+        origin = mt_pool_tracks_back(tracks, &tile->origin, moment);
         if (!origin || origin->size_bytes > tile->size_bytes)
             return UINT64_MAX;
         slack += tile->size_bytes - origin->size_bytes;
+        if (slack >= least)
+            return UINT64_MAX;
     }
     return slack;
 }
 
 /* The pool may have held these addresses more than once, in blocks of other sizes. */
-static uint32_t choose_moment(const struct mt_pool_restores *restores,
+static uint32_t choose_moment(struct mt_pool_restores *restores,
                               const struct mt_pool_tracks *tracks)
 {
     uint32_t moment = restores->found_moment, best = moment, tries;
-    uint64_t least = slack_at(restores, tracks, moment);
+    uint64_t least;
+    size_t i;
 
-    for (tries = 0; tries < MAX_MOMENTS; tries++) {
+    for (i = 0; i < restores->tile_count; i++)
+        restores->tiles[i].origin = mt_map_get(&tracks->newest, restores->tiles[i].addr);
+    least = slack_at(restores, tracks, moment, UINT64_MAX);
+    for (tries = 0; tries < MAX_MOMENTS && least; tries++) {
         uint64_t slack;
 
         moment = mt_pool_tracks_earlier(tracks, moment);
         if (moment == MT_MAP_NONE || moment < restores->found_since)
             break;
-        slack = slack_at(restores, tracks, moment);
+        slack = slack_at(restores, tracks, moment, least);
         if (slack < least) {
             least = slack;
             best = moment;

@@ -29,6 +29,7 @@ struct mt_pool_tile {
     uint64_t place_addr, place_bytes; /* in the simulated pool; 0 bytes = no place is known */
     uint32_t freed;                   /* it was freed as the n-th; 0 = it stays */
     uint32_t group;                   /* index of the first tile of its segment */
+    uint32_t origin;                  /* block track, while the moment is chosen */
 };
 
 /* Zeroed memory has found nothing. */

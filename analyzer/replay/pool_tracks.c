@@ -270,19 +270,27 @@ uint32_t mt_pool_tracks_earlier(const struct mt_pool_tracks *tracks, uint32_t mo
     return tracks->earlier[moment - tracks->first_moment];
 }
 
+const struct mt_block_track *mt_pool_tracks_back(const struct mt_pool_tracks *tracks, uint32_t *id,
+                                                 uint32_t moment)
+{
+    uint32_t steps;
+
+    for (steps = 0; *id != MT_NO_TRACK && steps < MAX_STEPS_BACK; steps++) {
+        const struct mt_block_track *block = &tracks->blocks[*id];
+        if (block->from <= moment)
+            return moment < block->until ? block : NULL;
+        *id = block->before;
+    }
+    return NULL;
+}
+
 const struct mt_block_track *mt_pool_tracks_block(const struct mt_pool_tracks *tracks,
                                                   uint64_t addr, uint32_t moment)
 {
-    uint32_t id = mt_map_get(&tracks->newest, addr), steps;
+    uint32_t id = mt_map_get(&tracks->newest, addr);
 
     _Static_assert(MT_NO_TRACK == MT_MAP_NONE, "the first block at an address has none before");
-    for (steps = 0; id != MT_NO_TRACK && steps < MAX_STEPS_BACK; steps++) {
-        const struct mt_block_track *block = &tracks->blocks[id];
-        if (block->from <= moment)
-            return moment < block->until ? block : NULL;
-        id = block->before;
-    }
-    return NULL;
+    return mt_pool_tracks_back(tracks, &id, moment);
 }
 
 struct mt_segment_track *mt_pool_tracks_segment_at(struct mt_pool_tracks *tracks, uint16_t pool,

@@ -85,6 +85,11 @@ uint32_t mt_pool_tracks_earlier(const struct mt_pool_tracks *tracks, uint32_t mo
 const struct mt_block_track *mt_pool_tracks_block(const struct mt_pool_tracks *tracks,
                                                   uint64_t addr, uint32_t moment);
 
+/* The same, from a block that lay there at that moment or later: *id, which becomes the one that is
+ * returned, or the last one that was looked at. O(blocks between them). */
+const struct mt_block_track *mt_pool_tracks_back(const struct mt_pool_tracks *tracks, uint32_t *id,
+                                                 uint32_t moment);
+
 /* The segment of a pool that begins at an address, NULL if there is none. */
 struct mt_segment_track *mt_pool_tracks_segment_at(struct mt_pool_tracks *tracks, uint16_t pool,
                                                    uint64_t base);

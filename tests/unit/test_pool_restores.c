@@ -326,6 +326,32 @@ static void old_moments_are_forgotten(void **unused)
     mt_pool_tracks_release(&tracks);
 }
 
+/* A walk to earlier and earlier moments finds what a search from the newest block finds. */
+static void a_walk_back_goes_on_where_it_stopped(void **unused)
+{
+    struct mt_pool_tracks tracks = {0};
+    struct mt_block_track track = {.addr = BASE, .block_bytes = 512, .pool = POOL};
+    uint32_t id, moment, found = 0;
+
+    (void)unused;
+    for (track.size_bytes = 1; track.size_bytes <= 20; track.size_bytes++) {
+        assert_int_equal(mt_pool_tracks_begin(&tracks, &track), MT_OK);
+        assert_int_equal(mt_pool_tracks_end(&tracks, BASE), MT_OK);
+    }
+    id = mt_map_get(&tracks.newest, BASE);
+    for (moment = tracks.now; moment > 0; moment--) {
+        const struct mt_block_track *block = mt_pool_tracks_back(&tracks, &id, moment);
+
+        assert_ptr_equal(block, mt_pool_tracks_block(&tracks, BASE, moment));
+        if (block)
+            assert_int_equal(block->size_bytes, 20 - found++);
+    }
+    assert_int_equal(found, 20);
+    assert_null(mt_pool_tracks_back(&tracks, &id, 0));
+    assert_int_equal(id, MT_NO_TRACK);
+    mt_pool_tracks_release(&tracks);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -344,6 +370,7 @@ int main(void)
         cmocka_unit_test(what_only_looks_like_a_restore_is_none),
         cmocka_unit_test(without_stacks_two_tiles_prove_nothing),
         cmocka_unit_test(old_moments_are_forgotten),
+        cmocka_unit_test(a_walk_back_goes_on_where_it_stopped),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
