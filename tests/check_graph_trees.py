@@ -22,9 +22,9 @@ OTHER_OPTIONS = {("train", EXPANDABLE): 348127232, ("infer", EXPANDABLE): 111149
                  ("several", EXPANDABLE): 88080384, ("manual", EXPANDABLE): 390070272}
 
 
-def device_of(name):
+def device_of(name, *options):
     done = subprocess.run([PROGRAM, "analyze", FOLDER / f"{name}.pickle.zst", "--json", "--all",
-                           "--quiet"], capture_output=True, text=True, check=True)
+                           "--quiet", *options], capture_output=True, text=True, check=True)
     return json.loads(done.stdout)["devices"][0]
 
 
@@ -61,6 +61,11 @@ class GraphTrees(unittest.TestCase):
                 row = json.loads(done.stdout)["policies"][0]
                 self.assertEqual(row["reserved_peak_bytes"], reserved)
                 self.assertEqual(row["restores"]["blocks_unplaced"], 0)
+
+    def test_a_gap_that_is_left_out_is_no_failure(self):
+        device = device_of("several", "--policy", EXPANDABLE)
+        self.assertGreater(device["verify"]["restores"]["gaps_left_out"], 0)
+        self.assertIsNone(device["verify"]["first_failure_event"])
 
 
 if __name__ == "__main__":

@@ -376,7 +376,7 @@ static enum mt_status on_alloc(struct mt_survey *survey, struct mt_survey_device
             device->maybe_fatal = device->oom_count;
         device->live_blocks++;
         device->live_blocks_peak = mt_max_u64(device->live_blocks_peak, device->live_blocks);
-    } else if (event->size_bytes && !device->has_failure)
+    } else if (event->size_bytes && !view->is_left_out && !device->has_failure)
         note_failure(device, event, phase);
     device->allocations += !initial;
     status = mt_pool_ledger_alloc(&device->pools, event, view);

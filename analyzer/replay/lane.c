@@ -230,7 +230,6 @@ static enum mt_status serve(struct mt_lane *lane, const struct mt_event *event,
 
     MT_ASSERT(!lane->served_ahead || lane->trigger_seq == event->seq);
     lane->group_open = false;
-    lane->serves_gap = false;
     if (lane->served_ahead && lane->trigger_seq == event->seq) {
         lane->served_ahead = false;
         *block = lane->outcome_block;
@@ -294,6 +293,7 @@ static enum mt_status remember(struct mt_lane *lane, const struct mt_event *even
     view->block_bytes = block->size_bytes;
     view->allocation = allocation;
     view->pool = live.pool;
+    view->is_left_out = lane->serves_gap && !block->size_bytes;
     show(lane, view);
     if (track.pool && !lane->ops->follow_segment && !lane->serves_gap) {
         live.is_tracked = true;
@@ -326,6 +326,7 @@ enum mt_status mt_lane_alloc(struct mt_lane *lane, const struct mt_event *event,
     }
     if (status == MT_OK)
         status = remember(lane, event, &block, allocation, view);
+    lane->serves_gap = false;
     if (status == MT_OK)
         mt_lane_check(lane, false);
     return status;

@@ -344,7 +344,7 @@ static INLINE enum mt_status replay_event(struct mt_one_replay *replay,
                                           const struct mt_event *event, struct mt_error *error)
 {
     static const struct mt_counters nothing;
-    struct mt_replay_view view = {&nothing, 0, 0, MT_NO_ALLOCATION, 0};
+    struct mt_replay_view view = {&nothing, 0, 0, MT_NO_ALLOCATION, 0, false};
     struct mt_event copy;
     enum mt_status status = MT_OK;
 

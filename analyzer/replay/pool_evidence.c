@@ -287,7 +287,7 @@ static enum mt_status walk_event(struct mt_pool_walk *walk, struct mt_pool_lane 
                                  const struct mt_event *event)
 {
     static const struct mt_counters nothing;
-    struct mt_replay_view view = {&nothing, 0, 0, MT_NO_ALLOCATION, 0};
+    struct mt_replay_view view = {&nothing, 0, 0, MT_NO_ALLOCATION, 0, false};
     enum mt_status status = MT_OK;
     uint32_t id;
 

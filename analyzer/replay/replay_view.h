@@ -2,6 +2,7 @@
 #ifndef MT_ANALYZER_REPLAY_VIEW_H
 #define MT_ANALYZER_REPLAY_VIEW_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "counters.h"
@@ -18,6 +19,9 @@ struct mt_replay_view {
     /* ALLOC, FREE_*, segment events: the pool of the run, also one that the trace does not name
      * (lost_pools.h). */
     uint16_t pool;
+    /* ALLOC: not asked of the policy, since it only cuts a pool that is put back, and the simulated
+     * one is cut in another way (pool_restores.h). It has 0 bytes, and did not fail. */
+    bool is_left_out;
 };
 #define MT_NO_ALLOCATION UINT64_MAX
 
