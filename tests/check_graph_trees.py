@@ -67,6 +67,11 @@ class GraphTrees(unittest.TestCase):
         self.assertGreater(device["verify"]["restores"]["gaps_left_out"], 0)
         self.assertIsNone(device["verify"]["first_failure_event"])
 
+    def test_a_gap_that_is_left_out_needs_no_device(self):
+        done = subprocess.run([PROGRAM, "fit", FOLDER / "several.pickle.zst", "--json", "--quiet",
+                               "--policy", EXPANDABLE], capture_output=True, text=True, check=True)
+        self.assertGreater(json.loads(done.stdout)["policies"][0]["fit_bytes"] or 0, 1 << 26)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])

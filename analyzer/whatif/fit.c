@@ -65,7 +65,7 @@ static enum mt_status stop_at_failure(void *context, const struct mt_event *even
 {
     struct attempt *attempt = context;
 
-    if (event->device != attempt->search->device || view->block_bytes)
+    if (event->device != attempt->search->device || view->block_bytes || view->is_left_out)
         return MT_OK;
     if (mt_fit_is_failure(event, view, attempt->search->result->died_at)) {
         attempt->failed = true;

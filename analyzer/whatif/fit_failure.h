@@ -43,7 +43,7 @@ static inline bool mt_fit_is_failure(const struct mt_event *event,
     bool wanted = (event->kind == MT_EVENT_ALLOC && !(event->flags & MT_EVENT_INITIAL)) ||
                   (event->kind == MT_EVENT_OOM && event->seq >= died_at);
 
-    return wanted && !view->block_bytes;
+    return wanted && !view->block_bytes && !view->is_left_out;
 }
 
 #endif
