@@ -12,6 +12,17 @@ static bool has_private(const struct mt_pool_ledger *ledger)
     return false;
 }
 
+/* A block whose free the trace lacks leaves the replay when another takes its place, and no event
+ * says which pool it was in: the rows of such a trace hold too much. */
+static bool is_whole(const struct mt_pool_ledger *ledger, const struct mt_device_report *device)
+{
+    uint64_t allocated_bytes = 0;
+
+    for (uint32_t pool = 0; pool < ledger->row_count; pool++)
+        allocated_bytes = mt_add_most_u64(allocated_bytes, ledger->rows[pool].allocated.now);
+    return allocated_bytes == device->end.allocated;
+}
+
 static struct mt_pool_use use_of(struct mt_analysis *analysis, const struct mt_pool_ledger *ledger,
                                  uint32_t pool)
 {
@@ -42,16 +53,6 @@ static int by_first_block(const void *a, const void *b)
     return (x->first_event > y->first_event) - (x->first_event < y->first_event);
 }
 
-/* In a damaged trace a block may take the place of another one whose free is lost. */
-static bool is_whole(const struct mt_pool_ledger *ledger, uint64_t allocated_bytes)
-{
-    uint64_t sum = 0;
-
-    for (uint32_t pool = 0; pool < ledger->row_count; pool++)
-        sum += ledger->rows[pool].allocated.now;
-    return sum == allocated_bytes;
-}
-
 enum mt_status mt_fill_pools(struct mt_analysis *analysis, struct mt_device_report *out,
                              uint32_t slot)
 {
@@ -59,7 +60,7 @@ enum mt_status mt_fill_pools(struct mt_analysis *analysis, struct mt_device_repo
     const struct mt_report *report = analysis->report;
 
     if (report->is_driver_level || !report->has_segments || report->what_if ||
-        !has_private(ledger) || !is_whole(ledger, out->end.allocated))
+        !has_private(ledger) || !is_whole(ledger, out))
         return MT_OK;
     out->pools = mt_arena_array(&analysis->report->arena, ledger->row_count, sizeof *out->pools);
     if (!out->pools)

@@ -112,6 +112,18 @@ TINY = {
              "fx_original_trace": 'File "a.py", line 7, in f\n  g()\nFile "b.py", line 8, in g\n'}]}]]},
 }
 
+def pools_lack():
+    """In a private pool: a block where another lives whose free the history lacks."""
+    pool = (0, 1)
+    value = tiny(("segment_alloc", BASE, 2 * MIB, 0, 1), ("alloc", BASE, 512, 0, 2), ("alloc", BASE, 1024, 0, 3),
+                 ("free_requested", BASE, 1024, 0, 4), ("free_completed", BASE, 1024, 0, 5))
+    for entry in value["device_traces"][0]:
+        entry.update(segment_pool_id=pool)
+    value["segments"] = [{"device": 0, "address": BASE, "total_size": 2 * MIB, "stream": 0, "segment_pool_id": pool,
+                          "blocks": [{"address": BASE, "size": 2 * MIB, "state": "inactive"}]}]
+    return value
+
+
 TEXTS = {
     "allocator_options_all": "expandable_segments:True,max_split_size_mb:64,garbage_collection_threshold:0.8,"
                              "roundup_power2_divisions:[1:2,16:4,>:1]|max_split_size=67108864\n",
@@ -135,6 +147,7 @@ def main(folder, program=None):
     folder = pathlib.Path(folder)
     for protocol in (0, 2, 4, 5):
         (folder / f"input_protocol{protocol}.pickle").write_bytes(pickle.dumps(snapshot(), protocol))
+    (folder / "input_pools_lack.pickle").write_bytes(pickle.dumps(pools_lack(), 4))
     for name, value in TINY.items():
         path = folder / f"pickle_{name}"
         path.write_bytes(pickle.dumps(value, 4))
