@@ -13,6 +13,7 @@ No other file is left, unless removing it is what failed."""
 import errno
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -64,7 +65,7 @@ class Sweep:
         self.shims = f"{arguments.alloc_shim}:{arguments.file_shim}"
         self.good, self.environment = good, environment
         self.before = good[0].read_bytes(), parts_of(good[1])
-        self.whole = None
+        self.whole = self.whole_events = None
 
     def run(self, **more):
         """Status, message, trace, parts of the tape (None: it is gone), other files, did anything fail."""
@@ -93,6 +94,20 @@ class Sweep:
             return (status, said, trace.read_bytes() if trace.exists() else None,
                     parts_of(tape) if tape.exists() else None, others, failed)
 
+    def events_of(self, trace):
+        """What a trace says without its native frames, to which recovery adds names and inlined
+        functions if it can: they change the numbers of the stacks. None: it is not whole."""
+        with tempfile.NamedTemporaryFile(suffix=".trace.zst") as file:
+            file.write(trace)
+            file.flush()
+            done = subprocess.run([self.program, "dump", file.name, "--json", "--strict"],
+                                  env=self.environment, capture_output=True, timeout=LIMIT_SECONDS)
+        return re.sub(rb'"stack":\d+', b'"stack":0', done.stdout) if done.returncode == 0 else None
+
+    def is_whole(self, trace):
+        return trace == self.whole or \
+            trace is not None and self.events_of(trace) == self.whole_events
+
     def judge(self, result, leaves):
         status, said, trace, tape, others, _ = result
         if status is None:
@@ -102,13 +117,13 @@ class Sweep:
         if others and not leaves:
             return Verdict("a file is left", HALF_FILE)
         if status == 0:
-            return right("whole") if trace == self.whole and tape is None else \
+            return right("whole") if self.is_whole(trace) and tape is None else \
                 Verdict("status 0, but not whole", OTHER_ANSWER)
         if not said:
             return Verdict(f"status {status}, and nothing is said", OTHER)
-        if trace == self.whole:
-            return right("whole, but its tape stays")
-        return right("as before") if (trace, tape) == self.before else \
+        if (trace, tape) == self.before:
+            return right("as before")
+        return right("whole, but its tape stays") if self.is_whole(trace) else \
             Verdict("the trace or its tape was changed", INPUT)
 
     def one(self, number, settings, leaves):
@@ -157,6 +172,9 @@ def undisturbed(sweep, bench):
     status, said, sweep.whole, tape, others, _ = sweep.run()
     check(status == 0 and tape is None and not others, f"undisturbed: {status} {said}")
     check(sweep.whole != sweep.before[0], "there was nothing to recover")
+    sweep.whole_events = sweep.events_of(sweep.whole)
+    check(sweep.whole_events, "the recovered trace cannot be read")
+    check(sweep.events_of(sweep.before[0]) != sweep.whole_events, "the trace was whole before")
     (bench.work / "whole").write_bytes(sweep.whole)
     check(bench.info("whole")["integrity"]["closed"], "the recovered trace is not whole")
 

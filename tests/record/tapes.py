@@ -52,12 +52,10 @@ def wait_until_written(tape):
 
 def leave(bench, name="run.trace.zst"):
     """Kills `memtrace record` and its command: the trace, with its tape beside it, of a
-    process that made three allocations. Without native stacks, whose names recovery adds if it
-    can: what it writes would depend on more than the tape."""
+    process that made three allocations."""
     flag = bench.work / "flag"
     flag.touch()
-    process = bench.start(bench.memtrace, "record", "--stacks", "python", "-o", name, bench.recorded, "wait",
-                          flag)
+    process = bench.start(bench.memtrace, "record", "-o", name, bench.recorded, "wait", flag)
     trace = bench.work / name
     tape = bench.work / f"{name}.tape"
     while not tape.exists() or not commit_of(tape)[0]:
