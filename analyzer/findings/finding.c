@@ -16,6 +16,11 @@ bool mt_finding_replayable(const struct mt_finding_search *search)
            strncmp(report->policy, "pytorch", 7) == 0;
 }
 
+bool mt_finding_is_of_xla(const struct mt_finding_search *search)
+{
+    return search->analysis->survey.phases.xla_modules > 0;
+}
+
 const char *mt_finding_path(const struct mt_finding_search *search)
 {
     const struct mt_report *report = search->analysis->report;

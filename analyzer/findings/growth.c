@@ -380,6 +380,25 @@ static enum mt_status tell_evidence(struct look *look, struct mt_finding *findin
     return MT_OK;
 }
 
+static const char *advice_of(const struct look *look, const struct line *most)
+{
+    bool is_of_xla = mt_finding_is_of_xla(look->search);
+
+    if (most->new_bytes)
+        return is_of_xla ? "it grows in each step: keep a window of it, what it is for (a sum, a "
+                           "count), or put it on the host"
+                         : "torch.cat, stack or append makes it longer in each step: keep a window "
+                           "of it, what it is for (a sum, a count), or put it on the host";
+    if (is_of_xla)
+        return "a list, dict or attribute keeps these arrays: copy what you need to the host "
+               "(jax.device_get), or clear it";
+    return is_graph(most)
+               ? "keep loss.item() or loss.detach() instead of a value with its graph (total += "
+                 "loss), and run what needs no backward under torch.no_grad()"
+               : "a list, dict or attribute keeps these tensors: keep .item() or "
+                 ".detach().cpu(), or clear it";
+}
+
 static enum mt_status say(struct look *look)
 {
     const struct line *most = &look->lines[0];
@@ -402,16 +421,7 @@ static enum mt_status say(struct look *look)
         look->line_count == 1 ? "all"
                               : mt_format_bytes(n[1], most->bytes / (look->end - look->begin)),
         label);
-    finding->advice =
-        most->new_bytes
-            ? "torch.cat, stack or append makes it longer in each step: keep a window of "
-              "it, what it is for (a sum, a count), or put it on the host"
-        : is_graph(most)
-            ? "keep loss.item() or loss.detach() instead of a value with its graph (total += "
-              "loss), "
-              "and run what needs no backward under torch.no_grad()"
-            : "a list, dict or attribute keeps these tensors: keep .item() or .detach().cpu(), or "
-              "clear it";
+    finding->advice = advice_of(look, most);
     return finding->title ? tell_evidence(look, finding) : MT_ERR_MEMORY;
 }
 

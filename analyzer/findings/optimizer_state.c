@@ -31,6 +31,11 @@ static enum mt_status find(struct mt_finding_search *search)
     finding.title = mt_arena_printf(arena, "%s of the peak, %s, hold the optimizer's state",
                                     mt_format_bytes(n[0], bytes),
                                     mt_format_percent(n[1], (double)bytes / (double)peak));
+    if (mt_finding_is_of_xla(search)) {
+        finding.advice = "an optimizer that keeps less (optax.adafactor, optax.lion, SGD), or its "
+                         "state sharded over the devices";
+        finding.cost = "another optimizer changes the numerics; sharding takes communication";
+    }
     evidence[0] =
         mt_arena_printf(arena, "the parameters take %s", mt_format_bytes(n[0], parameters));
     return mt_finding_say(search, &finding);

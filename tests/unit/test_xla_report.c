@@ -183,6 +183,41 @@ static void programs_of_others(void **state)
     release(&run);
 }
 
+static const char *advice_of(const struct run *run, const char *id)
+{
+    const struct mt_device_report *device = &run->report->devices[0];
+
+    for (uint32_t i = 0; i < device->finding_count; i++)
+        if (!strcmp(device->findings[i].id, id))
+            return device->findings[i].advice;
+    return NULL;
+}
+
+/* What keeps less under PyTorch is not what JAX has. */
+static void advice_is_that_of_the_framework(void **state)
+{
+    static const char role[] = "optimizer_state";
+
+    (void)state;
+    for (int modules = 0; modules <= 1; modules++) {
+        struct run run = {.count = 0};
+        struct mt_event *event = add(&run, MT_EVENT_ALLOC, ASYNC, MT_GIB);
+        const char *advice;
+
+        for (uint32_t i = 0; i < MODULES && modules; i++)
+            run_module(&run, i);
+        begin(&run);
+        assert_int_equal(
+            mt_symbols_string(&run.source.source.symbols, role, strlen(role), &event->name), MT_OK);
+        analyze(&run);
+        advice = advice_of(&run, "optimizer-state");
+        assert_non_null(advice);
+        assert_int_equal(strstr(advice, "optax") != NULL, modules);
+        assert_int_equal(strstr(advice, "FSDP") != NULL, !modules);
+        release(&run);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +225,7 @@ int main(void)
         cmocka_unit_test(requests_that_an_arena_serves_by_its_stack),
         cmocka_unit_test(requests_that_the_driver_serves),
         cmocka_unit_test(programs_of_others),
+        cmocka_unit_test(advice_is_that_of_the_framework),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
