@@ -121,7 +121,7 @@ struct mt_answer {
     enum mt_no_answer missing;
     struct mt_instant instant;          /* MT_INSTANT_ASKED */
     int32_t asked_phase;                /* PHASE: the instance with the largest peak of those */
-    uint32_t asked_number, asked_count; /* it is number 0.. of so many with that path */
+    uint32_t asked_number, asked_count; /* its index, and how many have that path */
     uint64_t waiting_blocks;            /* freed, but other streams may still use them */
     uint64_t waiting_bytes, waiting_requested_bytes;
     struct mt_live_row *rows; /* by bytes descending */

@@ -32,7 +32,7 @@ struct mt_history_feed {
     struct known *known;
     uint32_t known_count, known_capacity;
     struct mt_map ids; /* hash of an origin -> known */
-    uint32_t share;    /* of so many devices that a page holds */
+    uint32_t share;    /* how many devices share the page */
 };
 
 static struct mt_attributed words_of(const struct mt_history_feed *feed,

@@ -5,14 +5,15 @@
 
 #include "torch.h"
 
-/* Adds to torch->missing how many entries of each kind a device's history lacks: at least so many
- * that what it says of its blocks and segments, and the state at the end, agree. Kinds that leave
- * no trace (oom) cannot be missed. Costs a look at the kinds of all entries, and a walk over the
- * history if the state at its start had to be rebuilt; `starts_empty`: no block was in it. */
+/* Adds to torch->missing how many entries of each kind a device's history lacks. The numbers are
+ * lower bounds: with that many entries, its blocks, its segments and the state at the end agree.
+ * Missing entries of kinds that leave no trace (oom) are not found. Costs a look at the kinds of
+ * all entries, and a walk over the history if the state at its start had to be rebuilt;
+ * `starts_empty`: no block was in it. */
 enum mt_status mt_torch_find_missing(struct mt_torch *torch, uint32_t device,
                                      bool starts_empty) MT_MUST_USE;
 
-/* The next event that tells of them; false if there is none left. They come last. */
+/* The next event that counts missing entries, false if there is none left. They come last. */
 bool mt_torch_next_missing(struct mt_torch *torch, struct mt_event *event);
 
 /* Names those events: after all devices. */

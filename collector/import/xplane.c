@@ -1,5 +1,5 @@
 /* All events are made when the profile is opened: first the blocks that were there before it began,
- * as far as their end tells of them, then regions, blocks and frees in order of time. */
+ * as far as their ends show, then regions, blocks and frees in order of time. */
 #include "xplane.h"
 
 #include <stdlib.h>

@@ -6,7 +6,7 @@
  *     source_nvtx_domains.c  domains, registered strings, categories and their handles
  *     source_nvtx_text.c     the name of an event
  *     source_nvtx_payload.c  the payload extension: ranges that end with a payload
- *     source_nvtx_memory.c   the memory extension: pools that tell of their blocks
+ *     source_nvtx_memory.c   the memory extension: pools that register their blocks
  *
  * The trace gets PHASE_PUSH, PHASE_POP and MARK with names "message" (default
  * domain) or "domain: message". Payloads and colours are not recorded. */

@@ -1,40 +1,14 @@
-/* Pools that tell of their blocks through NVTX's memory extension. */
+/* Pools that register their blocks through NVTX's memory extension. */
 #include "cmocka_all.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "recorded_events.h"
-#include "nvtx_parts.h"
-#include "thread_names.h"
-
-int InitializeInjectionNvtxExtension(struct nvtx_module_info *module);
-
-static void nothing(void) {}
-
-const struct mt_inject_source mt_thread_names_source = {.forked = nothing};
-
-void mt_thread_name_set(uint32_t os_thread, const char *name, size_t length)
-{
-    (void)os_thread, (void)name, (void)length;
-}
-
-enum { SLOTS = 63 };
-
-static intptr_t slots[SLOTS];
+#include "nvtx_extension.h"
 
 static int initialize(uint16_t number, uint16_t compatibility)
 {
-    struct nvtx_segment segment = {1, SLOTS, slots};
-    struct nvtx_module_info module = {.nvtx_version = 3,
-                                      .struct_size = sizeof module,
-                                      .module = number,
-                                      .compatibility = compatibility,
-                                      .segment_count = 1,
-                                      .segments = &segment};
-
-    memset(slots, 0, sizeof slots);
-    return InitializeInjectionNvtxExtension(&module);
+    return initialize_extension(number, compatibility, 1, SLOTS);
 }
 
 #define FUNCTION(number, name, result, parameters) typedef result(*name##_fn) parameters;
@@ -44,10 +18,8 @@ NVTX_MEMORY_SLOTS(FUNCTION)
 static int installed(void **state)
 {
     (void)state;
-    mt_nvtx_source.forked();
+    forget_everything();
     memset(&mt_nvtx_next_memory, 0, sizeof mt_nvtx_next_memory);
-    recorded_clear();
-    recorded_settings = (struct mt_inject_settings){.asked = true, .phases_nvtx = true};
     return initialize(NVTX_MEMORY_MODULE, NVTX_MEMORY_COMPATIBILITY) == 1 ? 0 : -1;
 }
 

@@ -3,37 +3,11 @@
 
 #include <errno.h>
 
-#include "recorded_events.h"
-#include "nvtx_parts.h"
-#include "thread_names.h"
-
-int InitializeInjectionNvtxExtension(struct nvtx_module_info *module);
-
-static void nothing(void) {}
-
-const struct mt_inject_source mt_thread_names_source = {.forked = nothing};
-
-void mt_thread_name_set(uint32_t os_thread, const char *name, size_t length)
-{
-    (void)os_thread, (void)name, (void)length;
-}
-
-enum { SLOTS = 63 };
-
-static intptr_t slots[SLOTS];
+#include "nvtx_extension.h"
 
 static int initialize(uint16_t compatibility, size_t slot_count)
 {
-    struct nvtx_segment segment = {0, slot_count, slots};
-    struct nvtx_module_info module = {.nvtx_version = 3,
-                                      .struct_size = sizeof module,
-                                      .module = NVTX_PAYLOAD_MODULE,
-                                      .compatibility = compatibility,
-                                      .segment_count = 1,
-                                      .segments = &segment};
-
-    memset(slots, 0, sizeof slots);
-    return InitializeInjectionNvtxExtension(&module);
+    return initialize_extension(NVTX_PAYLOAD_MODULE, compatibility, 0, slot_count);
 }
 
 #define FUNCTION(number, name, result, parameters) typedef result(*name##_fn) parameters;
@@ -43,10 +17,8 @@ NVTX_PAYLOAD_SLOTS(FUNCTION)
 static int installed(void **state)
 {
     (void)state;
-    mt_nvtx_source.forked();
+    forget_everything();
     memset(&mt_nvtx_next_payload, 0, sizeof mt_nvtx_next_payload);
-    recorded_clear();
-    recorded_settings = (struct mt_inject_settings){.asked = true, .phases_nvtx = true};
     return initialize(NVTX_PAYLOAD_COMPATIBILITY, SLOTS) == 1 ? 0 : -1;
 }
 
