@@ -53,7 +53,7 @@ static void tell_device(const struct mt_teller *teller)
     mt_tell_arenas(teller);
     mt_tell_pools(teller);
     mt_tell_device_parts(teller);
-    if (teller->detail->whole || !teller->device->device_parts) /* which hold the same bytes */
+    if (teller->detail->whole || !teller->device->device_parts) /* replaced by the parts */
         mt_tell_driver(teller);
     mt_tell_trust(teller);
 }

@@ -163,8 +163,8 @@ static void say_range(struct mt_buf *out, const char *peak, uint64_t low, uint64
     if (low == high)
         mt_add_note(out, 2, "the %s peak is the same over %u orders of addresses", peak, orders);
     else if (strcmp(n[0], n[1]) == 0)
-        mt_add_note(out, 2, "the %s peak over %u orders of addresses: %s, within %s", peak, orders,
-                    n[0], mt_format_bytes(n[1], high - low));
+        mt_add_note(out, 2, "the %s peak over %u orders of addresses: %s, differing by at most %s",
+                    peak, orders, n[0], mt_format_bytes(n[1], high - low));
     else
         mt_add_note(out, 2, "the %s peak over %u orders of addresses: %s to %s", peak, orders, n[0],
                     n[1]);

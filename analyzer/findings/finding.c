@@ -18,7 +18,9 @@ bool mt_finding_replayable(const struct mt_finding_search *search)
 
 bool mt_finding_is_of_xla(const struct mt_finding_search *search)
 {
-    return search->analysis->survey.phases.xla_modules > 0;
+    /* PyTorch beside it has an allocator of its own, whose requests are what is analyzed. */
+    return search->analysis->report->is_driver_level &&
+           search->analysis->survey.phases.xla_modules > 0;
 }
 
 const char *mt_finding_path(const struct mt_finding_search *search)

@@ -22,7 +22,7 @@ enum {
     NAMED_LINES = 3,
     GRAPH_BLOCKS = 3,  /* a step, of... */
     GRAPH_STACKS = 2,  /* in one line: more than one value that somebody keeps */
-    FAR_STEPS = 10000, /* growth that does not add a peak in so many is none */
+    FAR_STEPS = 10000, /* slower growth, which does not add a peak in this many steps, is none */
     MIN_BYTES = 1 << 20
 };
 
@@ -346,9 +346,10 @@ static const char *forecast(const struct look *look)
 }
 
 /* More than one value a step: what one backward would have used. */
-static bool is_graph(const struct line *line)
+static bool is_graph(const struct look *look, const struct line *line)
 {
-    return line->activations >= GRAPH_BLOCKS && line->stacks >= GRAPH_STACKS;
+    return !mt_finding_is_of_xla(look->search) && line->activations >= GRAPH_BLOCKS &&
+           line->stacks >= GRAPH_STACKS;
 }
 
 static enum mt_status tell_evidence(struct look *look, struct mt_finding *finding)
@@ -368,7 +369,7 @@ static enum mt_status tell_evidence(struct look *look, struct mt_finding *findin
             (long long)number_of(look, look->lives->step_count - 1));
     for (i = 0; i < look->line_count && i < NAMED_LINES; i++)
         evidence[count++] = tell_line(look, &look->lines[i]);
-    if (is_graph(&look->lines[0]))
+    if (is_graph(look, &look->lines[0]))
         evidence[count++] = "this many blocks of one line are what autograd keeps for a backward "
                             "pass that never ran";
     evidence[count++] = forecast(look);
@@ -392,7 +393,7 @@ static const char *advice_of(const struct look *look, const struct line *most)
     if (is_of_xla)
         return "a list, dict or attribute keeps these arrays: copy what you need to the host "
                "(jax.device_get), or clear it";
-    return is_graph(most)
+    return is_graph(look, most)
                ? "keep loss.item() or loss.detach() instead of a value with its graph (total += "
                  "loss), and run what needs no backward under torch.no_grad()"
                : "a list, dict or attribute keeps these tensors: keep .item() or "

@@ -34,7 +34,7 @@ static enum mt_status find(struct mt_finding_search *search)
     if (mt_finding_is_of_xla(search)) {
         finding.advice = "an optimizer that keeps less (optax.adafactor, optax.lion, SGD), or its "
                          "state sharded over the devices";
-        finding.cost = "another optimizer changes the numerics; sharding takes communication";
+        finding.cost = "another optimizer changes the results; sharding adds communication";
     }
     evidence[0] =
         mt_arena_printf(arena, "the parameters take %s", mt_format_bytes(n[0], parameters));

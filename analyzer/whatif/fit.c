@@ -411,6 +411,7 @@ static enum mt_status look_without_recorded(struct search *search)
         return MT_OK;
     mt_replay_use_order(&search->replay, 1, true);
     status = try_bytes(search, search->result->fit_bytes, &fits);
+    search->addresses_matter |= status == MT_OK && !fits;
     mt_replay_use_order(&search->replay, 0, true);
     return status;
 }

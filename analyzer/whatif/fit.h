@@ -16,8 +16,8 @@ struct mt_fit_options {
     const char *policy;   /* as in struct mt_replay_options */
     uint64_t limit_bytes; /* does it fit under this? 0 = not asked */
     uint32_t orders;      /* of addresses (replay_orders.h), 1 to MT_BASE_ORDERS; 0 = 1. More
-                             than one are only tried if addresses decide anything, in
-                             a replay without the run's addresses if not before */
+                             than one are tried only if addresses decided a choice: in
+                             the search, or in one replay that ignores the run's own */
     struct mt_analyze_progress progress;
 };
 

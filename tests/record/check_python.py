@@ -117,6 +117,8 @@ def compare(bench, trace, truth):
         whole = found.get(size, [])
         check(len(whole) > len(frames) and whole[-len(frames):] == frames,
               f"{size} bytes: {whole}, in {frames}")
+        check(not any("script.py:" in frame for frame in whole[:-len(frames) - 1]),
+              f"{size} bytes: {whole} has one frame of Python more than {frames}")
 
 
 def equal_to_what_python_says(bench):

@@ -193,7 +193,7 @@ static const char *advice_of(const struct run *run, const char *id)
     return NULL;
 }
 
-/* What keeps less under PyTorch is not what JAX has. */
+/* The advice for PyTorch does not apply to JAX. */
 static void advice_is_that_of_the_framework(void **state)
 {
     static const char role[] = "optimizer_state";
