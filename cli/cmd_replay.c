@@ -115,6 +115,21 @@ static void say_pools(struct mt_buf *out, const struct mt_replay_result *result)
                     mt_format_count(n, result->pools_inferred));
 }
 
+/* The lowest address is the rule that everybody knows. */
+static void say_free_order(struct mt_buf *out, const struct mt_replay_result *result)
+{
+    const bool by_block = result->free_order == MT_FREE_OLDEST_BLOCK;
+
+    if (result->free_order <= MT_FREE_LOWEST)
+        return;
+    mt_add_note(out, 2, "of equal free blocks the one %s is used first: %s",
+                by_block ? "that was made first" : "in the oldest segment",
+                result->free_order_found ? "with this rule the replay agrees longest with the "
+                                           "recorded addresses"
+                : by_block               ? "PyTorch 2.12 does so"
+                                         : "PyTorch 2.13 and later do so");
+}
+
 static void say_restores(struct mt_buf *out, const struct mt_restore_share *share)
 {
     char n[3][MT_UNITS_TEXT];
@@ -248,6 +263,7 @@ static void print_text(struct mt_buf *out, const struct mt_source *source,
             say_plan(&notes, &summaries[i].devices[d].plan);
             say_verify(&notes, &summaries[i].devices[d]);
             say_limit(&notes, &summaries[i].devices[d]);
+            say_free_order(&notes, &summaries[i].devices[d]);
             say_pools(&notes, &summaries[i].devices[d]);
             say_restores(&notes, &summaries[i].devices[d].restores);
             say_doubts(&notes, &summaries[i].devices[d]);

@@ -51,6 +51,17 @@ void mt_json_limit(struct mt_json *json, const struct mt_replay_result *result)
     mt_json_object_end(json);
 }
 
+static void add_free_order(struct mt_json *json, const struct mt_replay_result *result)
+{
+    static const char *const names[] = {
+        [MT_FREE_LOWEST] = "lowest_address",
+        [MT_FREE_OLDEST_BLOCK] = "oldest_block",
+        [MT_FREE_OLDEST_SEGMENT] = "oldest_segment",
+    };
+
+    mt_json_text(json, "free_order", names[result->free_order]);
+}
+
 static void add_plan(struct mt_json *json, const struct mt_plan_share *plan)
 {
     if (!plan->arena_bytes)
@@ -87,6 +98,7 @@ void mt_json_replay_result(struct mt_json *json, const char *policy,
     mt_json_bool(json, "exact", result->policy_exact);
     mt_json_u64(json, "device", result->device);
     mt_json_text(json, "addresses", result->recorded_addresses ? "recorded" : "synthetic");
+    add_free_order(json, result);
     mt_json_u64(json, "address_ties", result->address_ties);
     mt_json_u64(json, "address_orders", mt_max_u64(result->order_count, 1));
     mt_json_u64(json, "reserved_low_bytes",

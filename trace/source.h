@@ -23,6 +23,14 @@
 #define MT_SOURCES_PROFILE  "pytorch-profiler"
 #define MT_SOURCES_XPLANE   "xla-profile"
 
+/* Which of several free blocks of the size that is best PyTorch's caching allocator takes. */
+enum mt_free_order {
+    MT_FREE_ORDER_UNKNOWN,
+    MT_FREE_LOWEST,        /* the lowest address: up to 2.11 */
+    MT_FREE_OLDEST_BLOCK,  /* the one that was made first: 2.12 */
+    MT_FREE_OLDEST_SEGMENT /* of the segment that was made first, the lowest: 2.13 and later */
+};
+
 /* Facts about the run, as far as they were recorded: the trace's header. All
  * strings may be NULL; they live as long as the source. */
 struct mt_trace_header {
@@ -49,6 +57,8 @@ struct mt_trace_header {
     /* Options that the run really had, in the framework's own words, parsed
      * out of its settings ("max_split_size=67108864"): key=value lines. */
     const char *settings;
+    /* Not in the file: from the version, or found by a replay (free_order_search.h). */
+    enum mt_free_order free_order;
 };
 
 struct mt_source;

@@ -33,6 +33,7 @@ struct mt_block {
     uint32_t previous, next; /* neighbours by address, MT_NO_BLOCK */
     uint32_t stream;
     uint32_t reservation; /* expandable: which one, policy's own number */
+    uint32_t age;         /* policy's own number in an order of creation */
     uint16_t pool;        /* policy's own number */
     uint8_t state;        /* enum mt_block_state */
     bool expandable;

@@ -8,12 +8,13 @@
 
 /* The number of the block comes last: it tells blocks apart whose segments a damaged trace puts at
  * one address. */
-static bool is_before(const struct mt_free_entry *entry, uint64_t size_bytes, uint64_t addr,
-                      uint32_t block)
+static bool is_before(const struct mt_free_entry *entry, const struct mt_free_entry *key)
 {
-    if (entry->size_bytes != size_bytes)
-        return entry->size_bytes < size_bytes;
-    return entry->addr != addr ? entry->addr < addr : entry->block < block;
+    if (entry->size_bytes != key->size_bytes)
+        return entry->size_bytes < key->size_bytes;
+    if (entry->age != key->age)
+        return entry->age < key->age;
+    return entry->addr != key->addr ? entry->addr < key->addr : entry->block < key->block;
 }
 
 /* Is the entry at a place above the one before it and below the one behind it? */
@@ -21,22 +22,20 @@ static bool is_in_order(const struct mt_free_leaf *leaf, uint32_t place)
 {
     const struct mt_free_entry *entry = &leaf->entries[place];
 
-    if (place && !is_before(entry - 1, entry->size_bytes, entry->addr, entry->block))
+    if (place && !is_before(entry - 1, entry))
         return false;
-    return place + 1 >= leaf->count ||
-           is_before(entry, entry[1].size_bytes, entry[1].addr, entry[1].block);
+    return place + 1 >= leaf->count || is_before(entry, entry + 1);
 }
 
 /* First leaf whose last entry is not before the key; leaf_count if none. */
-static size_t find_leaf(const struct mt_free_set *set, uint64_t size_bytes, uint64_t addr,
-                        uint32_t block)
+static size_t find_leaf(const struct mt_free_set *set, const struct mt_free_entry *key)
 {
     size_t low = 0, high = set->leaf_count;
 
     while (low < high) {
         size_t middle = (low + high) / 2;
         const struct mt_free_leaf *leaf = set->leaves[middle];
-        if (is_before(&leaf->entries[leaf->count - 1], size_bytes, addr, block))
+        if (is_before(&leaf->entries[leaf->count - 1], key))
             low = middle + 1;
         else
             high = middle;
@@ -44,14 +43,13 @@ static size_t find_leaf(const struct mt_free_set *set, uint64_t size_bytes, uint
     return low;
 }
 
-static uint32_t find_in_leaf(const struct mt_free_leaf *leaf, uint64_t size_bytes, uint64_t addr,
-                             uint32_t block)
+static uint32_t find_in_leaf(const struct mt_free_leaf *leaf, const struct mt_free_entry *key)
 {
     uint32_t low = 0, high = leaf->count;
 
     while (low < high) {
         uint32_t middle = (low + high) / 2;
-        if (is_before(&leaf->entries[middle], size_bytes, addr, block))
+        if (is_before(&leaf->entries[middle], key))
             low = middle + 1;
         else
             high = middle;
@@ -76,10 +74,10 @@ static struct mt_free_leaf *add_leaf(struct mt_free_set *set, size_t at)
     return leaf;
 }
 
-enum mt_status mt_free_set_insert(struct mt_free_set *set, uint64_t size_bytes, uint64_t addr,
-                                  uint32_t block)
+enum mt_status mt_free_set_insert(struct mt_free_set *set, struct mt_free_entry entry)
 {
-    size_t at = find_leaf(set, size_bytes, addr, block);
+    const struct mt_free_entry *key = &entry;
+    size_t at = find_leaf(set, key);
     struct mt_free_leaf *leaf;
     uint32_t place;
 
@@ -95,14 +93,14 @@ enum mt_status mt_free_set_insert(struct mt_free_set *set, uint64_t size_bytes, 
         upper->count = MT_FREE_LEAF / 2;
         leaf->count -= upper->count;
         memcpy(upper->entries, leaf->entries + leaf->count, upper->count * sizeof *upper->entries);
-        if (is_before(&leaf->entries[leaf->count - 1], size_bytes, addr, block))
+        if (is_before(&leaf->entries[leaf->count - 1], key))
             leaf = upper;
     }
-    place = find_in_leaf(leaf, size_bytes, addr, block);
+    place = find_in_leaf(leaf, key);
     MT_ASSERT(place <= leaf->count && leaf->count < MT_FREE_LEAF);
     memmove(leaf->entries + place + 1, leaf->entries + place,
             (leaf->count - place) * sizeof *leaf->entries);
-    leaf->entries[place] = (struct mt_free_entry){size_bytes, addr, block};
+    leaf->entries[place] = entry;
     leaf->count++;
     set->count++;
     MT_ASSERT(is_in_order(leaf, place));
@@ -127,9 +125,9 @@ void mt_free_set_erase(struct mt_free_set *set, struct mt_free_cursor at)
     }
 }
 
-bool mt_free_set_remove(struct mt_free_set *set, uint64_t size_bytes, uint64_t addr, uint32_t block)
+bool mt_free_set_remove(struct mt_free_set *set, struct mt_free_entry entry)
 {
-    struct mt_free_cursor at = mt_free_set_find_block(set, size_bytes, addr, block);
+    struct mt_free_cursor at = mt_free_set_find_entry(set, entry);
 
     if (!at.entry)
         return false;
@@ -139,35 +137,35 @@ bool mt_free_set_remove(struct mt_free_set *set, uint64_t size_bytes, uint64_t a
 
 /* Does a key lie between the last entry of the leaf before and the first one of
  * the leaf behind? */
-static bool belongs_to_leaf(const struct mt_free_set *set, size_t leaf, uint64_t size_bytes,
-                            uint64_t addr, uint32_t block)
+static bool belongs_to_leaf(const struct mt_free_set *set, size_t leaf,
+                            const struct mt_free_entry *key)
 {
     const struct mt_free_leaf *below = leaf > 0 ? set->leaves[leaf - 1] : NULL;
     const struct mt_free_leaf *above = leaf + 1 < set->leaf_count ? set->leaves[leaf + 1] : NULL;
 
-    return (!below || is_before(&below->entries[below->count - 1], size_bytes, addr, block)) &&
-           (!above || !is_before(&above->entries[0], size_bytes, addr, block));
+    return (!below || is_before(&below->entries[below->count - 1], key)) &&
+           (!above || !is_before(&above->entries[0], key));
 }
 
 enum mt_status mt_free_set_move(struct mt_free_set *set, struct mt_free_cursor at,
-                                uint64_t size_bytes, uint64_t addr, uint32_t block)
+                                struct mt_free_entry entry)
 {
     struct mt_free_entry *entries = set->leaves[at.leaf]->entries;
     uint32_t to;
 
     MT_ASSERT(at.leaf < set->leaf_count && at.index < set->leaves[at.leaf]->count);
-    if (!belongs_to_leaf(set, at.leaf, size_bytes, addr, block)) {
+    if (!belongs_to_leaf(set, at.leaf, &entry)) {
         mt_free_set_erase(set, at);
-        return mt_free_set_insert(set, size_bytes, addr, block);
+        return mt_free_set_insert(set, entry);
     }
-    to = find_in_leaf(set->leaves[at.leaf], size_bytes, addr, block);
+    to = find_in_leaf(set->leaves[at.leaf], &entry);
     if (to > at.index) {
         to--; /* the entry itself lies before its new place */
         memmove(entries + at.index, entries + at.index + 1, (to - at.index) * sizeof *entries);
     } else {
         memmove(entries + to + 1, entries + to, (at.index - to) * sizeof *entries);
     }
-    entries[to] = (struct mt_free_entry){size_bytes, addr, block};
+    entries[to] = entry;
     MT_ASSERT(to < set->leaves[at.leaf]->count && is_in_order(set->leaves[at.leaf], to));
     return MT_OK;
 }
@@ -182,34 +180,32 @@ static struct mt_free_cursor past_end(const struct mt_free_set *set)
     return (struct mt_free_cursor){set->leaf_count, 0, NULL};
 }
 
-static struct mt_free_cursor lower_bound(const struct mt_free_set *set, uint64_t size_bytes,
-                                         uint64_t addr, uint32_t block)
+static struct mt_free_cursor lower_bound(const struct mt_free_set *set,
+                                         const struct mt_free_entry *key)
 {
-    size_t leaf = find_leaf(set, size_bytes, addr, block);
+    size_t leaf = find_leaf(set, key);
 
     if (leaf == set->leaf_count)
         return past_end(set);
-    return cursor(set, leaf, find_in_leaf(set->leaves[leaf], size_bytes, addr, block));
+    return cursor(set, leaf, find_in_leaf(set->leaves[leaf], key));
 }
 
 struct mt_free_cursor mt_free_set_find(const struct mt_free_set *set, uint64_t size_bytes,
                                        uint64_t addr)
 {
-    struct mt_free_cursor at = lower_bound(set, size_bytes, addr, 0);
+    const struct mt_free_entry key = {.size_bytes = size_bytes, .addr = addr};
+    struct mt_free_cursor at = lower_bound(set, &key);
 
-    MT_ASSERT(!at.entry || !is_before(at.entry, size_bytes, addr, 0));
+    MT_ASSERT(!at.entry || !is_before(at.entry, &key));
     return at;
 }
 
-struct mt_free_cursor mt_free_set_find_block(const struct mt_free_set *set, uint64_t size_bytes,
-                                             uint64_t addr, uint32_t block)
+struct mt_free_cursor mt_free_set_find_entry(const struct mt_free_set *set,
+                                             struct mt_free_entry entry)
 {
-    struct mt_free_cursor at = lower_bound(set, size_bytes, addr, block);
+    struct mt_free_cursor at = lower_bound(set, &entry);
 
-    if (at.entry &&
-        (at.entry->size_bytes != size_bytes || at.entry->addr != addr || at.entry->block != block))
-        return past_end(set);
-    return at;
+    return at.entry && is_before(&entry, at.entry) ? past_end(set) : at;
 }
 
 struct mt_free_cursor mt_free_set_next(const struct mt_free_set *set, struct mt_free_cursor at)
@@ -243,7 +239,7 @@ bool mt_free_set_is_sound(const struct mt_free_set *set, const char **why)
         MT_SOUND(why, leaf->count > 0 && leaf->count <= MT_FREE_LEAF);
         for (place = 0; place < leaf->count; place++) {
             const struct mt_free_entry *entry = &leaf->entries[place];
-            MT_SOUND(why, !below || is_before(below, entry->size_bytes, entry->addr, entry->block));
+            MT_SOUND(why, !below || is_before(below, entry));
             below = entry;
         }
         count += leaf->count;

@@ -1,5 +1,6 @@
-/* Ordered set of free blocks, key (size, address, block) ascending: best fit is the
- * lower bound of (size, 0), and ties go to the lowest address.
+/* Ordered set of free blocks, key (size, age, address, block) ascending: best fit is the
+ * lower bound of (size, 0), and ties go to the smallest age, then to the lowest address. Who
+ * knows no ages leaves them 0.
  *
  * A sorted array cut into leaves of at most MT_FREE_LEAF entries. Most traces
  * keep a few hundred free blocks: one to a few leaves, all in cache. Insert,
@@ -18,6 +19,7 @@ enum { MT_FREE_LEAF = 32 };
 struct mt_free_entry {
     uint64_t size_bytes, addr;
     uint32_t block;
+    uint32_t age; /* number in the order of creation: the smallest is the oldest */
 };
 
 struct mt_free_leaf {
@@ -39,27 +41,25 @@ struct mt_free_cursor {
     const struct mt_free_entry *entry;
 };
 
-enum mt_status mt_free_set_insert(struct mt_free_set *set, uint64_t size_bytes, uint64_t addr,
-                                  uint32_t block) MT_MUST_USE;
+enum mt_status mt_free_set_insert(struct mt_free_set *set, struct mt_free_entry entry) MT_MUST_USE;
 
 /* False if there is no such entry. */
-bool mt_free_set_remove(struct mt_free_set *set, uint64_t size_bytes, uint64_t addr,
-                        uint32_t block);
+bool mt_free_set_remove(struct mt_free_set *set, struct mt_free_entry entry);
 
 /* Removes the entry at a place; cheaper than by key. */
 void mt_free_set_erase(struct mt_free_set *set, struct mt_free_cursor at);
 
-/* Gives the entry at a place another key and block: what erasing it and inserting
- * another does, but mostly within its leaf. The key is not in the set. */
+/* Replaces the entry at a place by another: what erasing it and inserting the other
+ * does, but mostly within its leaf. The other is not in the set. */
 enum mt_status mt_free_set_move(struct mt_free_set *set, struct mt_free_cursor at,
-                                uint64_t size_bytes, uint64_t addr, uint32_t block) MT_MUST_USE;
+                                struct mt_free_entry entry) MT_MUST_USE;
 
-/* First entry with (size, addr) >= the given one. */
+/* First entry with (size, age, addr) >= (size_bytes, 0, addr). */
 struct mt_free_cursor mt_free_set_find(const struct mt_free_set *set, uint64_t size_bytes,
                                        uint64_t addr);
-/* The entry of a block; past the end if there is none. */
-struct mt_free_cursor mt_free_set_find_block(const struct mt_free_set *set, uint64_t size_bytes,
-                                             uint64_t addr, uint32_t block);
+/* The place of an entry; past the end if there is none. */
+struct mt_free_cursor mt_free_set_find_entry(const struct mt_free_set *set,
+                                             struct mt_free_entry entry);
 struct mt_free_cursor mt_free_set_next(const struct mt_free_set *set, struct mt_free_cursor at);
 /* Of the end: the last entry. Of the first entry: past the end. */
 struct mt_free_cursor mt_free_set_previous(const struct mt_free_set *set, struct mt_free_cursor at);

@@ -182,6 +182,11 @@ static struct mt_heap_key key_of(const struct mt_heap *heap, const struct mt_blo
     return heap->key ? heap->key(block) : best_fit;
 }
 
+static struct mt_free_entry entry_of(struct mt_heap_key key, uint32_t id)
+{
+    return (struct mt_free_entry){.size_bytes = key.major, .addr = key.minor, .block = id};
+}
+
 enum mt_status mt_heap_put(struct mt_heap *heap, uint32_t id)
 {
     struct mt_block *block = &heap->store.blocks[id];
@@ -190,7 +195,7 @@ enum mt_status mt_heap_put(struct mt_heap *heap, uint32_t id)
     block->gc_base = ++heap->puts;
     key = key_of(heap, block);
     MT_ASSERT(block->state == MT_BLOCK_FREE && block->reservation < heap->free_list_count);
-    return mt_free_set_insert(&heap->free_lists[block->reservation].free, key.major, key.minor, id);
+    return mt_free_set_insert(&heap->free_lists[block->reservation].free, entry_of(key, id));
 }
 
 void mt_heap_take(struct mt_heap *heap, uint32_t id)
@@ -199,7 +204,7 @@ void mt_heap_take(struct mt_heap *heap, uint32_t id)
     struct mt_heap_key key = key_of(heap, block);
 
     bool was_filed =
-        mt_free_set_remove(&heap->free_lists[block->reservation].free, key.major, key.minor, id);
+        mt_free_set_remove(&heap->free_lists[block->reservation].free, entry_of(key, id));
 
     (void)was_filed;
     MT_ASSERT(was_filed);

@@ -63,6 +63,7 @@ static enum mt_status create(const struct mt_policy_setup *setup, struct mt_poli
         return MT_ERR_MEMORY;
     self->pytorch.device = device;
     self->pytorch.symbols = setup->symbols;
+    self->pytorch.order = mt_pytorch_free_order(setup->header);
     mt_block_store_init(&self->pytorch.store);
     status = setup->options
                  ? mt_pytorch_config_parse(setup->options, &self->pytorch.config, error)
@@ -160,12 +161,21 @@ static struct mt_free_cursor find_free(const struct mt_pytorch *self,
     return at;
 }
 
-/* Is there another free block of that size? Then only the address decided. */
-static bool has_twin(const struct mt_free_set *set, struct mt_free_cursor at)
+/* Is there another free block of that size which is as old? Then only the address decided: of
+ * one segment that order is the same in every run, where ages count. */
+static bool has_twin(const struct mt_pytorch *self, const struct mt_free_set *set,
+                     struct mt_free_cursor at)
 {
+    const struct mt_block *blocks = self->store.blocks;
     struct mt_free_cursor next = mt_free_set_next(set, at);
 
-    return next.entry && next.entry->size_bytes == at.entry->size_bytes;
+    for (; next.entry && next.entry->size_bytes == at.entry->size_bytes &&
+           next.entry->age == at.entry->age;
+         next = mt_free_set_next(set, next))
+        if (self->order == MT_FREE_LOWEST ||
+            blocks[next.entry->block].reservation != blocks[at.entry->block].reservation)
+            return true;
+    return false;
 }
 
 static bool garbage_is_collected(const struct mt_pytorch *self)
@@ -187,7 +197,7 @@ static enum mt_status take_free(struct mt_pytorch *self, struct mt_pytorch_searc
     search->found = find_free(self, free_list, search);
     *block = search->found.entry ? search->found.entry->block : MT_NO_BLOCK;
     if (search->found.entry)
-        self->device->address_ties += has_twin(&free_list->free, search->found);
+        self->device->address_ties += has_twin(self, &free_list->free, search->found);
     return MT_OK;
 }
 
@@ -221,6 +231,8 @@ static enum mt_status take_new(struct mt_pytorch *self, const struct mt_pytorch_
     fresh.size_bytes = search->segment_bytes;
     fresh.stream = search->stream;
     fresh.pool = (uint16_t)search->pool;
+    fresh.reservation = self->reservation_count++;
+    fresh.age = mt_pytorch_segment_age(self);
     fresh.state = MT_BLOCK_FREE;
     status = mt_block_new(&self->store, &fresh, block);
     if (status != MT_OK)
@@ -277,8 +289,7 @@ static enum mt_status settle(struct mt_pytorch *self, const struct mt_pytorch_se
     if (rest != MT_NO_BLOCK) {
         block = &self->store.blocks[rest];
         block->gc_base = self->pools[search->pool].gc_clock;
-        return mt_free_set_move(&free_list->free, search->found, block->size_bytes, block->addr,
-                                rest);
+        return mt_free_set_move(&free_list->free, search->found, mt_pytorch_free_entry(self, rest));
     }
     MT_ASSERT(search->found.entry->block < self->store.count);
     mt_free_set_erase(&free_list->free, search->found);
@@ -300,8 +311,10 @@ static enum mt_status hand_out(struct mt_pytorch *self, const struct mt_pytorch_
     if (mt_pytorch_should_split(&self->config, self->store.blocks[id].size_bytes,
                                 search->size_bytes, search->expandable)) {
         status = mt_block_split(&self->store, id, search->size_bytes, &rest);
-        if (status == MT_OK)
+        if (status == MT_OK) {
+            mt_pytorch_note_split(self, id);
             remaining = self->store.blocks[rest].size_bytes;
+        }
     }
     if (status == MT_OK)
         status = settle(self, search, rest);

@@ -17,6 +17,8 @@ static bool set_is_sound(const struct mt_pytorch *self, uint32_t pool,
         MT_SOUND(why, at.entry->block < self->store.count);
         MT_SOUND(why, block->state == state);
         MT_SOUND(why, block->addr == at.entry->addr);
+        MT_SOUND(why, at.entry->age == (state == MT_BLOCK_FREE ? block->age : 0));
+        MT_SOUND(why, block->age <= self->age_count);
         MT_SOUND(why, at.entry->size_bytes == (state == MT_BLOCK_FREE ? block->size_bytes : 0));
         MT_SOUND(why, block->pool == pool && block->stream == free_list->stream);
     }

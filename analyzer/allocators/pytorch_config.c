@@ -495,3 +495,26 @@ bool mt_pytorch_should_split(const struct mt_pytorch_config *config, uint64_t bl
         return remaining >= MT_PYTORCH_MIN_BLOCK;
     return rounded_bytes < config->max_split_bytes && remaining > MT_PYTORCH_SMALL_LIMIT;
 }
+
+unsigned mt_pytorch_version(const struct mt_trace_header *header)
+{
+    unsigned major, minor;
+
+    if (!header->framework || sscanf(header->framework, "PyTorch %u.%u", &major, &minor) != 2 ||
+        major > 99 || minor > 99)
+        return 0;
+    return major * 100 + minor;
+}
+
+/* Read in the comparators of libc10_cuda.so of 2.11.0, 2.12.1, 2.13.0, 2.14.1 and 2.15.0. */
+enum mt_free_order mt_pytorch_free_order(const struct mt_trace_header *header)
+{
+    enum { BY_BLOCK = 212, BY_SEGMENT = 213 };
+    unsigned version = header ? mt_pytorch_version(header) : 0;
+
+    if (header && header->free_order != MT_FREE_ORDER_UNKNOWN)
+        return header->free_order;
+    if (version < BY_BLOCK)
+        return MT_FREE_LOWEST;
+    return version < BY_SEGMENT ? MT_FREE_OLDEST_BLOCK : MT_FREE_OLDEST_SEGMENT;
+}

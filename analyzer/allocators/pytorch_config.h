@@ -43,6 +43,13 @@ enum mt_status mt_pytorch_config_recorded(const struct mt_trace_header *header,
                                           struct mt_pytorch_config *config,
                                           struct mt_error *error) MT_MUST_USE;
 
+/* "PyTorch 2.11.0+cu130" -> 211; 0 if the trace does not say. */
+unsigned mt_pytorch_version(const struct mt_trace_header *header);
+
+/* What was found by a replay, else the rule of the recorded version, else MT_FREE_LOWEST. `header`
+ * may be NULL. */
+enum mt_free_order mt_pytorch_free_order(const struct mt_trace_header *header);
+
 /* Canonical spelling, options that differ from the defaults only; "" if none.
  * MT_ERR_MEMORY leaves `text` as it was. */
 enum mt_status mt_pytorch_config_spell(const struct mt_pytorch_config *config, char *text,

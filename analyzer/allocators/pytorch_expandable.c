@@ -54,6 +54,7 @@ static enum mt_status reserve(struct mt_pytorch *policy, const struct mt_pytorch
     fresh.stream = search->stream;
     fresh.pool = (uint16_t)search->pool;
     fresh.reservation = policy->reservation_count++;
+    fresh.age = mt_pytorch_segment_age(policy);
     fresh.state = MT_BLOCK_UNMAPPED;
     fresh.expandable = true;
     MT_ASSERT(va % chunk == 0 && va >= search->size_bytes);
@@ -100,8 +101,10 @@ static enum mt_status map(struct mt_pytorch *policy, uint32_t id, uint64_t size_
     if (bytes < policy->store.blocks[id].size_bytes) {
         uint32_t rest;
         status = mt_block_split(&policy->store, id, bytes, &rest);
-        if (status == MT_OK)
-            status = mt_pytorch_insert(policy, rest);
+        if (status != MT_OK)
+            return status;
+        mt_pytorch_note_split(policy, rest);
+        status = mt_pytorch_insert(policy, rest);
         if (status != MT_OK)
             return status;
     }
@@ -153,8 +156,10 @@ static enum mt_status keep_low(struct mt_pytorch *policy, uint32_t *id, uint64_t
     uint32_t rest;
     enum mt_status status = mt_block_split(&policy->store, *id, bytes, &rest);
 
-    if (status == MT_OK)
-        status = mt_pytorch_insert(policy, *id);
+    if (status != MT_OK)
+        return status;
+    mt_pytorch_note_split(policy, *id);
+    status = mt_pytorch_insert(policy, *id);
     *id = rest;
     return status;
 }
@@ -196,8 +201,10 @@ enum mt_status mt_pytorch_unmap(struct mt_pytorch *policy, uint32_t id)
     if (status == MT_OK && block->addr + block->size_bytes > end) {
         uint32_t high;
         status = mt_block_split(&policy->store, id, end - begin, &high);
-        if (status == MT_OK)
+        if (status == MT_OK) {
+            mt_pytorch_note_split(policy, high);
             status = mt_pytorch_insert(policy, high);
+        }
     }
     if (status != MT_OK)
         return status;

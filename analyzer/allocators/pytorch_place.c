@@ -59,10 +59,14 @@ static enum mt_status cut_out(struct mt_pytorch *self, const struct mt_policy_re
     mt_pytorch_remove(self, left);
     if (below)
         status = mt_block_split(&self->store, left, below, id);
-    if (status == MT_OK && below)
+    if (status == MT_OK && below) {
+        mt_pytorch_note_split(self, left);
         status = mt_pytorch_insert(self, left);
+    }
     if (status == MT_OK && self->store.blocks[*id].size_bytes > request->block_bytes)
         status = mt_block_split(&self->store, *id, request->block_bytes, &right);
+    if (status == MT_OK && right != MT_NO_BLOCK)
+        mt_pytorch_note_split(self, *id);
     if (status == MT_OK && right != MT_NO_BLOCK)
         status = mt_pytorch_insert(self, right);
     self->place_hint = right;

@@ -71,6 +71,29 @@ struct mt_pytorch_free_list *mt_pytorch_find_free_list(struct mt_pytorch *policy
     return &pool->free_lists[i];
 }
 
+/* Saturates: what comes after four billion blocks counts as equally old. */
+static uint32_t next_age(struct mt_pytorch *policy)
+{
+    policy->age_count += policy->age_count < UINT32_MAX;
+    return policy->age_count;
+}
+
+uint32_t mt_pytorch_segment_age(struct mt_pytorch *policy)
+{
+    return policy->order == MT_FREE_LOWEST ? 0 : next_age(policy);
+}
+
+void mt_pytorch_note_split(struct mt_pytorch *policy, uint32_t block)
+{
+    if (policy->order == MT_FREE_OLDEST_BLOCK)
+        policy->store.blocks[block].age = next_age(policy);
+}
+
+static struct mt_free_entry unmapped_entry(const struct mt_block *block, uint32_t id)
+{
+    return (struct mt_free_entry){.addr = block->addr, .block = id};
+}
+
 enum mt_status mt_pytorch_insert(struct mt_pytorch *policy, uint32_t id)
 {
     struct mt_block *block = &policy->store.blocks[id];
@@ -82,9 +105,9 @@ enum mt_status mt_pytorch_insert(struct mt_pytorch *policy, uint32_t id)
     MT_ASSERT(block->state == MT_BLOCK_FREE || block->state == MT_BLOCK_UNMAPPED);
     MT_ASSERT(free_list->stream == block->stream);
     if (block->state == MT_BLOCK_UNMAPPED)
-        return mt_free_set_insert(&free_list->unmapped, 0, block->addr, id);
+        return mt_free_set_insert(&free_list->unmapped, unmapped_entry(block, id));
     block->gc_base = policy->pools[block->pool].gc_clock;
-    return mt_free_set_insert(&free_list->free, block->size_bytes, block->addr, id);
+    return mt_free_set_insert(&free_list->free, mt_pytorch_free_entry(policy, id));
 }
 
 void mt_pytorch_remove(struct mt_pytorch *policy, uint32_t id)
@@ -97,9 +120,9 @@ void mt_pytorch_remove(struct mt_pytorch *policy, uint32_t id)
     if (!free_list)
         return; /* the free list exists: the block was inserted into it */
     if (block->state == MT_BLOCK_UNMAPPED)
-        was_filed = mt_free_set_remove(&free_list->unmapped, 0, block->addr, id);
+        was_filed = mt_free_set_remove(&free_list->unmapped, unmapped_entry(block, id));
     else
-        was_filed = mt_free_set_remove(&free_list->free, block->size_bytes, block->addr, id);
+        was_filed = mt_free_set_remove(&free_list->free, mt_pytorch_free_entry(policy, id));
     (void)was_filed;
     MT_ASSERT(was_filed);
 }
@@ -140,10 +163,10 @@ enum mt_status mt_pytorch_file_freed(struct mt_pytorch *policy, uint32_t id, uin
     free_list = mt_pytorch_free_list(policy, block->pool, block->stream);
     if (!free_list)
         return MT_ERR_MEMORY;
-    at = mt_free_set_find_block(&free_list->free, blocks[kept].size_bytes, blocks[kept].addr, kept);
+    at = mt_free_set_find_entry(&free_list->free, mt_pytorch_free_entry(policy, kept));
     MT_ASSERT(at.entry && blocks[kept].pool == block->pool);
     *merged_bytes += blocks[kept].size_bytes;
     mt_block_merge(&policy->store, id, kept);
     block->gc_base = policy->pools[block->pool].gc_clock;
-    return mt_free_set_move(&free_list->free, at, block->size_bytes, block->addr, id);
+    return mt_free_set_move(&free_list->free, at, mt_pytorch_free_entry(policy, id));
 }

@@ -1,6 +1,7 @@
 /* Inside of the policy `pytorch`: its state, shared by the files that hold one
  * idea each (pools, expandable segments, release). Source of all rules:
- * c10/cuda/CUDACachingAllocator.cpp of PyTorch 2.11; own words, no code. */
+ * c10/cuda/CUDACachingAllocator.cpp of PyTorch 2.11, and of 2.12 to 2.15 which of
+ * equal free blocks is used first; own words, no code. */
 #ifndef MT_ANALYZER_PYTORCH_POOLS_H
 #define MT_ANALYZER_PYTORCH_POOLS_H
 
@@ -35,6 +36,8 @@ struct mt_pytorch {
     struct mt_pytorch_pool *pools; /* 2 * owner + is_small */
     uint32_t pool_count;
     uint32_t reservation_count;
+    enum mt_free_order order;
+    uint32_t age_count; /* ages given so far; what was there before the trace began has age 0 */
     struct mt_counters counters;
     bool restoring;        /* state is put back: nothing is in a set yet */
     uint32_t restore_hint; /* free block that the last restored one left over */
@@ -67,6 +70,21 @@ static inline struct mt_pytorch_free_list *mt_pytorch_free_list(struct mt_pytorc
         policy->pools[pool].free_lists[0].stream == stream)
         return &policy->pools[pool].free_lists[0];
     return mt_pytorch_find_free_list(policy, pool, stream);
+}
+
+/* The age of memory that comes from the driver; 0 where ages do not matter. */
+uint32_t mt_pytorch_segment_age(struct mt_pytorch *policy);
+
+/* A block was split: `block` is the part that PyTorch makes a new block of. */
+void mt_pytorch_note_split(struct mt_pytorch *policy, uint32_t block);
+
+/* The entry of a free block in the set of its free list. */
+static inline struct mt_free_entry mt_pytorch_free_entry(const struct mt_pytorch *policy,
+                                                         uint32_t id)
+{
+    const struct mt_block *block = &policy->store.blocks[id];
+
+    return (struct mt_free_entry){block->size_bytes, block->addr, id, block->age};
 }
 
 /* Puts a free (or unmapped) block into the set where it belongs; takes it out. */

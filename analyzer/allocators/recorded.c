@@ -51,14 +51,19 @@ static enum mt_status create(const struct mt_policy_setup *setup, struct mt_poli
     return MT_OK;
 }
 
+static struct mt_free_entry entry_of(const struct mt_policy *self, uint32_t id)
+{
+    return (struct mt_free_entry){.size_bytes = self->store.blocks[id].addr, .block = id};
+}
+
 static enum mt_status file(struct mt_policy *self, uint32_t id)
 {
-    return mt_free_set_insert(&self->by_addr, self->store.blocks[id].addr, 0, id);
+    return mt_free_set_insert(&self->by_addr, entry_of(self, id));
 }
 
 static void unfile(struct mt_policy *self, uint32_t id)
 {
-    bool was_filed = mt_free_set_remove(&self->by_addr, self->store.blocks[id].addr, 0, id);
+    bool was_filed = mt_free_set_remove(&self->by_addr, entry_of(self, id));
 
     (void)was_filed;
     MT_ASSERT(was_filed);

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "counters.h"
+#include "source.h"
 
 /* One device has at most this many simulated instances: devices 0..63. */
 #define MT_MAX_DEVICES 64
@@ -50,6 +51,7 @@ struct mt_replay_verify {
     uint64_t events_missing; /* that the recording lacks: what it has may agree, but is not all */
     char first_difference[240]; /* "" = none; names event, wanted and got */
     uint64_t first_difference_event;
+    bool first_is_address; /* it is a block, served, at another address */
     /* At the first difference: bytes that the replay gave back to the driver
      * beyond what was recorded (negative: too little). */
     int64_t excess_release_bytes;
@@ -73,8 +75,10 @@ struct mt_replay_result {
     bool limit_inferred;      /* see limit_low/high: any limit in [low, high)
                                  gives the same replay */
     uint64_t limit_low_bytes, limit_high_bytes;
-    uint32_t pools_inferred; /* segments whose pool the trace does not name, and
-                                which were found to be in a private one */
+    enum mt_free_order free_order; /* of PyTorch's allocator; unknown of another */
+    bool free_order_found;         /* by comparing: the trace names no version of PyTorch */
+    uint32_t pools_inferred;       /* segments whose pool the trace does not name, and
+                                      which were found to be in a private one */
     struct mt_pool_share pools[MT_MAX_POLICY_POOLS]; /* in order of the policy's text */
     uint32_t pool_count;
     struct mt_restore_share restores;

@@ -16,6 +16,12 @@ static uint64_t key_of(uint16_t heap, uint16_t device, uint64_t addr)
     return addr ^ heap * UINT64_C(0x9E3779B97F4A7C15) ^ device * UINT64_C(0xD6E8FEB86659FD93);
 }
 
+/* Blocks stand in the set of places by their address alone. */
+static struct mt_free_entry place_of(const struct mt_ledger_block *block, uint32_t index)
+{
+    return (struct mt_free_entry){.size_bytes = block->addr, .addr = index, .block = index};
+}
+
 static void classify(struct mt_ledger_heap *heap, const struct mt_symbols *symbols)
 {
     const char *name = mt_heap_name(symbols, heap->heap);
@@ -78,7 +84,7 @@ static void drop(struct mt_driver_ledger *ledger, uint32_t index)
             device->framework_bytes -= block->bytes;
     }
     if (heap->has_addresses)
-        (void)mt_free_set_remove(&device->places, block->addr, index, index);
+        (void)mt_free_set_remove(&device->places, place_of(block, index));
     block->is_live = false;
     block->next_free = ledger->block_free;
     ledger->block_free = index + 1;
@@ -278,7 +284,7 @@ static enum mt_status on_alloc(struct mt_driver_ledger *ledger, uint32_t heap,
     if (of->is_virtual)
         return note_unmapped(ledger, index);
     return of->has_addresses
-               ? mt_free_set_insert(&ledger->devices[of->device].places, event->addr, index, index)
+               ? mt_free_set_insert(&ledger->devices[of->device].places, place_of(block, index))
                : MT_OK;
 }
 

@@ -5,6 +5,7 @@
 
 #include "check.h"
 #include "lane.h"
+#include "pytorch_config.h"
 #include "util.h"
 #include "verify.h"
 
@@ -92,7 +93,11 @@ static enum mt_status open_lane(struct mt_one_replay *replay, const struct mt_ev
     result->policy_exact = !replay->policy.ops->doubt;
     result->policy_doubt = replay->policy.ops->doubt;
     result->recorded_addresses = !replay->options->blind && (replay->as_recorded || verify);
-    result->verify.wanted = verify || replay->watches_pools;
+    result->verify.wanted = verify || replay->compares;
+    if (replay->policy.ops == &mt_policy_pytorch) {
+        result->free_order = mt_pytorch_free_order(&replay->source->header);
+        result->free_order_found = !mt_pytorch_version(&replay->source->header);
+    }
     result->pools_inferred = replay->pools ? mt_lost_pools_count(replay->pools, device) : 0;
     lane->result = result;
     lane->ops = replay->policy.ops;

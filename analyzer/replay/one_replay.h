@@ -30,7 +30,7 @@ struct mt_one_replay {
     bool stopped;                          /* an observed run, where a limit showed */
     struct mt_lane *lanes[MT_MAX_DEVICES]; /* by device */
     const struct mt_lost_pools *pools;     /* NULL = those of the trace */
-    bool watches_pools;                    /* compares, to see if pools were lost */
+    bool compares;        /* to see if pools were lost, or free blocks had another order */
     uint64_t allocations; /* so far: all of the trace, also those that no lane simulates */
     uint64_t left_out[(UINT16_MAX + 1) / 64]; /* bits: devices from MT_MAX_DEVICES on */
     uint64_t left_out_count;                  /* bits that are set */

@@ -8,7 +8,7 @@
  * at: what is wrong by then lies near. */
 enum { MAX_TRIALS = 24, NEAR_EVENTS = 64 };
 
-static bool is_further(struct mt_pool_reach a, struct mt_pool_reach b)
+bool mt_pool_reach_is_further(struct mt_pool_reach a, struct mt_pool_reach b)
 {
     return a.event > b.event || (a.event == b.event && a.exact > b.exact);
 }
@@ -26,7 +26,7 @@ static enum mt_status try_turned(const struct mt_pool_trial *trial, struct mt_lo
         status = trial->run(trial->context, pools, &reach, error);
         if (status != MT_OK)
             return status;
-        if (is_further(reach, *best)) {
+        if (mt_pool_reach_is_further(reach, *best)) {
             *best = reach;
             return MT_OK;
         }
@@ -56,7 +56,7 @@ static enum mt_status improve_pools(const struct mt_pool_trial *trial, struct mt
         last = part;
         trials++;
         status = try_turned(trial, pools, part, best, error);
-        if (is_further(*best, before))
+        if (mt_pool_reach_is_further(*best, before))
             seq = best->event - 1;
     }
     return status;

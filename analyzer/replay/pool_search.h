@@ -12,6 +12,8 @@ struct mt_pool_reach {
     uint64_t exact;
 };
 
+bool mt_pool_reach_is_further(struct mt_pool_reach a, struct mt_pool_reach b);
+
 /* A replay of the whole trace with these pools. */
 struct mt_pool_trial {
     void *context;

@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include "check.h"
+#include "free_order_search.h"
 #include "heap_choice.h"
 #include "one_replay.h"
 #include "policy_options.h"
 #include "pool_search.h"
+#include "pytorch_config.h"
 #include "util.h"
 
 static enum mt_status find_policy(struct mt_one_replay *replay, struct mt_error *error)
@@ -123,13 +125,33 @@ static enum mt_status run_with_limit(struct mt_one_replay *replay, struct mt_err
     return status == MT_OK ? mt_one_replay_run(replay, error) : status;
 }
 
-/* A run that agrees with the trace costs nothing more than the comparison. */
-static bool pools_are_watched(const struct mt_one_replay *replay)
+/* May it run again if it differs from the trace? A run that agrees costs nothing more than the
+ * comparison. */
+static bool may_be_mended(const struct mt_one_replay *replay)
 {
     return replay->policy.ops == &mt_policy_pytorch && replay->as_recorded &&
            !mt_one_replay_is_driver_level(replay) && !replay->options->blind &&
-           !replay->options->no_inferred_pools && !replay->source->header.never_refused &&
-           (!replay->observer || replay->observer->restart);
+           !replay->options->no_inferred_pools && (!replay->observer || replay->observer->restart);
+}
+
+static bool pools_are_watched(const struct mt_one_replay *replay)
+{
+    return may_be_mended(replay) && !replay->source->header.never_refused;
+}
+
+/* Neither the version nor an earlier replay says which of equal free blocks is used first. */
+static bool order_is_open(const struct mt_one_replay *replay)
+{
+    const struct mt_trace_header *header = &replay->source->header;
+
+    return replay->policy.ops == &mt_policy_pytorch && !mt_one_replay_is_driver_level(replay) &&
+           header->free_order == MT_FREE_ORDER_UNKNOWN && !mt_pytorch_version(header) &&
+           !strcmp(mt_policy_of_run(header), mt_policy_pytorch.name);
+}
+
+static bool order_is_watched(const struct mt_one_replay *replay)
+{
+    return may_be_mended(replay) && order_is_open(replay);
 }
 
 static struct mt_pool_reach reach_of(const struct mt_replay_summary *summary)
@@ -191,7 +213,77 @@ static enum mt_status replay_with_pools(struct mt_one_replay *replay, struct mt_
     return status;
 }
 
-/* What was compared for the pools' sake alone is not the caller's business. */
+static enum mt_status run_once(struct mt_one_replay *replay, struct mt_error *error)
+{
+    free(replay->watch);
+    replay->watch = NULL;
+    return limit_is_wanted(replay) ? run_with_limit(replay, error)
+                                   : mt_one_replay_run(replay, error);
+}
+
+static enum mt_status try_order(void *context, struct mt_pool_reach *reach, struct mt_error *error)
+{
+    return try_pools(context, NULL, reach, error);
+}
+
+/* Another order of free blocks moves blocks. It asks the driver for nothing else before that. */
+static bool may_be_the_order(const struct mt_replay_summary *summary)
+{
+    for (uint16_t i = 0; i < summary->device_count; i++)
+        if (summary->devices[i].verify.first_is_address)
+            return true;
+    return false;
+}
+
+/* After a replay by the lowest address that compared. */
+static enum mt_status find_order(struct mt_one_replay *replay, struct mt_error *error)
+{
+    const struct mt_free_order_trial trial = {replay, try_order};
+
+    if (may_be_the_order(replay->summary))
+        return mt_free_order_search(replay->source, reach_of(replay->summary), &trial, error);
+    replay->source->header.free_order = MT_FREE_LOWEST;
+    return MT_OK;
+}
+
+/* After a first run: finds the order of free blocks, and replays with it if it is another. */
+static enum mt_status settle_order(struct mt_one_replay *replay, struct mt_error *error)
+{
+    enum mt_status status = find_order(replay, error);
+
+    if (status != MT_OK || replay->source->header.free_order == MT_FREE_LOWEST)
+        return status;
+    if (replay->observer)
+        status = replay->observer->restart(replay->observer->context);
+    if (status == MT_OK)
+        status = mt_source_rewind(replay->source, error);
+    return status == MT_OK ? run_once(replay, error) : status;
+}
+
+/* Options that the run did not have cannot be compared with it: what order it had is learned from a
+ * replay of the run itself. */
+static enum mt_status learn_order(const struct mt_one_replay *replay, struct mt_error *error)
+{
+    const struct mt_replay_options options = {
+        .policy = "pytorch", .verify = true, .no_inferred_limit = true, .no_inferred_pools = true};
+    struct mt_one_replay run = {.options = &options, .source = replay->source};
+    enum mt_status status;
+
+    run.summary = calloc(1, sizeof *run.summary);
+    if (!run.summary)
+        return MT_ERR_MEMORY;
+    status = find_policy(&run, error);
+    if (status == MT_OK)
+        status = mt_one_replay_run(&run, error);
+    if (status == MT_OK)
+        status = find_order(&run, error);
+    if (status == MT_OK)
+        status = mt_source_rewind(run.source, error);
+    free(run.summary);
+    return status;
+}
+
+/* What was compared for the sake of a mend alone is not the caller's business. */
 static void forget_comparison(struct mt_replay_summary *summary)
 {
     uint16_t i;
@@ -249,6 +341,8 @@ static enum mt_status open_replay(struct mt_one_replay *replay, struct mt_source
     status = mt_heap_view_choose(source, error);
     if (status == MT_OK)
         status = find_policy(replay, error);
+    if (status == MT_OK && order_is_open(replay) && !order_is_watched(replay))
+        status = learn_order(replay, error);
     return status == MT_OK ? foresee(replay, made, error) : status;
 }
 
@@ -283,11 +377,12 @@ enum mt_status mt_replay_run(struct mt_source *source, const struct mt_replay_op
         *error = (struct mt_error){MT_OK, MT_NO_OFFSET, ""};
     status = open_replay(&replay, source, &job, &made, error);
     if (status == MT_OK) {
-        replay.watches_pools = pools_are_watched(&replay);
-        status = limit_is_wanted(&replay) ? run_with_limit(&replay, error)
-                                          : mt_one_replay_run(&replay, error);
+        replay.compares = pools_are_watched(&replay) || order_is_watched(&replay);
+        status = run_once(&replay, error);
     }
-    if (status == MT_OK && replay.watches_pools && reach_of(summary).event != UINT64_MAX)
+    if (status == MT_OK && order_is_watched(&replay))
+        status = settle_order(&replay, error);
+    if (status == MT_OK && pools_are_watched(&replay) && reach_of(summary).event != UINT64_MAX)
         status = replay_with_pools(&replay, error);
     close_replay(&replay, made);
     return name_lack_of_memory(status, error);
@@ -296,7 +391,7 @@ enum mt_status mt_replay_run(struct mt_source *source, const struct mt_replay_op
 /* Nothing about it is found out by further replays: one reading is enough. */
 static bool is_plain(const struct mt_one_replay *replay)
 {
-    return !limit_is_wanted(replay) && !pools_are_watched(replay);
+    return !limit_is_wanted(replay) && !pools_are_watched(replay) && !order_is_watched(replay);
 }
 
 static enum mt_status check_plain(const struct mt_one_replay *replay, struct mt_error *error)

@@ -90,6 +90,7 @@ void mt_verify_address(struct mt_replay_verify *verify, const struct mt_event *e
         return;
     }
     mt_format_bytes(size, event->size_bytes);
+    verify->first_is_address |= got == MT_OK && !verify->first_difference[0];
     if (got == MT_OK)
         differs(verify, event->seq, "event %llu: alloc of %s recorded at 0x%llx, replay at 0x%llx",
                 (unsigned long long)event->seq, size, (unsigned long long)event->addr,

@@ -153,17 +153,6 @@ static enum mt_status try_grid(struct search *search)
     return status;
 }
 
-/* "PyTorch 2.11.0+cu130" -> 211; 0 if the trace does not say. */
-static unsigned pytorch_version(const struct mt_trace_header *header)
-{
-    unsigned major, minor;
-
-    if (!header->framework || sscanf(header->framework, "PyTorch %u.%u", &major, &minor) != 2 ||
-        major > 99 || minor > 99)
-        return 0;
-    return major * 100 + minor;
-}
-
 /* PyTorch wants the largest block that is split to be no smaller than a segment. */
 static bool is_legal(const struct mt_pytorch_config *config)
 {
@@ -180,7 +169,7 @@ static enum mt_status refine(struct search *search, const struct mt_pytorch_conf
         config = *of;
         config.large_segment_bytes = segment_mib[i] * MT_MIB;
         config.max_non_split_rounding_bytes = config.large_segment_bytes;
-        if (pytorch_version(&search->source->header) >= LARGE_SEGMENT_SINCE && is_legal(&config))
+        if (mt_pytorch_version(&search->source->header) >= LARGE_SEGMENT_SINCE && is_legal(&config))
             status = try_config(search, &config);
     }
     for (i = 0; status == MT_OK && search->options->limit_bytes && i < MT_ARRAY_LEN(gc_thresholds);

@@ -30,8 +30,9 @@ struct mt_torch {
     bool has_host; /* after the devices there is one more, which is pinned host memory */
     struct mt_torch_segment *segments; /* by device, then by address; those of the host last */
     size_t segment_count, device_segment_count, segment_capacity;
-    bool has_segments; /* the file lists them, be it none */
-    bool is_profile;   /* made from torch.profiler's: tensors, no times, no segments */
+    bool has_segments;   /* the file lists them, be it none */
+    bool has_host_parts; /* it says what pinned memory there is: since PyTorch 2.14 */
+    bool is_profile;     /* made from torch.profiler's: tensors, no times, no segments */
     struct mt_torch_annotation *annotations; /* in file order, matched */
     size_t annotation_count;
     struct mt_torch_options options;

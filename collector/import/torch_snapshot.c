@@ -203,7 +203,7 @@ static void fill_header(struct mt_torch *torch, const struct census *census)
     const size_t *of_kind = census->of_kind;
     uint32_t i;
 
-    header->framework = "PyTorch";
+    header->framework = torch->has_host_parts ? "PyTorch 2.14 or later" : "PyTorch";
     header->sources = torch->is_profile ? MT_SOURCES_PROFILE : MT_SOURCES_SNAPSHOT;
     header->allocator_options = torch->allocator_options.data;
     header->settings = torch->settings.data;
@@ -353,6 +353,7 @@ static enum mt_status take_root(struct mt_torch *torch, struct mt_pickle *pickle
         parts.segments = &root;
     else if (root.kind == MT_PICKLE_DICT)
         find_parts(torch, items, count, &parts);
+    torch->has_host_parts = parts.host_segments || parts.host_traces;
     if (!parts.segments && !parts.traces)
         return not_a_snapshot(error);
     if (parts.settings && parts.settings->kind == MT_PICKLE_DICT) {

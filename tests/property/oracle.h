@@ -15,6 +15,7 @@
 #include "counters.h"
 #include "device_model.h"
 #include "dice.h"
+#include "source.h"
 #include "util.h"
 
 enum { ORACLE_PIECES = 8192, ORACLE_OPS = 512, ORACLE_SETTINGS = 32, ORACLE_EDGES = 4 };
@@ -73,6 +74,7 @@ struct oracle {
     uint64_t device_limit, memory;     /* 0 = none, unknown */
     uint64_t limit;                    /* of what is reserved, 0 = none */
     uint64_t overshoot;                /* by which it may be passed */
+    enum mt_free_order free_order;     /* of the run that the trace is of */
     uint64_t edge[ORACLE_EDGES];       /* sizes at which its rules turn, 0 = none */
     struct oracle_piece piece[ORACLE_PIECES];
     size_t count;

@@ -19,18 +19,38 @@ static uint64_t chunk(const struct oracle *oracle, uint64_t list)
     return is_small(list) ? CHUNK_SMALL : oracle->setting[LARGE_SEGMENT];
 }
 
-/* In the order of PyTorch's set: the driver's stream pointer, length, address.
+/* In the order of PyTorch's set: the driver's stream pointer, length, since 2.13 the age of the
+ * segment, address.
  * Handles of streams fall as their numbers rise, but for the default one's, 0. */
 static uint64_t stream_rank(const struct oracle_piece *piece)
 {
     return piece->stream ? STREAMS - piece->stream : 0;
 }
 
-static bool comes_before(const struct oracle_piece *a, const struct oracle_piece *b)
+static bool comes_before(const struct oracle *oracle, const struct oracle_piece *a,
+                         const struct oracle_piece *b)
 {
     if (stream_rank(a) != stream_rank(b))
         return stream_rank(a) < stream_rank(b);
-    return a->size != b->size ? a->size < b->size : a->addr < b->addr;
+    if (a->size != b->size)
+        return a->size < b->size;
+    if (oracle->free_order == MT_FREE_OLDEST_SEGMENT && a->segment != b->segment)
+        return a->segment < b->segment;
+    return a->addr < b->addr;
+}
+
+/* The first piece of the list, in that order, that is long enough. */
+static size_t shortest(const struct oracle *oracle, uint64_t list, uint64_t bytes)
+{
+    size_t best = ORACLE_NONE, i;
+
+    for (i = 0; i < oracle->count; i++) {
+        const struct oracle_piece *piece = &oracle->piece[i];
+        if (piece->state == ORACLE_FREE && piece->list == list && piece->size >= bytes &&
+            (best == ORACLE_NONE || comes_before(oracle, piece, &oracle->piece[best])))
+            best = i;
+    }
+    return best;
 }
 
 /* The free piece of the pool `list / STREAMS` (`any` stream, or that list's)
@@ -44,9 +64,9 @@ static size_t next_in_set(const struct oracle *oracle, uint64_t list, bool any, 
         if (piece->state != ORACLE_FREE ||
             (any ? piece->list / STREAMS != list / STREAMS : piece->list != list))
             continue;
-        if (after != ORACLE_NONE && !comes_before(&oracle->piece[after], piece))
+        if (after != ORACLE_NONE && !comes_before(oracle, &oracle->piece[after], piece))
             continue;
-        if (best == ORACLE_NONE || comes_before(piece, &oracle->piece[best]))
+        if (best == ORACLE_NONE || comes_before(oracle, piece, &oracle->piece[best]))
             best = i;
     }
     return best;
@@ -81,7 +101,7 @@ static uint64_t grown(const struct oracle *oracle, size_t at)
 static size_t find_free(struct oracle *oracle, uint64_t list, uint64_t bytes)
 {
     uint64_t max_split = oracle->setting[MAX_SPLIT];
-    size_t at = oracle_shortest(oracle, list, bytes), next;
+    size_t at = shortest(oracle, list, bytes), next;
 
     if (oracle->device_limit && oracle->setting[GC_PERCENT])
         ++*clock_of(oracle, list);
@@ -183,7 +203,7 @@ static bool release_some(struct oracle *oracle, uint64_t list, uint64_t bytes)
 
     if (oracle->setting[MAX_SPLIT] == UINT64_MAX || oracle->setting[EXPANDABLE])
         return false;
-    at = oracle_shortest(oracle, list, wanted);
+    at = shortest(oracle, list, wanted);
     if (at != ORACLE_NONE) {
         drop(oracle, at);
         return true;

@@ -55,6 +55,7 @@ void oracle_pytorch_configure(struct oracle *oracle, struct dice *dice, char *te
 {
     uint64_t *setting = oracle->setting;
 
+    oracle->free_order = dice_one_in(dice, 2) ? MT_FREE_OLDEST_SEGMENT : MT_FREE_LOWEST;
     setting[MAX_SPLIT] = UINT64_MAX;
     setting[LARGE_SEGMENT] = 20;
     if (dice_one_in(dice, 3))

@@ -415,6 +415,7 @@ bool play_trace(const struct oracle_rules *rules, uint64_t seed, bool tell, stru
     make_symbols();
     oracle_begin(&model, rules, play.device.limit_bytes, play.device.total_memory_bytes);
     rules->configure(&model, &play.dice, play.result->options, sizeof play.result->options);
+    header.free_order = model.free_order;
     throw_palette();
     play.observer = (struct policy_observer){.ops = ops,
                                              .device = &play.device,

@@ -29,19 +29,35 @@ static uint64_t addr_of(size_t key)
     return 4096 * key;
 }
 
-static bool is_less(size_t a, size_t b)
+/* Equal for many keys, and not in the order of their addresses. */
+static uint32_t age_of(size_t key)
 {
-    return size_of(a) != size_of(b) ? size_of(a) < size_of(b) : a < b;
+    return (uint32_t)(key * 5 % 7);
 }
 
-/* Smallest present key with (size, addr) >= the given one; KEYS if none. */
+static struct mt_free_entry entry_of(size_t key)
+{
+    return (struct mt_free_entry){.size_bytes = size_of(key),
+                                  .addr = addr_of(key),
+                                  .block = (uint32_t)key,
+                                  .age = age_of(key)};
+}
+
+static bool is_less(size_t a, size_t b)
+{
+    if (size_of(a) != size_of(b))
+        return size_of(a) < size_of(b);
+    return age_of(a) != age_of(b) ? age_of(a) < age_of(b) : a < b;
+}
+
+/* Smallest present key with (size, age, addr) >= (size, 0, addr); KEYS if none. */
 static size_t oracle_find(const struct oracle *oracle, uint64_t size, uint64_t addr)
 {
     size_t best = KEYS, key;
 
     for (key = 0; key < KEYS; key++) {
         if (!oracle->present[key] || size_of(key) < size ||
-            (size_of(key) == size && addr_of(key) < addr))
+            (size_of(key) == size && !age_of(key) && addr_of(key) < addr))
             continue;
         if (best == KEYS || is_less(key, best))
             best = key;
@@ -75,9 +91,9 @@ static void check_order(const struct mt_free_set *set, const struct oracle *orac
 /* A present key becomes one that is not. */
 static void move_one(struct mt_free_set *set, struct oracle *oracle, size_t from, size_t to)
 {
-    struct mt_free_cursor at = mt_free_set_find(set, size_of(from), addr_of(from));
+    struct mt_free_cursor at = mt_free_set_find_entry(set, entry_of(from));
 
-    assert_int_equal(mt_free_set_move(set, at, size_of(to), addr_of(to), (uint32_t)to), MT_OK);
+    assert_int_equal(mt_free_set_move(set, at, entry_of(to)), MT_OK);
     oracle->present[from] = false;
     oracle->present[to] = true;
 }
@@ -103,11 +119,10 @@ static void behaves_like_the_oracle(void **unused)
             continue;
         }
         if (oracle.present[key]) {
-            assert_true(mt_free_set_remove(&set, size_of(key), addr_of(key), (uint32_t)key));
-            assert_false(mt_free_set_remove(&set, size_of(key), addr_of(key), (uint32_t)key));
+            assert_true(mt_free_set_remove(&set, entry_of(key)));
+            assert_false(mt_free_set_remove(&set, entry_of(key)));
         } else {
-            assert_int_equal(mt_free_set_insert(&set, size_of(key), addr_of(key), (uint32_t)key),
-                             MT_OK);
+            assert_int_equal(mt_free_set_insert(&set, entry_of(key)), MT_OK);
         }
         oracle.present[key] = !oracle.present[key];
         if (round % 500 == 0)
