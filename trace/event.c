@@ -22,6 +22,9 @@ const char *mt_event_kind_name(unsigned kind)
         [MT_EVENT_MEMORY_SAMPLE] = "memory_sample",
         [MT_EVENT_DROPPED] = "dropped",
         [MT_EVENT_END] = "end",
+        [MT_EVENT_COMMUNICATOR] = "communicator",
+        [MT_EVENT_BUFFER_REGISTERED] = "buffer_registered",
+        [MT_EVENT_BUFFER_DEREGISTERED] = "buffer_deregistered",
     };
 
     return kind < MT_ARRAY_LEN(names) && names[kind] ? names[kind] : "unknown";

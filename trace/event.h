@@ -11,32 +11,40 @@
 
 /* Numbers are part of the trace format: never reuse one, only add. */
 enum mt_event_kind {
-    MT_EVENT_ALLOC = 1,          /* block handed out; addr, size (see header);
-                                    name: what it is for, in its recorder's
-                                    words, if that was recorded */
-    MT_EVENT_FREE_REQUESTED = 2, /* the program gave the block back */
-    MT_EVENT_FREE_COMPLETED = 3, /* the allocator may reuse it (same addr) */
-    MT_EVENT_SEGMENT_ALLOC = 4,  /* allocator took a segment from the driver */
-    MT_EVENT_SEGMENT_FREE = 5,   /* ... gave it back */
-    MT_EVENT_SEGMENT_MAP = 6,    /* ... mapped a range of a reservation */
-    MT_EVENT_SEGMENT_UNMAP = 7,  /* ... unmapped it */
-    MT_EVENT_OOM = 8,            /* the allocator raised out-of-memory; size =
-                                    request (rounded), aux = device free bytes */
-    MT_EVENT_ALLOC_FAILED = 9,   /* a driver call failed; the allocator goes on */
-    MT_EVENT_PHASE_PUSH = 10,    /* name; begins a named range on a thread */
-    MT_EVENT_PHASE_POP = 11,     /* name; ends the innermost range of that name
-                                    on that thread */
-    MT_EVENT_MARK = 12,          /* name; an instant */
-    MT_EVENT_EMPTY_CACHE = 13,   /* explicit release of cached memory: the
-                                    segment frees and unmaps that follow are its
-                                    doing, not the next allocation's */
-    MT_EVENT_CONTEXT = 14,       /* a device context was created; name */
-    MT_EVENT_MEMORY_SAMPLE = 15, /* size = used by process, aux = device free */
-    MT_EVENT_DROPPED = 16,       /* size = events lost before this one; name =
-                                    why */
-    MT_EVENT_END = 17            /* the trace was closed in order */
+    MT_EVENT_ALLOC = 1,               /* block handed out; addr, size (see header);
+                                         name: what it is for, in its recorder's
+                                         words, if that was recorded */
+    MT_EVENT_FREE_REQUESTED = 2,      /* the program gave the block back */
+    MT_EVENT_FREE_COMPLETED = 3,      /* the allocator may reuse it (same addr) */
+    MT_EVENT_SEGMENT_ALLOC = 4,       /* allocator took a segment from the driver */
+    MT_EVENT_SEGMENT_FREE = 5,        /* ... gave it back */
+    MT_EVENT_SEGMENT_MAP = 6,         /* ... mapped a range of a reservation */
+    MT_EVENT_SEGMENT_UNMAP = 7,       /* ... unmapped it */
+    MT_EVENT_OOM = 8,                 /* the allocator raised out-of-memory; size =
+                                         request (rounded), aux = device free bytes */
+    MT_EVENT_ALLOC_FAILED = 9,        /* a driver call failed; the allocator goes on */
+    MT_EVENT_PHASE_PUSH = 10,         /* name; begins a named range on a thread */
+    MT_EVENT_PHASE_POP = 11,          /* name; ends the innermost range of that name
+                                         on that thread */
+    MT_EVENT_MARK = 12,               /* name; an instant */
+    MT_EVENT_EMPTY_CACHE = 13,        /* explicit release of cached memory: the
+                                         segment frees and unmaps that follow are its
+                                         doing, not the next allocation's */
+    MT_EVENT_CONTEXT = 14,            /* a device context was created; name */
+    MT_EVENT_MEMORY_SAMPLE = 15,      /* size = used by process, aux = device free */
+    MT_EVENT_DROPPED = 16,            /* size = events lost before this one; name =
+                                         why */
+    MT_EVENT_END = 17,                /* the trace was closed in order */
+    MT_EVENT_COMMUNICATOR = 18,       /* what NCCL says of a communicator; addr = its id
+                                         (0 = not known), size = number of ranks (0 =
+                                         not known), aux = own rank, device; name = the
+                                         range of NCCL that says it */
+    MT_EVENT_BUFFER_REGISTERED = 19,  /* with a communicator; addr, size; aux =
+                                         id of the communicator (0 = not known);
+                                         name = the call */
+    MT_EVENT_BUFFER_DEREGISTERED = 20 /* the same, no longer */
 };
-enum { MT_EVENT_KIND_COUNT = MT_EVENT_END + 1 };
+enum { MT_EVENT_KIND_COUNT = MT_EVENT_BUFFER_DEREGISTERED + 1 };
 
 enum mt_event_flags {
     /* State at the start of a trace that begins in the middle, not something

@@ -86,7 +86,7 @@ union nvtx_message {
 
 /* `size` says how much of it the caller has; what is beyond must not be read.
  * The same since NVTX 1. The payload is a number, or (a type above 6) a pointer
- * to structures of extensions: none of it is read. */
+ * to structures of extensions. */
 struct nvtx_attributes {
     uint16_t version, size;
     uint32_t category;
@@ -127,9 +127,10 @@ enum { NVTX_MEMORY_MODULE = 1, NVTX_MEMORY_COMPATIBILITY = 0x0102 };
 
 enum { NVTX_MEMORY_SLOT_COUNT = 7 };
 
-/* The payload extension. Of the slots of versions 1.3 and 1.4 only the ranges
- * and the marks count: NCCL begins a range with DomainRangePushEx and ends it
- * with range_pop_payload, when it knows what to say of it. */
+/* The payload extension, versions 1.3 and 1.4: ranges and marks with payloads, and
+ * the schemas that say what is in a payload. NCCL begins a range with
+ * DomainRangePushEx and ends it with range_pop_payload, when it knows what to say
+ * of it. */
 enum {
     NVTX_PAYLOAD_MODULE = 2,
     NVTX_PAYLOAD_OLDEST_COMPATIBILITY = 0x0103,
@@ -142,7 +143,40 @@ struct nvtx_payload {
     const void *bytes;
 };
 
+/* A payload type of struct nvtx_attributes: `payload` is the address of
+ * `payload_count` structures nvtx_payload. */
+#define NVTX_PAYLOAD_IS_EXTENDED ((int32_t)0xDFBD0009)
+
+enum { NVTX_ENTRY_IS_INT = 5, NVTX_ENTRY_IS_UINT64 = 18 };
+
+/* `type` is that of one value if `flags` are 0. */
+struct nvtx_schema_entry {
+    uint64_t flags, type;
+    const char *name, *description;
+    uint64_t detail, offset;
+    const void *semantics, *reserved;
+};
+
+enum { NVTX_SCHEMA_IS_STATIC = 1, NVTX_STATIC_SCHEMAS = 1 << 24 };
+
+enum nvtx_schema_field {
+    NVTX_SCHEMA_HAS_TYPE = 1 << 2,
+    NVTX_SCHEMA_HAS_ENTRIES = 1 << 4,
+    NVTX_SCHEMA_HAS_COUNT = 1 << 5,
+    NVTX_SCHEMA_HAS_ID = 1 << 8
+};
+
+struct nvtx_schema {
+    uint64_t fields; /* enum nvtx_schema_field: the others are not set */
+    const char *name;
+    uint64_t type, flags;
+    const struct nvtx_schema_entry *entries;
+    size_t entry_count, payload_bytes, alignment;
+    uint64_t id; /* from NVTX_STATIC_SCHEMAS on; what lies behind it is of newer headers */
+};
+
 #define NVTX_PAYLOAD_SLOTS(X)                                                                      \
+    X(0, schema_register, uint64_t, (void *domain, const struct nvtx_schema *schema))              \
     X(2, mark_payload, void, (void *domain, const struct nvtx_payload *payloads, size_t count))    \
     X(3, range_push_payload, int,                                                                  \
       (void *domain, const struct nvtx_payload *payloads, size_t count))                           \

@@ -6,10 +6,12 @@
  *     source_nvtx_domains.c  domains, registered strings, categories and their handles
  *     source_nvtx_text.c     the name of an event
  *     source_nvtx_payload.c  the payload extension: ranges that end with a payload
+ *     source_nvtx_schemas.c  what NCCL's payloads say of its communicators
  *     source_nvtx_memory.c   the memory extension: pools that register their blocks
  *
  * The trace gets PHASE_PUSH, PHASE_POP and MARK with names "message" (default
- * domain) or "domain: message". Payloads and colours are not recorded. */
+ * domain) or "domain: message". Of payloads, those of NCCL's communicators become
+ * COMMUNICATOR; other payloads and colours are not recorded. */
 #ifndef MT_INJECT_NVTX_PARTS_H
 #define MT_INJECT_NVTX_PARTS_H
 
@@ -95,8 +97,30 @@ void mt_nvtx_end(uint64_t id);
 
 void mt_nvtx_mark(uint32_t domain, const struct nvtx_attributes *attributes);
 
+/* Id of the name of the innermost open range of this thread in a domain, 0 = none. */
+uint32_t mt_nvtx_innermost_name(uint32_t domain);
+
 /* In a forked child: what is open was the parent's, and stays in its trace. */
 void mt_nvtx_ranges_forked(void);
+
+/* --- payloads --- */
+
+/* A schema that a copy of NVTX registers. Takes a lock only for NCCL's. */
+void mt_nvtx_schema_add(uint32_t domain, const struct nvtx_schema *schema);
+
+/* COMMUNICATOR, if the domain is NCCL's and the payloads say something of one. Between
+ * push and pop of the range that they belong to. */
+void mt_nvtx_communicator_tell(uint32_t domain, const struct nvtx_payload *payloads, size_t count);
+/* The same for the payloads of a range that begins, if it has any. */
+void mt_nvtx_communicator_attached(uint32_t domain, const struct nvtx_attributes *attributes);
+
+/* The id of the communicator that NCCL spoke of last on this thread, 0 = none since
+ * mt_nvtx_communicator_forget. */
+uint64_t mt_nvtx_communicator_last(void);
+void mt_nvtx_communicator_forget(void);
+
+/* In a forked child: schemas stay known, their lock is free. */
+void mt_nvtx_schemas_forked(void);
 
 /* --- memory extension --- */
 

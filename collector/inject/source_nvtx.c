@@ -124,6 +124,7 @@ static void say_version(nvtx_get_export_table get)
 static void locks_forked(void)
 {
     mt_nvtx_domains_forked();
+    mt_nvtx_schemas_forked();
     mt_thread_names_source.forked();
 }
 
@@ -289,6 +290,7 @@ static void forked(void)
     told = told_refused = false;
     mt_nvtx_ranges_forked();
     mt_nvtx_domains_forked();
+    mt_nvtx_schemas_forked();
     mt_nvtx_memory_forked();
 }
 

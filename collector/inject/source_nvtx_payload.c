@@ -1,6 +1,6 @@
 /* See nvtx_parts.h: ranges and marks of the payload extension. A range may
  * begin with the core's function and end with this extension's, so both keep
- * one stack. The payloads themselves are not recorded. */
+ * one stack. */
 #include "nvtx_parts.h"
 
 #include <errno.h>
@@ -16,6 +16,21 @@ mt_nvtx_next_slot mt_nvtx_next_payload[NVTX_PAYLOAD_SLOT_COUNT];
                                                memory_order_relaxed);                              \
     }
 NVTX_PAYLOAD_SLOTS(DECLARE)
+
+/* Without another tool the numbers of schemas that have none are ours. */
+static uint64_t on_schema_register(void *domain, const struct nvtx_schema *schema)
+{
+    static _Atomic uint64_t last_dynamic = UINT64_C(1) << 32;
+    int saved = errno;
+
+    mt_nvtx_schema_add(mt_nvtx_domain(domain), schema);
+    errno = saved;
+    if (next_schema_register())
+        return next_schema_register()(mt_nvtx_next_handle(domain), schema);
+    if (schema && schema->fields & NVTX_SCHEMA_HAS_ID)
+        return schema->id;
+    return atomic_fetch_add_explicit(&last_dynamic, 1, memory_order_relaxed);
+}
 
 static void on_mark_payload(void *domain, const struct nvtx_payload *payloads, size_t count)
 {
@@ -40,9 +55,11 @@ static int on_range_push_payload(void *domain, const struct nvtx_payload *payloa
 
 static int on_range_pop_payload(void *domain, const struct nvtx_payload *payloads, size_t count)
 {
-    int saved = errno;
-    int level = mt_nvtx_pop(mt_nvtx_domain(domain));
+    uint32_t number = mt_nvtx_domain(domain);
+    int saved = errno, level;
 
+    mt_nvtx_communicator_tell(number, payloads, count);
+    level = mt_nvtx_pop(number);
     errno = saved;
     if (next_range_pop_payload())
         level = next_range_pop_payload()(mt_nvtx_next_handle(domain), payloads, count);

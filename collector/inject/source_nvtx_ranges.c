@@ -156,6 +156,13 @@ int mt_nvtx_pop(uint32_t domain)
     return (int)range.level;
 }
 
+uint32_t mt_nvtx_innermost_name(uint32_t domain)
+{
+    const struct pushed *range = pushed_ranges.beyond ? NULL : innermost(&pushed_ranges, domain);
+
+    return range ? range->name : 0;
+}
+
 void mt_nvtx_mark(uint32_t domain, const struct nvtx_attributes *attributes)
 {
     record(MT_EVENT_MARK, domain, attributes, NULL);

@@ -69,6 +69,15 @@ static int push(uint32_t domain, const struct nvtx_attributes *attributes)
     return level;
 }
 
+static int push_with_payload(uint32_t domain, const struct nvtx_attributes *attributes)
+{
+    int level = push(domain, attributes), saved = errno;
+
+    mt_nvtx_communicator_attached(domain, attributes);
+    errno = saved;
+    return level;
+}
+
 static int pop(uint32_t domain)
 {
     int saved = errno;
@@ -243,7 +252,7 @@ static void on_domain_range_end(void *domain, uint64_t id)
 
 static int on_domain_range_push_ex(void *domain, const struct nvtx_attributes *attributes)
 {
-    int level = push(mt_nvtx_domain(domain), attributes);
+    int level = push_with_payload(mt_nvtx_domain(domain), attributes);
     struct nvtx_attributes copy;
 
     if (next_domain_range_push_ex())

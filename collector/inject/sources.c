@@ -6,6 +6,7 @@
 #include "core.h"
 #include "driver_hooks.h"
 #include "modules_scan.h"
+#include "nccl_calls.h"
 #include "python_stack.h"
 #include "source_cupti.h"
 #include "source_nvml.h"
@@ -21,6 +22,7 @@ static const struct mt_inject_source *const sources[] = {
     &mt_interposer_source,
     &mt_nvml_source,
     &mt_nvtx_source,
+    &mt_nccl_source,
     &mt_torch_source,
     &mt_thread_names_source,
     NULL,

@@ -38,6 +38,12 @@ static uint16_t device_of(struct mt_raw_resolver *self, uint32_t thread, uint8_t
     return self->devices[thread];
 }
 
+/* A communicator may be of another device than the one that its thread works on. */
+static bool tells_device(const struct mt_raw_event *raw)
+{
+    return raw->kind != MT_EVENT_COMMUNICATOR;
+}
+
 static bool has_name(const struct mt_raw_event *raw)
 {
     switch (raw->kind) {
@@ -45,6 +51,9 @@ static bool has_name(const struct mt_raw_event *raw)
     case MT_EVENT_PHASE_POP:
     case MT_EVENT_MARK:
     case MT_EVENT_CONTEXT:
+    case MT_EVENT_COMMUNICATOR:
+    case MT_EVENT_BUFFER_REGISTERED:
+    case MT_EVENT_BUFFER_DEREGISTERED:
     case MT_EVENT_DROPPED: return true;
     default: return false;
     }
@@ -59,15 +68,18 @@ enum mt_status mt_raw_resolve(struct mt_raw_resolver *self, const struct mt_raw_
             : thread;
     enum mt_status status;
 
-    *event = (struct mt_event){.t_ns = time_of(self, raw->ticks),
-                               .addr = raw->addr,
-                               .size_bytes = raw->size_bytes,
-                               .aux_bytes = raw->kind == MT_EVENT_PHASE_POP ? 0 : raw->aux_bytes,
-                               .stack = MT_NO_ID,
-                               .name = MT_NO_ID,
-                               .device = device_of(self, thread, raw->device),
-                               .kind = raw->kind,
-                               .flags = raw->flags};
+    *event = (struct mt_event){
+        .t_ns = time_of(self, raw->ticks),
+        .addr = raw->addr,
+        .size_bytes = raw->size_bytes,
+        .aux_bytes = raw->kind == MT_EVENT_PHASE_POP ? 0 : raw->aux_bytes,
+        .stack = MT_NO_ID,
+        .name = MT_NO_ID,
+        .device = device_of(self, thread, tells_device(raw) ? raw->device : UINT8_MAX),
+        .kind = raw->kind,
+        .flags = raw->flags};
+    if (!tells_device(raw) && raw->device != UINT8_MAX)
+        event->device = raw->device;
     status =
         mt_tape_symbols_stack(self->symbols, raw->python_stack, raw->native_stack, &event->stack);
     if (status == MT_OK && has_name(raw))

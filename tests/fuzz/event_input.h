@@ -115,7 +115,9 @@ static inline void event_input_event(struct event_input *self, struct fuzz_input
     unsigned what = (unsigned)fuzz_number(input, 1), who = (unsigned)fuzz_number(input, 1);
 
     memset(event, 0, sizeof *event);
-    event->kind = (uint8_t)(what % (MT_EVENT_KIND_COUNT - 2) + 1); /* no END: it comes by itself */
+    event->kind = (uint8_t)(what % (MT_EVENT_KIND_COUNT - 2) + 1);
+    if (event->kind >= MT_EVENT_END) /* which comes by itself */
+        event->kind++;
     event->stack = event->name = MT_NO_ID;
     event->device = who & 1 && self->memory.source.symbols.device_count > 1;
     event->thread = 0;
@@ -135,6 +137,11 @@ static inline void event_input_event(struct event_input *self, struct fuzz_input
     } else {
         event->name = self->names[who >> 4 & 7];
         event->size_bytes = event->kind == MT_EVENT_DROPPED ? who : 0;
+        if (event->kind > MT_EVENT_END) { /* communicators: few, so that they meet */
+            event->addr = who & 3;
+            event->size_bytes = fuzz_number(input, 1);
+            event->aux_bytes = fuzz_number(input, 1) & 15;
+        }
     }
     if (what >= 0xE0 && mt_event_kind_has_heap(event->kind))
         event->flags = (uint8_t)fuzz_number(input, 1) & 7;

@@ -147,6 +147,16 @@ NVTX_MEMORY_SLOTS(CHECK_SLOT)
 #endif
 
 #ifdef HAVE_PAYLOAD
+/* Headers differ in these names, not in the numbers. */
+#ifndef NVTX_PAYLOAD_SCHEMA_ATTR_TYPE
+#define NVTX_PAYLOAD_SCHEMA_ATTR_TYPE        NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_TYPE
+#define NVTX_PAYLOAD_SCHEMA_ATTR_ENTRIES     NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ENTRIES
+#define NVTX_PAYLOAD_SCHEMA_ATTR_NUM_ENTRIES NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NUM_ENTRIES
+#define NVTX_PAYLOAD_SCHEMA_ATTR_SCHEMA_ID   NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_SCHEMA_ID
+#endif
+#ifndef NVTX_PAYLOAD_ENTRY_TYPE_SCHEMA_ID_STATIC_START
+#define NVTX_PAYLOAD_ENTRY_TYPE_SCHEMA_ID_STATIC_START NVTX_PAYLOAD_SCHEMA_ID_STATIC_START
+#endif
 SAME_NUMBER(NVTX_PAYLOAD_MODULE, NVTX_EXT_PAYLOAD_MODULEID);
 _Static_assert(NVTX_PAYLOAD_OLDEST_COMPATIBILITY <= NVTX_EXT_PAYLOAD_COMPATID &&
                    NVTX_EXT_PAYLOAD_COMPATID <= NVTX_PAYLOAD_COMPATIBILITY,
@@ -155,8 +165,28 @@ SAME_SIZE(struct nvtx_payload, nvtxPayloadData_t);
 SAME_FIELD(struct nvtx_payload, schema, nvtxPayloadData_t, schemaId);
 SAME_FIELD(struct nvtx_payload, size, nvtxPayloadData_t, size);
 SAME_FIELD(struct nvtx_payload, bytes, nvtxPayloadData_t, payload);
+SAME_SIZE(struct nvtx_schema_entry, nvtxPayloadSchemaEntry_t);
+SAME_FIELD(struct nvtx_schema_entry, flags, nvtxPayloadSchemaEntry_t, flags);
+SAME_FIELD(struct nvtx_schema_entry, type, nvtxPayloadSchemaEntry_t, type);
+SAME_FIELD(struct nvtx_schema_entry, name, nvtxPayloadSchemaEntry_t, name);
+SAME_FIELD(struct nvtx_schema_entry, offset, nvtxPayloadSchemaEntry_t, offset);
+SAME_FIELD(struct nvtx_schema, fields, nvtxPayloadSchemaAttr_t, fieldMask);
+SAME_FIELD(struct nvtx_schema, type, nvtxPayloadSchemaAttr_t, type);
+SAME_FIELD(struct nvtx_schema, entries, nvtxPayloadSchemaAttr_t, entries);
+SAME_FIELD(struct nvtx_schema, entry_count, nvtxPayloadSchemaAttr_t, numEntries);
+SAME_FIELD(struct nvtx_schema, id, nvtxPayloadSchemaAttr_t, schemaId);
+SAME_NUMBER(NVTX_PAYLOAD_IS_EXTENDED, NVTX_PAYLOAD_TYPE_EXT);
+SAME_NUMBER(NVTX_ENTRY_IS_INT, NVTX_PAYLOAD_ENTRY_TYPE_INT);
+SAME_NUMBER(NVTX_ENTRY_IS_UINT64, NVTX_PAYLOAD_ENTRY_TYPE_UINT64);
+SAME_NUMBER(NVTX_SCHEMA_IS_STATIC, NVTX_PAYLOAD_SCHEMA_TYPE_STATIC);
+SAME_NUMBER(NVTX_STATIC_SCHEMAS, NVTX_PAYLOAD_ENTRY_TYPE_SCHEMA_ID_STATIC_START);
+SAME_NUMBER(NVTX_SCHEMA_HAS_TYPE, NVTX_PAYLOAD_SCHEMA_ATTR_TYPE);
+SAME_NUMBER(NVTX_SCHEMA_HAS_ENTRIES, NVTX_PAYLOAD_SCHEMA_ATTR_ENTRIES);
+SAME_NUMBER(NVTX_SCHEMA_HAS_COUNT, NVTX_PAYLOAD_SCHEMA_ATTR_NUM_ENTRIES);
+SAME_NUMBER(NVTX_SCHEMA_HAS_ID, NVTX_PAYLOAD_SCHEMA_ATTR_SCHEMA_ID);
 
 enum {
+    THEIR_schema_register = NVTX3EXT_CBID_nvtxPayloadSchemaRegister,
     THEIR_mark_payload = NVTX3EXT_CBID_nvtxMarkPayload,
     THEIR_range_push_payload = NVTX3EXT_CBID_nvtxRangePushPayload,
     THEIR_range_pop_payload = NVTX3EXT_CBID_nvtxRangePopPayload,

@@ -1,0 +1,212 @@
+/* The functions of NCCL that the recorder stands in front of. Behind them is a stand-in. */
+#include "cmocka_all.h"
+
+#include <errno.h>
+
+#include "nccl_calls.h"
+#include "nvtx_parts.h"
+#include "recorded_events.h"
+#include "thread_names.h"
+
+static void nothing(void) {}
+
+const struct mt_inject_source mt_thread_names_source = {.forked = nothing};
+const nvtx_function mt_nvtx_memory_slots[NVTX_MEMORY_SLOT_COUNT];
+mt_nvtx_next_slot mt_nvtx_next_memory[NVTX_MEMORY_SLOT_COUNT];
+const nvtx_function mt_nvtx_payload_slots[NVTX_PAYLOAD_SLOT_COUNT];
+mt_nvtx_next_slot mt_nvtx_next_payload[NVTX_PAYLOAD_SLOT_COUNT];
+
+void mt_nvtx_memory_forked(void) {}
+
+void mt_thread_name_set(uint32_t os_thread, const char *name, size_t length)
+{
+    (void)os_thread, (void)name, (void)length;
+}
+
+extern void (*nccl_standin_says)(uint64_t id);
+
+static const struct mt_nccl_id unique = {.bytes = {[127] = 'z'}};
+
+/* What NCCL's payload does: an id, and no ranks. */
+static void says(uint64_t id)
+{
+    static const struct nvtx_schema_entry entries[] = {
+        {0, NVTX_ENTRY_IS_UINT64, "NCCL communicator ID", NULL, 0, 0, NULL, NULL}};
+    const struct nvtx_schema schema = {.fields = NVTX_SCHEMA_HAS_TYPE | NVTX_SCHEMA_HAS_ENTRIES |
+                                                 NVTX_SCHEMA_HAS_COUNT | NVTX_SCHEMA_HAS_ID,
+                                       .type = NVTX_SCHEMA_IS_STATIC,
+                                       .entries = entries,
+                                       .entry_count = 1,
+                                       .id = NVTX_STATIC_SCHEMAS};
+    const struct nvtx_payload payload = {NVTX_STATIC_SCHEMAS, sizeof id, &id};
+    const struct nvtx_attributes range = {
+        .size = sizeof range, .message_type = NVTX_MESSAGE_IS_ASCII, .message = {.ascii = "made"}};
+    uint32_t domain = mt_nvtx_domain(mt_nvtx_domain_create((struct mt_nvtx_text){"NCCL", 4}, NULL));
+
+    mt_nvtx_schema_add(domain, &schema);
+    mt_nvtx_push(domain, &range);
+    mt_nvtx_communicator_tell(domain, &payload, 1);
+    mt_nvtx_pop(domain);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    mt_nccl_source.forked();
+    recorded_clear();
+    nccl_standin_says = says;
+    return 0;
+}
+
+static void *make(int ranks, int rank)
+{
+    void *communicator = NULL;
+
+    assert_int_equal(ncclCommInitRankConfig(&communicator, ranks, unique, rank, NULL), 0);
+    assert_non_null(communicator);
+    recorded.count = 0;
+    return communicator;
+}
+
+static void expect(size_t at, uint8_t kind, uint64_t addr, uint64_t bytes, uint64_t id,
+                   const char *name)
+{
+    const struct mt_raw_event *event = &recorded.events[at];
+
+    assert_true(at < recorded.count);
+    assert_int_equal(event->kind, kind);
+    assert_int_equal(event->addr, addr);
+    assert_int_equal(event->size_bytes, bytes);
+    assert_int_equal(event->aux_bytes, id);
+    assert_string_equal(recorded.names[event->id - 1], name);
+}
+
+static void buffers_are_of_their_communicator(void **state)
+{
+    void *first = make(8, 3), *second = make(4, 1), *one, *two;
+    uint64_t second_id = mt_nvtx_communicator_last();
+
+    (void)state;
+    errno = EDOM;
+    assert_int_equal(ncclCommRegister(first, (void *)0x10000, 4096, &one), 0);
+    assert_int_equal(ncclCommWindowRegister(second, (void *)0x10000, 8192, &two, 1), 0);
+    assert_int_equal(ncclCommWindowDeregister(second, two), 0);
+    assert_int_equal(ncclCommDeregister(first, one), 0);
+    assert_int_equal(errno, EDOM);
+    assert_int_equal(recorded.count, 4);
+    expect(0, MT_EVENT_BUFFER_REGISTERED, 0x10000, 4096, second_id - 1, "NCCL: ncclCommRegister");
+    expect(1, MT_EVENT_BUFFER_REGISTERED, 0x10000, 8192, second_id, "NCCL: ncclCommWindowRegister");
+    expect(2, MT_EVENT_BUFFER_DEREGISTERED, 0x10000, 8192, second_id,
+           "NCCL: ncclCommWindowDeregister");
+    expect(3, MT_EVENT_BUFFER_DEREGISTERED, 0x10000, 4096, second_id - 1,
+           "NCCL: ncclCommDeregister");
+}
+
+/* NCCL gives the handle of the buffer that it has; it is gone with the last of them. */
+static void a_buffer_within_another_counts_once(void **state)
+{
+    void *communicator = make(2, 0), *whole, *part;
+
+    (void)state;
+    assert_int_equal(ncclCommRegister(communicator, (void *)0x10000, 4096, &whole), 0);
+    assert_int_equal(ncclCommRegister(communicator, (void *)0x10100, 16, &part), 0);
+    assert_ptr_equal(whole, part);
+    assert_int_equal(recorded.count, 1);
+    ncclCommDeregister(communicator, part);
+    assert_int_equal(recorded.count, 1);
+    ncclCommDeregister(communicator, whole);
+    ncclCommDeregister(communicator, whole); /* NCCL refuses that one itself */
+    assert_int_equal(recorded.count, 2);
+}
+
+static void what_nccl_refuses_is_not_recorded(void **state)
+{
+    void *communicator = make(2, 0), *handle;
+
+    (void)state;
+    assert_int_not_equal(ncclCommRegister(communicator, (void *)0x10000, 0, &handle), 0);
+    assert_int_equal(ncclCommRegister(communicator, (void *)0x10001, 64, &handle), 0);
+    assert_null(handle);
+    assert_int_not_equal(ncclCommInitRank(&communicator, 2, unique, 2), 0);
+    assert_int_equal(recorded.count, 0);
+}
+
+/* ncclCommSplit's payload has the ranks of the parent: the child is asked for its own. */
+static void a_child_has_its_own_ranks(void **state)
+{
+    void *parent = make(8, 5), *child, *handle;
+    uint64_t id;
+
+    (void)state;
+    assert_int_equal(ncclCommSplit(parent, 1, 0, &child, NULL), 0);
+    id = mt_nvtx_communicator_last();
+    assert_int_equal(recorded.count, 4);
+    expect(1, MT_EVENT_COMMUNICATOR, id, 0, 0, "NCCL: made");
+    expect(3, MT_EVENT_COMMUNICATOR, id, 4, 2, "NCCL: ncclCommSplit");
+    assert_int_equal(recorded.events[3].device, 2);
+    recorded.count = 0;
+    assert_int_equal(ncclCommRegister(child, (void *)0x10000, 4096, &handle), 0);
+    expect(0, MT_EVENT_BUFFER_REGISTERED, 0x10000, 4096, id, "NCCL: ncclCommRegister");
+    assert_int_equal(ncclCommSplit(parent, -1, 0, &child, NULL), 0);
+    assert_null(child);
+    assert_int_equal(recorded.count, 1);
+}
+
+/* Its buffers go with it, and another one may get its address. */
+static void a_communicator_that_ends_is_forgotten(void **state)
+{
+    void *communicator = make(2, 0), *handle;
+    uint64_t id = mt_nvtx_communicator_last();
+
+    (void)state;
+    ncclCommRegister(communicator, (void *)0x10000, 4096, &handle);
+    assert_int_equal(ncclCommAbort(communicator), 0);
+    assert_int_equal(recorded.count, 2);
+    expect(1, MT_EVENT_BUFFER_DEREGISTERED, 0x10000, 4096, id, "NCCL: ncclCommAbort");
+    ncclCommRegister(communicator, (void *)0x10000, 4096, &handle);
+    expect(2, MT_EVENT_BUFFER_REGISTERED, 0x10000, 4096, 0, "NCCL: ncclCommRegister");
+    assert_int_equal(ncclCommDestroy(communicator), 0);
+    assert_int_equal(recorded.count, 4);
+}
+
+/* NCCL without payloads: the ids of its communicators are not known. */
+static void without_payloads_no_id_is_made_up(void **state)
+{
+    struct mt_nccl_id ids[] = {unique};
+    void *communicator, *handle;
+
+    (void)state;
+    nccl_standin_says = NULL;
+    assert_int_equal(ncclCommInitRankScalable(&communicator, 2, 1, 1, ids, NULL), 0);
+    assert_int_equal(recorded.count, 0);
+    ncclCommRegister(communicator, (void *)0x10000, 4096, &handle);
+    expect(0, MT_EVENT_BUFFER_REGISTERED, 0x10000, 4096, 0, "NCCL: ncclCommRegister");
+}
+
+static void nothing_is_recorded_where_nobody_asked(void **state)
+{
+    void *communicator = NULL, *handle = NULL;
+
+    (void)state;
+    recorded.refuses = true;
+    assert_int_equal(ncclCommInitRankConfig(&communicator, 2, unique, 0, NULL), 0);
+    assert_int_equal(ncclCommRegister(communicator, (void *)0x10000, 4096, &handle), 0);
+    assert_int_equal(ncclCommDeregister(communicator, handle), 0);
+    assert_int_equal(ncclCommDestroy(communicator), 0);
+    assert_int_equal(recorded.count, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(buffers_are_of_their_communicator, begin),
+        cmocka_unit_test_setup(a_buffer_within_another_counts_once, begin),
+        cmocka_unit_test_setup(what_nccl_refuses_is_not_recorded, begin),
+        cmocka_unit_test_setup(a_child_has_its_own_ranks, begin),
+        cmocka_unit_test_setup(a_communicator_that_ends_is_forgotten, begin),
+        cmocka_unit_test_setup(without_payloads_no_id_is_made_up, begin),
+        cmocka_unit_test_setup(nothing_is_recorded_where_nobody_asked, begin),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
