@@ -26,6 +26,7 @@ void mt_role_clock_release(struct mt_role_clock *clock)
 {
     mt_stack_kinds_release(&clock->stacks);
     mt_early_blocks_release(&clock->early);
+    mt_cache_chains_release(&clock->chains);
     free(clock->runs);
     memset(clock, 0, sizeof *clock);
 }
@@ -183,6 +184,8 @@ enum mt_status mt_role_clock_birth(struct mt_role_clock *clock, int32_t phase,
     status = note_birth(clock, allocation, initial);
     block.birth_kind = clock->now.kind;
     block.in_named_part = is_in_named_part(clock);
+    if (!status && !initial && !clock->saw_backward)
+        status = mt_cache_chains_birth(&clock->chains, allocation, event->stack, event->size_bytes);
     return status ? status : mt_early_blocks_birth(&clock->early, allocation, &block);
 }
 
@@ -312,6 +315,8 @@ uint8_t mt_role_clock_end(struct mt_role_clock *clock, int32_t phase, uint64_t a
     end.left_behind = code == MT_ROLE_CODE_KEPT_LATE;
     end.role = end.left_behind ? MT_ROLE_ACTIVATIONS : code < MT_ROLE_COUNT ? code : MT_ROLE_OTHER;
     mt_early_blocks_end(&clock->early, allocation, &end);
+    if (!clock->saw_backward)
+        mt_cache_chains_end(&clock->chains, allocation);
     return code;
 }
 
@@ -465,6 +470,24 @@ static enum mt_status drop_lone_caches(const struct mt_role_clock *clock, uint8_
     return MT_OK;
 }
 
+/* What a chain of caches replaced, wherever it was made. */
+static enum mt_status mark_replaced(const struct mt_role_clock *clock, uint8_t *codes,
+                                    const uint32_t *units, uint64_t count)
+{
+    const struct mt_cache_chains *chains = &clock->chains;
+
+    if (chains->failed)
+        return MT_ERR_MEMORY;
+    for (size_t i = 0; i < chains->replaced_count && !clock->saw_backward; i++) {
+        const struct mt_cache_replaced *block = &chains->replaced[i];
+
+        if (block->allocation < count && !mt_role_code_is_recorded(codes[block->allocation]) &&
+            (uint64_t)units[block->allocation] * 512 >= block->least_bytes)
+            codes[block->allocation] = MT_ROLE_CODE_REPLACED;
+    }
+    return MT_OK;
+}
+
 enum mt_status mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes,
                                     const uint32_t *units, uint64_t count)
 {
@@ -490,7 +513,9 @@ enum mt_status mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes,
         status = learn_from_stacks(clock);
     if (!status)
         status = drop_lone_caches(clock, codes, units, count);
-    return status ? status : infer_initial(clock, codes, count);
+    if (!status)
+        status = infer_initial(clock, codes, count);
+    return status ? status : mark_replaced(clock, codes, units, count);
 }
 
 /* A module that is moved while the loop goes on, layer by layer, between the parts of a step or by
@@ -571,13 +596,14 @@ enum mt_role mt_role_resolve(const struct mt_role_clock *clock, uint8_t code, ui
         return (enum mt_role)(code % (MT_ROLE_CODE_ENDED - MT_ROLE_CODE_RECORDED));
     if (mt_role_code_is_of_xla(code))
         return (enum mt_role)(code - MT_ROLE_CODE_XLA);
-    if (kv && !clock->saw_backward)
+    if ((kv || mt_cache_chains_has(&clock->chains, stack)) && !clock->saw_backward)
         return MT_ROLE_KV_CACHE;
     if (mt_stack_kind(&clock->stacks, stack) & MT_STACK_BUCKETS)
         return MT_ROLE_GRADIENTS;
     if (is_moved_module(clock, code, stack))
         return MT_ROLE_PARAMETERS;
     switch (code) {
+    case MT_ROLE_CODE_REPLACED: return MT_ROLE_KV_CACHE;
     case MT_ROLE_CODE_SETUP_FREED:
     case MT_ROLE_CODE_SETUP_FREED_1:
     case MT_ROLE_CODE_SETUP_FREED_2:

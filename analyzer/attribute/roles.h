@@ -13,6 +13,7 @@
 #ifndef MT_ANALYZER_ROLES_H
 #define MT_ANALYZER_ROLES_H
 
+#include "cache_chains.h"
 #include "initial_roles.h"
 #include "phases.h"
 #include "role.h"
@@ -31,6 +32,7 @@ enum mt_role_code {
     MT_ROLE_CODE_KEPT_BACKWARD,    /* backward; never freed, or alive for two or more cycles */
     MT_ROLE_CODE_INITIAL_KEPT,     /* alive when the trace began, never freed */
     MT_ROLE_CODE_INITIAL_FREED,
+    MT_ROLE_CODE_REPLACED, /* a key-value cache that a longer one replaced (cache_chains.h) */
     MT_ROLE_CODE_OVER_CALLS = 32, /* plus a role: alive while the model was called again and
                                      again; without backward that is a cache, if there are
                                      two or more of the size in its cycle */
@@ -97,7 +99,8 @@ struct mt_role_clock {
     int32_t stack_instance;
 
     struct mt_early_blocks early;
-    struct mt_birth_run *runs; /* births, run-length encoded by allocation */
+    struct mt_cache_chains chains; /* until something goes backward */
+    struct mt_birth_run *runs;     /* births, run-length encoded by allocation */
     size_t run_count, run_capacity;
 
     uint32_t cycles;      /* in all */

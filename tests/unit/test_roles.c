@@ -316,6 +316,41 @@ static void a_cache_of_ones_own(void **state)
     }
 }
 
+/* Where each token is a turn of its own, no block outlives many calls: the chain of ever longer
+ * blocks says what they are, and what the first of them replaced. */
+static void a_cache_that_grows(void **state)
+{
+    enum { LAYERS = 3, TOKENS = 5 };
+    struct program p;
+    uint64_t cache[LAYERS], prompt = 0;
+
+    (void)state;
+    for (int trains = 0; trains < 2; trains++) {
+        begin(&p);
+        for (int token = 0; token < TOKENS; token++) {
+            enter(&p, "token");
+            for (int layer = 0; layer < LAYERS; layer++) {
+                const char *maker = token ? "cat" : "project";
+                uint64_t longer = born_by(&p, stack(&p, maker, "/home/me/generate.py"),
+                                          8192 + 512 * (uint64_t)token);
+
+                if (token)
+                    freed(&p, cache[layer]);
+                cache[layer] = longer;
+            }
+            prompt = token ? prompt : cache[0];
+            leave(&p, "token");
+        }
+        enter(&p, trains ? "backward" : "token");
+        (void)born(&p);
+        finish(&p);
+        assert_int_equal(role(&p, cache[0]) == MT_ROLE_KV_CACHE, !trains);
+        assert_int_equal(role(&p, cache[LAYERS - 1]) == MT_ROLE_KV_CACHE, !trains);
+        assert_int_equal(role(&p, prompt) == MT_ROLE_KV_CACHE, !trains);
+        end(&p);
+    }
+}
+
 /* A run that dies in its first turn: what unwinding frees may be what backward would have needed.
  */
 static void death_after_many_calls(void **state)
@@ -794,6 +829,7 @@ int main(void)
         cmocka_unit_test(inference),
         cmocka_unit_test(leak),
         cmocka_unit_test(a_cache_of_ones_own),
+        cmocka_unit_test(a_cache_that_grows),
         cmocka_unit_test(death_after_many_calls),
         cmocka_unit_test(one_block_in_each_request),
         cmocka_unit_test(layers_moved_in_turn),

@@ -1,0 +1,176 @@
+#include "cache_chains.h"
+
+#include "grow.h"
+#include "util.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MIN_BLOCKS = 3, /* of a generation: fewer cannot show that they are replaced one by one */
+    PAIR = 2,       /* keys and values are made, then the old ones are freed */
+    MIN_LINKS = 2,  /* three generations */
+    YOUNG_GENERATIONS =
+        2 /* if the trace begins within the first one, the second replaces as well */
+};
+
+void mt_cache_chains_release(struct mt_cache_chains *chains)
+{
+    free(chains->chains);
+    free(chains->heads);
+    free(chains->replaced);
+    mt_map_release(&chains->live);
+    memset(chains, 0, sizeof *chains);
+}
+
+static void drop_heads(struct mt_cache_chains *chains, struct mt_cache_chain *chain)
+{
+    if (!chain->first_head)
+        return;
+    chains->heads[chain->last_head - 1].next = chains->free_head;
+    chains->free_head = chain->first_head;
+    chain->first_head = chain->last_head = 0;
+}
+
+static enum mt_status add_head(struct mt_cache_chains *chains, struct mt_cache_chain *chain,
+                               uint64_t allocation)
+{
+    uint32_t at = chains->free_head;
+
+    if (at) {
+        chains->free_head = chains->heads[at - 1].next;
+    } else {
+        if (chains->head_count >= UINT32_MAX - 1 ||
+            mt_grow(&chains->heads, &chains->head_capacity, chains->head_count + 1,
+                    sizeof *chains->heads))
+            return MT_ERR_MEMORY;
+        at = (uint32_t)++chains->head_count;
+    }
+    chains->heads[at - 1] = (struct mt_cache_head){.allocation = allocation};
+    if (chain->last_head)
+        chains->heads[chain->last_head - 1].next = at;
+    else
+        chain->first_head = at;
+    chain->last_head = at;
+    return MT_OK;
+}
+
+/* Each block of the first generation holds one step more than what it replaced. */
+static enum mt_status take_heads(struct mt_cache_chains *chains, struct mt_cache_chain *chain)
+{
+    uint64_t least_bytes = mt_sub_or_0_u64(chain->first_bytes, chain->step_bytes);
+
+    for (uint32_t at = chain->first_head; at; at = chains->heads[at - 1].next) {
+        if (mt_grow(&chains->replaced, &chains->replaced_capacity, chains->replaced_count + 1,
+                    sizeof *chains->replaced))
+            return MT_ERR_MEMORY;
+        chains->replaced[chains->replaced_count++] =
+            (struct mt_cache_replaced){chains->heads[at - 1].allocation, least_bytes};
+    }
+    drop_heads(chains, chain);
+    return MT_OK;
+}
+
+static bool is_linked(const struct mt_cache_chain *chain)
+{
+    return !chain->is_uneven && chain->blocks >= MIN_BLOCKS && chain->live == chain->blocks &&
+           chain->old_blocks == chain->blocks && chain->old_live == 0;
+}
+
+static void begin_chain(struct mt_cache_chains *chains, struct mt_cache_chain *chain,
+                        uint64_t allocation, uint64_t size_bytes)
+{
+    drop_heads(chains, chain);
+    *chain = (struct mt_cache_chain){.bytes = size_bytes,
+                                     .first_bytes = size_bytes,
+                                     .first = allocation,
+                                     .old_begin = allocation,
+                                     .begin = allocation,
+                                     .blocks = 1,
+                                     .generation = 1,
+                                     .is_cache = chain->is_cache};
+}
+
+static enum mt_status begin_generation(struct mt_cache_chains *chains, struct mt_cache_chain *chain,
+                                       uint64_t allocation, uint64_t size_bytes)
+{
+    uint64_t step_bytes = size_bytes - chain->bytes;
+
+    chain->links = is_linked(chain) && step_bytes == chain->step_bytes ? chain->links + 1 : 0;
+    chain->step_bytes = step_bytes;
+    chain->bytes = size_bytes;
+    chain->old_begin = chain->begin;
+    chain->begin = allocation;
+    chain->old_blocks = chain->blocks;
+    chain->old_live = chain->live;
+    chain->blocks = chain->live = 0;
+    chain->is_uneven = false;
+    chain->generation++;
+    chain->is_cache |= chain->links >= MIN_LINKS;
+    return chain->is_cache && chain->generation > YOUNG_GENERATIONS ? take_heads(chains, chain)
+                                                                    : MT_OK;
+}
+
+static enum mt_status add_block(struct mt_cache_chains *chains, struct mt_cache_chain *chain,
+                                uint64_t allocation, uint32_t stack)
+{
+    chain->blocks++;
+    if (chain->generation == 1)
+        return MT_OK;
+    chain->live++;
+    chain->is_uneven |= (uint64_t)chain->old_live + chain->blocks > chain->old_blocks + PAIR;
+    return mt_map_set(&chains->live, allocation, stack);
+}
+
+enum mt_status mt_cache_chains_birth(struct mt_cache_chains *chains, uint64_t allocation,
+                                     uint32_t stack, uint64_t size_bytes)
+{
+    struct mt_cache_chain *chain;
+    enum mt_status status = MT_OK;
+
+    chains->last_stack = MT_NO_ID;
+    if (stack == MT_NO_ID)
+        return MT_OK;
+    if (mt_grow_zeroed(&chains->chains, &chains->chain_capacity, (size_t)stack + 1,
+                       sizeof *chains->chains))
+        return MT_ERR_MEMORY;
+    chains->last_stack = stack;
+    chain = &chains->chains[stack];
+    if (!chain->generation || size_bytes < chain->bytes) {
+        begin_chain(chains, chain, allocation, size_bytes);
+        return MT_OK;
+    }
+    if (size_bytes > chain->bytes)
+        status = begin_generation(chains, chain, allocation, size_bytes);
+    return status ? status : add_block(chains, chain, allocation, stack);
+}
+
+static enum mt_status replace(struct mt_cache_chains *chains, uint64_t allocation)
+{
+    struct mt_cache_chain *chain =
+        chains->last_stack < chains->chain_capacity ? &chains->chains[chains->last_stack] : NULL;
+
+    if (!chain || !chain->generation || chain->generation > YOUNG_GENERATIONS ||
+        allocation >= chain->first)
+        return MT_OK;
+    return add_head(chains, chain, allocation);
+}
+
+/* A block of a chain that is there: of which generation? */
+static void leave_generation(struct mt_cache_chain *chain, uint64_t allocation)
+{
+    if (allocation >= chain->begin)
+        chain->live--;
+    else if (allocation >= chain->old_begin)
+        chain->old_live--;
+}
+
+void mt_cache_chains_end(struct mt_cache_chains *chains, uint64_t allocation)
+{
+    uint32_t stack = mt_map_take(&chains->live, allocation);
+
+    if (stack != MT_MAP_NONE)
+        leave_generation(&chains->chains[stack], allocation);
+    if (replace(chains, allocation))
+        chains->failed = true;
+}

@@ -1,0 +1,285 @@
+/* Key-value caches that a program keeps by hand, and what looks like one. */
+#include "cmocka_all.h"
+
+#include <string.h>
+
+#include "cache_chains.h"
+
+enum { LAYERS = 4, TOKENS = 6, STEP = 64, PROMPT = 4096, CAT = 0, PROJECTION = 1, OTHER = 2 };
+
+/* What the layers of a program hold, each in one block. */
+struct program {
+    struct mt_cache_chains chains;
+    uint64_t allocations;
+    uint64_t cache[LAYERS];
+};
+
+static uint64_t born(struct program *p, uint32_t stack, uint64_t size_bytes)
+{
+    assert_int_equal(mt_cache_chains_birth(&p->chains, p->allocations, stack, size_bytes), MT_OK);
+    return p->allocations++;
+}
+
+static void freed(struct program *p, uint64_t allocation)
+{
+    mt_cache_chains_end(&p->chains, allocation);
+}
+
+/* The prompt's keys are what the projection made of it. */
+static void read_prompt(struct program *p)
+{
+    for (int layer = 0; layer < LAYERS; layer++)
+        p->cache[layer] = born(p, PROJECTION, PROMPT);
+}
+
+/* torch.cat for each layer; a temporary between them. */
+static void next_token(struct program *p, uint64_t size_bytes)
+{
+    for (int layer = 0; layer < LAYERS; layer++) {
+        uint64_t longer = born(p, CAT, size_bytes);
+
+        freed(p, p->cache[layer]);
+        p->cache[layer] = longer;
+        freed(p, born(p, OTHER, 512));
+    }
+}
+
+static void end_request(struct program *p)
+{
+    for (int layer = 0; layer < LAYERS; layer++)
+        freed(p, p->cache[layer]);
+}
+
+static bool is_replaced(const struct program *p, uint64_t allocation)
+{
+    for (size_t i = 0; i < p->chains.replaced_count; i++)
+        if (p->chains.replaced[i].allocation == allocation)
+            return true;
+    return false;
+}
+
+static void each_token_is_added(void **state)
+{
+    struct program p = {0};
+
+    (void)state;
+    for (int request = 0; request < 2; request++) {
+        uint64_t prompt;
+
+        read_prompt(&p);
+        prompt = p.cache[0];
+        for (int token = 1; token < TOKENS; token++)
+            next_token(&p, PROMPT + (uint64_t)token * STEP);
+        end_request(&p);
+        assert_true(mt_cache_chains_has(&p.chains, CAT));
+        for (uint64_t i = prompt; i < prompt + LAYERS; i++)
+            assert_true(is_replaced(&p, i));
+    }
+    assert_int_equal(p.chains.replaced_count, 2 * LAYERS);
+    assert_int_equal(p.chains.replaced[0].least_bytes, PROMPT);
+    assert_false(mt_cache_chains_has(&p.chains, PROJECTION));
+    assert_false(mt_cache_chains_has(&p.chains, OTHER));
+    assert_false(mt_cache_chains_has(&p.chains, 1000));
+    assert_int_equal(p.chains.live.count, 0);
+    assert_false(p.chains.failed);
+    mt_cache_chains_release(&p.chains);
+}
+
+/* Keys and values: two blocks are made by one line, then both old ones are freed. */
+static void keys_and_values_are_made_together(void **state)
+{
+    struct program p = {0};
+    uint64_t cache[LAYERS][2];
+
+    (void)state;
+    for (int token = 0; token < TOKENS; token++)
+        for (int layer = 0; layer < LAYERS; layer++) {
+            uint64_t size_bytes = PROMPT + (uint64_t)token * STEP;
+            uint64_t keys = born(&p, CAT, size_bytes), values = born(&p, CAT, size_bytes);
+
+            if (token) {
+                freed(&p, cache[layer][0]);
+                freed(&p, cache[layer][1]);
+            }
+            cache[layer][0] = keys;
+            cache[layer][1] = values;
+        }
+    assert_true(mt_cache_chains_has(&p.chains, CAT));
+    mt_cache_chains_release(&p.chains);
+}
+
+/* The trace begins between two layers: what it does not show was there before. */
+static void begins_within_a_token(void **state)
+{
+    struct program p = {0};
+    uint64_t old[LAYERS];
+
+    (void)state;
+    for (int layer = 0; layer < LAYERS; layer++)
+        old[layer] = p.allocations++;
+    p.cache[LAYERS - 1] = born(&p, CAT, PROMPT);
+    freed(&p, old[LAYERS - 1]);
+    for (int layer = 0; layer < LAYERS - 1; layer++)
+        p.cache[layer] = old[layer];
+    for (int token = 1; token < TOKENS; token++)
+        next_token(&p, PROMPT + (uint64_t)token * STEP);
+    assert_true(mt_cache_chains_has(&p.chains, CAT));
+    for (int layer = 0; layer < LAYERS; layer++)
+        assert_true(is_replaced(&p, old[layer]));
+    mt_cache_chains_release(&p.chains);
+}
+
+/* What a model without a cache makes, longer with each token: gone before the next one begins, */
+static void computed_again(void **state)
+{
+    struct program p = {0};
+
+    (void)state;
+    for (int token = 0; token < TOKENS; token++) {
+        for (int layer = 0; layer < LAYERS; layer++)
+            p.cache[layer] = born(&p, CAT, PROMPT + (uint64_t)token * STEP);
+        end_request(&p);
+    }
+    assert_false(mt_cache_chains_has(&p.chains, CAT));
+    mt_cache_chains_release(&p.chains);
+}
+
+/* ... or, if the result keeps all of it, gone when the next result is there. */
+static void kept_with_the_result(void **state)
+{
+    struct program p = {0};
+    uint64_t result[LAYERS];
+
+    (void)state;
+    for (int token = 0; token < TOKENS; token++) {
+        for (int layer = 0; layer < LAYERS; layer++)
+            result[layer] = born(&p, CAT, PROMPT + (uint64_t)token * STEP);
+        for (int layer = 0; token && layer < LAYERS; layer++)
+            freed(&p, p.cache[layer]);
+        for (int layer = 0; layer < LAYERS; layer++)
+            p.cache[layer] = result[layer];
+    }
+    assert_false(mt_cache_chains_has(&p.chains, CAT));
+    mt_cache_chains_release(&p.chains);
+}
+
+/* Batches whose length varies grow by another number of bytes each time. */
+static void steps_that_differ(void **state)
+{
+    struct program p = {0};
+    uint64_t size_bytes = PROMPT;
+
+    (void)state;
+    read_prompt(&p);
+    for (uint64_t token = 1; token < TOKENS; token++)
+        next_token(&p, size_bytes += token * STEP);
+    assert_false(mt_cache_chains_has(&p.chains, CAT));
+    assert_int_equal(p.chains.replaced_count, 0);
+    mt_cache_chains_release(&p.chains);
+}
+
+/* Generations of three, four, five blocks: a list that grows is no cache of as many layers. */
+static void counts_that_differ(void **state)
+{
+    struct program p = {0};
+    uint64_t old[TOKENS + 3], next[TOKENS + 3];
+
+    (void)state;
+    for (uint64_t token = 0; token < TOKENS; token++) {
+        for (uint64_t i = 0; i < token + 3; i++) {
+            next[i] = born(&p, CAT, PROMPT + token * STEP);
+            if (token && i < token + 2)
+                freed(&p, old[i]);
+        }
+        memcpy(old, next, sizeof old);
+    }
+    assert_false(mt_cache_chains_has(&p.chains, CAT));
+    mt_cache_chains_release(&p.chains);
+}
+
+/* Something keeps one block of each generation: it was not replaced. */
+static void one_is_kept(void **state)
+{
+    struct program p = {0};
+
+    (void)state;
+    read_prompt(&p);
+    for (uint64_t token = 1; token < TOKENS; token++) {
+        p.cache[0] = p.allocations++; /* which is not the block that was there */
+        next_token(&p, PROMPT + token * STEP);
+    }
+    assert_false(mt_cache_chains_has(&p.chains, CAT));
+    mt_cache_chains_release(&p.chains);
+}
+
+/* What goes while the cache grows, after its first tokens, is none of it. */
+static void freed_later(void **state)
+{
+    struct program p = {0};
+    uint64_t weight = born(&p, OTHER, PROMPT);
+
+    (void)state;
+    read_prompt(&p);
+    for (uint64_t token = 1; token < TOKENS; token++)
+        next_token(&p, PROMPT + token * STEP);
+    (void)born(&p, CAT, PROMPT + TOKENS * STEP);
+    freed(&p, weight);
+    (void)born(&p, CAT, PROMPT + (TOKENS + 1) * STEP);
+    assert_true(mt_cache_chains_has(&p.chains, CAT));
+    assert_false(is_replaced(&p, weight));
+    mt_cache_chains_release(&p.chains);
+}
+
+/* The token ids of one text: two blocks cannot show that each has its own successor. */
+static void few_blocks(void **state)
+{
+    struct program p = {0};
+    uint64_t ids[2] = {0, 0};
+
+    (void)state;
+    for (uint64_t token = 0; token < TOKENS; token++)
+        for (int i = 0; i < 2; i++) {
+            uint64_t longer = born(&p, CAT, PROMPT + token * STEP);
+
+            if (token)
+                freed(&p, ids[i]);
+            ids[i] = longer;
+        }
+    assert_false(mt_cache_chains_has(&p.chains, CAT));
+    mt_cache_chains_release(&p.chains);
+}
+
+/* A size may be any number: nothing wraps. */
+static void hostile_sizes(void **state)
+{
+    struct program p = {0};
+
+    (void)state;
+    for (int layer = 0; layer < LAYERS; layer++)
+        p.cache[layer] = born(&p, MT_NO_ID, UINT64_MAX);
+    for (uint64_t token = 0; token < TOKENS; token++)
+        next_token(&p, token * (UINT64_MAX / TOKENS));
+    assert_true(mt_cache_chains_has(&p.chains, CAT));
+    for (size_t i = 0; i < p.chains.replaced_count; i++)
+        assert_int_equal(p.chains.replaced[i].least_bytes, 0);
+    mt_cache_chains_release(&p.chains);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_token_is_added),
+        cmocka_unit_test(keys_and_values_are_made_together),
+        cmocka_unit_test(begins_within_a_token),
+        cmocka_unit_test(computed_again),
+        cmocka_unit_test(kept_with_the_result),
+        cmocka_unit_test(steps_that_differ),
+        cmocka_unit_test(counts_that_differ),
+        cmocka_unit_test(one_is_kept),
+        cmocka_unit_test(freed_later),
+        cmocka_unit_test(few_blocks),
+        cmocka_unit_test(hostile_sizes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
