@@ -1,7 +1,8 @@
 /* Settings of PyTorch's allocator under which the run would have reserved less:
  * its defaults, if it had others, and expandable segments. Both are replayed, under
- * the limit of the run; only what a replay saves is claimed. Not asked where
- * reserved memory is near what was allocated: no setting goes below that. */
+ * the limit of the run; only what a replay saves is claimed, and no setting is advised
+ * under which the device must have more. Not asked where reserved memory is near what
+ * was allocated: no setting goes below that. */
 #include "finding.h"
 
 #include <stdlib.h>
@@ -19,8 +20,9 @@ struct trial {
     bool known;  /* it was made to its end: the bytes are those of the whole run */
     bool serves; /* all that the run was granted */
     uint64_t reserved_bytes;
-    uint64_t calls;    /* of the driver */
-    const char *doubt; /* NULL: exact */
+    uint64_t calls;             /* of the driver */
+    const char *doubt;          /* NULL: exact */
+    const struct mt_need *need; /* what the device must have; NULL: not measured, or not known */
 };
 
 static bool may_be_asked(const struct mt_finding_search *search)
@@ -166,20 +168,17 @@ static enum mt_status tell_evidence(struct mt_finding_search *search, const stru
     return MT_OK;
 }
 
-/* What the device must have under the setting, if it is known of the run itself. */
-static enum mt_status measure_need(struct mt_finding_search *search, const char *policy,
-                                   struct mt_finding *finding, const char **words)
+/* How the setting changes what the device must have, where that is known of both. */
+static enum mt_status tell_need(struct mt_finding_search *search, const struct mt_need *need,
+                                struct mt_finding *finding, const char **words)
 {
-    const struct mt_need *own = search->device->need, *need = NULL;
+    const struct mt_need *own = search->device->need;
     struct mt_arena *arena = &search->analysis->report->arena;
-    enum mt_status status = MT_OK;
     char n[2][MT_NEED_TEXT];
 
     *words = "";
-    if (own)
-        status = mt_need_under(search->analysis, policy, search->device->device, &need);
-    if (status != MT_OK || !need)
-        return status;
+    if (!need)
+        return MT_OK;
     finding->has_saving = true;
     if (need->bytes < own->bytes)
         finding->saved_need_bytes = own->bytes - need->bytes;
@@ -220,7 +219,7 @@ static enum mt_status say(struct mt_finding_search *search, const struct trial *
     finding->id = "allocator-settings";
     finding->severity = "warning";
     finding->bytes = before - trials[best].reserved_bytes;
-    status = measure_need(search, mt_settings[best].policy, finding, &need);
+    status = tell_need(search, trials[best].need, finding, &need);
     if (status != MT_OK)
         return status;
     finding->title = mt_arena_printf(arena, "%s less reserved with %s: %s instead of %s%s",
@@ -247,26 +246,59 @@ static enum mt_status finish_trials(struct mt_finding_search *search, struct tri
     return status;
 }
 
-static enum mt_status find(struct mt_finding_search *search)
+static bool raises_need(const struct mt_finding_search *search, const struct trial *trial)
 {
-    struct trial trials[MT_SETTING_COUNT] = {{0}};
-    uint64_t least = UINT64_MAX;
-    enum mt_status status = MT_OK;
-    size_t i, best = 0;
+    const struct mt_need *own = search->device->need;
 
-    if (!may_be_asked(search))
-        return MT_OK;
-    for (i = 0; status == MT_OK && i < MT_SETTING_COUNT; i++) {
-        if (mt_setting_is_own(search->analysis->report, &mt_settings[i]))
-            continue;
-        status = try(search, &mt_settings[i], &trials[i]);
-        if (status != MT_OK || !trials[i].known || !trials[i].serves ||
-            trials[i].reserved_bytes >= least)
+    return own && trial->need && trial->need->bytes > own->bytes;
+}
+
+/* The setting that reserves least of those that may be advised; MT_SETTING_COUNT: there is none. */
+static size_t least_reserved(const struct mt_finding_search *search, const struct trial *trials)
+{
+    uint64_t least = most_reserved(search) + 1;
+    size_t best = MT_SETTING_COUNT;
+
+    for (size_t i = 0; i < MT_SETTING_COUNT; i++) {
+        if (!trials[i].known || !trials[i].serves || trials[i].reserved_bytes >= least ||
+            raises_need(search, &trials[i]))
             continue;
         least = trials[i].reserved_bytes;
         best = i;
     }
-    if (status != MT_OK || least > most_reserved(search))
+    return best;
+}
+
+/* Needs are searched for the candidates alone: a search replays the run many times. */
+static enum mt_status choose(struct mt_finding_search *search, struct trial *trials, size_t *best)
+{
+    enum mt_status status = MT_OK;
+
+    for (;;) {
+        *best = least_reserved(search, trials);
+        if (*best == MT_SETTING_COUNT || !search->device->need)
+            return MT_OK;
+        status = mt_need_under(search->analysis, mt_settings[*best].policy, search->device->device,
+                               &trials[*best].need);
+        if (status != MT_OK || !raises_need(search, &trials[*best]))
+            return status;
+    }
+}
+
+static enum mt_status find(struct mt_finding_search *search)
+{
+    struct trial trials[MT_SETTING_COUNT] = {{0}};
+    enum mt_status status = MT_OK;
+    size_t i, best;
+
+    if (!may_be_asked(search))
+        return MT_OK;
+    for (i = 0; status == MT_OK && i < MT_SETTING_COUNT; i++)
+        if (!mt_setting_is_own(search->analysis->report, &mt_settings[i]))
+            status = try(search, &mt_settings[i], &trials[i]);
+    if (status == MT_OK)
+        status = choose(search, trials, &best);
+    if (status != MT_OK || best == MT_SETTING_COUNT)
         return status;
     status = finish_trials(search, trials);
     return status == MT_OK ? say(search, trials, best) : status;

@@ -109,6 +109,19 @@ static void the_need_under_a_setting_is_no_more_exact_than_the_run_s(void **unus
     finish();
 }
 
+/* Expandable segments reserve 178 MiB less of that run, but need 362 MiB instead of 350. */
+static void no_setting_is_advised_that_raises_the_need(void **unused)
+{
+    (void)unused;
+    report = analyze("captures", "streams"); /* needs are not asked for */
+    assert_int_equal(find(report, "allocator-settings")->bytes, 178 * MT_MIB);
+    finish();
+    open_with_needs("streams");
+    assert_true(fit_need("pytorch:expandable_segments:True") > report->devices[0].need->bytes);
+    assert_null(find(report, "allocator-settings"));
+    finish();
+}
+
 static void expect_verdict(const char *name, const char *begin)
 {
     struct mt_buf out = {0};
@@ -257,6 +270,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(needs_are_those_of_real_runs_and_of_fit),
         cmocka_unit_test(the_first_advice_saves_what_it_saved_in_real_runs),
+        cmocka_unit_test(no_setting_is_advised_that_raises_the_need),
         cmocka_unit_test(the_need_under_a_setting_is_no_more_exact_than_the_run_s),
         cmocka_unit_test(what_is_not_known_is_not_said),
         cmocka_unit_test(a_verdict_is_no_more_exact_than_the_need),
