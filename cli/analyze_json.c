@@ -80,6 +80,10 @@ static void add_device_parts(struct mt_json *json, const struct mt_device_parts 
     mt_json_object_begin(json, "device_parts");
     mt_json_u64(json, "total_bytes", device_parts->total_bytes);
     mt_json_bool(json, "context_is_known", device_parts->context_is_known);
+    mt_json_u64_or_null(json, "context_t_ns", device_parts->context_is_known,
+                        device_parts->context_t_ns);
+    mt_json_u64_or_null(json, "context_event", device_parts->context_is_known,
+                        device_parts->context_event);
     mt_json_object_begin(json, "parts");
     for (int i = 0; i < MT_DEVICE_PART_COUNT; i++)
         mt_json_u64(json, mt_device_part_name((enum mt_device_part)i), device_parts->parts[i]);

@@ -20,6 +20,24 @@ static void tell_parts(const struct mt_teller *teller, const struct mt_device_pa
     mt_add_text_table(teller->out, &table, 2, teller->style);
 }
 
+static void tell_sample(const struct mt_teller *teller, const struct mt_device_parts *device_parts)
+{
+    char count[MT_UNITS_TEXT];
+
+    if (!device_parts->context_is_known)
+        return;
+    mt_tell_line(
+        teller, 2,
+        mt_tell_format(teller,
+                       "Context and modules: what NVML's sample at %s saw above all "
+                       "allocations, %s",
+                       mt_tell_when(teller, device_parts->context_t_ns),
+                       device_parts->samples == 1
+                           ? "the only sample"
+                           : mt_tell_format(teller, "the nearest of %s to the peak",
+                                            mt_format_count(count, device_parts->samples))));
+}
+
 static void tell_limit(const struct mt_teller *teller, const struct mt_device_parts *device_parts)
 {
     uint64_t most = mt_largest_kv_cache(device_parts);
@@ -44,6 +62,7 @@ void mt_tell_device_parts(const struct mt_teller *teller)
         return;
     mt_tell_heading(teller, "The whole device at the allocated peak");
     tell_parts(teller, device_parts);
+    tell_sample(teller, device_parts);
     if (!device_parts->died)
         tell_limit(teller, device_parts);
 }

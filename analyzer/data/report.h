@@ -310,6 +310,10 @@ struct mt_residual {
     uint64_t t_ns, event;               /* of the sample of largest use */
     uint64_t used_bytes, tracked_bytes; /* there */
     int64_t least_bytes, most_bytes;    /* of all samples: used - tracked */
+    /* Used - tracked at the sample that is nearest in time to the framework's allocated peak, of
+     * those that saw at least what was tracked. */
+    bool has_peak_sample;
+    uint64_t peak_t_ns, peak_event, peak_bytes;
 };
 
 /* What a trace tells of a device beside the framework's heap. */
@@ -344,7 +348,7 @@ enum mt_device_part {
     MT_DEVICE_OTHER,     /* blocks of no known role */
     MT_DEVICE_UNUSED,    /* segments of the framework where no block is */
     MT_DEVICE_LIBRARIES, /* what the driver gave out beside them */
-    MT_DEVICE_CONTEXT,   /* what no allocation explains, at the sample of largest use */
+    MT_DEVICE_CONTEXT,   /* what no allocation explains, at NVML's sample nearest to the peak */
     MT_DEVICE_FREE       /* the rest: free, other processes', or not seen */
 };
 enum { MT_DEVICE_PART_COUNT = MT_DEVICE_FREE + 1 };
@@ -356,10 +360,13 @@ const char *mt_device_part_name(enum mt_device_part part);
 struct mt_device_parts {
     uint64_t total_bytes;
     uint64_t parts[MT_DEVICE_PART_COUNT];
-    bool context_is_known; /* NVML was sampled */
-    bool died;             /* of an OOM: what else it asks for is not in the trace */
-    uint64_t spare_bytes;  /* free at every instant: at most the part MT_DEVICE_FREE, and less if
-                              the driver's peak is not the allocated peak */
+    bool context_is_known;                /* NVML was sampled */
+    uint64_t context_t_ns, context_event; /* of the sample that it is from */
+    uint64_t samples;                     /* of which that is the nearest */
+    bool died;                            /* of an OOM: what else it asks for is not in the trace */
+    uint64_t spare_bytes; /* free at every instant: at most the part MT_DEVICE_FREE, and less if
+                             the driver's peak is not the allocated peak, or if the context was
+                             larger at the sample of largest use */
 };
 
 /* What is worth a change (analyzer/findings). */

@@ -2,11 +2,17 @@
 
 #include "util.h"
 
+static uint64_t distance(uint64_t a, uint64_t b)
+{
+    return a < b ? b - a : a - b;
+}
+
 static void add_sample(struct mt_ledger_samples *samples, const struct mt_event *event,
-                       uint64_t tracked)
+                       uint64_t tracked, uint64_t wanted_t_ns)
 {
     uint64_t used = mt_min_u64(event->size_bytes, MT_LEDGER_MAX_BYTES);
     int64_t residual = (int64_t)used - (int64_t)tracked;
+    const struct mt_ledger_sample sample = {event->t_ns, event->seq, used, tracked};
 
     if (!used) {
         samples->unknown++;
@@ -16,12 +22,12 @@ static void add_sample(struct mt_ledger_samples *samples, const struct mt_event 
         samples->least_residual = residual;
     if (!samples->count || residual > samples->most_residual)
         samples->most_residual = residual;
-    if (used > samples->used_bytes) {
-        samples->used_bytes = used;
-        samples->tracked_bytes = tracked;
-        samples->t_ns = event->t_ns;
-        samples->event = event->seq;
-    }
+    if (used > samples->largest.used_bytes)
+        samples->largest = sample;
+    if (residual >= 0 &&
+        (!samples->nearest.used_bytes ||
+         distance(event->t_ns, wanted_t_ns) < distance(samples->nearest.t_ns, wanted_t_ns)))
+        samples->nearest = sample;
     samples->count++;
 }
 
@@ -33,13 +39,14 @@ enum mt_status mt_ledger_sample(struct mt_driver_ledger *ledger, const struct mt
     if (mt_ledger_device_at(ledger, event->device, &index))
         return MT_ERR_MEMORY;
     device = &ledger->devices[index];
-    add_sample(&device->samples[MT_TRACKED_DRIVER], event, device->bytes);
-    add_sample(&device->samples[MT_TRACKED_SEGMENTS], event, device->segment_bytes);
+    add_sample(&device->samples[MT_TRACKED_DRIVER], event, device->bytes, device->wanted_t_ns);
+    add_sample(&device->samples[MT_TRACKED_SEGMENTS], event, device->segment_bytes,
+               device->wanted_t_ns);
     return MT_OK;
 }
 
 enum mt_status mt_driver_ledger_want(struct mt_driver_ledger *ledger, uint16_t device,
-                                     uint64_t event)
+                                     uint64_t event, uint64_t t_ns)
 {
     uint32_t index;
 
@@ -47,6 +54,7 @@ enum mt_status mt_driver_ledger_want(struct mt_driver_ledger *ledger, uint16_t d
         return MT_ERR_MEMORY;
     ledger->devices[index].wants_copy = true;
     ledger->devices[index].wanted_event = event;
+    ledger->devices[index].wanted_t_ns = t_ns;
     return MT_OK;
 }
 

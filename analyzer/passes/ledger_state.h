@@ -34,11 +34,17 @@ struct mt_ledger_heap {
     uint64_t live_blocks, live_bytes, peak_bytes, peak_t_ns, peak_event;
 };
 
+/* One sample of NVML, and what was tracked then. */
+struct mt_ledger_sample {
+    uint64_t t_ns, event, used_bytes, tracked_bytes;
+};
+
 /* What NVML saw, beside what was tracked. */
 struct mt_ledger_samples {
-    uint64_t count, unknown; /* unknown: NVML did not tell about this process */
-    uint64_t t_ns, event;    /* of the largest use */
-    uint64_t used_bytes, tracked_bytes;
+    uint64_t count, unknown;         /* unknown: NVML did not tell about this process */
+    struct mt_ledger_sample largest; /* use */
+    struct mt_ledger_sample nearest; /* to wanted_t_ns, of those that are not below what was
+                                        tracked; no used bytes: there is none */
     int64_t least_residual, most_residual;
 };
 
@@ -48,7 +54,7 @@ struct mt_ledger_device {
     uint64_t segment_bytes, pool_segment_bytes; /* pool: of private pools */
     struct mt_driver_level peak;
     bool wants_copy, has_copy; /* of who holds it after wanted_event */
-    uint64_t wanted_event;
+    uint64_t wanted_event, wanted_t_ns;
     struct mt_driver_level then; /* its bytes */
     struct mt_holding *copies;   /* one a block; those of the framework have no bytes */
     uint32_t copy_count;

@@ -60,12 +60,24 @@ static bool take_rest(struct mt_device_parts *device_parts, int count, uint64_t 
     return true;
 }
 
-/* Segments and libraries may take more later than at the allocated peak: a larger cache must
- * leave room for that peak. */
+/* By how much the context was larger when NVML saw most: modules are loaded as kernels are called.
+ */
+static uint64_t context_growth(const struct mt_device_parts *device_parts,
+                               const struct mt_residual *residual)
+{
+    const uint64_t largest =
+        residual->used_bytes - mt_min_u64(residual->used_bytes, residual->tracked_bytes);
+
+    return largest - mt_min_u64(largest, device_parts->parts[MT_DEVICE_CONTEXT]);
+}
+
+/* Segments, libraries and the context may take more later than at the allocated peak: a larger
+ * cache must leave room for that. */
 static uint64_t spare_bytes(const struct mt_device_parts *device_parts,
                             const struct mt_driver_report *driver)
 {
-    const uint64_t later = driver->peak.bytes - mt_min_u64(driver->peak.bytes, driver->then.bytes);
+    const uint64_t later = driver->peak.bytes - mt_min_u64(driver->peak.bytes, driver->then.bytes) +
+                           context_growth(device_parts, &driver->residual);
     const uint64_t free_bytes = device_parts->parts[MT_DEVICE_FREE];
 
     return free_bytes - mt_min_u64(free_bytes, later);
@@ -80,10 +92,11 @@ static bool fill_parts(struct mt_device_parts *device_parts, const struct mt_dev
     if (!take_rest(device_parts, MT_DEVICE_UNUSED, driver->then.framework_bytes, MT_DEVICE_UNUSED))
         return false;
     device_parts->parts[MT_DEVICE_LIBRARIES] = driver->then.bytes - driver->then.framework_bytes;
-    device_parts->context_is_known =
-        residual->samples && residual->used_bytes >= residual->tracked_bytes;
-    if (device_parts->context_is_known)
-        device_parts->parts[MT_DEVICE_CONTEXT] = residual->used_bytes - residual->tracked_bytes;
+    device_parts->context_is_known = residual->has_peak_sample;
+    device_parts->context_t_ns = residual->peak_t_ns;
+    device_parts->context_event = residual->peak_event;
+    device_parts->samples = residual->samples;
+    device_parts->parts[MT_DEVICE_CONTEXT] = residual->peak_bytes;
     if (!take_rest(device_parts, MT_DEVICE_FREE, device_parts->total_bytes, MT_DEVICE_FREE))
         return false;
     device_parts->spare_bytes = spare_bytes(device_parts, driver);

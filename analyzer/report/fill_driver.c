@@ -64,12 +64,18 @@ static void fill_residual(const struct mt_analysis *analysis, struct mt_driver_r
     out->residual = (struct mt_residual){.tracked_from = from,
                                          .samples = samples->count,
                                          .unknown_samples = samples->unknown,
-                                         .t_ns = samples->t_ns,
-                                         .event = samples->event,
-                                         .used_bytes = samples->used_bytes,
-                                         .tracked_bytes = samples->tracked_bytes,
+                                         .t_ns = samples->largest.t_ns,
+                                         .event = samples->largest.event,
+                                         .used_bytes = samples->largest.used_bytes,
+                                         .tracked_bytes = samples->largest.tracked_bytes,
                                          .least_bytes = samples->least_residual,
                                          .most_bytes = samples->most_residual};
+    if (!device->wants_copy || !samples->nearest.used_bytes)
+        return;
+    out->residual.has_peak_sample = true;
+    out->residual.peak_t_ns = samples->nearest.t_ns;
+    out->residual.peak_event = samples->nearest.event;
+    out->residual.peak_bytes = samples->nearest.used_bytes - samples->nearest.tracked_bytes;
 }
 
 static enum mt_status fill_outside(struct mt_analysis *analysis, struct mt_driver_report *out,

@@ -19,10 +19,11 @@ enum mt_status mt_begin_driver(struct mt_analysis *analysis)
     ledger->arena = &analysis->report->arena;
     ledger->phases = &survey->phases;
     mt_driver_ledger_begin(ledger, analysis->source);
-    for (uint32_t i = 0; i < survey->device_count && !status && ledger->has_framework; i++)
-        status = mt_driver_ledger_want(
-            ledger, survey->devices[i].device,
-            mt_highs_since(&survey->devices[i].high[MT_HIGH_ALLOCATED], 0)->event);
+    for (uint32_t i = 0; i < survey->device_count && !status && ledger->has_framework; i++) {
+        const struct mt_high *peak = mt_highs_since(&survey->devices[i].high[MT_HIGH_ALLOCATED], 0);
+
+        status = mt_driver_ledger_want(ledger, survey->devices[i].device, peak->event, peak->t_ns);
+    }
     return status;
 }
 

@@ -2,37 +2,10 @@
  */
 #include "cmocka_all.h"
 
-#include <string.h>
-
-#include "analyze.h"
-#include "analyze_output.h"
-#include "memory_source.h"
+#include "driver_run.h"
 #include "report_query.h"
-#include "util.h"
 
-#define SEGMENT UINT64_C(0x7f0000000000)
-#define POOL    UINT64_C(0x7d0000000000)
-#define OTHER   UINT64_C(0x7e0000000000)
-
-enum { DRIVER, PYTORCH, MAX_EVENTS = 64 };
-
-struct run {
-    struct memory_source source;
-    struct mt_event events[MAX_EVENTS];
-    size_t count;
-    uint32_t stack; /* of the next allocation */
-    struct mt_report *report;
-    struct mt_buf text;
-};
-
-static uint32_t add_text(struct run *run, const char *text)
-{
-    uint32_t id;
-
-    assert_int_equal(mt_symbols_string(&run->source.source.symbols, text, strlen(text), &id),
-                     MT_OK);
-    return id;
-}
+#define POOL UINT64_C(0x7d0000000000)
 
 static uint32_t stack_of(struct run *run, const char *function, const char *file)
 {
@@ -45,38 +18,12 @@ static uint32_t stack_of(struct run *run, const char *function, const char *file
     return stack;
 }
 
-static struct mt_event *add(struct run *run, uint16_t heap, uint8_t kind, uint64_t addr,
-                            uint64_t bytes)
+/* On a device of 1 GiB. */
+static void begin_served(struct run *run)
 {
-    struct mt_event *event = &run->events[run->count++];
-
-    *event = (struct mt_event){.kind = kind,
-                               .heap = heap,
-                               .addr = addr,
-                               .size_bytes = bytes,
-                               .stack = kind == MT_EVENT_ALLOC ? run->stack : MT_NO_ID,
-                               .name = MT_NO_ID};
-    return event;
-}
-
-/* From the driver, with a segment in it. */
-static void add_segment(struct run *run, uint64_t addr, uint64_t bytes, uint16_t pool)
-{
-    add(run, DRIVER, MT_EVENT_ALLOC, addr, bytes);
-    add(run, PYTORCH, MT_EVENT_SEGMENT_ALLOC, addr, bytes)->pool = pool;
-}
-
-static void begin(struct run *run)
-{
-    struct mt_symbols *symbols = &run->source.source.symbols;
-
-    memset(run, 0, sizeof *run);
-    run->stack = MT_NO_ID;
-    memory_source_init(&run->source, run->events, 0, 5);
-    run->source.source.format = "memory";
+    begin(run);
     run->source.source.header.has_stacks = run->source.source.header.has_segments = true;
-    assert_int_equal(memory_source_heap(&run->source, "pytorch"), PYTORCH);
-    assert_int_equal(mt_symbols_device(symbols, 0, MT_NO_ID, MT_GIB), MT_OK);
+    assert_int_equal(mt_symbols_device(&run->source.source.symbols, 0, MT_NO_ID, MT_GIB), MT_OK);
 }
 
 /* A model, a cache, a graph's pool, a call of the model; 64 MiB of a library. */
@@ -100,30 +47,6 @@ static void serve(struct run *run, const char *cache, const char *file)
     add(run, PYTORCH, MT_EVENT_FREE_COMPLETED, SEGMENT + 140 * MT_MIB, 10 * MT_MIB);
 }
 
-static void finish(struct run *run)
-{
-    const struct mt_style plain = {"", "", "", "", "", "", ""};
-    struct mt_analyze_options options = {.path = "run"};
-    struct mt_error error;
-
-    run->source.count = run->count;
-    for (size_t i = 0; i < run->count; i++) {
-        run->events[i].seq = i;
-        run->events[i].t_ns = 1000 * (i + 1);
-    }
-    if (mt_analyze(&run->source.source, &options, &run->report, &error) != MT_OK)
-        fail_msg("%s", error.text);
-    mt_analyze_text(&run->text, run->report, &plain, NULL, true);
-    assert_int_equal(run->report->device_count, 1);
-}
-
-static void end(struct run *run)
-{
-    mt_buf_release(&run->text);
-    mt_report_release(run->report);
-    memory_source_release(&run->source);
-}
-
 static void parts_sum_to_the_device(void **state)
 {
     struct run run;
@@ -131,9 +54,9 @@ static void parts_sum_to_the_device(void **state)
     uint64_t sum = 0;
 
     (void)state;
-    begin(&run);
+    begin_served(&run);
     serve(&run, "Runner._allocate_kv_cache_tensors", "/x/vllm/v1/worker/gpu_model_runner.py");
-    finish(&run);
+    analyze(&run);
     found = run.report->devices[0].device_parts;
     assert_non_null(found);
     for (int i = 0; i < MT_DEVICE_PART_COUNT; i++)
@@ -150,6 +73,58 @@ static void parts_sum_to_the_device(void **state)
     end(&run);
 }
 
+static struct mt_event *sample_of(struct run *run)
+{
+    for (size_t i = 0; i < run->count; i++)
+        if (run->events[i].kind == MT_EVENT_MEMORY_SAMPLE)
+            return &run->events[i];
+    fail_msg("there is no sample");
+    return NULL;
+}
+
+/* The context grows while a program runs: at the peak it is that of the sample nearest to it, and a
+ * larger cache has to leave room for the largest. */
+static void the_context_is_that_of_the_peak(void **state)
+{
+    struct run run;
+    const struct mt_device_parts *found;
+
+    (void)state;
+    begin_served(&run);
+    add(&run, DRIVER, MT_EVENT_MEMORY_SAMPLE, 0, 30 * MT_MIB);
+    serve(&run, "Runner._allocate_kv_cache_tensors", "/x/vllm/v1/worker/gpu_model_runner.py");
+    add(&run, DRIVER, MT_EVENT_MEMORY_SAMPLE, 0, 484 * MT_MIB);
+    analyze(&run);
+    found = run.report->devices[0].device_parts;
+    assert_non_null(found);
+    assert_int_equal(found->parts[MT_DEVICE_CONTEXT], 100 * MT_MIB);
+    assert_int_equal(found->context_event, sample_of(&run)->seq + 10);
+    assert_int_equal(found->parts[MT_DEVICE_FREE], 640 * MT_MIB);
+    assert_int_equal(found->spare_bytes, 540 * MT_MIB);
+    expect_text(&run, "NVML's sample at 10.0 µs saw above all allocations, the nearest of 3 to "
+                      "the peak");
+    end(&run);
+}
+
+/* A sample below what was tracked was taken before an allocation that it should have seen. */
+static void a_sample_that_lags_behind_is_passed_over(void **state)
+{
+    struct run run;
+    const struct mt_device_parts *found;
+
+    (void)state;
+    begin_served(&run);
+    serve(&run, "Runner._allocate_kv_cache_tensors", "/x/vllm/v1/worker/gpu_model_runner.py");
+    sample_of(&run)->size_bytes = 200 * MT_MIB;
+    add(&run, DRIVER, MT_EVENT_MEMORY_SAMPLE, 0, 384 * MT_MIB);
+    analyze(&run);
+    found = run.report->devices[0].device_parts;
+    assert_non_null(found);
+    assert_int_equal(found->parts[MT_DEVICE_CONTEXT], 100 * MT_MIB);
+    assert_int_equal(found->context_event, run.count - 1);
+    end(&run);
+}
+
 /* What a library takes after the allocated peak is not free for a larger cache. */
 static void a_cache_leaves_room_for_later(void **state)
 {
@@ -157,10 +132,10 @@ static void a_cache_leaves_room_for_later(void **state)
     const struct mt_device_parts *found;
 
     (void)state;
-    begin(&run);
+    begin_served(&run);
     serve(&run, "Runner._allocate_kv_cache_tensors", "/x/vllm/v1/worker/gpu_model_runner.py");
     add(&run, DRIVER, MT_EVENT_ALLOC, OTHER + 64 * MT_MIB, 600 * MT_MIB);
-    finish(&run);
+    analyze(&run);
     found = run.report->devices[0].device_parts;
     assert_non_null(found);
     assert_int_equal(found->parts[MT_DEVICE_FREE], 640 * MT_MIB);
@@ -176,10 +151,10 @@ static void a_run_that_died_has_no_such_cache(void **state)
     struct run run;
 
     (void)state;
-    begin(&run);
+    begin_served(&run);
     serve(&run, "Runner._allocate_kv_cache_tensors", "/x/vllm/v1/worker/gpu_model_runner.py");
     add(&run, PYTORCH, MT_EVENT_OOM, 0, 900 * MT_MIB);
-    finish(&run);
+    analyze(&run);
     assert_non_null(mt_fatal_oom(&run.report->devices[0]));
     assert_non_null(run.report->devices[0].device_parts);
     assert_true(run.report->devices[0].device_parts->died);
@@ -193,9 +168,9 @@ static uint64_t kv_cache_of(const char *function, const char *file)
     struct run run;
     uint64_t bytes;
 
-    begin(&run);
+    begin_served(&run);
     serve(&run, function, file);
-    finish(&run);
+    analyze(&run);
     bytes = run.report->devices[0].peak_role_bytes[MT_ROLE_KV_CACHE];
     end(&run);
     return bytes;
@@ -226,16 +201,16 @@ static void no_table_where_it_would_not_close(void **state)
     struct run run;
 
     (void)state;
-    begin(&run);
+    begin_served(&run);
     serve(&run, "Runner._allocate_kv_cache_tensors", "/x/vllm/v1/worker/gpu_model_runner.py");
-    add(&run, DRIVER, MT_EVENT_MEMORY_SAMPLE, 0, 2 * MT_GIB);
-    finish(&run);
+    sample_of(&run)->size_bytes = 2 * MT_GIB;
+    analyze(&run);
     assert_null(run.report->devices[0].device_parts);
     assert_null(strstr(run.text.data, "The whole device"));
     end(&run);
-    begin(&run);
+    begin_served(&run);
     serve(&run, "Mine.make", "/x/mine.py");
-    finish(&run);
+    analyze(&run);
     assert_null(run.report->devices[0].device_parts);
     end(&run);
 }
@@ -244,6 +219,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_sum_to_the_device),
+        cmocka_unit_test(the_context_is_that_of_the_peak),
+        cmocka_unit_test(a_sample_that_lags_behind_is_passed_over),
         cmocka_unit_test(a_cache_leaves_room_for_later),
         cmocka_unit_test(a_run_that_died_has_no_such_cache),
         cmocka_unit_test(pools_of_pages_are_caches),

@@ -2,28 +2,21 @@
  * communicators by the ranges of NCCL. */
 #include "cmocka_all.h"
 
-#include <string.h>
-
-#include "analyze.h"
-#include "analyze_output.h"
+#include "driver_run.h"
 #include "libraries.h"
-#include "memory_source.h"
-#include "util.h"
 
-#define SEGMENT UINT64_C(0x7f0000000000)
-#define OTHER   UINT64_C(0x7e0000000000)
 #define DRIVER_CALL                                                                                \
     {                                                                                              \
         "cuMemAlloc_v2", "[libcuda.so.1]"                                                          \
     }
 
-enum { DRIVER, PYTORCH, MAX_FRAMES = 6, MAX_EVENTS = 64 };
+enum { MAX_FRAMES = 6 };
 
 struct line {
     const char *function, *file;
 };
 
-static uint32_t add_text(struct mt_symbols *symbols, const char *text)
+static uint32_t text_of(struct mt_symbols *symbols, const char *text)
 {
     uint32_t id;
 
@@ -39,8 +32,8 @@ static uint32_t add_stack(struct mt_symbols *symbols, const struct line *lines, 
     while (count-- > 0) {
         bool is_python = strstr(lines[count].file, ".py") != NULL;
 
-        assert_int_equal(mt_symbols_frame(symbols, add_text(symbols, lines[count].function),
-                                          add_text(symbols, lines[count].file), is_python ? 7 : 0,
+        assert_int_equal(mt_symbols_frame(symbols, text_of(symbols, lines[count].function),
+                                          text_of(symbols, lines[count].file), is_python ? 7 : 0,
                                           &frame),
                          MT_OK);
         assert_int_equal(mt_symbols_stack(symbols, stack, frame, &stack), MT_OK);
@@ -156,41 +149,10 @@ static void python_frames_name_no_library(void **state)
     mt_symbols_release(&symbols);
 }
 
-struct run {
-    struct memory_source source;
-    struct mt_event events[MAX_EVENTS];
-    size_t count;
-    struct mt_report *report;
-    struct mt_buf text;
-};
-
-static struct mt_event *add(struct run *run, uint16_t heap, uint8_t kind, uint64_t addr,
-                            uint64_t bytes)
-{
-    struct mt_event *event = &run->events[run->count++];
-
-    *event = (struct mt_event){.kind = kind,
-                               .heap = heap,
-                               .addr = addr,
-                               .size_bytes = bytes,
-                               .stack = MT_NO_ID,
-                               .name = MT_NO_ID,
-                               .thread = 1};
-    return event;
-}
-
-static void begin(struct run *run)
-{
-    memset(run, 0, sizeof *run);
-    memory_source_init(&run->source, run->events, 0, 5);
-    run->source.source.format = "memory";
-    assert_int_equal(memory_source_heap(&run->source, "pytorch"), PYTORCH);
-}
-
 static void range(struct run *run, const char *name, bool push)
 {
     add(run, DRIVER, push ? MT_EVENT_PHASE_PUSH : MT_EVENT_PHASE_POP, 0, 0)->name =
-        add_text(&run->source.source.symbols, name);
+        add_text(run, name);
 }
 
 /* NCCL takes memory in a call of its own, on the program's thread and on one of NCCL's. */
@@ -204,29 +166,9 @@ static void take_in(struct run *run, const char *call, uint64_t bytes, uint32_t 
 
 static void finish(struct run *run)
 {
-    const struct mt_style plain = {"", "", "", "", "", "", ""};
-    struct mt_analyze_options options = {.path = "run"};
-    struct mt_error error;
-
-    add(run, DRIVER, MT_EVENT_ALLOC, SEGMENT, 20 * MT_MIB);
-    add(run, PYTORCH, MT_EVENT_SEGMENT_ALLOC, SEGMENT, 20 * MT_MIB);
-    add(run, PYTORCH, MT_EVENT_ALLOC, SEGMENT, 2 * MT_MIB);
-    run->source.count = run->count;
-    for (size_t i = 0; i < run->count; i++) {
-        run->events[i].seq = i;
-        run->events[i].t_ns = 1000 * (i + 1);
-    }
-    if (mt_analyze(&run->source.source, &options, &run->report, &error) != MT_OK)
-        fail_msg("%s", error.text);
-    mt_analyze_text(&run->text, run->report, &plain, NULL, true);
+    one_segment(run);
+    analyze(run);
     assert_int_equal(run->report->driver_count, 1);
-}
-
-static void end(struct run *run)
-{
-    mt_buf_release(&run->text);
-    mt_report_release(run->report);
-    memory_source_release(&run->source);
 }
 
 static const struct mt_owner_use *owner_of(const struct run *run, const char *call)
