@@ -71,7 +71,7 @@ static double length_inside(const struct mt_box *box, struct mt_point p, struct 
 }
 
 #define FAR          120.0 /* pixels: a longer leader leads the eye astray */
-#define CROSSED_TEXT 60.0  /* for each pixel of a leader on other text */
+#define CROSSED_MARK 60.0  /* for each pixel of a leader on a ring, a flag or a fold */
 
 static bool holds(const struct mt_box *box, struct mt_point at)
 {
@@ -83,9 +83,9 @@ static bool holds(const struct mt_box *box, struct mt_point at)
  * what `at` itself lies in, such as the ring around it. */
 static double crossing_cost(const struct mt_obstacle *obstacle, struct mt_point at)
 {
-    bool is_text = obstacle->weight >= MT_PLACE_TEXT && !holds(&obstacle->box, at);
-
-    return is_text ? CROSSED_TEXT : fmin(obstacle->weight, MT_PLACE_LINE);
+    if (obstacle->weight < MT_PLACE_MARK || holds(&obstacle->box, at))
+        return fmin(obstacle->weight, MT_PLACE_LINE);
+    return obstacle->weight < MT_PLACE_TEXT ? CROSSED_MARK : MT_PLACE_TEXT;
 }
 
 /* What it costs to have the label there: what it covers, what its leader

@@ -17,7 +17,8 @@ struct mt_obstacle {
 
 #define MT_PLACE_TINT  0.02 /* filled areas: readable, not pretty */
 #define MT_PLACE_LINE  3.0  /* curves, grid lines, markers */
-#define MT_PLACE_TEXT  1e6  /* other text: never */
+#define MT_PLACE_MARK  9e5  /* rings, flags, folds, leaders: never, but a leader may cross them */
+#define MT_PLACE_TEXT  1e6  /* other text: never, and no leader crosses it */
 #define MT_PLACE_LIMIT 5e5  /* a score from here on means: leave it out */
 
 struct mt_placer {
@@ -33,7 +34,8 @@ void mt_placer_init(struct mt_placer *placer, struct mt_arena *arena, struct mt_
 void mt_placer_avoid(struct mt_placer *placer, struct mt_box box, double weight);
 
 /* Best box of width x height for a label of the point (x, y), which a leader
- * connects: near the point, else anywhere in the frame. The result is avoided by what comes later,
+ * connects: near the point, else anywhere in the frame. No leader crosses the text of another
+ * label. The result is avoided by what comes later,
  * unless its score, which is returned, reaches MT_PLACE_LIMIT. */
 double mt_placer_label(struct mt_placer *placer, double x, double y, double width, double height,
                        struct mt_box *best);

@@ -485,14 +485,12 @@ const char *mt_chart_frame_when(struct mt_drawing *drawing, const struct mt_repo
     uint64_t since = t_ns > report->first_t_ns ? t_ns - report->first_t_ns : 0;
     uint64_t longest =
         report->last_t_ns > report->first_t_ns ? report->last_t_ns - report->first_t_ns : 0;
+    /* Three or more digits, whatever the length. */
+    uint64_t step = longest >= 1000000000u ? 1000000 : longest >= 1000000 ? 1000 : 1;
     char text[MT_TICK_TEXT];
 
-    /* Three or more digits, whatever the length. */
-    mt_time_label(text, since,
-                  longest >= 1000000000u ? 1000000
-                  : longest >= 1000000   ? 1000
-                                         : 1,
-                  longest);
+    /* An axis has ticks at whole steps; an instant is rounded to the nearest. */
+    mt_time_label(text, since <= UINT64_MAX - step / 2 ? since + step / 2 : since, step, longest);
     return or_empty(mt_arena_text(&drawing->arena, text, strlen(text)));
 }
 

@@ -108,8 +108,8 @@ static const char *footnote(struct mt_drawing *drawing, const struct mt_timeline
         mt_arena_printf(&drawing->arena, "%s%s%s \xC2\xB7 every column shows its fullest instant",
                         is_of_driver(layout->report)
                             ? "allocated = what the driver was asked for, all heaps together"
-                            : "fragmentation = 1 \xE2\x88\x92 allocated \xC3\xB7 "
-                              "reserved, both at the instant of the reserved peak",
+                            : "fragmentation = unused \xC3\xB7 reserved, at the "
+                              "instant of the reserved peak",
                         layers ? " \xC2\xB7 " : "", layers ? layers : "");
 
     return text ? text : "";

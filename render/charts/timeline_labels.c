@@ -92,7 +92,7 @@ static void avoid_folds(struct mt_placer *placer, const struct mt_timeline_layou
         double left = mt_time_axis_span_right(&layout->axis, i);
         struct mt_box box = {left, layout->plot.y, MT_FOLD_WIDTH, layout->plot.height};
 
-        mt_placer_avoid(placer, box, MT_PLACE_TEXT);
+        mt_placer_avoid(placer, box, MT_PLACE_MARK);
     }
 }
 
@@ -112,14 +112,17 @@ static void draw_leader(struct mt_drawing *drawing, struct mt_placer *placer,
 
     if (distance < 9)
         return;
-    /* From the edge of the ring on. */
-    mt_draw_line(drawing, label->x + (x - label->x) * 5 / distance,
-                 label->y + (y - label->y) * 5 / distance, x, y, &paint);
+    mt_draw_path(drawing,
+                 (const struct mt_point[]){/* from the edge of the ring on */
+                                           {label->x + (x - label->x) * 5 / distance,
+                                            label->y + (y - label->y) * 5 / distance},
+                                           {x, y}},
+                 2, false, false, &paint, NULL, "leader");
     for (i = 5; i < distance; i += 5)
         mt_placer_avoid(placer,
                         (struct mt_box){label->x + (x - label->x) * i / distance - 3,
                                         label->y + (y - label->y) * i / distance - 3, 6, 6},
-                        4 * MT_PLACE_LINE);
+                        MT_PLACE_MARK);
 }
 
 static void draw_ring(struct mt_drawing *drawing, const struct peak_label *label)
@@ -131,16 +134,14 @@ static void draw_ring(struct mt_drawing *drawing, const struct peak_label *label
     mt_draw_circle(drawing, label->x, label->y, 4.4, &ring, title, "ring");
 }
 
-/* Two lines beside the ring; false if there is no room anywhere. */
-static bool draw_peak_label(struct mt_drawing *drawing, struct mt_placer *placer,
-                            const struct peak_label *label)
+/* `words` below the head, or the head alone; false if there is no room anywhere. */
+static bool draw_peak_words(struct mt_drawing *drawing, struct mt_placer *placer,
+                            const struct peak_label *label, const char *words)
 {
     struct mt_text_style head = {
         .size = MT_SIZE_AXIS, .weight = MT_SEMIBOLD, .color = MT_COLOR_TEXT, .halo = true};
     struct mt_text_style line = {.size = MT_SIZE_SMALL, .color = MT_COLOR_MUTED, .halo = true};
     double head_width = mt_text_width(label->head, head.size, head.weight);
-    const char *words =
-        mt_text_fit(drawing, label->line, line.size, line.weight, 0.6 * placer->frame.width, false);
     double line_width = mt_text_width(words, line.size, line.weight);
     double width = 1.05 * fmax(head_width, line_width), x;
     double height = *words ? 2 * LINE_HEIGHT : LINE_HEIGHT;
@@ -156,6 +157,17 @@ static bool draw_peak_label(struct mt_drawing *drawing, struct mt_placer *placer
     if (*words)
         mt_draw_text(drawing, x, box.y + 13 + LINE_HEIGHT - 1, words, &line, "label-line");
     return true;
+}
+
+/* Two lines beside the ring, or one where two have no room. */
+static bool draw_peak_label(struct mt_drawing *drawing, struct mt_placer *placer,
+                            const struct peak_label *label)
+{
+    const char *words = mt_text_fit(drawing, label->line, MT_SIZE_SMALL, MT_REGULAR,
+                                    0.6 * placer->frame.width, false);
+
+    return draw_peak_words(drawing, placer, label, words) ||
+           draw_peak_words(drawing, placer, label, "");
 }
 
 static void draw_peak(struct mt_drawing *drawing, struct mt_placer *placer,
@@ -212,33 +224,50 @@ static struct peak_label reserved_label(struct mt_drawing *drawing,
 
 static void avoid_ring(struct mt_placer *placer, const struct peak_label *label)
 {
-    mt_placer_avoid(placer, (struct mt_box){label->x - 6, label->y - 6, 12, 12}, MT_PLACE_TEXT);
+    mt_placer_avoid(placer, (struct mt_box){label->x - 6, label->y - 6, 12, 12}, MT_PLACE_MARK);
 }
 
-static void draw_peaks(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
-                       struct mt_placer *placer)
+struct peaks {
+    struct peak_label allocated, reserved; /* without a head: not worth a label */
+};
+
+static struct peaks find_peaks(struct mt_drawing *drawing, const struct mt_timeline_layout *layout)
 {
     const struct mt_device_report *device = layout->device;
     const struct mt_peak *most = &device->reserved_peak;
-    struct peak_label allocated = {0}, reserved = {0};
+    struct peaks peaks = {.allocated = {.head = NULL}};
 
-    if (device->allocated_peak.bytes) {
-        allocated = allocated_label(drawing, layout);
-        avoid_ring(placer, &allocated);
-        /* report.html draws a line through the instant that it shows, and this one first */
-        mt_placer_avoid(placer,
-                        (struct mt_box){allocated.x - 3, layout->plot.y, 6, layout->plot.height},
-                        CURSOR_WEIGHT);
-    }
+    if (device->allocated_peak.bytes)
+        peaks.allocated = allocated_label(drawing, layout);
     /* Worth a label if much of what is reserved then is not in use. */
-    if (most->bytes > most->then.allocated &&
-        most->bytes - most->then.allocated > most->bytes / 10) {
-        reserved = reserved_label(drawing, layout);
-        avoid_ring(placer, &reserved);
+    if (most->bytes > most->then.allocated && most->bytes - most->then.allocated > most->bytes / 10)
+        peaks.reserved = reserved_label(drawing, layout);
+    return peaks;
+}
+
+/* Before any label has its place: none may cover a ring. */
+static void avoid_peaks(struct mt_placer *placer, const struct mt_timeline_layout *layout,
+                        const struct peaks *peaks)
+{
+    if (peaks->allocated.head) {
+        avoid_ring(placer, &peaks->allocated);
+        /* report.html draws a line through the instant that it shows, and this one first */
+        mt_placer_avoid(
+            placer, (struct mt_box){peaks->allocated.x - 3, layout->plot.y, 6, layout->plot.height},
+            CURSOR_WEIGHT);
     }
-    /* The upper one first: leaders then do not cross. */
-    draw_peak(drawing, placer, reserved.y < allocated.y ? &reserved : &allocated);
-    draw_peak(drawing, placer, reserved.y < allocated.y ? &allocated : &reserved);
+    if (peaks->reserved.head)
+        avoid_ring(placer, &peaks->reserved);
+}
+
+/* The upper one first: leaders then do not cross. */
+static void draw_peaks(struct mt_drawing *drawing, struct mt_placer *placer,
+                       const struct peaks *peaks)
+{
+    bool reserved_first = peaks->reserved.y < peaks->allocated.y;
+
+    draw_peak(drawing, placer, reserved_first ? &peaks->reserved : &peaks->allocated);
+    draw_peak(drawing, placer, reserved_first ? &peaks->allocated : &peaks->reserved);
 }
 
 /* The roomiest place for a label of `width` between stack and reserved line. */
@@ -301,6 +330,7 @@ void mt_timeline_draw_labels(struct mt_drawing *drawing, const struct mt_timelin
     struct mt_placer placer;
     struct chunk *chunks =
         mt_arena_array(&drawing->arena, layout->column_count + 1, sizeof *chunks);
+    struct peaks peaks;
     size_t count;
 
     if (!chunks) {
@@ -311,9 +341,11 @@ void mt_timeline_draw_labels(struct mt_drawing *drawing, const struct mt_timelin
     mt_placer_init(&placer, &drawing->arena, frame);
     avoid_curves(&placer, layout, chunks, count);
     avoid_folds(&placer, layout);
+    peaks = find_peaks(drawing, layout);
+    avoid_peaks(&placer, layout, &peaks);
     mt_timeline_draw_ooms(drawing, layout, &placer);
     mt_timeline_draw_retries(drawing, layout, &placer);
     mt_timeline_draw_limit(drawing, layout, &placer);
-    draw_peaks(drawing, layout, &placer);
+    draw_peaks(drawing, &placer, &peaks);
     draw_unused_label(drawing, layout, &placer, chunks, count);
 }

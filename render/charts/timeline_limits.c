@@ -17,12 +17,17 @@ uint64_t mt_timeline_limit(const struct mt_device_report *device)
                                               : device->total_memory_bytes;
 }
 
+/* Between two bounds, from what the run shows. */
+static bool limit_is_deduced(const struct mt_device_report *device)
+{
+    return device->replay.limit_inferred && mt_limit_is_known(&device->replay);
+}
+
 const char *mt_timeline_limit_text(char text[MT_LIMIT_TEXT], const struct mt_device_report *device)
 {
     const struct mt_replay_result *replay = &device->replay;
+    const bool is_deduced = limit_is_deduced(device);
     char low[MT_UNITS_TEXT], high[MT_UNITS_TEXT];
-
-    bool is_deduced = replay->limit_inferred && mt_limit_is_known(replay);
 
     mt_format_bytes(low, mt_timeline_limit(device));
     if (is_deduced) {
@@ -48,43 +53,67 @@ static double right_x(const struct mt_timeline_layout *layout)
     return layout->plot.x + layout->plot.width;
 }
 
+/* "memory limit between 1.65 GiB and 1.67 GiB, inferred"; where that has no room, "limit 1.65 GiB
+ * to 1.67 GiB". */
+static const char *limit_label(struct mt_drawing *drawing, const struct mt_device_report *device,
+                               bool is_short)
+{
+    const struct mt_replay_result *replay = &device->replay;
+    char text[MT_LIMIT_TEXT], low[MT_UNITS_TEXT], high[MT_UNITS_TEXT];
+
+    mt_format_bytes(low, replay->limit_low_bytes);
+    mt_format_bytes(high, replay->limit_high_bytes);
+    if (is_short && limit_is_deduced(device) && strcmp(low, high) != 0)
+        return mt_arena_printf(&drawing->arena, "limit %s to %s", low, high);
+    return mt_arena_printf(&drawing->arena, "%slimit %s", is_short ? "" : "memory ",
+                           mt_timeline_limit_text(text, device));
+}
+
+/* The cheapest place for a text of that width, above the line at y or below it; its cost. */
+static double limit_place(const struct mt_timeline_layout *layout, const struct mt_placer *placer,
+                          double y, double width, struct mt_box *best)
+{
+    double least = MT_PLACE_LIMIT;
+
+    for (int i = 0; i < 2; i++) {
+        struct mt_box box = {layout->plot.x + 8, i ? y + 5 : y - 19, width, 15};
+
+        for (; box.x + width + 8 < right_x(layout); box.x += 10) {
+            double cost = mt_placer_cost(placer, &box) + 0.1 * (box.x - layout->plot.x) + 20 * i;
+
+            if (cost < least && box.y + box.height < base_y(layout)) {
+                least = cost;
+                *best = box;
+            }
+        }
+    }
+    return least;
+}
+
 void mt_timeline_draw_limit(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
                             struct mt_placer *placer)
 {
     const struct mt_paint line = {.stroke = MT_COLOR_LIMIT, .stroke_width = 1.5, .dashed = true};
     const struct mt_text_style style = {
         .size = MT_SIZE_AXIS, .weight = MT_SEMIBOLD, .color = MT_COLOR_LIMIT, .halo = true};
-    double y = mt_timeline_y(layout, layout->limit_bytes), width, least = MT_PLACE_LIMIT;
-    char bytes[MT_LIMIT_TEXT];
-    const char *text;
-    struct mt_box box, best;
-    int i;
+    double y = mt_timeline_y(layout, layout->limit_bytes);
 
     if (!layout->limit_bytes)
         return;
     mt_draw_line(drawing, layout->plot.x, y, right_x(layout), y, &line);
     mt_placer_avoid(placer, (struct mt_box){layout->plot.x, y - 3, layout->plot.width, 6},
                     MT_PLACE_LINE);
-    text = mt_arena_printf(&drawing->arena, "memory limit %s",
-                           mt_timeline_limit_text(bytes, layout->device));
-    if (!text)
-        return;
-    width = 1.05 * mt_text_width(text, style.size, style.weight);
-    for (i = 0; i < 2; i++) { /* above the line, below */
-        box = (struct mt_box){layout->plot.x + 8, i ? y + 5 : y - 19, width, 15};
-        for (; box.x + width + 8 < right_x(layout); box.x += 10) {
-            double cost = mt_placer_cost(placer, &box) + 0.1 * (box.x - layout->plot.x) + 20 * i;
+    for (int is_short = 0; is_short < 2; is_short++) {
+        const char *text = limit_label(drawing, layout->device, is_short);
+        double width = text ? 1.05 * mt_text_width(text, style.size, style.weight) : 0;
+        struct mt_box box;
 
-            if (cost < least && box.y + box.height < base_y(layout)) {
-                least = cost;
-                best = box;
-            }
-        }
-    }
-    if (least >= MT_PLACE_LIMIT)
+        if (!text || limit_place(layout, placer, y, width, &box) >= MT_PLACE_LIMIT)
+            continue;
+        mt_draw_text(drawing, box.x, box.y + 12.5, text, &style, "label:limit");
+        mt_placer_avoid(placer, box, MT_PLACE_TEXT);
         return;
-    mt_draw_text(drawing, best.x, best.y + 12.5, text, &style, "label:limit");
-    mt_placer_avoid(placer, best, MT_PLACE_TEXT);
+    }
 }
 
 /* OOMs that are drawn as one flag. */
@@ -225,7 +254,7 @@ void mt_timeline_draw_ooms(struct mt_drawing *drawing, const struct mt_timeline_
                         (struct mt_box){flags[i].x - 2, layout->plot.y, 4, layout->plot.height},
                         4 * MT_PLACE_LINE);
         mt_placer_avoid(placer, (struct mt_box){flags[i].x - 9, layout->plot.y - 20, 18, 18},
-                        MT_PLACE_TEXT);
+                        MT_PLACE_MARK);
     }
     draw_oom_label(drawing, layout, placer, flags, count);
 }

@@ -51,7 +51,7 @@ void mt_timeline_draw_retries(struct mt_drawing *drawing, const struct mt_timeli
         mt_placer_avoid(
             placer,
             (struct mt_box){x - HALF_WIDTH - 2, layout->plot.y, 2 * HALF_WIDTH + 4, HEIGHT + 2},
-            MT_PLACE_TEXT);
+            MT_PLACE_MARK);
     }
 }
 

@@ -149,9 +149,10 @@ static double draw_breakdown(struct mt_drawing *drawing, const struct mt_timelin
         draw_row(drawing, x, y, width, &row);
     }
     if (then->reserved > then->allocated) {
+        whole_percent(note, then->reserved - then->allocated, then->reserved);
         row = (struct row){"Reserved, unused",
                            mt_format_bytes(value, then->reserved - then->allocated),
-                           "",
+                           note,
                            {.fill = MT_COLOR_UNUSED, .hatched = true, .radius = 2.5},
                            false};
         draw_row(drawing, x, y + 2, width, &row);

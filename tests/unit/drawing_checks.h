@@ -43,8 +43,38 @@ static inline struct mt_box drawing_op_box(const struct mt_op *op)
     return box;
 }
 
-/* Everything lies inside of the frame and no text covers another: NULL, or what
- * is wrong (static text). */
+/* Does the straight line from a label to what it names run through that box? */
+static inline bool drawing_leader_crosses(const struct mt_op *leader, const struct mt_box *box)
+{
+    const struct mt_point *from = &leader->points[0], *to = &leader->points[1];
+    int steps = 2 * (int)hypot(to->x - from->x, to->y - from->y) + 1, inside = 0;
+
+    for (int i = 0; i <= steps; i++) {
+        double x = from->x + (to->x - from->x) * i / steps;
+        double y = from->y + (to->y - from->y) * i / steps;
+
+        inside += x > box->x && x < box->x + box->width && y > box->y && y < box->y + box->height;
+    }
+    return inside > 4; /* two pixels: boxes are a little larger than their letters */
+}
+
+/* The text that the leader at `index` runs through, or NULL. */
+static inline const char *drawing_crossed_text(const struct mt_drawing *drawing, size_t index)
+{
+    for (size_t i = 0; i < drawing->op_count; i++) {
+        struct mt_box box;
+
+        if (drawing->ops[i].kind != MT_OP_TEXT || !*drawing->ops[i].text)
+            continue;
+        box = mt_text_box(&drawing->ops[i]);
+        if (drawing_leader_crosses(&drawing->ops[index], &box))
+            return drawing->ops[i].text;
+    }
+    return NULL;
+}
+
+/* Everything lies inside of the frame, and no text covers another or is crossed by a leader: NULL,
+ * or what is wrong (static text). */
 static inline const char *drawing_fault(const struct mt_drawing *drawing)
 {
     static char fault[400];
@@ -60,6 +90,11 @@ static inline const char *drawing_fault(const struct mt_drawing *drawing)
             snprintf(fault, sizeof fault, "leaves the frame: %s %s \"%s\" %d,%d %dx%d", drawing->id,
                      op->role ? op->role : "", op->text ? op->text : "", (int)box.x, (int)box.y,
                      (int)box.width, (int)box.height);
+            return fault;
+        }
+        if (op->role && !strcmp(op->role, "leader") && drawing_crossed_text(drawing, i)) {
+            snprintf(fault, sizeof fault, "%s: a leader crosses \"%s\"", drawing->id,
+                     drawing_crossed_text(drawing, i));
             return fault;
         }
         for (j = 0; op->kind == MT_OP_TEXT && *op->text && j < i; j++) {

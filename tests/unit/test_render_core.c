@@ -365,6 +365,25 @@ static void leaders_go_around_text(void **state)
     mt_arena_release(&arena);
 }
 
+/* Where every leader would run through text, the label is left out. */
+static void no_leader_crosses_text(void **state)
+{
+    const struct mt_box frame = {0, 0, 400, 100};
+    struct mt_arena arena = {0};
+    struct mt_placer placer;
+    struct mt_box box;
+
+    (void)state;
+    mt_placer_init(&placer, &arena, frame);
+    mt_placer_avoid(&placer, (struct mt_box){0, 0, 400, 39}, MT_PLACE_MARK);
+    assert_true(mt_placer_label(&placer, 200, 20, 80, 20, &box) < MT_PLACE_LIMIT);
+    mt_placer_init(&placer, &arena, frame);
+    mt_placer_avoid(&placer, (struct mt_box){0, 0, 400, 39}, MT_PLACE_MARK);
+    mt_placer_avoid(&placer, (struct mt_box){0, 40, 400, 12}, MT_PLACE_TEXT);
+    assert_true(mt_placer_label(&placer, 200, 20, 80, 20, &box) >= MT_PLACE_LIMIT);
+    mt_arena_release(&arena);
+}
+
 /* Rows of phases are told apart by colour alone where words do not fit. */
 static void names_of_phases_have_colours_of_their_own(void **state)
 {
@@ -401,6 +420,7 @@ int main(void)
         cmocka_unit_test(time_labels_tell_ticks_apart),
         cmocka_unit_test(labels_avoid_text_and_the_edge),
         cmocka_unit_test(leaders_go_around_text),
+        cmocka_unit_test(no_leader_crosses_text),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,6 +16,7 @@ static const struct mt_chart_options sizes[] = {{.width = 0},
                                                 {.width = 830, .height = 430},
                                                 {.width = 500, .height = 330},
                                                 {.width = 2000, .height = 500, .event_axis = true},
+                                                {.width = 640, .height = 400, .event_axis = true},
                                                 {.width = 480, .height = 320}};
 
 static void draw(struct mt_drawing *drawing, const struct mt_report *report,
@@ -436,6 +437,53 @@ static void what_is_not_at_the_peak_has_no_zeros(void **state)
     synthetic_release(&report);
 }
 
+/* No row of the list is without its percent: of what is reserved, for what is unused of it. */
+static void every_row_of_the_list_has_its_percent(void **state)
+{
+    struct synthetic_options options = {.steps = 8};
+    struct mt_report report;
+    struct mt_drawing drawing;
+    size_t rows = 0;
+
+    (void)state;
+    synthetic_report(&report, &options);
+    report.devices[0].allocated_peak.then.reserved = 1000 * MT_MIB;
+    report.devices[0].allocated_peak.then.allocated = 850 * MT_MIB;
+    draw(&drawing, &report, &sizes[0]);
+    for (size_t i = 0; i < drawing.op_count; i++) {
+        if (!drawing_is(&drawing.ops[i], "legend-note"))
+            continue;
+        assert_string_not_equal(drawing.ops[i].text, "");
+        rows++;
+        if (strcmp(drawing.ops[i - 2].text, "Reserved, unused") == 0)
+            assert_string_equal(drawing.ops[i].text, "15 %");
+    }
+    assert_true(rows > 2);
+    mt_drawing_release(&drawing);
+    synthetic_release(&report);
+}
+
+/* An instant is rounded, as in the text and on the page: 1.2346 s is 1.235 s. */
+static void instants_are_rounded(void **state)
+{
+    struct synthetic_options options = {.steps = 8};
+    struct mt_report report;
+    struct mt_drawing drawing;
+    bool is_said = false;
+
+    (void)state;
+    synthetic_report(&report, &options);
+    report.last_t_ns = report.first_t_ns + 5000000000u;
+    report.devices[0].allocated_peak.t_ns = report.first_t_ns + 1234600000u;
+    draw(&drawing, &report, &sizes[0]);
+    for (size_t i = 0; i < drawing.op_count; i++)
+        is_said |=
+            drawing_is(&drawing.ops[i], "label-line") && strstr(drawing.ops[i].text, "t = 1.235 s");
+    assert_true(is_said);
+    mt_drawing_release(&drawing);
+    synthetic_release(&report);
+}
+
 /* Steps too narrow for their numbers have one name together. */
 static void narrow_steps_have_a_name_together(void **state)
 {
@@ -600,6 +648,8 @@ int main(void)
         cmocka_unit_test(pictures_say_what_one_has_to_know),
         cmocka_unit_test(retries_are_marked),
         cmocka_unit_test(what_is_not_at_the_peak_has_no_zeros),
+        cmocka_unit_test(every_row_of_the_list_has_its_percent),
+        cmocka_unit_test(instants_are_rounded),
         cmocka_unit_test(narrow_steps_have_a_name_together),
         cmocka_unit_test(same_report_same_bytes),
     };
