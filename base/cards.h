@@ -1,0 +1,39 @@
+/* Common GPUs as their drivers describe them: one table for `fit`, which asks what fits, and for
+ * the simulated devices of a dry run, which answer the questions of programs from it. */
+#ifndef MT_BASE_CARDS_H
+#define MT_BASE_CARDS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The CUDA context and the libraries (cuBLAS, cuDNN, NCCL) take about 0.5 to
+ * 1 GiB of a card, outside of the allocator's limit. */
+#define MT_CARD_OVERHEAD_BYTES ((uint64_t)1 << 30)
+
+struct mt_card {
+    const char *name;        /* "A100 80 GB", unique */
+    const char *model;       /* "A100"; several cards may share it */
+    const char *driver_name; /* "NVIDIA A100-SXM4-80GB", as cudaGetDeviceProperties has it */
+    uint64_t memory_bytes;   /* total, as cudaMemGetInfo has it */
+    uint32_t multiprocessors;
+    uint32_t capability_major, capability_minor;
+    uint32_t threads_per_multiprocessor;
+    uint32_t shared_bytes_per_multiprocessor;
+    uint32_t shared_bytes_per_block; /* with cudaFuncAttributeMaxDynamicSharedMemorySize */
+    uint32_t l2_bytes;
+};
+
+enum mt_card_verdict { MT_CARD_NO, MT_CARD_TIGHT, MT_CARD_FITS };
+
+extern const struct mt_card mt_cards[]; /* ascending by memory; ends with a NULL name */
+
+/* Fits: with the overhead above. Tight: only if the overhead is smaller. */
+enum mt_card_verdict mt_card_verdict(const struct mt_card *card, uint64_t fit_bytes);
+const char *mt_card_verdict_name(enum mt_card_verdict verdict); /* "fits", "tight", "no" */
+
+/* The card that `word` names: its name, its model if no other card has that one, or the driver's
+ * name. Letters and digits count, case and all else do not: "a100-80gb", "H200", "RTX 4090". NULL:
+ * none, or several; then *near is the name that is meant perhaps, or NULL. Takes no memory. */
+const struct mt_card *mt_card_find(const char *word, const char **near);
+
+#endif
