@@ -373,7 +373,10 @@ void mt_tell_answer(const struct mt_teller *teller)
     tell_refused(teller);
     tell_failure(teller);
     tell_need(teller);
-    tell_beside(teller);
+    if (teller->report->is_dry_run)
+        mt_tell_card(teller);
+    else
+        tell_beside(teller);
     tell_levels(teller);
     mt_tell_tags(teller);
     if (teller->report->device_count == 1)

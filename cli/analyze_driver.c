@@ -96,7 +96,7 @@ static void tell_peak(const struct mt_teller *teller, const struct mt_driver_rep
                  mt_tell_format(teller, "From the driver at most: %s (%s B)%s%s, at %s%s",
                                 mt_format_bytes(bytes, peak->bytes),
                                 mt_format_count(exact, peak->bytes), *in ? " " : "", in,
-                                mt_tell_when(teller, peak->t_ns), split));
+                                mt_tell_at(teller, peak->t_ns, peak->event), split));
 }
 
 static void tell_heaps(const struct mt_teller *teller, const struct mt_driver_report *driver)
@@ -161,7 +161,8 @@ static void tell_residual(const struct mt_teller *teller, const struct mt_driver
                        mt_format_bytes(used, residual->used_bytes),
                        mt_format_bytes(tracked, residual->tracked_bytes),
                        from_driver ? "" : " (segments; calls of the driver were not recorded)",
-                       mt_tell_when(teller, residual->t_ns), which_sample(teller, residual)));
+                       mt_tell_at(teller, residual->t_ns, residual->event),
+                       which_sample(teller, residual)));
 }
 
 static void tell_failures(const struct mt_teller *teller, const struct mt_driver_report *driver)
@@ -186,8 +187,8 @@ static void tell_failures(const struct mt_teller *teller, const struct mt_driver
                      mt_tell_format(teller, "%s of %s%s%s, at %s%s%s",
                                     mt_format_bytes(bytes, failure->request_bytes),
                                     mt_heap_meaning(symbols, failure->heap), *in ? ", " : "", in,
-                                    mt_tell_when(teller, failure->t_ns), by && *by ? ", by " : "",
-                                    by ? by : ""));
+                                    mt_tell_at(teller, failure->t_ns, failure->event),
+                                    by && *by ? ", by " : "", by ? by : ""));
     }
     if (driver->failures_in_all > MAX_FAILURES)
         mt_tell_line(teller, 4, "and more");

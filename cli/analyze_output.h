@@ -44,6 +44,10 @@ void mt_tell_everything(const struct mt_teller *teller);
 
 /* "gpt: NVIDIA H200, PyTorch 2.11, 12,345 events, 3 steps in 4.2 s" */
 void mt_tell_title(const struct mt_teller *teller, size_t indent, const char *more);
+/* That it is a dry run, if it is one: the first line. */
+void mt_tell_dry_run(const struct mt_teller *teller);
+/* Of a dry run: what a card must have in all, and which common cards do. */
+void mt_tell_card(const struct mt_teller *teller);
 /* The same as a line of the answer, with whether memory ever ran out. */
 void mt_tell_run(const struct mt_teller *teller);
 /* What one device's part begins with: whoever reads one line has the answer. */

@@ -139,6 +139,7 @@ void mt_tell_everything(const struct mt_teller *shared)
     const struct mt_device_choice choice = mt_devices_in_order(report);
     struct mt_teller teller = *shared;
 
+    mt_tell_dry_run(&teller);
     if (report->device_count == 0) {
         mt_buf_add_text(teller.out, why_empty(report));
         mt_tell_run(&teller);

@@ -133,7 +133,11 @@ void mt_tell_title(const struct mt_teller *teller, size_t indent, const char *mo
     for (uint32_t i = 0; i < report->device_count; i++)
         count += report->devices[i].events;
     mt_buf_printf(&line, "%s: ", *report->name ? report->name : "trace");
-    if (report->device_count == 1 && report->devices[0].name)
+    if (report->is_dry_run) {
+        mt_buf_add_text(&line, "dry run on a ");
+        mt_add_simulated_card(&line, &report->dry_run);
+        mt_buf_add_text(&line, ", ");
+    } else if (report->device_count == 1 && report->devices[0].name)
         mt_buf_printf(&line, "%s, ", report->devices[0].name);
     if (report->device_count > 1)
         mt_buf_printf(&line, "%u devices, ", report->device_count);

@@ -7,6 +7,7 @@
 #include "info_secrets.h"
 #include "json.h"
 #include "json_list.h"
+#include "report_json.h"
 #include "trace.h"
 #include "wrapped_text.h"
 #include "units.h"
@@ -55,6 +56,8 @@ static enum mt_status count_events(struct info *info, struct mt_error *error)
 
 static void json_header(struct mt_json *json, const struct mt_trace_header *header)
 {
+    struct mt_dry_run dry_run;
+
     mt_json_object_begin(json, "header");
     mt_json_text(json, "framework", header->framework);
     mt_json_text(json, "allocator_options", header->allocator_options);
@@ -66,6 +69,8 @@ static void json_header(struct mt_json *json, const struct mt_trace_header *head
         mt_json_text(json, "not_recorded", header->not_recorded);
     if (header->not_used)
         mt_json_text(json, "not_used", header->not_used);
+    if (mt_dry_run_read(header->dry_run, &dry_run))
+        mt_json_dry_run(json, &dry_run);
     mt_json_text(json, "host", header->host);
     mt_json_text(json, "command", header->command);
     mt_json_u64(json, "process_id", header->process_id);
@@ -340,6 +345,17 @@ static void add_integrity(struct mt_buf *out, const struct info *info)
     }
 }
 
+static void add_dry_run(struct mt_buf *out, const char *fact)
+{
+    struct mt_dry_run dry_run;
+
+    if (!mt_dry_run_read(fact, &dry_run))
+        return;
+    add_label(out, "dry run");
+    mt_add_simulated_card(out, &dry_run);
+    mt_buf_add_text(out, ": times and values mean nothing\n");
+}
+
 static void write_text(const struct info *info, struct mt_buf *out)
 {
     const struct mt_trace_header *header = &info->source->header;
@@ -349,6 +365,7 @@ static void write_text(const struct info *info, struct mt_buf *out)
     mt_buf_add_printable(out, name, strlen(name));
     mt_buf_printf(out, ": %s\n", info->source->format);
     add_fact(out, "program", header->framework);
+    add_dry_run(out, header->dry_run);
     add_fact(out, "options", header->allocator_options);
     add_fact(out, "recorded by", header->sources);
     add_fact(out, "driver", header->driver_calls);

@@ -132,9 +132,9 @@ static void add_thread_names(struct secrets *secrets, const struct mt_symbols *s
 
 static void add_header(struct secrets *secrets, const struct mt_trace_header *header)
 {
-    const char *const words[] = {header->framework,    header->allocator_options, header->sources,
-                                 header->driver_calls, header->not_recorded,      header->settings,
-                                 header->not_used};
+    const char *const words[] = {
+        header->framework,    header->allocator_options, header->sources,  header->driver_calls,
+        header->not_recorded, header->settings,          header->not_used, header->dry_run};
 
     add_if(secrets, HOST, MT_TEXT_HOST, header->host);
     add_if(secrets, COMMAND, MT_TEXT_COMMAND, header->command);

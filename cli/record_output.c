@@ -77,7 +77,8 @@ static void add_numbers(const struct lines *lines)
 
     begin_line(lines);
     add_events(out, summary->events);
-    mt_buf_printf(out, " in %s", mt_format_duration(span, summary->end_ns - summary->begin_ns));
+    if (summary->end_ns > summary->begin_ns) /* a dry run has no times */
+        mt_buf_printf(out, " in %s", mt_format_duration(span, summary->end_ns - summary->begin_ns));
     add_peaks(out, summary);
     mt_buf_add_char(out, '\n');
 }

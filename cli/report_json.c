@@ -70,6 +70,15 @@ void mt_json_stack(struct mt_json *json, struct mt_arena *arena, const struct mt
     mt_json_omitted(json, "stack", depth - count);
 }
 
+void mt_json_dry_run(struct mt_json *json, const struct mt_dry_run *dry_run)
+{
+    mt_json_object_begin(json, "dry_run");
+    mt_json_text(json, "card", *dry_run->card ? dry_run->card : NULL);
+    mt_json_u64_or_null(json, "devices", dry_run->devices, dry_run->devices);
+    mt_json_u64_or_null(json, "memory_bytes", dry_run->memory_bytes, dry_run->memory_bytes);
+    mt_json_object_end(json);
+}
+
 void mt_json_input(struct mt_json *json, const struct mt_report *report)
 {
     uint64_t left_out =
@@ -89,6 +98,8 @@ void mt_json_input(struct mt_json *json, const struct mt_report *report)
     if (left_out)
         mt_json_u64(json, "devices_left_out", left_out);
     mt_json_text(json, "options", report->options);
+    if (report->is_dry_run)
+        mt_json_dry_run(json, &report->dry_run);
     mt_json_bool(json, "starts_in_middle", report->starts_in_middle);
     mt_json_u64(json, "events_read", report->integrity.events_read);
     mt_json_u64(json, "events_dropped", report->integrity.events_dropped);

@@ -24,6 +24,9 @@ enum { MT_JSON_FRAMES = 128, MT_JSON_STACK_BYTES = 32 * 1024 };
 void mt_json_stack(struct mt_json *json, struct mt_arena *arena, const struct mt_report *report,
                    uint32_t stack);
 
+/* "dry_run": which device was simulated. */
+void mt_json_dry_run(struct mt_json *json, const struct mt_dry_run *dry_run);
+
 /* "input": what was read. */
 void mt_json_input(struct mt_json *json, const struct mt_report *report);
 

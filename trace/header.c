@@ -51,6 +51,7 @@ static const struct fact facts[] = {
     FACT(TEXT, driver_calls),
     FACT(TEXT, not_recorded),
     FACT(TEXT, not_used),
+    FACT(TEXT, dry_run),
 };
 
 /* Bounded so that what the writer writes is what the reader accepts. */

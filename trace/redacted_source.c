@@ -161,6 +161,7 @@ static bool redact_header(struct redacted *self)
            redact_fact(self, MT_TEXT_WORDS, &header->driver_calls) &&
            redact_fact(self, MT_TEXT_WORDS, &header->not_recorded) &&
            redact_fact(self, MT_TEXT_WORDS, &header->not_used) &&
+           redact_fact(self, MT_TEXT_WORDS, &header->dry_run) &&
            redact_fact(self, MT_TEXT_WORDS, &header->settings);
 }
 

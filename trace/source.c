@@ -1,5 +1,13 @@
 #include "source.h"
 
+/* Of a simulated device, times say how fast the simulation was. Readers treat such a trace as they
+ * treat a snapshot without times. */
+static void forget_times(struct mt_event_batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++)
+        batch->events[i].t_ns = 0;
+}
+
 /* The one place where events are decoded, so that no reading goes uncounted. */
 static enum mt_status decode(struct mt_source *source, struct mt_event_batch *batch,
                              struct mt_error *error)
@@ -8,8 +16,11 @@ static enum mt_status decode(struct mt_source *source, struct mt_event_batch *ba
 
     source->readings += !source->reading_begun;
     source->reading_begun = true;
-    if (status == MT_OK)
-        source->events_read += batch->count;
+    if (status != MT_OK)
+        return status;
+    source->events_read += batch->count;
+    if (source->header.dry_run)
+        forget_times(batch);
     return status;
 }
 

@@ -9,6 +9,7 @@
 #define MT_ANALYZER_REPORT_H
 
 #include "arena.h"
+#include "dry_run.h"
 #include "holding.h"
 #include "integrity.h"
 #include "model_list.h"
@@ -497,7 +498,9 @@ struct mt_report {
     const char *path, *name; /* name: file name without its extensions */
     const char *format;      /* "memtrace/1", "pytorch-snapshot" */
     const char *framework, *options;
-    char sha256[65]; /* of the file, "" if it was a pipe */
+    bool is_dry_run;           /* no device: times and values mean nothing */
+    struct mt_dry_run dry_run; /* what was simulated then */
+    char sha256[65];           /* of the file, "" if it was a pipe */
     struct mt_integrity integrity;
     bool starts_in_middle;
     bool is_snapshot; /* recorded by PyTorch itself */

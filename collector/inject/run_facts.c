@@ -104,6 +104,8 @@ void mt_run_facts(void)
     tell_number("world_size", mt_run_world_size());
     mt_collect_fact("has_free_requested", "1");
     mt_collect_fact("has_free_completed", "1");
+    if (*mt_recorder_settings->dry_run)
+        mt_collect_fact("dry_run", mt_recorder_settings->dry_run);
     if (mt_recorder_settings->with_command)
         tell_command();
 }

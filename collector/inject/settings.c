@@ -72,6 +72,7 @@ __attribute__((constructor(101))) static void read_settings(void)
     settings.flush_ms = read_number("MEMTRACE_FLUSH_MS", DEFAULT_FLUSH_MS, 5, MAX_FLUSH_MS);
     settings.arena_mib = read_number("MEMTRACE_ARENA_MIB", DEFAULT_ARENA_MIB, 4, 1024);
     settings.root_process = read_number("MEMTRACE_ROOT", 0, 0, UINT32_MAX);
+    read_text("MEMTRACE_DRY_RUN_FACT", settings.dry_run, sizeof settings.dry_run);
     read_text("MEMTRACE_CUPTI", settings.cupti, sizeof settings.cupti);
     read_text("MEMTRACE_CUDA_NEXT", settings.next_cuda, sizeof settings.next_cuda);
     read_text("MEMTRACE_NVTX_NEXT", settings.next_nvtx, sizeof settings.next_nvtx);

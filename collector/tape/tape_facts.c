@@ -153,6 +153,7 @@ void mt_tape_facts_header(struct mt_tape_facts *facts, struct mt_trace_header *h
     header->sources = text_of(facts, "sources", header->sources);
     header->driver_calls = text_of(facts, "driver_calls", header->driver_calls);
     header->not_recorded = text_of(facts, "not_recorded", header->not_recorded);
+    header->dry_run = text_of(facts, "dry_run", header->dry_run);
     header->host = text_of(facts, "host", header->host);
     header->command = text_of(facts, "command", header->command);
     header->process_id = number_of(facts, "process_id", header->process_id);

@@ -103,13 +103,26 @@ static void add_device_facts(struct mt_buf *facts, const struct mt_report *repor
               "retries after emptying the cache");
 }
 
+static void add_dry_run_fact(struct mt_buf *facts, const struct mt_report *report)
+{
+    struct mt_buf fact = {0};
+
+    mt_buf_add_text(&fact, "dry run on a ");
+    mt_add_simulated_card(&fact, &report->dry_run);
+    add_fact(facts, fact.data);
+    facts->failed |= fact.failed;
+    mt_buf_release(&fact);
+}
+
 const char *mt_chart_frame_facts(struct mt_drawing *drawing, const struct mt_report *report,
                                  const struct mt_device_report *device)
 {
     struct mt_buf facts = {0};
     const char *copy;
 
-    if (device)
+    if (report && report->is_dry_run)
+        add_dry_run_fact(&facts, report);
+    else if (device)
         add_fact(&facts, device->name);
     if (report) {
         add_fact(&facts, report->framework);

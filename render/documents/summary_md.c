@@ -76,6 +76,19 @@ static void add_verdict(struct mt_buf *out, const struct mt_report *report,
     mt_buf_release(&verdict);
 }
 
+static void add_dry_run(struct mt_buf *out, const struct mt_dry_run *dry_run)
+{
+    struct mt_buf words = {0};
+
+    mt_add_simulated_card(&words, dry_run);
+    mt_buf_add_text(&words, ": times and values mean nothing");
+    mt_buf_add_text(out, "Dry run on a ");
+    mt_add_markdown(out, words.data ? words.data : "", MT_MARKDOWN_SENTENCE);
+    mt_buf_add_text(out, ".\n\n");
+    out->failed |= words.failed;
+    mt_buf_release(&words);
+}
+
 static void add_peak(struct mt_table *table, const char *name, uint64_t now, const uint64_t *base)
 {
     MT_CELLS(table, MT_TEXT(name));
@@ -296,6 +309,8 @@ void mt_add_summary_md(struct mt_buf *out, const struct mt_report *report,
     uint32_t shown = 0;
 
     add_verdict(out, report, gates);
+    if (report->is_dry_run)
+        add_dry_run(out, &report->dry_run);
     if (gates && gates->count) {
         add_gates(&page, gates);
         add_why(&page, gates);

@@ -14,7 +14,7 @@ static void check_same(const struct mt_trace_header *a, const struct mt_trace_he
     FUZZ_CHECK(same_text(a->allocator_options, b->allocator_options));
     FUZZ_CHECK(same_text(a->command, b->command) && same_text(a->sources, b->sources));
     FUZZ_CHECK(same_text(a->settings, b->settings) && same_text(a->driver_calls, b->driver_calls));
-    FUZZ_CHECK(same_text(a->not_recorded, b->not_recorded));
+    FUZZ_CHECK(same_text(a->not_recorded, b->not_recorded) && same_text(a->dry_run, b->dry_run));
     FUZZ_CHECK(a->process_id == b->process_id && a->start_t_ns == b->start_t_ns);
     FUZZ_CHECK(a->rank == b->rank && a->world_size == b->world_size);
     FUZZ_CHECK(a->memory_limit_bytes == b->memory_limit_bytes);

@@ -1,0 +1,59 @@
+#include "beside.h"
+
+#include <string.h>
+
+#include "report_query.h"
+#include "util.h"
+
+/* 13 of "PyTorch 2.11.0+cu130": the last digit is the minor version. */
+static unsigned cuda_major_of(const char *framework)
+{
+    const char *at = framework ? strstr(framework, "+cu") : NULL;
+    unsigned number = 0;
+
+    for (at = at ? at + strlen("+cu") : ""; *at >= '0' && *at <= '9' && number < 1000; at++)
+        number = number * 10 + (unsigned)(*at - '0');
+    return number / 10;
+}
+
+/* The simulated library took memory for itself: it is in the trace. */
+static bool has_owner(const struct mt_driver_report *driver, const char *library)
+{
+    for (uint32_t i = 0; driver && i < driver->owner_count; i++)
+        if (driver->owners[i].library && !strcmp(driver->owners[i].library, library))
+            return true;
+    return false;
+}
+
+static void add(struct mt_beside *beside, const char *card, enum mt_card_cost_kind kind,
+                uint64_t count)
+{
+    const struct mt_card_cost *cost = mt_card_cost(card, beside->cuda_major, kind);
+    uint64_t bytes;
+
+    if (!cost) {
+        beside->is_known = false;
+        return;
+    }
+    beside->rows[beside->row_count++] = (struct mt_beside_row){cost, count};
+    if (!mt_mul_ok(cost->most_bytes, count, &bytes))
+        bytes = UINT64_MAX;
+    beside->most_bytes = mt_add_most_u64(beside->most_bytes, bytes);
+}
+
+struct mt_beside mt_beside_of(const struct mt_report *report, const struct mt_device_report *device)
+{
+    const struct mt_driver_report *driver = mt_driver_of(report, device->device);
+    struct mt_beside beside = {.cuda_major = cuda_major_of(report->framework), .is_known = true};
+
+    if (driver && driver->has_then)
+        beside.outside_bytes = mt_sub_or_0_u64(driver->then.bytes, driver->then.framework_bytes);
+    beside.most_bytes = beside.outside_bytes;
+    add(&beside, report->dry_run.card,
+        has_owner(driver, "NCCL") || (driver && driver->communicator_count) ? MT_COST_CUDA_WITH_NCCL
+                                                                            : MT_COST_CUDA,
+        1);
+    if (!has_owner(driver, "cuBLAS"))
+        add(&beside, report->dry_run.card, MT_COST_CUBLAS_HANDLE, report->saw_backward ? 2 : 1);
+    return beside;
+}

@@ -1,0 +1,36 @@
+#include "card_costs.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "util.h"
+
+/* How the rows of CUDA itself were measured: a recorded trace has NVML's samples of what the
+ * process uses and every call that takes memory from the driver; the difference, in the sample of
+ * largest use, is what no call explains. Handles and communicators: the calls of the driver that
+ * the library made for them. */
+#define H200_CUDA_13 "H200 141 GB", 13
+#define NVML_REST    "NVML's use of the process less what driver calls took: "
+
+const struct mt_card_cost mt_card_costs[] = {
+    {MT_COST_CUDA, H200_CUDA_13, 652214272, 769339908,
+     NVML_REST "36 recordings, PyTorch 2.11, driver 580.159"},
+    {MT_COST_CUDA_WITH_NCCL, H200_CUDA_13, 834402304, 1048261112,
+     NVML_REST "5 recordings of two ranks, DDP and FSDP2, PyTorch 2.11, driver 580.159"},
+    {MT_COST_CUBLAS_HANDLE, H200_CUDA_13, 67240960, 67240960,
+     "driver calls in cublasCreate: 3 blocks in each of 40 recordings"},
+    {MT_COST_CUDNN_HANDLE, H200_CUDA_13, 25348, 25348,
+     "driver calls in cudnnCreate: 2 blocks in each of 30 recordings"},
+    {MT_COST_NCCL_COMMUNICATOR, H200_CUDA_13, 406847488, 507510784,
+     "driver calls in ncclCommInitRankConfig: 194 blocks (DDP) and 146 (FSDP2) of two ranks"},
+    {MT_COST_CUDA, NULL, 0, 0, 0, NULL},
+};
+
+const struct mt_card_cost *mt_card_cost(const char *card, unsigned cuda_major,
+                                        enum mt_card_cost_kind kind)
+{
+    for (const struct mt_card_cost *cost = mt_card_costs; cost->card; cost++)
+        if (cost->kind == kind && cost->cuda_major == cuda_major && !strcmp(cost->card, card))
+            return cost;
+    return NULL;
+}

@@ -1,0 +1,154 @@
+/* What the answer says of a dry run: that it is one, what a card must have in all, and which
+ * common cards do. */
+#include "analyze_output.h"
+#include "beside.h"
+#include "cards.h"
+#include "units.h"
+#include "util.h"
+
+enum { NAMED_CARDS = 3 }; /* of each verdict */
+
+void mt_tell_dry_run(const struct mt_teller *teller)
+{
+    struct mt_buf line = {0};
+
+    if (!teller->report->is_dry_run)
+        return;
+    mt_buf_add_text(&line, "Dry run on a ");
+    mt_add_simulated_card(&line, &teller->report->dry_run);
+    mt_buf_add_text(&line, ": times and values mean nothing");
+    if (line.data)
+        mt_tell_line(teller, 0, line.data);
+    teller->out->failed |= line.failed;
+    mt_buf_release(&line);
+}
+
+/* "622 MiB to 734 MiB", "64.1 MiB". */
+static void add_range(struct mt_buf *out, uint64_t least_bytes, uint64_t most_bytes)
+{
+    char text[MT_UNITS_TEXT];
+
+    if (least_bytes < most_bytes)
+        mt_buf_printf(out, "%s to ", mt_format_bytes(text, least_bytes));
+    mt_buf_add_text(out, mt_format_bytes(text, most_bytes));
+}
+
+static void add_row(struct mt_buf *out, const struct mt_beside_row *row)
+{
+    const struct mt_card_cost *cost = row->cost;
+    const char *plural = row->count == 1 ? "" : "s";
+
+    switch (cost->kind) {
+    case MT_COST_CUDA:
+    case MT_COST_CUDA_WITH_NCCL:
+        add_range(out, cost->least_bytes, cost->most_bytes);
+        mt_buf_printf(out, " for CUDA itself%s",
+                      cost->kind == MT_COST_CUDA ? "" : " in a process with NCCL");
+        break;
+    case MT_COST_CUBLAS_HANDLE:
+        add_range(out, cost->least_bytes * row->count, cost->most_bytes * row->count);
+        mt_buf_printf(out, " for %u handle%s of cuBLAS", (unsigned)row->count, plural);
+        break;
+    case MT_COST_CUDNN_HANDLE:
+    case MT_COST_NCCL_COMMUNICATOR: break; /* the simulated libraries take these themselves */
+    }
+}
+
+/* Measured on the simulated card, or not at all. */
+static void add_beside(struct mt_buf *out, const struct mt_beside *beside, const char *card)
+{
+    char text[MT_UNITS_TEXT];
+
+    if (beside->outside_bytes)
+        mt_buf_printf(out, "; %s that simulated libraries took from the driver",
+                      mt_format_bytes(text, beside->outside_bytes));
+    for (uint32_t i = 0; i < beside->row_count; i++) {
+        mt_buf_add_text(out, i ? " and " : "; outside of the allocator ");
+        add_row(out, &beside->rows[i]);
+    }
+    if (beside->row_count)
+        mt_buf_printf(out, " (measured on H200, CUDA %u; table %d)", beside->cuda_major,
+                      MT_CARD_COSTS_VERSION);
+    if (beside->is_known)
+        return;
+    mt_buf_add_text(out, "; what CUDA and its libraries take outside of the allocator is unknown "
+                         "for ");
+    mt_buf_add_printable_text(out, *card ? card : "this card");
+    if (beside->cuda_major)
+        mt_buf_printf(out, " with CUDA %u", beside->cuda_major);
+    mt_buf_add_text(out, ", usually 0.5 to 1 GiB");
+}
+
+static void tell_in_all(const struct mt_teller *teller, const struct mt_beside *beside,
+                        uint64_t need_bytes)
+{
+    const char *card = teller->report->dry_run.card;
+    char all[MT_UNITS_TEXT];
+    struct mt_buf line = {0};
+
+    mt_buf_printf(&line, "A card must have %s %s in all", beside->is_known ? "about" : "more than",
+                  mt_format_bytes(all, mt_add_most_u64(need_bytes, beside->most_bytes)));
+    add_beside(&line, beside, card);
+    if (line.data)
+        mt_tell_line(teller, 2, line.data);
+    teller->out->failed |= line.failed;
+    mt_buf_release(&line);
+}
+
+/* Cards of one verdict are neighbours: those at the end that matters are named. */
+static void add_cards(struct mt_buf *out, enum mt_card_verdict verdict, uint64_t need_bytes)
+{
+    const char *names[NAMED_CARDS];
+    size_t count = 0;
+
+    for (const struct mt_card *card = mt_cards; card->name; card++) {
+        if (mt_card_verdict(card, need_bytes) != verdict)
+            continue;
+        if (verdict == MT_CARD_FITS ? count < NAMED_CARDS : true)
+            names[count % NAMED_CARDS] = card->name;
+        count++;
+    }
+    for (size_t i = 0; i < mt_min_u64(count, NAMED_CARDS); i++)
+        mt_buf_printf(out, "%s%s", i ? ", " : "",
+                      names[verdict == MT_CARD_FITS ? i : (count - 1 - i) % NAMED_CARDS]);
+    if (count > NAMED_CARDS)
+        mt_buf_printf(out, " and %zu %s", count - NAMED_CARDS,
+                      verdict == MT_CARD_FITS ? "larger" : "smaller");
+}
+
+/* "Fits: L40S 48 GB, H100 80 GB; tight, ...: A100 40 GB; does not fit: T4 16 GB". */
+static void tell_cards(const struct mt_teller *teller, uint64_t need_bytes)
+{
+    static const struct {
+        enum mt_card_verdict verdict;
+        const char *words;
+    } rows[] = {{MT_CARD_FITS, "Fits: "},
+                {MT_CARD_TIGHT, "tight, with less than 1 GiB left for CUDA: "},
+                {MT_CARD_NO, "does not fit: "}};
+    struct mt_buf line = {0};
+
+    for (size_t i = 0; i < MT_ARRAY_LEN(rows); i++) {
+        struct mt_buf cards = {0};
+
+        add_cards(&cards, rows[i].verdict, need_bytes);
+        if (cards.length)
+            mt_buf_printf(&line, "%s%s%s", line.length ? "; " : "", rows[i].words, cards.data);
+        line.failed |= cards.failed;
+        mt_buf_release(&cards);
+    }
+    if (line.data)
+        mt_tell_line(teller, 2, line.data);
+    teller->out->failed |= line.failed;
+    mt_buf_release(&line);
+}
+
+void mt_tell_card(const struct mt_teller *teller)
+{
+    const struct mt_beside beside = mt_beside_of(teller->report, teller->device);
+    const struct mt_need *need = teller->device->need;
+
+    if (!need)
+        return;
+    tell_in_all(teller, &beside, need->bytes);
+    tell_cards(teller, mt_add_most_u64(need->bytes, beside.outside_bytes));
+}

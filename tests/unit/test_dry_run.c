@@ -1,0 +1,124 @@
+/* The fact that a device was simulated: how it is written and read, that readers get no times, and
+ * what the answer adds for what only a real device shows. */
+#include <string.h>
+
+#include "beside.h"
+#include "dry_run.h"
+#include "source.h"
+
+#include "cmocka_all.h"
+
+static void what_is_written_is_read(void **state)
+{
+    const struct mt_dry_run wrote = {"H200 141 GB", 2, UINT64_C(150109880320)};
+    struct mt_dry_run read;
+    struct mt_buf out = {0};
+
+    (void)state;
+    mt_dry_run_write(&wrote, &out);
+    assert_string_equal(out.data, "version=1;card=H200 141 GB;devices=2;memory_bytes=150109880320");
+    assert_true(mt_dry_run_read(out.data, &read));
+    assert_string_equal(read.card, wrote.card);
+    assert_int_equal(read.devices, 2);
+    assert_int_equal(read.memory_bytes, wrote.memory_bytes);
+    mt_buf_release(&out);
+    assert_false(mt_dry_run_read(NULL, &read));
+}
+
+static void damaged_facts_are_a_dry_run_of_something(void **state)
+{
+    char text[200] = "card=";
+    struct mt_dry_run read;
+
+    (void)state;
+    memset(text + 5, 'x', 190);
+    assert_true(mt_dry_run_read(text, &read)); /* too long a name */
+    assert_string_equal(read.card, "");
+    assert_true(mt_dry_run_read("", &read));
+    assert_true(mt_dry_run_read(";;=;card;devices=-1;memory_bytes=99999999999999999999999", &read));
+    assert_string_equal(read.card, "");
+    assert_int_equal(read.devices, 0);
+    assert_int_equal(read.memory_bytes, 0);
+    assert_true(mt_dry_run_read("version=9;later=thing;card=T4 16 GB", &read));
+    assert_string_equal(read.card, "T4 16 GB");
+}
+
+static enum mt_status one_event(struct mt_source *source, struct mt_event_batch *batch,
+                                struct mt_error *error)
+{
+    static struct mt_event event;
+
+    (void)error;
+    if (source->progress_bytes++)
+        return MT_END;
+    event = (struct mt_event){.kind = MT_EVENT_PHASE_PUSH, .t_ns = 77};
+    *batch = (struct mt_event_batch){.events = &event, .count = 1};
+    return MT_OK;
+}
+
+static uint64_t time_of_first_event(const char *fact)
+{
+    static const struct mt_source_ops ops = {.next = one_event};
+    struct mt_source source = {.ops = &ops, .header = {.dry_run = fact}};
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    struct mt_event_batch batch;
+
+    assert_int_equal(mt_source_next(&source, &batch, &error), MT_OK);
+    return batch.events[0].t_ns;
+}
+
+static void readers_get_no_times(void **state)
+{
+    (void)state;
+    assert_int_equal(time_of_first_event(NULL), 77);
+    assert_int_equal(time_of_first_event("version=1;card=H200 141 GB"), 0);
+}
+
+static void what_a_card_holds_beside_comes_from_the_table(void **state)
+{
+    const struct mt_device_report device = {.device = 0};
+    struct mt_report report = {.framework = "PyTorch 2.11.0+cu130",
+                               .is_dry_run = true,
+                               .dry_run = {.card = "H200 141 GB"},
+                               .saw_backward = true};
+    struct mt_beside beside = mt_beside_of(&report, &device);
+
+    (void)state;
+    assert_true(beside.is_known);
+    assert_int_equal(beside.cuda_major, 13);
+    assert_int_equal(beside.row_count, 2);
+    assert_int_equal(beside.most_bytes, 769339908 + 2 * 67240960);
+    report.saw_backward = false; /* autograd's thread has no handle then */
+    beside = mt_beside_of(&report, &device);
+    assert_int_equal(beside.most_bytes, 769339908 + 67240960);
+}
+
+static void what_was_not_measured_is_unknown(void **state)
+{
+    const struct mt_device_report device = {.device = 0};
+    struct mt_report report = {.framework = "PyTorch 2.11.0+cu130",
+                               .is_dry_run = true,
+                               .dry_run = {.card = "RTX 4090 24 GB"}};
+
+    (void)state;
+    assert_false(mt_beside_of(&report, &device).is_known);
+    report.dry_run = (struct mt_dry_run){.card = "H200 141 GB"};
+    report.framework = "PyTorch 2.9.0+cu128";
+    assert_false(mt_beside_of(&report, &device).is_known);
+    report.framework = NULL;
+    assert_false(mt_beside_of(&report, &device).is_known);
+    assert_int_equal(mt_beside_of(&report, &device).most_bytes, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_written_is_read),
+        cmocka_unit_test(damaged_facts_are_a_dry_run_of_something),
+        cmocka_unit_test(readers_get_no_times),
+        cmocka_unit_test(what_a_card_holds_beside_comes_from_the_table),
+        cmocka_unit_test(what_was_not_measured_is_unknown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
