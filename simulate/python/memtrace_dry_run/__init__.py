@@ -1,0 +1,45 @@
+"""What a dry run needs inside of Python.
+
+Kernels do nothing in a dry run, so the device holds no values. This package keeps the values that steer a
+program: copies on the host ("shadows") of small tensors on the device, computed by PyTorch's own kernels for
+the CPU. Where a value is not known it answers with a plausible one, and counts that.
+
+It never touches the device and never changes which requests PyTorch's allocator gets. A failure inside of it
+is counted and leaves what the program would have had without it.
+
+    notes      counts and first places of made-up answers, written as JSON
+    importing  runs functions after a module was imported
+    shadows    values of tensors, by storage
+    fillers    made-up values
+    rules      what each operator means for shadows
+    hooks      puts the rules around PyTorch's operators
+    patches    functions of Python that need a device: torch.compile, elapsed_time
+"""
+import os
+
+
+def start():
+    """Called once when the interpreter starts. Imports nothing of PyTorch."""
+    from . import importing, notes
+
+    if os.environ.get("MEMTRACE_DRY_RUN_SHADOWS", "1") == "0":
+        return
+    # A compiled function would ask Triton for a device. Children inherit this.
+    os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
+    notes.start(os.environ.get("MEMTRACE_DRY_RUN_NOTES"))
+    importing.after("torch", _install)
+    importing.after("torchvision", _install_torchvision)
+    importing.start()
+
+
+def _install(torch):
+    from . import hooks, patches
+
+    hooks.install(torch)
+    patches.install(torch)
+
+
+def _install_torchvision(_torchvision):
+    from . import hooks
+
+    hooks.install_torchvision()

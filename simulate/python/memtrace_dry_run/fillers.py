@@ -1,0 +1,80 @@
+"""Made-up values. They are the same in every run of a program, and they never use PyTorch's own generators, so
+that what the program draws itself stays as it was.
+
+Floating-point values that nobody knows count as uniform between 0 and 1: finite, positive, never equal. A
+comparison with a bound beyond 1 is true for one half, because nothing says where such values lie; beyond
+CERTAIN_BOUND it is decided by the bound. Indices lie in the middle of large ranges: the ends of a vocabulary
+are where end-of-text and padding are."""
+import math
+
+import torch
+
+SEED = 20261123
+NUMBER = 0.5
+COUNT = 1
+CERTAIN_BOUND = 1e4
+LARGE_RANGE = 64  # from here on, only the middle half of a range is chosen from
+MAX_COPIED_ELEMENTS = 1 << 20
+GOLDEN = 0.6180339887498949
+
+_generator = None
+_turn = 0
+
+
+def generator():
+    global _generator
+    if _generator is None:
+        _generator = torch.Generator(device="cpu")
+        _generator.manual_seed(SEED)
+    return _generator
+
+
+def uniform(shape, low=0.0, high=1.0):
+    return torch.empty(shape, dtype=torch.float32, device="cpu").uniform_(low, high, generator=generator())
+
+
+def half(shape):
+    """Truth values, one half of them true."""
+    return uniform(shape) < 0.5
+
+
+def stand_in(t, bound=None):
+    """Values for a tensor that nobody knows, to be compared with BOUND (a number, a tensor, or None)."""
+    return uniform(t.shape)
+
+
+def bound(value):
+    """VALUE moved so that comparing it with `uniform` gives the declared share."""
+    if isinstance(value, torch.Tensor):
+        value = value.to(torch.float32)
+        return torch.where((value >= 1) & (value < CERTAIN_BOUND), torch.full_like(value, 0.5), value)
+    value = float(value.real if isinstance(value, complex) else value)
+    return 0.5 if 1 <= value < CERTAIN_BOUND else value
+
+
+def indices(shape, dim, size, distinct=True):
+    """Indices below SIZE of SHAPE; along DIM (None: nowhere) no two are the same, if that can be."""
+    global _turn
+    _turn += 1
+    shape = list(shape)
+    low, span = 0, max(size, 1)
+    along = shape[dim] if distinct and dim is not None and shape else 1
+    if size >= LARGE_RANGE and along <= size // 2:
+        low, span = size // 4, size // 2
+    rows = torch.arange(math.prod(shape) // max(along, 1), device="cpu")
+    first = (rows * _coprime(span) + _turn * 7919) % span
+    if along == 1:
+        return (first + low).reshape(shape)
+    steps = torch.arange(along, device="cpu") * _coprime(span)
+    found = (first[:, None] + steps[None, :]) % span + low
+    moved = shape[:]
+    del moved[dim]
+    return found.reshape(moved + [along]).movedim(-1, dim)
+
+
+def _coprime(span):
+    """A step near the golden section of SPAN, so that multiples of it spread."""
+    step = max(1, int(span * GOLDEN))
+    while math.gcd(step, span) != 1:
+        step += 1
+    return step

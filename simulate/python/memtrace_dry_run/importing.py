@@ -1,0 +1,66 @@
+"""Runs functions after a module was imported, once, whoever imports it."""
+import importlib.machinery
+import sys
+
+from . import notes
+
+_waiting = {}  # name of a module: function that takes it
+
+
+def after(name, function):
+    """FUNCTION gets the module NAME once it is complete; at once if it is."""
+    if name in sys.modules:
+        _call(function, sys.modules[name])
+    else:
+        _waiting[name] = function
+
+
+def start():
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+
+
+def _call(function, module):
+    try:
+        function(module)
+    except Exception as error:
+        notes.failed("import of %s" % module.__name__, error)
+
+
+class _Loader:
+    """The loader that was found, and a call after it."""
+
+    def __init__(self, loader, function):
+        self._loader, self._function = loader, function
+
+    def __getattr__(self, name):
+        return getattr(self._loader, name)
+
+    def create_module(self, spec):
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module):
+        # The module must not know of this loader: pickles and `inspect` ask for the real one.
+        module.__loader__ = module.__spec__.loader = self._loader
+        self._loader.exec_module(module)
+        _call(self._function, module)
+
+
+class _Finder:
+    """Asks the other finders, so that every way to import stays as it was."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name not in _waiting:
+            return None
+        for finder in sys.meta_path:
+            if isinstance(finder, _Finder) or not hasattr(finder, "find_spec"):
+                continue
+            spec = finder.find_spec(name, path, target)
+            if spec is not None:
+                break
+        else:
+            return None
+        if spec.loader is not None and hasattr(spec.loader, "exec_module"):
+            spec.loader = _Loader(spec.loader, _waiting.pop(name))
+        return spec

@@ -1,0 +1,124 @@
+"""Which answers were made up: how many of each kind, and where the first was asked for.
+
+Written as JSON to $MEMTRACE_DRY_RUN_NOTES.PID: when a kind is new, when its count has doubled, and at the end.
+A file is complete or not there. Nothing is written if the variable is not set."""
+import atexit
+import json
+import os
+import sys
+import threading
+
+VERSION = 1
+MAX_FRAMES = 8
+_HERE = os.path.dirname(os.path.abspath(__file__))
+# kinds of answers, and whether a size follows from them
+KINDS = {
+    "number": False,  # a floating-point value that the program read
+    "count": True,  # an integer that the program read
+    "condition": False,  # a truth value that the program read
+    "copy": False,  # values of a tensor that was copied to the host
+    "choice": False,  # indices: argmax, topk, sort, sampling
+    "selection": True,  # how many elements a mask selects, from values that were made up
+    "boxes": True,  # how many boxes non-maximum suppression leaves
+    "unique": True,  # how many values are different
+    "eager": False,  # a function that torch.compile was to compile
+    "time": False,  # milliseconds between two events
+}
+
+
+class _State:
+    def __init__(self):
+        self.path = None
+        self.lock = threading.RLock()
+        self.clear()
+
+    def clear(self):
+        self.answers, self.failures, self.facts = {}, {}, {}
+
+
+_state = _State()
+
+
+def start(path):
+    _state.path = path or None
+    atexit.register(write)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_in_child)
+
+
+def _in_child():
+    _state.lock = threading.RLock()
+    facts = _state.facts
+    _state.clear()
+    _state.facts = facts
+
+
+def fact(name, value):
+    """A property of the run, such as the version of PyTorch."""
+    _state.facts[name] = value
+
+
+def made_up(kind, count=1):
+    """COUNT answers of KIND were made up."""
+    _add(_state.answers, kind, count)
+
+
+def failed(where, error):
+    """The shim itself failed at WHERE; the program got what it would have had without it."""
+    _add(_state.failures, where, 1, repr(error)[:300])
+
+
+def _add(table, name, count, error=None):
+    with _state.lock:
+        entry = table.get(name)
+        if entry is None:
+            entry = table[name] = {"count": 0, "first": _stack()}
+            if error is not None:
+                entry["error"] = error
+        before = entry["count"]
+        entry["count"] = before + count
+        doubled = before.bit_length() != entry["count"].bit_length()
+    if doubled:
+        write()
+
+
+def _stack():
+    """The frames that asked, innermost first, without the shim's own."""
+    frames, frame = [], sys._getframe(1)
+    while frame is not None and len(frames) < MAX_FRAMES:
+        code = frame.f_code
+        if os.path.dirname(code.co_filename) != _HERE:
+            frames.append("%s:%d %s" % (code.co_filename, frame.f_lineno, code.co_name))
+        frame = frame.f_back
+    return frames
+
+
+def place():
+    """File and line of the innermost frame outside of the shim, for counts by place."""
+    frame = sys._getframe(1)
+    while frame is not None and os.path.dirname(frame.f_code.co_filename) == _HERE:
+        frame = frame.f_back
+    return (frame.f_code.co_filename, frame.f_lineno) if frame else ("?", 0)
+
+
+def as_dict():
+    answers = {k: dict(v, decides_size=KINDS.get(k, False)) for k, v in _state.answers.items()}
+    sizes = sum(v["count"] for v in answers.values() if v["decides_size"])
+    return {"version": VERSION, "pid": os.getpid(), "facts": _state.facts, "sizes_from_data": sizes,
+            "answers": answers, "failures": _state.failures}
+
+
+def write():
+    """Never raises: notes are not worth a program."""
+    with _state.lock:
+        if not _state.path or not (_state.answers or _state.failures or _state.facts):
+            return
+        path = "%s.%d" % (_state.path, os.getpid())
+        half = "%s.half" % path
+        try:
+            with open(half, "w") as f:
+                json.dump(as_dict(), f, indent=1)
+                f.write("\n")
+            os.replace(half, path)
+        except OSError:
+            pass

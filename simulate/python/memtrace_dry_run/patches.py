@@ -1,0 +1,41 @@
+"""Functions of Python that a device would answer, where a simulated one has no answer."""
+import functools
+
+from . import notes
+
+
+def install(torch):
+    _compile(torch)
+    _elapsed_time(torch)
+
+
+def _compile(torch):
+    """torch.compile gives back what it got: Triton and Inductor need a device."""
+    if not hasattr(torch, "compile"):
+        return
+
+    @functools.wraps(torch.compile)
+    def compile(model=None, *_arguments, **_named):
+        if model is None:
+            return compile
+        notes.made_up("eager")
+        notes.fact("torch_compile", "eager")
+        return model
+
+    torch.compile = compile
+
+
+def _elapsed_time(torch):
+    """No time passes between simulated events; programs divide by it."""
+    event = torch.cuda.Event
+    measured = event.elapsed_time
+
+    @functools.wraps(measured)
+    def elapsed_time(self, end_event):
+        ms = measured(self, end_event)
+        if ms > 0:
+            return ms
+        notes.made_up("time")
+        return 1.0
+
+    event.elapsed_time = elapsed_time

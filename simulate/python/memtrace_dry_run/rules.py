@@ -1,0 +1,509 @@
+"""What each operator means for shadows (shadows.py). A rule has two halves: `before` and `after` the operator
+itself has run on the device, where it computes nothing. Both run on the host and see the operator's arguments;
+what `after` returns, if anything, replaces the operator's result."""
+import threading
+
+import torch
+
+from . import fillers, notes, shadows
+from .shadows import CHOSEN, GUESSED, KNOWN
+
+COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge"}
+LOGIC = {"logical_and", "logical_or", "logical_xor", "logical_not", "bitwise_and", "bitwise_or", "bitwise_xor",
+         "bitwise_not", "any", "all", "isin"}
+ARITHMETIC = {"add", "sub", "mul", "div", "neg", "abs", "sign", "sgn", "clamp", "clamp_min", "clamp_max", "remainder", "fmod",
+              "floor_divide", "pow", "minimum", "maximum", "fmin", "fmax", "floor", "ceil", "round", "trunc", "sqrt", "exp", "log", "log2",
+              "reciprocal", "sigmoid", "isnan", "isposinf", "isneginf", "bitwise_left_shift", "bitwise_right_shift",
+              "__lshift__", "__rshift__", "rsub", "gcd"}
+REDUCTIONS = {"sum", "prod", "mean", "amax", "amin", "max", "min", "count_nonzero", "cumsum", "cumprod", "bincount", "median", "std", "var"}
+MOVES = {"arange", "linspace", "eye", "cat", "stack", "gather", "index", "index_select", "take", "where", "masked_fill", "masked_select",
+         "flip", "roll", "tril", "triu", "scatter", "scatter_add", "scatter_reduce", "index_add", "index_put", "index_fill", "repeat_interleave", "one_hot",
+         "searchsorted", "bucketize", "embedding", "_to_copy_none", "tril_indices", "triu_indices"}
+IN_PLACE = {"fill_", "zero_", "add_", "sub_", "mul_", "div_", "neg_", "clamp_", "clamp_min_", "clamp_max_", "masked_fill_", "index_fill_",
+            "scatter_", "scatter_add_", "scatter_reduce_", "index_add_", "index_copy_", "index_put_", "_index_put_impl_", "bitwise_and_", "bitwise_or_",
+            "bitwise_xor_", "bitwise_not_", "logical_and_", "logical_or_", "logical_not_", "logical_xor_", "eq_", "ne_", "lt_", "le_", "gt_", "ge_",
+            "remainder_", "floor_divide_", "pow_", "abs_", "floor_", "ceil_", "round_", "sqrt_", "exp_", "log_", "reciprocal_",
+            "masked_scatter_", "tril_", "triu_", "cumsum_", "resize_none_"}
+RANDOM = {"uniform_", "normal_", "random_", "bernoulli_", "exponential_"}
+CHOICES = {"argmax", "argmin", "topk", "sort", "multinomial", "kthvalue", "mode"}
+STEPS = {"_foreach_add_"}
+UNIQUE = {"_unique2", "_unique", "unique_dim", "unique_consecutive", "unique_dim_consecutive"}
+# Values that decide whether a line reads the same guess so often that it waits for another one.
+MAX_SAME_GUESSES = 1000
+
+
+class Rule:
+    """What happens before and after an operator. `also_from_device`: the second argument may be on the device."""
+
+    __slots__ = ("before", "after", "also_from_device")
+
+    def __init__(self, before=None, after=None, also_from_device=False):
+        self.before, self.after, self.also_from_device = before, after, also_from_device
+
+
+class _Context(threading.local):
+    """What an operator that is running says of those that it runs itself."""
+
+    count = None  # the number of elements that it will read from the device
+    boxes = False  # non-maximum suppression
+    depth = 0
+
+
+_context = _Context()
+_same_guesses = {}  # place: how often it has read one guess
+_turns = {"condition": 0}
+_answer = None  # tells the simulated library what the next copy to the host brings
+BOXES_KEPT_SHARE = 0.5
+
+
+def answer_copies_with(function):
+    global _answer
+    _answer = function
+
+
+def table():
+    """Names of all operators that have a rule."""
+    return (COMPARISONS | LOGIC | ARITHMETIC | REDUCTIONS | MOVES | IN_PLACE | RANDOM | CHOICES | STEPS | UNIQUE |
+            {"copy_", "_local_scalar_dense", "nonzero", "randperm", "_amp_update_scale_", "_linalg_check_errors"})
+
+
+def rule_of(packet, schema):
+    """The rule of one overload, or None."""
+    special = {"copy_": Rule(None, _copied, True), "_local_scalar_dense": Rule(None, _read), "nonzero": Rule(_before_nonzero, _nonzero),
+               "_amp_update_scale_": Rule(None, _scale_updated), "_linalg_check_errors": Rule(_no_errors), "randperm": Rule(None, _permuted)}
+    if packet in special:
+        return special[packet]
+    if packet in UNIQUE:
+        return Rule(_before_unique, _unique)
+    if packet in RANDOM:
+        return Rule(None, _drawn)
+    if packet in STEPS:
+        return Rule(None, _each_in_place)
+    return Rule(None, _in_place if packet in IN_PLACE else _computed)
+
+
+def boxes():
+    return Rule(_before_boxes, _after_boxes)
+
+
+# ---- arguments
+
+
+class _Unknown(Exception):
+    """An argument has no shadow."""
+
+
+class _Map:
+    """Arguments on the host for arguments on the device; made is the most doubtful of them."""
+
+    def __init__(self, written=()):
+        self.made, self.written = KNOWN, written
+
+    def of(self, value):
+        if isinstance(value, torch.Tensor):
+            return self._tensor(value)
+        if isinstance(value, (list, tuple)):
+            return type(value)([self.of(v) for v in value]) if type(value) in (list, tuple) else value
+        if isinstance(value, torch.device):
+            return torch.device("cpu")
+        return value
+
+    def _tensor(self, t):
+        if any(t is w for w in self.written):
+            return torch.empty(t.shape, dtype=t.dtype, device="cpu")
+        if not t.is_cuda:
+            return t
+        shadow = shadows.of(t)
+        if shadow is None or not shadows.is_small(t):
+            raise _Unknown
+        self.made = max(self.made, shadow.made)
+        return shadows.view(t, shadow)
+
+
+def _written(op, arguments, named):
+    """The arguments named out=: what an operator fills."""
+    found = []
+    for i, a in enumerate(op._schema.arguments):
+        if a.is_out:
+            value = named.get(a.name, arguments[i] if i < len(arguments) else None)
+            if isinstance(value, torch.Tensor):
+                found.append(value)
+    return found
+
+
+def _tensors(value):
+    if isinstance(value, torch.Tensor):
+        return [value]
+    return [v for v in value if isinstance(v, torch.Tensor)] if isinstance(value, (list, tuple)) else []
+
+
+def _packet(op):
+    return op._schema.name.partition("::")[2].rstrip("_") or "?"
+
+
+# ---- operators that compute
+
+
+def _computed(op, arguments, named, out):
+    outs = _tensors(out)
+    if not outs or not all(o.is_cuda for o in outs) or not any(shadows.is_small(o) for o in outs):
+        return
+    written = _written(op, arguments, named)
+    try:
+        host = _Map(written)
+        values = op(*[host.of(a) for a in arguments], **{k: host.of(v) for k, v in named.items()})
+    except _Unknown:
+        _guess(op, arguments, named, outs)
+        return
+    made = host.made
+    for o, v in zip(outs, _tensors(values)):
+        if o.shape == v.shape and shadows.is_small(o):
+            shadows.keep(o, v, made)
+        else:
+            shadows.forget(o)
+
+
+def _in_place(op, arguments, named, out):
+    t = arguments[0]
+    if not t.is_cuda:
+        return
+    shadow = shadows.of(t)
+    name = _packet(op)
+    if not shadows.is_small(t) or (shadow is None and name not in ("fill", "zero")):
+        if shadow is not None:
+            shadows.forget(t)
+        return
+    try:
+        host = _Map()
+        rest = [host.of(a) for a in arguments[1:]]
+        named = {k: host.of(v) for k, v in named.items()}
+    except _Unknown:
+        if t.is_floating_point():
+            shadows.forget(t)
+        return
+    if shadow is None:
+        values = torch.empty(t.shape, dtype=t.dtype, device="cpu")
+        op(values, *rest, **named)
+        shadows.keep(t, values, host.made)
+    else:
+        op(shadows.view(t, shadow), *rest, **named)
+        shadow.made = max(shadow.made, host.made)
+
+
+def _each_in_place(op, arguments, named, out):
+    """Lists of tensors; only counters of steps matter, which are scalars."""
+    rest = arguments[1:]
+    for i, t in enumerate(arguments[0]):
+        if t.dim() != 0 or not t.is_cuda:
+            continue
+        shadow = shadows.of(t)
+        if shadow is None:
+            continue
+        value = rest[0][i] if isinstance(rest[0], (list, tuple)) else rest[0]
+        if isinstance(value, torch.Tensor) and value.is_cuda:
+            other = shadows.of(value)
+            if other is None:
+                shadows.forget(t)
+                continue
+            value = shadows.view(value, other)
+        shadows.view(t, shadow).add_(value, alpha=named.get("alpha", rest[1] if len(rest) > 1 else 1))
+
+
+def _drawn(op, arguments, named, out):
+    t = arguments[0]
+    if not t.is_cuda or not shadows.is_small(t):
+        return
+    try:
+        host = _Map()
+        rest = [host.of(a) for a in arguments[1:]]
+    except _Unknown:
+        return
+    named = {k: host.of(v) for k, v in named.items() if k != "generator"}
+    values = torch.empty(t.shape, dtype=t.dtype, device="cpu")
+    op(values, *rest, generator=fillers.generator(), **named)
+    shadows.keep(t, values, KNOWN)
+
+
+def _permuted(op, arguments, named, out):
+    if out.is_cuda and shadows.is_small(out):
+        shadows.keep(out, torch.randperm(out.numel(), generator=fillers.generator(), dtype=out.dtype, device="cpu"), KNOWN)
+
+
+# ---- what cannot be computed
+
+
+def _guess(op, arguments, named, outs):
+    name = _packet(op)
+    if name in COMPARISONS:
+        _guess_comparison(op, name, arguments, outs[0])
+    elif name in ("any", "all"):
+        shadows.keep(outs[0], torch.full(outs[0].shape, name == "all", dtype=outs[0].dtype, device="cpu"), GUESSED)
+    elif name in CHOICES or name in ("max", "min", "median"):
+        _choose(name, arguments, named, outs)
+    elif name in ("searchsorted", "bucketize"):
+        _choose_places(arguments, outs[0])
+    elif name in ("isnan", "isposinf", "isneginf"):
+        shadows.keep(outs[0], torch.zeros(outs[0].shape, dtype=torch.bool, device="cpu"), GUESSED)
+    else:
+        for o in outs:
+            shadows.forget(o)
+            if o.dtype is torch.bool and shadows.is_small(o):
+                shadows.keep(o, fillers.half(o.shape), GUESSED)
+
+
+def _host_or_none(value):
+    """Values of a number or of a tensor, None if nobody knows them."""
+    if not isinstance(value, torch.Tensor) or not value.is_cuda:
+        return value
+    shadow = shadows.of(value)
+    return shadows.view(value, shadow) if shadow is not None and shadows.is_small(value) else None
+
+
+def _is_same(a, b):
+    return (isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor) and a.data_ptr() == b.data_ptr() and
+            a.shape == b.shape and a.stride() == b.stride())
+
+
+def _guess_comparison(op, name, arguments, out):
+    a, b = arguments[0], arguments[1]
+    if not shadows.is_small(out):
+        return
+    if _is_same(a, b):
+        values = torch.full(out.shape, name in ("eq", "ge", "le"), dtype=torch.bool, device="cpu")
+        shadows.keep(out, values, KNOWN)
+        return
+    x, y = _host_or_none(a), _host_or_none(b)
+    if name in ("eq", "ne"):
+        values = torch.full(out.shape, name == "ne", dtype=torch.bool, device="cpu")
+    elif x is None and y is None or not (a.is_floating_point() if x is None else b.is_floating_point()):
+        values = fillers.half(out.shape)
+    else:
+        x = fillers.uniform(a.shape) if x is None else fillers.bound(x)
+        y = fillers.uniform(b.shape) if y is None else fillers.bound(y)
+        values = getattr(torch, name)(x, y) if isinstance(x, torch.Tensor) else getattr(torch, name)(torch.tensor(x), y)
+    shadows.keep(out, values.expand(out.shape), GUESSED)
+
+
+def _argument(op_arguments, named, at, name, default):
+    return named[name] if name in named else op_arguments[at] if len(op_arguments) > at else default
+
+
+def _choose(name, arguments, named, outs):
+    """Indices of unknown values; the values themselves stay unknown."""
+    source = arguments[0]
+    index = next((o for o in outs if o.dtype is torch.int64), None)
+    for o in outs:
+        if o is not index:
+            shadows.forget(o)
+    if index is None or not shadows.is_small(index):
+        return
+    if name in ("argmax", "argmin", "max", "min", "median", "mode"):
+        dim = _argument(arguments, named, 1, "dim", None)
+        size = source.numel() if not isinstance(dim, int) or source.dim() == 0 else source.shape[dim]
+        values = fillers.indices(index.shape, None, size)
+    else:
+        at = {"topk": 2, "sort": 1, "kthvalue": 2, "multinomial": 99}[name]
+        dim = _argument(arguments, named, at, "dim", -1)
+        dim = dim if isinstance(dim, int) and not isinstance(dim, bool) else _argument(arguments, named, 2, "dim", -1)
+        dim = dim if isinstance(dim, int) else -1
+        size = source.shape[dim] if source.dim() else 1
+        values = fillers.indices(index.shape, dim if index.dim() else None, size)
+    notes.made_up("choice")
+    shadows.keep(index, values, CHOSEN)
+
+
+def _choose_places(arguments, out):
+    borders = next((a for a in arguments if isinstance(a, torch.Tensor) and a.dim()), None)
+    size = (borders.shape[-1] if borders is not None else 1) + 1
+    notes.made_up("choice")
+    shadows.keep(out, (fillers.uniform(out.shape) * size).to(out.dtype), CHOSEN)
+
+
+# ---- what leaves the device
+
+
+def _copied(op, arguments, named, out):
+    to, source = arguments[0], arguments[1]
+    if not isinstance(source, torch.Tensor):
+        return
+    if to.is_cuda:
+        _copied_to_device(to, source)
+    elif source.is_cuda:
+        _copied_to_host(to, source)
+
+
+def _copied_to_device(to, source):
+    if not shadows.is_small(to) or source.layout is not torch.strided:
+        if shadows.of(to) is not None:
+            shadows.forget(to)
+        return
+    if not source.is_cuda:
+        shadows.keep(to, source.detach(), KNOWN)
+        return
+    shadow = shadows.of(source)
+    if shadow is not None and shadows.is_small(source):
+        shadows.keep(to, shadows.view(source, shadow), shadow.made)
+    elif to.dtype is torch.bool:
+        shadows.keep(to, fillers.half(to.shape), GUESSED)
+    elif not to.is_floating_point() and source.is_floating_point():
+        shadows.keep(to, torch.full(to.shape, fillers.COUNT, dtype=to.dtype, device="cpu"), CHOSEN)
+    else:
+        shadows.forget(to)
+
+
+def _copied_to_host(to, source):
+    shadow = shadows.of(source)
+    if shadow is not None and shadows.is_small(source):
+        to.copy_(shadows.view(source, shadow))
+        if shadow.made != KNOWN:
+            notes.made_up("copy")
+        return
+    notes.made_up("copy")
+    if to.numel() > fillers.MAX_COPIED_ELEMENTS:
+        return
+    if to.dtype is torch.bool:
+        to.copy_(fillers.half(to.shape))
+    elif to.is_floating_point():
+        to.copy_(fillers.uniform(to.shape, 0.1, 0.9))
+    elif not to.is_complex():
+        to.fill_(fillers.COUNT)
+
+
+def _read(op, arguments, named, out):
+    t = arguments[0]
+    if not t.is_cuda:
+        return None
+    shadow = shadows.of(t)
+    if shadow is not None:
+        value = shadows.view(t, shadow).item()
+        return _guess_read(value) if shadow.made == GUESSED else value
+    if _context.count is not None and not t.is_floating_point():
+        return _context.count
+    if t.dtype is torch.bool:
+        _turns["condition"] += 1
+        notes.made_up("condition")
+        return _turns["condition"] % 2 == 0
+    if t.is_floating_point():
+        notes.made_up("number")
+        return fillers.NUMBER
+    if t.is_complex():
+        notes.made_up("number")
+        return complex(fillers.NUMBER)
+    notes.made_up("count")
+    return fillers.COUNT
+
+
+def _guess_read(value):
+    """A loop that waits for another guess gets it."""
+    notes.made_up("condition" if isinstance(value, bool) else "number" if isinstance(value, float) else "count")
+    if not isinstance(value, bool):
+        return value
+    place = notes.place()
+    last, same = _same_guesses.get(place, (value, 0))
+    same = same + 1 if last == value else 0
+    _same_guesses[place] = (value, same)
+    return not value if same >= MAX_SAME_GUESSES and same % 2 else value
+
+
+# ---- sizes
+
+
+def _tell(count):
+    """The operator that runs next reads COUNT from the device."""
+    _context.count = count
+    if _answer is not None:
+        _answer(int(count).to_bytes(8, "little", signed=True), 8)
+
+
+def _told():
+    _context.count = None
+    if _answer is not None:
+        _answer(None, 0)
+
+
+def _mask(t):
+    """Which elements count as not zero, and whether that was made up."""
+    if _context.boxes and t.dtype is torch.bool:
+        return fillers.uniform(t.shape) < BOXES_KEPT_SHARE, True
+    shadow = shadows.of(t)
+    if shadow is not None and shadows.is_small(t):
+        return shadows.view(t, shadow), shadow.made != KNOWN
+    return fillers.half(t.shape), True
+
+
+def _before_nonzero(op, arguments, named):
+    mask, is_made_up = _mask(arguments[0])
+    if is_made_up and not _context.boxes:
+        notes.made_up("selection")
+    _context.found = (torch.nonzero(mask), is_made_up)
+    _tell(_context.found[0].shape[0])
+
+
+def _nonzero(op, arguments, named, out):
+    _told()
+    found, is_made_up = _context.found
+    if out.shape != found.shape: # the simulated library cannot be told: make what PyTorch would have made
+        out = torch.empty((found.shape[1], found.shape[0]), dtype=torch.int64, device=out.device).t()
+    shadows.keep(out, found, CHOSEN if is_made_up else KNOWN)
+    return out
+
+
+def _before_unique(op, arguments, named):
+    t = arguments[0]
+    shadow = shadows.of(t)
+    _context.found = None
+    if shadow is None or not shadows.is_small(t):
+        notes.made_up("unique")
+        size = t.shape[arguments[1]] if "dim" in _packet(op) and len(arguments) > 1 and isinstance(arguments[1], int) else t.numel()
+        _tell((size + 1) // 2)
+        return
+    values = op(shadows.view(t, shadow), *arguments[1:], **named)
+    if shadow.made != KNOWN:
+        notes.made_up("unique")
+    _context.found = (values, shadow.made)
+    dim = arguments[1] if "dim" in _packet(op) and len(arguments) > 1 and isinstance(arguments[1], int) else 0
+    _tell(values[0].shape[dim])
+
+
+def _unique(op, arguments, named, out):
+    _told()
+    if _context.found is None:
+        return
+    values, made = _context.found
+    for o, v in zip(_tensors(out), _tensors(values)):
+        if o.shape == v.shape:
+            shadows.keep(o, v, made)
+
+
+def _before_boxes(op, arguments, named):
+    _context.boxes = True
+    notes.made_up("boxes")
+
+
+def _after_boxes(op, arguments, named, out):
+    _context.boxes = False
+
+
+# ---- single operators
+
+
+def _scale_updated(op, arguments, named, out):
+    """What GradScaler does when no gradient was infinite."""
+    scale, growth, found, factor, backoff, interval = arguments[:6]
+    s, g, f = shadows.of(scale), shadows.of(growth), shadows.of(found)
+    if s is None or g is None:
+        return
+    steps = shadows.view(growth, g)
+    if f is not None and shadows.view(found, f).item() != 0:
+        shadows.view(scale, s).mul_(backoff)
+        steps.zero_()
+    elif steps.item() + 1 >= interval:
+        shadows.view(scale, s).mul_(factor)
+        steps.zero_()
+    else:
+        steps.add_(1)
+
+
+def _no_errors(op, arguments, named):
+    """Linear algebra succeeded."""
+    shadows.keep(arguments[0], torch.zeros(arguments[0].shape, dtype=arguments[0].dtype, device="cpu"), KNOWN)

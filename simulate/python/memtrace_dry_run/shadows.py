@@ -1,0 +1,91 @@
+"""What the host knows of the values of tensors on the device, by storage.
+
+A shadow is a storage on the host, of as many bytes as the storage on the device, so that every view of one is
+the same view of the other. It lives as long as its original: the table holds only weak references, which change
+nothing that PyTorch decides by counting references. Small tensors only: see the limits below.
+
+`made` says how a value came to be: KNOWN; CHOSEN, an index that was made up, or what follows from one; GUESSED,
+the outcome of a comparison with unknown values, or what follows from that."""
+import torch
+
+KNOWN, CHOSEN, GUESSED = 0, 1, 2
+MAX_FLOAT_ELEMENTS = 1 << 18
+MAX_WHOLE_ELEMENTS = 1 << 22
+SWEEP_BYTES = 64 << 20
+
+_shadows = {}  # address of a storage's structure: Shadow
+_bytes_since_sweep = 0
+
+
+class Shadow:
+    __slots__ = ("reference", "storage", "made")
+
+    def __init__(self, reference, storage, made):
+        self.reference, self.storage, self.made = reference, storage, made
+
+    def __del__(self):
+        torch.UntypedStorage._free_weak_ref(self.reference)
+
+
+def is_small(t):
+    limit = MAX_FLOAT_ELEMENTS if t.is_floating_point() or t.is_complex() else MAX_WHOLE_ELEMENTS
+    return t.numel() <= limit
+
+
+def of(t):
+    """The Shadow of a tensor on the device, or None."""
+    return _shadows.get(t.untyped_storage()._cdata)
+
+
+def view(t, shadow):
+    """T's values on the host; writing to them changes the shadow."""
+    host = torch.empty(0, dtype=t.dtype, device="cpu")
+    return host.set_(shadow.storage, t.storage_offset(), t.size(), t.stride())
+
+
+def forget(t):
+    _shadows.pop(t.untyped_storage()._cdata, None)
+
+
+def keep(t, values, made):
+    """VALUES, a tensor on the host of T's shape, become T's."""
+    shadow = of(t)
+    if shadow is None:
+        shadow = _new(t, made)
+        if shadow is None:
+            return
+    else:
+        covers = t.numel() * t.element_size() == shadow.storage.nbytes()
+        shadow.made = made if covers else max(made, shadow.made)
+    view(t, shadow).copy_(values)
+
+
+def _new(t, made):
+    """A shadow of zeros; None if the storage is too large, or T is a part of values that nobody knows."""
+    global _bytes_since_sweep
+    storage = t.untyped_storage()
+    size_bytes = storage.nbytes()
+    floats = t.is_floating_point() or t.is_complex()
+    limit = MAX_FLOAT_ELEMENTS if floats else MAX_WHOLE_ELEMENTS
+    if size_bytes > limit * t.element_size() or (floats and size_bytes != t.numel() * t.element_size()):
+        return None
+    _bytes_since_sweep += size_bytes + 256
+    if _bytes_since_sweep > SWEEP_BYTES:
+        sweep()
+    host = torch.zeros(size_bytes, dtype=torch.uint8, device="cpu").untyped_storage()
+    shadow = Shadow(storage._weak_ref(), host, made)
+    _shadows[storage._cdata] = shadow
+    return shadow
+
+
+def sweep():
+    """Drops what belongs to storages that are no more."""
+    global _bytes_since_sweep
+    _bytes_since_sweep = 0
+    expired = torch.UntypedStorage._expired
+    for address in [a for a, s in list(_shadows.items()) if expired(s.reference)]:
+        _shadows.pop(address, None)
+
+
+def count():
+    return len(_shadows)
