@@ -1,18 +1,25 @@
 """Puts rules around operators of PyTorch.
 
-The hooks are kernels for the dispatch key BackendSelect. That key is in the set of every thread, autograd's own
-included; it comes after autograd, autocast and tensor subclasses and right before the backend, and only
-operators that make a tensor from nothing have a kernel for it. So nothing above notices: a dispatch mode, which
-would be the simple way, makes autograd take other paths (formulas that do not work in place) and so other
-requests to the allocator. Each hook calls the backend's kernel with the arguments that it got."""
+The hooks are kernels for a dispatch key that no library for NVIDIA's devices uses (autocast of another vendor's).
+The key is switched on thread by thread; each hook calls, with the arguments that it got, what PyTorch would have
+called without it. It is off while autograd's engine runs, and on again where that calls Python.
+
+Why not a dispatch mode, and why not in the engine: both change what PyTorch allocates. Under a dispatch mode
+autograd takes formulas that do not work in place. And a tensor that passes through Python gets a Python object,
+which counts as a reference, so that the engine no longer adds gradients in place.
+
+Two operators are hooked for the backend itself, in every thread and in the engine as well, because they read a
+size or a value from the device: `nonzero` and `_local_scalar_dense`. What they read is not a gradient."""
 import ctypes
+import functools
+import os
 import threading
 
 import torch
 
 from . import notes, rules
 
-_KEY = "BackendSelect"
+_SWITCHED, _ALWAYS = "AutocastIPU", "BackendSelect"
 _NUMBERS = (int, float, bool, complex)
 _here = threading.local()
 _libraries = []  # what is registered lasts as long as these
@@ -23,6 +30,8 @@ class _Quiet:
 
     def __enter__(self):
         _here.inside = True
+        self._was_on = _is_on()
+        _switch(False)
         self._guards = (torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch(), torch._C._AutoDispatchBelowAutograd())
         for guard in self._guards:
             guard.__enter__()
@@ -30,6 +39,7 @@ class _Quiet:
     def __exit__(self, *raised):
         for guard in reversed(self._guards):
             guard.__exit__(*raised)
+        _switch(self._was_on)
         _here.inside = False
 
 
@@ -60,23 +70,33 @@ def _with_tensors(arguments, positions):
     return arguments
 
 
+def _is_concerned(value):
+    """Whether VALUE is a plain tensor on the device (or a list that begins with one); None: no tensor."""
+    if isinstance(value, (list, tuple)) and value:
+        value = value[0]
+    kind = type(value)
+    if kind is torch.Tensor or kind is torch.nn.Parameter:
+        return value.is_cuda and value.layout is torch.strided or (None if value.dim() == 0 else False)
+    return False if isinstance(value, torch.Tensor) else None
+
+
 def _device_tensor(arguments):
-    """The first tensor, if it is one on the device that may have a shadow."""
-    for a in arguments:
-        if isinstance(a, (list, tuple)) and a and isinstance(a[0], torch.Tensor):
-            a = a[0]
-        if isinstance(a, torch.Tensor):
-            if a.is_cuda:
-                return a.layout is torch.strided
-            if a.dim() != 0:
-                return False
-    return False
+    """Whether the first tensor among ARGUMENTS is one that may have a shadow. Scalars of the host do not count."""
+    for value in arguments:
+        concerned = _is_concerned(value)
+        if concerned is not None:
+            return concerned
+    return None
 
 
-def _kernel(op, rule, name):
-    """A kernel that runs the backend's, and RULE before and after it."""
+def _is_made_on_device(named):
+    device = named.get("device")
+    return isinstance(device, torch.device) and device.type == "cuda"
+
+
+def _kernel(op, rule, name, key):
+    """A kernel that runs the next one, and RULE before and after it."""
     redispatch = op._handle.redispatch_boxed
-    key = torch._C.DispatchKey.BackendSelect
     positions = [i for i, a in enumerate(op._schema.arguments) if str(a.type) == "Tensor"]
     before, after = rule.before, rule.after
     copies = rule.also_from_device
@@ -91,8 +111,10 @@ def _kernel(op, rule, name):
             return redispatch(keys, *arguments, **named)
         concerned = False
         try:
-            concerned = _device_tensor(arguments) or _device_tensor(tuple(named.values())) or (
-                copies and arguments[1].is_cuda)
+            concerned = _device_tensor(arguments)
+            if concerned is None:
+                concerned = _device_tensor(tuple(named.values())) or _is_made_on_device(named)
+            concerned = concerned or (copies and _is_concerned(arguments[1]))
             if concerned and before is not None:
                 with _Quiet():
                     before(op, arguments, named)
@@ -112,13 +134,11 @@ def _kernel(op, rule, name):
     return kernel
 
 
-def _register(library, namespace, name, rule):
+def _register(library, namespace, name, rule, key):
     packet, _, overload = name.partition(".")
     op = getattr(getattr(getattr(torch.ops, namespace), packet), overload or "default")
     full = "%s::%s" % (namespace, name)
-    if torch._C._dispatch_has_kernel_for_dispatch_key(full, _KEY):
-        return
-    library.impl(name, _kernel(op, rule, full), _KEY, with_keyset=True)
+    library.impl(name, _kernel(op, rule, full, getattr(torch._C.DispatchKey, key)), key, with_keyset=True)
 
 
 def install(_torch):
@@ -127,27 +147,95 @@ def install(_torch):
     if torch.version.cuda is None:
         return
     rules.answer_copies_with(_simulated_answers())
+    others = torch._C._dispatch_library("IMPL", "_", _SWITCHED, __file__, 1)
+    others.fallback_fallthrough()
     library = torch.library.Library("aten", "IMPL")
-    _libraries.append(library)
+    _libraries.extend((others, library))
     known = rules.table()
     for schema in torch._C._jit_get_all_schemas():
         namespace, _, packet = schema.name.partition("::")
         if namespace != "aten" or packet not in known:
             continue
         name = packet + ("." + schema.overload_name if schema.overload_name else "")
-        rule = rules.rule_of(packet, schema)
-        if rule is None or not torch._C._dispatch_has_kernel("aten::" + name):
-            continue
         try:
-            _register(library, "aten", name, rule)
+            _hook(library, packet, name)
         except Exception as error:
             notes.failed("hook of " + name, error)
+    _switch_threads()
+
+
+def _hook(library, packet, name):
+    if not torch._C._dispatch_has_kernel("aten::" + name):
+        return
+    if torch._C._dispatch_has_kernel_for_dispatch_key("aten::" + name, "CompositeImplicitAutograd"):
+        return # what it is made of is hooked
+    _register(library, "aten", name, rules.rule_of(packet), _ALWAYS if packet in rules.ALWAYS else _SWITCHED)
+
+
+# ---- where the hooks are on
+
+
+_switched_key = getattr(torch._C.DispatchKey, _SWITCHED)
+
+
+def _switch(on):
+    if on: # threads begin with all keys of autocast excluded
+        torch._C._dispatch_tls_set_dispatch_key_excluded(_switched_key, False)
+    torch._C._dispatch_tls_set_dispatch_key_included(_switched_key, on)
+
+
+def _is_on():
+    return torch._C._dispatch_tls_is_dispatch_key_included(_switched_key)
+
+
+def _with_hooks(function, on):
+    """FUNCTION, with the hooks of its thread switched on or off while it runs."""
+
+    @functools.wraps(function)
+    def switched(*arguments, **named):
+        before = _is_on()
+        _switch(on)
+        try:
+            return function(*arguments, **named)
+        finally:
+            _switch(before)
+
+    return switched
+
+
+class _Engine:
+    """Autograd's engine, which runs without hooks."""
+
+    def __init__(self, engine):
+        self._engine = engine
+        self.run_backward = _with_hooks(engine.run_backward, False)
+
+    def __getattr__(self, name):
+        return getattr(self._engine, name)
+
+
+def _switch_threads():
+    _switch(True)
+    threading.Thread._bootstrap_inner = _with_hooks(threading.Thread._bootstrap_inner, True)
+    if hasattr(os, "register_at_fork"): # a forked child of the loader computes on the host only
+        os.register_at_fork(after_in_child=lambda: _switch(False))
+    torch.autograd.Variable._execution_engine = _Engine(torch.autograd.Variable._execution_engine)
+    backward = torch.autograd.function.BackwardCFunction
+    backward.apply = _with_hooks(backward.apply, True)
+    hooks = torch.autograd.graph.saved_tensors_hooks
+    start = hooks.__init__
+
+    @functools.wraps(start)
+    def init(self, pack_hook, unpack_hook):
+        start(self, pack_hook, _with_hooks(unpack_hook, True))
+
+    hooks.__init__ = init
 
 
 def install_torchvision():
     library = torch.library.Library("torchvision", "IMPL")
     _libraries.append(library)
-    _register(library, "torchvision", "nms", rules.boxes())
+    _register(library, "torchvision", "nms", rules.boxes(), _SWITCHED)
 
 
 def _simulated_answers():

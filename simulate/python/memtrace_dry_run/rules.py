@@ -18,15 +18,16 @@ ARITHMETIC = {"add", "sub", "mul", "div", "neg", "abs", "sign", "sgn", "clamp", 
 REDUCTIONS = {"sum", "prod", "mean", "amax", "amin", "max", "min", "count_nonzero", "cumsum", "cumprod", "bincount", "median", "std", "var"}
 MOVES = {"arange", "linspace", "eye", "cat", "stack", "gather", "index", "index_select", "take", "where", "masked_fill", "masked_select",
          "flip", "roll", "tril", "triu", "scatter", "scatter_add", "scatter_reduce", "index_add", "index_put", "index_fill", "repeat_interleave", "one_hot",
-         "searchsorted", "bucketize", "embedding", "_to_copy_none", "tril_indices", "triu_indices"}
+         "searchsorted", "bucketize", "tril_indices", "triu_indices"}
 IN_PLACE = {"fill_", "zero_", "add_", "sub_", "mul_", "div_", "neg_", "clamp_", "clamp_min_", "clamp_max_", "masked_fill_", "index_fill_",
             "scatter_", "scatter_add_", "scatter_reduce_", "index_add_", "index_copy_", "index_put_", "_index_put_impl_", "bitwise_and_", "bitwise_or_",
             "bitwise_xor_", "bitwise_not_", "logical_and_", "logical_or_", "logical_not_", "logical_xor_", "eq_", "ne_", "lt_", "le_", "gt_", "ge_",
             "remainder_", "floor_divide_", "pow_", "abs_", "floor_", "ceil_", "round_", "sqrt_", "exp_", "log_", "reciprocal_",
-            "masked_scatter_", "tril_", "triu_", "cumsum_", "resize_none_"}
+            "masked_scatter_", "tril_", "triu_", "cumsum_"}
 RANDOM = {"uniform_", "normal_", "random_", "bernoulli_", "exponential_"}
 CHOICES = {"argmax", "argmin", "topk", "sort", "multinomial", "kthvalue", "mode"}
 STEPS = {"_foreach_add_"}
+ALWAYS = {"nonzero", "_local_scalar_dense"}  # hooked for the backend itself
 UNIQUE = {"_unique2", "_unique", "unique_dim", "unique_consecutive", "unique_dim_consecutive"}
 # Values that decide whether a line reads the same guess so often that it waits for another one.
 MAX_SAME_GUESSES = 1000
@@ -67,8 +68,8 @@ def table():
             {"copy_", "_local_scalar_dense", "nonzero", "randperm", "_amp_update_scale_", "_linalg_check_errors"})
 
 
-def rule_of(packet, schema):
-    """The rule of one overload, or None."""
+def rule_of(packet):
+    """The rule of an operator of `table`."""
     special = {"copy_": Rule(None, _copied, True), "_local_scalar_dense": Rule(None, _read), "nonzero": Rule(_before_nonzero, _nonzero),
                "_amp_update_scale_": Rule(None, _scale_updated), "_linalg_check_errors": Rule(_no_errors), "randperm": Rule(None, _permuted)}
     if packet in special:
