@@ -25,6 +25,7 @@ static const struct {
     {"torch/_", MT_ORIGIN_FRAMEWORK},
     {"torch/functional.py", MT_ORIGIN_FRAMEWORK},
     {"torchinductor_", MT_ORIGIN_FRAMEWORK},      /* compiled kernels' wrappers */
+    {"/memtrace_dry_run/", MT_ORIGIN_FRAMEWORK},  /* hooks of a dry run */
     {"torch_geometric.nn.", MT_ORIGIN_FRAMEWORK}, /* what it generates of a layer */
     {"/lib/python3", MT_ORIGIN_FRAMEWORK},
     {"/lib64/python3", MT_ORIGIN_FRAMEWORK},

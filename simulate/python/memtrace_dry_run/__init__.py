@@ -27,19 +27,25 @@ def start():
     # A compiled function would ask Triton for a device. Children inherit this.
     os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
     notes.start(os.environ.get("MEMTRACE_DRY_RUN_NOTES"))
-    importing.after("torch", _install)
-    importing.after("torchvision", _install_torchvision)
+    importing.after("torch", _patch)
+    importing.after("torch", _hook)
+    importing.after("torchvision", _hook_torchvision)
     importing.start()
 
 
-def _install(torch):
-    from . import hooks, patches
+def _patch(torch):
+    from . import patches
 
-    hooks.install(torch)
     patches.install(torch)
 
 
-def _install_torchvision(_torchvision):
+def _hook(torch):
+    from . import hooks
+
+    hooks.install(torch)
+
+
+def _hook_torchvision(_torchvision):
     from . import hooks
 
     hooks.install_torchvision()

@@ -23,6 +23,7 @@ _SWITCHED, _ALWAYS = "AutocastIPU", "BackendSelect"
 _NUMBERS = (int, float, bool, complex)
 _here = threading.local()
 _libraries = []  # what is registered lasts as long as these
+_switched_key = None  # _SWITCHED, as PyTorch has it
 
 
 class _Quiet:
@@ -146,6 +147,8 @@ def install(_torch):
     notes.fact("torch", torch.__version__)
     if torch.version.cuda is None:
         return
+    global _switched_key
+    _switched_key = getattr(torch._C.DispatchKey, _SWITCHED)
     rules.answer_copies_with(_simulated_answers())
     others = torch._C._dispatch_library("IMPL", "_", _SWITCHED, __file__, 1)
     others.fallback_fallthrough()
@@ -173,9 +176,6 @@ def _hook(library, packet, name):
 
 
 # ---- where the hooks are on
-
-
-_switched_key = getattr(torch._C.DispatchKey, _SWITCHED)
 
 
 def _switch(on):

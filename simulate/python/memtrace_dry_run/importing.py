@@ -4,7 +4,7 @@ import sys
 
 from . import notes
 
-_waiting = {}  # name of a module: function that takes it
+_waiting = {}  # name of a module: functions that take it
 
 
 def after(name, function):
@@ -12,7 +12,7 @@ def after(name, function):
     if name in sys.modules:
         _call(function, sys.modules[name])
     else:
-        _waiting[name] = function
+        _waiting.setdefault(name, []).append(function)
 
 
 def start():
@@ -24,14 +24,14 @@ def _call(function, module):
     try:
         function(module)
     except Exception as error:
-        notes.failed("import of %s" % module.__name__, error)
+        notes.failed("%s of %s" % (function.__name__.strip("_"), module.__name__), error)
 
 
 class _Loader:
-    """The loader that was found, and a call after it."""
+    """The loader that was found, and calls after it."""
 
-    def __init__(self, loader, function):
-        self._loader, self._function = loader, function
+    def __init__(self, loader, functions):
+        self._loader, self._functions = loader, functions
 
     def __getattr__(self, name):
         return getattr(self._loader, name)
@@ -43,7 +43,8 @@ class _Loader:
         # The module must not know of this loader: pickles and `inspect` ask for the real one.
         module.__loader__ = module.__spec__.loader = self._loader
         self._loader.exec_module(module)
-        _call(self._function, module)
+        for function in self._functions:
+            _call(function, module)
 
 
 class _Finder:
