@@ -189,8 +189,8 @@ def many_threads(runner):
 
 def older_cupti(runner):
     """What an older CUPTI does not know is missing, nothing else."""
-    _, truth, _, traces = runner.run(["--no-sharing"], MEMTRACE_STANDIN_CUPTI_NAMES="677",
-                                     MEMTRACE_STANDIN_CUPTI_VERSION="18")
+    _, truth, _, traces = runner.run(["--no-sharing"], MEMTRACE_SIMULATED_CUPTI_NAMES="677",
+                                     MEMTRACE_SIMULATED_CUPTI_VERSION="18")
     known = [line for line in truth if line["call"] != "cuGraphAddNode_v2"]
     compare("CUPTI 11.8", known, traces)
 
@@ -232,8 +232,8 @@ def main():
         older_cupti(runner)
         broken_context(runner)
         refused(runner, "another tool", "Nsight Systems",
-                MEMTRACE_STANDIN_CUPTI_HOLDER="Nsight Systems")
-        refused(runner, "too new", "CUPTI_ERROR_NOT_INITIALIZED", MEMTRACE_STANDIN_CUPTI_ERROR="15")
+                MEMTRACE_SIMULATED_CUPTI_HOLDER="Nsight Systems")
+        refused(runner, "too new", "CUPTI_ERROR_NOT_INITIALIZED", MEMTRACE_SIMULATED_CUPTI_ERROR="15")
         refused(runner, "no such file", "no libcupti", MEMTRACE_CUPTI="/no/such/libcupti.so")
     refused(runner, "switched off", "", MEMTRACE_CUPTI="none")
     for failure in failures[:20]:

@@ -80,8 +80,8 @@ def with_threads(runner, program):
 
 def straight_through(runner, program):
     """Nothing of ours between: nobody records, another tool holds the place, CUPTI refuses."""
-    for settings in ({"MEMTRACE_CUPTI": "none"}, {"MEMTRACE_OUTPUT": ""}, {"MEMTRACE_STANDIN_CUPTI_HOLDER": "Nsight"},
-                     {"MEMTRACE_STANDIN_CUPTI_ERROR": "15"}):
+    for settings in ({"MEMTRACE_CUPTI": "none"}, {"MEMTRACE_OUTPUT": ""}, {"MEMTRACE_SIMULATED_CUPTI_HOLDER": "Nsight"},
+                     {"MEMTRACE_SIMULATED_CUPTI_ERROR": "15"}):
         mine = alone(runner, program, "v2", **settings)
         same_lines(str(settings), mine, recorded(runner, program, "v2", **settings)[0])
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Layers and rooms.
 
-Includes and calls point one way: base <- trace <- {collector, analyzer},
+Includes and calls point one way: base <- trace <- {collector, simulate, analyzer},
 analyzer <- render, cli sees all; inside a layer, a folder may use those that
 stand before it in FOLDERS. File names are unique, so that an include by name
 means one file. Libraries neither print nor exit (a failed MT_ASSERT of
@@ -28,6 +28,7 @@ FOLDERS = {
     "base": [""],
     "trace": [""],
     "collector": ["tape", "inject", "interpose", "import", "record"],
+    "simulate": ["driver", "site"],
     "analyzer": ["data", "allocators", "attribute", "optimal", "foresight", "replay", "passes",
                  "models", "whatif", "findings", "compare", "report"],
     "render": ["", "charts", "documents"],
@@ -37,9 +38,10 @@ BELOW = {
     "base": [],
     "trace": ["base"],
     "collector": ["base", "trace"],
+    "simulate": ["base", "trace"],
     "analyzer": ["base", "trace"],
     "render": ["base", "trace", "analyzer"],
-    "cli": ["base", "trace", "collector", "analyzer", "render"],
+    "cli": ["base", "trace", "collector", "simulate", "analyzer", "render"],
 }
 MAX_ROOMS = 3
 MAX_CIRCLES = 6
@@ -70,7 +72,7 @@ def find_files(root):
     for layer in FOLDERS:
         for folder, _, names in os.walk(os.path.join(root, layer)):
             for name in sorted(names):
-                if not name.endswith((".c", ".h")):
+                if not name.endswith((".c", ".h", ".def")):
                     continue
                 path = os.path.relpath(os.path.join(folder, name), root)
                 if name in files:

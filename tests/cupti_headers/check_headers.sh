@@ -50,7 +50,7 @@ of_memory() { grep -E ' cu[A-Za-z0-9]*(Mem|Alloc|Array|Pool|Ctx|GraphAdd)' | sor
 
 # compare_list NUMBERS: both know it under different numbers?
 compare_list() {
-    sed -n 's/^CBID(\([0-9]*\), \(.*\))$/\1 \2/p' "$root/fixtures/standin/driver_cbids.def" |
+    sed -n 's/^CBID(\([0-9]*\), \(.*\))$/\1 \2/p' "$root/simulate/driver/driver_cbids.def" |
         of_memory >"$work/list"
     of_memory <"$1" | join -1 2 -2 2 - "$work/list" | awk '$2 != $3' >"$work/different"
     [ ! -s "$work/different" ] || complain "driver_cbids.def: $(cat "$work/different")"
@@ -83,10 +83,10 @@ check() {
         complain "$1"
     fi
     [ "$cuda_version" -ge 13000 ] || return 0
-    for file in "$root"/fixtures/standin/driver_*.c "$root"/fixtures/standin/program/*.c; do
+    for file in "$root"/simulate/driver/driver_*.c "$root"/fixtures/standin/program/*.c; do
         # shellcheck disable=SC2086 # one word an option
         "$compiler" -std=gnu11 -fsyntax-only -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE \
-            -DSTANDIN_VENDOR_HEADER -D__CUDA_API_VERSION_INTERNAL $includes "$file" ||
+            -DMEMTRACE_VENDOR_HEADERS -I"$root/simulate/driver" -D__CUDA_API_VERSION_INTERNAL $includes "$file" ||
             complain "$file does not agree with $cuda"
     done
     echo "CUDA $cuda_version: the stand-in has its signatures"

@@ -23,8 +23,8 @@ def run(program, inject, folder, **settings):
     with tempfile.TemporaryDirectory() as out:
         environment.update({
             "MEMTRACE_OUTPUT": f"{out}/", "MEMTRACE_STACKS": "none", "MEMTRACE_FLUSH_MS": "5",
-            "MEMTRACE_SAMPLE_HZ": "100", "MEMTRACE_STANDIN_CONTEXT": str(CONTEXT),
-            "MEMTRACE_STANDIN_MEMORY": str(MEMORY), "LD_LIBRARY_PATH": str(folder),
+            "MEMTRACE_SAMPLE_HZ": "100", "MEMTRACE_SIMULATED_CONTEXT": str(CONTEXT),
+            "MEMTRACE_SIMULATED_MEMORY": str(MEMORY), "LD_LIBRARY_PATH": str(folder),
             "CUDA_INJECTION64_PATH": str(inject), "LD_PRELOAD": str(inject), **settings})
         done = subprocess.run([folder / "lookup_program", "dlsym", "1000", "1000"],
                               env=environment, capture_output=True, text=True, timeout=60)

@@ -14,7 +14,7 @@ add_dependencies(test_cupti_library cuda_tool standin_cupti)
 add_library(cuda_tool MODULE cuda_tool.c)
 target_link_libraries(cuda_tool PRIVATE mt_plain_flags)
 target_compile_definitions(test_cupti_subscribe PRIVATE CUDA_TOOL="$<TARGET_FILE:cuda_tool>"
-  DRIVER_CBIDS="${PROJECT_SOURCE_DIR}/fixtures/standin/driver_cbids.def")
+  DRIVER_CBIDS="${PROJECT_SOURCE_DIR}/simulate/driver/driver_cbids.def")
 add_dependencies(test_cupti_subscribe cuda_tool)
 add_test(NAME inject.cupti_headers
   COMMAND ${PROJECT_SOURCE_DIR}/tests/cupti_headers/check_headers.sh)

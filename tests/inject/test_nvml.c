@@ -14,8 +14,8 @@
 static uint64_t used[8];
 
 /* The stand-in asks for it: no driver is loaded that would know. */
-uint64_t memtrace_standin_used_bytes(int device);
-uint64_t memtrace_standin_used_bytes(int device)
+uint64_t memtrace_simulated_used_bytes(int device);
+uint64_t memtrace_simulated_used_bytes(int device)
 {
     return used[device];
 }
@@ -34,9 +34,9 @@ static int fresh(void **state)
     (void)state;
     unsetenv("CUDA_VISIBLE_DEVICES");
     unsetenv("CUDA_DEVICE_ORDER");
-    unsetenv("MEMTRACE_STANDIN_NVML");
-    setenv("MEMTRACE_STANDIN_DEVICES", "2", 1);
-    setenv("MEMTRACE_STANDIN_MEMORY", "10737418240", 1);
+    unsetenv("MEMTRACE_SIMULATED_NVML");
+    setenv("MEMTRACE_SIMULATED_DEVICES", "2", 1);
+    setenv("MEMTRACE_SIMULATED_MEMORY", "10737418240", 1);
     memset(used, 0, sizeof used);
     recorded_clear();
     recorded_settings.sample_hz = 1000;
@@ -149,7 +149,7 @@ static void rate_and_forced_samples(void **state)
 static void a_process_that_is_not_listed(void **state)
 {
     (void)state;
-    setenv("MEMTRACE_STANDIN_NVML", "hide", 1);
+    setenv("MEMTRACE_SIMULATED_NVML", "hide", 1);
     used[0] = 100;
     used[1] = 50;
     mt_nvml_sample_soon(1);
@@ -167,7 +167,7 @@ static void a_process_that_is_not_listed(void **state)
 static void older_drivers(void **state)
 {
     (void)state;
-    setenv("MEMTRACE_STANDIN_NVML", "old", 1);
+    setenv("MEMTRACE_SIMULATED_NVML", "old", 1);
     used[0] = 100;
     poll_again();
     assert_int_equal(recorded.count, 1);
@@ -177,10 +177,10 @@ static void older_drivers(void **state)
 static void a_library_that_does_not_start(void **state)
 {
     (void)state;
-    setenv("MEMTRACE_STANDIN_NVML", "broken", 1);
+    setenv("MEMTRACE_SIMULATED_NVML", "broken", 1);
     used[0] = 100;
     poll_again();
-    unsetenv("MEMTRACE_STANDIN_NVML");
+    unsetenv("MEMTRACE_SIMULATED_NVML");
     poll_again();
     assert_int_equal(recorded.count, 0);
     assert_string_equal(recorded.facts, ""); /* a process without a device misses nothing */
@@ -201,7 +201,7 @@ static void a_library_that_does_not_start(void **state)
 static void a_process_that_ends_before_a_pass(void **state)
 {
     (void)state;
-    setenv("MEMTRACE_STANDIN_NVML", "broken", 1);
+    setenv("MEMTRACE_SIMULATED_NVML", "broken", 1);
     mt_nvml_sample_soon(0);
     mt_nvml_source.stop();
     assert_int_equal(recorded.count, 0);
@@ -222,7 +222,7 @@ static void a_library_without_devices(void **state)
 static void an_instance_that_is_not_there(void **state)
 {
     (void)state;
-    setenv("MEMTRACE_STANDIN_NVML", "split", 1);
+    setenv("MEMTRACE_SIMULATED_NVML", "split", 1);
     setenv("CUDA_VISIBLE_DEVICES", "MIG-2", 1);
     mt_nvml_source.forked();
     mt_nvml_note_environment();
@@ -251,7 +251,7 @@ static void devices_as_the_program_counts(void **state)
 static void an_order_that_is_not_known(void **state)
 {
     (void)state;
-    setenv("MEMTRACE_STANDIN_NVML", "mixed", 1);
+    setenv("MEMTRACE_SIMULATED_NVML", "mixed", 1);
     used[0] = 100;
     poll_again();
     assert_int_equal(recorded.count, 0);
@@ -298,7 +298,7 @@ static void not_before_the_program_begins(void **state)
 static void an_instance(void **state)
 {
     (void)state;
-    setenv("MEMTRACE_STANDIN_NVML", "split", 1);
+    setenv("MEMTRACE_SIMULATED_NVML", "split", 1);
     setenv("CUDA_VISIBLE_DEVICES", "MIG-1", 1);
     mt_nvml_source.forked();
     mt_nvml_note_environment();

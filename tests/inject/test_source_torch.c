@@ -81,7 +81,7 @@ static void case_pools(void)
 
 static void case_devices(void)
 {
-    setenv("MEMTRACE_STANDIN_DEVICES", "3", 1);
+    setenv("MEMTRACE_SIMULATED_DEVICES", "3", 1);
     begin();
     torch.malloc(2, 100, 0);
     torch.malloc(0, 100, 0);
@@ -91,7 +91,7 @@ static void case_devices(void)
 
 static void case_empty_cache_is_said_once_a_device(void)
 {
-    setenv("MEMTRACE_STANDIN_DEVICES", "2", 1);
+    setenv("MEMTRACE_SIMULATED_DEVICES", "2", 1);
     begin();
     torch.free(torch.malloc(0, 100, 0));
     torch.free(torch.malloc(0, 100, 1));
@@ -126,8 +126,8 @@ static void begin_with_driver(const char *memory, const char *device_count)
     int (*start)(unsigned flags);
     void *driver;
 
-    setenv("MEMTRACE_STANDIN_MEMORY", memory, 1);
-    setenv("MEMTRACE_STANDIN_DEVICES", device_count, 1);
+    setenv("MEMTRACE_SIMULATED_MEMORY", memory, 1);
+    setenv("MEMTRACE_SIMULATED_DEVICES", device_count, 1);
     driver = dlopen(STANDIN_DRIVER, RTLD_NOW | RTLD_GLOBAL);
     CHECK(driver);
     *(void **)&start = need(driver, "cuInit");

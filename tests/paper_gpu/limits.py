@@ -8,7 +8,7 @@ Where free blocks are equal, addresses decide, and those are the driver's: such 
 
 Exits with 1 if a prediction is wrong. As `run` beside it; some ten runs of the program a case."""
 
-import os, pathlib, sys
+import pathlib, sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -38,8 +38,7 @@ CASES = {
 
 def case_of(arguments, name):
     script, workload, kw, queries = CASES[name]
-    paths = [str(arguments.out / "site"), str(arguments.site_packages)]
-    environment = {"PYTHONPATH": os.pathsep.join(paths)} | ({"PAPER_GPU_EVENT_QUERIES": str(queries)} if queries else {})
+    environment = arguments.site | ({"MEMTRACE_SIMULATED_EVENT_QUERIES": str(queries)} if queries else {})
     return Case(arguments.out / "limits" / name, arguments.memtrace, python_of(arguments.site_packages), name, script, workload, kw, environment)
 
 

@@ -37,8 +37,7 @@ class Case:
 
     def run(self, out, conf="", pooled=False, cap_mib=None):
         """What the program itself counted."""
-        paths = [str(self.arguments.out / "site"), str(self.arguments.site_packages)]
-        own = {"PYTHONPATH": os.pathsep.join(paths)} | ({"PYTORCH_CUDA_ALLOC_CONF": conf} if conf else {})
+        own = self.arguments.site | ({"PYTORCH_CUDA_ALLOC_CONF": conf} if conf else {})
         own |= {"POOLED": self.functions} if pooled else {}
         command = [python_of(self.arguments.site_packages), str(HERE / "pooled.py"), self.workload, str(self.folder / out)]
         command += ["--kw", json.dumps(self.kw)] + (["--cap-mib", str(cap_mib)] if cap_mib else [])

@@ -57,9 +57,9 @@ def no_driver(bench):
 
 
 def cupti_in_trouble(bench):
-    for environment, words in (({"MEMTRACE_STANDIN_CUPTI_HOLDER": "Nsight"}, "Nsight holds CUPTI"),
-                               ({"MEMTRACE_STANDIN_CUPTI_ERROR": "15"}, "newer than the driver"),
-                               ({"MEMTRACE_STANDIN_CUPTI_ERROR": "35"}, "refuses"),
+    for environment, words in (({"MEMTRACE_SIMULATED_CUPTI_HOLDER": "Nsight"}, "Nsight holds CUPTI"),
+                               ({"MEMTRACE_SIMULATED_CUPTI_ERROR": "15"}, "newer than the driver"),
+                               ({"MEMTRACE_SIMULATED_CUPTI_ERROR": "35"}, "refuses"),
                                ({"MEMTRACE_CUPTI": "none"}, "no libcupti"),
                                ({"MEMTRACE_CUPTI": "/nowhere/libcupti.so"}, "no libcupti")):
         entry = ask(bench, **environment)["cupti"]

@@ -35,7 +35,7 @@ def samples_that_cannot_be(bench):
     """However short the process was: without NVML its trace says what it does not have."""
     for _ in range(5):
         done = bench.run(bench.memtrace, "record", "-o", "run.trace.zst", bench.recorded, "exit",
-                         "0", environment=bench.environment(MEMTRACE_STANDIN_NVML="broken"))
+                         "0", environment=bench.environment(MEMTRACE_SIMULATED_NVML="broken"))
         check(done.returncode == 0, f"{done}")
         missing = bench.info(bench.work / "run.trace.zst")["header"].get("not_recorded", "")
         check("is not sampled" in missing, f"not said: {missing}")

@@ -49,21 +49,21 @@ def cupti_is_missing(bench):
 
 def cupti_is_too_new(bench):
     """Newer than the driver: tried. It may work all the same."""
-    newer = {"MEMTRACE_STANDIN_CUPTI_VERSION": "140000"}
-    check_substitute(bench, ["newer than the driver"], MEMTRACE_STANDIN_CUPTI_ERROR="15", **newer)
+    newer = {"MEMTRACE_SIMULATED_CUPTI_VERSION": "140000"}
+    check_substitute(bench, ["newer than the driver"], MEMTRACE_SIMULATED_CUPTI_ERROR="15", **newer)
     said, sources = record(bench, **newer)
     check("cupti" in sources and said.count("\n") == 1, f"{sources}: {said}")
 
 
 def cupti_is_taken(bench):
     """By a tool that is injected, too."""
-    check_substitute(bench, ["Nsight holds CUPTI"], MEMTRACE_STANDIN_CUPTI_HOLDER="Nsight",
+    check_substitute(bench, ["Nsight holds CUPTI"], MEMTRACE_SIMULATED_CUPTI_HOLDER="Nsight",
                      CUDA_INJECTION64_PATH="/nowhere/libother.so")
 
 
 def cupti_fails_later(bench):
     """Nobody could know: one line, and the program is itself."""
-    said, sources = record(bench, MEMTRACE_STANDIN_CUPTI_HOLDER="Nsight")
+    said, sources = record(bench, MEMTRACE_SIMULATED_CUPTI_HOLDER="Nsight")
     check("cupti" not in sources and "no driver events" in said and "Nsight" in said
           and "MEMTRACE_CUPTI=none" in said, f"{sources}: {said}")
     check("not recorded: no driver events" in said, f"the last lines say nothing: {said}")
@@ -77,7 +77,7 @@ def what_could_not_start_makes_it_incomplete(bench):
                          bench.recorded, "exit", "0", environment=bench.environment(**environment))
         return done, json.loads(done.stderr.decode().splitlines()[-1]) if "--json" in options else {}
 
-    done, said = run("--json", "--strict", MEMTRACE_STANDIN_CUPTI_HOLDER="Nsight")
+    done, said = run("--json", "--strict", MEMTRACE_SIMULATED_CUPTI_HOLDER="Nsight")
     trace = only(said["traces"])
     check(done.returncode == 5 and not trace["complete"] and trace["state"] == "whole", f"{done}")
     check("Nsight" in only(trace["not_recorded"]) and trace["events_dropped"] == 0, f"{trace}")

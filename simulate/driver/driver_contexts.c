@@ -1,0 +1,322 @@
+/* Start, devices, contexts, streams and events of the stand-in driver. */
+#define _GNU_SOURCE
+#include "simulated_driver.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int device_count;
+static uint64_t context_bytes;
+static struct CUctx_st contexts[SD_CONTEXTS_MAX]; /* the first ones: primary, by device */
+static unsigned next_uid = 1;
+
+static void load_injection(void)
+{
+    const char *path = getenv("CUDA_INJECTION64_PATH");
+    void *library = path && *path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    int (*initialize)(void) = NULL;
+    if (library)
+        *(void **)&initialize = dlsym(library, "InitializeInjection");
+    if (initialize)
+        (void)initialize();
+}
+
+static void start(void)
+{
+    const char *text = getenv("MEMTRACE_SIMULATED_DEVICES");
+    device_count = text && *text ? atoi(text) : 1;
+    if (device_count < 1 || device_count > SD_DEVICES_MAX)
+        device_count = 1;
+    text = getenv("MEMTRACE_SIMULATED_CONTEXT");
+    context_bytes = text && *text ? strtoull(text, NULL, 0) : UINT64_C(400) << 20;
+    sd_memory_init(device_count);
+    sd_pools_init(device_count);
+    for (int i = 0; i < SD_CONTEXTS_MAX; i++)
+        contexts[i].device = i < device_count ? i : -1;
+}
+
+static CUresult initialise(unsigned int flags)
+{
+    if (flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    sd_lock();
+    bool first = sd_begin();
+    if (first)
+        start();
+    sd_unlock();
+    if (first) {
+        load_injection();
+        sd_tell(SD_INIT_FINISHED, NULL, NULL, NULL);
+    }
+    return sd_initialised();
+}
+
+SD_EXPORT CUresult cuInit(unsigned int Flags)
+{
+    struct {
+        unsigned int Flags;
+    } params = {Flags};
+    SD_CALL(cuInit, params, initialise(Flags));
+}
+
+SD_EXPORT CUresult cuDriverGetVersion(int *driverVersion)
+{
+    if (!driverVersion)
+        return CUDA_ERROR_INVALID_VALUE;
+    *driverVersion = 13000;
+    return CUDA_SUCCESS;
+}
+
+static CUresult device_ready(CUdevice device)
+{
+    CUresult result = sd_initialised();
+    return result ? result : sd_is_device(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+SD_EXPORT CUresult cuDeviceGetCount(int *count)
+{
+    *count = device_count;
+    return sd_initialised();
+}
+
+SD_EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal)
+{
+    *device = ordinal;
+    return device_ready(ordinal);
+}
+
+static CUresult device_name(char *name, int length, CUdevice device)
+{
+    CUresult result = device_ready(device);
+    if (!result && length > 0) {
+        strncpy(name, "Stand-in GPU", (size_t)length - 1);
+        name[length - 1] = 0;
+    }
+    return result;
+}
+
+SD_EXPORT CUresult cuDeviceGetName(char *name, int len, CUdevice dev)
+{
+    struct {
+        char *name;
+        int len;
+        CUdevice dev;
+    } params = {name, len, dev};
+    SD_CALL(cuDeviceGetName, params, device_name(name, len, dev));
+}
+
+static CUresult device_total(size_t *bytes, CUdevice device)
+{
+    CUresult result = device_ready(device);
+    if (!result)
+        *bytes = sd_memory_total(device);
+    return result;
+}
+
+SD_EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
+{
+    struct {
+        size_t *bytes;
+        CUdevice dev;
+    } params = {bytes, dev};
+    SD_CALL(cuDeviceTotalMem_v2, params, device_total(bytes, dev));
+}
+
+SD_EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
+{
+    memset(uuid, 0, sizeof *uuid);
+    uuid->bytes[0] = 0x5d;
+    uuid->bytes[15] = (char)dev;
+    return device_ready(dev);
+}
+
+SD_EXPORT CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev)
+{
+    (void)attrib;
+    *pi = 1; /* yes to every question */
+    return device_ready(dev);
+}
+
+static CUresult memory_info(size_t *free_bytes, size_t *total)
+{
+    CUcontext context;
+    CUresult result = sd_current(&context);
+    if (result)
+        return result;
+    sd_lock();
+    *total = sd_memory_total(context->device);
+    *free_bytes = *total - sd_memory_used(context->device);
+    sd_unlock();
+    return CUDA_SUCCESS;
+}
+
+SD_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
+{
+    struct {
+        size_t *free, *total;
+    } params = {free, total};
+    SD_CALL(cuMemGetInfo_v2, params, memory_info(free, total));
+}
+
+SD_EXPORT unsigned memtrace_simulated_context_uid(CUcontext context)
+{
+    for (int i = 0; i < SD_CONTEXTS_MAX; i++)
+        if (&contexts[i] == context && context->alive)
+            return context->uid;
+    return 0;
+}
+
+/* Gives life to a context: its own memory, a number, and word of it. */
+static CUresult begin_context(CUcontext context, int device)
+{
+    sd_lock();
+    bool fits = sd_take(device, context_bytes);
+    if (fits)
+        *context = (struct CUctx_st){device, next_uid++, 0, true, CUDA_SUCCESS};
+    sd_unlock();
+    if (!fits)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    sd_tell(SD_CONTEXT_CREATED, context, NULL, NULL);
+    return CUDA_SUCCESS;
+}
+
+static void end_context(CUcontext context)
+{
+    sd_tell(SD_CONTEXT_DESTROY_STARTING, context, NULL, NULL);
+    sd_lock();
+    sd_drop_context(context);
+    sd_give(context->device, context_bytes);
+    context->alive = false;
+    context->references = 0;
+    sd_unlock();
+}
+
+static CUresult retain_primary(CUcontext *context, CUdevice device)
+{
+    CUresult result = device_ready(device);
+    if (result)
+        return result;
+    if (!contexts[device].alive)
+        result = begin_context(&contexts[device], device);
+    if (!result) {
+        contexts[device].references++;
+        *context = &contexts[device];
+    }
+    return result;
+}
+
+SD_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
+{
+    struct {
+        CUcontext *pctx;
+        CUdevice dev;
+    } params = {pctx, dev};
+    SD_CALL(cuDevicePrimaryCtxRetain, params, retain_primary(pctx, dev));
+}
+
+static CUresult release_primary(CUdevice device, bool reset)
+{
+    CUresult result = device_ready(device);
+    if (result)
+        return result;
+    CUcontext context = &contexts[device];
+    if (!context->alive)
+        return reset ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+    if (reset || --context->references == 0)
+        end_context(context);
+    return CUDA_SUCCESS;
+}
+
+SD_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
+{
+    struct {
+        CUdevice dev;
+    } params = {dev};
+    SD_CALL(cuDevicePrimaryCtxRelease_v2, params, release_primary(dev, false));
+}
+
+SD_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
+{
+    struct {
+        CUdevice dev;
+    } params = {dev};
+    SD_CALL(cuDevicePrimaryCtxReset_v2, params, release_primary(dev, true));
+}
+
+static CUresult create_context(CUcontext *context, CUdevice device)
+{
+    CUresult result = device_ready(device);
+    if (result)
+        return result;
+    int slot = device_count;
+    while (slot < SD_CONTEXTS_MAX && contexts[slot].alive)
+        slot++;
+    if (slot == SD_CONTEXTS_MAX)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    result = begin_context(&contexts[slot], device);
+    if (!result)
+        *context = &contexts[slot];
+    return result ? result : sd_push(*context);
+}
+
+SD_EXPORT CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
+{
+    struct {
+        CUcontext *pctx;
+        unsigned int flags;
+        CUdevice dev;
+    } params = {pctx, flags, dev};
+    SD_CALL(cuCtxCreate_v2, params, create_context(pctx, dev));
+}
+
+SD_EXPORT CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams,
+                                  unsigned int flags, CUdevice dev)
+{
+    struct {
+        CUcontext *pctx;
+        CUctxCreateParams *ctxCreateParams;
+        unsigned int flags;
+        CUdevice dev;
+    } params = {pctx, ctxCreateParams, flags, dev};
+    SD_CALL(cuCtxCreate_v4, params, create_context(pctx, dev));
+}
+
+static CUresult destroy_context(CUcontext context)
+{
+    if (!memtrace_simulated_context_uid(context))
+        return CUDA_ERROR_INVALID_CONTEXT;
+    end_context(context);
+    sd_forget_current(context);
+    return CUDA_SUCCESS;
+}
+
+SD_EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx)
+{
+    struct {
+        CUcontext ctx;
+    } params = {ctx};
+    SD_CALL(cuCtxDestroy_v2, params, destroy_context(ctx));
+}
+
+SD_EXPORT CUresult cuCtxGetCurrent(CUcontext *pctx)
+{
+    *pctx = sd_current_or_null();
+    return sd_initialised();
+}
+
+SD_EXPORT CUresult cuCtxGetDevice(CUdevice *device)
+{
+    CUcontext context;
+    CUresult result = sd_current(&context);
+    if (!result)
+        *device = context->device;
+    return result;
+}
+
+SD_EXPORT CUresult cuCtxSynchronize(void)
+{
+    CUcontext context;
+    return sd_current(&context);
+}

@@ -1,0 +1,331 @@
+/* Linear, pitched, managed and host memory, and arrays. */
+#include "simulated_driver.h"
+
+#include <stdlib.h>
+
+static CUresult allocate(CUdeviceptr *addr, uint64_t bytes)
+{
+    CUcontext context;
+    CUresult result = sd_current(&context);
+    if (result || !addr)
+        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    struct sd_block block = {.bytes = bytes,
+                             .kind = SD_LINEAR,
+                             .device = context->device,
+                             .paged = true,
+                             .context = context};
+    uint64_t placed = 0;
+    sd_lock();
+    result = sd_place(&block, &placed);
+    sd_unlock();
+    if (!result)
+        *addr = placed;
+    return result;
+}
+
+SD_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
+{
+    struct {
+        CUdeviceptr *dptr;
+        size_t bytesize;
+    } params = {dptr, bytesize};
+    SD_CALL(cuMemAlloc_v2, params, allocate(dptr, bytesize));
+}
+
+static CUresult allocate_pitch(CUdeviceptr *addr, size_t *pitch, size_t width, size_t height)
+{
+    size_t bytes = (width + 511) / 512 * 512;
+    if (bytes < width || (height && bytes > SIZE_MAX / height))
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = allocate(addr, bytes * height);
+    if (!result)
+        *pitch = bytes;
+    return result;
+}
+
+SD_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes,
+                                      size_t Height, unsigned int ElementSizeBytes)
+{
+    struct {
+        CUdeviceptr *dptr;
+        size_t *pPitch, WidthInBytes, Height;
+        unsigned int ElementSizeBytes;
+    } params = {dptr, pPitch, WidthInBytes, Height, ElementSizeBytes};
+    SD_CALL(cuMemAllocPitch_v2, params, allocate_pitch(dptr, pPitch, WidthInBytes, Height));
+}
+
+SD_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
+{
+    struct {
+        CUdeviceptr *dptr;
+        size_t bytesize;
+        unsigned int flags;
+    } params = {dptr, bytesize, flags};
+    SD_CALL(cuMemAllocManaged, params, allocate(dptr, bytesize));
+}
+
+static CUresult release(CUdeviceptr addr)
+{
+    CUcontext context;
+    CUresult result = sd_current(&context);
+    if (result || !addr)
+        return result;
+    sd_lock();
+    struct sd_block *block = sd_find(addr, SD_LINEAR);
+    if (!block)
+        block = sd_find(addr, SD_POOLED);
+    if (!block)
+        block = sd_find(addr, SD_GRAPHED);
+    if (block && block->owner && block->kind == SD_POOLED)
+        ((CUmemoryPool)block->owner)->used -= block->bytes;
+    if (block)
+        sd_drop(block);
+    sd_unlock();
+    return block ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+SD_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr)
+{
+    struct {
+        CUdeviceptr dptr;
+    } params = {dptr};
+    SD_CALL(cuMemFree_v2, params, release(dptr));
+}
+
+SD_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr)
+{
+    sd_lock();
+    struct sd_block *block = sd_find_around(dptr);
+    if (block && pbase)
+        *pbase = block->addr;
+    if (block && psize)
+        *psize = block->bytes;
+    sd_unlock();
+    return block ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+static CUresult allocate_host(void **memory, size_t bytes)
+{
+    CUcontext context;
+    CUresult result = sd_current(&context);
+    if (result || !memory || !bytes)
+        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    if (bytes > SIZE_MAX / 2 || posix_memalign(memory, 4096, bytes))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    struct sd_block block = {.addr = (uint64_t)(uintptr_t)*memory,
+                             .bytes = bytes,
+                             .kind = SD_HOST,
+                             .device = context->device,
+                             .context = context};
+    sd_lock();
+    bool noted = sd_note(&block);
+    sd_unlock();
+    return noted ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+SD_EXPORT CUresult cuMemAllocHost_v2(void **pp, size_t bytesize)
+{
+    struct {
+        void **pp;
+        size_t bytesize;
+    } params = {pp, bytesize};
+    SD_CALL(cuMemAllocHost_v2, params, allocate_host(pp, bytesize));
+}
+
+SD_EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
+{
+    struct {
+        void **pp;
+        size_t bytesize;
+        unsigned int Flags;
+    } params = {pp, bytesize, Flags};
+    SD_CALL(cuMemHostAlloc, params, allocate_host(pp, bytesize));
+}
+
+static CUresult forget_host(void *memory, enum sd_kind kind, CUresult unknown)
+{
+    CUcontext context;
+    CUresult result = sd_current(&context);
+    if (result || !memory)
+        return result;
+    sd_lock();
+    struct sd_block *block = sd_find((uint64_t)(uintptr_t)memory, kind);
+    if (block)
+        sd_drop(block);
+    sd_unlock();
+    if (block && kind == SD_HOST)
+        free(memory);
+    return block ? CUDA_SUCCESS : unknown;
+}
+
+SD_EXPORT CUresult cuMemFreeHost(void *p)
+{
+    struct {
+        void *p;
+    } params = {p};
+    SD_CALL(cuMemFreeHost, params, forget_host(p, SD_HOST, CUDA_ERROR_INVALID_VALUE));
+}
+
+static CUresult register_host(void *memory, size_t bytes)
+{
+    CUcontext context;
+    CUresult result = sd_current(&context);
+    if (result || !memory || !bytes)
+        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    struct sd_block block = {.addr = (uint64_t)(uintptr_t)memory,
+                             .bytes = bytes,
+                             .kind = SD_REGISTERED,
+                             .device = context->device,
+                             .context = context};
+    sd_lock();
+    bool twice = sd_find(block.addr, SD_REGISTERED) != NULL;
+    bool noted = !twice && sd_note(&block);
+    sd_unlock();
+    if (twice)
+        return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    return noted ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+SD_EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
+{
+    struct {
+        void *p;
+        size_t bytesize;
+        unsigned int Flags;
+    } params = {p, bytesize, Flags};
+    SD_CALL(cuMemHostRegister_v2, params, register_host(p, bytesize));
+}
+
+SD_EXPORT CUresult cuMemHostUnregister(void *p)
+{
+    struct {
+        void *p;
+    } params = {p};
+    SD_CALL(cuMemHostUnregister, params,
+            forget_host(p, SD_REGISTERED, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED));
+}
+
+SD_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags)
+{
+    (void)Flags;
+    *pdptr = (CUdeviceptr)(uintptr_t)p;
+    return CUDA_SUCCESS;
+}
+
+static uint64_t channel_bytes(CUarray_format format)
+{
+    return format == CU_AD_FORMAT_UNSIGNED_INT8 ? 1 : format == CU_AD_FORMAT_HALF ? 2 : 4;
+}
+
+static uint64_t or_one(uint64_t count)
+{
+    return count ? count : 1;
+}
+
+static uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *wanted, unsigned levels)
+{
+    uint64_t width = wanted->Width, height = or_one(wanted->Height), depth = or_one(wanted->Depth);
+    uint64_t bytes = 0;
+    for (; levels; levels--) {
+        bytes += width * height * depth * channel_bytes(wanted->Format) * wanted->NumChannels;
+        width = or_one(width / 2);
+        height = or_one(height / 2);
+        depth = or_one(depth / 2);
+    }
+    return bytes;
+}
+
+static CUresult create_array(void **handle, const CUDA_ARRAY3D_DESCRIPTOR *wanted, unsigned levels)
+{
+    CUcontext context;
+    CUresult result = sd_current(&context);
+    if (result || !handle || !wanted->Width)
+        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    struct sd_block block = {.bytes = array_bytes(wanted, levels),
+                             .kind = levels == 1 ? SD_ARRAY : SD_MIPMAPPED,
+                             .device = context->device,
+                             .context = context};
+    block.physical = (block.bytes + SD_PAGE - 1) / SD_PAGE * SD_PAGE;
+    void *memory = malloc(64);
+    block.addr = (uint64_t)(uintptr_t)memory;
+    sd_lock();
+    bool fits = memory && sd_take(block.device, block.physical) && sd_note(&block);
+    sd_unlock();
+    if (fits)
+        *handle = memory;
+    else
+        free(memory);
+    return fits ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult destroy_array(void *handle, enum sd_kind kind)
+{
+    CUresult result = sd_initialised();
+    if (result)
+        return result;
+    sd_lock();
+    struct sd_block *block = sd_find((uint64_t)(uintptr_t)handle, kind);
+    if (block)
+        sd_drop(block);
+    sd_unlock();
+    if (block)
+        free(handle);
+    return block ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+static CUresult create_flat_array(CUarray *handle, const CUDA_ARRAY_DESCRIPTOR *wanted)
+{
+    if (!wanted)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUDA_ARRAY3D_DESCRIPTOR deep = {wanted->Width,  wanted->Height,      0,
+                                    wanted->Format, wanted->NumChannels, 0};
+    return create_array((void **)handle, &deep, 1);
+}
+
+SD_EXPORT CUresult cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray)
+{
+    struct {
+        CUarray *pHandle;
+        const CUDA_ARRAY_DESCRIPTOR *pAllocateArray;
+    } params = {pHandle, pAllocateArray};
+    SD_CALL(cuArrayCreate_v2, params, create_flat_array(pHandle, pAllocateArray));
+}
+
+SD_EXPORT CUresult cuArray3DCreate_v2(CUarray *pHandle,
+                                      const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray)
+{
+    struct {
+        CUarray *pHandle;
+        const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray;
+    } params = {pHandle, pAllocateArray};
+    SD_CALL(cuArray3DCreate_v2, params, create_array((void **)pHandle, pAllocateArray, 1));
+}
+
+SD_EXPORT CUresult cuArrayDestroy(CUarray hArray)
+{
+    struct {
+        CUarray hArray;
+    } params = {hArray};
+    SD_CALL(cuArrayDestroy, params, destroy_array(hArray, SD_ARRAY));
+}
+
+SD_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
+                                          const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
+                                          unsigned int numMipmapLevels)
+{
+    struct {
+        CUmipmappedArray *pHandle;
+        const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc;
+        unsigned int numMipmapLevels;
+    } params = {pHandle, pMipmappedArrayDesc, numMipmapLevels};
+    SD_CALL(cuMipmappedArrayCreate, params,
+            create_array((void **)pHandle, pMipmappedArrayDesc, numMipmapLevels));
+}
+
+SD_EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
+{
+    struct {
+        CUmipmappedArray hMipmappedArray;
+    } params = {hMipmappedArray};
+    SD_CALL(cuMipmappedArrayDestroy, params, destroy_array(hMipmappedArray, SD_MIPMAPPED));
+}

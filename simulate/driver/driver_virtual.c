@@ -1,0 +1,291 @@
+/* Address ranges, physical memory, and mappings of one into the other. Physical
+ * memory goes back to the device when no handle and no mapping holds it. */
+#define _GNU_SOURCE
+#include "simulated_driver.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+struct physical {
+    int device;
+    uint64_t bytes;
+    unsigned references, mappings;
+    bool imported; /* another process's memory */
+};
+
+static struct physical *physical_of(CUmemGenericAllocationHandle handle)
+{
+    return (struct physical *)(uintptr_t)handle;
+}
+
+static void drop_if_unused(struct physical *physical)
+{
+    if (physical->references || physical->mappings)
+        return;
+    if (!physical->imported)
+        sd_give(physical->device, physical->bytes);
+    free(physical);
+}
+
+static CUresult reserve(CUdeviceptr *addr, uint64_t bytes)
+{
+    CUresult result = sd_initialised();
+    if (result || bytes % SD_PAGE)
+        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    struct sd_block block = {.bytes = bytes, .kind = SD_RESERVED};
+    uint64_t placed = 0;
+    sd_lock();
+    result = sd_place(&block, &placed);
+    sd_unlock();
+    if (!result)
+        *addr = placed;
+    return result;
+}
+
+SD_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment,
+                                       CUdeviceptr addr, unsigned long long flags)
+{
+    struct {
+        CUdeviceptr *ptr;
+        size_t size, alignment;
+        CUdeviceptr addr;
+        unsigned long long flags;
+    } params = {ptr, size, alignment, addr, flags};
+    SD_CALL(cuMemAddressReserve, params, reserve(ptr, size));
+}
+
+static CUresult free_address(CUdeviceptr addr, uint64_t bytes)
+{
+    sd_lock();
+    struct sd_block *block = sd_find(addr, SD_RESERVED);
+    if (block && block->bytes != bytes)
+        block = NULL;
+    if (block)
+        sd_drop(block);
+    sd_unlock();
+    return block ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+SD_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
+{
+    struct {
+        CUdeviceptr ptr;
+        size_t size;
+    } params = {ptr, size};
+    SD_CALL(cuMemAddressFree, params, free_address(ptr, size));
+}
+
+SD_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity,
+                                                 const CUmemAllocationProp *prop,
+                                                 CUmemAllocationGranularity_flags option)
+{
+    (void)prop;
+    (void)option;
+    *granularity = SD_PAGE;
+    return sd_initialised();
+}
+
+static CUresult new_physical(CUmemGenericAllocationHandle *handle, const struct physical *wanted)
+{
+    struct physical *physical = malloc(sizeof *physical);
+    sd_lock();
+    bool fits = physical && (wanted->imported || sd_take(wanted->device, wanted->bytes));
+    sd_unlock();
+    if (!fits) {
+        free(physical);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *physical = *wanted;
+    *handle = (CUmemGenericAllocationHandle)(uintptr_t)physical;
+    return CUDA_SUCCESS;
+}
+
+static CUresult create(CUmemGenericAllocationHandle *handle, uint64_t bytes,
+                       const CUmemAllocationProp *prop)
+{
+    CUresult result = sd_initialised();
+    if (result || !prop || !bytes || bytes % SD_PAGE)
+        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    if (!sd_is_device(prop->location.id))
+        return CUDA_ERROR_INVALID_DEVICE;
+    struct physical wanted = {.device = prop->location.id, .bytes = bytes, .references = 1};
+    return new_physical(handle, &wanted);
+}
+
+SD_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
+                               const CUmemAllocationProp *prop, unsigned long long flags)
+{
+    struct {
+        CUmemGenericAllocationHandle *handle;
+        size_t size;
+        const CUmemAllocationProp *prop;
+        unsigned long long flags;
+    } params = {handle, size, prop, flags};
+    SD_CALL(cuMemCreate, params, create(handle, size, prop));
+}
+
+static CUresult release(CUmemGenericAllocationHandle handle)
+{
+    struct physical *physical = physical_of(handle);
+    if (!physical)
+        return CUDA_ERROR_INVALID_VALUE;
+    sd_lock();
+    bool held = physical->references > 0;
+    if (held) {
+        physical->references--;
+        drop_if_unused(physical);
+    }
+    sd_unlock();
+    return held ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+SD_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
+{
+    struct {
+        CUmemGenericAllocationHandle handle;
+    } params = {handle};
+    SD_CALL(cuMemRelease, params, release(handle));
+}
+
+static CUresult retain(CUmemGenericAllocationHandle *handle, uint64_t addr)
+{
+    sd_lock();
+    struct sd_block *block = sd_find(addr, SD_MAPPING);
+    if (block) {
+        ((struct physical *)block->owner)->references++;
+        *handle = (CUmemGenericAllocationHandle)(uintptr_t)block->owner;
+    }
+    sd_unlock();
+    return block ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+SD_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
+{
+    struct {
+        CUmemGenericAllocationHandle *handle;
+        void *addr;
+    } params = {handle, addr};
+    SD_CALL(cuMemRetainAllocationHandle, params, retain(handle, (uint64_t)(uintptr_t)addr));
+}
+
+static CUresult map(CUdeviceptr addr, uint64_t bytes, uint64_t offset,
+                    CUmemGenericAllocationHandle handle)
+{
+    struct physical *physical = physical_of(handle);
+    if (!physical || bytes % SD_PAGE || offset > physical->bytes ||
+        bytes > physical->bytes - offset)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct sd_block block = {.addr = addr,
+                             .bytes = bytes,
+                             .kind = SD_MAPPING,
+                             .device = physical->device,
+                             .owner = physical};
+    sd_lock();
+    struct sd_block *range = sd_find_around(addr);
+    bool fits = range && range->kind == SD_RESERVED && addr + bytes <= range->addr + range->bytes &&
+                !sd_find(addr, SD_MAPPING) && sd_note(&block);
+    if (fits)
+        physical->mappings++;
+    sd_unlock();
+    return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+SD_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
+                            CUmemGenericAllocationHandle handle, unsigned long long flags)
+{
+    struct {
+        CUdeviceptr ptr;
+        size_t size, offset;
+        CUmemGenericAllocationHandle handle;
+        unsigned long long flags;
+    } params = {ptr, size, offset, handle, flags};
+    SD_CALL(cuMemMap, params, map(ptr, size, offset, handle));
+}
+
+/* Takes away the mappings that lie one after the other in the range. */
+static CUresult unmap(CUdeviceptr addr, uint64_t bytes)
+{
+    uint64_t end = addr + bytes;
+    CUresult result = CUDA_SUCCESS;
+    sd_lock();
+    while (addr < end && !result) {
+        struct sd_block *block = sd_find(addr, SD_MAPPING);
+        if (!block) {
+            result = CUDA_ERROR_INVALID_VALUE;
+            break;
+        }
+        struct physical *physical = block->owner;
+        addr += block->bytes;
+        sd_drop(block);
+        physical->mappings--;
+        drop_if_unused(physical);
+    }
+    sd_unlock();
+    return result;
+}
+
+SD_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
+{
+    struct {
+        CUdeviceptr ptr;
+        size_t size;
+    } params = {ptr, size};
+    SD_CALL(cuMemUnmap, params, unmap(ptr, size));
+}
+
+SD_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc,
+                                  size_t count)
+{
+    struct {
+        CUdeviceptr ptr;
+        size_t size;
+        const CUmemAccessDesc *desc;
+        size_t count;
+    } params = {ptr, size, desc, count};
+    SD_CALL(cuMemSetAccess, params, sd_initialised());
+}
+
+static CUresult export_handle(int *fd, CUmemGenericAllocationHandle handle)
+{
+    struct physical *physical = physical_of(handle);
+    *fd = memfd_create("standin-memory", MFD_CLOEXEC);
+    bool written = *fd >= 0 && write(*fd, physical, sizeof *physical) == (ssize_t)sizeof *physical;
+    return written ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
+}
+
+SD_EXPORT CUresult cuMemExportToShareableHandle(void *shareableHandle,
+                                                CUmemGenericAllocationHandle handle,
+                                                CUmemAllocationHandleType handleType,
+                                                unsigned long long flags)
+{
+    struct {
+        void *shareableHandle;
+        CUmemGenericAllocationHandle handle;
+        CUmemAllocationHandleType handleType;
+        unsigned long long flags;
+    } params = {shareableHandle, handle, handleType, flags};
+    SD_CALL(cuMemExportToShareableHandle, params, export_handle(shareableHandle, handle));
+}
+
+static CUresult import_handle(CUmemGenericAllocationHandle *handle, int fd)
+{
+    struct physical theirs;
+    if (pread(fd, &theirs, sizeof theirs, 0) != (ssize_t)sizeof theirs)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct physical ours = {
+        .device = theirs.device, .bytes = theirs.bytes, .references = 1, .imported = true};
+    return new_physical(handle, &ours);
+}
+
+SD_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
+                                                  void *osHandle,
+                                                  CUmemAllocationHandleType shHandleType)
+{
+    struct {
+        CUmemGenericAllocationHandle *handle;
+        void *osHandle;
+        CUmemAllocationHandleType shHandleType;
+    } params = {handle, osHandle, shHandleType};
+    SD_CALL(cuMemImportFromShareableHandle, params, import_handle(handle, (int)(intptr_t)osHandle));
+}

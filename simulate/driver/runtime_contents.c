@@ -1,0 +1,90 @@
+/* What small copies brought to the device, by words of 8 bytes, in a table that
+ * is never emptied and stops to learn when it is full. */
+#include <pthread.h>
+#include <string.h>
+
+#include "simulated_runtime.h"
+
+enum { SLOT_COUNT = 1 << 16, WORD_BYTES = 8, MAX_BYTES = 64 << 10, MAX_STEPS = 64 };
+
+struct word {
+    uint64_t address; /* 0: free */
+    uint64_t value;
+};
+
+static struct word slots[SLOT_COUNT];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static bool asked(void)
+{
+    static int answer = -1;
+    if (answer < 0) {
+        answer = sim_option("MEMTRACE_SIMULATED_CONTENTS") != 0;
+    }
+    return answer > 0;
+}
+
+/* The slot of an address, or a free one, or NULL. Locked. */
+static struct word *slot_of(uint64_t address)
+{
+    uint64_t at = (address >> 3) * UINT64_C(0x9E3779B97F4A7C15) >> 48;
+    for (int step = 0; step < MAX_STEPS; step++) {
+        struct word *slot = &slots[(at + (uint64_t)step) % SLOT_COUNT];
+        if (slot->address == address || slot->address == 0) {
+            return slot;
+        }
+    }
+    return NULL;
+}
+
+static uint64_t read_word(uint64_t address)
+{
+    const struct word *slot = slot_of(address);
+    return slot != NULL && slot->address == address ? slot->value : 0;
+}
+
+static void write_word(uint64_t address, uint64_t value)
+{
+    struct word *slot = slot_of(address);
+    if (slot != NULL) {
+        *slot = (struct word){address, value};
+    }
+}
+
+void sim_contents_write(uint64_t device, const void *host, size_t bytes)
+{
+    if (!asked() || bytes > MAX_BYTES || device % WORD_BYTES != 0) {
+        return;
+    }
+    pthread_mutex_lock(&lock);
+    for (size_t at = 0; at < bytes; at += WORD_BYTES) {
+        uint64_t value = 0;
+        memcpy(&value, (const char *)host + at, bytes - at < WORD_BYTES ? bytes - at : WORD_BYTES);
+        write_word(device + at, value);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void sim_contents_read(uint64_t device, void *host, size_t bytes)
+{
+    memset(host, 0, bytes);
+    if (!asked() || bytes > MAX_BYTES || device % WORD_BYTES != 0) {
+        return;
+    }
+    pthread_mutex_lock(&lock);
+    for (size_t at = 0; at < bytes; at += WORD_BYTES) {
+        uint64_t value = read_word(device + at);
+        memcpy((char *)host + at, &value, bytes - at < WORD_BYTES ? bytes - at : WORD_BYTES);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void sim_contents_move(uint64_t to, uint64_t from, size_t bytes)
+{
+    char buffer[4096];
+    for (size_t at = 0; asked() && bytes <= MAX_BYTES && at < bytes; at += sizeof buffer) {
+        size_t part = bytes - at < sizeof buffer ? bytes - at : sizeof buffer;
+        sim_contents_read(from + at, buffer, part);
+        sim_contents_write(to + at, buffer, part);
+    }
+}

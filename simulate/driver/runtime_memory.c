@@ -1,0 +1,285 @@
+/* Memory: each runtime call nests the driver call that the real runtime nests. */
+#include <string.h>
+
+#include "simulated_runtime.h"
+
+static CUdeviceptr device_pointer(const void *pointer)
+{
+    return (CUdeviceptr)(uintptr_t)pointer;
+}
+
+static cudaError_t lacking(void)
+{
+    return sim_result(cudaErrorNotSupported);
+}
+
+cudaError_t cudaMalloc(void **pointer, size_t size)
+{
+    bool ready = sim_enter();
+    CUdeviceptr got = 0;
+    if (!ready) {
+        return cudaPeekAtLastError();
+    }
+    CUresult result = size > 0 ? cuMemAlloc_v2(&got, size) : CUDA_SUCCESS;
+    *pointer = result == CUDA_SUCCESS ? (void *)(uintptr_t)got : NULL;
+    return sim_result((int)result);
+}
+
+cudaError_t cudaFree(void *pointer)
+{
+    bool ready = sim_enter(); /* cudaFree(NULL) makes a context, too */
+    if (!ready) {
+        return cudaPeekAtLastError();
+    }
+    sim_complete_all();
+    return pointer == NULL ? cudaSuccess : sim_result((int)cuMemFree_v2(device_pointer(pointer)));
+}
+
+cudaError_t cudaMallocAsync(void **pointer, size_t size, cudaStream_t stream)
+{
+    bool ready = sim_enter();
+    CUdeviceptr got = 0;
+    if (!ready) {
+        return lacking();
+    }
+    CUresult result = cuMemAllocAsync(&got, size, stream);
+    *pointer = result == CUDA_SUCCESS ? (void *)(uintptr_t)got : NULL;
+    return sim_result((int)result);
+}
+
+cudaError_t cudaFreeAsync(void *pointer, cudaStream_t stream)
+{
+    if (!sim_enter()) {
+        return lacking();
+    }
+    return sim_result((int)cuMemFreeAsync(device_pointer(pointer), stream));
+}
+
+cudaError_t cudaHostAlloc(void **pointer, size_t size, unsigned flags)
+{
+    if (!sim_enter()) {
+        return cudaPeekAtLastError();
+    }
+    return sim_result((int)cuMemHostAlloc(pointer, size, flags));
+}
+
+cudaError_t cudaFreeHost(void *pointer)
+{
+    bool ready = sim_enter();
+    if (!ready || pointer == NULL) {
+        return cudaSuccess;
+    }
+    return sim_result((int)cuMemFreeHost(pointer));
+}
+
+cudaError_t cudaHostRegister(void *pointer, size_t size, unsigned flags)
+{
+    if (!sim_enter()) {
+        return lacking();
+    }
+    return sim_result((int)cuMemHostRegister_v2(pointer, size, flags));
+}
+
+cudaError_t cudaHostUnregister(void *pointer)
+{
+    if (!sim_enter()) {
+        return lacking();
+    }
+    return sim_result((int)cuMemHostUnregister(pointer));
+}
+
+cudaError_t cudaHostGetDevicePointer(void **device, void *pointer, unsigned flags)
+{
+    (void)flags;
+    *device = pointer;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
+{
+    if (!sim_enter()) {
+        return cudaPeekAtLastError();
+    }
+    return sim_result((int)cuMemGetInfo_v2(free_bytes, total_bytes));
+}
+
+static unsigned memory_type(const void *pointer)
+{
+    bool ready = sim_enter();
+    unsigned type = 0;
+    if (!ready || cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                        device_pointer(pointer)) != CUDA_SUCCESS) {
+        return 0;
+    }
+    return type;
+}
+
+cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *pointer)
+{
+    bool has_reserved = sim_cuda_version() >= CUDA_13;
+    memset(attributes, 0,
+           has_reserved ? sizeof *attributes : offsetof(struct cudaPointerAttributes, reserved));
+    attributes->device = cudaInvalidDeviceId;
+    unsigned type = memory_type(pointer);
+    if (type == CU_MEMORYTYPE_DEVICE) {
+        int ordinal = sim_device();
+        cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                              device_pointer(pointer));
+        attributes->type = cudaMemoryTypeDevice;
+        attributes->device = ordinal;
+        attributes->devicePointer = (void *)(uintptr_t)pointer;
+    } else if (type == CU_MEMORYTYPE_HOST) {
+        attributes->type = cudaMemoryTypeHost;
+        attributes->device = sim_device();
+        attributes->devicePointer = attributes->hostPointer = (void *)(uintptr_t)pointer;
+    }
+    return cudaSuccess;
+}
+
+static enum cudaMemcpyKind direction(const void *to, const void *from, enum cudaMemcpyKind kind)
+{
+    if (kind != cudaMemcpyDefault) {
+        return kind;
+    }
+    bool to_device = memory_type(to) == CU_MEMORYTYPE_DEVICE;
+    bool from_device = memory_type(from) == CU_MEMORYTYPE_DEVICE;
+    return to_device ? (from_device ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice)
+                     : (from_device ? cudaMemcpyDeviceToHost : cudaMemcpyHostToHost);
+}
+
+static void copy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
+{
+    switch (direction(to, from, kind)) {
+    case cudaMemcpyHostToHost: memmove(to, from, bytes); break;
+    case cudaMemcpyHostToDevice: sim_contents_write(device_pointer(to), from, bytes); break;
+    case cudaMemcpyDeviceToHost: sim_contents_read(device_pointer(from), to, bytes); break;
+    default: sim_contents_move(device_pointer(to), device_pointer(from), bytes); break;
+    }
+}
+
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
+{
+    sim_complete_all();
+    copy(to, from, bytes, kind);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                            cudaStream_t stream)
+{
+    sim_stream_work(stream);
+    copy(to, from, bytes, kind);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                              size_t width, size_t height, enum cudaMemcpyKind kind,
+                              cudaStream_t stream)
+{
+    sim_stream_work(stream);
+    for (size_t row = 0; row < height; row++) {
+        copy((char *)to + row * to_pitch, (const char *)from + row * from_pitch, width, kind);
+    }
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device,
+                                size_t bytes, cudaStream_t stream)
+{
+    (void)to, (void)to_device, (void)from, (void)from_device, (void)bytes;
+    sim_stream_work(stream);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *from, size_t bytes, size_t offset,
+                               enum cudaMemcpyKind kind)
+{
+    (void)symbol, (void)from, (void)bytes, (void)offset, (void)kind;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemset(void *pointer, int value, size_t bytes)
+{
+    (void)pointer, (void)value, (void)bytes;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemsetAsync(void *pointer, int value, size_t bytes, cudaStream_t stream)
+{
+    (void)pointer, (void)value, (void)bytes;
+    sim_stream_work(stream);
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device)
+{
+    if (!sim_enter()) {
+        return lacking();
+    }
+    return sim_result((int)cuDeviceGetDefaultMemPool(pool, device));
+}
+
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attr, void *value)
+{
+    if (!sim_enter()) {
+        return lacking();
+    }
+    return sim_result((int)cuMemPoolGetAttribute(pool, (CUmemPool_attribute)attr, value));
+}
+
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attr, void *value)
+{
+    if (!sim_enter()) {
+        return lacking();
+    }
+    return sim_result((int)cuMemPoolSetAttribute(pool, (CUmemPool_attribute)attr, value));
+}
+
+cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const struct cudaMemAccessDesc *list,
+                                 size_t count)
+{
+    if (!sim_enter()) {
+        return lacking();
+    }
+    return sim_result(
+        (int)cuMemPoolSetAccess(pool, (const CUmemAccessDesc *)(const void *)list, count));
+}
+
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep_bytes)
+{
+    if (!sim_enter()) {
+        return lacking();
+    }
+    return sim_result((int)cuMemPoolTrimTo(pool, keep_bytes));
+}
+
+/* Memory of another process: not simulated. */
+cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *pointer)
+{
+    (void)handle, (void)pointer;
+    return lacking();
+}
+
+cudaError_t cudaIpcOpenMemHandle(void **pointer, cudaIpcMemHandle_t handle, unsigned flags)
+{
+    (void)pointer, (void)handle, (void)flags;
+    return lacking();
+}
+
+cudaError_t cudaIpcCloseMemHandle(void *pointer)
+{
+    (void)pointer;
+    return lacking();
+}
+
+cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t event)
+{
+    (void)handle, (void)event;
+    return lacking();
+}
+
+cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *event, cudaIpcEventHandle_t handle)
+{
+    (void)event, (void)handle;
+    return lacking();
+}

@@ -1,0 +1,438 @@
+/* Streams, events, captures and graphs. Nothing runs: a stream only knows the
+ * capture that it is part of, an event only how often it must be asked. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "simulated_runtime.h"
+
+struct stream {
+    struct stream *next;
+    cudaStream_t handle;
+    int device;
+    int priority;
+    uint64_t capture; /* 0: not capturing */
+};
+
+/* One event: it is done once `epoch` has passed or after some queries. */
+struct CUevent_st {
+    uint64_t epoch;
+    unsigned queries_left;
+    bool recorded;
+    uint64_t capture;
+};
+
+struct CUgraph_st {
+    uint64_t capture;
+    size_t node_count;
+};
+
+struct CUgraphExec_st {
+    size_t node_count;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct stream *streams;
+static struct stream no_stream;     /* what nobody has memory for */
+static struct CUgraph_st *captured; /* the graph that is being captured */
+static uint64_t capture_count;
+static atomic_int captures_underway;
+static atomic_ullong epoch; /* grows with each synchronization */
+
+/* Known handles, and by and by the default ones (0, 1, 2) of each device. Locked. */
+static struct stream *find_stream(cudaStream_t handle)
+{
+    bool own = (uintptr_t)handle > 2;
+    for (struct stream *s = streams; s != NULL; s = s->next) {
+        if (s->handle == handle && (own || s->device == sim_device())) {
+            return s;
+        }
+    }
+    struct stream *s = calloc(1, sizeof *s);
+    if (s == NULL) {
+        return &no_stream;
+    }
+    *s = (struct stream){.next = streams, .handle = handle, .device = sim_device()};
+    streams = s;
+    return s;
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority)
+{
+    if (!sim_enter()) {
+        return cudaPeekAtLastError();
+    }
+    CUresult result = cuStreamCreateWithPriority(stream, flags, priority);
+    if (result == CUDA_SUCCESS) {
+        pthread_mutex_lock(&lock);
+        struct stream *s = find_stream(*stream);
+        s->priority = priority;
+        s->capture = 0;
+        pthread_mutex_unlock(&lock);
+    }
+    return sim_result((int)result);
+}
+
+cudaError_t cudaStreamCreate(cudaStream_t *stream)
+{
+    return cudaStreamCreateWithPriority(stream, 0, 0);
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    if (!sim_enter()) {
+        return cudaPeekAtLastError();
+    }
+    pthread_mutex_lock(&lock);
+    for (struct stream **at = &streams; *at != NULL; at = &(*at)->next) {
+        if ((*at)->handle == stream) {
+            struct stream *gone = *at;
+            *at = gone->next;
+            free(gone);
+            break;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return sim_result((int)cuStreamDestroy_v2(stream));
+}
+
+cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority)
+{
+    pthread_mutex_lock(&lock);
+    *priority = find_stream(stream)->priority;
+    pthread_mutex_unlock(&lock);
+    return cudaSuccess;
+}
+
+uint64_t sim_stream_capture(cudaStream_t stream)
+{
+    if (atomic_load_explicit(&captures_underway, memory_order_relaxed) == 0) {
+        return 0;
+    }
+    pthread_mutex_lock(&lock);
+    uint64_t capture = find_stream(stream)->capture;
+    pthread_mutex_unlock(&lock);
+    return capture;
+}
+
+bool sim_stream_capturing(cudaStream_t stream)
+{
+    return sim_stream_capture(stream) != 0;
+}
+
+void sim_stream_join_capture(cudaStream_t stream, uint64_t capture)
+{
+    pthread_mutex_lock(&lock);
+    struct stream *s = find_stream(stream);
+    if (captured != NULL && captured->capture == capture && s->capture == 0) {
+        s->capture = capture;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void sim_stream_work(cudaStream_t stream)
+{
+    if (sim_stream_capturing(stream)) {
+        pthread_mutex_lock(&lock);
+        if (captured != NULL) {
+            captured->node_count++;
+        }
+        pthread_mutex_unlock(&lock);
+    }
+}
+
+void sim_complete_all(void)
+{
+    atomic_fetch_add(&epoch, 1);
+}
+
+cudaError_t cudaDeviceSynchronize(void)
+{
+    if (!sim_enter()) {
+        return cudaPeekAtLastError();
+    }
+    sim_complete_all();
+    return sim_result((int)cuCtxSynchronize());
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+    return sim_stream_capturing(stream) ? sim_result(cudaErrorStreamCaptureUnsupported)
+                                        : cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    if (sim_stream_capturing(stream)) {
+        return sim_result(cudaErrorStreamCaptureUnsupported);
+    }
+    sim_complete_all();
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
+{
+    (void)flags;
+    if (event->capture != 0) {
+        sim_stream_join_capture(stream, event->capture);
+    }
+    return cudaSuccess;
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *data)
+{
+    sim_stream_work(stream);
+    if (!sim_stream_capturing(stream)) {
+        function(data);
+    }
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *data,
+                                  unsigned flags)
+{
+    (void)flags;
+    callback(stream, cudaSuccess, data);
+    return cudaSuccess;
+}
+
+/* ---- events */
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
+{
+    (void)flags;
+    if (!sim_enter()) {
+        return cudaPeekAtLastError();
+    }
+    *event = calloc(1, sizeof **event);
+    return *event != NULL ? cudaSuccess : sim_result(cudaErrorMemoryAllocation);
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t *event)
+{
+    return cudaEventCreateWithFlags(event, 0);
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    free(event);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    static atomic_int queries = -1;
+    if (atomic_load(&queries) < 0) {
+        atomic_store(&queries, (int)sim_option("MEMTRACE_SIMULATED_EVENT_QUERIES"));
+    }
+    event->epoch = atomic_load(&epoch);
+    event->queries_left = (unsigned)atomic_load(&queries);
+    event->recorded = true;
+    event->capture = sim_stream_capture(stream);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags)
+{
+    (void)flags;
+    return cudaEventRecord(event, stream);
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+    if (event->capture != 0) {
+        return sim_result(cudaErrorCapturedEvent);
+    }
+    if (!event->recorded || event->epoch != atomic_load(&epoch) || event->queries_left == 0) {
+        return cudaSuccess;
+    }
+    event->queries_left--;
+    return sim_result(cudaErrorNotReady);
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    event->recorded = false;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
+{
+    (void)start, (void)end;
+    *ms = 0.001F;
+    return cudaSuccess;
+}
+
+/* ---- captures and graphs */
+
+cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
+{
+    static _Thread_local enum cudaStreamCaptureMode current = cudaStreamCaptureModeGlobal;
+    enum cudaStreamCaptureMode before = current;
+    current = *mode;
+    *mode = before;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
+{
+    (void)mode;
+    struct CUgraph_st *graph = calloc(1, sizeof *graph);
+    pthread_mutex_lock(&lock);
+    bool free_to_go = graph != NULL && captured == NULL;
+    if (free_to_go) {
+        graph->capture = ++capture_count;
+        captured = graph;
+        find_stream(stream)->capture = graph->capture;
+        atomic_fetch_add(&captures_underway, 1);
+    }
+    pthread_mutex_unlock(&lock);
+    if (!free_to_go) {
+        free(graph);
+        return sim_result(cudaErrorStreamCaptureUnsupported);
+    }
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
+{
+    pthread_mutex_lock(&lock);
+    bool capturing = captured != NULL && find_stream(stream)->capture == captured->capture;
+    if (capturing) {
+        for (struct stream *s = streams; s != NULL; s = s->next) {
+            s->capture = s->capture == captured->capture ? 0 : s->capture;
+        }
+        *graph = captured;
+        captured = NULL;
+        atomic_fetch_sub(&captures_underway, 1);
+    }
+    pthread_mutex_unlock(&lock);
+    return capturing ? cudaSuccess : sim_result(cudaErrorStreamCaptureInvalidated);
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status)
+{
+    *status =
+        sim_stream_capturing(stream) ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+    return cudaSuccess;
+}
+
+/* The two outputs that all forms of the call have. */
+static uint64_t capture_info(cudaStream_t stream, enum cudaStreamCaptureStatus *status,
+                             unsigned long long *id)
+{
+    uint64_t capture = sim_stream_capture(stream);
+    *status = capture != 0 ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+    if (id != NULL) {
+        *id = capture;
+    }
+    return capture;
+}
+
+/* Of CUDA 12. */
+cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t stream, enum cudaStreamCaptureStatus *status,
+                                        unsigned long long *id, cudaGraph_t *graph,
+                                        const cudaGraphNode_t **dependencies,
+                                        size_t *dependency_count)
+{
+    capture_info(stream, status, id);
+    if (graph != NULL) {
+        *graph = captured;
+    }
+    if (dependencies != NULL) {
+        *dependencies = NULL;
+    }
+    if (dependency_count != NULL) {
+        *dependency_count = 0;
+    }
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamGetCaptureInfo_v3(cudaStream_t stream, enum cudaStreamCaptureStatus *status,
+                                        unsigned long long *id, cudaGraph_t *graph,
+                                        const cudaGraphNode_t **dependencies,
+                                        const cudaGraphEdgeData **edges, size_t *dependency_count)
+{
+    if (edges != NULL) {
+        *edges = NULL;
+    }
+    return cudaStreamGetCaptureInfo_v2(stream, status, id, graph, dependencies, dependency_count);
+}
+
+/* With CUDA 12 it has only the first three arguments. */
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, enum cudaStreamCaptureStatus *status,
+                                     unsigned long long *id, cudaGraph_t *graph,
+                                     const cudaGraphNode_t **dependencies,
+                                     const cudaGraphEdgeData **edges, size_t *dependency_count)
+{
+    if (sim_cuda_version() < CUDA_13) {
+        capture_info(stream, status, id);
+        return cudaSuccess;
+    }
+    return cudaStreamGetCaptureInfo_v3(stream, status, id, graph, dependencies, edges,
+                                       dependency_count);
+}
+
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
+                                          unsigned long long flags)
+{
+    (void)flags;
+    *exec = calloc(1, sizeof **exec);
+    if (*exec == NULL) {
+        return sim_result(cudaErrorMemoryAllocation);
+    }
+    (*exec)->node_count = graph->node_count;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags)
+{
+    return cudaGraphInstantiateWithFlags(exec, graph, flags);
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
+{
+    (void)exec;
+    sim_stream_work(stream);
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
+{
+    free(exec);
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+{
+    free(graph);
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char *path, unsigned flags)
+{
+    (void)graph, (void)path, (void)flags;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count)
+{
+    size_t room = nodes != NULL ? *count : 0;
+    for (size_t i = 0; i < room && i < graph->node_count; i++) {
+        nodes[i] = (cudaGraphNode_t)((uintptr_t)graph + i + 1);
+    }
+    *count = nodes != NULL && room < graph->node_count ? room : graph->node_count;
+    return cudaSuccess;
+}
+
+/* With CUDA 12 there are no edges, and the count is the third argument. */
+cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t *dependencies,
+                                         void *edges, size_t *count)
+{
+    (void)node, (void)dependencies;
+    if (sim_cuda_version() < CUDA_13) {
+        count = edges;
+    }
+    *count = 0;
+    return cudaSuccess;
+}

@@ -1,0 +1,19 @@
+/* The card that is simulated: what its driver and its runtime say of it. */
+#ifndef MT_SIMULATED_DEVICE_H
+#define MT_SIMULATED_DEVICE_H
+
+#include <stddef.h>
+
+struct sim_card {
+    const char *name;
+    int major, minor; /* compute capability */
+    int multiprocessors, threads_per_multiprocessor, blocks_per_multiprocessor;
+    size_t shared_bytes_per_multiprocessor, shared_bytes_per_block_optin;
+    int l2_bytes, l2_persisting_bytes, bus_bits;
+    int clock_khz, memory_clock_khz;
+};
+
+/* One model for all devices of the process. */
+const struct sim_card *sim_card(void);
+
+#endif

@@ -1,0 +1,179 @@
+/* What the two stand-ins (libcuda.so.1, libcupti.so.13) say to each other, and
+ * what the files of libcuda.so.1 share.
+ *
+ * The stand-in of the driver has devices whose memory is address space only:
+ * what it hands out cannot be touched (host memory is real). It takes physical
+ * memory in pages of 2 MiB, so small allocations share one, and refuses what
+ * does not fit. Chosen by environment:
+ *   MEMTRACE_SIMULATED_MEMORY   bytes of each device (default 80 GiB)
+ *   MEMTRACE_SIMULATED_DEVICES  1 to 8 (default 1)
+ *   MEMTRACE_SIMULATED_CONTEXT  bytes that a context takes (default 400 MiB)
+ */
+#ifndef MT_SIMULATED_DRIVER_H
+#define MT_SIMULATED_DRIVER_H
+
+#include <stdbool.h>
+
+#include "cuda_api.h"
+
+#define SD_EXPORT       __attribute__((visibility("default")))
+#define SD_PAGE         (UINT64_C(2) << 20)
+#define SD_DEVICES_MAX  8
+#define SD_CONTEXTS_MAX 16
+
+enum sd_site { SD_ENTER, SD_EXIT };
+
+struct sd_call {
+    enum sd_site site;
+    unsigned cbid;
+    const char *name;
+    const void *params;
+    CUresult result;
+    CUcontext context;
+    unsigned context_uid, correlation_id;
+    uint64_t correlation_data;
+};
+
+enum sd_resource_kind {
+    SD_CONTEXT_CREATED = 1,
+    SD_CONTEXT_DESTROY_STARTING = 2,
+    SD_STREAM_CREATED = 3,
+    SD_STREAM_DESTROY_STARTING = 4,
+    SD_INIT_FINISHED = 5,
+    SD_MODULE_LOADED = 6,
+    SD_MODULE_UNLOAD_STARTING = 7,
+    SD_GRAPHNODE_CREATED = 13,
+    SD_GRAPHEXEC_CREATED = 18,
+    SD_GRAPHEXEC_DESTROY_STARTING = 19
+};
+
+struct sd_tool {
+    const char *name; /* who holds the one place for a tool */
+    void (*call)(struct sd_call *call);
+    void (*resource)(enum sd_resource_kind kind, CUcontext context, CUstream stream,
+                     const void *descriptor);
+};
+
+/* Exported by libcuda.so.1. attach: the name of the holder if there is one, else
+ * NULL and the tool is called from now on. */
+const char *memtrace_simulated_attach(const struct sd_tool *tool);
+void memtrace_simulated_detach(const struct sd_tool *tool);
+unsigned memtrace_simulated_context_uid(CUcontext context);
+/* What is taken of a device, contexts included: for libnvidia-ml.so.1. */
+uint64_t memtrace_simulated_used_bytes(int device);
+
+/* The descriptor of graph events, as CUPTI lays it out. */
+struct sd_graph_data {
+    CUgraph graph, original_graph;
+    CUgraphNode node, original_node;
+    CUgraphNodeType node_type;
+    CUgraphNode dependency;
+    CUgraphExec exec;
+};
+
+enum sd_cbid {
+#define CBID(number, name) SD_CBID_##name = number,
+#include "driver_cbids.def"
+#undef CBID
+};
+
+void sd_enter(struct sd_call *call, unsigned cbid, const char *name, const void *params);
+CUresult sd_exit(struct sd_call *call, CUresult result);
+void sd_tell(enum sd_resource_kind kind, CUcontext context, CUstream stream,
+             const void *descriptor);
+
+/* The body of an entry point: `params` is a local struct that holds its
+ * arguments in order, `expression` does the work. */
+#define SD_CALL(name, params, expression)                                                          \
+    do {                                                                                           \
+        struct sd_call sd_call_;                                                                   \
+        sd_enter(&sd_call_, SD_CBID_##name, #name, &(params));                                     \
+        return sd_exit(&sd_call_, expression);                                                     \
+    } while (0)
+
+void sd_lock(void);
+void sd_unlock(void);
+
+struct CUctx_st {
+    int device;
+    unsigned uid, references;
+    bool alive;
+    CUresult sticky; /* an error that stays until the context goes */
+};
+
+/* CUDA_SUCCESS if the driver is initialised in this process (not in a fork). */
+CUresult sd_initialised(void);
+/* true: this is the first call of the process. Locked. */
+bool sd_begin(void);
+/* ... and a usable context is current: *context. */
+CUresult sd_current(CUcontext *context);
+CUcontext sd_current_or_null(void);
+CUresult sd_push(CUcontext context);
+/* Takes a context that ends from the top. */
+void sd_forget_current(CUcontext context);
+bool sd_is_device(CUdevice device);
+
+enum sd_kind {
+    SD_LINEAR,   /* freed with cuMemFree; also managed and mapped external memory */
+    SD_POOLED,   /* ... or cuMemFreeAsync */
+    SD_GRAPHED,  /* address of a graph's memory node */
+    SD_RESERVED, /* address range */
+    SD_MAPPING,  /* physical memory mapped into one */
+    SD_ARRAY,    /* addr is the handle */
+    SD_MIPMAPPED,
+    SD_HOST,
+    SD_REGISTERED,
+    SD_OPENED, /* of another process */
+    SD_CONTEXT
+};
+
+struct sd_block {
+    uint64_t addr, bytes;
+    uint64_t physical; /* bytes to give back, beyond pages */
+    enum sd_kind kind;
+    int device;
+    bool paged; /* takes pages of the device */
+    CUcontext context;
+    void *owner; /* pool, physical memory */
+    struct sd_block *next;
+};
+
+void sd_memory_init(int devices);
+uint64_t sd_memory_total(int device);
+uint64_t sd_memory_used(int device);
+
+/* Physical memory without an address: false if it does not fit. */
+bool sd_take(int device, uint64_t bytes);
+void sd_give(int device, uint64_t bytes);
+
+/* A new block with an address of its own in the device's space (aligned to 512
+ * bytes, or 2 MiB if it is large); `paged`: with physical pages. Fills in addr. */
+CUresult sd_place(const struct sd_block *wanted, uint64_t *addr);
+/* Backs a placed block with pages, or takes them away. */
+CUresult sd_back(struct sd_block *block);
+void sd_unback(struct sd_block *block);
+/* A block whose address came from elsewhere; false if there is no memory. */
+bool sd_note(const struct sd_block *block);
+struct sd_block *sd_find(uint64_t addr, enum sd_kind kind);
+struct sd_block *sd_find_around(uint64_t addr);
+/* Takes a block out and gives back what it holds. */
+void sd_drop(struct sd_block *block);
+void sd_drop_context(CUcontext context);
+
+struct CUmemPoolHandle_st {
+    int device;
+    uint64_t used, threshold;
+    bool imported;
+};
+CUmemoryPool sd_current_pool(int device);
+void sd_pools_init(int devices);
+
+struct CUstream_st {
+    CUcontext context;
+    CUgraph capture; /* NULL: not capturing */
+};
+/* Adds a memory node to a graph; an alloc node's *addr is filled in. */
+CUresult sd_add_memory_node(CUgraph graph, CUgraphNodeType type, uint64_t bytes, uint64_t *addr,
+                            CUgraphNode *node);
+
+#endif

@@ -1,0 +1,166 @@
+/* A stand-in for libnvidia-ml.so.1. What a device's processes use it asks the
+ * stand-in driver of the same process (memtrace_simulated_used_bytes); beside
+ * that, 1 GiB is in use by another process. Chosen by environment:
+ *   MEMTRACE_SIMULATED_DEVICES  how many (default 1)
+ *   MEMTRACE_SIMULATED_MEMORY   bytes of each (default 80 GiB)
+ *   MEMTRACE_SIMULATED_NVML     words: "hide" our process is not listed (as in a
+ *                             pid namespace), "mixed" device 1 is another model,
+ *                             "split" device 0 has an instance, "old" only the
+ *                             first versions of calls work, "broken" no start
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+enum { OK = 0, INVALID = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, TOO_SMALL = 7, UNKNOWN = 999 };
+
+#define RESERVED_BYTES (UINT64_C(512) << 20)
+#define OTHERS_BYTES   (UINT64_C(1) << 30)
+
+static char devices[8], instance; /* their addresses are handles */
+
+static int is(const char *word)
+{
+    const char *words = getenv("MEMTRACE_SIMULATED_NVML");
+
+    return words && strstr(words, word);
+}
+
+static uint64_t number(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+
+    return text && *text ? strtoull(text, NULL, 0) : otherwise;
+}
+
+static int device_of(const void *handle)
+{
+    return handle == &instance ? 0 : (int)((const char *)handle - devices);
+}
+
+static uint64_t used_by_this_process(int device)
+{
+    void *symbol = dlsym(RTLD_DEFAULT, "memtrace_simulated_used_bytes");
+    void *driver = symbol ? NULL : dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+
+    if (driver)
+        symbol = dlsym(driver, "memtrace_simulated_used_bytes");
+    return symbol ? ((uint64_t(*)(int))symbol)(device) : 0;
+}
+
+EXPORT int nvmlInit_v2(void)
+{
+    return is("broken") ? UNKNOWN : OK;
+}
+
+EXPORT int nvmlDeviceGetCount_v2(unsigned *count)
+{
+    *count = (unsigned)number("MEMTRACE_SIMULATED_DEVICES", 1);
+    return OK;
+}
+
+EXPORT int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device)
+{
+    *device = index < 8 ? &devices[index] : NULL;
+    return *device ? OK : INVALID;
+}
+
+EXPORT int nvmlDeviceGetHandleByUUID(const char *uuid, void **device)
+{
+    *device = &instance;
+    return strcmp(uuid, "MIG-1") ? NOT_FOUND : OK;
+}
+
+EXPORT int nvmlDeviceGetUUID(void *device, char *uuid, unsigned capacity)
+{
+    snprintf(uuid, capacity, "GPU-5d000000-0000-0000-0000-0000000000%02x", device_of(device));
+    return OK;
+}
+
+EXPORT int nvmlDeviceGetName(void *device, char *name, unsigned capacity)
+{
+    snprintf(name, capacity, "%s",
+             is("mixed") && device_of(device) == 1 ? "Other GPU" : "Stand-in GPU");
+    return OK;
+}
+
+EXPORT int nvmlDeviceGetMigMode(void *device, unsigned *current, unsigned *pending)
+{
+    *current = *pending = is("split") && device_of(device) == 0;
+    return OK;
+}
+
+struct memory_v2 {
+    unsigned version;
+    unsigned long long total, reserved, free, used;
+};
+
+EXPORT int nvmlDeviceGetMemoryInfo_v2(void *device, struct memory_v2 *memory)
+{
+    if (is("old") || memory->version != 0x02000028)
+        return INVALID;
+    memory->total = number("MEMTRACE_SIMULATED_MEMORY", UINT64_C(80) << 30) + RESERVED_BYTES;
+    memory->reserved = RESERVED_BYTES;
+    memory->used = used_by_this_process(device_of(device)) + OTHERS_BYTES;
+    memory->free = memory->total - memory->reserved - memory->used;
+    return OK;
+}
+
+struct memory {
+    unsigned long long total, free, used;
+};
+
+EXPORT int nvmlDeviceGetMemoryInfo(void *device, struct memory *memory)
+{
+    memory->total = number("MEMTRACE_SIMULATED_MEMORY", UINT64_C(80) << 30);
+    memory->used = used_by_this_process(device_of(device)) + OTHERS_BYTES;
+    memory->free = memory->total - memory->used;
+    return OK;
+}
+
+struct process {
+    unsigned pid;
+    unsigned long long used;
+    unsigned instance, compute_instance;
+};
+
+EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count,
+                                                   struct process *processes)
+{
+    uint64_t used = used_by_this_process(device_of(device));
+    unsigned listed = used && !is("hide") ? 2 : 1;
+
+    if (*count < listed) {
+        *count = listed;
+        return TOO_SMALL;
+    }
+    *count = listed;
+    processes[0] = (struct process){1, OTHERS_BYTES, ~0u, ~0u};
+    if (listed > 1)
+        processes[1] = (struct process){(unsigned)getpid(), used, ~0u, ~0u};
+    return OK;
+}
+
+/* The bus is 1 + the device's number (runtime_device.c). */
+EXPORT int nvmlDeviceGetHandleByPciBusId_v2(const char *address, void **device)
+{
+    unsigned domain, bus;
+
+    if (sscanf(address, "%x:%x:", &domain, &bus) != 2 || bus == 0)
+        return INVALID;
+    return nvmlDeviceGetHandleByIndex_v2(bus - 1, device);
+}
+
+/* PyTorch asks it before it says that memory is short: no process. */
+EXPORT int nvmlDeviceGetComputeRunningProcesses(void *device, unsigned *count, void *processes)
+{
+    (void)device, (void)processes;
+    *count = 0;
+    return OK;
+}

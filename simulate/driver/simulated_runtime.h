@@ -1,0 +1,53 @@
+/* The CUDA runtime on simulated devices. Memory goes to the simulated driver, with the calls that
+ * the real runtime nests; kernels and copies do nothing.
+ *
+ * Environment, read once:
+ *   MEMTRACE_SIMULATED_EVENT_QUERIES=N  an event that was recorded answers "not ready" to the first
+ *                                       N queries (default 0), or until the program synchronizes:
+ *                                       what record_stream() waits for
+ *   MEMTRACE_SIMULATED_CONTENTS=1       copies to the host bring what small copies took to the
+ *                                       device (default: zeros). Stale where a kernel would have
+ *                                       written: for programs that send numbers to themselves,
+ *                                       such as DistributedDataParallel
+ */
+#ifndef MT_SIMULATED_RUNTIME_H
+#define MT_SIMULATED_RUNTIME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "driver_entries.h"
+#include "runtime_api.h"
+#include "wheel_versions.h"
+
+/* The driver is initialised by the first call that needs it. false: it cannot be. */
+bool sim_driver_is_ready(void);
+
+/* Makes the primary context of this thread's device current, as every runtime call that needs one
+ * does; false and the error set if that fails. */
+bool sim_enter(void);
+int sim_device(void);
+
+/* Remembers an error for cudaGetLastError() and returns it. */
+cudaError_t sim_result(int error);
+cudaError_t cudaPeekAtLastError(void);
+
+/* A number of the environment, 0 if there is none. */
+unsigned sim_option(const char *name);
+
+/* Streams: capturing or not, and which capture. Work on a capturing stream is a
+ * node of its graph. */
+bool sim_stream_capturing(cudaStream_t stream);
+uint64_t sim_stream_capture(cudaStream_t stream);
+void sim_stream_join_capture(cudaStream_t stream, uint64_t capture);
+void sim_stream_work(cudaStream_t stream);
+
+/* Every event recorded before now is done. */
+void sim_complete_all(void);
+
+/* The contents of device memory, as far as they are kept (MEMTRACE_SIMULATED_CONTENTS). */
+void sim_contents_write(uint64_t device, const void *host, size_t bytes);
+void sim_contents_read(uint64_t device, void *host, size_t bytes);
+void sim_contents_move(uint64_t to, uint64_t from, size_t bytes);
+
+#endif

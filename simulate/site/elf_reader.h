@@ -1,0 +1,38 @@
+/* What a shared library of x86-64 Linux says to the loader: its name, the libraries that it needs,
+ * the functions that it has and those that it asks of others, with their versions. The file is
+ * hostile input: every offset and size is checked, nothing is executed or mapped. */
+#ifndef MT_ELF_READER_H
+#define MT_ELF_READER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "arena.h"
+#include "status.h"
+
+struct mt_elf_symbol {
+    const char *name;
+    const char *version; /* NULL: none */
+    const char *library; /* that the version is asked of; NULL: none, or it is defined here */
+    bool is_defined;
+};
+
+/* All texts live in the arena. */
+struct mt_elf {
+    const char *soname; /* NULL: none */
+    const char **needed;
+    size_t needed_count;
+    struct mt_elf_symbol *symbols; /* in the order of the file */
+    size_t symbol_count;
+    struct mt_arena arena;
+};
+
+/* Reads the tables of a file, found through its section headers. Takes memory for its dynamic
+ * symbols and their names. MT_ERR_FORMAT: damaged, or no ELF file; MT_ERR_UNSUPPORTED: no library
+ * of x86-64; MT_ERR_IO. On failure there is nothing to release. */
+enum mt_status mt_elf_read(const char *path, struct mt_elf *elf,
+                           struct mt_error *error) MT_MUST_USE;
+
+void mt_elf_release(struct mt_elf *elf);
+
+#endif

@@ -1,0 +1,27 @@
+/* A function of a library that elf_writer.h writes, and its code. */
+#ifndef MT_ELF_STUB_H
+#define MT_ELF_STUB_H
+
+#include <stdint.h>
+
+enum mt_stub_kind {
+    MT_STUB_ANSWER,  /* returns `answer` */
+    MT_STUB_COUNTER, /* stores 1, 2, 3, ... where its first argument points to, returns 0 */
+    MT_STUB_JUMP     /* to the function of this name in the target */
+};
+
+struct mt_stub {
+    const char *name;
+    const char *version; /* NULL: none */
+    enum mt_stub_kind kind;
+    int32_t answer;
+};
+
+enum { MT_STUB_BYTES = 32 };
+
+/* `distance`: from the first byte of the code to the counter, or to the slot with the address that
+ * it jumps to. */
+void mt_stub_encode(const struct mt_stub *stub, int32_t distance,
+                    unsigned char code[MT_STUB_BYTES]);
+
+#endif

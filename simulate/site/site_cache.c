@@ -1,0 +1,176 @@
+#include "site_cache.h"
+
+#include "grow.h"
+#include "io.h"
+#include "output_file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define UNFINISHED "making-"
+
+/* The loader takes LD_PRELOAD apart at the first two, paths of searches at the last two. */
+static bool can_be_preloaded(const char *path)
+{
+    return !strpbrk(path, " :;$");
+}
+
+static bool join(char path[PATH_MAX], const char *folder, const char *name)
+{
+    int length = snprintf(path, PATH_MAX, "%s/%s", folder, name);
+
+    return length > 0 && length < PATH_MAX;
+}
+
+/* Writable, and nobody else can put a library there. */
+static enum mt_status use_folder(const char *path, struct mt_error *error)
+{
+    struct stat info;
+
+    if (path[0] != '/')
+        return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%.200s is no absolute path", path);
+    if (!can_be_preloaded(path))
+        return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET,
+                       "%.150s holds a character that LD_PRELOAD cannot hold", path);
+    enum mt_status status = mt_make_folders(path, error);
+    if (status)
+        return status;
+    if (stat(path, &info) != 0 || access(path, W_OK | X_OK) != 0)
+        return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%.150s: %s", path, strerror(errno));
+    if ((info.st_uid != geteuid() && info.st_uid != 0) || info.st_mode & S_IWOTH)
+        return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%.150s can be written by other users",
+                       path);
+    return MT_OK;
+}
+
+static bool cache_of_user(char path[PATH_MAX])
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+
+    if (cache && cache[0] == '/')
+        return join(path, cache, "memtrace");
+    return home && home[0] == '/' && join(path, home, ".cache/memtrace");
+}
+
+/* The same name for all processes of a user; made with its mode, so that it is never open. */
+static bool temporary_cache(char path[PATH_MAX])
+{
+    const char *folder = getenv("TMPDIR");
+    char name[64];
+
+    snprintf(name, sizeof name, "memtrace-%lu", (unsigned long)geteuid());
+    if (!join(path, folder && folder[0] == '/' ? folder : "/tmp", name))
+        return false;
+    return mkdir(path, 0700) == 0 || errno == EEXIST;
+}
+
+enum mt_status mt_cache_folder(const char *wanted, char folder[PATH_MAX], struct mt_error *error)
+{
+    struct mt_error reason = {0};
+
+    if (wanted) {
+        if (strlen(wanted) >= PATH_MAX)
+            return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "the path of the cache is too long");
+        memcpy(folder, wanted, strlen(wanted) + 1);
+        return use_folder(folder, error);
+    }
+    if (cache_of_user(folder) && use_folder(folder, &reason) == MT_OK)
+        return MT_OK;
+    if (temporary_cache(folder) && use_folder(folder, reason.status ? NULL : &reason) == MT_OK)
+        return MT_OK;
+    return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET,
+                   "no folder for the simulated libraries: %.150s; set XDG_CACHE_HOME to one that "
+                   "can be written",
+                   reason.status ? reason.text : "neither HOME nor TMPDIR can be used");
+}
+
+enum mt_status mt_cache_begin(const char *folder, char made[PATH_MAX], struct mt_error *error)
+{
+    if (!join(made, folder, UNFINISHED "XXXXXX"))
+        return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "the path of the cache is too long");
+    return mkdtemp(made) ? MT_OK : mt_io_fail_output(error);
+}
+
+void mt_cache_remove(const char *folder)
+{
+    DIR *entries = opendir(folder);
+    char path[PATH_MAX];
+
+    for (const struct dirent *entry; entries && (entry = readdir(entries)) != NULL;)
+        if (entry->d_name[0] != '.' && join(path, folder, entry->d_name))
+            (void)unlink(path);
+    if (entries)
+        (void)closedir(entries);
+    (void)rmdir(folder);
+}
+
+enum mt_status mt_cache_finish(const char *made, const char *site, struct mt_error *error)
+{
+    if (mt_io_rename(made, site))
+        return MT_OK;
+    bool is_there = errno == ENOTEMPTY || errno == EEXIST;
+    enum mt_status status = is_there ? MT_OK : mt_io_fail_output(error);
+    mt_cache_remove(made);
+    return status;
+}
+
+struct entry {
+    char name[NAME_MAX + 1];
+    time_t used;
+};
+
+static int newest_first(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+
+    return (x->used < y->used) - (x->used > y->used);
+}
+
+static size_t list_entries(const char *folder, struct entry **list)
+{
+    DIR *entries = opendir(folder);
+    size_t count = 0, capacity = 0;
+    char path[PATH_MAX];
+    struct stat info;
+
+    for (const struct dirent *entry; entries && (entry = readdir(entries)) != NULL;) {
+        if (entry->d_name[0] == '.' || !join(path, folder, entry->d_name) ||
+            lstat(path, &info) != 0 || !S_ISDIR(info.st_mode))
+            continue;
+        if (count == capacity && mt_grow(list, &capacity, count + 1, sizeof **list))
+            break;
+        snprintf((*list)[count].name, sizeof(*list)[count].name, "%s", entry->d_name);
+        (*list)[count++].used = info.st_mtime;
+    }
+    if (entries)
+        (void)closedir(entries);
+    return count;
+}
+
+void mt_cache_tidy(const char *folder, const char *site)
+{
+    struct entry *list = NULL;
+    char path[PATH_MAX];
+    time_t now = time(NULL);
+    size_t kept = 0;
+
+    (void)utimensat(AT_FDCWD, site, NULL, 0);
+    size_t count = list_entries(folder, &list);
+    if (count)
+        qsort(list, count, sizeof *list, newest_first);
+    for (size_t i = 0; i < count; i++) {
+        bool is_unfinished = strncmp(list[i].name, UNFINISHED, strlen(UNFINISHED)) == 0;
+        kept += !is_unfinished;
+        if ((is_unfinished || kept > MT_SITES_KEPT) && now - list[i].used > MT_SITE_MIN_AGE_S &&
+            join(path, folder, list[i].name))
+            mt_cache_remove(path);
+    }
+    free(list);
+}

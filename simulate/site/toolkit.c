@@ -1,0 +1,97 @@
+#include "toolkit.h"
+
+#include <string.h>
+
+#define LENGTH(rows) (sizeof(rows) / sizeof *(rows))
+
+enum { NVML_NOT_SUPPORTED = 3 };
+
+static bool starts_with(const char *text, const char *beginning)
+{
+    return strncmp(text, beginning, strlen(beginning)) == 0;
+}
+
+static bool is_upper(char c)
+{
+    return c >= 'A' && c <= 'Z';
+}
+
+bool mt_toolkit_has(const char *soname)
+{
+    static const char *const others[] = {"libcurl", "libcups", "libcunit", "libnvidia-egl"};
+
+    for (size_t i = 0; i < LENGTH(others); i++)
+        if (starts_with(soname, others[i]))
+            return false;
+    return starts_with(soname, "libcu") || starts_with(soname, "libnv") ||
+           starts_with(soname, "libnccl");
+}
+
+/* Beginnings of functions and of libraries, first match wins; `upper`: a capital follows. */
+static const struct {
+    const char *function;
+    bool upper;
+    const char *library;
+} rows[] = {
+    {"nccl", true, "libnccl.so"},          {"pnccl", true, "libnccl.so"},
+    {"nvml", true, "libnvidia-ml.so"},     {"nvtx", true, "libnvToolsExt.so"},
+    {"nvrtc", true, "libnvrtc.so"},        {"nvJitLink", false, "libnvJitLink.so"},
+    {"nvshmem", false, "libnvshmem"},      {"cuFile", true, "libcufile.so"},
+    {"cusparseLt", true, "libcusparseLt"}, {"cusparse", true, "libcusparse.so"},
+    {"cusolver", true, "libcusolver.so"},  {"cublasLt", true, "libcublasLt.so"},
+    {"cublas", true, "libcublas.so"},      {"cudnn", true, "libcudnn.so"},
+    {"cudss", true, "libcudss.so"},        {"cufft", true, "libcufft.so"},
+    {"curand", true, "libcurand.so"},      {"cupti", true, "libcupti.so"},
+    {"cutensor", true, "libcutensor.so"},  {"cuda", true, "libcudart.so"},
+    {"__cuda", true, "libcudart.so"},      {"cu", true, "libcuda.so"},
+};
+
+static const char *library_stem(const char *function)
+{
+    for (size_t i = 0; i < LENGTH(rows); i++)
+        if (starts_with(function, rows[i].function) &&
+            (!rows[i].upper || is_upper(function[strlen(rows[i].function)])))
+            return rows[i].library;
+    return NULL;
+}
+
+bool mt_toolkit_is_of(const char *function, const char *soname)
+{
+    const char *stem = library_stem(function);
+
+    return stem && starts_with(soname, stem);
+}
+
+const char *mt_toolkit_library_of(const char *function, const char *const *needed, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (mt_toolkit_has(needed[i]) && mt_toolkit_is_of(function, needed[i]))
+            return needed[i];
+    return NULL;
+}
+
+/* "cublasCreate", "cufftInit", not "ncclGetCreated", "cufftInitialized". */
+static bool makes_something(const char *function)
+{
+    static const char *const words[] = {"Create", "Init"};
+    static const char not_followed_by[] = {'d', 'i'};
+
+    for (size_t i = 0; i < LENGTH(words); i++)
+        for (const char *at = function; (at = strstr(at, words[i])) != NULL; at++)
+            if (at[strlen(words[i])] != not_followed_by[i])
+                return true;
+    return false;
+}
+
+struct mt_stub mt_toolkit_stub(const char *function, const char *version)
+{
+    bool is_nvml = starts_with(function, "nvml"), is_compiler = starts_with(function, "nvrtc");
+
+    return (struct mt_stub){
+        .name = function,
+        .version = version,
+        .kind = !is_nvml && !is_compiler && makes_something(function) ? MT_STUB_COUNTER
+                                                                      : MT_STUB_ANSWER,
+        .answer = is_nvml ? NVML_NOT_SUPPORTED : 0,
+    };
+}

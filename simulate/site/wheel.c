@@ -1,0 +1,164 @@
+#include "wheel.h"
+
+#include "buf.h"
+#include "python_probe.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TIMEOUT_S = 60, MIN_PYTHON_MINOR = 9 };
+
+/* Prints what it finds as "memtrace-KEY=VALUE" lines: a Python may print other things as it
+ * starts. `''` in sys.path would be the working folder, which `python FILE` does not search. */
+static const char script[] =
+    "import sys\n"
+    "def say(key, value):\n"
+    "    sys.stdout.write('\\nmemtrace-%s=%s\\n' % (key, value))\n"
+    "say('version', '%d.%d' % sys.version_info[:2])\n"
+    "say('executable', sys.executable)\n"
+    "sys.path[:] = [p for p in sys.path if p]\n"
+    "import os, re, importlib.util\n"
+    "def find(name):\n"
+    "    try:\n"
+    "        return importlib.util.find_spec(name)\n"
+    "    except Exception:\n"
+    "        return None\n"
+    "spec = find('torch')\n"
+    "if spec and spec.origin:\n"
+    "    folder = os.path.dirname(os.path.abspath(spec.origin))\n"
+    "    say('torch', folder)\n"
+    "    with open(os.path.join(folder, 'version.py'), encoding='utf-8') as f:\n"
+    "        text = f.read()\n"
+    "    for key in '__version__', 'cuda', 'hip', 'xpu':\n"
+    "        found = re.search(r'^%s\\b[^=\\n]*=\\s*[\\'\"]([^\\'\"]*)' % key, text, re.M)\n"
+    "        if found:\n"
+    "            say('torch-' + key, found.group(1))\n"
+    "    import importlib.metadata\n"
+    "    try:\n"
+    "        requires = importlib.metadata.distribution('torch').requires or []\n"
+    "    except Exception:\n"
+    "        requires = []\n"
+    "    for line in requires:\n"
+    "        found = re.match(r'nvidia-(cudnn|nccl)-cu\\d+\\W*==\\s*([\\d.]+)', line)\n"
+    "        if found:\n"
+    "            say(found.group(1), found.group(2))\n"
+    "elif find('jax'):\n"
+    "    say('jax', 'yes')\n";
+
+/* The text behind "memtrace-KEY="; false: there is none, or it does not fit. */
+static bool find_value(const struct mt_buf *output, const char *key, char *value, size_t capacity)
+{
+    char line[64];
+
+    snprintf(line, sizeof line, "\nmemtrace-%s=", key);
+    const char *at = output->data ? strstr(output->data, line) : NULL;
+    size_t length = at ? strcspn(at + strlen(line), "\n") : 0;
+    value[0] = '\0';
+    if (!at || length >= capacity)
+        return false;
+    memcpy(value, at + strlen(line), length);
+    value[length] = '\0';
+    return true;
+}
+
+/* "9.19.0.56" as 91900, with `major` = 10000; CUDA's "13.0" as 13000 with 1000 and 10. */
+static int version_number(const char *text, int major, int minor)
+{
+    long parts[3] = {0};
+
+    for (size_t i = 0; i < 3 && *text; i++) {
+        char *end;
+        parts[i] = strtol(text, &end, 10);
+        if (end == text || parts[i] < 0 || parts[i] > 1000)
+            return 0;
+        text = *end == '.' ? end + 1 : "";
+    }
+    return (int)(parts[0] * major + parts[1] * minor + (minor > 10 ? parts[2] : 0));
+}
+
+static enum mt_status check_python(const struct mt_buf *output, const char *path,
+                                   struct mt_wheel *wheel, struct mt_error *error)
+{
+    char *end;
+
+    if (!find_value(output, "version", wheel->python_version, sizeof wheel->python_version) ||
+        !find_value(output, "executable", wheel->python, sizeof wheel->python))
+        return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET,
+                       "%.120s does not say where its packages are: it may not be a working Python",
+                       path);
+    long major = strtol(wheel->python_version, &end, 10);
+    long minor = *end == '.' ? strtol(end + 1, NULL, 10) : 0;
+    if (major < 3 || (major == 3 && minor < MIN_PYTHON_MINOR))
+        return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
+                       "%.120s is Python %s; a dry run needs 3.%d or newer", path,
+                       wheel->python_version, MIN_PYTHON_MINOR);
+    return MT_OK;
+}
+
+static enum mt_status check_built(const struct mt_buf *output, const struct mt_wheel *wheel,
+                                  struct mt_error *error)
+{
+    char other[32];
+
+    if (find_value(output, "torch-hip", other, sizeof other) ||
+        find_value(output, "torch-xpu", other, sizeof other))
+        return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
+                       "PyTorch %s is built for GPUs of another vendor; install a build for CUDA",
+                       wheel->torch_version);
+    if (!*wheel->cuda_version)
+        return mt_fail(
+            error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
+            "PyTorch %s in %.100s is built without CUDA; install a build for CUDA (no GPU "
+            "is needed): pip install torch",
+            wheel->torch_version, wheel->folder);
+    if (version_number(wheel->torch_version, 100, 1) < 204)
+        return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
+                       "PyTorch %s is too old for a dry run; it needs 2.4 or newer",
+                       wheel->torch_version);
+    if (wheel->cuda < 12000)
+        return mt_fail(
+            error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
+            "PyTorch %s is built for CUDA %s; a dry run needs a build for CUDA 12 or newer",
+            wheel->torch_version, wheel->cuda_version);
+    return MT_OK;
+}
+
+static enum mt_status check_torch(const struct mt_buf *output, struct mt_wheel *wheel,
+                                  struct mt_error *error)
+{
+    char text[64];
+
+    if (!find_value(output, "torch", wheel->folder, sizeof wheel->folder)) {
+        bool has_jax = find_value(output, "jax", text, sizeof text);
+        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
+                       "%.100s has %s; a dry run needs PyTorch: pip install torch", wheel->python,
+                       has_jax ? "JAX and no PyTorch" : "no PyTorch");
+    }
+    if (!find_value(output, "torch-__version__", wheel->torch_version, sizeof wheel->torch_version))
+        return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
+                       "%.150s/version.py names no version: it is no installed PyTorch",
+                       wheel->folder);
+    (void)find_value(output, "torch-cuda", wheel->cuda_version, sizeof wheel->cuda_version);
+    wheel->cuda = version_number(wheel->cuda_version, 1000, 10);
+    if (find_value(output, "cudnn", text, sizeof text))
+        wheel->cudnn = version_number(text, 10000, 100);
+    if (find_value(output, "nccl", text, sizeof text))
+        wheel->nccl = version_number(text, 10000, 100);
+    return check_built(output, wheel, error);
+}
+
+enum mt_status mt_wheel_find(const char *path, struct mt_wheel *wheel, struct mt_error *error)
+{
+    struct mt_buf output = {0};
+
+    *wheel = (struct mt_wheel){0};
+    enum mt_status status = mt_python_probe(path, script, TIMEOUT_S, &output, error);
+    if (!status)
+        status = check_python(&output, path, wheel, error);
+    if (!status)
+        status = check_torch(&output, wheel, error);
+    mt_buf_release(&output);
+    return status;
+}

@@ -1,0 +1,25 @@
+/* The PyTorch that a Python would import. */
+#ifndef MT_WHEEL_H
+#define MT_WHEEL_H
+
+#include <limits.h>
+
+#include "status.h"
+
+struct mt_wheel {
+    char python[PATH_MAX];   /* sys.executable */
+    char python_version[16]; /* "3.12" */
+    char folder[PATH_MAX];   /* of the package: .../torch */
+    char torch_version[64];  /* "2.11.0+cu130" */
+    char cuda_version[16];   /* "13.0" */
+    int cuda, cudnn, nccl;   /* as numbers (wheel_versions.h); 0: not known */
+};
+
+/* Asks the Python at `path` where its PyTorch is and reads what it was built for; PyTorch is not
+ * imported. Takes the time of the start of Python, at most 60 s. MT_ERR_USAGE: there is no PyTorch;
+ * MT_ERR_UNSUPPORTED: it is built for processors only or for another CUDA, it or its Python is too
+ * old; MT_ERR_IO: the Python cannot be run or does not answer. */
+enum mt_status mt_wheel_find(const char *path, struct mt_wheel *wheel,
+                             struct mt_error *error) MT_MUST_USE;
+
+#endif

@@ -1,0 +1,210 @@
+#include "wheel_libraries.h"
+
+#include "buf.h"
+#include "elf_reader.h"
+#include "grow.h"
+#include "io.h"
+#include "toolkit.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { MAX_SEARCHED_BYTES = 64 << 20, MAX_NAME = 80 };
+
+#define NVML "libnvidia-ml.so.1"
+
+static bool is_library_name(const char *name)
+{
+    const char *so = strstr(name, ".so");
+
+    return so && (so[3] == '\0' || so[3] == '.') && !mt_toolkit_has(name);
+}
+
+static int by_path(const void *a, const void *b)
+{
+    const struct mt_library_file *x = a, *y = b;
+
+    return strcmp(x->path, y->path);
+}
+
+static enum mt_status add_file(const char *folder, const char *name, struct mt_arena *arena,
+                               struct mt_library_list *list)
+{
+    const char *path = mt_arena_printf(arena, "%s/%s", folder, name);
+    struct stat info;
+
+    if (!path)
+        return MT_ERR_MEMORY;
+    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode))
+        return MT_OK;
+    if (list->count == list->capacity &&
+        mt_grow(&list->files, &list->capacity, list->count + 1, sizeof *list->files))
+        return MT_ERR_MEMORY;
+    list->files[list->count++] =
+        (struct mt_library_file){path, (uint64_t)info.st_size,
+                                 (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec};
+    return MT_OK;
+}
+
+enum mt_status mt_list_libraries(const char *folder, struct mt_arena *arena,
+                                 struct mt_library_list *list, struct mt_error *error)
+{
+    DIR *entries = opendir(folder);
+    enum mt_status status = MT_OK;
+
+    if (!entries)
+        return mt_io_fail(error, MT_ERR_IO, folder);
+    for (const struct dirent *entry; !status && (entry = readdir(entries)) != NULL;)
+        if (is_library_name(entry->d_name))
+            status = add_file(folder, entry->d_name, arena, list);
+    (void)closedir(entries);
+    if (status)
+        return mt_fail(error, status, MT_NO_OFFSET, "no memory for a list of libraries");
+    if (list->count)
+        qsort(list->files, list->count, sizeof *list->files, by_path);
+    return MT_OK;
+}
+
+enum mt_status mt_wanted_add(struct mt_wanted *wanted, const char *library, const char *name,
+                             const char *version)
+{
+    struct mt_wanted_function function = {
+        .library = mt_arena_text(&wanted->arena, library, strlen(library)),
+        .name = name ? mt_arena_text(&wanted->arena, name, strlen(name)) : NULL,
+        .version = version ? mt_arena_text(&wanted->arena, version, strlen(version)) : NULL,
+    };
+    if (!function.library || (name && !function.name) || (version && !function.version))
+        return MT_ERR_MEMORY;
+    if (wanted->count == wanted->capacity && mt_grow(&wanted->functions, &wanted->capacity,
+                                                     wanted->count + 1, sizeof *wanted->functions))
+        return MT_ERR_MEMORY;
+    wanted->functions[wanted->count++] = function;
+    return MT_OK;
+}
+
+static enum mt_status add_wants_of(struct mt_wanted *wanted, const struct mt_elf *elf)
+{
+    const char *const *needed = (const char *const *)elf->needed;
+    enum mt_status status = MT_OK;
+
+    for (size_t i = 0; i < elf->needed_count && !status; i++)
+        if (mt_toolkit_has(needed[i]))
+            status = mt_wanted_add(wanted, needed[i], NULL, NULL);
+    for (size_t i = 0; i < elf->symbol_count && !status; i++) {
+        const struct mt_elf_symbol *symbol = &elf->symbols[i];
+        const char *library = symbol->is_defined ? NULL : symbol->library;
+        if (!symbol->is_defined && !library)
+            library = mt_toolkit_library_of(symbol->name, needed, elf->needed_count);
+        if (library && mt_toolkit_has(library))
+            status = mt_wanted_add(wanted, library, symbol->name, symbol->version);
+    }
+    return status;
+}
+
+enum mt_status mt_wanted_add_file(struct mt_wanted *wanted, const char *path,
+                                  struct mt_error *error)
+{
+    struct mt_elf elf;
+    struct mt_error reason = {0};
+    enum mt_status status = mt_elf_read(path, &elf, &reason);
+
+    if (status)
+        return mt_fail(error, status, reason.offset, "%.130s: %.90s", path, reason.text);
+    status = add_wants_of(wanted, &elf);
+    mt_elf_release(&elf);
+    return status ? mt_fail(error, status, MT_NO_OFFSET, "no memory for a list of functions")
+                  : MT_OK;
+}
+
+static bool is_name_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/* "nvmlInit_v2" between two NULs. */
+static enum mt_status add_names_in(struct mt_wanted *wanted, const char *bytes, size_t length)
+{
+    const char *end = bytes + length;
+
+    for (const char *at = bytes; (at = memmem(at, (size_t)(end - at), "\0nvml", 5)) != NULL;) {
+        const char *name = ++at;
+        while (at < end && is_name_char(*at))
+            at++;
+        if (at < end && !*at && at - name < MAX_NAME && name[4] >= 'A' && name[4] <= 'Z' &&
+            mt_wanted_add(wanted, NVML, name, NULL))
+            return MT_ERR_MEMORY;
+    }
+    return MT_OK;
+}
+
+enum mt_status mt_wanted_add_names(struct mt_wanted *wanted, const char *path,
+                                   struct mt_error *error)
+{
+    struct mt_buf bytes = {0};
+    struct stat info;
+    int fd = mt_io_open(path, O_RDONLY | O_NONBLOCK, 0);
+    enum mt_status status = MT_OK;
+
+    if (fd < 0 || fstat(fd, &info) != 0 || info.st_size > MAX_SEARCHED_BYTES) {
+        status = mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "%.200s cannot be read", path);
+    } else {
+        char *room = mt_buf_reserve(&bytes, (size_t)info.st_size + 1);
+        ssize_t got = room ? mt_io_pread_full(fd, room, (size_t)info.st_size, 0) : -1;
+        if (!room || (got >= 0 && add_names_in(wanted, room, (size_t)got)))
+            status = mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for a library");
+        else if (got < 0)
+            status = mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "%.200s cannot be read", path);
+    }
+    if (fd >= 0)
+        (void)mt_io_close(fd);
+    mt_buf_release(&bytes);
+    return status;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct mt_wanted_function *x = a, *y = b;
+    int order = strcmp(x->library, y->library);
+
+    if (order)
+        return order;
+    if (!x->name || !y->name)
+        return (x->name != NULL) - (y->name != NULL);
+    order = strcmp(x->name, y->name);
+    return order ? order : strcmp(x->version ? x->version : "", y->version ? y->version : "");
+}
+
+static bool is_same(const struct mt_wanted_function *x, const struct mt_wanted_function *y)
+{
+    return !strcmp(x->library, y->library) &&
+           (x->name == y->name || (x->name && y->name && !strcmp(x->name, y->name)));
+}
+
+void mt_wanted_sort(struct mt_wanted *wanted)
+{
+    size_t kept = 0;
+
+    if (!wanted->count)
+        return;
+    qsort(wanted->functions, wanted->count, sizeof *wanted->functions, by_name);
+    for (size_t i = 0; i < wanted->count; i++) {
+        struct mt_wanted_function *last = kept ? &wanted->functions[kept - 1] : NULL;
+        if (!last || !is_same(last, &wanted->functions[i]))
+            wanted->functions[kept++] = wanted->functions[i];
+        else if (!last->version) /* the one with a version stays */
+            last->version = wanted->functions[i].version;
+    }
+    wanted->count = kept;
+}
+
+void mt_wanted_release(struct mt_wanted *wanted)
+{
+    mt_arena_release(&wanted->arena);
+    free(wanted->functions);
+    *wanted = (struct mt_wanted){0};
+}

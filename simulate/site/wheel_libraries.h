@@ -1,0 +1,52 @@
+/* The libraries of PyTorch, and what they ask of CUDA's. */
+#ifndef MT_WHEEL_LIBRARIES_H
+#define MT_WHEEL_LIBRARIES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "arena.h"
+#include "status.h"
+
+struct mt_library_file {
+    const char *path;
+    uint64_t bytes;
+    int64_t modified_ns;
+};
+
+struct mt_library_list {
+    struct mt_library_file *files; /* by path */
+    size_t count, capacity;
+};
+
+/* The shared libraries in `folder`, without those of CUDA that a wheel brings. Texts live in the
+ * arena; release with free(list->files). MT_ERR_IO: the folder cannot be read. */
+enum mt_status mt_list_libraries(const char *folder, struct mt_arena *arena,
+                                 struct mt_library_list *list, struct mt_error *error) MT_MUST_USE;
+
+struct mt_wanted_function {
+    const char *library, *name;
+    const char *version; /* NULL: none */
+};
+
+/* What is asked of CUDA. A library of which nothing is asked comes with the name NULL. */
+struct mt_wanted {
+    struct mt_wanted_function *functions; /* by library, then by name; each once */
+    size_t count, capacity;
+    struct mt_arena arena;
+};
+
+/* Adds what one file asks for; mt_wanted_sort afterwards. */
+enum mt_status mt_wanted_add_file(struct mt_wanted *wanted, const char *path,
+                                  struct mt_error *error) MT_MUST_USE;
+enum mt_status mt_wanted_add(struct mt_wanted *wanted, const char *library, const char *name,
+                             const char *version) MT_MUST_USE;
+
+/* Functions of NVML that a library looks up by name: what looks like one in its bytes. */
+enum mt_status mt_wanted_add_names(struct mt_wanted *wanted, const char *path,
+                                   struct mt_error *error) MT_MUST_USE;
+
+void mt_wanted_sort(struct mt_wanted *wanted);
+void mt_wanted_release(struct mt_wanted *wanted);
+
+#endif
