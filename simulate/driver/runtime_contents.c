@@ -67,6 +67,9 @@ void sim_contents_write(uint64_t device, const void *host, size_t bytes)
 
 void sim_contents_read(uint64_t device, void *host, size_t bytes)
 {
+    if (sim_answer_read(host, bytes)) {
+        return;
+    }
     memset(host, 0, bytes);
     if (!asked() || bytes > MAX_BYTES || device % WORD_BYTES != 0) {
         return;

@@ -50,4 +50,7 @@ void sim_contents_write(uint64_t device, const void *host, size_t bytes);
 void sim_contents_read(uint64_t device, void *host, size_t bytes);
 void sim_contents_move(uint64_t to, uint64_t from, size_t bytes);
 
+/* The answer of memtrace_simulated_answer() to a small copy to the host; false: there is none. */
+bool sim_answer_read(void *host, size_t bytes);
+
 #endif

@@ -1,0 +1,34 @@
+/* What small copies to the host bring where somebody outside of the runtime knows better: the
+ * Python part of a dry run says how many elements a mask selects before PyTorch reads that count.
+ */
+#include <string.h>
+
+#include "simulated_runtime.h"
+
+enum { MAX_ANSWER_BYTES = 8 };
+
+static _Thread_local struct {
+    unsigned char bytes[MAX_ANSWER_BYTES];
+    size_t size_bytes; /* 0: there is none */
+} answer;
+
+/* From now on, copies to the host of at most 8 bytes on this thread bring BYTES, cut to their size;
+ * until a call with SIZE_BYTES of 0. More than 8 bytes are refused: then there is no answer. */
+void memtrace_simulated_answer(const void *bytes, size_t size_bytes);
+
+void memtrace_simulated_answer(const void *bytes, size_t size_bytes)
+{
+    answer.size_bytes = bytes != NULL && size_bytes <= MAX_ANSWER_BYTES ? size_bytes : 0;
+    if (answer.size_bytes > 0) {
+        memcpy(answer.bytes, bytes, size_bytes);
+    }
+}
+
+bool sim_answer_read(void *host, size_t bytes)
+{
+    if (answer.size_bytes == 0 || bytes > answer.size_bytes) {
+        return false;
+    }
+    memcpy(host, answer.bytes, bytes);
+    return true;
+}
