@@ -15,7 +15,7 @@ ARITHMETIC = {"add", "sub", "mul", "div", "neg", "abs", "sign", "sgn", "clamp", 
               "floor_divide", "pow", "minimum", "maximum", "fmin", "fmax", "floor", "ceil", "round", "trunc", "sqrt", "exp", "log", "log2",
               "reciprocal", "sigmoid", "isnan", "isposinf", "isneginf", "bitwise_left_shift", "bitwise_right_shift",
               "__lshift__", "__rshift__", "rsub", "gcd"}
-REDUCTIONS = {"sum", "prod", "mean", "amax", "amin", "max", "min", "count_nonzero", "cumsum", "cumprod", "bincount", "median", "std", "var"}
+REDUCTIONS = {"sum", "prod", "mean", "amax", "amin", "max", "min", "aminmax", "_aminmax", "count_nonzero", "cumsum", "cumprod", "bincount", "median", "std", "var"}
 MOVES = {"arange", "linspace", "eye", "cat", "stack", "gather", "index", "index_select", "take", "where", "masked_fill", "masked_select",
          "flip", "roll", "tril", "triu", "scatter", "scatter_add", "scatter_reduce", "index_add", "index_put", "index_fill", "repeat_interleave", "one_hot",
          "searchsorted", "bucketize", "tril_indices", "triu_indices"}
