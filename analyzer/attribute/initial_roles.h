@@ -7,7 +7,8 @@
  * 1. The block's own stack says it (roles.c); here such blocks are evidence.
  * 2. Blocks that end tell by where they end: where gradients are cleared,
  *    gradients; in the part that was running when the trace began, what that
- *    part makes. Elsewhere they are what blocks of that size, or else most
+ *    part makes, and in backward activations: what backward made before the trace began
+ *    for itself looks the same. Elsewhere they are what blocks of that size, or else most
  *    bytes, that end there are and whose birth was seen: a batch ends where
  *    the next one is fetched, activations end in backward.
  *    Blocks that the optimizer frees while it leaves as many of that size behind

@@ -2,6 +2,7 @@
 
 #include "grow.h"
 #include "map.h"
+#include "xla_steps.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -169,6 +170,7 @@ static enum mt_status start_calls(struct mt_step_groups *groups)
         groups->starts[i] = stretches->list[i].turns &&
                             stretches->list[i].turn.body == chosen.turn.body &&
                             stretches->list[i].turn.line == chosen.turn.line;
+    mt_xla_steps_merge(stretches, groups->starts);
     mt_map_release(&turns);
     return status;
 }

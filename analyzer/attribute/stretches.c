@@ -32,6 +32,7 @@ void mt_stretches_release(struct mt_stretches *stretches)
     free(stretches->names);
     mt_map_release(&stretches->name_ids);
     mt_map_release(&stretches->gradients);
+    mt_xla_runs_release(&stretches->xla_runs);
     memset(stretches, 0, sizeof *stretches);
 }
 
@@ -439,6 +440,11 @@ enum mt_status mt_stretches_cut(struct mt_stretches *stretches, const struct mt_
 
     if (event->flags & MT_EVENT_INITIAL)
         return MT_OK;
+    if (!stretches->has_framework &&
+        (event->kind == MT_EVENT_PHASE_PUSH || event->kind == MT_EVENT_PHASE_POP))
+        status = mt_xla_runs_range(&stretches->xla_runs, stretches->symbols, event);
+    if (status)
+        return status;
     switch (event->kind) {
     case MT_EVENT_ALLOC:
     case MT_EVENT_FREE_REQUESTED:

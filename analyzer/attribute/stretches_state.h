@@ -5,6 +5,7 @@
 #include "event.h"
 #include "phase.h"
 #include "places.h"
+#include "xla_runs.h"
 
 #define MT_STRETCHES_MAX (1u << 20) /* more are not told apart */
 
@@ -71,6 +72,8 @@ struct mt_stretches {
 
     struct mt_map gradients; /* by address: what autograd's threads allocated, if frees
                                 have no stacks: who else frees it clears gradients */
+
+    struct mt_xla_runs xla_runs; /* the cut, if !has_framework */
 
     /* PRIVATE: names of ranges */
     struct mt_map name_ids;

@@ -5,6 +5,7 @@
 #include "heaps.h"
 #include "roles.h"
 #include "util.h"
+#include "xla_inference.h"
 #include "xla_names.h"
 
 #include <stdlib.h>
@@ -49,49 +50,41 @@ void mt_xla_roles_release(struct mt_xla_roles *roles)
     free(roles->waiting);
     free(roles->stacks);
     free(roles->log);
+    mt_xla_runs_release(&roles->runs);
     mt_map_release(&roles->lists);
     memset(roles, 0, sizeof *roles);
 }
 
-static struct mt_xla_thread *thread_at(struct mt_xla_roles *roles, uint16_t id)
+static struct mt_xla_list *thread_at(struct mt_xla_roles *roles, uint16_t id)
 {
-    size_t old = roles->thread_capacity;
-
-    if (mt_grow(&roles->threads, &roles->thread_capacity, id + 1u, sizeof *roles->threads))
-        return NULL;
-    if (roles->thread_capacity > old)
-        memset(roles->threads + old, 0, (roles->thread_capacity - old) * sizeof *roles->threads);
-    return &roles->threads[id];
+    return mt_grow_zeroed(&roles->threads, &roles->thread_capacity, id + 1u, sizeof *roles->threads)
+               ? NULL
+               : &roles->threads[id];
 }
 
-static void begin_run(struct mt_xla_roles *roles, struct mt_xla_thread *thread)
+/* What waited for it is of this run. */
+static void begin_run(struct mt_xla_roles *roles, struct mt_xla_list *thread, uint32_t run)
 {
-    uint32_t at = thread->first;
-
-    if (thread->depth++ || roles->runs == MT_NO_ID - 1)
-        return;
-    thread->run = roles->runs++;
-    for (; at; at = roles->blocks[at - 1].next)
-        roles->blocks[at - 1].run = thread->run;
-    thread->first = thread->last = 0;
+    for (uint32_t at = thread->first; at; at = roles->blocks[at - 1].next)
+        roles->blocks[at - 1].run = run;
+    *thread = (struct mt_xla_list){0, 0};
 }
 
 enum mt_status mt_xla_roles_range(struct mt_xla_roles *roles, const struct mt_event *event)
 {
-    struct mt_xla_thread *thread;
-    const char *module;
-    size_t length;
+    size_t runs = roles->runs.count;
+    enum mt_status status;
+    struct mt_xla_list *thread;
 
-    if (!roles->is_on || mt_xla_range_of(mt_symbols_text(roles->symbols, event->name), &module,
-                                         &length) != MT_XLA_MODULE)
+    if (!roles->is_on)
         return MT_OK;
+    status = mt_xla_runs_range(&roles->runs, roles->symbols, event);
+    if (status || roles->runs.count == runs)
+        return status;
     thread = thread_at(roles, event->thread);
     if (!thread)
         return MT_ERR_MEMORY;
-    if (event->kind == MT_EVENT_PHASE_PUSH)
-        begin_run(roles, thread);
-    else
-        thread->depth -= thread->depth > 0;
+    begin_run(roles, thread, (uint32_t)runs);
     return MT_OK;
 }
 
@@ -145,8 +138,8 @@ static struct mt_xla_block *block_at(struct mt_xla_roles *roles, uint64_t alloca
         mt_grow(&roles->blocks, &roles->capacity, (size_t)allocation + 1, sizeof *roles->blocks))
         return NULL;
     while (roles->count <= allocation)
-        roles->blocks[roles->count++] =
-            (struct mt_xla_block){.run = MT_NO_ID, .ended = MT_NO_ID, .role = MT_ROLE_OTHER};
+        roles->blocks[roles->count++] = (struct mt_xla_block){
+            .run = MT_NO_ID, .ended = MT_NO_ID, .stack = MT_NO_ID, .role = MT_ROLE_OTHER};
     return &roles->blocks[allocation];
 }
 
@@ -173,7 +166,7 @@ static enum mt_status note(struct mt_xla_roles *roles, uint64_t allocation, uint
 enum mt_status mt_xla_roles_birth(struct mt_xla_roles *roles, const struct mt_event *event,
                                   uint64_t allocation)
 {
-    struct mt_xla_thread *thread;
+    struct mt_xla_list *thread;
     struct mt_xla_block *block;
     enum mt_role role;
 
@@ -186,11 +179,11 @@ enum mt_status mt_xla_roles_birth(struct mt_xla_roles *roles, const struct mt_ev
         return MT_ERR_MEMORY;
     block->is_followed = true;
     block->size_bytes = event->size_bytes;
-    block->born = roles->runs;
+    block->born = (uint32_t)roles->runs.count;
+    block->stack = event->stack;
     block->role = (uint8_t)role;
-    if (thread->depth)
-        block->run = thread->run;
-    else
+    block->run = mt_xla_runs_current(&roles->runs, event->thread);
+    if (block->run == MT_NO_ID)
         append(roles, &thread->first, &thread->last, allocation);
     return note(roles, allocation, 0);
 }
@@ -201,7 +194,7 @@ enum mt_status mt_xla_roles_end(struct mt_xla_roles *roles, uint64_t allocation)
 
     if (!block || !block->is_followed || block->ended != MT_NO_ID)
         return MT_OK;
-    block->ended = roles->runs;
+    block->ended = (uint32_t)roles->runs.count;
     return note(roles, allocation, MT_XLA_END);
 }
 
@@ -228,7 +221,7 @@ static bool is_temporary(const struct mt_xla_block *block)
 
 static bool is_kept(const struct mt_xla_roles *roles, const struct mt_xla_block *block)
 {
-    uint32_t ended = block->ended == MT_NO_ID ? roles->runs : block->ended;
+    uint32_t ended = block->ended == MT_NO_ID ? (uint32_t)roles->runs.count : block->ended;
 
     return ended - block->born >= RUNS_OF_A_KEPT_BLOCK;
 }
@@ -293,13 +286,15 @@ enum mt_status mt_xla_roles_finish(struct mt_xla_roles *roles, uint8_t *codes, u
     bool *has_ended;
     enum mt_status status;
 
-    if (!roles->runs || !roles->count)
+    if (!roles->runs.count || !roles->count)
         return MT_OK;
     has_ended = calloc(roles->count, sizeof *has_ended);
     if (!has_ended)
         return MT_ERR_MEMORY;
     judge_lives(roles);
     status = hand_on(roles, has_ended);
+    if (!status)
+        status = mt_xla_inference_find(roles->blocks, roles->count, &roles->runs);
     for (uint64_t i = 0; !status && i < roles->count && i < count; i++)
         if (roles->blocks[i].role != MT_ROLE_OTHER && !mt_role_code_is_recorded(codes[i]))
             codes[i] = (uint8_t)(MT_ROLE_CODE_XLA + roles->blocks[i].role);

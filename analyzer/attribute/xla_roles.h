@@ -8,23 +8,17 @@
  * old ones: when a block with one of these roles ends, the oldest result of its size that has no
  * role yet takes the role over
  *
+ *   KV cache and     of a program that does not differentiate (xla_inference.h)
+ *   parameters
+ *
  * Of blocks of one size that a step makes, which is a parameter and which is state is a guess;
  * their sums are not. Everything else keeps the role that roles.h finds. */
 #ifndef MT_ANALYZER_XLA_ROLES_H
 #define MT_ANALYZER_XLA_ROLES_H
 
 #include "map.h"
-#include "role.h"
-#include "symbols.h"
-
-struct mt_xla_block {
-    uint64_t size_bytes;
-    uint32_t run;         /* of the module that it is of, MT_NO_ID = none */
-    uint32_t born, ended; /* runs begun until then; ended: MT_NO_ID = lives */
-    uint32_t next;        /* allocation number + 1: of the thread's, or the size's, list */
-    uint8_t role;         /* enum mt_role; MT_ROLE_OTHER = not known */
-    bool is_followed;     /* a request of XLA */
-};
+#include "xla_block.h"
+#include "xla_runs.h"
 
 #define MT_XLA_END (UINT32_C(1) << 31)
 
@@ -37,16 +31,13 @@ struct mt_xla_roles {
     size_t capacity;
     uint32_t *log; /* births and ends in order: number + 1, ends with MT_XLA_END */
     size_t log_count, log_capacity;
-    uint32_t runs; /* of modules, begun */
-    struct mt_xla_thread {
-        uint32_t first, last; /* blocks that wait for the thread's next run; number + 1 */
-        uint32_t run, depth;  /* the run it is in, if depth */
-    } * threads;
+    struct mt_xla_runs runs;
+    struct mt_xla_list { /* of blocks: number + 1 */
+        uint32_t first, last;
+    } * threads; /* blocks that wait for the thread's next run */
     size_t thread_capacity;
     struct mt_map lists; /* size -> list of results without a role */
-    struct mt_xla_list {
-        uint32_t first, last; /* number + 1 */
-    } * waiting;
+    struct mt_xla_list *waiting;
     uint32_t waiting_count;
     size_t waiting_capacity;
     uint8_t *stacks; /* enum mt_role by stack + 1; 0 = not asked yet */

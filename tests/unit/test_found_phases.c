@@ -9,6 +9,7 @@
 #include "found_phases.h"
 #include "memory_source.h"
 #include "phases.h"
+#include "xla_names.h"
 
 #define MAX_EVENTS 2000
 
@@ -23,7 +24,7 @@
 static struct mt_event events[MAX_EVENTS];
 static size_t event_count;
 static struct memory_source program;
-static uint16_t thread;
+static uint16_t thread, heap;
 
 static uint32_t string(const char *text, size_t length)
 {
@@ -74,7 +75,7 @@ static uint32_t stack_of(const char *text)
 static void add(struct mt_event event)
 {
     assert_true(event_count < MAX_EVENTS);
-    event.heap = 1;
+    event.heap = heap;
     event.thread = thread;
     if (event.kind == MT_EVENT_ALLOC)
         event.addr = 0x1000 + event_count;
@@ -107,6 +108,7 @@ static int begin(void **state)
     (void)state;
     event_count = 0;
     thread = 0;
+    heap = 1;
     memory_source_init(&program, events, 0, 64);
     return 0;
 }
@@ -347,6 +349,45 @@ static void requests_in_one_function(void **state)
            "request#0/forward 1; request#1 9; request#1/forward 1; request#1/forward 1; "
            "request#1/forward 1; request#1/forward 1; request#2 9; request#2/forward 1; "
            "request#2/forward 1; request#2/forward 1; request#2/forward 1; ");
+}
+
+/* A program of XLA: the loop that makes the arrays of each layer turns at the line at which the
+ * loop over requests does. A request has a run of the module that does the work. */
+static void requests_to_a_module(void **state)
+{
+    const char *const module = "TSL: XlaModule:#hlo_module=jit_forward,program_id=1#";
+    const char *const small = "TSL: XlaModule:#hlo_module=jit_broadcast_in_dim,program_id=2#";
+    const char *const operation = "TSL: Thunk:#hlo_op=gemm,unique_hlo_op_id=3#";
+
+    uint32_t async;
+
+    (void)state;
+    program.source.view.level = MT_VIEW_DRIVER;
+    assert_int_equal(
+        mt_symbols_heap(&program.source.symbols, string(MT_XLA_HEAP, strlen(MT_XLA_HEAP)), &async),
+        MT_OK);
+    heap = (uint16_t)async;
+    for (int request = 0; request < 3; request++) {
+        for (int layer = 0; layer < 2; layer++) {
+            runs("t.py:main:3");
+            runs("t.py:main:4");
+            ranges(MT_EVENT_PHASE_PUSH, small);
+            ranges(MT_EVENT_PHASE_POP, small);
+        }
+        runs("t.py:main:5");
+        ranges(MT_EVENT_PHASE_PUSH, module);
+        for (int i = 0; i < 3; i++) {
+            ranges(MT_EVENT_PHASE_PUSH, operation);
+            ranges(MT_EVENT_PHASE_POP, operation);
+        }
+        ranges(MT_EVENT_PHASE_POP, module);
+    }
+    expect("iteration#0 5; iteration#0/jit_broadcast_in_dim 0; iteration#0/jit_broadcast_in_dim 0; "
+           "iteration#0/jit_forward 0; "
+           "iteration#1 5; iteration#1/jit_broadcast_in_dim 0; iteration#1/jit_broadcast_in_dim 0; "
+           "iteration#1/jit_forward 0; "
+           "iteration#2 5; iteration#2/jit_broadcast_in_dim 0; iteration#2/jit_broadcast_in_dim 0; "
+           "iteration#2/jit_forward 0; ");
 }
 
 /* Nothing but the model's own lines tells that it is called again. */
@@ -651,6 +692,7 @@ int main(void)
         PROGRAM(validation_after_an_epoch),
         PROGRAM(requests_to_a_model),
         PROGRAM(requests_in_one_function),
+        PROGRAM(requests_to_a_module),
         PROGRAM(calls_from_one_line),
         PROGRAM(training_in_one_line),
         PROGRAM(training_in_one_line_with_ranges),

@@ -10,6 +10,7 @@
 
 enum {
     MAKER_NONE,
+    CACHE, /* of the program's own */
     OPTAX,
     FLAX,
     JIT_OF_FLAX,
@@ -57,6 +58,7 @@ static void begin(struct program *program, bool is_on)
     memset(program, 0, sizeof *program);
     assert_int_equal(mt_symbols_init(&program->symbols), MT_OK);
     program->stacks[MAKER_NONE] = stack_of(program, "/lib/jax/pjit.py", "/home/me/train.py");
+    program->stacks[CACHE] = stack_of(program, "/lib/jax/pjit.py", "/home/me/serve.py");
     program->stacks[OPTAX] =
         stack_of(program, "/lib/optax/_src/a.py", "/lib/flax/nnx/optimizer.py");
     program->stacks[FLAX] = stack_of(program, "/lib/jax/pjit.py", "/lib/flax/linen/dense.py");
@@ -116,6 +118,22 @@ static void range(struct program *program, uint8_t kind)
 static void run_module(struct program *program)
 {
     range(program, MT_EVENT_PHASE_PUSH);
+    range(program, MT_EVENT_PHASE_POP);
+}
+
+#define OPERATION "TSL: Thunk:#name=jit(forward)/dot_general,hlo_op=gemm,unique_hlo_op_id=1#"
+#define GRADIENT  "TSL: Thunk:#name=jit(step)/transpose(jvp(loss))/dot_general,hlo_op=gemm#"
+#define SLICE     "TSL: Thunk:#name=jit(forward),hlo_op=loop_dynamic_update_slice_fusion.3#"
+
+/* The module that does the work: its runs show their operations. */
+static void run_model(struct program *program, const char *operation)
+{
+    struct mt_event event = {.kind = MT_EVENT_PHASE_PUSH, .name = string_of(program, operation)};
+
+    range(program, MT_EVENT_PHASE_PUSH);
+    assert_int_equal(mt_xla_roles_range(&program->roles, &event), MT_OK);
+    event.kind = MT_EVENT_PHASE_POP;
+    assert_int_equal(mt_xla_roles_range(&program->roles, &event), MT_OK);
     range(program, MT_EVENT_PHASE_POP);
 }
 
@@ -243,13 +261,87 @@ static void blocks_of_others(void **state)
     end(&program);
 }
 
+enum { REQUESTS = 3, TOKENS = 5 };
+
+/* What a program without gradients made: weights, and keys and values of each request, which jit
+ * changes in place. The last ones stay until the end. */
+struct served {
+    struct program program;
+    uint64_t weight, cache[REQUESTS][2];
+};
+
+static void serve(struct served *served, int requests, int blocks, const char *operation)
+{
+    struct program *program = &served->program;
+
+    begin(program, true);
+    served->weight = make(program, MAKER_NONE, 8192);
+    run_model(program, OPERATION);
+    drop(program, make(program, MAKER_NONE, 8192));
+    for (int i = 0; i < requests; i++) {
+        for (int block = 0; block < blocks; block++)
+            served->cache[i][block] = make(program, CACHE, 4096);
+        for (int token = 0; token < TOKENS; token++)
+            run_model(program, operation);
+        for (int block = 0; block < blocks && i + 1 < requests; block++)
+            drop(program, served->cache[i][block]);
+    }
+    finish(program);
+}
+
+static void a_served_model(void **state)
+{
+    struct served served;
+
+    (void)state;
+    serve(&served, REQUESTS, 2, SLICE);
+    for (int i = 0; i < REQUESTS; i++)
+        for (int block = 0; block < 2; block++)
+            assert_int_equal(role_of(&served.program, served.cache[i][block]), MT_ROLE_KV_CACHE);
+    end(&served.program);
+}
+
+static void weights_of_a_served_model(void **state)
+{
+    struct served served;
+
+    (void)state;
+    serve(&served, REQUESTS, 2, SLICE);
+    assert_int_equal(role_of(&served.program, served.weight), MT_ROLE_PARAMETERS);
+    end(&served.program);
+    serve(&served, REQUESTS, 2, OPERATION); /* nothing is written in place: no cache, */
+    assert_int_equal(role_of(&served.program, served.weight), MT_ROLE_PARAMETERS);
+    assert_int_equal(role_of(&served.program, served.cache[0][0]), MT_ROLE_OTHER);
+    end(&served.program);
+    serve(&served, 1, 2, SLICE); /* ... or none that could be told from weights */
+    assert_int_equal(role_of(&served.program, served.weight), MT_ROLE_OTHER);
+    assert_int_equal(role_of(&served.program, served.cache[0][0]), MT_ROLE_OTHER);
+    end(&served.program);
+    serve(&served, REQUESTS, 1, SLICE); /* one block of its size is what the loop works on */
+    assert_int_equal(role_of(&served.program, served.weight), MT_ROLE_OTHER);
+    assert_int_equal(role_of(&served.program, served.cache[0][0]), MT_ROLE_OTHER);
+    end(&served.program);
+}
+
+/* Parameters and state that jit changes in place look the same. */
+static void a_program_with_gradients(void **state)
+{
+    struct served served;
+
+    (void)state;
+    serve(&served, REQUESTS, 2, GRADIENT);
+    assert_int_equal(role_of(&served.program, served.weight), MT_ROLE_OTHER);
+    assert_int_equal(role_of(&served.program, served.cache[0][0]), MT_ROLE_OTHER);
+    end(&served.program);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps_hand_roles_on),
-        cmocka_unit_test(what_is_not_kept),
-        cmocka_unit_test(files_that_make_neither),
-        cmocka_unit_test(blocks_of_others),
+        cmocka_unit_test(steps_hand_roles_on),      cmocka_unit_test(what_is_not_kept),
+        cmocka_unit_test(files_that_make_neither),  cmocka_unit_test(blocks_of_others),
+        cmocka_unit_test(a_served_model),           cmocka_unit_test(weights_of_a_served_model),
+        cmocka_unit_test(a_program_with_gradients),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
