@@ -105,6 +105,7 @@ static void add_verify(struct mt_json *json, const struct mt_report *report,
                        const struct mt_device_report *device)
 {
     const struct mt_replay_verify *verify = &device->replay.verify;
+    const struct mt_rule_share *by_rule = &device->replay.by_rule;
 
     mt_json_object_begin(json, "verify");
     mt_json_text(json, "policy", report->policy);
@@ -119,6 +120,11 @@ static void add_verify(struct mt_json *json, const struct mt_report *report,
     mt_json_u64(json, "ooms_exact", verify->ooms_exact);
     mt_json_text(json, "first_difference",
                  verify->first_difference[0] ? verify->first_difference : NULL);
+    mt_json_bool(json, "taken_over", device->replay.is_taken_over);
+    mt_json_u64_or_null(json, "addresses_exact_by_rule", by_rule->was_tried,
+                        by_rule->addresses_exact);
+    mt_json_u64_or_null(json, "segment_events_exact_by_rule", by_rule->was_tried,
+                        by_rule->segment_events_exact);
     mt_json_text(json, "pytorch_first_difference", report->pytorch_difference);
     mt_json_u64(json, "failed_requests", device->replay.failed_requests);
     mt_json_u64_or_null(json, "first_failure_event", device->has_failure,

@@ -15,6 +15,57 @@ static void tell_driver_level(const struct mt_teller *teller)
                  "for, all of its heaps together; what it rounds up itself is not in it");
 }
 
+/* How far the rules went that were given up for the recording. */
+static void tell_rules(const struct mt_teller *teller)
+{
+    const struct mt_replay_result *replay = &teller->device->replay;
+    const struct mt_rule_share *share = &replay->by_rule;
+    const char *whose =
+        strcmp(teller->report->format, MT_SOURCES_XPLANE) == 0 ? "the arena's" : "PyTorch's";
+    char n[4][MT_UNITS_TEXT];
+
+    if (!share->was_tried)
+        return;
+    mt_tell_line(
+        teller, 2,
+        share->segment_events
+            ? mt_tell_format(teller,
+                             "%s rules give %s of %s addresses and %s of %s segment events as "
+                             "recorded: all are taken over, and so are the sizes of blocks",
+                             whose, mt_format_count(n[0], share->addresses_exact),
+                             mt_format_count(n[1], replay->verify.allocations),
+                             mt_format_count(n[2], share->segment_events_exact),
+                             mt_format_count(n[3], share->segment_events))
+            : mt_tell_format(teller,
+                             "%s rules give %s of %s addresses as recorded: all are taken over, "
+                             "and so are the sizes of blocks",
+                             whose, mt_format_count(n[0], share->addresses_exact),
+                             mt_format_count(n[1], replay->verify.allocations)));
+}
+
+/* Nothing was simulated: agreement would be that of the recording with itself. */
+static void tell_taken_over(const struct mt_teller *teller)
+{
+    const struct mt_replay_verify *verify = &teller->device->replay.verify;
+    char n[4][MT_UNITS_TEXT];
+    struct mt_buf line = {0};
+
+    mt_buf_printf(&line, "taken over from the recording, not replayed by rule: %s of %s addresses",
+                  mt_format_count(n[0], verify->addresses_exact),
+                  mt_format_count(n[1], verify->allocations));
+    if (verify->segment_events)
+        mt_buf_printf(&line, ", %s of %s segment events",
+                      mt_format_count(n[2], verify->segment_events_exact),
+                      mt_format_count(n[3], verify->segment_events));
+    if (line.data)
+        mt_tell_line(teller, 2, line.data);
+    if (verify->first_difference[0])
+        mt_tell_line(teller, 4, verify->first_difference);
+    tell_rules(teller);
+    teller->out->failed |= line.failed;
+    mt_buf_release(&line);
+}
+
 static void tell_exactness(const struct mt_teller *teller)
 {
     const struct mt_replay_verify *verify = &teller->device->replay.verify;
@@ -224,15 +275,10 @@ void mt_tell_trust(const struct mt_teller *teller)
     mt_tell_heading(teller, "How far to trust this");
     if (report->is_driver_level && !report->what_if)
         tell_driver_level(teller);
+    else if (teller->device->replay.is_taken_over)
+        tell_taken_over(teller);
     else
         tell_exactness(teller);
-    if (report->pytorch_difference)
-        mt_tell_line(teller, 2,
-                     mt_tell_format(teller,
-                                    "%s rules do not reproduce this trace, so block sizes are as "
-                                    "recorded",
-                                    strcmp(report->format, MT_SOURCES_XPLANE) == 0 ? "The arena's"
-                                                                                   : "PyTorch's"));
     tell_missing(teller);
     if (!report->has_segments && !report->is_driver_level)
         mt_tell_line(teller, 2,

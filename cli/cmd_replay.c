@@ -85,7 +85,9 @@ static void say_verify(struct mt_buf *out, const struct mt_replay_result *result
     if (!verify->wanted)
         return;
     mt_buf_printf(&line, "%s: %s of %s addresses, %s of %s segment events",
-                  mt_replay_is_the_run(verify) ? "exact" : "not exact",
+                  result->is_taken_over          ? "taken over, not replayed by rule"
+                  : mt_replay_is_the_run(verify) ? "exact"
+                                                 : "not exact",
                   mt_format_count(n[0], verify->addresses_exact),
                   mt_format_count(n[1], verify->allocations),
                   mt_format_count(n[2], verify->segment_events_exact),

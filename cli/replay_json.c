@@ -8,7 +8,7 @@
 #include "report_query.h"
 
 /* {policy, allocations, addresses_exact, segment_events, segment_events_exact,
- * ooms, ooms_exact, exact, first_difference}; null if nothing was compared. */
+ * ooms, ooms_exact, exact, taken_over, first_difference}; null if nothing was compared. */
 static void json_verify(struct mt_json *json, const char *key, const char *policy,
                         const struct mt_replay_result *result)
 {
@@ -28,6 +28,7 @@ static void json_verify(struct mt_json *json, const char *key, const char *polic
     mt_json_u64(json, "ooms", verify->ooms);
     mt_json_u64(json, "ooms_exact", verify->ooms_exact);
     mt_json_bool(json, "exact", mt_replay_is_the_run(verify));
+    mt_json_bool(json, "taken_over", result->is_taken_over);
     mt_json_text(json, "first_difference",
                  verify->first_difference[0] ? verify->first_difference : NULL);
     mt_json_object_end(json);

@@ -57,6 +57,13 @@ struct mt_replay_verify {
     int64_t excess_release_bytes;
 };
 
+/* What the rules of the run's allocator do alone, where what was recorded is taken over because
+ * they do not reproduce the run. */
+struct mt_rule_share {
+    bool was_tried;
+    uint64_t addresses_exact, segment_events, segment_events_exact;
+};
+
 /* The replay is the run: everything agrees, and nothing is missing. */
 static inline bool mt_replay_is_the_run(const struct mt_replay_verify *verify)
 {
@@ -85,6 +92,8 @@ struct mt_replay_result {
     struct mt_plan_share plan;
     struct mt_counters counters; /* final, with peaks */
     struct mt_replay_verify verify;
+    bool is_taken_over; /* addresses and segments are those of the recording, not found by rule */
+    struct mt_rule_share by_rule;
     uint64_t address_ties; /* choices between equal free blocks that only the
                               address decided, where it is not the run's: a
                               real run may choose otherwise */

@@ -93,6 +93,7 @@ static enum mt_status open_lane(struct mt_one_replay *replay, const struct mt_ev
     result->policy_exact = !replay->policy.ops->doubt;
     result->policy_doubt = replay->policy.ops->doubt;
     result->recorded_addresses = !replay->options->blind && (replay->as_recorded || verify);
+    result->is_taken_over = replay->policy.ops->follow_segment != NULL;
     result->verify.wanted = verify || replay->compares;
     if (replay->policy.ops == &mt_policy_pytorch) {
         result->free_order = mt_pytorch_free_order(&replay->source->header);

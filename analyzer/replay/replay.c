@@ -444,6 +444,25 @@ static void note_difference(const struct mt_replay_summary *summary, char differ
     }
 }
 
+/* By device; both replays see the same ones. */
+static void note_rule_shares(const struct mt_replay_summary *summary,
+                             struct mt_rule_share shares[MT_MAX_DEVICES])
+{
+    for (uint16_t i = 0; i < summary->device_count; i++) {
+        const struct mt_replay_verify *verify = &summary->devices[i].verify;
+
+        shares[summary->devices[i].device] = (struct mt_rule_share){
+            true, verify->addresses_exact, verify->segment_events, verify->segment_events_exact};
+    }
+}
+
+static void fill_rule_shares(struct mt_replay_summary *summary,
+                             const struct mt_rule_share shares[MT_MAX_DEVICES])
+{
+    for (uint16_t i = 0; i < summary->device_count; i++)
+        summary->devices[i].by_rule = shares[summary->devices[i].device];
+}
+
 static enum mt_status run_verified(struct mt_source *source,
                                    const struct mt_replay_options *options, const char *policy,
                                    const struct mt_replay_observer *observer,
@@ -462,6 +481,7 @@ enum mt_status mt_replay_as_run(struct mt_source *source, const struct mt_replay
                                 struct mt_replay_summary *summary, char difference[240],
                                 struct mt_error *error)
 {
+    struct mt_rule_share shares[MT_MAX_DEVICES] = {{0}};
     enum mt_status status = mt_heap_view_choose(source, error);
 
     *difference = '\0';
@@ -474,8 +494,12 @@ enum mt_status mt_replay_as_run(struct mt_source *source, const struct mt_replay
     if (status || mt_replay_is_exact(summary) || options->limit_bytes || options->blind)
         return status;
     note_difference(summary, difference);
+    note_rule_shares(summary, shares);
     status = observer->restart(observer->context);
     if (!status)
         status = mt_source_rewind(source, error);
-    return status ? status : run_verified(source, options, "recorded", observer, summary, error);
+    if (!status)
+        status = run_verified(source, options, "recorded", observer, summary, error);
+    fill_rule_shares(summary, shares);
+    return status;
 }
