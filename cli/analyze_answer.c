@@ -341,6 +341,8 @@ static void tell_missing_entries(const struct mt_teller *teller)
                 report->is_snapshot
                     ? "PyTorch leaves out what skip_actions of _record_memory_history() names; "
                       "'memtrace info' says what is missing"
+                : report->is_imported
+                    ? "The imported file lacks them; 'memtrace info' says which"
                     : "The recorder could not keep all of them; 'memtrace info' says why");
 }
 

@@ -111,6 +111,11 @@ struct mt_source *mt_open_input(const char *path, const struct mt_common *common
 /* After reading to the end: says on stderr (unless quiet) what was damaged,
  * cut or dropped; the exit code that this deserves (3 damaged; 5 with strict;
  * else 0). */
+enum { MT_MISSING_TEXT = 128 };
+/* "at least 134 events are missing from the history" of an imported file, "... were dropped by the
+ * recorder" of a recording: what integrity.events_dropped counts. Returns `text`. */
+const char *mt_missing_events_text(const struct mt_source *source, char text[MT_MISSING_TEXT]);
+
 int mt_input_verdict(const struct mt_source *source, const char *path,
                      const struct mt_common *common);
 

@@ -317,6 +317,7 @@ static void add_integrity(struct mt_buf *out, const struct info *info)
 {
     const struct mt_source *source = info->source;
     const struct mt_integrity *integrity = &source->integrity;
+    char missing[MT_MISSING_TEXT];
     bool first = true;
 
     add_integrity_line(out, &first, integrity->frames_damaged, "damaged frame", "damaged frames");
@@ -324,8 +325,11 @@ static void add_integrity(struct mt_buf *out, const struct info *info)
                        "events refer to what is lost");
     add_integrity_line(out, &first, integrity->events_unknown, "event of an unknown kind",
                        "events of unknown kinds");
-    add_integrity_line(out, &first, integrity->events_dropped, "event dropped by the recorder",
-                       "events dropped by the recorder");
+    if (integrity->events_dropped) {
+        add_label(out, first ? "integrity" : "");
+        mt_buf_printf(out, "%s\n", mt_missing_events_text(source, missing));
+        first = false;
+    }
     add_integrity_line(out, &first, source->symbols.frames_cut, "frame left out of deep stacks",
                        "frames left out of deep stacks");
     mt_info_dropped_text(out, &info->recorded, &source->symbols);

@@ -93,6 +93,20 @@ static void say_frames_cut(bool aloud, const char *path, uint64_t count)
                mt_format_count(depth, MT_MAX_STACK_DEPTH));
 }
 
+const char *mt_missing_events_text(const struct mt_source *source, char text[MT_MISSING_TEXT])
+{
+    const uint64_t count = source->integrity.events_dropped;
+    char digits[MT_UNITS_TEXT];
+
+    snprintf(text, MT_MISSING_TEXT, "at least %s event%s %s", mt_format_count(digits, count),
+             count == 1 ? "" : "s",
+             mt_header_is_imported(&source->header)
+                 ? count == 1 ? "is missing from the history" : "are missing from the history"
+             : count == 1 ? "was dropped by the recorder"
+                          : "were dropped by the recorder");
+    return text;
+}
+
 /* Frames or events that cannot be what was written. That makes the command
  * fail, so it is said even if only errors are wanted. */
 static bool say_damage(const struct mt_integrity *integrity, const char *path)
@@ -121,12 +135,13 @@ static bool say_incomplete(const struct mt_source *source, const char *path,
     const struct mt_integrity *integrity = &source->integrity;
     uint64_t not_followed = (uint64_t)__builtin_popcountll(source->devices_not_followed);
     bool aloud = common->strict || !common->quiet;
+    char missing[MT_MISSING_TEXT];
 
     if (integrity->cut && aloud)
         mt_say("'%s': cut at byte %llu; read up to there", path,
                (unsigned long long)integrity->cut_offset);
-    say_count(aloud, path, integrity->events_dropped, "event was dropped by the recorder",
-              "events were dropped by the recorder");
+    if (integrity->events_dropped && aloud)
+        mt_say("'%s': %s", path, mt_missing_events_text(source, missing));
     say_count(aloud, path, integrity->events_unknown,
               "event is of a kind that this version does not know",
               "events are of kinds that this version does not know");

@@ -278,8 +278,24 @@ enum mt_status mt_header_read(const uint8_t *payload, size_t length, struct mt_a
     return i < pairs || mt_cursor_left(&in) ? MT_ERR_FORMAT : MT_OK;
 }
 
+static bool is_from(const struct mt_trace_header *header, const char *importer)
+{
+    return header->sources && strcmp(header->sources, importer) == 0;
+}
+
+bool mt_header_is_snapshot(const struct mt_trace_header *header)
+{
+    return is_from(header, MT_SOURCES_SNAPSHOT);
+}
+
 /* An importer is the only source of its traces; a recording lists its collectors:
  * "cupti,pytorch-tracker". */
+bool mt_header_is_imported(const struct mt_trace_header *header)
+{
+    return is_from(header, MT_SOURCES_SNAPSHOT) || is_from(header, MT_SOURCES_PROFILE) ||
+           is_from(header, MT_SOURCES_XPLANE);
+}
+
 bool mt_trace_is_imported(const void *bytes, size_t length)
 {
     const uint8_t *at = bytes;
@@ -296,10 +312,7 @@ bool mt_trace_is_imported(const void *bytes, size_t length)
         return false;
     imported = mt_header_read(at + MT_SKIPPABLE_HEADER_BYTES, payload, &arena, &header, &reason) ==
                    MT_OK &&
-               header.sources &&
-               (strcmp(header.sources, MT_SOURCES_SNAPSHOT) == 0 ||
-                strcmp(header.sources, MT_SOURCES_PROFILE) == 0 ||
-                strcmp(header.sources, MT_SOURCES_XPLANE) == 0);
+               mt_header_is_imported(&header);
     mt_arena_release(&arena);
     return imported;
 }

@@ -64,6 +64,11 @@ struct mt_trace_header {
     enum mt_free_order free_order;
 };
 
+/* Is it of a memory snapshot of PyTorch, or of a trace that was imported from one? */
+bool mt_header_is_snapshot(const struct mt_trace_header *header);
+/* Is it of any imported file, and not of a recording? */
+bool mt_header_is_imported(const struct mt_trace_header *header);
+
 struct mt_source;
 
 struct mt_source_ops {

@@ -504,6 +504,7 @@ struct mt_report {
     struct mt_integrity integrity;
     bool starts_in_middle;
     bool is_snapshot; /* recorded by PyTorch itself */
+    bool is_imported; /* a snapshot, or a file of another tool */
     /* devices with memory events that are in no table */
     uint64_t devices_left_out;     /* count: their numbers are above 63 */
     uint64_t devices_not_followed; /* bit N: there are too many phases for device N */

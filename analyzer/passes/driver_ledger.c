@@ -303,12 +303,6 @@ static void on_failure(struct mt_driver_ledger *ledger, uint32_t heap, const str
     ledger->failure_count++;
 }
 
-/* Its pinned host memory is all that a snapshot has of the driver's. */
-static bool is_snapshot(const struct mt_source *source)
-{
-    return source->header.sources && !strcmp(source->header.sources, MT_SOURCES_SNAPSHOT);
-}
-
 static enum mt_status on_other(struct mt_driver_ledger *ledger, const struct mt_event *event)
 {
     bool is_free =
@@ -318,8 +312,9 @@ static enum mt_status on_other(struct mt_driver_ledger *ledger, const struct mt_
 
     if (heap_at(ledger, event, &heap))
         return MT_ERR_MEMORY;
-    ledger->has_driver |=
-        ledger->heaps[heap].is.level == MT_HEAP_DRIVER && !is_snapshot(ledger->source);
+    /* pinned host memory is all that a snapshot has of the driver's */
+    ledger->has_driver |= ledger->heaps[heap].is.level == MT_HEAP_DRIVER &&
+                          !mt_header_is_snapshot(&ledger->source->header);
     if (event->kind == MT_EVENT_ALLOC)
         return on_alloc(ledger, heap, event);
     if (event->kind == MT_EVENT_ALLOC_FAILED)

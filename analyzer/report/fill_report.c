@@ -336,8 +336,8 @@ static enum mt_status fill_input(struct mt_analysis *analysis)
     report->is_dry_run = mt_dry_run_read(source->header.dry_run, &report->dry_run);
     report->integrity = source->integrity;
     report->starts_in_middle = source->header.starts_in_middle;
-    report->is_snapshot =
-        source->header.sources && !strcmp(source->header.sources, MT_SOURCES_SNAPSHOT);
+    report->is_snapshot = mt_header_is_snapshot(&source->header);
+    report->is_imported = mt_header_is_imported(&source->header);
     report->is_driver_level = source->view.level == MT_VIEW_DRIVER;
     report->is_plain = report->is_driver_level && !mt_symbols_have_python(&source->symbols);
     report->first_t_ns = analysis->survey.first_t_ns;

@@ -118,27 +118,47 @@ static enum mt_status walk_segments(struct mt_torch *torch, const struct mt_torc
     return status;
 }
 
+static void count_kinds(const struct mt_torch *torch, uint32_t device, uint64_t of_kind[256])
+{
+    const struct mt_torch_device *d = &torch->devices[device];
+
+    for (size_t i = 0; i < d->count; i++)
+        of_kind[torch->records.entries[d->first + i].kind]++;
+}
+
+static uint8_t end_kind(const uint64_t of_kind[256])
+{
+    return of_kind[MT_EVENT_FREE_REQUESTED] && !of_kind[MT_EVENT_FREE_COMPLETED]
+               ? MT_EVENT_FREE_REQUESTED
+               : MT_EVENT_FREE_COMPLETED;
+}
+
+uint8_t mt_torch_end_kind(const struct mt_torch *torch, uint32_t device)
+{
+    uint64_t of_kind[256] = {0};
+
+    count_kinds(torch, device, of_kind);
+    return end_kind(of_kind);
+}
+
 enum mt_status mt_torch_find_missing(struct mt_torch *torch, uint32_t device, bool starts_empty)
 {
     const struct mt_torch_device *d = &torch->devices[device];
     uint64_t of_kind[256] = {0};
     enum mt_status status = MT_OK;
     bool is_requested;
-    size_t i;
 
     if (torch->is_profile)
         return MT_OK;
-    for (i = 0; i < d->count; i++)
-        of_kind[torch->records.entries[d->first + i].kind]++;
-    is_requested = of_kind[MT_EVENT_FREE_REQUESTED] && !of_kind[MT_EVENT_FREE_COMPLETED];
+    count_kinds(torch, device, of_kind);
+    is_requested = end_kind(of_kind) == MT_EVENT_FREE_REQUESTED;
     if (!of_kind[MT_EVENT_FREE_REQUESTED]) /* whatever is done was asked for */
         torch->missing[MT_EVENT_FREE_REQUESTED] += of_kind[MT_EVENT_FREE_COMPLETED];
     if (is_requested)
         torch->missing[MT_EVENT_FREE_COMPLETED] += of_kind[MT_EVENT_FREE_REQUESTED];
     if (d->complete || !d->count || !torch->has_segments)
         return MT_OK;
-    status =
-        walk_blocks(torch, d, is_requested ? MT_EVENT_FREE_REQUESTED : MT_EVENT_FREE_COMPLETED);
+    status = walk_blocks(torch, d, end_kind(of_kind));
     return status ? status : walk_segments(torch, d, starts_empty);
 }
 

@@ -13,6 +13,12 @@
 enum mt_status mt_torch_find_missing(struct mt_torch *torch, uint32_t device,
                                      bool starts_empty) MT_MUST_USE;
 
+/* Which entries end a block's life: MT_EVENT_FREE_COMPLETED, or MT_EVENT_FREE_REQUESTED in a
+ * history that has these alone, since all completed frees were left out. Looks at the kinds of all
+ * entries.
+ */
+uint8_t mt_torch_end_kind(const struct mt_torch *torch, uint32_t device);
+
 /* The next event that counts missing entries, false if there is none left. They come last. */
 bool mt_torch_next_missing(struct mt_torch *torch, struct mt_event *event);
 

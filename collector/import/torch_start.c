@@ -24,16 +24,19 @@ struct balance {
     uint64_t segments, live;
 };
 
-static void weigh_entries(const struct mt_torch_start *start, struct balance *balance)
+static void weigh_entries(const struct mt_torch_start *start, uint8_t end_kind,
+                          struct balance *balance)
 {
     size_t i;
 
     for (i = 0; i < start->device->count; i++) {
         const struct mt_torch_entry *entry = entry_at(start, i);
         uint64_t size = entry->size_bytes;
+
+        if (entry->kind == end_kind)
+            balance->live--, balance->live_bytes -= size;
         switch (entry->kind) {
         case MT_EVENT_ALLOC: balance->live++, balance->live_bytes += size; break;
-        case MT_EVENT_FREE_COMPLETED: balance->live--, balance->live_bytes -= size; break;
         case MT_EVENT_SEGMENT_ALLOC: balance->segments++; /* fall through */
         case MT_EVENT_SEGMENT_MAP: balance->segment_bytes += size; break;
         case MT_EVENT_SEGMENT_FREE: balance->segments--; /* fall through */
@@ -43,7 +46,9 @@ static void weigh_entries(const struct mt_torch_start *start, struct balance *ba
     }
 }
 
-static void weigh_final_state(const struct mt_torch_start *start, struct balance *balance)
+/* A block whose free is pending is alive, unless requested frees are all that is known. */
+static void weigh_final_state(const struct mt_torch_start *start, uint8_t end_kind,
+                              struct balance *balance)
 {
     bool requested_known = true;
     uint64_t requested = 0;
@@ -57,7 +62,8 @@ static void weigh_final_state(const struct mt_torch_start *start, struct balance
         for (j = 0; j < segment->block_count; j++) {
             const struct mt_torch_block *block =
                 &start->torch->records.blocks[segment->first_block + j];
-            if (block->state == MT_TORCH_INACTIVE)
+            if (block->state == MT_TORCH_INACTIVE ||
+                (block->state == MT_TORCH_PENDING && end_kind == MT_EVENT_FREE_REQUESTED))
                 continue;
             balance->live--;
             requested += block->requested_bytes;
@@ -69,12 +75,12 @@ static void weigh_final_state(const struct mt_torch_start *start, struct balance
 
 /* Everything that was taken and not given back is there at the end: then the
  * window began with nothing. */
-static bool is_complete(const struct mt_torch_start *start)
+static bool is_complete(const struct mt_torch_start *start, uint8_t end_kind)
 {
     struct balance balance = {0, 0, 0, 0};
 
-    weigh_entries(start, &balance);
-    weigh_final_state(start, &balance);
+    weigh_entries(start, end_kind, &balance);
+    weigh_final_state(start, end_kind, &balance);
     return !balance.live && !balance.live_bytes && !balance.segments && !balance.segment_bytes;
 }
 
@@ -413,7 +419,8 @@ enum mt_status mt_torch_find_start(struct mt_torch *torch)
                                        .heap = is_host ? torch->host_heap : torch->heap,
                                        .segment_heap = is_host ? torch->pinned_heap : torch->heap};
 
-        torch->devices[device].complete = !torch->has_segments || is_complete(&start);
+        torch->devices[device].complete =
+            !torch->has_segments || is_complete(&start, mt_torch_end_kind(torch, device));
         status = mt_torch_apply_annotations(torch, device, &start.tags);
         if (status == MT_OK && !torch->devices[device].complete)
             status = rebuild(&start);

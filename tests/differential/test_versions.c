@@ -121,6 +121,19 @@ static void expect_skipped(const char *kind, uint64_t least)
     finish();
 }
 
+/* A run whose completed frees were left out begins with nothing all the same. */
+static void what_is_skipped_is_no_late_start(void **unused)
+{
+    (void)unused;
+    analyze("skipped", "free_completed");
+    assert_false(report->starts_in_middle);
+    assert_int_equal(report->devices[0].start.allocated, 0);
+    finish();
+    analyze("skipped", "alloc");
+    assert_true(report->starts_in_middle);
+    finish();
+}
+
 /* Never more than there were, and never none. */
 static void skipped_entries_are_missed(void **unused)
 {
@@ -137,6 +150,7 @@ int main(void)
         cmocka_unit_test(numbers_are_those_of_each_version),
         cmocka_unit_test(without_a_history_it_is_one_instant),
         cmocka_unit_test(skipped_entries_are_missed),
+        cmocka_unit_test(what_is_skipped_is_no_late_start),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,10 +47,30 @@ static void devices_that_are_left_out(void **state)
     assert_int_equal(mt_input_verdict(&crowded, "x", &strict), MT_EXIT_INCOMPLETE);
 }
 
+/* What the recorder dropped is not what an imported history lacks, and both are lower bounds. */
+static void missing_events_are_told_by_their_origin(void **state)
+{
+    struct mt_source source = {.integrity = {.events_dropped = 17920}};
+    char text[MT_MISSING_TEXT];
+
+    (void)state;
+    source.header.sources = "cupti,pytorch-tracker";
+    assert_string_equal(mt_missing_events_text(&source, text),
+                        "at least 17,920 events were dropped by the recorder");
+    source.header.sources = MT_SOURCES_SNAPSHOT;
+    assert_string_equal(mt_missing_events_text(&source, text),
+                        "at least 17,920 events are missing from the history");
+    source.header.sources = MT_SOURCES_XPLANE;
+    source.integrity.events_dropped = 1;
+    assert_string_equal(mt_missing_events_text(&source, text),
+                        "at least 1 event is missing from the history");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(statuses),
-                                       cmocka_unit_test(devices_that_are_left_out)};
+                                       cmocka_unit_test(devices_that_are_left_out),
+                                       cmocka_unit_test(missing_events_are_told_by_their_origin)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
