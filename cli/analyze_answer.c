@@ -128,31 +128,24 @@ static void tell_need(const struct mt_teller *teller)
  * of the driver and the samples of NVML. */
 static void tell_beside(const struct mt_teller *teller)
 {
-    const struct mt_driver_report *driver = mt_driver_of(teller->report, teller->device->device);
-    const struct mt_need *need = teller->device->need;
     char outside[MT_UNITS_TEXT], context[MT_UNITS_TEXT], all[MT_UNITS_TEXT];
-    uint64_t outside_bytes, context_bytes;
+    struct mt_card_need card;
 
-    if (!need || teller->report->device_count > 1)
+    if (!teller->device->need || teller->report->device_count > 1)
         return;
-    if (!driver || !driver->has_then || !driver->residual.samples ||
-        driver->residual.tracked_from != MT_TRACKED_DRIVER || driver->residual.most_bytes <= 0) {
+    if (!mt_card_need(teller->report, teller->device, &card)) {
         mt_tell_line(teller, 2,
                      "A card must also hold the CUDA context and libraries, usually 0.5 to 1 GiB, "
                      "which the recording did not measure");
         return;
     }
-    outside_bytes = mt_sub_or_0_u64(driver->then.bytes, driver->then.framework_bytes);
-    context_bytes = (uint64_t)driver->residual.most_bytes;
-    mt_tell_line(
-        teller, 2,
-        mt_tell_format(
-            teller,
-            "A card must have about %s in all: also %s outside of the "
-            "framework, as at the allocated peak, and %s for CUDA itself",
-            mt_format_bytes(
-                all, mt_add_most_u64(need->bytes, mt_add_most_u64(outside_bytes, context_bytes))),
-            mt_format_bytes(outside, outside_bytes), mt_format_bytes(context, context_bytes)));
+    mt_tell_line(teller, 2,
+                 mt_tell_format(teller,
+                                "A card must have about %s in all: also %s outside of the "
+                                "framework, as at the allocated peak, and %s for CUDA itself",
+                                mt_format_bytes(all, card.bytes),
+                                mt_format_bytes(outside, card.outside_bytes),
+                                mt_format_bytes(context, card.context_bytes)));
 }
 
 static void tell_peak(const struct mt_teller *teller)
@@ -174,37 +167,22 @@ static void tell_peak(const struct mt_teller *teller)
     mt_buf_release(&line);
 }
 
-static void sort_roles(const uint64_t *bytes, int *order)
-{
-    for (int i = 0; i < MT_ROLE_COUNT; i++) {
-        int at = i;
-
-        for (; at > 0 && bytes[order[at - 1]] < bytes[i]; at--)
-            order[at] = order[at - 1];
-        order[at] = i;
-    }
-}
-
 static void tell_roles(const struct mt_teller *teller)
 {
     const uint64_t *bytes = teller->device->peak_role_bytes;
     double peak = (double)teller->device->allocated_peak.bytes;
     char size[MT_UNITS_TEXT], share[MT_UNITS_TEXT];
     struct mt_buf line = {0};
-    int order[MT_ROLE_COUNT];
+    enum mt_role order[MT_ROLE_COUNT];
 
-    sort_roles(bytes, order);
+    mt_roles_by_bytes(bytes, order);
     if (teller->report->is_plain) /* a program without a framework has none */
         return;
     mt_buf_add_text(&line, "held by ");
-    for (int i = 0; i < MT_ROLE_COUNT && bytes[order[i]]; i++) {
-        bool unknown = i == 0 && order[i] == MT_ROLE_OTHER;
-
-        mt_buf_printf(&line, "%s%s %s (%s)", i ? ", " : "",
-                      unknown ? "blocks of no known role" : mt_role_name((enum mt_role)order[i]),
+    for (int i = 0; i < MT_ROLE_COUNT && bytes[order[i]]; i++)
+        mt_buf_printf(&line, "%s%s %s (%s)", i ? ", " : "", mt_holder_role_name(order[i], i == 0),
                       mt_format_bytes(size, bytes[order[i]]),
                       mt_format_percent(share, (double)bytes[order[i]] / peak));
-    }
     if (line.data && bytes[order[0]])
         mt_tell_line(teller, 2, line.data);
     teller->out->failed |= line.failed;

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """check_layout.py PROGRAM [TRACE...]: no text of report.html crosses another, in fonts that are
 wider than the one the charts were laid out in, at three widths, in light and dark. No text leaves
-its chart or its card or is cut without an ellipsis, and the page never scrolls sideways.
+its chart or its card or is cut without an ellipsis, no number is cut at all, commands break between
+words, the tables of who holds memory are in sight, and the page never scrolls sideways.
 Without TRACE, it looks at fixtures. LAYOUT_SHOTS=DIR keeps a picture of each page. Without a
 browser it is skipped, but not in CI."""
 import os
@@ -25,15 +26,21 @@ SKIPPED = 77
 # while that scrolls covers other text on purpose, so it is put where it belongs.
 MEASURE = r"""
 const [font] = arguments;
+const faults = [], texts = [];
+const words = (text) => text.trim().replace(/\s+/g, ' ').slice(0, 60);
+const say = (what) => { if (faults.length < 12) faults.push(what); };
+
+/* A number that ends in an ellipsis reads as another number. */
+for (const name of document.querySelectorAll('.cell:not([data-node]) .name')) {
+  if (name.scrollWidth > name.clientWidth + 1) say(`the number "${words(name.textContent)}" is cut`);
+}
+
 const sheet = new CSSStyleSheet();
 sheet.replaceSync(`body, svg, button, select, input { font-family: "${font}" !important }
   .page-nav, thead th, tfoot td { position: static !important }
   .scroll { max-height: none !important }`);
 document.adoptedStyleSheets = [sheet];
 scrollTo(0, 0);
-const faults = [], texts = [];
-const words = (text) => text.trim().replace(/\s+/g, ' ').slice(0, 60);
-const say = (what) => { if (faults.length < 12) faults.push(what); };
 const edge = (box) => ({left: box.left, right: box.right, top: box.top, bottom: box.bottom});
 
 /* Of a box that clips: what of `box` can be seen. */
@@ -100,7 +107,7 @@ texts.forEach((a, i) => {
     const b = texts[j];
     const width = Math.min(a.right, b.right) - Math.max(a.left, b.left);
     const height = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
-    if (a.node !== b.node && width > 0.7 && height > 0.7)
+    if (a.node !== b.node && width > 0.1 && height > 0.1)
       say(`"${a.text}" crosses "${b.text}" by ${width.toFixed(1)} x ${height.toFixed(1)}`);
   }
 });
@@ -115,6 +122,29 @@ for (const card of document.querySelectorAll('svg rect[rx]')) {
       each.top >= outer.top - 1 && each.bottom <= outer.bottom + 1;
     if (inside && each.right > outer.right + 1) say(`"${each.text}" leaves its card`);
   }
+}
+
+/* A word of a command is whole, except behind its marks and where it is wider than its box. */
+for (const word of document.querySelectorAll('.word')) {
+  const range = document.createRange();
+  range.selectNodeContents(word);
+  const pieces = [...word.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE);
+  const tops = (node) => {
+    range.selectNodeContents(node);
+    return new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size;
+  };
+  for (const piece of pieces) {
+    const isWide = piece.data.length * 7.6 > word.parentElement.parentElement.clientWidth - 60;
+    if (tops(piece) > 1 && !isWide) say(`the word "${words(piece.data)}" is broken`);
+  }
+}
+for (const code of document.querySelectorAll('.do code, .proof code, .when code, #rules code')) {
+  if (!code.querySelector('.word')) say(`"${words(code.textContent)}" may break anywhere`);
+}
+
+/* Who holds memory is in sight at any width. */
+for (const cell of document.querySelectorAll('.live td, .live th, [id^="modules-"] td, [id^="modules-"] th')) {
+  if (cell.getBoundingClientRect().right > innerWidth) say(`"${words(cell.textContent)}" is out of sight`);
 }
 if (document.documentElement.scrollWidth > innerWidth)
   say(`the page is ${document.documentElement.scrollWidth} px wide`);

@@ -591,6 +591,82 @@ def check_without_times(check):
     check.is_quiet("without_times")
 
 
+def check_answers(check, page):
+    """The first screen says what the device must have, who holds its memory, what to change first."""
+    device = json.loads((page.parent / "report.json").read_text())["devices"][0]
+    check.open(page)
+    cards = check.browser.run("""return [...document.querySelectorAll('.answers > div')]
+        .map((card) => [card.querySelector('dt').textContent, card.querySelector('dd').textContent,
+                        card.getBoundingClientRect().bottom])""")
+    said = {question: answer for question, answer, _ in cards}
+    need = check.browser.run("""return document.querySelector('.answers strong').textContent""")
+    words = check.browser.run("return document.querySelector('main').textContent")
+    check.expect(f"Needs {need} ({device['need']['limit_bytes']:,} B)" in words,
+                 f"answers: what the device must have, {need}, is what the words say")
+    check.expect(device["findings"][0]["title"] in said["What to change first"],
+                 f"answers: what to change first: {said}")
+    largest = max(device["peak_roles"].items(), key=lambda role: role[1])[0]
+    check.expect(largest in said["Who holds the allocated peak"], f"answers: who holds it: {said}")
+    check.expect(max(bottom for _, _, bottom in cards) < 900, f"answers: on the first screen: {cards}")
+    check.browser.run("document.querySelector('.answers a').click()")
+    top = check.browser.run("return document.getElementById('findings').getBoundingClientRect().top")
+    check.expect(0 <= top < 200, f"answers: the link leads to the findings, not to {top} px")
+
+
+def same_place(count):
+    """A snapshot in which one address holds `count` blocks, one after the other; the last allocation,
+    which is the peak, is made 4.8829 s after the first."""
+    trace, event = [], {"addr": 1 << 24, "stream": 0, "frames": []}
+    small = [{"filename": "small.py", "name": "less_than_a_tenth_of_a_percent", "line": 1}]
+    trace.append({**event, "action": "alloc", "addr": 1 << 29, "size": 8 << 10, "time_us": 1_000_000,
+                  "frames": small})
+    for i in range(count):
+        last = i == count - 1
+        at = {"time_us": 5_882_900 if last else 1_000_000 + 100 * i}
+        trace.append({**event, **at, "action": "alloc", "size": 4 << 20})
+        if not last:
+            for action in ("free_requested", "free_completed"):
+                trace.append({**event, **at, "action": action, "size": 4 << 20})
+        if i == count - 2:
+            trace.append({**event, **at, "action": "alloc", "addr": 1 << 28, "size": 8 << 20})
+    return {"segments": [], "device_traces": [trace], "external_annotations": []}
+
+
+def check_same_place(check):
+    """What is found and not listed is said; the page and its pictures say the same instant."""
+    trace = check.folder / "same_place.pickle"
+    trace.write_bytes(pickle.dumps(same_place(150)))
+    page = check.analyze(trace, "same_place")
+    check_shares(check, page)
+    found = check.browser.run("""
+        const box = document.querySelector('#tools input');
+        box.value = '0x1000000';
+        box.dispatchEvent(new Event('input'));
+        return [document.querySelector('.hits').textContent,
+                document.querySelectorAll('.found button').length];""")
+    check.expect(found[0].startswith("150 of") and "the first 100 are listed" in found[0] and
+                 found[1] == 100, f"150 blocks at one address: {found}")
+    when = check.browser.run("return document.querySelector('.when').textContent")
+    label = check.browser.run("""return [...document.querySelectorAll('[data-chart=timeline] text')]
+        .map((each) => each.textContent).find((text) => text.includes('t = '))""")
+    check.expect("at 4.883 s" in when and "t = 4.883 s" in label,
+                 f"the instant of the peak: {when}; in the picture: {label}")
+
+
+def check_shares(check, page):
+    """A share has the same digits with and without scripts."""
+    still = re.search(r'<table class="live".*?</tbody>', page.read_text(), re.DOTALL).group(0)
+    still = re.findall(r'<td class="number" data-v="(\d+)"[^>]*>([^<]*)</td><td class="number" '
+                       r'data-v="\d+">([^<]* %)</td>', still)
+    check.open(page)
+    shown = check.browser.run("""return [...document.querySelectorAll('table.live tbody tr')]
+        .map((row) => [row.cells[0].dataset.v, row.cells[1].textContent])""")
+    wanted = {size: share for size, _, share in still}
+    differ = [(size, share, wanted[size]) for size, share in shown
+              if size in wanted and wanted[size] != share]
+    check.expect(len(wanted) > 1 and not differ, f"shares: with and without scripts: {differ}")
+
+
 def check_costs(check, page):
     """What an advice costs stands beside it, also where the words are short."""
     report = json.loads((page.parent / "report.json").read_text())
@@ -625,6 +701,9 @@ def check_all(check):
     check_zoom(check, page)
     check_links(check, page)
     check_costs(check, page)
+    check_answers(check, page)
+    check_same_place(check)
+    check_shares(check, page)
     check_narrow(check, page)
     check_still(check, page)
     check_policy(check, page)

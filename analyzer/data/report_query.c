@@ -163,6 +163,38 @@ const struct mt_driver_report *mt_driver_of(const struct mt_report *report, uint
     return NULL;
 }
 
+bool mt_card_need(const struct mt_report *report, const struct mt_device_report *device,
+                  struct mt_card_need *out)
+{
+    const struct mt_driver_report *driver = mt_driver_of(report, device->device);
+
+    if (!device->need || report->device_count > 1 || !driver || !driver->has_then ||
+        !driver->residual.samples || driver->residual.tracked_from != MT_TRACKED_DRIVER ||
+        driver->residual.most_bytes <= 0)
+        return false;
+    out->outside_bytes = mt_sub_or_0_u64(driver->then.bytes, driver->then.framework_bytes);
+    out->context_bytes = (uint64_t)driver->residual.most_bytes;
+    out->bytes = mt_add_most_u64(device->need->bytes,
+                                 mt_add_most_u64(out->outside_bytes, out->context_bytes));
+    return true;
+}
+
+void mt_roles_by_bytes(const uint64_t bytes[MT_ROLE_COUNT], enum mt_role order[MT_ROLE_COUNT])
+{
+    for (int i = 0; i < MT_ROLE_COUNT; i++) {
+        int at = i;
+
+        for (; at > 0 && bytes[order[at - 1]] < bytes[i]; at--)
+            order[at] = order[at - 1];
+        order[at] = (enum mt_role)i;
+    }
+}
+
+const char *mt_holder_role_name(enum mt_role role, bool is_first)
+{
+    return is_first && role == MT_ROLE_OTHER ? "blocks of no known role" : mt_role_name(role);
+}
+
 bool mt_is_shown_by_event(const struct mt_report *report, const struct mt_device_report *device)
 {
     return (device && mt_fatal_oom(device)) || !mt_report_has_times(report);

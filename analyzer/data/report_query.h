@@ -29,6 +29,20 @@ const char *mt_replay_limit_text(struct mt_arena *arena, const struct mt_replay_
 #define MT_NEED_TEXT (MT_UNITS_TEXT + sizeof "about ")
 const char *mt_need_text(char text[MT_NEED_TEXT], const struct mt_need *need);
 
+/* What a card must hold in all, of a report of one device: the need, what lay outside of the
+ * framework at the allocated peak, and CUDA itself. False if the recording did not measure both. */
+struct mt_card_need {
+    uint64_t bytes, outside_bytes, context_bytes;
+};
+bool mt_card_need(const struct mt_report *report, const struct mt_device_report *device,
+                  struct mt_card_need *out);
+
+/* Roles by their bytes, largest first; of the same bytes in the order of enum mt_role. */
+void mt_roles_by_bytes(const uint64_t bytes[MT_ROLE_COUNT], enum mt_role order[MT_ROLE_COUNT]);
+
+/* "activations", or "blocks of no known role" where those come first. */
+const char *mt_holder_role_name(enum mt_role role, bool is_first);
+
 /* What pictures call a trace: "runs/seq2seq.pickle.zst" -> "seq2seq". In the arena. */
 const char *mt_report_name(struct mt_arena *arena, const char *path);
 

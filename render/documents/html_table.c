@@ -25,6 +25,41 @@ void mt_add_page_name(struct mt_buf *out, const char *name)
     mt_buf_release(&cut);
 }
 
+/* Up to a blank, or behind a mark at which a word may be broken. */
+static size_t piece_length(const char *text)
+{
+    size_t length = strcspn(text, " =,");
+
+    return length + (text[length] == '=' || text[length] == ',');
+}
+
+void mt_add_page_command(struct mt_buf *out, const char *command)
+{
+    struct mt_buf piece = {0};
+    bool in_word = false;
+
+    mt_buf_add_text(out, "<code>");
+    while (*command) {
+        size_t length = piece_length(command);
+
+        mt_buf_add_text(out, !length ? "" : in_word ? "<wbr>" : "<span class=\"word\">");
+        mt_buf_reset(&piece);
+        mt_buf_add(&piece, command, length);
+        mt_add_xml_line(out, piece.data ? piece.data : "");
+        out->failed |= piece.failed;
+        in_word = in_word || length;
+        command += length;
+        if (in_word && (*command == ' ' || !*command)) {
+            mt_buf_add_text(out, "</span>");
+            in_word = false;
+        }
+        for (; *command == ' '; command++)
+            mt_buf_add_char(out, ' ');
+    }
+    mt_buf_add_text(out, "</code>");
+    mt_buf_release(&piece);
+}
+
 static void add_number(struct mt_buf *out, const struct mt_table_cell *cell)
 {
     bool is_signed = cell->type == MT_TABLE_CHANGE || cell->type == MT_TABLE_INTEGER;

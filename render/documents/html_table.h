@@ -19,4 +19,8 @@ void mt_add_html_table(struct mt_buf *out, struct mt_table *table,
 /* Text of a trace, escaped, and so short that no name can swell the page. */
 void mt_add_page_name(struct mt_buf *out, const char *name);
 
+/* A command or a setting, as <code>, whole because it is copied. A narrow screen breaks it between
+ * words, and a word behind '=' and ','; report.js makes its commands by the same rule. */
+void mt_add_page_command(struct mt_buf *out, const char *command);
+
 #endif

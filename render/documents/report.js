@@ -15,6 +15,7 @@ const data = JSON.parse(document.getElementById('mt-data').textContent);
 const COLUMNS = ['bytes', 'share', 'blocks', 'role', 'phase', 'site'];
 const MIN_SHARE = 0.0005, MIN_PIXELS = 1.5; // of the width: narrower cells are counted, not drawn
 const ROW_HEIGHT = 24;
+const MAX_FOUND = 100; // blocks of one address that are listed
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
 
 /* ---- words -------------------------------------------------------------- */
@@ -37,22 +38,30 @@ function formatDuration(ns) {
 
 const formatCount = (value) => String(value).replace(/\B(?=(\d{3})+(?!\d))/g, ',');
 
+const formatTick = (number) => formatCount(Math.floor(number)) + (number % 1 ? '.5' : '');
+
 function formatShare(part, whole) {
   const percent = whole ? 100 * part / whole : 0;
   if (!percent) return '0 %';
-  return percent < 0.1 ? '<0.1 %' : `${percent.toFixed(1)} %`;
+  if (percent < 0.05) return '<0.1 %';
+  const tenths = Math.floor(percent * 10 + 0.5);
+  return tenths >= 1000 && tenths % 10 === 0 ? `${tenths / 10} %` : `${(tenths / 10).toFixed(1)} %`;
 }
 
+/* As mt_chart_frame_when has it. */
 function formatTime(ns) {
-  const whole = data.end;
-  if (whole >= 1e9) return `${(ns / 1e9).toFixed(3)} s`;
-  return whole >= 1e6 ? `${(ns / 1e6).toFixed(3)} ms` : `${(ns / 1e3).toFixed(3)} µs`;
+  const [unit, step] = data.end >= 1e9 ? ['s', 1e6] : data.end >= 1e6 ? ['ms', 1e3] : ['µs', 1];
+  const steps = Math.floor(ns / step + 0.5);
+  return `${formatCount(Math.floor(steps / 1000))}.${String(steps % 1000).padStart(3, '0')} ${unit}`;
 }
 
 /* Traces without times have events alone. */
+const formatInstant = (ns, event) =>
+  data.end ? formatTime(ns) : `event ${formatCount(event)}`;
+
 function formatWhen(ns, event) {
-  const number = `event ${formatCount(event)}`;
-  return data.end ? `${formatTime(ns)}, ${number}` : number;
+  const instant = formatInstant(ns, event);
+  return data.end ? `${instant}, event ${formatCount(event)}` : instant;
 }
 
 function element(name, properties, ...children) {
@@ -66,6 +75,20 @@ function element(name, properties, ...children) {
   }
   made.append(...children);
   return made;
+}
+
+/* A command, which is broken between words and behind '=' and ','; see mt_add_page_command. */
+function commandCode(text) {
+  const code = element('code', {});
+  text.split(' ').forEach((word, number) => {
+    const span = element('span', {class: 'word'});
+    word.split(/(?<=[=,])/).forEach((piece, at) => {
+      if (at) span.append(element('wbr', {}));
+      span.append(piece);
+    });
+    code.append(number ? ' ' : '', span);
+  });
+  return code;
 }
 
 function drawn(name, attributes) {
@@ -322,7 +345,7 @@ class Explorer {
       .map((entry) => `${data.roles[entry.role]} ${formatBytes(entry.bytes)}`);
     const kept = reserved[column] ? ` of ${formatBytes(reserved[column])} reserved` : '';
     this.hover.textContent =
-      `at the pointer: ${data.end ? formatTime(t[column]) : formatWhen(0, event[column])}, ` +
+      `at the pointer: ${formatInstant(t[column], event[column])}, ` +
       `${formatBytes(this.model.totals[column])} ` +
       `allocated${kept}${roles.length ? ': ' : ''}${roles.join(', ')}`;
   }
@@ -374,7 +397,7 @@ class Explorer {
     const bytes = totals[this.at];
     const part = this.isWhole() ? 'The allocated peak' :
       this.first === this.last ? 'The fullest instant there' : 'The fullest instant of the range';
-    const command = element('code', {text: this.command()});
+    const command = commandCode(this.command());
     this.when.replaceChildren(
       element('strong', {text: `${part}: ${formatBytes(bytes)}`}),
       ` (${formatCount(bytes)} B) allocated${where ? `, ${where}` : ''}, ` +
@@ -476,11 +499,24 @@ class Explorer {
       style: {left: `${100 * left}%`, width: `${100 * width}%`, top: `${row * ROW_HEIGHT}px`},
     });
     if (!isLeaf) cell.dataset.node = child.node;
-    if (pixels > 26) cell.append(element('span', {class: 'name', text: child.name}));
+    const name = isLeaf ? this.leafText(child, pixels) : pixels > 26 ? child.name : '';
+    if (name) cell.append(element('span', {class: 'name', text: name}));
     if (pixels > 130 && !isLeaf)
       cell.append(element('span', {class: 'size', text: formatBytes(child.bytes)}));
     this.depth = Math.max(this.depth, row);
     this.cells.append(cell);
+  }
+
+  /* A number that is cut is another number: all of the name, or the bytes, or nothing. */
+  leafText(leaf, pixels) {
+    const room = pixels - 9;
+    return [leaf.name, formatBytes(leaf.bytes)].find((text) => this.textWidth(text) <= room) || '';
+  }
+
+  textWidth(text) {
+    this.pen = this.pen || document.createElement('canvas').getContext('2d');
+    this.pen.font = `12.5px ${getComputedStyle(this.cells).fontFamily}`;
+    return this.pen.measureText(text).width;
   }
 
   showCrumbs(path, total) {
@@ -493,23 +529,21 @@ class Explorer {
     this.crumbs.hidden = path.length === 0;
   }
 
-  /* Ticks at 1, 2 or 5 times a power of ten of a unit, and in that unit. */
+  /* Ticks at 0.5, 1, 2, 5, 10, ... of a unit, and in that unit: of the largest of which there are
+   * two, as on the axes of charts. */
   showRuler(shown) {
     this.ruler.replaceChildren();
     const most = Math.max(3, Math.floor(this.width / 110));
-    let unit = 0, factor = 1;
-    const step = () => factor * 1024 ** unit;
-    while (shown / step() > most) {
-      factor = String(factor).startsWith('2') ? factor / 2 * 5 : factor * 2;
-      if (factor >= 1000) {
-        factor = 1;
-        unit++;
-      }
-    }
-    for (let at = step(), number = factor; at < shown; at += step(), number += factor) {
+    let unit = 0;
+    while (unit + 1 < UNITS.length && shown >= 2 * 1024 ** (unit + 1)) unit++;
+    const count = shown / 1024 ** unit;
+    let factor = unit ? 0.5 : 1;
+    while (count / factor > most)
+      factor = /2/.test(String(factor)) ? factor / 2 * 5 : factor * 2;
+    for (let i = 1; i * factor < count; i++) {
       this.ruler.append(element('span', {
-        text: `${formatCount(number)} ${UNITS[unit]}`, 'data-bytes': at,
-        style: {left: `${100 * at / shown}%`},
+        text: `${formatTick(i * factor)} ${UNITS[unit]}`, 'data-bytes': i * factor * 1024 ** unit,
+        style: {left: `${100 * i * factor / count}%`},
       }));
     }
   }
@@ -726,7 +760,7 @@ class Panel {
       ['made by', block.operation], ['born', block.born()], ['freed', block.freed()],
       ['addresses', block.addresses()]].filter(([, text]) => text);
     const device = data.devices.length > 1 ? ` --device ${block.model.source.device}` : '';
-    const command = element('code', {text: `${data.live} --at ${block.event}${device}`});
+    const command = commandCode(`${data.live} --at ${block.event}${device}`);
     const frames = block.stack().map((text) => element('li', {text}));
     this.show(block.title(),
       element('dl', {}, ...facts.flatMap(([name, text]) =>
@@ -939,8 +973,9 @@ const search = {
     const found = all.filter((block) => block.holds(address))
       .sort((a, b) => a.birth - b.birth || a.event - b.event);
     this.hits.textContent = `${formatCount(found.length)} of the ${formatCount(all.length)} ` +
-      'largest blocks held that address';
-    this.list.replaceChildren(...found.slice(0, 100).map((block) => element('li', {}, element('button', {
+      'largest blocks held that address' +
+      (found.length > MAX_FOUND ? `; the first ${MAX_FOUND} are listed` : '');
+    this.list.replaceChildren(...found.slice(0, MAX_FOUND).map((block) => element('li', {}, element('button', {
       type: 'button', text: `${block.title()}: ${block.born()}; freed ${block.freed()}`,
       onclick: () => { unpick(); pickBlock(block, null); remember(); },
     }))));

@@ -10,6 +10,7 @@
 #include "chart.h"
 #include "device_choice.h"
 #include "escape.h"
+#include "page_answers.h"
 #include "page_assets.h"
 #include "page_data.h"
 #include "page_head.h"
@@ -92,9 +93,12 @@ static void add_advice(struct mt_buf *out, const char *advice)
     struct mt_advice_part part = {.is_setting = false};
 
     while (mt_advice_next(&advice, &part)) {
-        mt_buf_add_text(out, part.is_setting ? "<code>" : "");
-        mt_add_page_name(out, part.text.data ? part.text.data : "");
-        mt_buf_add_text(out, part.is_setting ? "</code>" : "");
+        const char *text = part.text.data ? part.text.data : "";
+
+        if (part.is_setting)
+            mt_add_page_command(out, text);
+        else
+            mt_add_page_name(out, text);
     }
     out->failed |= part.text.failed;
     mt_buf_release(&part.text);
@@ -129,6 +133,7 @@ static void add_gates(struct writer *writer, struct mt_buf *out)
     mt_buf_add_text(out, "</p>\n");
     mt_buf_release(&verdict);
     add_link(writer, "verdict", "Verdict");
+    mt_add_page_answers(out, writer->report);
     if (!has_gates)
         return;
     mt_buf_add_text(out, "<div class=\"scroll\"><table class=\"sortable\" id=\"rules\"><thead><tr>"
@@ -168,9 +173,9 @@ static void add_finding(struct mt_buf *out, const struct mt_report *report,
         mt_buf_add_text(out, "</p>\n");
     }
     if (finding->proved_by) {
-        mt_buf_add_text(out, "<p class=\"proof\"><code>");
-        mt_add_xml_line(out, finding->proved_by); /* whole: it is copied */
-        mt_buf_add_text(out, "</code></p>\n");
+        mt_buf_add_text(out, "<p class=\"proof\">");
+        mt_add_page_command(out, finding->proved_by);
+        mt_buf_add_text(out, "</p>\n");
     }
     mt_buf_add_text(out, "</li>\n");
 }
