@@ -1,6 +1,7 @@
 /* Start, devices, contexts, streams and events of the stand-in driver. */
 #define _GNU_SOURCE
 #include "simulated_driver.h"
+#include "wheel_versions.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -65,7 +66,8 @@ SD_EXPORT CUresult cuDriverGetVersion(int *driverVersion)
 {
     if (!driverVersion)
         return CUDA_ERROR_INVALID_VALUE;
-    *driverVersion = 13000;
+    int wheel = sim_cuda_version(); /* a driver is as new as the runtime, or newer */
+    *driverVersion = wheel > CUDA_13 ? wheel : CUDA_13;
     return CUDA_SUCCESS;
 }
 

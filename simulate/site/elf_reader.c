@@ -198,8 +198,9 @@ static enum mt_status read_symbol(struct reading *reading, const struct part *pa
     uint16_t index = 0;
 
     memcpy(&raw, part->bytes + i * sizeof raw, sizeof raw);
-    record_at(indexes, i * sizeof index, &index, sizeof index);
-    const struct version *version = &reading->versions[index & ~(unsigned)VERSION_HIDDEN];
+    (void)record_at(indexes, i * sizeof index, &index, sizeof index);
+    index &= (uint16_t) ~(unsigned)VERSION_HIDDEN;
+    const struct version *version = &reading->versions[index];
     const char *name = name_at(reading, raw.st_name);
     bool is_defined = raw.st_shndx != SHN_UNDEF;
     if (!name)

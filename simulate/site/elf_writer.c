@@ -114,27 +114,38 @@ static unsigned target_index(const struct writing *writing)
     return FIRST_VERSION + (unsigned)writing->version_count;
 }
 
-/* The version that is asked of the target is hidden: else the loader would take a function of the
- * same name without version, and the first one that it meets is the stub. */
-static void add_versions(struct writing *writing)
+/* The loader shall take the target's function of this version and no other: the first one of this
+ * name that it meets is the stub itself, which may have no version, and that would do if the
+ * version were not hidden. Linkers know the version by its plain number: hence two entries, the
+ * last of which the loader keeps. */
+static void add_target_version(struct writing *writing)
 {
     const struct mt_elf_recipe *recipe = writing->recipe;
-
-    add_definition(writing, recipe->soname, VER_NDX_GLOBAL, !writing->version_count);
-    for (size_t i = 0; i < writing->version_count; i++)
-        add_definition(writing, writing->versions[i], FIRST_VERSION + (unsigned)i,
-                       i + 1 == writing->version_count);
-    if (!recipe->target || !recipe->target_version)
-        return;
+    unsigned index = target_index(writing);
     Elf64_Verneed need = {.vn_version = VER_NEED_CURRENT,
-                          .vn_cnt = 1,
+                          .vn_cnt = 2,
                           .vn_file = add_text(&writing->part[DYNSTR], recipe->target),
                           .vn_aux = sizeof need};
     Elf64_Vernaux aux = {.vna_hash = elf_hash(recipe->target_version),
-                         .vna_other = (Elf64_Half)(VERSION_HIDDEN | target_index(writing)),
-                         .vna_name = add_text(&writing->part[DYNSTR], recipe->target_version)};
+                         .vna_other = (Elf64_Half)index,
+                         .vna_name = add_text(&writing->part[DYNSTR], recipe->target_version),
+                         .vna_next = sizeof aux};
+
     mt_buf_add(&writing->part[VERNEED], &need, sizeof need);
     mt_buf_add(&writing->part[VERNEED], &aux, sizeof aux);
+    aux.vna_other = (Elf64_Half)(index | VERSION_HIDDEN);
+    aux.vna_next = 0;
+    mt_buf_add(&writing->part[VERNEED], &aux, sizeof aux);
+}
+
+static void add_versions(struct writing *writing)
+{
+    add_definition(writing, writing->recipe->soname, VER_NDX_GLOBAL, !writing->version_count);
+    for (size_t i = 0; i < writing->version_count; i++)
+        add_definition(writing, writing->versions[i], FIRST_VERSION + (unsigned)i,
+                       i + 1 == writing->version_count);
+    if (writing->recipe->target && writing->recipe->target_version)
+        add_target_version(writing);
 }
 
 static void add_symbol(struct writing *writing, const Elf64_Sym *symbol, unsigned version)

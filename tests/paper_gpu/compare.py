@@ -148,9 +148,12 @@ def compare_phases(check, ours, theirs):
 
 def counters(memtrace, trace, device):
     """[(time, {counter: bytes})] after every event."""
-    with tempfile.NamedTemporaryFile("r", suffix=".csv") as f:
-        subprocess.run([memtrace, "replay", "-q", "-p", "recorded", "--counters", f.name, trace], stdout=subprocess.DEVNULL)
-        return [(int(row["t_ns"]), {name: int(row[name]) for name in COUNTERS}) for row in csv.DictReader(f) if int(row["device"]) == device]
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/counters.csv"
+        subprocess.run([memtrace, "replay", "-q", "-p", "recorded", "--counters", path, trace], stdout=subprocess.DEVNULL)
+        with open(path) as f:
+            rows = list(csv.DictReader(f))
+    return [(int(row["t_ns"]), {name: int(row[name]) for name in COUNTERS}) for row in rows if int(row["device"]) == device]
 
 
 def compare_counters(check, memtrace, trace, device, rows):

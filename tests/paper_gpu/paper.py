@@ -34,4 +34,5 @@ def prepare_site(arguments):
     packages = os.pathsep.join([str(arguments.site_packages), *filter(None, [os.environ.get("PYTHONPATH")])])
     command = [str(arguments.build / "tests" / "print_site"), str(arguments.build / "libmemtrace-simulated-cuda.so"), python_of(arguments.site_packages)]
     text = subprocess.run(command, env=os.environ | {"PYTHONPATH": packages}, check=True, stdout=subprocess.PIPE, text=True).stdout
-    return {"PYTHONPATH": packages} | dict(line.split("=", 1) for line in text.splitlines())
+    own = {"PYTHONPATH": packages, "ASAN_OPTIONS": "verify_asan_link_order=0"} # of a sanitized memtrace
+    return own | dict(line.split("=", 1) for line in text.splitlines())

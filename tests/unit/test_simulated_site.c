@@ -1,0 +1,456 @@
+/* simulated_site.h, with a Python and a PyTorch that the test makes: a shell script that answers as
+ * the probe would, and libraries that ask for functions of CUDA. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cmocka_all.h"
+#include "elf_writer.h"
+#include "python_of_command.h"
+#include "python_probe.h"
+#include "simulated_site.h"
+#include "site_cache.h"
+
+static char root[64], python[128], cache[128];
+
+/* printf into one of eight texts. */
+static const char *format(const char *pattern, const char *argument)
+{
+    static char texts[8][PATH_MAX];
+    static unsigned next;
+    char *text = texts[next++ % 8];
+    size_t length = strcspn(pattern, "%");
+
+    snprintf(text, PATH_MAX, "%.*s%.200s%s", (int)length, pattern, argument,
+             pattern[length] ? pattern + length + 2 : "");
+    return text;
+}
+
+static void write_text(const char *path, const char *text, mode_t mode)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+    assert_int_equal(chmod(path, mode), 0);
+}
+
+/* What the Python says of its packages, a line "memtrace-KEY=VALUE" each. */
+static void python_says(const char *lines)
+{
+    char text[4096];
+
+    snprintf(text, sizeof text,
+             "#!/bin/sh\necho some greeting\ncat <<'END'\n\nmemtrace-version=3.12\n"
+             "memtrace-executable=%s\n%s\nEND\n",
+             python, lines);
+    write_text(python, text, 0700);
+}
+
+static const char *torch_lines(const char *version, const char *cuda)
+{
+    static char lines[PATH_MAX + 200];
+
+    snprintf(
+        lines, sizeof lines,
+        "memtrace-torch=%s/torch\nmemtrace-torch-__version__=%s\n%s%s\nmemtrace-cudnn=9.1.0.70\n"
+        "memtrace-nccl=2.20.5",
+        root, version, *cuda ? "memtrace-torch-cuda=" : "", cuda);
+    return lines;
+}
+
+static void write_library(const char *path, const struct mt_elf_recipe *recipe)
+{
+    struct mt_buf bytes = {0};
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    assert_int_equal(mt_elf_write(recipe, &bytes, NULL), MT_OK);
+    assert_int_equal(fwrite(bytes.data, 1, bytes.length, file), bytes.length);
+    fclose(file);
+    mt_buf_release(&bytes);
+}
+
+/* Libraries that ask CUDA's for functions: of the runtime with versions, of NCCL without. */
+static void write_torch(const char *runtime)
+{
+    static const struct mt_stub calls[] = {{"cudaMalloc", NULL, MT_STUB_JUMP, 0},
+                                           {"cudaGetDeviceProperties_v2", NULL, MT_STUB_JUMP, 0},
+                                           {"cudaNobodyKnowsThis", NULL, MT_STUB_JUMP, 0}};
+    static const struct mt_stub of_nccl[] = {{"ncclCommResume", NULL, MT_STUB_JUMP, 0}};
+    static const char *const nccl = "libnccl.so.2";
+
+    write_library(format("%s/torch/lib/libtorch_cuda.so", root),
+                  &(struct mt_elf_recipe){.soname = "libtorch_cuda.so",
+                                          .needed = &runtime,
+                                          .needed_count = 1,
+                                          .target = runtime,
+                                          .target_version = runtime,
+                                          .stubs = calls,
+                                          .stub_count = 3});
+    write_library(format("%s/torch/lib/libtorch_nccl.so", root),
+                  &(struct mt_elf_recipe){.soname = "libtorch_nccl.so",
+                                          .needed = &nccl,
+                                          .needed_count = 1,
+                                          .target = nccl,
+                                          .stubs = of_nccl,
+                                          .stub_count = 1});
+}
+
+static int make_root(void **state)
+{
+    (void)state;
+    snprintf(root, sizeof root, "/tmp/memtrace-site-XXXXXX");
+    if (!mkdtemp(root))
+        return -1;
+    snprintf(python, sizeof python, "%s/python3", root);
+    snprintf(cache, sizeof cache, "%s/cache", root);
+    mkdir(format("%s/torch", root), 0700);
+    mkdir(format("%s/torch/lib", root), 0700);
+    write_torch("libcudart.so.12");
+    python_says(torch_lines("2.4.1+cu121", "12.1"));
+    return 0;
+}
+
+static int remove_root(void **state)
+{
+    char command[PATH_MAX + 16];
+    (void)state;
+
+    snprintf(command, sizeof command, "rm -rf %s", root);
+    return system(command);
+}
+
+static enum mt_status prepare(struct mt_site *site, struct mt_error *error)
+{
+    char *const command[] = {python, (char *)(uintptr_t) "train.py", NULL};
+    const struct mt_site_request request = {
+        .command = command, .cache_folder = cache, .simulated_library = SIMULATED_LIBRARY};
+
+    *error = (struct mt_error){0};
+    return mt_site_prepare(&request, site, error);
+}
+
+static struct mt_site prepared(void)
+{
+    struct mt_site site;
+    struct mt_error error;
+    enum mt_status status = prepare(&site, &error);
+
+    if (status)
+        fail_msg("%s", error.text);
+    return site;
+}
+
+/* In a process of its own: its libraries stay loaded. */
+static void in_a_child(void (*check)(const struct mt_site *site), const struct mt_site *site)
+{
+    int status = -1;
+    pid_t child = fork();
+
+    if (child == 0) {
+        check(site);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+static void need(bool condition, int code)
+{
+    if (!condition)
+        _exit(code);
+}
+
+static void use_libraries(const struct mt_site *site)
+{
+    void *preload = dlopen(site->preload, RTLD_NOW | RTLD_GLOBAL);
+    void *runtime = dlopen("libcudart.so.12", RTLD_NOW | RTLD_NOLOAD);
+    int (*wheel)(void), (*count)(int *), (*unknown)(void), (*version)(int *), got = 0;
+
+    need(preload && runtime && dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), 1);
+    need(dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_NOLOAD) &&
+             dlopen("libcupti.so.12", RTLD_NOW | RTLD_NOLOAD),
+         2);
+    *(void **)&wheel = dlsym(preload, "memtrace_wheel_cudnn");
+    need(wheel && wheel() == 90100, 3);
+    *(void **)&count = dlvsym(runtime, "cudaGetDeviceCount", "libcudart.so.12");
+    need(count && count(&got) == 0 && got == 1, 4);
+    *(void **)&unknown = dlvsym(runtime, "cudaNobodyKnowsThis", "libcudart.so.12");
+    need(unknown && unknown() == 0, 5);
+    *(void **)&version = dlsym(runtime, "cudaRuntimeGetVersion");
+    need(version && version(&got) == 0 && got == 12010, 6);
+    need(dlsym(dlopen("libnccl.so.2", RTLD_NOW | RTLD_NOLOAD), "ncclCommResume") != NULL, 7);
+}
+
+/* CUDA 12 has other structures than 13: what lies behind them is not written. */
+static void use_structures_of_12(const struct mt_site *site)
+{
+    static unsigned char properties[2048], attributes[256];
+    void *preload = dlopen(site->preload, RTLD_NOW | RTLD_GLOBAL);
+    int (*get)(void *, int), (*look)(void *, const void *), (*capture)(void *, int *, uint64_t *);
+    int status = -1;
+    uint64_t id[4] = {~UINT64_C(0), 1, 2, 3};
+
+    need(preload != NULL, 1);
+    *(void **)&get = dlsym(RTLD_DEFAULT, "cudaGetDeviceProperties_v2");
+    memset(properties, 0xee, sizeof properties);
+    need(get && get(properties, 0) == 0, 2);
+    need(properties[1031] != 0xee && properties[1032] == 0xee, 3); /* sizeof in CUDA 12 */
+    need(*(int *)(void *)(properties + 388) == 132, 4);            /* multiProcessorCount */
+    *(void **)&look = dlsym(RTLD_DEFAULT, "cudaPointerGetAttributes");
+    memset(attributes, 0xee, sizeof attributes);
+    need(look && look(attributes, &id) == 0 && attributes[23] == 0 && attributes[24] == 0xee, 5);
+    *(void **)&capture = dlsym(RTLD_DEFAULT, "cudaStreamGetCaptureInfo");
+    need(capture && capture(NULL, &status, id) == 0 && status == 0 && id[0] == 0 && id[1] == 1, 6);
+}
+
+static void test_libraries_work(void **state)
+{
+    struct mt_site site = prepared();
+    (void)state;
+
+    assert_string_equal(site.torch_version, "2.4.1+cu121");
+    assert_string_equal(site.cuda_version, "12.1");
+    assert_string_equal(site.python, python);
+    assert_string_equal(site.python_from, "the command");
+    assert_true(site.library_count >= 5 && site.simulated_count > 200);
+    in_a_child(use_libraries, &site);
+    in_a_child(use_structures_of_12, &site);
+}
+
+static void test_cache_notices_changes(void **state)
+{
+    struct mt_site first = prepared(), second = prepared();
+    char facts[PATH_MAX + 8];
+    (void)state;
+
+    assert_false(second.was_made);
+    assert_string_equal(first.folder, second.folder);
+    assert_int_equal(second.function_count, first.function_count);
+    struct timespec times[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+    utimensat(0, format("%s/torch/lib/libtorch_cuda.so", root), times, 0);
+    second = prepared();
+    assert_true(second.was_made);
+    assert_string_not_equal(first.folder, second.folder);
+    python_says(torch_lines("2.4.1+cu124", "12.4"));
+    assert_true(prepared().was_made);
+    python_says(torch_lines("2.4.1+cu121", "12.1"));
+    assert_false(prepared().was_made);
+
+    snprintf(facts, sizeof facts, "%s/facts", second.folder);
+    assert_int_equal(unlink(facts), 0); /* cut short */
+    assert_true(prepared().was_made);
+}
+
+static unsigned count_entries(const char *folder)
+{
+    DIR *entries = opendir(folder);
+    unsigned count = 0;
+
+    for (const struct dirent *entry; entries && (entry = readdir(entries)) != NULL;)
+        count += entry->d_name[0] != '.';
+    if (entries)
+        closedir(entries);
+    return count;
+}
+
+static void test_many_at_once(void **state)
+{
+    enum { PROCESSES = 8 };
+    pid_t children[PROCESSES];
+    struct mt_site site;
+    struct mt_error error;
+    (void)state;
+
+    snprintf(cache, sizeof cache, "%s/race", root);
+    for (int i = 0; i < PROCESSES; i++)
+        if ((children[i] = fork()) == 0)
+            _exit(prepare(&site, &error) == MT_OK ? 0 : 1);
+    for (int i = 0; i < PROCESSES; i++) {
+        int status = -1;
+        waitpid(children[i], &status, 0);
+        assert_int_equal(status, 0);
+    }
+    assert_int_equal(count_entries(cache), 1); /* nothing half-made stays */
+    assert_false(prepared().was_made);
+    snprintf(cache, sizeof cache, "%s/cache", root);
+}
+
+static void expect_failure(enum mt_status expected, const char *words)
+{
+    struct mt_site site;
+    struct mt_error error;
+
+    assert_int_equal(prepare(&site, &error), expected);
+    if (!strstr(error.text, words))
+        fail_msg("\"%s\" does not say \"%s\"", error.text, words);
+    assert_null(strchr(error.text, '\n'));
+}
+
+static void test_no_room(void **state)
+{
+    struct rlimit before, none;
+    (void)state;
+
+    snprintf(cache, sizeof cache, "%s/full", root);
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before);
+    none = (struct rlimit){.rlim_cur = 4096, .rlim_max = before.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &none);
+    expect_failure(MT_ERR_OUTPUT, "cannot write the simulated libraries to");
+    setrlimit(RLIMIT_FSIZE, &before);
+    assert_int_equal(count_entries(cache), 0);
+
+    snprintf(cache, sizeof cache, "%s/python3/cache", root); /* below a file */
+    expect_failure(MT_ERR_OUTPUT, "");
+    snprintf(cache, sizeof cache, "%s/with space", root);
+    expect_failure(MT_ERR_OUTPUT, "LD_PRELOAD");
+    snprintf(cache, sizeof cache, "%s/cache", root);
+}
+
+static void test_what_cannot_be_simulated(void **state)
+{
+    (void)state;
+    python_says("");
+    expect_failure(MT_ERR_USAGE, "has no PyTorch; a dry run needs PyTorch: pip install torch");
+    python_says("memtrace-jax=yes");
+    expect_failure(MT_ERR_USAGE, "has JAX and no PyTorch");
+    python_says(torch_lines("2.11.0+cpu", ""));
+    expect_failure(MT_ERR_UNSUPPORTED, "is built without CUDA");
+    python_says(torch_lines("2.3.1+cu121", "12.1"));
+    expect_failure(MT_ERR_UNSUPPORTED, "too old");
+    python_says(torch_lines("2.5.0+cu118", "11.8"));
+    expect_failure(MT_ERR_UNSUPPORTED, "CUDA 11.8");
+    write_text(python, "#!/bin/sh\necho; echo memtrace-version=3.8; echo memtrace-executable=x\n",
+               0700);
+    expect_failure(MT_ERR_UNSUPPORTED, "is Python 3.8");
+    write_text(python, "#!/bin/sh\nexit 1\n", 0700);
+    expect_failure(MT_ERR_IO, "does not say where its packages are");
+    python_says(torch_lines("2.4.1+cu121", "12.1"));
+}
+
+static void test_damaged_library(void **state)
+{
+    const char *path = format("%s/torch/lib/libdamaged.so", root);
+    (void)state;
+
+    write_text(path, "no library", 0600);
+    expect_failure(MT_ERR_FORMAT, "libdamaged.so");
+    unlink(path);
+    assert_int_equal(prepared().was_made, false);
+}
+
+static void test_tidy_keeps_eight(void **state)
+{
+    struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+    char path[PATH_MAX];
+    (void)state;
+
+    snprintf(cache, sizeof cache, "%s/many", root);
+    mkdir(cache, 0700);
+    for (int i = 0; i < 12; i++) {
+        snprintf(path, sizeof path, "%s/%s%d", cache, i < 2 ? "making-" : "", i);
+        mkdir(path, 0700);
+        old[1].tv_sec++;
+        utimensat(0, path, i < 11 ? old : NULL, 0);
+    }
+    struct mt_site site = prepared();
+    assert_int_equal(count_entries(cache), MT_SITES_KEPT);
+    assert_int_equal(access(site.preload, R_OK), 0);
+    assert_int_equal(access(path, R_OK), 0); /* used a moment ago */
+    snprintf(cache, sizeof cache, "%s/cache", root);
+}
+
+static void expect_python(char *const *command, const char *path, const char *from)
+{
+    struct mt_python_choice choice;
+    struct mt_error error = {0};
+
+    if (mt_python_of_command(command, &choice, &error))
+        fail_msg("%s", error.text);
+    assert_string_equal(choice.path, path);
+    assert_string_equal(choice.from, from);
+}
+
+#define COMMAND(...) ((char *const[]){__VA_ARGS__, NULL})
+
+static void test_python_of_commands(void **state)
+{
+    char script[128], second[128], shell[128], text[256];
+    const char *path = getenv("PATH");
+    struct mt_error error = {0};
+    struct mt_python_choice choice;
+    char program[] = "python3", env[] = "env", variable[] = "A=b", train[] = "train.py";
+    (void)state;
+
+    snprintf(script, sizeof script, "%s/torchrun", root);
+    snprintf(second, sizeof second, "%s/accelerate", root);
+    snprintf(shell, sizeof shell, "%s/run.sh", root);
+    snprintf(text, sizeof text, "#!%s\nimport x\n", python);
+    write_text(script, text, 0700);
+    snprintf(text, sizeof text, "#!/bin/sh\n'''exec' \"%s\" \"$0\" \"$@\"\n' '''\n", python);
+    write_text(second, text, 0700);
+    write_text(shell, "#!/bin/bash\npython3 train.py\n", 0700);
+    expect_python(COMMAND(python, train), python, "the command");
+    expect_python(COMMAND(script, train), python, "first line of torchrun");
+    expect_python(COMMAND(second, train), python, "first line of accelerate");
+    expect_python(COMMAND(env, variable, python, train), python, "an argument");
+    setenv("PATH", root, 1);
+    expect_python(COMMAND(program, train), python, "the command");
+    write_text(script, "#!/usr/bin/env -S A=b python3 -u\n", 0700);
+    expect_python(COMMAND(script), python, "first line of torchrun");
+    expect_python(COMMAND(shell), python, "PATH");
+    mkdir(format("%s/bin", root), 0700);
+    symlink(python, format("%s/bin/python3", root));
+    setenv("VIRTUAL_ENV", root, 1);
+    expect_python(COMMAND(shell), format("%s/bin/python3", root), "VIRTUAL_ENV");
+    unsetenv("VIRTUAL_ENV");
+    setenv("PATH", "/nowhere", 1);
+    assert_int_equal(mt_python_of_command(COMMAND(shell), &choice, &error), MT_ERR_USAGE);
+    assert_int_equal(mt_python_of_command(COMMAND(program), &choice, &error), MT_ERR_USAGE);
+    setenv("PATH", path, 1);
+}
+
+static void test_probe_ends(void **state)
+{
+    struct mt_buf output = {0};
+    struct mt_error error = {0};
+    (void)state;
+
+    write_text(python, "#!/bin/sh\necho begun\nsleep 600 & sleep 600\n", 0700);
+    assert_int_equal(mt_python_probe(python, "", 1, &output, &error), MT_ERR_IO);
+    assert_non_null(strstr(error.text, "within 1 s"));
+    mt_buf_release(&output);
+    assert_int_equal(mt_python_probe("/nowhere/python3", "", 1, &output, &error), MT_ERR_IO);
+    mt_buf_release(&output);
+    python_says(torch_lines("2.4.1+cu121", "12.1"));
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_libraries_work),
+        cmocka_unit_test(test_cache_notices_changes),
+        cmocka_unit_test(test_many_at_once),
+        cmocka_unit_test(test_no_room),
+        cmocka_unit_test(test_what_cannot_be_simulated),
+        cmocka_unit_test(test_damaged_library),
+        cmocka_unit_test(test_tidy_keeps_eight),
+        cmocka_unit_test(test_python_of_commands),
+        cmocka_unit_test(test_probe_ends),
+    };
+    return cmocka_run_group_tests(tests, make_root, remove_root);
+}
