@@ -8,6 +8,9 @@
 /* Its builds may link other libraries, NCCL above all, into its own files. */
 static const char pytorch[] = "PyTorch";
 
+/* Of a dry run (simulate/driver): functions of many libraries. */
+static const char simulated[] = "libmemtrace-simulated";
+
 /* Beginnings of file names, first match wins. NULL: says nothing of who asked, the caller does. */
 static const struct {
     const char *beginning, *library;
@@ -15,6 +18,7 @@ static const struct {
     {"libcuda.so", NULL},
     {"libcudart", NULL},
     {"libcupti", NULL},
+    {simulated, NULL},
     {"libmemtrace-", NULL},
     {"libnccl", "NCCL"},
     {"libnvshmem", "NVSHMEM"},
@@ -145,6 +149,15 @@ static const char *library_by_name(const char *function)
     return NULL;
 }
 
+/* The library that a frame's file belongs to. Simulated libraries are all one file. */
+static const char *library_of_row(int row, const char *function)
+{
+    if (row == NOT_LISTED)
+        return NULL;
+    return !strcmp(files[row].beginning, simulated) ? library_by_name(function)
+                                                    : files[row].library;
+}
+
 struct walk {
     struct mt_stack_owner owner;
     const char *file_library; /* that the files of the owner's frames belong to */
@@ -202,15 +215,15 @@ static bool take_frame(struct walk *walk, const struct mt_symbols *symbols, uint
     const char *function = mt_symbols_text(symbols, symbols->frames[id].function);
     const char *file = mt_symbols_text(symbols, symbols->frames[id].file);
     int row = row_of(base_of_module(file));
+    const char *library = library_of_row(row, function);
     bool is_at_start = !walk->owner.library && walk->owner.module == MT_NO_ID;
 
     if (!mt_code_is_native(function, file))
         return false;
-    if (is_at_start && row != NOT_LISTED && !files[row].library)
+    if (is_at_start && row != NOT_LISTED && !library)
         return !is_graph_call(function) || begin_graph(walk, id);
-    return is_source(file)
-               ? take_source(walk, id, function)
-               : take_library(walk, id, row == NOT_LISTED ? NULL : files[row].library, function);
+    return is_source(file) ? take_source(walk, id, function)
+                           : take_library(walk, id, library, function);
 }
 
 struct mt_stack_owner mt_stack_owner(const struct mt_symbols *symbols, uint32_t stack)

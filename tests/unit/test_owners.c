@@ -62,6 +62,13 @@ static void libraries_are_told_by_their_files(void **state)
          "cuBLAS",
          "cublasCreate_v2",
          "handle"},
+        {{{"cuMemCreate", "[libmemtrace-simulated-cuda.so]"}, /* a dry run */
+          {"+0x1234", "[libmemtrace-simulated-cuda.so]"},
+          {"ncclCommInitRankConfig", "[libmemtrace-simulated-cuda.so]"},
+          {"c10d::ProcessGroupNCCL::getNCCLComm", "[libtorch_cuda.so]"}},
+         "NCCL",
+         "ncclCommInitRankConfig",
+         "communicator"},
         {{{"+0x77", "/usr/lib/libcuda.so.1"},
           {"+0x12", "/opt/x/libcudnn_engines_precompiled.so.9 (build id 5e70)"},
           {"+0x13", "/opt/x/libtorch_cuda.so"}},
