@@ -27,7 +27,8 @@ struct preparing {
     struct mt_error *error;
     struct mt_wheel wheel;
     struct mt_arena arena;
-    struct mt_library_list libraries;
+    struct mt_library_list libraries;  /* of PyTorch */
+    struct mt_library_list extensions; /* of other packages */
     char cache[PATH_MAX];
 };
 
@@ -75,6 +76,8 @@ static enum mt_status make_key(struct preparing *preparing, char key[MT_SHA256_T
     hash_number(&sha, (uint64_t)preparing->wheel.nccl);
     for (size_t i = 0; i < preparing->libraries.count; i++)
         hash_file(&sha, &preparing->libraries.files[i]);
+    for (size_t i = 0; i < preparing->extensions.count; i++)
+        hash_file(&sha, &preparing->extensions.files[i]);
     mt_sha256_finish(&sha, key);
     key[KEY_DIGITS] = '\0';
     return MT_OK;
@@ -90,8 +93,25 @@ static enum mt_status collect_wanted(struct preparing *preparing, struct mt_want
         if (!status && strstr(path, "/libc10_cuda.so"))
             status = mt_wanted_add_names(wanted, path, preparing->error);
     }
+    for (size_t i = 0; i < preparing->extensions.count && !status; i++) {
+        status = mt_wanted_add_file(wanted, preparing->extensions.files[i].path, preparing->error);
+        if (status && status != MT_ERR_MEMORY)
+            status = MT_OK; /* of another machine, or no library: not PyTorch's concern */
+    }
     if (!status)
         mt_wanted_sort(wanted);
+    return status;
+}
+
+static enum mt_status list_extensions(struct preparing *preparing)
+{
+    enum mt_status status = MT_OK;
+    char *folders = preparing->wheel.packages, *rest = NULL;
+
+    for (char *folder = strtok_r(folders, ":", &rest); folder && !status;
+         folder = strtok_r(NULL, ":", &rest))
+        status =
+            mt_list_extensions(folder, &preparing->arena, &preparing->extensions, preparing->error);
     return status;
 }
 
@@ -225,6 +245,8 @@ static enum mt_status prepare(struct preparing *preparing)
         status =
             mt_list_libraries(folder, &preparing->arena, &preparing->libraries, preparing->error);
     if (!status)
+        status = list_extensions(preparing);
+    if (!status)
         status =
             mt_cache_folder(preparing->request->cache_folder, preparing->cache, preparing->error);
     if (status)
@@ -246,5 +268,6 @@ enum mt_status mt_site_prepare(const struct mt_site_request *request, struct mt_
     enum mt_status status = prepare(&preparing);
     mt_arena_release(&preparing.arena);
     free(preparing.libraries.files);
+    free(preparing.extensions.files);
     return status;
 }

@@ -27,23 +27,35 @@ bool mt_toolkit_has(const char *soname)
            starts_with(soname, "libnccl");
 }
 
-/* Beginnings of functions and of libraries, first match wins; `upper`: a capital follows. */
+/* Beginnings of functions, and of libraries before their version, first match wins; `upper`: a
+ * capital follows. */
 static const struct {
     const char *function;
     bool upper;
     const char *library;
 } rows[] = {
-    {"nccl", true, "libnccl.so"},          {"pnccl", true, "libnccl.so"},
-    {"nvml", true, "libnvidia-ml.so"},     {"nvtx", true, "libnvToolsExt.so"},
-    {"nvrtc", true, "libnvrtc.so"},        {"nvJitLink", false, "libnvJitLink.so"},
-    {"nvshmem", false, "libnvshmem"},      {"cuFile", true, "libcufile.so"},
-    {"cusparseLt", true, "libcusparseLt"}, {"cusparse", true, "libcusparse.so"},
-    {"cusolver", true, "libcusolver.so"},  {"cublasLt", true, "libcublasLt.so"},
-    {"cublas", true, "libcublas.so"},      {"cudnn", true, "libcudnn.so"},
-    {"cudss", true, "libcudss.so"},        {"cufft", true, "libcufft.so"},
-    {"curand", true, "libcurand.so"},      {"cupti", true, "libcupti.so"},
-    {"cutensor", true, "libcutensor.so"},  {"cuda", true, "libcudart.so"},
-    {"__cuda", true, "libcudart.so"},      {"cu", true, "libcuda.so"},
+    {"nccl", true, "libnccl"},
+    {"pnccl", true, "libnccl"},
+    {"nvml", true, "libnvidia-ml"},
+    {"nvtx", true, "libnvToolsExt"},
+    {"nvrtc", true, "libnvrtc"},
+    {"nvJitLink", false, "libnvJitLink"},
+    {"nvshmem", false, "libnvshmem_host"},
+    {"cuFile", true, "libcufile"},
+    {"cusparseLt", true, "libcusparseLt"},
+    {"cusparse", true, "libcusparse"},
+    {"cusolver", true, "libcusolver"},
+    {"cublasLt", true, "libcublasLt"},
+    {"cublas", true, "libcublas"},
+    {"cudnn", true, "libcudnn"},
+    {"cudss", true, "libcudss"},
+    {"cufft", true, "libcufft"},
+    {"curand", true, "libcurand"},
+    {"cupti", true, "libcupti"},
+    {"cutensor", true, "libcutensor"},
+    {"cuda", true, "libcudart"},
+    {"__cuda", true, "libcudart"},
+    {"cu", true, "libcuda"},
 };
 
 static const char *library_stem(const char *function)
@@ -59,7 +71,8 @@ bool mt_toolkit_is_of(const char *function, const char *soname)
 {
     const char *stem = library_stem(function);
 
-    return stem && starts_with(soname, stem);
+    /* Wheels rename copies: libcudart.faf08d9a.so.13, libcusparseLt-f80c68d1.so.0. */
+    return stem && starts_with(soname, stem) && strchr(".-", soname[strlen(stem)]);
 }
 
 const char *mt_toolkit_library_of(const char *function, const char *const *needed, size_t count)

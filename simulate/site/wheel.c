@@ -29,6 +29,18 @@ static const char script[] =
     "if spec and spec.origin:\n"
     "    folder = os.path.dirname(os.path.abspath(spec.origin))\n"
     "    say('torch', folder)\n"
+    "    own = {os.path.dirname(folder): 1}\n"
+    "    import sysconfig\n"
+    "    library = os.path.realpath(sysconfig.get_path('stdlib'))\n"
+    "    for path in map(os.path.abspath, sys.path):\n"
+    "        real = os.path.realpath(path)\n"
+    "        if os.path.isdir(path) and real != library and 'lib-dynload' not in real:\n"
+    "            own[path] = 1\n"
+    "    text = ''\n"
+    "    for path in own:\n"
+    "        if ':' not in path and '\\n' not in path and len(text + path) < 8000:\n"
+    "            text += (':' if text else '') + path\n"
+    "    say('packages', text)\n"
     "    with open(os.path.join(folder, 'version.py'), encoding='utf-8') as f:\n"
     "        text = f.read()\n"
     "    for key in '__version__', 'cuda', 'hip', 'xpu':\n"
@@ -140,6 +152,7 @@ static enum mt_status check_torch(const struct mt_buf *output, struct mt_wheel *
         return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
                        "%.150s/version.py names no version: it is no installed PyTorch",
                        wheel->folder);
+    (void)find_value(output, "packages", wheel->packages, sizeof wheel->packages);
     (void)find_value(output, "torch-cuda", wheel->cuda_version, sizeof wheel->cuda_version);
     wheel->cuda = version_number(wheel->cuda_version, 1000, 10);
     if (find_value(output, "cudnn", text, sizeof text))

@@ -7,12 +7,13 @@
 #include "status.h"
 
 struct mt_wheel {
-    char python[PATH_MAX];   /* sys.executable */
-    char python_version[16]; /* "3.12" */
-    char folder[PATH_MAX];   /* of the package: .../torch */
-    char torch_version[64];  /* "2.11.0+cu130" */
-    char cuda_version[16];   /* "13.0" */
-    int cuda, cudnn, nccl;   /* as numbers (wheel_versions.h); 0: not known */
+    char python[PATH_MAX];       /* sys.executable */
+    char python_version[16];     /* "3.12" */
+    char folder[PATH_MAX];       /* of the package: .../torch */
+    char torch_version[64];      /* "2.11.0+cu130" */
+    char cuda_version[16];       /* "13.0" */
+    char packages[4 * PATH_MAX]; /* folders of packages, that of PyTorch first, joined by colons */
+    int cuda, cudnn, nccl;       /* as numbers (wheel_versions.h); 0: not known */
 };
 
 /* Asks the Python at `path` where its PyTorch is and reads what it was built for; PyTorch is not

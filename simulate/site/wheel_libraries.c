@@ -70,6 +70,68 @@ enum mt_status mt_list_libraries(const char *folder, struct mt_arena *arena,
     return MT_OK;
 }
 
+/* A folder of packages may be anything that is in PYTHONPATH. */
+enum { MAX_EXTENSIONS = 20000, MAX_DEPTH = 3 };
+
+static bool is_searched(const char *name, int depth)
+{
+    static const char *const others[] = {"torch", "torchgen", "nvidia", "__pycache__"};
+
+    if (*name == '.')
+        return false;
+    if (depth == 2)
+        return !strcmp(name, "lib") || !strcmp(name, "_C");
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (!strcmp(name, others[i]))
+            return false;
+    return !strstr(name, ".dist-info") && !strstr(name, ".egg-info");
+}
+
+static bool is_folder(const char *path, const struct dirent *entry)
+{
+    struct stat info;
+
+    if (entry->d_type != DT_UNKNOWN && entry->d_type != DT_LNK)
+        return entry->d_type == DT_DIR;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+/* Goes down at most MAX_DEPTH folders. */
+static enum mt_status add_extensions(const char *folder, int depth, struct mt_arena *arena,
+                                     struct mt_library_list *list)
+{
+    DIR *entries = opendir(folder);
+    enum mt_status status = MT_OK;
+
+    for (const struct dirent *entry;
+         entries && !status && list->count < MAX_EXTENSIONS && (entry = readdir(entries));) {
+        bool is_library = is_library_name(entry->d_name);
+        bool may_go_down = depth < MAX_DEPTH && is_searched(entry->d_name, depth);
+        char *path = is_library || may_go_down
+                         ? mt_arena_printf(arena, "%s/%s", folder, entry->d_name)
+                         : NULL;
+        if (!path && (is_library || may_go_down))
+            status = MT_ERR_MEMORY;
+        else if (may_go_down && is_folder(path, entry))
+            status = add_extensions(path, depth + 1, arena, list);
+        else if (is_library)
+            status = add_file(folder, entry->d_name, arena, list);
+    }
+    if (entries)
+        (void)closedir(entries);
+    return status;
+}
+
+enum mt_status mt_list_extensions(const char *folder, struct mt_arena *arena,
+                                  struct mt_library_list *list, struct mt_error *error)
+{
+    if (add_extensions(folder, 1, arena, list))
+        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for a list of libraries");
+    if (list->count)
+        qsort(list->files, list->count, sizeof *list->files, by_path);
+    return MT_OK;
+}
+
 enum mt_status mt_wanted_add(struct mt_wanted *wanted, const char *library, const char *name,
                              const char *version)
 {

@@ -24,6 +24,12 @@ struct mt_library_list {
 enum mt_status mt_list_libraries(const char *folder, struct mt_arena *arena,
                                  struct mt_library_list *list, struct mt_error *error) MT_MUST_USE;
 
+/* Adds the extension modules and libraries of other packages in `folder`, which may ask for
+ * functions of CUDA that PyTorch does not: files in it, in the packages, and in folders `lib` and
+ * `_C` of these. Not those of PyTorch and of the vendor. What cannot be read is passed over. */
+enum mt_status mt_list_extensions(const char *folder, struct mt_arena *arena,
+                                  struct mt_library_list *list, struct mt_error *error) MT_MUST_USE;
+
 struct mt_wanted_function {
     const char *library, *name;
     const char *version; /* NULL: none */

@@ -66,8 +66,8 @@ static const char *torch_lines(const char *version, const char *cuda)
     snprintf(
         lines, sizeof lines,
         "memtrace-torch=%s/torch\nmemtrace-torch-__version__=%s\n%s%s\nmemtrace-cudnn=9.1.0.70\n"
-        "memtrace-nccl=2.20.5",
-        root, version, *cuda ? "memtrace-torch-cuda=" : "", cuda);
+        "memtrace-packages=/nowhere:%s\nmemtrace-nccl=2.20.5",
+        root, version, *cuda ? "memtrace-torch-cuda=" : "", cuda, root);
     return lines;
 }
 
@@ -109,6 +109,24 @@ static void write_torch(const char *runtime)
                                           .stub_count = 1});
 }
 
+/* Another package, with a copy of the runtime under a name of its own, as wheels have it. */
+static void write_extension(const char *function)
+{
+    static const char *const runtime = "libcudart.faf08d9a.so.12";
+    const struct mt_stub calls[] = {{function, NULL, MT_STUB_JUMP, 0}};
+
+    mkdir(format("%s/other", root), 0700);
+    write_text(format("%s/other/no_library.so", root), "text", 0600);
+    write_library(format("%s/other/_C.so", root),
+                  &(struct mt_elf_recipe){.soname = "_C.so",
+                                          .needed = &runtime,
+                                          .needed_count = 1,
+                                          .target = runtime,
+                                          .target_version = "libcudart.so.12",
+                                          .stubs = calls,
+                                          .stub_count = 1});
+}
+
 static int make_root(void **state)
 {
     (void)state;
@@ -120,6 +138,7 @@ static int make_root(void **state)
     mkdir(format("%s/torch", root), 0700);
     mkdir(format("%s/torch/lib", root), 0700);
     write_torch("libcudart.so.12");
+    write_extension("cudaOtherOne");
     python_says(torch_lines("2.4.1+cu121", "12.1"));
     return 0;
 }
@@ -192,6 +211,10 @@ static void use_libraries(const struct mt_site *site)
     need(unknown && unknown() == 0, 5);
     *(void **)&version = dlsym(runtime, "cudaRuntimeGetVersion");
     need(version && version(&got) == 0 && got == 12010, 6);
+    runtime = dlopen("libcudart.faf08d9a.so.12", RTLD_NOW | RTLD_NOLOAD);
+    need(runtime && dlvsym(runtime, "cudaOtherOne", "libcudart.so.12"), 8);
+    *(void **)&count = dlvsym(runtime, "cudaGetDeviceCount", "libcudart.so.12");
+    need(count && count(&got) == 0 && got == 1, 9);
     need(dlsym(dlopen("libnccl.so.2", RTLD_NOW | RTLD_NOLOAD), "ncclCommResume") != NULL, 7);
 }
 
@@ -249,6 +272,10 @@ static void test_cache_notices_changes(void **state)
     assert_true(prepared().was_made);
     python_says(torch_lines("2.4.1+cu121", "12.1"));
     assert_false(prepared().was_made);
+
+    write_extension("cudaAnotherOne");
+    second = prepared();
+    assert_true(second.was_made);
 
     snprintf(facts, sizeof facts, "%s/facts", second.folder);
     assert_int_equal(unlink(facts), 0); /* cut short */
