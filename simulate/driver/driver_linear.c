@@ -2,6 +2,7 @@
 #include "simulated_driver.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 
 static CUresult allocate(CUdeviceptr *addr, uint64_t bytes)
 {
@@ -54,6 +55,18 @@ SD_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t 
     SD_CALL(cuMemAllocPitch_v2, params, allocate_pitch(dptr, pPitch, WidthInBytes, Height));
 }
 
+/* The host may touch it: its pages, also where others share them, become memory when they are. */
+static CUresult allocate_managed(CUdeviceptr *addr, uint64_t bytes)
+{
+    enum { HOST_PAGE = 4096 };
+    CUresult result = allocate(addr, bytes);
+    if (!result) {
+        uint64_t first = *addr / HOST_PAGE * HOST_PAGE;
+        (void)mprotect((void *)(uintptr_t)first, *addr + bytes - first, PROT_READ | PROT_WRITE);
+    }
+    return result;
+}
+
 SD_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
 {
     struct {
@@ -61,7 +74,7 @@ SD_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigne
         size_t bytesize;
         unsigned int flags;
     } params = {dptr, bytesize, flags};
-    SD_CALL(cuMemAllocManaged, params, allocate(dptr, bytesize));
+    SD_CALL(cuMemAllocManaged, params, allocate_managed(dptr, bytesize));
 }
 
 static CUresult release(CUdeviceptr addr)

@@ -63,6 +63,35 @@ cudaError_t cudaHostAlloc(void **pointer, size_t size, unsigned flags)
     return sim_result((int)cuMemHostAlloc(pointer, size, flags));
 }
 
+cudaError_t cudaMallocHost(void **pointer, size_t size)
+{
+    return cudaHostAlloc(pointer, size, 0);
+}
+
+/* The host may touch it, as the real one lets it. */
+cudaError_t cudaMallocManaged(void **pointer, size_t size, unsigned flags)
+{
+    CUdeviceptr got = 0;
+    if (!sim_enter()) {
+        return cudaPeekAtLastError();
+    }
+    CUresult result = cuMemAllocManaged(&got, size, flags);
+    *pointer = result == CUDA_SUCCESS ? (void *)(uintptr_t)got : NULL;
+    return sim_result((int)result);
+}
+
+cudaError_t cudaMallocPitch(void **pointer, size_t *pitch, size_t width, size_t height)
+{
+    enum { ELEMENT_BYTES = 4 };
+    CUdeviceptr got = 0;
+    if (!sim_enter()) {
+        return cudaPeekAtLastError();
+    }
+    CUresult result = cuMemAllocPitch_v2(&got, pitch, width, height, ELEMENT_BYTES);
+    *pointer = result == CUDA_SUCCESS ? (void *)(uintptr_t)got : NULL;
+    return sim_result((int)result);
+}
+
 cudaError_t cudaFreeHost(void *pointer)
 {
     bool ready = sim_enter();
@@ -179,6 +208,23 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
     sim_stream_work(stream);
     for (size_t row = 0; row < height; row++) {
         copy((char *)to + row * to_pitch, (const char *)from + row * from_pitch, width, kind);
+    }
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                         size_t width, size_t height, enum cudaMemcpyKind kind)
+{
+    return cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, width, height, kind, NULL);
+}
+
+/* No kernel has written the variable. */
+cudaError_t cudaMemcpyFromSymbol(void *to, const void *symbol, size_t bytes, size_t offset,
+                                 enum cudaMemcpyKind kind)
+{
+    (void)symbol, (void)offset;
+    if (kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDefault) {
+        memset(to, 0, bytes);
     }
     return cudaSuccess;
 }

@@ -73,6 +73,11 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, i
     return sim_result((int)result);
 }
 
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
+{
+    return cudaStreamCreateWithPriority(stream, flags, 0);
+}
+
 cudaError_t cudaStreamCreate(cudaStream_t *stream)
 {
     return cudaStreamCreateWithPriority(stream, 0, 0);
@@ -274,12 +279,11 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode
     return cudaSuccess;
 }
 
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
+/* false: another capture is under way. */
+static bool begin_capture(cudaStream_t stream, struct CUgraph_st *graph)
 {
-    (void)mode;
-    struct CUgraph_st *graph = calloc(1, sizeof *graph);
     pthread_mutex_lock(&lock);
-    bool free_to_go = graph != NULL && captured == NULL;
+    bool free_to_go = captured == NULL;
     if (free_to_go) {
         graph->capture = ++capture_count;
         captured = graph;
@@ -287,11 +291,39 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMo
         atomic_fetch_add(&captures_underway, 1);
     }
     pthread_mutex_unlock(&lock);
-    if (!free_to_go) {
+    return free_to_go;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
+{
+    (void)mode;
+    struct CUgraph_st *graph = calloc(1, sizeof *graph);
+    if (graph == NULL) {
+        return sim_result(cudaErrorMemoryAllocation);
+    }
+    if (!begin_capture(stream, graph)) {
         free(graph);
         return sim_result(cudaErrorStreamCaptureUnsupported);
     }
     return cudaSuccess;
+}
+
+cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned flags)
+{
+    (void)flags;
+    *graph = calloc(1, sizeof **graph);
+    return *graph != NULL ? cudaSuccess : sim_result(cudaErrorMemoryAllocation);
+}
+
+/* Into a graph that is there: its nodes are the capture's. */
+cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph,
+                                          const cudaGraphNode_t *dependencies,
+                                          const cudaGraphEdgeData *edges, size_t count,
+                                          enum cudaStreamCaptureMode mode)
+{
+    (void)dependencies, (void)edges, (void)count, (void)mode;
+    return begin_capture(stream, graph) ? cudaSuccess
+                                        : sim_result(cudaErrorStreamCaptureUnsupported);
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)

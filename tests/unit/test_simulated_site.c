@@ -240,6 +240,28 @@ static void use_structures_of_12(const struct mt_site *site)
     need(capture && capture(NULL, &status, id) == 0 && status == 0 && id[0] == 0 && id[1] == 1, 6);
 }
 
+/* Calls that give something out, whose answer a stub cannot be. */
+static void use_memory_and_streams(const struct mt_site *site)
+{
+    int (*managed)(void **, size_t, unsigned), (*host)(void **, size_t), (*give_back)(void *);
+    int (*stream)(void **, unsigned), (*destroy)(void *);
+    unsigned char *memory = NULL;
+    void *made = (void *)(uintptr_t)~UINT64_C(0);
+
+    need(dlopen(site->preload, RTLD_NOW | RTLD_GLOBAL) != NULL, 1);
+    *(void **)&managed = dlsym(RTLD_DEFAULT, "cudaMallocManaged");
+    *(void **)&host = dlsym(RTLD_DEFAULT, "cudaMallocHost");
+    *(void **)&give_back = dlsym(RTLD_DEFAULT, "cudaFree");
+    need(managed && managed((void **)&memory, 100000, 1) == 0 && memory, 2);
+    memset(memory, 7, 100000);
+    need(give_back && give_back(memory) == 0, 3);
+    need(host && host((void **)&memory, 5000) == 0, 4);
+    memset(memory, 7, 5000);
+    *(void **)&stream = dlsym(RTLD_DEFAULT, "cudaStreamCreateWithFlags");
+    *(void **)&destroy = dlsym(RTLD_DEFAULT, "cudaStreamDestroy");
+    need(stream && stream(&made, 1) == 0 && destroy && destroy(made) == 0, 5);
+}
+
 static void test_libraries_work(void **state)
 {
     struct mt_site site = prepared();
@@ -252,6 +274,7 @@ static void test_libraries_work(void **state)
     assert_true(site.library_count >= 5 && site.simulated_count > 200);
     in_a_child(use_libraries, &site);
     in_a_child(use_structures_of_12, &site);
+    in_a_child(use_memory_and_streams, &site);
 }
 
 static void test_cache_notices_changes(void **state)
