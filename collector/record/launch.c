@@ -7,7 +7,10 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "process_tree.h"
 
 extern char **environ;
 
@@ -155,19 +158,54 @@ static bool has_ended(struct mt_launch *launch)
     return pid < 0 && errno == ECHILD;
 }
 
-void mt_launch_wait(struct mt_launch *launch)
+static uint64_t now_ms(void)
 {
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* When it has to end, and by which signal. */
+struct deadline {
+    uint64_t at_ms; /* 0 = never */
+    int signal;
+};
+
+/* As sigwaitinfo; -1 at the deadline, which ends the command and sets the next one. */
+static int wait_for_signal(struct mt_launch *launch, struct deadline *deadline, siginfo_t *info)
+{
+    uint64_t now = now_ms(), left = deadline->at_ms > now ? deadline->at_ms - now : 0;
+    const struct timespec patience = {(time_t)(left / 1000), (long)(left % 1000) * 1000000};
+    int number;
+
+    if (!deadline->at_ms)
+        return sigwaitinfo(&launch->relayed, info);
+    number = sigtimedwait(&launch->relayed, info, &patience);
+    if (number > 0 || errno != EAGAIN)
+        return number;
+    launch->timed_out = true;
+    mt_process_tree_end(launch->pid, deadline->signal);
+    *deadline = (struct deadline){now_ms() + MT_LAUNCH_PATIENCE_MS, SIGKILL};
+    return -1;
+}
+
+void mt_launch_wait(struct mt_launch *launch, uint64_t timeout_ms)
+{
+    struct deadline deadline = {timeout_ms ? now_ms() + timeout_ms : 0, SIGTERM};
     siginfo_t info;
 
     mt_witness_start(&launch->witness);
     for (;;) {
-        int number = sigwaitinfo(&launch->relayed, &info);
+        int number = wait_for_signal(launch, &deadline, &info);
         if (number > 0 && number != SIGCHLD)
             relay(launch, number, &info);
         if (number == SIGCHLD && has_ended(launch))
             break;
     }
     mt_witness_stop(&launch->witness);
+    if (launch->timed_out) /* what outlived the command */
+        mt_process_tree_end(0, SIGKILL);
     release_signals(launch);
 }
 

@@ -5,6 +5,7 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "status.h"
@@ -14,6 +15,7 @@ struct mt_launch {
     pid_t pid;
     int wait_status; /* as waitpid, once it has ended */
     int exec_errno;  /* not 0: the command could not be run */
+    bool timed_out;  /* it was ended, because it took too long */
     /* PRIVATE: what was there before */
     sigset_t mask, relayed;
     struct sigaction child_action, pipe_action, size_action;
@@ -39,11 +41,13 @@ struct mt_launch_request {
 enum mt_status mt_launch_start(struct mt_launch *launch, const struct mt_launch_request *request,
                                struct mt_error *error) MT_MUST_USE;
 
-/* Waits for the end of the command. Meanwhile INT, TERM, HUP, QUIT, USR1, USR2,
- * WINCH, TSTP and CONT that somebody sends to us alone go on to the command;
- * those that the terminal sends, or somebody to everybody, reached it already.
- * If the command is stopped from the terminal, so are we. */
-void mt_launch_wait(struct mt_launch *launch);
+/* Waits for the end of the command; after `timeout_ms` (0 = never) it and all its descendants are
+ * ended, by TERM and MT_LAUNCH_PATIENCE_MS later by KILL, and timed_out is set. Meanwhile INT,
+ * TERM, HUP, QUIT, USR1, USR2, WINCH, TSTP and CONT that somebody sends to us alone go on to the
+ * command; those that the terminal sends, or somebody to everybody, reached it already. If the
+ * command is stopped from the terminal, so are we. */
+void mt_launch_wait(struct mt_launch *launch, uint64_t timeout_ms);
+#define MT_LAUNCH_PATIENCE_MS 5000
 
 /* 0..255 as the command, or 128 + signal. */
 int mt_launch_exit_code(const struct mt_launch *launch);

@@ -1,0 +1,268 @@
+/* See recording.h. */
+#include "recording.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "collector_library.h"
+#include "leftovers.h"
+#include "manifest.h"
+#include "memory_limit.h"
+#include "outputs.h"
+#include "probe_cupti.h"
+#include "util.h"
+
+enum {
+    DEFAULT_ARENA_MIB = 32, /* as in collector/inject/settings.c */
+    ROOM_MIB = 16,          /* beyond the arena: names, stacks, the trace's beginning */
+    TIMEOUT_MS = 1000       /* for processes that outlive the command */
+};
+
+extern char **environ;
+
+static bool takes_value(const struct mt_option *option)
+{
+    return option->kind != MT_OPTION_FLAG;
+}
+
+/* Does `word` consume the one behind it: "--output", "-o", but not "--output=x",
+ * "-ox", "--quiet"? Abbreviations are as getopt_long has them. */
+static bool consumes_next(const char *word, const struct mt_option *options)
+{
+    const struct mt_option *option;
+
+    for (option = options; option->name; option++) {
+        if (word[1] == '-' && strncmp(option->name, word + 2, strlen(word + 2)) == 0)
+            return takes_value(option);
+        if (word[1] == option->letter && option->letter && !word[2])
+            return takes_value(option);
+    }
+    return false;
+}
+
+int mt_find_command(const struct mt_option *options, int argc, char **argv, int *end_of_options)
+{
+    int i;
+
+    for (i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--") == 0) {
+            *end_of_options = i;
+            return i + 1;
+        }
+        if (argv[i][0] != '-' || !argv[i][1])
+            break;
+        if (consumes_next(argv[i], options))
+            i++;
+    }
+    *end_of_options = i < argc ? i : argc;
+    return *end_of_options;
+}
+
+/* A line for what cannot be recorded, or only in part; the command runs. */
+static void choose_library(struct mt_recording *recording)
+{
+    struct mt_record_settings *settings = &recording->settings;
+    struct mt_program *program = &recording->program;
+    const char *name = recording->command[0];
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+
+    if (mt_collector_library(MT_COLLECTOR_NAME, recording->library, &error) != MT_OK) {
+        mt_say("'%s' runs without being recorded: %s", name, error.text);
+        return;
+    }
+    mt_program_try_preload(program, recording->library);
+    settings->library = recording->library;
+    switch (program->kind) {
+    case MT_PROGRAM_STATIC:
+        mt_say("'%s' itself is not recorded, only what it starts: %s", name,
+               mt_program_reason(program));
+        break;
+    case MT_PROGRAM_SECURE:
+        mt_say("'%s' cannot be recorded: %s; put memtrace behind it: %s memtrace record ...", name,
+               mt_program_reason(program), name);
+        break;
+    case MT_PROGRAM_OTHER_MACHINE:
+    case MT_PROGRAM_OTHER_LOADER:
+        settings->no_preload = true;
+        mt_say("'%s' cannot be recorded: %s", name, mt_program_reason(program));
+        break;
+    case MT_PROGRAM_REFUSES:
+        settings->library = NULL;
+        mt_say("'%s' runs without being recorded: %s", name, mt_program_reason(program));
+        break;
+    default: break;
+    }
+}
+
+/* Where CUPTI cannot be used, the driver's functions are wrapped. */
+static void choose_interposer(struct mt_recording *recording)
+{
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    char why[480];
+
+    if (recording->is_simulated || !recording->settings.library || recording->settings.no_preload ||
+        !mt_cupti_needs_substitute(&recording->program, why, sizeof why))
+        return;
+    if (mt_collector_library(MT_INTERPOSER_NAME, recording->interposer, &error) == MT_OK)
+        recording->settings.interposer = recording->interposer;
+    if (*why && !recording->quiet)
+        mt_say("%s; %s", why,
+               recording->settings.interposer ? "the driver's functions are wrapped instead"
+                                              : "calls of the driver may be missing");
+}
+
+/* The collector's list of traces, in the folder where they go. -1 or an exit code. */
+static int prepare_place(struct mt_recording *recording)
+{
+    const char *arena = getenv("MEMTRACE_ARENA_MIB");
+    long arena_mib = arena ? strtol(arena, NULL, 10) : DEFAULT_ARENA_MIB;
+    uint64_t room_bytes =
+        (uint64_t)(arena_mib > 0 && arena_mib <= 1024 ? arena_mib : DEFAULT_ARENA_MIB) * MT_MIB +
+        ROOM_MIB * MT_MIB;
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    enum mt_status status = mt_trace_place_prepare(&recording->place, recording->output,
+                                                   recording->command, room_bytes, &error);
+
+    if (status == MT_OK) {
+        mt_leftovers_remove(recording->place.folder);
+        status = mt_manifest_new(recording->place.folder, recording->manifest,
+                                 &recording->manifest_lock, &error);
+    }
+    if (status == MT_OK) {
+        mt_trace_place_clear(&recording->place);
+        recording->settings.manifest = recording->manifest;
+        return -1;
+    }
+    error.status = status;
+    mt_report_error(recording->output ? recording->output : ".", &error);
+    if (!recording->output)
+        mt_say("-o says where to write the trace");
+    return MT_EXIT_OUTPUT;
+}
+
+int mt_recording_prepare(struct mt_recording *recording)
+{
+    mt_program_look(recording->command[0], &recording->program);
+    if (!mt_program_runs(&recording->program)) {
+        mt_say("cannot run '%s': %s", recording->command[0],
+               mt_program_reason(&recording->program));
+        return mt_program_exit_code(&recording->program);
+    }
+    if (recording->redact && mt_redaction_init(&recording->redaction) != MT_OK) {
+        mt_say(
+            "cannot redact: the system gives no random numbers; nothing was run. Without --redact "
+            "the trace holds paths, host and names of threads");
+        return MT_EXIT_USAGE;
+    }
+    choose_library(recording);
+    choose_interposer(recording);
+    return recording->settings.library ? prepare_place(recording) : -1;
+}
+
+/* In the command's process. */
+static char **make_environment(void *context, pid_t pid)
+{
+    struct mt_recording *recording = context;
+    struct mt_record_settings *settings = &recording->settings;
+
+    if (recording->before && !recording->before(recording->context))
+        return NULL;
+    settings->root = pid;
+    settings->output = recording->trace;
+    if (settings->library && !mt_trace_place_output(&recording->place, pid, recording->trace))
+        return NULL;
+    return mt_record_environment(environ, settings, &recording->arena);
+}
+
+/* Nothing was recorded. */
+static int leave(struct mt_recording *recording, int code)
+{
+    if (recording->settings.library) {
+        unlink(recording->manifest);
+        mt_trace_place_leave(&recording->place);
+    }
+    return code;
+}
+
+int mt_recording_run(struct mt_recording *recording)
+{
+    const struct mt_launch_request request = {recording->command, make_environment, recording};
+    struct mt_launch *launch = &recording->launch;
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+
+    if (mt_launch_start(launch, &request, &error) != MT_OK) {
+        mt_say("cannot run '%s': %s", recording->command[0], error.text);
+        return leave(recording, 126);
+    }
+    if (launch->exec_errno) {
+        mt_say("cannot run '%s': %s", recording->command[0], strerror(launch->exec_errno));
+        return leave(recording, launch->exec_errno == ENOENT ? 127 : 126);
+    }
+    mt_launch_wait(launch, recording->timeout_ms);
+    return -1;
+}
+
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* All traces share a salt: what is equal in them stays equal. */
+static bool end_traces(struct mt_recording *recording,
+                       void (*on_trace)(void *context, const struct mt_trace_end *end),
+                       void *context)
+{
+    struct mt_trace_end_options options = {.redaction =
+                                               recording->redact ? &recording->redaction : NULL,
+                                           .unfinished = mt_outputs_unfinished()};
+    struct mt_trace_end end;
+    uint64_t last_ms = now_ms() + TIMEOUT_MS, now;
+    bool complete = true, redacted = true;
+
+    for (size_t i = 0; i < recording->trace_count; i++) {
+        now = now_ms();
+        options.patience_ms = now < last_ms ? (unsigned)(last_ms - now) : 0;
+        mt_trace_end(&end, recording->traces[i], &options);
+        redacted &= end.redaction_error.status == MT_OK;
+        complete &= mt_trace_end_is_complete(&end) && redacted;
+        on_trace(context, &end);
+    }
+    /* a report that is lost for want of memory must not hide this; the line takes none */
+    if (!redacted && mt_memory_ran_out())
+        mt_say("not every trace is redacted: use 'memtrace import --redact'");
+    return complete;
+}
+
+bool mt_recording_finish(struct mt_recording *recording,
+                         void (*on_trace)(void *context, const struct mt_trace_end *end),
+                         void *context)
+{
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    bool listed, complete;
+
+    if (!recording->settings.library)
+        return true;
+    listed = mt_manifest_read(recording->manifest, &recording->arena, &recording->traces,
+                              &recording->trace_count, &error) == MT_OK;
+    if (!listed)
+        mt_say("the list of traces cannot be read: %s%s", error.text,
+               recording->redact ? "; the traces are not redacted: use 'memtrace import --redact'"
+                                 : "");
+    else if (!recording->trace_count && !recording->quiet && !recording->json)
+        mt_say("no trace was written: no process used CUDA, or none that did could be recorded");
+    unlink(recording->manifest);
+    complete = end_traces(recording, on_trace, context);
+    mt_trace_place_leave(&recording->place);
+    return listed && complete;
+}
+
+void mt_recording_release(struct mt_recording *recording)
+{
+    mt_arena_release(&recording->arena);
+}
