@@ -29,6 +29,25 @@ const struct mt_command mt_commands[] = {
      "Tries each thing that a recording is made from, in a process of its own: ok, degraded (a\n"
      "trace will lack something) or missing, and how to mend it.",
      mt_cmd_doctor},
+    {"dry-run", "[options] [--] COMMAND [ARGUMENT ...]",
+     "run a command without a GPU and say what GPU memory it needs",
+     "Runs COMMAND with its own PyTorch on a simulated device, records it as record does, and "
+     "prints\n"
+     "what analyze prints, and which common cards do. Sizes are those of a real run; kernels\n"
+     "compute nothing, so that values and times mean nothing. No GPU of the machine is touched.\n"
+     "\n"
+     "Cards: RTX 3060, T4, V100 16 GB, L4, RTX 4090, RTX 3090, RTX 5090, V100 32 GB, A100 40 GB,\n"
+     "L40S, H100, A100 80 GB, H200, B200.\n"
+     "\n"
+     "The exit status is the command's; 1 if it runs out of the memory of --limit, or if a peak "
+     "is\n"
+     "larger than --max-peak allows; 124 after --timeout.\n"
+     "\n"
+     "Examples:\n"
+     "  memtrace dry-run python train.py --epochs 1\n"
+     "  memtrace dry-run --device 'RTX 4090' --timeout 10m -- python train.py\n"
+     "  memtrace dry-run --max-peak reserved=24GiB -- python train.py",
+     mt_cmd_dry_run},
     {"dump", "TRACE [options]", "print the events of a trace, one a line",
      "With --json every line is one JSON object. Times of --from and --to count from the first\n"
      "event; both ends are included.\n\n"

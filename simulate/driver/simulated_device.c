@@ -1,23 +1,54 @@
 #include "simulated_device.h"
 
-/* From cudaGetDeviceProperties on an H200. */
-static const struct sim_card h200 = {
-    .name = "NVIDIA H200",
-    .major = 9,
-    .minor = 0,
-    .multiprocessors = 132,
-    .threads_per_multiprocessor = 2048,
-    .blocks_per_multiprocessor = 32,
-    .shared_bytes_per_multiprocessor = 233472,
-    .shared_bytes_per_block_optin = 232448,
-    .l2_bytes = 62914560,
-    .l2_persisting_bytes = 39321600,
-    .bus_bits = 6144,
-    .clock_khz = 1980000,
-    .memory_clock_khz = 3201000,
-};
+#include <stdlib.h>
+
+#include "cards.h"
+
+/* What the card table does not have: of an H200, from cudaGetDeviceProperties. No size in PyTorch
+ * follows from it. */
+enum { BUS_BITS = 6144, CLOCK_KHZ = 1980000, MEMORY_CLOCK_KHZ = 3201000 };
+
+/* CUDA C++ Programming Guide, "Technical Specifications per Compute Capability". */
+static int blocks_per_multiprocessor(const struct mt_card *card)
+{
+    if (card->capability_major == 7)
+        return card->capability_minor == 0 ? 32 : 16;
+    if (card->capability_major == 8 && card->capability_minor > 0)
+        return card->capability_minor == 6 ? 16 : 24;
+    return 32;
+}
+
+static struct sim_card describe(const struct mt_card *card)
+{
+    return (struct sim_card){
+        .name = card->driver_name,
+        .major = (int)card->capability_major,
+        .minor = (int)card->capability_minor,
+        .multiprocessors = (int)card->multiprocessors,
+        .threads_per_multiprocessor = (int)card->threads_per_multiprocessor,
+        .blocks_per_multiprocessor = blocks_per_multiprocessor(card),
+        .shared_bytes_per_multiprocessor = card->shared_bytes_per_multiprocessor,
+        .shared_bytes_per_block_optin = card->shared_bytes_per_block,
+        .l2_bytes = (int)card->l2_bytes,
+        /* 39,321,600 of the H200's 62,914,560; devices before 8.0 have no such part */
+        .l2_persisting_bytes = card->capability_major >= 8 ? (int)(card->l2_bytes / 8 * 5) : 0,
+        .bus_bits = BUS_BITS,
+        .clock_khz = CLOCK_KHZ,
+        .memory_clock_khz = MEMORY_CLOCK_KHZ,
+    };
+}
 
 const struct sim_card *sim_card(void)
 {
-    return &h200;
+    static struct sim_card model;
+    const char *word = getenv("MEMTRACE_SIMULATED_DEVICE"), *near;
+    const struct mt_card *card;
+
+    if (model.name)
+        return &model;
+    card = mt_card_find(word && *word ? word : "H200", &near);
+    if (!card)
+        card = mt_card_find("H200", &near);
+    model = describe(card);
+    return &model;
 }

@@ -13,7 +13,8 @@ struct sim_card {
     int clock_khz, memory_clock_khz;
 };
 
-/* One model for all devices of the process. */
+/* One model for all devices of the process: the card of base/cards.h that MEMTRACE_SIMULATED_DEVICE
+ * names, else an H200. */
 const struct sim_card *sim_card(void);
 
 #endif

@@ -6,6 +6,7 @@
  * memory in pages of 2 MiB, so small allocations share one, and refuses what
  * does not fit. Chosen by environment:
  *   MEMTRACE_SIMULATED_MEMORY   bytes of each device (default 80 GiB)
+ *   MEMTRACE_SIMULATED_DEVICE   the card, by its name in base/cards.h (default H200)
  *   MEMTRACE_SIMULATED_DEVICES  1 to 8 (default 1)
  *   MEMTRACE_SIMULATED_CONTEXT  bytes that a context takes (default 400 MiB)
  */

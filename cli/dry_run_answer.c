@@ -1,0 +1,260 @@
+#include "dry_run_answer.h"
+
+#include "analyze.h"
+#include "analyze_output.h"
+#include "beside.h"
+#include "gate_output.h"
+#include "json.h"
+#include "report_query.h"
+#include "units.h"
+#include "util.h"
+
+enum { TIMED_OUT = 124 }; /* as timeout(1) */
+
+/* The one that decides what a card must have. */
+static const struct mt_dry_run_trace *worst_trace(const struct mt_dry_run_answer *answer)
+{
+    const struct mt_dry_run_trace *worst = NULL;
+
+    for (size_t i = 0; i < answer->trace_count; i++)
+        if (!worst || answer->traces[i].reserved_peak_bytes > worst->reserved_peak_bytes)
+            worst = &answer->traces[i];
+    return worst;
+}
+
+static bool ran_out(const struct mt_report *report)
+{
+    for (uint32_t i = 0; i < report->device_count; i++)
+        if (mt_fatal_oom(&report->devices[i]))
+            return true;
+    return false;
+}
+
+static void say_out_of_memory(struct mt_buf *out, const struct mt_dry_run_answer *answer)
+{
+    const struct mt_style *style = mt_stdout_style();
+    char bytes[MT_UNITS_TEXT];
+
+    mt_buf_printf(out, "%sOUT OF MEMORY on paper: %s of a simulated %s do not serve this run%s\n",
+                  style->red, mt_format_bytes(bytes, answer->memory_bytes), answer->card->name,
+                  style->reset);
+}
+
+/* What may make the peaks others than those of a real run. */
+static void say_doubts(struct mt_buf *out, const struct mt_dry_run_answer *answer)
+{
+    const struct mt_dry_run_notes *notes = answer->notes;
+    char sizes[MT_UNITS_TEXT], decisions[MT_UNITS_TEXT];
+
+    if (answer->timed_out)
+        mt_buf_add_text(out, "The run did not end in the time it had: peaks after that are not "
+                             "known\n");
+    if (notes->sizes || notes->decisions)
+        mt_buf_printf(out,
+                      "%s size%s and %s decision%s depended on data that a dry run does not have; "
+                      "peaks may differ\n",
+                      mt_format_count(sizes, notes->sizes), notes->sizes == 1 ? "" : "s",
+                      mt_format_count(decisions, notes->decisions),
+                      notes->decisions == 1 ? "" : "s");
+    if (notes->unreadable)
+        mt_buf_add_text(out, "How much depended on data is not known: the notes of a process "
+                             "cannot be read\n");
+    if (answer->trace_count > 1)
+        mt_buf_printf(out,
+                      "%zu processes used the device; this is the one with the largest reserved "
+                      "peak\n",
+                      answer->trace_count);
+}
+
+static void add_text(struct mt_buf *out, const struct mt_dry_run_answer *answer,
+                     const struct mt_report *report)
+{
+    const struct mt_gates *gates = mt_gate_run_gates(answer->gate_run);
+
+    if (ran_out(report))
+        say_out_of_memory(out, answer);
+    if (gates)
+        mt_add_gates_text(out, gates, mt_stdout_style());
+    say_doubts(out, answer);
+    mt_analyze_text(out, report, mt_stdout_style(), NULL, false);
+}
+
+static const char *cost_name(enum mt_card_cost_kind kind)
+{
+    switch (kind) {
+    case MT_COST_CUDA: return "cuda";
+    case MT_COST_CUDA_WITH_NCCL: return "cuda_with_nccl";
+    case MT_COST_CUBLAS_HANDLE: return "cublas_handle";
+    case MT_COST_CUDNN_HANDLE: return "cudnn_handle";
+    case MT_COST_NCCL_COMMUNICATOR: break;
+    }
+    return "nccl_communicator";
+}
+
+static void add_outside(struct mt_json *json, const struct mt_beside *beside)
+{
+    mt_json_object_begin(json, "outside");
+    mt_json_i64(json, "table_version", MT_CARD_COSTS_VERSION);
+    mt_json_bool(json, "known", beside->is_known);
+    mt_json_u64(json, "simulated_bytes", beside->outside_bytes);
+    mt_json_array_begin(json, "measured");
+    for (uint32_t i = 0; i < beside->row_count; i++) {
+        const struct mt_beside_row *row = &beside->rows[i];
+
+        mt_json_object_begin(json, NULL);
+        mt_json_text(json, "what", cost_name(row->cost->kind));
+        mt_json_u64(json, "count", row->count);
+        mt_json_u64(json, "least_bytes_each", row->cost->least_bytes);
+        mt_json_u64(json, "most_bytes_each", row->cost->most_bytes);
+        mt_json_text(json, "source", row->cost->source);
+        mt_json_object_end(json);
+    }
+    mt_json_array_end(json);
+    mt_json_object_end(json);
+}
+
+static void add_cards(struct mt_json *json, const struct mt_need *need,
+                      const struct mt_beside *beside)
+{
+    uint64_t bytes = need ? mt_add_most_u64(need->bytes, beside->outside_bytes) : 0;
+
+    mt_json_array_begin(json, "cards");
+    for (const struct mt_card *card = mt_cards; need && card->name; card++) {
+        mt_json_object_begin(json, NULL);
+        mt_json_text(json, "card", card->name);
+        mt_json_u64(json, "memory_bytes", card->memory_bytes);
+        mt_json_text(json, "verdict", mt_card_verdict_name(mt_card_verdict(card, bytes)));
+        mt_json_object_end(json);
+    }
+    mt_json_array_end(json);
+}
+
+static void add_roles(struct mt_json *json, const struct mt_device_report *device)
+{
+    mt_json_object_begin(json, "peak_roles");
+    for (int role = 0; role < MT_ROLE_COUNT; role++)
+        if (device->peak_role_bytes[role])
+            mt_json_u64(json, mt_role_name((enum mt_role)role), device->peak_role_bytes[role]);
+    mt_json_object_end(json);
+}
+
+static void add_device(struct mt_json *json, const struct mt_report *report,
+                       const struct mt_device_report *device)
+{
+    const struct mt_beside beside = mt_beside_of(report, device);
+    const struct mt_need *need = device->need;
+
+    mt_json_object_begin(json, NULL);
+    mt_json_u64(json, "device", device->device);
+    mt_json_u64(json, "allocated_peak_bytes", device->allocated_peak.bytes);
+    mt_json_u64(json, "reserved_peak_bytes", device->reserved_peak.bytes);
+    add_roles(json, device);
+    mt_json_u64_or_null(json, "need_bytes", need, need ? need->bytes : 0);
+    mt_json_u64_or_null(json, "in_all_bytes", need && beside.is_known,
+                        need ? mt_add_most_u64(need->bytes, beside.most_bytes) : 0);
+    add_outside(json, &beside);
+    add_cards(json, need, &beside);
+    mt_json_object_end(json);
+}
+
+static void add_run(struct mt_json *json, const struct mt_dry_run_answer *answer)
+{
+    mt_json_text(json, "schema", "memtrace.dry-run/1");
+    mt_json_i64(json, "exit_status", answer->exit_status);
+    mt_json_bool(json, "timed_out", answer->timed_out);
+    mt_json_object_begin(json, "simulated");
+    mt_json_text(json, "card", answer->card->name);
+    mt_json_u64(json, "devices", answer->devices);
+    mt_json_u64(json, "memory_bytes", answer->memory_bytes);
+    mt_json_object_end(json);
+    mt_json_object_begin(json, "depended_on_data");
+    mt_json_u64(json, "sizes", answer->notes->sizes);
+    mt_json_u64(json, "decisions", answer->notes->decisions);
+    mt_json_u64(json, "unreadable_notes", answer->notes->unreadable);
+    mt_json_object_end(json);
+    mt_json_array_begin(json, "traces");
+    for (size_t i = 0; i < answer->trace_count; i++) {
+        mt_json_object_begin(json, NULL);
+        mt_json_text(json, "path", answer->traces[i].path);
+        mt_json_u64(json, "reserved_peak_bytes", answer->traces[i].reserved_peak_bytes);
+        mt_json_object_end(json);
+    }
+    mt_json_array_end(json);
+}
+
+/* `report` is NULL if nothing was recorded. */
+static void add_json(struct mt_buf *out, const struct mt_dry_run_answer *answer,
+                     const struct mt_report *report)
+{
+    struct mt_json json;
+
+    mt_json_init(&json, out, true);
+    mt_json_object_begin(&json, NULL);
+    add_run(&json, answer);
+    if (report) {
+        mt_json_gates(&json, mt_gate_run_gates(answer->gate_run));
+        mt_json_bool(&json, "out_of_memory", ran_out(report));
+        mt_json_array_begin(&json, "devices");
+        for (uint32_t i = 0; i < report->device_count; i++)
+            add_device(&json, report, &report->devices[i]);
+        mt_json_array_end(&json);
+    }
+    mt_json_object_end(&json);
+    mt_buf_add_char(out, '\n');
+}
+
+/* Out of memory on paper is an answer if a limit was asked for. */
+static int exit_code(const struct mt_dry_run_answer *answer, const struct mt_report *report)
+{
+    if (answer->timed_out)
+        return TIMED_OUT;
+    if (report && answer->has_limit && answer->exit_status && ran_out(report))
+        return MT_EXIT_BUDGET;
+    if (answer->exit_status)
+        return answer->exit_status;
+    return mt_gate_run_verdict(answer->gate_run);
+}
+
+static int tell(struct mt_source *source, const struct mt_dry_run_answer *answer, const char *path)
+{
+    const struct mt_analyze_options options = {
+        .path = path, .needs = true, .models = MT_MODEL_MODULES};
+    struct mt_report *report;
+    struct mt_buf out = {0};
+    struct mt_error error;
+    int checked, printed, code;
+
+    if (mt_analyze(source, &options, &report, &error) != MT_OK)
+        return mt_report_error(path, &error);
+    checked = mt_gate_run_check(answer->gate_run, answer->gates, source, report, NULL);
+    if (answer->common->json)
+        add_json(&out, answer, report);
+    else
+        add_text(&out, answer, report);
+    code = exit_code(answer, report);
+    mt_report_release(report);
+    printed = mt_print_answer_and_release(&out, answer->common->json);
+    return checked ? checked : printed ? printed : code;
+}
+
+int mt_tell_dry_run_answer(const struct mt_dry_run_answer *answer)
+{
+    const struct mt_dry_run_trace *worst = worst_trace(answer);
+    struct mt_source *source;
+    int code = MT_EXIT_OK, printed = MT_EXIT_OK;
+
+    if (!worst) {
+        struct mt_buf out = {0};
+
+        if (answer->common->json)
+            add_json(&out, answer, NULL);
+        printed = mt_print_answer_and_release(&out, answer->common->json);
+        code = exit_code(answer, NULL);
+        return printed ? printed : code;
+    }
+    source = mt_open_input(worst->path, answer->common, &code);
+    if (source)
+        code = tell(source, answer, worst->path);
+    mt_source_close(source);
+    return code;
+}

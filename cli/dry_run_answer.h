@@ -1,0 +1,33 @@
+/* What a dry run prints when its command has ended. */
+#ifndef MT_CLI_DRY_RUN_ANSWER_H
+#define MT_CLI_DRY_RUN_ANSWER_H
+
+#include "cards.h"
+#include "dry_run_notes.h"
+#include "gate_run.h"
+
+/* A trace that the run left. */
+struct mt_dry_run_trace {
+    char *path;
+    uint64_t reserved_peak_bytes;
+};
+
+struct mt_dry_run_answer {
+    const struct mt_card *card;
+    uint64_t devices, memory_bytes; /* of each */
+    bool has_limit;                 /* memory_bytes was asked for */
+    int exit_status;                /* the command's */
+    bool timed_out;
+    const struct mt_dry_run_notes *notes;
+    const struct mt_dry_run_trace *traces;
+    size_t trace_count;
+    struct mt_common *common;
+    struct mt_gate_options *gates;
+    struct mt_gate_run *gate_run;
+};
+
+/* Analyzes the trace with the largest reserved peak and prints the answer; the exit code of the
+ * whole command. */
+int mt_tell_dry_run_answer(const struct mt_dry_run_answer *answer);
+
+#endif
