@@ -1,0 +1,165 @@
+/* A table of measured shapes, and a rule for all others. Tensor cores read channels last; cuDNN
+ * copies operands that lie otherwise into its workspace, few channels filled up to the next size
+ * that an instruction takes. */
+#include "convolution_workspace.h"
+
+enum { ALIGNMENT_BYTES = 16, FEW_CHANNELS = 4, CHANNELS_OF_AN_INSTRUCTION = 8 };
+
+struct row {
+    int16_t dimensions, batch, channels, out_channels, size, kernel, stride, padding, dilation;
+    int16_t groups, element_bytes, channels_last;
+    int64_t forward, data, filter;
+};
+
+static const struct row rows[] = {
+#define ROW(...) {__VA_ARGS__},
+#include "convolution_workspaces.def"
+#undef ROW
+};
+
+static int64_t bytes_of(const struct convolution_tensor *t)
+{
+    int64_t bytes = t->element_bytes;
+    for (int i = 0; i < t->dimensions; i++) {
+        if (t->sizes[i] <= 0 || __builtin_mul_overflow(bytes, t->sizes[i], &bytes)) {
+            return 0;
+        }
+    }
+    return bytes;
+}
+
+static bool is_channels_last(const struct convolution_tensor *t)
+{
+    return t->dimensions > 2 && t->strides[1] == 1 && t->sizes[1] > 1;
+}
+
+static int64_t groups_of(const struct convolution *c)
+{
+    return c->w.sizes[1] > 0 ? c->x.sizes[1] / c->w.sizes[1] : 1;
+}
+
+/* Leading spatial dimensions of size 1 are how PyTorch spells a convolution of one dimension. */
+static int first_spatial(const struct convolution *c)
+{
+    int first = 2;
+    while (first < c->x.dimensions - 1 && c->x.sizes[first] == 1 && c->w.sizes[first] == 1) {
+        first++;
+    }
+    return first;
+}
+
+static bool all_spatial_are(const struct convolution *c, const struct row *row, int first)
+{
+    for (int i = first; i < c->x.dimensions; i++) {
+        if (c->x.sizes[i] != row->size || c->w.sizes[i] != row->kernel ||
+            c->stride[i - 2] != row->stride || c->padding[i - 2] != row->padding ||
+            c->dilation[i - 2] != row->dilation) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_row(const struct convolution *c, const struct row *row)
+{
+    int first = first_spatial(c);
+    return c->x.dimensions - first == row->dimensions && c->x.sizes[0] == row->batch &&
+           c->x.sizes[1] == row->channels && c->w.sizes[0] == row->out_channels &&
+           groups_of(c) == row->groups && c->x.element_bytes == row->element_bytes &&
+           is_channels_last(&c->x) == (row->channels_last != 0) && all_spatial_are(c, row, first);
+}
+
+static bool kernel_is_one(const struct convolution *c)
+{
+    for (int i = 2; i < c->w.dimensions; i++) {
+        if (c->w.sizes[i] != 1) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool has_stride(const struct convolution *c)
+{
+    for (int i = 2; i < c->x.dimensions; i++) {
+        if (c->stride[i - 2] != 1) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int64_t positions(const struct convolution_tensor *t)
+{
+    int64_t count = 1;
+    for (int i = 2; i < t->dimensions; i++) {
+        count *= t->sizes[i];
+    }
+    return count;
+}
+
+/* BYTES of a tensor whose CHANNELS are filled up to a multiple of STEP. */
+static int64_t filled(int64_t bytes, int64_t channels, int64_t step)
+{
+    return channels > 0 ? bytes / channels * ((channels + step - 1) / step * step) : 0;
+}
+
+/* A product of matrices needs no copies; its filter gradient is summed over the batch afterwards.
+ */
+static int64_t product_bytes(const struct convolution *c)
+{
+    if (c->kind != CONVOLUTION_FILTER) {
+        return 0;
+    }
+    return c->x.sizes[0] * c->w.sizes[0] * c->w.sizes[1] * (int64_t)sizeof(float);
+}
+
+static int64_t channels_last_bytes(const struct convolution *c)
+{
+    if (c->x.sizes[1] >= CHANNELS_OF_AN_INSTRUCTION || c->x.element_bytes == 4) {
+        return 0;
+    }
+    return filled(bytes_of(&c->x), c->x.sizes[1], CHANNELS_OF_AN_INSTRUCTION) +
+           filled(bytes_of(&c->w), c->w.sizes[1], CHANNELS_OF_AN_INSTRUCTION) + ALIGNMENT_BYTES;
+}
+
+static int64_t copies_bytes(const struct convolution *c)
+{
+    int64_t x = bytes_of(&c->x), w = bytes_of(&c->w), y = bytes_of(&c->y);
+    if (c->x.element_bytes == 2 && c->x.sizes[1] < CHANNELS_OF_AN_INSTRUCTION) {
+        x = filled(x, c->x.sizes[1], FEW_CHANNELS);
+        w = filled(w, c->w.sizes[1], FEW_CHANNELS);
+    }
+    return x + y + (kernel_is_one(c) ? 0 : w) + ALIGNMENT_BYTES;
+}
+
+static int64_t by_rule(const struct convolution *c)
+{
+    if (groups_of(c) > 1 && c->w.sizes[1] == 1) { /* by channel: kernels of their own */
+        return 0;
+    }
+    if (is_channels_last(&c->x)) {
+        return channels_last_bytes(c);
+    }
+    bool is_product =
+        kernel_is_one(c) && !has_stride(c) && positions(&c->x) % CHANNELS_OF_AN_INSTRUCTION == 0;
+    return is_product ? product_bytes(c) : copies_bytes(c);
+}
+
+size_t sim_convolution_workspace(const struct convolution *convolution)
+{
+    if (convolution->x.dimensions < 3 || convolution->w.dimensions != convolution->x.dimensions ||
+        bytes_of(&convolution->x) == 0 || bytes_of(&convolution->w) == 0 ||
+        bytes_of(&convolution->y) == 0) {
+        return 0;
+    }
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (is_row(convolution, &rows[i])) {
+            return (size_t)(convolution->kind == CONVOLUTION_FORWARD ? rows[i].forward
+                            : convolution->kind == CONVOLUTION_DATA  ? rows[i].data
+                                                                     : rows[i].filter);
+        }
+    }
+    int64_t bytes = by_rule(convolution);
+    return bytes > 0 ? (size_t)bytes : 0;
+}

@@ -1,0 +1,31 @@
+/* How large a workspace cuDNN wants for a convolution. */
+#ifndef MT_CONVOLUTION_WORKSPACE_H
+#define MT_CONVOLUTION_WORKSPACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { MAX_CONVOLUTION_DIMENSIONS = 8 };
+
+enum convolution_kind { CONVOLUTION_FORWARD, CONVOLUTION_DATA, CONVOLUTION_FILTER };
+
+struct convolution_tensor {
+    int64_t sizes[MAX_CONVOLUTION_DIMENSIONS], strides[MAX_CONVOLUTION_DIMENSIONS];
+    int dimensions;
+    int element_bytes;
+};
+
+struct convolution {
+    enum convolution_kind kind;
+    struct convolution_tensor x, w, y; /* or their gradients */
+    int64_t stride[MAX_CONVOLUTION_DIMENSIONS], padding[MAX_CONVOLUTION_DIMENSIONS];
+    int64_t dilation[MAX_CONVOLUTION_DIMENSIONS];
+};
+
+/* In bytes: what an H200 asked for where the shape is in convolution_workspaces.def, else by the
+ * rule that most rows of that table follow: copies of the operands with the channels last, which is
+ * what tensor cores read; nothing where they are so already. 0 for a shape that makes no sense. */
+size_t sim_convolution_workspace(const struct convolution *convolution);
+
+#endif
