@@ -3,7 +3,13 @@
  * that an instruction takes. */
 #include "convolution_workspace.h"
 
-enum { ALIGNMENT_BYTES = 16, FEW_CHANNELS = 4, CHANNELS_OF_AN_INSTRUCTION = 8 };
+enum {
+    ALIGNMENT_BYTES = 16,
+    FEW_CHANNELS = 4,
+    CHANNELS_OF_AN_INSTRUCTION = 8,
+    CHANNELS_OF_A_TILE = 64,
+    MANY_POSITIONS = 1 << 15 /* of a whole batch */
+};
 
 struct row {
     int16_t dimensions, batch, channels, out_channels, size, kernel, stride, padding, dilation;
@@ -123,9 +129,22 @@ static int64_t channels_last_bytes(const struct convolution *c)
            filled(bytes_of(&c->w), c->w.sizes[1], CHANNELS_OF_AN_INSTRUCTION) + ALIGNMENT_BYTES;
 }
 
+/* Kernels that write their result where it belongs: single precision, few channels. */
+static bool keeps_output(const struct convolution *c)
+{
+    return c->kind == CONVOLUTION_FORWARD && c->x.element_bytes == 4 && !has_stride(c) &&
+           c->x.sizes[1] <= CHANNELS_OF_A_TILE &&
+           (c->w.sizes[0] <= CHANNELS_OF_A_TILE ||
+            c->y.sizes[0] * positions(&c->y) >= MANY_POSITIONS);
+}
+
 static int64_t copies_bytes(const struct convolution *c)
 {
-    int64_t x = bytes_of(&c->x), w = bytes_of(&c->w), y = bytes_of(&c->y);
+    int64_t x = bytes_of(&c->x), w = bytes_of(&c->w);
+    int64_t y = keeps_output(c) ? 0 : bytes_of(&c->y);
+    if (c->x.element_bytes == 4 && c->x.sizes[1] < CHANNELS_OF_AN_INSTRUCTION && !has_stride(c)) {
+        return 0;
+    }
     if (c->x.element_bytes == 2 && c->x.sizes[1] < CHANNELS_OF_AN_INSTRUCTION) {
         x = filled(x, c->x.sizes[1], FEW_CHANNELS);
         w = filled(w, c->w.sizes[1], FEW_CHANNELS);
