@@ -16,13 +16,6 @@ bool mt_finding_replayable(const struct mt_finding_search *search)
            strncmp(report->policy, "pytorch", 7) == 0;
 }
 
-bool mt_finding_is_of_xla(const struct mt_finding_search *search)
-{
-    /* PyTorch beside it has an allocator of its own, whose requests are what is analyzed. */
-    return search->analysis->report->is_driver_level &&
-           search->analysis->survey.phases.xla_modules > 0;
-}
-
 const char *mt_finding_path(const struct mt_finding_search *search)
 {
     const struct mt_report *report = search->analysis->report;

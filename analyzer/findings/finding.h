@@ -43,9 +43,6 @@ enum mt_status mt_finding_lives(struct mt_finding_search *search,
  * something else would have done to it. */
 bool mt_finding_replayable(const struct mt_finding_search *search);
 
-/* Does the program run XLA modules (JAX, TensorFlow)? Advice about PyTorch does not apply to it. */
-bool mt_finding_is_of_xla(const struct mt_finding_search *search);
-
 /* The trace as a word for a shell. */
 const char *mt_finding_path(const struct mt_finding_search *search);
 

@@ -11,6 +11,7 @@
 
 #include <stdlib.h>
 
+#include "framework_advice.h"
 #include "replaced.h"
 #include "report_query.h"
 #include "site.h"
@@ -348,8 +349,8 @@ static const char *forecast(const struct look *look)
 /* More than one value a step: what one backward would have used. */
 static bool is_graph(const struct look *look, const struct line *line)
 {
-    return !mt_finding_is_of_xla(look->search) && line->activations >= GRAPH_BLOCKS &&
-           line->stacks >= GRAPH_STACKS;
+    return mt_framework_of(look->search) == MT_FRAMEWORK_TORCH &&
+           line->activations >= GRAPH_BLOCKS && line->stacks >= GRAPH_STACKS;
 }
 
 static enum mt_status tell_evidence(struct look *look, struct mt_finding *finding)
@@ -381,23 +382,34 @@ static enum mt_status tell_evidence(struct look *look, struct mt_finding *findin
     return MT_OK;
 }
 
+static const struct mt_framework_texts replaced_advice = {
+    {[MT_FRAMEWORK_UNKNOWN] =
+         "it grows in each step: keep a window of it, what it is for (a sum, a "
+         "count), or put it on the host",
+     [MT_FRAMEWORK_TORCH] =
+         "torch.cat, stack or append makes it longer in each step: keep a window "
+         "of it, what it is for (a sum, a count), or put it on the host"}};
+
+static const struct mt_framework_texts kept_advice = {
+    {[MT_FRAMEWORK_UNKNOWN] =
+         "something keeps this memory from step to step: copy what you need to "
+         "the host, or free it",
+     [MT_FRAMEWORK_TORCH] = "a list, dict or attribute keeps these tensors: keep .item() or "
+                            ".detach().cpu(), or clear it",
+     [MT_FRAMEWORK_JAX] = "a list, dict or attribute keeps these arrays: copy what you need to the "
+                          "host (jax.device_get), or clear it",
+     [MT_FRAMEWORK_TENSORFLOW] =
+         "a list, dict or attribute keeps these tensors: copy what you need "
+         "to the host (.numpy()), or clear it"}};
+
 static const char *advice_of(const struct look *look, const struct line *most)
 {
-    bool is_of_xla = mt_finding_is_of_xla(look->search);
-
     if (most->new_bytes)
-        return is_of_xla ? "it grows in each step: keep a window of it, what it is for (a sum, a "
-                           "count), or put it on the host"
-                         : "torch.cat, stack or append makes it longer in each step: keep a window "
-                           "of it, what it is for (a sum, a count), or put it on the host";
-    if (is_of_xla)
-        return "a list, dict or attribute keeps these arrays: copy what you need to the host "
-               "(jax.device_get), or clear it";
+        return mt_framework_text(look->search, &replaced_advice);
     return is_graph(look, most)
                ? "keep loss.item() or loss.detach() instead of a value with its graph (total += "
                  "loss), and run what needs no backward under torch.no_grad()"
-               : "a list, dict or attribute keeps these tensors: keep .item() or "
-                 ".detach().cpu(), or clear it";
+               : mt_framework_text(look->search, &kept_advice);
 }
 
 static enum mt_status say(struct look *look)

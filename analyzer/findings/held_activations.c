@@ -6,6 +6,7 @@
 #include "finding.h"
 
 #include "checkpointing.h"
+#include "framework_advice.h"
 #include "report_query.h"
 #include "site.h"
 #include "units.h"
@@ -73,6 +74,22 @@ static const char *tell(const struct mt_finding_search *search, const struct lin
                            line->blocks == 1 ? "" : "s", label, mt_format_duration(n[2], age_ns));
 }
 
+/* PyTorch's names the modules (checkpointing.h). */
+static const struct mt_framework_texts advice = {
+    {[MT_FRAMEWORK_UNKNOWN] = "keep fewer of them: compute the functions that make them again in "
+                              "backward (gradient checkpointing)",
+     [MT_FRAMEWORK_JAX] = "jax.checkpoint around the functions that make them, with a policy "
+                          "(jax.checkpoint_policies) for those that are dear to compute",
+     [MT_FRAMEWORK_TENSORFLOW] = "tf.recompute_grad around the functions that make them"}};
+
+static const char *advice_for(const struct mt_finding_search *search, struct mt_site site)
+{
+    if (mt_framework_of(search) != MT_FRAMEWORK_TORCH)
+        return mt_framework_text(search, &advice);
+    return mt_checkpoint_advice(&search->analysis->report->arena,
+                                &search->analysis->source->symbols, site);
+}
+
 static enum mt_status find(struct mt_finding_search *search)
 {
     const struct mt_device_report *device = search->device;
@@ -111,7 +128,7 @@ static enum mt_status find(struct mt_finding_search *search)
         evidence[i] = tell(search, &lines[i]);
     finding.evidence_count = i;
     label = mt_site_text(arena, symbols, lines[0].site);
-    finding.advice = mt_checkpoint_advice(arena, symbols, lines[0].site);
+    finding.advice = advice_for(search, lines[0].site);
     if (!label || !finding.advice)
         return MT_ERR_MEMORY;
     finding.title = mt_arena_printf(

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "frame_judge.h"
+#include "framework_advice.h"
 #include "site.h"
 #include "units.h"
 #include "util.h"
@@ -94,7 +95,24 @@ static const char *kind_of(const struct mt_symbols *symbols, uint32_t stack)
     return NULL;
 }
 
-static const char *advice_for(const char *kind)
+/* Where nothing shows which kind of layer it is. */
+static const struct mt_framework_texts advice = {
+    {[MT_FRAMEWORK_UNKNOWN] =
+         "if it is an embedding: fewer or shorter rows; an output layer: the embedding's weight, "
+         "adaptive or sampled softmax; either: its parts shared by the devices",
+     [MT_FRAMEWORK_TORCH] =
+         "if it is an embedding: gradients of the used rows alone (sparse=True, with SGD or "
+         "SparseAdam); an output layer: the embedding's weight, adaptive or sampled softmax; "
+         "either: its parts shared by the ranks (FSDP, TorchRec)",
+     [MT_FRAMEWORK_JAX] =
+         "if it is an embedding: fewer or shorter rows; an output layer: the embedding's weight, "
+         "adaptive or sampled softmax; either: its parts sharded over the devices (jax.sharding)",
+     [MT_FRAMEWORK_TENSORFLOW] =
+         "if it is an embedding: fewer or shorter rows; an output layer: the embedding's weight, "
+         "tf.nn.sampled_softmax_loss; either: its parts shared by the devices (tf.distribute)"}};
+
+/* `kind`: of PyTorch's modules. */
+static const char *advice_for(const struct mt_finding_search *search, const char *kind)
 {
     if (kind && strcmp(kind, "an embedding") == 0)
         return "gradients of the rows that are used alone (sparse=True, with SGD or SparseAdam), "
@@ -102,9 +120,7 @@ static const char *advice_for(const char *kind)
     if (kind)
         return "a shorter row for each output (adaptive or sampled softmax, a low rank), the "
                "weight of the embedding, if they are as large, or its parts shared by the ranks";
-    return "if it is an embedding: gradients of the used rows alone (sparse=True, with SGD or "
-           "SparseAdam); an output layer: the embedding's weight, adaptive or sampled softmax; "
-           "either: its parts shared by the ranks (FSDP, TorchRec)";
+    return mt_framework_text(search, &advice);
 }
 
 static const char *tell_blocks(struct mt_arena *arena, const struct layer *layer)
@@ -166,7 +182,7 @@ static enum mt_status find(struct mt_finding_search *search)
         return MT_OK;
     kind = kind_of(&search->analysis->source->symbols, layer.stack);
     finding.bytes = layer.bytes;
-    finding.advice = advice_for(kind);
+    finding.advice = advice_for(search, kind);
     is_one = layer.blocks[MT_ROLE_PARAMETERS] == 1;
     finding.title =
         mt_arena_printf(arena, "%s of the peak, %s, are the %s and blocks of %s size, %s each",

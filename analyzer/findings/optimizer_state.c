@@ -2,9 +2,27 @@
  * needed by that optimizer; others keep less, and ranks can share it. */
 #include "finding.h"
 
+#include "framework_advice.h"
 #include "units.h"
 
 enum { MIN_SHARE = 10 }; /* of the peak */
+
+static const struct mt_framework_texts advice = {
+    {[MT_FRAMEWORK_UNKNOWN] = "an optimizer that keeps less (Adafactor, Lion, SGD), or its state "
+                              "shared by the devices",
+     [MT_FRAMEWORK_TORCH] =
+         "an optimizer that keeps less (8-bit Adam, Adafactor, SGD), or its state shared by "
+         "the ranks (ZeroRedundancyOptimizer, FSDP)",
+     [MT_FRAMEWORK_JAX] = "an optimizer that keeps less (optax.adafactor, optax.lion, SGD), or its "
+                          "state sharded over the devices",
+     [MT_FRAMEWORK_TENSORFLOW] =
+         "an optimizer that keeps less (tf.keras.optimizers.Adafactor, Lion, SGD), or its state "
+         "sharded over the devices"}};
+
+static const struct mt_framework_texts cost = {
+    {[MT_FRAMEWORK_UNKNOWN] = "another optimizer changes the results; sharding adds communication",
+     [MT_FRAMEWORK_TORCH] =
+         "states of 8 bits change the numerics; sharing them takes communication"}};
 
 static enum mt_status find(struct mt_finding_search *search)
 {
@@ -15,27 +33,19 @@ static enum mt_status find(struct mt_finding_search *search)
                    parameters = device->peak_role_bytes[MT_ROLE_PARAMETERS];
     const char *evidence[1];
     char n[2][MT_UNITS_TEXT];
-    struct mt_finding finding = {
-        .id = "optimizer-state",
-        .severity = "info",
-        .bytes = bytes,
-        .evidence = evidence,
-        .evidence_count = 1,
-        .advice =
-            "an optimizer that keeps less (8-bit Adam, Adafactor, SGD), or its state shared by "
-            "the ranks (ZeroRedundancyOptimizer, FSDP)",
-        .cost = "states of 8 bits change the numerics; sharing them takes communication"};
+    struct mt_finding finding = {.id = "optimizer-state",
+                                 .severity = "info",
+                                 .bytes = bytes,
+                                 .evidence = evidence,
+                                 .evidence_count = 1,
+                                 .advice = mt_framework_text(search, &advice),
+                                 .cost = mt_framework_text(search, &cost)};
 
     if (!mt_finding_matters(bytes, peak) || bytes < peak / MIN_SHARE)
         return MT_OK;
     finding.title = mt_arena_printf(arena, "%s of the peak, %s, hold the optimizer's state",
                                     mt_format_bytes(n[0], bytes),
                                     mt_format_percent(n[1], (double)bytes / (double)peak));
-    if (mt_finding_is_of_xla(search)) {
-        finding.advice = "an optimizer that keeps less (optax.adafactor, optax.lion, SGD), or its "
-                         "state sharded over the devices";
-        finding.cost = "another optimizer changes the results; sharding adds communication";
-    }
     evidence[0] =
         mt_arena_printf(arena, "the parameters take %s", mt_format_bytes(n[0], parameters));
     return mt_finding_say(search, &finding);

@@ -1,0 +1,27 @@
+/* Advice in the words of the framework that the recording shows. */
+#ifndef MT_ANALYZER_FRAMEWORK_ADVICE_H
+#define MT_ANALYZER_FRAMEWORK_ADVICE_H
+
+#include "finding.h"
+
+enum mt_framework {
+    MT_FRAMEWORK_UNKNOWN, /* none, or one that nothing names */
+    MT_FRAMEWORK_TORCH,
+    MT_FRAMEWORK_JAX,
+    MT_FRAMEWORK_TENSORFLOW,
+    MT_FRAMEWORK_COUNT
+};
+
+/* Whose requests are analyzed: PyTorch's allocator's, or those of a program that runs modules of
+ * XLA and whose stacks name JAX or TensorFlow. O(frames). */
+enum mt_framework mt_framework_of(const struct mt_finding_search *search);
+
+/* One text for each framework; NULL: the first one does for it, which names none. */
+struct mt_framework_texts {
+    const char *of[MT_FRAMEWORK_COUNT];
+};
+
+const char *mt_framework_text(const struct mt_finding_search *search,
+                              const struct mt_framework_texts *texts);
+
+#endif

@@ -1,0 +1,153 @@
+/* Advice is that of the framework whose requests a recording shows. */
+#include "cmocka_all.h"
+
+#include "step_program.h"
+#include "util.h"
+
+enum { STEPS = 20 };
+
+enum framework { NO_FRAMEWORK, TORCH, JAX, TENSORFLOW, FRAMEWORKS };
+
+static const char *const stacks[FRAMEWORKS] = {
+    "train.py:main:7", "train.py:main:7", "jax/_src/pjit.py:call:1 < train.py:main:7",
+    "tensorflow/python/eager/execute.py:call:1 < train.py:main:7"};
+
+static void program_of(enum framework framework)
+{
+    program_begin();
+    if (framework == TORCH)
+        return;
+    program.heap = memory_source_heap(&program.source, "driver:async");
+    if (framework == NO_FRAMEWORK)
+        return;
+    range(MT_EVENT_PHASE_PUSH, "TSL: XlaModule:#hlo_module=jit_step,program_id=1#");
+    range(MT_EVENT_PHASE_POP, "TSL: XlaModule:#hlo_module=jit_step,program_id=1#");
+}
+
+static void expect_advice(const char *id, const char *part, enum framework framework)
+{
+    struct mt_report *report = program_report();
+    const struct mt_finding *finding = finding_of(report, id);
+
+    assert_int_equal(report->is_driver_level, framework != TORCH);
+    if (!finding)
+        fail_msg("%d: no %s", framework, id);
+    if (!strstr(finding->advice, part))
+        fail_msg("%d: %s", framework, finding->advice);
+    if (framework != TORCH)
+        assert_null(strstr(finding->advice, "torch"));
+    if (framework != JAX)
+        assert_null(strstr(finding->advice, "jax"));
+    if (framework != TENSORFLOW)
+        assert_null(strstr(finding->advice, "tf."));
+    program_end(report);
+}
+
+static void memory_that_is_kept(void **unused)
+{
+    static const char *const parts[FRAMEWORKS] = {"something keeps this memory", ".detach().cpu()",
+                                                  "jax.device_get", ".numpy()"};
+
+    (void)unused;
+    for (int framework = 0; framework < FRAMEWORKS; framework++) {
+        program_of(framework);
+        for (unsigned i = 0; i < STEPS; i++) {
+            step_begins(i);
+            give(take(stacks[framework], 8 * MT_MIB));
+            (void)take(stacks[framework], 2 * MT_MIB);
+            step_ends(i);
+        }
+        expect_advice("growth", parts[framework], framework);
+    }
+}
+
+static void an_array_that_becomes_longer(void **unused)
+{
+    static const char *const parts[FRAMEWORKS] = {"it grows in each step", "torch.cat",
+                                                  "it grows in each step", "it grows in each step"};
+
+    (void)unused;
+    for (int framework = 0; framework < FRAMEWORKS; framework++) {
+        uint64_t old = 0;
+
+        program_of(framework);
+        for (unsigned i = 0; i < STEPS; i++) {
+            uint64_t fresh, longer;
+
+            step_begins(i);
+            give(take(stacks[framework], 64 * MT_MIB));
+            fresh = take(stacks[framework], 2 * MT_MIB);
+            longer = take(stacks[framework], 2 * (i + 1) * MT_MIB);
+            if (i)
+                give(old);
+            give(fresh);
+            old = longer;
+            step_ends(i);
+        }
+        expect_advice("growth", parts[framework], framework);
+    }
+}
+
+/* Parameters that stay, of which one is most of the model; activations until backward, gradients,
+ * and state that the optimizer keeps. */
+static void train(enum framework framework)
+{
+    const char *line = stacks[framework];
+    uint64_t activation, gradient;
+
+    program_of(framework);
+    (void)take(line, 256 * MT_MIB);
+    (void)take(line, 16 * MT_MIB);
+    for (unsigned i = 0; i < 3; i++) {
+        step_begins(i);
+        phase_begins("forward");
+        activation = take(line, 512 * MT_MIB);
+        phase_ends("forward");
+        phase_begins("backward");
+        gradient = take(line, 256 * MT_MIB);
+        give(activation);
+        phase_ends("backward");
+        phase_begins("optimizer");
+        if (!i)
+            (void)take(line, 256 * MT_MIB);
+        phase_ends("optimizer");
+        phase_begins("zero_grad");
+        give(gradient);
+        phase_ends("zero_grad");
+        step_ends(i);
+    }
+}
+
+static void what_training_holds(void **unused)
+{
+    static const struct {
+        const char *id, *parts[FRAMEWORKS];
+    } wanted[] = {
+        {"large-layer",
+         {"fewer or shorter rows", "sparse=True", "jax.sharding", "tf.nn.sampled_softmax_loss"}},
+        {"held-activations",
+         {"gradient checkpointing", "torch.utils.checkpoint", "jax.checkpoint",
+          "tf.recompute_grad"}},
+        {"optimizer-state",
+         {"Adafactor, Lion", "ZeroRedundancyOptimizer", "optax.adafactor",
+          "tf.keras.optimizers.Adafactor"}},
+    };
+
+    (void)unused;
+    for (int framework = 0; framework < FRAMEWORKS; framework++)
+        for (size_t i = 0; i < MT_ARRAY_LEN(wanted); i++) {
+            train(framework);
+            expect_advice(wanted[i].id, wanted[i].parts[framework], framework);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_that_is_kept),
+        cmocka_unit_test(an_array_that_becomes_longer),
+        cmocka_unit_test(what_training_holds),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
