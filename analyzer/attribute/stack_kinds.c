@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rows are tried in order; both texts must be found, "" is found anywhere. */
+/* Rows are tried in order; both texts must be found, "" is found anywhere. A file without '/' is
+ * looked for in the last part of the path: a project may lie in a folder of that name. */
 static const struct {
     const char *file, *function;
     uint8_t judged;
@@ -51,15 +52,48 @@ static const struct {
     {"", "ReqToTokenPool", MT_PHASE_DATA}, /* which pages a request has */
     {"cache_utils.py", "", MT_PHASE_FORWARD | MT_STACK_KV_CACHE},
     {"kv_cache", "", MT_PHASE_FORWARD | MT_STACK_KV_CACHE},
-    {"", "kv_cache", MT_PHASE_FORWARD | MT_STACK_KV_CACHE},
     {"torch/nn/modules/module.py", "_call_impl", MT_PHASE_FORWARD},
     {"torch/utils/data/", "", MT_PHASE_DATA},
     {"", "closure", MT_STACK_CLOSURE},
 };
 
+static const char *last_part(const char *path)
+{
+    const char *part = path;
+
+    for (; *path; path++)
+        if (*path == '/' || *path == '\\')
+            part = path + 1;
+    return part;
+}
+
 static bool is_in(const char *path, const char *part)
 {
-    return strchr(part, '/') ? mt_path_has(path, part) : strstr(path, part) != NULL;
+    return strchr(part, '/') ? mt_path_has(path, part) : strstr(last_part(path), part) != NULL;
+}
+
+/* What programs call the functions that make a key-value cache of their own, or put something into
+ * it: "update_kv_cache", "Attention._init_kv_caches". What works with one, such as
+ * "generate_with_kv_cache", makes everything else, too. */
+static bool makes_cache(const char *function)
+{
+    static const char *const verbs[] = {
+        "",       "init_",     "initialize_", "setup_",  "make_",   "create_", "build_",
+        "alloc_", "allocate_", "update_",     "append_", "extend_", "concat_", "cat_",
+        "grow_",  "expand_",   "write_",      "store_",  "insert_", "fill_",   "reset_"};
+    static const char object[] = "kv_cache";
+    const char *name = strrchr(function, '.') ? strrchr(function, '.') + 1 : function;
+    const char *found;
+
+    name += strspn(name, "_");
+    found = strstr(name, object);
+    if (!found || strcmp(found + strlen(object) + (found[strlen(object)] == 's'), "") != 0)
+        return false;
+    for (size_t i = 0; i < MT_ARRAY_LEN(verbs); i++)
+        if (strlen(verbs[i]) == (size_t)(found - name) &&
+            strncmp(name, verbs[i], strlen(verbs[i])) == 0)
+            return true;
+    return false;
 }
 
 static uint8_t judge_frame(const struct mt_symbols *symbols, const struct mt_frame *frame)
@@ -70,7 +104,7 @@ static uint8_t judge_frame(const struct mt_symbols *symbols, const struct mt_fra
     for (size_t i = 0; i < MT_ARRAY_LEN(known); i++)
         if (strstr(function, known[i].function) && is_in(file, known[i].file))
             return known[i].judged;
-    return MT_PHASE_UNKNOWN;
+    return makes_cache(function) ? MT_PHASE_FORWARD | MT_STACK_KV_CACHE : MT_PHASE_UNKNOWN;
 }
 
 static uint8_t judge_stack(const struct mt_stack_kinds *kinds, const struct mt_stack *stack,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "roles.h"
+#include "util.h"
 
 enum { MOST = 64 };
 
@@ -276,6 +277,37 @@ static void inference(void **state)
     assert_int_equal(role(&p, cache), MT_ROLE_KV_CACHE);
     assert_int_equal(role(&p, temporary), MT_ROLE_TEMPORARIES);
     assert_false(p.clock.saw_backward);
+    end(&p);
+}
+
+/* Functions that make a cache, or put something into it, and files of one; not what works with one,
+ * nor a project in a folder of that name. */
+static void frames_of_a_cache(void **state)
+{
+    static const struct {
+        const char *function, *file;
+        bool is_cache;
+    } frames[] = {{"update_kv_cache", "/home/me/model.py", true},
+                  {"Attention._init_kv_caches", "/home/me/model.py", true},
+                  {"kv_cache", "/home/me/model.py", true},
+                  {"update", "/home/me/paged_kv_cache.py", true},
+                  {"update", "C:\\me\\kv_cache.py", true},
+                  {"update", "/x/transformers/cache_utils.py", true},
+                  {"generate_with_kv_cache", "/home/me/model.py", false},
+                  {"update_kv_cache_stats", "/home/me/model.py", false},
+                  {"forward_no_kv_cache", "/home/me/model.py", false},
+                  {"main", "/home/me/kv_cache_bench/train.py", false}};
+    struct program p;
+    uint32_t stacks[MT_ARRAY_LEN(frames)];
+
+    (void)state;
+    begin(&p);
+    for (size_t i = 0; i < MT_ARRAY_LEN(frames); i++)
+        stacks[i] = stack(&p, frames[i].function, frames[i].file);
+    assert_int_equal(mt_stack_kinds_update(&p.clock.stacks, &p.symbols), MT_OK);
+    for (size_t i = 0; i < MT_ARRAY_LEN(frames); i++)
+        if (!!(mt_stack_kind(&p.clock.stacks, stacks[i]) & MT_STACK_KV_CACHE) != frames[i].is_cache)
+            fail_msg("%s %s", frames[i].function, frames[i].file);
     end(&p);
 }
 
@@ -827,6 +859,7 @@ int main(void)
         cmocka_unit_test(training),
         cmocka_unit_test(death_in_forward),
         cmocka_unit_test(inference),
+        cmocka_unit_test(frames_of_a_cache),
         cmocka_unit_test(leak),
         cmocka_unit_test(a_cache_of_ones_own),
         cmocka_unit_test(a_cache_that_grows),
