@@ -1,6 +1,7 @@
 /* How far to trust the numbers of a device: what was compared, inferred or is missing. */
 #include "analyze_output.h"
 #include "report_query.h"
+#include "restore_doubts.h"
 #include "source.h"
 #include "units.h"
 #include "util.h"
@@ -190,6 +191,15 @@ static void tell_found(const struct mt_teller *teller)
     mt_buf_release(&line);
 }
 
+static void tell_restores(const struct mt_teller *teller)
+{
+    char text[MT_RESTORE_DOUBT_TEXT];
+
+    for (unsigned i = 0; i < MT_RESTORE_DOUBTS; i++)
+        if (mt_restore_doubt(&teller->device->replay.restores, i, text))
+            mt_tell_line(teller, 2, text);
+}
+
 /* What the trace does not hold. */
 static void tell_missing(const struct mt_teller *teller)
 {
@@ -279,6 +289,7 @@ void mt_tell_trust(const struct mt_teller *teller)
         tell_taken_over(teller);
     else
         tell_exactness(teller);
+    tell_restores(teller);
     tell_missing(teller);
     if (!report->has_segments && !report->is_driver_level)
         mt_tell_line(teller, 2,

@@ -11,6 +11,7 @@
 #include "replay.h"
 #include "replay_orders.h"
 #include "replay_json.h"
+#include "restore_doubts.h"
 #include "report.h"
 #include "report_query.h"
 #include "text_table.h"
@@ -134,26 +135,17 @@ static void say_free_order(struct mt_buf *out, const struct mt_replay_result *re
 
 static void say_restores(struct mt_buf *out, const struct mt_restore_share *share)
 {
-    char n[3][MT_UNITS_TEXT];
+    char n[3][MT_UNITS_TEXT], text[MT_RESTORE_DOUBT_TEXT];
 
-    if (!share->restores)
-        return;
-    mt_add_note(out, 2,
-                "restores: %s (an empty private pool got back what it once held, as CUDA graph "
-                "trees do), %s blocks and %s gaps between them",
-                mt_format_count(n[0], share->restores), mt_format_count(n[1], share->blocks),
-                mt_format_count(n[2], share->gaps));
-    if (share->unplaced)
+    if (share->restores)
         mt_add_note(out, 2,
-                    "%s restored blocks had no place in the simulated pool and were allocated as "
-                    "ordinary requests: the peaks are approximate",
-                    mt_format_count(n[0], share->unplaced));
-    if (share->gaps_left_out)
-        mt_add_note(out, 2,
-                    "%s gaps are left out, because the simulated pool is cut in another way: "
-                    "allocated and requested do not count what PyTorch allocates and frees while "
-                    "it restores",
-                    mt_format_count(n[0], share->gaps_left_out));
+                    "restores: %s (an empty private pool got back what it once held, as CUDA graph "
+                    "trees do), %s blocks and %s gaps between them",
+                    mt_format_count(n[0], share->restores), mt_format_count(n[1], share->blocks),
+                    mt_format_count(n[2], share->gaps));
+    for (unsigned i = 0; i < MT_RESTORE_DOUBTS; i++)
+        if (mt_restore_doubt(share, i, text))
+            mt_add_note(out, 2, "%s", text);
 }
 
 static void say_plan(struct mt_buf *out, const struct mt_plan_share *plan)

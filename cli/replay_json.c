@@ -86,6 +86,7 @@ void mt_json_restores(struct mt_json *json, const struct mt_restore_share *share
     mt_json_u64(json, "gaps", share->gaps);
     mt_json_u64(json, "blocks_unplaced", share->unplaced);
     mt_json_u64(json, "gaps_left_out", share->gaps_left_out);
+    mt_json_u64(json, "segments_unwatched", share->segments_unwatched);
     mt_json_object_end(json);
 }
 

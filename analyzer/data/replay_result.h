@@ -38,7 +38,8 @@ struct mt_restore_share {
     uint64_t blocks;   /* put where the checkpoint has them */
     uint64_t gaps;     /* allocated and freed at once, to cut what is free */
     uint64_t unplaced; /* blocks that the simulated pool had no such place for: ordinary requests */
-    uint64_t gaps_left_out; /* the simulated pool is cut in another way: not allocated */
+    uint64_t gaps_left_out;      /* the simulated pool is cut in another way: not allocated */
+    uint64_t segments_unwatched; /* of private pools, too many at a time: restores do not show */
 };
 
 struct mt_replay_verify {

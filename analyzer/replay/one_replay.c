@@ -145,6 +145,7 @@ static void close_lane(struct mt_lane *lane, const struct mt_source *source)
     lane->result->given_up = lane->given_up;
     lane->result->limit_bytes = lane->device.limit_bytes;
     lane->result->address_ties = mt_device_open_ties(&lane->device);
+    lane->result->restores.segments_unwatched = lane->tracks.segments_left_out;
     mt_lane_tell_plan(lane);
     lane->result->verify.events_missing = source->integrity.events_dropped;
     mt_verify_finish(&lane->result->verify);

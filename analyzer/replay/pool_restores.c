@@ -209,26 +209,26 @@ static uint64_t slack_at(struct mt_pool_restores *restores, const struct mt_pool
     return slack;
 }
 
-/* The pool may have held these addresses more than once, in blocks of other sizes. */
+/* The pool may have held these addresses more than once, in blocks of other sizes. *least: bytes
+ * of the tiles that were not requested at the moment that is chosen. */
 static uint32_t choose_moment(struct mt_pool_restores *restores,
-                              const struct mt_pool_tracks *tracks)
+                              const struct mt_pool_tracks *tracks, uint64_t *least)
 {
     uint32_t moment = restores->found_moment, best = moment, tries;
-    uint64_t least;
     size_t i;
 
     for (i = 0; i < restores->tile_count; i++)
         restores->tiles[i].origin = mt_map_get(&tracks->newest, restores->tiles[i].addr);
-    least = slack_at(restores, tracks, moment, UINT64_MAX);
-    for (tries = 0; tries < MAX_MOMENTS && least; tries++) {
+    *least = slack_at(restores, tracks, moment, UINT64_MAX);
+    for (tries = 0; tries < MAX_MOMENTS && *least; tries++) {
         uint64_t slack;
 
         moment = mt_pool_tracks_earlier(tracks, moment);
         if (moment == MT_MAP_NONE || moment < restores->found_since)
             break;
-        slack = slack_at(restores, tracks, moment, least);
-        if (slack < least) {
-            least = slack;
+        slack = slack_at(restores, tracks, moment, *least);
+        if (slack < *least) {
+            *least = slack;
             best = moment;
         }
     }
@@ -282,8 +282,16 @@ static void place_segment(struct mt_pool_restores *restores, const struct mt_poo
     }
 }
 
+/* A program that fills its pool again makes the same requests. A restore asks for whole blocks, and
+ * makes and frees gaps. Without a stack nothing else tells them apart. */
+static bool may_be_refilled(const struct mt_pool_restores *restores, uint64_t slack_bytes)
+{
+    return restores->stack == MT_NO_ID && !restores->found_frees && !slack_bytes;
+}
+
 bool mt_pool_restores_settle(struct mt_pool_restores *restores, const struct mt_pool_tracks *tracks)
 {
+    uint64_t slack_bytes;
     size_t i, end;
 
     restores->tile_count = restores->found_tiles;
@@ -292,8 +300,11 @@ bool mt_pool_restores_settle(struct mt_pool_restores *restores, const struct mt_
         if (restores->tiles[i].freed > restores->found_frees)
             restores->tiles[i].freed = 0;
     }
-    if (restores->tile_count)
-        restores->found_moment = choose_moment(restores, tracks);
+    if (restores->tile_count) {
+        restores->found_moment = choose_moment(restores, tracks, &slack_bytes);
+        if (may_be_refilled(restores, slack_bytes))
+            restores->tile_count = 0;
+    }
     for (i = 0; i < restores->tile_count; i = end) {
         for (end = i + 1; end < restores->tile_count && restores->tiles[end].group == i; end++) {
         }

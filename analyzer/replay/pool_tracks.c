@@ -6,7 +6,7 @@
 #include "check.h"
 #include "grow.h"
 
-enum { MAX_BLOCKS = 1 << 18, MAX_SEGMENTS = 1 << 16, MAX_STEPS_BACK = 1 << 12 };
+enum { MAX_BLOCKS = 1 << 18, MAX_STEPS_BACK = 1 << 12 };
 
 static const uint32_t ALIVE = UINT32_MAX;
 
@@ -106,8 +106,10 @@ static enum mt_status add_segment(struct mt_pool_tracks *tracks, struct mt_segme
 
     segment.since = tracks->now + 1;
     segment.scan = 0;
-    if (tracks->segment_count >= MAX_SEGMENTS)
-        return MT_OK;
+    if (tracks->segment_count >= MT_MAX_SEGMENT_TRACKS) {
+        tracks->segments_left_out++;
+        return status;
+    }
     if (status == MT_OK)
         status = mt_grow(&tracks->segments, &tracks->segment_capacity,
                          (size_t)tracks->segment_count + 1, sizeof *tracks->segments);

@@ -21,6 +21,9 @@ struct mt_block_track {
     uint16_t pool;
 };
 
+/* At the same time; their lists are searched and moved as a whole. */
+enum { MT_MAX_SEGMENT_TRACKS = 1 << 16 };
+
 /* A recorded segment; of expandable ones, as much as is mapped without a gap. */
 struct mt_segment_track {
     uint64_t base, size_bytes;
@@ -50,6 +53,7 @@ struct mt_pool_tracks {
     struct mt_segment_track *segments;
     uint32_t segment_count;
     size_t segment_capacity;
+    uint64_t segments_left_out;  /* there were MT_MAX_SEGMENT_TRACKS: no restore can tile them */
     struct mt_map bases, ends;   /* address -> segment; ends: of expandable ones */
     struct mt_pool_track *pools; /* by pool id; 0 is not used */
     uint32_t pool_count;

@@ -1,6 +1,7 @@
 /* Restores of private pools by CUDA graph trees, on traces made by hand. */
 #include "cmocka_all.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "memory_source.h"
@@ -302,6 +303,51 @@ static void without_stacks_two_tiles_prove_nothing(void **unused)
     expect_exact(four, MT_ARRAY_LEN(four), 1);
 }
 
+/* A MemPool of 12, 12 and 12 MiB that is filled again by the same requests. A restore asks for the
+ * 3.5 MiB of a block where the program had asked for less. */
+static void a_pool_that_is_filled_again_is_no_restore(void **unused)
+{
+    struct mt_event again[] = {TAKE(0, 12), ALLOC(AT(0), 12), TAKE(1, 12),      ALLOC(AT(1), 12),
+                               TAKE(2, 12), ALLOC(AT(2), 12), FREE(AT(0)),      FREE(AT(1)),
+                               FREE(AT(2)), ALLOC(AT(0), 12), ALLOC(AT(1), 12), ALLOC(AT(2), 12)};
+    enum { LAST_OF_FIRST = 5 };
+    size_t i;
+
+    (void)unused;
+    for (i = 0; i < MT_ARRAY_LEN(again); i++)
+        again[i].stack = MT_NO_ID;
+    expect_exact(again, MT_ARRAY_LEN(again), 0);
+    again[LAST_OF_FIRST].size_bytes -= 100;
+    expect_exact(again, MT_ARRAY_LEN(again), 1);
+    again[LAST_OF_FIRST].size_bytes += 100;
+    for (i = 0; i < MT_ARRAY_LEN(again); i++)
+        again[i].stack = again[i].kind == MT_EVENT_ALLOC ? STACK : MT_NO_ID;
+    expect_exact(again, MT_ARRAY_LEN(again), 1); /* one call made all of them */
+}
+
+/* What is left out is counted, and the count reaches the result. */
+static void segments_beyond_the_bound_are_counted(void **unused)
+{
+    enum { BEYOND = 3, COUNT = MT_MAX_SEGMENT_TRACKS + BEYOND };
+    struct mt_event *events = calloc(COUNT, sizeof *events);
+    struct mt_replay_options options = {.policy = "pytorch"};
+    struct memory_source source;
+    struct mt_error error;
+
+    (void)unused;
+    assert_non_null(events);
+    for (size_t i = 0; i < COUNT; i++) {
+        events[i] = event(MT_EVENT_SEGMENT_ALLOC, BASE + i * 2 * MT_MIB, 2);
+        events[i].flags = MT_EVENT_INITIAL;
+    }
+    memory_source_init(&source, events, COUNT, 4096);
+    if (mt_replay_run(&source.source, &options, NULL, &summary, &error) != MT_OK)
+        fail_msg("%s", error.text);
+    assert_int_equal(summary.devices[0].restores.segments_unwatched, BEYOND);
+    memory_source_release(&source);
+    free(events);
+}
+
 /* More blocks than are kept: what lives is not forgotten. */
 static void old_moments_are_forgotten(void **unused)
 {
@@ -369,6 +415,8 @@ int main(void)
         cmocka_unit_test(a_buffer_that_is_made_again_is_no_restore),
         cmocka_unit_test(what_only_looks_like_a_restore_is_none),
         cmocka_unit_test(without_stacks_two_tiles_prove_nothing),
+        cmocka_unit_test(a_pool_that_is_filled_again_is_no_restore),
+        cmocka_unit_test(segments_beyond_the_bound_are_counted),
         cmocka_unit_test(old_moments_are_forgotten),
         cmocka_unit_test(a_walk_back_goes_on_where_it_stopped),
     };
