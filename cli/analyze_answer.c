@@ -39,7 +39,7 @@ static void tell_death(const struct mt_teller *teller)
 {
     const struct mt_oom *oom = mt_fatal_oom(teller->device);
 
-    if (oom)
+    if (oom && !teller->device->has_failure) /* else it fails before (tell_failure) */
         tell_in_red(teller, mt_tell_format(teller, "D%s", death(teller, oom)));
 }
 

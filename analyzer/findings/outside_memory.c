@@ -18,11 +18,27 @@ static const char *owner_evidence(struct mt_arena *arena, const struct mt_driver
                 : NULL;
 }
 
+/* "; the largest part is 388 MiB of NCCL, communicator 1 of 2"; "" if no library is known. The
+ * title is all that the text shows of a finding that is information. */
+static const char *largest_library(struct mt_arena *arena, const struct mt_driver_report *driver)
+{
+    char bytes[MT_UNITS_TEXT];
+    const char *name;
+
+    if (!driver->owner_count || !driver->owners[0].library)
+        return "";
+    name = mt_owner_text(arena, driver, &driver->owners[0]);
+    return name ? mt_arena_printf(arena, "; the largest part is %s of %s",
+                                  mt_format_bytes(bytes, driver->owners[0].bytes), name)
+                : NULL;
+}
+
 static enum mt_status find(struct mt_finding_search *search)
 {
     const struct mt_driver_report *driver =
         mt_driver_of(search->analysis->report, search->device->device);
     struct mt_arena *arena = &search->analysis->report->arena;
+    const char *largest;
     uint64_t bytes;
     uint32_t i;
     const char *evidence[NAMED_OWNERS];
@@ -42,10 +58,15 @@ static enum mt_status find(struct mt_finding_search *search)
         evidence[i] = owner_evidence(arena, driver, &driver->owners[i]);
     finding.evidence_count = i;
     finding.bytes = bytes;
-    finding.title = mt_arena_printf(
-        arena,
-        "%s lie outside of the framework at its peak, of %s that the process took from the driver",
-        mt_format_bytes(n[0], bytes), mt_format_bytes(n[1], driver->then.bytes));
+    largest = largest_library(arena, driver);
+    finding.title =
+        mt_arena_printf(arena,
+                        "%s lie outside of the framework at its peak, of %s that the process took "
+                        "from the driver%s",
+                        mt_format_bytes(n[0], bytes), mt_format_bytes(n[1], driver->then.bytes),
+                        largest ? largest : "");
+    if (!largest)
+        return MT_ERR_MEMORY;
     return mt_finding_say(search, &finding);
 }
 

@@ -287,8 +287,8 @@ static bool names_a_library(const struct mt_raw_event *event)
         (event->kind != MT_EVENT_ALLOC && event->kind != MT_EVENT_ALLOC_FAILED) ||
         atomic_load_explicit(&driver_stacks, memory_order_relaxed) >= MAX_DRIVER_STACKS)
         return false;
-    atomic_fetch_add_explicit(&driver_stacks, 1, memory_order_relaxed);
-    return true;
+    /* threads that pass the check at once do not exceed the limit */
+    return atomic_fetch_add_explicit(&driver_stacks, 1, memory_order_relaxed) < MAX_DRIVER_STACKS;
 }
 
 static void set_once(_Atomic bool *flag)
