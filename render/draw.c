@@ -295,6 +295,41 @@ double mt_text_room(const char *text, double size, enum mt_weight weight)
            (weight == MT_SEMIBOLD ? SEMIBOLD_ROOM : REGULAR_ROOM);
 }
 
+static bool is_byte_unit(const char *word)
+{
+    return strchr("KMGTPE", *word) && word[0] && word[1] == 'i' && word[2] == 'B';
+}
+
+static bool begins_number(const char *word)
+{
+    word += strspn(word, "(+~<");
+    return *word >= '0' && *word <= '9';
+}
+
+static size_t word_begin(const char *text, size_t at)
+{
+    while (at && text[at - 1] != ' ')
+        at--;
+    return at;
+}
+
+/* Where to cut instead of at `head`: a number that is cut is another number, and one without its
+ * unit is none. */
+static size_t cut_before_number(const char *text, size_t head)
+{
+    size_t word = word_begin(text, head), before = word;
+
+    if (head == word || text[head] == ' ' || !text[head])
+        return head;
+    if (begins_number(text + word))
+        return word;
+    while (before && text[before - 1] == ' ')
+        before--;
+    before = word_begin(text, before);
+    return before < word && begins_number(text + before) && is_byte_unit(text + word) ? before
+                                                                                      : head;
+}
+
 const char *mt_text_fit(struct mt_drawing *drawing, const char *text, double size,
                         enum mt_weight weight, double width, bool middle)
 {
@@ -313,7 +348,9 @@ const char *mt_text_fit(struct mt_drawing *drawing, const char *text, double siz
     if (middle)
         tail = end_that_fits(text, size, weight, room * 0.6, total);
     start_that_fits(tail, size, weight, width, &tail_characters);
-    if (head_characters + tail_characters < MIN_CHARACTERS)
+    if (!middle)
+        head = cut_before_number(text, head);
+    if (head_characters + tail_characters < MIN_CHARACTERS || (!head && !*tail))
         return "";
     while (head && text[head - 1] == ' ')
         head--;

@@ -91,17 +91,14 @@ static const char *one_title(const struct mt_address_layout *layout, const struc
 {
     const struct mt_address_place *place = layout->slots[crowd->first].place;
     char size[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], share[MT_UNITS_TEXT], blocks[MT_UNITS_TEXT];
-    char more[MT_UNITS_TEXT], event[MT_UNITS_TEXT];
+    char more[MT_UNITS_TEXT];
     const char *born = "before the recorded history";
     const char *again = "", *end = place->reserved_end ? "" : ", given back";
 
-    mt_format_count(event, place->created_event);
-    if (!place->initial && !mt_report_has_times(layout->report))
-        born = mt_arena_printf(&layout->drawing->arena, "at event %s", event);
-    else if (!place->initial)
-        born = mt_arena_printf(
-            &layout->drawing->arena, "at %s (event %s)",
-            mt_chart_frame_when(layout->drawing, layout->report, place->created_t_ns), event);
+    if (!place->initial)
+        born = mt_arena_printf(&layout->drawing->arena, "at %s",
+                               mt_chart_frame_at(layout->drawing, layout->report,
+                                                 place->created_t_ns, place->created_event));
     if (place->segments > 1)
         again = mt_arena_printf(&layout->drawing->arena, ", %s segments one after the other",
                                 mt_format_count(more, place->segments));
@@ -226,7 +223,7 @@ void mt_address_draw_legend(const struct mt_address_layout *layout)
     static const char *const words[] = {"A segment has its place",   "from its creation on: the",
                                         "axis adds up all of them,", "also those given back.",
                                         "Grey is kept by the",       "allocator and of no use",
-                                        "to anything that does",     "not fit into it. A paler",
+                                        "to anything that does",     "not fit into it. Fainter",
                                         "colour: rows of pixels",    "that are partly covered."};
     enum { ABOUT_PLACES = 4 }; /* lines; they go first where there is no room for all */
     struct entry entries[MT_ROLE_COUNT + 2];

@@ -114,7 +114,7 @@ static const char *small_print(const struct layout *layout)
         "every column shows its fullest instant · a block slides down when one below it is "
         "freed%s · colour = role, shade = block%s%s%s",
         layout->report->roles_inferred ? " · roles are inferred" : "",
-        stack->rest_roles ? ", paler on top = small blocks" : "",
+        stack->rest_roles ? ", fainter on top = small blocks" : "",
         stack->thin
             ? mt_arena_printf(&layout->drawing->arena, " · %s more have less than half a pixel",
                               mt_format_count(thin, stack->thin))

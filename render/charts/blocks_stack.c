@@ -332,31 +332,26 @@ static const char *born(const struct mt_block_stack *stack, const struct mt_bloc
                        ? report->phases[shape->phase].step
                        : MT_NO_STEP;
     const char *where = mt_chart_frame_where(stack->drawing, report, shape->phase, step);
-    char event[MT_UNITS_TEXT];
 
     if (shape->initial)
         return "alive before recording began";
-    mt_format_count(event, shape->birth_event);
-    if (!mt_report_has_times(report))
-        return mt_arena_printf(&stack->drawing->arena, "born%s%s at event %s", *where ? " in " : "",
-                               where, event);
-    return mt_arena_printf(&stack->drawing->arena, "born%s%s at %s (event %s)",
-                           *where ? " in " : "", where,
-                           mt_chart_frame_when(stack->drawing, report, shape->birth_t_ns), event);
+    return mt_arena_printf(
+        &stack->drawing->arena, "born%s%s at %s", *where ? " in " : "", where,
+        mt_chart_frame_at(stack->drawing, report, shape->birth_t_ns, shape->birth_event));
 }
 
 static const char *ended(const struct mt_block_stack *stack, const struct mt_block_shape *shape)
 {
-    char event[MT_UNITS_TEXT], life[MT_UNITS_TEXT];
+    const char *at;
+    char life[MT_UNITS_TEXT];
 
     if (shape->end_event == UINT64_MAX)
         return "there at the end";
-    mt_format_count(event, shape->end_event);
+    at = mt_chart_frame_at(stack->drawing, stack->report, shape->end_t_ns, shape->end_event);
     if (!mt_report_has_times(stack->report))
-        return mt_arena_printf(&stack->drawing->arena, "freed at event %s", event);
-    return mt_arena_printf(&stack->drawing->arena, "freed at %s (event %s), %s%s",
-                           mt_chart_frame_when(stack->drawing, stack->report, shape->end_t_ns),
-                           event, shape->initial ? "at least " : "after ",
+        return mt_arena_printf(&stack->drawing->arena, "freed at %s", at);
+    return mt_arena_printf(&stack->drawing->arena, "freed at %s, %s%s", at,
+                           shape->initial ? "at least " : "after ",
                            mt_format_duration(life, shape->end_t_ns - shape->birth_t_ns));
 }
 

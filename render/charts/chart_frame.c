@@ -507,6 +507,18 @@ const char *mt_chart_frame_when(struct mt_drawing *drawing, const struct mt_repo
     return or_empty(mt_arena_text(&drawing->arena, text, strlen(text)));
 }
 
+const char *mt_chart_frame_at(struct mt_drawing *drawing, const struct mt_report *report,
+                              uint64_t t_ns, uint64_t event)
+{
+    char number[MT_UNITS_TEXT];
+
+    mt_format_count(number, event);
+    if (!mt_report_has_times(report))
+        return or_empty(mt_arena_printf(&drawing->arena, "event %s", number));
+    return or_empty(mt_arena_printf(&drawing->arena, "%s (event %s)",
+                                    mt_chart_frame_when(drawing, report, t_ns), number));
+}
+
 const char *mt_chart_frame_length(struct mt_drawing *drawing, const struct mt_report *report,
                                   uint64_t length_ns, uint64_t events)
 {

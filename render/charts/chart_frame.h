@@ -101,6 +101,10 @@ const char *mt_chart_frame_where(struct mt_drawing *drawing, const struct mt_rep
  * smaller units if the report is shorter than a second. */
 const char *mt_chart_frame_when(struct mt_drawing *drawing, const struct mt_report *report,
                                 uint64_t t_ns);
+/* The same and which event it was: "3.760 s (event 1,234)"; "event 1,234" of a report without
+ * times. */
+const char *mt_chart_frame_at(struct mt_drawing *drawing, const struct mt_report *report,
+                              uint64_t t_ns, uint64_t event);
 /* How long something took: "3.76 s"; "120 events" of a report without times. */
 const char *mt_chart_frame_length(struct mt_drawing *drawing, const struct mt_report *report,
                                   uint64_t length_ns, uint64_t events);

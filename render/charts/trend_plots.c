@@ -159,20 +159,32 @@ static void draw_trend(struct mt_drawing *drawing, const struct mt_trend_layout 
     draw_clipped(drawing, a, b, enlarged ? &layout->level : &layout->plot, &paint, title);
 }
 
+static double warm_up_width(const struct mt_trend_layout *layout)
+{
+    return layout->plot.width * layout->trend.begin / fmax(layout->trend.count, 1);
+}
+
 static void draw_warm_up(struct mt_drawing *drawing, const struct mt_trend_layout *layout,
-                         const struct mt_box *box, bool has_words)
+                         const struct mt_box *box)
 {
     const struct mt_paint paint = {.fill = MT_COLOR_PANEL};
-    double width = layout->plot.width * layout->trend.begin / fmax(layout->trend.count, 1);
-    struct mt_text_style style = {
+
+    if (layout->trend.has_slope)
+        mt_draw_rect(drawing, box->x, box->y, warm_up_width(layout), box->height, &paint,
+                     "warm-up: counts neither for nor against growth", "warm-up");
+}
+
+/* After the lines of the axis, which would run through the words. */
+static void write_warm_up(struct mt_drawing *drawing, const struct mt_trend_layout *layout)
+{
+    double width = warm_up_width(layout);
+    const struct mt_text_style style = {
         .size = MT_SIZE_SMALL, .color = MT_COLOR_FAINT, .anchor = MT_ANCHOR_MIDDLE, .halo = true};
 
-    if (!layout->trend.has_slope)
-        return;
-    mt_draw_rect(drawing, box->x, box->y, width, box->height, &paint,
-                 "warm-up: counts neither for nor against growth", "warm-up");
-    if (has_words && width > 1.05 * mt_text_width("warm-up", style.size, MT_REGULAR) + 8)
-        mt_draw_text(drawing, box->x + width / 2, box->y + 14, "warm-up", &style, "label:warm-up");
+    if (layout->trend.has_slope &&
+        width > 1.05 * mt_text_width("warm-up", style.size, MT_REGULAR) + 8)
+        mt_draw_text(drawing, layout->plot.x + width / 2, layout->plot.y + 14, "warm-up", &style,
+                     "label:warm-up");
 }
 
 /* Do the numbers of the steps follow one another? */
@@ -264,7 +276,7 @@ static void draw_level_panel(struct mt_drawing *drawing, const struct mt_trend_l
 
     if (!(layout->level.height > 0))
         return;
-    draw_warm_up(drawing, layout, &layout->level, false);
+    draw_warm_up(drawing, layout, &layout->level);
     draw_level_axis(drawing, layout);
     for (i = 0; i < layout->column_count; i++) {
         const struct mt_trend_column *column = &layout->columns[i];
@@ -286,8 +298,9 @@ void mt_trend_draw_plots(struct mt_drawing *drawing, const struct mt_trend_layou
     const struct mt_box *lowest = layout->level.height > 0 ? &layout->level : &layout->plot;
     uint32_t i;
 
-    draw_warm_up(drawing, layout, &layout->plot, true);
+    draw_warm_up(drawing, layout, &layout->plot);
     mt_chart_frame_byte_axis(drawing, &layout->plot, &layout->ticks, layout->top);
+    write_warm_up(drawing, layout);
     for (i = 0; i < layout->column_count; i++)
         draw_column(drawing, layout, &layout->columns[i]);
     draw_reserved(drawing, layout);

@@ -88,13 +88,15 @@ const char *mt_module_group_text(struct mt_arena *arena, const struct mt_modules
 {
     uint32_t begin = *row, end = begin;
     const char *path = modules->rows[begin].path;
-    bool is_alone;
+    bool is_alone, is_named = strcmp(path, "layer") != 0; /* found by their parameters alone */
 
     while (end < modules->layer_count && modules->rows[end].group == modules->rows[begin].group)
         end++;
     *row = end;
     is_alone = begin == 0 && end == modules->layer_count;
-    return is_alone ? mt_arena_printf(arena, "%u layers %s", end - begin, path)
-                    : mt_arena_printf(arena, "%u: %u layers %s", groups_to(modules, begin),
-                                      end - begin, path);
+    if (is_alone)
+        return mt_arena_printf(arena, "%u layers%s%s", end - begin, is_named ? " " : "",
+                               is_named ? path : "");
+    return mt_arena_printf(arena, "%u: %u layers%s%s", groups_to(modules, begin), end - begin,
+                           is_named ? " " : "", is_named ? path : "");
 }

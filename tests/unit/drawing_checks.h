@@ -43,10 +43,10 @@ static inline struct mt_box drawing_op_box(const struct mt_op *op)
     return box;
 }
 
-/* Does the straight line from a label to what it names run through that box? */
-static inline bool drawing_leader_crosses(const struct mt_op *leader, const struct mt_box *box)
+/* Does a straight line, such as the leader from a label to what it names, run through that box? */
+static inline bool drawing_line_crosses(const struct mt_op *line, const struct mt_box *box)
 {
-    const struct mt_point *from = &leader->points[0], *to = &leader->points[1];
+    const struct mt_point *from = &line->points[0], *to = &line->points[1];
     int steps = 2 * (int)hypot(to->x - from->x, to->y - from->y) + 1, inside = 0;
 
     for (int i = 0; i <= steps; i++) {
@@ -58,16 +58,23 @@ static inline bool drawing_leader_crosses(const struct mt_op *leader, const stru
     return inside > 4; /* two pixels: boxes are a little larger than their letters */
 }
 
-/* The text that the leader at `index` runs through, or NULL. */
+/* The text that the line at `index` runs through, or NULL: a leader through any, a line of the grid
+ * through what was written before it; words after it keep clear of it by their halo. */
 static inline const char *drawing_crossed_text(const struct mt_drawing *drawing, size_t index)
 {
-    for (size_t i = 0; i < drawing->op_count; i++) {
+    const struct mt_op *line = &drawing->ops[index];
+    bool is_leader = line->role && !strcmp(line->role, "leader");
+    size_t end = is_leader ? drawing->op_count
+                 : line->kind == MT_OP_LINE && line->paint.stroke == MT_COLOR_GRID ? index
+                                                                                   : 0;
+
+    for (size_t i = 0; i < end; i++) {
         struct mt_box box;
 
         if (drawing->ops[i].kind != MT_OP_TEXT || !*drawing->ops[i].text)
             continue;
         box = mt_text_box(&drawing->ops[i]);
-        if (drawing_leader_crosses(&drawing->ops[index], &box))
+        if (drawing_line_crosses(line, &box))
             return drawing->ops[i].text;
     }
     return NULL;
@@ -92,8 +99,8 @@ static inline const char *drawing_fault(const struct mt_drawing *drawing)
                      (int)box.width, (int)box.height);
             return fault;
         }
-        if (op->role && !strcmp(op->role, "leader") && drawing_crossed_text(drawing, i)) {
-            snprintf(fault, sizeof fault, "%s: a leader crosses \"%s\"", drawing->id,
+        if (drawing_crossed_text(drawing, i)) {
+            snprintf(fault, sizeof fault, "%s: a line crosses \"%s\"", drawing->id,
                      drawing_crossed_text(drawing, i));
             return fault;
         }

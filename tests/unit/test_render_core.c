@@ -96,6 +96,33 @@ static void fitted_text_fits(void **state)
     mt_drawing_release(&drawing);
 }
 
+/* "6,885,150,..." is another number than 6,885,150,280, and "6.41 M..." is none. */
+static void no_number_is_cut(void **state)
+{
+    static const char *const texts[] = {"bound = 6.41 GiB (6,885,150,280 B)",
+                                        "24 \xC3\x97 9.00 MiB", "+1,018 calls of 12 functions"};
+    struct mt_drawing drawing;
+
+    (void)state;
+    mt_drawing_init(&drawing, 100, 100, "t");
+    for (size_t i = 0; i < MT_ARRAY_LEN(texts); i++) {
+        for (double width = 10; width < 300; width += 0.9) {
+            const char *fit = mt_text_fit(&drawing, texts[i], 13, MT_REGULAR, width, false);
+            size_t length = strcspn(fit, "\xE2"); /* the ellipsis */
+            size_t digit = length ? length - 1 : 0;
+
+            if (!fit[length])
+                continue;
+            assert_true(!(length && fit[digit] >= '0' && fit[digit] <= '9') ||
+                        texts[i][length] == ' ');
+            assert_true(!length || !strchr("MGK", fit[digit]));
+        }
+    }
+    assert_string_equal(mt_text_fit(&drawing, texts[0], 13, MT_REGULAR, 130, false),
+                        "bound = 6.41 GiB\xE2\x80\xA6");
+    mt_drawing_release(&drawing);
+}
+
 static double part(uint32_t rgb, int shift)
 {
     double value = (double)(rgb >> shift & 0xFF) / 255;
@@ -408,6 +435,7 @@ int main(void)
         cmocka_unit_test(every_needed_letter_has_an_outline),
         cmocka_unit_test(width_grows_with_size_and_weight),
         cmocka_unit_test(fitted_text_fits),
+        cmocka_unit_test(no_number_is_cut),
         cmocka_unit_test(text_can_be_read_on_every_cell),
         cmocka_unit_test(names_of_phases_have_colours_of_their_own),
         cmocka_unit_test(svg_escapes_what_people_call_things),
