@@ -131,7 +131,8 @@ static void tell_beside(const struct mt_teller *teller)
     char outside[MT_UNITS_TEXT], context[MT_UNITS_TEXT], all[MT_UNITS_TEXT];
     struct mt_card_need card;
 
-    if (!teller->device->need || teller->report->device_count > 1)
+    if (!teller->device->need || teller->report->device_count > 1 ||
+        (teller->device->name && !strcmp(teller->device->name, MT_HOST_MEMORY)))
         return;
     if (!mt_card_need(teller->report, teller->device, &card)) {
         mt_tell_line(teller, 2,

@@ -136,6 +136,14 @@ static void tell_frameless(const struct mt_teller *teller)
     }
     if (!frameless)
         return;
+    if (teller->report->names_operations) {
+        mt_tell_line(teller, 2,
+                     mt_tell_format(teller,
+                                    "%s at the peak were allocated outside of TensorFlow's "
+                                    "operations, whose names stand for stacks here",
+                                    mt_format_bytes(size, frameless)));
+        return;
+    }
     mt_buf_printf(&line,
                   "%s at the peak have no Python stack: C++ threads allocated them, the autograd "
                   "engine's above all",

@@ -1,5 +1,7 @@
 #include "source.h"
 
+#include <string.h>
+
 /* Of a simulated device, times say how fast the simulation was. Readers treat such a trace as they
  * treat a snapshot without times. */
 static void forget_times(struct mt_event_batch *batch)
@@ -80,4 +82,9 @@ void mt_source_close(struct mt_source *source)
         return;
     mt_overlay_release(&source->overlay);
     source->ops->close(source);
+}
+
+bool mt_header_names_operations(const struct mt_trace_header *header)
+{
+    return header->has_stacks && header->sources && !strcmp(header->sources, MT_SOURCES_XPLANE);
 }

@@ -30,6 +30,8 @@ enum mt_free_order {
     MT_FREE_OLDEST_BLOCK,  /* the one that was made first: 2.12 */
     MT_FREE_OLDEST_SEGMENT /* of the segment that was made first, the lowest: 2.13 and later */
 };
+/* The name of a device that is none: an arena of host memory (TF_CPU_ALLOCATOR_USE_BFC). */
+#define MT_HOST_MEMORY "host memory"
 
 /* Facts about the run, as far as they were recorded: the trace's header. All
  * strings may be NULL; they live as long as the source. */
@@ -68,6 +70,9 @@ struct mt_trace_header {
 bool mt_header_is_snapshot(const struct mt_trace_header *header);
 /* Is it of any imported file, and not of a recording? */
 bool mt_header_is_imported(const struct mt_trace_header *header);
+/* Do its stacks name operations (TensorFlow's), one frame each? They are no call stacks: a block
+ * without one tells nothing of its thread. */
+bool mt_header_names_operations(const struct mt_trace_header *header);
 
 struct mt_source;
 

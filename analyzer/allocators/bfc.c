@@ -64,8 +64,9 @@ static const struct mt_heap_rules rules = {
 const struct mt_policy_ops mt_policy_bfc = {
     .name = "bfc",
     .summary = "TensorFlow's and JAX's arena, preallocated or growing",
-    .doubt = "JAX's pool was predicted to the byte, its peak in use within 3.5 %; TensorFlow's was "
-             "not compared; where the driver maps regions decides between equal chunks",
+    .doubt =
+        "JAX's pool was predicted to the byte, its peak in use within 3.5 %; TensorFlow's was "
+        "compared in host memory alone; where the driver maps regions decides between equal chunks",
     .heap = &rules,
     .free_completed = mt_heap_op_free_completed,
     .empty_cache = mt_heap_op_keep_cache,

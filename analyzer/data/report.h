@@ -520,6 +520,7 @@ struct mt_report {
     int64_t step_count;
     bool roles_inferred;            /* of some blocks at least */
     bool has_stacks;                /* any were recorded */
+    bool names_operations;          /* they are TensorFlow's operations, not call stacks */
     bool has_segments;              /* else reserved is the sum of what lived */
     bool saw_backward;              /* or an optimizer: else roles are by call site */
     char policy[MT_POLICY_TEXT];    /* what the replay simulated */

@@ -159,6 +159,7 @@ static enum mt_status prepare(struct mt_history_feed *feed, struct mt_analysis *
     status = mt_attribution_init(&feed->attribution, arena, &analysis->source->symbols,
                                  &analysis->survey.phases);
     feed->attribution.has_stacks = analysis->source->header.has_stacks;
+    feed->attribution.names_operations = mt_header_names_operations(&analysis->source->header);
     feed->attribution.first_event = analysis->survey.first_event;
     if (!status)
         status = name_phases(feed);

@@ -143,6 +143,7 @@ enum mt_status mt_layer_groups_init(struct mt_layer_groups *groups, struct mt_an
     status = mt_attribution_init(&groups->attribution, &analysis->report->arena,
                                  &analysis->source->symbols, &analysis->survey.phases);
     groups->attribution.has_stacks = analysis->source->header.has_stacks;
+    groups->attribution.names_operations = mt_header_names_operations(&analysis->source->header);
     groups->attribution.first_event = analysis->survey.first_event;
     return status;
 }

@@ -136,6 +136,8 @@ const char *mt_attributed_site(const struct mt_attribution *attribution,
         return "alive before recording began";
     if (row->tie == MT_TIE_LIBRARY || row->tied != MT_NO_ID)
         return mt_tie_label(attribution->arena, attribution->symbols, row->tie, row->site);
+    if (row->stack == MT_NO_ID && attribution->names_operations)
+        return "outside of TensorFlow's operations";
     if (row->stack == MT_NO_ID && attribution->has_stacks && !row->backward)
         return "no Python stack (a C++ thread)";
     return mt_site_label(attribution->arena, attribution->symbols, row->stack, row->backward);

@@ -12,9 +12,10 @@ struct mt_attribution {
     const struct mt_symbols *symbols;
     const struct mt_phases *phases;
     struct mt_site_table sites;
-    bool has_stacks;      /* any were recorded */
-    bool is_outside;      /* of memory beside the framework: no node of its backward made it */
-    uint64_t first_event; /* what was born before is the state that the trace began with */
+    bool has_stacks;       /* any were recorded */
+    bool names_operations; /* mt_header_names_operations */
+    bool is_outside;       /* of memory beside the framework: no node of its backward made it */
+    uint64_t first_event;  /* what was born before is the state that the trace began with */
 };
 
 enum mt_status mt_attribution_init(struct mt_attribution *attribution, struct mt_arena *arena,

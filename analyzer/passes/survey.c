@@ -16,7 +16,8 @@ void mt_survey_init(struct mt_survey *survey, struct mt_arena *arena,
     survey->source = source;
     mt_phases_init(&survey->phases, arena, &source->symbols);
     mt_role_clock_init(&survey->roles, &survey->phases, &source->symbols,
-                       source->header.has_stacks && source->view.level != MT_VIEW_DRIVER);
+                       source->header.has_stacks && !mt_header_names_operations(&source->header) &&
+                           source->view.level != MT_VIEW_DRIVER);
     mt_xla_roles_init(&survey->xla, &source->symbols, source->view.level == MT_VIEW_DRIVER);
 }
 

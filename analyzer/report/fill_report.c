@@ -309,6 +309,7 @@ static enum mt_status fill_devices(struct mt_analysis *analysis)
     status = mt_attribution_init(&analysis->attribution, &report->arena, &analysis->source->symbols,
                                  &survey->phases);
     analysis->attribution.has_stacks = analysis->source->header.has_stacks;
+    analysis->attribution.names_operations = mt_header_names_operations(&analysis->source->header);
     analysis->attribution.first_event = survey->first_event;
     for (uint32_t i = 0; i < report->device_count && !status; i++)
         status = fill_device(analysis, &report->devices[i]);
@@ -347,6 +348,7 @@ static enum mt_status fill_input(struct mt_analysis *analysis)
     report->what_if = is_what_if(&analysis->options->replay);
     report->has_stacks = source->header.has_stacks ||
                          (source->symbols.stack_count && source->view.level != MT_VIEW_FRAMEWORK);
+    report->names_operations = mt_header_names_operations(&source->header);
     report->has_segments = source->header.has_segments;
     report->saw_backward = analysis->survey.roles.saw_backward;
     memcpy(report->policy, analysis->summary->policy, sizeof report->policy);

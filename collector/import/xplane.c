@@ -282,12 +282,24 @@ static void fill_header(struct profile *profile, bool preallocated)
 
     mt_buf_printf(&profile->settings, "policy=bfc:memory_fraction=1,preallocate=%s",
                   preallocated ? "True" : "False");
-    header->framework = "XLA";
+    header->framework = header->has_stacks ? "TensorFlow" : "XLA";
     header->sources = MT_SOURCES_XPLANE;
     header->settings = profile->settings.data;
     header->rank = header->world_size = -1;
     header->has_free_requested = true;
     header->start_t_ns = profile->count ? profile->events[0].t_ns : 0;
+}
+
+/* A device that the profile does not describe; or none, where the arena is of host memory. */
+static enum mt_status name_device(struct profile *profile, uint32_t device)
+{
+    struct mt_symbols *symbols = &profile->source.symbols;
+    uint32_t name = MT_NO_ID;
+
+    if (profile->records.list[0].is_host &&
+        mt_symbols_string(symbols, MT_HOST_MEMORY, strlen(MT_HOST_MEMORY), &name))
+        return MT_ERR_MEMORY;
+    return mt_symbols_device(symbols, device, name, 0);
 }
 
 static enum mt_status make_arenas(struct profile *profile)
@@ -315,7 +327,7 @@ static enum mt_status make_arenas(struct profile *profile)
         header->starts_in_middle |= arena->start_bytes > 0;
         header->memory_limit_bytes = mt_max_u64(header->memory_limit_bytes, arena->limit_bytes);
         if (i >= profile->source.symbols.device_count)
-            status = mt_symbols_device(&profile->source.symbols, i, MT_NO_ID, 0);
+            status = name_device(profile, i);
     }
     header->has_segments = has_segments && count;
     if (!status)
@@ -433,9 +445,10 @@ enum mt_status mt_xplane_open(struct mt_feed *feed, struct mt_source **source,
     if (!status && profile->settings.failed)
         status = no_memory(error);
     if (!status && !profile->count)
-        status = mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
-                         "a profile without memory events of a GPU: XLA writes them with "
-                         "host_tracer_level 2 while its own arena serves the requests");
+        status =
+            mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
+                    "a profile without memory events of a GPU: XLA and TensorFlow write them with "
+                    "host_tracer_level 2 while their own arena serves the requests");
     if (status) {
         close_profile(&profile->source);
         return status;

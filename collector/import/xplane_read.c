@@ -202,6 +202,14 @@ static bool read_device(struct mt_pb_bytes name, const char *begin, const char *
     return at > first && is_text((struct mt_pb_bytes){name.at + at, name.length - at}, end);
 }
 
+/* The arena of a GPU, or the one that TensorFlow has for host memory with
+ * TF_CPU_ALLOCATOR_USE_BFC (process_state.cc). */
+static bool is_arena(struct mt_pb_bytes name, struct mt_xplane_record *record)
+{
+    record->is_host = is_text(name, "bfc_cpu_allocator_for_gpu");
+    return record->is_host || read_device(name, "GPU_", "_bfc", &record->device);
+}
+
 static bool is_possible(const struct values *values)
 {
     const uint32_t needed = 1u << REQUESTED | 1u << CHUNK | 1u << ADDRESS | 1u << IN_USE;
@@ -238,8 +246,8 @@ static enum mt_status keep(struct plane *plane, const struct values *values,
     const struct mt_pb_bytes *operation = &values->texts[OPERATION];
     const uint64_t *numbers = values->numbers;
 
-    if (!read_device(values->texts[ALLOCATOR], "GPU_", "_bfc", &record.device))
-        return MT_OK; /* memory of the host */
+    if (!is_arena(values->texts[ALLOCATOR], &record))
+        return MT_OK; /* pinned memory, and what is no arena */
     if (!is_possible(values)) {
         records->invalid++;
         return MT_OK;
@@ -260,6 +268,7 @@ static enum mt_status keep(struct plane *plane, const struct values *values,
     if (mt_grow(&records->list, &records->capacity, records->count + 1, sizeof *records->list))
         return MT_ERR_MEMORY;
     records->list[records->count++] = record;
+    records->of_gpus += !record.is_host;
     return MT_OK;
 }
 
@@ -387,6 +396,19 @@ static int by_time(const void *a, const void *b)
     return x->order < y->order ? -1 : x->order > y->order;
 }
 
+/* Host memory is what a profile without a GPU is about; else it stands beside. */
+static void leave_out_host(struct mt_xplane_records *records)
+{
+    size_t kept = 0;
+
+    if (!records->of_gpus)
+        return;
+    for (size_t i = 0; i < records->count; i++)
+        if (!records->list[i].is_host)
+            records->list[kept++] = records->list[i];
+    records->count = kept;
+}
+
 enum mt_status mt_xplane_read(struct mt_pb_bytes profile, struct mt_xplane_records *records,
                               const uint8_t **at)
 {
@@ -409,6 +431,7 @@ enum mt_status mt_xplane_read(struct mt_pb_bytes profile, struct mt_xplane_recor
         *at = reader.at;
         status = MT_ERR_FORMAT;
     }
+    leave_out_host(records);
     if (!status && records->count)
         qsort(records->list, records->count, sizeof *records->list, by_time);
     return status;

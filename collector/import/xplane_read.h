@@ -6,7 +6,8 @@
 #include "status.h"
 #include "symbols.h"
 
-/* One MemoryAllocation or MemoryDeallocation of the arena of a GPU. */
+/* One MemoryAllocation or MemoryDeallocation of an arena: of a GPU, or of host memory if the
+ * profile has none of a GPU. */
 struct mt_xplane_record {
     uint64_t t_ns;  /* since the profile's start, or Unix time, and ... */
     uint32_t t_ps;  /* ... picoseconds more */
@@ -16,13 +17,14 @@ struct mt_xplane_record {
     uint64_t limit_bytes;  /* that the arena may take */
     uint32_t operation;    /* string id: what TensorFlow was doing, MT_NO_ID */
     uint16_t device, thread;
-    bool is_free;
+    bool is_free, is_host;
 };
 
 struct mt_xplane_records {
     struct mt_symbols *symbols; /* the caller's: operations, threads */
     struct mt_xplane_record *list;
     size_t count, capacity;
+    size_t of_gpus;      /* of those that were read */
     uint64_t start_t_ns; /* Unix time of the profile's start, 0 = not known */
     uint64_t invalid;    /* memory events that cannot be */
 };

@@ -2,8 +2,9 @@
 
 #include "util.h"
 
-/* kMinAllocationSize; and the first region of an arena that grows. */
-enum { ALIGNMENT = 256, FIRST_REGION = 2 * 1024 * 1024 };
+/* kMinAllocationSize, from the start of a region on; what TensorFlow's regions of host memory are
+ * aligned to (Allocator::kAllocatorAlignment); and the first region of an arena that grows. */
+enum { ALIGNMENT = 256, LEAST_ALIGNMENT = 64, FIRST_REGION = 2 * 1024 * 1024 };
 
 static const uint64_t MAX_ADDRESS = (uint64_t)1 << 61;
 
@@ -63,10 +64,11 @@ bool mt_xplane_regions_add(struct mt_xplane_regions *regions, const struct mt_xp
     uint64_t bytes;
 
     *added = false;
-    if (record->addr > MAX_ADDRESS || record->addr % ALIGNMENT || record->chunk_bytes % ALIGNMENT)
+    if (record->addr > MAX_ADDRESS || record->addr % LEAST_ALIGNMENT ||
+        record->chunk_bytes % ALIGNMENT)
         return false;
     if (region)
-        return record->addr >= region->addr &&
+        return record->addr >= region->addr && (record->addr - region->addr) % ALIGNMENT == 0 &&
                record->addr + record->chunk_bytes <= region->addr + region->size_bytes;
     bytes = size_of_next(regions, mt_round_up(record->requested_bytes, ALIGNMENT));
     if (bytes < record->chunk_bytes || regions->count == MT_XPLANE_MAX_REGIONS ||

@@ -45,6 +45,29 @@ static void replay_of(const char *name)
     mt_source_close(source);
 }
 
+/* Keras on the CPU. The arena does not say how much it took from the system; the rules do. */
+static void host_memory(void **state)
+{
+    struct mt_analyze_options options = {.path = "keras_conv"};
+    struct capture capture =
+        capture_analyze(capture_path("xplane", "keras_conv", ".xplane.pb.zst"), &options);
+    const struct mt_device_report *device = &capture.report->devices[0];
+
+    (void)state;
+    assert_int_equal(capture.report->device_count, 1);
+    assert_true(device->replay.verify.exact);
+    assert_int_equal(device->replay.verify.addresses_exact, stat_of("keras_conv", "num_allocs"));
+    assert_int_equal(device->replay.verify.segment_events_exact, 3);
+    assert_int_equal(device->allocated_peak.bytes, stat_of("keras_conv", "peak_bytes_in_use"));
+    assert_int_equal(device->replay.counters.allocated.now, stat_of("keras_conv", "bytes_in_use"));
+    assert_int_equal(device->replay.limit_bytes, stat_of("keras_conv", "bytes_limit"));
+    assert_string_equal(device->name, MT_HOST_MEMORY);
+    assert_string_equal(capture.report->framework, "TensorFlow");
+    assert_true(capture.report->names_operations);
+    assert_null(capture.report->pytorch_difference);
+    capture_close(&capture);
+}
+
 static void inference(void **state)
 {
     (void)state;
@@ -81,6 +104,7 @@ int main(void)
         cmocka_unit_test(inference),
         cmocka_unit_test(training),
         cmocka_unit_test(analysis),
+        cmocka_unit_test(host_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,7 @@
 #define HIGH  UINT64_C(0x7f0000000000)
 #define LIMIT (UINT64_C(1) << 30)
 #define GPU   "GPU_0_bfc"
+#define HOST  "bfc_cpu_allocator_for_gpu"
 
 static bool next_of(const char *bytes, size_t length, struct mt_pb_field *field, bool *failed)
 {
@@ -318,6 +319,51 @@ static void each_device_has_its_own_arena(void **state)
     mt_source_close(read.source);
 }
 
+/* malloc aligns a region to 64 B, and the blocks in it follow from there. */
+static void an_arena_of_host_memory(void **state)
+{
+    static const struct made_event events[] = {
+        {HOST, false, HIGH + 64, 100, 256, 256, LIMIT, 1000, NULL},
+        {HOST, false, HIGH + 64 + 256, 8, 256, 512, LIMIT, 2000, "Cast"},
+        {HOST, true, HIGH + 64, 100, 256, 256, LIMIT, 3000, NULL},
+        {GPU, false, LOW, 8, 256, 256, LIMIT, 4000, NULL}};
+    struct read read = read_events(events, 3);
+
+    (void)state;
+    assert_int_equal(read.status, MT_OK);
+    assert_int_equal(read.count, 4);
+    expect(&read, 0, MT_EVENT_SEGMENT_ALLOC, HIGH + 64, 2 << 20);
+    expect(&read, 1, MT_EVENT_ALLOC, HIGH + 64, 100);
+    expect(&read, 2, MT_EVENT_ALLOC, HIGH + 64 + 256, 8);
+    assert_true(read.source->header.has_segments);
+    assert_string_equal(read.source->header.framework, "TensorFlow");
+    assert_true(mt_header_names_operations(&read.source->header));
+    assert_string_equal(
+        mt_symbols_text(&read.source->symbols, read.source->symbols.devices[0].name),
+        MT_HOST_MEMORY);
+    mt_source_close(read.source);
+    read = read_events(events, MT_ARRAY_LEN(events)); /* a GPU is there: host memory is left out */
+    assert_int_equal(read.status, MT_OK);
+    assert_int_equal(read.count, 2);
+    expect(&read, 1, MT_EVENT_ALLOC, LOW, 8);
+    mt_source_close(read.source);
+}
+
+/* A block between those that a region can have. */
+static void blocks_at_odd_places_have_no_region(void **state)
+{
+    static const struct made_event events[] = {
+        {HOST, false, HIGH + 64, 100, 256, 256, LIMIT, 1000, NULL},
+        {HOST, false, HIGH + 64 + 320, 8, 256, 512, LIMIT, 2000, NULL}};
+    struct read read = read_events(events, MT_ARRAY_LEN(events));
+
+    (void)state;
+    assert_int_equal(read.status, MT_OK);
+    assert_int_equal(read.count, 2);
+    assert_false(read.source->header.has_segments);
+    mt_source_close(read.source);
+}
+
 static void profiles_without_memory(void **state)
 {
     struct read read = read_events(NULL, 0);
@@ -394,6 +440,8 @@ int main(void)
         cmocka_unit_test(a_profile_that_begins_late),
         cmocka_unit_test(threads_and_gaps),
         cmocka_unit_test(profiles_without_memory),
+        cmocka_unit_test(an_arena_of_host_memory),
+        cmocka_unit_test(blocks_at_odd_places_have_no_region),
         cmocka_unit_test(more_threads_than_numbers),
         cmocka_unit_test(sizes_that_no_sum_holds),
         cmocka_unit_test(each_device_has_its_own_arena),

@@ -1,0 +1,1 @@
+memtrace analyze xplane/keras_conv.xplane.pb.zst

@@ -1,0 +1,1 @@
+memtrace replay xplane/keras_conv.xplane.pb.zst -p bfc --verify
