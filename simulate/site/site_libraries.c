@@ -6,11 +6,12 @@
 #include "toolkit.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 /* As in simulated.map of simulate/driver. */
 #define SIMULATED_VERSION "MEMTRACE_SIMULATED"
@@ -74,12 +75,34 @@ static enum mt_status write_file(const struct making *making, const char *name,
                : mt_fail(making->error, reason.status, MT_NO_OFFSET, "%s", reason.text);
 }
 
+/* PyTorch 2.11 looks for "libcudart.so" in the map of its process, and opens the vendor's libraries
+ * by their paths if it is there. So the runtime's file has another name, and a link has this one.
+ */
+#define RUNTIME "libcudart.so"
+
+static enum mt_status write_runtime(const struct making *making, const char *name,
+                                    const struct mt_buf *bytes)
+{
+    char file[NAME_MAX + 1], link[PATH_MAX];
+    int length = snprintf(file, sizeof file, "libcudart-simulated.so%s", name + strlen(RUNTIME));
+    int link_length = snprintf(link, sizeof link, "%s/%s", making->folder, name);
+
+    if (length > NAME_MAX || link_length >= PATH_MAX)
+        return mt_fail(making->error, MT_ERR_OUTPUT, MT_NO_OFFSET, "a path is too long");
+    enum mt_status status = write_file(making, file, bytes);
+    if (!status && symlink(file, link) != 0)
+        status = mt_io_fail_output(making->error);
+    return status;
+}
+
 static enum mt_status write_library(struct making *making, const struct mt_elf_recipe *recipe)
 {
     struct mt_buf bytes = {0};
     enum mt_status status = mt_elf_write(recipe, &bytes, making->error);
 
-    if (!status)
+    if (!status && !strncmp(recipe->soname, RUNTIME, strlen(RUNTIME)))
+        status = write_runtime(making, recipe->soname, &bytes);
+    else if (!status)
         status = write_file(making, recipe->soname, &bytes);
     mt_buf_release(&bytes);
     return status;

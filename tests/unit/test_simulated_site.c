@@ -193,6 +193,19 @@ static void need(bool condition, int code)
         _exit(code);
 }
 
+static bool is_mapped(const char *name)
+{
+    FILE *maps = fopen("/proc/self/maps", "r");
+    char line[PATH_MAX + 128];
+    bool found = false;
+
+    while (maps && fgets(line, sizeof line, maps))
+        found |= strstr(line, name) != NULL;
+    if (maps)
+        fclose(maps);
+    return found;
+}
+
 static void use_libraries(const struct mt_site *site)
 {
     void *preload = dlopen(site->preload, RTLD_NOW | RTLD_GLOBAL);
@@ -203,6 +216,7 @@ static void use_libraries(const struct mt_site *site)
     need(dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_NOLOAD) &&
              dlopen("libcupti.so.12", RTLD_NOW | RTLD_NOLOAD),
          2);
+    need(is_mapped("libcuda.so.1") && !is_mapped("libcudart.so"), 10); /* as PyTorch looks */
     *(void **)&wheel = dlsym(preload, "memtrace_wheel_cudnn");
     need(wheel && wheel() == 90100, 3);
     *(void **)&count = dlvsym(runtime, "cudaGetDeviceCount", "libcudart.so.12");
