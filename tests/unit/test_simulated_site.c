@@ -488,15 +488,43 @@ static void test_python_of_commands(void **state)
     setenv("PATH", path, 1);
 }
 
+/* Gone, or dead and not yet waited for by whoever inherited it; within five seconds. */
+static bool has_ended(const char *pid_file)
+{
+    char path[64], text[512] = "";
+    long pid = 0;
+
+    FILE *file = fopen(pid_file, "r");
+    if (!file || fscanf(file, "%ld", &pid) != 1)
+        fail_msg("no process was started");
+    fclose(file);
+    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+    for (int i = 0; i < 500; i++) {
+        file = fopen(path, "r");
+        if (!file)
+            return true;
+        size_t length = fread(text, 1, sizeof text - 1, file);
+        fclose(file);
+        text[length] = '\0';
+        if (strstr(text, ") Z"))
+            return true;
+        usleep(10000);
+    }
+    return false;
+}
+
 static void test_probe_ends(void **state)
 {
+    char text[256];
     struct mt_buf output = {0};
     struct mt_error error = {0};
     (void)state;
 
-    write_text(python, "#!/bin/sh\necho begun\nsleep 600 & sleep 600\n", 0700);
+    snprintf(text, sizeof text, "#!/bin/sh\nsleep 600 & echo $! > %s/pid\nsleep 600\n", root);
+    write_text(python, text, 0700);
     assert_int_equal(mt_python_probe(python, "", 1, &output, &error), MT_ERR_IO);
     assert_non_null(strstr(error.text, "within 1 s"));
+    assert_true(has_ended(format("%s/pid", root)));
     mt_buf_release(&output);
     assert_int_equal(mt_python_probe("/nowhere/python3", "", 1, &output, &error), MT_ERR_IO);
     mt_buf_release(&output);
