@@ -12,6 +12,7 @@
 #include "process_tree.h"
 #include "recording.h"
 #include "simulated_site.h"
+#include "units.h"
 #include "util.h"
 
 /* Beside the program, or in the lib folder beside its own (collector_library.h). */
@@ -177,6 +178,13 @@ static int prepare_fact(struct dry_run *dry_run)
     return dry_run->fact.failed ? mt_say_no_memory("cannot run the command") : -1;
 }
 
+/* NULL: not measured; then the simulated driver has a value of its own. */
+static const struct mt_card_cost *cost_of_context(const struct dry_run *dry_run)
+{
+    return mt_card_cost(dry_run->card->name,
+                        (unsigned)strtoul(dry_run->site.cuda_version, NULL, 10), MT_COST_CUDA);
+}
+
 /* What was there goes on behind ours. */
 static bool set_in_front(const char *name, const char *ours)
 {
@@ -200,11 +208,9 @@ static bool set_number(const char *name, uint64_t number)
     return !setenv(name, text, 1);
 }
 
-/* What a context takes of a device, if it was measured; else the simulated driver has its own. */
 static bool set_context(const struct dry_run *dry_run)
 {
-    const struct mt_card_cost *cost = mt_card_cost(
-        dry_run->card->name, (unsigned)strtoul(dry_run->site.cuda_version, NULL, 10), MT_COST_CUDA);
+    const struct mt_card_cost *cost = cost_of_context(dry_run);
 
     return !cost || set_number("MEMTRACE_SIMULATED_CONTEXT", cost->most_bytes);
 }
@@ -272,6 +278,20 @@ static int answer(struct dry_run *dry_run)
     return mt_tell_dry_run_answer(&answer);
 }
 
+/* Less than CUDA itself takes: no context can be made. */
+static bool is_hopeless(const struct dry_run *dry_run)
+{
+    const struct mt_card_cost *cost = cost_of_context(dry_run);
+    char bytes[2][MT_UNITS_TEXT];
+
+    if (!cost || memory_bytes(dry_run) > cost->least_bytes)
+        return false;
+    mt_say("OUT OF MEMORY on paper: %s are less than the %s that CUDA itself takes of an %s",
+           mt_format_bytes(bytes[0], memory_bytes(dry_run)),
+           mt_format_bytes(bytes[1], cost->least_bytes), dry_run->card->name);
+    return true;
+}
+
 /* The command has its terminal, its signals and its standard input; -1 or an exit code. */
 static int run(struct dry_run *dry_run)
 {
@@ -281,6 +301,8 @@ static int run(struct dry_run *dry_run)
     if (code)
         return code;
     code = prepare_site(dry_run);
+    if (code < 0 && is_hopeless(dry_run))
+        code = MT_EXIT_BUDGET;
     if (code < 0)
         code = prepare_fact(dry_run);
     if (code < 0)

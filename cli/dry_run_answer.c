@@ -200,7 +200,6 @@ static void add_json(struct mt_buf *out, const struct mt_dry_run_answer *answer,
         mt_json_array_end(&json);
     }
     mt_json_object_end(&json);
-    mt_buf_add_char(out, '\n');
 }
 
 /* Out of memory on paper is an answer if a limit was asked for. */

@@ -152,6 +152,9 @@ COMMANDS = [
     "import --json recorded/mixed.trace.zst -o again.trace",
     "record --json -o r.trace.zst recorded exit 3",
     "info --json r.trace.zst",
+    "dry-run --json --max-peak reserved=1GiB -o d.trace.zst recorded exit 3",
+    "info --json d.trace.zst",
+    "analyze --json d.trace.zst",
     "recover --json r.trace.zst missing.trace",
     "doctor --json",
 ]
@@ -163,6 +166,7 @@ def run(program, command, folder):
     environment = {name: value for name, value in os.environ.items()
                    if not name.startswith(("MEMTRACE_", "LD_PRELOAD", "CUDA_"))}
     environment["LD_LIBRARY_PATH"] = str(build / "standin")
+    environment["MEMTRACE_DRY_RUN_SITE"] = "own"
     environment["MEMTRACE_CUPTI"] = str(build / "standin" / "libcupti.so.13")
     words = [str(build / "tests" / "recorded") if word == "recorded" else word
              for word in command.split()]

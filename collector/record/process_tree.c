@@ -123,7 +123,8 @@ void mt_process_tree_end(pid_t root, int signal)
             kill(root, signal);
         return;
     }
-    for (int reading = 0; reading < READINGS && (!reading || count > before); reading++) {
+    for (int reading = 0;
+         reading < (signal == SIGKILL ? READINGS : 1) && (!reading || count > before); reading++) {
         before = count;
         count = 0;
         read_processes(tree);

@@ -9,8 +9,8 @@
 void mt_process_tree_keep(void);
 
 /* Sends the signal to `root` and its descendants, and to the orphans that became our children and
- * theirs; root 0: to those alone. Reads /proc; processes that are born meanwhile are found in up to
- * eight readings. */
+ * theirs; root 0: to those alone. Reads /proc; with SIGKILL up to eight times, for processes that
+ * are born meanwhile. Any other signal arrives once. */
 void mt_process_tree_end(pid_t root, int signal);
 
 #endif
