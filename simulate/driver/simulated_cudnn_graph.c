@@ -9,8 +9,9 @@
 #include "convolution_workspace.h"
 #include "cudnn_api.h"
 
-/* Attention asks for this little beside what its parts need (H200, cuDNN 9.19). */
-enum { ATTENTION_BYTES = 256 };
+/* Attention of more than one query asks for this little beside what its parts need (H200, cuDNN
+ * 9.19). */
+enum { ATTENTION_BYTES = 256, QUERY_DIMENSION = 2 };
 
 enum work { WORK_OTHER, WORK_CONVOLUTION, WORK_ATTENTION };
 
@@ -136,6 +137,9 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t desc,
     case CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC:
         take_geometry(c, &other(elements)->convolution);
         break;
+    case CUDNN_ATTR_OPERATION_MATMUL_ADESC: /* the queries come first */
+    case CUDNN_ATTR_OPERATION_SDPA_FWD_QDESC:
+    case CUDNN_ATTR_OPERATION_SDPA_BWD_QDESC:
     case CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X:
     case CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX:
     case CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X: c->x = other(elements)->tensor; break;
@@ -155,10 +159,16 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t desc,
     return CUDNN_STATUS_SUCCESS;
 }
 
+static int64_t attention_bytes(const struct convolution_tensor *queries)
+{
+    bool several = queries->dimensions > QUERY_DIMENSION && queries->sizes[QUERY_DIMENSION] > 1;
+    return several ? ATTENTION_BYTES : 0;
+}
+
 static int64_t workspace_bytes(const struct backend *plan)
 {
     return plan->work == WORK_CONVOLUTION ? (int64_t)sim_convolution_workspace(&plan->convolution)
-           : plan->work == WORK_ATTENTION ? ATTENTION_BYTES
+           : plan->work == WORK_ATTENTION ? attention_bytes(&plan->convolution.x)
                                           : 0;
 }
 

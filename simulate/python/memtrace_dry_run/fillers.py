@@ -2,8 +2,8 @@
 that what the program draws itself stays as it was.
 
 Floating-point values that nobody knows count as uniform between 0 and 1: finite, positive, never equal. A
-comparison with a bound beyond 1 is true for one half, because nothing says where such values lie; beyond
-CERTAIN_BOUND it is decided by the bound. Indices lie in the middle of large ranges: the ends of a vocabulary
+comparison of many values with 0, or with a bound beyond 1, is true for one half, because nothing says where such
+values lie; beyond CERTAIN_BOUND it is decided by the bound. Indices lie in the middle of large ranges: the ends of a vocabulary
 are where end-of-text and padding are."""
 import math
 
@@ -36,11 +36,6 @@ def uniform(shape, low=0.0, high=1.0):
 def half(shape):
     """Truth values, one half of them true."""
     return uniform(shape) < 0.5
-
-
-def stand_in(t, bound=None):
-    """Values for a tensor that nobody knows, to be compared with BOUND (a number, a tensor, or None)."""
-    return uniform(t.shape)
 
 
 def bound(value):

@@ -114,7 +114,7 @@ def write():
         if not _state.path or not (_state.answers or _state.failures or _state.facts):
             return
         path = "%s.%d" % (_state.path, os.getpid())
-        half = "%s.half" % path
+        half = os.path.join(os.path.dirname(path), "." + os.path.basename(path) + ".half")
         try:
             with open(half, "w") as f:
                 json.dump(as_dict(), f, indent=1)

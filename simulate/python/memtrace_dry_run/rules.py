@@ -27,6 +27,7 @@ IN_PLACE = {"fill_", "zero_", "add_", "sub_", "mul_", "div_", "neg_", "clamp_", 
 RANDOM = {"uniform_", "normal_", "random_", "bernoulli_", "exponential_"}
 CHOICES = {"argmax", "argmin", "topk", "sort", "multinomial", "kthvalue", "mode"}
 STEPS = {"_foreach_add_"}
+FACTORIZATIONS = {"linalg_cholesky_ex", "linalg_inv_ex", "linalg_lu_factor_ex", "_linalg_solve_ex", "linalg_ldl_factor_ex"}
 ALWAYS = {"nonzero", "_local_scalar_dense"}  # hooked for the backend itself
 UNIQUE = {"_unique2", "_unique", "unique_dim", "unique_consecutive", "unique_dim_consecutive"}
 # Values that decide whether a line reads the same guess so often that it waits for another one.
@@ -64,7 +65,7 @@ def answer_copies_with(function):
 
 def table():
     """Names of all operators that have a rule."""
-    return (COMPARISONS | LOGIC | ARITHMETIC | REDUCTIONS | MOVES | IN_PLACE | RANDOM | CHOICES | STEPS | UNIQUE |
+    return (COMPARISONS | LOGIC | ARITHMETIC | REDUCTIONS | MOVES | IN_PLACE | RANDOM | CHOICES | STEPS | UNIQUE | FACTORIZATIONS |
             {"copy_", "_local_scalar_dense", "nonzero", "randperm", "_amp_update_scale_", "_linalg_check_errors"})
 
 
@@ -76,6 +77,8 @@ def rule_of(packet):
         return special[packet]
     if packet in UNIQUE:
         return Rule(_before_unique, _unique)
+    if packet in FACTORIZATIONS:
+        return Rule(None, _factorized)
     if packet in RANDOM:
         return Rule(None, _drawn)
     if packet in STEPS:
@@ -276,13 +279,18 @@ def _guess_comparison(op, name, arguments, out):
     x, y = _host_or_none(a), _host_or_none(b)
     if name in ("eq", "ne"):
         values = torch.full(out.shape, name == "ne", dtype=torch.bool, device="cpu")
-    elif x is None and y is None or not (a.is_floating_point() if x is None else b.is_floating_point()):
+    elif x is None and y is None or not (a.is_floating_point() if x is None else b.is_floating_point()) or (
+            out.numel() > 1 and _is_zero(y if x is None else x)):
         values = fillers.half(out.shape)
     else:
         x = fillers.uniform(a.shape) if x is None else fillers.bound(x)
         y = fillers.uniform(b.shape) if y is None else fillers.bound(y)
         values = getattr(torch, name)(x, y) if isinstance(x, torch.Tensor) else getattr(torch, name)(torch.tensor(x), y)
     shadows.keep(out, values.expand(out.shape), GUESSED)
+
+
+def _is_zero(value):
+    return value.dim() == 0 and value.item() == 0 if isinstance(value, torch.Tensor) else value == 0
 
 
 def _argument(op_arguments, named, at, name, default):
@@ -503,6 +511,13 @@ def _scale_updated(op, arguments, named, out):
         steps.zero_()
     else:
         steps.add_(1)
+
+
+def _factorized(op, arguments, named, out):
+    """The numbers that say which pivot was bad: none was."""
+    for o in _tensors(out):
+        if o.dtype is torch.int32 and o.is_cuda:
+            shadows.keep(o, torch.zeros(o.shape, dtype=o.dtype, device="cpu"), KNOWN)
 
 
 def _no_errors(op, arguments, named):

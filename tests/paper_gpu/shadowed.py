@@ -1,0 +1,108 @@
+"""A program of shadows.py: what it reads from the device, and the bytes of each request to the allocator, as JSON.
+
+    shadowed.py CASE OUT"""
+
+import json, sys
+import torch
+
+torch.cuda.memory._record_memory_history(max_entries=1_000_000, context=None)
+torch.manual_seed(0)
+
+
+def values():
+    """What a program reads of small tensors is what it would read."""
+    x = torch.arange(10, device="cuda")
+    c = torch.zeros(4, dtype=torch.long, device="cuda")
+    c[2] = 5
+    c[0] += 1
+    mask = torch.tensor([True, False, True], device="cuda")
+    return [x.sum().item(), (x[x > 3]).tolist(), (x % 3 == 1).nonzero().flatten().tolist(), torch.where(x > 5, x, 0).tolist(),
+            (1 - x).tolist(), (x & 1).tolist(), x.flip(0).argmax().item(), torch.unique(x // 3).tolist(), torch.bincount(x // 2).tolist(),
+            c.tolist(), torch.equal(c, c), torch.nn.functional.one_hot(x % 3).sum(0).tolist(), torch.repeat_interleave(x[:4], x[:4]).tolist(),
+            mask.sum().item(), x[:3][mask].tolist(), bool((x == x).all()), x.view(2, 5).t().contiguous()[1].tolist(), (x > 100).any().item()]
+
+
+def unknown():
+    """Nothing that a program reads is unfit to go on with."""
+    w = torch.randn(600, 600, device="cuda")
+    y = w @ w
+    tokens = torch.softmax(y[:4], -1).multinomial(1).flatten().tolist()
+    torch.distributions.Categorical(logits=y[:4]).sample()
+    share = y[y > 0].numel() / y.numel()
+    return [bool(torch.isfinite(y).all()), bool(torch.isnan(y).any()), 0 < y.sum().item() < 1e6, all(0 < t < 599 for t in tokens),
+            0.3 < share < 1.0, len(set(y[0].topk(5).indices.tolist())), torch.linalg.cholesky_ex(y[:8, :8])[1].item()]
+
+
+def waits():
+    """A loop that waits for a condition on unknown values ends."""
+    y, turns = torch.randn(600, 600, device="cuda") @ torch.randn(600, 600, device="cuda"), 0
+    while (y * y > 1e-6).any() and turns < 5000:
+        turns += 1
+    return [turns < 5000]
+
+
+def model():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Embedding(1000, 256), *[torch.nn.TransformerEncoderLayer(256, 4, batch_first=True, dropout=0.1) for _ in range(3)],
+                               torch.nn.Linear(256, 1000)).cuda()
+
+
+def training():
+    """Gradients are added in place, in autograd's threads, as without shadows."""
+    net, scaler = model(), torch.amp.GradScaler("cuda")
+    optimizer = torch.optim.AdamW(net.parameters())
+    for step in range(4):
+        ids = torch.randint(0, 1000, (4, 64 + 16 * step), device="cuda")
+        with torch.autocast("cuda", torch.float16):
+            out = net(ids)
+            loss = torch.nn.functional.cross_entropy(out.flatten(0, 1), ids.flatten())
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+    return [scaler.get_scale(), len(optimizer.state)]
+
+
+def checkpointed():
+    """Python that autograd's engine calls has shadows: experts see as many tokens when they are computed again."""
+    from torch.utils.checkpoint import checkpoint
+    experts = torch.nn.ModuleList(torch.nn.Linear(128, 128) for _ in range(4)).cuda()
+    gate, seen = torch.nn.Linear(128, 4).cuda(), []
+
+    def layer(x):
+        chosen, out = gate(x).argmax(-1), torch.zeros_like(x)
+        for i, expert in enumerate(experts):
+            rows = torch.where(chosen == i)[0]
+            seen.append(rows.numel())
+            out = out.index_add(0, rows, expert(x[rows]))
+        return out
+
+    x = torch.randn(512, 128, device="cuda", requires_grad=True)
+    for reentrant in (True, False):
+        checkpoint(layer, x, use_reentrant=reentrant).sum().backward()
+    return [sum(seen), min(seen) > 50]
+
+
+def elsewhere():
+    """Threads, and processes that load data."""
+    import threading
+    from torch.utils.data import DataLoader
+    found = []
+    thread = threading.Thread(target=lambda: found.append((torch.arange(5, device="cuda") * 2).tolist()))
+    thread.start()
+    thread.join()
+    for batch in DataLoader(torch.arange(12), batch_size=4, num_workers=2, pin_memory=True):
+        found.append(batch.cuda(non_blocking=True).sum().item())
+    return found
+
+
+def main():
+    answers = {"values": values, "unknown": unknown, "waits": waits, "training": training, "checkpointed": checkpointed, "elsewhere": elsewhere}[sys.argv[1]]()
+    requests = [e["size"] for e in torch.cuda.memory._snapshot()["device_traces"][0] if e["action"] == "alloc"]
+    with open(sys.argv[2], "w") as f:
+        json.dump({"answers": answers, "requests": requests}, f)
+
+
+main()
