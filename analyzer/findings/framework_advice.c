@@ -26,16 +26,30 @@ static enum mt_framework named_in_stacks(const struct mt_symbols *symbols)
     return MT_FRAMEWORK_UNKNOWN;
 }
 
+/* A recording without Python frames: jax.jit names a module after the function. */
+static enum mt_framework named_in_modules(const struct mt_xla_runs *runs)
+{
+    static const char prefix[] = "jit_";
+
+    for (uint32_t i = 0; i < runs->modules.count; i++)
+        if (strncmp(runs->modules.texts[i], prefix, sizeof prefix - 1) == 0)
+            return MT_FRAMEWORK_JAX;
+    return MT_FRAMEWORK_UNKNOWN;
+}
+
 enum mt_framework mt_framework_of(const struct mt_finding_search *search)
 {
     const struct mt_source *source = search->analysis->source;
+    enum mt_framework named;
 
     if (!search->analysis->report->is_driver_level)
         return strcmp(mt_heap_name(&source->symbols, source->view.heap), "pytorch") == 0
                    ? MT_FRAMEWORK_TORCH
                    : MT_FRAMEWORK_UNKNOWN;
-    return search->analysis->survey.phases.xla_modules ? named_in_stacks(&source->symbols)
-                                                       : MT_FRAMEWORK_UNKNOWN;
+    if (!search->analysis->survey.phases.xla_modules)
+        return MT_FRAMEWORK_UNKNOWN;
+    named = named_in_stacks(&source->symbols);
+    return named ? named : named_in_modules(&search->analysis->survey.xla.runs);
 }
 
 const char *mt_framework_text(const struct mt_finding_search *search,

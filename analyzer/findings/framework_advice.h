@@ -13,7 +13,7 @@ enum mt_framework {
 };
 
 /* Whose requests are analyzed: PyTorch's allocator's, or those of a program that runs modules of
- * XLA and whose stacks name JAX or TensorFlow. O(frames). */
+ * XLA and whose stacks, or modules, name JAX or TensorFlow. O(frames + modules). */
 enum mt_framework mt_framework_of(const struct mt_finding_search *search);
 
 /* One text for each framework; NULL: the first one does for it, which names none. */

@@ -2,6 +2,9 @@
  */
 #include "cmocka_all.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "driver_run.h"
 #include "report_query.h"
 
@@ -163,6 +166,38 @@ static void a_run_that_died_has_no_such_cache(void **state)
     end(&run);
 }
 
+/* What does not fit into the lines of a screen: the driver's table holds the bytes of the parts
+ * once more, so that the parts stay, also of a run that died. */
+static void parts_replace_the_drivers_table(void **state)
+{
+    const struct mt_style plain = {"", "", "", "", "", "", ""};
+
+    (void)state;
+    for (int dies = 0; dies < 2; dies++) {
+        struct run run;
+
+        begin(&run);
+        serve(&run, "Runner._allocate_kv_cache_tensors", "/x/vllm/v1/worker/gpu_model_runner.py");
+        for (uint64_t i = 0; i < 30; i++) {
+            char function[32];
+
+            (void)snprintf(function, sizeof function, "Layer%d.forward", (int)i);
+            run.stack = stack_of(&run, function, "/home/me/model.py");
+            add(&run, PYTORCH, MT_EVENT_ALLOC, SEGMENT + (151 + i) * MT_MIB, MT_MIB);
+        }
+        if (dies)
+            add(&run, PYTORCH, MT_EVENT_OOM, 0, 900 * MT_MIB);
+        finish(&run);
+        assert_non_null(strstr(run.text.data, "Outside of the framework"));
+        mt_buf_reset(&run.text);
+        mt_analyze_text(&run.text, run.report, &plain, NULL, false);
+        assert_non_null(strstr(run.text.data, "The whole device at the allocated peak"));
+        assert_non_null(strstr(run.text.data, "(abridged"));
+        assert_null(strstr(run.text.data, "Outside of the framework"));
+        end(&run);
+    }
+}
+
 static uint64_t kv_cache_of(const char *function, const char *file)
 {
     struct run run;
@@ -223,6 +258,7 @@ int main(void)
         cmocka_unit_test(a_sample_that_lags_behind_is_passed_over),
         cmocka_unit_test(a_cache_leaves_room_for_later),
         cmocka_unit_test(a_run_that_died_has_no_such_cache),
+        cmocka_unit_test(parts_replace_the_drivers_table),
         cmocka_unit_test(pools_of_pages_are_caches),
         cmocka_unit_test(no_table_where_it_would_not_close),
     };

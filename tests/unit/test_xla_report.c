@@ -193,7 +193,7 @@ static const char *advice_of(const struct run *run, const char *id)
     return NULL;
 }
 
-/* The advice for PyTorch does not apply to JAX. */
+/* Without a stack, the names of modules say that it is JAX; nothing says that it is PyTorch. */
 static void advice_is_that_of_the_framework(void **state)
 {
     static const char role[] = "optimizer_state";
@@ -213,7 +213,7 @@ static void advice_is_that_of_the_framework(void **state)
         advice = advice_of(&run, "optimizer-state");
         assert_non_null(advice);
         assert_int_equal(strstr(advice, "optax") != NULL, modules);
-        assert_int_equal(strstr(advice, "FSDP") != NULL, !modules);
+        assert_null(strstr(advice, "FSDP"));
         release(&run);
     }
 }
