@@ -114,6 +114,8 @@ void mt_json_findings(struct mt_json *json, const struct mt_device_report *devic
 
 /* NULL: null. */
 void mt_json_xla(struct mt_json *json, const struct mt_xla_use *xla);
+/* The headline of it alone. */
+void mt_add_missing_requests(struct mt_buf *out, const struct mt_style *style);
 /* In place of the peak, if the driver's calls are all that was seen of XLA's arena. */
 void mt_tell_missing_requests(const struct mt_teller *teller);
 /* What that arena would have held, if the requests were seen. */

@@ -4,15 +4,20 @@
 #include "text_table.h"
 #include "units.h"
 
+void mt_add_missing_requests(struct mt_buf *out, const struct mt_style *style)
+{
+    mt_buf_printf(out,
+                  "%sRequests to XLA's arena are MISSING%s: record with memtrace record "
+                  "--xla-requests\n",
+                  style->bold, style->reset);
+}
+
 void mt_tell_missing_requests(const struct mt_teller *teller)
 {
     const uint64_t bytes = teller->device->allocated_peak.bytes;
     char held[MT_UNITS_TEXT], exact[MT_UNITS_TEXT];
 
-    mt_buf_printf(teller->out,
-                  "%sRequests to XLA's arena are MISSING%s: record with memtrace record "
-                  "--xla-requests\n",
-                  teller->style->bold, teller->style->reset);
+    mt_add_missing_requests(teller->out, teller->style);
     mt_tell_line(teller, 2,
                  mt_tell_format(teller,
                                 "The arena takes regions from the driver and hands out parts of "

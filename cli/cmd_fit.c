@@ -1,7 +1,9 @@
 /* memtrace fit: the smallest device limit under which a policy serves a trace. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli.h"
+#include "trace_summary.h"
 #include "fit_output.h"
 #include "policy_runs.h"
 #include "pool_option.h"
@@ -31,15 +33,27 @@ static enum mt_status fit_policy(void *context, struct mt_source *source, const 
     return mt_fit_run(source, &options, &run->summaries[index], error);
 }
 
-static int print(const struct mt_source *source, const struct arguments *arguments,
-                 const struct mt_fit_summary *summaries, size_t count)
+/* Only where the driver's calls are all that was seen; standard input cannot be read again. */
+static bool lacks_xla_requests(const struct mt_source *source, const char *path)
+{
+    struct mt_trace_summary summary;
+    struct mt_error error;
+
+    return source->view.level == MT_VIEW_DRIVER && strcmp(path, "-") != 0 &&
+           mt_trace_summarize(path, &summary, &error) == MT_OK && summary.xla_requests_missing;
+}
+
+static int print(const struct mt_source *source, const char *path,
+                 const struct arguments *arguments, const struct mt_fit_summary *summaries,
+                 size_t count)
 {
     const struct mt_fit_answer answer = {source,
                                          summaries,
                                          count,
                                          arguments->limit_bytes,
                                          arguments->no_cards,
-                                         arguments->common.all};
+                                         arguments->common.all,
+                                         lacks_xla_requests(source, path)};
     struct mt_buf out = {0};
 
     if (arguments->common.json)
@@ -84,7 +98,7 @@ static int fit(struct mt_source *source, const char *path, const struct argument
         return mt_say_no_memory("cannot search");
     exit_code = mt_run_policies(&runs);
     if (exit_code == MT_EXIT_OK) {
-        exit_code = print(source, arguments, summaries, count);
+        exit_code = print(source, path, arguments, summaries, count);
         exit_code = mt_answer_verdict(exit_code, source, path, &arguments->common);
         if (exit_code == MT_EXIT_OK)
             exit_code = limit_exit(arguments, summaries, count);

@@ -125,6 +125,7 @@ void mt_fit_print_json(struct mt_buf *out, const struct mt_fit_answer *answer)
     mt_json_object_begin(&json, NULL);
     mt_json_text(&json, "schema", "memtrace.fit/1");
     mt_json_requests(&json, answer->source);
+    mt_json_bool(&json, "xla_requests_missing", answer->xla_requests_missing);
     mt_json_list_begin(&list, &json, "policies");
     for (i = 0; i < answer->count; i++) {
         const struct mt_fit_summary *summary = &answer->summaries[i];

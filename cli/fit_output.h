@@ -11,7 +11,8 @@ struct mt_fit_answer {
     size_t count;
     uint64_t limit_bytes; /* asked for, 0 = no */
     bool no_cards;
-    bool all; /* --json: without limits */
+    bool all;                  /* --json: without limits */
+    bool xla_requests_missing; /* what is fitted are the regions of XLA's arena */
 };
 
 void mt_fit_print_text(struct mt_buf *out, const struct mt_fit_answer *answer);

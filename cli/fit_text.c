@@ -4,6 +4,7 @@
 
 #include "cards.h"
 #include "cli.h"
+#include "analyze_output.h"
 #include "fit_output.h"
 #include "policy_runs.h"
 #include "pool_option.h"
@@ -311,6 +312,12 @@ void mt_fit_print_text(struct mt_buf *out, const struct mt_fit_answer *answer)
     if (!results) {
         mt_buf_add_text(out, "no memory events: nothing to fit\n");
         return;
+    }
+    if (answer->xla_requests_missing) {
+        mt_add_missing_requests(out, style);
+        mt_add_note(out, 2,
+                    "the numbers below are about the regions that the arena took from the driver, "
+                    "not about what the program needs");
     }
     if (answer->limit_bytes)
         say_verdicts(out, answer);

@@ -203,6 +203,8 @@ static void tell_device(const struct mt_teller *teller, const struct mt_question
                                     mt_no_answer_text(device->answer->missing)));
         return;
     }
+    if (mt_lacks_requests(device))
+        mt_tell_missing_requests(teller);
     tell_instant(teller, question);
     if (question->by == MT_BY_STACK)
         tell_stacks(teller);

@@ -51,7 +51,17 @@ bool mt_arenas_are_wanted(const struct mt_analysis *analysis)
 {
     const struct mt_report *report = analysis->report;
 
-    return report->is_driver_level && !report->what_if && !analysis->options->question;
+    return report->is_driver_level && !report->what_if;
+}
+
+/* Ranges of modules name no device: they are held against what all devices together were asked. */
+static uint64_t all_allocations(const struct mt_report *report)
+{
+    uint64_t count = 0;
+
+    for (uint32_t i = 0; i < report->device_count; i++)
+        count += report->devices[i].allocations;
+    return count;
 }
 
 /* *replayed: the requests of some device are there. */
@@ -59,13 +69,13 @@ static enum mt_status judge(struct mt_analysis *analysis, bool *replayed)
 {
     struct mt_report *report = analysis->report;
     const uint32_t modules = analysis->survey.phases.xla_modules;
+    const bool serves_itself = mt_xla_serves_itself(modules, all_allocations(report));
 
     for (uint32_t i = 0; i < report->device_count; i++) {
         struct mt_device_report *device = &report->devices[i];
-        bool is_missing =
-            holds_arena(report, device) || mt_xla_serves_itself(modules, device->allocations);
-        bool is_there =
-            !is_missing && modules && pool_requests(mt_driver_of(report, device->device));
+        bool is_missing = holds_arena(report, device) || (serves_itself && device->allocations);
+        bool is_there = !is_missing && modules && !analysis->options->question &&
+                        pool_requests(mt_driver_of(report, device->device));
 
         if (!is_missing && !is_there)
             continue;

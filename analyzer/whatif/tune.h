@@ -47,6 +47,7 @@ struct mt_tune_summary {
     size_t tried;      /* settings */
     uint64_t run_ooms; /* requests that the run was refused: `serves` does not count them */
     uint16_t devices;
+    bool is_not_pytorch; /* no request goes to PyTorch's allocator: nothing was tried */
 };
 #define MT_TUNE_CURRENT SIZE_MAX
 

@@ -67,7 +67,7 @@ static void begin(struct run *run)
     }
 }
 
-static void analyze(struct run *run)
+static void analyze_devices(struct run *run, uint32_t devices)
 {
     const struct mt_style plain = {"", "", "", "", "", "", ""};
     struct mt_analyze_options options = {.path = "run"};
@@ -77,7 +77,12 @@ static void analyze(struct run *run)
         fail_msg("%s", error.text);
     mt_analyze_text(&run->text, run->report, &plain, NULL, true);
     assert_non_null(run->text.data);
-    assert_int_equal(run->report->device_count, 1);
+    assert_int_equal(run->report->device_count, devices);
+}
+
+static void analyze(struct run *run)
+{
+    analyze_devices(run, 1);
 }
 
 static void release(struct run *run)
@@ -114,6 +119,29 @@ static void requests_that_an_arena_serves(void **state)
     assert_true(mt_lacks_requests(&run.report->devices[0]));
     assert_int_equal(run.report->devices[0].xla->arena_count, 0);
     expect_first_line_names_the_option(&run);
+    release(&run);
+}
+
+/* Ranges of modules name no device. 30 runs and 4 requests are no sign of an arena; 2 of one device
+ * would be. */
+static void requests_of_all_devices_count(void **state)
+{
+    struct run run = {.count = 0};
+
+    (void)state;
+    for (uint16_t device = 0; device < 2; device++)
+        for (uint32_t i = 0; i < 2; i++) {
+            struct mt_event *event = add(&run, MT_EVENT_ALLOC, ASYNC, MT_MIB);
+
+            event->device = device;
+            event->addr = BASE + i * MT_GIB;
+        }
+    for (uint32_t i = 0; i < MODULES; i++)
+        run_module(&run, i);
+    begin(&run);
+    analyze_devices(&run, 2);
+    assert_false(mt_lacks_requests(&run.report->devices[0]));
+    assert_false(mt_lacks_requests(&run.report->devices[1]));
     release(&run);
 }
 
@@ -222,6 +250,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_that_an_arena_serves),
+        cmocka_unit_test(requests_of_all_devices_count),
         cmocka_unit_test(requests_that_an_arena_serves_by_its_stack),
         cmocka_unit_test(requests_that_the_driver_serves),
         cmocka_unit_test(programs_of_others),
