@@ -145,6 +145,25 @@ static void requests_of_all_devices_count(void **state)
     release(&run);
 }
 
+/* What `live` asks for: the warning needs no replay. */
+static void a_question_is_told_what_is_missing(void **state)
+{
+    const struct mt_question question = {.at = MT_AT_PEAK, .by = MT_BY_SITE};
+    const struct mt_analyze_options options = {.path = "run", .question = &question};
+    struct run run = {.count = 0};
+    struct mt_error error;
+
+    (void)state;
+    add(&run, MT_EVENT_ALLOC, VIRTUAL, 100 * MT_GIB);
+    for (uint32_t i = 0; i < MODULES; i++)
+        run_module(&run, i);
+    begin(&run);
+    if (mt_analyze(&run.source.source, &options, &run.report, &error) != MT_OK)
+        fail_msg("%s", error.text);
+    assert_true(mt_lacks_requests(&run.report->devices[0]));
+    release(&run);
+}
+
 /* TensorFlow names no module: the stack of the region says whose it is. */
 static void requests_that_an_arena_serves_by_its_stack(void **state)
 {
@@ -251,6 +270,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_that_an_arena_serves),
         cmocka_unit_test(requests_of_all_devices_count),
+        cmocka_unit_test(a_question_is_told_what_is_missing),
         cmocka_unit_test(requests_that_an_arena_serves_by_its_stack),
         cmocka_unit_test(requests_that_the_driver_serves),
         cmocka_unit_test(programs_of_others),
