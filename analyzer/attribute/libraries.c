@@ -65,10 +65,45 @@ static const struct {
     {"ucp_", "UCX"},  {"uct_", "UCX"},   {"rmm::", "RMM"},
 };
 
+/* Where NCCL is entered: its public functions that may take memory (nccl.h), also with "p" in
+ * front, and what its threads run. Where only lines of source are known, another function that
+ * begins with "nccl" may be the program's own. */
+static const char *const nccl_entries[] = {
+    "ncclCommInitRank",
+    "ncclCommInitRankConfig",
+    "ncclCommInitAll",
+    "ncclCommInitRankScalable",
+    "ncclCommSplit",
+    "ncclCommShrink",
+    "ncclCommGrow",
+    "ncclCommRegister",
+    "ncclMemAlloc",
+    "ncclCommWindowRegister",
+    "ncclReduce",
+    "ncclBcast",
+    "ncclBroadcast",
+    "ncclAllReduce",
+    "ncclReduceScatter",
+    "ncclAllGather",
+    "ncclAlltoAll",
+    "ncclGather",
+    "ncclScatter",
+    "ncclSend",
+    "ncclRecv",
+    "ncclGroupStart",
+    "ncclGroupEnd",
+    "ncclDevCommCreate",
+    "ncclAsyncJobMain",
+    "ncclProxyService",
+    "ncclProxyServiceUDS",
+    "ncclProxyProgress",
+};
+
 /* Beginnings of function names, first match wins. */
 static const struct {
     const char *beginning, *what;
 } functions[] = {
+    {"ncclCommInitAll", "communicators, one a device"},
     {"ncclCommInit", "communicator"},
     {"ncclCommSplit", "communicator"},
     {"ncclCommShrink", "communicator"},
@@ -170,10 +205,28 @@ static bool begin_graph(struct walk *walk, uint32_t frame)
     return false;
 }
 
+static bool enters_nccl(const char *function)
+{
+    const char *name = *function == 'p' ? function + 1 : function;
+    const size_t length = strcspn(name, "(");
+
+    for (size_t i = 0; i < MT_ARRAY_LEN(nccl_entries); i++)
+        if (strlen(nccl_entries[i]) == length && !strncmp(name, nccl_entries[i], length))
+            return true;
+    return false;
+}
+
+static const char *library_of_source(const char *function)
+{
+    const char *library = library_by_name(function);
+
+    return library && !strcmp(library, "NCCL") && !enters_nccl(function) ? NULL : library;
+}
+
 /* A frame with a line: of the library at hand, as far as is known. */
 static bool take_source(struct walk *walk, uint32_t frame, const char *function)
 {
-    const char *library = library_by_name(function);
+    const char *library = library_of_source(function);
     struct mt_stack_owner *owner = &walk->owner;
 
     if (owner->library && !walk->in_source)
@@ -257,6 +310,11 @@ bool mt_is_nccl_range(const char *range, const char **call)
         return false;
     *call = range + sizeof domain - 1;
     return true;
+}
+
+bool mt_makes_communicators(const char *call)
+{
+    return starts_with(call, "ncclCommInitAll");
 }
 
 bool mt_makes_communicator(const char *call)

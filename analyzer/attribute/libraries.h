@@ -27,7 +27,9 @@ const char *mt_library_what(const char *function);
 /* Does a range of this name belong to NCCL (NVTX, domain "NCCL")? Then *call is the function that
  * it stands for. */
 bool mt_is_nccl_range(const char *range, const char **call);
-/* Is that a function that makes a communicator? */
+/* Is that a function that makes as many communicators as its caller says, one a device? */
+bool mt_makes_communicators(const char *call);
+/* Is that a function that makes one communicator? */
 bool mt_makes_communicator(const char *call);
 
 #endif

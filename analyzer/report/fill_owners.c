@@ -42,7 +42,7 @@ static int32_t range_of(const struct mt_attribution *attribution, int32_t phase)
     for (; phase != MT_NO_PHASE; phase = attribution->phases->phases[phase].parent) {
         const char *call = is_whole(attribution, phase) ? nccl_call(attribution, phase) : NULL;
 
-        if (call && mt_makes_communicator(call))
+        if (call && (mt_makes_communicator(call) || mt_makes_communicators(call)))
             return phase;
         if (call && found == MT_NO_PHASE)
             found = phase;
@@ -54,6 +54,7 @@ static int32_t range_of(const struct mt_attribution *attribution, int32_t phase)
 struct communicators {
     int32_t *ranges;
     uint32_t count;
+    bool is_unknown; /* how many there are: a call made one for each of its devices */
 };
 
 static enum mt_status find_communicators(const struct mt_attribution *attribution,
@@ -69,6 +70,7 @@ static enum mt_status find_communicators(const struct mt_attribution *attributio
 
         if (call && mt_makes_communicator(call))
             found->ranges[found->count++] = (int32_t)i;
+        found->is_unknown |= call && mt_makes_communicators(call);
     }
     return MT_OK;
 }
@@ -153,6 +155,8 @@ static void tell_communicator(const struct mt_attribution *attribution,
     row->use.library = "NCCL";
     row->use.call = call;
     row->use.what = mt_library_what(call);
+    if (communicators->is_unknown)
+        return;
     if (mt_makes_communicator(call))
         row->use.communicator = (int32_t)before;
     else if (before == 1)
@@ -225,7 +229,7 @@ static enum mt_status fill(struct mt_attribution *attribution, const struct mt_s
     count = merge(rows, count, by_key);
     for (size_t i = 0; i < count && !status; i++)
         status = tell_row(attribution, &communicators, &rows[i]);
-    out->communicator_count = communicators.count;
+    out->communicator_count = communicators.is_unknown ? 0 : communicators.count;
     free(communicators.ranges);
     if (status)
         return status;

@@ -107,6 +107,24 @@ static void libraries_are_told_by_their_files(void **state)
          "PyTorch",
          "c10::g",
          NULL},
+        /* the program's own function, whose name begins as NCCL's do */
+        {{DRIVER_CALL, {"ncclScratchTake", "/src/mine.cc"}, {"main", "/src/mine.cc"}},
+         NULL,
+         NULL,
+         NULL},
+        {{DRIVER_CALL,
+          {"ncclCuMemAlloc", "/src/include/alloc.h"},
+          {"ncclAllReduce", "/src/collectives.cc"},
+          {"ncclWrapper", "/src/mine.cc"}},
+         "NCCL",
+         "ncclAllReduce",
+         "connections"},
+        {{DRIVER_CALL,
+          {"ncclProxyService(void*)", "/src/proxy.cc"},
+          {"start_thread", "[libc.so.6]"}},
+         "NCCL",
+         "ncclProxyService(void*)",
+         "connections"},
         {{DRIVER_CALL, {"mine", "/src/mine.cc"}, {"ncclAllReduce", "[libnccl.so.2]"}},
          NULL,
          NULL,
@@ -233,6 +251,25 @@ static void ranges_tell_communicators(void **state)
     end(&run);
 }
 
+/* One call, as many communicators as it has devices: none is numbered, nor is what comes later. */
+static void one_call_may_make_many_communicators(void **state)
+{
+    struct run run;
+
+    (void)state;
+    begin(&run);
+    take_in(&run, "NCCL: ncclCommInitAll", 8 * MT_MIB, MT_NO_ID);
+    take_in(&run, "NCCL: ncclCommSplit", 5 * MT_MIB, MT_NO_ID);
+    take_in(&run, "NCCL: ncclAllReduce", 3 * MT_MIB, MT_NO_ID);
+    finish(&run);
+    assert_int_equal(run.report->drivers[0].communicator_count, 0);
+    assert_int_equal(owner_of(&run, "ncclCommInitAll")->communicator, MT_NO_COMMUNICATOR);
+    assert_int_equal(owner_of(&run, "ncclCommSplit")->communicator, MT_NO_COMMUNICATOR);
+    assert_int_equal(owner_of(&run, "ncclAllReduce")->communicator, MT_NO_COMMUNICATOR);
+    expect_text(&run, "NCCL, communicators, one a device (ncclCommInitAll)");
+    end(&run);
+}
+
 /* Native frames go before ranges: another library may work while NCCL does. */
 static void native_frames_go_before_ranges(void **state)
 {
@@ -289,6 +326,7 @@ int main(void)
         cmocka_unit_test(libraries_are_told_by_their_files),
         cmocka_unit_test(python_frames_name_no_library),
         cmocka_unit_test(ranges_tell_communicators),
+        cmocka_unit_test(one_call_may_make_many_communicators),
         cmocka_unit_test(native_frames_go_before_ranges),
         cmocka_unit_test(a_range_without_an_end_says_nothing),
         cmocka_unit_test(other_files_are_named),
