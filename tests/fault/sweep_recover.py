@@ -6,12 +6,13 @@ each time with another failure: every allocation and every call, alone and from 
 the summary is a kind of failure.
 
 A run is right if it ends by itself within the time limit and
-  - the status is 0, the trace has the events of the undisturbed run (not always the names of native
-    frames), and the tape is gone; or
+  - the status is 0, the trace has the events and the header of the undisturbed run (not always the
+    names of native frames), and the tape is gone; or
   - the status is not 0, something is said, and the trace is byte for byte the old one with its tape
     beside it, or has those events.
 No other file is left, unless removing it is what failed."""
 import errno
+import json
 import os
 import pathlib
 import re
@@ -96,8 +97,9 @@ class Sweep:
                     parts_of(tape) if tape.exists() else None, others, failed)
 
     def events_of(self, trace):
-        """What a trace says without its native frames, to which recovery adds names and inlined
-        functions if it can: they change the numbers of the stacks. None: it is not whole."""
+        """What a trace and its header say without its native frames, to which recovery adds names
+        and inlined functions if it can: they change the numbers of the stacks. None: it is not
+        whole."""
         with tempfile.NamedTemporaryFile(suffix=".trace.zst") as file:
             file.write(trace)
             file.flush()
@@ -105,9 +107,17 @@ class Sweep:
                 done = subprocess.run([self.program, "dump", file.name, "--json", "--strict"],
                                       env=self.environment, capture_output=True,
                                       timeout=LIMIT_SECONDS)
+                facts = self.facts_of(file.name)
             except subprocess.TimeoutExpired:
                 return None
-        return re.sub(rb'"stack":\d+', b'"stack":0', done.stdout) if done.returncode == 0 else None
+        return (re.sub(rb'"stack":\d+', b'"stack":0', done.stdout), facts) \
+            if done.returncode == 0 and facts else None
+
+    def facts_of(self, path):
+        """The facts of a trace's header, None if they cannot be read."""
+        done = subprocess.run([self.program, "info", path, "--json"], env=self.environment,
+                              capture_output=True, timeout=LIMIT_SECONDS)
+        return json.loads(done.stdout)["header"] if done.returncode == 0 else None
 
     def is_whole(self, trace):
         return trace == self.whole or \
