@@ -287,6 +287,15 @@ const wanted = [...document.querySelectorAll('.when code, .do code, .proof code,
 for (const each of wanted) each.nextElementSibling.click();
 return [wanted.map((each) => each.textContent), copied];
 """
+REFUSED = """
+window.copied = [];
+navigator.clipboard.writeText = () => Promise.reject(new Error('not allowed'));
+document.execCommand = (command) => {
+  copied.push([command, document.activeElement.value || getSelection().toString()]);
+  return true;
+};
+document.querySelector('.when .copy').click();
+"""
 LINKS = """
 const charts = [...document.querySelectorAll('figure.chart')];
 const links = [...document.querySelectorAll('nav a[href^="#"]')].map((link) => link.hash.slice(1));
@@ -315,6 +324,11 @@ def check_navigation(check, trace, page, devices):
     shown, copied = check.browser.run(COPIES)
     check.expect(len(shown) >= 3 and shown == copied,
                  f"{page.parent.name}: {len(shown)} commands are copied as they are shown")
+    check.browser.run(REFUSED)
+    said, copied = check.browser.run("""return [document.querySelector('.when code').textContent,
+                                                copied]""")
+    check.expect(copied == [["copy", said]],
+                 f"{page.parent.name}: where the clipboard refuses, a command copies {said}: {copied}")
     if devices > 1:
         words = subprocess.run([check.program, "analyze", trace], stdout=subprocess.PIPE, text=True,
                                check=True).stdout

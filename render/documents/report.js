@@ -1172,7 +1172,13 @@ function isNear(explorer) {
 /* ---- copying --------------------------------------------------------------- */
 
 function copyText(text) {
-  if (navigator.clipboard && window.isSecureContext) return navigator.clipboard.writeText(text);
+  if (navigator.clipboard && window.isSecureContext)
+    return navigator.clipboard.writeText(text).catch(() => copyByCommand(text));
+  return copyByCommand(text);
+}
+
+/* Where a page in a file, or in a frame of a CI server, may not write to the clipboard itself. */
+function copyByCommand(text) {
   const box = element('textarea', {style: {position: 'fixed', opacity: 0}});
   box.value = text;
   document.body.append(box);
