@@ -24,7 +24,7 @@ static bool has_tables(const struct mt_teller *teller)
     return teller->detail->holders > 4;
 }
 
-/* "NCCL, communicator 2 of 3 (ncclCommSplit)" */
+/* "NCCL, communicator 2 of 3 with 8 ranks (ncclCommSplit)" */
 static const char *owner_words(const struct mt_teller *teller,
                                const struct mt_driver_report *driver,
                                const struct mt_owner_use *owner)
@@ -57,6 +57,29 @@ static void tell_owners(const struct mt_teller *teller, const struct mt_driver_r
     mt_add_text_table(teller->out, &table, 2, teller->style);
 }
 
+/* Registered buffers are the program's own memory, or the framework's: no row has them. */
+static void tell_registered(const struct mt_teller *teller, const struct mt_driver_report *driver)
+{
+    char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT];
+
+    for (uint32_t i = 0; i < driver->told_communicator_count; i++) {
+        const struct mt_communicator_use *of = &driver->communicators[i];
+        const char *which = "";
+
+        if (!of->registered_peak_bytes)
+            continue;
+        if (of->communicator != MT_NO_COMMUNICATOR && driver->communicator_count > 1)
+            which = mt_tell_format(teller, " %d of %u", of->communicator + 1,
+                                   driver->communicator_count);
+        mt_tell_line(teller, 2,
+                     mt_tell_format(teller,
+                                    "Buffers that the program registered with NCCL's "
+                                    "communicator%s: %s (%s B) at most",
+                                    which, mt_format_bytes(bytes, of->registered_peak_bytes),
+                                    mt_format_count(exact, of->registered_peak_bytes)));
+    }
+}
+
 static void tell_outside(const struct mt_teller *teller, const struct mt_driver_report *driver)
 {
     const struct mt_driver_level *then = &driver->then;
@@ -74,8 +97,10 @@ static void tell_outside(const struct mt_teller *teller, const struct mt_driver_
                                 mt_format_bytes(outside, then->bytes - then->framework_bytes),
                                 mt_format_count(exact, then->bytes - then->framework_bytes),
                                 driver->owner_count && has_tables(teller) ? ":" : ""));
-    if (has_tables(teller))
+    if (has_tables(teller)) {
         tell_owners(teller, driver);
+        tell_registered(teller, driver);
+    }
 }
 
 static void tell_peak(const struct mt_teller *teller, const struct mt_driver_report *driver)

@@ -505,6 +505,31 @@ static void add_owners(struct mt_json *json, const struct mt_driver_report *driv
     mt_json_u64(json, "communicator_count", driver->communicator_count);
 }
 
+static void add_communicators(struct mt_json *json, const struct mt_driver_report *driver)
+{
+    struct mt_json_list list;
+
+    if (!driver->told_communicator_count)
+        return;
+    mt_json_list_begin(&list, json, "communicators");
+    for (uint32_t i = 0; i < driver->told_communicator_count; i++) {
+        const struct mt_communicator_use *of = &driver->communicators[i];
+
+        if (!mt_json_list_takes(&list))
+            continue;
+        mt_json_row_begin(json);
+        mt_json_u64_or_null(json, "communicator", of->communicator != MT_NO_COMMUNICATOR,
+                            (uint64_t)of->communicator);
+        mt_json_u64_or_null(json, "id", of->id, of->id);
+        mt_json_u64_or_null(json, "rank", of->ranks, of->rank);
+        mt_json_u64_or_null(json, "ranks", of->ranks, of->ranks);
+        mt_json_u64_or_null(json, "registered_peak_bytes", of->registered_peak_bytes,
+                            of->registered_peak_bytes);
+        mt_json_row_end(json);
+    }
+    mt_json_list_end(&list);
+}
+
 static void add_driver(struct mt_json *json, struct mt_arena *arena, const struct mt_report *report,
                        const struct mt_driver_report *driver)
 {
@@ -519,6 +544,7 @@ static void add_driver(struct mt_json *json, struct mt_arena *arena, const struc
     add_site_rows(json, arena, report, "outside_sites", driver->outside_sites,
                   driver->outside_site_count);
     add_owners(json, driver);
+    add_communicators(json, driver);
     add_heaps(json, driver);
     add_residual(json, &driver->residual);
     add_failures(json, arena, report, driver);

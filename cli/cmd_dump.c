@@ -150,20 +150,38 @@ static void text_thread(struct dump *dump, const struct mt_event *event)
     add_printable(&dump->out, name);
 }
 
+/* What address, size and aux mean depends on the kind (event.h). */
+static void text_numbers(struct dump *dump, const struct mt_event *event)
+{
+    struct mt_buf *out = &dump->out;
+    char number[MT_UNITS_TEXT];
+
+    if (event->kind == MT_EVENT_COMMUNICATOR) {
+        if (event->addr)
+            mt_buf_printf(out, "  id 0x%llx", (unsigned long long)event->addr);
+        if (event->size_bytes)
+            mt_buf_printf(out, "  rank %llu of %s", (unsigned long long)event->aux_bytes,
+                          mt_format_count(number, event->size_bytes));
+        return;
+    }
+    if (event->addr)
+        mt_buf_printf(out, "  0x%llx", (unsigned long long)event->addr);
+    if (event->size_bytes)
+        mt_buf_printf(out, "  %s", mt_format_bytes(number, event->size_bytes));
+    if (event->aux_bytes && event->kind > MT_EVENT_COMMUNICATOR)
+        mt_buf_printf(out, "  communicator 0x%llx", (unsigned long long)event->aux_bytes);
+    else if (event->aux_bytes)
+        mt_buf_printf(out, "  (%s)", mt_format_bytes(number, event->aux_bytes));
+}
+
 /* What only some events have. */
 static void text_details(struct dump *dump, const struct mt_event *event)
 {
     const struct mt_symbols *symbols = &dump->source->symbols;
     struct mt_buf *out = &dump->out;
-    char bytes[MT_UNITS_TEXT];
 
     text_heap(dump, event);
-    if (event->addr)
-        mt_buf_printf(out, "  0x%llx", (unsigned long long)event->addr);
-    if (event->size_bytes)
-        mt_buf_printf(out, "  %s", mt_format_bytes(bytes, event->size_bytes));
-    if (event->aux_bytes)
-        mt_buf_printf(out, "  (%s)", mt_format_bytes(bytes, event->aux_bytes));
+    text_numbers(dump, event);
     if (event->stream)
         mt_buf_printf(out, "  stream 0x%llx",
                       (unsigned long long)symbols->streams[event->stream].handle);

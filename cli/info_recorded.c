@@ -7,7 +7,8 @@
 #include "units.h"
 #include "util.h"
 
-#define MAX_THREADS 24
+#define MAX_THREADS       24
+#define MAX_COMMUNICATORS 16
 
 void mt_info_recorded_add(struct mt_info_recorded *recorded, const struct mt_event *event)
 {
@@ -103,6 +104,32 @@ static void add_threads(struct mt_buf *out, const struct mt_symbols *symbols)
     }
 }
 
+/* "communicator 0xa4ca2addf5eba5, rank 0 of 8, 12.0 MiB of buffers registered at most" */
+static void add_communicators(struct mt_buf *out, const struct mt_communicators *told)
+{
+    char ranks[MT_UNITS_TEXT], bytes[MT_UNITS_TEXT];
+
+    for (size_t i = 0; i < told->count && i < MAX_COMMUNICATORS; i++) {
+        const struct mt_communicator *of = &told->list[i];
+
+        add_label(out, i ? "" : "nccl");
+        mt_buf_add_text(out, "communicator");
+        if (of->id)
+            mt_buf_printf(out, " 0x%llx", (unsigned long long)of->id);
+        if (of->ranks)
+            mt_buf_printf(out, ", rank %llu of %s", (unsigned long long)of->rank,
+                          mt_format_count(ranks, of->ranks));
+        if (of->registered_peak_bytes)
+            mt_buf_printf(out, ", %s of buffers registered at most",
+                          mt_format_bytes(bytes, of->registered_peak_bytes));
+        mt_buf_add_char(out, '\n');
+    }
+    if (told->count > MAX_COMMUNICATORS) {
+        add_label(out, "");
+        mt_buf_printf(out, "and %zu more\n", told->count - MAX_COMMUNICATORS);
+    }
+}
+
 void mt_info_recorded_text(struct mt_buf *out, const struct mt_info_recorded *recorded,
                            const struct mt_symbols *symbols)
 {
@@ -116,6 +143,7 @@ void mt_info_recorded_text(struct mt_buf *out, const struct mt_info_recorded *re
         add_label(out, told++ ? "" : "heaps");
         add_heap(out, ledger, symbols, &ledger->heaps[i]);
     }
+    add_communicators(out, &ledger->communicators);
     add_threads(out, symbols);
     if (!recorded->samples)
         return;
@@ -174,6 +202,27 @@ static void json_heaps(struct mt_json *json, const struct mt_driver_ledger *ledg
     mt_json_list_end(&list);
 }
 
+static void json_communicators(struct mt_json *json, const struct mt_communicators *told)
+{
+    struct mt_json_list list;
+
+    mt_json_list_begin(&list, json, "communicators");
+    for (size_t i = 0; i < told->count; i++) {
+        const struct mt_communicator *of = &told->list[i];
+
+        if (!mt_json_list_takes(&list))
+            continue;
+        mt_json_object_begin(json, NULL);
+        mt_json_u64_or_null(json, "id", of->id, of->id);
+        mt_json_u64_or_null(json, "rank", of->ranks, of->rank);
+        mt_json_u64_or_null(json, "ranks", of->ranks, of->ranks);
+        mt_json_u64_or_null(json, "registered_peak_bytes", of->registered_peak_bytes,
+                            of->registered_peak_bytes);
+        mt_json_object_end(json);
+    }
+    mt_json_list_end(&list);
+}
+
 static void json_threads(struct mt_json *json, const struct mt_symbols *symbols)
 {
     struct mt_json_list list;
@@ -217,6 +266,8 @@ void mt_info_recorded_json(struct mt_json *json, const struct mt_info_recorded *
 {
     if (recorded->ledger.heap_count)
         json_heaps(json, &recorded->ledger, symbols);
+    if (recorded->ledger.communicators.count)
+        json_communicators(json, &recorded->ledger.communicators);
     if (count_named(symbols))
         json_threads(json, symbols);
     if (recorded->samples) {

@@ -115,6 +115,8 @@ COMMANDS = [
     "analyze --json recorded/mixed.trace.zst",
     "analyze --json recorded/paged_pool.trace.zst",
     "analyze --json recorded/communicators.trace.zst",
+    "analyze --json recorded/communicator_ids.trace.zst",
+    "info --json recorded/communicator_ids.trace.zst",
     "analyze --json recorded/driver_only.trace.zst",
     "analyze --json recorded/every_allocation.trace.zst",
     "analyze --json recorded/graph.trace.zst",

@@ -267,6 +267,15 @@ struct mt_owner_use {
 };
 #define MT_NO_COMMUNICATOR (-1)
 
+/* What NCCL says of one of the process's communicators. */
+struct mt_communicator_use {
+    int32_t communicator;           /* as in struct mt_owner_use; MT_NO_COMMUNICATOR: it has an id,
+                                       and which call made it is not known */
+    uint64_t id;                    /* 0 = not known */
+    uint64_t ranks, rank;           /* ranks: 0 = neither is known */
+    uint64_t registered_peak_bytes; /* of buffers that the program registered; 0: none was seen */
+};
+
 /* One heap on one device, but for the framework's own. */
 struct mt_heap_use {
     const char *name, *what; /* "driver:async", "stream-ordered allocations" or "" */
@@ -331,7 +340,9 @@ struct mt_driver_report {
     struct mt_owner_use *owners; /* the same bytes by library, largest first */
     uint32_t owner_count;
     uint32_t communicator_count; /* that the process made, NCCL's ranges say so; 0 = not known */
-    struct mt_heap_use *heaps;   /* in order of first sight */
+    struct mt_communicator_use *communicators; /* those that NCCL says more of */
+    uint32_t told_communicator_count;
+    struct mt_heap_use *heaps; /* in order of first sight */
     uint32_t heap_count;
     struct mt_residual residual;
     struct mt_driver_failure *failures; /* the first ones */

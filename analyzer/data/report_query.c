@@ -217,13 +217,30 @@ uint32_t mt_first_step(const struct mt_report *report, const struct mt_device_re
     return first;
 }
 
+const struct mt_communicator_use *mt_told_communicator(const struct mt_driver_report *driver,
+                                                       int32_t communicator)
+{
+    for (uint32_t i = 0; i < driver->told_communicator_count; i++)
+        if (communicator != MT_NO_COMMUNICATOR &&
+            driver->communicators[i].communicator == communicator)
+            return &driver->communicators[i];
+    return NULL;
+}
+
 static const char *communicator_text(struct mt_arena *arena, const struct mt_driver_report *driver,
                                      const struct mt_owner_use *owner)
 {
-    if (driver->communicator_count < 2)
-        return mt_arena_printf(arena, "%s, communicator", owner->library);
-    return mt_arena_printf(arena, "%s, communicator %d of %u", owner->library,
-                           owner->communicator + 1, driver->communicator_count);
+    const struct mt_communicator_use *told = mt_told_communicator(driver, owner->communicator);
+    char ranks[MT_UNITS_TEXT];
+    const char *text = driver->communicator_count < 2
+                           ? mt_arena_printf(arena, "%s, communicator", owner->library)
+                           : mt_arena_printf(arena, "%s, communicator %d of %u", owner->library,
+                                             owner->communicator + 1, driver->communicator_count);
+
+    if (!text || !told || !told->ranks)
+        return text;
+    return mt_arena_printf(arena, "%s with %s rank%s", text, mt_format_count(ranks, told->ranks),
+                           told->ranks == 1 ? "" : "s");
 }
 
 const char *mt_owner_text(struct mt_arena *arena, const struct mt_driver_report *driver,

@@ -90,8 +90,11 @@ const struct mt_driver_report *mt_driver_of(const struct mt_report *report, uint
  * run died. */
 uint64_t mt_largest_kv_cache(const struct mt_device_parts *device_parts);
 
-/* Who asked, in words: "NCCL, communicator 2 of 3"; of one that is not known "a library outside of
- * the framework". NULL without memory. */
+/* What NCCL says of the communicator with that number; NULL: nothing. */
+const struct mt_communicator_use *mt_told_communicator(const struct mt_driver_report *driver,
+                                                       int32_t communicator);
+/* Who asked, in words: "NCCL, communicator 2 of 3 with 8 ranks"; of one that is not known "a
+ * library outside of the framework". NULL without memory. */
 const char *mt_owner_text(struct mt_arena *arena, const struct mt_driver_report *driver,
                           const struct mt_owner_use *owner);
 

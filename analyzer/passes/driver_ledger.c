@@ -344,7 +344,9 @@ enum mt_status mt_driver_ledger_event(struct mt_driver_ledger *ledger, const str
         return mt_phases_push(ledger->phases, event, &phase);
     if (event->kind == MT_EVENT_PHASE_POP)
         mt_phases_pop(ledger->phases, event);
-    return event->kind == MT_EVENT_MEMORY_SAMPLE ? mt_ledger_sample(ledger, event) : MT_OK;
+    if (event->kind == MT_EVENT_MEMORY_SAMPLE)
+        return mt_ledger_sample(ledger, event);
+    return mt_communicators_event(&ledger->communicators, ledger->phases, event);
 }
 
 void mt_driver_ledger_begin(struct mt_driver_ledger *ledger, const struct mt_source *source)
@@ -393,6 +395,7 @@ void mt_driver_ledger_release(struct mt_driver_ledger *ledger)
         mt_free_set_release(&ledger->devices[i].places);
         free(ledger->devices[i].unmapped);
     }
+    mt_communicators_release(&ledger->communicators);
     mt_map_release(&ledger->slots);
     mt_map_release(&ledger->heap_slots);
     mt_map_release(&ledger->device_slots);

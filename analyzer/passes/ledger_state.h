@@ -2,6 +2,7 @@
 #ifndef MT_ANALYZER_LEDGER_STATE_H
 #define MT_ANALYZER_LEDGER_STATE_H
 
+#include "communicators.h"
 #include "free_set.h"
 #include "heaps.h"
 #include "phases.h"
@@ -85,6 +86,7 @@ struct mt_driver_ledger {
     uint64_t next_wanted;
     struct mt_driver_failure failures[MT_LEDGER_FAILURES]; /* the first ones */
     uint64_t failure_count;                                /* of all */
+    struct mt_communicators communicators;
 };
 
 /* Index of a device, made if there is none. */

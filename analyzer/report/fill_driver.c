@@ -105,7 +105,9 @@ static enum mt_status fill_outside(struct mt_analysis *analysis, struct mt_drive
     }
     status = mt_attribute_sites(&analysis->attribution, &snapshot, &out->outside_sites,
                                 &out->outside_site_count);
-    return status ? status : mt_fill_owners(&analysis->attribution, &snapshot, out);
+    return status ? status
+                  : mt_fill_owners(&analysis->attribution, &snapshot,
+                                   &analysis->ledger.communicators, out);
 }
 
 static enum mt_status fill_device(struct mt_analysis *analysis, struct mt_driver_report *out,

@@ -50,11 +50,13 @@ static int32_t range_of(const struct mt_attribution *attribution, int32_t phase)
     return found;
 }
 
-/* The ranges that make communicators, in order. */
+/* The ranges that make communicators, in order, and what NCCL says of them. */
 struct communicators {
     int32_t *ranges;
     uint32_t count;
     bool is_unknown; /* how many there are: a call made one for each of its devices */
+    const struct mt_communicators *told;
+    int32_t *orders; /* of each of those, its place in `ranges`; MT_NO_COMMUNICATOR */
 };
 
 static enum mt_status find_communicators(const struct mt_attribution *attribution,
@@ -89,6 +91,69 @@ static uint32_t made_before(const struct communicators *communicators, int32_t r
             high = middle;
     }
     return low;
+}
+
+/* The one maker that says no id makes the one communicator that no maker tells of: NCCL 2.28 makes
+ * the children of ncclCommSplit after it has told their ids. */
+static void match_the_last(struct communicators *found)
+{
+    size_t orphan = SIZE_MAX, orphans = 0, makers = 0;
+    int32_t maker = MT_NO_COMMUNICATOR;
+
+    for (uint32_t i = 0; i < found->count; i++)
+        if (!mt_communicator_of(found->told, found->ranges[i])) {
+            maker = (int32_t)i;
+            makers++;
+        }
+    for (size_t i = 0; i < found->told->count; i++)
+        if (found->orders[i] == MT_NO_COMMUNICATOR) {
+            orphan = i;
+            orphans++;
+        }
+    if (orphans == 1 && makers == 1)
+        found->orders[orphan] = maker;
+}
+
+static enum mt_status order_told(struct communicators *found, const struct mt_communicators *told)
+{
+    found->told = told;
+    found->orders = calloc(told->count + 1, sizeof *found->orders);
+    if (!found->orders)
+        return MT_ERR_MEMORY;
+    for (size_t i = 0; i < told->count; i++)
+        found->orders[i] = MT_NO_COMMUNICATOR;
+    if (found->is_unknown)
+        return MT_OK;
+    for (uint32_t i = 0; i < found->count; i++) {
+        const struct mt_communicator *of = mt_communicator_of(told, found->ranges[i]);
+
+        if (of && found->orders[of - told->list] == MT_NO_COMMUNICATOR)
+            found->orders[of - told->list] = (int32_t)i;
+    }
+    match_the_last(found);
+    return MT_OK;
+}
+
+static enum mt_status tell_communicators(struct mt_attribution *attribution,
+                                         const struct communicators *found,
+                                         struct mt_driver_report *out)
+{
+    out->communicator_count = found->is_unknown ? 0 : found->count;
+    out->communicators =
+        mt_arena_array(attribution->arena, found->told->count + 1, sizeof *out->communicators);
+    if (!out->communicators)
+        return MT_ERR_MEMORY;
+    for (size_t i = 0; i < found->told->count; i++) {
+        const struct mt_communicator *of = &found->told->list[i];
+
+        out->communicators[out->told_communicator_count++] =
+            (struct mt_communicator_use){.communicator = found->orders[i],
+                                         .id = of->id,
+                                         .ranks = of->ranks,
+                                         .rank = of->rank,
+                                         .registered_peak_bytes = of->registered_peak_bytes};
+    }
+    return MT_OK;
 }
 
 static int by_key(const void *a, const void *b)
@@ -145,12 +210,14 @@ static size_t merge(struct row *rows, size_t count, int (*order)(const void *, c
     return kept;
 }
 
-/* What is made while there is one communicator is that one's; else the range does not say whose. */
+/* A range may say which communicator it is about. Else, what is made while there is one
+ * communicator is that one's. */
 static void tell_communicator(const struct mt_attribution *attribution,
                               const struct communicators *communicators, struct row *row)
 {
     const char *call = nccl_call(attribution, row->range);
     uint32_t before = made_before(communicators, row->range);
+    const struct mt_communicator *told = mt_communicator_of(communicators->told, row->range);
 
     row->use.library = "NCCL";
     row->use.call = call;
@@ -159,6 +226,8 @@ static void tell_communicator(const struct mt_attribution *attribution,
         return;
     if (mt_makes_communicator(call))
         row->use.communicator = (int32_t)before;
+    else if (told)
+        row->use.communicator = communicators->orders[told - communicators->told->list];
     else if (before == 1)
         row->use.communicator = 0;
 }
@@ -215,12 +284,15 @@ static enum mt_status copy_rows(struct mt_attribution *attribution, const struct
 }
 
 static enum mt_status fill(struct mt_attribution *attribution, const struct mt_snapshot *outside,
-                           struct row *rows, struct mt_driver_report *out)
+                           const struct mt_communicators *told, struct row *rows,
+                           struct mt_driver_report *out)
 {
     struct communicators communicators = {0};
     enum mt_status status = find_communicators(attribution, &communicators);
     size_t count = outside->holding_count;
 
+    if (!status)
+        status = order_told(&communicators, told);
     for (size_t i = 0; i < count; i++)
         rows[i] = (struct row){.stack = outside->holdings[i].stack,
                                .range = range_of(attribution, outside->holdings[i].phase),
@@ -229,8 +301,10 @@ static enum mt_status fill(struct mt_attribution *attribution, const struct mt_s
     count = merge(rows, count, by_key);
     for (size_t i = 0; i < count && !status; i++)
         status = tell_row(attribution, &communicators, &rows[i]);
-    out->communicator_count = communicators.is_unknown ? 0 : communicators.count;
+    if (!status)
+        status = tell_communicators(attribution, &communicators, out);
     free(communicators.ranges);
+    free(communicators.orders);
     if (status)
         return status;
     count = merge(rows, count, by_words);
@@ -239,10 +313,10 @@ static enum mt_status fill(struct mt_attribution *attribution, const struct mt_s
 }
 
 enum mt_status mt_fill_owners(struct mt_attribution *attribution, const struct mt_snapshot *outside,
-                              struct mt_driver_report *out)
+                              const struct mt_communicators *told, struct mt_driver_report *out)
 {
     struct row *rows = calloc((size_t)outside->holding_count + 1, sizeof *rows);
-    enum mt_status status = rows ? fill(attribution, outside, rows, out) : MT_ERR_MEMORY;
+    enum mt_status status = rows ? fill(attribution, outside, told, rows, out) : MT_ERR_MEMORY;
 
     free(rows);
     return status;

@@ -270,6 +270,108 @@ static void one_call_may_make_many_communicators(void **state)
     end(&run);
 }
 
+static struct mt_event *tell(struct run *run, const char *call, uint64_t id, uint64_t ranks,
+                             uint64_t rank)
+{
+    struct mt_event *event = add(run, DRIVER, MT_EVENT_COMMUNICATOR, id, ranks);
+
+    event->aux_bytes = rank;
+    event->name = add_text(&run->source.source.symbols, call);
+    return event;
+}
+
+static void take_told(struct run *run, const char *call, uint64_t bytes, uint64_t id,
+                      uint64_t ranks, uint64_t rank)
+{
+    range(run, call, true);
+    add(run, DRIVER, MT_EVENT_ALLOC, OTHER + run->count * MT_GIB, bytes);
+    tell(run, call, id, ranks, rank);
+    range(run, call, false);
+}
+
+static void buffer(struct run *run, uint8_t kind, uint64_t id, uint64_t bytes)
+{
+    add(run, DRIVER, kind, OTHER, bytes)->aux_bytes = id;
+}
+
+/* NCCL tells ids and ranks: what collective operations take has a communicator, too. */
+static void ids_tell_whose_connections_they_are(void **state)
+{
+    struct run run;
+    const struct mt_driver_report *driver;
+
+    (void)state;
+    begin(&run);
+    take_told(&run, "NCCL: ncclCommInitRankConfig", 8 * MT_MIB, 0xa, 16, 3);
+    take_told(&run, "NCCL: ncclCommInitRank", 4 * MT_MIB, 0xb, 2, 1);
+    take_told(&run, "NCCL: ncclAllReduce", 3 * MT_MIB, 0xb, 0, 0);
+    tell(&run, "NCCL: ncclCommDestroy", 0xc, 5, 5); /* impossible */
+    buffer(&run, MT_EVENT_BUFFER_REGISTERED, 0xb, 5 * MT_MIB);
+    buffer(&run, MT_EVENT_BUFFER_DEREGISTERED, 0xb, 5 * MT_MIB);
+    buffer(&run, MT_EVENT_BUFFER_REGISTERED, 0xb, 6 * MT_MIB);
+    buffer(&run, MT_EVENT_BUFFER_REGISTERED, 0, MT_MIB); /* whose is not known */
+    finish(&run);
+    driver = &run.report->drivers[0];
+    assert_int_equal(driver->communicator_count, 2);
+    assert_int_equal(driver->told_communicator_count, 3);
+    assert_int_equal(driver->communicators[0].id, 0xa);
+    assert_int_equal(driver->communicators[0].communicator, 0);
+    assert_int_equal(driver->communicators[0].ranks, 16);
+    assert_int_equal(driver->communicators[0].rank, 3);
+    assert_int_equal(driver->communicators[0].registered_peak_bytes, 0);
+    assert_int_equal(driver->communicators[1].communicator, 1);
+    assert_int_equal(driver->communicators[1].registered_peak_bytes, 6 * MT_MIB);
+    assert_int_equal(driver->communicators[2].communicator, MT_NO_COMMUNICATOR);
+    assert_int_equal(driver->communicators[2].ranks, 0);
+    assert_int_equal(owner_of(&run, "ncclAllReduce")->communicator, 1);
+    assert_non_null(strstr(run.text.data, "NCCL, communicator 1 of 2 with 16 ranks"));
+    assert_non_null(strstr(run.text.data, "Buffers that the program registered with"));
+    assert_non_null(strstr(run.text.data, "6.00 MiB (6,291,456 B) at"));
+    end(&run);
+}
+
+/* NCCL 2.28 tells the id of a child when it first works; of two, none is guessed. */
+static void the_one_maker_without_an_id_made_the_one_that_is_left(void **state)
+{
+    struct run run;
+
+    (void)state;
+    begin(&run);
+    take_told(&run, "NCCL: ncclCommInitRankConfig", 8 * MT_MIB, 0xa, 1, 0);
+    take_in(&run, "NCCL: ncclCommSplit", 4 * MT_MIB, MT_NO_ID);
+    take_told(&run, "NCCL: ncclAllReduce", 3 * MT_MIB, 0xb, 0, 0);
+    finish(&run);
+    assert_int_equal(owner_of(&run, "ncclAllReduce")->communicator, 1);
+    assert_int_equal(run.report->drivers[0].communicators[1].ranks, 0);
+    end(&run);
+    begin(&run);
+    take_in(&run, "NCCL: ncclCommSplit", 4 * MT_MIB, MT_NO_ID);
+    take_in(&run, "NCCL: ncclCommSplit", 4 * MT_MIB, MT_NO_ID);
+    take_told(&run, "NCCL: ncclAllReduce", 3 * MT_MIB, 0xb, 0, 0);
+    take_told(&run, "NCCL: ncclAllGather", 2 * MT_MIB, 0xc, 0, 0);
+    finish(&run);
+    assert_int_equal(owner_of(&run, "ncclAllReduce")->communicator, MT_NO_COMMUNICATOR);
+    assert_int_equal(owner_of(&run, "ncclAllGather")->communicator, MT_NO_COMMUNICATOR);
+    end(&run);
+}
+
+/* Before 2.26: ranks, and no id. */
+static void ranks_without_an_id(void **state)
+{
+    struct run run;
+
+    (void)state;
+    begin(&run);
+    take_told(&run, "NCCL: ncclCommInitRank", 8 * MT_MIB, 0, 4, 2);
+    tell(&run, "NCCL: ncclCommInitRank", 0, 4, 2); /* outside of its range: about none */
+    finish(&run);
+    assert_int_equal(run.report->drivers[0].told_communicator_count, 1);
+    assert_int_equal(run.report->drivers[0].communicators[0].communicator, 0);
+    assert_int_equal(run.report->drivers[0].communicators[0].id, 0);
+    assert_non_null(strstr(run.text.data, "NCCL, communicator with 4 ranks"));
+    end(&run);
+}
+
 /* Native frames go before ranges: another library may work while NCCL does. */
 static void native_frames_go_before_ranges(void **state)
 {
@@ -327,6 +429,9 @@ int main(void)
         cmocka_unit_test(python_frames_name_no_library),
         cmocka_unit_test(ranges_tell_communicators),
         cmocka_unit_test(one_call_may_make_many_communicators),
+        cmocka_unit_test(ids_tell_whose_connections_they_are),
+        cmocka_unit_test(the_one_maker_without_an_id_made_the_one_that_is_left),
+        cmocka_unit_test(ranks_without_an_id),
         cmocka_unit_test(native_frames_go_before_ranges),
         cmocka_unit_test(a_range_without_an_end_says_nothing),
         cmocka_unit_test(other_files_are_named),

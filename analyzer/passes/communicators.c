@@ -1,0 +1,114 @@
+#include "communicators.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "grow.h"
+#include "util.h"
+
+void mt_communicators_release(struct mt_communicators *communicators)
+{
+    mt_map_release(&communicators->by_id);
+    mt_map_release(&communicators->by_range);
+    free(communicators->list);
+    *communicators = (struct mt_communicators){0};
+}
+
+static enum mt_status add(struct mt_communicators *communicators, uint64_t id, uint32_t *index)
+{
+    if (communicators->count >= MT_COMMUNICATORS_MAX) {
+        *index = MT_MAP_NONE;
+        return MT_OK;
+    }
+    if (mt_grow(&communicators->list, &communicators->capacity, communicators->count + 1,
+                sizeof *communicators->list))
+        return MT_ERR_MEMORY;
+    *index = (uint32_t)communicators->count++;
+    communicators->list[*index] = (struct mt_communicator){.id = id};
+    return id ? mt_map_set(&communicators->by_id, id, *index) : MT_OK;
+}
+
+/* *index: MT_MAP_NONE if there are too many. */
+static enum mt_status find(struct mt_communicators *communicators, uint64_t id, uint32_t *index)
+{
+    *index = mt_map_get(&communicators->by_id, id);
+    return *index == MT_MAP_NONE ? add(communicators, id, index) : MT_OK;
+}
+
+/* The innermost range of the thread, if the event is about it. */
+static int32_t range_of(const struct mt_phases *phases, const struct mt_event *event)
+{
+    int32_t phase = event->thread < phases->thread_count ? phases->threads[event->thread].innermost
+                                                         : MT_NO_PHASE;
+
+    if (phase == MT_NO_PHASE || event->name == MT_NO_ID ||
+        strcmp(phases->phases[phase].name, mt_symbols_text(phases->symbols, event->name)) != 0)
+        return MT_NO_PHASE;
+    return phase;
+}
+
+static enum mt_status on_told(struct mt_communicators *communicators,
+                              const struct mt_phases *phases, const struct mt_event *event)
+{
+    int32_t range = range_of(phases, event);
+    enum mt_status status;
+    uint32_t index;
+
+    if (!event->addr && range == MT_NO_PHASE)
+        return MT_OK;
+    status = event->addr ? find(communicators, event->addr, &index) : add(communicators, 0, &index);
+    if (status || index == MT_MAP_NONE)
+        return status;
+    if (event->size_bytes && event->aux_bytes < event->size_bytes) {
+        communicators->list[index].ranks = event->size_bytes;
+        communicators->list[index].rank = event->aux_bytes;
+    }
+    return range == MT_NO_PHASE ? MT_OK
+                                : mt_map_set(&communicators->by_range, (uint64_t)range + 1, index);
+}
+
+static enum mt_status on_buffer(struct mt_communicators *communicators,
+                                const struct mt_event *event)
+{
+    struct mt_communicator *of;
+    enum mt_status status;
+    uint32_t index;
+
+    if (!event->aux_bytes) /* whose is not known */
+        return MT_OK;
+    status = find(communicators, event->aux_bytes, &index);
+    if (status || index == MT_MAP_NONE)
+        return status;
+    of = &communicators->list[index];
+    if (event->kind == MT_EVENT_BUFFER_DEREGISTERED) {
+        of->registered_now = mt_sub_or_0_u64(of->registered_now, event->size_bytes);
+        return MT_OK;
+    }
+    of->registered_now = mt_add_most_u64(of->registered_now, event->size_bytes);
+    if (of->registered_now > of->registered_peak_bytes) {
+        of->registered_peak_bytes = of->registered_now;
+        of->registered_peak_t_ns = event->t_ns;
+    }
+    return MT_OK;
+}
+
+enum mt_status mt_communicators_event(struct mt_communicators *communicators,
+                                      const struct mt_phases *phases, const struct mt_event *event)
+{
+    switch (event->kind) {
+    case MT_EVENT_COMMUNICATOR: return on_told(communicators, phases, event);
+    case MT_EVENT_BUFFER_REGISTERED:
+    case MT_EVENT_BUFFER_DEREGISTERED: return on_buffer(communicators, event);
+    default: return MT_OK;
+    }
+}
+
+const struct mt_communicator *mt_communicator_of(const struct mt_communicators *communicators,
+                                                 int32_t phase)
+{
+    uint32_t index = phase == MT_NO_PHASE
+                         ? MT_MAP_NONE
+                         : mt_map_get(&communicators->by_range, (uint64_t)phase + 1);
+
+    return index == MT_MAP_NONE ? NULL : &communicators->list[index];
+}

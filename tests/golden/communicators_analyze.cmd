@@ -1,0 +1,1 @@
+memtrace analyze --all recorded/communicator_ids.trace.zst; memtrace analyze --json recorded/communicator_ids.trace.zst | grep -A4 communicator_count; memtrace dump recorded/communicator_ids.trace.zst | grep ' communicator '
