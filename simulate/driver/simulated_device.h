@@ -14,8 +14,7 @@ struct sim_card {
 };
 
 /* One model for all devices of the process: the card of base/cards.h that MEMTRACE_SIMULATED_DEVICE
- * names, else one like an H200 with
- * the name "Stand-in GPU". */
+ * names, else an H200. */
 const struct sim_card *sim_card(void);
 
 #endif
