@@ -176,7 +176,7 @@ static void parts_replace_the_drivers_table(void **state)
     for (int dies = 0; dies < 2; dies++) {
         struct run run;
 
-        begin(&run);
+        begin_served(&run);
         serve(&run, "Runner._allocate_kv_cache_tensors", "/x/vllm/v1/worker/gpu_model_runner.py");
         for (uint64_t i = 0; i < 30; i++) {
             char function[32];
@@ -187,7 +187,7 @@ static void parts_replace_the_drivers_table(void **state)
         }
         if (dies)
             add(&run, PYTORCH, MT_EVENT_OOM, 0, 900 * MT_MIB);
-        finish(&run);
+        analyze(&run);
         assert_non_null(strstr(run.text.data, "Outside of the framework"));
         mt_buf_reset(&run.text);
         mt_analyze_text(&run.text, run.report, &plain, NULL, false);

@@ -276,7 +276,7 @@ static struct mt_event *tell(struct run *run, const char *call, uint64_t id, uin
     struct mt_event *event = add(run, DRIVER, MT_EVENT_COMMUNICATOR, id, ranks);
 
     event->aux_bytes = rank;
-    event->name = add_text(&run->source.source.symbols, call);
+    event->name = add_text(run, call);
     return event;
 }
 
