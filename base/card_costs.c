@@ -21,8 +21,10 @@ const struct mt_card_cost mt_card_costs[] = {
      "driver calls in cublasCreate: 3 blocks in each of 40 recordings"},
     {MT_COST_CUDNN_HANDLE, H200_CUDA_13, 25348, 25348,
      "driver calls in cudnnCreate: 2 blocks in each of 30 recordings"},
-    {MT_COST_NCCL_COMMUNICATOR, H200_CUDA_13, 406847488, 507510784,
-     "driver calls in ncclCommInitRankConfig: 194 blocks (DDP) and 146 (FSDP2) of two ranks"},
+    {MT_COST_NCCL_ONE_RANK, H200_CUDA_13, 406847488, 406847488,
+     "driver calls in ncclCommInitRankConfig and ncclCommSplit, NCCL 2.28.9: 194 blocks each"},
+    {MT_COST_NCCL_TWO_RANKS, H200_CUDA_13, 507510784, 507510784,
+     "driver calls in ncclCommInitRankConfig, NCCL 2.28.9: 146 blocks on each of two devices"},
     {MT_COST_CUDA, NULL, 0, 0, 0, NULL},
 };
 

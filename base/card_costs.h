@@ -6,14 +6,15 @@
 #include <stdint.h>
 
 /* Changes with any row, so that two answers can be compared. */
-#define MT_CARD_COSTS_VERSION 1
+#define MT_CARD_COSTS_VERSION 2
 
 enum mt_card_cost_kind {
-    MT_COST_CUDA,             /* context, modules, local memory: of a process without NCCL */
-    MT_COST_CUDA_WITH_NCCL,   /* the same of a process that has NCCL's kernels */
-    MT_COST_CUBLAS_HANDLE,    /* each: one for each thread that multiplies matrices */
-    MT_COST_CUDNN_HANDLE,     /* each */
-    MT_COST_NCCL_COMMUNICATOR /* each, of two ranks */
+    MT_COST_CUDA,           /* context, modules, local memory: of a process without NCCL */
+    MT_COST_CUDA_WITH_NCCL, /* the same of a process that has NCCL's kernels */
+    MT_COST_CUBLAS_HANDLE,  /* each: one for each thread that multiplies matrices */
+    MT_COST_CUDNN_HANDLE,   /* each */
+    MT_COST_NCCL_ONE_RANK,  /* each communicator of one rank */
+    MT_COST_NCCL_TWO_RANKS  /* each of two; what more ranks take is not measured */
 };
 
 struct mt_card_cost {

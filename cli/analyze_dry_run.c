@@ -50,7 +50,8 @@ static void add_row(struct mt_buf *out, const struct mt_beside_row *row)
         mt_buf_printf(out, " for %u handle%s of cuBLAS", (unsigned)row->count, plural);
         break;
     case MT_COST_CUDNN_HANDLE:
-    case MT_COST_NCCL_COMMUNICATOR: break; /* the simulated libraries take these themselves */
+    case MT_COST_NCCL_ONE_RANK:
+    case MT_COST_NCCL_TWO_RANKS: break; /* the simulated libraries take these themselves */
     }
 }
 

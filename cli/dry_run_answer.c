@@ -56,6 +56,12 @@ static void say_doubts(struct mt_buf *out, const struct mt_dry_run_answer *answe
                       mt_format_count(sizes, notes->sizes), notes->sizes == 1 ? "" : "s",
                       mt_format_count(decisions, notes->decisions),
                       notes->decisions == 1 ? "" : "s");
+    if (notes->eager)
+        mt_buf_printf(
+            out,
+            "torch.compile was asked for %s time%s and compiled nothing: this is the memory "
+            "of the eager run\n",
+            mt_format_count(sizes, notes->eager), notes->eager == 1 ? "" : "s");
     if (notes->unreadable)
         mt_buf_add_text(out, "How much depended on data is not known: the notes of a process "
                              "cannot be read\n");
@@ -86,9 +92,10 @@ static const char *cost_name(enum mt_card_cost_kind kind)
     case MT_COST_CUDA_WITH_NCCL: return "cuda_with_nccl";
     case MT_COST_CUBLAS_HANDLE: return "cublas_handle";
     case MT_COST_CUDNN_HANDLE: return "cudnn_handle";
-    case MT_COST_NCCL_COMMUNICATOR: break;
+    case MT_COST_NCCL_ONE_RANK: return "nccl_communicator_of_one_rank";
+    case MT_COST_NCCL_TWO_RANKS: break;
     }
-    return "nccl_communicator";
+    return "nccl_communicator_of_two_ranks";
 }
 
 static void add_outside(struct mt_json *json, const struct mt_beside *beside)
@@ -170,6 +177,7 @@ static void add_run(struct mt_json *json, const struct mt_dry_run_answer *answer
     mt_json_object_begin(json, "depended_on_data");
     mt_json_u64(json, "sizes", answer->notes->sizes);
     mt_json_u64(json, "decisions", answer->notes->decisions);
+    mt_json_u64(json, "eager_compilations", answer->notes->eager);
     mt_json_u64(json, "unreadable_notes", answer->notes->unreadable);
     mt_json_object_end(json);
     mt_json_array_begin(json, "traces");

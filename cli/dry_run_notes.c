@@ -19,7 +19,7 @@ bool mt_dry_run_notes_open(struct mt_dry_run_notes *notes)
     const char *base = getenv("TMPDIR");
     struct mt_buf path = {0};
 
-    *notes = (struct mt_dry_run_notes){NULL, 0, 0, 0, 0};
+    *notes = (struct mt_dry_run_notes){0};
     mt_buf_printf(&path, "%s/memtrace-dry-run-XXXXXX", base && *base ? base : "/tmp");
     if (path.data && !path.failed && mkdtemp(path.data))
         notes->folder = strdup(path.data);
@@ -61,6 +61,7 @@ static void read_note(struct mt_dry_run_notes *notes, const char *text, size_t l
         notes->sizes = mt_add_most_u64(notes->sizes, number_of(&settings, "sizes_from_data"));
         notes->decisions =
             mt_add_most_u64(notes->decisions, number_of(&settings, "answers.condition.count"));
+        notes->eager = mt_add_most_u64(notes->eager, number_of(&settings, "answers.eager.count"));
     } else {
         notes->unreadable++;
     }

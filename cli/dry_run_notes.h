@@ -8,6 +8,7 @@
 struct mt_dry_run_notes {
     char *folder;                   /* of the notes; NULL = there is none */
     uint64_t sizes, decisions;      /* over all processes that left notes */
+    uint64_t eager;                 /* what torch.compile was to compile, and ran as it is */
     uint64_t processes, unreadable; /* how many did; how many notes make no sense */
 };
 

@@ -22,6 +22,7 @@ static struct sim_card describe(const struct mt_card *card)
 {
     return (struct sim_card){
         .name = card->driver_name,
+        .table_name = card->name,
         .major = (int)card->capability_major,
         .minor = (int)card->capability_minor,
         .multiprocessors = (int)card->multiprocessors,

@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 struct sim_card {
-    const char *name;
-    int major, minor; /* compute capability */
+    const char *name, *table_name; /* as the driver says it; as base/cards.h has it */
+    int major, minor;              /* compute capability */
     int multiprocessors, threads_per_multiprocessor, blocks_per_multiprocessor;
     size_t shared_bytes_per_multiprocessor, shared_bytes_per_block_optin;
     int l2_bytes, l2_persisting_bytes, bus_bits;

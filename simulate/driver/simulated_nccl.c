@@ -1,23 +1,26 @@
 /* NCCL between ranks that never talk: every collective succeeds at once, and what
  * is gathered is everybody's own. Each
  * communicator takes device memory as the real one does: through the driver's
- * virtual memory, past the framework's allocator. */
+ * virtual memory, past the framework's allocator. It is one block; NCCL makes many. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "card_costs.h"
 #include "driver_entries.h"
+#include "simulated_device.h"
 #include "wheel_versions.h"
 
-enum { BUFFER_BYTES = 4 << 20, BUFFER_COUNT = 3 };
+enum { UNKNOWN_BYTES = 12 << 20, THOUSANDS = 1000 };
 
 struct buffer {
     CUdeviceptr address;
     CUmemGenericAllocationHandle handle;
+    size_t bytes;
 };
 
 struct communicator {
     int ranks, rank;
-    struct buffer buffers[BUFFER_COUNT];
+    struct buffer buffer;
 };
 
 typedef struct {
@@ -26,27 +29,37 @@ typedef struct {
 
 typedef int result; /* 0 is success */
 
-static void take(struct buffer *buffer)
+/* As measured with one rank and with two; more ranks take at least what two take. */
+static size_t measured_bytes(int ranks)
+{
+    const struct mt_card_cost *cost =
+        mt_card_cost(sim_card()->table_name, (unsigned)(sim_cuda_version() / THOUSANDS),
+                     ranks > 1 ? MT_COST_NCCL_TWO_RANKS : MT_COST_NCCL_ONE_RANK);
+    return cost != NULL ? cost->most_bytes : UNKNOWN_BYTES;
+}
+
+static void take(struct buffer *buffer, size_t bytes)
 {
     CUdevice device = 0;
     cuCtxGetDevice(&device);
     CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
     CUmemAllocationProp kind = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = here};
     CUmemAccessDesc access = {.location = here, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    if (cuMemCreate(&buffer->handle, BUFFER_BYTES, &kind, 0) != CUDA_SUCCESS) {
+    if (cuMemCreate(&buffer->handle, bytes, &kind, 0) != CUDA_SUCCESS) {
         return;
     }
-    cuMemAddressReserve(&buffer->address, BUFFER_BYTES, 0, 0, 0);
-    cuMemMap(buffer->address, BUFFER_BYTES, 0, buffer->handle, 0);
-    cuMemSetAccess(buffer->address, BUFFER_BYTES, &access, 1);
+    buffer->bytes = bytes;
+    cuMemAddressReserve(&buffer->address, bytes, 0, 0, 0);
+    cuMemMap(buffer->address, bytes, 0, buffer->handle, 0);
+    cuMemSetAccess(buffer->address, bytes, &access, 1);
 }
 
 static void give_back(struct buffer *buffer)
 {
     if (buffer->address != 0) {
-        cuMemUnmap(buffer->address, BUFFER_BYTES);
+        cuMemUnmap(buffer->address, buffer->bytes);
         cuMemRelease(buffer->handle);
-        cuMemAddressFree(buffer->address, BUFFER_BYTES);
+        cuMemAddressFree(buffer->address, buffer->bytes);
     }
 }
 
@@ -59,9 +72,7 @@ static result make(struct communicator **made, int ranks, int rank)
     }
     comm->ranks = ranks;
     comm->rank = rank;
-    for (int i = 0; i < BUFFER_COUNT; i++) {
-        take(&comm->buffers[i]);
-    }
+    take(&comm->buffer, measured_bytes(ranks));
     return 0;
 }
 
@@ -137,8 +148,8 @@ result ncclCommSplit(struct communicator *comm, int color, int key, struct commu
 
 result ncclCommDestroy(struct communicator *comm)
 {
-    for (int i = 0; comm != NULL && i < BUFFER_COUNT; i++) {
-        give_back(&comm->buffers[i]);
+    if (comm != NULL) {
+        give_back(&comm->buffer);
     }
     free(comm);
     return 0;

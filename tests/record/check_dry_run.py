@@ -90,6 +90,10 @@ def notes(bench):
     done = dry_run(bench, "-o", "d.trace.zst", "--", "sh", "-c", script)
     check(first_line(done) == "4 sizes and 6 decisions depended on data that a dry run does not have; peaks may differ",
           f"{done}")
+    script = ('echo "{\\"version\\": 1, \\"answers\\": {\\"eager\\": {\\"count\\": 2}}}" >$MEMTRACE_DRY_RUN_NOTES.1; '
+              + bench.recorded + " exit 0")
+    done = dry_run(bench, "-o", "d.trace.zst", "--", "sh", "-c", script)
+    check("asked for 2 times and compiled nothing" in first_line(done), f"{done}")
     done = dry_run(bench, "-o", "d.trace.zst", "--", "sh", "-c", "echo '{' >$MEMTRACE_DRY_RUN_NOTES.1; "
                    f"{bench.recorded} exit 0")
     check("cannot be read" in first_line(done), f"{done}")
