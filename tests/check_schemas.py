@@ -264,7 +264,7 @@ def check_names(schemas):
     """Every document of the program has a schema, and no schema is without one."""
     printed = set()
     for path in [*(ROOT / "cli").glob("*.c"), *(ROOT / "analyzer" / "compare").glob("*.h")]:
-        printed.update(re.findall(r'"memtrace\.(\w+)/1"', path.read_text(encoding="utf-8")))
+        printed.update(re.findall(r'"memtrace\.([\w-]+)/1"', path.read_text(encoding="utf-8")))
     described = {pathlib.Path(name).stem for name in schemas.files} - {"common", "dump"}
     return [f"docs/schema/{name}.json is missing" for name in sorted(printed - described)] + \
            [f"docs/schema/{name}.json: no such document" for name in sorted(described - printed)]
