@@ -167,8 +167,13 @@ def install(_torch):
     _switch_threads()
 
 
+# pow(number, tensor) makes a tensor of the number on the device and gives it to this one. PyTorch hands such a tensor to
+# Python as a number, which it can read from a tensor of the host only.
+_NOT_FOR_PYTHON = ("pow.Tensor_Tensor_out",)
+
+
 def _hook(library, packet, name):
-    if not torch._C._dispatch_has_kernel("aten::" + name):
+    if name in _NOT_FOR_PYTHON or not torch._C._dispatch_has_kernel("aten::" + name):
         return
     if torch._C._dispatch_has_kernel_for_dispatch_key("aten::" + name, "CompositeImplicitAutograd"):
         return # what it is made of is hooked
