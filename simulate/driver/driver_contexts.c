@@ -1,5 +1,6 @@
 /* Start, devices, contexts, streams and events of the stand-in driver. */
 #define _GNU_SOURCE
+#include "simulated_device.h"
 #include "simulated_driver.h"
 #include "wheel_versions.h"
 
@@ -93,7 +94,7 @@ static CUresult device_name(char *name, int length, CUdevice device)
 {
     CUresult result = device_ready(device);
     if (!result && length > 0) {
-        strncpy(name, "Stand-in GPU", (size_t)length - 1);
+        strncpy(name, sim_card()->name, (size_t)length - 1);
         name[length - 1] = 0;
     }
     return result;

@@ -9,6 +9,8 @@
  *                             first versions of calls work, "broken" no start
  */
 #define _GNU_SOURCE
+#include "simulated_device.h"
+
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -86,7 +88,7 @@ EXPORT int nvmlDeviceGetUUID(void *device, char *uuid, unsigned capacity)
 EXPORT int nvmlDeviceGetName(void *device, char *name, unsigned capacity)
 {
     snprintf(name, capacity, "%s",
-             is("mixed") && device_of(device) == 1 ? "Other GPU" : "Stand-in GPU");
+             is("mixed") && device_of(device) == 1 ? "Other GPU" : sim_card()->name);
     return OK;
 }
 

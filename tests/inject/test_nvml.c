@@ -82,8 +82,7 @@ static void our_share_of_each_device(void **state)
 {
     (void)state;
     poll_again();
-    assert_string_equal(recorded.devices,
-                        "0 10737418240 Stand-in GPU\n1 10737418240 Stand-in GPU\n");
+    assert_string_equal(recorded.devices, "0 10737418240 NVIDIA H200\n1 10737418240 NVIDIA H200\n");
     assert_int_equal(recorded.count, 0); /* we use nothing yet */
     assert_string_equal(recorded.facts, "");
     used[1] = 100;
@@ -270,7 +269,7 @@ static void an_order_that_is_not_known(void **state)
     mt_nvml_note_environment();
     poll_again();
     assert_int_equal(recorded.count, 1);
-    assert_string_equal(recorded.devices, "0 10737418240 Stand-in GPU\n1 10737418240 Other GPU\n");
+    assert_string_equal(recorded.devices, "0 10737418240 NVIDIA H200\n1 10737418240 Other GPU\n");
 }
 
 /* Until it begins with CUDA a program may choose its devices. */
