@@ -148,18 +148,18 @@ static bool has_own_site(void)
 static int prepare_site(struct dry_run *dry_run)
 {
     char library[PATH_MAX], shim[PATH_MAX];
-    struct mt_error error = {.offset = MT_NO_OFFSET}, no_shim = {.offset = MT_NO_OFFSET};
-    struct mt_site_request request = {.command = dry_run->recording.command,
-                                      .simulated_library = library};
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    const struct mt_site_request request = {.command = dry_run->recording.command,
+                                            .simulated_library = library,
+                                            .python_shim_folder = shim};
 
     if (has_own_site())
         return -1;
-    if (mt_collector_library(SIMULATED_LIBRARY, library, &error) == MT_OK) {
-        if (mt_collector_library(PYTHON_SHIM, shim, &no_shim) == MT_OK)
-            request.python_shim_folder = shim;
-        if (mt_site_prepare(&request, &dry_run->site, &error) == MT_OK)
-            return -1;
-    }
+    /* without the shim programs take other branches: their peaks would be wrong */
+    if (mt_collector_library(SIMULATED_LIBRARY, library, &error) == MT_OK &&
+        mt_collector_library(PYTHON_SHIM, shim, &error) == MT_OK &&
+        mt_site_prepare(&request, &dry_run->site, &error) == MT_OK)
+        return -1;
     mt_say("no dry run: %s", error.text);
     return error.status == MT_ERR_OUTPUT ? MT_EXIT_OUTPUT : MT_EXIT_USAGE;
 }
@@ -286,7 +286,7 @@ static bool is_hopeless(const struct dry_run *dry_run)
 
     if (!cost || memory_bytes(dry_run) > cost->least_bytes)
         return false;
-    mt_say("OUT OF MEMORY on paper: %s are less than the %s that CUDA itself takes of an %s",
+    mt_say("OUT OF MEMORY on paper: %s is less than the %s that CUDA itself takes of an %s",
            mt_format_bytes(bytes[0], memory_bytes(dry_run)),
            mt_format_bytes(bytes[1], cost->least_bytes), dry_run->card->name);
     return true;
@@ -300,7 +300,9 @@ static int run(struct dry_run *dry_run)
 
     if (code)
         return code;
-    code = prepare_site(dry_run);
+    code = mt_recording_check_command(recording);
+    if (code < 0)
+        code = prepare_site(dry_run);
     if (code < 0 && is_hopeless(dry_run))
         code = MT_EXIT_BUDGET;
     if (code < 0)
@@ -309,8 +311,8 @@ static int run(struct dry_run *dry_run)
         code = mt_recording_prepare(recording);
     if (code >= 0)
         return code;
-    if (mt_dry_run_notes_open(&dry_run->notes))
-        dry_run->notes_path = mt_dry_run_notes_path(&dry_run->notes);
+    mt_dry_run_notes_open(&dry_run->notes);
+    dry_run->notes_path = mt_dry_run_notes_path(&dry_run->notes);
     if (recording->timeout_ms)
         mt_process_tree_keep();
     recording->before = set_environment;
@@ -345,7 +347,7 @@ int mt_cmd_dry_run(const struct mt_command *command, int argc, char **argv)
     code = parse(command, dry_run, argc, argv);
     if (code < 0) {
         code = run(dry_run);
-        if (!dry_run->recording.launch.timed_out)
+        if (code == mt_launch_exit_code(&dry_run->recording.launch)) /* no status of our own */
             mt_launch_die_likewise(&dry_run->recording.launch);
     }
     release(dry_run);

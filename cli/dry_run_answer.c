@@ -35,9 +35,9 @@ static void say_out_of_memory(struct mt_buf *out, const struct mt_dry_run_answer
     const struct mt_style *style = mt_stdout_style();
     char bytes[MT_UNITS_TEXT];
 
-    mt_buf_printf(out, "%sOUT OF MEMORY on paper: %s of a simulated %s do not serve this run%s\n",
-                  style->red, mt_format_bytes(bytes, answer->memory_bytes), answer->card->name,
-                  style->reset);
+    mt_buf_printf(
+        out, "%sOUT OF MEMORY on paper: %s on a simulated %s is not enough for this run%s\n",
+        style->red, mt_format_bytes(bytes, answer->memory_bytes), answer->card->name, style->reset);
 }
 
 /* What may make the peaks others than those of a real run. */
@@ -64,7 +64,7 @@ static void say_doubts(struct mt_buf *out, const struct mt_dry_run_answer *answe
             mt_format_count(sizes, notes->eager), notes->eager == 1 ? "" : "s");
     if (notes->unreadable)
         mt_buf_add_text(out, "How much depended on data is not known: the notes of a process "
-                             "cannot be read\n");
+                             "cannot be written or read\n");
     if (answer->trace_count > 1)
         mt_buf_printf(out,
                       "%zu processes used the device; this is the one with the largest reserved "
@@ -190,6 +190,22 @@ static void add_run(struct mt_json *json, const struct mt_dry_run_answer *answer
     mt_json_array_end(json);
 }
 
+/* Nothing shows that a peak keeps to its gate: the program may have run on the CPU. */
+static bool lacks_evaluation(const struct mt_dry_run_answer *answer)
+{
+    return !answer->trace_count && answer->gate_run->rules.count;
+}
+
+/* Nothing was recorded. */
+static void add_text_without_trace(struct mt_buf *out, const struct mt_dry_run_answer *answer)
+{
+    say_doubts(out, answer);
+    mt_buf_printf(out, "Dry run on a simulated %s: no recorded process used the device\n",
+                  answer->card->name);
+    if (lacks_evaluation(answer))
+        mt_buf_add_text(out, "  so that --max-peak was not evaluated\n");
+}
+
 /* `report` is NULL if nothing was recorded. */
 static void add_json(struct mt_buf *out, const struct mt_dry_run_answer *answer,
                      const struct mt_report *report)
@@ -206,6 +222,8 @@ static void add_json(struct mt_buf *out, const struct mt_dry_run_answer *answer,
         for (uint32_t i = 0; i < report->device_count; i++)
             add_device(&json, report, &report->devices[i]);
         mt_json_array_end(&json);
+    } else if (lacks_evaluation(answer)) {
+        mt_json_text(&json, "verdict", mt_gate_state_name(MT_GATE_NOT_EVALUATED));
     }
     mt_json_object_end(&json);
 }
@@ -219,6 +237,8 @@ static int exit_code(const struct mt_dry_run_answer *answer, const struct mt_rep
         return MT_EXIT_BUDGET;
     if (answer->exit_status)
         return answer->exit_status;
+    if (lacks_evaluation(answer))
+        return MT_EXIT_BUDGET;
     return mt_gate_run_verdict(answer->gate_run);
 }
 
@@ -255,6 +275,8 @@ int mt_tell_dry_run_answer(const struct mt_dry_run_answer *answer)
 
         if (answer->common->json)
             add_json(&out, answer, NULL);
+        else
+            add_text_without_trace(&out, answer);
         printed = mt_print_answer_and_release(&out, answer->common->json);
         code = exit_code(answer, NULL);
         return printed ? printed : code;

@@ -14,17 +14,17 @@
 
 enum { MAX_NOTE_BYTES = 1024 * 1024 };
 
-bool mt_dry_run_notes_open(struct mt_dry_run_notes *notes)
+void mt_dry_run_notes_open(struct mt_dry_run_notes *notes)
 {
     const char *base = getenv("TMPDIR");
     struct mt_buf path = {0};
 
-    *notes = (struct mt_dry_run_notes){0};
+    *notes = (struct mt_dry_run_notes){.folder = NULL};
     mt_buf_printf(&path, "%s/memtrace-dry-run-XXXXXX", base && *base ? base : "/tmp");
     if (path.data && !path.failed && mkdtemp(path.data))
         notes->folder = strdup(path.data);
     mt_buf_release(&path);
-    return notes->folder;
+    notes->unreadable = !notes->folder;
 }
 
 static char *path_of(const struct mt_dry_run_notes *notes, const char *name)
@@ -57,7 +57,6 @@ static void read_note(struct mt_dry_run_notes *notes, const char *text, size_t l
 
     if (mt_settings_parse(text, length, &settings, &error) == MT_OK &&
         number_of(&settings, "version") == 1) {
-        notes->processes++;
         notes->sizes = mt_add_most_u64(notes->sizes, number_of(&settings, "sizes_from_data"));
         notes->decisions =
             mt_add_most_u64(notes->decisions, number_of(&settings, "answers.condition.count"));
@@ -71,7 +70,7 @@ static void read_note(struct mt_dry_run_notes *notes, const char *text, size_t l
 static void read_file(struct mt_dry_run_notes *notes, const char *path)
 {
     char *text = malloc(MAX_NOTE_BYTES);
-    int fd = mt_io_open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0);
+    int fd = mt_io_open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0);
     ssize_t length = text && fd >= 0 ? mt_io_read_full(fd, text, MAX_NOTE_BYTES) : -1;
 
     if (length >= 0)
@@ -89,12 +88,11 @@ void mt_dry_run_notes_close(struct mt_dry_run_notes *notes)
     const struct dirent *entry;
 
     while (folder && (entry = readdir(folder))) {
-        char *path = entry->d_name[0] == '.' ? NULL : path_of(notes, entry->d_name);
-        size_t length = strlen(entry->d_name);
+        char *path = path_of(notes, entry->d_name);
 
         if (!path)
             continue;
-        if (length < 5 || strcmp(entry->d_name + length - 5, ".half")) /* of one that was killed */
+        if (entry->d_name[0] != '.') /* ".notes.PID.half": of a process that was killed */
             read_file(notes, path);
         unlink(path);
         free(path);

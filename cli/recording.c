@@ -143,14 +143,21 @@ static int prepare_place(struct mt_recording *recording)
     return MT_EXIT_OUTPUT;
 }
 
-int mt_recording_prepare(struct mt_recording *recording)
+int mt_recording_check_command(struct mt_recording *recording)
 {
     mt_program_look(recording->command[0], &recording->program);
-    if (!mt_program_runs(&recording->program)) {
-        mt_say("cannot run '%s': %s", recording->command[0],
-               mt_program_reason(&recording->program));
-        return mt_program_exit_code(&recording->program);
-    }
+    if (mt_program_runs(&recording->program))
+        return -1;
+    mt_say("cannot run '%s': %s", recording->command[0], mt_program_reason(&recording->program));
+    return mt_program_exit_code(&recording->program);
+}
+
+int mt_recording_prepare(struct mt_recording *recording)
+{
+    int code = mt_recording_check_command(recording);
+
+    if (code >= 0)
+        return code;
     if (recording->redact && mt_redaction_init(&recording->redaction) != MT_OK) {
         mt_say(
             "cannot redact: the system gives no random numbers; nothing was run. Without --redact "

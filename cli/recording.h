@@ -49,7 +49,9 @@ struct mt_recording {
  * option's value; argc if there is none. *end_of_options: how many words are options. */
 int mt_find_command(const struct mt_option *options, int argc, char **argv, int *end_of_options);
 
-/* -1, or an exit code; what is wrong was said. */
+/* -1, or an exit code; what is wrong was said. The first looks at the command alone, and makes
+ * nothing; the second begins with that look and makes the place of the traces. */
+int mt_recording_check_command(struct mt_recording *recording);
 int mt_recording_prepare(struct mt_recording *recording);
 /* Runs it to its end; -1 or an exit code, then nothing was recorded. */
 int mt_recording_run(struct mt_recording *recording);

@@ -31,7 +31,23 @@ def answer(bench):
     again = bench.run(bench.memtrace, "analyze", "d.trace.zst")
     check(again.stdout in done.stdout and again.stdout, "analyze prints something else")
     check(" in 0" not in bench.run(bench.memtrace, "info", "d.trace.zst").stdout.decode(), "info has a time")
+    done = bench.run(bench.memtrace, "live", "--at", "3s", "d.trace.zst")
+    check(done.returncode == 2 and b"a dry run has no times" in done.stderr, f"{done}")
     bench.check_left("d.trace.zst")
+
+
+def no_device(bench):
+    """A program that used none says so, and keeps no gate."""
+    done = dry_run(bench, "--", "sh", "-c", "exit 0")
+    check(done.returncode == 0, f"{done}")
+    check(done.stdout.decode() == "Dry run on a simulated H200 141 GB: no recorded process used the device\n", f"{done}")
+    done = dry_run(bench, "--max-peak", "reserved=1GiB", "--", "sh", "-c", "exit 0")
+    check(done.returncode == 1 and b"was not evaluated" in done.stdout, f"{done}")
+    done = dry_run(bench, "--json", "--max-peak", "reserved=1GiB", "--", "sh", "-c", "exit 0")
+    check(done.returncode == 1 and json.loads(done.stdout)["verdict"] == "not evaluated", f"{done}")
+    done = dry_run(bench, "--max-peak", "reserved=1GiB", "--", "sh", "-c", "exit 7")
+    check(done.returncode == 7, f"the command's status comes first: {done}")
+    bench.check_left()
 
 
 def environment_of_the_command(bench):
@@ -96,7 +112,14 @@ def notes(bench):
     check("asked for 2 times and compiled nothing" in first_line(done), f"{done}")
     done = dry_run(bench, "-o", "d.trace.zst", "--", "sh", "-c", "echo '{' >$MEMTRACE_DRY_RUN_NOTES.1; "
                    f"{bench.recorded} exit 0")
-    check("cannot be read" in first_line(done), f"{done}")
+    check("written or read" in first_line(done), f"{done}")
+    done = dry_run(bench, "-o", "d.trace.zst", "--", "sh", "-c", "echo $MEMTRACE_DRY_RUN_NOTES >notes; "
+                   f"cd ${{MEMTRACE_DRY_RUN_NOTES%/*}} && echo '{{' >.notes.1.half; cd - >&2; {bench.recorded} exit 0")
+    check("written or read" not in first_line(done), f"{done}")
+    folder = pathlib.Path((bench.work / "notes").read_text().strip()).parent
+    check(not folder.exists(), "what a killed process left is still there")
+    done = dry_run(bench, "-o", "d.trace.zst", "--", bench.recorded, "exit", "0", TMPDIR=str(bench.work / "none"))
+    check("written or read" in first_line(done), f"{done}")
 
 
 def refusals(bench):
@@ -105,6 +128,9 @@ def refusals(bench):
                               ((), 2, "missing"), (("no-such-command",), 127, "no-such-command")):
         done = dry_run(bench, *words)
         check(done.returncode == code and text in done.stderr.decode(), f"{words}: {done}")
+    done = bench.run(bench.memtrace, "dry-run", "--", "no-such-command",
+                     environment=dict(bench.environment(), PATH=os.environ["PATH"]))
+    check(done.returncode == 127, f"the command comes before its PyTorch: {done}")
     done = bench.run(bench.memtrace, "dry-run", "--", sys.executable, "-S", "-c", "",
                      environment=dict(bench.environment(), PATH=os.environ["PATH"]))
     check(done.returncode in (0, 2), f"{done}")  # with and without a PyTorch in the tests' own Python
@@ -112,4 +138,4 @@ def refusals(bench):
 
 
 if __name__ == "__main__":
-    sys.exit(main([answer, environment_of_the_command, status, gate, json_alone_on_stdout, timeout, notes, refusals]))
+    sys.exit(main([answer, no_device, environment_of_the_command, status, gate, json_alone_on_stdout, timeout, notes, refusals]))

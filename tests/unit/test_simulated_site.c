@@ -245,6 +245,7 @@ static void use_structures_of_12(const struct mt_site *site)
     *(void **)&get = dlsym(RTLD_DEFAULT, "cudaGetDeviceProperties_v2");
     memset(properties, 0xee, sizeof properties);
     need(get && get(properties, 0) == 0, 2);
+    need(!strcmp((const char *)properties, "NVIDIA H200"), 7);
     need(properties[1031] != 0xee && properties[1032] == 0xee, 3); /* sizeof in CUDA 12 */
     need(*(int *)(void *)(properties + 388) == 132, 4);            /* multiProcessorCount */
     *(void **)&look = dlsym(RTLD_DEFAULT, "cudaPointerGetAttributes");
