@@ -161,6 +161,11 @@ int mt_asked_check(const struct mt_asked_report *asked, const struct mt_question
     enum mt_no_answer missing = MT_ANSWERED;
     bool told = false;
 
+    if (report->is_dry_run && question->at == MT_AT_TIME) {
+        mt_say("'%s': a dry run has no times: ask for an event number, peak, end or phase:PATH",
+               asked->path);
+        return MT_EXIT_USAGE;
+    }
     for (uint32_t i = 0; i < report->device_count; i++) {
         if (device != MT_EVERY_DEVICE && device != report->devices[i].device)
             continue;
