@@ -14,9 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* To be raised when other libraries come out of the same input. */
-enum { SITE_FORMAT = 2, KEY_DIGITS = 32 };
+enum { SITE_FORMAT = 2 };
 
 /* In a site: what was made, as numbers in a text. Written last. */
 #define FACTS "facts"
@@ -79,7 +80,7 @@ static enum mt_status make_key(struct preparing *preparing, char key[MT_SHA256_T
     for (size_t i = 0; i < preparing->extensions.count; i++)
         hash_file(&sha, &preparing->extensions.files[i]);
     mt_sha256_finish(&sha, key);
-    key[KEY_DIGITS] = '\0';
+    key[MT_SITE_KEY_DIGITS] = '\0';
     return MT_OK;
 }
 
@@ -145,6 +146,12 @@ static bool read_facts(struct mt_site *site)
                   &site->simulated_count) == 3;
 }
 
+/* Without the library that is preloaded the loader would go on with the vendor's. */
+static bool is_complete(struct mt_site *site)
+{
+    return access(site->preload, R_OK) == 0 && read_facts(site);
+}
+
 /* Makes the libraries in `folder`, which is new. */
 static enum mt_status fill_folder(struct preparing *preparing, const char *folder)
 {
@@ -202,10 +209,14 @@ static enum mt_status find_site(struct preparing *preparing)
         !join(site->cupti, site->folder, cupti))
         return mt_fail(preparing->error, MT_ERR_OUTPUT, MT_NO_OFFSET,
                        "the path of the cache is too long");
-    if (!read_facts(site)) {
-        mt_cache_remove(site->folder); /* what somebody has damaged */
+    /* A folder gets its name when it is complete: one that was there before and is not complete
+     * was damaged. One that comes now is another process's, which is about to use it. */
+    bool was_there = access(site->folder, F_OK) == 0;
+    if (!is_complete(site)) {
+        if (was_there)
+            mt_cache_remove(site->folder);
         status = make_site(preparing);
-        if (!status && !read_facts(site))
+        if (!status && !is_complete(site))
             status = mt_fail(preparing->error, MT_ERR_OUTPUT, MT_NO_OFFSET,
                              "%.180s was removed while it was made", site->folder);
     }

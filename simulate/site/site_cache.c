@@ -59,16 +59,18 @@ static bool cache_of_user(char path[PATH_MAX])
     return home && home[0] == '/' && join(path, home, ".cache/memtrace");
 }
 
-/* The same name for all processes of a user; made with its mode, so that it is never open. */
+/* The same name for all processes of a user; made with its mode, so that it is never open. Not a
+ * link: another user's may lead to any folder of ours. */
 static bool temporary_cache(char path[PATH_MAX])
 {
     const char *folder = getenv("TMPDIR");
+    struct stat info;
     char name[64];
 
     snprintf(name, sizeof name, "memtrace-%lu", (unsigned long)geteuid());
     if (!join(path, folder && folder[0] == '/' ? folder : "/tmp", name))
         return false;
-    return mkdir(path, 0700) == 0 || errno == EEXIST;
+    return mkdir(path, 0700) == 0 || (lstat(path, &info) == 0 && S_ISDIR(info.st_mode));
 }
 
 enum mt_status mt_cache_folder(const char *wanted, char folder[PATH_MAX], struct mt_error *error)
@@ -133,6 +135,18 @@ static int newest_first(const void *a, const void *b)
     return (x->used < y->used) - (x->used > y->used);
 }
 
+static bool is_unfinished(const char *name)
+{
+    return strncmp(name, UNFINISHED, strlen(UNFINISHED)) == 0;
+}
+
+/* Nothing else in the folder is ours to remove. */
+static bool is_ours(const char *name)
+{
+    return is_unfinished(name) || (strlen(name) == MT_SITE_KEY_DIGITS &&
+                                   strspn(name, "0123456789abcdef") == MT_SITE_KEY_DIGITS);
+}
+
 static size_t list_entries(const char *folder, struct entry **list)
 {
     DIR *entries = opendir(folder);
@@ -141,7 +155,7 @@ static size_t list_entries(const char *folder, struct entry **list)
     struct stat info;
 
     for (const struct dirent *entry; entries && (entry = readdir(entries)) != NULL;) {
-        if (entry->d_name[0] == '.' || !join(path, folder, entry->d_name) ||
+        if (!is_ours(entry->d_name) || !join(path, folder, entry->d_name) ||
             lstat(path, &info) != 0 || !S_ISDIR(info.st_mode))
             continue;
         if (count == capacity && mt_grow(list, &capacity, count + 1, sizeof **list))
@@ -166,9 +180,9 @@ void mt_cache_tidy(const char *folder, const char *site)
     if (count)
         qsort(list, count, sizeof *list, newest_first);
     for (size_t i = 0; i < count; i++) {
-        bool is_unfinished = strncmp(list[i].name, UNFINISHED, strlen(UNFINISHED)) == 0;
-        kept += !is_unfinished;
-        if ((is_unfinished || kept > MT_SITES_KEPT) && now - list[i].used > MT_SITE_MIN_AGE_S &&
+        bool was_left = is_unfinished(list[i].name);
+        kept += !was_left;
+        if ((was_left || kept > MT_SITES_KEPT) && now - list[i].used > MT_SITE_MIN_AGE_S &&
             join(path, folder, list[i].name))
             mt_cache_remove(path);
     }

@@ -8,7 +8,11 @@
 
 #include "status.h"
 
-enum { MT_SITES_KEPT = 8, MT_SITE_MIN_AGE_S = 24 * 60 * 60 };
+enum {
+    MT_SITES_KEPT = 8,
+    MT_SITE_MIN_AGE_S = 24 * 60 * 60,
+    MT_SITE_KEY_DIGITS = 32 /* of the name of a site, 0-9 and a-f */
+};
 
 /* Makes the folder and returns it: `wanted`, or the first that can be written of
  * $XDG_CACHE_HOME/memtrace, ~/.cache/memtrace and memtrace-UID in $TMPDIR (/tmp), which only its
@@ -29,8 +33,8 @@ enum mt_status mt_cache_finish(const char *made, const char *site,
 /* Removes a folder of files, as far as it can. */
 void mt_cache_remove(const char *folder);
 
-/* Notes that a site is in use, and removes those used longest ago beyond MT_SITES_KEPT, and what
- * killed processes left, if they were not in use for MT_SITE_MIN_AGE_S. */
+/* Notes that a site is in use, and removes those sites used longest ago beyond MT_SITES_KEPT, and
+ * what killed processes left, if they were not in use for MT_SITE_MIN_AGE_S. */
 void mt_cache_tidy(const char *folder, const char *site);
 
 #endif

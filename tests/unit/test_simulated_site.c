@@ -318,6 +318,9 @@ static void test_cache_notices_changes(void **state)
     snprintf(facts, sizeof facts, "%s/facts", second.folder);
     assert_int_equal(unlink(facts), 0); /* cut short */
     assert_true(prepared().was_made);
+    assert_int_equal(unlink(second.preload), 0);
+    assert_true(prepared().was_made);
+    assert_int_equal(access(second.preload, R_OK), 0);
 }
 
 static unsigned count_entries(const char *folder)
@@ -421,18 +424,22 @@ static void test_damaged_library(void **state)
 static void test_tidy_keeps_eight(void **state)
 {
     struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
-    char path[PATH_MAX];
+    char path[PATH_MAX], other[PATH_MAX];
     (void)state;
 
     snprintf(cache, sizeof cache, "%s/many", root);
     mkdir(cache, 0700);
     for (int i = 0; i < 12; i++) {
-        snprintf(path, sizeof path, "%s/%s%d", cache, i < 2 ? "making-" : "", i);
+        snprintf(path, sizeof path, i < 2 ? "%s/making-%d" : "%s/%032x", cache, (unsigned)i);
         mkdir(path, 0700);
         old[1].tv_sec++;
         utimensat(0, path, i < 11 ? old : NULL, 0);
     }
+    snprintf(other, sizeof other, "%s/not_of_memtrace", cache);
+    mkdir(other, 0700);
+    utimensat(0, other, old, 0);
     struct mt_site site = prepared();
+    assert_int_equal(rmdir(other), 0); /* is left alone */
     assert_int_equal(count_entries(cache), MT_SITES_KEPT);
     assert_int_equal(access(site.preload, R_OK), 0);
     assert_int_equal(access(path, R_OK), 0); /* used a moment ago */
