@@ -28,7 +28,7 @@ struct reading {
     size_t section_count;
     struct part names; /* of the dynamic symbols; one NUL more than its length */
     struct version *versions;
-    size_t version_count;
+    size_t version_count, version_records; /* records: read so far, also of one index */
 };
 
 static enum mt_status damaged(const struct reading *reading, uint64_t offset, const char *what)
@@ -112,7 +112,9 @@ static enum mt_status note_version(struct reading *reading, unsigned index, cons
                                    const char *library)
 {
     index &= ~(unsigned)VERSION_HIDDEN;
-    if (!name || index >= reading->version_count)
+    /* records may overlap: a chain of one byte each would take hours */
+    if (!name || index >= reading->version_count ||
+        reading->version_records++ == reading->version_count)
         return damaged(reading, MT_NO_OFFSET, "a version of a function is damaged");
     reading->versions[index] = (struct version){name, library};
     return MT_OK;

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { MAX_SEARCHED_BYTES = 64 << 20, MAX_NAME = 80 };
+enum { MAX_SEARCHED_BYTES = 64 << 20, MAX_NAME = 80, MAX_TEXT = 255 };
 
 #define NVML "libnvidia-ml.so.1"
 
@@ -149,20 +149,27 @@ enum mt_status mt_wanted_add(struct mt_wanted *wanted, const char *library, cons
     return MT_OK;
 }
 
+/* Texts of a damaged library may share their bytes: copies of long ones would take all memory. */
+static bool is_short(const char *text)
+{
+    return !text || strnlen(text, MAX_TEXT + 1) <= MAX_TEXT;
+}
+
 static enum mt_status add_wants_of(struct mt_wanted *wanted, const struct mt_elf *elf)
 {
     const char *const *needed = (const char *const *)elf->needed;
     enum mt_status status = MT_OK;
 
     for (size_t i = 0; i < elf->needed_count && !status; i++)
-        if (mt_toolkit_has(needed[i]))
+        if (mt_toolkit_has(needed[i]) && is_short(needed[i]))
             status = mt_wanted_add(wanted, needed[i], NULL, NULL);
     for (size_t i = 0; i < elf->symbol_count && !status; i++) {
         const struct mt_elf_symbol *symbol = &elf->symbols[i];
         const char *library = symbol->is_defined ? NULL : symbol->library;
         if (!symbol->is_defined && !library)
             library = mt_toolkit_library_of(symbol->name, needed, elf->needed_count);
-        if (library && mt_toolkit_has(library))
+        if (library && mt_toolkit_has(library) && is_short(library) && is_short(symbol->name) &&
+            is_short(symbol->version))
             status = mt_wanted_add(wanted, library, symbol->name, symbol->version);
     }
     return status;

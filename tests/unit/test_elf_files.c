@@ -243,6 +243,35 @@ static void test_wild_bytes(void **state)
     mt_buf_release(&bytes);
 }
 
+/* Records that are the head of a list as well as its members: as many lists as records. */
+static void test_lists_that_overlap(void **state)
+{
+    enum { RECORDS = 32768 };
+    Elf64_Verneed record = {VER_NEED_CURRENT, 0xffff, 0, sizeof record, sizeof record};
+    struct mt_buf bytes = read_bytes(library_path);
+    const Elf64_Ehdr *header = (const void *)bytes.data;
+    char path[PATH_MAX];
+    struct mt_elf elf;
+    (void)state;
+
+    for (unsigned i = 0; i < header->e_shnum; i++) {
+        Elf64_Shdr *section = (Elf64_Shdr *)(void *)(bytes.data + header->e_shoff) + i;
+        if (section->sh_type != SHT_GNU_verneed)
+            continue;
+        section->sh_offset = bytes.length;
+        section->sh_size = RECORDS * sizeof record;
+    }
+    for (unsigned left = RECORDS; left--;) {
+        record.vn_next = left ? sizeof record : 0;
+        mt_buf_add(&bytes, &record, sizeof record);
+    }
+    in_folder(path, "overlap.so");
+    write_bytes(path, bytes.data, bytes.length);
+    assert_int_equal(mt_elf_read(path, &elf, NULL), MT_ERR_FORMAT);
+    unlink(path);
+    mt_buf_release(&bytes);
+}
+
 static void test_other_files(void **state)
 {
     struct mt_elf elf;
@@ -269,11 +298,17 @@ static void test_recipes_that_cannot_be(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loader_takes_it), cmocka_unit_test(test_jump_does_not_find_itself),
-        cmocka_unit_test(test_versions),        cmocka_unit_test(test_needed_are_found_beside_it),
-        cmocka_unit_test(test_reader_reads_it), cmocka_unit_test(test_reader_reads_others),
-        cmocka_unit_test(test_cut_anywhere),    cmocka_unit_test(test_wild_bytes),
-        cmocka_unit_test(test_other_files),     cmocka_unit_test(test_recipes_that_cannot_be),
+        cmocka_unit_test(test_loader_takes_it),
+        cmocka_unit_test(test_jump_does_not_find_itself),
+        cmocka_unit_test(test_versions),
+        cmocka_unit_test(test_needed_are_found_beside_it),
+        cmocka_unit_test(test_reader_reads_it),
+        cmocka_unit_test(test_reader_reads_others),
+        cmocka_unit_test(test_cut_anywhere),
+        cmocka_unit_test(test_wild_bytes),
+        cmocka_unit_test(test_lists_that_overlap),
+        cmocka_unit_test(test_other_files),
+        cmocka_unit_test(test_recipes_that_cannot_be),
     };
     alarm(60); /* a stub that jumps to itself does not end */
     return cmocka_run_group_tests(tests, write_libraries, remove_libraries);
