@@ -7,6 +7,7 @@ runs, notes are complete files, and a failure of the shim is counted and nothing
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -71,6 +72,42 @@ class Shim(unittest.TestCase):
         self.assertIn("mine", output)
         self.assertIn("ran", output)
 
+    def test_two_shims_do_not_look_for_each_other(self):
+        other = self.folder / "other"
+        shutil.copytree(SHIM, other)
+        (self.folder / "sitecustomize.py").write_text("import builtins; builtins.runs = getattr(builtins, 'runs', 0) + 1\n")
+        status, output, notes = self.run_program(
+            "import torch; torch.compile(1); print(runs)", PYTHONPATH=os.pathsep.join(map(str, (SHIM, other, self.folder))))
+        self.assertEqual((status, output), (0, "1\n"))
+        self.assertEqual(self.only(notes)["answers"]["eager"]["count"], 1)
+
+    def test_the_path_stays_as_it_is(self):
+        (self.folder / "sitecustomize.py").write_text("import builtins, sys; builtins.path = list(sys.path)\n")
+        _, output, _ = self.run_program("import sys; print(path == sys.path[1:], sys.dont_write_bytecode)", PYTHONDONTWRITEBYTECODE="")
+        self.assertEqual(output, "True True\n") # -B
+
+    def test_asking_for_torch_is_not_importing_it(self):
+        text = "import importlib.util, torch_asked\nimport torch\nprint(torch.compile(3))"
+        (self.folder / "torch_asked.py").write_text("import importlib.util\nassert importlib.util.find_spec('torch')\n")
+        status, output, notes = self.run_program(text)
+        self.assertEqual((status, output), (0, "3\n"))
+        self.assertEqual(self.only(notes)["answers"]["eager"]["count"], 1)
+
+    def test_a_second_import_after_an_error_is_hooked(self):
+        (self.folder / "torch.py").write_text("import builtins\nif not hasattr(builtins, 'tried'):\n    builtins.tried = 1\n    raise ImportError('once')\n" + FAKE_TORCH % {"cuda": None, "ms": 0.0})
+        status, output, _ = self.run_program("try:\n    import torch\nexcept ImportError as e: print(e)\nimport torch; print(torch.compile(3))")
+        self.assertEqual((status, output), (0, "once\n3\n"))
+
+    def test_no_bytecode_beside_the_shims_modules(self):
+        copy = self.folder / "copy"
+        shutil.copytree(SHIM, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        program = "import torch; torch.compile(1); import memtrace_dry_run.patches; import sys; print(sys.dont_write_bytecode)"
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=self.folder,
+                              env={**{k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"},
+                                   "PYTHONPATH": os.pathsep.join([str(copy), str(self.folder)]), "MEMTRACE_DRY_RUN": "1"})
+        self.assertEqual((done.stdout, done.stderr), ("False\n", ""))
+        self.assertFalse((copy / "memtrace_dry_run" / "__pycache__").exists())
+
     def test_torch_keeps_its_loader(self):
         _, output, _ = self.run_program("import torch; print(type(torch.__loader__).__name__, type(torch.__spec__.loader).__name__)")
         self.assertEqual(output, "SourceFileLoader SourceFileLoader\n")
@@ -82,7 +119,7 @@ class Shim(unittest.TestCase):
         found = self.only(notes)
         self.assertEqual(found["answers"]["eager"]["count"], 2)
         self.assertEqual(found["facts"]["torch_compile"], "eager")
-        self.assertIn("program.py:3", found["answers"]["eager"]["first"][0])
+        self.assertRegex(found["answers"]["eager"]["first"][0], "program.py:[34] ") # up to 3.10: the line of `def`
 
     def test_time_passes_between_events(self):
         text = "import torch; e = torch.cuda.Event(); print(1 / e.elapsed_time(e))"

@@ -17,11 +17,17 @@ is counted and leaves what the program would have had without it.
 """
 import os
 
+_is_started = False
+
 
 def start():
-    """Called once when the interpreter starts. Imports nothing of PyTorch."""
+    """Called when the interpreter starts; a second call does nothing. Imports nothing of PyTorch."""
     from . import importing, notes
 
+    global _is_started
+    if _is_started:
+        return
+    _is_started = True
     if os.environ.get("MEMTRACE_DRY_RUN_SHADOWS", "1") == "0":
         return
     # A compiled function would ask Triton for a device. Children inherit this.

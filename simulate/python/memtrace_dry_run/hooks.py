@@ -120,8 +120,15 @@ def _kernel(op, rule, name, key):
                 with _Quiet():
                     before(op, arguments, named)
         except Exception as error:
+            concerned = False # what `after` would use is not there
+            _abandon(before)
             notes.failed(name, error)
-        out = redispatch(keys, *arguments, **named)
+        try:
+            out = redispatch(keys, *arguments, **named)
+        except BaseException: # above all: out of memory
+            if concerned:
+                _abandon(before)
+            raise
         if concerned and after is not None:
             try:
                 with _Quiet():
@@ -129,10 +136,17 @@ def _kernel(op, rule, name, key):
                 if answer is not None:
                     return answer
             except Exception as error:
+                _abandon(before)
                 notes.failed(name, error)
         return out
 
     return kernel
+
+
+def _abandon(before):
+    """The operator ends early: what BEFORE announced for it must not answer a later one."""
+    if before is not None:
+        rules.abandon()
 
 
 def _register(library, namespace, name, rule, key):

@@ -21,17 +21,21 @@ def start():
 
 
 def _call(function, module):
+    writes = sys.dont_write_bytecode
     try:
+        sys.dont_write_bytecode = True  # see sitecustomize.py
         function(module)
     except Exception as error:
         notes.failed("%s of %s" % (function.__name__.strip("_"), module.__name__), error)
+    finally:
+        sys.dont_write_bytecode = writes
 
 
 class _Loader:
     """The loader that was found, and calls after it."""
 
-    def __init__(self, loader, functions):
-        self._loader, self._functions = loader, functions
+    def __init__(self, loader):
+        self._loader = loader
 
     def __getattr__(self, name):
         return getattr(self._loader, name)
@@ -43,7 +47,8 @@ class _Loader:
         # The module must not know of this loader: pickles and `inspect` ask for the real one.
         module.__loader__ = module.__spec__.loader = self._loader
         self._loader.exec_module(module)
-        for function in self._functions:
+        # Only here: a program may ask for the spec without importing, or import again after an error.
+        for function in _waiting.pop(module.__name__, ()):
             _call(function, module)
 
 
@@ -63,5 +68,5 @@ class _Finder:
         else:
             return None
         if spec.loader is not None and hasattr(spec.loader, "exec_module"):
-            spec.loader = _Loader(spec.loader, _waiting.pop(name))
+            spec.loader = _Loader(spec.loader)
         return spec

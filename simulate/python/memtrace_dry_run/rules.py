@@ -48,7 +48,7 @@ class _Context(threading.local):
 
     count = None  # the number of elements that it will read from the device
     boxes = False  # non-maximum suppression
-    depth = 0
+    found = None  # what `before` computed for `after`
 
 
 _context = _Context()
@@ -428,6 +428,12 @@ def _told():
     _context.count = None
     if _answer is not None:
         _answer(None, 0)
+
+
+def abandon():
+    """Forgets what was said of the operator that is running."""
+    _context.found, _context.boxes = None, False
+    _told()
 
 
 def _mask(t):
