@@ -141,6 +141,11 @@ static bool read_place(const struct nvtx_payload *payload, struct place place, v
     return true;
 }
 
+static bool has_ranks(const struct told *told)
+{
+    return told->numbers[RANK] >= 0 && told->numbers[RANK] < told->numbers[RANKS];
+}
+
 static bool read_payload(const struct nvtx_payload *payload, struct told *told)
 {
     uint64_t number = payload->schema - NVTX_STATIC_SCHEMAS;
@@ -156,21 +161,20 @@ static bool read_payload(const struct nvtx_payload *payload, struct told *told)
             told->numbers[field] < 0)
             told->numbers[field] = -1;
     /* a communicator that is not whole yet has neither */
-    return told->id || (told->numbers[RANKS] > 0 && told->numbers[RANK] < told->numbers[RANKS]);
+    return told->id || has_ranks(told);
 }
 
 static void emit(uint32_t domain, const struct told *told)
 {
-    bool has_ranks = told->numbers[RANKS] > 0 && told->numbers[RANK] >= 0 &&
-                     told->numbers[RANK] < told->numbers[RANKS];
+    bool says_ranks = has_ranks(told);
     int device = told->numbers[DEVICE];
     struct mt_raw_event event = {.kind = MT_EVENT_COMMUNICATOR,
                                  .heap = MT_RAW_DRIVER,
                                  .device = device >= 0 && device < UINT8_MAX ? (uint8_t)device
                                                                              : UINT8_MAX,
                                  .addr = told->id,
-                                 .size_bytes = has_ranks ? (uint64_t)told->numbers[RANKS] : 0,
-                                 .aux_bytes = has_ranks ? (uint64_t)told->numbers[RANK] : 0,
+                                 .size_bytes = says_ranks ? (uint64_t)told->numbers[RANKS] : 0,
+                                 .aux_bytes = says_ranks ? (uint64_t)told->numbers[RANK] : 0,
                                  .id = mt_nvtx_innermost_name(domain)};
 
     last_id = told->id;

@@ -239,7 +239,7 @@ static void what_is_said_of_the_parent_is_left_out(void **state)
 
 static void old_versions_tell_ranks_alone(void **state)
 {
-    const int numbers[] = {3, 8, 0}, impossible[] = {8, 8, 0};
+    const int numbers[] = {3, 8, 0}, impossible[] = {8, 8, 0}, negative[] = {-1, 8, 0};
     struct nvtx_payload payload = {0, sizeof numbers, numbers};
     void *domain = domain_named("NCCL");
     const struct mt_raw_event *event;
@@ -252,6 +252,8 @@ static void old_versions_tell_ranks_alone(void **state)
     assert_int_equal(event->size_bytes, 8);
     assert_int_equal(event->aux_bytes, 3);
     payload.bytes = impossible;
+    assert_null(told(domain, &payload));
+    payload.bytes = negative;
     assert_null(told(domain, &payload));
 }
 
