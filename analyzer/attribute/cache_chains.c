@@ -71,10 +71,17 @@ static enum mt_status take_heads(struct mt_cache_chains *chains, struct mt_cache
     return MT_OK;
 }
 
+/* Between two layers a model makes other blocks. A loop that appends to each of several tensors
+ * does nothing else: logged losses, the token ids of each text of a batch. */
+static bool is_of_layers(const struct mt_cache_chain *chain)
+{
+    return chain->parted + 1 >= (chain->blocks + PAIR - 1) / PAIR;
+}
+
 static bool is_linked(const struct mt_cache_chain *chain)
 {
     return !chain->is_uneven && chain->blocks >= MIN_BLOCKS && chain->live == chain->blocks &&
-           chain->old_blocks == chain->blocks && chain->old_live == 0;
+           chain->old_blocks == chain->blocks && chain->old_live == 0 && is_of_layers(chain);
 }
 
 static void begin_chain(struct mt_cache_chains *chains, struct mt_cache_chain *chain,
@@ -86,6 +93,7 @@ static void begin_chain(struct mt_cache_chains *chains, struct mt_cache_chain *c
                                      .first = allocation,
                                      .old_begin = allocation,
                                      .begin = allocation,
+                                     .last = allocation,
                                      .blocks = 1,
                                      .generation = 1,
                                      .is_cache = chain->is_cache};
@@ -103,7 +111,7 @@ static enum mt_status begin_generation(struct mt_cache_chains *chains, struct mt
     chain->begin = allocation;
     chain->old_blocks = chain->blocks;
     chain->old_live = chain->live;
-    chain->blocks = chain->live = 0;
+    chain->blocks = chain->live = chain->parted = 0;
     chain->is_uneven = false;
     chain->generation++;
     chain->is_cache |= chain->links >= MIN_LINKS;
@@ -114,6 +122,8 @@ static enum mt_status begin_generation(struct mt_cache_chains *chains, struct mt
 static enum mt_status add_block(struct mt_cache_chains *chains, struct mt_cache_chain *chain,
                                 uint64_t allocation, uint32_t stack)
 {
+    chain->parted += chain->blocks && allocation - chain->last > 1;
+    chain->last = allocation;
     chain->blocks++;
     if (chain->generation == 1)
         return MT_OK;

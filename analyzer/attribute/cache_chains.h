@@ -7,14 +7,15 @@
  *   - it has as many blocks as the one before, 3 or more: one for each layer, or two;
  *   - all of them live until the next generation begins, and each is freed when its successor is
  *     there. What a model without a cache computes again, longer with each token, ends within its
- *     token, or all at once.
+ *     token, or all at once;
+ *   - something else is born between its blocks, or between its pairs: the rest of a layer.
  *
  * Two such links in a row make a chain, and all blocks of its stack a cache. What the first
  * generation replaces was made elsewhere: by the projection of the prompt, or before the trace
  * begins. It is cache as well: blocks that are freed right after a birth of the first two
  * generations, were there before the chain, and are no shorter than what the chain began with.
  *
- * Memory: 88 bytes for each stack, 32 for each block of a later generation that lives, and 16 for
+ * Memory: 96 bytes for each stack, 32 for each block of a later generation that lives, and 16 for
  * each block that may be such a first one. */
 #ifndef MT_ANALYZER_CACHE_CHAINS_H
 #define MT_ANALYZER_CACHE_CHAINS_H
@@ -35,10 +36,12 @@ struct mt_cache_chain {
     uint64_t first;                 /* allocation that the chain began with, */
     uint64_t old_begin;             /* ... the generation before, */
     uint64_t begin;                 /* ... and this generation */
+    uint64_t last;                  /* allocation of this stack */
     uint32_t generation;            /* 0 = no block yet, 1 = the first */
     uint32_t links;                 /* in a row, with the same step */
     uint32_t blocks, live;          /* of this generation; in the first none is followed */
     uint32_t old_blocks, old_live;  /* of the one before */
+    uint32_t parted;                /* blocks of this generation that did not follow at once */
     uint32_t first_head, last_head; /* list of what it may have replaced; index + 1 */
     bool is_uneven;                 /* more of the old generation lives than is not replaced yet */
     bool is_cache;                  /* stays: a next request begins a chain of its own */

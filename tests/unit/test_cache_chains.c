@@ -103,6 +103,7 @@ static void keys_and_values_are_made_together(void **state)
             }
             cache[layer][0] = keys;
             cache[layer][1] = values;
+            freed(&p, born(&p, OTHER, 512));
         }
     assert_true(mt_cache_chains_has(&p.chains, CAT));
     mt_cache_chains_release(&p.chains);
@@ -249,6 +250,28 @@ static void few_blocks(void **state)
     mt_cache_chains_release(&p.chains);
 }
 
+/* for name in losses: losses[name] = torch.cat([losses[name], new[name]]): no layer lies between.
+ */
+static void appended_in_a_loop(void **state)
+{
+    struct program p = {0};
+
+    (void)state;
+    read_prompt(&p);
+    for (uint64_t step = 1; step < TOKENS; step++) {
+        for (int i = 0; i < LAYERS; i++) {
+            uint64_t longer = born(&p, CAT, PROMPT + step * STEP);
+
+            freed(&p, p.cache[i]);
+            p.cache[i] = longer;
+        }
+        freed(&p, born(&p, OTHER, 512));
+    }
+    assert_false(mt_cache_chains_has(&p.chains, CAT));
+    assert_int_equal(p.chains.replaced_count, 0);
+    mt_cache_chains_release(&p.chains);
+}
+
 /* A size may be any number: nothing wraps. */
 static void hostile_sizes(void **state)
 {
@@ -278,6 +301,7 @@ int main(void)
         cmocka_unit_test(one_is_kept),
         cmocka_unit_test(freed_later),
         cmocka_unit_test(few_blocks),
+        cmocka_unit_test(appended_in_a_loop),
         cmocka_unit_test(hostile_sizes),
     };
 
