@@ -208,6 +208,14 @@ struct mt_free_cursor mt_free_set_find_entry(const struct mt_free_set *set,
     return at.entry && is_before(&entry, at.entry) ? past_end(set) : at;
 }
 
+struct mt_free_cursor mt_free_set_last_like(const struct mt_free_set *set,
+                                            struct mt_free_entry entry)
+{
+    const struct mt_free_entry behind = {entry.size_bytes, UINT64_MAX, UINT32_MAX, entry.age};
+
+    return mt_free_set_previous(set, lower_bound(set, &behind));
+}
+
 struct mt_free_cursor mt_free_set_next(const struct mt_free_set *set, struct mt_free_cursor at)
 {
     if (!at.entry)

@@ -1,6 +1,6 @@
 /* Ordered set of free blocks, key (size, age, address, block) ascending: best fit is the
- * lower bound of (size, 0), and ties go to the smallest age, then to the lowest address. Who
- * knows no ages leaves them 0.
+ * lower bound of (size, 0), and ties go to the smallest age, then to the lowest address. A
+ * caller without ages leaves them 0.
  *
  * A sorted array cut into leaves of at most MT_FREE_LEAF entries. Most traces
  * keep a few hundred free blocks: one to a few leaves, all in cache. Insert,
@@ -60,6 +60,9 @@ struct mt_free_cursor mt_free_set_find(const struct mt_free_set *set, uint64_t s
 /* The place of an entry; past the end if there is none. */
 struct mt_free_cursor mt_free_set_find_entry(const struct mt_free_set *set,
                                              struct mt_free_entry entry);
+/* The last of the entries that have the size and the age of one that is in the set. O(log n). */
+struct mt_free_cursor mt_free_set_last_like(const struct mt_free_set *set,
+                                            struct mt_free_entry entry);
 struct mt_free_cursor mt_free_set_next(const struct mt_free_set *set, struct mt_free_cursor at);
 /* Of the end: the last entry. Of the first entry: past the end. */
 struct mt_free_cursor mt_free_set_previous(const struct mt_free_set *set, struct mt_free_cursor at);

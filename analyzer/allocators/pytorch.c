@@ -162,20 +162,21 @@ static struct mt_free_cursor find_free(const struct mt_pytorch *self,
 }
 
 /* Is there another free block of that size which is as old? Then only the address decided: of
- * one segment that order is the same in every run, where ages count. */
+ * one segment that order is the same in every run, where ages count. Segments do not overlap, so
+ * the last of these blocks shows whether all are of one. */
 static bool has_twin(const struct mt_pytorch *self, const struct mt_free_set *set,
                      struct mt_free_cursor at)
 {
     const struct mt_block *blocks = self->store.blocks;
-    struct mt_free_cursor next = mt_free_set_next(set, at);
+    struct mt_free_cursor last;
 
-    for (; next.entry && next.entry->size_bytes == at.entry->size_bytes &&
-           next.entry->age == at.entry->age;
-         next = mt_free_set_next(set, next))
-        if (self->order == MT_FREE_LOWEST ||
-            blocks[next.entry->block].reservation != blocks[at.entry->block].reservation)
-            return true;
-    return false;
+    if (self->order == MT_FREE_LOWEST) {
+        last = mt_free_set_next(set, at);
+        return last.entry && last.entry->size_bytes == at.entry->size_bytes;
+    }
+    last = mt_free_set_last_like(set, *at.entry);
+    MT_ASSERT(last.entry);
+    return blocks[last.entry->block].reservation != blocks[at.entry->block].reservation;
 }
 
 static bool garbage_is_collected(const struct mt_pytorch *self)

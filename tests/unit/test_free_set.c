@@ -88,6 +88,17 @@ static void check_order(const struct mt_free_set *set, const struct oracle *orac
     assert_int_equal(set->count, present);
 }
 
+/* Largest present key of the size and the age of one that is present. */
+static size_t oracle_last_like(const struct oracle *oracle, size_t like)
+{
+    size_t last = like;
+
+    for (size_t key = like; key < KEYS; key++)
+        if (oracle->present[key] && size_of(key) == size_of(like) && age_of(key) == age_of(like))
+            last = key;
+    return last;
+}
+
 /* A present key becomes one that is not. */
 static void move_one(struct mt_free_set *set, struct oracle *oracle, size_t from, size_t to)
 {
@@ -114,6 +125,9 @@ static void behaves_like_the_oracle(void **unused)
         struct mt_free_cursor found = mt_free_set_find(&set, size, addr);
         assert_true(wanted == KEYS ? !found.entry : found.entry && found.entry->block == wanted);
         size_t other = (size_t)(random_u64() % KEYS);
+        if (oracle.present[key])
+            assert_int_equal(mt_free_set_last_like(&set, entry_of(key)).entry->block,
+                             oracle_last_like(&oracle, key));
         if (oracle.present[key] && !oracle.present[other]) {
             move_one(&set, &oracle, key, other);
             continue;
