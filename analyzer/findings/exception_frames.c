@@ -6,6 +6,7 @@
  * end all together, or never. What somebody works with ends one by one. */
 #include "attempts.h"
 #include "finding.h"
+#include "report_query.h"
 #include "retime.h"
 #include "site.h"
 #include "units.h"
@@ -100,15 +101,21 @@ static const char *tell_end(const struct mt_finding_search *search,
                             const struct mt_attempt *attempt)
 {
     struct mt_arena *arena = &search->analysis->report->arena;
+    const char *after = "after";
     char n[2][MT_UNITS_TEXT];
 
     if (is_most(attempt->left_bytes, attempt->bytes))
         return mt_arena_printf(arena, "%s of it are there until the trace ends",
                                mt_format_bytes(n[0], attempt->left_bytes));
-    return mt_arena_printf(
-        arena, "%s of it end together, %s after the request failed, with no request between them",
-        mt_format_bytes(n[0], attempt->together_bytes),
-        mt_format_duration(n[1], attempt->together_t_ns - attempt->oom_t_ns));
+    if (mt_report_has_times(search->analysis->report))
+        after =
+            mt_arena_printf(arena, "%s after",
+                            mt_format_duration(n[1], attempt->together_t_ns - attempt->oom_t_ns));
+    return after ? mt_arena_printf(arena,
+                                   "%s of it end together, %s the request failed, with no request "
+                                   "between them",
+                                   mt_format_bytes(n[0], attempt->together_bytes), after)
+                 : NULL;
 }
 
 static enum mt_status say(struct mt_finding_search *search, const struct mt_attempts *attempts,

@@ -317,15 +317,35 @@ static uint64_t level(const struct look *look)
     return most;
 }
 
+/* From one step to the next; 0 if the trace has no times. */
+static uint64_t step_ns(const struct look *look)
+{
+    const struct mt_step_use *steps = look->search->device->steps;
+    const uint64_t begin_t_ns = steps[look->offset + look->begin].begin_t_ns,
+                   last_t_ns = steps[look->search->device->step_count - 1].begin_t_ns;
+
+    return (last_t_ns - begin_t_ns) / (look->lives->step_count - 1 - look->begin);
+}
+
+/* " (3.20 s)": how long that many steps take; "" if nothing says how long one takes. */
+static const char *duration_text(const struct look *look, uint64_t steps)
+{
+    const uint64_t ns = step_ns(look);
+    char text[MT_UNITS_TEXT];
+
+    return ns ? mt_arena_printf(look->arena, " (%s)",
+                                mt_format_duration(text, mt_mul_most_u64(steps, ns)))
+              : "";
+}
+
 static const char *forecast(const struct look *look)
 {
     const struct mt_device_report *device = look->search->device;
     bool is_limit = mt_limit_is_known(&device->replay);
     uint64_t capacity = is_limit ? device->replay.limit_bytes : device->total_memory_bytes;
-    uint64_t used = level(look), steps, step_ns;
-    const struct mt_step_use *first = &device->steps[look->offset + look->begin],
-                             *last = &device->steps[device->step_count - 1];
-    char n[3][MT_UNITS_TEXT];
+    uint64_t used = level(look), steps;
+    const char *duration;
+    char n[2][MT_UNITS_TEXT];
 
     if (!capacity)
         return mt_arena_printf(
@@ -335,15 +355,16 @@ static const char *forecast(const struct look *look)
             mt_format_count(n[0], FAR_STEPS),
             mt_format_bytes(n[1], mt_mul_most_u64(look->bytes_per_step, FAR_STEPS)));
     steps = used < capacity ? (capacity - used) / look->bytes_per_step + 1 : 0;
-    step_ns = (last->begin_t_ns - first->begin_t_ns) / (look->lives->step_count - 1 - look->begin);
-    if (step_ns && steps > UINT64_MAX / 2 / step_ns)
+    if (mt_mul_most_u64(steps, step_ns(look)) > UINT64_MAX / 2)
         return "if it goes on like that, no run is long enough to fill the device";
-    return mt_arena_printf(
-        look->arena,
-        "if it goes on like that, the %s of the %s are full after at most %s more step%s (%s)",
-        mt_format_bytes(n[0], capacity), is_limit ? "limit" : "device",
-        mt_format_count(n[1], steps), steps == 1 ? "" : "s",
-        mt_format_duration(n[2], steps * step_ns));
+    duration = duration_text(look, steps);
+    return duration
+               ? mt_arena_printf(look->arena,
+                                 "if it goes on like that, the %s of the %s are full after at "
+                                 "most %s more step%s%s",
+                                 mt_format_bytes(n[0], capacity), is_limit ? "limit" : "device",
+                                 mt_format_count(n[1], steps), steps == 1 ? "" : "s", duration)
+               : NULL;
 }
 
 /* More than one value a step: what one backward would have used. */

@@ -130,6 +130,21 @@ static void what_stays_while_it_is_tried_again_is_found(void **unused)
                    "between them");
 }
 
+/* Times of a dry run mean nothing: no duration is told. */
+static void without_times_no_duration_is_told(void **unused)
+{
+    struct pass failed = begin(2, 2);
+
+    (void)unused;
+    program.source.source.header.dry_run = "version=1";
+    try_again(RETRIED);
+    drop(&failed);
+    step_ends(2);
+    good_step(3);
+    expect_held(5, "320 MiB of it end together, after the request failed, with no request between "
+                   "them");
+}
+
 /* From one line, as a loop does. */
 static void the_same_stack_again_is_a_new_attempt(void **unused)
 {
@@ -383,6 +398,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_stays_while_it_is_tried_again_is_found),
+        cmocka_unit_test(without_times_no_duration_is_told),
         cmocka_unit_test(the_same_stack_again_is_a_new_attempt),
         cmocka_unit_test(what_is_kept_for_good_is_found),
         cmocka_unit_test(in_the_first_step_a_place_that_came_once_tells),

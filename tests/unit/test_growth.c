@@ -18,23 +18,28 @@ static void expect_nothing(void)
     program_end(report);
 }
 
-static void a_list_that_keeps_grows(void **unused)
+/* A list that keeps 2 MiB of each step on a device of 100 MiB. */
+static void run_list_that_keeps(void)
 {
-    struct mt_report *report;
-    const struct mt_finding *finding;
-    uint32_t i;
-
-    (void)unused;
     program_begin();
     assert_int_equal(mt_symbols_device(&program.source.source.symbols, 0, MT_NO_ID, 100 * MT_MIB),
                      MT_OK);
-    for (i = 0; i < STEPS; i++) {
+    for (uint32_t i = 0; i < STEPS; i++) {
         step_begins(i);
         give(take("model.py:forward:3", 8 * MT_MIB));
         if (i >= 3)
             (void)take("train.py:keep:7", 2 * MT_MIB);
         step_ends(i);
     }
+}
+
+static void a_list_that_keeps_grows(void **unused)
+{
+    struct mt_report *report;
+    const struct mt_finding *finding;
+
+    (void)unused;
+    run_list_that_keeps();
     report = program_report();
     finding = finding_of(report, "growth");
     assert_non_null(finding);
@@ -48,6 +53,23 @@ static void a_list_that_keeps_grows(void **unused)
                                       "when step 19 begins"));
     assert_true(has_evidence(finding, "if it goes on like that, the 100 MiB of the device are full "
                                       "after at most 31 more steps (186 µs)"));
+    program_end(report);
+}
+
+/* Times of a dry run mean nothing: steps are counted, and not how long they take. */
+static void without_times_steps_are_counted(void **unused)
+{
+    struct mt_report *report;
+    const struct mt_finding *finding;
+
+    (void)unused;
+    run_list_that_keeps();
+    program.source.source.header.dry_run = "version=1";
+    report = program_report();
+    finding = finding_of(report, "growth");
+    assert_non_null(finding);
+    assert_true(has_evidence(finding, "if it goes on like that, the 100 MiB of the device are full "
+                                      "after at most 31 more steps"));
     program_end(report);
 }
 
@@ -335,6 +357,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_list_that_keeps_grows),
+        cmocka_unit_test(without_times_steps_are_counted),
         cmocka_unit_test(a_buffer_that_is_joined_with_something_new_grows),
         cmocka_unit_test(longer_and_longer_batches_are_no_growth),
         cmocka_unit_test(a_buffer_that_stays_once_is_no_growth),
