@@ -337,6 +337,7 @@ static void tell_levels(const struct mt_teller *teller)
     tell_peak(teller);
     tell_setup_peak(teller);
     tell_roles(teller);
+    mt_tell_largest_modules(teller);
 }
 
 void mt_tell_answer(const struct mt_teller *teller)

@@ -2,9 +2,15 @@
 #include "analyze_output.h"
 #include "module_rows.h"
 #include "text_table.h"
+#include "foreign_text.h"
+#include "units.h"
+
+#include <string.h>
 
 /* Of each kind: a model of many layers goes on in --json. */
 enum { MAX_MODULES = 32 };
+/* Of the line that stands among the first: below a twentieth of the peak a part is not worth it. */
+enum { MAX_PARTS = 3, MAX_PART_TEXT = 80, WORTH_OF_PEAK = 20 };
 
 void mt_tell_modules(const struct mt_teller *teller)
 {
@@ -29,4 +35,39 @@ void mt_tell_peak_modules(const struct mt_teller *teller)
         return;
     mt_tell_heading(teller, "At the allocated peak, by module");
     mt_tell_modules(teller);
+}
+
+static void add_part(const struct mt_teller *teller, struct mt_buf *line,
+                     const struct mt_module_part *part)
+{
+    const double peak = (double)teller->device->allocated_peak.bytes;
+    const char *text = mt_module_part_text(teller->arena, teller->device->modules, part);
+    char bytes[MT_UNITS_TEXT], share[MT_UNITS_TEXT];
+    size_t length = text ? strlen(text) : 0;
+
+    line->failed |= !text;
+    mt_buf_printf(line, "%s (%s) in ", mt_format_bytes(bytes, part->bytes),
+                  mt_format_percent(share, (double)part->bytes / peak));
+    mt_buf_add_printable(line, text ? text : "", length > MAX_PART_TEXT ? MAX_PART_TEXT : length);
+    mt_buf_add_text(line, length > MAX_PART_TEXT ? "..." : "");
+}
+
+void mt_tell_largest_modules(const struct mt_teller *teller)
+{
+    struct mt_module_part parts[MAX_PARTS];
+    uint32_t count = mt_largest_module_parts(teller->device->modules, parts, MAX_PARTS);
+    const uint64_t worth = teller->device->allocated_peak.bytes / WORTH_OF_PEAK;
+    struct mt_buf line = {0};
+
+    while (count && parts[count - 1].bytes < worth)
+        count--;
+    mt_buf_add_text(&line, "by module: ");
+    for (uint32_t i = 0; i < count; i++) {
+        mt_buf_add_text(&line, i ? "; " : "");
+        add_part(teller, &line, &parts[i]);
+    }
+    if (count && line.data)
+        mt_tell_line(teller, 2, line.data);
+    teller->out->failed |= line.failed;
+    mt_buf_release(&line);
 }

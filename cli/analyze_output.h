@@ -101,6 +101,9 @@ void mt_tell_parts(const struct mt_teller *teller, const struct mt_parts *parts,
 /* Holders of peaks and OOMs, largest first, with their share of `total`. */
 void mt_tell_holders(const struct mt_teller *teller, const struct mt_instant *instant);
 
+/* One line of the answer: the parts of the model that hold most at the allocated peak, if the
+ * trace shows modules. */
+void mt_tell_largest_modules(const struct mt_teller *teller);
 /* The device's table of modules, which must be there (modules_model.h). */
 void mt_tell_modules(const struct mt_teller *teller);
 /* The pools of PyTorch's allocator, if the detail is whole and the run had private ones. */

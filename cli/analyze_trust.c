@@ -131,6 +131,9 @@ static void tell_frameless(const struct mt_teller *teller)
                      teller->report->is_plain
                          ? "no stacks were recorded: nothing is known of call sites; 'memtrace "
                            "record' takes stacks unless --stacks none is given"
+                     : teller->report->symbols->stack_count
+                         ? "stacks were recorded for the driver's allocations alone: the call "
+                           "sites of the framework's blocks are not known"
                          : "no stacks were recorded: nothing is known of call sites");
         return;
     }

@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+/* What layers are called that were found by their parameters alone (module_blocks.c). */
+#define LAYER_WITHOUT_NAME "layer"
+
 /* In the order of the titles. */
 static const enum mt_role columns[] = {MT_ROLE_PARAMETERS, MT_ROLE_GRADIENTS,
                                        MT_ROLE_OPTIMIZER_STATE, MT_ROLE_ACTIVATIONS,
@@ -88,7 +91,7 @@ const char *mt_module_group_text(struct mt_arena *arena, const struct mt_modules
 {
     uint32_t begin = *row, end = begin;
     const char *path = modules->rows[begin].path;
-    bool is_alone, is_named = strcmp(path, "layer") != 0; /* found by their parameters alone */
+    bool is_alone, is_named = strcmp(path, LAYER_WITHOUT_NAME) != 0;
 
     while (end < modules->layer_count && modules->rows[end].group == modules->rows[begin].group)
         end++;
@@ -99,4 +102,66 @@ const char *mt_module_group_text(struct mt_arena *arena, const struct mt_modules
                                is_named ? path : "");
     return mt_arena_printf(arena, "%u: %u layers%s%s", groups_to(modules, begin), end - begin,
                            is_named ? " " : "", is_named ? path : "");
+}
+
+/* The part that begins at row *row, and moves *row behind it. */
+static struct mt_module_part next_part(const struct mt_modules *modules, uint32_t *row)
+{
+    struct mt_module_part part = {.row = *row};
+    const uint32_t group = modules->rows[*row].group;
+
+    if (*row >= modules->layer_count) {
+        part.bytes = modules->rows[(*row)++].bytes;
+        return part;
+    }
+    for (; *row < modules->layer_count && modules->rows[*row].group == group; ++*row) {
+        part.bytes += modules->rows[*row].bytes;
+        part.layers++;
+    }
+    return part;
+}
+
+/* Before `than` in the order of parts: more bytes, or the same and an earlier row. */
+static bool is_before(const struct mt_module_part *part, const struct mt_module_part *than)
+{
+    return part->bytes != than->bytes ? part->bytes > than->bytes : part->row < than->row;
+}
+
+uint32_t mt_largest_module_parts(const struct mt_modules *modules, struct mt_module_part *parts,
+                                 uint32_t most)
+{
+    uint32_t count = 0;
+
+    if (!mt_modules_tell(modules))
+        return 0;
+    for (; count < most; count++) {
+        struct mt_module_part best = {.bytes = 0};
+
+        for (uint32_t row = 0; row < modules->row_count;) {
+            const enum mt_module_kind kind = modules->rows[row].kind;
+            const struct mt_module_part part = next_part(modules, &row);
+
+            if (kind <= MT_MODULE_BESIDE && is_before(&part, &best) &&
+                (!count || is_before(&parts[count - 1], &part)))
+                best = part;
+        }
+        if (!best.bytes)
+            break;
+        parts[count] = best;
+    }
+    return count;
+}
+
+const char *mt_module_part_text(struct mt_arena *arena, const struct mt_modules *modules,
+                                const struct mt_module_part *part)
+{
+    const struct mt_module_row *row = &modules->rows[part->row];
+    const bool is_named = strcmp(row->path, LAYER_WITHOUT_NAME) != 0;
+
+    if (row->kind == MT_MODULE_BESIDE)
+        return "parameters outside of layers, their gradients and state";
+    if (!part->layers)
+        return last_part(row->path);
+    return mt_arena_printf(arena, "%u layer%s%s%s", part->layers, part->layers == 1 ? "" : "s",
+                           is_named ? " " : "", is_named ? last_part(row->path) : "");
 }

@@ -21,4 +21,22 @@ void mt_add_module_rows(struct mt_table *table, const struct mt_modules *modules
 const char *mt_module_group_text(struct mt_arena *arena, const struct mt_modules *modules,
                                  uint32_t *row);
 
+/* One or more rows as one answer to "which module holds most". */
+struct mt_module_part {
+    uint32_t row;    /* the first */
+    uint32_t layers; /* rows that it stands for; 0 = not a layer: that row alone */
+    uint64_t bytes;
+};
+
+/* The parts of the model that hold most, largest first, at most `most` of them: layers of one
+ * group together, each other module, and what the model has in no layer. Returns how many there
+ * are; 0 for NULL. Reads all rows once for each part. */
+uint32_t mt_largest_module_parts(const struct mt_modules *modules, struct mt_module_part *parts,
+                                 uint32_t most) MT_MUST_USE;
+
+/* "8 layers Qwen2DecoderLayer", "ForCausalLMLoss", "parameters outside of layers, their gradients
+ * and state". NULL without memory. */
+const char *mt_module_part_text(struct mt_arena *arena, const struct mt_modules *modules,
+                                const struct mt_module_part *part);
+
 #endif

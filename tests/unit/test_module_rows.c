@@ -106,10 +106,36 @@ static void tells_modules(void **state)
     assert_false(mt_modules_tell(NULL));
 }
 
+/* Sums of layers count, not the largest layer: 7, 24, 32 and, of no module, 64. */
+static void largest_parts(void **state)
+{
+    struct mt_module_row rows[ROWS];
+    struct mt_modules modules = make(rows);
+    struct mt_module_part parts[4];
+    struct mt_arena arena = {0};
+
+    (void)state;
+    assert_int_equal(mt_largest_module_parts(&modules, parts, 4), 3);
+    assert_int_equal(parts[0].bytes, 32);
+    assert_int_equal(parts[1].bytes, 24);
+    assert_int_equal(parts[2].bytes, 7);
+    assert_string_equal(mt_module_part_text(&arena, &modules, &parts[0]), "Net");
+    assert_string_equal(mt_module_part_text(&arena, &modules, &parts[1]), "2 layers B");
+    assert_string_equal(mt_module_part_text(&arena, &modules, &parts[2]), "3 layers A");
+    assert_int_equal(mt_largest_module_parts(&modules, parts, 1), 1);
+    rows[5].bytes = 24; /* as much as the layers before it */
+    assert_int_equal(mt_largest_module_parts(&modules, parts, 4), 3);
+    assert_int_equal(parts[0].row, 3);
+    assert_int_equal(parts[1].row, 5);
+    assert_int_equal(mt_largest_module_parts(NULL, parts, 4), 0);
+    mt_arena_release(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(all_rows), cmocka_unit_test(few_rows),
-                                       cmocka_unit_test(groups), cmocka_unit_test(tells_modules)};
+                                       cmocka_unit_test(largest_parts), cmocka_unit_test(groups),
+                                       cmocka_unit_test(tells_modules)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
