@@ -98,6 +98,23 @@ char *mt_format_count(char text[MT_UNITS_TEXT], uint64_t value)
     return text;
 }
 
+static void put_exact(char text[MT_UNITS_TEXT], uint64_t bytes)
+{
+    mt_format_count(text, bytes);
+    put_text(text + strlen(text), byte_units[0]);
+}
+
+void mt_format_bytes_apart(char one[MT_UNITS_TEXT], uint64_t one_bytes, char other[MT_UNITS_TEXT],
+                           uint64_t other_bytes)
+{
+    mt_format_bytes(one, one_bytes);
+    mt_format_bytes(other, other_bytes);
+    if (one_bytes == other_bytes || strcmp(one, other) != 0)
+        return;
+    put_exact(one, one_bytes);
+    put_exact(other, other_bytes);
+}
+
 char *mt_format_mib(char text[MT_UNITS_TEXT], uint64_t bytes)
 {
     const uint64_t mib = UINT64_C(1) << 20;

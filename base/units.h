@@ -15,6 +15,10 @@
 /* "6.45 GiB", "774 MiB", "1.00 KiB", "512 B", "0 B". Switches unit so that
  * "1000 KiB" never appears. All return `text`. */
 char *mt_format_bytes(char text[MT_UNITS_TEXT], uint64_t bytes);
+/* Two numbers that one sentence compares: in bytes ("1,234,567 B") if they differ and would look
+ * alike. */
+void mt_format_bytes_apart(char one[MT_UNITS_TEXT], uint64_t one_bytes, char other[MT_UNITS_TEXT],
+                           uint64_t other_bytes);
 /* "1,690 MiB", "57.9 MiB": MiB whatever the size, with a decimal below 100. Upwards, so that a
  * limit of it is enough. For quantities of one sentence that a reader compares. */
 char *mt_format_mib(char text[MT_UNITS_TEXT], uint64_t bytes);

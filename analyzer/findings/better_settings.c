@@ -222,10 +222,10 @@ static enum mt_status say(struct mt_finding_search *search, const struct trial *
     status = tell_need(search, trials[best].need, finding, &need);
     if (status != MT_OK)
         return status;
+    mt_format_bytes_apart(n[1], trials[best].reserved_bytes, n[2], before);
     finding->title = mt_arena_printf(arena, "%s less reserved with %s: %s instead of %s%s",
                                      mt_format_bytes(n[0], finding->bytes), mt_settings[best].what,
-                                     mt_format_bytes(n[1], trials[best].reserved_bytes),
-                                     mt_format_bytes(n[2], before), need);
+                                     n[1], n[2], need);
     finding->advice = mt_settings[best].advice;
     finding->cost = cost_of(search, &trials[best]);
     finding->proved_by = mt_finding_command(search, mt_settings[best].policy,

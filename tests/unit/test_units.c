@@ -232,10 +232,30 @@ static void rounding(void **state)
     assert_int_equal(mt_log2_floor(1023), 9);
 }
 
+/* 56.9 GiB beside 56.9 GiB says nothing of which is less. */
+static void bytes_apart(void **state)
+{
+    char one[MT_UNITS_TEXT], other[MT_UNITS_TEXT];
+
+    (void)state;
+    mt_format_bytes_apart(one, UINT64_C(61085843456), other, UINT64_C(61096329216));
+    assert_string_equal(one, "61,085,843,456 B");
+    assert_string_equal(other, "61,096,329,216 B");
+    mt_format_bytes_apart(one, MT_GIB, other, 2 * MT_GIB);
+    assert_string_equal(one, "1.00 GiB");
+    assert_string_equal(other, "2.00 GiB");
+    mt_format_bytes_apart(one, MT_GIB, other, MT_GIB);
+    assert_string_equal(one, "1.00 GiB");
+    assert_string_equal(other, "1.00 GiB");
+    mt_format_bytes_apart(one, UINT64_MAX, other, UINT64_MAX - 1);
+    assert_string_equal(one, "18,446,744,073,709,551,615 B");
+    assert_string_equal(other, "18,446,744,073,709,551,614 B");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes),
+        cmocka_unit_test(bytes), cmocka_unit_test(bytes_apart),
         cmocka_unit_test(mebibytes_are_enough),
         cmocka_unit_test(changes),
         cmocka_unit_test(counts),
