@@ -255,7 +255,8 @@ static void bytes_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes), cmocka_unit_test(bytes_apart),
+        cmocka_unit_test(bytes),
+        cmocka_unit_test(bytes_apart),
         cmocka_unit_test(mebibytes_are_enough),
         cmocka_unit_test(changes),
         cmocka_unit_test(counts),
