@@ -10,17 +10,14 @@
  * largest use, is what no call explains. Handles and communicators: the calls of the driver that
  * the library made for them. */
 #define H200_CUDA_13 "H200 141 GB", 13
-#define NVML_REST    "NVML's use of the process less what driver calls took: "
+#define NVML_REST    "NVML's use of the process less what driver calls took: recordings of "
 
 const struct mt_card_cost mt_card_costs[] = {
-    {MT_COST_CUDA, H200_CUDA_13, 652214272, 769339908,
-     NVML_REST "36 recordings, PyTorch 2.11, driver 580.159"},
+    {MT_COST_CUDA, H200_CUDA_13, 652214272, 769339908, NVML_REST "PyTorch 2.11, driver 580.159"},
     {MT_COST_CUDA_WITH_NCCL, H200_CUDA_13, 834402304, 1048261112,
-     NVML_REST "5 recordings of two ranks, DDP and FSDP2, PyTorch 2.11, driver 580.159"},
-    {MT_COST_CUBLAS_HANDLE, H200_CUDA_13, 67240960, 67240960,
-     "driver calls in cublasCreate: 3 blocks in each of 40 recordings"},
-    {MT_COST_CUDNN_HANDLE, H200_CUDA_13, 25348, 25348,
-     "driver calls in cudnnCreate: 2 blocks in each of 30 recordings"},
+     NVML_REST "DDP and FSDP2 of one and two ranks, PyTorch 2.11, driver 580.159"},
+    {MT_COST_CUBLAS_HANDLE, H200_CUDA_13, 67240960, 67240960, "driver calls in cublasCreate"},
+    {MT_COST_CUDNN_HANDLE, H200_CUDA_13, 25348, 25348, "driver calls in cudnnCreate"},
     {MT_COST_NCCL_ONE_RANK, H200_CUDA_13, 406847488, 406847488,
      "driver calls in ncclCommInitRankConfig and ncclCommSplit, NCCL 2.28.9: 194 blocks each"},
     {MT_COST_NCCL_TWO_RANKS, H200_CUDA_13, 507510784, 507510784,

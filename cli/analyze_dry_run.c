@@ -151,5 +151,5 @@ void mt_tell_card(const struct mt_teller *teller)
     if (!need)
         return;
     tell_in_all(teller, &beside, need->bytes);
-    tell_cards(teller, mt_add_most_u64(need->bytes, beside.outside_bytes));
+    tell_cards(teller, mt_beside_fit_bytes(&beside, need->bytes));
 }

@@ -123,7 +123,7 @@ static void add_outside(struct mt_json *json, const struct mt_beside *beside)
 static void add_cards(struct mt_json *json, const struct mt_need *need,
                       const struct mt_beside *beside)
 {
-    uint64_t bytes = need ? mt_add_most_u64(need->bytes, beside->outside_bytes) : 0;
+    uint64_t bytes = need ? mt_beside_fit_bytes(beside, need->bytes) : 0;
 
     mt_json_array_begin(json, "cards");
     for (const struct mt_card *card = mt_cards; need && card->name; card++) {

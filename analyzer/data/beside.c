@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "cards.h"
 #include "report_query.h"
 #include "util.h"
 
@@ -56,4 +57,11 @@ struct mt_beside mt_beside_of(const struct mt_report *report, const struct mt_de
     if (!has_owner(driver, "cuBLAS"))
         add(&beside, report->dry_run.card, MT_COST_CUBLAS_HANDLE, report->saw_backward ? 2 : 1);
     return beside;
+}
+
+uint64_t mt_beside_fit_bytes(const struct mt_beside *beside, uint64_t need_bytes)
+{
+    uint64_t beyond_bytes = mt_sub_or_0_u64(beside->most_bytes, MT_CARD_OVERHEAD_BYTES);
+
+    return mt_add_most_u64(need_bytes, mt_max_u64(beside->outside_bytes, beyond_bytes));
 }

@@ -25,4 +25,8 @@ struct mt_beside {
 struct mt_beside mt_beside_of(const struct mt_report *report,
                               const struct mt_device_report *device);
 
+/* What to ask mt_card_verdict for, which leaves 1 GiB for CUDA: more than `need_bytes` if what is
+ * beside is more than that, as with NCCL. Up to UINT64_MAX. */
+uint64_t mt_beside_fit_bytes(const struct mt_beside *beside, uint64_t need_bytes);
+
 #endif

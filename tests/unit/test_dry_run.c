@@ -3,8 +3,10 @@
 #include <string.h>
 
 #include "beside.h"
+#include "cards.h"
 #include "dry_run.h"
 #include "source.h"
+#include "util.h"
 
 #include "cmocka_all.h"
 
@@ -110,6 +112,20 @@ static void what_was_not_measured_is_unknown(void **state)
     assert_int_equal(mt_beside_of(&report, &device).most_bytes, 0);
 }
 
+static void a_card_that_is_too_small_in_all_does_not_fit(void **state)
+{
+    const struct mt_card card = {.memory_bytes = 10 * MT_GIB};
+    struct mt_beside beside = {.outside_bytes = MT_GIB / 4, .most_bytes = MT_GIB};
+
+    (void)state;
+    assert_int_equal(mt_card_verdict(&card, mt_beside_fit_bytes(&beside, 8 * MT_GIB)),
+                     MT_CARD_FITS);
+    beside.most_bytes = 2 * MT_GIB + 1; /* as with NCCL: 8 GiB and these are more than 10 */
+    assert_int_equal(mt_card_verdict(&card, mt_beside_fit_bytes(&beside, 8 * MT_GIB)),
+                     MT_CARD_TIGHT);
+    assert_int_equal(mt_beside_fit_bytes(&beside, UINT64_MAX), UINT64_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -118,6 +134,7 @@ int main(void)
         cmocka_unit_test(readers_get_no_times),
         cmocka_unit_test(what_a_card_holds_beside_comes_from_the_table),
         cmocka_unit_test(what_was_not_measured_is_unknown),
+        cmocka_unit_test(a_card_that_is_too_small_in_all_does_not_fit),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
