@@ -155,6 +155,7 @@ COMMANDS = [
     "record --json -o r.trace.zst recorded exit 3",
     "info --json r.trace.zst",
     "dry-run --json --max-peak reserved=1GiB -o d.trace.zst recorded exit 3",
+    "dry-run --json --max-peak reserved=1GiB -- true",
     "info --json d.trace.zst",
     "analyze --json d.trace.zst",
     "recover --json r.trace.zst missing.trace",
