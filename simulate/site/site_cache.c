@@ -32,6 +32,7 @@ static bool join(char path[PATH_MAX], const char *folder, const char *name)
 /* Writable, and nobody else can put a library there. */
 static enum mt_status use_folder(const char *path, struct mt_error *error)
 {
+    struct mt_error reason = {0};
     struct stat info;
 
     if (path[0] != '/')
@@ -39,9 +40,9 @@ static enum mt_status use_folder(const char *path, struct mt_error *error)
     if (!can_be_preloaded(path))
         return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET,
                        "%.150s holds a character that LD_PRELOAD cannot hold", path);
-    enum mt_status status = mt_make_folders(path, error);
+    enum mt_status status = mt_make_folders(path, &reason);
     if (status)
-        return status;
+        return mt_fail(error, status, MT_NO_OFFSET, "%.150s: %.60s", path, reason.text);
     if (stat(path, &info) != 0 || access(path, W_OK | X_OK) != 0)
         return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%.150s: %s", path, strerror(errno));
     if ((info.st_uid != geteuid() && info.st_uid != 0) || info.st_mode & S_IWOTH)

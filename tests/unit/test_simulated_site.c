@@ -383,7 +383,7 @@ static void test_no_room(void **state)
     assert_int_equal(count_entries(cache), 0);
 
     snprintf(cache, sizeof cache, "%s/python3/cache", root); /* below a file */
-    expect_failure(MT_ERR_OUTPUT, "");
+    expect_failure(MT_ERR_OUTPUT, "/python3/cache");
     snprintf(cache, sizeof cache, "%s/with space", root);
     expect_failure(MT_ERR_OUTPUT, "LD_PRELOAD");
     snprintf(cache, sizeof cache, "%s/cache", root);
