@@ -47,6 +47,13 @@ static int32_t range_of(const struct mt_phases *phases, const struct mt_event *e
     return phase;
 }
 
+static void learn_ranks(struct mt_communicator *of, uint64_t ranks, uint64_t rank)
+{
+    of->is_shared |= of->ranks && (of->ranks != ranks || of->rank != rank);
+    of->ranks = of->is_shared ? 0 : ranks;
+    of->rank = of->is_shared ? 0 : rank;
+}
+
 static enum mt_status on_told(struct mt_communicators *communicators,
                               const struct mt_phases *phases, const struct mt_event *event)
 {
@@ -59,10 +66,8 @@ static enum mt_status on_told(struct mt_communicators *communicators,
     status = event->addr ? find(communicators, event->addr, &index) : add(communicators, 0, &index);
     if (status || index == MT_MAP_NONE)
         return status;
-    if (event->size_bytes && event->aux_bytes < event->size_bytes) {
-        communicators->list[index].ranks = event->size_bytes;
-        communicators->list[index].rank = event->aux_bytes;
-    }
+    if (event->size_bytes && event->aux_bytes < event->size_bytes)
+        learn_ranks(&communicators->list[index], event->size_bytes, event->aux_bytes);
     return range == MT_NO_PHASE ? MT_OK
                                 : mt_map_set(&communicators->by_range, (uint64_t)range + 1, index);
 }

@@ -1,5 +1,5 @@
-/* Communicators of NCCL, as the events of a trace tell of them: ids, ranks, the buffers that are
- * registered with them, and which range of NCCL is about which. */
+/* Communicators of NCCL as a trace describes them: ids, ranks, the buffers that are registered with
+ * them, and which range of NCCL is about which. */
 #ifndef MT_ANALYZER_COMMUNICATORS_H
 #define MT_ANALYZER_COMMUNICATORS_H
 
@@ -7,11 +7,14 @@
 #include "map.h"
 #include "phases.h"
 
+#include <stdbool.h>
+
 #define MT_COMMUNICATORS_MAX 65536u /* of a trace; later ones are left out */
 
 struct mt_communicator {
-    uint64_t id;             /* 0 = not known: then only the range that makes it tells of it */
-    uint64_t ranks, rank;    /* ranks: 0 = neither is known */
+    uint64_t id;             /* 0 = not known: then only the range that makes it names it */
+    uint64_t ranks, rank;    /* ranks: 0 = neither is known, or it is_shared */
+    bool is_shared;          /* one process may be several ranks: they have the same id */
     uint64_t registered_now; /* bytes of buffers, while the trace is read */
     uint64_t registered_peak_bytes, registered_peak_t_ns;
 };

@@ -50,6 +50,8 @@ static int32_t range_of(const struct mt_attribution *attribution, int32_t phase)
     return found;
 }
 
+static const int32_t MADE_TWICE = MT_NO_COMMUNICATOR - 1;
+
 /* The ranges that make communicators, in order, and what NCCL says of them. */
 struct communicators {
     int32_t *ranges;
@@ -114,6 +116,21 @@ static void match_the_last(struct communicators *found)
         found->orders[orphan] = maker;
 }
 
+/* Two calls that make a communicator with one id make two ranks of it in this process: what is told
+ * of the id is about either. */
+static void match_makers(struct communicators *found)
+{
+    const struct mt_communicators *told = found->told;
+
+    for (uint32_t i = 0; i < found->count; i++) {
+        const struct mt_communicator *of = mt_communicator_of(told, found->ranges[i]);
+        int32_t *order = of ? &found->orders[of - told->list] : NULL;
+
+        if (order)
+            *order = *order == MT_NO_COMMUNICATOR ? (int32_t)i : MADE_TWICE;
+    }
+}
+
 static enum mt_status order_told(struct communicators *found, const struct mt_communicators *told)
 {
     found->told = told;
@@ -124,13 +141,11 @@ static enum mt_status order_told(struct communicators *found, const struct mt_co
         found->orders[i] = MT_NO_COMMUNICATOR;
     if (found->is_unknown)
         return MT_OK;
-    for (uint32_t i = 0; i < found->count; i++) {
-        const struct mt_communicator *of = mt_communicator_of(told, found->ranges[i]);
-
-        if (of && found->orders[of - told->list] == MT_NO_COMMUNICATOR)
-            found->orders[of - told->list] = (int32_t)i;
-    }
+    match_makers(found);
     match_the_last(found);
+    for (size_t i = 0; i < told->count; i++)
+        if (found->orders[i] == MADE_TWICE)
+            found->orders[i] = MT_NO_COMMUNICATOR;
     return MT_OK;
 }
 

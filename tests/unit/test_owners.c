@@ -355,6 +355,29 @@ static void the_one_maker_without_an_id_made_the_one_that_is_left(void **state)
     end(&run);
 }
 
+/* A process that drives two devices is two ranks, and both have the id that NCCL tells: which of
+ * them an operation is about, and what their rank is, nothing says. */
+static void two_ranks_of_a_process_share_an_id(void **unused)
+{
+    struct run run;
+    const struct mt_driver_report *driver;
+
+    (void)unused;
+    begin(&run);
+    take_told(&run, "NCCL: ncclCommInitRank", 8 * MT_MIB, 0xa, 2, 0);
+    take_told(&run, "NCCL: ncclCommInitRank", 4 * MT_MIB, 0xa, 2, 1);
+    take_told(&run, "NCCL: ncclAllReduce", 3 * MT_MIB, 0xa, 2, 1);
+    finish(&run);
+    driver = &run.report->drivers[0];
+    assert_int_equal(driver->communicator_count, 2);
+    assert_int_equal(driver->told_communicator_count, 1);
+    assert_int_equal(driver->communicators[0].communicator, MT_NO_COMMUNICATOR);
+    assert_int_equal(driver->communicators[0].ranks, 0);
+    assert_int_equal(owner_of(&run, "ncclAllReduce")->communicator, MT_NO_COMMUNICATOR);
+    assert_non_null(strstr(run.text.data, "NCCL, communicator 2 of 2"));
+    end(&run);
+}
+
 /* Before 2.26: ranks, and no id. */
 static void ranks_without_an_id(void **state)
 {
@@ -431,6 +454,7 @@ int main(void)
         cmocka_unit_test(one_call_may_make_many_communicators),
         cmocka_unit_test(ids_tell_whose_connections_they_are),
         cmocka_unit_test(the_one_maker_without_an_id_made_the_one_that_is_left),
+        cmocka_unit_test(two_ranks_of_a_process_share_an_id),
         cmocka_unit_test(ranks_without_an_id),
         cmocka_unit_test(native_frames_go_before_ranges),
         cmocka_unit_test(a_range_without_an_end_says_nothing),
