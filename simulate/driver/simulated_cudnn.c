@@ -256,8 +256,9 @@ static size_t values_kept(const struct cudnnRNNStruct *rnn)
     return rnn->gates == 4 ? 5 : rnn->gates == 3 ? 6 : 1;
 }
 
-/* What is kept was measured; the workspace is within 10 % of what an H200 asked for: 8 MiB, a copy
- * of the weights, and the gates of all steps. */
+/* What is kept was measured. The workspace is a guess: 8 MiB for each layer and direction, a copy
+ * of the weights, and the gates of all steps. For the fifteen networks that were tried, an H200
+ * asked in training for between 5 % less and 31 % more. */
 cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn,
                                         cudnnForwardMode_t mode, cudnnRNNDataDescriptor_t data,
                                         size_t *work_bytes, size_t *reserve_bytes)
