@@ -137,8 +137,12 @@ SD_EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
 
 SD_EXPORT CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev)
 {
-    (void)attrib;
-    *pi = 1; /* yes to every question */
+    switch ((int)attrib) {
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *pi = sim_card()->multiprocessors; break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *pi = sim_card()->major; break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *pi = sim_card()->minor; break;
+    default: *pi = 1; break; /* yes to every other question */
+    }
     return device_ready(dev);
 }
 

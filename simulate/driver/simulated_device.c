@@ -1,5 +1,6 @@
 #include "simulated_device.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "cards.h"
@@ -39,17 +40,22 @@ static struct sim_card describe(const struct mt_card *card)
     };
 }
 
-const struct sim_card *sim_card(void)
-{
-    static struct sim_card model;
-    const char *word = getenv("MEMTRACE_SIMULATED_DEVICE"), *near;
-    const struct mt_card *card;
+static struct sim_card model;
 
-    if (model.name)
-        return &model;
-    card = mt_card_find(word && *word ? word : "H200", &near);
+static void choose(void)
+{
+    const char *word = getenv("MEMTRACE_SIMULATED_DEVICE"), *near;
+    const struct mt_card *card = mt_card_find(word && *word ? word : "H200", &near);
+
     if (!card)
         card = mt_card_find("H200", &near);
     model = describe(card);
+}
+
+const struct sim_card *sim_card(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, choose);
     return &model;
 }

@@ -142,7 +142,11 @@ result ncclCommInitRankScalable(struct communicator **comm, int ranks, int rank,
 result ncclCommSplit(struct communicator *comm, int color, int key, struct communicator **made,
                      void *config)
 {
-    (void)color, (void)key, (void)config;
+    (void)key, (void)config;
+    if (color < 0) { /* NCCL_SPLIT_NOCOLOR: this rank is in no new communicator */
+        *made = NULL;
+        return 0;
+    }
     return make(made, comm->ranks, comm->rank);
 }
 

@@ -166,3 +166,22 @@ EXPORT int nvmlDeviceGetComputeRunningProcesses(void *device, unsigned *count, v
     *count = 0;
     return OK;
 }
+
+/* nvmlGpuFabricInfoV_t, as far as it is written. */
+struct fabric {
+    unsigned version;
+    unsigned char cluster[16];
+    int status;
+    unsigned clique;
+    unsigned char state; /* 0: no fabric here */
+};
+
+/* PyTorch asks it, from 2.13 on, before expandable segments ask the driver for handles of a fabric,
+ * and takes any error for its own. */
+EXPORT int nvmlDeviceGetGpuFabricInfoV(void *device, struct fabric *fabric)
+{
+    (void)device;
+    fabric->status = OK;
+    fabric->state = 0;
+    return OK;
+}

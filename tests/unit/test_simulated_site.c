@@ -277,6 +277,38 @@ static void use_memory_and_streams(const struct mt_site *site)
     need(stream && stream(&made, 1) == 0 && destroy && destroy(made) == 0, 5);
 }
 
+/* Programs choose by the card's name and by its compute capability, of which the driver speaks too.
+ */
+static void ask_what_card_it_is(const struct mt_site *site)
+{
+    enum { MAJOR = 75, MINOR = 76 };
+    static char properties[2048];
+    int (*get)(void *, int), (*init)(unsigned), (*attribute)(int *, int, int), major = 0, minor = 9;
+
+    setenv("MEMTRACE_SIMULATED_DEVICE", "A100 80 GB", 1);
+    need(dlopen(site->preload, RTLD_NOW | RTLD_GLOBAL) != NULL, 1);
+    *(void **)&get = dlsym(RTLD_DEFAULT, "cudaGetDeviceProperties_v2");
+    need(get && get(properties, 0) == 0 && !strcmp(properties, "NVIDIA A100-SXM4-80GB"), 2);
+    *(void **)&init = dlsym(RTLD_DEFAULT, "cuInit");
+    *(void **)&attribute = dlsym(RTLD_DEFAULT, "cuDeviceGetAttribute");
+    need(init && init(0) == 0 && attribute, 3);
+    need(attribute(&major, MAJOR, 0) == 0 && attribute(&minor, MINOR, 0) == 0, 4);
+    need(major == 8 && minor == 0, 5);
+}
+
+/* PyTorch takes an error for its own, and a state other than 0 for a fabric that is there. */
+static void ask_for_a_fabric(const struct mt_site *site)
+{
+    unsigned char information[48];
+    int (*fabric)(void *, void *);
+
+    need(dlopen(site->preload, RTLD_NOW | RTLD_GLOBAL) != NULL, 1);
+    *(void **)&fabric = dlsym(RTLD_DEFAULT, "nvmlDeviceGetGpuFabricInfoV");
+    memset(information, 3, sizeof information);
+    need(fabric && fabric(NULL, information) == 0 && information[28] == 0, 2);
+    need(information[29] == 3 && information[0] == 3, 3);
+}
+
 static void test_libraries_work(void **state)
 {
     struct mt_site site = prepared();
@@ -290,6 +322,8 @@ static void test_libraries_work(void **state)
     in_a_child(use_libraries, &site);
     in_a_child(use_structures_of_12, &site);
     in_a_child(use_memory_and_streams, &site);
+    in_a_child(ask_what_card_it_is, &site);
+    in_a_child(ask_for_a_fabric, &site);
 }
 
 static void test_cache_notices_changes(void **state)
