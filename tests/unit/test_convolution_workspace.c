@@ -49,6 +49,35 @@ static void others_copy_their_operands(void **state)
     assert_int_equal(sim_convolution_workspace(&c), 0);
 }
 
+/* By the rule: products sum their filter gradient, groups of one channel and channels last copy
+ * nothing. */
+static void some_copy_nothing(void **state)
+{
+    struct convolution c = square(5, 128, 20, false);
+
+    (void)state;
+    c.w.sizes[2] = c.w.sizes[3] = 1;
+    assert_int_equal(sim_convolution_workspace(&c), 0);
+    c.kind = CONVOLUTION_FILTER;
+    assert_int_equal(sim_convolution_workspace(&c), INT64_C(5) * 128 * 128 * 4);
+    c = square(5, 128, 20, false);
+    c.w.sizes[1] = 1;
+    assert_int_equal(sim_convolution_workspace(&c), 0);
+}
+
+/* In half precision three channels are copied as four. */
+static void few_channels_are_filled_up(void **state)
+{
+    struct convolution c = square(5, 3, 20, false);
+    int64_t pixels = INT64_C(5) * 20 * 20;
+
+    (void)state;
+    c.w.sizes[0] = c.y.sizes[1] = 64;
+    c.x.element_bytes = c.w.element_bytes = c.y.element_bytes = 2;
+    assert_int_equal(sim_convolution_workspace(&c),
+                     pixels * 4 * 2 + pixels * 64 * 2 + 64 * 4 * 9 * 2 + 16);
+}
+
 static void what_makes_no_sense_needs_nothing(void **state)
 {
     struct convolution c = square(16, 128, 28, false);
@@ -69,6 +98,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_measured_shape_is_as_it_was_measured),
         cmocka_unit_test(others_copy_their_operands),
+        cmocka_unit_test(some_copy_nothing),
+        cmocka_unit_test(few_channels_are_filled_up),
         cmocka_unit_test(what_makes_no_sense_needs_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
