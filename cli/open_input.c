@@ -1,6 +1,7 @@
 /* Opening what a command reads, and what there is to say once it was read. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli.h"
 #include "import.h"
@@ -51,6 +52,14 @@ static void say_tape(const char *path)
                path, path);
 }
 
+/* One run, or one rank of it, is one trace. */
+static bool is_directory(const char *path)
+{
+    struct stat info;
+
+    return strcmp(path, "-") != 0 && stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
 struct mt_source *mt_open_input(const char *path, const struct mt_common *common, int *exit_code)
 {
     struct mt_source *source = NULL;
@@ -59,6 +68,11 @@ struct mt_source *mt_open_input(const char *path, const struct mt_common *common
 
     if (common->format && !known_format(common->format)) {
         *exit_code = MT_EXIT_USAGE;
+        return NULL;
+    }
+    if (is_directory(path)) {
+        mt_say("cannot read '%s': it is a directory; name one of the traces in it", path);
+        *exit_code = MT_EXIT_INPUT;
         return NULL;
     }
     status = mt_open_any(path, common->format, &source, &error);
