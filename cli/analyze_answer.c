@@ -132,7 +132,7 @@ static void tell_beside(const struct mt_teller *teller)
     struct mt_card_need card;
 
     if (!teller->device->need || teller->report->device_count > 1 ||
-        (teller->device->name && !strcmp(teller->device->name, MT_HOST_MEMORY)))
+        mt_is_host_memory(teller->device))
         return;
     if (!mt_card_need(teller->report, teller->device, &card)) {
         mt_tell_line(teller, 2,

@@ -163,6 +163,11 @@ const struct mt_driver_report *mt_driver_of(const struct mt_report *report, uint
     return NULL;
 }
 
+bool mt_is_host_memory(const struct mt_device_report *device)
+{
+    return device->name && !strcmp(device->name, MT_HOST_MEMORY);
+}
+
 bool mt_card_need(const struct mt_report *report, const struct mt_device_report *device,
                   struct mt_card_need *out)
 {

@@ -29,6 +29,8 @@ const char *mt_replay_limit_text(struct mt_arena *arena, const struct mt_replay_
 #define MT_NEED_TEXT (MT_UNITS_TEXT + sizeof "about ")
 const char *mt_need_text(char text[MT_NEED_TEXT], const struct mt_need *need);
 
+/* An arena in the memory of the host: no card and no CUDA has a part in it. */
+bool mt_is_host_memory(const struct mt_device_report *device);
 /* What a card must hold in all, of a report of one device: the need, what lay outside of the
  * framework at the allocated peak, and CUDA itself. False if the recording did not measure both. */
 struct mt_card_need {

@@ -48,15 +48,16 @@ static void add_need(struct mt_buf *out, const struct mt_report *report,
         add_peaks(out, report, device);
         return;
     }
-    begin(out, report, device, "The device must have");
-    mt_buf_printf(out, "%s</strong> is the smallest limit that serves %s; ",
+    begin(out, report, device,
+          mt_is_host_memory(device) ? "The arena must have" : "The device must have");
+    mt_buf_printf(out, "%s</strong> is the smallest limit that serves %s",
                   mt_need_text(need, device->need),
                   mt_peaks_doubt(report, device) ? "what was recorded" : "this run");
     if (mt_card_need(report, device, &card))
-        mt_buf_printf(out, "a card must have about %s in all, with CUDA and libraries",
+        mt_buf_printf(out, "; a card must have about %s in all, with CUDA and libraries",
                       mt_format_bytes(all, card.bytes));
-    else
-        mt_buf_add_text(out, "CUDA and libraries come on top");
+    else if (!mt_is_host_memory(device))
+        mt_buf_add_text(out, "; CUDA and libraries come on top");
     end(out);
 }
 

@@ -180,6 +180,30 @@ static void programs_without_a_framework(void **state)
     end(&run);
 }
 
+/* "No stacks were recorded" would contradict the library that stands beside the driver's. */
+static void native_stacks_alone(void **state)
+{
+    struct run run;
+    struct mt_symbols *symbols;
+    uint32_t frame;
+
+    (void)state;
+    begin(&run);
+    symbols = &run.source.source.symbols;
+    assert_int_equal(mt_symbols_frame(symbols, add_text(&run, "ncclCommInitRank"),
+                                      add_text(&run, "libnccl.so.2"), 0, &frame),
+                     MT_OK);
+    assert_int_equal(mt_symbols_stack(symbols, MT_NO_ID, frame, &run.stack), MT_OK);
+    add(&run, DRIVER, MT_EVENT_ALLOC, OTHER, 3 * MT_MIB);
+    run.stack = MT_NO_ID;
+    one_segment(&run);
+    analyze(&run);
+    assert_false(run.report->has_stacks);
+    assert_null(strstr(run.text.data, "no stacks were recorded"));
+    expect_text(&run, "stacks were recorded for the driver's allocations alone");
+    end(&run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -191,6 +215,7 @@ int main(void)
         cmocka_unit_test(refusals_and_other_devices),
         cmocka_unit_test(mapped_memory_counts_once),
         cmocka_unit_test(programs_without_a_framework),
+        cmocka_unit_test(native_stacks_alone),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
