@@ -43,7 +43,7 @@ def dropped_by_the_process(bench):
           sum(one["events"] for one in trace["dropped"]) == 7, f"{trace}")
     info = bench.info(bench.work / NAME)
     check(info["integrity"]["events_dropped"] == 7, f"{info['integrity']}")
-    check(b"7 events dropped" in bench.run(bench.memtrace, "info", NAME).stdout, "info")
+    check(b"7 events were dropped" in bench.run(bench.memtrace, "info", NAME).stdout, "info")
 
 
 def taken_and_never_written(bench):

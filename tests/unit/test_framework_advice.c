@@ -49,7 +49,7 @@ static void memory_that_is_kept(void **unused)
                                                   "jax.device_get", ".numpy()"};
 
     (void)unused;
-    for (int framework = 0; framework < FRAMEWORKS; framework++) {
+    for (enum framework framework = 0; framework < FRAMEWORKS; framework++) {
         program_of(framework);
         for (unsigned i = 0; i < STEPS; i++) {
             step_begins(i);
@@ -67,7 +67,7 @@ static void an_array_that_becomes_longer(void **unused)
                                                   "it grows in each step", "it grows in each step"};
 
     (void)unused;
-    for (int framework = 0; framework < FRAMEWORKS; framework++) {
+    for (enum framework framework = 0; framework < FRAMEWORKS; framework++) {
         uint64_t old = 0;
 
         program_of(framework);
@@ -134,7 +134,7 @@ static void what_training_holds(void **unused)
     };
 
     (void)unused;
-    for (int framework = 0; framework < FRAMEWORKS; framework++)
+    for (enum framework framework = 0; framework < FRAMEWORKS; framework++)
         for (size_t i = 0; i < MT_ARRAY_LEN(wanted); i++) {
             train(framework);
             expect_advice(wanted[i].id, wanted[i].parts[framework], framework);
