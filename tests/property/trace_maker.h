@@ -66,6 +66,14 @@ static inline void make_symbols(struct made_trace *made, uint32_t scale)
     made_ok(mt_symbols_device(symbols, 1, 2, UINT64_C(80) << 30));
 }
 
+/* Every kind but END, which the writer adds. */
+static inline uint8_t random_kind(struct made_trace *made)
+{
+    uint8_t kind = (uint8_t)(1 + random_below(made, MT_EVENT_KIND_COUNT - 2));
+
+    return kind < MT_EVENT_END ? kind : (uint8_t)(kind + 1);
+}
+
 static inline struct mt_event random_event(struct made_trace *made, const struct mt_event *last)
 {
     const struct mt_symbols *symbols = &made->symbols;
@@ -77,7 +85,7 @@ static inline struct mt_event random_event(struct made_trace *made, const struct
                   : dice < 62 ? random_u64(made) >> 30
                               : random_below(made, 100000);
     event.seq += dice == 99 ? random_below(made, 1000) : 0;
-    event.kind = (uint8_t)(1 + (dice < 80 ? random_below(made, 3) : random_below(made, 16)));
+    event.kind = dice < 80 ? (uint8_t)(1 + random_below(made, 3)) : random_kind(made);
     event.flags = (uint8_t)(random_below(made, 10) ? 0 : random_below(made, 8));
     event.addr = random_below(made, 8) ? (UINT64_C(0x7f0000000000) + random_below(made, 300) * 512)
                  : random_below(made, 3) ? 0

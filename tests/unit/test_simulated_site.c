@@ -50,7 +50,7 @@ static void write_text(const char *path, const char *text, mode_t mode)
 /* What the Python says of its packages, a line "memtrace-KEY=VALUE" each. */
 static void python_says(const char *lines)
 {
-    char text[4096];
+    char text[3 * PATH_MAX];
 
     snprintf(text, sizeof text,
              "#!/bin/sh\necho some greeting\ncat <<'END'\n\nmemtrace-version=3.12\n"
@@ -520,7 +520,7 @@ static void test_python_of_commands(void **state)
     expect_python(COMMAND(script), python, "first line of torchrun");
     expect_python(COMMAND(shell), python, "PATH");
     mkdir(format("%s/bin", root), 0700);
-    symlink(python, format("%s/bin/python3", root));
+    assert_int_equal(symlink(python, format("%s/bin/python3", root)), 0);
     setenv("VIRTUAL_ENV", root, 1);
     expect_python(COMMAND(shell), format("%s/bin/python3", root), "VIRTUAL_ENV");
     unsetenv("VIRTUAL_ENV");
