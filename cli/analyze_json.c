@@ -1,4 +1,5 @@
 #include "analyze_output.h"
+#include "communicator_json.h"
 #include "gate_output.h"
 #include "heaps.h"
 #include "json.h"
@@ -520,11 +521,7 @@ static void add_communicators(struct mt_json *json, const struct mt_driver_repor
         mt_json_row_begin(json);
         mt_json_u64_or_null(json, "communicator", of->communicator != MT_NO_COMMUNICATOR,
                             (uint64_t)of->communicator);
-        mt_json_u64_or_null(json, "id", of->id, of->id);
-        mt_json_u64_or_null(json, "rank", of->ranks, of->rank);
-        mt_json_u64_or_null(json, "ranks", of->ranks, of->ranks);
-        mt_json_u64_or_null(json, "registered_peak_bytes", of->registered_peak_bytes,
-                            of->registered_peak_bytes);
+        mt_json_told_communicator(json, of->id, of->rank, of->ranks, of->registered_peak_bytes);
         mt_json_row_end(json);
     }
     mt_json_list_end(&list);

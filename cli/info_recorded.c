@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "communicator_json.h"
 #include "json_list.h"
 #include "units.h"
 #include "util.h"
@@ -213,11 +214,7 @@ static void json_communicators(struct mt_json *json, const struct mt_communicato
         if (!mt_json_list_takes(&list))
             continue;
         mt_json_object_begin(json, NULL);
-        mt_json_u64_or_null(json, "id", of->id, of->id);
-        mt_json_u64_or_null(json, "rank", of->ranks, of->rank);
-        mt_json_u64_or_null(json, "ranks", of->ranks, of->ranks);
-        mt_json_u64_or_null(json, "registered_peak_bytes", of->registered_peak_bytes,
-                            of->registered_peak_bytes);
+        mt_json_told_communicator(json, of->id, of->rank, of->ranks, of->registered_peak_bytes);
         mt_json_object_end(json);
     }
     mt_json_list_end(&list);

@@ -1,0 +1,14 @@
+/* What NCCL says of a communicator, as members of the JSON object that is open. */
+#ifndef MT_CLI_COMMUNICATOR_JSON_H
+#define MT_CLI_COMMUNICATOR_JSON_H
+
+#include <stdint.h>
+
+#include "json.h"
+
+/* "id" is a text, "0xa4ca2addf5eba5" as in NCCL's own log: readers that keep numbers as doubles
+ * would round it, and it is compared between ranks. What is 0 is not known: null. */
+void mt_json_told_communicator(struct mt_json *json, uint64_t id, uint64_t rank, uint64_t ranks,
+                               uint64_t registered_peak_bytes);
+
+#endif
