@@ -59,6 +59,8 @@ void mt_tell_largest_modules(const struct mt_teller *teller)
     const uint64_t worth = teller->device->allocated_peak.bytes / WORTH_OF_PEAK;
     struct mt_buf line = {0};
 
+    if (!teller->detail->phases) /* little room: the lines of the answer go before */
+        return;
     while (count && parts[count - 1].bytes < worth)
         count--;
     mt_buf_add_text(&line, "by module: ");

@@ -234,12 +234,13 @@ int mt_missing_argument(const struct mt_command *command)
 static int check_argument_count(const struct mt_command *command, int count, int min, int max,
                                 char **arguments)
 {
-    const bool reads_one = max == 1 && strncmp(command->arguments, "TRACE", 5) == 0;
+    bool reads_one;
 
     if (count < min)
         return mt_missing_argument(command);
     if (count <= max)
         return -1;
+    reads_one = max == 1 && strncmp(command->arguments, "TRACE", 5) == 0;
     mt_say("%s: one argument too many: '%s'%s", command->name, arguments[max],
            reads_one ? "; it reads one trace at a time, and 'memtrace diff A B' compares two" : "");
     return usage_hint(command);

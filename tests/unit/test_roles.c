@@ -369,6 +369,7 @@ static void a_cache_that_grows(void **state)
                 if (token)
                     freed(&p, cache[layer]);
                 cache[layer] = longer;
+                freed(&p, born(&p)); /* the rest of the layer */
             }
             prompt = token ? prompt : cache[0];
             leave(&p, "token");
