@@ -27,7 +27,7 @@ struct mt_recording {
     const char *output; /* -o; NULL = not given */
     bool quiet, json, redact;
     bool is_simulated; /* CUPTI and the driver are simulated: no substitute for them is wanted */
-    struct mt_record_settings settings; /* but for paths, which come from here */
+    struct mt_record_settings settings; /* its paths are set from this struct */
     /* Called in the command's process, before its environment is made from `environ`: to set
      * variables. False: no memory. NULL = nothing to set. */
     bool (*before)(void *context);

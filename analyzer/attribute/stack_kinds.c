@@ -73,8 +73,8 @@ static bool is_in(const char *path, const char *part)
 }
 
 /* What programs call the functions that make a key-value cache of their own, or put something into
- * it: "update_kv_cache", "Attention._init_kv_caches". What works with one, such as
- * "generate_with_kv_cache", makes everything else, too. */
+ * it: "update_kv_cache", "Attention._init_kv_caches". A function that only works
+ * with a cache, such as "generate_with_kv_cache", also makes blocks that are no cache. */
 static bool makes_cache(const char *function)
 {
     static const char *const verbs[] = {

@@ -95,8 +95,8 @@ static uint32_t made_before(const struct communicators *communicators, int32_t r
     return low;
 }
 
-/* The one maker that says no id makes the one communicator that no maker tells of: NCCL 2.28 makes
- * the children of ncclCommSplit after it has told their ids. */
+/* NCCL 2.28 reports the id of a child of ncclCommSplit only after the call that makes it. If one
+ * such call and one id without a call are left, they belong together. */
 static void match_the_last(struct communicators *found)
 {
     size_t orphan = SIZE_MAX, orphans = 0, makers = 0;

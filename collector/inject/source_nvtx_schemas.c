@@ -1,4 +1,4 @@
-/* See nvtx_parts.h. What NCCL tells of its communicators (src/include/nvtx_payload_schemas.h and
+/* See nvtx_parts.h. What NCCL says about its communicators (src/include/nvtx_payload_schemas.h and
  * src/init.cc of NCCL): each of its functions has a schema with a number, whose entries have names.
  * The names count, not the order, which differs between versions:
  *
