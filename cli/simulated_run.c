@@ -1,0 +1,210 @@
+/* See simulated_run.h. */
+#include "simulated_run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "card_costs.h"
+#include "collector_library.h"
+#include "dry_run.h"
+#include "memory_limit.h"
+#include "process_tree.h"
+#include "units.h"
+
+/* Beside the program, or in the lib folder beside its own (collector_library.h). */
+#define SIMULATED_LIBRARY "libmemtrace-simulated-cuda.so"
+#define PYTHON_SHIM       "memtrace-python"
+
+void mt_simulated_run_init(struct mt_simulated_run *run)
+{
+    struct mt_recording *recording = &run->recording;
+
+    recording->is_simulated = true;
+    recording->settings.auto_stacks = true;
+    recording->settings.phases = "nvtx,torch";
+    recording->settings.follow = true;
+    recording->settings.quiet = recording->quiet;
+}
+
+/* The environment has simulated libraries already: of tests, and of an image that was made with
+ * them. */
+static bool has_own_site(void)
+{
+    const char *site = getenv("MEMTRACE_DRY_RUN_SITE");
+
+    return site && !strcmp(site, "own");
+}
+
+static int prepare_site(struct mt_simulated_run *run)
+{
+    char library[PATH_MAX], shim[PATH_MAX];
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    const struct mt_site_request request = {.command = run->recording.command,
+                                            .simulated_library = library,
+                                            .python_shim_folder = shim};
+
+    if (has_own_site())
+        return -1;
+    /* without the shim programs take other branches: their peaks would be wrong */
+    if (mt_collector_library(SIMULATED_LIBRARY, library, &error) == MT_OK &&
+        mt_collector_library(PYTHON_SHIM, shim, &error) == MT_OK &&
+        mt_site_prepare(&request, &run->site, &error) == MT_OK)
+        return -1;
+    mt_say("no dry run: %s", error.text);
+    return error.status == MT_ERR_OUTPUT ? MT_EXIT_OUTPUT : MT_EXIT_USAGE;
+}
+
+uint64_t mt_simulated_memory_bytes(const struct mt_simulated_run *run)
+{
+    return run->limit_bytes ? run->limit_bytes : run->card->memory_bytes;
+}
+
+static int prepare_fact(struct mt_simulated_run *run)
+{
+    struct mt_dry_run fact = {.devices = run->devices,
+                              .memory_bytes = mt_simulated_memory_bytes(run)};
+
+    snprintf(fact.card, sizeof fact.card, "%s", run->card->name);
+    mt_dry_run_write(&fact, &run->fact);
+    return run->fact.failed ? mt_say_no_memory("cannot run the command") : -1;
+}
+
+/* NULL: not measured; then the simulated driver has a value of its own. */
+static const struct mt_card_cost *cost_of_context(const struct mt_simulated_run *run)
+{
+    return mt_card_cost(run->card->name, (unsigned)strtoul(run->site.cuda_version, NULL, 10),
+                        MT_COST_CUDA);
+}
+
+/* What was there goes on behind ours. */
+static bool set_in_front(const char *name, const char *ours)
+{
+    const char *old = getenv(name);
+    struct mt_buf value = {0};
+    bool done;
+
+    if (!*ours)
+        return true;
+    mt_buf_printf(&value, old && *old ? "%s:%s" : "%s", ours, old);
+    done = value.data && !value.failed && !setenv(name, value.data, 1);
+    mt_buf_release(&value);
+    return done;
+}
+
+static bool set_number(const char *name, uint64_t number)
+{
+    char text[32];
+
+    snprintf(text, sizeof text, "%llu", (unsigned long long)number);
+    return !setenv(name, text, 1);
+}
+
+static bool set_context(const struct mt_simulated_run *run)
+{
+    const struct mt_card_cost *cost = cost_of_context(run);
+
+    return !cost || set_number("MEMTRACE_SIMULATED_CONTEXT", cost->most_bytes);
+}
+
+/* In the command's process. */
+static bool set_environment(void *context)
+{
+    const struct mt_simulated_run *run = context;
+    const struct mt_site *site = &run->site;
+
+    if (run->recording.json)
+        (void)dup2(STDERR_FILENO, STDOUT_FILENO);
+    return set_in_front("LD_PRELOAD", site->preload) &&
+           set_in_front("PYTHONPATH", site->python_path) &&
+           (!*site->cupti || !setenv("MEMTRACE_CUPTI", site->cupti, 1)) &&
+           (!run->notes_path || !setenv("MEMTRACE_DRY_RUN_NOTES", run->notes_path, 1)) &&
+           !setenv("MEMTRACE_DRY_RUN", "1", 1) &&
+           !setenv("MEMTRACE_DRY_RUN_FACT", run->fact.data, 1) &&
+           !setenv("MEMTRACE_SIMULATED_DEVICE", run->card->name, 1) && set_context(run) &&
+           set_number("MEMTRACE_SIMULATED_DEVICES", run->devices) &&
+           set_number("MEMTRACE_SIMULATED_MEMORY", mt_simulated_memory_bytes(run));
+}
+
+static void note_trace(void *context, const struct mt_trace_end *end)
+{
+    struct mt_simulated_run *run = context;
+    bool is_readable = end->state == MT_TRACE_WHOLE || end->state == MT_TRACE_RECOVERED ||
+                       end->state == MT_TRACE_INCOMPLETE;
+    struct mt_dry_run_trace *grown;
+
+    if (!is_readable || !end->summary.events)
+        return;
+    grown = realloc(run->traces, (run->trace_count + 1) * sizeof *grown);
+    if (!grown) {
+        run->failed = true;
+        return;
+    }
+    run->traces = grown;
+    run->traces[run->trace_count++] =
+        (struct mt_dry_run_trace){strdup(end->path), end->summary.reserved_peak_bytes};
+    run->failed |= !run->traces[run->trace_count - 1].path;
+}
+
+/* Less than CUDA itself takes: no context can be made. */
+static bool is_hopeless(const struct mt_simulated_run *run)
+{
+    const struct mt_card_cost *cost = cost_of_context(run);
+    char bytes[2][MT_UNITS_TEXT];
+
+    if (!cost || mt_simulated_memory_bytes(run) > cost->least_bytes)
+        return false;
+    mt_say("OUT OF MEMORY on paper: %s is less than the %s that CUDA itself takes of an %s",
+           mt_format_bytes(bytes[0], mt_simulated_memory_bytes(run)),
+           mt_format_bytes(bytes[1], cost->least_bytes), run->card->name);
+    return true;
+}
+
+int mt_simulated_run_check(struct mt_simulated_run *run)
+{
+    int code = mt_recording_check_command(&run->recording);
+
+    if (code < 0)
+        code = prepare_site(run);
+    if (code < 0 && is_hopeless(run))
+        code = MT_EXIT_BUDGET;
+    return code;
+}
+
+int mt_simulated_run_prepare(struct mt_simulated_run *run)
+{
+    int code = mt_simulated_run_check(run);
+
+    if (code < 0)
+        code = prepare_fact(run);
+    return code < 0 ? mt_recording_prepare(&run->recording) : code;
+}
+
+int mt_simulated_run_finish(struct mt_simulated_run *run)
+{
+    struct mt_recording *recording = &run->recording;
+    int code;
+
+    mt_dry_run_notes_open(&run->notes);
+    run->notes_path = mt_dry_run_notes_path(&run->notes);
+    if (recording->timeout_ms)
+        mt_process_tree_keep();
+    recording->before = set_environment;
+    recording->context = run;
+    code = mt_recording_run(recording);
+    if (code < 0)
+        (void)mt_recording_finish(recording, note_trace, run);
+    mt_dry_run_notes_close(&run->notes);
+    return code;
+}
+
+void mt_simulated_run_release(struct mt_simulated_run *run)
+{
+    for (size_t i = 0; i < run->trace_count; i++)
+        free(run->traces[i].path);
+    free(run->traces);
+    free(run->notes_path);
+    mt_buf_release(&run->fact);
+    mt_recording_release(&run->recording);
+}

@@ -1,0 +1,57 @@
+/* One command on simulated devices, from the look at its PyTorch to the traces that it left: what
+ * every kind of dry run shares. In this order:
+ *
+ *     struct mt_simulated_run run = {.recording = {.command = words}, .card = card, .devices = 1};
+ *     mt_simulated_run_init(&run);
+ *     code = mt_simulated_run_prepare(&run);
+ *     if (code < 0) code = mt_simulated_run_finish(&run);
+ *     if (code < 0) ...mt_launch_exit_code(&run.recording.launch), run.traces, run.notes...
+ *     mt_simulated_run_release(&run);
+ */
+#ifndef MT_CLI_SIMULATED_RUN_H
+#define MT_CLI_SIMULATED_RUN_H
+
+#include "cards.h"
+#include "dry_run_answer.h"
+#include "dry_run_notes.h"
+#include "recording.h"
+#include "simulated_site.h"
+
+struct mt_simulated_run {
+    /* of the caller: of `recording` command, output, quiet, json and timeout_ms */
+    struct mt_recording recording;
+    const struct mt_card *card;
+    uint64_t devices;     /* 1 to MT_MAX_SIMULATED_DEVICES */
+    uint64_t limit_bytes; /* of each device; 0 = the card's own */
+    /* after mt_simulated_run_finish */
+    struct mt_dry_run_notes notes;
+    struct mt_dry_run_trace *traces; /* those with events */
+    size_t trace_count;
+    bool failed; /* no memory: traces are missing */
+    /* PRIVATE */
+    struct mt_site site;
+    char *notes_path;
+    struct mt_buf fact; /* of the trace's header */
+};
+
+enum { MT_MAX_SIMULATED_DEVICES = 8 }; /* as simulate/driver/simulated_driver.h */
+
+/* Sets what every dry run records. To call when the caller's part is filled. */
+void mt_simulated_run_init(struct mt_simulated_run *run);
+
+uint64_t mt_simulated_memory_bytes(const struct mt_simulated_run *run);
+
+/* Looks at the command, and makes its simulated libraries (0.1 s; the first time 1 s). Makes
+ * nothing else. -1 or an exit code; what is wrong was said. */
+int mt_simulated_run_check(struct mt_simulated_run *run);
+
+/* The same, and makes the place of the traces. */
+int mt_simulated_run_prepare(struct mt_simulated_run *run);
+
+/* Runs the command to its end, and ends its traces. The command has our terminal, signals and
+ * standard input. -1 or an exit code, then nothing was recorded. */
+int mt_simulated_run_finish(struct mt_simulated_run *run);
+
+void mt_simulated_run_release(struct mt_simulated_run *run);
+
+#endif
