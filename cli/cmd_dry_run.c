@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "dry_run_answer.h"
+#include "dry_run_sweep.h"
 #include "memory_limit.h"
 #include "simulated_run.h"
 #include "util.h"
@@ -14,6 +15,7 @@ struct dry_run {
     struct mt_gate_options gates;
     struct mt_gate_run gate_run;
     struct mt_outputs outputs;
+    struct mt_sweep_wish sweep;
     const char *device, *timeout;
 };
 
@@ -73,6 +75,10 @@ static int check_options(const struct mt_command *command, struct dry_run *dry_r
     recording->quiet = dry_run->common.quiet;
     recording->json = dry_run->common.json;
     mt_simulated_run_init(&dry_run->simulated);
+    if (code < 0 && dry_run->sweep.jobs && !dry_run->sweep.sweeps.count) {
+        mt_say("option '--jobs' wants a --sweep");
+        code = MT_EXIT_USAGE;
+    }
     return code;
 }
 
@@ -94,6 +100,12 @@ static int parse(const struct mt_command *command, struct dry_run *dry_run, int 
         {"max-peak", 0, MT_OPTION_LIST, "METRIC=BYTES",
          "exit with 1 if a peak is larger: requested, allocated, active, reserved, device",
          &dry_run->gates.peaks},
+        {"sweep", 0, MT_OPTION_LIST, "NAME=VALUES",
+         "one run for each value of batch=1,2,4 or batch=1..64*2, in place of {batch}",
+         &dry_run->sweep.sweeps},
+        {"jobs", 'j', MT_OPTION_POSITIVE, "N", "--sweep: at most N runs at the same time",
+         &dry_run->sweep.jobs},
+        MT_FORCE_OPTION(dry_run->outputs),
         {"json", 0, MT_OPTION_FLAG, NULL,
          "print one JSON document; the command's output goes to standard error",
          &dry_run->common.json},
@@ -115,25 +127,26 @@ static int parse(const struct mt_command *command, struct dry_run *dry_run, int 
 static int answer(struct dry_run *dry_run)
 {
     const struct mt_simulated_run *run = &dry_run->simulated;
-    const struct mt_launch *launch = &run->recording.launch;
-    const struct mt_dry_run_answer answer = {.card = run->card,
-                                             .devices = run->devices,
-                                             .memory_bytes = mt_simulated_memory_bytes(run),
-                                             .has_limit = run->limit_bytes,
-                                             .exit_status = mt_launch_exit_code(launch),
-                                             .timed_out = launch->timed_out,
-                                             .notes = &run->notes,
-                                             .traces = run->traces,
-                                             .trace_count = run->trace_count,
-                                             .common = &dry_run->common,
-                                             .gates = &dry_run->gates,
-                                             .gate_run = &dry_run->gate_run};
+    struct mt_dry_run_answer answer = mt_simulated_run_answer(run);
 
-    if (launch->timed_out)
+    answer.common = &dry_run->common;
+    answer.gates = &dry_run->gates;
+    answer.gate_run = &dry_run->gate_run;
+    if (answer.timed_out)
         mt_say("'%s' did not end in %s and was ended", run->recording.command[0], dry_run->timeout);
     if (run->failed)
         return mt_say_no_memory("cannot list the traces");
     return mt_tell_dry_run_answer(&answer);
+}
+
+static int sweep(struct dry_run *dry_run)
+{
+    dry_run->sweep.each = &dry_run->simulated;
+    dry_run->sweep.gates = &dry_run->gates;
+    dry_run->sweep.gate_run = &dry_run->gate_run;
+    dry_run->sweep.common = &dry_run->common;
+    dry_run->sweep.outputs = &dry_run->outputs;
+    return mt_dry_run_sweep(&dry_run->sweep);
 }
 
 /* An exit code. */
@@ -143,6 +156,8 @@ static int run(struct dry_run *dry_run)
 
     if (code)
         return code;
+    if (dry_run->sweep.sweeps.count)
+        return sweep(dry_run);
     code = mt_simulated_run_prepare(&dry_run->simulated);
     if (code < 0)
         code = mt_simulated_run_finish(&dry_run->simulated);

@@ -43,10 +43,17 @@ const struct mt_command mt_commands[] = {
      "is\n"
      "larger than --max-peak allows; 124 after --timeout.\n"
      "\n"
+     "--sweep runs COMMAND once for each value, in place of {NAME}: a list 1,2,4, a range 1..8, "
+     "or\n"
+     "1..64*2. Several make every combination, of at most 64. -o DIR keeps traces, logs and "
+     "table.\n"
+     "The exit status is that of the first run which would not have ended with 0.\n"
+     "\n"
      "Examples:\n"
      "  memtrace dry-run python train.py --epochs 1\n"
      "  memtrace dry-run --device 'RTX 4090' --timeout 10m -- python train.py\n"
-     "  memtrace dry-run --max-peak reserved=24GiB -- python train.py",
+     "  memtrace dry-run --max-peak reserved=24GiB -- python train.py\n"
+     "  memtrace dry-run --sweep batch=1,2,4,8 -- python train.py --batch {batch}",
      mt_cmd_dry_run},
     {"dump", "TRACE [options]", "print the events of a trace, one a line",
      "With --json every line is one JSON object. Times of --from and --to count from the first\n"

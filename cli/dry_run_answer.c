@@ -11,8 +11,7 @@
 
 enum { TIMED_OUT = 124 }; /* as timeout(1) */
 
-/* The one that decides what a card must have. */
-static const struct mt_dry_run_trace *worst_trace(const struct mt_dry_run_answer *answer)
+const struct mt_dry_run_trace *mt_dry_run_worst_trace(const struct mt_dry_run_answer *answer)
 {
     const struct mt_dry_run_trace *worst = NULL;
 
@@ -22,7 +21,7 @@ static const struct mt_dry_run_trace *worst_trace(const struct mt_dry_run_answer
     return worst;
 }
 
-static bool ran_out(const struct mt_report *report)
+bool mt_dry_run_ran_out(const struct mt_report *report)
 {
     for (uint32_t i = 0; i < report->device_count; i++)
         if (mt_fatal_oom(&report->devices[i]))
@@ -77,7 +76,7 @@ static void add_text(struct mt_buf *out, const struct mt_dry_run_answer *answer,
 {
     const struct mt_gates *gates = mt_gate_run_gates(answer->gate_run);
 
-    if (ran_out(report))
+    if (mt_dry_run_ran_out(report))
         say_out_of_memory(out, answer);
     if (gates)
         mt_add_gates_text(out, gates, mt_stdout_style());
@@ -136,12 +135,12 @@ static void add_cards(struct mt_json *json, const struct mt_need *need,
     mt_json_array_end(json);
 }
 
-static void add_roles(struct mt_json *json, const struct mt_device_report *device)
+void mt_json_peak_roles(struct mt_json *json, const uint64_t role_bytes[MT_ROLE_COUNT])
 {
     mt_json_object_begin(json, "peak_roles");
     for (int role = 0; role < MT_ROLE_COUNT; role++)
-        if (device->peak_role_bytes[role])
-            mt_json_u64(json, mt_role_name((enum mt_role)role), device->peak_role_bytes[role]);
+        if (role_bytes[role])
+            mt_json_u64(json, mt_role_name((enum mt_role)role), role_bytes[role]);
     mt_json_object_end(json);
 }
 
@@ -155,7 +154,7 @@ static void add_device(struct mt_json *json, const struct mt_report *report,
     mt_json_u64(json, "device", device->device);
     mt_json_u64(json, "allocated_peak_bytes", device->allocated_peak.bytes);
     mt_json_u64(json, "reserved_peak_bytes", device->reserved_peak.bytes);
-    add_roles(json, device);
+    mt_json_peak_roles(json, device->peak_role_bytes);
     mt_json_u64_or_null(json, "need_bytes", need, need ? need->bytes : 0);
     mt_json_u64_or_null(json, "in_all_bytes", need && beside.is_known,
                         need ? mt_add_most_u64(need->bytes, beside.most_bytes) : 0);
@@ -164,16 +163,22 @@ static void add_device(struct mt_json *json, const struct mt_report *report,
     mt_json_object_end(json);
 }
 
+void mt_json_simulated(struct mt_json *json, const struct mt_card *card, uint64_t devices,
+                       uint64_t memory_bytes)
+{
+    mt_json_object_begin(json, "simulated");
+    mt_json_text(json, "card", card->name);
+    mt_json_u64(json, "devices", devices);
+    mt_json_u64(json, "memory_bytes", memory_bytes);
+    mt_json_object_end(json);
+}
+
 static void add_run(struct mt_json *json, const struct mt_dry_run_answer *answer)
 {
     mt_json_text(json, "schema", "memtrace.dry-run/1");
     mt_json_i64(json, "exit_status", answer->exit_status);
     mt_json_bool(json, "timed_out", answer->timed_out);
-    mt_json_object_begin(json, "simulated");
-    mt_json_text(json, "card", answer->card->name);
-    mt_json_u64(json, "devices", answer->devices);
-    mt_json_u64(json, "memory_bytes", answer->memory_bytes);
-    mt_json_object_end(json);
+    mt_json_simulated(json, answer->card, answer->devices, answer->memory_bytes);
     mt_json_object_begin(json, "depended_on_data");
     mt_json_u64(json, "sizes", answer->notes->sizes);
     mt_json_u64(json, "decisions", answer->notes->decisions);
@@ -217,7 +222,7 @@ static void add_json(struct mt_buf *out, const struct mt_dry_run_answer *answer,
     add_run(&json, answer);
     if (report) {
         mt_json_gates(&json, mt_gate_run_gates(answer->gate_run));
-        mt_json_bool(&json, "out_of_memory", ran_out(report));
+        mt_json_bool(&json, "out_of_memory", mt_dry_run_ran_out(report));
         mt_json_array_begin(&json, "devices");
         for (uint32_t i = 0; i < report->device_count; i++)
             add_device(&json, report, &report->devices[i]);
@@ -229,11 +234,11 @@ static void add_json(struct mt_buf *out, const struct mt_dry_run_answer *answer,
 }
 
 /* Out of memory on paper is an answer if a limit was asked for. */
-static int exit_code(const struct mt_dry_run_answer *answer, const struct mt_report *report)
+int mt_dry_run_exit_code(const struct mt_dry_run_answer *answer, const struct mt_report *report)
 {
     if (answer->timed_out)
         return TIMED_OUT;
-    if (report && answer->has_limit && answer->exit_status && ran_out(report))
+    if (report && answer->has_limit && answer->exit_status && mt_dry_run_ran_out(report))
         return MT_EXIT_BUDGET;
     if (answer->exit_status)
         return answer->exit_status;
@@ -258,7 +263,7 @@ static int tell(struct mt_source *source, const struct mt_dry_run_answer *answer
         add_json(&out, answer, report);
     else
         add_text(&out, answer, report);
-    code = exit_code(answer, report);
+    code = mt_dry_run_exit_code(answer, report);
     mt_report_release(report);
     printed = mt_print_answer_and_release(&out, answer->common->json);
     return checked ? checked : printed ? printed : code;
@@ -266,7 +271,7 @@ static int tell(struct mt_source *source, const struct mt_dry_run_answer *answer
 
 int mt_tell_dry_run_answer(const struct mt_dry_run_answer *answer)
 {
-    const struct mt_dry_run_trace *worst = worst_trace(answer);
+    const struct mt_dry_run_trace *worst = mt_dry_run_worst_trace(answer);
     struct mt_source *source;
     int code = MT_EXIT_OK, printed = MT_EXIT_OK;
 
@@ -278,7 +283,7 @@ int mt_tell_dry_run_answer(const struct mt_dry_run_answer *answer)
         else
             add_text_without_trace(&out, answer);
         printed = mt_print_answer_and_release(&out, answer->common->json);
-        code = exit_code(answer, NULL);
+        code = mt_dry_run_exit_code(answer, NULL);
         return printed ? printed : code;
     }
     source = mt_open_input(worst->path, answer->common, &code);

@@ -10,20 +10,14 @@
 #include "buf.h"
 #include "io.h"
 #include "settings_text.h"
+#include "temporary_folder.h"
 #include "util.h"
 
 enum { MAX_NOTE_BYTES = 1024 * 1024 };
 
 void mt_dry_run_notes_open(struct mt_dry_run_notes *notes)
 {
-    const char *base = getenv("TMPDIR");
-    struct mt_buf path = {0};
-
-    *notes = (struct mt_dry_run_notes){.folder = NULL};
-    mt_buf_printf(&path, "%s/memtrace-dry-run-XXXXXX", base && *base ? base : "/tmp");
-    if (path.data && !path.failed && mkdtemp(path.data))
-        notes->folder = strdup(path.data);
-    mt_buf_release(&path);
+    *notes = (struct mt_dry_run_notes){.folder = mt_temporary_folder_new("memtrace-dry-run")};
     notes->unreadable = !notes->folder;
 }
 
@@ -94,13 +88,10 @@ void mt_dry_run_notes_close(struct mt_dry_run_notes *notes)
             continue;
         if (entry->d_name[0] != '.') /* ".notes.PID.half": of a process that was killed */
             read_file(notes, path);
-        unlink(path);
         free(path);
     }
     if (folder)
         closedir(folder);
-    if (notes->folder)
-        rmdir(notes->folder);
-    free(notes->folder);
+    mt_temporary_folder_remove(notes->folder);
     notes->folder = NULL;
 }

@@ -98,6 +98,36 @@ uint64_t mt_memory_cgroup_limit(const char *root, const char *self)
     return least;
 }
 
+static uint64_t container_limit(void)
+{
+    char self[MAX_CGROUP_FILE];
+
+    return read_text("/proc/self/cgroup", self, sizeof self)
+               ? mt_memory_cgroup_limit("/sys/fs/cgroup", self)
+               : UINT64_MAX;
+}
+
+/* "MemAvailable:   12345 kB" */
+uint64_t mt_memory_available_in(const char *meminfo)
+{
+    static const char name[] = "MemAvailable:";
+    const char *line = strstr(meminfo, name);
+    uint64_t bytes;
+
+    return line && mt_mul_ok(strtoull(line + strlen(name), NULL, 10), 1024, &bytes) ? bytes
+                                                                                    : UINT64_MAX;
+}
+
+uint64_t mt_memory_available(void)
+{
+    char meminfo[MAX_CGROUP_FILE];
+    uint64_t container = container_limit();
+
+    if (!read_text("/proc/meminfo", meminfo, sizeof meminfo))
+        return container;
+    return mt_min_u64(mt_memory_available_in(meminfo), container);
+}
+
 static uint64_t machine_memory(void)
 {
     long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
@@ -107,11 +137,8 @@ static uint64_t machine_memory(void)
 
 static void set_default(void)
 {
-    uint64_t machine = machine_memory(), container = UINT64_MAX;
-    char self[MAX_CGROUP_FILE];
+    uint64_t machine = machine_memory(), container = container_limit();
 
-    if (read_text("/proc/self/cgroup", self, sizeof self))
-        container = mt_memory_cgroup_limit("/sys/fs/cgroup", self);
     source = container < machine ? "half of this container's memory limit"
                                  : "half of this machine's memory";
     machine = mt_min_u64(machine, container);

@@ -28,6 +28,7 @@ enum mt_file_kind {
     MT_FILE_PLAN,     /* optimal -o */
     MT_FILE_FOLDED,
     MT_FILE_SPEEDSCOPE,
+    MT_FILE_SWEEP, /* dry-run --sweep -o */
     MT_FILE_KINDS
 };
 

@@ -199,6 +199,21 @@ int mt_simulated_run_finish(struct mt_simulated_run *run)
     return code;
 }
 
+struct mt_dry_run_answer mt_simulated_run_answer(const struct mt_simulated_run *run)
+{
+    const struct mt_launch *launch = &run->recording.launch;
+
+    return (struct mt_dry_run_answer){.card = run->card,
+                                      .devices = run->devices,
+                                      .memory_bytes = mt_simulated_memory_bytes(run),
+                                      .has_limit = run->limit_bytes,
+                                      .exit_status = mt_launch_exit_code(launch),
+                                      .timed_out = launch->timed_out,
+                                      .notes = &run->notes,
+                                      .traces = run->traces,
+                                      .trace_count = run->trace_count};
+}
+
 void mt_simulated_run_release(struct mt_simulated_run *run)
 {
     for (size_t i = 0; i < run->trace_count; i++)

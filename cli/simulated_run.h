@@ -52,6 +52,9 @@ int mt_simulated_run_prepare(struct mt_simulated_run *run);
  * standard input. -1 or an exit code, then nothing was recorded. */
 int mt_simulated_run_finish(struct mt_simulated_run *run);
 
+/* What the answer reads of it; the caller adds options and gates. Borrows the run. */
+struct mt_dry_run_answer mt_simulated_run_answer(const struct mt_simulated_run *run);
+
 void mt_simulated_run_release(struct mt_simulated_run *run);
 
 #endif

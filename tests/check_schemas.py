@@ -156,6 +156,8 @@ COMMANDS = [
     "info --json r.trace.zst",
     "dry-run --json --max-peak reserved=1GiB -o d.trace.zst recorded exit 3",
     "dry-run --json --max-peak reserved=1GiB -- true",
+    "dry-run --json --sweep code=0,3 --max-peak reserved=1KiB recorded exit {code}",
+    "dry-run --json --sweep code=0..1 -o sweep recorded plain {code}",
     "info --json d.trace.zst",
     "analyze --json d.trace.zst",
     "recover --json r.trace.zst missing.trace",

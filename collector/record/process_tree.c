@@ -101,34 +101,40 @@ static bool mark_children(struct tree *tree)
     return any;
 }
 
-static void mark(struct tree *tree, pid_t root)
+/* What a signal goes to. */
+struct aim {
+    pid_t root;
+    bool is_below; /* to what descends from the root, and to nothing else */
+};
+
+static void mark(struct tree *tree, const struct aim *aim)
 {
+    pid_t adopter = aim->is_below ? aim->root : getpid();
+
     for (size_t i = 0; i < tree->count; i++) {
         struct process *process = &tree->processes[i];
 
-        process->is_meant =
-            process->pid == root || (process->parent == getpid() && !is_witness(process->pid));
+        process->is_meant = (process->pid == aim->root && !aim->is_below) ||
+                            (process->parent == adopter && !is_witness(process->pid));
     }
     while (mark_children(tree))
         continue;
 }
 
-void mt_process_tree_end(pid_t root, int signal)
+/* False: no memory. */
+static bool end(const struct aim *aim, int signal)
 {
     struct tree *tree = malloc(sizeof *tree);
     size_t before = 0, count = 0;
 
-    if (!tree) { /* the command itself at least */
-        if (root)
-            kill(root, signal);
-        return;
-    }
+    if (!tree)
+        return false;
     for (int reading = 0;
          reading < (signal == SIGKILL ? READINGS : 1) && (!reading || count > before); reading++) {
         before = count;
         count = 0;
         read_processes(tree);
-        mark(tree, root);
+        mark(tree, aim);
         for (size_t i = 0; i < tree->count; i++) {
             if (!tree->processes[i].is_meant)
                 continue;
@@ -137,4 +143,20 @@ void mt_process_tree_end(pid_t root, int signal)
         }
     }
     free(tree);
+    return true;
+}
+
+void mt_process_tree_end(pid_t root, int signal)
+{
+    const struct aim aim = {root, false};
+
+    if (!end(&aim, signal) && root) /* the command itself at least */
+        kill(root, signal);
+}
+
+void mt_process_tree_end_below(pid_t root, int signal)
+{
+    const struct aim aim = {root, true};
+
+    (void)end(&aim, signal);
 }

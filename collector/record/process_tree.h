@@ -13,4 +13,7 @@ void mt_process_tree_keep(void);
  * are born meanwhile. Any other signal arrives once. */
 void mt_process_tree_end(pid_t root, int signal);
 
+/* The same for the descendants of `root` alone: it lives, and can tidy up behind them. */
+void mt_process_tree_end_below(pid_t root, int signal);
+
 #endif

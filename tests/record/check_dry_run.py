@@ -4,6 +4,7 @@ it leaves behind."""
 import json
 import os
 import pathlib
+import subprocess
 import sys
 import time
 
@@ -137,5 +138,79 @@ def refusals(bench):
     bench.check_left()
 
 
+def sweep(bench):
+    """One run for each value, in the order of the values; files and the status of the first that failed."""
+    script = f"echo out-$1; echo err-$1 >&2; cat; sleep 0.$1; exec {bench.recorded} exit $(($1 / 4))"
+    done = dry_run(bench, "--json", "--jobs", "3", "--sweep", "n=5,1,9", "--sweep", "m=x/y", "-o", "out", "--", "sh", "-c",
+                   script, "{m}", "{n}", MEMTRACE_ARENA_MIB="1")
+    document = json.loads(done.stdout)
+    check(done.returncode == 1, f"the first that failed: {done}")
+    check([run["values"] for run in document["runs"]] == [["5", "x/y"], ["1", "x/y"], ["9", "x/y"]], f"{document}")
+    check([run["outcome"] for run in document["runs"]] == ["failed", "finished", "failed"], f"{document}")
+    check([run["exit_status"] for run in document["runs"]] == [1, 0, 2], f"{document}")
+    check(all(run["allocated_peak_bytes"] == 6144000 for run in document["runs"]), f"{document}")
+    check(json.loads((bench.work / "out" / "sweep.json").read_text()) == document, "sweep.json is another")
+    for n in "159":
+        stem = f"n={n},m=x%2Fy"
+        check((bench.work / "out" / f"{stem}.log").read_text() == f"out-{n}\nerr-{n}\n", "logs are mixed")
+        bench.check_whole(bench.work / "out" / f"{stem}.trace.zst")
+    check(b"n=5, m=x/y: the last lines" in done.stderr and b"  err-9" in done.stderr and b"out-1" not in done.stderr,
+          f"{done.stderr}")
+    done = dry_run(bench, "--sweep", "n=0,1", "-o", "out", "--", bench.recorded, "exit", "{n}")
+    check(done.returncode == 1 and b"failed with 1" in done.stdout, f"our own files are replaced: {done}")
+    (bench.work / "out" / "sweep.json").write_text("{}")
+    done = dry_run(bench, "--sweep", "n=0", "-o", "out", "--", bench.recorded, "exit", "{n}")
+    check(done.returncode == 4 and b"--force" in done.stderr, f"{done}")
+
+
+def sweep_leaves_nothing(bench):
+    """Without -o."""
+    (bench.work / "tmp").mkdir()
+    more = {"TMPDIR": str(bench.work / "tmp"), "MEMTRACE_ARENA_MIB": "1"}
+    done = dry_run(bench, "--sweep", "n=0..2", "--", bench.recorded, "exit", "0{n}", **more)
+    check(done.returncode == 1, f"{done}")
+    done = dry_run(bench, "--json", "--sweep", "n=1,2", "--timeout", "1", "--", "sleep", "{n}0", **more)
+    document = json.loads(done.stdout)
+    check(done.returncode == 124 and {run["outcome"] for run in document["runs"]} == {"timed out"}, f"{done}")
+    done = dry_run(bench, "--max-peak", "allocated=1KiB", "--sweep", "n=0,0x0", "--", bench.recorded, "exit", "{n}", **more)
+    check(done.returncode == 1 and done.stdout.count(b"fail") == 2, f"{done}")
+    done = dry_run(bench, "--json", "--sweep", "n=true,no-such-command", "--", "{n}", **more)
+    check(done.returncode == 127 and "127" in done.stdout.decode() and b"cannot run" in done.stderr, f"{done}")
+    check(not list((bench.work / "tmp").iterdir()), "there are files in $TMPDIR")
+    (bench.work / "tmp").rmdir()
+    bench.check_left()
+
+
+def sweep_is_interrupted(bench):
+    """All that was started ends, also what ignores the signal and what has a session of its own."""
+    (bench.work / "tmp").mkdir()
+    script = "trap '' TERM; echo $$ >>pids; (setsid sh -c 'echo $$ >>pids; sleep 50'; sleep 50) & sleep 50; sleep 50"
+    environment = bench.environment(MEMTRACE_DRY_RUN_SITE="own", TMPDIR=str(bench.work / "tmp"))
+    process = subprocess.Popen([bench.memtrace, "dry-run", "-j2", "--sweep", "n=1,2,3", "--", "sh", "-c", script, "{n}"],
+                               cwd=bench.work, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    pids = bench.work / "pids"
+    until = time.monotonic() + 20
+    while time.monotonic() < until and (not pids.exists() or len(pids.read_text().split()) < 4):
+        time.sleep(0.05)
+    process.terminate()
+    out, err = process.communicate(timeout=30)
+    check(process.returncode == 143 and not out and b"0 of 3 had ended" in err, f"{process.returncode} {out} {err}")
+    check(len(pids.read_text().split()) == 4, "a third run was started")
+    for pid in pids.read_text().split():
+        state = pathlib.Path(f"/proc/{pid}/stat")
+        check(not state.exists() or state.read_text().split()[2] == "Z", f"{pid} lives")
+    check(not list((bench.work / "tmp").iterdir()), f"left: {list((bench.work / 'tmp').rglob('*'))}")
+
+
+def sweep_refusals(bench):
+    for words, text in ((("--sweep", "batch=1", "echo", "{bach}"), "did you mean '{bach}'"), (("--sweep", "b=1", "true"), "'{b}'"),
+                        (("--sweep", "b=1..65", "echo", "{b}"), "more than 64"), (("-j", "2", "true"), "wants a --sweep"),
+                        (("--sweep", "b", "echo", "{b}"), "NAME=VALUES")):
+        done = dry_run(bench, *words)
+        check(done.returncode == 2 and text in done.stderr.decode() and not done.stdout, f"{words}: {done}")
+    bench.check_left()
+
+
 if __name__ == "__main__":
-    sys.exit(main([answer, no_device, environment_of_the_command, status, gate, json_alone_on_stdout, timeout, notes, refusals]))
+    sys.exit(main([answer, no_device, environment_of_the_command, status, gate, json_alone_on_stdout, timeout, notes, refusals, sweep,
+                   sweep_leaves_nothing, sweep_is_interrupted, sweep_refusals]))

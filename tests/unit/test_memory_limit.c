@@ -116,9 +116,20 @@ static void limits_of_cgroups(void **state)
     assert_int_equal(system(command), 0);
 }
 
+static void what_others_may_take(void **state)
+{
+    (void)state;
+    assert_int_equal(mt_memory_available_in("MemTotal:  9 kB\nMemAvailable:   12345 kB\n"),
+                     UINT64_C(12345) * 1024);
+    assert_true(mt_memory_available_in("MemTotal:  9 kB\n") == UINT64_MAX);
+    assert_true(mt_memory_available_in("MemAvailable: 99999999999999999999 kB\n") == UINT64_MAX);
+    assert_true(mt_memory_available() > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_others_may_take),
         cmocka_unit_test(what_goes_beyond_is_refused),
         cmocka_unit_test(the_variable_is_read),
         cmocka_unit_test(limits_of_cgroups),

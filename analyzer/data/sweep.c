@@ -1,0 +1,134 @@
+#include "sweep.h"
+
+#include "util.h"
+
+const char *mt_sweep_outcome_name(enum mt_sweep_outcome outcome)
+{
+    static const char *const names[] = {"not run",       "finished", "no device used",
+                                        "out of memory", "failed",   "timed out"};
+    _Static_assert(MT_ARRAY_LEN(names) == MT_SWEEP_OUTCOMES, "one for each");
+
+    return names[outcome];
+}
+
+bool mt_sweep_number(const char *value, uint64_t *number)
+{
+    size_t digits = 0;
+
+    *number = 0;
+    for (; value[digits] >= '0' && value[digits] <= '9' && digits < 18; digits++)
+        *number = *number * 10 + (uint64_t)(value[digits] - '0');
+    return digits && !value[digits];
+}
+
+bool mt_sweep_is_numeric(const struct mt_sweep *sweep)
+{
+    uint64_t number;
+
+    for (size_t i = 0; i < sweep->run_count; i++)
+        if (!mt_sweep_number(sweep->runs[i].values[0], &number))
+            return false;
+    return sweep->name_count == 1 && sweep->run_count;
+}
+
+static uint64_t size_of_run(const struct mt_sweep_run *run, bool is_numeric)
+{
+    uint64_t number = 0;
+
+    if (!is_numeric)
+        return run->result.in_all_bytes;
+    (void)mt_sweep_number(run->values[0], &number);
+    return number;
+}
+
+static void take_larger(const struct mt_sweep_run **best, const struct mt_sweep_run *run,
+                        bool is_numeric)
+{
+    if (!*best || size_of_run(run, is_numeric) > size_of_run(*best, is_numeric))
+        *best = run;
+}
+
+struct mt_sweep_fit mt_sweep_fit_of(const struct mt_sweep *sweep, const struct mt_card *card)
+{
+    struct mt_sweep_fit fit = {.fits = NULL};
+    bool is_numeric = mt_sweep_is_numeric(sweep);
+
+    for (size_t i = 0; i < sweep->run_count; i++) {
+        const struct mt_sweep_run *run = &sweep->runs[i];
+        enum mt_card_verdict verdict;
+
+        if (!run->result.has_need)
+            continue;
+        fit.known_count++;
+        verdict = mt_card_verdict(card, run->result.fit_bytes);
+        fit.fit_count += verdict == MT_CARD_FITS;
+        fit.tight_count += verdict == MT_CARD_TIGHT;
+        if (verdict == MT_CARD_FITS)
+            take_larger(&fit.fits, run, is_numeric);
+        if (verdict == MT_CARD_TIGHT)
+            take_larger(&fit.tight, run, is_numeric);
+    }
+    return fit;
+}
+
+struct point {
+    uint64_t value, bytes;
+};
+
+/* By value; of equal values the first counts. */
+static size_t collect_points(const struct mt_sweep *sweep,
+                             uint64_t (*bytes_of)(const struct mt_sweep_result *),
+                             struct point points[MT_MAX_SWEEP_RUNS])
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < sweep->run_count; i++) {
+        const struct mt_sweep_run *run = &sweep->runs[i];
+        struct point point;
+        size_t at = count;
+
+        if (run->result.outcome != MT_SWEEP_FINISHED || !run->result.is_measured ||
+            !mt_sweep_number(run->values[0], &point.value))
+            continue;
+        point.bytes = bytes_of(&run->result);
+        while (at && points[at - 1].value > point.value)
+            at--;
+        if (at && points[at - 1].value == point.value)
+            continue;
+        for (size_t j = count++; j > at; j--)
+            points[j] = points[j - 1];
+        points[at] = point;
+    }
+    return count;
+}
+
+/* Towards minus infinity. */
+static int64_t floor_of(int64_t rise, int64_t run)
+{
+    return rise / run - (rise % run != 0 && rise < 0);
+}
+
+struct mt_sweep_slope mt_sweep_slope_of(const struct mt_sweep *sweep,
+                                        uint64_t (*bytes_of)(const struct mt_sweep_result *))
+{
+    struct mt_sweep_slope slope = {.is_exact = true};
+    struct point points[MT_MAX_SWEEP_RUNS];
+
+    if (!mt_sweep_is_numeric(sweep))
+        return slope;
+    slope.points = collect_points(sweep, bytes_of, points);
+    for (size_t i = 1; i < slope.points; i++) {
+        int64_t rise = (int64_t)(points[i].bytes - points[i - 1].bytes);
+        int64_t run = (int64_t)(points[i].value - points[i - 1].value);
+        int64_t low = floor_of(rise, run), high = low + (rise % run != 0);
+
+        slope.least_bytes = i == 1 || low < slope.least_bytes ? low : slope.least_bytes;
+        slope.most_bytes = i == 1 || high > slope.most_bytes ? high : slope.most_bytes;
+    }
+    slope.is_exact = slope.least_bytes == slope.most_bytes;
+    if (slope.points) {
+        slope.from = points[0].value;
+        slope.to = points[slope.points - 1].value;
+    }
+    return slope;
+}

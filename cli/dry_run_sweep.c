@@ -1,0 +1,247 @@
+#include "dry_run_sweep.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backends.h"
+#include "io.h"
+#include "memory_limit.h"
+#include "sweep_output.h"
+#include "sweep_runs.h"
+#include "temporary_folder.h"
+#include "util.h"
+
+enum {
+    SHOWN_LOGS = 3, /* of runs that failed: their last lines are shown */
+    LOG_LINES = 10,
+    LOG_BYTES = 4096
+};
+
+/* One file of the answer in the folder of -o. */
+static char *path_in(struct mt_sweep_plan *plan, const char *folder, const char *name)
+{
+    struct mt_buf path = {0};
+    char *copy = NULL;
+
+    mt_add_path_in(&path, folder, name);
+    if (path.data && !path.failed)
+        copy = mt_arena_text(&plan->arena, path.data, path.length);
+    mt_buf_release(&path);
+    return copy;
+}
+
+static const struct {
+    const char *name;
+    enum mt_file_kind kind;
+} answer_files[] = {
+    {"sweep.json", MT_FILE_SWEEP}, {"sweep.svg", MT_FILE_SVG}, {"sweep.png", MT_FILE_PNG}};
+
+static bool is_written(size_t file)
+{
+    return answer_files[file].kind != MT_FILE_PNG || mt_png_available();
+}
+
+/* The folder of -o: made, and what would be written there may be. -1 or an exit code. */
+static int prepare_folder(const struct mt_sweep_wish *wish, struct mt_sweep_plan *plan)
+{
+    const char *folder = wish->each->recording.output;
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    int code = MT_EXIT_OK;
+
+    if (mt_make_folders(folder, &error) != MT_OK)
+        return mt_report_output_error(folder, &error);
+    for (size_t i = 0; !code && i < MT_ARRAY_LEN(answer_files); i++) {
+        const char *path = path_in(plan, folder, answer_files[i].name);
+
+        if (!path)
+            return mt_say_no_memory("cannot list the files");
+        if (is_written(i))
+            code = mt_output_precheck(path, wish->outputs, answer_files[i].kind);
+    }
+    return code ? code : -1;
+}
+
+/* What is wrong with all runs is said once, before the first. */
+static int check_first(const struct mt_sweep_wish *wish, struct mt_sweep_plan *plan)
+{
+    struct mt_simulated_run run = *wish->each;
+    int code;
+
+    run.recording.command = mt_sweep_plan_command(plan, &plan->sweep.runs[0]);
+    if (!run.recording.command)
+        return mt_say_no_memory("cannot run the command");
+    code = mt_simulated_run_check(&run);
+    mt_simulated_run_release(&run);
+    return code;
+}
+
+/* The last lines of a text. */
+static const char *last_lines(const char *text, size_t *length)
+{
+    size_t begin = *length, lines = 0;
+
+    while (begin && (lines < LOG_LINES || text[begin - 1] != '\n')) {
+        begin--;
+        lines += begin && text[begin - 1] == '\n';
+    }
+    *length -= begin;
+    return text + begin;
+}
+
+static void show_log(const char *path, const struct mt_sweep_run *run)
+{
+    int fd = mt_io_open(path, O_RDONLY, 0);
+    off_t end = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
+    off_t begin = end > LOG_BYTES ? end - LOG_BYTES : 0;
+    char text[LOG_BYTES];
+    ssize_t length = fd < 0 ? -1 : mt_io_pread_full(fd, text, sizeof text, (uint64_t)begin);
+    struct mt_buf out = {0};
+
+    if (fd >= 0)
+        close(fd);
+    if (length <= 0)
+        return;
+    size_t shown = (size_t)length;
+    const char *lines = last_lines(text, &shown);
+
+    mt_say("%s: the last lines of what it printed:", run->label);
+    while (shown) {
+        const char *newline = memchr(lines, '\n', shown);
+        size_t line = newline ? (size_t)(newline - lines) : shown;
+
+        mt_buf_add_text(&out, "  ");
+        mt_buf_add_printable(&out, lines, line);
+        mt_buf_add_char(&out, '\n');
+        line += newline != NULL;
+        lines += line;
+        shown -= line;
+    }
+    if (out.data)
+        (void)!mt_io_write(STDERR_FILENO, out.data, out.length);
+    mt_buf_release(&out);
+}
+
+static bool is_unexpected(const struct mt_sweep_result *result)
+{
+    return result->outcome == MT_SWEEP_FAILED || result->outcome == MT_SWEEP_NOT_RUN ||
+           result->outcome == MT_SWEEP_TIMED_OUT;
+}
+
+/* What was printed is else in files, or lost. */
+static void show_failures(const struct mt_sweep_request *request)
+{
+    const struct mt_sweep *sweep = &request->plan->sweep;
+    size_t count = 0;
+
+    for (size_t i = 0; i < sweep->run_count; i++) {
+        const struct mt_sweep_run *run = &sweep->runs[i];
+        const char *path;
+
+        if (!is_unexpected(&run->result) || count++ >= SHOWN_LOGS)
+            continue;
+        path = mt_sweep_log_path(request, run);
+        if (path)
+            show_log(path, run);
+    }
+    if (count > SHOWN_LOGS)
+        mt_say("%zu more runs failed%s", count - SHOWN_LOGS,
+               request->keeps_traces ? "" : "; -o DIR keeps what they print");
+}
+
+/* That of the first run that would not have ended with 0 by itself. */
+static int exit_code_of(const struct mt_sweep *sweep)
+{
+    for (size_t i = 0; i < sweep->run_count; i++)
+        if (sweep->runs[i].result.exit_code)
+            return sweep->runs[i].result.exit_code;
+    return MT_EXIT_OK;
+}
+
+static int write_json(const struct mt_sweep_wish *wish, struct mt_sweep_plan *plan)
+{
+    const char *path = path_in(plan, wish->each->recording.output, answer_files[0].name);
+    struct mt_buf out = {0};
+    int code;
+
+    if (!path)
+        return mt_say_no_memory("cannot write the table");
+    mt_add_sweep_json(&out, plan, true);
+    code = mt_write_file(path, wish->outputs, answer_files[0].kind, &out);
+    mt_buf_release(&out);
+    return code;
+}
+
+static int tell(const struct mt_sweep_wish *wish, const struct mt_sweep_request *request)
+{
+    struct mt_buf out = {0};
+    int code = MT_EXIT_OK, printed;
+
+    show_failures(request);
+    if (request->keeps_traces)
+        code = write_json(wish, request->plan);
+    if (wish->common->json)
+        mt_add_sweep_json(&out, request->plan, request->keeps_traces);
+    else
+        mt_add_sweep_text(&out, &request->plan->sweep);
+    printed = mt_print_answer_and_release(&out, wish->common->json);
+    return code ? code : printed ? printed : exit_code_of(&request->plan->sweep);
+}
+
+/* -1, or an exit code. */
+static int prepare(const struct mt_sweep_wish *wish, struct mt_sweep_plan *plan)
+{
+    const struct mt_simulated_run *each = wish->each;
+    int code = mt_sweep_plan_make(plan, &wish->sweeps, each->recording.command);
+
+    plan->sweep.card = each->card;
+    plan->sweep.devices = each->devices;
+    plan->sweep.memory_bytes = mt_simulated_memory_bytes(each);
+    if (code < 0)
+        code = check_first(wish, plan);
+    if (code < 0 && each->recording.output)
+        code = prepare_folder(wish, plan);
+    return code;
+}
+
+static int run(const struct mt_sweep_wish *wish, struct mt_sweep_plan *plan, const char *folder)
+{
+    const struct mt_sweep_request request = {.plan = plan,
+                                             .each = wish->each,
+                                             .gates = wish->gates,
+                                             .gate_run = wish->gate_run,
+                                             .common = wish->common,
+                                             .folder = folder,
+                                             .keeps_traces = wish->each->recording.output,
+                                             .jobs = wish->jobs};
+    int code = mt_sweep_run_all(&request);
+
+    return code < 0 ? tell(wish, &request) : code;
+}
+
+int mt_dry_run_sweep(const struct mt_sweep_wish *wish)
+{
+    struct mt_sweep_plan *plan = calloc(1, sizeof *plan);
+    const char *output = wish->each->recording.output;
+    char *folder = NULL;
+    int code;
+
+    if (!plan)
+        return mt_say_no_memory("cannot run the command");
+    code = prepare(wish, plan);
+    if (code < 0 && !output) {
+        folder = mt_temporary_folder_new("memtrace-sweep");
+        if (!folder) {
+            mt_say("no folder for the traces below $TMPDIR: %s; -o DIR names one", strerror(errno));
+            code = MT_EXIT_OUTPUT;
+        }
+    }
+    if (code < 0)
+        code = run(wish, plan, output ? output : folder);
+    mt_temporary_folder_remove(folder);
+    mt_sweep_plan_release(plan);
+    free(plan);
+    return code;
+}

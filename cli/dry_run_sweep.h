@@ -1,0 +1,22 @@
+/* memtrace dry-run --sweep: the whole of it, behind the options. */
+#ifndef MT_CLI_DRY_RUN_SWEEP_H
+#define MT_CLI_DRY_RUN_SWEEP_H
+
+#include "outputs.h"
+#include "simulated_run.h"
+#include "gate_run.h"
+
+struct mt_sweep_wish {
+    struct mt_text_list sweeps;          /* "batch=1,2,4" */
+    uint64_t jobs;                       /* 0 = what processors and memory allow */
+    const struct mt_simulated_run *each; /* command with placeholders; output: the folder */
+    const struct mt_gate_options *gates;
+    const struct mt_gate_run *gate_run; /* opened */
+    const struct mt_common *common;
+    const struct mt_outputs *outputs;
+};
+
+/* Runs all, writes what is to be written, prints the answer. The exit code. */
+int mt_dry_run_sweep(const struct mt_sweep_wish *wish);
+
+#endif

@@ -1,0 +1,76 @@
+#include "sweep_measure.h"
+
+#include <stdio.h>
+
+#include "beside.h"
+#include "dry_run_answer.h"
+#include "report_query.h"
+#include "site.h"
+#include "util.h"
+
+/* The device that decides: the one that needs most, or reserved most if that is not known. */
+static const struct mt_device_report *worst_device(const struct mt_report *report)
+{
+    const struct mt_device_report *worst = NULL;
+
+    for (uint32_t i = 0; i < report->device_count; i++) {
+        const struct mt_device_report *device = &report->devices[i];
+
+        if (!worst || device->reserved_peak.bytes > worst->reserved_peak.bytes)
+            worst = device;
+    }
+    return worst;
+}
+
+static void fill_need(struct mt_sweep_result *result, const struct mt_report *report,
+                      const struct mt_device_report *device)
+{
+    const struct mt_beside beside = mt_beside_of(report, device);
+    const struct mt_need *need = device->need;
+
+    result->has_need = need;
+    if (!need)
+        return;
+    result->need_bytes = need->bytes;
+    result->in_all_bytes = mt_add_most_u64(need->bytes, beside.most_bytes);
+    result->in_all_is_known = beside.is_known;
+    result->fit_bytes = mt_beside_fit_bytes(&beside, need->bytes);
+}
+
+static void fill_oom(struct mt_sweep_result *result, const struct mt_report *report)
+{
+    struct mt_arena arena = {0};
+
+    for (uint32_t i = 0; i < report->device_count; i++) {
+        const struct mt_oom *oom = mt_fatal_oom(&report->devices[i]);
+        const char *site;
+
+        if (!oom)
+            continue;
+        site = mt_site_label(&arena, report->symbols, oom->stack, false);
+        result->oom_request_bytes = oom->request_bytes;
+        snprintf(result->oom_site, sizeof result->oom_site, "%s", site ? site : "");
+        break;
+    }
+    mt_arena_release(&arena);
+}
+
+void mt_sweep_measure(struct mt_sweep_result *result, const struct mt_report *report)
+{
+    const struct mt_device_report *device = worst_device(report);
+
+    if (result->outcome == MT_SWEEP_FAILED && mt_dry_run_ran_out(report)) {
+        result->outcome = MT_SWEEP_OUT_OF_MEMORY;
+        fill_oom(result, report);
+    }
+    if (!device)
+        return;
+    result->is_measured = true;
+    result->device = device->device;
+    result->allocated_peak_bytes = device->allocated_peak.bytes;
+    result->reserved_peak_bytes = device->reserved_peak.bytes;
+    for (int role = 0; role < MT_ROLE_COUNT; role++)
+        result->role_bytes[role] = device->peak_role_bytes[role];
+    if (result->outcome == MT_SWEEP_FINISHED)
+        fill_need(result, report, device);
+}

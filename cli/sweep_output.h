@@ -1,0 +1,23 @@
+/* How a sweep is told. */
+#ifndef MT_CLI_SWEEP_OUTPUT_H
+#define MT_CLI_SWEEP_OUTPUT_H
+
+#include "json.h"
+#include "sweep.h"
+#include "sweep_plan.h"
+
+/* Tables of peaks, roles and cards, and what one step of a value costs. */
+void mt_add_sweep_text(struct mt_buf *out, const struct mt_sweep *sweep);
+
+/* memtrace.sweep/1. Has the names of traces and logs only if `has_files`. */
+void mt_add_sweep_json(struct mt_buf *out, struct mt_sweep_plan *plan, bool has_files);
+
+/* The metrics of which a slope is told, in order. */
+struct mt_sweep_metric {
+    const char *words, *key;
+    uint64_t (*bytes_of)(const struct mt_sweep_result *result);
+};
+enum { MT_SWEEP_METRICS = 2 };
+extern const struct mt_sweep_metric mt_sweep_metrics[MT_SWEEP_METRICS];
+
+#endif

@@ -1,0 +1,31 @@
+/* What `--sweep` options mean: the runs, and the command of each. */
+#ifndef MT_CLI_SWEEP_PLAN_H
+#define MT_CLI_SWEEP_PLAN_H
+
+#include "arena.h"
+#include "cli.h"
+#include "sweep.h"
+
+/* "batch=1,2,4", "seq=128..512", "rank=1..64*2": the product of their values. */
+struct mt_sweep_plan {
+    struct mt_sweep sweep; /* without results */
+    char *const *command;  /* borrowed: with "{batch}" where the value goes */
+    struct mt_arena arena;
+};
+
+/* -1 or an exit code; what is wrong was said. Every name has a placeholder in the command. Release
+ * the plan in any case. */
+int mt_sweep_plan_make(struct mt_sweep_plan *plan, const struct mt_text_list *options,
+                       char *const *command);
+
+/* The words of one run; ends with NULL. Placeholders without a sweep stay as they are. In the
+ * plan's arena; NULL: no memory. */
+char **mt_sweep_plan_command(struct mt_sweep_plan *plan, const struct mt_sweep_run *run);
+
+/* "batch=4,seq=128": no two runs have the same; only letters, digits and -_.+=,% in at most 240
+ * bytes; other bytes of a value are written as %2F. In the plan's arena; NULL: no memory. */
+char *mt_sweep_plan_file(struct mt_sweep_plan *plan, const struct mt_sweep_run *run);
+
+void mt_sweep_plan_release(struct mt_sweep_plan *plan);
+
+#endif

@@ -1,0 +1,278 @@
+/* A sweep for people: tables and sentences. */
+#include <stdio.h>
+
+#include "cli.h"
+#include "gate_result.h"
+#include "sweep_output.h"
+#include "text_table.h"
+#include "units.h"
+#include "util.h"
+#include "wrapped_text.h"
+
+static const char *first_column(const struct mt_sweep *sweep)
+{
+    return sweep->name_count == 1 ? sweep->names[0] : "run";
+}
+
+static const char *name_of(const struct mt_sweep *sweep, const struct mt_sweep_run *run)
+{
+    return sweep->name_count == 1 ? run->values[0] : run->label;
+}
+
+static bool has_gates(const struct mt_sweep *sweep)
+{
+    for (size_t i = 0; i < sweep->run_count; i++)
+        if (sweep->runs[i].result.has_gates)
+            return true;
+    return false;
+}
+
+/* Only a run that finished says what a card must have. */
+static void add_need(struct mt_table *table, const struct mt_sweep_result *result)
+{
+    char bytes[MT_UNITS_TEXT], all[MT_UNITS_TEXT + 4] = "";
+
+    if (!result->has_need) {
+        mt_table_skip(table, 2);
+        return;
+    }
+    snprintf(all, sizeof all, "%s%s", result->in_all_is_known ? "" : "> ",
+             mt_format_bytes(bytes, result->in_all_bytes));
+    MT_CELLS(table, MT_BYTES(result->need_bytes), MT_TEXT(all));
+}
+
+static void add_outcome(struct mt_table *table, const struct mt_sweep_result *result)
+{
+    char text[64];
+
+    if (result->outcome == MT_SWEEP_FAILED)
+        snprintf(text, sizeof text, "failed with %d", result->exit_status);
+    else
+        snprintf(text, sizeof text, "%s", mt_sweep_outcome_name(result->outcome));
+    MT_CELLS(table, MT_TEXT(text));
+}
+
+static void add_peaks(struct mt_buf *out, const struct mt_sweep *sweep,
+                      const struct mt_style *style)
+{
+    bool with_gates = has_gates(sweep);
+    struct mt_table table;
+    char first[MT_MAX_SWEEP_WORD + 2];
+
+    snprintf(first, sizeof first, "!%s", first_column(sweep));
+    mt_table_begin(&table, first);
+    mt_table_columns(&table, "outcome|#allocated|#reserved|#smallest limit|#card must have");
+    if (with_gates)
+        mt_table_columns(&table, "gates");
+    for (size_t i = 0; i < sweep->run_count; i++) {
+        const struct mt_sweep_result *result = &sweep->runs[i].result;
+
+        MT_CELLS(&table, MT_TEXT(name_of(sweep, &sweep->runs[i])));
+        add_outcome(&table, result);
+        if (result->is_measured)
+            MT_CELLS(&table, MT_BYTES(result->allocated_peak_bytes),
+                     MT_BYTES(result->reserved_peak_bytes));
+        else
+            mt_table_skip(&table, 2);
+        add_need(&table, result);
+        if (with_gates)
+            MT_CELLS(&table,
+                     MT_TEXT(result->has_gates ? mt_gate_state_name(result->gate_state) : ""));
+    }
+    mt_add_text_table(out, &table, 0, style);
+}
+
+static bool is_role_used(const struct mt_sweep *sweep, int role)
+{
+    for (size_t i = 0; i < sweep->run_count; i++)
+        if (sweep->runs[i].result.role_bytes[role])
+            return true;
+    return false;
+}
+
+static void add_role_cells(struct mt_table *table, const struct mt_sweep *sweep,
+                           const struct mt_sweep_result *result)
+{
+    for (int role = 0; role < MT_ROLE_COUNT; role++)
+        if (is_role_used(sweep, role))
+            MT_CELLS(table, MT_BYTES(result->role_bytes[role]));
+}
+
+static void add_roles(struct mt_buf *out, const struct mt_sweep *sweep,
+                      const struct mt_style *style)
+{
+    struct mt_table table;
+    char titles[MT_ROLE_COUNT][32], first[MT_MAX_SWEEP_WORD + 2];
+
+    snprintf(first, sizeof first, "!%s", first_column(sweep));
+    mt_table_begin(&table, first);
+    for (int role = 0; role < MT_ROLE_COUNT; role++) {
+        snprintf(titles[role], sizeof titles[role], "#%s", mt_role_name((enum mt_role)role));
+        if (is_role_used(sweep, role))
+            mt_table_columns(&table, titles[role]);
+    }
+    for (size_t i = 0; i < sweep->run_count; i++)
+        if (sweep->runs[i].result.is_measured) {
+            MT_CELLS(&table, MT_TEXT(name_of(sweep, &sweep->runs[i])));
+            add_role_cells(&table, sweep, &sweep->runs[i].result);
+        }
+    if (!mt_table_rows(&table)) {
+        mt_table_release(&table);
+        return;
+    }
+    mt_buf_add_text(out, "\nAt the allocated peak\n");
+    mt_add_text_table(out, &table, 0, style);
+}
+
+static uint64_t allocated_of(const struct mt_sweep_result *result)
+{
+    return result->allocated_peak_bytes;
+}
+
+static uint64_t reserved_of(const struct mt_sweep_result *result)
+{
+    return result->reserved_peak_bytes;
+}
+
+const struct mt_sweep_metric mt_sweep_metrics[MT_SWEEP_METRICS] = {
+    {"allocated peak", "allocated_peak_bytes", allocated_of},
+    {"reserved peak", "reserved_peak_bytes", reserved_of},
+};
+
+static void add_slope(struct mt_buf *out, const struct mt_sweep *sweep,
+                      const struct mt_sweep_metric *metric)
+{
+    const struct mt_sweep_slope slope = mt_sweep_slope_of(sweep, metric->bytes_of);
+    char least[MT_UNITS_TEXT], most[MT_UNITS_TEXT];
+
+    if (slope.points < 2)
+        return;
+    if (slope.is_exact) {
+        mt_add_note(out, 0,
+                    "Each +1 of %s changes the %s by %s (%s%s B): exactly linear over %zu values",
+                    sweep->names[0], metric->words, mt_format_change(least, slope.least_bytes),
+                    slope.least_bytes < 0 ? "\xE2\x88\x92" : "",
+                    mt_format_count(most, mt_magnitude(slope.least_bytes)), slope.points);
+        return;
+    }
+    mt_add_note(out, 0,
+                "Each +1 of %s changes the %s by between %s and %s: not linear over %zu values",
+                sweep->names[0], metric->words, mt_format_change(least, slope.least_bytes),
+                mt_format_change(most, slope.most_bytes), slope.points);
+}
+
+static void add_slopes(struct mt_buf *out, const struct mt_sweep *sweep)
+{
+    size_t before = out->length;
+
+    mt_buf_add_char(out, '\n');
+    for (size_t i = 0; i < MT_SWEEP_METRICS; i++)
+        add_slope(out, sweep, &mt_sweep_metrics[i]);
+    if (out->length == before + 1)
+        out->length = before;
+}
+
+static void add_card_row(struct mt_table *table, const struct mt_sweep *sweep,
+                         const struct mt_card *card)
+{
+    const struct mt_sweep_fit fit = mt_sweep_fit_of(sweep, card);
+
+    MT_CELLS(table, MT_TEXT(card->name), MT_BYTES(card->memory_bytes),
+             MT_TEXT(fit.fits ? name_of(sweep, fit.fits) : "none"),
+             MT_TEXT(fit.tight ? name_of(sweep, fit.tight) : ""));
+    if (!mt_sweep_is_numeric(sweep)) {
+        char text[48];
+
+        snprintf(text, sizeof text, "%zu of %zu", fit.fit_count, fit.known_count);
+        MT_CELLS(table, MT_TEXT(text));
+    }
+}
+
+static bool any_need(const struct mt_sweep *sweep)
+{
+    for (size_t i = 0; i < sweep->run_count; i++)
+        if (sweep->runs[i].result.has_need)
+            return true;
+    return false;
+}
+
+static void add_cards(struct mt_buf *out, const struct mt_sweep *sweep,
+                      const struct mt_style *style)
+{
+    bool is_numeric = mt_sweep_is_numeric(sweep);
+    struct mt_table table;
+    char largest[MT_MAX_SWEEP_WORD + 32];
+
+    if (!any_need(sweep))
+        return;
+    snprintf(largest, sizeof largest, "!largest %s that fits", first_column(sweep));
+    mt_table_begin(&table, "card|#memory");
+    mt_table_columns(&table, is_numeric ? largest : "!most memory that fits");
+    mt_table_columns(&table, "!tight");
+    if (!is_numeric)
+        mt_table_columns(&table, "#runs that fit");
+    for (const struct mt_card *card = mt_cards; card->name; card++)
+        add_card_row(&table, sweep, card);
+    mt_buf_add_char(out, '\n');
+    mt_add_text_table(out, &table, 0, style);
+    mt_add_note(out, 0,
+                "Only values that were run are compared; between them nothing is known. Tight "
+                "leaves less than 1 GiB of the card for CUDA.");
+}
+
+static void say_out_of_memory(struct mt_buf *out, const struct mt_sweep_run *run)
+{
+    const struct mt_sweep_result *result = &run->result;
+    char bytes[MT_UNITS_TEXT];
+
+    if (!result->oom_request_bytes)
+        return;
+    mt_add_note(out, 2, "%s: out of memory at a request of %s%s%s", run->label,
+                mt_format_bytes(bytes, result->oom_request_bytes), *result->oom_site ? ", " : "",
+                result->oom_site);
+}
+
+/* What may make numbers others than those of real runs. */
+static void say_doubts(struct mt_buf *out, const struct mt_sweep *sweep)
+{
+    size_t unfinished = 0, dependent = 0, unknown = 0;
+
+    for (size_t i = 0; i < sweep->run_count; i++) {
+        const struct mt_sweep_result *result = &sweep->runs[i].result;
+
+        unfinished += result->is_measured && result->outcome != MT_SWEEP_FINISHED;
+        dependent += result->sizes_from_data || result->decisions_from_data;
+        unknown += result->has_need && !result->in_all_is_known;
+    }
+    if (unfinished)
+        mt_add_note(out, 0,
+                    "Peaks of a run that did not finish are those until its end: what it needs is "
+                    "not known. A larger card may serve it (--device).");
+    if (dependent)
+        mt_add_note(out, 0,
+                    "In %zu run%s sizes or decisions depended on data that a dry run does not "
+                    "have; peaks may differ.",
+                    dependent, dependent == 1 ? "" : "s");
+    if (unknown)
+        mt_add_note(out, 0,
+                    "A card must have more than that (>): what CUDA and its libraries take outside "
+                    "of the allocator is not measured for %s, usually 0.5 to 1 GiB.",
+                    sweep->card->name);
+}
+
+void mt_add_sweep_text(struct mt_buf *out, const struct mt_sweep *sweep)
+{
+    const struct mt_style *style = mt_stdout_style();
+    char memory[MT_UNITS_TEXT];
+
+    mt_add_note(out, 0, "%zu dry run%s on a simulated %s with %s: times and values mean nothing",
+                sweep->run_count, sweep->run_count == 1 ? "" : "s", sweep->card->name,
+                mt_format_bytes(memory, sweep->memory_bytes));
+    add_peaks(out, sweep, style);
+    for (size_t i = 0; i < sweep->run_count; i++)
+        say_out_of_memory(out, &sweep->runs[i]);
+    say_doubts(out, sweep);
+    add_roles(out, sweep, style);
+    add_slopes(out, sweep);
+    add_cards(out, sweep, style);
+}

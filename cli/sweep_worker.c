@@ -1,0 +1,121 @@
+#include "sweep_worker.h"
+
+#include <unistd.h>
+
+#include "analyze.h"
+#include "memory_limit.h"
+#include "sweep_measure.h"
+
+static char *path_of(const struct mt_sweep_request *request, const struct mt_sweep_run *run,
+                     const char *suffix)
+{
+    const char *file = mt_sweep_plan_file(request->plan, run);
+
+    return file ? mt_arena_printf(&request->plan->arena, "%s/%s%s", request->folder, file, suffix)
+                : NULL;
+}
+
+char *mt_sweep_log_path(const struct mt_sweep_request *request, const struct mt_sweep_run *run)
+{
+    return path_of(request, run, ".log");
+}
+
+char *mt_sweep_trace_path(const struct mt_sweep_request *request, const struct mt_sweep_run *run)
+{
+    return path_of(request, run, MT_TRACE_SUFFIX);
+}
+
+static int measure_source(struct mt_source *source, const struct mt_dry_run_answer *answer,
+                          const char *path, struct mt_sweep_result *result)
+{
+    const struct mt_analyze_options options = {.path = path, .needs = true};
+    struct mt_report *report;
+    struct mt_error error;
+    int checked;
+
+    if (mt_analyze(source, &options, &report, &error) != MT_OK)
+        return mt_report_error(path, &error);
+    checked = mt_gate_run_check(answer->gate_run, answer->gates, source, report, NULL);
+    mt_sweep_measure(result, report);
+    result->has_gates = answer->gate_run->is_checked;
+    result->gate_state = (unsigned)answer->gate_run->gates.verdict;
+    result->exit_code = mt_dry_run_exit_code(answer, report);
+    mt_report_release(report);
+    return checked;
+}
+
+static void measure(const struct mt_dry_run_answer *answer, struct mt_sweep_result *result)
+{
+    const struct mt_dry_run_trace *worst = mt_dry_run_worst_trace(answer);
+    struct mt_source *source;
+    int code = MT_EXIT_OK;
+
+    if (!worst) {
+        result->exit_code = mt_dry_run_exit_code(answer, NULL);
+        if (result->outcome == MT_SWEEP_FINISHED)
+            result->outcome = MT_SWEEP_NO_DEVICE;
+        result->has_gates = answer->gate_run->rules.count;
+        result->gate_state = MT_GATE_NOT_EVALUATED;
+        return;
+    }
+    source = mt_open_input(worst->path, answer->common, &code);
+    if (source)
+        code = measure_source(source, answer, worst->path, result);
+    mt_source_close(source);
+    if (code)
+        *result = (struct mt_sweep_result){.exit_code = code};
+}
+
+static void fill_run(struct mt_sweep_result *result, const struct mt_dry_run_answer *answer)
+{
+    result->exit_status = answer->exit_status;
+    result->outcome = answer->timed_out     ? MT_SWEEP_TIMED_OUT
+                      : answer->exit_status ? MT_SWEEP_FAILED
+                                            : MT_SWEEP_FINISHED;
+    result->sizes_from_data = answer->notes->sizes;
+    result->decisions_from_data = answer->notes->decisions;
+}
+
+static void tell(const struct mt_sweep_request *request, const struct mt_simulated_run *run,
+                 struct mt_sweep_result *result)
+{
+    struct mt_gate_run gate_run = *request->gate_run; /* its results are this process's own */
+    struct mt_dry_run_answer answer = mt_simulated_run_answer(run);
+
+    answer.common = (struct mt_common *)request->common;
+    answer.gates = (struct mt_gate_options *)request->gates;
+    answer.gate_run = &gate_run;
+    fill_run(result, &answer);
+    if (run->failed)
+        *result = (struct mt_sweep_result){.exit_code = mt_say_no_memory("cannot list the traces")};
+    else
+        measure(&answer, result);
+    for (size_t i = 0; !request->keeps_traces && i < run->trace_count; i++)
+        (void)unlink(run->traces[i].path);
+}
+
+void mt_sweep_work(const struct mt_sweep_request *request, const struct mt_sweep_run *run,
+                   struct mt_sweep_result *result)
+{
+    struct mt_simulated_run simulated = *request->each;
+    int code;
+
+    *result = (struct mt_sweep_result){.outcome = MT_SWEEP_NOT_RUN};
+    simulated.recording.command = mt_sweep_plan_command(request->plan, run);
+    simulated.recording.output = mt_sweep_trace_path(request, run);
+    simulated.recording.json = false;
+    simulated.recording.quiet = true;
+    if (!simulated.recording.command || !simulated.recording.output) {
+        result->exit_code = mt_say_no_memory("cannot run the command");
+        return;
+    }
+    mt_simulated_run_init(&simulated);
+    code = mt_simulated_run_prepare(&simulated);
+    if (code < 0)
+        code = mt_simulated_run_finish(&simulated);
+    if (code < 0)
+        tell(request, &simulated, result);
+    else
+        result->exit_code = code;
+    mt_simulated_run_release(&simulated);
+}

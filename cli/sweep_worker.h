@@ -1,0 +1,28 @@
+/* One run of a sweep, in a process of its own. */
+#ifndef MT_CLI_SWEEP_WORKER_H
+#define MT_CLI_SWEEP_WORKER_H
+
+#include "gate_run.h"
+#include "simulated_run.h"
+#include "sweep_plan.h"
+
+struct mt_sweep_request {
+    struct mt_sweep_plan *plan;
+    const struct mt_simulated_run *each; /* not yet prepared: what the runs have in common */
+    const struct mt_gate_options *gates;
+    const struct mt_gate_run *gate_run; /* its rules, not checked yet */
+    const struct mt_common *common;
+    const char *folder; /* for traces and what commands print */
+    bool keeps_traces;  /* else they are removed once they are read */
+    uint64_t jobs;      /* at the same time; 0 = what processors and memory allow */
+};
+
+/* FOLDER/batch=4.log, FOLDER/batch=4.trace.zst; in the plan's arena, NULL: no memory. */
+char *mt_sweep_log_path(const struct mt_sweep_request *request, const struct mt_sweep_run *run);
+char *mt_sweep_trace_path(const struct mt_sweep_request *request, const struct mt_sweep_run *run);
+
+/* Runs the command and measures its trace. What there is to say goes to standard error. */
+void mt_sweep_work(const struct mt_sweep_request *request, const struct mt_sweep_run *run,
+                   struct mt_sweep_result *result);
+
+#endif

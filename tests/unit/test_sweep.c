@@ -1,0 +1,159 @@
+/* What a sweep says of its runs: which fit on a card, what one more of the value costs, how many
+ * may run at the same time. */
+#include "cmocka_all.h"
+
+#include <string.h>
+
+#include "sweep.h"
+#include "sweep_runs.h"
+#include "util.h"
+
+static struct mt_sweep sweep;
+
+static struct mt_sweep_run *add(const char *value, uint64_t allocated_bytes, uint64_t need_bytes)
+{
+    struct mt_sweep_run *run = &sweep.runs[sweep.run_count++];
+
+    *run = (struct mt_sweep_run){.values = {value}, .label = value};
+    run->result.outcome = MT_SWEEP_FINISHED;
+    run->result.is_measured = true;
+    run->result.allocated_peak_bytes = allocated_bytes;
+    run->result.has_need = true;
+    run->result.need_bytes = run->result.in_all_bytes = run->result.fit_bytes = need_bytes;
+    return run;
+}
+
+static void begin(void)
+{
+    memset(&sweep, 0, sizeof sweep);
+    sweep.names[0] = "batch";
+    sweep.name_count = 1;
+}
+
+static uint64_t allocated_of(const struct mt_sweep_result *result)
+{
+    return result->allocated_peak_bytes;
+}
+
+static void a_line_is_exact(void **state)
+{
+    struct mt_sweep_slope slope;
+
+    (void)state;
+    begin();
+    add("4", 1000 + 4 * 312, MT_GIB); /* not in order */
+    add("1", 1000 + 1 * 312, MT_GIB);
+    add("16", 1000 + 16 * 312, MT_GIB);
+    add("01", 7, MT_GIB); /* a value that is there already */
+    add("32", 5, MT_GIB)->result.outcome = MT_SWEEP_OUT_OF_MEMORY; /* its peak is no point */
+    slope = mt_sweep_slope_of(&sweep, allocated_of);
+    assert_int_equal(slope.points, 3);
+    assert_int_equal(slope.from, 1);
+    assert_int_equal(slope.to, 16);
+    assert_true(slope.is_exact);
+    assert_int_equal(slope.least_bytes, 312);
+    assert_int_equal(slope.most_bytes, 312);
+}
+
+/* One byte beside the line, or a slope that is no whole number, is a range. */
+static void anything_else_is_a_range(void **state)
+{
+    struct mt_sweep_slope slope;
+
+    (void)state;
+    begin();
+    add("1", 1000, MT_GIB);
+    add("2", 1300, MT_GIB);
+    add("4", 1901, MT_GIB);
+    slope = mt_sweep_slope_of(&sweep, allocated_of);
+    assert_false(slope.is_exact);
+    assert_int_equal(slope.least_bytes, 300);
+    assert_int_equal(slope.most_bytes, 301);
+
+    begin();
+    add("1", 1000, MT_GIB);
+    add("4", 1001, MT_GIB);
+    add("7", 1000, MT_GIB); /* falls by a third */
+    slope = mt_sweep_slope_of(&sweep, allocated_of);
+    assert_false(slope.is_exact);
+    assert_int_equal(slope.least_bytes, -1);
+    assert_int_equal(slope.most_bytes, 1);
+
+    begin();
+    add("1", 1000, MT_GIB);
+    assert_int_equal(mt_sweep_slope_of(&sweep, allocated_of).points, 1);
+    add("fp16", 2000, MT_GIB);
+    assert_int_equal(mt_sweep_slope_of(&sweep, allocated_of).points, 0);
+}
+
+static const struct mt_card *card_of(const char *name)
+{
+    const char *near;
+    const struct mt_card *card = mt_card_find(name, &near);
+
+    assert_non_null(card);
+    return card;
+}
+
+/* By the value, not by its place or its text: 16 is more than 9. */
+static void the_largest_value_that_fits(void **state)
+{
+    const struct mt_card *card = card_of("RTX 4090");
+    struct mt_sweep_fit fit;
+
+    (void)state;
+    begin();
+    add("16", 10 * MT_GIB, 10 * MT_GIB);
+    add("9", 12 * MT_GIB, 12 * MT_GIB);
+    add("32", 23 * MT_GIB, 23 * MT_GIB);
+    add("64", 30 * MT_GIB, 30 * MT_GIB);
+    add("128", MT_GIB, MT_GIB)->result.has_need = false;
+    fit = mt_sweep_fit_of(&sweep, card);
+    assert_string_equal(fit.fits->label, "16");
+    assert_string_equal(fit.tight->label, "32");
+    assert_int_equal(fit.fit_count, 2);
+    assert_int_equal(fit.tight_count, 1);
+    assert_int_equal(fit.known_count, 4);
+    assert_null(mt_sweep_fit_of(&sweep, card_of("H200")).tight);
+
+    sweep.name_count = 2; /* no order among values: what needs most */
+    assert_string_equal(mt_sweep_fit_of(&sweep, card).fits->label, "9");
+}
+
+static void numbers_are_whole(void **state)
+{
+    uint64_t number;
+
+    (void)state;
+    assert_true(mt_sweep_number("999999999999999999", &number));
+    assert_int_equal(number, UINT64_C(999999999999999999));
+    assert_false(mt_sweep_number("1000000000000000000", &number));
+    assert_false(mt_sweep_number("", &number));
+    assert_false(mt_sweep_number("1.5", &number));
+    assert_false(mt_sweep_number("-1", &number));
+}
+
+static void runs_have_room(void **state)
+{
+    (void)state;
+    assert_int_equal(mt_sweep_room(0, 0, 0, 64 * MT_GIB, 16), 1); /* nothing was measured */
+    assert_int_equal(mt_sweep_room(0, 1, 2 * MT_GIB, 20 * MT_GIB, 16), 9);
+    assert_int_equal(mt_sweep_room(0, 1, 2 * MT_GIB, 200 * MT_GIB, 16), 16);
+    assert_int_equal(mt_sweep_room(0, 1, 20 * MT_GIB, 2 * MT_GIB, 16), 1);
+    assert_int_equal(mt_sweep_room(0, 1, 0, UINT64_MAX, 4), 4);
+    assert_int_equal(mt_sweep_room(3, 0, 20 * MT_GIB, 2 * MT_GIB, 1), 3);
+    assert_int_equal(mt_sweep_room(UINT64_MAX, 0, 0, 0, 1), MT_MAX_SWEEP_RUNS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_line_is_exact),
+        cmocka_unit_test(anything_else_is_a_range),
+        cmocka_unit_test(the_largest_value_that_fits),
+        cmocka_unit_test(numbers_are_whole),
+        cmocka_unit_test(runs_have_room),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

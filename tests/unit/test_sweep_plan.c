@@ -1,0 +1,139 @@
+/* --sweep: the values, the runs, the command of each, and what is refused. */
+#include "cmocka_all.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "sweep_plan.h"
+
+static struct mt_sweep_plan plan;
+
+/* 1, 2 or 3 options, and a command of one or two words. */
+static int make(const char *first, const char *second, char *word, char *other)
+{
+    static char *command[3];
+    struct mt_text_list options = {.count = 0};
+
+    command[0] = word;
+    command[1] = other;
+    options.items[options.count++] = first;
+    if (second)
+        options.items[options.count++] = second;
+    return mt_sweep_plan_make(&plan, &options, command);
+}
+
+static char *values(void)
+{
+    static char text[1024];
+    size_t length = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; i < plan.sweep.run_count; i++)
+        length += (size_t)snprintf(text + length, sizeof text - length, "%s%s", i ? " " : "",
+                                   plan.sweep.runs[i].values[0]);
+    return text;
+}
+
+static void ranges_are_values(void **state)
+{
+    static const char *const rows[][2] = {
+        {"n=1,2,4", "1 2 4"},
+        {"n=7..9,30", "7 8 9 30"},
+        {"n=1..64*2", "1 2 4 8 16 32 64"},
+        {"n=3..100*10", "3 30"},
+        {"n=5..5", "5"},
+        {"n=fp16,bf16", "fp16 bf16"},
+        {"n=a..b,2..1,1..2*1", "a..b 2..1 1..2*1"},
+        {"n=999999999999999999..999999999999999999*9", "999999999999999999"}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_equal(make(rows[i][0], NULL, (char *)"{n}", NULL), -1);
+        assert_string_equal(values(), rows[i][1]);
+        mt_sweep_plan_release(&plan);
+    }
+}
+
+static void several_names_are_combined(void **state)
+{
+    char first[] = "--b={b}/{b}", second[] = "{{s}{other}{b";
+    char **words;
+
+    (void)state;
+    assert_int_equal(make("b=1,2", "s=x/y,{b}", first, second), -1);
+    assert_int_equal(plan.sweep.run_count, 4);
+    assert_string_equal(plan.sweep.runs[0].label, "b=1, s=x/y");
+    assert_string_equal(plan.sweep.runs[1].label, "b=1, s={b}");
+    assert_string_equal(plan.sweep.runs[2].label, "b=2, s=x/y");
+    words = mt_sweep_plan_command(&plan, &plan.sweep.runs[2]);
+    assert_string_equal(words[0], "--b=2/2");
+    assert_string_equal(words[1], "{x/y{other}{b");
+    assert_null(words[2]);
+    words = mt_sweep_plan_command(&plan, &plan.sweep.runs[1]);
+    assert_string_equal(words[1], "{{b}{other}{b"); /* a value is not looked into */
+    assert_string_equal(mt_sweep_plan_file(&plan, &plan.sweep.runs[2]), "b=2,s=x%2Fy");
+    mt_sweep_plan_release(&plan);
+}
+
+static void what_is_wrong_is_refused(void **state)
+{
+    static const char *const wrong[] = {"n",
+                                        "n=",
+                                        "=1",
+                                        "n=1,",
+                                        "n=,1",
+                                        "1n=2",
+                                        "n=1,1",
+                                        "n=1..65",
+                                        "n=1..3,2",
+                                        "n n=1",
+                                        "m=1",
+                                        "n=a-value-that-is-longer-than-32-bytes",
+                                        "a-name-that-is-longer-than-32-bytes=1"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(
+            make(wrong[i], NULL, (char *)"{n}{a-name-that-is-longer-than-32-bytes}", NULL),
+            MT_EXIT_USAGE);
+        mt_sweep_plan_release(&plan);
+    }
+    assert_int_equal(make("n=1", "n=2", (char *)"{n}", NULL), MT_EXIT_USAGE);
+    mt_sweep_plan_release(&plan);
+    assert_int_equal(make("n=1..13", "m=1..5", (char *)"{n}{m}", NULL), MT_EXIT_USAGE);
+    mt_sweep_plan_release(&plan);
+    assert_int_equal(make("n=1..16", "m=1..4", (char *)"{n}{m}", NULL), -1);
+    mt_sweep_plan_release(&plan);
+}
+
+/* Four names of 32 bytes with values that are all written as %XX. */
+static void names_of_files_have_an_end(void **state)
+{
+    struct mt_text_list options = {.count = 0};
+    char texts[4][80], word[160] = "", *command[2] = {word, NULL};
+
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        char name[33];
+
+        memset(name, 'a' + (char)i, 32);
+        name[32] = '\0';
+        snprintf(texts[i], sizeof texts[i], "%s=////////////////////////////////", name);
+        snprintf(word + 34 * i, sizeof word - 34 * i, "{%s}", name);
+        options.items[options.count++] = texts[i];
+    }
+    assert_int_equal(mt_sweep_plan_make(&plan, &options, command), MT_EXIT_USAGE);
+    mt_sweep_plan_release(&plan);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranges_are_values),
+        cmocka_unit_test(several_names_are_combined),
+        cmocka_unit_test(what_is_wrong_is_refused),
+        cmocka_unit_test(names_of_files_have_an_end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
