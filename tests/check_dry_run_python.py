@@ -24,7 +24,76 @@ class cuda:
 '''
 
 
-class Shim(unittest.TestCase):
+# torch.distributed, as far as one rank without the others replaces it
+FAKE_DISTRIBUTED = '''
+import sys, types
+from torch import ops
+def is_available(): return True
+def is_gloo_available(): return True
+class Store: pass
+class HashStore(Store): pass
+class TCPStore(Store):
+    def __init__(self, *_): raise RuntimeError("waits for the other ranks")
+FileStore = TCPStore
+class ProcessGroup:
+    _device_types = ("cpu",)
+    def __init__(self, backend): self.backend = backend
+    def _get_backend(self, device): return self.backend
+    def rank(self): return self.backend.of[1]
+    def size(self): return self.backend.of[2]
+    @staticmethod
+    def unbox(group): return group
+class ProcessGroupGloo:
+    def __init__(self, store, rank, size, timeout=None): self.of = type(store).__name__, rank, size, timeout
+    def barrier(self): return types.SimpleNamespace(boxed=lambda: "the barrier's work")
+def get_rank(group=None): return -1 if group == "of others" else 3
+def get_backend(group=None): return "nccl" if group is None else "gloo"
+calls = []
+def monitored_barrier(group=None, timeout=None): calls.append(("monitored_barrier", group))
+def broadcast_object_list(object_list, src=None, group=None, device=None, group_src=None): calls.append(("broadcast", src, group_src))
+def scatter_object_list(output, input=None, src=None, group=None, group_src=None): calls.append(("scatter", src))
+def recv_object_list(object_list, src=None, group=None): raise RuntimeError("waits for another rank")
+def _create_process_group_wrapper(wrapped_pg, *_): raise RuntimeError("asks the other ranks")
+distributed_c10d = sys.modules[__name__]
+def new_gloo(): return ProcessGroupGloo("their store", 3, 8, timeout=5)
+'''
+FAKE_TENSORS = '''
+import types
+class Tensor:
+    is_cuda, device = False, "cpu"
+    def __init__(self, *values): self.values = list(values); self.shape = (len(values),)
+    def numel(self): return len(self.values)
+    def data_ptr(self): return id(self)
+    def copy_(self, other): self.values[:] = other.values
+    def view(self, *_): return self
+    def chunk(self, count):
+        n = len(self.values) // count
+        return [_Part(self, i * n, n) for i in range(count)]
+class _Part(Tensor):
+    def __init__(self, whole, at, n): Tensor.__init__(self, *whole.values[at : at + n]); self.whole, self.at = whole, at
+    def copy_(self, other): self.whole.values[self.at : self.at + len(other.values)] = other.values
+class _Op:
+    def __init__(self, name, kinds, returns):
+        self._schema = types.SimpleNamespace(arguments=[types.SimpleNamespace(type=k) for k in kinds], returns=range(returns))
+        self._handle = types.SimpleNamespace(redispatch_boxed=lambda keys, *a, **named: ran.append((name, a)) or (a[0], "work"))
+ran, kernels = [], {}
+def _packet(name, *kinds): return types.SimpleNamespace(default=_Op(name, kinds, 2))
+ops = types.SimpleNamespace(c10d=types.SimpleNamespace(
+    allgather_=_packet("allgather_", "Tensor[][]", "Tensor[]", "ProcessGroup"), broadcast_=_packet("broadcast_", "Tensor[]", "ProcessGroup", "int", "int"),
+    scatter_=_packet("scatter_", "Tensor[]", "Tensor[][]", "ProcessGroup", "int")))
+class library:
+    class Library:
+        def __init__(self, *_): pass
+        def impl(self, name, kernel, key, with_keyset): kernels[name] = kernel
+class Keys:
+    def remove(self, key): return self
+class _C: DispatchKey = types.SimpleNamespace(AutocastIPU="switched")
+'''
+
+
+class Programs(unittest.TestCase):
+    """Programs with a fake torch."""
+
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -51,6 +120,8 @@ class Shim(unittest.TestCase):
         self.assertEqual(len(notes), 1, notes)
         return next(iter(notes.values()))
 
+
+class Shim(Programs):
     def test_a_program_without_torch_runs_as_it_is(self):
         status, output, notes = self.run_program("import sys; print('torch' in sys.modules); sys.exit(7)")
         self.assertEqual((status, output, notes), (7, "False\n", {}))
@@ -180,6 +251,82 @@ class Shim(unittest.TestCase):
     def test_children_do_not_compile(self):
         _, output, _ = self.run_program("import subprocess, sys\nprint(subprocess.run([sys.executable, '-c', 'import os, torch; print(os.environ[\"TORCHDYNAMO_DISABLE\"], torch.compile(5))'], capture_output=True, text=True).stdout)")
         self.assertEqual(output.strip(), "1 5")
+
+
+
+class Alone(Programs):
+    """One rank without the others."""
+
+    def setUp(self):
+        super().setUp()
+        (self.folder / "torch.py").unlink()
+        package = self.folder / "torch"
+        package.mkdir()
+        (package / "__init__.py").write_text(FAKE_TORCH % {"cuda": None, "ms": 0.0} + FAKE_TENSORS)
+        (package / "distributed.py").write_text(FAKE_DISTRIBUTED)
+
+    def alone(self, text, **environment):
+        status, output, notes = self.run_program("import torch, torch.distributed as dist\n" + text, MEMTRACE_DRY_RUN_ALONE="1", WORLD_SIZE="8", **environment)
+        self.assertEqual(status, 0, output)
+        return output.splitlines(), notes
+
+    def test_with_others_nothing_is_replaced(self):
+        status, output, _ = self.run_program("import torch, torch.distributed as dist\ndist.TCPStore('host', 1)")
+        self.assertEqual(status, 1)
+        self.assertIn("waits for the other ranks", output)
+
+    def test_a_store_says_that_the_others_did_the_same(self):
+        lines, _ = self.alone(
+            "s = dist.TCPStore('host', 29500, 4)\n"
+            "s.wait(['never set']); s.set('mine', b'1')\n"
+            "print(len(s.get('id of rank 0')), s.get('mine'), s.check(['mine']), s.check(['mine', 'other']))\n"
+            "print(s.add('arrived', 1), s.add('arrived', 0), s.add('arrived', 1), s.get('arrived'))\n"
+            "print(s.compare_set('leader', b'', b'me'), s.compare_set('leader', b'other', b'again'), s.delete_key('mine'), s.num_keys())\n"
+            "print(dist.FileStore('path', 2).add('n', 1), dist.TCPStore('host', 1).add('n', 1))\n")
+        self.assertEqual(lines, ["128 b'1' True False", "4 4 8 b'8'", "b'me' b'me' True 2", "2 8"])
+
+    def test_gloo_connects_nobody_and_keeps_the_numbers_of_its_group(self):
+        lines, _ = self.alone(
+            "g = dist.new_gloo(); p = dist.ProcessGroup(g)\n"
+            "print(g.of, p.rank(), p.size(), dist._create_process_group_wrapper(g, 'x') is g)\n")
+        self.assertEqual(lines, ["('HashStore', 0, 1, 5) 3 8 True"])
+
+    def test_objects_of_other_ranks_are_this_ranks_own(self):
+        lines, notes = self.alone(
+            "l = ['mine']\n"
+            "dist.broadcast_object_list(l, src=0); dist.broadcast_object_list(l, src=3); dist.broadcast_object_list(l, 0, group='of others')\n"
+            "dist.broadcast_object_list(l, group_src=2); dist.broadcast_object_list(l, group_src=3)\n"
+            "dist.scatter_object_list(l, None, src=0); dist.scatter_object_list(l, [l], src=3)\n"
+            "print(dist.recv_object_list(l, src=5), l, dist.calls)\n")
+        self.assertEqual(lines, ["5 ['mine'] [('broadcast', 3, None), ('broadcast', 3, None), ('broadcast', 0, None), "
+                                 "('broadcast', 3, None), ('broadcast', None, 3), ('scatter', 3)]"])
+        self.assertEqual(self.only(notes)["answers"]["object"]["count"], 4)
+
+    def test_a_monitored_barrier_of_gloo_returns(self):
+        lines, _ = self.alone("dist.monitored_barrier('gloo group'); dist.monitored_barrier('of others'); dist.monitored_barrier(); print(dist.calls)")
+        self.assertEqual(lines, ["[('monitored_barrier', None)]"])
+
+    def test_what_is_gathered_is_everybodys_own(self):
+        lines, _ = self.alone(
+            "from memtrace_dry_run import collectives, hooks\n"
+            "import contextlib; hooks.Quiet = contextlib.nullcontext\n"
+            "T = torch.Tensor; own = T(7, 8); parts = [T(0, 0), T(0, 0)]; out = T(1)\n"
+            "print(torch.kernels['allgather_'](torch.Keys(), [parts], [own], dist.ProcessGroup('nccl'))[1], [p.values for p in parts])\n"
+            "torch.kernels['scatter_'](torch.Keys(), [out], [[T(5), T(6)]], dist.ProcessGroup('nccl'), 0)\n"
+            "print(out.values, [len(a[0][0]) if n == 'allgather_' else len(a[0]) for n, a in torch.ran])\n")
+        self.assertEqual(lines, ["work [[7, 8], [7, 8]]", "[5] [2, 1]"])
+
+    def test_gloo_runs_as_one_of_one(self):
+        lines, _ = self.alone(
+            "from memtrace_dry_run import collectives, hooks\n"
+            "import contextlib; hooks.Quiet = contextlib.nullcontext\n"
+            "T = torch.Tensor; own = T(7); parts = [T(0), T(0)]; group = dist.ProcessGroup(dist.new_gloo()); out = T(1)\n"
+            "back = torch.kernels['allgather_'](torch.Keys(), [parts], [own], group)\n"
+            "print(back[0][0] is parts, back[1], [p.values for p in parts])\n"
+            "torch.kernels['broadcast_'](torch.Keys(), [own], group, 5, 0)\n"
+            "print(torch.kernels['scatter_'](torch.Keys(), [out], [], group, 0)[1])\n"
+            "print([(n, len(a[0][0]) if n == 'allgather_' else a[2]) for n, a in torch.ran])\n")
+        self.assertEqual(lines, ["True work [[7], [7]]", "the barrier's work", "[('allgather_', 1), ('broadcast_', 0)]"])
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ is counted and leaves what the program would have had without it.
     rules      what each operator means for shadows
     hooks      puts the rules around PyTorch's operators
     patches    functions of Python that need a device: torch.compile, elapsed_time
+    alone      one rank without the others: the store, gloo, objects of other ranks
+    collectives  what collectives bring to a rank that is alone
 """
 import os
 
@@ -22,7 +24,7 @@ _is_started = False
 
 def start():
     """Called when the interpreter starts; a second call does nothing. Imports nothing of PyTorch."""
-    from . import importing, notes
+    from . import alone, importing, notes
 
     global _is_started
     if _is_started:
@@ -36,6 +38,9 @@ def start():
     importing.after("torch", _patch)
     importing.after("torch", _hook)
     importing.after("torchvision", _hook_torchvision)
+    if alone.is_asked():
+        alone.prepare()
+        importing.after("torch", _leave_alone)
     importing.start()
 
 
@@ -43,6 +48,13 @@ def _patch(torch):
     from . import patches
 
     patches.install(torch)
+
+
+def _leave_alone(_torch):
+    """torch.distributed is a part of what `import torch` imports, and needs the whole of it here."""
+    from . import alone, importing
+
+    importing.after("torch.distributed", alone.install)
 
 
 def _hook(torch):

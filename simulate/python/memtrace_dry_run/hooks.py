@@ -19,14 +19,14 @@ import torch
 
 from . import notes, rules
 
-_SWITCHED, _ALWAYS = "AutocastIPU", "BackendSelect"
+SWITCHED, _ALWAYS = "AutocastIPU", "BackendSelect"
 _NUMBERS = (int, float, bool, complex)
 _here = threading.local()
 _libraries = []  # what is registered lasts as long as these
-_switched_key = None  # _SWITCHED, as PyTorch has it
+_switched_key = None  # SWITCHED, as PyTorch has it
 
 
-class _Quiet:
+class Quiet:
     """No modes, no hooks: inside, operators run on the host's shadows only."""
 
     def __enter__(self):
@@ -46,7 +46,7 @@ class _Quiet:
 
 def _number_as_tensor(number, other):
     """A tensor that promotes types as NUMBER does, which PyTorch hands to kernels in Python as a number."""
-    with _Quiet():
+    with Quiet():
         if other is None or other.dim() == 0:
             dtype = torch.result_type(other, number) if other is not None else None
         elif isinstance(number, bool):
@@ -117,7 +117,7 @@ def _kernel(op, rule, name, key):
                 concerned = _device_tensor(tuple(named.values())) or _is_made_on_device(named)
             concerned = concerned or (copies and _is_concerned(arguments[1]))
             if concerned and before is not None:
-                with _Quiet():
+                with Quiet():
                     before(op, arguments, named)
         except Exception as error:
             concerned = False # what `after` would use is not there
@@ -131,7 +131,7 @@ def _kernel(op, rule, name, key):
             raise
         if concerned and after is not None:
             try:
-                with _Quiet():
+                with Quiet():
                     answer = after(op, arguments, named, out)
                 if answer is not None:
                     return answer
@@ -162,9 +162,9 @@ def install(_torch):
     if torch.version.cuda is None:
         return
     global _switched_key
-    _switched_key = getattr(torch._C.DispatchKey, _SWITCHED)
+    _switched_key = getattr(torch._C.DispatchKey, SWITCHED)
     rules.answer_copies_with(_simulated_answers())
-    others = torch._C._dispatch_library("IMPL", "_", _SWITCHED, __file__, 1)
+    others = torch._C._dispatch_library("IMPL", "_", SWITCHED, __file__, 1)
     others.fallback_fallthrough()
     library = torch.library.Library("aten", "IMPL")
     _libraries.extend((others, library))
@@ -191,7 +191,7 @@ def _hook(library, packet, name):
         return
     if torch._C._dispatch_has_kernel_for_dispatch_key("aten::" + name, "CompositeImplicitAutograd"):
         return # what it is made of is hooked
-    _register(library, "aten", name, rules.rule_of(packet), _ALWAYS if packet in rules.ALWAYS else _SWITCHED)
+    _register(library, "aten", name, rules.rule_of(packet), _ALWAYS if packet in rules.ALWAYS else SWITCHED)
 
 
 # ---- where the hooks are on
@@ -254,7 +254,7 @@ def _switch_threads():
 def install_torchvision():
     library = torch.library.Library("torchvision", "IMPL")
     _libraries.append(library)
-    _register(library, "torchvision", "nms", rules.boxes(), _SWITCHED)
+    _register(library, "torchvision", "nms", rules.boxes(), SWITCHED)
 
 
 def _simulated_answers():

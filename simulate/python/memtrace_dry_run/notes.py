@@ -22,6 +22,7 @@ KINDS = {
     "boxes": True,  # how many boxes non-maximum suppression leaves
     "unique": True,  # how many values are different
     "eager": False,  # a function that torch.compile was to compile
+    "object": False,  # a Python object that another rank has
     "time": False,  # milliseconds between two events
 }
 
