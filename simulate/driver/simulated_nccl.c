@@ -2,6 +2,9 @@
  * is gathered is everybody's own. Each
  * communicator takes device memory as the real one does: through the driver's
  * virtual memory, past the framework's allocator. It is one block; NCCL makes many. */
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +13,7 @@
 #include "simulated_device.h"
 #include "wheel_versions.h"
 
-enum { UNKNOWN_BYTES = 12 << 20, THOUSANDS = 1000 };
+enum { UNKNOWN_BYTES = 12 << 20, THOUSANDS = 1000, GRANULE_BYTES = 2 << 20 };
 
 struct buffer {
     CUdeviceptr address;
@@ -27,7 +30,24 @@ typedef struct {
     char bytes[128];
 } unique_id;
 
-typedef int result; /* 0 is success */
+typedef int result;
+enum { SUCCESS = 0, UNHANDLED_CUDA_ERROR = 1, SYSTEM_ERROR = 2, INVALID_ARGUMENT = 4 };
+
+static __thread CUresult last_error;
+/* Of the next communicator that this thread splits; 0 ranks: nobody said. */
+static __thread struct {
+    int ranks, rank;
+} next_split;
+
+void memtrace_simulated_split(int ranks, int rank);
+
+/* Who makes a communicator by a split learns from the other ranks how large it is; the process
+ * group knows that beforehand. */
+void memtrace_simulated_split(int ranks, int rank)
+{
+    next_split.ranks = ranks;
+    next_split.rank = rank;
+}
 
 /* As measured with one rank and with two; more ranks take at least what two take. */
 static size_t measured_bytes(int ranks)
@@ -38,20 +58,49 @@ static size_t measured_bytes(int ranks)
     return cost != NULL ? cost->most_bytes : UNKNOWN_BYTES;
 }
 
-static void take(struct buffer *buffer, size_t bytes)
+static CUresult map(struct buffer *buffer, CUmemLocation here)
+{
+    CUmemAccessDesc access = {.location = here, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUresult error = cuMemAddressReserve(&buffer->address, buffer->bytes, 0, 0, 0);
+    if (error != CUDA_SUCCESS) {
+        return error;
+    }
+    error = cuMemMap(buffer->address, buffer->bytes, 0, buffer->handle, 0);
+    if (error != CUDA_SUCCESS) {
+        cuMemAddressFree(buffer->address, buffer->bytes);
+        return error;
+    }
+    error = cuMemSetAccess(buffer->address, buffer->bytes, &access, 1);
+    if (error != CUDA_SUCCESS) {
+        cuMemUnmap(buffer->address, buffer->bytes);
+        cuMemAddressFree(buffer->address, buffer->bytes);
+    }
+    return error;
+}
+
+/* All of it or nothing: then `buffer` is empty. */
+static result take(struct buffer *buffer, size_t bytes)
 {
     CUdevice device = 0;
-    cuCtxGetDevice(&device);
+    CUresult error = cuCtxGetDevice(&device);
     CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
     CUmemAllocationProp kind = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = here};
-    CUmemAccessDesc access = {.location = here, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    if (cuMemCreate(&buffer->handle, bytes, &kind, 0) != CUDA_SUCCESS) {
-        return;
+    struct buffer taken = {.bytes = bytes};
+    if (error == CUDA_SUCCESS) {
+        error = cuMemCreate(&taken.handle, bytes, &kind, 0);
     }
-    buffer->bytes = bytes;
-    cuMemAddressReserve(&buffer->address, bytes, 0, 0, 0);
-    cuMemMap(buffer->address, bytes, 0, buffer->handle, 0);
-    cuMemSetAccess(buffer->address, bytes, &access, 1);
+    if (error == CUDA_SUCCESS) {
+        error = map(&taken, here);
+        if (error != CUDA_SUCCESS) {
+            cuMemRelease(taken.handle);
+        }
+    }
+    last_error = error;
+    if (error != CUDA_SUCCESS) {
+        return UNHANDLED_CUDA_ERROR;
+    }
+    *buffer = taken;
+    return SUCCESS;
 }
 
 static void give_back(struct buffer *buffer)
@@ -65,15 +114,23 @@ static void give_back(struct buffer *buffer)
 
 static result make(struct communicator **made, int ranks, int rank)
 {
+    *made = NULL;
+    if (ranks < 1 || rank < 0 || rank >= ranks) {
+        return INVALID_ARGUMENT;
+    }
     struct communicator *comm = calloc(1, sizeof *comm);
-    *made = comm;
     if (comm == NULL) {
-        return 2;
+        return SYSTEM_ERROR;
     }
     comm->ranks = ranks;
     comm->rank = rank;
-    take(&comm->buffer, measured_bytes(ranks));
-    return 0;
+    result error = take(&comm->buffer, measured_bytes(ranks));
+    if (error != SUCCESS) {
+        free(comm);
+        return error;
+    }
+    *made = comm;
+    return SUCCESS;
 }
 
 static size_t bytes_of(size_t count, int type)
@@ -109,14 +166,19 @@ result ncclGetUniqueId(unique_id *id)
 
 const char *ncclGetErrorString(result error)
 {
-    (void)error;
-    return "simulated NCCL";
+    static const char *const words[] = {"no error", "unhandled cuda error",
+                                        "unhandled system error", "internal error",
+                                        "invalid argument"};
+    enum { COUNT = sizeof words / sizeof *words };
+    return error >= 0 && error < COUNT ? words[error] : "unknown result code";
 }
 
 const char *ncclGetLastError(struct communicator *comm)
 {
     (void)comm;
-    return "";
+    return last_error == CUDA_ERROR_OUT_OF_MEMORY ? "Cuda failure 2 'out of memory'"
+           : last_error != CUDA_SUCCESS           ? "Cuda failure"
+                                                  : "";
 }
 
 result ncclCommInitRank(struct communicator **comm, int ranks, unique_id id, int rank)
@@ -139,15 +201,67 @@ result ncclCommInitRankScalable(struct communicator **comm, int ranks, int rank,
     return make(comm, ranks, rank);
 }
 
+static bool set_device(CUdevice device)
+{
+    CUcontext context;
+    return cuDevicePrimaryCtxRetain(&context, device) == CUDA_SUCCESS &&
+           cuCtxSetCurrent(context) == CUDA_SUCCESS;
+}
+
+result ncclCommDestroy(struct communicator *comm);
+
+/* All ranks are in this process, each on a device of its own. */
+result ncclCommInitAll(struct communicator **comms, int ranks, const int *devices)
+{
+    CUdevice before = 0;
+    result error = SUCCESS;
+    int made = 0;
+    if (comms == NULL || ranks < 1 || cuCtxGetDevice(&before) != CUDA_SUCCESS) {
+        return INVALID_ARGUMENT;
+    }
+    for (; made < ranks && error == SUCCESS; made++) {
+        comms[made] = NULL;
+        error = set_device(devices != NULL ? devices[made] : made) ? make(&comms[made], ranks, made)
+                                                                   : INVALID_ARGUMENT;
+    }
+    while (error != SUCCESS && made > 0) {
+        made--;
+        ncclCommDestroy(comms[made]);
+        comms[made] = NULL;
+    }
+    set_device(before);
+    return error;
+}
+
+/* `key` orders the new ranks; without a word on them (memtrace_simulated_split) every rank is
+ * taken to have the same color. */
 result ncclCommSplit(struct communicator *comm, int color, int key, struct communicator **made,
                      void *config)
 {
+    int ranks = next_split.ranks, rank = next_split.rank;
     (void)key, (void)config;
+    next_split.ranks = 0;
     if (color < 0) { /* NCCL_SPLIT_NOCOLOR: this rank is in no new communicator */
         *made = NULL;
-        return 0;
+        return SUCCESS;
     }
-    return make(made, comm->ranks, comm->rank);
+    return ranks > 0 ? make(made, ranks, rank) : make(made, comm->ranks, comm->rank);
+}
+
+/* The ranks that stay keep their order. */
+result ncclCommShrink(struct communicator *comm, int *excluded, int count,
+                      struct communicator **made, void *config, int flags)
+{
+    int before = 0;
+    (void)config, (void)flags;
+    for (int i = 0; i < count; i++) {
+        if (excluded[i] == comm->rank) {
+            *made = NULL;
+            return INVALID_ARGUMENT;
+        }
+        before += excluded[i] < comm->rank;
+    }
+    return make(made, comm->ranks - count, comm->rank - before);
 }
 
 result ncclCommDestroy(struct communicator *comm)
@@ -188,4 +302,53 @@ result ncclCommRegister(struct communicator *comm, void *memory, size_t bytes, v
     (void)comm, (void)bytes;
     *handle = memory;
     return 0;
+}
+
+/* What ncclMemAlloc gave, so that ncclMemFree knows its handle. */
+static struct memory {
+    struct memory *next;
+    struct buffer buffer;
+} * memories;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+result ncclMemAlloc(void **memory, size_t bytes)
+{
+    struct memory *made = calloc(1, sizeof *made);
+    size_t granules = bytes / GRANULE_BYTES + (bytes % GRANULE_BYTES != 0);
+    *memory = NULL;
+    if (made == NULL || granules == 0) {
+        free(made);
+        return granules == 0 ? INVALID_ARGUMENT : SYSTEM_ERROR;
+    }
+    result error = take(&made->buffer, granules * GRANULE_BYTES);
+    if (error != SUCCESS) {
+        free(made);
+        return error;
+    }
+    pthread_mutex_lock(&lock);
+    made->next = memories;
+    memories = made;
+    pthread_mutex_unlock(&lock);
+    *memory = (void *)(uintptr_t)made->buffer.address;
+    return SUCCESS;
+}
+
+result ncclMemFree(void *memory)
+{
+    struct memory *found = NULL;
+    pthread_mutex_lock(&lock);
+    for (struct memory **at = &memories; *at != NULL; at = &(*at)->next) {
+        if ((*at)->buffer.address == (CUdeviceptr)(uintptr_t)memory) {
+            found = *at;
+            *at = found->next;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    if (found == NULL) {
+        return memory == NULL ? SUCCESS : INVALID_ARGUMENT;
+    }
+    give_back(&found->buffer);
+    free(found);
+    return SUCCESS;
 }

@@ -15,6 +15,7 @@ is counted and leaves what the program would have had without it.
     hooks      puts the rules around PyTorch's operators
     patches    functions of Python that need a device: torch.compile, elapsed_time
     alone      one rank without the others: the store, gloo, objects of other ranks
+    simulated  functions that only the simulated libraries have
     collectives  what collectives bring to a rank that is alone
 """
 import os

@@ -35,6 +35,7 @@ def install(distributed):
     _replace(modules, "FileStore", _store(distributed.Store, 1)) # (path, world_size)
     _gloo(modules, distributed)
     _objects(modules, distributed)
+    _splits(modules, distributed)
     from . import collectives
 
     collectives.install(distributed)
@@ -152,6 +153,39 @@ def _of_group(function, name):
         return function(group)
 
     return number
+
+
+def _splits(modules, distributed):
+    """Tells simulated NCCL how large the communicator is that a new group splits off."""
+    from . import simulated
+
+    tell = simulated.function("memtrace_simulated_split", 2)
+    make = getattr(distributed.distributed_c10d, "_new_process_group_helper", None)
+    if tell is None or make is None:
+        return
+
+    @functools.wraps(make)
+    def _new_process_group_helper(group_size, group_rank, *arguments, **named):
+        if group_rank is not None and group_rank >= 0:
+            tell(group_size, group_rank)
+        return make(group_size, group_rank, *arguments, **named)
+
+    _replace(modules, "_new_process_group_helper", _new_process_group_helper)
+    split = getattr(distributed, "split_group", None)
+    if split is None:
+        return
+
+    @functools.wraps(split)
+    def split_group(*arguments, **named):
+        bound = _bind(split, arguments, named)
+        parent = bound.arguments.get("parent_pg")
+        rank = distributed.get_rank(parent)
+        for ranks in bound.arguments.get("split_ranks") or ():
+            if rank in ranks:
+                tell(len(ranks), sorted(ranks).index(rank))
+        return split(*arguments, **named)
+
+    _replace(modules, "split_group", split_group)
 
 
 def _objects(modules, distributed):

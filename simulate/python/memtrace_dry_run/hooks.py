@@ -10,14 +10,13 @@ which counts as a reference, so that the engine no longer adds gradients in plac
 
 Two operators are hooked for the backend itself, in every thread and in the engine as well, because they read a
 size or a value from the device: `nonzero` and `_local_scalar_dense`. What they read is not a gradient."""
-import ctypes
 import functools
 import os
 import threading
 
 import torch
 
-from . import notes, rules
+from . import notes, rules, simulated
 
 SWITCHED, _ALWAYS = "AutocastIPU", "BackendSelect"
 _NUMBERS = (int, float, bool, complex)
@@ -163,7 +162,7 @@ def install(_torch):
         return
     global _switched_key
     _switched_key = getattr(torch._C.DispatchKey, SWITCHED)
-    rules.answer_copies_with(_simulated_answers())
+    rules.answer_copies_with(simulated.answers())
     others = torch._C._dispatch_library("IMPL", "_", SWITCHED, __file__, 1)
     others.fallback_fallthrough()
     library = torch.library.Library("aten", "IMPL")
@@ -255,24 +254,3 @@ def install_torchvision():
     library = torch.library.Library("torchvision", "IMPL")
     _libraries.append(library)
     _register(library, "torchvision", "nms", rules.boxes(), SWITCHED)
-
-
-def _simulated_answers():
-    """The function of the simulated library that says what the next copy to the host brings, or None."""
-    try:
-        function = ctypes.CDLL(None).memtrace_simulated_answer
-    except (OSError, AttributeError):
-        function = _from_runtime()
-    if function is not None:
-        function.argtypes, function.restype = [ctypes.c_void_p, ctypes.c_size_t], None
-    return function
-
-
-def _from_runtime():
-    name = "libcudart.so.%s" % torch.version.cuda.split(".")[0]
-    for each in (name, name + ".0"):
-        try:
-            return ctypes.CDLL(each).memtrace_simulated_answer
-        except (OSError, AttributeError):
-            continue
-    return None

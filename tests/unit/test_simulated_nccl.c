@@ -1,0 +1,253 @@
+/* Simulated NCCL: what communicators take of a device, and what happens when there is not enough.
+ */
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmocka_all.h"
+#include "util.h"
+
+typedef void *comm;
+struct unique_id {
+    char bytes[128];
+};
+
+enum { DEVICES = 4, CUDA_ERROR = 1, INVALID_ARGUMENT = 4, NO_COLOR = -1 };
+#define MEMORY_BYTES ((size_t)2 << 30)
+
+static struct {
+    int (*init)(unsigned);
+    int (*retain)(void **, int);
+    int (*set_current)(void *);
+    int (*current_device)(int *);
+    int (*info)(size_t *, size_t *);
+    int (*init_rank)(comm *, int, struct unique_id, int);
+    int (*init_all)(comm *, int, const int *);
+    int (*split)(comm, int, int, comm *, void *);
+    int (*shrink)(comm, int *, int, comm *, void *, int);
+    int (*destroy)(comm);
+    int (*count)(comm, int *);
+    int (*rank)(comm, int *);
+    int (*mem_alloc)(void **, size_t);
+    int (*mem_free)(void *);
+    const char *(*error_string)(int);
+    const char *(*last_error)(comm);
+    void (*say_split)(int, int);
+} api;
+
+static const struct {
+    const char *name;
+    void *function;
+} functions[] = {{"cuInit", &api.init},
+                 {"cuDevicePrimaryCtxRetain", &api.retain},
+                 {"cuCtxSetCurrent", &api.set_current},
+                 {"cuCtxGetDevice", &api.current_device},
+                 {"cuMemGetInfo_v2", &api.info},
+                 {"ncclCommInitRank", &api.init_rank},
+                 {"ncclCommInitAll", &api.init_all},
+                 {"ncclCommSplit", &api.split},
+                 {"ncclCommShrink", &api.shrink},
+                 {"ncclCommDestroy", &api.destroy},
+                 {"ncclCommCount", &api.count},
+                 {"ncclCommUserRank", &api.rank},
+                 {"ncclMemAlloc", &api.mem_alloc},
+                 {"ncclMemFree", &api.mem_free},
+                 {"ncclGetErrorString", &api.error_string},
+                 {"ncclGetLastError", &api.last_error},
+                 {"memtrace_simulated_split", &api.say_split}};
+
+static void choose_device(int device)
+{
+    void *context;
+
+    assert_int_equal(api.retain(&context, device), 0);
+    assert_int_equal(api.set_current(context), 0);
+}
+
+/* The libraries that simulate/site makes tell versions; here nobody does, so that the cost of a
+ * communicator is not known: 12 MiB. */
+static int load(void **state)
+{
+    void *library;
+
+    (void)state;
+    setenv("MEMTRACE_SIMULATED_DEVICES", "4", 1);
+    setenv("MEMTRACE_SIMULATED_MEMORY", "2147483648", 1);
+    library = dlopen(SIMULATED_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        return -1;
+    for (size_t i = 0; i < MT_ARRAY_LEN(functions); i++) {
+        void *function = dlsym(library, functions[i].name);
+
+        if (!function)
+            return -1;
+        memcpy(functions[i].function, &function, sizeof function);
+    }
+    return api.init(0);
+}
+
+static size_t free_bytes(void)
+{
+    size_t available, total;
+
+    assert_int_equal(api.info(&available, &total), 0);
+    assert_int_equal(total, MEMORY_BYTES);
+    return available;
+}
+
+static void assert_place(comm c, int ranks, int rank)
+{
+    int found;
+
+    assert_int_equal(api.count(c, &found), 0);
+    assert_int_equal(found, ranks);
+    assert_int_equal(api.rank(c, &found), 0);
+    assert_int_equal(found, rank);
+}
+
+/* Takes all that is left, except for less than `step`. */
+static size_t fill(void **blocks, size_t capacity, size_t step)
+{
+    size_t count = 0;
+
+    while (count < capacity && !api.mem_alloc(&blocks[count], step))
+        count++;
+    return count;
+}
+
+static void one_communicator(void **state)
+{
+    const struct unique_id id = {{7}};
+    size_t before;
+    comm c;
+
+    (void)state;
+    choose_device(0);
+    before = free_bytes();
+    assert_int_equal(api.init_rank(&c, 8, id, 5), 0);
+    assert_place(c, 8, 5);
+    assert_true(free_bytes() < before);
+    assert_int_equal(api.destroy(c), 0);
+    assert_int_equal(free_bytes(), before);
+    assert_int_equal(api.init_rank(&c, 8, id, 8), INVALID_ARGUMENT);
+    assert_null(c);
+}
+
+static void all_devices_of_a_process(void **state)
+{
+    static const int devices[] = {3, 1};
+    size_t before[DEVICES];
+    comm comms[2];
+    int device;
+
+    (void)state;
+    for (device = DEVICES - 1; device >= 0; device--) {
+        choose_device(device);
+        before[device] = free_bytes();
+    }
+    assert_int_equal(api.init_all(comms, 2, devices), 0);
+    assert_place(comms[0], 2, 0);
+    assert_place(comms[1], 2, 1);
+    assert_int_equal(api.current_device(&device), 0);
+    assert_int_equal(device, 0);
+    assert_int_equal(free_bytes(), before[0]);
+    choose_device(3);
+    assert_true(free_bytes() < before[3]);
+    choose_device(1);
+    assert_true(free_bytes() < before[1]);
+    api.destroy(comms[0]);
+    api.destroy(comms[1]);
+    assert_int_equal(free_bytes(), before[1]);
+    assert_int_equal(api.init_all(comms, 2, (const int[]){0, 9}), INVALID_ARGUMENT);
+    assert_null(comms[0]);
+    choose_device(0);
+    assert_int_equal(free_bytes(), before[0]);
+}
+
+static void a_split(void **state)
+{
+    const struct unique_id id = {{7}};
+    comm parent, child, third;
+
+    (void)state;
+    choose_device(0);
+    assert_int_equal(api.init_rank(&parent, 8, id, 5), 0);
+    api.say_split(2, 1);
+    assert_int_equal(api.split(parent, 3, 1, &child, NULL), 0);
+    assert_place(child, 2, 1);
+    assert_int_equal(api.split(parent, 3, 1, &third, NULL), 0);
+    assert_place(third, 8, 5); /* nobody said: all ranks have one color */
+    api.destroy(third);
+    api.say_split(2, 1);
+    assert_int_equal(api.split(parent, NO_COLOR, 1, &third, NULL), 0);
+    assert_null(third);
+    assert_int_equal(api.split(parent, 3, 1, &third, NULL), 0);
+    assert_place(third, 8, 5); /* what was said was of the split before */
+    api.destroy(third);
+    assert_int_equal(api.shrink(parent, (int[]){0, 7}, 2, &third, NULL, 0), 0);
+    assert_place(third, 6, 4);
+    api.destroy(third);
+    assert_int_equal(api.shrink(parent, (int[]){5}, 1, &third, NULL, 0), INVALID_ARGUMENT);
+    api.destroy(child);
+    api.destroy(parent);
+}
+
+static void without_memory(void **state)
+{
+    const struct unique_id id = {{7}};
+    enum { MOST = 4096 };
+    void **blocks = calloc(MOST, sizeof *blocks);
+    size_t before, count, filled;
+    comm c;
+
+    (void)state;
+    assert_non_null(blocks);
+    choose_device(2);
+    before = free_bytes();
+    count = fill(blocks, MOST, 2 << 20);
+    assert_in_range(count, 1, MOST - 1);
+    filled = free_bytes();
+    assert_int_equal(api.init_rank(&c, 2, id, 0), CUDA_ERROR);
+    assert_null(c);
+    assert_string_equal(api.error_string(CUDA_ERROR), "unhandled cuda error");
+    assert_string_equal(api.last_error(NULL), "Cuda failure 2 'out of memory'");
+    assert_int_equal(api.init_all(&c, 1, (const int[]){2}), CUDA_ERROR);
+    assert_null(c);
+    assert_int_equal(free_bytes(), filled);
+    while (count)
+        assert_int_equal(api.mem_free(blocks[--count]), 0);
+    assert_int_equal(free_bytes(), before);
+    assert_int_equal(api.mem_free(blocks[0]), INVALID_ARGUMENT);
+    assert_int_equal(api.mem_free(NULL), 0);
+    free(blocks);
+}
+
+static void memory_in_granules(void **state)
+{
+    size_t before;
+    void *memory;
+
+    (void)state;
+    choose_device(0);
+    before = free_bytes();
+    assert_int_equal(api.mem_alloc(&memory, (2 << 20) + 1), 0);
+    assert_int_equal(before - free_bytes(), 4 << 20);
+    assert_int_equal(api.mem_free(memory), 0);
+    assert_int_equal(api.mem_alloc(&memory, 0), INVALID_ARGUMENT);
+    assert_null(memory);
+    assert_int_equal(api.mem_alloc(&memory, SIZE_MAX), CUDA_ERROR);
+    assert_null(memory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_communicator),
+        cmocka_unit_test(all_devices_of_a_process),
+        cmocka_unit_test(a_split),
+        cmocka_unit_test(without_memory),
+        cmocka_unit_test(memory_in_granules),
+    };
+    return cmocka_run_group_tests(tests, load, NULL);
+}
