@@ -70,7 +70,12 @@ static void add_beside(struct mt_buf *out, const struct mt_beside *beside, const
     if (beside->row_count)
         mt_buf_printf(out, " (measured on H200, CUDA %u; table %d)", beside->cuda_major,
                       MT_CARD_COSTS_VERSION);
-    if (beside->is_known)
+    if (beside->unmeasured_ranks)
+        mt_buf_printf(out,
+                      "; NCCL's communicators are measured for 1 and 2 ranks, and what those of "
+                      "%s ranks take is unknown: each counts as one of 2",
+                      mt_format_count(text, beside->unmeasured_ranks));
+    if (!beside->lacks_rows)
         return;
     mt_buf_add_text(out, "; what CUDA and its libraries take outside of the allocator is unknown "
                          "for ");

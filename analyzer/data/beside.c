@@ -6,6 +6,8 @@
 #include "report_query.h"
 #include "util.h"
 
+enum { MEASURED_RANKS = 2 }; /* of a communicator: MT_COST_NCCL_ONE_RANK, MT_COST_NCCL_TWO_RANKS */
+
 /* 13 of "PyTorch 2.11.0+cu130": the last digit is the minor version. */
 static unsigned cuda_major_of(const char *framework)
 {
@@ -33,7 +35,7 @@ static void add(struct mt_beside *beside, const char *card, enum mt_card_cost_ki
     uint64_t bytes;
 
     if (!cost) {
-        beside->is_known = false;
+        beside->lacks_rows = true;
         return;
     }
     beside->rows[beside->row_count++] = (struct mt_beside_row){cost, count};
@@ -45,17 +47,18 @@ static void add(struct mt_beside *beside, const char *card, enum mt_card_cost_ki
 struct mt_beside mt_beside_of(const struct mt_report *report, const struct mt_device_report *device)
 {
     const struct mt_driver_report *driver = mt_driver_of(report, device->device);
-    struct mt_beside beside = {.cuda_major = cuda_major_of(report->framework), .is_known = true};
+    struct mt_beside beside = {.cuda_major = cuda_major_of(report->framework)};
+    bool has_nccl = has_owner(driver, "NCCL") || (driver && driver->communicator_count);
 
     if (driver && driver->has_then)
         beside.outside_bytes = mt_sub_or_0_u64(driver->then.bytes, driver->then.framework_bytes);
     beside.most_bytes = beside.outside_bytes;
-    add(&beside, report->dry_run.card,
-        has_owner(driver, "NCCL") || (driver && driver->communicator_count) ? MT_COST_CUDA_WITH_NCCL
-                                                                            : MT_COST_CUDA,
-        1);
+    add(&beside, report->dry_run.card, has_nccl ? MT_COST_CUDA_WITH_NCCL : MT_COST_CUDA, 1);
+    if (has_nccl && report->world_size > MEASURED_RANKS)
+        beside.unmeasured_ranks = (uint64_t)report->world_size;
     if (!has_owner(driver, "cuBLAS"))
         add(&beside, report->dry_run.card, MT_COST_CUBLAS_HANDLE, report->saw_backward ? 2 : 1);
+    beside.is_known = !beside.lacks_rows && !beside.unmeasured_ranks;
     return beside;
 }
 

@@ -14,7 +14,10 @@ struct mt_beside_row {
 struct mt_beside {
     unsigned cuda_major;    /* 0 = the trace does not say it */
     uint64_t outside_bytes; /* that the simulated libraries took from the driver themselves */
-    bool is_known;          /* the rows are all there is for this card and this CUDA */
+    bool lacks_rows;        /* the table has not all of them for this card and this CUDA */
+    /* Of the run, if NCCL connects them and communicators of so many are not measured; else 0. */
+    uint64_t unmeasured_ranks;
+    bool is_known; /* neither of these */
     struct mt_beside_row rows[3];
     uint32_t row_count;
     uint64_t most_bytes; /* outside_bytes and the rows, each at its most */

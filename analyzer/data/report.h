@@ -509,6 +509,7 @@ struct mt_report {
     const char *path, *name; /* name: file name without its extensions */
     const char *format;      /* "memtrace/1", "pytorch-snapshot" */
     const char *framework, *options;
+    int32_t world_size;        /* of the distributed run; -1 = not known */
     bool is_dry_run;           /* no device: times and values mean nothing */
     struct mt_dry_run dry_run; /* what was simulated then */
     char sha256[65];           /* of the file, "" if it was a pipe */

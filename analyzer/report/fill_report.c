@@ -334,6 +334,7 @@ static enum mt_status fill_input(struct mt_analysis *analysis)
     report->format = source->format;
     report->framework = source->header.framework;
     report->options = source->header.allocator_options;
+    report->world_size = source->header.world_size;
     report->is_dry_run = mt_dry_run_read(source->header.dry_run, &report->dry_run);
     report->integrity = source->integrity;
     report->starts_in_middle = source->header.starts_in_middle;

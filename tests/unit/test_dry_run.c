@@ -112,6 +112,30 @@ static void what_was_not_measured_is_unknown(void **state)
     assert_int_equal(mt_beside_of(&report, &device).most_bytes, 0);
 }
 
+static void communicators_of_many_ranks_are_not_measured(void **state)
+{
+    const struct mt_device_report device = {.device = 0};
+    struct mt_owner_use owner = {.library = "NCCL"};
+    struct mt_driver_report driver = {.owners = &owner, .owner_count = 1};
+    struct mt_report report = {.framework = "PyTorch 2.11.0+cu130",
+                               .is_dry_run = true,
+                               .dry_run = {.card = "H200 141 GB"},
+                               .world_size = 2,
+                               .drivers = &driver,
+                               .driver_count = 1};
+    struct mt_beside beside = mt_beside_of(&report, &device);
+
+    (void)state;
+    assert_true(beside.is_known);
+    report.world_size = 8;
+    beside = mt_beside_of(&report, &device);
+    assert_false(beside.is_known);
+    assert_false(beside.lacks_rows);
+    assert_int_equal(beside.unmeasured_ranks, 8);
+    owner.library = "cuBLAS"; /* no NCCL */
+    assert_true(mt_beside_of(&report, &device).is_known);
+}
+
 static void a_card_that_is_too_small_in_all_does_not_fit(void **state)
 {
     const struct mt_card card = {.memory_bytes = 10 * MT_GIB};
@@ -134,6 +158,7 @@ int main(void)
         cmocka_unit_test(readers_get_no_times),
         cmocka_unit_test(what_a_card_holds_beside_comes_from_the_table),
         cmocka_unit_test(what_was_not_measured_is_unknown),
+        cmocka_unit_test(communicators_of_many_ranks_are_not_measured),
         cmocka_unit_test(a_card_that_is_too_small_in_all_does_not_fit),
     };
 
