@@ -124,19 +124,45 @@ static int parse(const struct mt_command *command, struct dry_run *dry_run, int 
     return check_options(command, dry_run);
 }
 
-static int answer(struct dry_run *dry_run)
+static struct mt_dry_run_answer answer_of(struct dry_run *dry_run)
 {
-    const struct mt_simulated_run *run = &dry_run->simulated;
-    struct mt_dry_run_answer answer = mt_simulated_run_answer(run);
+    struct mt_dry_run_answer answer = mt_simulated_run_answer(&dry_run->simulated);
 
     answer.common = &dry_run->common;
     answer.gates = &dry_run->gates;
     answer.gate_run = &dry_run->gate_run;
+    return answer;
+}
+
+static int answer(struct dry_run *dry_run)
+{
+    const struct mt_simulated_run *run = &dry_run->simulated;
+    const struct mt_dry_run_answer answer = answer_of(dry_run);
+
     if (answer.timed_out)
         mt_say("'%s' did not end in %s and was ended", run->recording.command[0], dry_run->timeout);
     if (run->failed)
         return mt_say_no_memory("cannot list the traces");
     return mt_tell_dry_run_answer(&answer);
+}
+
+/* -1 or an exit code. */
+static int refuse_hopeless(struct dry_run *dry_run)
+{
+    struct mt_dry_run_answer answer = answer_of(dry_run);
+    uint64_t least_bytes = mt_simulated_run_lacks(&dry_run->simulated);
+
+    answer.was_not_run = true;
+    return least_bytes ? mt_tell_hopeless_dry_run(&answer, least_bytes) : -1;
+}
+
+/* Users have to know which Python was found if it is the wrong one. */
+static void say_site(const struct dry_run *dry_run)
+{
+    const struct mt_site *site = mt_simulated_run_site(&dry_run->simulated);
+
+    if (!dry_run->common.quiet && !dry_run->common.json && site)
+        mt_say("PyTorch %s of %s (from %s)", site->torch_version, site->python, site->python_from);
 }
 
 static int sweep(struct dry_run *dry_run)
@@ -158,9 +184,15 @@ static int run(struct dry_run *dry_run)
         return code;
     if (dry_run->sweep.sweeps.count)
         return sweep(dry_run);
-    code = mt_simulated_run_prepare(&dry_run->simulated);
+    code = mt_simulated_run_check(&dry_run->simulated);
     if (code < 0)
-        code = mt_simulated_run_finish(&dry_run->simulated);
+        code = refuse_hopeless(dry_run);
+    if (code < 0)
+        code = mt_simulated_run_prepare(&dry_run->simulated);
+    if (code >= 0)
+        return code;
+    say_site(dry_run);
+    code = mt_simulated_run_finish(&dry_run->simulated);
     return code < 0 ? answer(dry_run) : code;
 }
 

@@ -3,6 +3,7 @@
 #include "analyze.h"
 #include "analyze_output.h"
 #include "beside.h"
+#include "dry_run_doubts.h"
 #include "gate_output.h"
 #include "json.h"
 #include "report_query.h"
@@ -11,12 +12,19 @@
 
 enum { TIMED_OUT = 124 }; /* as timeout(1) */
 
+static bool is_worse(const struct mt_dry_run_trace *a, const struct mt_dry_run_trace *b)
+{
+    if (a->died_of_oom != b->died_of_oom)
+        return a->died_of_oom;
+    return a->reserved_peak_bytes > b->reserved_peak_bytes;
+}
+
 const struct mt_dry_run_trace *mt_dry_run_worst_trace(const struct mt_dry_run_answer *answer)
 {
     const struct mt_dry_run_trace *worst = NULL;
 
     for (size_t i = 0; i < answer->trace_count; i++)
-        if (!worst || answer->traces[i].reserved_peak_bytes > worst->reserved_peak_bytes)
+        if (!worst || is_worse(&answer->traces[i], worst))
             worst = &answer->traces[i];
     return worst;
 }
@@ -39,22 +47,38 @@ static void say_out_of_memory(struct mt_buf *out, const struct mt_dry_run_answer
         style->red, mt_format_bytes(bytes, answer->memory_bytes), answer->card->name, style->reset);
 }
 
+static void add_counted(struct mt_buf *out, uint64_t count, const char *noun)
+{
+    char text[MT_UNITS_TEXT];
+
+    mt_buf_printf(out, "%s %s%s", mt_format_count(text, count), noun, count == 1 ? "" : "s");
+}
+
+static void say_data(struct mt_buf *out, const struct mt_dry_run_notes *notes)
+{
+    if (!notes->sizes && !notes->decisions)
+        return;
+    if (notes->sizes)
+        add_counted(out, notes->sizes, "size");
+    if (notes->sizes && notes->decisions)
+        mt_buf_add_text(out, " and ");
+    if (notes->decisions)
+        add_counted(out, notes->decisions, "decision");
+    mt_buf_add_text(out, " depended on data that a dry run does not have; peaks may differ\n");
+}
+
 /* What may make the peaks others than those of a real run. */
-static void say_doubts(struct mt_buf *out, const struct mt_dry_run_answer *answer)
+static void say_doubts(struct mt_buf *out, const struct mt_dry_run_answer *answer,
+                       bool is_out_of_memory)
 {
     const struct mt_dry_run_notes *notes = answer->notes;
-    char sizes[MT_UNITS_TEXT], decisions[MT_UNITS_TEXT];
+    char sizes[MT_UNITS_TEXT];
 
     if (answer->timed_out)
-        mt_buf_add_text(out, "The run did not end in the time it had: peaks after that are not "
-                             "known\n");
-    if (notes->sizes || notes->decisions)
-        mt_buf_printf(out,
-                      "%s size%s and %s decision%s depended on data that a dry run does not have; "
-                      "peaks may differ\n",
-                      mt_format_count(sizes, notes->sizes), notes->sizes == 1 ? "" : "s",
-                      mt_format_count(decisions, notes->decisions),
-                      notes->decisions == 1 ? "" : "s");
+        mt_buf_add_text(out, "The run did not end in the time it had: peaks and counts are lower "
+                             "bounds\n");
+    mt_add_dry_run_doubts(out, answer, is_out_of_memory);
+    say_data(out, notes);
     if (notes->eager)
         mt_buf_printf(
             out,
@@ -65,10 +89,9 @@ static void say_doubts(struct mt_buf *out, const struct mt_dry_run_answer *answe
         mt_buf_add_text(out, "How much depended on data is not known: the notes of a process "
                              "cannot be written or read\n");
     if (answer->trace_count > 1)
-        mt_buf_printf(out,
-                      "%zu processes used the device; this is the one with the largest reserved "
-                      "peak\n",
-                      answer->trace_count);
+        mt_buf_printf(out, "%zu processes used the device; this is %s\n", answer->trace_count,
+                      is_out_of_memory ? "one that ran out of memory"
+                                       : "the one with the largest reserved peak");
 }
 
 static void add_text(struct mt_buf *out, const struct mt_dry_run_answer *answer,
@@ -80,7 +103,7 @@ static void add_text(struct mt_buf *out, const struct mt_dry_run_answer *answer,
         say_out_of_memory(out, answer);
     if (gates)
         mt_add_gates_text(out, gates, mt_stdout_style());
-    say_doubts(out, answer);
+    say_doubts(out, answer, mt_dry_run_ran_out(report));
     mt_analyze_text(out, report, mt_stdout_style(), NULL, false);
 }
 
@@ -176,7 +199,7 @@ void mt_json_simulated(struct mt_json *json, const struct mt_card *card, uint64_
 static void add_run(struct mt_json *json, const struct mt_dry_run_answer *answer)
 {
     mt_json_text(json, "schema", "memtrace.dry-run/1");
-    mt_json_i64(json, "exit_status", answer->exit_status);
+    mt_json_u64_or_null(json, "exit_status", !answer->was_not_run, (uint64_t)answer->exit_status);
     mt_json_bool(json, "timed_out", answer->timed_out);
     mt_json_simulated(json, answer->card, answer->devices, answer->memory_bytes);
     mt_json_object_begin(json, "depended_on_data");
@@ -184,7 +207,9 @@ static void add_run(struct mt_json *json, const struct mt_dry_run_answer *answer
     mt_json_u64(json, "decisions", answer->notes->decisions);
     mt_json_u64(json, "eager_compilations", answer->notes->eager);
     mt_json_u64(json, "unreadable_notes", answer->notes->unreadable);
+    mt_json_u64(json, "failures", answer->notes->failures);
     mt_json_object_end(json);
+    mt_json_dry_run_doubts(json, answer);
     mt_json_array_begin(json, "traces");
     for (size_t i = 0; i < answer->trace_count; i++) {
         mt_json_object_begin(json, NULL);
@@ -204,11 +229,12 @@ static bool lacks_evaluation(const struct mt_dry_run_answer *answer)
 /* Nothing was recorded. */
 static void add_text_without_trace(struct mt_buf *out, const struct mt_dry_run_answer *answer)
 {
-    say_doubts(out, answer);
+    say_doubts(out, answer, false);
     mt_buf_printf(out, "Dry run on a simulated %s: no recorded process used the device\n",
                   answer->card->name);
     if (lacks_evaluation(answer))
         mt_buf_add_text(out, "  so that --max-peak was not evaluated\n");
+    mt_add_dry_run_nothing(out, answer);
 }
 
 /* `report` is NULL if nothing was recorded. */
@@ -247,6 +273,15 @@ int mt_dry_run_exit_code(const struct mt_dry_run_answer *answer, const struct mt
     return mt_gate_run_verdict(answer->gate_run);
 }
 
+void mt_dry_run_doubt_gates(const struct mt_dry_run_answer *answer)
+{
+    struct mt_gates *gates = &answer->gate_run->gates;
+
+    if (mt_gate_run_gates(answer->gate_run) && mt_dry_run_is_lower_bound(answer) &&
+        gates->verdict != MT_GATE_FAIL)
+        gates->verdict = MT_GATE_NOT_EVALUATED;
+}
+
 static int tell(struct mt_source *source, const struct mt_dry_run_answer *answer, const char *path)
 {
     const struct mt_analyze_options options = {
@@ -259,6 +294,7 @@ static int tell(struct mt_source *source, const struct mt_dry_run_answer *answer
     if (mt_analyze(source, &options, &report, &error) != MT_OK)
         return mt_report_error(path, &error);
     checked = mt_gate_run_check(answer->gate_run, answer->gates, source, report, NULL);
+    mt_dry_run_doubt_gates(answer);
     if (answer->common->json)
         add_json(&out, answer, report);
     else
@@ -291,4 +327,41 @@ int mt_tell_dry_run_answer(const struct mt_dry_run_answer *answer)
         code = tell(source, answer, worst->path);
     mt_source_close(source);
     return code;
+}
+
+void mt_add_hopeless_text(struct mt_buf *out, const struct mt_dry_run_answer *answer,
+                          uint64_t least_bytes)
+{
+    char bytes[2][MT_UNITS_TEXT];
+
+    mt_buf_printf(out,
+                  "OUT OF MEMORY on paper: %s is less than the %s that CUDA itself takes of an "
+                  "%s; the command was not run",
+                  mt_format_bytes(bytes[0], answer->memory_bytes),
+                  mt_format_bytes(bytes[1], least_bytes), answer->card->name);
+}
+
+int mt_tell_hopeless_dry_run(const struct mt_dry_run_answer *answer, uint64_t least_bytes)
+{
+    const struct mt_style *style = mt_stdout_style();
+    struct mt_buf out = {0};
+    struct mt_json json;
+    int printed;
+
+    if (answer->common->json) {
+        mt_json_init(&json, &out, true);
+        mt_json_object_begin(&json, NULL);
+        add_run(&json, answer);
+        if (lacks_evaluation(answer))
+            mt_json_text(&json, "verdict", mt_gate_state_name(MT_GATE_NOT_EVALUATED));
+        mt_json_bool(&json, "out_of_memory", true);
+        mt_json_u64(&json, "cuda_least_bytes", least_bytes);
+        mt_json_object_end(&json);
+    } else {
+        mt_buf_add_text(&out, style->red);
+        mt_add_hopeless_text(&out, answer, least_bytes);
+        mt_buf_printf(&out, "%s\n", style->reset);
+    }
+    printed = mt_print_answer_and_release(&out, answer->common->json);
+    return printed ? printed : MT_EXIT_BUDGET;
 }

@@ -2,35 +2,22 @@
 #ifndef MT_CLI_DRY_RUN_ANSWER_H
 #define MT_CLI_DRY_RUN_ANSWER_H
 
-#include "cards.h"
-#include "dry_run_notes.h"
-#include "gate_run.h"
+#include "dry_run_result.h"
 #include "json.h"
 #include "report.h"
 
-/* A trace that the run left. */
-struct mt_dry_run_trace {
-    char *path;
-    uint64_t reserved_peak_bytes;
-};
-
-struct mt_dry_run_answer {
-    const struct mt_card *card;
-    uint64_t devices, memory_bytes; /* of each */
-    bool has_limit;                 /* memory_bytes was asked for */
-    int exit_status;                /* the command's */
-    bool timed_out;
-    const struct mt_dry_run_notes *notes;
-    const struct mt_dry_run_trace *traces;
-    size_t trace_count;
-    struct mt_common *common;
-    struct mt_gate_options *gates;
-    struct mt_gate_run *gate_run;
-};
-
-/* Analyzes the trace with the largest reserved peak and prints the answer; the exit code of the
- * whole command. */
+/* Analyzes the trace that decides what a card must have (one that died of out of memory comes
+ * first, then the largest reserved peak) and prints the answer; the exit code of the whole command.
+ */
 int mt_tell_dry_run_answer(const struct mt_dry_run_answer *answer);
+
+/* The line of a device that has less than `least_bytes`, which CUDA itself takes. */
+void mt_add_hopeless_text(struct mt_buf *out, const struct mt_dry_run_answer *answer,
+                          uint64_t least_bytes);
+
+/* The answer where the command cannot run: the device has less than `least_bytes`, which CUDA
+ * itself takes. MT_EXIT_BUDGET, or that of a failed output. */
+int mt_tell_hopeless_dry_run(const struct mt_dry_run_answer *answer, uint64_t least_bytes);
 
 /* Parts of it, for commands that run several. */
 
@@ -39,6 +26,10 @@ const struct mt_dry_run_trace *mt_dry_run_worst_trace(const struct mt_dry_run_an
 
 /* Did it die of a request that the device could not serve? */
 bool mt_dry_run_ran_out(const struct mt_report *report);
+
+/* A peak that may have been larger passes no gate: a verdict other than a failure becomes "not
+ * evaluated". After the gates were checked. */
+void mt_dry_run_doubt_gates(const struct mt_dry_run_answer *answer);
 
 /* Of the whole command. The gates were checked; `report` is NULL without a trace. */
 int mt_dry_run_exit_code(const struct mt_dry_run_answer *answer, const struct mt_report *report);

@@ -10,15 +10,24 @@
 #include "buf.h"
 #include "io.h"
 #include "settings_text.h"
+#include "site_cache.h"
 #include "temporary_folder.h"
 #include "util.h"
 
 enum { MAX_NOTE_BYTES = 1024 * 1024 };
 
-void mt_dry_run_notes_open(struct mt_dry_run_notes *notes)
+void mt_dry_run_notes_open(struct mt_dry_run_notes *notes, const char *cache)
 {
-    *notes = (struct mt_dry_run_notes){.folder = mt_temporary_folder_new("memtrace-dry-run")};
+    char path[PATH_MAX];
+    struct mt_error error;
+
+    *notes = (struct mt_dry_run_notes){.folder = NULL};
+    if (!*cache)
+        notes->folder = mt_temporary_folder_new("memtrace-dry-run");
+    else if (mt_cache_begin(cache, path, &error) == MT_OK)
+        notes->folder = strdup(path);
     notes->unreadable = !notes->folder;
+    notes->folder_was_made = notes->folder != NULL;
 }
 
 static char *path_of(const struct mt_dry_run_notes *notes, const char *name)
@@ -44,6 +53,33 @@ static uint64_t number_of(const struct mt_settings *settings, const char *path)
     return setting && setting->kind == MT_SETTING_NUMBER && setting->is_whole ? setting->number : 0;
 }
 
+/* The first one that is found; *text stays NULL without memory, and nothing is said of it. */
+static void keep_text(char **text, const struct mt_settings *settings, const char *path)
+{
+    const struct mt_setting *setting = mt_settings_find(settings, path);
+
+    if (!*text && setting && setting->kind == MT_SETTING_TEXT)
+        *text = strdup(setting->text);
+}
+
+static void note_process(struct mt_dry_run_notes *notes, const struct mt_settings *settings)
+{
+    uint64_t *grown = realloc(notes->process_ids, (notes->process_count + 1) * sizeof *grown);
+    const struct mt_setting *simulated = mt_settings_find(settings, "facts.simulated");
+
+    if (grown) {
+        notes->process_ids = grown;
+        grown[notes->process_count++] = number_of(settings, "pid");
+    } else {
+        notes->unreadable++;
+    }
+    if (!simulated || simulated->kind != MT_SETTING_BOOL)
+        return;
+    notes->torch_processes++;
+    notes->without_device += !simulated->number;
+    keep_text(&notes->torch_folder, settings, "facts.torch_folder");
+}
+
 static void read_note(struct mt_dry_run_notes *notes, const char *text, size_t length)
 {
     struct mt_settings settings = {0};
@@ -55,6 +91,9 @@ static void read_note(struct mt_dry_run_notes *notes, const char *text, size_t l
         notes->decisions =
             mt_add_most_u64(notes->decisions, number_of(&settings, "answers.condition.count"));
         notes->eager = mt_add_most_u64(notes->eager, number_of(&settings, "answers.eager.count"));
+        notes->failures = mt_add_most_u64(notes->failures, number_of(&settings, "failure_count"));
+        keep_text(&notes->first_failure, &settings, "first_failure");
+        note_process(notes, &settings);
     } else {
         notes->unreadable++;
     }
@@ -94,4 +133,19 @@ void mt_dry_run_notes_close(struct mt_dry_run_notes *notes)
         closedir(folder);
     mt_temporary_folder_remove(notes->folder);
     notes->folder = NULL;
+}
+
+bool mt_dry_run_notes_has(const struct mt_dry_run_notes *notes, uint64_t process_id)
+{
+    for (size_t i = 0; i < notes->process_count; i++)
+        if (notes->process_ids[i] == process_id)
+            return true;
+    return false;
+}
+
+void mt_dry_run_notes_release(struct mt_dry_run_notes *notes)
+{
+    free(notes->first_failure);
+    free(notes->torch_folder);
+    free(notes->process_ids);
 }

@@ -2,6 +2,8 @@
 #ifndef MT_CLI_DRY_RUN_NOTES_H
 #define MT_CLI_DRY_RUN_NOTES_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct mt_dry_run_notes {
@@ -9,15 +11,27 @@ struct mt_dry_run_notes {
     uint64_t sizes, decisions; /* over all processes that left notes */
     uint64_t eager;            /* what torch.compile was to compile, and ran as it is */
     uint64_t unreadable;       /* notes that make no sense; 1 if there is no folder for them */
+    uint64_t failures;         /* of the Python part itself */
+    char *first_failure;       /* where and what; NULL: none */
+    uint64_t torch_processes;  /* that imported PyTorch, or tried to */
+    uint64_t without_device;   /* of those: the simulated libraries were not there */
+    char *torch_folder;        /* that one of them imported; NULL: not known */
+    uint64_t *process_ids;     /* that left notes */
+    size_t process_count;
+    bool folder_was_made;
 };
 
-/* Makes an empty folder below $TMPDIR. If it cannot be made, there will be no notes, and
- * `unreadable` says that they are missing. */
-void mt_dry_run_notes_open(struct mt_dry_run_notes *notes);
+/* Makes an empty folder in the cache of sites, which removes what killed runs left; below $TMPDIR
+ * if `cache` is empty. If it cannot be made, there will be no notes, and `unreadable` says that
+ * they are missing. */
+void mt_dry_run_notes_open(struct mt_dry_run_notes *notes, const char *cache);
 /* For MEMTRACE_DRY_RUN_NOTES: FOLDER/notes, to which each process adds .PID. NULL: no memory or no
  * folder. Release it with free. */
 char *mt_dry_run_notes_path(const struct mt_dry_run_notes *notes);
 /* Reads what is there, and removes the folder with all in it. */
 void mt_dry_run_notes_close(struct mt_dry_run_notes *notes);
+/* Whether this process left notes. O(processes). */
+bool mt_dry_run_notes_has(const struct mt_dry_run_notes *notes, uint64_t process_id);
+void mt_dry_run_notes_release(struct mt_dry_run_notes *notes);
 
 #endif

@@ -4,14 +4,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "card_costs.h"
 #include "collector_library.h"
 #include "dry_run.h"
+#include "io.h"
 #include "memory_limit.h"
 #include "process_tree.h"
-#include "units.h"
+#include "python_of_command.h"
+#include "record_output.h"
 
 /* Beside the program, or in the lib folder beside its own (collector_library.h). */
 #define SIMULATED_LIBRARY "libmemtrace-simulated-cuda.so"
@@ -37,6 +40,19 @@ static bool has_own_site(void)
     return site && !strcmp(site, "own");
 }
 
+/* A Python that the command does not name may be another than the one that it runs (uv, conda). */
+static void say_no_site(const struct mt_simulated_run *run, const struct mt_error *error)
+{
+    const char *from = run->site.python_from;
+
+    if (*from && strcmp(from, MT_PYTHON_FROM_COMMAND) != 0)
+        mt_say("no dry run: %s; this Python comes from %s: to use another one, name it in the "
+               "command",
+               error->text, from);
+    else
+        mt_say("no dry run: %s", error->text);
+}
+
 static int prepare_site(struct mt_simulated_run *run)
 {
     char library[PATH_MAX], shim[PATH_MAX];
@@ -52,7 +68,7 @@ static int prepare_site(struct mt_simulated_run *run)
         mt_collector_library(PYTHON_SHIM, shim, &error) == MT_OK &&
         mt_site_prepare(&request, &run->site, &error) == MT_OK)
         return -1;
-    mt_say("no dry run: %s", error.text);
+    say_no_site(run, &error);
     return error.status == MT_ERR_OUTPUT ? MT_EXIT_OUTPUT : MT_EXIT_USAGE;
 }
 
@@ -101,6 +117,16 @@ static bool set_number(const char *name, uint64_t number)
     return !setenv(name, text, 1);
 }
 
+/* Python would write bytecode of sitecustomize.py beside it before that file can forbid it. The
+ * file gives the permission back to the program. */
+static bool forbid_bytecode(void)
+{
+    const char *forbidden = getenv("PYTHONDONTWRITEBYTECODE");
+
+    return (forbidden && *forbidden) || (!setenv("PYTHONDONTWRITEBYTECODE", "1", 1) &&
+                                         !setenv("MEMTRACE_DRY_RUN_WRITES_BYTECODE", "1", 1));
+}
+
 static bool set_context(const struct mt_simulated_run *run)
 {
     const struct mt_card_cost *cost = cost_of_context(run);
@@ -117,7 +143,8 @@ static bool set_environment(void *context)
     if (run->recording.json)
         (void)dup2(STDERR_FILENO, STDOUT_FILENO);
     return set_in_front("LD_PRELOAD", site->preload) &&
-           set_in_front("PYTHONPATH", site->python_path) &&
+           set_in_front("PYTHONPATH", site->python_path) && forbid_bytecode() &&
+           (!*site->preload || !setenv("MEMTRACE_DRY_RUN_PRELOAD", site->preload, 1)) &&
            (!*site->cupti || !setenv("MEMTRACE_CUPTI", site->cupti, 1)) &&
            (!run->notes_path || !setenv("MEMTRACE_DRY_RUN_NOTES", run->notes_path, 1)) &&
            !setenv("MEMTRACE_DRY_RUN", "1", 1) &&
@@ -127,6 +154,20 @@ static bool set_environment(void *context)
            set_number("MEMTRACE_SIMULATED_MEMORY", mt_simulated_memory_bytes(run));
 }
 
+/* What is wrong with a trace; a line for each on standard error, as `record -q` says it. */
+static void note_faults(struct mt_simulated_run *run, const struct mt_trace_end *end)
+{
+    struct mt_buf lines = {0};
+
+    run->unread.running += end->state == MT_TRACE_RUNNING;
+    run->unread.failed += end->state == MT_TRACE_FAILED;
+    run->unread.incomplete += end->state == MT_TRACE_INCOMPLETE;
+    mt_add_trace_end(&lines, end, "memtrace: ", true);
+    (void)!mt_io_write(STDERR_FILENO, lines.data, lines.length);
+    run->failed |= lines.failed;
+    mt_buf_release(&lines);
+}
+
 static void note_trace(void *context, const struct mt_trace_end *end)
 {
     struct mt_simulated_run *run = context;
@@ -134,6 +175,7 @@ static void note_trace(void *context, const struct mt_trace_end *end)
                        end->state == MT_TRACE_INCOMPLETE;
     struct mt_dry_run_trace *grown;
 
+    note_faults(run, end);
     if (!is_readable || !end->summary.events)
         return;
     grown = realloc(run->traces, (run->trace_count + 1) * sizeof *grown);
@@ -143,22 +185,24 @@ static void note_trace(void *context, const struct mt_trace_end *end)
     }
     run->traces = grown;
     run->traces[run->trace_count++] =
-        (struct mt_dry_run_trace){strdup(end->path), end->summary.reserved_peak_bytes};
+        (struct mt_dry_run_trace){.path = strdup(end->path),
+                                  .reserved_peak_bytes = end->summary.reserved_peak_bytes,
+                                  .process_id = end->summary.process_id,
+                                  .is_pytorch = end->summary.reserved_known,
+                                  .died_of_oom = end->summary.died_of_oom};
     run->failed |= !run->traces[run->trace_count - 1].path;
 }
 
-/* Less than CUDA itself takes: no context can be made. */
-static bool is_hopeless(const struct mt_simulated_run *run)
+uint64_t mt_simulated_run_lacks(const struct mt_simulated_run *run)
 {
     const struct mt_card_cost *cost = cost_of_context(run);
-    char bytes[2][MT_UNITS_TEXT];
 
-    if (!cost || mt_simulated_memory_bytes(run) > cost->least_bytes)
-        return false;
-    mt_say("OUT OF MEMORY on paper: %s is less than the %s that CUDA itself takes of an %s",
-           mt_format_bytes(bytes[0], mt_simulated_memory_bytes(run)),
-           mt_format_bytes(bytes[1], cost->least_bytes), run->card->name);
-    return true;
+    return cost && mt_simulated_memory_bytes(run) <= cost->least_bytes ? cost->least_bytes : 0;
+}
+
+const struct mt_site *mt_simulated_run_site(const struct mt_simulated_run *run)
+{
+    return has_own_site() ? NULL : &run->site;
 }
 
 int mt_simulated_run_check(struct mt_simulated_run *run)
@@ -167,15 +211,31 @@ int mt_simulated_run_check(struct mt_simulated_run *run)
 
     if (code < 0)
         code = prepare_site(run);
-    if (code < 0 && is_hopeless(run))
-        code = MT_EXIT_BUDGET;
+    run->is_checked = code < 0;
     return code;
+}
+
+/* -1 or an exit code. */
+static int say_hopeless(const struct mt_simulated_run *run)
+{
+    const struct mt_dry_run_answer answer = mt_simulated_run_answer(run);
+    uint64_t least_bytes = mt_simulated_run_lacks(run);
+    struct mt_buf line = {0};
+
+    if (!least_bytes)
+        return -1;
+    mt_add_hopeless_text(&line, &answer, least_bytes);
+    mt_say("%s", line.data && !line.failed ? line.data : "out of memory on paper");
+    mt_buf_release(&line);
+    return MT_EXIT_BUDGET;
 }
 
 int mt_simulated_run_prepare(struct mt_simulated_run *run)
 {
-    int code = mt_simulated_run_check(run);
+    int code = run->is_checked ? -1 : mt_simulated_run_check(run);
 
+    if (code < 0)
+        code = say_hopeless(run);
     if (code < 0)
         code = prepare_fact(run);
     return code < 0 ? mt_recording_prepare(&run->recording) : code;
@@ -186,7 +246,7 @@ int mt_simulated_run_finish(struct mt_simulated_run *run)
     struct mt_recording *recording = &run->recording;
     int code;
 
-    mt_dry_run_notes_open(&run->notes);
+    mt_dry_run_notes_open(&run->notes, run->site.cache);
     run->notes_path = mt_dry_run_notes_path(&run->notes);
     if (recording->timeout_ms)
         mt_process_tree_keep();
@@ -202,16 +262,20 @@ int mt_simulated_run_finish(struct mt_simulated_run *run)
 struct mt_dry_run_answer mt_simulated_run_answer(const struct mt_simulated_run *run)
 {
     const struct mt_launch *launch = &run->recording.launch;
+    int status = launch->wait_status;
 
     return (struct mt_dry_run_answer){.card = run->card,
                                       .devices = run->devices,
                                       .memory_bytes = mt_simulated_memory_bytes(run),
                                       .has_limit = run->limit_bytes,
                                       .exit_status = mt_launch_exit_code(launch),
+                                      .signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0,
                                       .timed_out = launch->timed_out,
                                       .notes = &run->notes,
                                       .traces = run->traces,
-                                      .trace_count = run->trace_count};
+                                      .trace_count = run->trace_count,
+                                      .unread = run->unread,
+                                      .site = mt_simulated_run_site(run)};
 }
 
 void mt_simulated_run_release(struct mt_simulated_run *run)
@@ -220,6 +284,7 @@ void mt_simulated_run_release(struct mt_simulated_run *run)
         free(run->traces[i].path);
     free(run->traces);
     free(run->notes_path);
+    mt_dry_run_notes_release(&run->notes);
     mt_buf_release(&run->fact);
     mt_recording_release(&run->recording);
 }

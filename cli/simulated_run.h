@@ -27,8 +27,10 @@ struct mt_simulated_run {
     struct mt_dry_run_notes notes;
     struct mt_dry_run_trace *traces; /* those with events */
     size_t trace_count;
+    struct mt_dry_run_unread unread;
     bool failed; /* no memory: traces are missing */
     /* PRIVATE */
+    bool is_checked;
     struct mt_site site;
     char *notes_path;
     struct mt_buf fact; /* of the trace's header */
@@ -45,7 +47,15 @@ uint64_t mt_simulated_memory_bytes(const struct mt_simulated_run *run);
  * nothing else. -1 or an exit code; what is wrong was said. */
 int mt_simulated_run_check(struct mt_simulated_run *run);
 
-/* The same, and makes the place of the traces. */
+/* 0, or the bytes that CUDA itself takes of the card if each device has no more: no context can be
+ * made. After mt_simulated_run_check. */
+uint64_t mt_simulated_run_lacks(const struct mt_simulated_run *run);
+
+/* The simulated libraries; NULL: the environment had some already. */
+const struct mt_site *mt_simulated_run_site(const struct mt_simulated_run *run);
+
+/* Checks unless that was done, refuses a device without room for a context, and makes the place of
+ * the traces. -1 or an exit code. */
 int mt_simulated_run_prepare(struct mt_simulated_run *run);
 
 /* Runs the command to its end, and ends its traces. The command has our terminal, signals and

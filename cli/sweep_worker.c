@@ -36,6 +36,7 @@ static int measure_source(struct mt_source *source, const struct mt_dry_run_answ
     if (mt_analyze(source, &options, &report, &error) != MT_OK)
         return mt_report_error(path, &error);
     checked = mt_gate_run_check(answer->gate_run, answer->gates, source, report, NULL);
+    mt_dry_run_doubt_gates(answer);
     mt_sweep_measure(result, report);
     result->has_gates = answer->gate_run->is_checked;
     result->gate_state = (unsigned)answer->gate_run->gates.verdict;

@@ -64,6 +64,9 @@ enum mt_status mt_collector_library(const char *name, char path[PATH_MAX], struc
         if (resolve(candidate, path))
             return check_path(path, error);
     }
-    return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "%s is neither in %.120s nor in ../lib of it",
-                   name, own);
+    return mt_fail(
+        error, MT_ERR_IO, MT_NO_OFFSET,
+        "%s is neither in %.100s nor in ../lib of it: install memtrace again, with all its "
+        "files",
+        name, own);
 }

@@ -32,6 +32,7 @@ struct summing {
     enum account *blocks;                     /* by heap id: what its blocks count to */
     size_t heaps_capacity, heaps;
     struct mt_lost_events lost;
+    uint64_t out_of_memory; /* bit N: device N, since its last allocation */
 };
 
 static void alive_release(struct alive *alive)
@@ -132,6 +133,17 @@ static uint64_t key_of(const struct mt_event *event)
     return event->addr ^ mt_hash_u64(space);
 }
 
+static void note_oom(struct summing *summing, const struct mt_event *event)
+{
+    uint64_t device = event->device < 64 ? UINT64_C(1) << event->device : 0;
+
+    if (event->kind == MT_EVENT_OOM)
+        summing->out_of_memory |= device;
+    else if (event->kind == MT_EVENT_ALLOC || event->kind == MT_EVENT_SEGMENT_ALLOC ||
+             event->kind == MT_EVENT_SEGMENT_MAP)
+        summing->out_of_memory &= ~device;
+}
+
 static enum mt_status add_event(struct summing *summing, const struct mt_event *event)
 {
     enum account account = account_of(summing, event);
@@ -140,6 +152,7 @@ static enum mt_status add_event(struct summing *summing, const struct mt_event *
 
     if (account == NOTHING)
         return MT_OK;
+    note_oom(summing, event);
     switch (event->kind) {
     case MT_EVENT_ALLOC:
         grow_account(summing, account, size_bytes);
@@ -219,6 +232,7 @@ static void finish(const struct summing *summing, struct mt_trace_summary *summa
     summary->blocks_known = summing->seen[BLOCKS];
     summary->device_peak_bytes = summing->peak_bytes[DEVICE];
     summary->reserved_peak_bytes = summing->peak_bytes[RESERVED];
+    summary->died_of_oom = summing->out_of_memory != 0;
     summary->blocks_rounded = source->header.sizes_rounded;
     summary->blocks_peak_bytes = summing->peak_bytes[BLOCKS];
     summary->xla_requests_missing =

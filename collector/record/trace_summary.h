@@ -19,8 +19,9 @@ struct mt_trace_summary {
     uint64_t reserved_peak_bytes; /* PyTorch's segments */
     uint64_t blocks_peak_bytes;   /* PyTorch's blocks: requested bytes, or ... */
     bool blocks_rounded;          /* ... allocated ones */
-    bool xla_requests_missing;    /* XLA ran modules, and an arena of its own served them */
-    uint64_t dropped, damaged;    /* events lost while recording; what cannot be read */
+    bool died_of_oom; /* nothing was allocated on a device after PyTorch's last OOM there */
+    bool xla_requests_missing; /* XLA ran modules, and an arena of its own served them */
+    uint64_t dropped, damaged; /* events lost while recording; what cannot be read */
     struct mt_lost_text {
         uint64_t events;
         char why[96]; /* in the recorder's words, perhaps "" */

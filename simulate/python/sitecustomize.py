@@ -7,6 +7,40 @@ import sys
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
+def _allow_bytecode():
+    """`memtrace dry-run` forbids bytecode, because Python would write that of this file beside it. The program writes its own
+    as ever, unless it was started with -B."""
+    if os.environ.get("MEMTRACE_DRY_RUN_WRITES_BYTECODE") == "1" and not _has_option_b():
+        sys.dont_write_bytecode = False
+
+
+def _has_option_b():
+    """Python's own options only: they end at the first word that is none, and at -c and -m."""
+    try:
+        with open("/proc/self/cmdline", "rb") as line:
+            words = line.read().split(b"\0")[1:]
+    except OSError:
+        return False
+    while words:
+        word = words.pop(0)
+        if word == b"--check-hash-based-pycs":
+            words = words[1:]
+        if word.startswith(b"--"):
+            continue
+        if not word.startswith(b"-") or word == b"-":
+            return False
+        for place, letter in enumerate(word[1:].decode("ascii", "replace"), 2):
+            if letter == "B":
+                return True
+            if letter in "cm":
+                return False
+            if letter in "WX":
+                if place == len(word):
+                    words = words[1:]
+                break
+    return False
+
+
 def _start():
     if os.environ.get("MEMTRACE_DRY_RUN") != "1":
         return
@@ -39,5 +73,6 @@ def _run_the_users_own():
     found.loader.exec_module(module)
 
 
+_allow_bytecode()
 _start()
 _run_the_users_own()

@@ -131,7 +131,7 @@ static bool python_of_word(const char *word, bool is_command, struct mt_python_c
         return false;
     if (is_python_name(word)) {
         snprintf(choice->from, sizeof choice->from, "%s",
-                 is_command ? "the command" : "an argument");
+                 is_command ? MT_PYTHON_FROM_COMMAND : "an argument");
         return copy_path(choice->path, program);
     }
     if (!python_of_script(program, choice->path))

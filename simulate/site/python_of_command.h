@@ -6,6 +6,8 @@
 
 #include "status.h"
 
+#define MT_PYTHON_FROM_COMMAND "the command"
+
 struct mt_python_choice {
     char path[PATH_MAX];
     char from[64]; /* what chose it: "the command", "first line of torchrun", "VIRTUAL_ENV", ... */

@@ -146,10 +146,12 @@ static bool read_facts(struct mt_site *site)
                   &site->simulated_count) == 3;
 }
 
-/* Without the library that is preloaded the loader would go on with the vendor's. */
+/* Without the library that is preloaded the loader would go on with the vendor's. Whoever could
+ * write the cache before could have made a site there. */
 static bool is_complete(struct mt_site *site)
 {
-    return access(site->preload, R_OK) == 0 && read_facts(site);
+    return mt_cache_site_is_ours(site->folder) && access(site->preload, R_OK) == 0 &&
+           read_facts(site);
 }
 
 /* Makes the libraries in `folder`, which is new. */
@@ -218,14 +220,16 @@ static enum mt_status find_site(struct preparing *preparing)
         status = make_site(preparing);
         if (!status && !is_complete(site))
             status = mt_fail(preparing->error, MT_ERR_OUTPUT, MT_NO_OFFSET,
-                             "%.180s was removed while it was made", site->folder);
+                             "%.160s belongs to another user, or was removed while it was made; "
+                             "remove it",
+                             site->folder);
     }
     if (!status)
         mt_cache_tidy(preparing->cache, site->folder);
     return status;
 }
 
-static void tell(struct preparing *preparing, const struct mt_python_choice *choice)
+static void tell(struct preparing *preparing)
 {
     struct mt_site *site = preparing->site;
     const struct mt_wheel *wheel = &preparing->wheel;
@@ -236,7 +240,7 @@ static void tell(struct preparing *preparing, const struct mt_python_choice *cho
     snprintf(site->cuda_version, sizeof site->cuda_version, "%s", wheel->cuda_version);
     snprintf(site->python, sizeof site->python, "%s", wheel->python);
     snprintf(site->python_version, sizeof site->python_version, "%s", wheel->python_version);
-    snprintf(site->python_from, sizeof site->python_from, "%s", choice->from);
+    snprintf(site->cache, sizeof site->cache, "%s", preparing->cache);
     snprintf(site->python_path, sizeof site->python_path, "%s", shim ? shim : "");
 }
 
@@ -247,8 +251,11 @@ static enum mt_status prepare(struct preparing *preparing)
     enum mt_status status =
         mt_python_of_command(preparing->request->command, &choice, preparing->error);
 
-    if (!status)
+    if (!status) {
+        snprintf(preparing->site->python_from, sizeof preparing->site->python_from, "%s",
+                 choice.from);
         status = mt_wheel_find(choice.path, &preparing->wheel, preparing->error);
+    }
     if (!status && !join(folder, preparing->wheel.folder, "lib"))
         status =
             mt_fail(preparing->error, MT_ERR_IO, MT_NO_OFFSET, "the path of PyTorch is too long");
@@ -262,7 +269,7 @@ static enum mt_status prepare(struct preparing *preparing)
             mt_cache_folder(preparing->request->cache_folder, preparing->cache, preparing->error);
     if (status)
         return status;
-    tell(preparing, &choice);
+    tell(preparing);
     return find_site(preparing);
 }
 

@@ -22,6 +22,7 @@ struct mt_site_request {
 
 struct mt_site {
     char folder[PATH_MAX];      /* where the libraries lie */
+    char cache[PATH_MAX];       /* where it lies; for temporary folders too (mt_cache_begin) */
     char preload[PATH_MAX];     /* for LD_PRELOAD; holds neither space nor colon */
     char cupti[PATH_MAX];       /* for MEMTRACE_CUPTI: the simulated one */
     char python_path[PATH_MAX]; /* to put in front of PYTHONPATH; empty: nothing */
@@ -30,7 +31,7 @@ struct mt_site {
     char cuda_version[16];    /* "13.0": what PyTorch was built for */
     char python[PATH_MAX];    /* the interpreter that was asked */
     char python_version[16];  /* "3.12" */
-    char python_from[64];     /* why this one: "the command", "VIRTUAL_ENV", ... */
+    char python_from[64];     /* why this one: "the command", "VIRTUAL_ENV", ...; also on failure */
     unsigned library_count;   /* that were made */
     unsigned function_count;  /* in them */
     unsigned simulated_count; /* of those: with an answer of their own, not a constant */

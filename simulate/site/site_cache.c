@@ -29,6 +29,21 @@ static bool join(char path[PATH_MAX], const char *folder, const char *name)
     return length > 0 && length < PATH_MAX;
 }
 
+static bool is_closed(const struct stat *info)
+{
+    return (info->st_uid == geteuid() || info->st_uid == 0) &&
+           !(info->st_mode & (S_IWGRP | S_IWOTH));
+}
+
+/* A umask of 002 makes folders that the group may write. A group can have other members, and the
+ * folder is ours alone: it gives no permission that anybody needs. */
+static void close_to_group(const char *path, struct stat *info)
+{
+    if (info->st_mode & S_IWGRP && info->st_uid == geteuid() &&
+        chmod(path, info->st_mode & 07777 & ~(mode_t)S_IWGRP) == 0)
+        info->st_mode &= ~(mode_t)S_IWGRP;
+}
+
 /* Writable, and nobody else can put a library there. */
 static enum mt_status use_folder(const char *path, struct mt_error *error)
 {
@@ -45,7 +60,8 @@ static enum mt_status use_folder(const char *path, struct mt_error *error)
         return mt_fail(error, status, MT_NO_OFFSET, "%.150s: %.60s", path, reason.text);
     if (stat(path, &info) != 0 || access(path, W_OK | X_OK) != 0)
         return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%.150s: %s", path, strerror(errno));
-    if ((info.st_uid != geteuid() && info.st_uid != 0) || info.st_mode & S_IWOTH)
+    close_to_group(path, &info);
+    if (!is_closed(&info))
         return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%.150s can be written by other users",
                        path);
     return MT_OK;
@@ -99,6 +115,13 @@ enum mt_status mt_cache_begin(const char *folder, char made[PATH_MAX], struct mt
     if (!join(made, folder, UNFINISHED "XXXXXX"))
         return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "the path of the cache is too long");
     return mkdtemp(made) ? MT_OK : mt_io_fail_output(error);
+}
+
+bool mt_cache_site_is_ours(const char *site)
+{
+    struct stat info;
+
+    return lstat(site, &info) == 0 && S_ISDIR(info.st_mode) && is_closed(&info);
 }
 
 void mt_cache_remove(const char *folder)

@@ -16,8 +16,9 @@ enum {
 
 /* Makes the folder and returns it: `wanted`, or the first that can be written of
  * $XDG_CACHE_HOME/memtrace, ~/.cache/memtrace and memtrace-UID in $TMPDIR (/tmp), which only its
- * owner may enter. Paths with a space, a colon or a semicolon are passed over: LD_PRELOAD cannot
- * hold them. MT_ERR_OUTPUT and why not the first of them. */
+ * owner may enter. The group loses its permission to write there. Paths with a space, a colon or a
+ * semicolon are passed over: LD_PRELOAD cannot hold them. MT_ERR_OUTPUT and why not the first of
+ * them. */
 enum mt_status mt_cache_folder(const char *wanted, char folder[PATH_MAX],
                                struct mt_error *error) MT_MUST_USE;
 
@@ -29,6 +30,9 @@ enum mt_status mt_cache_begin(const char *folder, char made[PATH_MAX],
  * removed. */
 enum mt_status mt_cache_finish(const char *made, const char *site,
                                struct mt_error *error) MT_MUST_USE;
+
+/* Whether nobody but its owner can have put libraries into this site. */
+bool mt_cache_site_is_ours(const char *site);
 
 /* Removes a folder of files, as far as it can. */
 void mt_cache_remove(const char *folder);

@@ -107,6 +107,10 @@ def notes(bench):
     done = dry_run(bench, "-o", "d.trace.zst", "--", "sh", "-c", script)
     check(first_line(done) == "4 sizes and 6 decisions depended on data that a dry run does not have; peaks may differ",
           f"{done}")
+    script = ('echo "{\\"version\\": 1, \\"answers\\": {\\"condition\\": {\\"count\\": 48}}}" >$MEMTRACE_DRY_RUN_NOTES.1; '
+              + bench.recorded + " exit 0")
+    done = dry_run(bench, "-o", "d.trace.zst", "--", "sh", "-c", script)
+    check(first_line(done).startswith("48 decisions depended on data"), f"{done}")
     script = ('echo "{\\"version\\": 1, \\"answers\\": {\\"eager\\": {\\"count\\": 2}}}" >$MEMTRACE_DRY_RUN_NOTES.1; '
               + bench.recorded + " exit 0")
     done = dry_run(bench, "-o", "d.trace.zst", "--", "sh", "-c", script)
@@ -121,6 +125,39 @@ def notes(bench):
     check(not folder.exists(), "what a killed process left is still there")
     done = dry_run(bench, "-o", "d.trace.zst", "--", bench.recorded, "exit", "0", TMPDIR=str(bench.work / "none"))
     check("written or read" in first_line(done), f"{done}")
+
+
+# What PyTorch's allocator is asked for, by a program without PyTorch: `program.py FOLDER BYTES...`.
+ALLOCATING = """
+import ctypes, sys
+torch = ctypes.CDLL(sys.argv[1] + "/lib/libtorch_cuda.so")
+torch.ts_malloc.restype = ctypes.c_void_p
+torch.ts_malloc.argtypes = [ctypes.c_int, ctypes.c_uint64, ctypes.c_uint64]
+torch.ts_begin()
+sys.exit(any([torch.ts_malloc(0, int(size), 0) is None for size in sys.argv[2:]]))
+"""
+
+
+def out_of_memory_in_the_smaller_process(bench):
+    """The trace that died of it is told, though another has the larger peak."""
+    (bench.work / "program.py").write_text(ALLOCATING)
+    run = f"{sys.executable} program.py {bench.build}/standin/torch"
+    done = dry_run(bench, "--limit", "70GiB", "--", "sh", "-c", f"{run} 100000000; {run} 1000000 999999999999999")
+    check(done.returncode == 1 and first_line(done).startswith("OUT OF MEMORY on paper"), f"{done}")
+    check("this is one that ran out of memory" in done.stdout.decode(), f"{done}")
+    done = dry_run(bench, "--json", "--", "sh", "-c", f"{run} 1000000 999999999999999 2000000; {run} 100000000")
+    check(json.loads(done.stdout)["devices"][0]["reserved_peak_bytes"] > 100000000, f"it recovered: {done}")
+
+
+def without_the_python_part(bench):
+    """A process with PyTorch's allocator and without notes."""
+    (bench.work / "program.py").write_text(ALLOCATING)
+    run = f"{sys.executable} program.py {bench.build}/standin/torch 1000000"
+    done = dry_run(bench, "--", "sh", "-c", run)
+    check(first_line(done).startswith("1 process used PyTorch without the Python part"), f"{done}")
+    note = 'echo "{\\"version\\": 1, \\"pid\\": $$}" >$MEMTRACE_DRY_RUN_NOTES.1; exec '
+    done = dry_run(bench, "--", "sh", "-c", note + run)
+    check(first_line(done).startswith("Dry run on"), f"{done}")
 
 
 def refusals(bench):
@@ -212,5 +249,6 @@ def sweep_refusals(bench):
 
 
 if __name__ == "__main__":
-    sys.exit(main([answer, no_device, environment_of_the_command, status, gate, json_alone_on_stdout, timeout, notes, refusals, sweep,
-                   sweep_leaves_nothing, sweep_is_interrupted, sweep_refusals]))
+    sys.exit(main([answer, no_device, environment_of_the_command, status, gate, json_alone_on_stdout, timeout, notes,
+                   out_of_memory_in_the_smaller_process, without_the_python_part, refusals, sweep, sweep_leaves_nothing,
+                   sweep_is_interrupted, sweep_refusals]))

@@ -36,6 +36,7 @@ def start():
     # A compiled function would ask Triton for a device. Children inherit this.
     os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
     notes.start(os.environ.get("MEMTRACE_DRY_RUN_NOTES"))
+    importing.before("torch", _look_for_device)
     importing.after("torch", _patch)
     importing.after("torch", _hook)
     importing.after("torchvision", _hook_torchvision)
@@ -43,6 +44,21 @@ def start():
         alone.prepare()
         importing.after("torch", _leave_alone)
     importing.start()
+
+
+def _look_for_device():
+    """Whether the simulated libraries are in this process; something may have removed LD_PRELOAD on the way to it. Then the
+    program must not use a GPU of the machine."""
+    from . import notes
+
+    library = os.environ.get("MEMTRACE_DRY_RUN_PRELOAD")
+    if library:
+        with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
+            is_there = os.path.realpath(library) in maps.read()
+        if not is_there:
+            os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+    notes.fact("simulated", not library or is_there)
+    notes.write()
 
 
 def _patch(torch):

@@ -158,6 +158,8 @@ def _register(library, namespace, name, rule, key):
 def install(_torch):
     """Hooks every overload, of the operators that rules know, that this PyTorch has."""
     notes.fact("torch", torch.__version__)
+    notes.fact("torch_folder", os.path.dirname(os.path.abspath(torch.__file__)))
+    notes.write()
     if torch.version.cuda is None:
         return
     global _switched_key

@@ -5,14 +5,20 @@ import sys
 from . import notes
 
 _waiting = {}  # name of a module: functions that take it
+_before = {}  # name of a module: functions without arguments
 
 
 def after(name, function):
     """FUNCTION gets the module NAME once it is complete; at once if it is."""
     if name in sys.modules:
-        _call(function, sys.modules[name])
+        _call(function, sys.modules[name], sys.modules[name])
     else:
         _waiting.setdefault(name, []).append(function)
+
+
+def before(name, function):
+    """FUNCTION runs when the module NAME is about to be imported, by whoever is first."""
+    _before.setdefault(name, []).append(function)
 
 
 def start():
@@ -20,11 +26,11 @@ def start():
         sys.meta_path.insert(0, _Finder())
 
 
-def _call(function, module):
+def _call(function, module, *arguments):
     writes = sys.dont_write_bytecode
     try:
         sys.dont_write_bytecode = True  # see sitecustomize.py
-        function(module)
+        function(*arguments)
     except Exception as error:
         notes.failed("%s of %s" % (function.__name__.strip("_"), module.__name__), error)
     finally:
@@ -46,10 +52,12 @@ class _Loader:
     def exec_module(self, module):
         # The module must not know of this loader: pickles and `inspect` ask for the real one.
         module.__loader__ = module.__spec__.loader = self._loader
+        for function in _before.pop(module.__name__, ()):
+            _call(function, module)
         self._loader.exec_module(module)
         # Only here: a program may ask for the spec without importing, or import again after an error.
         for function in _waiting.pop(module.__name__, ()):
-            _call(function, module)
+            _call(function, module, module)
 
 
 class _Finder:

@@ -1,6 +1,7 @@
 """Which answers were made up: how many of each kind, and where the first was asked for.
 
-Written as JSON to $MEMTRACE_DRY_RUN_NOTES.PID: when a kind is new, when its count has doubled, and at the end.
+Written as JSON to $MEMTRACE_DRY_RUN_NOTES.PID: when PyTorch is imported, when a kind is new, when its count has
+doubled, and at the end.
 A file is complete or not there. Nothing is written if the variable is not set."""
 import atexit
 import json
@@ -52,6 +53,7 @@ def _in_child():
     facts = _state.facts
     _state.clear()
     _state.facts = facts
+    write()  # it may use the device and end without `atexit`
 
 
 def fact(name, value):
@@ -105,7 +107,10 @@ def place():
 def as_dict():
     answers = {k: dict(v, decides_size=KINDS.get(k, False)) for k, v in _state.answers.items()}
     sizes = sum(v["count"] for v in answers.values() if v["decides_size"])
+    first = next(iter(_state.failures.items()), None)
     return {"version": VERSION, "pid": os.getpid(), "facts": _state.facts, "sizes_from_data": sizes,
+            "failure_count": sum(v["count"] for v in _state.failures.values()),
+            "first_failure": "%s: %s" % (first[0], first[1]["error"]) if first else None,
             "answers": answers, "failures": _state.failures}
 
 

@@ -1,0 +1,177 @@
+#include "dry_run_doubts.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "units.h"
+#include "simulated_site.h"
+#include "util.h"
+
+static size_t unread_count(const struct mt_dry_run_answer *answer)
+{
+    const struct mt_dry_run_unread *unread = &answer->unread;
+
+    return unread->running + unread->failed + unread->incomplete;
+}
+
+bool mt_dry_run_is_lower_bound(const struct mt_dry_run_answer *answer)
+{
+    return answer->timed_out || answer->exit_status || unread_count(answer) ||
+           answer->notes->without_device;
+}
+
+static const char *plural(uint64_t count)
+{
+    return count == 1 ? "" : "es";
+}
+
+static void add_end_of_command(struct mt_buf *out, const struct mt_dry_run_answer *answer)
+{
+    if (answer->signal)
+        mt_buf_printf(out, "Signal %d (%s) ended the command", answer->signal,
+                      strsignal(answer->signal));
+    else
+        mt_buf_printf(out, "The command failed with status %d", answer->exit_status);
+    mt_buf_add_text(out, ": a run that goes on may need more\n");
+}
+
+static void add_unread(struct mt_buf *out, const struct mt_dry_run_unread *unread)
+{
+    if (unread->running)
+        mt_buf_printf(out,
+                      "%zu process%s still ran when the command had ended, so that the answer "
+                      "leaves them out; let the command wait for its processes\n",
+                      unread->running, plural(unread->running));
+    if (unread->failed)
+        mt_buf_printf(out,
+                      "The trace%s of %zu process%s cannot be read: the answer leaves them out\n",
+                      unread->failed == 1 ? "" : "s", unread->failed, plural(unread->failed));
+    if (unread->incomplete)
+        mt_buf_printf(
+            out, "The trace%s of %zu process%s %s incomplete: the peaks may have been larger\n",
+            unread->incomplete == 1 ? "" : "s", unread->incomplete, plural(unread->incomplete),
+            unread->incomplete == 1 ? "is" : "are");
+}
+
+/* Processes of PyTorch that left no notes: their Python part did not run, or could not write. */
+static size_t unnoted_count(const struct mt_dry_run_answer *answer)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < answer->trace_count && answer->notes->folder_was_made; i++)
+        count += answer->traces[i].is_pytorch &&
+                 !mt_dry_run_notes_has(answer->notes, answer->traces[i].process_id);
+    return count;
+}
+
+static const char *interpreter(const struct mt_dry_run_answer *answer)
+{
+    return answer->site && *answer->site->python ? answer->site->python : "/path/to/python";
+}
+
+static void add_other_torch(struct mt_buf *out, const struct mt_dry_run_answer *answer)
+{
+    const struct mt_dry_run_notes *notes = answer->notes;
+
+    if (!notes->torch_folder || !answer->site || !*answer->site->torch_folder ||
+        !strcmp(notes->torch_folder, answer->site->torch_folder))
+        return;
+    mt_buf_add_text(out, "The command imported the PyTorch in ");
+    mt_buf_add_printable_text(out, notes->torch_folder);
+    mt_buf_add_text(out, ", but the simulated libraries are those for ");
+    mt_buf_add_printable_text(out, answer->site->torch_folder);
+    mt_buf_add_text(out, "; name the Python of the program in the command\n");
+}
+
+static void add_failures(struct mt_buf *out, const struct mt_dry_run_notes *notes)
+{
+    char count[MT_UNITS_TEXT];
+
+    if (!notes->failures)
+        return;
+    mt_buf_printf(out, "The Python part of the dry run failed %s time%s",
+                  mt_format_count(count, notes->failures), notes->failures == 1 ? "" : "s");
+    if (notes->first_failure) {
+        mt_buf_add_text(out, ", first in ");
+        mt_buf_add_printable_text(out, notes->first_failure);
+    }
+    mt_buf_add_text(out, "; values that steer the program may differ, and so may the peaks\n");
+}
+
+void mt_add_dry_run_doubts(struct mt_buf *out, const struct mt_dry_run_answer *answer,
+                           bool is_out_of_memory)
+{
+    const struct mt_dry_run_notes *notes = answer->notes;
+    size_t unnoted = unnoted_count(answer);
+
+    if (answer->exit_status && !answer->timed_out && !is_out_of_memory)
+        add_end_of_command(out, answer);
+    add_unread(out, &answer->unread);
+    if (notes->without_device && answer->trace_count)
+        mt_buf_printf(out,
+                      "%" PRIu64
+                      " process%s imported PyTorch without the simulated device, because "
+                      "something removed LD_PRELOAD from the environment\n",
+                      notes->without_device, plural(notes->without_device));
+    if (unnoted)
+        mt_buf_printf(out,
+                      "%zu process%s used PyTorch without the Python part of the dry run (python "
+                      "-I, -E or -S, or a changed PYTHONPATH); the peaks may differ\n",
+                      unnoted, plural(unnoted));
+    add_other_torch(out, answer);
+    add_failures(out, notes);
+}
+
+/* The arguments of a program in its interpreter. */
+static void add_remedy(struct mt_buf *out, const struct mt_dry_run_answer *answer)
+{
+    mt_buf_add_text(out, "memtrace dry-run -- ");
+    mt_buf_add_printable_text(out, interpreter(answer));
+    mt_buf_add_text(out, " SCRIPT\n");
+}
+
+void mt_add_dry_run_nothing(struct mt_buf *out, const struct mt_dry_run_answer *answer)
+{
+    const struct mt_dry_run_notes *notes = answer->notes;
+
+    if (notes->without_device) {
+        mt_buf_add_text(out,
+                        "  PyTorch ran without the simulated device, because something removed "
+                        "LD_PRELOAD from the environment;\n  name Python itself: ");
+        add_remedy(out, answer);
+    } else if (notes->torch_processes) {
+        mt_buf_add_text(out, "  PyTorch was imported and asked for no device memory: look for "
+                             "device=\"cpu\" or CUDA_VISIBLE_DEVICES\n");
+    } else if (answer->site) {
+        mt_buf_add_text(out, "  No PyTorch was imported, or the environment was lost on the way to "
+                             "it (env -i, sudo, a container);\n  name Python itself: ");
+        add_remedy(out, answer);
+    }
+}
+
+static void json_python(struct mt_json *json, const struct mt_site *site)
+{
+    mt_json_object_begin(json, "python");
+    mt_json_text(json, "path", site->python);
+    mt_json_text(json, "chosen_by", site->python_from);
+    mt_json_text(json, "version", site->python_version);
+    mt_json_text(json, "torch_version", site->torch_version);
+    mt_json_text(json, "torch_folder", site->torch_folder);
+    mt_json_text(json, "cuda_version", site->cuda_version);
+    mt_json_object_end(json);
+}
+
+void mt_json_dry_run_doubts(struct mt_json *json, const struct mt_dry_run_answer *answer)
+{
+    if (answer->site)
+        json_python(json, answer->site);
+    mt_json_object_begin(json, "processes");
+    mt_json_u64(json, "with_trace", answer->trace_count);
+    mt_json_u64(json, "still_running", answer->unread.running);
+    mt_json_u64(json, "unreadable", answer->unread.failed);
+    mt_json_u64(json, "incomplete", answer->unread.incomplete);
+    mt_json_u64(json, "imported_torch", answer->notes->torch_processes);
+    mt_json_u64(json, "without_device", answer->notes->without_device);
+    mt_json_u64(json, "without_python_part", unnoted_count(answer));
+    mt_json_object_end(json);
+}

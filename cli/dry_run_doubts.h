@@ -1,0 +1,23 @@
+/* What leaves an answer of a dry run open: a command that did not end well, processes whose traces
+ * are not in it, processes that ran without the simulated device or without the Python part. */
+#ifndef MT_CLI_DRY_RUN_DOUBTS_H
+#define MT_CLI_DRY_RUN_DOUBTS_H
+
+#include "dry_run_result.h"
+#include "json.h"
+
+/* More may have been needed than was measured. */
+bool mt_dry_run_is_lower_bound(const struct mt_dry_run_answer *answer);
+
+/* A line for each doubt; nothing if there is none. `is_out_of_memory` explains how the command
+ * ended, and is said elsewhere. */
+void mt_add_dry_run_doubts(struct mt_buf *out, const struct mt_dry_run_answer *answer,
+                           bool is_out_of_memory);
+
+/* Why no recorded process used the device, and what to do. */
+void mt_add_dry_run_nothing(struct mt_buf *out, const struct mt_dry_run_answer *answer);
+
+/* "python" and "processes". */
+void mt_json_dry_run_doubts(struct mt_json *json, const struct mt_dry_run_answer *answer);
+
+#endif

@@ -1,0 +1,42 @@
+/* What is known when the command of a dry run has ended. */
+#ifndef MT_CLI_DRY_RUN_RESULT_H
+#define MT_CLI_DRY_RUN_RESULT_H
+
+#include "cards.h"
+#include "dry_run_notes.h"
+#include "gate_run.h"
+
+struct mt_site; /* simulated_site.h */
+
+/* A trace that the run left. */
+struct mt_dry_run_trace {
+    char *path;
+    uint64_t reserved_peak_bytes, process_id;
+    bool is_pytorch;  /* it has PyTorch's segments */
+    bool died_of_oom; /* nothing was allocated after an out-of-memory error */
+};
+
+/* Traces whose peaks are not known. */
+struct mt_dry_run_unread {
+    size_t running; /* processes that outlived the command */
+    size_t failed, incomplete;
+};
+
+struct mt_dry_run_answer {
+    const struct mt_card *card;
+    uint64_t devices, memory_bytes; /* of each */
+    bool has_limit;                 /* memory_bytes was asked for */
+    int exit_status;                /* the command's; 128 + signal */
+    int signal;                     /* that ended the command; 0: none */
+    bool timed_out, was_not_run;
+    const struct mt_dry_run_notes *notes;
+    const struct mt_dry_run_trace *traces;
+    size_t trace_count;
+    struct mt_dry_run_unread unread;
+    const struct mt_site *site; /* NULL: the environment had simulated libraries already */
+    struct mt_common *common;
+    struct mt_gate_options *gates;
+    struct mt_gate_run *gate_run;
+};
+
+#endif
