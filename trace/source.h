@@ -50,8 +50,8 @@ struct mt_trace_header {
     const char *driver_calls;    /* how the driver's calls were watched, or why they were not */
     const char *not_recorded;    /* what was asked for and could not be recorded: lines */
     const char *not_used;        /* fields of an imported file that nothing reads: lines */
-    /* The run's device was simulated: "version=1;card=H200 141 GB;..." (dry_run.h). NULL: a real
-     * one. Sources of such a run hand on events without times. */
+    /* The run's device was simulated: key=value pairs with semicolons between, as written and read
+     * in dry_run.h. NULL: a real one. Sources of such a run hand on events without times. */
     const char *dry_run;
     bool starts_in_middle; /* history before the first event is missing */
     bool sizes_rounded;    /* size_bytes is a rounded, not a requested size */

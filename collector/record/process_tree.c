@@ -9,7 +9,9 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-enum { MAX_PROCESSES = 4096, READINGS = 8 };
+#include "grow.h"
+
+enum { READINGS = 8 };
 
 struct process {
     pid_t pid, parent;
@@ -17,8 +19,8 @@ struct process {
 };
 
 struct tree {
-    struct process processes[MAX_PROCESSES];
-    size_t count;
+    struct process *processes; /* by pid */
+    size_t count, capacity;
 };
 
 void mt_process_tree_keep(void)
@@ -46,28 +48,44 @@ static pid_t parent_of(pid_t pid)
     return end && strlen(end) > 4 ? (pid_t)strtol(end + 4, NULL, 10) : 0;
 }
 
+static int by_pid(const void *a, const void *b)
+{
+    const struct process *x = a, *y = b;
+
+    return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+/* All of the machine, or as many as there is memory for. */
 static void read_processes(struct tree *tree)
 {
     DIR *folder = opendir("/proc");
     const struct dirent *entry;
 
     tree->count = 0;
-    while (folder && tree->count < MAX_PROCESSES && (entry = readdir(folder))) {
+    while (folder && (entry = readdir(folder))) {
         pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
 
-        if (pid > 0)
-            tree->processes[tree->count++] = (struct process){pid, parent_of(pid), false};
+        if (pid <= 0)
+            continue;
+        if (tree->count == tree->capacity &&
+            mt_grow(&tree->processes, &tree->capacity, tree->count + 1, sizeof *tree->processes))
+            break;
+        tree->processes[tree->count++] = (struct process){pid, parent_of(pid), false};
     }
     if (folder)
         closedir(folder);
+    if (tree->count)
+        qsort(tree->processes, tree->count, sizeof *tree->processes, by_pid);
 }
 
 static bool is_meant(const struct tree *tree, pid_t pid)
 {
-    for (size_t i = 0; i < tree->count; i++)
-        if (tree->processes[i].pid == pid)
-            return tree->processes[i].is_meant;
-    return false;
+    const struct process key = {.pid = pid};
+    const struct process *found = NULL;
+
+    if (tree->count)
+        found = bsearch(&key, tree->processes, tree->count, sizeof key, by_pid);
+    return found && found->is_meant;
 }
 
 /* Our own helper, which receives signals as a witness, does not descend from the command. */
@@ -121,42 +139,40 @@ static void mark(struct tree *tree, const struct aim *aim)
         continue;
 }
 
-/* False: no memory. */
-static bool end(const struct aim *aim, int signal)
+static void end(const struct aim *aim, int signal)
 {
-    struct tree *tree = malloc(sizeof *tree);
+    struct tree tree = {0};
     size_t before = 0, count = 0;
 
-    if (!tree)
-        return false;
     for (int reading = 0;
          reading < (signal == SIGKILL ? READINGS : 1) && (!reading || count > before); reading++) {
         before = count;
         count = 0;
-        read_processes(tree);
-        mark(tree, aim);
-        for (size_t i = 0; i < tree->count; i++) {
-            if (!tree->processes[i].is_meant)
+        read_processes(&tree);
+        mark(&tree, aim);
+        for (size_t i = 0; i < tree.count; i++) {
+            if (!tree.processes[i].is_meant)
                 continue;
-            kill(tree->processes[i].pid, signal);
+            kill(tree.processes[i].pid, signal);
             count++;
         }
+        /* no memory, or no /proc: the command at least */
+        if (aim->root && !aim->is_below && !is_meant(&tree, aim->root))
+            kill(aim->root, signal);
     }
-    free(tree);
-    return true;
+    free(tree.processes);
 }
 
 void mt_process_tree_end(pid_t root, int signal)
 {
     const struct aim aim = {root, false};
 
-    if (!end(&aim, signal) && root) /* the command itself at least */
-        kill(root, signal);
+    end(&aim, signal);
 }
 
 void mt_process_tree_end_below(pid_t root, int signal)
 {
     const struct aim aim = {root, true};
 
-    (void)end(&aim, signal);
+    end(&aim, signal);
 }

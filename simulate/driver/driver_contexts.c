@@ -137,13 +137,10 @@ SD_EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
 
 SD_EXPORT CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev)
 {
-    switch ((int)attrib) {
-    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *pi = sim_card()->multiprocessors; break;
-    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *pi = sim_card()->major; break;
-    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *pi = sim_card()->minor; break;
-    default: *pi = 1; break; /* yes to every other question */
-    }
-    return device_ready(dev);
+    CUresult result = device_ready(dev);
+    if (result)
+        return result;
+    return pi && sim_attribute((int)attrib, dev, pi) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult memory_info(size_t *free_bytes, size_t *total)

@@ -121,59 +121,63 @@ cudaError_t cudaRuntimeGetVersion(int *version)
     return cudaSuccess;
 }
 
-static void limits(struct cudaDeviceProp *prop)
+static void limits(struct cudaDeviceProp *prop, int device)
 {
-    prop->sharedMemPerBlock = 49152;
-    prop->reservedSharedMemPerBlock = 1024;
-    prop->regsPerBlock = 65536;
-    prop->regsPerMultiprocessor = 65536;
-    prop->warpSize = 32;
-    prop->memPitch = 2147483647;
-    prop->maxThreadsPerBlock = 1024;
-    prop->maxThreadsDim[0] = prop->maxThreadsDim[1] = 1024;
-    prop->maxThreadsDim[2] = 64;
-    prop->maxGridSize[0] = 2147483647;
-    prop->maxGridSize[1] = prop->maxGridSize[2] = 65535;
-    prop->totalConstMem = 65536;
-    prop->textureAlignment = 512;
-    prop->texturePitchAlignment = 32;
-    prop->accessPolicyMaxWindowSize = 134217728;
+#define OF(name) sim_attribute_of(SIM_##name, device)
+    prop->sharedMemPerBlock = (size_t)OF(SHARED_BYTES_PER_BLOCK);
+    prop->reservedSharedMemPerBlock = (size_t)OF(RESERVED_SHARED_BYTES_PER_BLOCK);
+    prop->regsPerBlock = OF(REGISTERS_PER_BLOCK);
+    prop->regsPerMultiprocessor = OF(REGISTERS_PER_MULTIPROCESSOR);
+    prop->warpSize = OF(WARP_SIZE);
+    prop->memPitch = (size_t)OF(MAX_PITCH);
+    prop->maxThreadsPerBlock = OF(MAX_THREADS_PER_BLOCK);
+    prop->maxThreadsDim[0] = OF(MAX_BLOCK_DIM_X);
+    prop->maxThreadsDim[1] = OF(MAX_BLOCK_DIM_Y);
+    prop->maxThreadsDim[2] = OF(MAX_BLOCK_DIM_Z);
+    prop->maxGridSize[0] = OF(MAX_GRID_DIM_X);
+    prop->maxGridSize[1] = OF(MAX_GRID_DIM_Y);
+    prop->maxGridSize[2] = OF(MAX_GRID_DIM_Z);
+    prop->totalConstMem = (size_t)OF(CONSTANT_BYTES);
+    prop->textureAlignment = (size_t)OF(TEXTURE_ALIGNMENT);
+    prop->texturePitchAlignment = (size_t)OF(TEXTURE_PITCH_ALIGNMENT);
+    prop->accessPolicyMaxWindowSize = OF(MAX_ACCESS_POLICY_WINDOW);
 }
 
-static void shape(struct cudaDeviceProp *prop)
+static void shape(struct cudaDeviceProp *prop, int device)
 {
-    const struct sim_card *model = sim_card();
-    prop->major = model->major;
-    prop->minor = model->minor;
-    prop->multiProcessorCount = model->multiprocessors;
-    prop->maxThreadsPerMultiProcessor = model->threads_per_multiprocessor;
-    prop->maxBlocksPerMultiProcessor = model->blocks_per_multiprocessor;
-    prop->sharedMemPerMultiprocessor = model->shared_bytes_per_multiprocessor;
-    prop->sharedMemPerBlockOptin = model->shared_bytes_per_block_optin;
-    prop->l2CacheSize = model->l2_bytes;
-    prop->persistingL2CacheMaxSize = model->l2_persisting_bytes;
-    prop->memoryBusWidth = model->bus_bits;
+    prop->major = OF(CAPABILITY_MAJOR);
+    prop->minor = OF(CAPABILITY_MINOR);
+    prop->multiProcessorCount = OF(MULTIPROCESSORS);
+    prop->maxThreadsPerMultiProcessor = OF(THREADS_PER_MULTIPROCESSOR);
+    prop->maxBlocksPerMultiProcessor = OF(BLOCKS_PER_MULTIPROCESSOR);
+    prop->sharedMemPerMultiprocessor = (size_t)OF(SHARED_BYTES_PER_MULTIPROCESSOR);
+    prop->sharedMemPerBlockOptin = (size_t)OF(SHARED_BYTES_PER_BLOCK_OPTIN);
+    prop->l2CacheSize = OF(L2_BYTES);
+    prop->persistingL2CacheMaxSize = OF(PERSISTING_L2_BYTES);
+    prop->memoryBusWidth = OF(BUS_BITS);
+    prop->pciBusID = OF(PCI_BUS_ID);
 }
 
-static void abilities(struct cudaDeviceProp *prop)
+static void abilities(struct cudaDeviceProp *prop, int device)
 {
-    prop->canMapHostMemory = 1;
-    prop->concurrentKernels = 1;
-    prop->unifiedAddressing = 1;
-    prop->asyncEngineCount = 3;
-    prop->ECCEnabled = 1;
-    prop->streamPrioritiesSupported = 1;
-    prop->globalL1CacheSupported = 1;
-    prop->localL1CacheSupported = 1;
-    prop->managedMemory = 1;
-    prop->concurrentManagedAccess = 1;
-    prop->computePreemptionSupported = 1;
-    prop->cooperativeLaunch = 1;
-    prop->clusterLaunch = 1;
-    prop->hostRegisterSupported = 1;
-    prop->memoryPoolsSupported = 1;
-    prop->memoryPoolSupportedHandleTypes = 9;
-    prop->ipcEventSupported = 1;
+    prop->canMapHostMemory = OF(CAN_MAP_HOST_MEMORY);
+    prop->concurrentKernels = OF(CONCURRENT_KERNELS);
+    prop->unifiedAddressing = OF(UNIFIED_ADDRESSING);
+    prop->asyncEngineCount = OF(ASYNC_ENGINES);
+    prop->ECCEnabled = OF(ECC_ENABLED);
+    prop->streamPrioritiesSupported = OF(STREAM_PRIORITIES);
+    prop->globalL1CacheSupported = OF(GLOBAL_L1_CACHE);
+    prop->localL1CacheSupported = OF(LOCAL_L1_CACHE);
+    prop->managedMemory = OF(MANAGED_MEMORY);
+    prop->concurrentManagedAccess = OF(CONCURRENT_MANAGED_ACCESS);
+    prop->computePreemptionSupported = OF(COMPUTE_PREEMPTION);
+    prop->cooperativeLaunch = OF(COOPERATIVE_LAUNCH);
+    prop->clusterLaunch = OF(CLUSTER_LAUNCH);
+    prop->hostRegisterSupported = OF(HOST_REGISTER);
+    prop->memoryPoolsSupported = OF(MEMORY_POOLS);
+    prop->memoryPoolSupportedHandleTypes = (unsigned)OF(POOL_HANDLES);
+    prop->ipcEventSupported = OF(IPC_EVENTS);
+#undef OF
 }
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device)
@@ -185,10 +189,9 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device)
     cuDeviceGetName(prop->name, (int)sizeof prop->name, device);
     cuDeviceTotalMem_v2(&prop->totalGlobalMem, device);
     cuDeviceGetUuid_v2(&prop->uuid, device);
-    prop->pciBusID = 1 + device;
-    limits(prop);
-    shape(prop);
-    abilities(prop);
+    limits(prop, device);
+    shape(prop, device);
+    abilities(prop, device);
     return cudaSuccess;
 }
 
@@ -208,65 +211,19 @@ cudaError_t cudaGetDeviceProperties_v2(struct cudaDeviceProp_v2 *prop, int devic
 #undef BOTH
 #undef OLD
 #undef NEW
-    prop->clockRate = sim_card()->clock_khz;
-    prop->memoryClockRate = sim_card()->memory_clock_khz;
-    prop->deviceOverlap = 1;
+    prop->clockRate = sim_attribute_of(SIM_CLOCK_KHZ, device);
+    prop->memoryClockRate = sim_attribute_of(SIM_MEMORY_CLOCK_KHZ, device);
+    prop->deviceOverlap = sim_attribute_of(SIM_GPU_OVERLAP, device);
     return cudaSuccess;
-}
-
-/* The attributes that programs ask for; all others are 0. */
-static int attribute(const struct cudaDeviceProp *prop, enum cudaDeviceAttr attr)
-{
-    switch ((int)attr) {
-    case cudaDevAttrMaxThreadsPerBlock: return prop->maxThreadsPerBlock;
-    case cudaDevAttrMaxBlockDimX: return prop->maxThreadsDim[0];
-    case cudaDevAttrMaxBlockDimY: return prop->maxThreadsDim[1];
-    case cudaDevAttrMaxBlockDimZ: return prop->maxThreadsDim[2];
-    case cudaDevAttrMaxGridDimX: return prop->maxGridSize[0];
-    case cudaDevAttrMaxGridDimY: return prop->maxGridSize[1];
-    case cudaDevAttrMaxGridDimZ: return prop->maxGridSize[2];
-    case cudaDevAttrMaxSharedMemoryPerBlock: return (int)prop->sharedMemPerBlock;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin: return (int)prop->sharedMemPerBlockOptin;
-    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: return (int)prop->sharedMemPerMultiprocessor;
-    case cudaDevAttrReservedSharedMemoryPerBlock: return (int)prop->reservedSharedMemPerBlock;
-    case cudaDevAttrTotalConstantMemory: return (int)prop->totalConstMem;
-    case cudaDevAttrWarpSize: return prop->warpSize;
-    case cudaDevAttrMaxPitch: return (int)prop->memPitch;
-    case cudaDevAttrMaxRegistersPerBlock: return prop->regsPerBlock;
-    case cudaDevAttrMaxRegistersPerMultiprocessor: return prop->regsPerMultiprocessor;
-    case cudaDevAttrClockRate: return sim_card()->clock_khz;
-    case cudaDevAttrMemoryClockRate: return sim_card()->memory_clock_khz;
-    case cudaDevAttrTextureAlignment: return (int)prop->textureAlignment;
-    case cudaDevAttrMultiProcessorCount: return prop->multiProcessorCount;
-    case cudaDevAttrCanMapHostMemory: return 1;
-    case cudaDevAttrConcurrentKernels: return 1;
-    case cudaDevAttrEccEnabled: return 1;
-    case cudaDevAttrPciBusId: return prop->pciBusID;
-    case cudaDevAttrGlobalMemoryBusWidth: return prop->memoryBusWidth;
-    case cudaDevAttrL2CacheSize: return prop->l2CacheSize;
-    case cudaDevAttrMaxThreadsPerMultiProcessor: return prop->maxThreadsPerMultiProcessor;
-    case cudaDevAttrMaxBlocksPerMultiprocessor: return prop->maxBlocksPerMultiProcessor;
-    case cudaDevAttrAsyncEngineCount: return prop->asyncEngineCount;
-    case cudaDevAttrUnifiedAddressing: return 1;
-    case cudaDevAttrComputeCapabilityMajor: return prop->major;
-    case cudaDevAttrComputeCapabilityMinor: return prop->minor;
-    case cudaDevAttrStreamPrioritiesSupported: return 1;
-    case cudaDevAttrManagedMemory: return 1;
-    case cudaDevAttrConcurrentManagedAccess: return 1;
-    case cudaDevAttrCooperativeLaunch: return 1;
-    case cudaDevAttrClusterLaunch: return 1;
-    case cudaDevAttrMemoryPoolsSupported: return 1;
-    case cudaDevAttrHostRegisterSupported: return 1;
-    default: return 0;
-    }
 }
 
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int device)
 {
-    struct cudaDeviceProp prop;
-    cudaError_t error = cudaGetDeviceProperties(&prop, device);
-    *value = error == cudaSuccess ? attribute(&prop, attr) : 0;
-    return error;
+    if (!exists(device)) {
+        return sim_result(cudaErrorInvalidDevice);
+    }
+    return sim_result(value && sim_attribute((int)attr, device, value) ? cudaSuccess
+                                                                       : cudaErrorInvalidValue);
 }
 
 cudaError_t cudaDeviceGetPCIBusId(char *text, int length, int device)
@@ -274,7 +231,8 @@ cudaError_t cudaDeviceGetPCIBusId(char *text, int length, int device)
     if (!exists(device) || length <= 0) {
         return sim_result(cudaErrorInvalidDevice);
     }
-    snprintf(text, (size_t)length, "0000:%02x:00.0", 1 + device);
+    snprintf(text, (size_t)length, "%04x:%02x:%02x.0", sim_attribute_of(SIM_PCI_DOMAIN_ID, device),
+             sim_attribute_of(SIM_PCI_BUS_ID, device), sim_attribute_of(SIM_PCI_DEVICE_ID, device));
     return cudaSuccess;
 }
 

@@ -264,7 +264,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
 {
     (void)start, (void)end;
-    *ms = 0.001F;
+    *ms = 1; /* nothing happens between them, and programs divide by it */
     return cudaSuccess;
 }
 

@@ -1,7 +1,9 @@
 #include "simulated_device.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cards.h"
 
@@ -58,4 +60,35 @@ const struct sim_card *sim_card(void)
 
     pthread_once(&once, choose);
     return &model;
+}
+
+/* Units for 64-bit numbers: a half, or the few that games have. */
+static int single_to_double_ratio(const struct sim_card *card)
+{
+    if (card->minor == 0 && card->major < 12)
+        return 2;
+    return card->major == 7 ? 32 : 64;
+}
+
+bool sim_attribute(int number, int device, int *value)
+{
+    const struct sim_card *card = sim_card();
+
+    switch (number) {
+#define ATTRIBUTE(number, name, answer)                                                            \
+    case number:                                                                                   \
+        *value = (int)(answer);                                                                    \
+        return true;
+#include "device_attributes.def"
+#undef ATTRIBUTE
+    default: return false;
+    }
+}
+
+int sim_attribute_of(enum sim_attribute attribute, int device)
+{
+    int value = 0;
+
+    (void)sim_attribute((int)attribute, device, &value);
+    return value;
 }

@@ -2,6 +2,7 @@
 #ifndef MT_SIMULATED_DEVICE_H
 #define MT_SIMULATED_DEVICE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct sim_card {
@@ -16,5 +17,16 @@ struct sim_card {
 /* One model for all devices of the process: the card of base/cards.h that MEMTRACE_SIMULATED_DEVICE
  * names, else an H200. */
 const struct sim_card *sim_card(void);
+
+enum sim_attribute {
+#define ATTRIBUTE(number, name, value) SIM_##name = (number),
+#include "device_attributes.def"
+#undef ATTRIBUTE
+};
+
+/* An attribute of a device that exists; false: no driver knows it, or its value is not known. */
+bool sim_attribute(int number, int device, int *value);
+/* The same of one that is in the table. */
+int sim_attribute_of(enum sim_attribute attribute, int device);
 
 #endif

@@ -98,6 +98,16 @@ EXPORT int nvmlDeviceGetMigMode(void *device, unsigned *current, unsigned *pendi
     return OK;
 }
 
+/* A small device has no room for other processes. */
+static void fill(void *device, unsigned long long room, unsigned long long *used,
+                 unsigned long long *free)
+{
+    *used = used_by_this_process(device_of(device)) + OTHERS_BYTES;
+    if (*used > room)
+        *used = room;
+    *free = room - *used;
+}
+
 struct memory_v2 {
     unsigned version;
     unsigned long long total, reserved, free, used;
@@ -109,8 +119,7 @@ EXPORT int nvmlDeviceGetMemoryInfo_v2(void *device, struct memory_v2 *memory)
         return INVALID;
     memory->total = number("MEMTRACE_SIMULATED_MEMORY", UINT64_C(80) << 30) + RESERVED_BYTES;
     memory->reserved = RESERVED_BYTES;
-    memory->used = used_by_this_process(device_of(device)) + OTHERS_BYTES;
-    memory->free = memory->total - memory->reserved - memory->used;
+    fill(device, memory->total - memory->reserved, &memory->used, &memory->free);
     return OK;
 }
 
@@ -121,8 +130,7 @@ struct memory {
 EXPORT int nvmlDeviceGetMemoryInfo(void *device, struct memory *memory)
 {
     memory->total = number("MEMTRACE_SIMULATED_MEMORY", UINT64_C(80) << 30);
-    memory->used = used_by_this_process(device_of(device)) + OTHERS_BYTES;
-    memory->free = memory->total - memory->used;
+    fill(device, memory->total, &memory->used, &memory->free);
     return OK;
 }
 

@@ -296,6 +296,62 @@ static void ask_what_card_it_is(const struct mt_site *site)
     need(major == 8 && minor == 0, 5);
 }
 
+/* The driver and the runtime answer the same from one table, and refuse what is not in it. */
+static void ask_for_attributes(const struct mt_site *site)
+{
+    int (*driver)(int *, int, int), (*runtime)(int *, int, int), (*init)(unsigned), a, b;
+
+    setenv("MEMTRACE_SIMULATED_DEVICE", "T4", 1);
+    need(dlopen(site->preload, RTLD_NOW | RTLD_GLOBAL) != NULL, 1);
+    *(void **)&init = dlsym(RTLD_DEFAULT, "cuInit");
+    *(void **)&driver = dlsym(RTLD_DEFAULT, "cuDeviceGetAttribute");
+    *(void **)&runtime = dlsym(RTLD_DEFAULT, "cudaDeviceGetAttribute");
+    need(init && driver && runtime && init(0) == 0, 2);
+    for (int i = 0; i < 200; i++) {
+        int refused = driver(&a, i, 0);
+        need(refused == runtime(&b, i, 0), 3);
+        need(refused ? refused == 1 : a == b, 4);
+        need(i < 1 || i > 138 || !refused, 5);
+    }
+    need(driver(&a, 1, 0) == 0 && a == 1024 && driver(&a, 97, 0) == 0 && a == 65536, 6);
+    need(driver(&a, 120, 0) == 0 && a == 0 && driver(&a, 35, 0) == 0 && a == 0,
+         7); /* no clusters */
+    need(driver(&a, 0, 0) == 1 && driver(&a, 160, 0) == 1 && driver(&a, 1, 5) == 101, 8);
+}
+
+/* NVML subtracts what other processes use: not below nothing. */
+static void ask_a_small_card_for_memory(const struct mt_site *site)
+{
+    struct {
+        unsigned version;
+        unsigned long long total, reserved, free, used;
+    } second = {.version = 0x02000028};
+    unsigned long long first[3]; /* total, free, used */
+    int (*by_index)(unsigned, void **), (*memory)(void *, void *), (*memory_v2)(void *, void *);
+    void *device;
+
+    setenv("MEMTRACE_SIMULATED_MEMORY", "536870912", 1);
+    need(dlopen(site->preload, RTLD_NOW | RTLD_GLOBAL) != NULL, 1);
+    *(void **)&by_index = dlsym(RTLD_DEFAULT, "nvmlDeviceGetHandleByIndex_v2");
+    *(void **)&memory = dlsym(RTLD_DEFAULT, "nvmlDeviceGetMemoryInfo");
+    *(void **)&memory_v2 = dlsym(RTLD_DEFAULT, "nvmlDeviceGetMemoryInfo_v2");
+    need(by_index && memory && memory_v2 && by_index(0, &device) == 0, 2);
+    need(memory(device, first) == 0 && first[0] == 536870912, 3);
+    need(first[1] == 0 && first[2] == first[0], 4);
+    need(memory_v2(device, &second) == 0 && second.free == 0, 5);
+    need(second.used + second.reserved == second.total, 6);
+}
+
+static void ask_for_the_time(const struct mt_site *site)
+{
+    int (*elapsed)(float *, void *, void *);
+    float ms = 0;
+
+    need(dlopen(site->preload, RTLD_NOW | RTLD_GLOBAL) != NULL, 1);
+    *(void **)&elapsed = dlsym(RTLD_DEFAULT, "cudaEventElapsedTime");
+    need(elapsed && elapsed(&ms, NULL, NULL) == 0 && ms >= 1 && ms <= 1, 2);
+}
+
 /* PyTorch takes an error for its own, and a state other than 0 for a fabric that is there. */
 static void ask_for_a_fabric(const struct mt_site *site)
 {
@@ -323,6 +379,9 @@ static void test_libraries_work(void **state)
     in_a_child(use_structures_of_12, &site);
     in_a_child(use_memory_and_streams, &site);
     in_a_child(ask_what_card_it_is, &site);
+    in_a_child(ask_for_attributes, &site);
+    in_a_child(ask_a_small_card_for_memory, &site);
+    in_a_child(ask_for_the_time, &site);
     in_a_child(ask_for_a_fabric, &site);
 }
 

@@ -1,0 +1,53 @@
+/* process_tree.h: no descendant is forgotten, however many processes there are. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* clone */
+#endif
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cmocka_all.h"
+#include "process_tree.h"
+
+enum { PROCESSES = 4300, STACK_BYTES = 4096 };
+
+/* In a process that shares the memory of the test, so that thousands cost little. */
+__attribute__((no_sanitize("address", "undefined", "thread"))) static int nap(void *argument)
+{
+    (void)argument;
+    (void)syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves none */
+    for (;;)
+        (void)syscall(SYS_pause);
+    return 0;
+}
+
+static void thousands_of_processes_end(void **state)
+{
+    char *stacks = malloc((size_t)PROCESSES * STACK_BYTES);
+    int started = 0, status;
+
+    (void)state;
+    assert_non_null(stacks);
+    for (; started < PROCESSES; started++)
+        if (clone(nap, stacks + (size_t)(started + 1) * STACK_BYTES, CLONE_VM | SIGCHLD, NULL) < 0)
+            break;
+    mt_process_tree_end(0, SIGKILL);
+    alarm(60); /* one that lives is waited for */
+    for (int i = 0; i < started; i++)
+        assert_true(waitpid(-1, &status, 0) > 0 && WIFSIGNALED(status));
+    alarm(0);
+    free(stacks);
+    if (started < PROCESSES)
+        skip(); /* the machine allows fewer */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(thousands_of_processes_end)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
