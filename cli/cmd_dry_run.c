@@ -59,6 +59,21 @@ static int read_timeout(struct dry_run *dry_run)
     return MT_EXIT_USAGE;
 }
 
+static int check_sweep(const struct mt_sweep_wish *sweep)
+{
+    const char *wrong = NULL;
+
+    if (sweep->jobs && !sweep->sweeps.count && !sweep->rank.ranks)
+        wrong = "option '--jobs' wants a --sweep or --ranks";
+    else if (sweep->rank.world && !sweep->rank.ranks)
+        wrong = "option '--world' wants --ranks";
+    else if (sweep->rank.ranks && sweep->sweeps.count)
+        wrong = "options '--ranks' and '--sweep' do not go together";
+    if (wrong)
+        mt_say("%s", wrong);
+    return wrong ? MT_EXIT_USAGE : -1;
+}
+
 static int check_options(const struct mt_command *command, struct dry_run *dry_run)
 {
     struct mt_recording *recording = &dry_run->simulated.recording;
@@ -70,16 +85,12 @@ static int check_options(const struct mt_command *command, struct dry_run *dry_r
         mt_say("option '--devices' goes up to %d", MT_MAX_SIMULATED_DEVICES);
         code = MT_EXIT_USAGE;
     }
-    if (!dry_run->simulated.devices)
+    if (!dry_run->simulated.devices && !dry_run->sweep.rank.ranks)
         dry_run->simulated.devices = 1;
     recording->quiet = dry_run->common.quiet;
     recording->json = dry_run->common.json;
     mt_simulated_run_init(&dry_run->simulated);
-    if (code < 0 && dry_run->sweep.jobs && !dry_run->sweep.sweeps.count) {
-        mt_say("option '--jobs' wants a --sweep");
-        code = MT_EXIT_USAGE;
-    }
-    return code;
+    return code < 0 ? check_sweep(&dry_run->sweep) : code;
 }
 
 static int parse(const struct mt_command *command, struct dry_run *dry_run, int argc, char **argv)
@@ -103,7 +114,12 @@ static int parse(const struct mt_command *command, struct dry_run *dry_run, int 
         {"sweep", 0, MT_OPTION_LIST, "NAME=VALUES",
          "one run for each value of batch=1,2,4 or batch=1..64*2, in place of {batch}",
          &dry_run->sweep.sweeps},
-        {"jobs", 'j', MT_OPTION_POSITIVE, "N", "--sweep: at most N runs at the same time",
+        {"ranks", 0, MT_OPTION_TEXT, "LIST",
+         "run ranks 0,1,7 or 0-3 or all of a distributed run, each alone",
+         &dry_run->sweep.rank.ranks},
+        {"world", 0, MT_OPTION_POSITIVE, "N", "--ranks: how many ranks there are in all",
+         &dry_run->sweep.rank.world},
+        {"jobs", 'j', MT_OPTION_POSITIVE, "N", "--sweep, --ranks: at most N runs at the same time",
          &dry_run->sweep.jobs},
         MT_FORCE_OPTION(dry_run->outputs),
         {"json", 0, MT_OPTION_FLAG, NULL,
@@ -182,7 +198,7 @@ static int run(struct dry_run *dry_run)
 
     if (code)
         return code;
-    if (dry_run->sweep.sweeps.count)
+    if (dry_run->sweep.sweeps.count || dry_run->sweep.rank.ranks)
         return sweep(dry_run);
     code = mt_simulated_run_check(&dry_run->simulated);
     if (code < 0)

@@ -49,11 +49,16 @@ const struct mt_command mt_commands[] = {
      "table.\n"
      "The exit status is that of the first run which would not have ended with 0.\n"
      "\n"
+     "--ranks runs some ranks of a distributed run, each without the others. torchrun's options "
+     "are\n"
+     "understood; --world is the number of all ranks.\n"
+     "\n"
      "Examples:\n"
      "  memtrace dry-run python train.py --epochs 1\n"
      "  memtrace dry-run --device 'RTX 4090' --timeout 10m -- python train.py\n"
      "  memtrace dry-run --max-peak reserved=24GiB -- python train.py\n"
-     "  memtrace dry-run --sweep batch=1,2,4,8 -- python train.py --batch {batch}",
+     "  memtrace dry-run --sweep batch=1,2,4,8 -- python train.py --batch {batch}\n"
+     "  memtrace dry-run --ranks 0,1,7 -- torchrun --nproc-per-node 8 train.py",
      mt_cmd_dry_run},
     {"dump", "TRACE [options]", "print the events of a trace, one a line",
      "With --json every line is one JSON object. Times of --from and --to count from the first\n"

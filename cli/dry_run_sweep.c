@@ -187,14 +187,18 @@ static int tell(const struct mt_sweep_wish *wish, const struct mt_sweep_request 
     else
         mt_add_sweep_text(&out, &request->plan->sweep);
     printed = mt_print_answer_and_release(&out, wish->common->json);
+    if (!printed && request->ranks && !wish->common->json)
+        printed = mt_tell_worst_rank(request);
     return code ? code : printed ? printed : exit_code_of(&request->plan->sweep);
 }
 
 /* -1, or an exit code. */
-static int prepare(const struct mt_sweep_wish *wish, struct mt_sweep_plan *plan)
+static int prepare(const struct mt_sweep_wish *wish, struct mt_sweep_plan *plan,
+                   struct mt_rank ranks[MT_MAX_RANKS])
 {
-    const struct mt_simulated_run *each = wish->each;
-    int code = mt_sweep_plan_make(plan, &wish->sweeps, each->recording.command);
+    struct mt_simulated_run *each = wish->each;
+    int code = wish->rank.ranks ? mt_rank_plan_make(plan, &wish->rank, each, ranks)
+                                : mt_sweep_plan_make(plan, &wish->sweeps, each->recording.command);
 
     plan->sweep.card = each->card;
     plan->sweep.devices = each->devices;
@@ -206,7 +210,8 @@ static int prepare(const struct mt_sweep_wish *wish, struct mt_sweep_plan *plan)
     return code;
 }
 
-static int run(const struct mt_sweep_wish *wish, struct mt_sweep_plan *plan, const char *folder)
+static int run(const struct mt_sweep_wish *wish, struct mt_sweep_plan *plan,
+               const struct mt_rank *ranks, const char *folder)
 {
     const struct mt_sweep_request request = {.plan = plan,
                                              .each = wish->each,
@@ -214,6 +219,7 @@ static int run(const struct mt_sweep_wish *wish, struct mt_sweep_plan *plan, con
                                              .gate_run = wish->gate_run,
                                              .common = wish->common,
                                              .folder = folder,
+                                             .ranks = wish->rank.ranks ? ranks : NULL,
                                              .keeps_traces = wish->each->recording.output,
                                              .jobs = wish->jobs};
     int code = mt_sweep_run_all(&request);
@@ -225,12 +231,13 @@ int mt_dry_run_sweep(const struct mt_sweep_wish *wish)
 {
     struct mt_sweep_plan *plan = calloc(1, sizeof *plan);
     const char *output = wish->each->recording.output;
+    struct mt_rank ranks[MT_MAX_RANKS];
     char *folder = NULL;
     int code;
 
     if (!plan)
         return mt_say_no_memory("cannot run the command");
-    code = prepare(wish, plan);
+    code = prepare(wish, plan, ranks);
     if (code < 0 && !output) {
         folder = mt_temporary_folder_new("memtrace-sweep");
         if (!folder) {
@@ -239,7 +246,7 @@ int mt_dry_run_sweep(const struct mt_sweep_wish *wish)
         }
     }
     if (code < 0)
-        code = run(wish, plan, output ? output : folder);
+        code = run(wish, plan, ranks, output ? output : folder);
     mt_temporary_folder_remove(folder);
     mt_sweep_plan_release(plan);
     free(plan);

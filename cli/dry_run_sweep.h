@@ -4,12 +4,14 @@
 
 #include "outputs.h"
 #include "simulated_run.h"
+#include "dry_run_ranks.h"
 #include "gate_run.h"
 
 struct mt_sweep_wish {
-    struct mt_text_list sweeps;          /* "batch=1,2,4" */
-    uint64_t jobs;                       /* 0 = what processors and memory allow */
-    const struct mt_simulated_run *each; /* command with placeholders; output: the folder */
+    struct mt_text_list sweeps;    /* "batch=1,2,4" */
+    struct mt_rank_wish rank;      /* ranks instead of sweeps */
+    uint64_t jobs;                 /* 0 = what processors and memory allow */
+    struct mt_simulated_run *each; /* command with placeholders; output: the folder */
     const struct mt_gate_options *gates;
     const struct mt_gate_run *gate_run; /* opened */
     const struct mt_common *common;

@@ -150,6 +150,7 @@ static bool set_environment(void *context)
            !setenv("MEMTRACE_DRY_RUN", "1", 1) &&
            !setenv("MEMTRACE_DRY_RUN_FACT", run->fact.data, 1) &&
            !setenv("MEMTRACE_SIMULATED_DEVICE", run->card->name, 1) && set_context(run) &&
+           (!run->rank || mt_rank_set_environment(run->rank)) &&
            set_number("MEMTRACE_SIMULATED_DEVICES", run->devices) &&
            set_number("MEMTRACE_SIMULATED_MEMORY", mt_simulated_memory_bytes(run));
 }

@@ -14,6 +14,7 @@
 #include "cards.h"
 #include "dry_run_answer.h"
 #include "dry_run_notes.h"
+#include "rank.h"
 #include "recording.h"
 #include "simulated_site.h"
 
@@ -21,8 +22,9 @@ struct mt_simulated_run {
     /* of the caller: of `recording` command, output, quiet, json and timeout_ms */
     struct mt_recording recording;
     const struct mt_card *card;
-    uint64_t devices;     /* 1 to MT_MAX_SIMULATED_DEVICES */
-    uint64_t limit_bytes; /* of each device; 0 = the card's own */
+    uint64_t devices;           /* 1 to MT_MAX_SIMULATED_DEVICES */
+    uint64_t limit_bytes;       /* of each device; 0 = the card's own */
+    const struct mt_rank *rank; /* the command is one of a distributed run; NULL: it is not */
     /* after mt_simulated_run_finish */
     struct mt_dry_run_notes notes;
     struct mt_dry_run_trace *traces; /* those with events */

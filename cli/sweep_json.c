@@ -106,6 +106,13 @@ void mt_add_sweep_json(struct mt_buf *out, struct mt_sweep_plan *plan, bool has_
     mt_json_object_begin(&json, NULL);
     mt_json_text(&json, "schema", "memtrace.sweep/1");
     mt_json_simulated(&json, sweep->card, sweep->devices, sweep->memory_bytes);
+    if (sweep->world) {
+        const struct mt_sweep_run *worst = mt_sweep_worst(sweep);
+
+        mt_json_u64(&json, "world_size", sweep->world);
+        mt_json_u64(&json, "local_world_size", sweep->local_world);
+        mt_json_text(&json, "largest_reserved_peak", worst ? worst->values[0] : NULL);
+    }
     mt_json_array_begin(&json, "names");
     for (size_t i = 0; i < sweep->name_count; i++)
         mt_json_text(&json, NULL, sweep->names[i]);

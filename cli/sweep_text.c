@@ -256,8 +256,18 @@ static void say_doubts(struct mt_buf *out, const struct mt_sweep *sweep)
     if (unknown)
         mt_add_note(out, 0,
                     "A card must have more than that (>): what CUDA and its libraries take outside "
-                    "of the allocator is not measured for %s, usually 0.5 to 1 GiB.",
-                    sweep->card->name);
+                    "of the allocator is not measured for %s%s.",
+                    sweep->card->name,
+                    sweep->world > 2 ? " with so many ranks of NCCL" : ", usually 0.5 to 1 GiB");
+}
+
+/* The answer about it follows. */
+static void add_worst(struct mt_buf *out, const struct mt_sweep *sweep)
+{
+    const struct mt_sweep_run *worst = mt_sweep_worst(sweep);
+
+    if (worst)
+        mt_buf_printf(out, "\nThe largest reserved peak is that of %s:\n", worst->label);
 }
 
 void mt_add_sweep_text(struct mt_buf *out, const struct mt_sweep *sweep)
@@ -265,6 +275,9 @@ void mt_add_sweep_text(struct mt_buf *out, const struct mt_sweep *sweep)
     const struct mt_style *style = mt_stdout_style();
     char memory[MT_UNITS_TEXT];
 
+    if (sweep->world)
+        mt_add_note(out, 0, "%zu of %s ranks, each alone: what it gets from the others is its own",
+                    sweep->run_count, mt_format_count(memory, sweep->world));
     mt_add_note(out, 0, "%zu dry run%s on a simulated %s with %s: times and values mean nothing",
                 sweep->run_count, sweep->run_count == 1 ? "" : "s", sweep->card->name,
                 mt_format_bytes(memory, sweep->memory_bytes));
@@ -274,5 +287,8 @@ void mt_add_sweep_text(struct mt_buf *out, const struct mt_sweep *sweep)
     say_doubts(out, sweep);
     add_roles(out, sweep, style);
     add_slopes(out, sweep);
-    add_cards(out, sweep, style);
+    if (sweep->world)
+        add_worst(out, sweep);
+    else
+        add_cards(out, sweep, style);
 }

@@ -91,7 +91,7 @@ static void tell(const struct mt_sweep_request *request, const struct mt_simulat
         *result = (struct mt_sweep_result){.exit_code = mt_say_no_memory("cannot list the traces")};
     else
         measure(&answer, result);
-    for (size_t i = 0; !request->keeps_traces && i < run->trace_count; i++)
+    for (size_t i = 0; !request->keeps_traces && !request->ranks && i < run->trace_count; i++)
         (void)unlink(run->traces[i].path);
 }
 
@@ -105,6 +105,7 @@ void mt_sweep_work(const struct mt_sweep_request *request, const struct mt_sweep
     simulated.recording.command = mt_sweep_plan_command(request->plan, run);
     simulated.recording.output = mt_sweep_trace_path(request, run);
     simulated.recording.json = false;
+    simulated.rank = request->ranks ? &request->ranks[run - request->plan->sweep.runs] : NULL;
     simulated.recording.quiet = true;
     if (!simulated.recording.command || !simulated.recording.output) {
         result->exit_code = mt_say_no_memory("cannot run the command");

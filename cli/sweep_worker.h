@@ -12,9 +12,10 @@ struct mt_sweep_request {
     const struct mt_gate_options *gates;
     const struct mt_gate_run *gate_run; /* its rules, not checked yet */
     const struct mt_common *common;
-    const char *folder; /* for traces and what commands print */
-    bool keeps_traces;  /* else they are removed once they are read */
-    uint64_t jobs;      /* at the same time; 0 = what processors and memory allow */
+    const char *folder;          /* for traces and what commands print */
+    const struct mt_rank *ranks; /* one a run, whose traces are kept; NULL: the runs are none */
+    bool keeps_traces;           /* else they are removed once they are read */
+    uint64_t jobs;               /* at the same time; 0 = what processors and memory allow */
 };
 
 /* FOLDER/batch=4.log, FOLDER/batch=4.trace.zst; in the plan's arena, NULL: no memory. */

@@ -157,6 +157,7 @@ COMMANDS = [
     "dry-run --json --max-peak reserved=1GiB -o d.trace.zst recorded exit 3",
     "dry-run --json --max-peak reserved=1GiB -- true",
     "dry-run --json --sweep code=0,3 --max-peak reserved=1KiB recorded exit {code}",
+    "dry-run --json --ranks 0,3 --world 4 recorded exit 3",
     "dry-run --json --sweep code=0..1 -o sweep recorded plain {code}",
     "info --json d.trace.zst",
     "analyze --json d.trace.zst",

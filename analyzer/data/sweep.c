@@ -28,7 +28,21 @@ bool mt_sweep_is_numeric(const struct mt_sweep *sweep)
     for (size_t i = 0; i < sweep->run_count; i++)
         if (!mt_sweep_number(sweep->runs[i].values[0], &number))
             return false;
-    return sweep->name_count == 1 && sweep->run_count;
+    return sweep->name_count == 1 && sweep->run_count && !sweep->world;
+}
+
+const struct mt_sweep_run *mt_sweep_worst(const struct mt_sweep *sweep)
+{
+    const struct mt_sweep_run *worst = NULL;
+
+    for (size_t i = 0; i < sweep->run_count; i++) {
+        const struct mt_sweep_result *result = &sweep->runs[i].result;
+
+        if (result->is_measured &&
+            (!worst || result->reserved_peak_bytes > worst->result.reserved_peak_bytes))
+            worst = &sweep->runs[i];
+    }
+    return worst;
 }
 
 static uint64_t size_of_run(const struct mt_sweep_run *run, bool is_numeric)

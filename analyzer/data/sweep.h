@@ -61,6 +61,7 @@ struct mt_sweep {
     size_t name_count;
     const struct mt_card *card; /* simulated */
     uint64_t devices, memory_bytes;
+    uint64_t world, local_world; /* the runs are ranks of one program; 0 = they are not */
     struct mt_sweep_run runs[MT_MAX_SWEEP_RUNS]; /* the last name changes fastest */
     size_t run_count;
 };
@@ -71,8 +72,11 @@ const char *mt_sweep_outcome_name(enum mt_sweep_outcome outcome);
 /* A whole number of at most 18 digits; else false. */
 bool mt_sweep_number(const char *value, uint64_t *number);
 
-/* One name, and all of its values are numbers: there is a largest value. */
+/* One name, and all of its values are numbers, which mean more or less: not ranks. */
 bool mt_sweep_is_numeric(const struct mt_sweep *sweep);
+
+/* The one with the largest reserved peak, of several the first; NULL: no run used a device. */
+const struct mt_sweep_run *mt_sweep_worst(const struct mt_sweep *sweep);
 
 /* Of the runs that finished, those that a card has memory for. Which is the largest: by the value
  * of a numeric sweep, else by what a card must have. NULL: none. */

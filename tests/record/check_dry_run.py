@@ -248,7 +248,45 @@ def sweep_refusals(bench):
     bench.check_left()
 
 
+def ranks(bench):
+    """Each rank alone, with the variables of torchrun; the table, then the answer about the worst."""
+    script = f'echo $RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $GROUP_RANK $MASTER_PORT $MEMTRACE_DRY_RUN_ALONE $1; exec {bench.recorded} exit $(($RANK / 5))'
+    more = {"MEMTRACE_ARENA_MIB": "1"}
+    done = dry_run(bench, "--json", "--ranks", "0,1,5", "--world", "8", "--devices", "4", "-o", "out", "--", "sh", "-c", script, "sh", "{rank}", **more)
+    document = json.loads(done.stdout)
+    check(done.returncode == 1 and document["names"] == ["rank"], f"{done}")
+    check([document[key] for key in ("world_size", "local_world_size", "largest_reserved_peak")] == [8, 4, "0"], f"{document}")
+    check([(run["values"], run["outcome"]) for run in document["runs"]] == [(["0"], "finished"), (["1"], "finished"), (["5"], "failed")], f"{document}")
+    check(document["simulated"]["devices"] == 4 and not document["slopes"], f"{document}")
+    for rank, text in (("0", "0 0 8 4 0 29500 1 0\n"), ("1", "1 1 8 4 0 29500 1 1\n"), ("5", "5 1 8 4 1 29500 1 5\n")):
+        check((bench.work / "out" / f"rank={rank}.log").read_text() == text, f"rank {rank}")
+        bench.check_whole(bench.work / "out" / f"rank={rank}.trace.zst")
+    done = bench.run(bench.memtrace, "info", "--json", bench.work / "out" / "rank=5.trace.zst")
+    check(json.loads(done.stdout)["rank"] == 5 and json.loads(done.stdout)["world_size"] == 8, f"{done}")
+    (bench.work / "tmp").mkdir()
+    (bench.work / "torchrun").write_text("#!/usr/bin/env python3\n")
+    (bench.work / "torchrun").chmod(0o755)
+    done = dry_run(bench, "--ranks", "all", "--", "./torchrun", "--nproc_per_node=2", "--no-python", bench.recorded, "exit", "0",
+                   TMPDIR=str(bench.work / "tmp"), **more)
+    text = done.stdout.decode()
+    check(done.returncode == 0 and "2 of 2 ranks, each alone" in text and "that of rank 0:\nDry run on a simulated H200" in text, f"{done}")
+    check(not list((bench.work / "tmp").iterdir()), "there are files in $TMPDIR")
+
+
+def rank_refusals(bench):
+    for words, text in ((("--ranks", "0", "true"), "wants '--world N'"), (("--world", "8", "true"), "wants --ranks"),
+                        (("--ranks", "8", "--world", "8", "true"), "the last one is 7"), (("--ranks", "all", "--world", "65", "true"), "more than 64"),
+                        (("--ranks", "0", "--world", "9", "--devices", "8", "true"), "9 ranks are not 8 on each"),
+                        (("--ranks", "0", "--world", "2", "--sweep", "a=1", "echo", "{a}"), "do not go together"),
+                        (("--ranks", "0", "--world", "2", "deepspeed", "train.py"), "name the script"),
+                        (("--ranks", "0", "python3", "-m", "torch.distributed.run", "--nproc-per-node=16", "train.py"), "at most 8"),
+                        (("--ranks", "0", "--world", "4", "python3", "-m", "torch.distributed.run", "--nnodes=1", "--nproc-per-node=2", "t.py"), "torchrun's nodes")):
+        done = dry_run(bench, *words)
+        check(done.returncode == 2 and text in done.stderr.decode() and not done.stdout, f"{words}: {done}")
+    bench.check_left()
+
+
 if __name__ == "__main__":
     sys.exit(main([answer, no_device, environment_of_the_command, status, gate, json_alone_on_stdout, timeout, notes,
                    out_of_memory_in_the_smaller_process, without_the_python_part, refusals, sweep, sweep_leaves_nothing,
-                   sweep_is_interrupted, sweep_refusals]))
+                   sweep_is_interrupted, sweep_refusals, ranks, rank_refusals]))
