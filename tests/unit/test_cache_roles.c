@@ -1,0 +1,303 @@
+/* Caches of keys and values, and what only looks like one: models that are called again and again
+ * without a backward. */
+#include "cmocka_all.h"
+
+#include "role_program.h"
+#include "util.h"
+
+/* Failure 2: inference has no backward; a key-value cache looks temporary. */
+static void inference(void **state)
+{
+    struct program p;
+    uint64_t cache, temporary;
+
+    (void)state;
+    begin(&p);
+    enter(&p, "generate");
+    cache = born_by(&p, stack(&p, "update", "/x/transformers/cache_utils.py"), 4096);
+    temporary = born(&p);
+    freed(&p, temporary);
+    freed(&p, cache);
+    leave(&p, "generate");
+    finish(&p);
+    assert_int_equal(role(&p, cache), MT_ROLE_KV_CACHE);
+    assert_int_equal(role(&p, temporary), MT_ROLE_TEMPORARIES);
+    assert_false(p.clock.saw_backward);
+    end(&p);
+}
+
+/* Functions that make a cache, or put something into it, and files of one; not what works with one,
+ * nor a project in a folder of that name. */
+static void frames_of_a_cache(void **state)
+{
+    static const struct {
+        const char *function, *file;
+        bool is_cache;
+    } frames[] = {{"update_kv_cache", "/home/me/model.py", true},
+                  {"Attention._init_kv_caches", "/home/me/model.py", true},
+                  {"kv_cache", "/home/me/model.py", true},
+                  {"update", "/home/me/paged_kv_cache.py", true},
+                  {"update", "C:\\me\\kv_cache.py", true},
+                  {"update", "/x/transformers/cache_utils.py", true},
+                  {"generate_with_kv_cache", "/home/me/model.py", false},
+                  {"update_kv_cache_stats", "/home/me/model.py", false},
+                  {"forward_no_kv_cache", "/home/me/model.py", false},
+                  {"main", "/home/me/kv_cache_bench/train.py", false}};
+    struct program p;
+    uint32_t stacks[MT_ARRAY_LEN(frames)];
+
+    (void)state;
+    begin(&p);
+    for (size_t i = 0; i < MT_ARRAY_LEN(frames); i++)
+        stacks[i] = stack(&p, frames[i].function, frames[i].file);
+    assert_int_equal(mt_stack_kinds_update(&p.clock.stacks, &p.symbols), MT_OK);
+    for (size_t i = 0; i < MT_ARRAY_LEN(frames); i++)
+        if (!!(mt_stack_kind(&p.clock.stacks, stacks[i]) & MT_STACK_KV_CACHE) != frames[i].is_cache)
+            fail_msg("%s %s", frames[i].function, frames[i].file);
+    end(&p);
+}
+
+/* No frame says so: kept while the model is called again and again. */
+static void a_cache_of_ones_own(void **state)
+{
+    struct program p;
+    uint64_t keys, values, latent, output = 0;
+
+    (void)state;
+    for (int trains = 0; trains < 2; trains++) {
+        begin(&p);
+        enter(&p, "request#0");
+        enter(&p, "forward");
+        keys = born(&p);
+        values = born(&p);
+        latent = born_by(&p, stack(&p, "somewhere", "/home/me/train.py"), 1024);
+        leave(&p, "forward");
+        for (int call = 0; call < 6; call++) {
+            enter(&p, "forward");
+            output = born(&p);
+            leave(&p, "forward");
+            freed(&p, output);
+        }
+        freed(&p, keys);
+        freed(&p, values);
+        freed(&p, latent);
+        if (trains)
+            enter(&p, "backward");
+        (void)born(&p);
+        finish(&p);
+        assert_int_equal(role(&p, keys), trains ? MT_ROLE_ACTIVATIONS : MT_ROLE_KV_CACHE);
+        assert_int_equal(role(&p, values), trains ? MT_ROLE_ACTIVATIONS : MT_ROLE_KV_CACHE);
+        assert_int_equal(role(&p, latent), MT_ROLE_ACTIVATIONS); /* one of its size */
+        assert_int_equal(role(&p, output), MT_ROLE_ACTIVATIONS);
+        end(&p);
+    }
+}
+
+/* Where each token is a turn of its own, no block outlives many calls: the chain of ever longer
+ * blocks says what they are, and what the first of them replaced. */
+static void a_cache_that_grows(void **state)
+{
+    enum { LAYERS = 3, TOKENS = 5 };
+    struct program p;
+    uint64_t cache[LAYERS], prompt = 0;
+
+    (void)state;
+    for (int trains = 0; trains < 2; trains++) {
+        begin(&p);
+        for (int token = 0; token < TOKENS; token++) {
+            enter(&p, "token");
+            for (int layer = 0; layer < LAYERS; layer++) {
+                const char *maker = token ? "cat" : "project";
+                uint64_t longer = born_by(&p, stack(&p, maker, "/home/me/generate.py"),
+                                          8192 + 512 * (uint64_t)token);
+
+                if (token)
+                    freed(&p, cache[layer]);
+                cache[layer] = longer;
+                freed(&p, born(&p)); /* the rest of the layer */
+            }
+            prompt = token ? prompt : cache[0];
+            leave(&p, "token");
+        }
+        enter(&p, trains ? "backward" : "token");
+        (void)born(&p);
+        finish(&p);
+        assert_int_equal(role(&p, cache[0]) == MT_ROLE_KV_CACHE, !trains);
+        assert_int_equal(role(&p, cache[LAYERS - 1]) == MT_ROLE_KV_CACHE, !trains);
+        assert_int_equal(role(&p, prompt) == MT_ROLE_KV_CACHE, !trains);
+        end(&p);
+    }
+}
+
+/* A run that dies in its first turn: what unwinding frees may be what backward would have needed.
+ */
+static void death_after_many_calls(void **state)
+{
+    struct program p;
+    uint64_t block[2];
+
+    (void)state;
+    begin(&p);
+    enter(&p, "request#0");
+    enter(&p, "forward");
+    block[0] = born(&p);
+    block[1] = born(&p);
+    leave(&p, "forward");
+    for (int call = 0; call < 6; call++) {
+        enter(&p, "forward");
+        (void)born(&p);
+        leave(&p, "forward");
+    }
+    ends(&p, block[0], MT_FATE_UNWOUND);
+    ends(&p, block[1], MT_FATE_UNWOUND);
+    finish(&p);
+    assert_int_equal(role(&p, block[0]), MT_ROLE_ACTIVATIONS);
+    end(&p);
+}
+
+/* Each request has one latent of a size that all requests share: none is a cache. Keys and values
+ * may have tails, as they are blocks of a MiB and more. */
+static void one_block_in_each_request(void **state)
+{
+    struct program p;
+    uint64_t latents[3], keys[3], values[3];
+
+    (void)state;
+    begin(&p);
+    for (int request = 0; request < 3; request++) {
+        const char *name = request == 0 ? "request#0" : request == 1 ? "request#1" : "request#2";
+
+        enter(&p, name);
+        enter(&p, "forward");
+        latents[request] = born_by(&p, stack(&p, "sample", "/home/me/train.py"), 65536);
+        keys[request] = born_by(&p, stack(&p, "sample", "/home/me/train.py"), 4u << 20);
+        values[request] =
+            born_by(&p, stack(&p, "sample", "/home/me/train.py"), (4u << 20) + (300u << 10));
+        leave(&p, "forward");
+        for (int call = 0; call < 6; call++) {
+            enter(&p, "forward");
+            freed(&p, born(&p));
+            leave(&p, "forward");
+        }
+        freed(&p, latents[request]);
+        freed(&p, keys[request]);
+        freed(&p, values[request]);
+        leave(&p, name);
+    }
+    finish(&p);
+    for (int request = 0; request < 3; request++) {
+        assert_int_equal(role(&p, latents[request]), MT_ROLE_ACTIVATIONS);
+        assert_int_equal(role(&p, keys[request]), MT_ROLE_KV_CACHE);
+        assert_int_equal(role(&p, values[request]), MT_ROLE_KV_CACHE);
+    }
+    end(&p);
+}
+
+/* A request moves the model to the device and calls it again and again; so does the call of an
+ * outer module with a layer. */
+static void modules_moved_over_calls(void **state)
+{
+    struct program p;
+    uint64_t weights[2], layer, activation;
+    uint32_t move, call;
+
+    (void)state;
+    begin(&p);
+    move = stack(&p, "_apply", "/x/torch/nn/modules/module.py");
+    call = stack(&p, "_call_impl", "/x/torch/nn/modules/module.py");
+    enter(&p, "request#0");
+    for (int i = 0; i < 2; i++)
+        weights[i] = born_by(&p, move, 4096);
+    for (int i = 0; i < 6; i++) {
+        enter(&p, "forward");
+        layer = born_by(&p, stack_in(&p, call, "_apply", "/x/torch/nn/modules/module.py"), 8192);
+        activation = born_by(&p, call, 8192);
+        freed(&p, activation);
+        freed(&p, layer);
+        leave(&p, "forward");
+    }
+    for (int i = 0; i < 2; i++)
+        freed(&p, weights[i]);
+    leave(&p, "request#0");
+    finish(&p);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(role(&p, weights[i]), MT_ROLE_PARAMETERS);
+    assert_int_equal(role(&p, layer), MT_ROLE_PARAMETERS);
+    assert_int_equal(role(&p, activation), MT_ROLE_TEMPORARIES);
+    end(&p);
+}
+
+/* A layer at a time on the device: 14 GB of model, 1 GB of memory. */
+static void layers_moved_in_turn(void **state)
+{
+    struct program p;
+    uint64_t first, second, batch;
+    uint32_t move;
+
+    (void)state;
+    begin(&p);
+    move = stack(&p, "_apply", "/x/torch/nn/modules/module.py");
+    first = born_by(&p, move, 4096);
+    batch = born(&p);
+    for (int layer = 0; layer < 3; layer++) {
+        enter(&p, layer ? "step#1" : "step#0");
+        second = born_by(&p, move, 4096);
+        enter(&p, "forward");
+        freed(&p, born(&p));
+        leave(&p, "forward");
+        freed(&p, second);
+        if (!layer) {
+            freed(&p, first);
+            freed(&p, batch);
+        }
+        leave(&p, layer ? "step#1" : "step#0");
+    }
+    finish(&p);
+    assert_int_equal(role(&p, first), MT_ROLE_PARAMETERS);
+    assert_int_equal(role(&p, second), MT_ROLE_PARAMETERS);
+    assert_int_equal(role(&p, batch), MT_ROLE_INPUTS);
+    end(&p);
+}
+
+/* Beside a library's cache, what lives over many calls is no cache: a batch, an encoder's output.
+ */
+static void beside_a_librarys_cache(void **state)
+{
+    struct program p;
+    uint64_t cache, batch;
+
+    (void)state;
+    begin(&p);
+    enter(&p, "request#0");
+    batch = born(&p);
+    cache = born_by(&p, stack(&p, "update", "/x/transformers/cache_utils.py"), 4096);
+    for (int call = 0; call < 6; call++) {
+        enter(&p, "forward");
+        freed(&p, born(&p));
+        leave(&p, "forward");
+    }
+    leave(&p, "request#0");
+    freed(&p, batch);
+    freed(&p, cache);
+    finish(&p);
+    assert_int_equal(role(&p, cache), MT_ROLE_KV_CACHE);
+    assert_int_equal(role(&p, batch), MT_ROLE_INPUTS);
+    end(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(inference),
+        cmocka_unit_test(frames_of_a_cache),
+        cmocka_unit_test(a_cache_of_ones_own),
+        cmocka_unit_test(a_cache_that_grows),
+        cmocka_unit_test(death_after_many_calls),
+        cmocka_unit_test(one_block_in_each_request),
+        cmocka_unit_test(layers_moved_in_turn),
+        cmocka_unit_test(modules_moved_over_calls),
+        cmocka_unit_test(beside_a_librarys_cache),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,342 @@
+/* The rules of findings about what a call of the model makes and keeps, and about memory that
+ * nobody uses. */
+#include "cmocka_all.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "finding_program.h"
+
+/* What a function deep below `loss` made, two thirds of the peak. */
+static void hold_below(const char *loss)
+{
+    char stack[4096];
+    size_t length = 0, i;
+
+    for (i = 0; i < 100; i++)
+        length += (size_t)snprintf(stack + length, sizeof stack - length, "native.py:f:%zu < ", i);
+    snprintf(stack + length, sizeof stack - length, "%s < train.py:step:7", loss);
+    begin();
+    (void)take(stack, 100 * MT_MIB);
+}
+
+/* However far from the innermost frame the loss is. */
+static void all_callers_are_looked_at(void **state)
+{
+    (void)state;
+    hold_below("functional.py:cross_entropy:3");
+    expect_finding("loss-peak", 100 * MT_MIB);
+    hold_below("functional.py:something_else:3");
+    expect_nothing("loss-peak");
+}
+
+/* A function of the program that has the same name, and what calls it. */
+static void namesakes_are_no_loss(void **state)
+{
+    (void)state;
+    hold_below("mine.py:cross_entropy:3");
+    expect_nothing("loss-peak");
+    hold_below("mine.py:cross_entropy:3 < functional.py:cross_entropy:3");
+    expect_nothing("loss-peak");
+    hold_below("functional.py:cross_entropy:3 < mine.py:cross_entropy:3");
+    expect_finding("loss-peak", 100 * MT_MIB);
+}
+
+/* A forward pass of `layers`, each called from a line of its own, which keep what `lines` lines
+ * make: 20 MiB each. */
+static void forward_alone(uint32_t layers, uint32_t lines)
+{
+    char line[64];
+    uint32_t i, j;
+
+    begin();
+    phase_begins("forward");
+    for (i = 0; i < layers; i++)
+        for (j = 0; j < lines; j++) {
+            snprintf(line, sizeof line, "model.py:layer:%u < model.py:forward:%u", j + 1, i + 50);
+            (void)take(line, 20 * MT_MIB);
+        }
+    phase_ends("forward");
+}
+
+static void what_forward_keeps_is_found(void **unused)
+{
+    struct mt_report *report;
+
+    (void)unused;
+    forward_alone(6, 5);
+    expect_finding("kept-forward", 600 * MT_MIB);
+    forward_alone(6, 5);
+    report = program_report();
+    assert_true(has_evidence(finding_of(report, "kept-forward"),
+                             "30 blocks from 5 lines, most bytes from layer model.py:1: 120 MiB"));
+    program_end(report);
+}
+
+/* Forward, then backward, with or without a step of training around or before them. */
+static void one_pass(bool step_before)
+{
+    uint64_t hidden;
+
+    begin();
+    if (step_before) {
+        step_begins(0);
+        train();
+        step_ends(0);
+    }
+    hidden = take_in("forward", "model.py:hidden:9", 200 * MT_MIB);
+    phase_begins("backward");
+    give(take(NULL, 20 * MT_MIB));
+    give(hidden);
+    phase_ends("backward");
+}
+
+static void activations_wait_without_steps(void **unused)
+{
+    (void)unused;
+    one_pass(false);
+    expect_finding("held-activations", 200 * MT_MIB);
+}
+
+/* There are steps, and the peak is in none: what it holds may be older. */
+static void activations_beside_steps_may_not_wait(void **unused)
+{
+    (void)unused;
+    one_pass(true);
+    expect_nothing("held-activations");
+}
+
+static const char *advice_of_forward(struct mt_report **report)
+{
+    const struct mt_finding *finding;
+
+    *report = program_report();
+    finding = finding_of(*report, "kept-forward");
+    assert_non_null(finding);
+    return finding->advice;
+}
+
+/* A program that holds an optimizer's state trains: no_grad is no advice for it. */
+static void training_needs_what_forward_keeps(void **unused)
+{
+    struct mt_report *report;
+
+    (void)unused;
+    forward_alone(6, 5);
+    assert_non_null(strstr(advice_of_forward(&report), "torch.no_grad()"));
+    program_end(report);
+    forward_alone(6, 5);
+    program.source.source.header.starts_in_middle = true;
+    program.events[0].flags = MT_EVENT_INITIAL;
+    program.events[0].stack = program_stack("torch/optim/adam.py:_init_group:5");
+    assert_null(strstr(advice_of_forward(&report), "torch.no_grad()"));
+    program_end(report);
+}
+
+/* Keys and values have two lines, however many layers there are. */
+static void a_cache_is_no_graph(void **unused)
+{
+    (void)unused;
+    forward_alone(20, 2);
+    expect_nothing("kept-forward");
+}
+
+static void what_a_recorded_backward_needs_is_no_mistake(void **unused)
+{
+    (void)unused;
+    forward_alone(6, 5);
+    phase_begins("backward");
+    give(program.next_addr - 20 * MT_MIB); /* the last one: the peak is that of forward */
+    give(take(NULL, 10 * MT_MIB));
+    phase_ends("backward");
+    expect_nothing("kept-forward");
+}
+
+/* Calls of a model: each makes `results` of 100 MiB at one line, which end when the next call has
+ * made its own. */
+static void call_again(uint32_t calls, uint32_t results, bool trains)
+{
+    uint64_t kept[8] = {0};
+    uint32_t i, j;
+
+    begin();
+    for (i = 0; i < calls; i++) {
+        uint64_t made[8];
+
+        phase_begins("forward");
+        for (j = 0; j < results; j++)
+            made[j] = take("model.py:head:9 < run.py:main:3", 100 * MT_MIB);
+        phase_ends("forward");
+        for (j = 0; i && j < results; j++)
+            give(kept[j]);
+        memcpy(kept, made, sizeof kept);
+    }
+    if (trains) {
+        phase_begins("backward");
+        give(take(NULL, 20 * MT_MIB));
+        phase_ends("backward");
+    }
+}
+
+static void results_of_earlier_calls_are_found(void **unused)
+{
+    (void)unused;
+    call_again(3, 1, false);
+    expect_finding("earlier-results", 100 * MT_MIB);
+}
+
+static void one_call_has_no_earlier_results(void **unused)
+{
+    (void)unused;
+    call_again(1, 1, false);
+    expect_nothing("earlier-results");
+}
+
+/* Lines of which each makes a block of another size in each call. */
+static void results_of_other_sizes_are_no_successors(void **unused)
+{
+    (void)unused;
+    begin();
+    for (uint32_t i = 0; i < 2; i++) {
+        phase_begins("forward");
+        (void)take("model.py:head:9 < run.py:main:3", (100 + i) * MT_MIB);
+        phase_ends("forward");
+    }
+    expect_nothing("earlier-results");
+}
+
+/* Several of one line in a call: a cache. */
+static void a_cache_is_no_result(void **unused)
+{
+    (void)unused;
+    call_again(3, 2, false);
+    expect_nothing("earlier-results");
+}
+
+static void backward_may_need_earlier_results(void **unused)
+{
+    (void)unused;
+    call_again(3, 1, true);
+    expect_nothing("earlier-results");
+}
+
+static void attend(const char *stack)
+{
+    begin();
+    phase_begins("forward");
+    (void)take(stack, 100 * MT_MIB);
+    phase_ends("forward");
+}
+
+static void matrices_of_attention_are_found(void **unused)
+{
+    (void)unused;
+    attend("native.cpp:_softmax:0 < functional.py:softmax:5 < module.py:_call_impl:1 < "
+           "model.py:EagerAttention:7");
+    expect_finding("attention-matrices", 100 * MT_MIB);
+    attend("functional.py:softmax:5 < a.py:a:1 < a.py:b:1 < model.py:attention:7");
+    expect_finding("attention-matrices", 100 * MT_MIB);
+}
+
+/* Two blocks of 50 MiB have more bytes than the largest one. */
+static void the_largest_matrix_is_a_block(void **unused)
+{
+    static const uint64_t mib[] = {50, 50, 60};
+    const struct mt_finding *finding;
+    struct mt_report *report;
+
+    (void)unused;
+    begin();
+    phase_begins("forward");
+    for (size_t i = 0; i < MT_ARRAY_LEN(mib); i++)
+        (void)take("functional.py:softmax:5 < model.py:attention:7", mib[i] * MT_MIB);
+    phase_ends("forward");
+    report = program_report();
+    finding = finding_of(report, "attention-matrices");
+    assert_non_null(finding);
+    assert_true(has_evidence(finding, "3 results of softmax of up to 60.0 MiB; scores and masks "
+                                      "of that size are not counted"));
+    program_end(report);
+}
+
+/* Of classes; of gates that attention is far from; of a loss; fused. */
+static void other_softmax_is_no_matrix(void **unused)
+{
+    static const char *const stacks[] = {
+        "functional.py:softmax:5 < model.py:classify:7",
+        ("functional.py:softmax:5 < a.py:a:1 < a.py:b:1 < a.py:c:1 < a.py:d:1 < a.py:e:1 < "
+         "a.py:f:1 < model.py:attention:7"),
+        "functional.py:softmax:5 < a.py:a:1 < a.py:b:1 < a.py:c:1 < model.py:attention:7",
+        "functional.py:log_softmax:5 < model.py:AttentionClassifier:7",
+        "native.cpp:scaled_dot_product:0 < model.py:attention:7",
+    };
+
+    (void)unused;
+    for (size_t i = 0; i < MT_ARRAY_LEN(stacks); i++) {
+        attend(stacks[i]);
+        expect_nothing("attention-matrices");
+    }
+}
+
+/* No history: a segment of that size with a block of 100 MiB. */
+static void one_instant(uint64_t segment_bytes)
+{
+    program_begin();
+    program.source.source.header.starts_in_middle = true;
+    program.source.source.header.has_segments = true;
+    program_add(MT_EVENT_SEGMENT_ALLOC, (struct mt_event){.addr = program.next_addr,
+                                                          .size_bytes = segment_bytes,
+                                                          .flags = MT_EVENT_INITIAL,
+                                                          .name = MT_NO_ID,
+                                                          .stack = MT_NO_ID});
+    program_add(MT_EVENT_ALLOC, (struct mt_event){.addr = program.next_addr,
+                                                  .size_bytes = 100 * MT_MIB,
+                                                  .aux_bytes = 100 * MT_MIB,
+                                                  .flags = MT_EVENT_INITIAL,
+                                                  .name = MT_NO_ID,
+                                                  .stack = MT_NO_ID});
+}
+
+static void idle_memory_is_found_without_a_history(void **unused)
+{
+    (void)unused;
+    one_instant(500 * MT_MIB);
+    expect_finding("cached-memory", 400 * MT_MIB);
+    one_instant(120 * MT_MIB);
+    expect_nothing("cached-memory");
+}
+
+static void with_a_history_idle_memory_is_no_news(void **unused)
+{
+    (void)unused;
+    one_instant(500 * MT_MIB);
+    program.next_addr += 200 * MT_MIB;
+    give(take("train.py:main:1", 20 * MT_MIB));
+    expect_nothing("cached-memory");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_callers_are_looked_at),
+        cmocka_unit_test(namesakes_are_no_loss),
+        cmocka_unit_test(activations_wait_without_steps),
+        cmocka_unit_test(activations_beside_steps_may_not_wait),
+        cmocka_unit_test(what_forward_keeps_is_found),
+        cmocka_unit_test(training_needs_what_forward_keeps),
+        cmocka_unit_test(a_cache_is_no_graph),
+        cmocka_unit_test(what_a_recorded_backward_needs_is_no_mistake),
+        cmocka_unit_test(results_of_earlier_calls_are_found),
+        cmocka_unit_test(one_call_has_no_earlier_results),
+        cmocka_unit_test(results_of_other_sizes_are_no_successors),
+        cmocka_unit_test(a_cache_is_no_result),
+        cmocka_unit_test(backward_may_need_earlier_results),
+        cmocka_unit_test(matrices_of_attention_are_found),
+        cmocka_unit_test(the_largest_matrix_is_a_block),
+        cmocka_unit_test(other_softmax_is_no_matrix),
+        cmocka_unit_test(idle_memory_is_found_without_a_history),
+        cmocka_unit_test(with_a_history_idle_memory_is_no_news),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,148 @@
+/* The rules of findings about what an optimizer makes in its step. */
+#include "cmocka_all.h"
+
+#include <stdio.h>
+
+#include "finding_program.h"
+
+static uint64_t others_bytes; /* there all the time */
+
+/* A block of the optimizer's step at that line; `kept`: it is state, not a temporary. */
+static void make_in_the_optimizer(const char *line, uint64_t bytes, bool kept)
+{
+    uint32_t i;
+
+    begin();
+    (void)take("model.py:init:2", others_bytes);
+    for (i = 0; i < STEPS; i++) {
+        uint64_t addr = 0;
+        step_begins(i);
+        train();
+        phase_begins("optimizer");
+        if (!kept || !i)
+            addr = take(line, bytes);
+        if (!kept)
+            give(addr);
+        phase_ends("optimizer");
+        step_ends(i);
+    }
+}
+
+static void temporaries_of_all_parameters_are_found(void **unused)
+{
+    (void)unused;
+    make_in_the_optimizer("torch/optim/adam.py:_multi_tensor_adam:5", 200 * MT_MIB, false);
+    expect_finding("foreach-peak", 200 * MT_MIB);
+    make_in_the_optimizer("torch/optim/adam.py:_single_tensor_adam:5", 200 * MT_MIB, false);
+    expect_nothing("foreach-peak");
+}
+
+/* SGD makes its momentum there. */
+static void state_is_no_temporary(void **unused)
+{
+    (void)unused;
+    make_in_the_optimizer("torch/optim/sgd.py:_multi_tensor_sgd:5", 200 * MT_MIB, true);
+    expect_nothing("foreach-peak");
+}
+
+static void a_small_part_of_the_peak_is_not_found(void **unused)
+{
+    (void)unused;
+    others_bytes = 1300 * MT_MIB;
+    make_in_the_optimizer("torch/optim/adam.py:_multi_tensor_adam:5", 130 * MT_MIB, false);
+    expect_nothing("foreach-peak");
+    others_bytes = 900 * MT_MIB;
+    make_in_the_optimizer("torch/optim/adam.py:_multi_tensor_adam:5", 130 * MT_MIB, false);
+    expect_finding("foreach-peak", 130 * MT_MIB);
+    others_bytes = 0;
+}
+
+/* The peak is that of backward. */
+static void what_is_not_there_at_the_peak_is_not_found(void **unused)
+{
+    (void)unused;
+    make_in_the_optimizer("torch/optim/adam.py:_multi_tensor_adam:5", 90 * MT_MIB, false);
+    expect_nothing("foreach-peak");
+}
+
+/* A step of an optimizer that makes lists for so many parameters of 100 MiB, one after the other,
+ * each from a line of its own: they go together. Beside them 100 MiB of state, made there, too, and
+ * 100 MiB of somebody else's; both stay. */
+static void make_lists(const char *function, uint32_t lists, uint32_t parameters)
+{
+    uint64_t made[16], other;
+    uint32_t i, j, count;
+    char line[96];
+
+    begin_replayable();
+    for (i = 0; i < STEPS; i++) {
+        step_begins(i);
+        train();
+        phase_begins("optimizer");
+        other = take("clip.py:clip:3", 100 * MT_MIB);
+        if (!i)
+            (void)take("torch/optim/optimizer.py:_multi_tensor_sgd:9", 100 * MT_MIB);
+        for (j = count = 0; j < lists * parameters; j++) {
+            snprintf(line, sizeof line, "torch/optim/optimizer.py:%s:%u", function, j / parameters);
+            made[count++] = take(line, 100 * MT_MIB);
+        }
+        while (count)
+            give(made[--count]);
+        give(other);
+        phase_ends("optimizer");
+        step_ends(i);
+    }
+}
+
+static void expect_foreach(uint64_t bytes, const char *severity, const char *evidence)
+{
+    struct mt_report *report = program_report();
+    const struct mt_finding *finding = finding_of(report, "foreach-peak");
+
+    assert_non_null(finding);
+    assert_int_equal(finding->bytes, bytes);
+    assert_string_equal(finding->severity, severity);
+    if (!has_evidence(finding, evidence))
+        fail_msg("%s", finding->evidence[finding->evidence_count - 1]);
+    program_end(report);
+}
+
+static void one_parameter_at_a_time_takes_less(void **unused)
+{
+    (void)unused;
+    make_lists("_multi_tensor_adagrad", 1, 8);
+    expect_foreach(500 * MT_MIB, "warning",
+                   "replayed with 3 of one parameter at a time, as many as foreach=False may have: "
+                   "550 MiB allocated instead of 1.03 GiB, 570 MiB reserved instead of 1.04 GiB");
+    make_lists("_multi_tensor_adagrad", 2, 8);
+    expect_foreach(1200 * MT_MIB, "warning",
+                   "replayed with 4 of one parameter at a time, as many as foreach=False may have: "
+                   "650 MiB allocated instead of 1.81 GiB, 670 MiB reserved instead of 1.83 GiB");
+}
+
+static void one_parameter_at_a_time_may_take_as_much(void **unused)
+{
+    static const char evidence[] =
+        "replayed with 3 of one parameter at a time, as many as foreach=False may have: 550 MiB "
+        "allocated instead of 550 MiB, 570 MiB reserved instead of 570 MiB";
+
+    (void)unused;
+    make_lists("_multi_tensor_adagrad", 1, 3);
+    expect_foreach(300 * MT_MIB, "info", evidence);
+    make_lists("_multi_tensor_adam", 1, 3); /* that can be fused: none at all */
+    expect_foreach(200 * MT_MIB, "warning", evidence);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(temporaries_of_all_parameters_are_found),
+        cmocka_unit_test(state_is_no_temporary),
+        cmocka_unit_test(a_small_part_of_the_peak_is_not_found),
+        cmocka_unit_test(what_is_not_there_at_the_peak_is_not_found),
+        cmocka_unit_test(one_parameter_at_a_time_takes_less),
+        cmocka_unit_test(one_parameter_at_a_time_may_take_as_much),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,153 @@
+/* Workspaces of libraries, and what only has the size of one. */
+#include "cmocka_all.h"
+
+#include "role_program.h"
+
+/* A forward pass alone, in which tensors have the size of a workspace by accident. */
+static void many_of_a_workspaces_size(void **state)
+{
+    struct program p;
+    uint64_t block = 0;
+
+    (void)state;
+    for (int count = 1; count < 20; count += 18) {
+        begin(&p);
+        enter(&p, "forward");
+        for (int i = 0; i < count; i++)
+            block = born_by(&p, stack(&p, "linear", "/x/torch/nn/functional.py"), 32u << 20);
+        finish(&p);
+        assert_int_equal(role(&p, block), count == 1 ? MT_ROLE_WORKSPACE : MT_ROLE_ACTIVATIONS);
+        end(&p);
+    }
+}
+
+/* The same in the first of several steps: of seven blocks none is a workspace. */
+static void many_in_the_first_step(void **state)
+{
+    static const char *const names[] = {"step#0", "step#1", "step#2"};
+    struct program p;
+    uint64_t block = 0;
+
+    (void)state;
+    for (int count = 6; count < 8; count++) {
+        begin(&p);
+        for (int step = 0; step < 3; step++) {
+            enter(&p, names[step]);
+            enter(&p, "forward");
+            for (int i = 0; !step && i < count; i++)
+                block = born_by(&p, stack(&p, "linear", "/x/torch/nn/functional.py"), 32u << 20);
+            leave(&p, "forward");
+            leave(&p, names[step]);
+        }
+        finish(&p);
+        assert_int_equal(role(&p, block), count == 6 ? MT_ROLE_WORKSPACE : MT_ROLE_OTHER);
+        end(&p);
+    }
+}
+
+/* A model that is spread over eight devices takes a workspace on each. */
+static void a_workspace_on_each_device(void **state)
+{
+    struct program p;
+    uint32_t linear;
+
+    (void)state;
+    begin(&p);
+    linear = stack(&p, "linear", "/x/torch/nn/functional.py");
+    enter(&p, "forward");
+    for (uint16_t device = 0; device < 8; device++)
+        (void)born_on(&p, device, linear, 32u << 20);
+    finish(&p);
+    for (uint64_t i = 0; i < 8; i++)
+        assert_int_equal(role(&p, i), MT_ROLE_WORKSPACE);
+    end(&p);
+}
+
+/* A model that is validated before the loop takes its workspaces then; a thread of autograd takes
+ * its own in the first step; a checkpoint calls the model within backward. All are freed when the
+ * program ends in order. */
+static void workspaces_of_early_calls(void **state)
+{
+    struct program p;
+    uint64_t blas, lt, of_engine, recomputed, gradient;
+    uint32_t call, hook;
+
+    (void)state;
+    begin(&p);
+    call = stack(&p, "_call_impl", "/x/torch/nn/modules/module.py");
+    hook = stack(&p, "unpack_hook", "/x/torch/utils/checkpoint.py");
+    enter(&p, "dataloader");
+    leave(&p, "dataloader");
+    enter(&p, "validation");
+    blas = born_by(&p, call, 32u << 20);
+    lt = born_by(&p, call, 1u << 20);
+    leave(&p, "validation");
+    enter(&p, "step#0");
+    enter(&p, "backward");
+    of_engine = born_by(&p, MT_NO_ID, 32u << 20);
+    gradient = born_by(&p, MT_NO_ID, 1u << 20);
+    recomputed =
+        born_by(&p, stack_in(&p, hook, "_call_impl", "/x/torch/nn/modules/module.py"), 1u << 20);
+    leave(&p, "backward");
+    leave(&p, "step#0");
+    for (int step = 1; step < 3; step++) {
+        enter(&p, step == 1 ? "step#1" : "step#2");
+        leave(&p, step == 1 ? "step#1" : "step#2");
+    }
+    freed(&p, blas);
+    freed(&p, lt);
+    freed(&p, of_engine);
+    freed(&p, gradient);
+    freed(&p, recomputed);
+    finish(&p);
+    assert_int_equal(role(&p, blas), MT_ROLE_WORKSPACE);
+    assert_int_equal(role(&p, lt), MT_ROLE_WORKSPACE);
+    assert_int_equal(role(&p, of_engine), MT_ROLE_WORKSPACE);
+    assert_int_equal(role(&p, recomputed), MT_ROLE_WORKSPACE);
+    assert_int_equal(role(&p, gradient), MT_ROLE_GRADIENTS);
+    end(&p);
+}
+
+/* Added up over four steps and then cleared, in the size of a workspace. */
+static void a_gradient_of_a_workspaces_size(void **state)
+{
+    static const char *const names[] = {"step#0", "step#1", "step#2", "step#3"};
+    struct program p;
+    uint64_t gradient = 0, workspace = 0;
+
+    (void)state;
+    begin(&p);
+    for (int step = 0; step < 4; step++) {
+        enter(&p, names[step]);
+        enter(&p, "backward");
+        if (!step) {
+            gradient = born_by(&p, MT_NO_ID, 32u << 20);
+            workspace = born_by(&p, MT_NO_ID, 32u << 20);
+        }
+        leave(&p, "backward");
+        if (step == 3) {
+            enter(&p, "zero_grad");
+            freed(&p, gradient);
+            leave(&p, "zero_grad");
+        }
+        leave(&p, names[step]);
+    }
+    freed(&p, workspace);
+    finish(&p);
+    assert_int_equal(role(&p, gradient), MT_ROLE_GRADIENTS);
+    assert_int_equal(role(&p, workspace), MT_ROLE_WORKSPACE);
+    end(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(many_of_a_workspaces_size),
+        cmocka_unit_test(many_in_the_first_step),
+        cmocka_unit_test(a_workspace_on_each_device),
+        cmocka_unit_test(workspaces_of_early_calls),
+        cmocka_unit_test(a_gradient_of_a_workspaces_size),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
