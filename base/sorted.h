@@ -27,4 +27,21 @@ static inline size_t mt_sorted_count_to(const void *entries, size_t count, size_
     return low;
 }
 
+/* How many of `count` ascending numbers are less than `key`: the index of the first one that is
+ * not. O(log count). */
+static inline size_t mt_sorted_count_below_u32(const uint32_t *numbers, size_t count, uint32_t key)
+{
+    size_t low = 0, high = count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (numbers[middle] < key)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 #endif

@@ -193,15 +193,6 @@ static void add_site_rows(struct mt_json *json, struct mt_arena *arena,
     mt_json_list_end(&list);
 }
 
-static void add_roles(struct mt_json *json, const struct mt_device_report *device)
-{
-    mt_json_object_begin(json, "peak_roles");
-    for (int role = 0; role < MT_ROLE_COUNT; role++)
-        if (device->peak_role_bytes[role])
-            mt_json_u64(json, mt_role_name((enum mt_role)role), device->peak_role_bytes[role]);
-    mt_json_object_end(json);
-}
-
 /* What the program itself said; absent if it said nothing. */
 static void add_tags(struct mt_json *json, const struct mt_device_report *device)
 {
@@ -604,7 +595,7 @@ static void add_device(struct mt_json *json, struct mt_arena *arena, const struc
     add_verify(json, report, device);
     add_phases(json, report, device);
     add_site_rows(json, arena, report, "peak_sites", device->peak_sites, device->peak_site_count);
-    add_roles(json, device);
+    mt_json_peak_roles(json, device->peak_role_bytes);
     add_origins(json, device);
     mt_json_modules(json, device->modules);
     add_pools(json, device);

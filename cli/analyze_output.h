@@ -75,6 +75,8 @@ const char *mt_tell_birth(const struct mt_teller *teller, const struct mt_contri
                           int64_t spoken_of);
 /* One paragraph: wrapped, continuation lines indented by two more. */
 void mt_tell_line(const struct mt_teller *teller, size_t indent, const char *text);
+/* The first line of an answer, in bold; releases it. */
+void mt_tell_headline(const struct mt_teller *teller, struct mt_buf *line);
 void mt_tell_heading(const struct mt_teller *teller, const char *text);
 
 /* How far to trust the numbers of the teller's device. */

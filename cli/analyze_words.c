@@ -113,6 +113,16 @@ void mt_tell_line(const struct mt_teller *teller, size_t indent, const char *tex
     mt_buf_add_char(teller->out, '\n');
 }
 
+void mt_tell_headline(const struct mt_teller *teller, struct mt_buf *line)
+{
+    mt_buf_add_text(teller->out, teller->style->bold);
+    if (line->data)
+        mt_tell_line(teller, 0, line->data);
+    mt_buf_add_text(teller->out, teller->style->reset);
+    teller->out->failed |= line->failed;
+    mt_buf_release(line);
+}
+
 /* Where the next character goes; what stands before it on the line is ASCII. */
 static size_t column_of(const struct mt_buf *out)
 {

@@ -71,12 +71,7 @@ static void tell_headline(const struct mt_teller *teller, const struct mt_device
         mt_buf_printf(&line, ", %s reserved (%s B)",
                       mt_format_change(change, (int64_t)(b->reserved - a->reserved)),
                       exact_change(exact, a->reserved, b->reserved));
-    mt_buf_add_text(teller->out, teller->style->bold);
-    if (line.data)
-        mt_tell_line(teller, 0, line.data);
-    mt_buf_add_text(teller->out, teller->style->reset);
-    teller->out->failed |= line.failed;
-    mt_buf_release(&line);
+    mt_tell_headline(teller, &line);
 }
 
 static void add_exact(struct mt_table *table, const char *sign, uint64_t a, uint64_t b,

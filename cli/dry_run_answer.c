@@ -6,6 +6,7 @@
 #include "dry_run_doubts.h"
 #include "gate_output.h"
 #include "json.h"
+#include "report_json.h"
 #include "report_query.h"
 #include "units.h"
 #include "util.h"
@@ -156,15 +157,6 @@ static void add_cards(struct mt_json *json, const struct mt_need *need,
         mt_json_object_end(json);
     }
     mt_json_array_end(json);
-}
-
-void mt_json_peak_roles(struct mt_json *json, const uint64_t role_bytes[MT_ROLE_COUNT])
-{
-    mt_json_object_begin(json, "peak_roles");
-    for (int role = 0; role < MT_ROLE_COUNT; role++)
-        if (role_bytes[role])
-            mt_json_u64(json, mt_role_name((enum mt_role)role), role_bytes[role]);
-    mt_json_object_end(json);
 }
 
 static void add_device(struct mt_json *json, const struct mt_report *report,

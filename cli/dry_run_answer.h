@@ -34,9 +34,8 @@ void mt_dry_run_doubt_gates(const struct mt_dry_run_answer *answer);
 /* Of the whole command. The gates were checked; `report` is NULL without a trace. */
 int mt_dry_run_exit_code(const struct mt_dry_run_answer *answer, const struct mt_report *report);
 
-/* "simulated", and "peak_roles" without roles of 0 bytes. */
+/* "simulated". */
 void mt_json_simulated(struct mt_json *json, const struct mt_card *card, uint64_t devices,
                        uint64_t memory_bytes);
-void mt_json_peak_roles(struct mt_json *json, const uint64_t role_bytes[MT_ROLE_COUNT]);
 
 #endif

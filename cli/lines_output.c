@@ -5,6 +5,7 @@
 #include "text_table.h"
 #include "wrapped_text.h"
 #include "units.h"
+#include "report_json.h"
 
 #include <string.h>
 
@@ -219,16 +220,6 @@ void mt_lines_text(struct mt_buf *out, const struct mt_lines_answer *answer)
     add_notes(out, answer, has_engine);
 }
 
-static void json_levels(struct mt_json *json, const char *key, const struct mt_bytes *bytes)
-{
-    mt_json_object_begin(json, key);
-    mt_json_u64(json, "requested", bytes->requested);
-    mt_json_u64(json, "allocated", bytes->allocated);
-    mt_json_u64(json, "active", bytes->active);
-    mt_json_u64(json, "reserved", bytes->reserved);
-    mt_json_object_end(json);
-}
-
 /* Bytes that are no UTF-8 are the writer's to replace. */
 static void json_source(struct mt_json *json, struct mt_source_text *text, uint32_t number)
 {
@@ -262,8 +253,8 @@ static void json_function(struct mt_json *json, const struct mt_lines_answer *an
             continue;
         mt_json_object_begin(json, NULL);
         mt_json_u64(json, "line", number);
-        json_levels(json, "peak", &line->peak);
-        json_levels(json, "after", &line->after);
+        mt_json_bytes(json, "peak", &line->peak);
+        mt_json_bytes(json, "after", &line->after);
         if (answer->table->has_frees)
             mt_json_i64(json, "growth_bytes", line->growth_bytes);
         else

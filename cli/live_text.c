@@ -57,12 +57,7 @@ static void tell_instant(const struct mt_teller *teller, const struct mt_questio
 
     mt_buf_add_text(&line, "Alive at ");
     mt_add_instant(&line, teller, question);
-    mt_buf_add_text(teller->out, teller->style->bold);
-    if (line.data)
-        mt_tell_line(teller, 0, line.data);
-    mt_buf_add_text(teller->out, teller->style->reset);
-    teller->out->failed |= line.failed;
-    mt_buf_release(&line);
+    mt_tell_headline(teller, &line);
 }
 
 static const char *const titles[] = {[MT_BY_SITE] = "#bytes|#share|#blocks|role|born in|~site",

@@ -28,6 +28,15 @@ void mt_json_bytes(struct mt_json *json, const char *key, const struct mt_bytes 
     mt_json_object_end(json);
 }
 
+void mt_json_peak_roles(struct mt_json *json, const uint64_t role_bytes[MT_ROLE_COUNT])
+{
+    mt_json_object_begin(json, "peak_roles");
+    for (int role = 0; role < MT_ROLE_COUNT; role++)
+        if (role_bytes[role])
+            mt_json_u64(json, mt_role_name((enum mt_role)role), role_bytes[role]);
+    mt_json_object_end(json);
+}
+
 /* A row of a table: one line, however the rest is laid out. */
 void mt_json_row_begin(struct mt_json *json)
 {

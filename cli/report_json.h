@@ -14,6 +14,9 @@ void mt_json_step(struct mt_json *json, const char *key, int64_t step);
 /* {requested, allocated, active, reserved} */
 void mt_json_bytes(struct mt_json *json, const char *key, const struct mt_bytes *bytes);
 
+/* "peak_roles": bytes of each role at the allocated peak, without roles of none. */
+void mt_json_peak_roles(struct mt_json *json, const uint64_t role_bytes[MT_ROLE_COUNT]);
+
 /* A row of a table: one line, however the rest is laid out. */
 void mt_json_row_begin(struct mt_json *json);
 void mt_json_row_end(struct mt_json *json);

@@ -2,6 +2,7 @@
  * bytes: bounded without further limits. */
 #include "dry_run_answer.h"
 #include "gate_result.h"
+#include "report_json.h"
 #include "sweep_output.h"
 
 static void add_memory_error(struct mt_json *json, const struct mt_sweep_result *result)

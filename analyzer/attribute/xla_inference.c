@@ -1,6 +1,7 @@
 #include "xla_inference.h"
 
 #include "grow.h"
+#include "sorted.h"
 
 #include <stdlib.h>
 
@@ -41,17 +42,7 @@ static enum mt_status gather_runs(struct inference *inference, const struct mt_x
 /* How many of them had begun when `run` runs of any module had. */
 static size_t begun_until(const struct inference *inference, uint32_t run)
 {
-    size_t low = 0, high = inference->count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (inference->runs[middle] < run)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return mt_sorted_count_below_u32(inference->runs, inference->count, run);
 }
 
 static size_t end_of(const struct inference *inference, const struct mt_xla_block *block)

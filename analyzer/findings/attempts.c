@@ -359,14 +359,7 @@ static enum mt_status add_block(struct reading *reading, const struct mt_event *
     if (status != MT_OK)
         return status;
     reading->live[reading->live_count] =
-        (struct live){.block = {.addr = event->addr,
-                                .birth_event = event->seq,
-                                .bytes = bytes,
-                                .requested_bytes = event->size_bytes,
-                                .stack = event->stack,
-                                .stream = event->stream,
-                                .heap = event->heap,
-                                .pool = event->pool},
+        (struct live){.block = mt_life_of_event(event, bytes),
                       .by_forward = is_by_forward(&reading->analysis->survey.roles, event, code)};
     return mt_map_set(&reading->slots, event->addr, (uint32_t)reading->live_count++);
 }

@@ -160,12 +160,7 @@ static enum mt_status tell_evidence(struct mt_finding_search *search, const stru
                     : mt_arena_printf(arena, "with %s it would run out of memory",
                                       mt_settings[i].what);
     }
-    finding->evidence = evidence;
-    finding->evidence_count = count;
-    for (i = 0; i < count; i++)
-        if (!evidence[i])
-            return MT_ERR_MEMORY;
-    return MT_OK;
+    return mt_finding_set_evidence(finding, evidence, count);
 }
 
 /* How the setting changes what the device must have, where that is known of both. */

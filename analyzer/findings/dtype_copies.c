@@ -66,14 +66,8 @@ static enum mt_status on_event(void *context, struct mt_event *event)
         return MT_OK;
     if (mt_grow(&setup->blocks, &setup->capacity, setup->count + 1, sizeof *setup->blocks))
         return MT_ERR_MEMORY;
-    setup->blocks[setup->count] = (struct mt_life){.addr = event->addr,
-                                                   .birth_event = event->seq,
-                                                   .end_event = UINT64_MAX,
-                                                   .requested_bytes = event->size_bytes,
-                                                   .stack = event->stack,
-                                                   .stream = event->stream,
-                                                   .heap = event->heap,
-                                                   .pool = event->pool};
+    setup->blocks[setup->count] = mt_life_of_event(event, 0);
+    setup->blocks[setup->count].end_event = UINT64_MAX;
     return mt_map_set(&setup->slots, event->addr, (uint32_t)setup->count++);
 }
 

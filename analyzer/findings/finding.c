@@ -55,24 +55,30 @@ enum mt_status mt_finding_lives(struct mt_finding_search *search, const struct m
     return MT_OK;
 }
 
+enum mt_status mt_finding_set_evidence(struct mt_finding *finding, const char **evidence,
+                                       uint32_t count)
+{
+    finding->evidence = evidence;
+    finding->evidence_count = count;
+    for (uint32_t i = 0; i < count; i++)
+        if (!evidence[i])
+            return MT_ERR_MEMORY;
+    return MT_OK;
+}
+
 enum mt_status mt_finding_say(struct mt_finding_search *search, const struct mt_finding *finding)
 {
     const uint32_t count = finding->evidence_count;
     struct mt_finding *kept = mt_finding_add(search);
     const char **evidence =
         mt_arena_array(&search->analysis->report->arena, count + 1u, sizeof *evidence);
-    uint32_t i;
 
     if (!kept)
         return MT_OK;
     if (!evidence || !finding->title)
         return MT_ERR_MEMORY;
-    for (i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++)
         evidence[i] = finding->evidence[i];
-        if (!evidence[i])
-            return MT_ERR_MEMORY;
-    }
     *kept = *finding;
-    kept->evidence = evidence;
-    return MT_OK;
+    return mt_finding_set_evidence(kept, evidence, count);
 }

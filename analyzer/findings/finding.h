@@ -71,6 +71,11 @@ static inline bool mt_finding_matters(uint64_t bytes, uint64_t peak_bytes)
     return bytes >= mt_finding_least(peak_bytes);
 }
 
+/* The lines of one that the report has; MT_ERR_MEMORY if one of them is NULL. `evidence` lives as
+ * long as the report. */
+enum mt_status mt_finding_set_evidence(struct mt_finding *finding, const char **evidence,
+                                       uint32_t count) MT_MUST_USE;
+
 /* One more, if there is room: a copy, with a copy of its evidence, in the report's
  * arena. MT_ERR_MEMORY if a text is NULL: there was no memory for it. */
 enum mt_status mt_finding_say(struct mt_finding_search *search,

@@ -98,14 +98,7 @@ static enum mt_status add_made(struct reading *reading, const struct mt_event *e
     status = mt_grow(&look->made, &look->made_capacity, look->made_count + 1, sizeof *look->made);
     if (status != MT_OK)
         return status;
-    look->made[look->made_count] = (struct mt_life){.addr = event->addr,
-                                                    .birth_event = event->seq,
-                                                    .bytes = bytes,
-                                                    .requested_bytes = event->size_bytes,
-                                                    .stack = event->stack,
-                                                    .stream = event->stream,
-                                                    .heap = event->heap,
-                                                    .pool = event->pool};
+    look->made[look->made_count] = mt_life_of_event(event, bytes);
     *alive += bytes;
     reading->now_bytes += bytes;
     reading->most_bytes = mt_max_u64(reading->most_bytes, reading->now_bytes);

@@ -395,12 +395,7 @@ static enum mt_status tell_evidence(struct look *look, struct mt_finding *findin
         evidence[count++] = "this many blocks of one line are what autograd keeps for a backward "
                             "pass that never ran";
     evidence[count++] = forecast(look);
-    finding->evidence = evidence;
-    finding->evidence_count = count;
-    for (i = 0; i < count; i++)
-        if (!evidence[i])
-            return MT_ERR_MEMORY;
-    return MT_OK;
+    return mt_finding_set_evidence(finding, evidence, count);
 }
 
 static const struct mt_framework_texts replaced_advice = {

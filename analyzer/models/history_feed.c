@@ -35,20 +35,6 @@ struct mt_history_feed {
     uint32_t share;    /* how many devices share the page */
 };
 
-static struct mt_attributed words_of(const struct mt_history_feed *feed,
-                                     const struct mt_block_life *life)
-{
-    const struct mt_holding holding = {.stack = life->stack,
-                                       .tied = life->tied,
-                                       .tie = (enum mt_tie)life->tie,
-                                       .phase = life->phase,
-                                       .role = (enum mt_role)life->role,
-                                       .block_bytes = life->block_bytes,
-                                       .first_birth_event = life->birth_event};
-
-    return mt_attributed_of(&feed->attribution, &holding);
-}
-
 /* Steps have thousands of phases, and few names. */
 static enum mt_status name_phases(struct mt_history_feed *feed)
 {
@@ -62,7 +48,7 @@ static enum mt_status name_phases(struct mt_history_feed *feed)
     for (uint32_t i = 0; i < feed->phase_count && !status; i++) {
         const struct mt_block_life life = {
             .stack = MT_NO_ID, .tied = MT_NO_ID, .phase = (int32_t)i};
-        struct mt_attributed row = words_of(feed, &life);
+        struct mt_attributed row = mt_attributed_of_life(&feed->attribution, &life);
         uint32_t id;
 
         status = mt_strings_intern(&names, row.phase, strlen(row.phase), &id);
@@ -89,7 +75,7 @@ static uint64_t hash(const struct origin *origin)
 static enum mt_status describe(struct mt_history_feed *feed, const struct mt_block_life *life,
                                struct mt_history_group *group)
 {
-    struct mt_attributed row = words_of(feed, life);
+    struct mt_attributed row = mt_attributed_of_life(&feed->attribution, life);
     const char *site = mt_attributed_site(&feed->attribution, &row);
 
     if (!site)

@@ -19,19 +19,6 @@ static const char *phase_name(const struct mt_report *report, const struct mt_bl
     return report->phases[phase].is_step ? "between phases" : report->phases[phase].name;
 }
 
-static struct mt_attributed attribute(const struct mt_layer_groups *groups,
-                                      const struct mt_block_life *life)
-{
-    const struct mt_holding holding = {.stack = life->stack,
-                                       .tied = life->tied,
-                                       .tie = (enum mt_tie)life->tie,
-                                       .phase = life->phase,
-                                       .role = (enum mt_role)life->role,
-                                       .first_birth_event = life->birth_event};
-
-    return mt_attributed_of(&groups->attribution, &holding);
-}
-
 static const char *stream_name(const struct mt_layer_groups *groups,
                                const struct mt_block_life *life, char text[64])
 {
@@ -92,7 +79,7 @@ static enum mt_status group_of_name(struct mt_layer_groups *groups, const char *
 static enum mt_status find_site(struct mt_layer_groups *groups, const struct mt_block_life *life,
                                 uint32_t *group)
 {
-    const struct mt_attributed row = attribute(groups, life);
+    const struct mt_attributed row = mt_attributed_of_life(&groups->attribution, life);
     const struct mt_layer_origin origin = {.stack = row.stack,
                                            .tied = row.tied,
                                            .kind = (uint32_t)row.tie * 4 + (row.initial ? 2u : 0u) +

@@ -1,5 +1,6 @@
 #include "attributed.h"
 
+#include "model_feed.h"
 #include "ties.h"
 
 #include <string.h>
@@ -58,6 +59,20 @@ struct mt_attributed mt_attributed_of(const struct mt_attribution *attribution,
             row.phase = "step"; /* equal over steps */
     }
     return row;
+}
+
+struct mt_attributed mt_attributed_of_life(const struct mt_attribution *attribution,
+                                           const struct mt_block_life *life)
+{
+    const struct mt_holding holding = {.stack = life->stack,
+                                       .tied = life->tied,
+                                       .tie = (enum mt_tie)life->tie,
+                                       .phase = life->phase,
+                                       .role = (enum mt_role)life->role,
+                                       .block_bytes = life->block_bytes,
+                                       .first_birth_event = life->birth_event};
+
+    return mt_attributed_of(attribution, &holding);
 }
 
 int mt_attributed_by_place(const struct mt_attributed *x, const struct mt_attributed *y)

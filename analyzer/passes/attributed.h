@@ -43,6 +43,9 @@ struct mt_attributed {
 
 struct mt_attributed mt_attributed_of(const struct mt_attribution *attribution,
                                       const struct mt_holding *holding);
+struct mt_block_life;
+struct mt_attributed mt_attributed_of_life(const struct mt_attribution *attribution,
+                                           const struct mt_block_life *life);
 
 /* Equal: the same site, phase name and sort of origin. */
 int mt_attributed_by_place(const struct mt_attributed *x, const struct mt_attributed *y);

@@ -7,6 +7,18 @@
 #include "report_query.h"
 #include "sorted.h"
 
+struct mt_life mt_life_of_event(const struct mt_event *event, uint64_t bytes)
+{
+    return (struct mt_life){.addr = event->addr,
+                            .birth_event = event->seq,
+                            .bytes = bytes,
+                            .requested_bytes = event->size_bytes,
+                            .stack = event->stack,
+                            .stream = event->stream,
+                            .heap = event->heap,
+                            .pool = event->pool};
+}
+
 enum mt_status mt_lives_begin(struct mt_lives *lives, const struct mt_report *report,
                               const struct mt_device_report *device, uint32_t first_step,
                               uint32_t most)

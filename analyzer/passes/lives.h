@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "event.h"
 #include "report.h"
 #include "status.h"
 
@@ -37,6 +38,9 @@ struct mt_lives {
     uint32_t most, now; /* now: steps that have begun */
     size_t capacity;
 };
+
+/* What its allocation says of a block: no end, no steps, no role. */
+struct mt_life mt_life_of_event(const struct mt_event *event, uint64_t bytes);
 
 /* Before the pass `blocks`, of the report's phases and the device's steps. Steps are those of the
  * device that the recorded history covers and that begin one after another; they have the indices

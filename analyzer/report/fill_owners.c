@@ -5,6 +5,7 @@
 #include "fill_owners.h"
 
 #include "libraries.h"
+#include "sorted.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +55,7 @@ static const int32_t MADE_TWICE = MT_NO_COMMUNICATOR - 1;
 
 /* The ranges that make communicators, in order, and what NCCL says of them. */
 struct communicators {
-    int32_t *ranges;
+    uint32_t *ranges;
     uint32_t count;
     bool is_unknown; /* how many there are: a call made one for each of its devices */
     const struct mt_communicators *told;
@@ -73,7 +74,7 @@ static enum mt_status find_communicators(const struct mt_attribution *attributio
         const char *call = nccl_call(attribution, (int32_t)i);
 
         if (call && mt_makes_communicator(call))
-            found->ranges[found->count++] = (int32_t)i;
+            found->ranges[found->count++] = i;
         found->is_unknown |= call && mt_makes_communicators(call);
     }
     return MT_OK;
@@ -82,17 +83,8 @@ static enum mt_status find_communicators(const struct mt_attribution *attributio
 /* Those that began before `range`. */
 static uint32_t made_before(const struct communicators *communicators, int32_t range)
 {
-    uint32_t low = 0, high = communicators->count;
-
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-
-        if (communicators->ranges[middle] < range)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return (uint32_t)mt_sorted_count_below_u32(communicators->ranges, communicators->count,
+                                               (uint32_t)range);
 }
 
 /* NCCL 2.28 reports the id of a child of ncclCommSplit only after the call that makes it. If one
@@ -103,7 +95,7 @@ static void match_the_last(struct communicators *found)
     int32_t maker = MT_NO_COMMUNICATOR;
 
     for (uint32_t i = 0; i < found->count; i++)
-        if (!mt_communicator_of(found->told, found->ranges[i])) {
+        if (!mt_communicator_of(found->told, (int32_t)found->ranges[i])) {
             maker = (int32_t)i;
             makers++;
         }
@@ -123,7 +115,7 @@ static void match_makers(struct communicators *found)
     const struct mt_communicators *told = found->told;
 
     for (uint32_t i = 0; i < found->count; i++) {
-        const struct mt_communicator *of = mt_communicator_of(told, found->ranges[i]);
+        const struct mt_communicator *of = mt_communicator_of(told, (int32_t)found->ranges[i]);
         int32_t *order = of ? &found->orders[of - told->list] : NULL;
 
         if (order)

@@ -38,6 +38,17 @@ SD_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
     SD_CALL(cuIpcGetMemHandle, params, get_handle(pHandle, dptr));
 }
 
+static CUresult place(struct sd_block *block, CUdeviceptr *addr)
+{
+    uint64_t placed = 0;
+    sd_lock();
+    CUresult result = sd_place(block, &placed);
+    sd_unlock();
+    if (!result)
+        *addr = placed;
+    return result;
+}
+
 static CUresult open_handle(CUdeviceptr *addr, const CUipcMemHandle *handle)
 {
     CUcontext context;
@@ -52,13 +63,7 @@ static CUresult open_handle(CUdeviceptr *addr, const CUipcMemHandle *handle)
         return CUDA_ERROR_INVALID_CONTEXT;
     struct sd_block block = {
         .bytes = theirs.bytes, .kind = SD_OPENED, .device = theirs.device, .context = context};
-    uint64_t placed = 0;
-    sd_lock();
-    result = sd_place(&block, &placed);
-    sd_unlock();
-    if (!result)
-        *addr = placed;
-    return result;
+    return place(&block, addr);
 }
 
 SD_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle,
@@ -132,13 +137,7 @@ static CUresult map_buffer(CUdeviceptr *addr, CUexternalMemory memory,
         return CUDA_ERROR_INVALID_VALUE;
     struct sd_block block = {
         .bytes = wanted->size, .kind = SD_LINEAR, .device = context->device, .context = context};
-    uint64_t placed = 0;
-    sd_lock();
-    result = sd_place(&block, &placed);
-    sd_unlock();
-    if (!result)
-        *addr = placed;
-    return result;
+    return place(&block, addr);
 }
 
 SD_EXPORT CUresult

@@ -4,17 +4,10 @@
 
 #include "dice.h"
 #include "drawing_checks.h"
+#include "picture_sizes.h"
 #include "policies_chart.h"
 #include "units.h"
 #include "util.h"
-
-static const struct mt_chart_options sizes[] = {{.width = 0},
-                                                {.width = 830},
-                                                {.width = 830, .height = 430},
-                                                {.width = 500, .height = 330},
-                                                {.width = 2000, .height = 500},
-                                                {.width = 480, .height = 320},
-                                                {.width = 1000, .height = 1200}};
 
 static const struct mt_known_size cards[] = {{"one with 12 GB", UINT64_C(12616466432)},
                                              {"one with 16 GB", UINT64_C(15633680465)},

@@ -6,15 +6,8 @@
 #include "dice.h"
 #include "drawing_checks.h"
 #include "lifetimes_model.h"
+#include "picture_sizes.h"
 #include "util.h"
-
-static const struct mt_chart_options sizes[] = {{.width = 0},
-                                                {.width = 830},
-                                                {.width = 830, .height = 430},
-                                                {.width = 500, .height = 330},
-                                                {.width = 2000, .height = 500},
-                                                {.width = 480, .height = 320},
-                                                {.width = 1000, .height = 1200}};
 
 static uint64_t seed = 3;
 

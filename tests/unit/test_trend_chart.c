@@ -6,17 +6,10 @@
 #include "chart_scale.h"
 #include "dice.h"
 #include "drawing_checks.h"
+#include "picture_sizes.h"
 #include "trend.h"
 #include "units.h"
 #include "util.h"
-
-static const struct mt_chart_options sizes[] = {{.width = 0},
-                                                {.width = 830},
-                                                {.width = 830, .height = 430},
-                                                {.width = 500, .height = 330},
-                                                {.width = 2000, .height = 500},
-                                                {.width = 480, .height = 320},
-                                                {.width = 1000, .height = 1200}};
 
 static uint64_t seed = 5;
 
