@@ -539,7 +539,7 @@ static void add_driver(struct mt_json *json, struct mt_arena *arena, const struc
     mt_json_object_end(json);
 }
 
-/* Only recorded traces tell of more than a framework. */
+/* Only recorded traces have events of more than a framework. */
 static void add_drivers(struct mt_json *json, struct mt_arena *arena,
                         const struct mt_report *report)
 {

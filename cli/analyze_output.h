@@ -50,7 +50,7 @@ void mt_tell_dry_run(const struct mt_teller *teller);
 void mt_tell_card(const struct mt_teller *teller);
 /* The same as a line of the answer, with whether memory ever ran out. */
 void mt_tell_run(const struct mt_teller *teller);
-/* What one device's part begins with: whoever reads one line has the answer. */
+/* The first lines of a device's part: the answer, for readers of one line. */
 void mt_tell_answer(const struct mt_teller *teller);
 /* One line, if a tag is more than a role. */
 void mt_tell_tags(const struct mt_teller *teller);

@@ -27,7 +27,7 @@ static int print(struct mt_diff_run *run, const struct arguments *arguments)
     return mt_print_answer_and_release(&out, arguments->common.json);
 }
 
-/* The answer is one document: that a picture was written is not told, too. */
+/* The answer is one document: no message says that a picture was written. */
 static int draw(const struct mt_diff_run *run, const struct arguments *arguments)
 {
     const struct mt_common unasked = {0};

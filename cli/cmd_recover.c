@@ -1,5 +1,5 @@
 /* memtrace recover: what a killed process left on its tape becomes part of its
- * trace. `record` does this itself; it is for when `record` was killed, too. */
+ * trace. `record` does this itself, unless it was killed as well. */
 #include <stdio.h>
 #include <string.h>
 

@@ -44,7 +44,7 @@ struct mt_gate_run {
     struct mt_gates gates;
     bool has_base;
     const char *base_trace; /* the path of a base that is a trace, else NULL */
-    bool is_checked;        /* there are rules, and gates tells of them */
+    bool is_checked;        /* there are rules, and `gates` has their results */
 };
 
 /* Reads budget and base, before anything else is done. Exit code; what is wrong

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* "Net.forward" is called forward, too. */
+/* "Net.forward" is also called forward. */
 static bool is_called(const char *function, const char *name)
 {
     const char *dot = strrchr(function, '.');

@@ -18,7 +18,7 @@ static inline bool mt_live_tells(const struct mt_live_output *live,
     return live->device == MT_EVERY_DEVICE || live->device == device->device;
 }
 
-/* Requested for the blocks that are alive: the counter has those that wait, too. */
+/* Requested for the blocks that are alive: the counter also has those that wait. */
 static inline uint64_t mt_requested_bytes(const struct mt_answer *answer)
 {
     return answer->instant.bytes.requested - answer->waiting_requested_bytes;

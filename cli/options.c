@@ -254,7 +254,7 @@ int mt_options_parse(const struct mt_command *command, const struct mt_option *o
     int value, code, count = 0;
 
     parser_init(&parser, command, options);
-    optind = 0; /* start anew, also after another call */
+    optind = 0; /* start again, also after another call */
     opterr = 0;
     while ((value = getopt_long(argc, argv, parser.letters, parser.longs, NULL)) != -1) {
         if (value == 1) { /* getopt is past it: argv below optind is ours */

@@ -11,7 +11,7 @@
 #include "util.h"
 
 #define BAND_PIXELS  400000  /* of a band of a picture that is drawn in bands */
-#define WHOLE_PIXELS 4000000 /* up to so many a picture is one band */
+#define WHOLE_PIXELS 4000000 /* a picture of no more is one band */
 
 /* What is drawn on: rows [top, top + height) of the picture. */
 struct canvas {

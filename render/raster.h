@@ -7,7 +7,7 @@
 #include "draw.h"
 
 #define MT_RASTER_MAX_SIDE   16384
-#define MT_RASTER_MAX_PIXELS 40000000 /* but for pictures that are said to be huge */
+#define MT_RASTER_MAX_PIXELS 40000000 /* more only if the caller allows it */
 
 /* A picture of width*scale x height*scale pixels, a band of rows at a time: what it
  * needs does not grow with its height. */

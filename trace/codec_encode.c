@@ -3,7 +3,7 @@
  * indexes into tables of the block; a second writes tables and indexes out.
  *
  * A block freed in the block of events where it was allocated costs no
- * address: it is "the place so many allocations ago", which is a small number
+ * address: it is "the place n allocations ago", which is a small number
  * for temporaries and a smooth one for activations. */
 #include "encoder.h"
 

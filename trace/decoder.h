@@ -17,7 +17,7 @@ struct mt_decoder_place {
 };
 
 /* Arrays for blocks of up to `capacity` events. No table has more entries than
- * the block has events, but for sizes, which has twice as many at most. */
+ * the block has events, except that of sizes, which has at most twice as many. */
 struct mt_decoder {
     uint32_t capacity;
     void *memory; /* of all that follows */

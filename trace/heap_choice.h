@@ -11,7 +11,7 @@
 enum mt_status mt_heap_view_choose(struct mt_source *source, struct mt_error *error) MT_MUST_USE;
 
 /* Chooses the heap of that name and nothing else, whatever it holds. MT_ERR_USAGE,
- * and what there is, if the trace tells of no such heap. */
+ * and what there is, if the trace has no such heap. */
 enum mt_status mt_heap_view_choose_heap(struct mt_source *source, const char *name,
                                         struct mt_error *error) MT_MUST_USE;
 

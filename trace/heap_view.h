@@ -1,9 +1,9 @@
 /* Which allocator's events a reader of a source is handed. The same bytes stand
- * in a recorded trace at two levels: a segment of PyTorch is an allocation of
- * the driver, too. So whoever simulates or sums looks at one level:
+ * in a recorded trace at two levels: a segment of PyTorch is also an
+ * allocation of the driver. Code that simulates or sums looks at one level:
  *
- * framework: memory events of one allocator above the driver, the first that the
- *            trace tells of. A recorded trace then reads like a snapshot.
+ * framework: memory events of one allocator above the driver, the first one
+ *            of the trace. A recorded trace then reads like a snapshot.
  * driver:    for programs without such an allocator: all that the process took
  *            from the driver, its heaps (heaps.h) together. So that they do not
  *            share addresses, an address has the heap's number in its high bits.

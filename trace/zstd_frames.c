@@ -82,7 +82,7 @@ static const char *decompress(struct mt_zstd_frames *frames, const uint8_t *byte
     }
 }
 
-/* Is there a frame of events at bytes? Fills *entry but for its offset;
+/* Is there a frame of events at bytes? Fills *entry except its offset;
  * otherwise returns why not. */
 static const char *try_events(struct mt_zstd_frames *frames, const uint8_t *bytes, size_t got,
                               struct mt_index_entry *entry)

@@ -39,7 +39,7 @@ void mt_async_pages_let_go(struct mt_async_pages *pages, uint64_t offset, uint64
 uint64_t mt_async_pages_missing(const struct mt_async_pages *pages, uint64_t offset,
                                 uint64_t size_bytes);
 
-/* Maps so many of the missing pages of a part that is held, the lowest first;
+/* Maps `count` of the missing pages of a part that is held, the lowest first;
  * `moved` of them are idle ones. */
 void mt_async_pages_map(struct mt_async_pages *pages, uint64_t offset, uint64_t count,
                         uint64_t moved);

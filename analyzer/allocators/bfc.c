@@ -65,8 +65,8 @@ const struct mt_policy_ops mt_policy_bfc = {
     .name = "bfc",
     .summary = "TensorFlow's and JAX's arena, preallocated or growing",
     .doubt =
-        "JAX's pool was predicted to the byte, its peak in use within 3.5 %; TensorFlow's was "
-        "compared in host memory alone; where the driver maps regions decides between equal chunks",
+        "for JAX the size of the pool was exact and the peak in use within 3.5 %; TensorFlow was "
+        "compared only in host memory; the driver's addresses decide between chunks of equal size",
     .heap = &rules,
     .free_completed = mt_heap_op_free_completed,
     .empty_cache = mt_heap_op_keep_cache,

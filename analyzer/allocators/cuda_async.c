@@ -21,7 +21,7 @@
 enum { ALIGNMENT = 512, EVERYBODY = 0 };
 
 static const uint64_t FIRST_ADDR = (uint64_t)1 << 40;
-/* Every page is looked at: so many are enough for any GPU. */
+/* Every page is looked at; these bounds are enough for any GPU. */
 static const uint64_t MAX_REQUEST = (uint64_t)1 << 42;
 static const uint64_t MAX_RANGE = (uint64_t)1 << 45;
 

@@ -88,7 +88,7 @@ static enum mt_status settle(struct mt_policy *self, enum mt_status status)
     return logged == MT_OK ? status : logged;
 }
 
-/* What the trace tells of private pools that were given back (pytorch_release.c). */
+/* What the trace says about private pools that were given back (pytorch_release.c). */
 static void lend_bases(struct mt_policy *self)
 {
     self->rest_device.bases = self->device->bases;

@@ -13,7 +13,7 @@
 #define MAX_CANDIDATES 16
 #define MIN_REQUESTS   24
 #define MIN_TURNS      3
-/* Of a hundred requests so many have to be equal to those one period later. */
+/* Share of the requests that have to be equal to those one period later. */
 #define EQUAL_PERCENT 95
 
 enum mt_status mt_period_add(struct mt_period *period, const struct mt_event *event)

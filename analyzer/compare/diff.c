@@ -142,7 +142,7 @@ static struct mt_diff_row row_of(const struct item *a, const struct item *b)
     return row;
 }
 
-/* Those of both sides are in order: partners are indices of items, too. */
+/* Those of both sides are in order, so that partners are also indices of items. */
 static struct mt_place_item *places_of(const struct side *side)
 {
     struct mt_place_item *places = calloc(side->count + 1, sizeof *places);

@@ -23,7 +23,7 @@ struct mt_place_item {
 /* Order of items: by key, then lines. */
 int mt_place_item_order(const struct mt_place_item *a, const struct mt_place_item *b);
 
-/* Sets `partner` of both; both are in order, without equal items. O(n) but for
+/* Sets `partner` of both; both are in order, without equal items. O(n), except for
  * places of one key, which cost the product of their numbers. */
 enum mt_status mt_match_places(struct mt_place_item *a, size_t a_count, struct mt_place_item *b,
                                size_t b_count) MT_MUST_USE;

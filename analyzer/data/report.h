@@ -276,7 +276,7 @@ struct mt_communicator_use {
     uint64_t registered_peak_bytes; /* of buffers that the program registered; 0: none was seen */
 };
 
-/* One heap on one device, but for the framework's own. */
+/* One heap on one device, other than the framework's own. */
 struct mt_heap_use {
     const char *name, *what; /* "driver:async", "stream-ordered allocations" or "" */
     bool is_device_memory;   /* counts in mt_driver_level */
@@ -326,7 +326,7 @@ struct mt_residual {
     uint64_t peak_t_ns, peak_event, peak_bytes;
 };
 
-/* What a trace tells of a device beside the framework's heap. */
+/* What a trace says about a device beside the framework's heap. */
 struct mt_driver_report {
     uint16_t device;
     bool has_calls;              /* calls of the driver were recorded */
@@ -548,8 +548,8 @@ struct mt_report {
     /* ... and no Python frame: a program without a framework, to which roles of blocks and a
      * backward pass mean nothing; steps only if it names them. */
     bool is_plain;
-    /* Recorded traces: of each device that anything but the framework's events
-     * tells of, ascending. */
+    /* Recorded traces: of each device with events other than the framework's,
+     * ascending. */
     struct mt_driver_report *drivers;
     uint32_t driver_count;
 

@@ -132,8 +132,7 @@ static void add_pair(const struct setup *setup, struct pairs *pairs, struct mt_l
     pairs->stays = stays;
 }
 
-/* One for one: a block that is gone, so many times, is as large as one that stays, so
- * many times. */
+/* One for one: `gone_times` blocks that are gone are as large as `stay_times` that stay. */
 static void pair(const struct setup *setup, uint64_t gone_times, uint64_t stay_times,
                  struct pairs *pairs)
 {

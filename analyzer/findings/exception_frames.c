@@ -14,7 +14,7 @@
 enum {
     MIN_BLOCKS = 3,    /* of... */
     MIN_STACKS = 2,    /* less is a value that is held by its name */
-    TOGETHER_PARTS = 4 /* all but one of so many parts ends together, or stays */
+    TOGETHER_PARTS = 4 /* of four parts, three end together, or stay */
 };
 
 static bool is_most(uint64_t bytes, uint64_t of_bytes)

@@ -161,7 +161,7 @@ static enum mt_status read_all(struct look *look)
     return status;
 }
 
-/* Where it is made, so many of its size are there for a moment, itself included. */
+/* Where it is made, `count` blocks of its size are there for a moment, itself included. */
 static enum mt_status make_for_a_moment(const struct look *look, struct mt_retime *retime,
                                         const struct mt_life *made, uint32_t count)
 {

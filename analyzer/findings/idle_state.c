@@ -1,4 +1,4 @@
-/* The optimizer's state on the host but for the optimizer's step: nothing else reads
+/* The optimizer's state on the host, except during the optimizer's step: nothing else reads
  * it. Peaks of forward and backward would be lower by it, that of the step would not;
  * what is claimed is what a replay says in which each block of it ends when a step is
  * over, and is asked for again before the next.

@@ -1,5 +1,5 @@
 /* Values that live on into the next step: `out`, `loss`, what a list holds until
- * it is filled anew. A name keeps its value until another one is assigned, so
+ * it is filled again. A name keeps its value until another one is assigned, so
  * that for a while there are two. Suspected are results of forward that end in the
  * next step, after a block of the same stack was born there: its successor. What
  * an earlier `del` would save is what a replay saves in which they end when their
@@ -32,7 +32,7 @@ static uint64_t key_of(uint32_t stack, uint32_t step)
     return (uint64_t)stack << 32 | step;
 }
 
-/* The first block of each stack in each step, of those that outlive it, too. */
+/* The first block of each stack in each step, also of those that outlive the step. */
 static enum mt_status note_successors(struct look *look)
 {
     const struct mt_life *lives = look->lives->lives;

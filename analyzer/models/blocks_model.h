@@ -60,7 +60,7 @@ enum mt_status mt_blocks_builder_new(struct mt_arena *arena, const struct mt_mod
                                      uint64_t peak_event, uint32_t bins,
                                      struct mt_blocks_builder **builder) MT_MUST_USE;
 
-/* Feeds: every block at its end, and the state after every event. O(1), but for a
+/* Feeds: every block at its end, and the state after every event. O(1), except for a
  * block that is kept. */
 enum mt_status mt_blocks_builder_end(void *builder, const struct mt_block_life *life) MT_MUST_USE;
 enum mt_status mt_blocks_builder_state(void *builder,

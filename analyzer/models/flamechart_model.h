@@ -22,7 +22,7 @@ struct mt_flamechart {
     uint32_t cell_count, row_count;
     uint32_t frame_row; /* first row of call stacks; the one before is that of
                            cells without a stack */
-    /* The first so many rows of call stacks hold one and the same function
+    /* How many of the first rows of call stacks hold one and the same function
      * everywhere (<module>, main, train): charts may leave them out. */
     uint32_t common_rows;
     /* allocated over the window, by equal time and by equal numbers of events */
@@ -52,7 +52,7 @@ enum mt_status mt_flamechart_builder_new(struct mt_arena *arena,
                                          struct mt_flamechart_builder **builder) MT_MUST_USE;
 
 /* Every ALLOC and FREE_REQUESTED of the device, in order (those outside of the
- * window are ignored, but for the curve's start). `phase` is the innermost. */
+ * window count only for the curve's start). `phase` is the innermost. */
 enum mt_status mt_flamechart_builder_add(struct mt_flamechart_builder *builder,
                                          const struct mt_event *event, int32_t phase,
                                          int64_t delta_allocated,

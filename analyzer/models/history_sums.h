@@ -31,7 +31,7 @@ struct mt_history_sums {
     struct mt_history_list settled, later; /* groups with any */
 };
 
-/* For so many groups. */
+/* Makes room for `group_count` groups. */
 enum mt_status mt_history_sums_room(struct mt_history_sums *sums, uint32_t group_count) MT_MUST_USE;
 /* To what came later. */
 enum mt_status mt_history_sums_add(struct mt_history_sums *sums, uint32_t group,

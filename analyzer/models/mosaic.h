@@ -1,7 +1,7 @@
 /* Rows of memory over time, as a picture that grows from left to right. A row knows
  * how many of its bytes are reserved, and how many are covered by blocks of which
  * role. A column shows the state at its fullest instant: that of most allocated bytes,
- * where the state that it begins with counts, too.
+ * which may be the state that it begins with.
  *
  * Bounded: a row is stored as runs of equal columns; once there are MT_MOSAIC_RUNS of
  * them, columns are joined by two, of which the fuller one stays. An event costs its
@@ -42,7 +42,7 @@ struct mt_mosaic_rows {
     uint64_t bytes_per_row;
 };
 
-/* PRIVATE to mosaic.c, but for the columns; who wants other bounds sets most_runs and
+/* PRIVATE to mosaic.c, except the columns; for other bounds, set most_runs and
  * most_log after mt_mosaic_init. */
 struct mt_mosaic {
     const struct mt_mosaic_rows *rows;

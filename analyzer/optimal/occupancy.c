@@ -18,7 +18,7 @@ struct ranges {
 struct mt_occupancy_node {
     struct ranges whole; /* taken during all of the node's time by what does not
                             take it during all of its parent's */
-    struct ranges some;  /* taken at some time of the node, but for what takes it
+    struct ranges some;  /* taken at some time of the node, without what takes it
                             during all of an ancestor's time */
 };
 

@@ -181,7 +181,7 @@ static void search_exactly(const struct solver *solver, struct part_search *part
 }
 
 /* A capacity that was asked for is what the exact searches are for; without one
- * they come from above, too. */
+ * they also come from above. */
 static enum mt_status round_of(const struct solver *solver, struct part_search *part)
 {
     enum mt_status status = part_prepare_exact(part);

@@ -32,7 +32,7 @@ struct mt_alloc_log {
     int64_t next_change;
 };
 
-/* The next allocation (number log->count) has a block of so many bytes. */
+/* The next allocation (number log->count) has a block of `block_bytes`. */
 enum mt_status mt_alloc_log_add(struct mt_alloc_log *log, uint64_t block_bytes,
                                 uint8_t role) MT_MUST_USE;
 enum mt_status mt_alloc_log_reserved(struct mt_alloc_log *log, uint64_t event, uint32_t device,
@@ -47,7 +47,7 @@ static inline bool mt_alloc_log_ends_old(const struct mt_event *event, uint64_t 
     return block_bytes || !(event->flags & MT_EVENT_INITIAL);
 }
 
-/* To the change after the one that next_change tells of. */
+/* To the change after next_change. */
 void mt_alloc_log_next_change(struct mt_alloc_log *log);
 uint64_t mt_alloc_log_bytes(const struct mt_alloc_log *log); /* that it holds */
 bool mt_alloc_log_is_sound(const struct mt_alloc_log *log, const char **why);

@@ -57,7 +57,7 @@ int mt_attributed_by_size(const void *a, const void *b);
 void mt_attributed_absorb(struct mt_attributed *row, const struct mt_attributed *other);
 
 /* How many of sorted rows deserve a line of their own: not more than `most`, none
- * below half a percent of the largest; one left over gets its line, too. */
+ * below half a percent of the largest; a single row that is left over also gets its line. */
 size_t mt_attributed_worth(const struct mt_attributed *rows, size_t count, size_t most);
 
 static inline uint64_t mt_attributed_size(const struct mt_attributed *row)

@@ -316,7 +316,7 @@ static void on_pop(struct mt_survey *survey, const struct mt_event *event)
     }
 }
 
-/* Allocations of devices that are not followed take a place in the log too. */
+/* Allocations of devices that are not followed also take a place in the log. */
 static enum mt_status pad_log(struct mt_survey *survey, uint64_t allocation)
 {
     while (allocation != MT_NO_ALLOCATION && survey->log.count < allocation)

@@ -1,4 +1,4 @@
-/* What a trace tells of the pools of its segments where it does not name them.
+/* What a trace shows of the pools of its segments where it does not name them.
  * One walk with every block where it was recorded (policy `recorded`):
  *
  * - Best fit. A request landed in segment S. A free block of the same stream

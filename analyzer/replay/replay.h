@@ -35,7 +35,7 @@ struct mt_replay_options {
 
 /* Called for every event of the trace in order, phases and marks included; what
  * device is not simulated any further has no view.
- * MT_END stops the replay early, and in order: the summary tells of what was
+ * MT_END stops the replay early, and is no error: the summary is about what was
  * replayed. */
 struct mt_replay_observer {
     void *context;

@@ -1,6 +1,6 @@
 /* What each line of the program did with memory, as a line profiler would have
  * seen it: a line is charged with all that happens while it is on the stack, so
- * a line that calls a function has what the function did, too.
+ * a line that calls a function also has what the function did.
  *
  * What a thread without Python frames does while a line waits for backward
  * (autograd's own threads) is charged to that line: `engine_bytes` of it. */

@@ -595,7 +595,7 @@ static enum mt_status run(struct search *search, const struct mt_fit_options *op
     return status == MT_OK ? read_to_the_end(search) : status;
 }
 
-/* Who asks the driver for each block would do so on a smaller device, too. */
+/* A program that asks the driver for each block would also do so on a smaller device. */
 static const char *usual_policy(const struct mt_source *source)
 {
     return source->view.level == MT_VIEW_DRIVER ? "none" : mt_policy_of_run(&source->header);

@@ -23,8 +23,8 @@ struct mt_fit_failure {
     uint32_t site_count;
 };
 
-/* A run that died of a request: from that event on, refusals of the run have to be
- * served, too. */
+/* A run that died of a request: from that event on, the requests that were
+ * refused in the run also have to be served. */
 #define MT_FIT_NOT_DIED UINT64_MAX
 
 /* Replays once, up to the failure. Texts are put into the arena; not known if

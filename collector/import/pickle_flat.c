@@ -26,7 +26,7 @@ struct flat {
     size_t memo_count;
 };
 
-/* Little endian, at any address, as one instruction where the host is so too. */
+/* Little endian, at any address, as one instruction where the host is little endian. */
 static inline uint64_t load_u64(const unsigned char *bytes)
 {
     uint64_t word;
@@ -188,7 +188,7 @@ static enum mt_status take_pair(struct mt_pickle *p, struct flat *flat,
     return status;
 }
 
-/* The same short text as in this field of the dictionary before, memoised anew
+/* The same short text as in this field of the dictionary before, memoised again,
  * as most writers do with equal texts that are not the same object. */
 static inline bool take_known_text(struct mt_pickle *p, struct flat *flat,
                                    const struct mt_flat_text *known, struct mt_pickle_value *value)

@@ -292,7 +292,7 @@ static enum mt_status call_hook(struct mt_pickle *p, const struct mt_pickle_valu
     return p->hooks->complete(p->hooks->context, p, items, count, value, p->error);
 }
 
-/* The object became `value`: whoever refers to it must find that. */
+/* The object became `value`: all references to it must find that. */
 static enum mt_status replace_object(struct mt_pickle *p, uint32_t index,
                                      struct mt_pickle_value value)
 {

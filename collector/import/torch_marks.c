@@ -147,7 +147,7 @@ static bool ends_with(const char *text, const char *tail)
 }
 
 /* torch.cuda.empty_cache in torch/cuda/memory.py, below C++ frames if those
- * were recorded too. */
+ * were also recorded. */
 static bool is_in_empty_cache(const struct mt_symbols *symbols, uint32_t stack)
 {
     for (; stack != MT_NO_ID; stack = symbols->stacks[stack].parent) {

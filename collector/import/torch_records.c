@@ -134,7 +134,7 @@ static inline uint64_t field_number(const struct mt_pickle_value *items, uint8_t
     return field == NO_FIELD ? 0 : mt_torch_number(items[field]);
 }
 
-/* Of more words than there are places the last ones are left out: nobody has so many. */
+/* If there are more words than places, the last ones are left out; no program has that many. */
 static enum mt_status find_category(struct mt_torch_records *r, struct mt_pickle *pickle,
                                     const struct mt_pickle_value *value,
                                     struct mt_torch_entry *entry)

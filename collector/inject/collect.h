@@ -27,8 +27,8 @@
 bool mt_collect_enter(void);
 void mt_collect_leave(void);
 
-/* Is the collector running in this process (whoever asks first does not start
- * it)? For sources that only watch what others began. */
+/* Is the collector running in this process? Asking does not start it. For sources that only watch
+ * what others began. */
 bool mt_collect_is_running(void);
 
 /* Only between enter and leave. */

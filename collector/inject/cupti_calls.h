@@ -1,4 +1,4 @@
-/* Calls of the driver, as CUPTI tells of them: what decoders get, what they do
+/* Calls of the driver, as CUPTI reports them: what decoders get, what they do
  * with it, and the table that says which decoder reads which call.
  *
  * Frees are told at ENTER, before the driver can hand the address to another

@@ -1,5 +1,5 @@
 /* Does a stream-ordered allocation add a node to the graph that its stream is
- * capturing? CUPTI tells of such calls as of others, and with 13.0 and driver 580 its
+ * capturing? CUPTI reports such calls as it does others, and with 13.0 and driver 580 its
  * resource callback for graph nodes said nothing of captured ones, so the driver is
  * asked: the one question to it from within a callback. */
 #ifndef MT_INJECT_CUPTI_CAPTURE_H

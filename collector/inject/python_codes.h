@@ -1,6 +1,6 @@
 /* Code objects by their address: the ids of their definitions, in a cache of
  * each thread. Addresses are used again: a program that executes one snippet
- * after the other has them all at the same place, their texts and tables too.
+ * after the other has them all at the same place, with their texts and tables.
  * So an entry counts only while the object bears its mark: from 3.12 on the
  * number that the interpreter gave it, before that a hash of what it refers to. */
 #ifndef MT_INJECT_PYTHON_CODES_H

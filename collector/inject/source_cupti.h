@@ -12,10 +12,10 @@ extern const struct mt_inject_source mt_cupti_source;
 /* Called by the driver during cuInit (CUDA_INJECTION64_PATH); 1 = go on. */
 int InitializeInjection(void);
 
-/* Is CUPTI subscribed to in this process, so that it tells of every call? */
+/* Is CUPTI subscribed to in this process, so that it reports every call? */
 bool mt_cupti_is_active(void);
 
-/* What is done with a call of the driver, whoever tells of it; between
+/* What is done with a call of the driver, whichever source reports it; between
  * mt_collect_enter and leave. */
 void mt_cupti_on_enter(const struct mt_cupti_entry *entry, const struct mt_cupti_call *call);
 void mt_cupti_on_exit(const struct mt_cupti_entry *entry, const struct mt_cupti_call *call);

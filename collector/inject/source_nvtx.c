@@ -91,7 +91,7 @@ static void put_ours(const struct slots *slots, const nvtx_function *ours)
             *slots->at[i] = ours[i];
 }
 
-/* NULL: there is none, or it is this library. Loaded anew at each call: the
+/* NULL: there is none, or it is this library. Loaded again at each call: the
  * loader keeps it. */
 static void *next_entry(const char *name, nvtx_function own)
 {

@@ -68,7 +68,7 @@ static const Elf64_Shdr *symbol_section(const struct image *image)
     return NULL;
 }
 
-/* The part of a function that was moved away (".cold") has its name, too. */
+/* The part of a function that was moved away (".cold") has the same name. */
 static void match(const char *name, size_t room, uint64_t value, uint64_t values[WANTED])
 {
     size_t i, length = strnlen(name, room);

@@ -83,7 +83,7 @@ enum mt_apart mt_run_apart(const struct mt_apart_call *call, int *signal_number)
     if (ends[1] >= 0)
         close(ends[1]);
     if (child > 0) {
-        setpgid(child, child); /* whoever comes first */
+        setpgid(child, child); /* in both processes: either may come first */
         how = read_answer(call, answer, ends[0]);
         *signal_number = bury(child, how);
         if (how == MT_APART_ANSWERED)

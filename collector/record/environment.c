@@ -117,7 +117,7 @@ static void calm_sanitizer(struct block *block)
         block->failed = true;
 }
 
-/* `name` names our library; whoever stood there is told to the collector. */
+/* `name` names our library; the collector learns which library it named before. */
 static void set_injection(struct block *block, const char *name, const char *next_name,
                           const char *library)
 {

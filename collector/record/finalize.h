@@ -35,7 +35,7 @@ bool mt_finalize_available(void);
 /* Rewrites the trace at `path` in place: a new file beside it is read back and then
  * replaces it in one step; on any failure it stays as it was, byte for byte.
  * Symbolic links are not followed. All facts and events
- * stay equal, but for stacks with native frames:
+ * stay equal, except stacks with native frames:
  *   - a frame becomes its function, and the calls that the compiler inlined
  *     there become frames of their own; what has no line has the name of its
  *     module in brackets for a file: "cuMemAlloc_v2 [libcuda.so.1]";

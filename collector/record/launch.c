@@ -27,7 +27,7 @@ void mt_launch_init(struct mt_launch *launch)
 }
 
 /* Blocks what is to be relayed, and SIGCHLD. What we were told to ignore
- * (nohup) stays ignored, for the command, too. */
+ * (nohup) stays ignored, also by the command. */
 static void hold_signals(struct mt_launch *launch)
 {
     struct sigaction usual = {.sa_handler = SIG_DFL}, found;
@@ -129,8 +129,8 @@ static void relay(const struct mt_launch *launch, int number, const siginfo_t *i
         kill(launch->pid, number);
 }
 
-/* The command was stopped by the terminal: whoever waits for us has to see
- * that. What stopped it otherwise (SIGSTOP) will wake it, too. */
+/* The terminal stopped the command: our parent has to see that. A process that
+ * stopped it in another way (SIGSTOP) will also wake it. */
 static void stop_likewise(int number)
 {
     sigset_t pending;

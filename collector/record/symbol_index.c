@@ -18,7 +18,7 @@ enum mt_status mt_symbol_index_add(struct mt_symbol_index *index, struct mt_symb
     return MT_OK;
 }
 
-/* By address; of equal ones the best is last, where the search meets it first.
+/* By address. Of symbols at one address the best is last, where the search meets it first.
  * Names in plain words before those with underscores. */
 static int compare(const void *left, const void *right)
 {

@@ -14,8 +14,8 @@ struct mt_witness {
 };
 
 /* To call when the signals in question are blocked. It ends with us, has no
- * files open, and neither our name nor our command line, so that whoever kills
- * us by name does not mean it. */
+ * files open, and neither our name nor our command line: a command that kills us
+ * by name does not kill it. */
 void mt_witness_start(struct mt_witness *witness);
 void mt_witness_stop(struct mt_witness *witness);
 

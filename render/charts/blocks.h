@@ -49,7 +49,7 @@ struct mt_block_column {
     const uint64_t *roles; /* sum = allocated; NULL: nothing yet */
 };
 
-/* A block where it is drawn: over so many columns, its upper edge. */
+/* A block where it is drawn: its columns, and its upper edge. */
 struct mt_block_band {
     const struct mt_block_shape *shape;
     uint32_t first, end; /* columns */

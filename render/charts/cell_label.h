@@ -14,7 +14,7 @@ struct mt_cell_box {
     bool centred;
 };
 
-/* The name of a frame for so many pixels: "forward  train.py:47", "forward :47",
+/* The name of a frame for a given width: "forward  train.py:47", "forward :47",
  * then, for names that say nothing by themselves (forward, step, ...), the
  * place, "linear:134", "linear" or ":47", else "forw…", else "". */
 const char *mt_cell_frame_text(struct mt_drawing *drawing, const struct mt_symbols *symbols,

@@ -263,7 +263,7 @@ static void draw_footnote(const struct mt_icicle_view *view)
     mt_buf_release(&text);
 }
 
-/* Height with so many lines in the table. */
+/* Height with `holders` lines in the table. */
 static double height_of(const struct mt_icicle_view *view, size_t holders)
 {
     double small_print = view->drawing->width < MT_NARROW_WIDTH ? 60 : 44; /* two lines or one */

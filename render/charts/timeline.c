@@ -12,7 +12,7 @@
 #define SIDE_WIDTH      258.0 /* of the legend beside a wide plot */
 #define MIN_PLOT        140.0
 #define STANDARD_HEIGHT 680.0
-#define NEAR_LIMIT      1.6 /* limits up to so many times the maximum are drawn */
+#define NEAR_LIMIT      1.6 /* limits up to this multiple of the maximum are drawn */
 
 static enum mt_color verdict(double fragmentation)
 {

@@ -51,7 +51,7 @@ void mt_gallery_release(struct mt_gallery *gallery);
 enum mt_status mt_drawing_write(const struct mt_drawing *drawing, enum mt_theme theme, bool is_png,
                                 struct mt_buf *out, struct mt_error *error) MT_MUST_USE;
 
-/* Logical pixels become so many device pixels in PNGs. */
+/* Device pixels in PNGs for each logical pixel. */
 #define MT_PNG_SCALE 2.0
 
 #endif

@@ -27,7 +27,7 @@ struct mt_text_chart {
 void mt_add_text_chart(struct mt_buf *out, const struct mt_report *report,
                        const struct mt_device_report *device, const struct mt_text_chart *chart);
 
-/* Allocated memory in so many characters of a line, UTF-8: "▁▁▃▅". */
+/* Allocated memory as `columns` characters of a line, UTF-8: "▁▁▃▅". */
 void mt_add_sparkline(struct mt_buf *out, const struct mt_report *report,
                       const struct mt_device_report *device, unsigned columns);
 

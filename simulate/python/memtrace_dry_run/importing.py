@@ -1,4 +1,4 @@
-"""Runs functions after a module was imported, once, whoever imports it."""
+"""Runs functions once, after the first import of a module."""
 import importlib.machinery
 import sys
 
