@@ -1,13 +1,12 @@
 /* Groups of layers come from the calls of the model, their parameters from the order in
- * which those were made; then every block is put into its row. */
+ * which those were made (module_numbers.h); then every block is put into its row. */
 #include "module_blocks.h"
 
 #include "buf.h"
-#include "frame_judge.h"
 #include "grow.h"
 #include "module_names.h"
+#include "module_numbers.h"
 #include "module_ranges.h"
-#include "repeats.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,15 +38,11 @@ struct table {
 
     struct group *names; /* parallel to groups; one more for layers without calls */
     struct mt_layer_group *groups;
-    uint32_t group_count, own_layers;
+    uint32_t group_count;
     struct mt_strings paths;
     struct mt_map group_of_body; /* node of the body -> group */
 
-    uint32_t *order; /* live parameters, then live state: indices of blocks, by birth */
-    struct mt_parameter *parameters;
-    struct mt_state_block *states;
-    size_t parameter_count, state_count;
-    uint32_t *number; /* by block: of its parameter */
+    struct mt_module_numbers numbers;
 
     struct mt_map known_paths; /* call and node -> module_paths */
     const char **module_paths;
@@ -230,183 +225,6 @@ static enum mt_status find_groups(struct table *table)
     return status;
 }
 
-struct by_birth {
-    uint64_t event;
-    uint32_t block;
-};
-
-static int by_birth(const void *a, const void *b)
-{
-    const struct by_birth *x = a, *y = b;
-
-    if (x->event != y->event)
-        return x->event < y->event ? -1 : 1;
-    return (x->block > y->block) - (x->block < y->block);
-}
-
-/* Live blocks of a role, into order[]. */
-static enum mt_status list_role(const struct table *table, enum mt_role role, uint32_t *order,
-                                size_t *count)
-{
-    struct by_birth *list = calloc(table->count + 1, sizeof *list);
-
-    *count = 0;
-    if (!list)
-        return MT_ERR_MEMORY;
-    for (size_t i = 0; i < table->count; i++)
-        if (table->blocks[i].is_live && table->blocks[i].role == role)
-            list[(*count)++] = (struct by_birth){table->blocks[i].birth_event, (uint32_t)i};
-    qsort(list, *count, sizeof *list, by_birth);
-    for (size_t i = 0; i < *count; i++)
-        order[i] = list[i].block;
-    free(list);
-    return MT_OK;
-}
-
-/* The line at which the framework moves a module's tensors; 0: it was not moved. */
-static uint32_t moving_line(const struct table *table, uint32_t node)
-{
-    const struct mt_symbols *symbols = table->namer.symbols;
-
-    for (; node != MT_NO_ID; node = table->logs->tree.nodes[node].parent) {
-        const struct mt_frame *frame = &symbols->frames[symbols->stacks[node].frame];
-
-        if (strstr(mt_symbols_text(symbols, frame->function), "_apply") &&
-            mt_path_has(mt_symbols_text(symbols, frame->file), "torch/nn/modules/module.py"))
-            return frame->line;
-    }
-    return 0;
-}
-
-/* A module's buffers are moved behind its parameters, on a later line of one function. */
-static void find_buffers(struct table *table)
-{
-    uint32_t first = UINT32_MAX;
-
-    if (table->parameter_count > MT_REPEATS_TOKENS_MAX)
-        return; /* nobody looks for layers */
-    for (size_t i = 0; i < table->parameter_count; i++) {
-        uint32_t line = moving_line(table, table->parameters[i].node);
-
-        if (line && line < first)
-            first = line;
-    }
-    for (size_t i = 0; i < table->parameter_count; i++)
-        table->parameters[i].is_buffer = moving_line(table, table->parameters[i].node) > first;
-}
-
-static enum mt_status list_parameters(struct table *table)
-{
-    enum mt_status status =
-        list_role(table, MT_ROLE_PARAMETERS, table->order, &table->parameter_count);
-
-    if (status)
-        return status;
-    table->parameters = calloc(table->parameter_count + 1, sizeof *table->parameters);
-    if (!table->parameters)
-        return MT_ERR_MEMORY;
-    for (size_t i = 0; i < table->parameter_count; i++) {
-        const struct mt_module_block *block = &table->blocks[table->order[i]];
-        uint32_t node = mt_python_node_of(&table->logs->tree, block->stack);
-
-        table->number[table->order[i]] = (uint32_t)i;
-        table->parameters[i] = (struct mt_parameter){
-            .requested_bytes = block->requested_bytes,
-            .node = node,
-            .depth = node == MT_NO_ID ? 0 : table->logs->tree.nodes[node].depth,
-            .has_gradient = block->has_gradient,
-            .gradient_event = block->gradient_event};
-    }
-    find_buffers(table);
-    return mt_parameter_layers_find(table->parameters, table->parameter_count, table->groups,
-                                    table->group_count,
-                                    shows_modules(table) ? NULL : &table->own_layers);
-}
-
-static enum mt_status list_states(struct table *table)
-{
-    uint32_t *order = table->order + table->parameter_count;
-    enum mt_status status = list_role(table, MT_ROLE_OPTIMIZER_STATE, order, &table->state_count);
-
-    if (status)
-        return status;
-    table->states = calloc(table->state_count + 1, sizeof *table->states);
-    if (!table->states)
-        return MT_ERR_MEMORY;
-    for (size_t i = 0; i < table->state_count; i++)
-        table->states[i] = (struct mt_state_block){
-            .requested_bytes = table->blocks[order[i]].requested_bytes,
-            .node = mt_python_node_of(&table->logs->tree, table->blocks[order[i]].stack)};
-    status = mt_state_owners_find(table->states, table->state_count, table->parameters,
-                                  table->parameter_count);
-    for (size_t i = 0; i < table->state_count; i++)
-        table->number[order[i]] = table->states[i].parameter;
-    return status;
-}
-
-/* A gradient's parameter may have gone. */
-static void number_gradients(struct table *table)
-{
-    for (size_t i = 0; i < table->count; i++) {
-        const struct mt_module_block *block = &table->blocks[i];
-        const struct mt_module_block *parameter;
-
-        if (!block->is_live || block->role != MT_ROLE_GRADIENTS || block->parameter == MT_NO_ID)
-            continue;
-        parameter = &table->blocks[block->parameter];
-        if (parameter->is_live && parameter->birth_event == block->parameter_birth)
-            table->number[i] = table->number[block->parameter];
-    }
-}
-
-/* The parameter before `number` of that size that is no buffer; MT_NO_ID. */
-static uint32_t parameter_before(const struct table *table, size_t number, uint64_t bytes)
-{
-    while (number-- > 0)
-        if (!table->parameters[number].is_buffer &&
-            table->parameters[number].requested_bytes == bytes)
-            return (uint32_t)number;
-    return MT_NO_ID;
-}
-
-static bool has_buffer(const struct table *table, uint64_t bytes)
-{
-    if (table->parameter_count > MT_REPEATS_TOKENS_MAX)
-        return false;
-    for (size_t i = 0; i < table->parameter_count; i++)
-        if (table->parameters[i].is_buffer && table->parameters[i].requested_bytes == bytes)
-            return true;
-    return false;
-}
-
-/* Ties take buffers for parameters. Of a size that buffers have, the first gradient is that of
- * the last parameter, and so on: backward goes the other way round. */
-static enum mt_status number_beside_buffers(struct table *table)
-{
-    uint32_t *order = calloc(table->count + 1, sizeof *order);
-    size_t count = 0;
-    enum mt_status status =
-        order ? list_role(table, MT_ROLE_GRADIENTS, order, &count) : MT_ERR_MEMORY;
-
-    for (size_t i = 0; i < count && !status; i++) {
-        uint64_t bytes = table->blocks[order[i]].requested_bytes;
-        size_t last = table->parameter_count;
-
-        if (!has_buffer(table, bytes))
-            continue;
-        if (count > MT_REPEATS_TOKENS_MAX) { /* too many to look through */
-            table->number[order[i]] = MT_NO_ID;
-            continue;
-        }
-        for (size_t j = i; j-- > 0 && last == table->parameter_count;)
-            if (table->blocks[order[j]].requested_bytes == bytes)
-                last = table->number[order[j]] == MT_NO_ID ? 0 : table->number[order[j]];
-        table->number[order[i]] = parameter_before(table, last, bytes);
-    }
-    free(order);
-    return status;
-}
-
 /* What says in which row a block is. */
 struct row_key {
     enum mt_module_kind kind;
@@ -426,7 +244,7 @@ static struct row_key of_layer(const struct table *table, uint32_t group, uint32
 
 static bool has_layers(const struct table *table)
 {
-    bool has = table->own_layers > 0;
+    bool has = table->numbers.own_layers > 0;
 
     for (uint32_t i = 0; i < table->group_count; i++)
         has |= table->groups[i].is_confirmed;
@@ -436,7 +254,7 @@ static bool has_layers(const struct table *table)
 /* A role may be wrong: what a model's call or a metric keeps is no parameter. */
 static bool is_made_with_model(const struct table *table, uint32_t number)
 {
-    const struct mt_module_block *block = &table->blocks[table->order[number]];
+    const struct mt_module_block *block = &table->blocks[table->numbers.order[number]];
 
     return !block->is_initial && mt_forward_logs_kind(table->logs, block->stack) == MT_PHASE_SETUP;
 }
@@ -448,7 +266,7 @@ static struct row_key of_parameter(const struct table *table, uint32_t number)
 
     if (number == MT_NO_ID)
         return unknown();
-    parameter = &table->parameters[number];
+    parameter = &table->numbers.parameters[number];
     if (parameter->layer != MT_NO_LAYER)
         return of_layer(table, parameter->group,
                         table->names[parameter->group].first + parameter->layer);
@@ -559,7 +377,9 @@ static enum mt_status find_key(struct table *table, size_t index, struct row_key
     switch ((enum mt_role)block->role) {
     case MT_ROLE_PARAMETERS:
     case MT_ROLE_GRADIENTS:
-    case MT_ROLE_OPTIMIZER_STATE: *key = of_parameter(table, table->number[index]); return MT_OK;
+    case MT_ROLE_OPTIMIZER_STATE:
+        *key = of_parameter(table, table->numbers.number[index]);
+        return MT_OK;
     case MT_ROLE_INPUTS:
     case MT_ROLE_WORKSPACE: *key = of_outside(table, block); return MT_OK;
     default: break;
@@ -662,19 +482,9 @@ static enum mt_status make(struct table *table, struct mt_modules *modules)
 {
     enum mt_status status = find_groups(table);
 
-    table->order = calloc(table->count + 1, sizeof *table->order);
-    table->number = malloc((table->count + 1) * sizeof *table->number);
-    if (!table->order || !table->number)
-        return MT_ERR_MEMORY;
-    memset(table->number, 0xFF, table->count * sizeof *table->number);
     if (!status)
-        status = list_parameters(table);
-    if (!status)
-        status = list_states(table);
-    if (!status)
-        number_gradients(table);
-    if (!status)
-        status = number_beside_buffers(table);
+        status = mt_module_numbers_find(&table->numbers, table->groups, table->group_count,
+                                        shows_modules(table));
     for (size_t i = 0; i < table->count && !status; i++)
         if (table->blocks[i].is_live)
             status = add_block(table, i);
@@ -690,12 +500,9 @@ static void release(struct table *table)
     mt_map_release(&table->known_paths);
     free(table->module_paths);
     free(table->has_ranges);
+    mt_module_numbers_release(&table->numbers);
     free(table->names);
     free(table->groups);
-    free(table->order);
-    free(table->parameters);
-    free(table->states);
-    free(table->number);
     free(table->rows);
 }
 
@@ -709,6 +516,10 @@ enum mt_status mt_modules_make(struct mt_arena *arena, const struct mt_module_in
                           .count = input->count};
     enum mt_status status;
 
+    table.numbers = (struct mt_module_numbers){.symbols = input->symbols,
+                                               .logs = input->logs,
+                                               .blocks = input->blocks,
+                                               .count = input->count};
     table.namer = (struct mt_module_namer){&table.words, input->symbols, &input->logs->tree,
                                            &input->logs->sites};
     status = make(&table, modules);

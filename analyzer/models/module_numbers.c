@@ -1,0 +1,216 @@
+#include "module_numbers.h"
+
+#include "frame_judge.h"
+#include "repeats.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct by_birth {
+    uint64_t event;
+    uint32_t block;
+};
+
+static int by_birth(const void *a, const void *b)
+{
+    const struct by_birth *x = a, *y = b;
+
+    if (x->event != y->event)
+        return x->event < y->event ? -1 : 1;
+    return (x->block > y->block) - (x->block < y->block);
+}
+
+/* Live blocks of a role, into order[]. */
+static enum mt_status list_role(const struct mt_module_numbers *numbers, enum mt_role role,
+                                uint32_t *order, size_t *count)
+{
+    struct by_birth *list = calloc(numbers->count + 1, sizeof *list);
+
+    *count = 0;
+    if (!list)
+        return MT_ERR_MEMORY;
+    for (size_t i = 0; i < numbers->count; i++)
+        if (numbers->blocks[i].is_live && numbers->blocks[i].role == role)
+            list[(*count)++] = (struct by_birth){numbers->blocks[i].birth_event, (uint32_t)i};
+    qsort(list, *count, sizeof *list, by_birth);
+    for (size_t i = 0; i < *count; i++)
+        order[i] = list[i].block;
+    free(list);
+    return MT_OK;
+}
+
+/* The line at which the framework moves a module's tensors; 0: it was not moved. */
+static uint32_t moving_line(const struct mt_module_numbers *numbers, uint32_t node)
+{
+    const struct mt_symbols *symbols = numbers->symbols;
+
+    for (; node != MT_NO_ID; node = numbers->logs->tree.nodes[node].parent) {
+        const struct mt_frame *frame = &symbols->frames[symbols->stacks[node].frame];
+
+        if (strstr(mt_symbols_text(symbols, frame->function), "_apply") &&
+            mt_path_has(mt_symbols_text(symbols, frame->file), "torch/nn/modules/module.py"))
+            return frame->line;
+    }
+    return 0;
+}
+
+/* A module's buffers are moved behind its parameters, on a later line of one function. */
+static void find_buffers(struct mt_module_numbers *numbers)
+{
+    uint32_t first = UINT32_MAX;
+
+    if (numbers->parameter_count > MT_REPEATS_TOKENS_MAX)
+        return; /* nobody looks for layers */
+    for (size_t i = 0; i < numbers->parameter_count; i++) {
+        uint32_t line = moving_line(numbers, numbers->parameters[i].node);
+
+        if (line && line < first)
+            first = line;
+    }
+    for (size_t i = 0; i < numbers->parameter_count; i++)
+        numbers->parameters[i].is_buffer =
+            moving_line(numbers, numbers->parameters[i].node) > first;
+}
+
+static enum mt_status list_parameters(struct mt_module_numbers *numbers,
+                                      struct mt_layer_group *groups, uint32_t group_count,
+                                      bool shows_modules)
+{
+    enum mt_status status =
+        list_role(numbers, MT_ROLE_PARAMETERS, numbers->order, &numbers->parameter_count);
+
+    if (status)
+        return status;
+    numbers->parameters = calloc(numbers->parameter_count + 1, sizeof *numbers->parameters);
+    if (!numbers->parameters)
+        return MT_ERR_MEMORY;
+    for (size_t i = 0; i < numbers->parameter_count; i++) {
+        const struct mt_module_block *block = &numbers->blocks[numbers->order[i]];
+        uint32_t node = mt_python_node_of(&numbers->logs->tree, block->stack);
+
+        numbers->number[numbers->order[i]] = (uint32_t)i;
+        numbers->parameters[i] = (struct mt_parameter){
+            .requested_bytes = block->requested_bytes,
+            .node = node,
+            .depth = node == MT_NO_ID ? 0 : numbers->logs->tree.nodes[node].depth,
+            .has_gradient = block->has_gradient,
+            .gradient_event = block->gradient_event};
+    }
+    find_buffers(numbers);
+    return mt_parameter_layers_find(numbers->parameters, numbers->parameter_count, groups,
+                                    group_count, shows_modules ? NULL : &numbers->own_layers);
+}
+
+static enum mt_status list_states(struct mt_module_numbers *numbers)
+{
+    uint32_t *order = numbers->order + numbers->parameter_count;
+    enum mt_status status =
+        list_role(numbers, MT_ROLE_OPTIMIZER_STATE, order, &numbers->state_count);
+
+    if (status)
+        return status;
+    numbers->states = calloc(numbers->state_count + 1, sizeof *numbers->states);
+    if (!numbers->states)
+        return MT_ERR_MEMORY;
+    for (size_t i = 0; i < numbers->state_count; i++)
+        numbers->states[i] = (struct mt_state_block){
+            .requested_bytes = numbers->blocks[order[i]].requested_bytes,
+            .node = mt_python_node_of(&numbers->logs->tree, numbers->blocks[order[i]].stack)};
+    status = mt_state_owners_find(numbers->states, numbers->state_count, numbers->parameters,
+                                  numbers->parameter_count);
+    for (size_t i = 0; i < numbers->state_count; i++)
+        numbers->number[order[i]] = numbers->states[i].parameter;
+    return status;
+}
+
+/* A gradient's parameter may have gone. */
+static void number_gradients(struct mt_module_numbers *numbers)
+{
+    for (size_t i = 0; i < numbers->count; i++) {
+        const struct mt_module_block *block = &numbers->blocks[i];
+        const struct mt_module_block *parameter;
+
+        if (!block->is_live || block->role != MT_ROLE_GRADIENTS || block->parameter == MT_NO_ID)
+            continue;
+        parameter = &numbers->blocks[block->parameter];
+        if (parameter->is_live && parameter->birth_event == block->parameter_birth)
+            numbers->number[i] = numbers->number[block->parameter];
+    }
+}
+
+/* The parameter before `number` of that size that is no buffer; MT_NO_ID. */
+static uint32_t parameter_before(const struct mt_module_numbers *numbers, size_t number,
+                                 uint64_t bytes)
+{
+    while (number-- > 0)
+        if (!numbers->parameters[number].is_buffer &&
+            numbers->parameters[number].requested_bytes == bytes)
+            return (uint32_t)number;
+    return MT_NO_ID;
+}
+
+static bool has_buffer(const struct mt_module_numbers *numbers, uint64_t bytes)
+{
+    if (numbers->parameter_count > MT_REPEATS_TOKENS_MAX)
+        return false;
+    for (size_t i = 0; i < numbers->parameter_count; i++)
+        if (numbers->parameters[i].is_buffer && numbers->parameters[i].requested_bytes == bytes)
+            return true;
+    return false;
+}
+
+/* Ties take buffers for parameters. Of a size that buffers have, the first gradient is that of
+ * the last parameter, and so on: backward goes the other way round. */
+static enum mt_status number_beside_buffers(struct mt_module_numbers *numbers)
+{
+    uint32_t *order = calloc(numbers->count + 1, sizeof *order);
+    size_t count = 0;
+    enum mt_status status =
+        order ? list_role(numbers, MT_ROLE_GRADIENTS, order, &count) : MT_ERR_MEMORY;
+
+    for (size_t i = 0; i < count && !status; i++) {
+        uint64_t bytes = numbers->blocks[order[i]].requested_bytes;
+        size_t last = numbers->parameter_count;
+
+        if (!has_buffer(numbers, bytes))
+            continue;
+        if (count > MT_REPEATS_TOKENS_MAX) { /* too many to look through */
+            numbers->number[order[i]] = MT_NO_ID;
+            continue;
+        }
+        for (size_t j = i; j-- > 0 && last == numbers->parameter_count;)
+            if (numbers->blocks[order[j]].requested_bytes == bytes)
+                last = numbers->number[order[j]] == MT_NO_ID ? 0 : numbers->number[order[j]];
+        numbers->number[order[i]] = parameter_before(numbers, last, bytes);
+    }
+    free(order);
+    return status;
+}
+
+enum mt_status mt_module_numbers_find(struct mt_module_numbers *numbers,
+                                      struct mt_layer_group *groups, uint32_t group_count,
+                                      bool shows_modules)
+{
+    enum mt_status status;
+
+    numbers->order = calloc(numbers->count + 1, sizeof *numbers->order);
+    numbers->number = malloc((numbers->count + 1) * sizeof *numbers->number);
+    if (!numbers->order || !numbers->number)
+        return MT_ERR_MEMORY;
+    memset(numbers->number, 0xFF, numbers->count * sizeof *numbers->number);
+    status = list_parameters(numbers, groups, group_count, shows_modules);
+    if (!status)
+        status = list_states(numbers);
+    if (status)
+        return status;
+    number_gradients(numbers);
+    return number_beside_buffers(numbers);
+}
+
+void mt_module_numbers_release(struct mt_module_numbers *numbers)
+{
+    free(numbers->order);
+    free(numbers->parameters);
+    free(numbers->states);
+    free(numbers->number);
+}

@@ -1,0 +1,33 @@
+/* Which parameter each live block of a model belongs to: itself, its gradient, or its state.
+ * Parameters are numbered in the order in which they were made, and put into layers. */
+#ifndef MT_ANALYZER_MODULE_NUMBERS_H
+#define MT_ANALYZER_MODULE_NUMBERS_H
+
+#include "module_blocks.h"
+#include "parameter_layers.h"
+
+struct mt_module_numbers {
+    /* given by the caller, borrowed */
+    const struct mt_symbols *symbols;
+    const struct mt_forward_logs *logs;
+    const struct mt_module_block *blocks;
+    size_t count;
+    /* found; zero before */
+    uint32_t *order; /* live parameters, then live state: indices of blocks, by birth */
+    struct mt_parameter *parameters;
+    struct mt_state_block *states;
+    size_t parameter_count, state_count;
+    uint32_t *number; /* by block: of its parameter, MT_NO_ID */
+    uint32_t own_layers;
+};
+
+/* Once. `groups` of layers that calls of the model showed are confirmed by what repeats among the
+ * parameters. Unless `shows_modules`, repeats alone also make layers: own_layers of them. O(n log
+ * n) of the blocks; quadratic of at most MT_REPEATS_TOKENS_MAX parameters. To be released also
+ * after an error. */
+enum mt_status mt_module_numbers_find(struct mt_module_numbers *numbers,
+                                      struct mt_layer_group *groups, uint32_t group_count,
+                                      bool shows_modules) MT_MUST_USE;
+void mt_module_numbers_release(struct mt_module_numbers *numbers);
+
+#endif
