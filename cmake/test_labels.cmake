@@ -7,7 +7,7 @@
 #            faults quicker tests mostly find; `golden` takes 90 s under load and stays in
 set(slow_tests
   differential.accuracy differential.cut_snapshots differential.guest differential.test_block_pictures
-  differential.test_findings_truth differential.test_fit_truth differential.test_model_findings
+  differential.real_wheel differential.test_findings_truth differential.test_fit_truth differential.test_model_findings
   differential.test_phases_truth differential.test_pictures differential.test_snapshot_events
   differential.test_table_pictures differential.test_truth differential.test_tune
   differential.trace_decoder fuzz.input fuzz.pickle golden.ci golden.text inject.python_stacks
