@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """check_ci.py PROGRAM: what docs/ci.md, the GitHub action and the GitLab template
 run does what the documents say, run here as it is, on committed traces; and
-whatever a name says, junit.xml stays XML with one case a rule."""
+whatever a name says, junit.xml stays XML with one case a rule. The workflow of
+docs/dry-run.md is one that GitHub accepts, and memtrace accepts its options."""
 import json
 import os
 import pathlib
@@ -54,10 +55,10 @@ def check_junit(path, wanted):
     peaks = {f"device{device['device']}.peak.{which}.bytes":
              str(device["summary"][f"{which}_peak"]["bytes"])
              for device in report["devices"] for which in ("allocated", "reserved")}
+    complaints = junit_schema.complaints(root)
     if properties != {"trace.sha256": report["input"]["sha256"], **peaks}:
         complaints.append(f"junit.xml has the properties {properties}")
     failures = sum(tag == "failure" for tag in found.values())
-    complaints = junit_schema.complaints(root)
     if found != wanted:
         complaints.append(f"junit.xml has {found}, wanted {wanted}")
     if int(suite.get("failures")) != failures or int(suite.get("tests")) != len(found):
@@ -169,12 +170,47 @@ def check_pasted(program, folder):
     return []
 
 
+def dry_run_steps():
+    """The steps of the workflow in docs/dry-run.md."""
+    text = re.findall(r"^```yaml\n(.*?)^```$", (ROOT / "docs" / "dry-run.md").read_text(),
+                      re.MULTILINE | re.DOTALL)
+    document = yaml.safe_load("\n".join(text))
+    # YAML 1.1 reads the key `on` as true
+    assert len(text) == 1 and set(document) == {"name", True, "permissions", "jobs"}, document
+    return [step for job in document["jobs"].values() for step in job["steps"]]
+
+
+def check_dry_run_workflow(program, folder):
+    """Its steps are steps, conditions name steps before them, and its gate is a gate: with a `python`
+    that uses no device it is not evaluated, which fails."""
+    complaints, ids = [], set()
+    for step in dry_run_steps():
+        if ("uses" in step) == ("run" in step):
+            complaints.append(f"docs/dry-run.md: step {step}")
+        if not set(re.findall(r"steps\.(\w+)\.", step.get("if", ""))) <= ids:
+            complaints.append(f"docs/dry-run.md: {step['name']} names a step that is not before it")
+        ids.add(step.get("id"))
+    binaries = pathlib.Path(folder, "memtrace", "bin")
+    binaries.mkdir(parents=True)
+    (binaries / "memtrace").symlink_to(program)
+    (binaries / "python").write_text("#!/bin/sh\nexit 0\n")
+    (binaries / "python").chmod(0o755)
+    done = subprocess.run(["sh", "-e", "-c", dry_run_steps()[-1]["run"]], cwd=folder,
+                          env={**os.environ, "HOME": folder, "MEMTRACE_DRY_RUN_SITE": "own",
+                               "PATH": f"{binaries}:{os.environ['PATH']}"},
+                          capture_output=True, text=True, check=False)
+    if done.returncode != 1 or "was not evaluated" not in done.stdout:
+        complaints.append(f"docs/dry-run.md: the last step says {done}")
+    return complaints
+
+
 def main(program):
     with tempfile.TemporaryDirectory() as folder:
         program = str(pathlib.Path(program).resolve())
         complaints = check(program, folder) + check_pasted(program, folder)
+        complaints += check_dry_run_workflow(program, folder)
     complaints += check_action() + check_template()
-    print("\n".join(complaints) or "the gates of docs/ci.md do what it says")
+    print("\n".join(complaints) or "the gates of docs/ci.md and docs/dry-run.md do what they say")
     return 1 if complaints else 0
 
 
