@@ -5,12 +5,14 @@
 
 #include "foreign_text.h"
 #include "glyphs.h"
+#include "word_cut.h"
 
 #define ELLIPSIS       "\xE2\x80\xA6"
 #define MIN_CHARACTERS 3
 
 /* Room that a viewer's own font may need over the built-in outlines. */
 #define FONT_SLACK 1.04
+#define TAIL_SHARE 0.6 /* of the room of a text that is cut in the middle: its end says more */
 
 /* Width of DejaVu Sans relative to the built-in outlines, in the texts of the charts: a median of
  * +7% in regular and +17% in bold, which browsers show for semibold, and at most +22%, in figures
@@ -295,41 +297,6 @@ double mt_text_room(const char *text, double size, enum mt_weight weight)
            (weight == MT_SEMIBOLD ? SEMIBOLD_ROOM : REGULAR_ROOM);
 }
 
-static bool is_byte_unit(const char *word)
-{
-    return strchr("KMGTPE", *word) && word[0] && word[1] == 'i' && word[2] == 'B';
-}
-
-static bool begins_number(const char *word)
-{
-    word += strspn(word, "(+~<");
-    return *word >= '0' && *word <= '9';
-}
-
-static size_t word_begin(const char *text, size_t at)
-{
-    while (at && text[at - 1] != ' ')
-        at--;
-    return at;
-}
-
-/* Where to cut instead of at `head`: a number that is cut is another number, and one without its
- * unit is none. */
-static size_t cut_before_number(const char *text, size_t head)
-{
-    size_t word = word_begin(text, head), before = word;
-
-    if (head == word || text[head] == ' ' || !text[head])
-        return head;
-    if (begins_number(text + word))
-        return word;
-    while (before && text[before - 1] == ' ')
-        before--;
-    before = word_begin(text, before);
-    return before < word && begins_number(text + before) && is_byte_unit(text + word) ? before
-                                                                                      : head;
-}
-
 const char *mt_text_fit(struct mt_drawing *drawing, const char *text, double size,
                         enum mt_weight weight, double width, bool middle)
 {
@@ -344,12 +311,12 @@ const char *mt_text_fit(struct mt_drawing *drawing, const char *text, double siz
     text = copy_text(drawing, text);
     if (total <= width || !text)
         return text ? text : "";
-    head = start_that_fits(text, size, weight, middle ? room * 0.4 : room, &head_characters);
     if (middle)
-        tail = end_that_fits(text, size, weight, room * 0.6, total);
+        tail = mt_cut_tail(text, end_that_fits(text, size, weight, room * TAIL_SHARE, total));
     start_that_fits(tail, size, weight, width, &tail_characters);
-    if (!middle)
-        head = cut_before_number(text, head);
+    head = start_that_fits(text, size, weight, room - mt_text_width(tail, size, weight),
+                           &head_characters);
+    head = mt_cut_head(text, head);
     if (head_characters + tail_characters < MIN_CHARACTERS || (!head && !*tail))
         return "";
     while (head && text[head - 1] == ' ')

@@ -706,6 +706,31 @@ def check_narrow(check, page):
     check.browser.devtools("Emulation.clearDeviceMetricsOverride")
 
 
+# Widths that stick out at 420 px: of the page, of the page if each paragraph held a long name, and
+# of the tables within their frames.
+WIDTHS = """
+const page = document.documentElement, before = page.scrollWidth;
+const tables = [...document.querySelectorAll('.scroll')]
+  .filter((each) => each.scrollWidth > each.clientWidth + 1)
+  .map((each) => each.querySelector('table').id || each.querySelector('table').className);
+for (const each of document.querySelectorAll('main p'))
+  each.append('Model/'.repeat(40));
+return [before, page.scrollWidth, tables];
+"""
+
+
+def check_no_sideways(check, page):
+    """On a telephone neither the page nor a table is wider than the screen."""
+    check.browser.devtools("Emulation.setDeviceMetricsOverride", width=420, height=900,
+                           deviceScaleFactor=1, mobile=False)
+    check.open(page)
+    before, after, tables = check.browser.run(WIDTHS)
+    check.expect(before <= 420, f"{page.parent.name}: the page is {before} px wide at 420")
+    check.expect(after <= 420, f"{page.parent.name}: {after} px wide at 420 with long names")
+    check.expect(not tables, f"{page.parent.name}: tables wider than the screen: {tables}")
+    check.browser.devtools("Emulation.clearDeviceMetricsOverride")
+
+
 def check_all(check):
     trace = CAPTURES / "gpt_split64.pickle.zst"
     page = check.analyze(trace, "gpt_split64", "--max-peak", "reserved=10GiB")
@@ -727,6 +752,8 @@ def check_all(check):
         check.open(other)
         check.same_as_live(CAPTURES / f"{name}.pickle.zst", name)
         check.is_quiet(name)
+        check_no_sideways(check, other)
+    check_no_sideways(check, page)
     check_navigation(check, trace, page, 1)
     check_blocks(check, trace, page)
     check_navigation(check, CAPTURES / "twogpu.pickle.zst", check.folder / "twogpu/report.html", 2)

@@ -65,8 +65,7 @@ static double draw_tiles(const struct mt_address_layout *layout, double y)
          verdict(share_of(address->idle_bytes, peak), 0.05, 0.25), "Idle in last step"}};
 
     count_segments(notes[0], address->segments_end);
-    snprintf(notes[1], sizeof notes[1], "%s, never again",
-             mt_format_bytes(bytes, address->once_bytes));
+    snprintf(notes[1], sizeof notes[1], "%s in all", mt_format_bytes(bytes, address->once_bytes));
     count_segments(notes[2], address->idle_segments);
     if (!address->has_steps)
         tiles[3].short_label = NULL;
@@ -203,7 +202,7 @@ static void draw_peak(const struct mt_address_layout *layout)
  * any one time. */
 static void draw_axis_name(const struct mt_address_layout *layout)
 {
-    static const char *const names[] = {"places of segments, added up", "places of segments"};
+    static const char *const names[] = {"all segments, one above the other", "all segments"};
     const struct mt_text_style style = {.size = MT_SIZE_SMALL,
                                         .color = MT_COLOR_MUTED,
                                         .anchor = MT_ANCHOR_MIDDLE,

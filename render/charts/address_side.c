@@ -220,11 +220,11 @@ static double draw_words(const struct mt_address_layout *layout, double y, const
 
 void mt_address_draw_legend(const struct mt_address_layout *layout)
 {
-    static const char *const words[] = {"A segment has its place",   "from its creation on: the",
-                                        "axis adds up all of them,", "also those given back.",
-                                        "Grey is kept by the",       "allocator and of no use",
-                                        "to anything that does",     "not fit into it. Fainter",
-                                        "colour: rows of pixels",    "that are partly covered."};
+    static const char *const words[] = {"A segment keeps its",     "place when it is given",
+                                        "back: the axis counts",   "all places.",
+                                        "Grey is reserved and",    "free: only requests",
+                                        "that fit can use it.",    "Fainter colour marks",
+                                        "rows of pixels that are", "used in part."};
     enum { ABOUT_PLACES = 4 }; /* lines; they go first where there is no room for all */
     struct entry entries[MT_ROLE_COUNT + 2];
     size_t count = entries_of(layout, entries), first = 0;

@@ -234,7 +234,6 @@ static void flush_crowd(struct mt_drawing *drawing, struct crowd *crowd, double 
         return;
     mt_format_count(count, crowd->count);
     cell.names[0] = mt_arena_printf(&drawing->arena, "%s phases", count);
-    cell.names[1] = mt_arena_printf(&drawing->arena, "%s", count);
     cell.title = mt_arena_printf(&drawing->arena, "%s short phases", count);
     draw_cell(drawing, y, &cell);
     crowd->count = 0;

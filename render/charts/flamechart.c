@@ -110,7 +110,7 @@ static void draw_footnote(const struct mt_flame_layout *layout)
         mt_buf_printf(&text, "%s%u rows further in not drawn", text.length ? " · " : "",
                       layout->rows_cut);
     if (layout->merged_calls)
-        mt_buf_printf(&text, "%s%s calls without room for a word drawn together",
+        mt_buf_printf(&text, "%s%s calls too narrow for a label are drawn together",
                       text.length ? " · " : "", mt_format_count(count, layout->merged_calls));
     if (!text.length)
         mt_buf_add_text(&text, last + strlen(" · "));

@@ -134,7 +134,7 @@ static const char *footnote(struct mt_drawing *drawing, const struct mt_scatter_
 {
     char blocks[MT_UNITS_TEXT];
     const char *text = mt_arena_printf(
-        &drawing->arena, "bytes = what was asked for, each time that it was asked for%s%s%s%s",
+        &drawing->arena, "bytes = the sum of all requests%s%s%s%s",
         layout->report->roles_inferred ? " \xC2\xB7 roles are inferred" : "",
         layout->lifetimes->older.blocks ? " \xC2\xB7 " : "",
         layout->lifetimes->older.blocks ? mt_format_count(blocks, layout->lifetimes->older.blocks)

@@ -342,23 +342,36 @@ static void draw_layer(struct mt_drawing *drawing, const struct mt_timeline_layo
     draw_area(drawing, layout, outline, &of->paint, title, of->tag);
 }
 
+/* A line along the columns; `bytes` has one value for each. */
 static void draw_curve(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
-                       struct outline *outline, bool lowest)
+                       struct outline *outline, const uint64_t *bytes, const struct mt_paint *paint,
+                       const char *role)
+{
+    outline->count = 0;
+    for (uint32_t i = 0; i < layout->column_count; i++)
+        step_to(outline, layout->columns[i].x, mt_timeline_y(layout, bytes[i]));
+    end_line(outline, right_edge(layout));
+    mt_draw_path(drawing, outline->points, outline->count, false, true, paint, NULL, role);
+}
+
+static void draw_curves(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
+                        struct outline *outline)
 {
     const struct mt_paint reserved = {.stroke = MT_COLOR_RESERVED, .stroke_width = 1.6};
     const struct mt_paint white = {.stroke = MT_COLOR_ON_DARK};
-    uint32_t i;
+    uint64_t *bytes = mt_arena_array(&drawing->arena, layout->column_count, sizeof *bytes);
 
-    outline->count = 0;
-    for (i = 0; i < layout->column_count; i++) {
-        const struct mt_column *column = &layout->columns[i];
-
-        step_to(outline, column->x,
-                mt_timeline_y(layout, lowest ? column->lowest : column->reserved));
+    if (!bytes) {
+        drawing->failed = true;
+        return;
     }
-    end_line(outline, right_edge(layout));
-    mt_draw_path(drawing, outline->points, outline->count, false, true, lowest ? &white : &reserved,
-                 NULL, lowest ? "curve:lowest" : "curve:reserved");
+    for (uint32_t i = 0; i < layout->column_count; i++)
+        bytes[i] = layout->columns[i].lowest;
+    if (layout->has_lowest)
+        draw_curve(drawing, layout, outline, bytes, &white, "curve:lowest");
+    mt_timeline_reserved_line(layout, bytes);
+    if (layout->device->reserved_peak.bytes)
+        draw_curve(drawing, layout, outline, bytes, &reserved, "curve:reserved");
 }
 
 void mt_timeline_draw_layers(struct mt_drawing *drawing, const struct mt_timeline_layout *layout)
@@ -378,8 +391,5 @@ void mt_timeline_draw_layers(struct mt_drawing *drawing, const struct mt_timelin
         draw_unused(drawing, layout, &outline);
     for (layer = layout->layer_count - 1; layer >= 0; layer--)
         draw_layer(drawing, layout, layer, &outline);
-    if (layout->has_lowest)
-        draw_curve(drawing, layout, &outline, true);
-    if (layout->device->reserved_peak.bytes)
-        draw_curve(drawing, layout, &outline, false);
+    draw_curves(drawing, layout, &outline);
 }

@@ -72,6 +72,9 @@ const char *mt_timeline_limit_text(char text[MT_LIMIT_TEXT], const struct mt_dev
 
 /* Fills layout->columns; its axis and plot are set. */
 void mt_timeline_make_columns(struct mt_drawing *drawing, struct mt_timeline_layout *layout);
+/* Bytes of the reserved line in each column, into `line`: the columns' own, except that it stays
+ * at the level of the maxima where many narrow falls follow each other. */
+void mt_timeline_reserved_line(const struct mt_timeline_layout *layout, uint64_t *line);
 /* Unused memory, layers of roles, the reserved line. */
 void mt_timeline_draw_layers(struct mt_drawing *drawing, const struct mt_timeline_layout *layout);
 /* Limit line and OOM flags; their words keep clear of what the placer knows,

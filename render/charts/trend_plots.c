@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "report_query.h"
 #include "units.h"
 #include "util.h"
 
@@ -106,7 +107,7 @@ static void draw_reserved(struct mt_drawing *drawing, const struct mt_trend_layo
         points[count++] = (struct mt_point){column->left, y};
         points[count++] = (struct mt_point){column->right, y};
     }
-    if (!most)
+    if (!most || !mt_has_allocator(layout->report)) /* all that is reserved is allocated */
         return;
     mt_draw_path(drawing, points, count, false, true, &paint, "reserved: most in each step",
                  "curve:reserved");

@@ -62,8 +62,8 @@ static void tell_steady(struct mt_drawing *drawing, const struct mt_trend *trend
                                    "growth without end.",
                                    mt_format_bytes(n, (uint64_t)trend->bytes_per_step)));
     else
-        add(words, "Growth would be blocks of one line, born in step after step after the "
-                   "warm-up, that are all still there when the last step begins.");
+        add(words, "Memory grows if each step after the warm-up leaves blocks of the same line "
+                   "behind, and all of them are still there when the last step begins.");
 }
 
 static struct words words_of(struct mt_drawing *drawing, const struct mt_trend *trend)
@@ -74,10 +74,10 @@ static struct words words_of(struct mt_drawing *drawing, const struct mt_trend *
     case MT_TREND_GROWS: tell_growth(trend->growth, &words); break;
     case MT_TREND_STEADY: tell_steady(drawing, trend, &words); break;
     case MT_TREND_NOT_JUDGED:
-        words.head = "Whether this goes on is not known.";
+        words.head = "Whether memory grows is not known.";
         add(&words, trend->count < MT_GROWTH_MIN_STEPS
-                        ? "What steps leave behind is looked at from 8 steps on: two of warm-up, "
-                          "and of the last two it is not known yet."
+                        ? "At least 8 steps are needed: the first two are warm-up, and what the "
+                          "last two leave behind may still be freed."
                         : "More blocks outlive their steps than can be told apart.");
         break;
     case MT_TREND_TOO_SHORT:

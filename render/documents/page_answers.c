@@ -86,9 +86,9 @@ static void add_holders(struct mt_buf *out, const struct mt_report *report,
     if (!report->is_plain) /* a program without a framework has no roles */
         add_roles(out, device);
     if (device->peak_site_count) {
-        mt_buf_printf(out, "%s%s of it by ", report->is_plain ? "" : "; ",
-                      mt_format_bytes(bytes, device->peak_sites[0].bytes));
+        mt_buf_add_text(out, report->is_plain ? "largest site: " : "; largest site: ");
         mt_add_page_name(out, device->peak_sites[0].site);
+        mt_buf_printf(out, ", %s", mt_format_bytes(bytes, device->peak_sites[0].bytes));
     }
     end(out);
 }

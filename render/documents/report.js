@@ -351,7 +351,7 @@ class Explorer {
   }
 
   hint() {
-    return 'Drag over the timeline to choose a time range; its fullest instant is shown. ' +
+    return 'Drag over the timeline to select a time range and see its fullest instant. ' +
       'Keys: ← → instant, with shift the range, ↑ ↓ zoom, / search, Esc back to the peak.';
   }
 
@@ -634,7 +634,7 @@ class Explorer {
       this.chosen ? `what the search finds, of ${formatBytes(total)}` : 'in all'}, total));
     markSorted(this.table.tHead.rows[0].cells, COLUMNS.indexOf(column), down);
     this.choice.value = this.by;
-    this.caption.replaceChildren('Alive then, ', this.choice);
+    this.caption.replaceChildren('Live blocks ', this.choice);
     showWholeRows(this.table);
     search.tell(this, sum);
   }
@@ -806,10 +806,11 @@ class Picture {
   }
 
   hint() {
-    const what = this.chart === 'flamechart' ? 'a call for its callers'
-      : this.blocks.size ? 'a block for its stack'
-        : this.chart === 'address' ? 'a segment for its size and address' : 'a block for its size';
-    return `Click ${what}; double click, + or Ctrl and the wheel enlarge; drag moves.`;
+    const what = this.chart === 'flamechart' ? 'a call to see its callers'
+      : this.blocks.size ? 'a block to see its stack'
+        : this.chart === 'address' ? 'a segment to see its size and address'
+          : 'a block to see its size';
+    return `Click ${what}. To zoom in, double-click, press + or turn the wheel with Ctrl; drag to move.`;
   }
 
   lookAt(x, y, width) {

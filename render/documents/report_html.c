@@ -72,6 +72,11 @@ static void add_link(struct writer *writer, const char *id, const char *words)
     mt_buf_printf(&writer->nav, "<a href=\"#%s\">%s</a>\n", id, words);
 }
 
+/* What a link to a part of a device says, unless it is the part's name with a capital letter. */
+static const struct {
+    const char *part, *words;
+} link_words[] = {{"flamechart", "Flame chart"}, {"address", "Address space"}};
+
 /* To a part of a device: "timeline" -> "Timeline". Of one device all links stand in the bar of the
  * page, of several each device has its own. */
 static void add_part_link(struct writer *writer, const struct mt_device_report *device,
@@ -79,8 +84,14 @@ static void add_part_link(struct writer *writer, const struct mt_device_report *
 {
     struct mt_buf *out = writer->report->device_count > 1 ? &writer->parts : &writer->nav;
 
-    mt_buf_printf(out, "<a href=\"#%s-%u\">%c%s</a>\n", part, device ? (unsigned)device->device : 0,
-                  part[0] & ~0x20, part + 1);
+    mt_buf_printf(out, "<a href=\"#%s-%u\">", part, device ? (unsigned)device->device : 0);
+    for (size_t i = 0; i < MT_ARRAY_LEN(link_words); i++) {
+        if (!strcmp(part, link_words[i].part)) {
+            mt_buf_printf(out, "%s</a>\n", link_words[i].words);
+            return;
+        }
+    }
+    mt_buf_printf(out, "%c%s</a>\n", part[0] & ~0x20, part + 1);
 }
 
 static const char *state_class(enum mt_gate_state state)
@@ -276,10 +287,11 @@ static void add_chart(struct writer *writer, const struct mt_chart *chart,
         mt_page_policy_allow_style(&writer->policy, figure.style.data);
         add_part_link(writer, device, chart->name);
     } else {
-        mt_buf_printf(out,
-                      "<p class=\"omitted\">The chart %s takes %zu KiB, for which this page has no "
-                      "room: memtrace render %s draws it.</p>\n",
-                      chart->name, figure.svg.length / 1024, chart->name);
+        mt_buf_printf(
+            out,
+            "<p class=\"omitted\">The chart %s is left out: it takes %zu KiB, and the page "
+            "has no room for it. memtrace render %s draws it.</p>\n",
+            chart->name, figure.svg.length / 1024, chart->name);
     }
     figure_release(&figure);
 }

@@ -15,6 +15,7 @@
 #include "scale.h"
 #include "theme.h"
 #include "util.h"
+#include "word_cut.h"
 
 static char *svg_of(struct mt_drawing *drawing, enum mt_theme theme)
 {
@@ -121,6 +122,49 @@ static void no_number_is_cut(void **state)
     assert_string_equal(mt_text_fit(&drawing, texts[0], 13, MT_REGULAR, 130, false),
                         "bound = 6.41 GiB\xE2\x80\xA6");
     mt_drawing_release(&drawing);
+}
+
+/* The most of each text that is not more than `room` characters of it. */
+static void names_are_cut_between_words(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t room;
+        const char *wanted;
+    } heads[] = {
+        {"alive before recording began", 25, "alive before recording"},
+        {"LlamaDecoderLayer.forward", 19, "LlamaDecoderLayer"},
+        {"LlamaDecoderLayer.forward", 14, "LlamaDecoder"},
+        {"_cudnn_attention_forward", 20, "_cudnn_attention"},
+        {"scaled", 5, "scale"},              /* nothing would stay */
+        {"a_quadrilateral", 9, "a_quadril"}, /* too much would be lost */
+        {"128 activations", 6, "128 ac"},    /* a number without its word is none */
+        {"modeling_llama.py:175", 20, "modeling_llama.py"},
+        {"forward linear.py", 7, "forward"},
+        {"t\xC3\xB6rch_nn_modules", 10, "t\xC3\xB6rch_nn"},
+    };
+    static const struct {
+        const char *text, *tail, *wanted;
+    } tails[] = {
+        {"LlamaMLP.forward modeling_llama.py:175", "g_llama.py:175", "llama.py:175"},
+        {"Adam._init_group adam.py:178", "up adam.py:178", " adam.py:178"},
+        {"forward modeling_qwen2.py:221", "_qwen2.py:221", "qwen2.py:221"},
+        {"forward modeling.py:466", "ling.py:466", "ling.py:466"}, /* too much would be lost */
+        {"forward transformer.py:22", "transformer.py:22", "transformer.py:22"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < MT_ARRAY_LEN(heads); i++) {
+        size_t cut = mt_cut_head(heads[i].text, heads[i].room);
+
+        assert_int_equal(cut, strlen(heads[i].wanted));
+        assert_memory_equal(heads[i].text, heads[i].wanted, cut);
+    }
+    for (size_t i = 0; i < MT_ARRAY_LEN(tails); i++) {
+        const char *tail = tails[i].text + strlen(tails[i].text) - strlen(tails[i].tail);
+
+        assert_string_equal(mt_cut_tail(tails[i].text, tail), tails[i].wanted);
+    }
 }
 
 static double part(uint32_t rgb, int shift)
@@ -435,6 +479,7 @@ int main(void)
         cmocka_unit_test(every_needed_letter_has_an_outline),
         cmocka_unit_test(width_grows_with_size_and_weight),
         cmocka_unit_test(fitted_text_fits),
+        cmocka_unit_test(names_are_cut_between_words),
         cmocka_unit_test(no_number_is_cut),
         cmocka_unit_test(text_can_be_read_on_every_cell),
         cmocka_unit_test(names_of_phases_have_colours_of_their_own),

@@ -218,6 +218,45 @@ static void reserved_line_and_hatch_are_the_reserved_bytes(void **state)
     synthetic_release(&report);
 }
 
+/* Strokes side by side would hide the plot: the line keeps to the maxima, exactly, and the area
+ * shows the falls. One fall alone is a fall of the line. */
+static void many_falls_of_reserved_are_no_black_block(void **state)
+{
+    enum { FIRST = 100, END = 401, ALONE = 450 };
+    struct synthetic_options options = {.steps = 6, .bins = 512};
+    struct mt_report report;
+    struct mt_drawing drawing;
+    const struct mt_op *line, *area;
+    struct chart_scale scale;
+    struct mt_bin *bins;
+
+    (void)state;
+    synthetic_report(&report, &options);
+    bins = (struct mt_bin *)report.devices[0].timeline->event_bins;
+    for (uint32_t i = FIRST; i <= ALONE; i++)
+        bins[i].reserved_max = report.devices[0].reserved_peak.bytes;
+    for (uint32_t i = FIRST + 1; i < END; i += 2)
+        bins[i].reserved_max = 0;
+    bins[ALONE].reserved_max = 0;
+    draw(&drawing, &report, &sizes[1]);
+    scale = chart_scale_of(&drawing, "tick-y");
+    line = drawing_find(&drawing, "curve:reserved");
+    area = drawing_find(&drawing, "area:unused");
+    for (uint32_t i = FIRST; i <= ALONE; i++) {
+        struct mt_box box = drawing_op_box(line);
+        double x = box.x + (i + 0.5) * box.width / 512;
+        double there = (double)bins[i].reserved_max;
+        double want = i < END ? (double)report.devices[0].reserved_peak.bytes : there;
+
+        assert_true(fabs(chart_bytes_at(&scale, drawing_y_at(line, x, 0)) - want) <=
+                    0.5 * scale.bytes_per_pixel);
+        assert_true(fabs(chart_bytes_at(&scale, drawing_y_at(area, x, 0)) - there) <=
+                    0.5 * scale.bytes_per_pixel);
+    }
+    mt_drawing_release(&drawing);
+    synthetic_release(&report);
+}
+
 static void draw_all_sizes(const struct synthetic_options *options)
 {
     struct mt_report report;
@@ -640,6 +679,7 @@ int main(void)
         cmocka_unit_test(other_layers_sum_to_allocated),
         cmocka_unit_test(other_layers_at_every_size),
         cmocka_unit_test(reserved_line_and_hatch_are_the_reserved_bytes),
+        cmocka_unit_test(many_falls_of_reserved_are_no_black_block),
         cmocka_unit_test(every_trace_gives_a_sensible_picture),
         cmocka_unit_test(random_reports_never_overlap),
         cmocka_unit_test(an_empty_trace_says_so),
