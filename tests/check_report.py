@@ -719,6 +719,25 @@ return [before, page.scrollWidth, tables];
 """
 
 
+# Numbers that stand on another line than their unit, where sentences are.
+BROKEN_QUANTITIES = """
+const broken = [], quantity = /[0-9] (?:[KMGT]iB|B|%|ms|s)(?![a-zA-Z0-9_])/g;
+for (const part of document.querySelectorAll('.verdict, .finding h3, .finding li, .answers dd')) {
+  const texts = document.createTreeWalker(part, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    for (const found of texts.currentNode.data.matchAll(quantity)) {
+      const range = document.createRange();
+      range.setStart(texts.currentNode, found.index);
+      range.setEnd(texts.currentNode, found.index + found[0].length);
+      const lines = new Set([...range.getClientRects()].map((each) => Math.round(each.top)));
+      if (lines.size > 1) broken.push(found.input.slice(found.index - 8, found.index + 8));
+    }
+  }
+}
+return broken;
+"""
+
+
 def check_no_sideways(check, page):
     """On a telephone neither the page nor a table is wider than the screen."""
     check.browser.devtools("Emulation.setDeviceMetricsOverride", width=420, height=900,
@@ -727,6 +746,12 @@ def check_no_sideways(check, page):
     before, after, tables = check.browser.run(WIDTHS)
     check.expect(before <= 420, f"{page.parent.name}: the page is {before} px wide at 420")
     check.expect(after <= 420, f"{page.parent.name}: {after} px wide at 420 with long names")
+    for width in range(320, 760, 40):
+        check.browser.devtools("Emulation.setDeviceMetricsOverride", width=width, height=900,
+                               deviceScaleFactor=1, mobile=False)
+        check.open(page)
+        broken = check.browser.run(BROKEN_QUANTITIES)
+        check.expect(not broken, f"{page.parent.name}: at {width} px a line ends within {broken[:3]}")
     check.expect(not tables, f"{page.parent.name}: tables wider than the screen: {tables}")
     check.browser.devtools("Emulation.clearDeviceMetricsOverride")
 

@@ -459,6 +459,13 @@ const char *mt_chart_frame_short(struct mt_drawing *drawing, const char *text, s
     return or_empty(mt_arena_printf(&drawing->arena, "%.*s\xE2\x80\xA6", (int)length, text));
 }
 
+void mt_chart_frame_add_rows_cut(struct mt_buf *footnote, uint32_t rows)
+{
+    if (rows)
+        mt_buf_printf(footnote, "%s%u %s further in %s not drawn", footnote->length ? DOT : "",
+                      rows, rows == 1 ? "row" : "rows", rows == 1 ? "is" : "are");
+}
+
 const char *mt_chart_frame_fit_site(struct mt_drawing *drawing, const char *site, double size,
                                     double width)
 {

@@ -85,6 +85,9 @@ enum mt_color mt_phase_color(const char *name, unsigned ordinal);
 /* "fwd" for "forward"; NULL if there is no usual short form. */
 const char *mt_phase_short_name(const char *name);
 
+/* "12 rows further in are not drawn", behind what is there; nothing for 0. */
+void mt_chart_frame_add_rows_cut(struct mt_buf *footnote, uint32_t rows);
+
 /* Text of a trace that is not fitted into a width: cut with an ellipsis after
  * `most` bytes, so that no name can swell a picture. */
 const char *mt_chart_frame_short(struct mt_drawing *drawing, const char *text, size_t most);

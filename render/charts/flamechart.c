@@ -106,9 +106,7 @@ static void draw_footnote(const struct mt_flame_layout *layout)
         mt_buf_add_text(&text, "stacks below ");
         add_common(layout, &text);
     }
-    if (layout->rows_cut)
-        mt_buf_printf(&text, "%s%u rows further in not drawn", text.length ? " · " : "",
-                      layout->rows_cut);
+    mt_chart_frame_add_rows_cut(&text, layout->rows_cut);
     if (layout->merged_calls)
         mt_buf_printf(&text, "%s%s calls too narrow for a label are drawn together",
                       text.length ? " · " : "", mt_format_count(count, layout->merged_calls));

@@ -173,7 +173,6 @@ static void draw_cells(struct mt_icicle_view *view)
 
     while (i < view->icicle->count) {
         if (nodes[i].depth >= view->rows) { /* the picture is too low for it */
-            view->dropped_groups += nodes[i].end - i;
             i = nodes[i].end;
         } else if (nodes[i].depth && mt_icicle_pixels(view, nodes[i].weight) < view->least) {
             i = draw_rest(view, i);
@@ -239,17 +238,22 @@ static void draw_footnote(const struct mt_icicle_view *view)
     struct mt_buf text = {0};
     char least[MT_UNITS_TEXT];
 
+    mt_chart_frame_add_rows_cut(&text, view->rows_cut);
     if (view->summed_groups) {
         struct mt_buf number = {0};
 
         mt_buf_add_decimal(&number, view->least, 1);
-        mt_buf_printf(&text, "%s cells narrower than %s px are drawn as their sum",
-                      mt_format_count(least, view->summed_groups), number.data ? number.data : "");
+        mt_buf_printf(&text, "%s%s cells narrower than %s px are drawn as their sum",
+                      text.length ? " · " : "", mt_format_count(least, view->summed_groups),
+                      number.data ? number.data : "");
         add_share(&text, view, view->summed_weight);
         mt_buf_release(&number);
     }
     if (view->dropped_groups) {
-        mt_buf_printf(&text, "%s%s too narrow to draw", text.length ? ", " : "",
+        mt_buf_printf(&text, "%s%s too narrow to draw",
+                      view->summed_groups ? ", "
+                      : text.length       ? " · "
+                                          : "",
                       mt_format_count(least, view->dropped_groups));
         add_share(&text, view, view->dropped_weight);
     }
@@ -285,7 +289,7 @@ static size_t fit_height(struct mt_icicle_view *view, double wish)
         while (holders > 1 && height_of(view, holders) > height)
             holders--;
         while (view->rows > 2 && height_of(view, holders) > height)
-            view->rows--;
+            view->rows--, view->rows_cut++;
     }
     view->drawing->height = mt_chart_frame_height(fmax(height, height_of(view, holders)), 0);
     return holders;

@@ -10,6 +10,7 @@
 #include "util.h"
 
 #define LEGEND_PITCH 21.0
+#define MIN_PATH     110.0 /* pixels: of callers cut shorter than that nothing can be read */
 
 static void draw_tick(const struct mt_icicle_view *view, double y, uint64_t weight,
                       const char *label)
@@ -252,8 +253,11 @@ static void draw_holder(const struct mt_icicle_view *view, const struct mt_holde
     label = mt_text_fit(drawing, label ? label : "", 13, MT_SEMIBOLD, room, true);
     used = 1.06 * mt_chart_frame_text(drawing, view->x, y, label, 13, MT_SEMIBOLD, MT_COLOR_TEXT,
                                       MT_ANCHOR_START, "holder-name");
-    path = mt_text_fit(drawing, path_text(view, holder->node), MT_SIZE_SMALL, MT_REGULAR,
-                       room - used - 12, true);
+    path = path_text(view, holder->node);
+    if (mt_text_room(path, MT_SIZE_SMALL, MT_REGULAR) > room - used - 12)
+        path = room - used - 12 < MIN_PATH
+                   ? ""
+                   : mt_text_fit(drawing, path, MT_SIZE_SMALL, MT_REGULAR, room - used - 12, true);
     if (*path)
         mt_chart_frame_text(drawing, view->x + used + 12, y, path, MT_SIZE_SMALL, MT_REGULAR,
                             MT_COLOR_MUTED, MT_ANCHOR_START, "holder-path");

@@ -44,7 +44,7 @@ struct mt_icicle_view {
     double x, width, scale;    /* pixels a unit of weight */
     double top, pitch;         /* of the rows */
     double least;              /* narrower cells are drawn as one */
-    uint32_t rows;             /* of cells that are drawn */
+    uint32_t rows, rows_cut;   /* of cells: drawn, and left out because the picture is too low */
     bool flame, reversed;      /* root at the bottom; innermost frames first */
     struct mt_holder *holders; /* largest first */
     size_t holder_count;

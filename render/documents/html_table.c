@@ -5,18 +5,16 @@
 #include "escape.h"
 #include "units.h"
 
-enum { NAME_BYTES = 240 };
-
 void mt_add_page_name(struct mt_buf *out, const char *name)
 {
     struct mt_buf cut = {0};
     size_t length = strlen(name);
 
-    if (length <= NAME_BYTES) {
+    if (length <= MT_PAGE_NAME_BYTES) {
         mt_add_xml(out, name);
         return;
     }
-    for (length = NAME_BYTES; length && ((unsigned char)name[length] & 0xC0) == 0x80;)
+    for (length = MT_PAGE_NAME_BYTES; length && ((unsigned char)name[length] & 0xC0) == 0x80;)
         length--;
     mt_buf_add(&cut, name, length);
     mt_add_xml(out, cut.data ? cut.data : "");

@@ -16,6 +16,7 @@ struct mt_html_table {
 void mt_add_html_table(struct mt_buf *out, struct mt_table *table,
                        const struct mt_html_table *html);
 
+enum { MT_PAGE_NAME_BYTES = 240 };
 /* Text of a trace, escaped, and so short that no name can swell the page. */
 void mt_add_page_name(struct mt_buf *out, const char *name);
 

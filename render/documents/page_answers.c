@@ -2,6 +2,7 @@
 
 #include "baseline.h"
 #include "html_table.h"
+#include "page_words.h"
 #include "report_query.h"
 
 enum { MAX_HOLDERS = 3 };
@@ -70,7 +71,8 @@ static void add_roles(struct mt_buf *out, const struct mt_device_report *device)
 
     mt_roles_by_bytes(bytes, order);
     for (int i = 0; i < MAX_HOLDERS && bytes[order[i]]; i++)
-        mt_buf_printf(out, "%s%s %s", i ? ", " : "", mt_holder_role_name(order[i], i == 0),
+        mt_buf_printf(out, "%s%s <span class=\"quantity\">%s</span>", i ? ", " : "",
+                      mt_holder_role_name(order[i], i == 0),
                       mt_format_percent(share, (double)bytes[order[i]] / peak));
 }
 
@@ -88,7 +90,8 @@ static void add_holders(struct mt_buf *out, const struct mt_report *report,
     if (device->peak_site_count) {
         mt_buf_add_text(out, report->is_plain ? "largest site: " : "; largest site: ");
         mt_add_page_name(out, device->peak_sites[0].site);
-        mt_buf_printf(out, ", %s", mt_format_bytes(bytes, device->peak_sites[0].bytes));
+        mt_buf_printf(out, ", <span class=\"quantity\">%s</span>",
+                      mt_format_bytes(bytes, device->peak_sites[0].bytes));
     }
     end(out);
 }
@@ -100,7 +103,7 @@ static void add_change(struct mt_buf *out, const struct mt_report *report,
         return;
     begin(out, report, device, "What to change first");
     mt_buf_add_text(out, "</strong><a href=\"#findings\">");
-    mt_add_page_name(out, device->findings[0].title);
+    mt_add_page_words(out, device->findings[0].title);
     mt_buf_add_text(out, "</a>");
     end(out);
 }

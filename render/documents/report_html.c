@@ -17,6 +17,7 @@
 #include "page_policy.h"
 #include "html_table.h"
 #include "page_tables.h"
+#include "page_words.h"
 #include "report_query.h"
 #include "foreign_text.h"
 #include "util.h"
@@ -121,7 +122,7 @@ static void add_rule(struct mt_buf *out, const struct mt_gate_result *result)
     mt_add_page_name(out, result->name);
     mt_buf_printf(out, "</td><td class=\"state %s\">%s%s</td><td>", state_class(result->state),
                   mt_gate_state_name(result->state), result->excused ? " (allowed)" : "");
-    mt_add_page_name(out, result->verdict);
+    mt_add_page_words(out, result->verdict);
     mt_buf_add_text(out, "</td><td>");
     if (result->culprit)
         mt_add_page_name(out, result->culprit);
@@ -140,7 +141,7 @@ static void add_gates(struct writer *writer, struct mt_buf *out)
     mt_add_verdict(&verdict, writer->report, gates);
     mt_buf_printf(out, "<p id=\"verdict\" class=\"verdict %s\">",
                   has_gates ? state_class(gates->verdict) : "");
-    mt_add_page_name(out, verdict.data ? verdict.data : "");
+    mt_add_page_words(out, verdict.data ? verdict.data : "");
     mt_buf_add_text(out, "</p>\n");
     mt_buf_release(&verdict);
     add_link(writer, "verdict", "Verdict");
@@ -162,7 +163,7 @@ static void add_finding(struct mt_buf *out, const struct mt_report *report,
                         const struct mt_device_report *device, const struct mt_finding *finding)
 {
     mt_buf_printf(out, "<li class=\"finding %s\"><h3>", finding->severity);
-    mt_add_page_name(out, finding->title);
+    mt_add_page_words(out, finding->title);
     if (report->device_count > 1)
         mt_buf_printf(out, " <span class=\"device\">device %u</span>", (unsigned)device->device);
     mt_buf_add_text(out, "</h3>\n");
@@ -170,7 +171,7 @@ static void add_finding(struct mt_buf *out, const struct mt_report *report,
         mt_buf_add_text(out, "<ul>");
     for (uint32_t i = 0; i < finding->evidence_count; i++) {
         mt_buf_add_text(out, "<li>");
-        mt_add_page_name(out, finding->evidence[i]);
+        mt_add_page_words(out, finding->evidence[i]);
         mt_buf_add_text(out, "</li>");
     }
     if (finding->evidence_count)

@@ -127,6 +127,8 @@ static void check_dropped(const char *name, const struct mt_drawing *drawing)
     const char *said = note ? strstr(note->text, "too narrow to draw (") : NULL;
     const char *share = said ? strchr(said, ',') : NULL;
 
+    if (said && strtod(said + strlen("too narrow to draw ("), NULL) <= 0)
+        fail_msg("%s: nothing is too narrow: %s", name, note->text);
     if (!share || share[2] == '<')
         return;
     if (strtod(share + 1, NULL) >= 0.5)
@@ -158,6 +160,9 @@ static void check_table(const struct mt_icicle *icicle, const struct mt_drawing 
     for (size_t i = 0; i < drawing->op_count; i++)
         if (drawing_is(&drawing->ops[i], "holder-bytes"))
             assert_string_equal(drawing->ops[i].text, mt_format_bytes(text, own[row++]));
+    for (size_t i = 0; i < drawing->op_count; i++)
+        if (drawing_is(&drawing->ops[i], "holder-path") && strstr(drawing->ops[i].text, "…"))
+            assert_true(strlen(drawing->ops[i].text) > 12); /* "in...ll__" names nobody */
     assert_true(row >= 1 && row <= 8);
     free(own);
 }

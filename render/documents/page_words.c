@@ -1,0 +1,79 @@
+#include "page_words.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "escape.h"
+#include "html_table.h"
+#include "util.h"
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* Of a name or a number. */
+static bool goes_on(char c)
+{
+    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+/* Bytes of the unit that `text` begins with; 0 = none. */
+static size_t unit_length(const char *text)
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB",
+                                        "B",   "%",   "ms",  "s",   "µs"};
+
+    for (size_t i = 0; i < MT_ARRAY_LEN(units); i++) {
+        size_t length = strlen(units[i]);
+
+        if (!strncmp(text, units[i], length) && !goes_on(text[length]))
+            return length;
+    }
+    return 0;
+}
+
+/* Bytes of a number with its unit at `text`; 0 = there is none. */
+static size_t quantity_length(const char *text)
+{
+    size_t number = strspn(text, "0123456789.,"), unit;
+
+    if (!is_digit(*text) || text[number] != ' ')
+        return 0;
+    unit = unit_length(text + number + 1);
+    return unit ? number + 1 + unit : 0;
+}
+
+static void add_piece(struct mt_buf *out, struct mt_buf *piece, const char *text, size_t length)
+{
+    mt_buf_reset(piece);
+    mt_buf_add(piece, text, length);
+    mt_add_xml(out, piece->data ? piece->data : "");
+}
+
+void mt_add_page_words(struct mt_buf *out, const char *words)
+{
+    struct mt_buf piece = {0};
+    size_t length;
+
+    if (strlen(words) > MT_PAGE_NAME_BYTES) {
+        mt_add_page_name(out, words);
+        return;
+    }
+    while (*words) {
+        length = quantity_length(words);
+        if (length) {
+            mt_buf_add_text(out, "<span class=\"quantity\">");
+            add_piece(out, &piece, words, length);
+            mt_buf_add_text(out, "</span>");
+            words += length;
+        }
+        for (length = *words != '\0';
+             words[length] && (goes_on(words[length - 1]) || !is_digit(words[length]));)
+            length++;
+        add_piece(out, &piece, words, length);
+        words += length;
+    }
+    out->failed |= piece.failed;
+    mt_buf_release(&piece);
+}
