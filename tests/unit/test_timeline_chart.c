@@ -524,6 +524,33 @@ static void instants_are_rounded(void **state)
 }
 
 /* Steps too narrow for their numbers have one name together. */
+/* "27" alone says nothing: phases that are gathered are counted as phases, or not at all. */
+static void gathered_phases_are_counted_as_phases(void **state)
+{
+    struct synthetic_options options = {.steps = 70};
+    struct mt_report report;
+    struct mt_drawing drawing;
+    uint32_t gathered = 0;
+
+    (void)state;
+    for (; options.steps < 400; options.steps += 30) {
+        synthetic_report(&report, &options);
+        for (size_t i = 0; i < MT_ARRAY_LEN(sizes); i++) {
+            draw(&drawing, &report, &sizes[i]);
+            for (size_t at = 0; at + 1 < drawing.op_count; at++) {
+                if (!drawing_is(&drawing.ops[at], "phases"))
+                    continue;
+                gathered++;
+                if (drawing_is(&drawing.ops[at + 1], "cell-text"))
+                    assert_non_null(strstr(drawing.ops[at + 1].text, " phases"));
+            }
+            mt_drawing_release(&drawing);
+        }
+        synthetic_release(&report);
+    }
+    assert_true(gathered > 0);
+}
+
 static void narrow_steps_have_a_name_together(void **state)
 {
     struct synthetic_options options = {.steps = 40};
@@ -690,6 +717,7 @@ int main(void)
         cmocka_unit_test(what_is_not_at_the_peak_has_no_zeros),
         cmocka_unit_test(every_row_of_the_list_has_its_percent),
         cmocka_unit_test(instants_are_rounded),
+        cmocka_unit_test(gathered_phases_are_counted_as_phases),
         cmocka_unit_test(narrow_steps_have_a_name_together),
         cmocka_unit_test(same_report_same_bytes),
     };

@@ -335,6 +335,25 @@ static void the_verdict_is_that_of_the_finding(void **unused)
     expect_verdict(&wish, "not enough steps");
 }
 
+/* Without an allocator nothing is reserved that is not allocated, and other charts have no line. */
+static void only_an_allocator_reserves(void **unused)
+{
+    struct wish wish = {.steps = 12, .level = MT_GIB, .peak = MT_MIB};
+    struct mt_drawing drawing;
+    struct made made;
+
+    (void)unused;
+    for (int level = 0; level < 2; level++) {
+        make(&made, &wish);
+        made.report.is_driver_level = level;
+        draw(&drawing, &made, &sizes[0]);
+        assert_int_equal(drawing_find(&drawing, "curve:reserved") == NULL, level);
+        assert_int_equal(drawing_find(&drawing, "label:reserved") == NULL, level);
+        mt_drawing_release(&drawing);
+        unmake(&made);
+    }
+}
+
 static void a_small_slope_is_enlarged(void **unused)
 {
     struct wish wish = {.steps = 12, .level = MT_GIB, .slope = MT_MIB, .peak = MT_MIB};
@@ -387,6 +406,7 @@ int main(void)
         cmocka_unit_test(anything_can_be_drawn),
         cmocka_unit_test(huge_numbers_are_drawn),
         cmocka_unit_test(the_verdict_is_that_of_the_finding),
+        cmocka_unit_test(only_an_allocator_reserves),
         cmocka_unit_test(a_small_slope_is_enlarged),
         cmocka_unit_test(no_steps_say_so),
     };
