@@ -80,11 +80,15 @@ static void say_doubts(struct mt_buf *out, const struct mt_dry_run_answer *answe
                              "bounds\n");
     mt_add_dry_run_doubts(out, answer, is_out_of_memory);
     say_data(out, notes);
-    if (notes->eager)
+    if (notes->compiled)
         mt_buf_printf(
             out,
-            "torch.compile was asked for %s time%s and compiled nothing: this is the memory "
-            "of the eager run\n",
+            "Inductor compiled %s function%s: its buffers are those of a compiled run, its "
+            "kernels were not built\n",
+            mt_format_count(sizes, notes->compiled), notes->compiled == 1 ? "" : "s");
+    if (notes->eager)
+        mt_buf_printf(
+            out, "%s function%s of torch.compile ran eagerly: a compiled run takes other memory\n",
             mt_format_count(sizes, notes->eager), notes->eager == 1 ? "" : "s");
     if (notes->unreadable)
         mt_buf_add_text(out, "How much depended on data is not known: the notes of a process "
@@ -197,6 +201,7 @@ static void add_run(struct mt_json *json, const struct mt_dry_run_answer *answer
     mt_json_object_begin(json, "depended_on_data");
     mt_json_u64(json, "sizes", answer->notes->sizes);
     mt_json_u64(json, "decisions", answer->notes->decisions);
+    mt_json_u64(json, "compiled_functions", answer->notes->compiled);
     mt_json_u64(json, "eager_compilations", answer->notes->eager);
     mt_json_u64(json, "unreadable_notes", answer->notes->unreadable);
     mt_json_u64(json, "failures", answer->notes->failures);

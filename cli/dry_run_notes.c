@@ -90,6 +90,8 @@ static void read_note(struct mt_dry_run_notes *notes, const char *text, size_t l
         notes->sizes = mt_add_most_u64(notes->sizes, number_of(&settings, "sizes_from_data"));
         notes->decisions =
             mt_add_most_u64(notes->decisions, number_of(&settings, "answers.condition.count"));
+        notes->compiled =
+            mt_add_most_u64(notes->compiled, number_of(&settings, "answers.compiled.count"));
         notes->eager = mt_add_most_u64(notes->eager, number_of(&settings, "answers.eager.count"));
         notes->failures = mt_add_most_u64(notes->failures, number_of(&settings, "failure_count"));
         keep_text(&notes->first_failure, &settings, "first_failure");

@@ -9,6 +9,7 @@
 struct mt_dry_run_notes {
     char *folder;              /* of the notes; NULL = there is none */
     uint64_t sizes, decisions; /* over all processes that left notes */
+    uint64_t compiled;         /* functions that Inductor compiled, without building kernels */
     uint64_t eager;            /* what torch.compile was to compile, and ran as it is */
     uint64_t unreadable;       /* notes that make no sense; 1 if there is no folder for them */
     uint64_t failures;         /* of the Python part itself */

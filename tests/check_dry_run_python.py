@@ -4,6 +4,7 @@
 What must hold whatever a program does: it starts and ends as it would have, the user's own sitecustomize
 runs, notes are complete files, and a failure of the shim is counted and nothing more."""
 
+import ast
 import json
 import os
 import pathlib
@@ -22,6 +23,74 @@ class cuda:
     class Event:
         def elapsed_time(self, other): return %(ms)r
 '''
+
+# What the shim uses of Triton, and of PyTorch when it compiles.
+FAKE_COMPILER = {
+    "triton/__init__.py": "from . import runtime\n",
+    "triton/backends/__init__.py": """
+import dataclasses
+@dataclasses.dataclass(frozen=True)
+class Backend:
+    compiler: object
+    driver: object
+backends = {"nvidia": Backend("compiler", "driver")}
+""",
+    "triton/runtime/__init__.py": "from . import jit\nfrom .driver import driver\n",
+    "triton/runtime/driver.py": """
+class Config:
+    active = None
+    def set_active(self, driver): self.active = driver
+driver = Config()
+""",
+    "triton/runtime/jit.py": """
+class JITFunction:
+    arg_names = ["in_ptr0", "out_ptr0", "n"]
+    def run(self, *_, **__): raise RuntimeError("no compiler")
+""",
+    "torch/__init__.py": """
+__version__ = "2.99"
+class version: cuda = None
+class UntypedStorage:
+    @staticmethod
+    def _free_weak_ref(_): pass
+class cuda:
+    class Event:
+        def elapsed_time(self, other): return 0.0
+    @staticmethod
+    def current_device(): return 1
+    @staticmethod
+    def get_device_capability(device=None): return (9, device)
+class _C:
+    on = True
+    @staticmethod
+    def _dispatch_tls_is_dispatch_key_included(_): return _C.on
+    @staticmethod
+    def _dispatch_tls_set_dispatch_key_included(_, on): _C.on = on
+    @staticmethod
+    def _dispatch_tls_set_dispatch_key_excluded(*_): pass
+""",
+    "torch/_inductor/__init__.py": "",
+    "torch/_inductor/runtime/__init__.py": "",
+    "torch/_inductor/runtime/triton_heuristics.py": """
+import threading
+class CachingAutotuner:
+    def __init__(self, fn, configs): self.fn, self.configs, self.launchers, self.lock = fn, configs, [], threading.Lock()
+    def precompile(self, *_, **__): raise RuntimeError("no compiler")
+    def coordinate_descent_tuning(self, launcher): raise RuntimeError("measures")
+""",
+    "torch/_dynamo/__init__.py": "",
+    "torch/_dynamo/trace_rules.py": "left_out = []\nadd = left_out.append\n",
+    "torch/_dynamo/convert_frame.py": """
+import torch
+class config: suppress_errors = False
+class Unsupported(Exception): pass
+class CheckFunctionManager:
+    def __init__(self): self.on = torch._C.on
+def _compile(error=None):
+    if error: raise error
+    return torch._C.on, CheckFunctionManager().on
+""",
+}
 
 
 # torch.distributed, as far as one rank without the others replaces it
@@ -102,6 +171,12 @@ class Programs(unittest.TestCase):
 
     def torch(self, cuda=None, ms=0.0):
         (self.folder / "torch.py").write_text(FAKE_TORCH % {"cuda": cuda, "ms": ms})
+
+    def compiler(self):
+        (self.folder / "torch.py").unlink()
+        for name, text in FAKE_COMPILER.items():
+            (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.folder / name).write_text(text)
 
     def run_program(self, text, **environment):
         """(status, output, {process: notes})"""
@@ -247,6 +322,54 @@ class Shim(Programs):
         found = self.only(notes)
         self.assertEqual(found["sizes_from_data"], 4)
         self.assertEqual({k: v["decides_size"] for k, v in found["answers"].items()}, {"selection": True, "number": False, "count": True})
+
+    def test_kernels_of_triton_do_nothing(self):
+        self.compiler()
+        status, output, _ = self.run_program(
+            "import triton\nfrom triton.runtime import driver, jit\nfrom triton.backends import backends\n"
+            "print(jit.JITFunction().run(1, grid=(1,)), driver.active.get_device_capability(0), isinstance(driver.active, backends['nvidia'].driver))")
+        self.assertEqual((status, output), (0, "None (9, 0) True\n"))
+
+    def test_each_configuration_has_a_launcher(self):
+        self.compiler()
+        status, output, _ = self.run_program(
+            "from triton.runtime.jit import JITFunction\nfrom torch._inductor.runtime.triton_heuristics import CachingAutotuner\n"
+            "t = CachingAutotuner(JITFunction(), ['a', 'b'])\nt.precompile(warm_cache_only=False)\nt.precompile()\n"
+            "print([each.config for each in t.launchers], t.launchers[0](1, 2, 3, stream=0), t.coordinate_descent_tuning(4))")
+        self.assertEqual((status, output), (0, "['a', 'b'] None 4\n"))
+
+    def test_dynamo_runs_without_hooks_and_makes_guards_with_them(self):
+        self.compiler()
+        status, output, notes = self.run_program(
+            "import torch._dynamo.convert_frame as c, torch._dynamo.trace_rules as t, torch\n"
+            "print(c._compile(), torch._C.on, c.config.suppress_errors, t.left_out)")
+        self.assertEqual((status, output), (0, "(False, True) True True ['memtrace_dry_run']\n"))
+        self.assertEqual(self.only(notes)["facts"]["torch_compile"], "inductor")
+        self.assertEqual(self.only(notes)["answers"]["compiled"]["count"], 1)
+
+    def test_what_the_compiler_cannot_do_runs_eagerly(self):
+        self.compiler()
+        _, output, notes = self.run_program(
+            "import torch._dynamo.convert_frame as c\nfor e in (ValueError('no'), c.Unsupported('a break')):\n"
+            "    try: c._compile(e)\n    except Exception as raised: print(raised)")
+        self.assertEqual(output, "no\na break\n")
+        self.assertEqual({k: v["count"] for k, v in self.only(notes)["answers"].items()}, {"eager": 1})
+        self.assertEqual(self.only(notes)["facts"]["torch_compile"], "eager")
+
+    def test_what_is_compiled_is_kept_apart_and_removed(self):
+        self.compiler()
+        _, output, _ = self.run_program(
+            "import os, torch._dynamo.convert_frame\nfolder = os.environ['TORCHINDUCTOR_CACHE_DIR']\nopen(folder + '/best_config', 'w').close()\n"
+            "if os.fork() == 0: raise SystemExit\nos.wait()\nprint(folder, os.path.exists(folder), 'TRITON_CACHE_DIR' in os.environ)",
+            TORCHINDUCTOR_CACHE_DIR="/mine", TRITON_CACHE_DIR="/mine")
+        folder, exists, triton = output.split()
+        self.assertEqual((exists, triton), ("True", "False"))
+        self.assertNotEqual(folder, "/mine")
+        self.assertFalse(os.path.exists(folder))
+
+    def test_every_file_is_python_3_9(self):
+        for path in SHIM.rglob("*.py"):
+            ast.parse(path.read_text(), str(path), feature_version=(3, 9))
 
     def test_children_do_not_compile(self):
         _, output, _ = self.run_program("import subprocess, sys\nprint(subprocess.run([sys.executable, '-c', 'import os, torch; print(os.environ[\"TORCHDYNAMO_DISABLE\"], torch.compile(5))'], capture_output=True, text=True).stdout)")

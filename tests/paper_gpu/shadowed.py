@@ -98,8 +98,22 @@ def elsewhere():
     return found
 
 
+def compiled():
+    """Inductor compiles a function once; graph and guards live with the hooks."""
+    import importlib.util
+    if importlib.util.find_spec("triton") is None:
+        return "skipped: Triton is not installed"
+    w = torch.randn(256, 512, device="cuda", requires_grad=True)
+    f = torch.compile(lambda x: torch.nn.functional.gelu(x @ w).softmax(-1).sum())
+    for _ in range(3):
+        f(torch.randn(128, 256, device="cuda")).backward()
+    from memtrace_dry_run import notes
+    return [torch._dynamo.utils.counters["stats"]["unique_graphs"], notes.as_dict()["facts"]["torch_compile"], "eager" in notes.as_dict()["answers"], w.grad.shape == w.shape]
+
+
 def main():
-    answers = {"values": values, "unknown": unknown, "waits": waits, "training": training, "checkpointed": checkpointed, "elsewhere": elsewhere}[sys.argv[1]]()
+    answers = {"values": values, "unknown": unknown, "waits": waits, "training": training, "checkpointed": checkpointed, "elsewhere": elsewhere,
+               "compiled": compiled}[sys.argv[1]]()
     requests = [e["size"] for e in torch.cuda.memory._snapshot()["device_traces"][0] if e["action"] == "alloc"]
     with open(sys.argv[2], "w") as f:
         json.dump({"answers": answers, "requests": requests}, f)

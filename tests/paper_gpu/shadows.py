@@ -19,6 +19,7 @@ CASES = {
     "training": [65536.0, 39],
     "checkpointed": [4 * 512, True],
     "elsewhere": [[0, 2, 4, 6, 8], 6, 22, 38],
+    "compiled": [1, "inductor", False, True],
 }
 SAME_REQUESTS = ["training"]
 
@@ -45,6 +46,9 @@ def complaints_of(arguments, name):
     if found is None:
         return [f"did not end well: {notes}"]
     complaints = [f"failure of the shim: {note['failures']}" for note in notes if note["failures"]]
+    if str(found["answers"]).startswith("skipped"):
+        print(f"{name}: {found['answers']}")
+        return complaints
     if found["answers"] != CASES[name]:
         complaints.append(f"answers {found['answers']}, not {CASES[name]}")
     if name in SAME_REQUESTS:

@@ -111,10 +111,11 @@ def notes(bench):
               + bench.recorded + " exit 0")
     done = dry_run(bench, "-o", "d.trace.zst", "--", "sh", "-c", script)
     check(first_line(done).startswith("48 decisions depended on data"), f"{done}")
-    script = ('echo "{\\"version\\": 1, \\"answers\\": {\\"eager\\": {\\"count\\": 2}}}" >$MEMTRACE_DRY_RUN_NOTES.1; '
+    script = ('echo "{\\"version\\": 1, \\"answers\\": {\\"compiled\\": {\\"count\\": 1}, \\"eager\\": {\\"count\\": 2}}}" >$MEMTRACE_DRY_RUN_NOTES.1; '
               + bench.recorded + " exit 0")
     done = dry_run(bench, "-o", "d.trace.zst", "--", "sh", "-c", script)
-    check("asked for 2 times and compiled nothing" in first_line(done), f"{done}")
+    check("Inductor compiled 1 function:" in first_line(done), f"{done}")
+    check(b"\n2 functions of torch.compile ran eagerly" in done.stdout, f"{done}")
     done = dry_run(bench, "-o", "d.trace.zst", "--", "sh", "-c", "echo '{' >$MEMTRACE_DRY_RUN_NOTES.1; "
                    f"{bench.recorded} exit 0")
     check("written or read" in first_line(done), f"{done}")

@@ -13,7 +13,9 @@ is counted and leaves what the program would have had without it.
     fillers    made-up values
     rules      what each operator means for shadows
     hooks      puts the rules around PyTorch's operators
-    patches    functions of Python that need a device: torch.compile, elapsed_time
+    patches    functions of Python that need a device: elapsed_time
+    compiled   torch.compile
+    simulated_triton  Triton without a GPU and without a compiler
     alone      one rank without the others: the store, gloo, objects of other ranks
     simulated  functions that only the simulated libraries have
     collectives  what collectives bring to a rank that is alone
@@ -25,7 +27,7 @@ _is_started = False
 
 def start():
     """Called when the interpreter starts; a second call does nothing. Imports nothing of PyTorch."""
-    from . import alone, importing, notes
+    from . import alone, compiled, importing, notes
 
     global _is_started
     if _is_started:
@@ -33,10 +35,9 @@ def start():
     _is_started = True
     if os.environ.get("MEMTRACE_DRY_RUN_SHADOWS", "1") == "0":
         return
-    # A compiled function would ask Triton for a device. Children inherit this.
-    os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
     notes.start(os.environ.get("MEMTRACE_DRY_RUN_NOTES"))
     importing.before("torch", _look_for_device)
+    compiled.start()
     importing.after("torch", _patch)
     importing.after("torch", _hook)
     importing.after("torchvision", _hook_torchvision)

@@ -179,7 +179,15 @@ def install(_torch):
             _hook(library, packet, name)
         except Exception as error:
             notes.failed("hook of " + name, error)
+    _leave_out_higher_orders()
     _switch_threads()
+
+
+def _leave_out_higher_orders():
+    """Operators of functions (flex_attention, cond) have no kernel for the key; those made later read the list."""
+    torch._ops._HIGHER_ORDER_OP_DEFAULT_FALLTHROUGH_DISPATCH_KEYS.append(_switched_key)
+    for op in torch._ops._higher_order_ops.values():
+        op.fallthrough(_switched_key)
 
 
 # pow(number, tensor) makes a tensor of the number on the device and gives it to this one. PyTorch hands such a tensor to
@@ -208,13 +216,50 @@ def _is_on():
     return torch._C._dispatch_tls_is_dispatch_key_included(_switched_key)
 
 
+def _is_traced():
+    """Whether this thread computes on fake tensors, as when a function is compiled."""
+    return torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE) is not None
+
+
 def _with_hooks(function, on):
     """FUNCTION, with the hooks of its thread switched on or off while it runs."""
 
     @functools.wraps(function)
     def switched(*arguments, **named):
         before = _is_on()
-        _switch(on)
+        _switch(on and not _is_traced())
+        try:
+            return function(*arguments, **named)
+        finally:
+            _switch(before)
+
+    return switched
+
+
+def switched_off(function):
+    """FUNCTION without hooks in its thread."""
+
+    @functools.wraps(function)
+    def switched(*arguments, **named):
+        before, outer = _is_on(), getattr(_here, "outside", False)
+        _here.outside = before
+        _switch(False)
+        try:
+            return function(*arguments, **named)
+        finally:
+            _switch(before)
+            _here.outside = outer
+
+    return switched
+
+
+def switched_as_outside(function):
+    """FUNCTION with hooks as they were where the innermost function of `switched_off` was called."""
+
+    @functools.wraps(function)
+    def switched(*arguments, **named):
+        before = _is_on()
+        _switch(getattr(_here, "outside", before))
         try:
             return function(*arguments, **named)
         finally:

@@ -22,7 +22,8 @@ KINDS = {
     "selection": True,  # how many elements a mask selects, from values that were made up
     "boxes": True,  # how many boxes non-maximum suppression leaves
     "unique": True,  # how many values are different
-    "eager": False,  # a function that torch.compile was to compile
+    "eager": False,  # a function that torch.compile was to compile, and that runs as it is
+    "compiled": False,  # a function that Inductor compiled, for kernels that do nothing
     "object": False,  # a Python object that another rank has
     "time": False,  # milliseconds between two events
 }

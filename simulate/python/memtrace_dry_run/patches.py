@@ -5,24 +5,7 @@ from . import notes
 
 
 def install(torch):
-    _compile(torch)
     _elapsed_time(torch)
-
-
-def _compile(torch):
-    """torch.compile gives back what it got: Triton and Inductor need a device."""
-    if not hasattr(torch, "compile"):
-        return
-
-    @functools.wraps(torch.compile)
-    def compile(model=None, *_arguments, **_named):
-        if model is None:
-            return compile
-        notes.made_up("eager")
-        notes.fact("torch_compile", "eager")
-        return model
-
-    torch.compile = compile
 
 
 def _elapsed_time(torch):

@@ -1,0 +1,99 @@
+"""torch.compile in a dry run: Dynamo and Inductor run, and the functions that they make.
+
+Where Triton is missing, or Inductor fails, a function runs as it is, and the answer says so."""
+import atexit
+import functools
+import importlib.util
+import os
+import shutil
+import tempfile
+
+from . import importing, notes, simulated_triton
+
+
+def start():
+    """Called before PyTorch is imported. Children inherit the environment."""
+    if importlib.util.find_spec("triton") is None:
+        os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
+        importing.after("torch", _run_as_it_is)
+        return
+    # Workers compile for Triton only; there is nothing to compile.
+    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+    importing.after("triton", simulated_triton.install)
+    importing.after("torch._dynamo.convert_frame", _compiling)
+    importing.after("torch._inductor.runtime.triton_heuristics", simulated_triton.install_in_inductor)
+
+
+def _run_as_it_is(torch):
+    """torch.compile gives back what it got."""
+    if not hasattr(torch, "compile"):
+        return
+
+    @functools.wraps(torch.compile)
+    def compile(model=None, *_arguments, **_named):
+        if model is None:
+            return compile
+        _ran_as_it_is()
+        return model
+
+    torch.compile = compile
+
+
+def _ran_as_it_is():
+    notes.made_up("eager")
+    notes.fact("torch_compile", "eager")
+
+
+def _compiling(convert_frame):
+    """Dynamo computes on fake tensors, for which no rule is made."""
+    from . import hooks
+
+    _use_own_cache()
+    _leave_out_this_package()
+    convert_frame.config.suppress_errors = True
+    # Guards compare the thread's dispatch keys, of which the hooks' is one, with those of the call.
+    guards = convert_frame.CheckFunctionManager
+    guards.__init__ = hooks.switched_as_outside(guards.__init__)
+    reasons = getattr(convert_frame, "get_and_maybe_log_recompilation_reasons", None)
+    if reasons is not None:
+        convert_frame.get_and_maybe_log_recompilation_reasons = hooks.switched_as_outside(reasons)
+    compiled = hooks.switched_off(convert_frame._compile)
+
+    @functools.wraps(compiled)
+    def compile(*arguments, **named):
+        try:
+            made = compiled(*arguments, **named)
+        except Exception as error:
+            if type(error).__name__ not in _OWN_WAYS:
+                _ran_as_it_is()
+                notes.failed("torch.compile", error)
+            raise
+        notes.made_up("compiled")
+        notes.fact("torch_compile", "inductor")
+        return made
+
+    convert_frame._compile = compile
+
+
+def _leave_out_this_package():
+    """Dynamo does not look at the frames of this package."""
+    from torch._dynamo import trace_rules
+
+    trace_rules.add(__package__)
+
+
+# How Dynamo itself says that a frame is not for it.
+_OWN_WAYS = ("Unsupported", "SkipFrame", "RecompileLimitExceeded", "FailOnRecompileLimitHit", "CacheLimitExceeded", "UnsafeScriptObjectError")
+
+
+def _use_own_cache():
+    """What a dry run chose as fastest must not be what a real run finds."""
+    folder = tempfile.mkdtemp(prefix="memtrace-compiled-")
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
+    os.environ.pop("TRITON_CACHE_DIR", None)
+    atexit.register(_remove, folder, os.getpid())
+
+
+def _remove(folder, owner):
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)

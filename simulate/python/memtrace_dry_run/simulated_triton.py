@@ -1,0 +1,151 @@
+"""Triton on a simulated device: kernels are written and chosen as ever, but neither compiled nor launched.
+
+Inductor's own code then makes every allocation that it makes on a device: buffers in its order, with its reuse,
+and what benchmarks of several configurations take. Only which configuration wins is not known: all take the same
+time, so that the first one does."""
+import dataclasses
+import warnings
+
+WARP_THREADS = 32
+BENCHMARK_CACHE_BYTES = 256 << 20  # what Triton's drivers for NVIDIA clear between two measurements
+
+
+def install(_triton):
+    """After `import triton`: a driver that needs neither a compiler nor a GPU; kernels that do nothing."""
+    from triton.backends import backends
+    from triton.runtime import driver, jit
+
+    if "nvidia" in backends:  # Inductor makes a driver of its own from this
+        backends["nvidia"] = dataclasses.replace(backends["nvidia"], driver=Driver)
+    driver.set_active(Driver())
+    # A graph of nothing but Triton's kernels.
+    warnings.filterwarnings("ignore", message="The CUDA Graph is empty")
+    jit.JITFunction.run = _not_launched
+
+
+def _not_launched(self, *_arguments, **_named):
+    """In place of JITFunction.run, which compiles and launches."""
+    return None
+
+
+class _Utilities:
+    """Of triton.runtime.driver.active.utils: what programs ask of it."""
+
+    @staticmethod
+    def get_device_properties(device):
+        import torch
+
+        card = torch.cuda.get_device_properties(device)
+        return {"max_shared_mem": getattr(card, "shared_memory_per_block_optin", 0), "max_num_regs": getattr(card, "regs_per_multiprocessor", 65536),
+                "multiprocessor_count": card.multi_processor_count, "warpSize": WARP_THREADS, "sm_clock_rate": 0,
+                "mem_clock_rate": 0, "mem_bus_width": 0}
+
+
+class Driver:
+    """The interface of Triton's drivers, answered by PyTorch."""
+
+    utils = _Utilities()
+
+    @staticmethod
+    def is_active():
+        return True
+
+    def get_current_target(self):
+        from triton.backends.compiler import GPUTarget
+
+        major, minor = self.get_device_capability(self.get_current_device())
+        return GPUTarget("cuda", major * 10 + minor, WARP_THREADS)
+
+    @staticmethod
+    def get_device_capability(device=None):
+        import torch
+
+        return torch.cuda.get_device_capability(device)
+
+    @staticmethod
+    def get_current_device():
+        import torch
+
+        return torch.cuda.current_device()
+
+    @staticmethod
+    def set_current_device(device):
+        import torch
+
+        torch.cuda.set_device(device)
+
+    @staticmethod
+    def get_current_stream(device):
+        import torch
+
+        return torch.cuda.current_stream(device).cuda_stream
+
+    def get_active_torch_device(self):
+        import torch
+
+        return torch.device("cuda", self.get_current_device())
+
+    @staticmethod
+    def get_device_interface():
+        import torch
+
+        return torch.cuda
+
+    @staticmethod
+    def get_benchmarker():
+        from triton.testing import do_bench
+
+        return do_bench
+
+    @staticmethod
+    def get_empty_cache_for_benchmark():
+        import torch
+
+        return torch.empty(BENCHMARK_CACHE_BYTES // 4, dtype=torch.int, device="cuda")
+
+    @staticmethod
+    def clear_cache(cache):
+        cache.zero_()
+
+    @staticmethod
+    def map_python_to_cpp_type(name):
+        return name
+
+    @staticmethod
+    def assemble_tensormap_to_arg(_tensormaps, arguments):
+        return arguments
+
+
+def install_in_inductor(heuristics):
+    """After the import of Inductor's module of that name: a launcher that does nothing for each configuration."""
+    tuner = heuristics.CachingAutotuner
+    tuner.precompile = _precompile
+    tuner.coordinate_descent_tuning = _first_launcher
+
+
+def _first_launcher(self, launcher, *_arguments, **_named):
+    return launcher
+
+
+def _precompile(self, *_arguments, **_named):
+    """In place of CachingAutotuner.precompile, in all versions of PyTorch: fills `launchers`."""
+    with self.lock:
+        if not self.launchers:
+            self.launchers = [_launcher(self, config) for config in self.configs]
+
+
+def _launcher(tuner, config):
+    from . import shadows
+
+    written = [i for i, name in enumerate(tuner.fn.arg_names) if name.startswith(("out_ptr", "in_out_ptr"))]
+
+    def launch(*arguments, **_named):
+        for i in written:
+            if i < len(arguments) and hasattr(arguments[i], "untyped_storage"):
+                shadows.forget(arguments[i])
+
+    launch.config, launch.cache_hash, launch.store_cubin, launch.bin, launch.fn = config, None, False, None, tuner.fn
+    launch.n_regs = launch.n_spills = launch.shared = 0
+    launch.global_scratch = launch.profile_scratch = None
+    launch.def_args = launch.call_args = []
+    return launch
