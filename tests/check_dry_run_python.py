@@ -367,6 +367,12 @@ class Shim(Programs):
         self.assertNotEqual(folder, "/mine")
         self.assertFalse(os.path.exists(folder))
 
+    def test_the_package_that_asks(self):
+        (self.folder / "bitsandbytes.py").write_text("def ask(get): return get()\n")
+        _, output, _ = self.run_program("import bitsandbytes\nfrom memtrace_dry_run import fillers, notes\n"
+                                        "print(bitsandbytes.ask(notes.package) in fillers.LOOK_FOR_OUTLIERS, notes.package())")
+        self.assertEqual(output, "True __main__\n")
+
     def test_every_file_is_python_3_9(self):
         for path in SHIM.rglob("*.py"):
             ast.parse(path.read_text(), str(path), feature_version=(3, 9))

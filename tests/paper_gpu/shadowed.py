@@ -22,6 +22,14 @@ def values():
             mask.sum().item(), x[:3][mask].tolist(), bool((x == x).all()), x.view(2, 5).t().contiguous()[1].tolist(), (x > 100).any().item(), (2 ** x[:4]).tolist()]
 
 
+def numbers():
+    """Numbers of another type than the tensor's, and storages that grow."""
+    borders, grown = torch.arange(10.0, device="cuda"), torch.arange(4, device="cuda")
+    grown.resize_(1000)
+    return [torch.bucketize(3, borders).item(), torch.searchsorted(borders, 4).item(), (3 ** torch.arange(3.0, device="cuda")).tolist(),
+            grown[:4].tolist(), grown[900:903].tolist()]
+
+
 def unknown():
     """Nothing that a program reads is unfit to go on with."""
     w = torch.randn(600, 600, device="cuda")
@@ -112,7 +120,7 @@ def compiled():
 
 
 def main():
-    answers = {"values": values, "unknown": unknown, "waits": waits, "training": training, "checkpointed": checkpointed, "elsewhere": elsewhere,
+    answers = {"values": values, "numbers": numbers, "unknown": unknown, "waits": waits, "training": training, "checkpointed": checkpointed, "elsewhere": elsewhere,
                "compiled": compiled}[sys.argv[1]]()
     requests = [e["size"] for e in torch.cuda.memory._snapshot()["device_traces"][0] if e["action"] == "alloc"]
     with open(sys.argv[2], "w") as f:

@@ -15,6 +15,8 @@ COUNT = 1
 CERTAIN_BOUND = 1e4
 LARGE_RANGE = 64  # from here on, only the middle half of a range is chosen from
 MAX_COPIED_ELEMENTS = 1 << 20
+# Packages that compare values with a bound which one in a thousand passes.
+LOOK_FOR_OUTLIERS = ("bitsandbytes",)
 GOLDEN = 0.6180339887498949
 
 _generator = None

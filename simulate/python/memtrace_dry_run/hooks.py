@@ -96,7 +96,7 @@ def _is_made_on_device(named):
 
 def _kernel(op, rule, name, key):
     """A kernel that runs the next one, and RULE before and after it."""
-    redispatch = op._handle.redispatch_boxed
+    redispatch = op._handle.redispatch_boxed if name not in _ALONE else _with_hooks(op._handle.redispatch_boxed, False)
     positions = [i for i, a in enumerate(op._schema.arguments) if str(a.type) == "Tensor"]
     before, after = rule.before, rule.after
     copies = rule.also_from_device
@@ -193,6 +193,8 @@ def _leave_out_higher_orders():
 # pow(number, tensor) makes a tensor of the number on the device and gives it to this one. PyTorch hands such a tensor to
 # Python as a number, which it can read from a tensor of the host only.
 _NOT_FOR_PYTHON = ("pow.Tensor_Tensor_out",)
+# These copy such a tensor, so that what they call must not be hooked.
+_ALONE = ("aten::bucketize.Scalar", "aten::bucketize.Scalar_out", "aten::searchsorted.Scalar", "aten::searchsorted.Scalar_out")
 
 
 def _hook(library, packet, name):

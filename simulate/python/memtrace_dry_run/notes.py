@@ -105,6 +105,17 @@ def place():
     return (frame.f_code.co_filename, frame.f_lineno) if frame else ("?", 0)
 
 
+def package():
+    """The package of the innermost module outside of the shim and of PyTorch."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_globals.get("__name__", "").partition(".")[0]
+        if name not in (__package__, "torch"):
+            return name
+        frame = frame.f_back
+    return ""
+
+
 def as_dict():
     answers = {k: dict(v, decides_size=KINDS.get(k, False)) for k, v in _state.answers.items()}
     sizes = sum(v["count"] for v in answers.values() if v["decides_size"])

@@ -277,7 +277,9 @@ def _guess_comparison(op, name, arguments, out):
         shadows.keep(out, values, KNOWN)
         return
     x, y = _host_or_none(a), _host_or_none(b)
-    if name in ("eq", "ne"):
+    if name in ("gt", "ge") and notes.package() in fillers.LOOK_FOR_OUTLIERS:
+        values = torch.zeros(out.shape, dtype=torch.bool, device="cpu")
+    elif name in ("eq", "ne"):
         values = torch.full(out.shape, name == "ne", dtype=torch.bool, device="cpu")
     elif x is None and y is None or not (a.is_floating_point() if x is None else b.is_floating_point()) or (
             out.numel() > 1 and _is_zero(y if x is None else x)):

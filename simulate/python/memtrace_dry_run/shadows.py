@@ -34,7 +34,24 @@ def is_small(t):
 
 def of(t):
     """The Shadow of a tensor on the device, or None."""
-    return _shadows.get(t.untyped_storage()._cdata)
+    storage = t.untyped_storage()
+    shadow = _shadows.get(storage._cdata)
+    if shadow is None or shadow.storage.nbytes() == storage.nbytes():
+        return shadow
+    return _resized(storage, shadow)
+
+
+def _resized(storage, shadow):
+    """Storages that grow keep what they had (`resize_`, out=); those that shrink lose it."""
+    had, size_bytes = shadow.storage.nbytes(), storage.nbytes()
+    if size_bytes < had or size_bytes > MAX_WHOLE_ELEMENTS * 8:
+        del _shadows[storage._cdata]
+        return None
+    host = torch.zeros(size_bytes, dtype=torch.uint8, device="cpu")
+    host[:had] = torch.empty(0, dtype=torch.uint8, device="cpu").set_(shadow.storage)
+    shadow.storage = host.untyped_storage()
+    shadow.made = GUESSED if had else shadow.made
+    return shadow
 
 
 def view(t, shadow):
