@@ -369,8 +369,9 @@ class Shim(Programs):
 
     def test_the_package_that_asks(self):
         (self.folder / "bitsandbytes.py").write_text("def ask(get): return get()\n")
-        _, output, _ = self.run_program("import bitsandbytes\nfrom memtrace_dry_run import fillers, notes\n"
-                                        "print(bitsandbytes.ask(notes.package) in fillers.LOOK_FOR_OUTLIERS, notes.package())")
+        _, output, _ = self.run_program("import bitsandbytes, functools\nfrom memtrace_dry_run import fillers, notes\n"
+                                        "rule = functools.partial(eval, 'get()', {'__name__': 'memtrace_dry_run.rules', 'get': notes.package})\n"
+                                        "print(bitsandbytes.ask(rule) in fillers.LOOK_FOR_OUTLIERS, notes.package())")
         self.assertEqual(output, "True __main__\n")
 
     def test_every_file_is_python_3_9(self):

@@ -47,10 +47,9 @@ def complaints_of(arguments, name):
     if found is None:
         return [f"did not end well: {notes}"]
     complaints = [f"failure of the shim: {note['failures']}" for note in notes if note["failures"]]
-    if str(found["answers"]).startswith("skipped"):
+    if isinstance(found["answers"], str):
         print(f"{name}: {found['answers']}")
-        return complaints
-    if found["answers"] != CASES[name]:
+    elif found["answers"] != CASES[name]:
         complaints.append(f"answers {found['answers']}, not {CASES[name]}")
     if name in SAME_REQUESTS:
         plain, _ = run(arguments, name, False)
