@@ -68,6 +68,19 @@ static void say_data(struct mt_buf *out, const struct mt_dry_run_notes *notes)
     mt_buf_add_text(out, " depended on data that a dry run does not have; peaks may differ\n");
 }
 
+static void say_workspaces(struct mt_buf *out, const struct mt_dry_run_notes *notes)
+{
+    char measured[MT_UNITS_TEXT], ruled[MT_UNITS_TEXT], guessed[MT_UNITS_TEXT];
+
+    if (notes->ruled_workspaces || notes->guessed_workspaces)
+        mt_buf_printf(out,
+                      "Workspaces of convolutions: %s as measured on an H200, %s by rule, %s "
+                      "guessed; peaks may differ\n",
+                      mt_format_count(measured, notes->measured_workspaces),
+                      mt_format_count(ruled, notes->ruled_workspaces),
+                      mt_format_count(guessed, notes->guessed_workspaces));
+}
+
 /* What may make the peaks others than those of a real run. */
 static void say_doubts(struct mt_buf *out, const struct mt_dry_run_answer *answer,
                        bool is_out_of_memory)
@@ -80,6 +93,7 @@ static void say_doubts(struct mt_buf *out, const struct mt_dry_run_answer *answe
                              "bounds\n");
     mt_add_dry_run_doubts(out, answer, is_out_of_memory);
     say_data(out, notes);
+    say_workspaces(out, notes);
     if (notes->compiled)
         mt_buf_printf(
             out,
@@ -205,6 +219,11 @@ static void add_run(struct mt_json *json, const struct mt_dry_run_answer *answer
     mt_json_u64(json, "eager_compilations", answer->notes->eager);
     mt_json_u64(json, "unreadable_notes", answer->notes->unreadable);
     mt_json_u64(json, "failures", answer->notes->failures);
+    mt_json_object_end(json);
+    mt_json_object_begin(json, "convolution_workspaces");
+    mt_json_u64(json, "measured", answer->notes->measured_workspaces);
+    mt_json_u64(json, "by_rule", answer->notes->ruled_workspaces);
+    mt_json_u64(json, "guessed", answer->notes->guessed_workspaces);
     mt_json_object_end(json);
     mt_json_dry_run_doubts(json, answer);
     mt_json_array_begin(json, "traces");

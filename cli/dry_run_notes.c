@@ -80,6 +80,11 @@ static void note_process(struct mt_dry_run_notes *notes, const struct mt_setting
     keep_text(&notes->torch_folder, settings, "facts.torch_folder");
 }
 
+static void add_number(uint64_t *sum, const struct mt_settings *settings, const char *path)
+{
+    *sum = mt_add_most_u64(*sum, number_of(settings, path));
+}
+
 static void read_note(struct mt_dry_run_notes *notes, const char *text, size_t length)
 {
     struct mt_settings settings = {0};
@@ -87,15 +92,17 @@ static void read_note(struct mt_dry_run_notes *notes, const char *text, size_t l
 
     if (mt_settings_parse(text, length, &settings, &error) == MT_OK &&
         number_of(&settings, "version") == 1) {
-        notes->sizes = mt_add_most_u64(notes->sizes, number_of(&settings, "sizes_from_data"));
-        notes->decisions =
-            mt_add_most_u64(notes->decisions, number_of(&settings, "answers.condition.count"));
-        notes->compiled =
-            mt_add_most_u64(notes->compiled, number_of(&settings, "answers.compiled.count"));
-        notes->eager = mt_add_most_u64(notes->eager, number_of(&settings, "answers.eager.count"));
-        notes->failures = mt_add_most_u64(notes->failures, number_of(&settings, "failure_count"));
+        add_number(&notes->sizes, &settings, "sizes_from_data");
+        add_number(&notes->decisions, &settings, "answers.condition.count");
+        add_number(&notes->compiled, &settings, "answers.compiled.count");
+        add_number(&notes->eager, &settings, "answers.eager.count");
+        add_number(&notes->failures, &settings, "failure_count");
+        add_number(&notes->measured_workspaces, &settings, "workspaces.measured");
+        add_number(&notes->ruled_workspaces, &settings, "workspaces.by_rule");
+        add_number(&notes->guessed_workspaces, &settings, "workspaces.guessed");
         keep_text(&notes->first_failure, &settings, "first_failure");
-        note_process(notes, &settings);
+        if (!mt_settings_find(&settings, "workspaces.measured")) /* of the Python part */
+            note_process(notes, &settings);
     } else {
         notes->unreadable++;
     }
@@ -117,6 +124,16 @@ static void read_file(struct mt_dry_run_notes *notes, const char *path)
     free(text);
 }
 
+/* ".notes.PID.half", "notes.convolutions.PID.half": of a process that was killed. */
+static bool is_complete(const char *name)
+{
+    static const char half[] = ".half";
+    size_t length = strlen(name);
+
+    return name[0] != '.' &&
+           (length < sizeof half - 1 || strcmp(name + length - (sizeof half - 1), half) != 0);
+}
+
 void mt_dry_run_notes_close(struct mt_dry_run_notes *notes)
 {
     DIR *folder = notes->folder ? opendir(notes->folder) : NULL;
@@ -127,7 +144,7 @@ void mt_dry_run_notes_close(struct mt_dry_run_notes *notes)
 
         if (!path)
             continue;
-        if (entry->d_name[0] != '.') /* ".notes.PID.half": of a process that was killed */
+        if (is_complete(entry->d_name))
             read_file(notes, path);
         free(path);
     }

@@ -1,4 +1,5 @@
-/* What the Python part of a dry run left: how much of the run hung on data that is not there. */
+/* What the Python part of a dry run and its simulated libraries left: how much of the run depended
+ * on data that is not there, and how workspaces were found. */
 #ifndef MT_CLI_DRY_RUN_NOTES_H
 #define MT_CLI_DRY_RUN_NOTES_H
 
@@ -11,13 +12,15 @@ struct mt_dry_run_notes {
     uint64_t sizes, decisions; /* over all processes that left notes */
     uint64_t compiled;         /* functions that Inductor compiled, without building kernels */
     uint64_t eager;            /* what torch.compile was to compile, and ran as it is */
-    uint64_t unreadable;       /* notes that make no sense; 1 if there is no folder for them */
-    uint64_t failures;         /* of the Python part itself */
-    char *first_failure;       /* where and what; NULL: none */
-    uint64_t torch_processes;  /* that imported PyTorch, or tried to */
-    uint64_t without_device;   /* of those: the simulated libraries were not there */
-    char *torch_folder;        /* that one of them imported; NULL: not known */
-    uint64_t *process_ids;     /* that left notes */
+    /* Workspaces of convolutions: as measured, by a rule that measurements confirm, guessed. */
+    uint64_t measured_workspaces, ruled_workspaces, guessed_workspaces;
+    uint64_t unreadable;      /* notes that make no sense; 1 if there is no folder for them */
+    uint64_t failures;        /* of the Python part itself */
+    char *first_failure;      /* where and what; NULL: none */
+    uint64_t torch_processes; /* that imported PyTorch, or tried to */
+    uint64_t without_device;  /* of those: the simulated libraries were not there */
+    char *torch_folder;       /* that one of them imported; NULL: not known */
+    uint64_t *process_ids;    /* that left notes */
     size_t process_count;
     bool folder_was_made;
 };

@@ -11,6 +11,8 @@ enum {
     MANY_POSITIONS = 1 << 15 /* of a whole batch */
 };
 
+static const int64_t MAX_TENSOR_BYTES = INT64_C(1) << 56;
+
 struct row {
     int16_t dimensions, batch, channels, out_channels, size, kernel, stride, padding, dilation;
     int16_t groups, element_bytes, channels_last;
@@ -114,10 +116,13 @@ static int64_t filled(int64_t bytes, int64_t channels, int64_t step)
  */
 static int64_t product_bytes(const struct convolution *c)
 {
-    if (c->kind != CONVOLUTION_FILTER) {
+    int64_t bytes;
+    if (c->kind != CONVOLUTION_FILTER ||
+        __builtin_mul_overflow(c->x.sizes[0], bytes_of(&c->w), &bytes) ||
+        __builtin_mul_overflow(bytes / c->w.element_bytes, (int64_t)sizeof(float), &bytes)) {
         return 0;
     }
-    return c->x.sizes[0] * c->w.sizes[0] * c->w.sizes[1] * (int64_t)sizeof(float);
+    return bytes;
 }
 
 static int64_t channels_last_bytes(const struct convolution *c)
@@ -165,20 +170,48 @@ static int64_t by_rule(const struct convolution *c)
     return is_product ? product_bytes(c) : copies_bytes(c);
 }
 
-size_t sim_convolution_workspace(const struct convolution *convolution)
+static const struct row *find_row(const struct convolution *c)
 {
-    if (convolution->x.dimensions < 3 || convolution->w.dimensions != convolution->x.dimensions ||
-        bytes_of(&convolution->x) == 0 || bytes_of(&convolution->w) == 0 ||
-        bytes_of(&convolution->y) == 0) {
-        return 0;
-    }
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (is_row(convolution, &rows[i])) {
-            return (size_t)(convolution->kind == CONVOLUTION_FORWARD ? rows[i].forward
-                            : convolution->kind == CONVOLUTION_DATA  ? rows[i].data
-                                                                     : rows[i].filter);
+        if (is_row(c, &rows[i])) {
+            return &rows[i];
         }
     }
-    int64_t bytes = by_rule(convolution);
-    return bytes > 0 ? (size_t)bytes : 0;
+    return NULL;
+}
+
+/* All sums of products below stay far from the largest number if each tensor, filled up to the
+ * channels of an instruction, is below 2^56 bytes. */
+static bool makes_sense(const struct convolution *c)
+{
+    const struct convolution_tensor *tensors[] = {&c->x, &c->w, &c->y};
+    if (c->x.dimensions < 3 || c->w.dimensions != c->x.dimensions ||
+        c->y.dimensions != c->x.dimensions) {
+        return false;
+    }
+    for (int i = 0; i < 3; i++) {
+        int64_t bytes = bytes_of(tensors[i]);
+        if (bytes <= 0 || bytes >= MAX_TENSOR_BYTES) {
+            return false;
+        }
+    }
+    return true;
+}
+
+struct convolution_workspace sim_convolution_workspace(const struct convolution *c)
+{
+    struct convolution_workspace answer = {0, WORKSPACE_GUESSED};
+    if (!makes_sense(c)) {
+        return answer;
+    }
+    const struct row *row = find_row(c);
+    if (row != NULL) {
+        answer.source = WORKSPACE_MEASURED;
+        answer.bytes = c->kind == CONVOLUTION_FORWARD ? row->forward
+                       : c->kind == CONVOLUTION_DATA  ? row->data
+                                                      : row->filter;
+    } else {
+        answer.bytes = by_rule(c);
+    }
+    return answer;
 }

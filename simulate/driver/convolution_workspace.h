@@ -23,9 +23,21 @@ struct convolution {
     int64_t dilation[MAX_CONVOLUTION_DIMENSIONS];
 };
 
-/* In bytes: what an H200 asked for where the shape is in convolution_workspaces.def, else by the
- * rule that most rows of that table follow: copies of the operands with the channels last, which is
- * what tensor cores read; nothing where they are so already. 0 for a shape that makes no sense. */
-size_t sim_convolution_workspace(const struct convolution *convolution);
+enum workspace_source {
+    WORKSPACE_MEASURED, /* in convolution_workspaces.def */
+    WORKSPACE_BY_RULE,
+    WORKSPACE_GUESSED,
+    WORKSPACE_SOURCES
+};
+
+struct convolution_workspace {
+    int64_t bytes; /* never negative */
+    enum workspace_source source;
+};
+
+/* What an H200 asked for where the shape is in convolution_workspaces.def, else by a rule: copies
+ * of the operands with the channels last, which is what tensor cores read; nothing where they are
+ * so already. Guessed and 0 for a shape that makes no sense or is too large to count. */
+struct convolution_workspace sim_convolution_workspace(const struct convolution *convolution);
 
 #endif

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "convolution_workspace.h"
 #include "cudnn_api.h"
+#include "workspace_notes.h"
 
 /* Attention of more than one query asks for this little beside what its parts need (H200, cuDNN
  * 9.19). */
@@ -165,9 +165,16 @@ static int64_t attention_bytes(const struct convolution_tensor *queries)
     return several ? ATTENTION_BYTES : 0;
 }
 
+static int64_t convolution_bytes(const struct convolution *convolution)
+{
+    struct convolution_workspace workspace = sim_convolution_workspace(convolution);
+    sim_note_workspace(workspace.source);
+    return workspace.bytes;
+}
+
 static int64_t workspace_bytes(const struct backend *plan)
 {
-    return plan->work == WORK_CONVOLUTION ? (int64_t)sim_convolution_workspace(&plan->convolution)
+    return plan->work == WORK_CONVOLUTION ? convolution_bytes(&plan->convolution)
            : plan->work == WORK_ATTENTION ? attention_bytes(&plan->convolution.x)
                                           : 0;
 }

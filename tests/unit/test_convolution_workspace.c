@@ -33,9 +33,9 @@ static void a_measured_shape_is_as_it_was_measured(void **state)
     struct convolution c = square(16, 128, 28, false);
 
     (void)state;
-    assert_int_equal(sim_convolution_workspace(&c), 13434896);
+    assert_int_equal(sim_convolution_workspace(&c).bytes, 13434896);
     c.kind = CONVOLUTION_FILTER;
-    assert_int_equal(sim_convolution_workspace(&c), 17564327);
+    assert_int_equal(sim_convolution_workspace(&c).bytes, 17564327);
 }
 
 static void others_copy_their_operands(void **state)
@@ -44,9 +44,9 @@ static void others_copy_their_operands(void **state)
     int64_t x = INT64_C(5) * 128 * 20 * 20 * 4, w = INT64_C(128) * 128 * 9 * 4;
 
     (void)state;
-    assert_int_equal(sim_convolution_workspace(&c), 2 * x + w + 16);
+    assert_int_equal(sim_convolution_workspace(&c).bytes, 2 * x + w + 16);
     c = square(5, 128, 20, true);
-    assert_int_equal(sim_convolution_workspace(&c), 0);
+    assert_int_equal(sim_convolution_workspace(&c).bytes, 0);
 }
 
 /* By the rule: products sum their filter gradient, groups of one channel and channels last copy
@@ -57,12 +57,12 @@ static void some_copy_nothing(void **state)
 
     (void)state;
     c.w.sizes[2] = c.w.sizes[3] = 1;
-    assert_int_equal(sim_convolution_workspace(&c), 0);
+    assert_int_equal(sim_convolution_workspace(&c).bytes, 0);
     c.kind = CONVOLUTION_FILTER;
-    assert_int_equal(sim_convolution_workspace(&c), INT64_C(5) * 128 * 128 * 4);
+    assert_int_equal(sim_convolution_workspace(&c).bytes, INT64_C(5) * 128 * 128 * 4);
     c = square(5, 128, 20, false);
     c.w.sizes[1] = 1;
-    assert_int_equal(sim_convolution_workspace(&c), 0);
+    assert_int_equal(sim_convolution_workspace(&c).bytes, 0);
 }
 
 /* In half precision three channels are copied as four. */
@@ -74,7 +74,7 @@ static void few_channels_are_filled_up(void **state)
     (void)state;
     c.w.sizes[0] = c.y.sizes[1] = 64;
     c.x.element_bytes = c.w.element_bytes = c.y.element_bytes = 2;
-    assert_int_equal(sim_convolution_workspace(&c),
+    assert_int_equal(sim_convolution_workspace(&c).bytes,
                      pixels * 4 * 2 + pixels * 64 * 2 + 64 * 4 * 9 * 2 + 16);
 }
 
@@ -84,13 +84,28 @@ static void what_makes_no_sense_needs_nothing(void **state)
 
     (void)state;
     c.x.sizes[0] = -1;
-    assert_int_equal(sim_convolution_workspace(&c), 0);
+    assert_int_equal(sim_convolution_workspace(&c).bytes, 0);
     c = square(16, 128, 28, false);
     c.x.sizes[2] = INT64_MAX;
-    assert_int_equal(sim_convolution_workspace(&c), 0);
+    assert_int_equal(sim_convolution_workspace(&c).bytes, 0);
     c = square(16, 128, 28, false);
     c.w.dimensions = 2;
-    assert_int_equal(sim_convolution_workspace(&c), 0);
+    assert_int_equal(sim_convolution_workspace(&c).bytes, 0);
+}
+
+/* A sum of products that no number holds: a batch as large as a filter. */
+static void what_is_too_large_to_count_needs_nothing(void **state)
+{
+    struct convolution c = square(1, 1 << 20, 8, false);
+
+    (void)state;
+    c.kind = CONVOLUTION_FILTER;
+    c.w.sizes[2] = c.w.sizes[3] = 1;
+    c.x.sizes[0] = c.y.sizes[0] = INT64_C(1) << 27;
+    c.x.sizes[2] = c.x.sizes[3] = c.y.sizes[2] = c.y.sizes[3] = 8;
+    assert_true(sim_convolution_workspace(&c).bytes >= 0);
+    c.x.sizes[0] = c.y.sizes[0] = INT64_C(1) << 60;
+    assert_int_equal(sim_convolution_workspace(&c).bytes, 0);
 }
 
 int main(void)
@@ -101,6 +116,7 @@ int main(void)
         cmocka_unit_test(some_copy_nothing),
         cmocka_unit_test(few_channels_are_filled_up),
         cmocka_unit_test(what_makes_no_sense_needs_nothing),
+        cmocka_unit_test(what_is_too_large_to_count_needs_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

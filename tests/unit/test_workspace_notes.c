@@ -1,0 +1,92 @@
+/* Counts of workspaces: complete files, one for each process. */
+#include "cmocka_all.h"
+
+#include <string.h>
+#include <sys/wait.h>
+
+#include "../../simulate/driver/workspace_notes.c"
+
+static char folder[] = "/tmp/memtrace-workspace-notes-XXXXXX";
+static char base[sizeof folder + 16];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    if (mkdtemp(folder) == NULL)
+        return -1;
+    snprintf(base, sizeof base, "%s/notes", folder);
+    return setenv("MEMTRACE_DRY_RUN_NOTES", base, 1);
+}
+
+/* What PID left; empty: nothing. The file is removed. */
+static void take_notes(pid_t pid, char *text, int capacity)
+{
+    char path[sizeof base + 64];
+
+    snprintf(path, sizeof path, "%s.convolutions.%ld", base, (long)pid);
+    FILE *file = fopen(path, "r");
+    size_t length = file ? fread(text, 1, (size_t)capacity - 1, file) : 0;
+    text[length] = '\0';
+    if (file)
+        fclose(file);
+    unlink(path);
+}
+
+static void counts_are_written_when_they_double(void **state)
+{
+    char text[256];
+
+    (void)state;
+    for (int i = 0; i < 5; i++)
+        sim_note_workspace(WORKSPACE_MEASURED);
+    sim_note_workspace(WORKSPACE_BY_RULE);
+    for (int i = 0; i < 3; i++)
+        sim_note_workspace(WORKSPACE_GUESSED);
+    take_notes(getpid(), text, sizeof text);
+    assert_non_null(strstr(text, "{\"measured\": 5, \"by_rule\": 1, \"guessed\": 2}"));
+    write_at_end();
+    take_notes(getpid(), text, sizeof text);
+    assert_non_null(strstr(text, "{\"measured\": 5, \"by_rule\": 1, \"guessed\": 3}"));
+}
+
+static void a_child_counts_its_own(void **state)
+{
+    char text[256];
+    pid_t child = fork();
+
+    (void)state;
+    if (child == 0) {
+        write_at_end(); /* has counted nothing: leaves the parent's counts to the parent */
+        sim_note_workspace(WORKSPACE_GUESSED);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    take_notes(child, text, sizeof text);
+    assert_non_null(strstr(text, "{\"measured\": 0, \"by_rule\": 0, \"guessed\": 1}"));
+    take_notes(getpid(), text, sizeof text);
+    assert_string_equal(text, "");
+}
+
+static void without_a_place_nothing_is_written(void **state)
+{
+    char text[256];
+
+    (void)state;
+    setenv("MEMTRACE_DRY_RUN_NOTES", "/nowhere/at/all", 1);
+    sim_note_workspace(WORKSPACE_BY_RULE);
+    unsetenv("MEMTRACE_DRY_RUN_NOTES");
+    write_at_end();
+    take_notes(getpid(), text, sizeof text);
+    assert_string_equal(text, "");
+    rmdir(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counts_are_written_when_they_double),
+        cmocka_unit_test(a_child_counts_its_own),
+        cmocka_unit_test(without_a_place_nothing_is_written),
+    };
+    return cmocka_run_group_tests(tests, make_folder, NULL);
+}
