@@ -277,13 +277,15 @@ void mt_tell_run(const struct mt_teller *teller)
 static void tell_one_instant(const struct mt_teller *teller)
 {
     const struct mt_bytes *end = &teller->device->end;
-    const struct mt_style *style = teller->style;
     char allocated[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT];
+    struct mt_buf line = {0};
 
-    mt_buf_printf(teller->out,
-                  "%sNo history%s: at one instant %s were allocated (%s B) of %s reserved\n",
-                  style->bold, style->reset, mt_format_bytes(allocated, end->allocated),
+    mt_buf_printf(&line, ": at one instant %s were allocated (%s B) of %s reserved",
+                  mt_format_bytes(allocated, end->allocated),
                   mt_format_count(exact, end->allocated), mt_format_bytes(reserved, end->reserved));
+    tell_first(teller, true, "No history", &line);
+    teller->out->failed |= line.failed;
+    mt_buf_release(&line);
     mt_tell_line(teller, 2, MT_NO_HISTORY_HELP);
 }
 

@@ -5,19 +5,31 @@
 
 #define ALL UINT32_MAX
 
-const struct mt_detail mt_detail_all = {ALL, ALL, 12, ALL, ALL, 3, ALL, 8, true};
+const struct mt_detail mt_detail_all = {ALL, ALL, 12, ALL, ALL, 3, ALL, 3, 8, true, false, true};
 
 /* From much to the least. */
 static const struct mt_detail details[] = {
-    {ALL, ALL, 12, ALL, ALL, 3, 5, 8, false}, {6, 3, 10, 12, 8, 1, 5, 8, false},
-    {4, 3, 8, 8, 8, 1, 5, 6, false},          {3, 2, 8, 8, 6, 1, 4, 6, false},
-    {3, 2, 6, 6, 6, 0, 4, 6, false},          {3, 1, 8, 6, 6, 0, 3, 6, false},
-    {3, 0, 8, 6, 6, 0, 3, 6, false},          {3, 0, 6, 5, 5, 0, 3, 6, false},
-    {2, 0, 4, 4, 4, 0, 3, 6, false},          {1, 0, 3, 3, 4, 0, 3, 4, false},
-    {1, 0, 4, 0, 4, 0, 3, 5, false},          {1, 0, 0, 0, 4, 0, 3, 4, false},
-    {0, 0, 0, 0, 4, 0, 3, 3, false},          {0, 0, 0, 0, 4, 0, 2, 3, false},
-    {0, 0, 0, 0, 0, 0, 2, 3, false},          {0, 0, 0, 0, 0, 0, 1, 3, false},
-    {0, 0, 0, 0, 0, 0, 1, 2, false},          {0, 0, 0, 0, 0, 0, 1, 0, false},
+    {ALL, ALL, 12, ALL, ALL, 3, 5, 3, 8, true, false, false},
+    {6, 3, 10, 12, 8, 1, 5, 3, 8, true, false, false},
+    {4, 3, 8, 8, 8, 1, 5, 3, 6, true, false, false},
+    {3, 2, 8, 8, 6, 1, 4, 3, 6, true, false, false},
+    {3, 2, 6, 6, 6, 0, 4, 3, 6, true, false, false},
+    {3, 1, 8, 6, 6, 0, 3, 3, 6, true, false, false},
+    {3, 0, 8, 6, 6, 0, 3, 3, 6, true, false, false},
+    {3, 0, 6, 5, 5, 0, 3, 3, 6, true, false, false},
+    {2, 0, 4, 4, 4, 0, 3, 3, 6, true, false, false},
+    {1, 0, 3, 3, 4, 0, 3, 3, 4, true, false, false},
+    {1, 0, 4, 0, 4, 0, 3, 3, 5, true, false, false},
+    {1, 0, 0, 0, 4, 0, 3, 3, 4, true, false, false},
+    {0, 0, 0, 0, 4, 0, 3, 3, 3, true, false, false},
+    {0, 0, 0, 0, 4, 0, 2, 3, 3, true, false, false},
+    {0, 0, 0, 0, 2, 0, 2, 3, 3, true, false, false},
+    {0, 0, 0, 0, 0, 0, 2, 3, 3, true, false, false},
+    {0, 0, 0, 0, 0, 0, 2, 1, 3, true, false, false},
+    {0, 0, 0, 0, 0, 0, 1, 1, 3, false, false, false},
+    {0, 0, 0, 0, 0, 0, 1, 1, 2, false, false, false},
+    {0, 0, 0, 0, 0, 0, 1, 0, 2, false, false, false},
+    {0, 0, 0, 0, 0, 0, 1, 0, 0, false, false, false},
 };
 
 static size_t count_lines(const struct mt_buf *out)
@@ -47,16 +59,28 @@ static bool tell_at(const struct mt_teller *shared, struct mt_buf *text,
     return lines + more <= MT_ANALYZE_LINES;
 }
 
+/* With as much as has room; the least, if nothing has. */
+static bool tell_most(const struct mt_teller *teller, struct mt_buf *text, bool worst_device)
+{
+    for (size_t i = 0; i < MT_ARRAY_LEN(details); i++) {
+        struct mt_detail detail = details[i];
+
+        detail.worst_device = worst_device;
+        if (tell_at(teller, text, &detail, 1))
+            return true;
+    }
+    return false;
+}
+
 void mt_analyze_text(struct mt_buf *out, const struct mt_report *report,
                      const struct mt_style *style, const struct mt_screen *chart, bool all)
 {
     const struct mt_teller teller = {.report = report, .style = style, .chart = chart};
     struct mt_buf text = {0};
-    bool fits = tell_at(&teller, &text, &mt_detail_all, 0);
 
-    if (!all && !fits) {
-        for (size_t i = 0; i < MT_ARRAY_LEN(details) && !fits; i++)
-            fits = tell_at(&teller, &text, &details[i], 1);
+    if (!tell_at(&teller, &text, &mt_detail_all, 0) && !all) {
+        if (!tell_most(&teller, &text, false))
+            (void)tell_most(&teller, &text, true);
         mt_buf_add_text(&text, "(abridged: --all has the rest)\n");
     }
     mt_buf_add(out, text.data ? text.data : "", text.length);

@@ -242,8 +242,29 @@ void mt_tell_driver(const struct mt_teller *teller)
         tell_driver(teller, driver);
 }
 
+/* With little room: how many devices have nothing of the framework. */
+static void count_other_devices(const struct mt_teller *teller)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < teller->report->driver_count; i++)
+        count += !mt_report_device(teller->report, teller->report->drivers[i].device);
+    if (!count)
+        return;
+    mt_buf_add_char(teller->out, '\n');
+    mt_tell_line(teller, 0,
+                 mt_tell_format(teller,
+                                "%u other device%s nothing of the framework: --all shows what the "
+                                "driver gave out there",
+                                count, count == 1 ? " has" : "s have"));
+}
+
 void mt_tell_other_devices(const struct mt_teller *teller)
 {
+    if (teller->detail->worst_device) {
+        count_other_devices(teller);
+        return;
+    }
     for (uint32_t i = 0; i < teller->report->driver_count; i++) {
         const struct mt_driver_report *driver = &teller->report->drivers[i];
 

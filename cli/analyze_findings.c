@@ -21,7 +21,8 @@ static void tell_finding(const struct mt_teller *teller, const struct mt_finding
 /* Of several devices only if all is wanted: their tables need the lines. */
 static void tell_no_finding(const struct mt_teller *teller)
 {
-    bool has_room = teller->report->device_count == 1 || teller->detail->whole;
+    bool has_room =
+        teller->report->device_count == 1 || teller->detail->whole || teller->detail->worst_device;
 
     if (!teller->device->no_finding || !teller->detail->findings || !has_room)
         return;

@@ -4,6 +4,7 @@
 #include "text_table.h"
 #include "foreign_text.h"
 #include "units.h"
+#include "util.h"
 
 #include <string.h>
 
@@ -55,12 +56,11 @@ static void add_part(const struct mt_teller *teller, struct mt_buf *line,
 void mt_tell_largest_modules(const struct mt_teller *teller)
 {
     struct mt_module_part parts[MAX_PARTS];
-    uint32_t count = mt_largest_module_parts(teller->device->modules, parts, MAX_PARTS);
+    const uint32_t most = (uint32_t)mt_min_u64(teller->detail->modules, MAX_PARTS);
+    uint32_t count = mt_largest_module_parts(teller->device->modules, parts, most);
     const uint64_t worth = teller->device->allocated_peak.bytes / WORTH_OF_PEAK;
     struct mt_buf line = {0};
 
-    if (!teller->detail->phases) /* little room: the lines of the answer go before */
-        return;
     while (count && parts[count - 1].bytes < worth)
         count--;
     mt_buf_add_text(&line, "by module: ");

@@ -3,13 +3,14 @@
 #define MT_CLI_ANALYZE_OUTPUT_H
 
 #include "cli.h"
+#include "device_choice.h"
 #include "gate_check.h"
 #include "json.h"
 #include "report.h"
 
 /* The answer first, then why, then tables; lines of at most 100 columns. At most
- * MT_ANALYZE_LINES of them, unless all are wanted or there are very many devices:
- * then the least that there is to say of each. With a chart of memory over time, if
+ * MT_ANALYZE_LINES of them, unless all are wanted: of several devices whose reports need more,
+ * the worst has a report and the others a row each. With a chart of memory over time, if
  * it is wanted and the report has timelines. */
 void mt_analyze_text(struct mt_buf *out, const struct mt_report *report,
                      const struct mt_style *style, const struct mt_screen *chart, bool all);
@@ -23,7 +24,11 @@ void mt_analyze_json(struct mt_buf *out, const struct mt_report *report,
 struct mt_detail {
     uint32_t explanations, contributions; /* of each; 0 = not even a table */
     uint32_t steps, phases, holders, stacks, findings;
+    uint32_t modules;    /* of the line of the answer; 0 = no such line */
     uint32_t chart_rows; /* 0 = no chart */
+    bool small_parts;    /* parts of the whole device below 1 % have rows of their own */
+    bool worst_device;   /* of several devices only the worst has a report; those that have nothing
+                            of the framework are counted */
     bool whole; /* with all devices, not those that device_choice.h chooses, and with the tables
                    that go first: who is idle, modules */
 };
@@ -56,6 +61,10 @@ void mt_tell_answer(const struct mt_teller *teller);
 void mt_tell_tags(const struct mt_teller *teller);
 /* The same in a line, of that of several devices which comes first (mt_worst_device). */
 void mt_tell_worst_device(const struct mt_teller *shared);
+/* Devices that are not analyzed. */
+void mt_tell_devices_left_out(const struct mt_teller *teller);
+/* A table of these devices, a row each, and which devices it lacks. */
+void mt_tell_devices_together(const struct mt_teller *teller, const struct mt_device_choice *shown);
 /* printf into the scratch arena; "" and a failed teller->out if there is no
  * memory for it. */
 const char *mt_tell_format(const struct mt_teller *teller, const char *format, ...) MT_PRINTF(2, 3);

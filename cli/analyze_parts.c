@@ -4,16 +4,35 @@
 #include "text_table.h"
 #include "units.h"
 
+enum { SMALL_PART = 100 }; /* below a hundredth of the device */
+
+/* Has it a row of its own? What is free always has. */
+static bool has_row(const struct mt_teller *teller, const struct mt_device_parts *device_parts,
+                    int part)
+{
+    if (part == MT_DEVICE_FREE)
+        return true;
+    if (teller->detail->small_parts)
+        return device_parts->parts[part];
+    return device_parts->parts[part] >= device_parts->total_bytes / SMALL_PART;
+}
+
 static void tell_parts(const struct mt_teller *teller, const struct mt_device_parts *device_parts)
 {
+    uint64_t rest_bytes = 0;
     struct mt_table table;
 
     mt_table_begin(&table, "#bytes|#share|~");
     for (int i = 0; i < MT_DEVICE_PART_COUNT; i++)
-        if (device_parts->parts[i] || i == MT_DEVICE_FREE)
+        if (has_row(teller, device_parts, i))
             MT_CELLS(&table, MT_BYTES(device_parts->parts[i]),
                      MT_SHARE(device_parts->parts[i], device_parts->total_bytes),
                      MT_TEXT(mt_device_part_name((enum mt_device_part)i)));
+        else
+            rest_bytes += device_parts->parts[i];
+    if (rest_bytes)
+        MT_CELLS(&table, MT_BYTES(rest_bytes), MT_SHARE(rest_bytes, device_parts->total_bytes),
+                 MT_TEXT("parts below 1 % each, together"));
     MT_CELLS(&table, MT_BYTES(device_parts->total_bytes),
              MT_SHARE(device_parts->total_bytes, device_parts->total_bytes),
              MT_TEXT("the whole device"));

@@ -1,11 +1,8 @@
 /* The text of `memtrace analyze`: the answer, then why, then tables, then how
  * far to trust it. */
 #include "analyze_output.h"
-#include "device_choice.h"
 #include "report_query.h"
 #include "text_chart.h"
-#include "text_table.h"
-#include "units.h"
 #include "util.h"
 
 #include <stdarg.h>
@@ -58,66 +55,6 @@ static void tell_device(const struct mt_teller *teller)
     mt_tell_trust(teller);
 }
 
-/* Of all devices, or of those that are shown. */
-static uint32_t device_count(const struct mt_teller *teller, const struct mt_device_choice *choice)
-{
-    return teller->detail->whole ? teller->report->device_count : choice->count;
-}
-
-static const struct mt_device_report *device_at(const struct mt_teller *teller,
-                                                const struct mt_device_choice *choice, uint32_t i)
-{
-    return teller->detail->whole ? &teller->report->devices[i] : choice->devices[i];
-}
-
-/* Devices that no table has. */
-static void tell_left_out(const struct mt_teller *teller)
-{
-    const struct mt_report *report = teller->report;
-    int not_followed = __builtin_popcountll(report->devices_not_followed);
-    char count[MT_UNITS_TEXT];
-
-    if (report->devices_left_out)
-        mt_tell_line(teller, 2,
-                     mt_tell_format(teller,
-                                    "devices not analyzed because their numbers are above 63: %s",
-                                    mt_format_count(count, report->devices_left_out)));
-    if (not_followed)
-        mt_tell_line(teller, 2,
-                     mt_tell_format(teller,
-                                    "devices not analyzed because the trace has too many phases "
-                                    "for another device: %d",
-                                    not_followed));
-}
-
-static void tell_devices_together(const struct mt_teller *teller,
-                                  const struct mt_device_choice *choice)
-{
-    struct mt_table table;
-    char text[MT_UNITS_TEXT];
-
-    mt_table_begin(&table,
-                   "device|#peak allocated|#peak reserved|#unused then|#allocated at the end|~in");
-    for (uint32_t i = 0; i < device_count(teller, choice); i++) {
-        const struct mt_device_report *device = device_at(teller, choice, i);
-
-        MT_CELLS(&table, MT_COUNT(device->device), MT_BYTES(device->allocated_peak.bytes),
-                 MT_BYTES(device->reserved_peak.bytes),
-                 MT_TEXT(mt_format_percent(text, device->fragmentation_at_reserved_peak)),
-                 MT_BYTES(device->end.allocated),
-                 MT_TEXT(mt_tell_where(teller, device->allocated_peak.phase,
-                                       device->allocated_peak.step)));
-    }
-    mt_add_text_table(teller->out, &table, 2, teller->style);
-    tell_left_out(teller);
-    if (choice->omitted && !teller->detail->whole)
-        mt_tell_line(teller, 2,
-                     mt_tell_format(teller,
-                                    "%u of %u devices are shown: %s; --all shows all of them",
-                                    choice->count, teller->report->device_count,
-                                    mt_device_choice_text(teller->report)));
-}
-
 static const char *why_empty(const struct mt_report *report)
 {
     const struct mt_integrity *integrity = &report->integrity;
@@ -131,6 +68,24 @@ static const char *why_empty(const struct mt_report *report)
     if (report->devices_left_out)
         return "No memory events of devices 0 to 63, which are the ones that are analyzed.\n";
     return "No memory events: nothing was allocated on any device while the trace was recorded.\n";
+}
+
+/* A report each: all devices, those of the choice, or the worst alone. */
+static void tell_reports(const struct mt_teller *shared, const struct mt_device_choice *choice)
+{
+    const bool whole = shared->detail->whole;
+    const uint32_t count = whole ? shared->report->device_count : choice->count;
+    struct mt_teller teller = *shared;
+
+    if (shared->detail->worst_device && count) {
+        teller.device = mt_worst_device(shared->report);
+        tell_device(&teller);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        teller.device = whole ? &shared->report->devices[i] : choice->devices[i];
+        tell_device(&teller);
+    }
 }
 
 void mt_tell_everything(const struct mt_teller *shared)
@@ -147,13 +102,10 @@ void mt_tell_everything(const struct mt_teller *shared)
     if (report->device_count > 1) {
         mt_tell_worst_device(&teller);
         mt_tell_run(&teller);
-        tell_devices_together(&teller, &choice);
+        mt_tell_devices_together(&teller, &choice);
     }
-    for (uint32_t i = 0; i < device_count(&teller, &choice); i++) {
-        teller.device = device_at(&teller, &choice, i);
-        tell_device(&teller);
-    }
+    tell_reports(&teller, &choice);
     if (report->device_count == 1)
-        tell_left_out(&teller);
+        mt_tell_devices_left_out(&teller);
     mt_tell_other_devices(&teller);
 }

@@ -126,6 +126,15 @@ def every_command(program, fixtures):
                 yield f"{told}: who asked is cut"
 
 
+def short(program, fixtures):
+    """In 80 columns the text of several devices, and of a device that is not known, is as short and as narrow."""
+    for name in ("recorded/twogpu.trace.zst", "traces/v1-every-kind.zst", "no_history/snapshot.pickle"):
+        lines = in_terminal([program, "analyze", "-q", str(fixtures / name)], 80, NO_COLOR="1").split("\n")
+        if len(lines) - 1 > MAX_LINES:
+            yield f"{name}: {len(lines) - 1} lines"
+        yield from (f"{name}: {len(line)} columns: {line}" for line in lines if len(line) > 80 and not line.startswith(PASTED))
+
+
 def progress(program, fixtures):
     """A search that goes on for seconds says how far it is, on standard error, and clears the line."""
     master, slave = pty.openpty()
@@ -153,6 +162,7 @@ def main(program, fixtures):
     for check in (settings, pipes):
         wrong += check(program, captures / "gpt_split64.pickle.zst")
     wrong += every_command(program, fixtures)
+    wrong += short(program, fixtures)
     wrong += progress(program, fixtures)
     print("\n".join(wrong) if wrong else "terminals show it")
     return bool(wrong)

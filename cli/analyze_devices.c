@@ -1,0 +1,112 @@
+/* Several devices: a row each, and which of them have no row, or no report of their own. */
+#include "analyze_output.h"
+#include "device_choice.h"
+#include "report_query.h"
+#include "text_table.h"
+#include "units.h"
+#include "util.h"
+
+/* With the worst device's report alone: more rows would take its lines. */
+enum { MAX_ROWS_BESIDE_REPORT = 8, MAX_NAMED_DEATHS = 8 };
+
+void mt_tell_devices_left_out(const struct mt_teller *teller)
+{
+    const struct mt_report *report = teller->report;
+    int not_followed = __builtin_popcountll(report->devices_not_followed);
+    char count[MT_UNITS_TEXT];
+
+    if (report->devices_left_out)
+        mt_tell_line(teller, 2,
+                     mt_tell_format(teller,
+                                    "devices not analyzed because their numbers are above 63: %s",
+                                    mt_format_count(count, report->devices_left_out)));
+    if (not_followed)
+        mt_tell_line(teller, 2,
+                     mt_tell_format(teller,
+                                    "devices not analyzed because the trace has too many phases "
+                                    "for another device: %d",
+                                    not_followed));
+}
+
+static void add_row(const struct mt_teller *teller, struct mt_table *table,
+                    const struct mt_device_report *device)
+{
+    char text[MT_UNITS_TEXT];
+
+    MT_CELLS(
+        table, MT_COUNT(device->device), MT_BYTES(device->allocated_peak.bytes),
+        MT_BYTES(device->reserved_peak.bytes),
+        MT_TEXT(mt_format_percent(text, device->fragmentation_at_reserved_peak)),
+        MT_BYTES(device->end.allocated),
+        MT_TEXT(mt_tell_where(teller, device->allocated_peak.phase, device->allocated_peak.step)));
+}
+
+/* Which devices the run died on beside the one that is reported on: the table does not say. */
+static void tell_other_deaths(const struct mt_teller *teller, const struct mt_device_report *worst)
+{
+    const struct mt_report *report = teller->report;
+    struct mt_buf numbers = {0};
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < report->device_count; i++) {
+        const struct mt_device_report *device = &report->devices[i];
+
+        if (device == worst || !mt_fatal_oom(device))
+            continue;
+        if (count < MAX_NAMED_DEATHS)
+            mt_buf_printf(&numbers, "%s%u", count ? ", " : "", device->device);
+        count++;
+    }
+    if (count && numbers.data)
+        mt_tell_line(teller, 2,
+                     mt_tell_format(teller, "%u other device%s died of OUT OF MEMORY: %s%s", count,
+                                    count == 1 ? "" : "s", numbers.data,
+                                    count > MAX_NAMED_DEATHS ? ", ..." : ""));
+    teller->out->failed |= numbers.failed;
+    mt_buf_release(&numbers);
+}
+
+static void tell_worst_alone(const struct mt_teller *teller)
+{
+    const struct mt_device_report *worst = mt_worst_device(teller->report);
+
+    tell_other_deaths(teller, worst);
+    mt_tell_line(teller, 2,
+                 mt_tell_format(teller,
+                                "Only device %u has a report below; --all has one for each of "
+                                "the %u devices",
+                                worst->device, teller->report->device_count));
+}
+
+/* How many of the choice have a row. */
+static uint32_t count_rows(const struct mt_teller *teller, const struct mt_device_choice *choice)
+{
+    if (teller->detail->whole)
+        return teller->report->device_count;
+    if (teller->detail->worst_device)
+        return (uint32_t)mt_min_u64(choice->count, MAX_ROWS_BESIDE_REPORT);
+    return choice->count;
+}
+
+void mt_tell_devices_together(const struct mt_teller *teller, const struct mt_device_choice *shown)
+{
+    const struct mt_report *report = teller->report;
+    const bool is_worst_alone = teller->detail->worst_device;
+    const struct mt_device_choice choice = is_worst_alone ? mt_devices_by_peak(report) : *shown;
+    const uint32_t rows = count_rows(teller, &choice);
+    struct mt_table table;
+
+    mt_table_begin(&table,
+                   "device|#peak allocated|#peak reserved|#unused then|#allocated at the end|~in");
+    for (uint32_t i = 0; i < rows; i++)
+        add_row(teller, &table, teller->detail->whole ? &report->devices[i] : choice.devices[i]);
+    mt_add_text_table(teller->out, &table, 2, teller->style);
+    mt_tell_devices_left_out(teller);
+    if (rows < report->device_count)
+        mt_tell_line(teller, 2,
+                     mt_tell_format(teller,
+                                    "%u of %u devices are shown: %s; --all shows all of them", rows,
+                                    report->device_count, mt_device_choice_text(report)));
+    if (is_worst_alone)
+        tell_worst_alone(teller);
+}

@@ -1,0 +1,96 @@
+/* The text of analyze keeps its length however many devices there are. */
+#include "cmocka_all.h"
+
+#include "driver_run.h"
+
+enum { DEVICES = 20 };
+
+static const struct mt_style plain = {"", "", "", "", "", "", ""};
+
+/* The higher its number, the more a device holds. */
+static void begin_devices(struct run *run, uint16_t heap)
+{
+    begin(run);
+    for (uint16_t i = 0; i < DEVICES; i++) {
+        const uint64_t addr = SEGMENT + (uint64_t)i * MT_GIB,
+                       bytes = (i + UINT64_C(1)) * 20 * MT_MIB;
+
+        if (heap == PYTORCH)
+            add(run, PYTORCH, MT_EVENT_SEGMENT_ALLOC, addr, bytes)->device = i;
+        add(run, heap, MT_EVENT_ALLOC, addr, bytes)->device = i;
+    }
+}
+
+static size_t count_of(const char *text, const char *part)
+{
+    size_t count = 0;
+
+    for (; (text = strstr(text, part)); text++)
+        count++;
+    return count;
+}
+
+static void expect_short(struct run *run)
+{
+    mt_buf_reset(&run->text);
+    mt_analyze_text(&run->text, run->report, &plain, NULL, false);
+    assert_in_range(count_of(run->text.data, "\n"), 1, MT_ANALYZE_LINES);
+    expect_text(run, "(abridged: --all has the rest)");
+}
+
+static void the_worst_of_many_has_a_report(void **unused)
+{
+    struct run run;
+
+    (void)unused;
+    begin_devices(&run, PYTORCH);
+    analyze(&run);
+    assert_int_equal(count_of(run.text.data, "\nAllocated peak") +
+                         count_of(run.text.data, "\n  Allocated peak"),
+                     DEVICES);
+    expect_short(&run);
+    assert_int_equal(count_of(run.text.data, "\nDevice "), 1);
+    expect_text(&run, "8 of 20 devices are shown");
+    expect_text(&run,
+                "Only device 19 has a report below; --all has one for each of the 20 devices");
+    end(&run);
+}
+
+static void deaths_on_other_devices_are_named(void **unused)
+{
+    struct run run;
+
+    (void)unused;
+    begin_devices(&run, PYTORCH);
+    add(&run, PYTORCH, MT_EVENT_OOM, 0, 900 * MT_MIB)->device = 3;
+    add(&run, PYTORCH, MT_EVENT_OOM, 0, 900 * MT_MIB)->device = 7;
+    analyze(&run);
+    expect_short(&run);
+    expect_text(&run, "Only device 7 has a report below");
+    expect_text(&run, "1 other device died of OUT OF MEMORY: 3");
+    end(&run);
+}
+
+static void devices_without_a_framework_are_counted(void **unused)
+{
+    struct run run;
+
+    (void)unused;
+    begin_devices(&run, DRIVER);
+    add(&run, PYTORCH, MT_EVENT_SEGMENT_ALLOC, SEGMENT, 20 * MT_MIB);
+    add(&run, PYTORCH, MT_EVENT_ALLOC, SEGMENT, 2 * MT_MIB);
+    analyze(&run);
+    assert_int_equal(count_of(run.text.data, ": nothing of the framework"), DEVICES - 1);
+    expect_short(&run);
+    expect_text(&run, "19 other devices have nothing of the framework");
+    end(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_worst_of_many_has_a_report),
+                                       cmocka_unit_test(deaths_on_other_devices_are_named),
+                                       cmocka_unit_test(devices_without_a_framework_are_counted)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
