@@ -3,6 +3,7 @@
 #include "analyze.h"
 #include "debug.h"
 #include "file_hash.h"
+#include "instant_option.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -161,11 +162,8 @@ int mt_asked_check(const struct mt_asked_report *asked, const struct mt_question
     enum mt_no_answer missing = MT_ANSWERED;
     bool told = false;
 
-    if (report->is_dry_run && question->at == MT_AT_TIME) {
-        mt_say("'%s': a dry run has no times: ask for an event number, peak, end or phase:PATH",
-               asked->path);
-        return MT_EXIT_USAGE;
-    }
+    if (report->is_dry_run && question->at == MT_AT_TIME)
+        return mt_say_no_times(asked->path);
     for (uint32_t i = 0; i < report->device_count; i++) {
         if (device != MT_EVERY_DEVICE && device != report->devices[i].device)
             continue;

@@ -378,7 +378,10 @@ int mt_cmd_dump(const struct mt_command *command, int argc, char **argv)
     dump.source = mt_open_input(arguments[0], &dump.common, &code);
     if (!dump.source)
         return code;
-    code = dump_source(&dump, arguments[0]);
+    if (dump.source->header.dry_run && (dump.from.by_time || dump.to.by_time))
+        code = mt_say_no_times(arguments[0]);
+    else
+        code = dump_source(&dump, arguments[0]);
     mt_source_close(dump.source);
     mt_buf_release(&dump.out);
     return code;

@@ -39,12 +39,19 @@ static bool parse(const char *text, struct mt_instant_option *instant)
     return false;
 }
 
-/* "phase:PATH", or as reports name a phase: "step 3, backward". NULL if it is neither. */
+/* "phase:PATH", or as reports name a phase: "step 3, backward", "step#3/backward". NULL if it is
+ * none of them. */
 static const char *phase_of(const char *text)
 {
     if (!strncmp(text, "phase:", 6) && text[6])
         return text + 6;
-    return strncmp(text, "step ", 5) ? NULL : text;
+    return strncmp(text, "step ", 5) && strncmp(text, "step#", 5) ? NULL : text;
+}
+
+int mt_say_no_times(const char *path)
+{
+    mt_say("'%s': a dry run has no times: ask for an event number, peak, end or phase:PATH", path);
+    return MT_EXIT_USAGE;
 }
 
 bool mt_instant_option_read(const char *text, struct mt_instant_option *instant)

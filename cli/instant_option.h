@@ -19,6 +19,9 @@ struct mt_instant_option {
  * is no instant. */
 bool mt_instant_option_read(const char *text, struct mt_instant_option *instant);
 
+/* Says that a time was asked for of a dry run, whose events have none; the exit code of that. */
+int mt_say_no_times(const char *path);
+
 /* --at and --by of a question; NULL: the allocated peak, by site. Says so and
  * returns false if a text means nothing. */
 bool mt_question_option_read(const char *at, const char *by, struct mt_question *question);

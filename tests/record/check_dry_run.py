@@ -34,6 +34,11 @@ def answer(bench):
     check(" in 0" not in bench.run(bench.memtrace, "info", "d.trace.zst").stdout.decode(), "info has a time")
     done = bench.run(bench.memtrace, "live", "--at", "3s", "d.trace.zst")
     check(done.returncode == 2 and b"a dry run has no times" in done.stderr, f"{done}")
+    for option in ("--from", "--to"):
+        done = bench.run(bench.memtrace, "dump", option, "1s", "d.trace.zst")
+        check(done.returncode == 2 and b"a dry run has no times" in done.stderr and not done.stdout, f"{done}")
+    check(bench.run(bench.memtrace, "dump", "--from", "3", "d.trace.zst").stdout, "no events from a number on")
+    check(b"Used by the process" not in again.stdout, f"a sample of a device that is none: {again.stdout}")
     bench.check_left("d.trace.zst")
 
 

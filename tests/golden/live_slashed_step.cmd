@@ -1,0 +1,1 @@
+memtrace live captures/gpt_default.pickle.zst --at 'step#2/backward' --by role
