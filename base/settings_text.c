@@ -249,8 +249,8 @@ static enum mt_status read_scalar(struct cursor *cursor)
         return add_entry(cursor, entry);
     }
     if (!is_number(word))
-        return fail(cursor, *word ? "what stands here is no value: strings want quotes"
-                                  : "a value is missing");
+        return fail(cursor,
+                    *word ? "this is not a value: strings need quotes" : "a value is missing");
     entry.kind = MT_SETTING_NUMBER;
     entry.is_whole = whole_number(word, &entry.number);
     return add_entry(cursor, entry);

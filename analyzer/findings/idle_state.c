@@ -190,7 +190,8 @@ static enum mt_status say(struct look *look)
                   "there (ZeRO-Offload, FSDP's CPUOffload, a paged optimizer)"};
 
     finding.title = mt_arena_printf(
-        look->arena, "%s less at the peak if the optimizer's state is there for its step only",
+        look->arena,
+        "%s less at the peak if the optimizer's state is on the device only during its step",
         mt_format_bytes(n[0], finding.bytes));
     evidence[0] = mt_arena_printf(look->arena,
                                   "%s of it stay through %s, where the peak is, and are not "

@@ -44,7 +44,7 @@ static const char *instant_words(const struct mt_question *question)
     switch (question->at) {
     case MT_AT_PEAK: return "at the allocated peak of each run";
     case MT_AT_RESERVED_PEAK: return "at the reserved peak of each run";
-    case MT_AT_OOM: return "when each run met the end of its memory";
+    case MT_AT_OOM: return "when each run ran out of memory";
     case MT_AT_END: return "at the end of each run";
     case MT_AT_TIME: return "at the same time of each run";
     case MT_AT_EVENT: return "at the event of that number in each run";

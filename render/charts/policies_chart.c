@@ -125,7 +125,7 @@ static struct mt_paragraph finding_words(double width)
 
 static const char *caveat_of(const struct mt_policy_table *table)
 {
-    return any_depends_on_memory(table) ? "The run met the end of its memory: where there is more, "
+    return any_depends_on_memory(table) ? "The run ran out of memory: where there is more, "
                                           "it may ask for other memory."
                                         : "";
 }

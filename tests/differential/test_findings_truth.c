@@ -420,9 +420,9 @@ static void findings_of_real_runs_read_so(void **unused)
          "80.0 MiB less at the peak, at least, if the optimizer's step is fused and makes no "
          "temporaries"},
         {"captures", "seq2seq", "idle-state",
-         "561 MiB less at the peak if the optimizer's state is there for its step only"},
+         "561 MiB less at the peak if the optimizer's state is on the device only during its step"},
         {"captures", "accumulate", "idle-state",
-         "356 MiB less at the peak if the optimizer's state is there for its step only"},
+         "356 MiB less at the peak if the optimizer's state is on the device only during its step"},
         {"captures", "seq2seq", "kept-gradients",
          "280 MiB of gradients are kept through forward, 6.2 % of the peak: "
          "zero_grad(set_to_none=False)"},

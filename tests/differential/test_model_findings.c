@@ -39,8 +39,9 @@ struct expected {
 #define STATE(name, device, bytes)                                                                 \
     {                                                                                              \
         "idle-state", name,                                                                        \
-            bytes " less at the peak if the optimizer's state is there for its step only", device, \
-            false                                                                                  \
+            bytes                                                                                  \
+            " less at the peak if the optimizer's state is on the device only during its step",    \
+            device, false                                                                          \
     }
 
 static struct expected list[] = {

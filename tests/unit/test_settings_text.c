@@ -94,13 +94,13 @@ static void what_is_wrong_is_said_with_its_line(void **unused)
                  {"[a]\nb = 1\n[a]\nb = 1", "line 4: 'a.b' comes twice"},
                  {"{\"a\":1,\"a\":1}", "line 1: 'a' comes twice"},
                  {"a = 1 2", "line 1: something follows"},
-                 {"a = x", "line 1: what stands here is no value"},
-                 {"a = 01", "line 1: what stands here is no value"},
-                 {"a = 1.", "line 1: what stands here is no value"},
-                 {"a = 1e", "line 1: what stands here is no value"},
-                 {"a = -", "line 1: what stands here is no value"},
+                 {"a = x", "line 1: this is not a value"},
+                 {"a = 01", "line 1: this is not a value"},
+                 {"a = 1.", "line 1: this is not a value"},
+                 {"a = 1e", "line 1: this is not a value"},
+                 {"a = -", "line 1: this is not a value"},
                  {"a =", "line 1: a value is missing"},
-                 {"a = null", "line 1: what stands here is no value"},
+                 {"a = null", "line 1: this is not a value"},
                  {"= 1", "line 1: a key is missing"},
                  {"a. = 1", "line 1: a key is missing"},
                  {"a 1", "line 1: '=' is missing"},
@@ -123,7 +123,7 @@ static void what_is_wrong_is_said_with_its_line(void **unused)
                  {"{\"a\": [1,]}", "line 1: a value is missing"},
                  {"{\"a\": 1}}", "line 1: something follows"},
                  {"{\"a\": 'x'}", "line 1: a value is missing"},
-                 {"{\"a\": True}", "line 1: what stands here is no value"}};
+                 {"{\"a\": True}", "line 1: this is not a value"}};
 
     (void)unused;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
