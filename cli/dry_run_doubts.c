@@ -144,7 +144,7 @@ void mt_add_dry_run_nothing(struct mt_buf *out, const struct mt_dry_run_answer *
                              "device=\"cpu\" or CUDA_VISIBLE_DEVICES\n");
     } else if (answer->site) {
         mt_buf_add_text(out, "  No PyTorch was imported, or the environment was lost on the way to "
-                             "it (env -i, sudo, a container);\n  name Python itself: ");
+                             "it (env -i, a container);\n  name Python itself: ");
         add_remedy(out, answer);
     }
 }

@@ -1,6 +1,7 @@
 #include "dry_run_notes.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,10 +23,15 @@ void mt_dry_run_notes_open(struct mt_dry_run_notes *notes, const char *cache)
     struct mt_error error;
 
     *notes = (struct mt_dry_run_notes){.folder = NULL};
-    if (!*cache)
+    if (!*cache) {
         notes->folder = mt_temporary_folder_new("memtrace-dry-run");
-    else if (mt_cache_begin(cache, path, &error) == MT_OK)
+        notes->failed = !notes->folder && errno == ENOMEM;
+    } else if (mt_cache_begin(cache, path, &error) == MT_OK) {
         notes->folder = strdup(path);
+        notes->failed = !notes->folder;
+        if (notes->failed)
+            (void)rmdir(path);
+    }
     notes->unreadable = !notes->folder;
     notes->folder_was_made = notes->folder != NULL;
 }

@@ -23,6 +23,7 @@ struct mt_dry_run_notes {
     uint64_t *process_ids;    /* that left notes */
     size_t process_count;
     bool folder_was_made;
+    bool failed; /* no memory: what is known is not all */
 };
 
 /* Makes an empty folder in the cache of sites, which removes what killed runs left; below $TMPDIR

@@ -81,8 +81,8 @@ static void choose_library(struct mt_recording *recording)
                mt_program_reason(program));
         break;
     case MT_PROGRAM_SECURE:
-        mt_say("'%s' cannot be recorded: %s; put memtrace behind it: %s memtrace record ...", name,
-               mt_program_reason(program), name);
+        mt_say("'%s' cannot be recorded: %s; put memtrace behind it: %s memtrace %s ...", name,
+               mt_program_reason(program), name, recording->is_simulated ? "dry-run" : "record");
         break;
     case MT_PROGRAM_OTHER_MACHINE:
     case MT_PROGRAM_OTHER_LOADER:

@@ -31,6 +31,22 @@ void mt_simulated_run_init(struct mt_simulated_run *run)
     recording->settings.quiet = recording->quiet;
 }
 
+/* Such a program, and what it starts, would use the machine's own GPU. -1 or an exit code. */
+static int refuse_program(const struct mt_recording *recording)
+{
+    const struct mt_program *program = &recording->program;
+
+    if (program->kind != MT_PROGRAM_OTHER_MACHINE && program->kind != MT_PROGRAM_OTHER_LOADER &&
+        program->kind != MT_PROGRAM_SECURE)
+        return -1;
+    mt_say("no dry run: '%s' would not get the simulated device: %s%s", recording->command[0],
+           mt_program_reason(program),
+           program->kind == MT_PROGRAM_SECURE
+               ? "; put memtrace dry-run behind it"
+               : "; a dry run needs programs for x86-64 and the GNU C library");
+    return MT_EXIT_USAGE;
+}
+
 /* The environment has simulated libraries already: of tests, and of an image that was made with
  * them. */
 static bool has_own_site(void)
@@ -211,6 +227,8 @@ int mt_simulated_run_check(struct mt_simulated_run *run)
     int code = mt_recording_check_command(&run->recording);
 
     if (code < 0)
+        code = refuse_program(&run->recording);
+    if (code < 0)
         code = prepare_site(run);
     run->is_checked = code < 0;
     return code;
@@ -249,6 +267,7 @@ int mt_simulated_run_finish(struct mt_simulated_run *run)
 
     mt_dry_run_notes_open(&run->notes, run->site.cache);
     run->notes_path = mt_dry_run_notes_path(&run->notes);
+    run->failed = run->notes.failed || (run->notes.folder && !run->notes_path);
     if (recording->timeout_ms)
         mt_process_tree_keep();
     recording->before = set_environment;

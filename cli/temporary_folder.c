@@ -16,8 +16,13 @@ char *mt_temporary_folder_new(const char *name)
 
     mt_buf_printf(&path, "%s/%s-XXXXXX", base && *base ? base : "/tmp", name);
     errno = ENOMEM;
-    if (path.data && !path.failed && mkdtemp(path.data))
+    if (path.data && !path.failed && mkdtemp(path.data)) {
         folder = strdup(path.data);
+        if (!folder) {
+            (void)rmdir(path.data);
+            errno = ENOMEM;
+        }
+    }
     mt_buf_release(&path);
     return folder;
 }

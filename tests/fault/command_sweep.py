@@ -29,9 +29,10 @@ class CommandSweep:
     """A subclass has `environment(line, fault, log)`, `learn(line)` -> (what it learned, text for the
     summary), `plan(learned, turn)` -> faults, `is_reached(done)`, `says_enough(done, fault)`,
     `may_share_status(says_enough, line)`, `describe(fault, line)` and WORD. NONE are commands without
-    anything that could fail."""
+    anything that could fail, LEFT_OUT those that the sweep does not run."""
 
     NONE = ()
+    LEFT_OUT = ()
 
     def __init__(self, arguments, folder):
         self.arguments, self.folder, self.program = arguments, folder, arguments.program
@@ -130,7 +131,7 @@ class CommandSweep:
 
 def sweep_commands(kind, text):
     arguments = options(text)
-    chosen = choose(arguments, COMMANDS)
+    chosen = choose(arguments, {name: line for name, line in COMMANDS.items() if name not in kind.LEFT_OUT})
     summary = Summary(arguments)
     with tempfile.TemporaryDirectory(prefix="memtrace-sweep-") as folder:
         sweep = kind(arguments, pathlib.Path(folder))

@@ -40,6 +40,8 @@ COMMANDS = {
     "diff picture": "diff -q captures/leak.pickle.zst captures/keeps.pickle.zst -o change.svg",
     "doctor": "doctor",
     "doctor json": "doctor --json",
+    "dry-run": "dry-run -o d.trace.zst -- true",
+    "dry-run json": "dry-run -q --json --max-peak reserved=1GiB -- true",
     "dump": "dump captures/streams.pickle.zst",
     "dump json": "dump --json made/leak.trace",
     "export folded": "export folded captures/leak.pickle.zst -o x.folded",
@@ -113,7 +115,7 @@ class Workplace:
         """{status: None if it does not end, stdout, stderr} of a command, with more environment."""
         line, _, standard_input = line.partition(" <")
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.root.parent), "LC_ALL": "C.UTF-8",
-                       "TERM": "dumb", **more}
+                       "TERM": "dumb", "MEMTRACE_DRY_RUN_SITE": "own", "TMPDIR": str(self.root), **more}
         name = self.root / standard_input.strip() if standard_input else os.devnull
         with open(name, "rb") as feed:
             try:

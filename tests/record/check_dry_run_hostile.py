@@ -247,6 +247,46 @@ def which_python(bench):
     check(f"imported the PyTorch in {place.torch}" in done.stdout.decode(), f"{done}")
 
 
+def environments_that_cannot(bench):
+    """One line each, with what to do."""
+    place = Place(bench)
+    named = ("torch=%(torch)s", "packages=%(folder)s")
+    for facts, status, text in (
+            ((*named, "torch-__version__=2.11.0+cpu"), 2, "built without CUDA; install a build for CUDA (no GPU is needed): pip install torch"),
+            ((*named, "torch-__version__=2.3.1+cu121", "torch-cuda=12.1"), 2, "too old for a dry run; it needs 2.4 or newer"),
+            ((*named, "torch-__version__=2.4.0+cu118", "torch-cuda=11.8"), 2, "needs a build for CUDA 12 or newer"),
+            ((*named, "torch-__version__=2.11.0+rocm", "torch-hip=7.0"), 2, "another vendor; install a build for CUDA"),
+            (("jax=yes",), 2, "has JAX and no PyTorch; a dry run needs PyTorch: pip install torch"),
+            ((), 2, "has no PyTorch; a dry run needs PyTorch: pip install torch")):
+        place.say(facts)
+        done = place.dry_run("--", place.python, "-c", "")
+        check(done.returncode == status and text in done.stderr.decode() and not done.stdout, f"{text}: {done}")
+        check(len(done.stderr.splitlines()) == 1, f"{text}: {done}")
+    place.say(TORCH)
+    place.python.write_text(place.python.read_text().replace("version=3.12", "version=3.8"))
+    done = place.dry_run("--", place.python, "-c", "")
+    check(done.returncode == 2 and "is Python 3.8; a dry run needs 3.9 or newer" in done.stderr.decode(), f"{done}")
+    place.say(TORCH)
+    program = bytearray((bench.build / "tests" / "recorded").read_bytes())
+    program[18:20] = (183).to_bytes(2, "little")  # e_machine: AArch64
+    (bench.work / "arm").write_bytes(program)
+    (bench.work / "arm").chmod(0o755)
+    done = place.dry_run("--", bench.work / "arm")
+    check(done.returncode == 2 and b"it is made for another processor; a dry run needs programs for" in done.stderr, f"{done}")
+    check(len(done.stderr.splitlines()) == 1 and not done.stdout, f"{done}")
+    shutil.copy(bench.build / "tests" / "recorded", bench.work / "setuid")
+    if os.geteuid() == 0:
+        os.chown(bench.work / "setuid", 65534, 65534)
+        (bench.work / "setuid").chmod(0o4755)
+        done = place.dry_run("--", bench.work / "setuid", "exit", "0")
+        check(done.returncode == 2 and b"put memtrace dry-run behind it" in done.stderr, f"{done}")
+    shutil.copy(bench.build / "tests" / "recorded", bench.work / "musl")
+    (bench.work / "musl").write_bytes((bench.work / "musl").read_bytes().replace(b"/lib64/ld-linux-x86-64.so.2", b"/lib/ld-musl-x86_64.so.1\0\0\0"))
+    done = place.dry_run("--", bench.work / "musl", "exit", "0")
+    check(done.returncode == 2 and b"its C library is not glibc" in done.stderr and not done.stdout, f"{done}")
+    check(not place.left() and not (place.cache / "memtrace").exists(), f"{place.left()}")
+
+
 def failures_of_the_python_part(bench):
     place = Place(bench)
     (place.torch / "__init__.py").write_text(MODULE.replace("class cuda", "class other"))
@@ -327,5 +367,5 @@ def two_at_once(bench):
 
 if __name__ == "__main__":
     sys.exit(main([crashes, processes, endless, large_binary_output, closed_output, reads_input, signals_of_the_user,
-                   foreign_output, no_file_elsewhere, lost_environment, which_python, failures_of_the_python_part, hopeless,
+                   foreign_output, no_file_elsewhere, lost_environment, which_python, environments_that_cannot, failures_of_the_python_part, hopeless,
                    cache_folders, two_at_once]))
