@@ -9,6 +9,8 @@
 #include "backends.h"
 #include "io.h"
 #include "memory_limit.h"
+#include "picture_option.h"
+#include "sweep_chart.h"
 #include "sweep_output.h"
 #include "sweep_runs.h"
 #include "temporary_folder.h"
@@ -91,37 +93,43 @@ static const char *last_lines(const char *text, size_t *length)
     return text + begin;
 }
 
-static void show_log(const char *path, const struct mt_sweep_run *run)
+/* Each with an indent, and safe for a terminal. */
+static void print_lines(const char *lines, size_t length)
 {
-    int fd = mt_io_open(path, O_RDONLY, 0);
-    off_t end = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
-    off_t begin = end > LOG_BYTES ? end - LOG_BYTES : 0;
-    char text[LOG_BYTES];
-    ssize_t length = fd < 0 ? -1 : mt_io_pread_full(fd, text, sizeof text, (uint64_t)begin);
     struct mt_buf out = {0};
 
-    if (fd >= 0)
-        close(fd);
-    if (length <= 0)
-        return;
-    size_t shown = (size_t)length;
-    const char *lines = last_lines(text, &shown);
-
-    mt_say("%s: the last lines of what it printed:", run->label);
-    while (shown) {
-        const char *newline = memchr(lines, '\n', shown);
-        size_t line = newline ? (size_t)(newline - lines) : shown;
+    while (length) {
+        const char *newline = memchr(lines, '\n', length);
+        size_t line = newline ? (size_t)(newline - lines) : length;
 
         mt_buf_add_text(&out, "  ");
         mt_buf_add_printable(&out, lines, line);
         mt_buf_add_char(&out, '\n');
         line += newline != NULL;
         lines += line;
-        shown -= line;
+        length -= line;
     }
     if (out.data)
         (void)!mt_io_write(STDERR_FILENO, out.data, out.length);
     mt_buf_release(&out);
+}
+
+static void show_log(const char *path, const struct mt_sweep_run *run)
+{
+    int fd = mt_io_open(path, O_RDONLY, 0);
+    off_t end = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
+    uint64_t begin = end > LOG_BYTES ? (uint64_t)end - LOG_BYTES : 0;
+    char text[LOG_BYTES];
+    ssize_t got = fd < 0 ? -1 : mt_io_pread_full(fd, text, sizeof text, begin);
+    size_t length = got > 0 ? (size_t)got : 0;
+    const char *lines = last_lines(text, &length);
+
+    if (fd >= 0)
+        close(fd);
+    if (!length)
+        return;
+    mt_say("%s: the last lines of what it printed:", run->label);
+    print_lines(lines, length);
 }
 
 static bool is_unexpected(const struct mt_sweep_result *result)
@@ -174,6 +182,32 @@ static int write_json(const struct mt_sweep_wish *wish, struct mt_sweep_plan *pl
     return code;
 }
 
+/* sweep.svg, and sweep.png where this memtrace can write one. */
+static int write_pictures(const struct mt_sweep_wish *wish, struct mt_sweep_plan *plan)
+{
+    const struct mt_chart_options options = {.width = 0};
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    struct mt_drawing drawing;
+    int code = MT_EXIT_OK;
+
+    if (mt_sweep_draw(&plan->sweep, &options, &drawing, &error) != MT_OK)
+        code = mt_report_drawing_error("sweep", &error);
+    for (size_t i = 1; !code && i < MT_ARRAY_LEN(answer_files); i++) {
+        struct mt_picture picture = {
+            .output = path_in(plan, wish->each->recording.output, answer_files[i].name),
+            .outputs = wish->outputs,
+            .is_png = answer_files[i].kind == MT_FILE_PNG};
+        size_t bytes;
+
+        if (!picture.output)
+            code = mt_say_no_memory("cannot draw the sweep");
+        else if (is_written(i))
+            code = mt_picture_write(&picture, &drawing, &bytes);
+    }
+    mt_drawing_release(&drawing);
+    return code;
+}
+
 static int tell(const struct mt_sweep_wish *wish, const struct mt_sweep_request *request)
 {
     struct mt_buf out = {0};
@@ -182,6 +216,8 @@ static int tell(const struct mt_sweep_wish *wish, const struct mt_sweep_request 
     show_failures(request);
     if (request->keeps_traces)
         code = write_json(wish, request->plan);
+    if (!code && request->keeps_traces)
+        code = write_pictures(wish, request->plan);
     if (wish->common->json)
         mt_add_sweep_json(&out, request->plan, request->keeps_traces);
     else

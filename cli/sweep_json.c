@@ -14,6 +14,7 @@ static void add_memory_error(struct mt_json *json, const struct mt_sweep_result 
     mt_json_object_begin(json, "out_of_memory");
     mt_json_u64(json, "request_bytes", result->oom_request_bytes);
     mt_json_text(json, "site", *result->oom_site ? result->oom_site : NULL);
+    mt_json_text(json, "phase", result->oom_phase);
     mt_json_object_end(json);
 }
 
@@ -95,6 +96,7 @@ static void add_card(struct mt_json *json, const struct mt_sweep *sweep, const s
     mt_json_u64(json, "runs_that_fit", fit.fit_count);
     mt_json_u64(json, "runs_that_are_tight", fit.tight_count);
     mt_json_u64(json, "runs_known", fit.known_count);
+    mt_json_bool(json, "may_be_more", fit.may_be_more);
     mt_json_object_end(json);
 }
 

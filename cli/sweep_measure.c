@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "analyze_output.h"
 #include "beside.h"
 #include "dry_run_answer.h"
 #include "report_query.h"
@@ -37,22 +38,33 @@ static void fill_need(struct mt_sweep_result *result, const struct mt_report *re
     result->fit_bytes = mt_beside_fit_bytes(&beside, need->bytes);
 }
 
-static void fill_oom(struct mt_sweep_result *result, const struct mt_report *report)
+/* Where in the program: the phase is known without a stack. */
+static void fill_place(struct mt_sweep_result *result, const struct mt_report *report,
+                       const struct mt_oom *oom)
 {
     struct mt_arena arena = {0};
+    struct mt_buf unused = {0};
+    const struct mt_teller teller = {.out = &unused, .report = report, .arena = &arena};
+    const char *site =
+        oom->stack == MT_NO_ID ? "" : mt_site_label(&arena, report->symbols, oom->stack, false);
 
-    for (uint32_t i = 0; i < report->device_count; i++) {
-        const struct mt_oom *oom = mt_fatal_oom(&report->devices[i]);
-        const char *site;
-
-        if (!oom)
-            continue;
-        site = mt_site_label(&arena, report->symbols, oom->stack, false);
-        result->oom_request_bytes = oom->request_bytes;
-        snprintf(result->oom_site, sizeof result->oom_site, "%s", site ? site : "");
-        break;
-    }
+    snprintf(result->oom_site, sizeof result->oom_site, "%s", site ? site : "");
+    snprintf(result->oom_phase, sizeof result->oom_phase, "%s",
+             mt_tell_where(&teller, oom->phase, oom->step));
+    mt_buf_release(&unused);
     mt_arena_release(&arena);
+}
+
+static void fill_oom(struct mt_sweep_result *result, const struct mt_report *report)
+{
+    const struct mt_oom *oom = NULL;
+
+    for (uint32_t i = 0; !oom && i < report->device_count; i++)
+        oom = mt_fatal_oom(&report->devices[i]);
+    if (!oom)
+        return;
+    result->oom_request_bytes = oom->request_bytes;
+    fill_place(result, report, oom);
 }
 
 void mt_sweep_measure(struct mt_sweep_result *result, const struct mt_report *report)

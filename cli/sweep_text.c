@@ -147,6 +147,11 @@ static void add_slope(struct mt_buf *out, const struct mt_sweep *sweep,
 
     if (slope.points < 2)
         return;
+    if (slope.is_exact && !slope.least_bytes) {
+        mt_add_note(out, 0, "%s does not change the %s: it is the same for %zu values",
+                    sweep->names[0], metric->words, slope.points);
+        return;
+    }
     if (slope.is_exact) {
         mt_add_note(out, 0,
                     "Each +1 of %s changes the %s by %s (%s%s B): exactly linear over %zu values",
@@ -176,9 +181,11 @@ static void add_card_row(struct mt_table *table, const struct mt_sweep *sweep,
                          const struct mt_card *card)
 {
     const struct mt_sweep_fit fit = mt_sweep_fit_of(sweep, card);
+    char largest[MT_MAX_SWEEP_WORD * 9 + 32];
 
-    MT_CELLS(table, MT_TEXT(card->name), MT_BYTES(card->memory_bytes),
-             MT_TEXT(fit.fits ? name_of(sweep, fit.fits) : "none"),
+    snprintf(largest, sizeof largest, "%s%s", fit.fits ? name_of(sweep, fit.fits) : "none",
+             fit.may_be_more ? " or more" : "");
+    MT_CELLS(table, MT_TEXT(card->name), MT_BYTES(card->memory_bytes), MT_TEXT(largest),
              MT_TEXT(fit.tight ? name_of(sweep, fit.tight) : ""));
     if (!mt_sweep_is_numeric(sweep)) {
         char text[48];
@@ -216,8 +223,8 @@ static void add_cards(struct mt_buf *out, const struct mt_sweep *sweep,
     mt_buf_add_char(out, '\n');
     mt_add_text_table(out, &table, 0, style);
     mt_add_note(out, 0,
-                "Only values that were run are compared; between them nothing is known. Tight "
-                "leaves less than 1 GiB of the card for CUDA.");
+                "Only values that were run and finished are compared. Tight leaves less than 1 GiB "
+                "of the card for CUDA. Or more: a larger value did not finish here, but may fit.");
 }
 
 static void say_out_of_memory(struct mt_buf *out, const struct mt_sweep_run *run)
@@ -227,9 +234,9 @@ static void say_out_of_memory(struct mt_buf *out, const struct mt_sweep_run *run
 
     if (!result->oom_request_bytes)
         return;
-    mt_add_note(out, 2, "%s: out of memory at a request of %s%s%s", run->label,
-                mt_format_bytes(bytes, result->oom_request_bytes), *result->oom_site ? ", " : "",
-                result->oom_site);
+    mt_add_note(out, 2, "%s: out of memory at a request of %s%s%s, %s", run->label,
+                mt_format_bytes(bytes, result->oom_request_bytes),
+                *result->oom_site ? " from " : "", result->oom_site, result->oom_phase);
 }
 
 /* What may make numbers others than those of real runs. */
@@ -247,7 +254,7 @@ static void say_doubts(struct mt_buf *out, const struct mt_sweep *sweep)
     if (unfinished)
         mt_add_note(out, 0,
                     "Peaks of a run that did not finish are those until its end: what it needs is "
-                    "not known. A larger card may serve it (--device).");
+                    "not known. A larger card may serve a run that is out of memory (--device).");
     if (dependent)
         mt_add_note(out, 0,
                     "In %zu run%s sizes or decisions depended on data that a dry run does not "

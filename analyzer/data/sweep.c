@@ -62,6 +62,25 @@ static void take_larger(const struct mt_sweep_run **best, const struct mt_sweep_
         *best = run;
 }
 
+/* Out of memory on a card is an answer for that card and those with less. */
+static bool may_fit(const struct mt_sweep *sweep, const struct mt_sweep_result *result,
+                    const struct mt_card *card)
+{
+    if (result->outcome == MT_SWEEP_OUT_OF_MEMORY)
+        return card->memory_bytes > sweep->memory_bytes;
+    return !result->has_need;
+}
+
+static bool may_be_more(const struct mt_sweep *sweep, const struct mt_card *card,
+                        const struct mt_sweep_fit *fit)
+{
+    for (size_t i = 0; i < sweep->run_count; i++)
+        if (may_fit(sweep, &sweep->runs[i].result, card) &&
+            (!fit->fits || size_of_run(&sweep->runs[i], true) > size_of_run(fit->fits, true)))
+            return true;
+    return false;
+}
+
 struct mt_sweep_fit mt_sweep_fit_of(const struct mt_sweep *sweep, const struct mt_card *card)
 {
     struct mt_sweep_fit fit = {.fits = NULL};
@@ -82,6 +101,7 @@ struct mt_sweep_fit mt_sweep_fit_of(const struct mt_sweep *sweep, const struct m
         if (verdict == MT_CARD_TIGHT)
             take_larger(&fit.tight, run, is_numeric);
     }
+    fit.may_be_more = is_numeric && may_be_more(sweep, card, &fit);
     return fit;
 }
 

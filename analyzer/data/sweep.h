@@ -44,7 +44,8 @@ struct mt_sweep_result {
     uint64_t fit_bytes;    /* for mt_card_verdict */
     /* Of a run that was out of memory. */
     uint64_t oom_request_bytes;
-    char oom_site[96];
+    char oom_site[96];                             /* "" = no stack */
+    char oom_phase[64];                            /* "step 1, backward" */
     uint64_t sizes_from_data, decisions_from_data; /* the peaks may differ by them */
     bool has_gates;
     unsigned gate_state; /* enum mt_gate_state */
@@ -83,6 +84,9 @@ const struct mt_sweep_run *mt_sweep_worst(const struct mt_sweep *sweep);
 struct mt_sweep_fit {
     const struct mt_sweep_run *fits, *tight;
     size_t fit_count, tight_count, known_count; /* known: runs of which a verdict can be given */
+    /* A run with a larger value did not finish, for a reason that need not hold on this card: it
+     * may fit. Only of a numeric sweep. */
+    bool may_be_more;
 };
 struct mt_sweep_fit mt_sweep_fit_of(const struct mt_sweep *sweep, const struct mt_card *card);
 

@@ -116,6 +116,15 @@ static void the_largest_value_that_fits(void **state)
     assert_int_equal(fit.known_count, 4);
     assert_null(mt_sweep_fit_of(&sweep, card_of("H200")).tight);
 
+    assert_true(mt_sweep_fit_of(&sweep, card).may_be_more); /* 128 may fit: nobody knows */
+    sweep.runs[4].result.outcome = MT_SWEEP_OUT_OF_MEMORY;
+    sweep.memory_bytes = card->memory_bytes;
+    assert_false(mt_sweep_fit_of(&sweep, card).may_be_more);
+    assert_false(mt_sweep_fit_of(&sweep, card_of("T4")).may_be_more);
+    assert_true(mt_sweep_fit_of(&sweep, card_of("H200")).may_be_more);
+    sweep.runs[4].values[0] = "1"; /* less than what fits: no matter */
+    assert_false(mt_sweep_fit_of(&sweep, card_of("H200")).may_be_more);
+
     sweep.name_count = 2; /* no order among values: what needs most */
     assert_string_equal(mt_sweep_fit_of(&sweep, card).fits->label, "9");
 }

@@ -1,0 +1,12 @@
+/* What each value of a sweep needs, drawn. */
+#ifndef MT_RENDER_SWEEP_CHART_H
+#define MT_RENDER_SWEEP_CHART_H
+
+#include "chart.h"
+#include "sweep.h"
+
+/* As the charts of chart.h. */
+enum mt_status mt_sweep_draw(const struct mt_sweep *sweep, const struct mt_chart_options *options,
+                             struct mt_drawing *drawing, struct mt_error *error);
+
+#endif

@@ -1,0 +1,157 @@
+/* The picture of a sweep: parts sum to the peak, marks are where a card must reach, and nothing
+ * covers anything else, whatever the number of runs and the size. */
+#include "cmocka_all.h"
+
+#include "dice.h"
+#include "drawing_checks.h"
+#include "sweep_chart.h"
+#include "util.h"
+
+static const struct mt_chart_options sizes[] = {{.width = 0},
+                                                {.width = 830, .height = 430},
+                                                {.width = 480, .height = 320},
+                                                {.width = 2000, .height = 500},
+                                                {.width = 1000, .height = 1200}};
+
+static uint64_t seed = 23;
+static struct mt_sweep sweep;
+static char texts[MT_MAX_SWEEP_RUNS][40];
+
+static uint64_t dice(uint64_t below)
+{
+    return (dice_linear(&seed) >> 20) % below;
+}
+
+static void fill_result(struct mt_sweep_result *result, uint64_t scale)
+{
+    static const enum mt_sweep_outcome outcomes[] = {MT_SWEEP_FINISHED,      MT_SWEEP_FINISHED,
+                                                     MT_SWEEP_OUT_OF_MEMORY, MT_SWEEP_FAILED,
+                                                     MT_SWEEP_TIMED_OUT,     MT_SWEEP_NOT_RUN};
+
+    memset(result, 0, sizeof *result);
+    result->outcome = outcomes[dice(MT_ARRAY_LEN(outcomes))];
+    result->is_measured = result->outcome != MT_SWEEP_NOT_RUN;
+    for (int role = 0; role < MT_ROLE_COUNT && result->is_measured; role++) {
+        result->role_bytes[role] = dice(3) ? dice(scale) : 0;
+        result->allocated_peak_bytes += result->role_bytes[role];
+    }
+    result->reserved_peak_bytes = result->allocated_peak_bytes + (dice(3) ? dice(scale) : 0);
+    result->has_need = result->outcome == MT_SWEEP_FINISHED;
+    result->need_bytes = result->reserved_peak_bytes;
+    result->in_all_bytes = result->need_bytes + dice(MT_GIB);
+    result->in_all_is_known = dice(2);
+}
+
+static void fill_random(void)
+{
+    uint64_t scale = UINT64_C(1) << (4 + dice(34));
+
+    memset(&sweep, 0, sizeof sweep);
+    sweep.card = &mt_cards[dice(5)];
+    sweep.memory_bytes = sweep.card->memory_bytes;
+    sweep.names[0] = "batch";
+    sweep.names[1] = "a_rather_long_name_of_32_bytes_x";
+    sweep.name_count = 1 + dice(2);
+    sweep.run_count = 1 + dice(dice(3) ? 9 : MT_MAX_SWEEP_RUNS);
+    for (size_t i = 0; i < sweep.run_count; i++) {
+        snprintf(texts[i], sizeof texts[i], dice(2) ? "%zu" : "a value such as nobody has %zu", i);
+        sweep.runs[i].values[0] = sweep.runs[i].values[1] = sweep.runs[i].label = texts[i];
+        fill_result(&sweep.runs[i].result, scale);
+    }
+}
+
+/* Heights of a run's parts are to its bytes as every other. */
+static void check_bars(const struct mt_drawing *drawing)
+{
+    size_t run = 0;
+    double bytes_a_pixel = 0;
+
+    for (size_t i = 0; i < drawing->op_count; i++) {
+        const struct mt_op *op = &drawing->ops[i];
+        double height = 0;
+
+        if (!drawing_is(op, "run"))
+            continue;
+        for (; drawing->ops[i].kind != MT_OP_GROUP_END; i++)
+            if (drawing_is(&drawing->ops[i], "role") || drawing_is(&drawing->ops[i], "unused"))
+                height += drawing->ops[i].height;
+        if (height > 1 && bytes_a_pixel <= 0)
+            bytes_a_pixel = (double)sweep.runs[run].result.reserved_peak_bytes / height;
+        if (height > 1)
+            assert_true(fabs((double)sweep.runs[run].result.reserved_peak_bytes / bytes_a_pixel -
+                             height) < 0.5 + height / 50);
+        run++;
+    }
+    assert_int_equal(run, drawing_find(drawing, "nothing") ? 0 : sweep.run_count);
+}
+
+static void nothing_covers_anything(void **state)
+{
+    struct mt_drawing drawing;
+
+    (void)state;
+    for (int round = 0; round < 60; round++) {
+        fill_random();
+        for (size_t i = 0; i < MT_ARRAY_LEN(sizes); i++) {
+            struct mt_buf svg = {0};
+            const char *fault;
+
+            assert_int_equal(mt_sweep_draw(&sweep, &sizes[i], &drawing, NULL), MT_OK);
+            fault = drawing_fault(&drawing);
+            if (fault)
+                fail_msg("%s (%dx%d, %zu runs)", fault, (int)drawing.width, (int)drawing.height,
+                         sweep.run_count);
+            check_bars(&drawing);
+            assert_int_equal(mt_svg_write(&drawing, MT_THEME_AUTO, &svg, NULL), MT_OK);
+            assert_true(svg.length < 200 * 1024);
+            mt_buf_release(&svg);
+            mt_drawing_release(&drawing);
+        }
+    }
+}
+
+/* The mark lies where the title says, between the lines of the cards. */
+static void marks_are_among_cards(void **state)
+{
+    const struct mt_op *need, *card;
+    struct mt_drawing drawing;
+
+    (void)state;
+    memset(&sweep, 0, sizeof sweep);
+    sweep.card = &mt_cards[0];
+    sweep.names[0] = "batch";
+    sweep.name_count = sweep.run_count = 1;
+    sweep.runs[0] = (struct mt_sweep_run){.values = {"4"}, .label = "batch=4"};
+    sweep.runs[0].result =
+        (struct mt_sweep_result){.outcome = MT_SWEEP_FINISHED,
+                                 .is_measured = true,
+                                 .allocated_peak_bytes = 10 * MT_GIB,
+                                 .reserved_peak_bytes = 11 * MT_GIB,
+                                 .role_bytes = {[MT_ROLE_ACTIVATIONS] = 10 * MT_GIB},
+                                 .has_need = true,
+                                 .need_bytes = 11 * MT_GIB,
+                                 .in_all_bytes = 12 * MT_GIB,
+                                 .in_all_is_known = true};
+    assert_int_equal(mt_sweep_draw(&sweep, &sizes[0], &drawing, NULL), MT_OK);
+    assert_null(drawing_fault(&drawing));
+    need = drawing_find(&drawing, "need");
+    card = drawing_find(&drawing, "card");
+    assert_string_equal(card->title, "RTX 3060 12 GB: 12,616,466,432 B");
+    assert_true(need->points[0].y < card->points[0].y); /* above it: it does not fit */
+    assert_string_equal(drawing_find(&drawing, "amount")->text, "12.0 GiB");
+    assert_string_equal(drawing_find(&drawing, "run")->title,
+                        "batch=4: finished; allocated peak 10,737,418,240 B, reserved peak "
+                        "11,811,160,064 B; smallest limit 11,811,160,064 B, a card must have "
+                        "12,884,901,888 B");
+    mt_drawing_release(&drawing);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_covers_anything),
+        cmocka_unit_test(marks_are_among_cards),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,110 @@
+/* What a sweep prints for people, of results that stand-ins do not give: what a card must have,
+ * requests that were refused, cards. */
+#include "cmocka_all.h"
+
+#include <string.h>
+
+#include "sweep_output.h"
+#include "util.h"
+
+static struct mt_sweep sweep;
+
+static struct mt_sweep_result *add(const char *value, const char *label, uint64_t activations)
+{
+    struct mt_sweep_run *run = &sweep.runs[sweep.run_count++];
+    struct mt_sweep_result *result = &run->result;
+
+    *run = (struct mt_sweep_run){.values = {value}, .label = label};
+    result->outcome = MT_SWEEP_FINISHED;
+    result->is_measured = result->has_need = true;
+    result->role_bytes[MT_ROLE_PARAMETERS] = 2 * MT_GIB;
+    result->role_bytes[MT_ROLE_ACTIVATIONS] = activations;
+    result->allocated_peak_bytes = 2 * MT_GIB + activations;
+    result->reserved_peak_bytes = result->need_bytes = 3 * MT_GIB + activations;
+    result->fit_bytes = result->need_bytes;
+    result->in_all_bytes = result->need_bytes + MT_GIB / 2;
+    return result;
+}
+
+static void fill(void)
+{
+    struct mt_sweep_result *last;
+    const char *near;
+
+    memset(&sweep, 0, sizeof sweep);
+    sweep.names[0] = "batch";
+    sweep.name_count = 1;
+    sweep.card = mt_card_find("RTX 4090", &near);
+    sweep.devices = 1;
+    sweep.memory_bytes = sweep.card->memory_bytes;
+    add("4", "batch=4", 4 * MT_GIB)->in_all_is_known = true;
+    add("8", "batch=8", 8 * MT_GIB)->sizes_from_data = 3;
+    add("16", "batch=16", 16 * MT_GIB);
+    last = add("32", "batch=32", 17 * MT_GIB);
+    last->outcome = MT_SWEEP_OUT_OF_MEMORY;
+    last->exit_status = last->exit_code = 1;
+    last->has_need = false;
+    last->oom_request_bytes = 4 * MT_GIB;
+    strcpy(last->oom_site, "forward m.py:7");
+    strcpy(last->oom_phase, "step 0, forward");
+}
+
+/* The tests' standard output is no terminal: 100 columns. */
+static void all_of_it(void **state)
+{
+    static const char wanted[] =
+        "4 dry runs on a simulated RTX 4090 24 GB with 23.5 GiB: times and values mean nothing\n"
+        "batch  outcome        allocated  reserved  smallest limit  card must have\n"
+        "4      finished        6.00 GiB  7.00 GiB        7.00 GiB        7.50 GiB\n"
+        "8      finished        10.0 GiB  11.0 GiB        11.0 GiB      > 11.5 GiB\n"
+        "16     finished        18.0 GiB  19.0 GiB        19.0 GiB      > 19.5 GiB\n"
+        "32     out of memory   19.0 GiB  20.0 GiB\n"
+        "  batch=32: out of memory at a request of 4.00 GiB from forward m.py:7, step 0, forward\n"
+        "Peaks of a run that did not finish are those until its end: what it needs is not known. A "
+        "larger\n"
+        "card may serve a run that is out of memory (--device).\n"
+        "In 1 run sizes or decisions depended on data that a dry run does not have; peaks may "
+        "differ.\n"
+        "A card must have more than that (>): what CUDA and its libraries take outside of the "
+        "allocator is\n"
+        "not measured for RTX 4090 24 GB, usually 0.5 to 1 GiB.\n"
+        "\n"
+        "At the allocated peak\n"
+        "batch  parameters  activations\n"
+        "4        2.00 GiB     4.00 GiB\n"
+        "8        2.00 GiB     8.00 GiB\n"
+        "16       2.00 GiB     16.0 GiB\n"
+        "32       2.00 GiB     17.0 GiB\n"
+        "\n"
+        "Each +1 of batch changes the allocated peak by +1.00 GiB (1,073,741,824 B): exactly "
+        "linear over 3\n"
+        "values\n"
+        "Each +1 of batch changes the reserved peak by +1.00 GiB (1,073,741,824 B): exactly linear "
+        "over 3\n"
+        "values\n"
+        "\n"
+        "card              memory  largest batch that fits  tight\n"
+        "RTX 3060 12 GB  11.8 GiB  4                        8\n"
+        "T4 16 GB        14.6 GiB  8\n"
+        "V100 16 GB      15.8 GiB  8\n"
+        "L4 24 GB        22.0 GiB  16\n"
+        "RTX 4090 24 GB  23.5 GiB  16\n"
+        "RTX 3090 24 GB  23.7 GiB  16 or more\n";
+    struct mt_buf out = {0};
+
+    (void)state;
+    fill();
+    mt_add_sweep_text(&out, &sweep);
+    assert_false(out.failed);
+    mt_buf_add_char(&out, '\0');
+    out.data[strlen(wanted)] = '\0'; /* larger cards follow, and a note */
+    assert_string_equal(out.data, wanted);
+    mt_buf_release(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(all_of_it)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
