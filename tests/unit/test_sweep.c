@@ -154,6 +154,23 @@ static void runs_have_room(void **state)
     assert_int_equal(mt_sweep_room(UINT64_MAX, 0, 0, 0, 1), MT_MAX_SWEEP_RUNS);
 }
 
+/* Numbers, but not more or less of anything. */
+static void ranks_have_no_slope(void **state)
+{
+    (void)state;
+    begin();
+    sweep.world = 8;
+    assert_null(mt_sweep_worst(&sweep));
+    add("0", 1000, MT_GIB)->result.reserved_peak_bytes = 5;
+    add("1", 2000, MT_GIB)->result.reserved_peak_bytes = 7;
+    add("7", 3000, MT_GIB)->result.reserved_peak_bytes = 7;
+    add("3", 3000, MT_GIB)->result.is_measured = false;
+    sweep.runs[3].result.reserved_peak_bytes = 9;
+    assert_false(mt_sweep_is_numeric(&sweep));
+    assert_int_equal(mt_sweep_slope_of(&sweep, allocated_of).points, 0);
+    assert_ptr_equal(mt_sweep_worst(&sweep), &sweep.runs[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -162,6 +179,7 @@ int main(void)
         cmocka_unit_test(the_largest_value_that_fits),
         cmocka_unit_test(numbers_are_whole),
         cmocka_unit_test(runs_have_room),
+        cmocka_unit_test(ranks_have_no_slope),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
