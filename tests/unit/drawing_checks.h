@@ -123,6 +123,16 @@ static inline bool drawing_is(const struct mt_op *op, const char *role)
     return op->role && !strcmp(op->role, role);
 }
 
+/* Does a text with that role hold these words? */
+static inline bool drawing_says(const struct mt_drawing *drawing, const char *role,
+                                const char *words)
+{
+    for (uint32_t i = 0; i < drawing->op_count; i++)
+        if (drawing_is(&drawing->ops[i], role) && strstr(drawing->ops[i].text, words))
+            return true;
+    return false;
+}
+
 /* First operation with that role, NULL = none. */
 static inline const struct mt_op *drawing_find(const struct mt_drawing *drawing, const char *role)
 {
