@@ -2,6 +2,7 @@
 
 #include "frame_judge.h"
 #include "repeats.h"
+#include "role.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef MT_ANALYZER_MODULE_NUMBERS_H
 #define MT_ANALYZER_MODULE_NUMBERS_H
 
-#include "module_blocks.h"
+#include "module_block.h"
 #include "parameter_layers.h"
 
 struct mt_module_numbers {
