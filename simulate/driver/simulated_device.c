@@ -9,7 +9,7 @@
 
 /* What the card table does not have: of an H200, from cudaGetDeviceProperties. No size in PyTorch
  * follows from it. */
-enum { BUS_BITS = 6144, CLOCK_KHZ = 1980000, MEMORY_CLOCK_KHZ = 3201000 };
+enum { BUS_BITS = 6016, CLOCK_KHZ = 1980000, MEMORY_CLOCK_KHZ = 3201000 };
 
 /* CUDA C++ Programming Guide, "Technical Specifications per Compute Capability". */
 static int blocks_per_multiprocessor(const struct mt_card *card)
