@@ -149,6 +149,22 @@ static void tell_beside(const struct mt_teller *teller)
                                 mt_format_bytes(context, card.context_bytes)));
 }
 
+/* A dry run has one order of addresses, a real run another. */
+static void add_peak_range(struct mt_buf *line, uint64_t low_bytes, uint64_t high_bytes,
+                           uint32_t order_count)
+{
+    char low[MT_UNITS_TEXT], high[MT_UNITS_TEXT];
+
+    if (low_bytes == high_bytes)
+        return;
+    mt_format_bytes(low, low_bytes);
+    if (!strcmp(low, mt_format_bytes(high, high_bytes)))
+        mt_buf_printf(line, "; differs by up to %s", mt_format_bytes(low, high_bytes - low_bytes));
+    else
+        mt_buf_printf(line, "; between %s and %s", low, high);
+    mt_buf_printf(line, " over %u orders of addresses; a real device has another", order_count);
+}
+
 static void tell_peak(const struct mt_teller *teller)
 {
     const struct mt_device_report *device = teller->device;
@@ -161,6 +177,9 @@ static void tell_peak(const struct mt_teller *teller)
                   in, mt_tell_at(teller, peak->t_ns, peak->event));
     if (peak->then.reserved != device->reserved_peak.bytes)
         mt_buf_printf(&line, ", with %s reserved", mt_format_bytes(reserved, peak->then.reserved));
+    if (device->peak_orders)
+        add_peak_range(&line, device->peak_orders->allocated_low_bytes,
+                       device->peak_orders->allocated_high_bytes, device->peak_orders->order_count);
     tell_first(teller, !mt_has_allocator(teller->report),
                mt_tell_format(teller, "Allocated peak %s", mt_format_bytes(bytes, peak->bytes)),
                &line);
@@ -210,6 +229,9 @@ static void tell_reserved(const struct mt_teller *teller)
         mt_buf_printf(&line, "; at the end %s allocated of %s reserved",
                       mt_format_bytes(bytes, device->end.allocated),
                       mt_format_bytes(unused, device->end.reserved));
+    if (device->peak_orders)
+        add_peak_range(&line, device->peak_orders->reserved_low_bytes,
+                       device->peak_orders->reserved_high_bytes, device->peak_orders->order_count);
     tell_first(teller, !device->need,
                mt_tell_format(teller, "Reserved peak %s", mt_format_bytes(bytes, most->bytes)),
                &line);

@@ -187,6 +187,7 @@ static void add_device(struct mt_json *json, const struct mt_report *report,
     mt_json_u64(json, "device", device->device);
     mt_json_u64(json, "allocated_peak_bytes", device->allocated_peak.bytes);
     mt_json_u64(json, "reserved_peak_bytes", device->reserved_peak.bytes);
+    mt_json_peak_orders(json, device->peak_orders);
     mt_json_peak_roles(json, device->peak_role_bytes);
     mt_json_u64_or_null(json, "need_bytes", need, need ? need->bytes : 0);
     mt_json_u64_or_null(json, "in_all_bytes", need && beside.is_known,

@@ -28,6 +28,21 @@ void mt_json_bytes(struct mt_json *json, const char *key, const struct mt_bytes 
     mt_json_object_end(json);
 }
 
+void mt_json_peak_orders(struct mt_json *json, const struct mt_peak_orders *orders)
+{
+    if (!orders) {
+        mt_json_null(json, "peak_orders");
+        return;
+    }
+    mt_json_object_begin(json, "peak_orders");
+    mt_json_u64(json, "order_count", orders->order_count);
+    mt_json_u64(json, "reserved_low_bytes", orders->reserved_low_bytes);
+    mt_json_u64(json, "reserved_high_bytes", orders->reserved_high_bytes);
+    mt_json_u64(json, "allocated_low_bytes", orders->allocated_low_bytes);
+    mt_json_u64(json, "allocated_high_bytes", orders->allocated_high_bytes);
+    mt_json_object_end(json);
+}
+
 void mt_json_peak_roles(struct mt_json *json, const uint64_t role_bytes[MT_ROLE_COUNT])
 {
     mt_json_object_begin(json, "peak_roles");

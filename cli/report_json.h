@@ -14,6 +14,9 @@ void mt_json_step(struct mt_json *json, const char *key, int64_t step);
 /* {requested, allocated, active, reserved} */
 void mt_json_bytes(struct mt_json *json, const char *key, const struct mt_bytes *bytes);
 
+/* "peak_orders": the range of the peaks of a dry run, or null. */
+void mt_json_peak_orders(struct mt_json *json, const struct mt_peak_orders *orders);
+
 /* "peak_roles": bytes of each role at the allocated peak, without roles of none. */
 void mt_json_peak_roles(struct mt_json *json, const uint64_t role_bytes[MT_ROLE_COUNT]);
 

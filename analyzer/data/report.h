@@ -221,6 +221,14 @@ struct mt_need {
                                there is more or less of it */
 };
 
+/* Peaks of a dry run, over the order of addresses that it had and those that were tried
+ * (peak_orders.h). */
+struct mt_peak_orders {
+    uint32_t order_count; /* tried; 1: addresses decided nothing */
+    uint64_t reserved_low_bytes, reserved_high_bytes;
+    uint64_t allocated_low_bytes, allocated_high_bytes;
+};
+
 /* The arena that XLA and TensorFlow have by default, as requests of a run would have met it: what
  * memory_stats() of JAX calls peak_pool_bytes, peak_bytes_in_use and num_allocs, by a replay. */
 struct mt_xla_arena {
@@ -485,8 +493,9 @@ struct mt_device_report {
 
     struct mt_xla_use *xla;     /* NULL: no module of XLA ran, or its requests are the driver's */
     const struct mt_need *need; /* NULL: not asked for, not known, or the run died */
-    struct mt_oom_answer *oom_answer; /* NULL: did not die, or what-if */
-    struct mt_finding *findings;      /* by bytes, largest first */
+    const struct mt_peak_orders *peak_orders; /* NULL: likewise, or no dry run */
+    struct mt_oom_answer *oom_answer;         /* NULL: did not die, or what-if */
+    struct mt_finding *findings;              /* by bytes, largest first */
     uint32_t finding_count;
     const char *no_finding; /* why there is none; NULL: there are, or requests were refused, or the
                                level is the driver's, or the settings are not the program's */

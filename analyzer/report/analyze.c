@@ -9,6 +9,7 @@
 #include "findings.h"
 #include "choose_wanted.h"
 #include "needs.h"
+#include "peak_orders.h"
 #include "oom_answers.h"
 #include "read_arenas.h"
 #include "read_blocks.h"
@@ -34,7 +35,8 @@ enum {
     FINDINGS = 256,
     ANSWERS = 512, /* to fatal OOMs */
     NEEDS = 1024,  /* what the devices must have */
-    ARENAS = 2048  /* what XLA's own arena would have held */
+    ARENAS = 2048, /* what XLA's own arena would have held */
+    ORDERS = 4096  /* peaks of a dry run under other orders of addresses */
 };
 
 static enum mt_status fill_report(struct mt_analysis *analysis)
@@ -90,6 +92,11 @@ static const struct mt_pass passes[] = {
      .gives = NEEDS,
      .is_wanted = mt_needs_are_wanted,
      .begin = mt_fill_needs},
+    {.name = "orders",
+     .needs = REPORT,
+     .gives = ORDERS,
+     .is_wanted = mt_peak_orders_are_wanted,
+     .begin = mt_fill_peak_orders},
     {.name = "arenas",
      .needs = REPORT,
      .gives = ARENAS,
