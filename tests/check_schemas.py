@@ -274,12 +274,23 @@ def check_names(schemas):
            [f"docs/schema/{name}.json: no such document" for name in sorted(described - printed)]
 
 
+def check_costs(schemas):
+    """No document here has a communicator: its names are those in the source."""
+    source = (ROOT / "cli" / "dry_run_answer.c").read_text(encoding="utf-8")
+    body = re.search(r"\*cost_name\(.*?\n}", source, re.DOTALL).group(0)
+    device = schemas.files["dry-run.json"]["properties"]["devices"]["items"]["properties"]
+    listed = device["outside"]["properties"]["measured"]["items"]["properties"]["what"]["enum"]
+    written = re.findall(r'return "(\w+)"', body)
+    return [] if sorted(written) == sorted(listed) else \
+        [f"dry-run.json: 'what' is {listed}, the program writes {written}"]
+
+
 def main(program):
     program = str(pathlib.Path(program).resolve())
     complaints = check_validator()
     schemas = Schemas(SCHEMAS)
     optional = optional_fields(schemas)
-    complaints += check_names(schemas)
+    complaints += check_names(schemas) + check_costs(schemas)
     count, spoilt = 0, set()
     for documents in (golden_documents(), printed_documents(program)):
         for where, document in documents:
