@@ -156,7 +156,8 @@ static int answer(struct dry_run *dry_run)
     const struct mt_dry_run_answer answer = answer_of(dry_run);
 
     if (answer.timed_out)
-        mt_say("'%s' did not end in %s and was ended", run->recording.command[0], dry_run->timeout);
+        mt_say("'%s' was ended: it still ran after --timeout %s", run->recording.command[0],
+               dry_run->timeout);
     if (run->failed)
         return mt_say_no_memory("cannot list the traces");
     return mt_tell_dry_run_answer(&answer);
