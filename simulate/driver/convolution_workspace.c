@@ -211,6 +211,7 @@ struct convolution_workspace sim_convolution_workspace(const struct convolution 
                        : c->kind == CONVOLUTION_DATA  ? row->data
                                                       : row->filter;
     } else {
+        answer.source = WORKSPACE_BY_RULE;
         answer.bytes = by_rule(c);
     }
     return answer;

@@ -36,6 +36,7 @@ static void a_measured_shape_is_as_it_was_measured(void **state)
     assert_int_equal(sim_convolution_workspace(&c).bytes, 13434896);
     c.kind = CONVOLUTION_FILTER;
     assert_int_equal(sim_convolution_workspace(&c).bytes, 17564327);
+    assert_int_equal(sim_convolution_workspace(&c).source, WORKSPACE_MEASURED);
 }
 
 static void others_copy_their_operands(void **state)
@@ -45,6 +46,7 @@ static void others_copy_their_operands(void **state)
 
     (void)state;
     assert_int_equal(sim_convolution_workspace(&c).bytes, 2 * x + w + 16);
+    assert_int_equal(sim_convolution_workspace(&c).source, WORKSPACE_BY_RULE);
     c = square(5, 128, 20, true);
     assert_int_equal(sim_convolution_workspace(&c).bytes, 0);
 }
@@ -85,6 +87,7 @@ static void what_makes_no_sense_needs_nothing(void **state)
     (void)state;
     c.x.sizes[0] = -1;
     assert_int_equal(sim_convolution_workspace(&c).bytes, 0);
+    assert_int_equal(sim_convolution_workspace(&c).source, WORKSPACE_GUESSED);
     c = square(16, 128, 28, false);
     c.x.sizes[2] = INT64_MAX;
     assert_int_equal(sim_convolution_workspace(&c).bytes, 0);
