@@ -150,9 +150,6 @@ def _packet(name, *kinds): return types.SimpleNamespace(default=_Op(name, kinds,
 ops = types.SimpleNamespace(c10d=types.SimpleNamespace(
     allgather_=_packet("allgather_", "Tensor[][]", "Tensor[]", "ProcessGroup"), broadcast_=_packet("broadcast_", "Tensor[]", "ProcessGroup", "int", "int"),
     scatter_=_packet("scatter_", "Tensor[]", "Tensor[][]", "ProcessGroup", "int")))
-class UntypedStorage:
-    @staticmethod
-    def _free_weak_ref(_): pass
 class library:
     class Library:
         def __init__(self, *_): pass
@@ -160,6 +157,9 @@ class library:
 class Keys:
     def remove(self, key): return self
 class _C: DispatchKey = types.SimpleNamespace(AutocastIPU="switched")
+class UntypedStorage:
+    @staticmethod
+    def _free_weak_ref(_): pass
 '''
 
 
