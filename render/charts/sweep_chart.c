@@ -253,7 +253,7 @@ static void draw_run(struct mt_drawing *drawing, struct layout *layout, size_t i
 }
 
 static const char footnote[] =
-    "dry runs: sizes are those of a real run unless they depend on data \xC2\xB7 roles: at the "
+    "dry runs: sizes are mostly those of a real run \xC2\xB7 roles: at the "
     "allocated peak \xC2\xB7 dashed: a run that did not finish, until its end \xC2\xB7 lines: "
     "memory of cards as their drivers report it";
 
