@@ -28,6 +28,7 @@ esac
 # What the program imports as PyTorch.
 MODULE = """__version__ = "2.11.0"
 class version: cuda = None
+class UntypedStorage: _free_weak_ref = None
 def compile(model=None, **_): raise RuntimeError("Triton wants a device")
 class cuda:
     class Event:
