@@ -127,11 +127,12 @@ static void say_dependence(struct mt_buf *out, const struct mt_fit_result *resul
 
     if (!mt_fit_depends_on_memory(result))
         return;
-    mt_add_note(out, 2,
-                "the run itself ran out of memory (out-of-memory errors: %s, retries: %s): "
-                "the answer holds only if what it asks for does not depend on how much there is",
-                mt_format_count(ooms, result->recorded_ooms),
-                mt_format_count(retries, result->recorded_retries));
+    mt_add_note(
+        out, 2,
+        "the run itself reached the limit of its memory (out-of-memory errors: %s, retries: %s): "
+        "the answer holds only if what it asks for does not depend on how much there is",
+        mt_format_count(ooms, result->recorded_ooms),
+        mt_format_count(retries, result->recorded_retries));
     if (result->died_at != MT_FIT_NOT_DIED)
         mt_add_note(out, 2,
                     "the request of %s that ended the run fits as well; what it would have asked "

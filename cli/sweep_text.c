@@ -265,7 +265,8 @@ static void say_doubts(struct mt_buf *out, const struct mt_sweep *sweep)
                     "A card must have more than that (>): what CUDA and its libraries take outside "
                     "of the allocator is not measured for %s%s.",
                     sweep->card->name,
-                    sweep->world > 2 ? " with more than 2 ranks of NCCL" : ", usually 0.5 to 1 GiB");
+                    sweep->world > 2 ? " with more than 2 ranks of NCCL"
+                                     : ", usually 0.5 to 1 GiB");
 }
 
 /* The answer about it follows. */

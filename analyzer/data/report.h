@@ -217,8 +217,8 @@ struct mt_need {
     uint64_t above_limit_bytes;
     uint32_t order_count;   /* 1 also if addresses decided nothing */
     bool is_one_of_many;    /* addresses decide, and only one order was tried */
-    bool depends_on_memory; /* the run ran out of memory: it may ask for other memory where
-                               there is more or less of it */
+    bool depends_on_memory; /* the run reached the limit of its memory: it may ask for other memory
+                               where there is more or less of it */
 };
 
 /* Peaks of a dry run, over the order of addresses that it had and those that were tried

@@ -52,7 +52,7 @@ struct mt_fit_result {
     uint64_t low_bytes, high_bytes; /* of those; high_bytes is the one to rely on */
     uint64_t high_fails_at_bytes;   /* in that order: the next smaller limit, which fails */
 
-    /* The run itself ran out of memory: it may ask for other memory
+    /* The run itself reached the limit of its memory: it may ask for other memory
      * where there is more or less of it. */
     uint64_t recorded_ooms, recorded_retries;
     uint64_t died_at;    /* number of the event that it died of, a request that counts as one to

@@ -23,7 +23,7 @@ struct mt_policy_row {
     uint64_t smaller_fit_bytes; /* a limit below the failing ones that does, too; 0 = none */
     uint64_t larger_fail_bytes; /* one above that does not; 0 = none */
     uint64_t address_ties;      /* see replay.h */
-    bool depends_on_memory;     /* the run ran out of memory */
+    bool depends_on_memory;     /* the run reached the limit of its memory */
 };
 
 /* A size of memory that people know. */

@@ -125,9 +125,10 @@ static struct mt_paragraph finding_words(double width)
 
 static const char *caveat_of(const struct mt_policy_table *table)
 {
-    return any_depends_on_memory(table) ? "The run ran out of memory: where there is more, "
-                                          "it may ask for other memory."
-                                        : "";
+    return any_depends_on_memory(table)
+               ? "The run reached the limit of its memory: where there is more, "
+                 "it may ask for other memory."
+               : "";
 }
 
 static double finding_height(struct mt_drawing *drawing, const struct mt_policy_table *table,

@@ -193,8 +193,9 @@ static void words_are_whole(void **unused)
         assert_null(drawing_fault(&drawing));
         op_with_text(&drawing, "expandable_segments:True");
         op_with_text(&drawing, "rmm-pool:initial_pool_size=0B");
-        op_with_text(&drawing, "The run ran out of memory: where there is more, it may ask "
-                               "for other memory.");
+        op_with_text(&drawing,
+                     "The run reached the limit of its memory: where there is more, it may ask "
+                     "for other memory.");
         t4 = op_with_text(&drawing, "T4 16 GB");
         v100 = op_with_text(&drawing, "V100 16 GB");
         assert_true(t4->y > v100->y + 12 || v100->y > t4->y + 12);
