@@ -131,13 +131,6 @@ const char *mt_timeline_layers_text(struct mt_drawing *drawing,
                            layers->other_groups);
 }
 
-double mt_timeline_y(const struct mt_timeline_layout *layout, uint64_t bytes)
-{
-    double height = layout->top ? (double)bytes / (double)layout->top * layout->plot.height : 0;
-
-    return layout->plot.y + layout->plot.height - round(fmin(height, layout->plot.height) * 2) / 2;
-}
-
 /* Bytes below the upper edge of the first `layers` layers. */
 static uint64_t stacked(const struct mt_timeline_layout *layout, const struct mt_bin *bin,
                         int layers)
