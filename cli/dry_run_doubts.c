@@ -69,12 +69,27 @@ static const char *interpreter(const struct mt_dry_run_answer *answer)
     return answer->site && *answer->site->python ? answer->site->python : "/path/to/python";
 }
 
+static bool has_other_torch(const struct mt_dry_run_answer *answer)
+{
+    const char *imported = answer->notes->torch_folder;
+
+    return imported && answer->site && *answer->site->torch_folder &&
+           strcmp(imported, answer->site->torch_folder) != 0;
+}
+
+bool mt_dry_run_has_doubts(const struct mt_dry_run_answer *answer)
+{
+    const struct mt_dry_run_notes *notes = answer->notes;
+
+    return unread_count(answer) || notes->without_device || notes->failures || notes->unreadable ||
+           unnoted_count(answer) || has_other_torch(answer);
+}
+
 static void add_other_torch(struct mt_buf *out, const struct mt_dry_run_answer *answer)
 {
     const struct mt_dry_run_notes *notes = answer->notes;
 
-    if (!notes->torch_folder || !answer->site || !*answer->site->torch_folder ||
-        !strcmp(notes->torch_folder, answer->site->torch_folder))
+    if (!has_other_torch(answer))
         return;
     mt_buf_add_text(out, "The command imported the PyTorch in ");
     mt_buf_add_printable_text(out, notes->torch_folder);

@@ -9,6 +9,10 @@
 /* More may have been needed than was measured. */
 bool mt_dry_run_is_lower_bound(const struct mt_dry_run_answer *answer);
 
+/* Processes are not in the answer, or ran without the simulated device, with another PyTorch, or
+ * without the Python part: the peaks may differ. */
+bool mt_dry_run_has_doubts(const struct mt_dry_run_answer *answer);
+
 /* A line for each doubt; nothing if there is none. `is_out_of_memory` explains how the command
  * ended, and is said elsewhere. */
 void mt_add_dry_run_doubts(struct mt_buf *out, const struct mt_dry_run_answer *answer,

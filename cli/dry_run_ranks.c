@@ -1,7 +1,6 @@
 #include "dry_run_ranks.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #include "memory_limit.h"
 #include "rank_command.h"
@@ -97,10 +96,15 @@ static struct mt_dry_run_answer answer_of(const struct mt_sweep_request *request
                                       .gates = (struct mt_gate_options *)request->gates};
 }
 
+static char *path_of_trace(const struct mt_sweep_request *request, const struct mt_sweep_run *run)
+{
+    return mt_arena_printf(&request->plan->arena, "%s/%s", request->folder, run->result.trace);
+}
+
 int mt_tell_worst_rank(const struct mt_sweep_request *request)
 {
     const struct mt_sweep_run *run = mt_sweep_worst(&request->plan->sweep);
-    char *path = run ? mt_sweep_trace_path(request, run) : NULL;
+    char *path = run ? path_of_trace(request, run) : NULL;
     struct mt_dry_run_answer answer;
     struct mt_dry_run_trace trace = {.path = path};
     struct mt_dry_run_notes notes = {0};
@@ -109,9 +113,7 @@ int mt_tell_worst_rank(const struct mt_sweep_request *request)
     if (!run)
         return MT_EXIT_OK;
     if (!path)
-        return mt_say_no_memory("cannot tell of the rank");
-    if (access(path, R_OK) != 0)
-        return MT_EXIT_OK; /* another process of the rank has the peak */
+        return mt_say_no_memory("cannot analyze the rank's trace");
     notes.sizes = run->result.sizes_from_data;
     notes.decisions = run->result.decisions_from_data;
     answer = answer_of(request, &run->result);

@@ -17,8 +17,8 @@ struct mt_rank_wish {
 int mt_rank_plan_make(struct mt_sweep_plan *plan, const struct mt_rank_wish *wish,
                       struct mt_simulated_run *each, struct mt_rank ranks[MT_MAX_RANKS]);
 
-/* After the table: the full answer about the rank with the largest reserved peak, if its trace is
- * there. An exit code; what the rank's own was stands in its result. */
+/* After the table: the full answer about the rank with the largest reserved peak, of the process
+ * that has it. An exit code; what the rank's own was stands in its result. */
 int mt_tell_worst_rank(const struct mt_sweep_request *request);
 
 #endif

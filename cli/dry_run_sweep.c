@@ -138,7 +138,7 @@ static bool is_unexpected(const struct mt_sweep_result *result)
            result->outcome == MT_SWEEP_TIMED_OUT;
 }
 
-/* What was printed is else in files, or lost. */
+/* Without -o nothing else keeps what these runs printed. */
 static void show_failures(const struct mt_sweep_request *request)
 {
     const struct mt_sweep *sweep = &request->plan->sweep;
@@ -155,7 +155,7 @@ static void show_failures(const struct mt_sweep_request *request)
             show_log(path, run);
     }
     if (count > SHOWN_LOGS)
-        mt_say("%zu more runs failed%s", count - SHOWN_LOGS,
+        mt_say("%zu more run%s failed%s", count - SHOWN_LOGS, count == SHOWN_LOGS + 1 ? "" : "s",
                request->keeps_traces ? "" : "; -o DIR keeps what they print");
 }
 

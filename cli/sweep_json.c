@@ -51,7 +51,8 @@ static void add_run(struct mt_json *json, struct mt_sweep_plan *plan,
         mt_json_text(json, NULL, run->values[i]);
     mt_json_array_end(json);
     mt_json_text(json, "outcome", mt_sweep_outcome_name(result->outcome));
-    mt_json_i64(json, "exit_status", result->exit_status);
+    mt_json_u64_or_null(json, "exit_status", result->outcome != MT_SWEEP_NOT_RUN,
+                        (uint64_t)result->exit_status);
     mt_json_i64(json, "exit_code", result->exit_code);
     if (has_files)
         add_files(json, plan, run);
@@ -61,6 +62,7 @@ static void add_run(struct mt_json *json, struct mt_sweep_plan *plan,
     mt_json_u64(json, "sizes", result->sizes_from_data);
     mt_json_u64(json, "decisions", result->decisions_from_data);
     mt_json_object_end(json);
+    mt_json_bool(json, "has_doubts", result->has_doubts);
     if (result->has_gates)
         mt_json_text(json, "verdict", mt_gate_state_name(result->gate_state));
     mt_json_object_end(json);

@@ -242,7 +242,7 @@ static void say_out_of_memory(struct mt_buf *out, const struct mt_sweep_run *run
 /* What may make numbers others than those of real runs. */
 static void say_doubts(struct mt_buf *out, const struct mt_sweep *sweep)
 {
-    size_t unfinished = 0, dependent = 0, unknown = 0;
+    size_t unfinished = 0, dependent = 0, unknown = 0, doubtful = 0;
 
     for (size_t i = 0; i < sweep->run_count; i++) {
         const struct mt_sweep_result *result = &sweep->runs[i].result;
@@ -250,6 +250,7 @@ static void say_doubts(struct mt_buf *out, const struct mt_sweep *sweep)
         unfinished += result->is_measured && result->outcome != MT_SWEEP_FINISHED;
         dependent += result->sizes_from_data || result->decisions_from_data;
         unknown += result->has_need && !result->in_all_is_known;
+        doubtful += result->has_doubts;
     }
     if (unfinished)
         mt_add_note(out, 0,
@@ -260,6 +261,12 @@ static void say_doubts(struct mt_buf *out, const struct mt_sweep *sweep)
                     "In %zu run%s sizes or decisions depended on data that a dry run does not "
                     "have; peaks may differ.",
                     dependent, dependent == 1 ? "" : "s");
+    if (doubtful)
+        mt_add_note(out, 0,
+                    "In %zu run%s a process is not in the peaks, or ran without the simulated "
+                    "device or the Python part of the dry run: peaks may differ. A dry run of one "
+                    "value alone says which.",
+                    doubtful, doubtful == 1 ? "" : "s");
     if (unknown)
         mt_add_note(out, 0,
                     "A card must have more than that (>): what CUDA and its libraries take outside "

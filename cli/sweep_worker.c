@@ -1,8 +1,11 @@
 #include "sweep_worker.h"
 
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "analyze.h"
+#include "dry_run_doubts.h"
 #include "memory_limit.h"
 #include "sweep_measure.h"
 
@@ -18,11 +21,6 @@ static char *path_of(const struct mt_sweep_request *request, const struct mt_swe
 char *mt_sweep_log_path(const struct mt_sweep_request *request, const struct mt_sweep_run *run)
 {
     return path_of(request, run, ".log");
-}
-
-char *mt_sweep_trace_path(const struct mt_sweep_request *request, const struct mt_sweep_run *run)
-{
-    return path_of(request, run, MT_TRACE_SUFFIX);
 }
 
 static int measure_source(struct mt_source *source, const struct mt_dry_run_answer *answer,
@@ -45,6 +43,14 @@ static int measure_source(struct mt_source *source, const struct mt_dry_run_answ
     return checked;
 }
 
+/* Children have names of their own: "batch=4-1234.trace.zst". */
+static void keep_name(struct mt_sweep_result *result, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    snprintf(result->trace, sizeof result->trace, "%s", slash ? slash + 1 : path);
+}
+
 static void measure(const struct mt_dry_run_answer *answer, struct mt_sweep_result *result)
 {
     const struct mt_dry_run_trace *worst = mt_dry_run_worst_trace(answer);
@@ -63,6 +69,7 @@ static void measure(const struct mt_dry_run_answer *answer, struct mt_sweep_resu
     if (source)
         code = measure_source(source, answer, worst->path, result);
     mt_source_close(source);
+    keep_name(result, worst->path);
     if (code)
         *result = (struct mt_sweep_result){.exit_code = code};
 }
@@ -75,6 +82,7 @@ static void fill_run(struct mt_sweep_result *result, const struct mt_dry_run_ans
                                             : MT_SWEEP_FINISHED;
     result->sizes_from_data = answer->notes->sizes;
     result->decisions_from_data = answer->notes->decisions;
+    result->has_doubts = mt_dry_run_has_doubts(answer);
 }
 
 static void tell(const struct mt_sweep_request *request, const struct mt_simulated_run *run,
@@ -103,7 +111,7 @@ void mt_sweep_work(const struct mt_sweep_request *request, const struct mt_sweep
 
     *result = (struct mt_sweep_result){.outcome = MT_SWEEP_NOT_RUN};
     simulated.recording.command = mt_sweep_plan_command(request->plan, run);
-    simulated.recording.output = mt_sweep_trace_path(request, run);
+    simulated.recording.output = path_of(request, run, MT_TRACE_SUFFIX);
     simulated.recording.json = false;
     simulated.rank = request->ranks ? &request->ranks[run - request->plan->sweep.runs] : NULL;
     simulated.recording.quiet = true;

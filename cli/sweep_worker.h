@@ -18,9 +18,8 @@ struct mt_sweep_request {
     uint64_t jobs;               /* at the same time; 0 = what processors and memory allow */
 };
 
-/* FOLDER/batch=4.log, FOLDER/batch=4.trace.zst; in the plan's arena, NULL: no memory. */
+/* FOLDER/batch=4.log; in the plan's arena, NULL: no memory. */
 char *mt_sweep_log_path(const struct mt_sweep_request *request, const struct mt_sweep_run *run);
-char *mt_sweep_trace_path(const struct mt_sweep_request *request, const struct mt_sweep_run *run);
 
 /* Runs the command and measures its trace. What there is to say goes to standard error. */
 void mt_sweep_work(const struct mt_sweep_request *request, const struct mt_sweep_run *run,

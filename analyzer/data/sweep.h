@@ -25,8 +25,8 @@ enum mt_sweep_outcome {
 };
 enum { MT_SWEEP_OUTCOMES = MT_SWEEP_TIMED_OUT + 1 };
 
-/* Of the device that needs most, in the process with the largest reserved peak. No pointers: it
- * goes from process to process. */
+/* Of the device that needs most, in the process that ran out of memory, else in the one with the
+ * largest reserved peak. No pointers: it goes from process to process. */
 struct mt_sweep_result {
     enum mt_sweep_outcome outcome;
     int exit_status; /* the command's; 128 + the number of a signal */
@@ -47,8 +47,10 @@ struct mt_sweep_result {
     char oom_site[96];                             /* "" = no stack */
     char oom_phase[64];                            /* "step 1, backward" */
     uint64_t sizes_from_data, decisions_from_data; /* the peaks may differ by them */
+    bool has_doubts; /* processes are not in the peaks, or ran without all of the simulation */
     bool has_gates;
     unsigned gate_state; /* enum mt_gate_state */
+    char trace[256];     /* the name of the file that was measured; "" = none */
 };
 
 struct mt_sweep_run {

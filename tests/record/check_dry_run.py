@@ -226,6 +226,12 @@ def sweep_leaves_nothing(bench):
     check(done.returncode == 1 and done.stdout.count(b"fail") == 2, f"{done}")
     done = dry_run(bench, "--json", "--sweep", "n=true,no-such-command", "--", "{n}", **more)
     check(done.returncode == 127 and "127" in done.stdout.decode() and b"cannot run" in done.stderr, f"{done}")
+    check([run["exit_status"] for run in json.loads(done.stdout)["runs"]] == [0, None], f"it was not run: {done}")
+    (bench.work / "flag").write_text("")
+    done = dry_run(bench, "--sweep", "n=1", "--", "sh", "-c", f"{bench.recorded} wait flag & sleep {{n}}; exec {bench.recorded} exit 0", **more)
+    (bench.work / "flag").unlink()
+    check(b"In 1 run a process is not in the peaks" in done.stdout, f"{done}")
+    time.sleep(0.5)
     check(not list((bench.work / "tmp").iterdir()), "there are files in $TMPDIR")
     (bench.work / "tmp").rmdir()
     bench.check_left()
@@ -271,6 +277,7 @@ def ranks(bench):
     check([document[key] for key in ("world_size", "local_world_size", "largest_reserved_peak")] == [8, 4, "0"], f"{document}")
     check([(run["values"], run["outcome"]) for run in document["runs"]] == [(["0"], "finished"), (["1"], "finished"), (["5"], "failed")], f"{document}")
     check(document["simulated"]["devices"] == 4 and not document["slopes"], f"{document}")
+    check(not any(run["has_doubts"] for run in document["runs"]), f"{document}")
     for rank, text in (("0", "0 0 8 4 0 29500 1 0\n"), ("1", "1 1 8 4 0 29500 1 1\n"), ("5", "5 1 8 4 1 29500 1 5\n")):
         check((bench.work / "out" / f"rank={rank}.log").read_text() == text, f"rank {rank}")
         bench.check_whole(bench.work / "out" / f"rank={rank}.trace.zst")
@@ -284,6 +291,17 @@ def ranks(bench):
     text = done.stdout.decode()
     check(done.returncode == 0 and "2 of 2 ranks, each alone" in text and "that of rank 0:\nDry run on a simulated H200" in text, f"{done}")
     check(not list((bench.work / "tmp").iterdir()), "there are files in $TMPDIR")
+
+
+def rank_of_several_processes(bench):
+    """The answer after the table is about the process with the peak, whichever trace that is."""
+    (bench.work / "program.py").write_text(ALLOCATING)
+    run = f"{sys.executable} program.py {bench.build}/standin/torch"
+    for order in (f"{run} 100000000; {run} 300000000", f"{run} 300000000; {run} 100000000"):
+        done = dry_run(bench, "--ranks", "0", "--world", "2", "--", "sh", "-c", order, MEMTRACE_ARENA_MIB="1")
+        text = done.stdout.decode()
+        check(done.returncode == 0 and "that of rank 0:\n" in text, f"{done}")
+        check("(300,000,256 B)" in text and "(100,000," not in text, f"of another process: {done}")
 
 
 def rank_refusals(bench):
@@ -302,4 +320,4 @@ def rank_refusals(bench):
 if __name__ == "__main__":
     sys.exit(main([answer, no_device, environment_of_the_command, status, gate, json_alone_on_stdout, timeout, notes,
                    out_of_memory_in_the_smaller_process, without_the_python_part, refusals, sweep, sweep_leaves_nothing,
-                   sweep_is_interrupted, sweep_refusals, ranks, rank_refusals]))
+                   sweep_is_interrupted, sweep_refusals, ranks, rank_of_several_processes, rank_refusals]))
