@@ -9,15 +9,17 @@
 #include "site.h"
 #include "util.h"
 
-/* The device that decides: the one that needs most, or reserved most if that is not known. */
-static const struct mt_device_report *worst_device(const struct mt_report *report)
+/* The device that decides: the one that ran out of memory, else the one that needs most, else the
+ * one with the largest reserved peak. Needs are those of a run that finished. */
+static const struct mt_device_report *worst_device(const struct mt_report *report,
+                                                   bool has_finished)
 {
-    const struct mt_device_report *worst = NULL;
+    const struct mt_device_report *worst = mt_worst_device(report);
 
-    for (uint32_t i = 0; i < report->device_count; i++) {
+    for (uint32_t i = 0; has_finished && worst && i < report->device_count; i++) {
         const struct mt_device_report *device = &report->devices[i];
 
-        if (!worst || device->reserved_peak.bytes > worst->reserved_peak.bytes)
+        if (device->need && worst->need && device->need->bytes > worst->need->bytes)
             worst = device;
     }
     return worst;
@@ -69,7 +71,8 @@ static void fill_oom(struct mt_sweep_result *result, const struct mt_report *rep
 
 void mt_sweep_measure(struct mt_sweep_result *result, const struct mt_report *report)
 {
-    const struct mt_device_report *device = worst_device(report);
+    const struct mt_device_report *device =
+        worst_device(report, result->outcome == MT_SWEEP_FINISHED);
 
     if (result->outcome == MT_SWEEP_FAILED && mt_dry_run_ran_out(report)) {
         result->outcome = MT_SWEEP_OUT_OF_MEMORY;

@@ -25,8 +25,9 @@ enum mt_sweep_outcome {
 };
 enum { MT_SWEEP_OUTCOMES = MT_SWEEP_TIMED_OUT + 1 };
 
-/* Of the device that needs most, in the process that ran out of memory, else in the one with the
- * largest reserved peak. No pointers: it goes from process to process. */
+/* Of the device that ran out of memory, else the one that needs most, in the process that ran out
+ * of memory, else in the one with the largest reserved peak. No pointers: it goes from process to
+ * process. */
 struct mt_sweep_result {
     enum mt_sweep_outcome outcome;
     int exit_status; /* the command's; 128 + the number of a signal */
