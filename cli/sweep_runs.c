@@ -30,6 +30,7 @@ struct crew {
     uint64_t available_bytes, peak_bytes;
     sigset_t waited, mask; /* mask: as we found it */
     int signal;            /* that ends all; 0 = none came */
+    int fork_errno;        /* why the last process could not be made */
     unsigned kills;        /* how often what did not obey was killed */
     uint64_t kill_at_ms;
     struct mt_progress progress;
@@ -107,8 +108,10 @@ static bool start(struct crew *crew)
 
     if (pid == 0)
         be_worker(crew, &crew->request->plan->sweep.runs[index], &crew->results[index]);
-    if (pid < 0)
+    if (pid < 0) {
+        crew->fork_errno = errno;
         return false;
+    }
     crew->pids[index] = pid;
     crew->next++;
     crew->running++;
@@ -218,14 +221,14 @@ static int run_all(struct crew *crew)
     hold_signals(crew);
     mt_progress_start(&crew->progress, crew->request->common);
     start_more(crew);
-    if (!crew->running)
-        mt_say("cannot start a process: %s", strerror(errno));
     while (crew->running) {
         wait_for_news(crew);
         start_more(crew);
         show_progress(crew);
     }
     mt_progress_end(&crew->progress);
+    if (!crew->signal && crew->next < sweep->run_count)
+        mt_say("cannot start a process: %s", strerror(crew->fork_errno));
     if (crew->signal)
         mt_process_tree_end(0, SIGKILL);
     reap(crew);
