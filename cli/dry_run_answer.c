@@ -4,6 +4,7 @@
 #include "analyze_output.h"
 #include "beside.h"
 #include "dry_run_doubts.h"
+#include "dry_run_gates.h"
 #include "gate_output.h"
 #include "json.h"
 #include "report_json.h"
@@ -114,7 +115,7 @@ static void say_doubts(struct mt_buf *out, const struct mt_dry_run_answer *answe
 }
 
 static void add_text(struct mt_buf *out, const struct mt_dry_run_answer *answer,
-                     const struct mt_report *report)
+                     const struct mt_report *report, const struct mt_dry_run_trace *failing)
 {
     const struct mt_gates *gates = mt_gate_run_gates(answer->gate_run);
 
@@ -122,6 +123,11 @@ static void add_text(struct mt_buf *out, const struct mt_dry_run_answer *answer,
         say_out_of_memory(out, answer);
     if (gates)
         mt_add_gates_text(out, gates, mt_stdout_style());
+    if (failing) {
+        mt_buf_add_text(out, "  It is another process that fails, whose trace is ");
+        mt_buf_add_printable_text(out, failing->path);
+        mt_buf_add_char(out, '\n');
+    }
     say_doubts(out, answer, mt_dry_run_ran_out(report));
     mt_analyze_text(out, report, mt_stdout_style(), NULL, false);
 }
@@ -256,7 +262,7 @@ static void add_text_without_trace(struct mt_buf *out, const struct mt_dry_run_a
 
 /* `report` is NULL if nothing was recorded. */
 static void add_json(struct mt_buf *out, const struct mt_dry_run_answer *answer,
-                     const struct mt_report *report)
+                     const struct mt_report *report, const struct mt_dry_run_trace *failing)
 {
     struct mt_json json;
 
@@ -265,6 +271,8 @@ static void add_json(struct mt_buf *out, const struct mt_dry_run_answer *answer,
     add_run(&json, answer);
     if (report) {
         mt_json_gates(&json, mt_gate_run_gates(answer->gate_run));
+        if (failing)
+            mt_json_text(&json, "failing_trace", failing->path);
         mt_json_bool(&json, "out_of_memory", mt_dry_run_ran_out(report));
         mt_json_array_begin(&json, "devices");
         for (uint32_t i = 0; i < report->device_count; i++)
@@ -290,19 +298,13 @@ int mt_dry_run_exit_code(const struct mt_dry_run_answer *answer, const struct mt
     return mt_gate_run_verdict(answer->gate_run);
 }
 
-void mt_dry_run_doubt_gates(const struct mt_dry_run_answer *answer)
+static int tell(struct mt_source *source, const struct mt_dry_run_answer *answer,
+                const struct mt_dry_run_trace *told)
 {
-    struct mt_gates *gates = &answer->gate_run->gates;
-
-    if (mt_gate_run_gates(answer->gate_run) && mt_dry_run_is_lower_bound(answer) &&
-        gates->verdict != MT_GATE_FAIL)
-        gates->verdict = MT_GATE_NOT_EVALUATED;
-}
-
-static int tell(struct mt_source *source, const struct mt_dry_run_answer *answer, const char *path)
-{
+    const char *path = told->path;
     const struct mt_analyze_options options = {
         .path = path, .needs = true, .models = MT_MODEL_MODULES};
+    const struct mt_dry_run_trace *failing;
     struct mt_report *report;
     struct mt_buf out = {0};
     struct mt_error error;
@@ -310,12 +312,11 @@ static int tell(struct mt_source *source, const struct mt_dry_run_answer *answer
 
     if (mt_analyze(source, &options, &report, &error) != MT_OK)
         return mt_report_error(path, &error);
-    checked = mt_gate_run_check(answer->gate_run, answer->gates, source, report, NULL);
-    mt_dry_run_doubt_gates(answer);
+    checked = mt_dry_run_check_gates(answer, told, source, report, &failing);
     if (answer->common->json)
-        add_json(&out, answer, report);
+        add_json(&out, answer, report, failing);
     else
-        add_text(&out, answer, report);
+        add_text(&out, answer, report, failing);
     code = mt_dry_run_exit_code(answer, report);
     mt_report_release(report);
     printed = mt_print_answer_and_release(&out, answer->common->json);
@@ -332,7 +333,7 @@ int mt_tell_dry_run_answer(const struct mt_dry_run_answer *answer)
         struct mt_buf out = {0};
 
         if (answer->common->json)
-            add_json(&out, answer, NULL);
+            add_json(&out, answer, NULL, NULL);
         else
             add_text_without_trace(&out, answer);
         printed = mt_print_answer_and_release(&out, answer->common->json);
@@ -341,7 +342,7 @@ int mt_tell_dry_run_answer(const struct mt_dry_run_answer *answer)
     }
     source = mt_open_input(worst->path, answer->common, &code);
     if (source)
-        code = tell(source, answer, worst->path);
+        code = tell(source, answer, worst);
     mt_source_close(source);
     return code;
 }

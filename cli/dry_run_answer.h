@@ -27,10 +27,6 @@ const struct mt_dry_run_trace *mt_dry_run_worst_trace(const struct mt_dry_run_an
 /* Did it die of a request that the device could not serve? */
 bool mt_dry_run_ran_out(const struct mt_report *report);
 
-/* A peak that may have been larger passes no gate: a verdict other than a failure becomes "not
- * evaluated". After the gates were checked. */
-void mt_dry_run_doubt_gates(const struct mt_dry_run_answer *answer);
-
 /* Of the whole command. The gates were checked; `report` is NULL without a trace. */
 int mt_dry_run_exit_code(const struct mt_dry_run_answer *answer, const struct mt_report *report);
 

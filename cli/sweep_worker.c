@@ -6,6 +6,7 @@
 
 #include "analyze.h"
 #include "dry_run_doubts.h"
+#include "dry_run_gates.h"
 #include "memory_limit.h"
 #include "sweep_measure.h"
 
@@ -24,17 +25,17 @@ char *mt_sweep_log_path(const struct mt_sweep_request *request, const struct mt_
 }
 
 static int measure_source(struct mt_source *source, const struct mt_dry_run_answer *answer,
-                          const char *path, struct mt_sweep_result *result)
+                          const struct mt_dry_run_trace *worst, struct mt_sweep_result *result)
 {
-    const struct mt_analyze_options options = {.path = path, .needs = true};
+    const struct mt_analyze_options options = {.path = worst->path, .needs = true};
+    const struct mt_dry_run_trace *failing;
     struct mt_report *report;
     struct mt_error error;
     int checked;
 
     if (mt_analyze(source, &options, &report, &error) != MT_OK)
-        return mt_report_error(path, &error);
-    checked = mt_gate_run_check(answer->gate_run, answer->gates, source, report, NULL);
-    mt_dry_run_doubt_gates(answer);
+        return mt_report_error(worst->path, &error);
+    checked = mt_dry_run_check_gates(answer, worst, source, report, &failing);
     mt_sweep_measure(result, report);
     result->has_gates = answer->gate_run->is_checked;
     result->gate_state = (unsigned)answer->gate_run->gates.verdict;
@@ -67,7 +68,7 @@ static void measure(const struct mt_dry_run_answer *answer, struct mt_sweep_resu
     }
     source = mt_open_input(worst->path, answer->common, &code);
     if (source)
-        code = measure_source(source, answer, worst->path, result);
+        code = measure_source(source, answer, worst, result);
     mt_source_close(source);
     keep_name(result, worst->path);
     if (code)

@@ -164,7 +164,7 @@ static const char *of_findings(struct mt_gate_work *work, const struct mt_gate_r
         if (result->rule->kind == MT_GATE_GROWTH && strcmp(finding->id, "growth") != 0)
             continue;
         if (result->culprit && strcmp(result->culprit, finding->title) == 0)
-            return finding->advice;
+            return mt_arena_text(&work->gates->arena, finding->advice, strlen(finding->advice));
         return mt_arena_printf(&work->gates->arena, "%s: %s", finding->title, finding->advice);
     }
     return NULL;

@@ -385,11 +385,14 @@ static const char *holders_of_device(struct mt_gate_work *work, uint16_t device)
                            bytes_text(bytes, driver->residual.most_bytes));
 }
 
-static const char *finding_of(const struct mt_device_report *device, const char *id)
+/* The results outlive the report. */
+static const char *finding_of(struct mt_gate_work *work, const struct mt_device_report *device,
+                              const char *id)
 {
     for (uint32_t i = 0; i < device->finding_count; i++)
         if (strcmp(device->findings[i].id, id) == 0)
-            return device->findings[i].title;
+            return mt_arena_text(&work->gates->arena, device->findings[i].title,
+                                 strlen(device->findings[i].title));
     return NULL;
 }
 
@@ -401,7 +404,7 @@ void mt_gate_say_culprit(struct mt_gate_work *work, struct mt_gate_result *resul
         return;
     device = mt_gate_device(work, result);
     if (result->rule->kind == MT_GATE_GROWTH) {
-        result->culprit = finding_of(device, "growth");
+        result->culprit = finding_of(work, device, "growth");
     } else if (result->metric == MT_METRIC_RESERVED) {
         result->culprit = holders_of_reserved(work, device);
     } else {

@@ -162,6 +162,26 @@ def out_of_memory_in_the_smaller_process(bench):
     check(json.loads(done.stdout)["devices"][0]["reserved_peak_bytes"] > 100000000, f"it recovered: {done}")
 
 
+def gate_of_every_process(bench):
+    """One process reserves more, 6 MiB for each block of 4.1, and passes; another one allocates more, and fails."""
+    (bench.work / "program.py").write_text(ALLOCATING)
+    run = f"{sys.executable} program.py {bench.build}/standin/torch"
+    script = f"{run} {10 * '4300800 '}; {run} 52428800"
+    for limit, code in (("45MiB", 1), ("50MiB", 0)):
+        done = dry_run(bench, "--json", "--max-peak", f"allocated={limit}", "--", "sh", "-c", script)
+        document = json.loads(done.stdout)
+        peaks = [document["devices"][0][key] for key in ("reserved_peak_bytes", "allocated_peak_bytes")]
+        check(peaks == [60 << 20, 43008000], f"{document}")
+        check(done.returncode == code and document["verdict"] == ("fail" if code else "pass"), f"{document}")
+        failing = [path for path in [document.get("failing_trace")] if path]
+        check(failing == ([trace["path"] for trace in document["traces"] if trace["reserved_peak_bytes"] == 50 << 20] if code else []), f"{document}")
+    done = dry_run(bench, "--max-peak", "allocated=45MiB", "--", "sh", "-c", script)
+    check(first_line(done).startswith("FAIL: peak allocated 50.0 MiB"), f"{done}")
+    check("another process that fails, whose trace is" in done.stdout.decode(), f"{done}")
+    done = dry_run(bench, "--max-peak", "allocated=45MiB", "--sweep", "n=1", "--", "sh", "-c", script + " # {n}")
+    check(done.returncode == 1 and "fail" in done.stdout.decode(), f"{done}")
+
+
 def without_the_python_part(bench):
     """A process with PyTorch's allocator and without notes."""
     (bench.work / "program.py").write_text(ALLOCATING)
@@ -319,5 +339,5 @@ def rank_refusals(bench):
 
 if __name__ == "__main__":
     sys.exit(main([answer, no_device, environment_of_the_command, status, gate, json_alone_on_stdout, timeout, notes,
-                   out_of_memory_in_the_smaller_process, without_the_python_part, refusals, sweep, sweep_leaves_nothing,
+                   out_of_memory_in_the_smaller_process, gate_of_every_process, without_the_python_part, refusals, sweep, sweep_leaves_nothing,
                    sweep_is_interrupted, sweep_refusals, ranks, rank_of_several_processes, rank_refusals]))

@@ -1,0 +1,15 @@
+/* The gates of a dry run, which every process that used the device has to keep. */
+#ifndef MT_CLI_DRY_RUN_GATES_H
+#define MT_CLI_DRY_RUN_GATES_H
+
+#include "dry_run_result.h"
+
+/* Checks the gates of answer->gate_run with `told`, whose source and report these are. If they pass
+ * there, analyzes the other traces until one fails: then its results stay in answer->gate_run, and
+ * *failing is that trace, else NULL. A peak that may have been larger passes no gate: the verdict
+ * is then "not evaluated". Exit code, without that of a failed gate; what is wrong was said. */
+int mt_dry_run_check_gates(const struct mt_dry_run_answer *answer,
+                           const struct mt_dry_run_trace *told, struct mt_source *source,
+                           const struct mt_report *report, const struct mt_dry_run_trace **failing);
+
+#endif
