@@ -386,7 +386,6 @@ class Shim(Programs):
         self.assertEqual(output.strip(), "1 5")
 
 
-
 class Alone(Programs):
     """One rank without the others."""
 
