@@ -45,6 +45,12 @@ driver = Config()
     "triton/runtime/jit.py": """
 class JITFunction:
     arg_names = ["in_ptr0", "out_ptr0", "n"]
+    src = '''
+    def kernel(in_ptr0, out_ptr0, n):
+        at = out_ptr0 + n
+        for i in range(n): at += 1
+        tl.store(at, tl.load(in_ptr0))
+    '''
     def run(self, *_, **__): raise RuntimeError("no compiler")
 """,
     "torch/__init__.py": """
@@ -332,6 +338,27 @@ class Shim(Programs):
             "import triton\nfrom triton.runtime import driver, jit\nfrom triton.backends import backends\n"
             "print(jit.JITFunction().run(1, grid=(1,)), driver.active.get_device_capability(0), isinstance(driver.active, backends['nvidia'].driver))")
         self.assertEqual((status, output), (0, "None (9, 0) True\n"))
+
+    def test_what_a_kernel_writes_is_not_known(self):
+        self.compiler()
+        _, output, notes = self.run_program(
+            "import types, triton, torch\nfrom triton.runtime.jit import JITFunction\nfrom memtrace_dry_run import shadows\n"
+            "class Tensor:\n    def __init__(self, at): self.at = at; shadows._shadows[at] = 'known'\n"
+            "    def untyped_storage(self): return types.SimpleNamespace(_cdata=self.at)\n"
+            "k = JITFunction(); k.run(Tensor(1), Tensor(2), 3, grid=(1,), warmup=True); print(*shadows._shadows)\n"
+            "k.run(Tensor(1), types.SimpleNamespace(base=Tensor(2)), n=3, grid=(1,), warmup=False); print(*shadows._shadows)\n"
+            "k = JITFunction(); k.src = 'no Python'; k.run(Tensor(1), Tensor(2), 3, grid=(1,)); print(*shadows._shadows)\n")
+        self.assertEqual(output, "1 2\n1\n\n")
+        self.assertEqual(self.only(notes)["failures"], {})
+
+    def test_arguments_that_are_written(self):
+        self.torch()
+        kernels = ("def k(a, b, c): tl.store(a + tl.load(b), c)", "def k(a, b, c): helper(a, tl.load(b))", "def k(a, b, c): tl.atomic_add(pointer=c, val=1)",
+                   "def k(a, b, c):\n    d = tl.make_tensor_descriptor(b, [8])\n    d.store([a], tl.load(c))", "def k(a, b, c): c.to(tl.int32); tl.sum(a); range(b)")
+        _, output, _ = self.run_program(
+            "import ast\nfrom memtrace_dry_run import written_arguments as w\n"
+            "for text in %r: print(sorted(w._names_in(ast.parse(text)) & set('abc')))" % (kernels,))
+        self.assertEqual(output, "['a']\n['a']\n['c']\n['a', 'b']\n[]\n")
 
     def test_each_configuration_has_a_launcher(self):
         self.compiler()

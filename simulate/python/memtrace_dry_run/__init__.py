@@ -16,6 +16,7 @@ is counted and leaves what the program would have had without it.
     patches    functions of Python that need a device: elapsed_time
     compiled   torch.compile
     simulated_triton  Triton without a GPU and without a compiler
+    written_arguments  what a kernel of Triton writes to
     alone      one rank without the others: the store, gloo, objects of other ranks
     simulated  functions that only the simulated libraries have
     collectives  what collectives bring to a rank that is alone

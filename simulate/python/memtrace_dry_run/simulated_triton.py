@@ -6,6 +6,8 @@ time, so that the first one does."""
 import dataclasses
 import warnings
 
+from . import notes, written_arguments
+
 WARP_THREADS = 32
 BENCHMARK_CACHE_BYTES = 256 << 20  # what Triton's drivers for NVIDIA clear between two measurements
 
@@ -23,9 +25,26 @@ def install(_triton):
     jit.JITFunction.run = _not_launched
 
 
-def _not_launched(self, *_arguments, **_named):
+def _not_launched(self, *arguments, warmup=False, **named):
     """In place of JITFunction.run, which compiles and launches."""
-    return None
+    if warmup:
+        return
+    try:
+        written = written_arguments.of(self)
+        for name, value in [*zip(self.arg_names, arguments), *named.items()]:
+            if name in written:
+                _forget(value)
+    except Exception as error:
+        notes.failed("kernel of Triton", error)
+
+
+def _forget(value):
+    """Nobody knows what a kernel has written to VALUE, a tensor or its descriptor."""
+    from . import shadows
+
+    value = getattr(value, "base", value)
+    if hasattr(value, "untyped_storage"):
+        shadows.forget(value)
 
 
 class _Utilities:
@@ -135,14 +154,13 @@ def _precompile(self, *_arguments, **_named):
 
 
 def _launcher(tuner, config):
-    from . import shadows
-
-    written = [i for i, name in enumerate(tuner.fn.arg_names) if name.startswith(("out_ptr", "in_out_ptr"))]
+    mutated = getattr(tuner, "mutated_arg_names", None) or () # by kernels of the program, whose names are its own
+    written = [i for i, name in enumerate(tuner.fn.arg_names) if name.startswith(("out_ptr", "in_out_ptr")) or name in mutated]
 
     def launch(*arguments, **_named):
         for i in written:
-            if i < len(arguments) and hasattr(arguments[i], "untyped_storage"):
-                shadows.forget(arguments[i])
+            if i < len(arguments):
+                _forget(arguments[i])
 
     launch.config, launch.cache_hash, launch.store_cubin, launch.bin, launch.fn = config, None, False, None, tuner.fn
     launch.n_regs = launch.n_spills = launch.shared = 0
