@@ -84,12 +84,18 @@ class CachingAutotuner:
     def precompile(self, *_, **__): raise RuntimeError("no compiler")
     def coordinate_descent_tuning(self, launcher): raise RuntimeError("measures")
 """,
+    "torch/_inductor/compile_fx.py": """
+def compile_fx(model, settings=None):
+    if model is None: raise ValueError("no model")
+    return compile_fx(model) if settings else model
+""",
     "torch/_dynamo/__init__.py": "",
     "torch/_dynamo/trace_rules.py": "left_out = []\nadd = left_out.append\n",
     "torch/_dynamo/convert_frame.py": """
 import torch
 class config: suppress_errors = False
 class Unsupported(Exception): pass
+class UserError(Unsupported): pass
 class CheckFunctionManager:
     def __init__(self): self.on = torch._C.on
 def _compile(error=None):
@@ -374,15 +380,23 @@ class Shim(Programs):
             "import torch._dynamo.convert_frame as c, torch._dynamo.trace_rules as t, torch\n"
             "print(c._compile(), torch._C.on, c.config.suppress_errors, t.left_out)")
         self.assertEqual((status, output), (0, "(False, True) True True ['memtrace_dry_run']\n"))
+        self.assertEqual(self.only(notes)["answers"], {}) # nothing was given to Inductor
+
+    def test_what_inductor_compiles_is_counted_once(self):
+        self.compiler()
+        _, output, notes = self.run_program(
+            "from torch._inductor import compile_fx as c\nprint(c.compile_fx('graph', settings=1), c.compile_fx('graph'))\n"
+            "try: c.compile_fx(None)\nexcept ValueError as raised: print(raised)\nc.compile_fx('graph')")
+        self.assertEqual(output, "graph graph\nno model\n")
         self.assertEqual(self.only(notes)["facts"]["torch_compile"], "inductor")
-        self.assertEqual(self.only(notes)["answers"]["compiled"]["count"], 1)
+        self.assertEqual({k: v["count"] for k, v in self.only(notes)["answers"].items()}, {"compiled": 3})
 
     def test_what_the_compiler_cannot_do_runs_eagerly(self):
         self.compiler()
         _, output, notes = self.run_program(
-            "import torch._dynamo.convert_frame as c\nfor e in (ValueError('no'), c.Unsupported('a break')):\n"
+            "import torch._dynamo.convert_frame as c\nfor e in (ValueError('no'), c.Unsupported('a break'), c.UserError('wrong use')):\n"
             "    try: c._compile(e)\n    except Exception as raised: print(raised)")
-        self.assertEqual(output, "no\na break\n")
+        self.assertEqual(output, "no\na break\nwrong use\n")
         self.assertEqual({k: v["count"] for k, v in self.only(notes)["answers"].items()}, {"eager": 1})
         self.assertEqual(self.only(notes)["facts"]["torch_compile"], "eager")
 

@@ -7,8 +7,11 @@ import importlib.util
 import os
 import shutil
 import tempfile
+import threading
 
 from . import importing, notes, simulated_triton
+
+_here = threading.local()
 
 
 def start():
@@ -21,6 +24,7 @@ def start():
     os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
     importing.after("triton", simulated_triton.install)
     importing.after("torch._dynamo.convert_frame", _compiling)
+    importing.after("torch._inductor.compile_fx", _counted)
     importing.after("torch._inductor.runtime.triton_heuristics", simulated_triton.install_in_inductor)
 
 
@@ -62,17 +66,34 @@ def _compiling(convert_frame):
     @functools.wraps(compiled)
     def compile(*arguments, **named):
         try:
-            made = compiled(*arguments, **named)
+            return compiled(*arguments, **named)
         except Exception as error:
-            if type(error).__name__ not in _OWN_WAYS:
+            if not any(kind.__name__ in _OWN_WAYS for kind in type(error).__mro__):
                 _ran_as_it_is()
                 notes.failed("torch.compile", error)
             raise
+
+    convert_frame._compile = compile
+
+
+def _counted(compile_fx):
+    """Counts what Inductor compiles. Dynamo also gives functions to other backends, and leaves out those without tensors."""
+    compiled = compile_fx.compile_fx
+
+    @functools.wraps(compiled)
+    def counted(*arguments, **named):
+        if getattr(_here, "is_in_inductor", False): # it calls itself with other settings
+            return compiled(*arguments, **named)
+        _here.is_in_inductor = True
+        try:
+            made = compiled(*arguments, **named)
+        finally:
+            _here.is_in_inductor = False
         notes.made_up("compiled")
         notes.fact("torch_compile", "inductor")
         return made
 
-    convert_frame._compile = compile
+    compile_fx.compile_fx = counted
 
 
 def _leave_out_this_package():
@@ -82,7 +103,7 @@ def _leave_out_this_package():
     trace_rules.add(__package__)
 
 
-# How Dynamo itself says that a frame is not for it.
+# How Dynamo itself says that a frame is not for it, or that the program asks for what it does not do.
 _OWN_WAYS = ("Unsupported", "SkipFrame", "RecompileLimitExceeded", "FailOnRecompileLimitHit", "CacheLimitExceeded", "UnsafeScriptObjectError")
 
 
