@@ -12,6 +12,7 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device);
 CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device);
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device);
 CUresult cuCtxSetCurrent(CUcontext context);
+CUresult cuCtxGetCurrent(CUcontext *context);
 CUresult cuCtxGetDevice(CUdevice *device);
 CUresult cuCtxSynchronize(void);
 CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes);

@@ -1,6 +1,5 @@
-/* NCCL between ranks that never talk: every collective succeeds at once, and what
- * is gathered is everybody's own. Each
- * communicator takes device memory as the real one does: through the driver's
+/* NCCL between ranks that never talk: every collective succeeds at once, and what is gathered is
+ * everybody's own. Each communicator takes device memory as the real one does: through the driver's
  * virtual memory, past the framework's allocator. It is one block; NCCL makes many. */
 #include <pthread.h>
 #include <stdbool.h>
@@ -41,8 +40,8 @@ static __thread struct {
 
 void memtrace_simulated_split(int ranks, int rank);
 
-/* Who makes a communicator by a split learns from the other ranks how large it is; the process
- * group knows that beforehand. */
+/* A rank learns from the others how large a communicator is that it splits off; the process group
+ * knows that beforehand. */
 void memtrace_simulated_split(int ranks, int rank)
 {
     next_split.ranks = ranks;
@@ -210,13 +209,15 @@ static bool set_device(CUdevice device)
 
 result ncclCommDestroy(struct communicator *comm);
 
-/* All ranks are in this process, each on a device of its own. */
+/* All ranks are in this process, each on a device of its own. It may be the program's first call:
+ * then no context is current, before or after. */
 result ncclCommInitAll(struct communicator **comms, int ranks, const int *devices)
 {
-    CUdevice before = 0;
+    CUcontext before = NULL;
     result error = SUCCESS;
     int made = 0;
-    if (comms == NULL || ranks < 1 || cuCtxGetDevice(&before) != CUDA_SUCCESS) {
+    if (comms == NULL || ranks < 1 || cuInit(0) != CUDA_SUCCESS ||
+        cuCtxGetCurrent(&before) != CUDA_SUCCESS) {
         return INVALID_ARGUMENT;
     }
     for (; made < ranks && error == SUCCESS; made++) {
@@ -229,7 +230,7 @@ result ncclCommInitAll(struct communicator **comms, int ranks, const int *device
         ncclCommDestroy(comms[made]);
         comms[made] = NULL;
     }
-    set_device(before);
+    cuCtxSetCurrent(before);
     return error;
 }
 

@@ -165,6 +165,20 @@ static void all_devices_of_a_process(void **state)
     assert_int_equal(free_bytes(), before[0]);
 }
 
+static void all_devices_as_the_first_call(void **state)
+{
+    comm comms[2];
+    int device;
+
+    (void)state;
+    assert_int_equal(api.set_current(NULL), 0);
+    assert_int_equal(api.init_all(comms, 2, NULL), 0);
+    assert_place(comms[1], 2, 1);
+    assert_int_not_equal(api.current_device(&device), 0); /* as before: none */
+    api.destroy(comms[0]);
+    api.destroy(comms[1]);
+}
+
 static void a_split(void **state)
 {
     const struct unique_id id = {{7}};
@@ -245,6 +259,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_communicator),
         cmocka_unit_test(all_devices_of_a_process),
+        cmocka_unit_test(all_devices_as_the_first_call),
         cmocka_unit_test(a_split),
         cmocka_unit_test(without_memory),
         cmocka_unit_test(memory_in_granules),
