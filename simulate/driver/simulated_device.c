@@ -18,7 +18,7 @@ static int blocks_per_multiprocessor(const struct mt_card *card)
         return card->capability_minor == 0 ? 32 : 16;
     if (card->capability_major == 8 && card->capability_minor > 0)
         return card->capability_minor == 6 ? 16 : 24;
-    return 32;
+    return card->capability_major == 12 ? 24 : 32;
 }
 
 static struct sim_card describe(const struct mt_card *card)

@@ -319,6 +319,20 @@ static void ask_for_attributes(const struct mt_site *site)
     need(driver(&a, 0, 0) == 1 && driver(&a, 160, 0) == 1 && driver(&a, 1, 5) == 101, 8);
 }
 
+/* A consumer's card of capability 12.0 has room for fewer blocks than a B200 of 10.0. */
+static void ask_for_blocks(const struct mt_site *site)
+{
+    enum { BLOCKS_PER_MULTIPROCESSOR = 106 };
+    int (*attribute)(int *, int, int), (*init)(unsigned), blocks;
+
+    setenv("MEMTRACE_SIMULATED_DEVICE", "RTX 5090", 1);
+    need(dlopen(site->preload, RTLD_NOW | RTLD_GLOBAL) != NULL, 1);
+    *(void **)&init = dlsym(RTLD_DEFAULT, "cuInit");
+    *(void **)&attribute = dlsym(RTLD_DEFAULT, "cuDeviceGetAttribute");
+    need(init && attribute && init(0) == 0, 2);
+    need(attribute(&blocks, BLOCKS_PER_MULTIPROCESSOR, 0) == 0 && blocks == 24, 3);
+}
+
 /* NVML subtracts what other processes use: not below nothing. */
 static void ask_a_small_card_for_memory(const struct mt_site *site)
 {
@@ -380,6 +394,7 @@ static void test_libraries_work(void **state)
     in_a_child(use_memory_and_streams, &site);
     in_a_child(ask_what_card_it_is, &site);
     in_a_child(ask_for_attributes, &site);
+    in_a_child(ask_for_blocks, &site);
     in_a_child(ask_a_small_card_for_memory, &site);
     in_a_child(ask_for_the_time, &site);
     in_a_child(ask_for_a_fabric, &site);
