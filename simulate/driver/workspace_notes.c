@@ -36,7 +36,7 @@ static void write_counts(void)
     if (length <= 0 || length >= (int)sizeof path) {
         return;
     }
-    /* Of a process that is killed here, the reader sees a name that it leaves out. */
+    /* The reader leaves this name out; it stays if the process is killed here. */
     snprintf(half, sizeof half, "%s.half", path);
     if (!write_to(half) || rename(half, path) != 0) {
         unlink(half);
@@ -63,9 +63,13 @@ void sim_note_workspace(enum workspace_source source)
     pthread_mutex_unlock(&lock);
 }
 
+/* Other threads may still count. In a child of fork that counted nothing the lock may be held by a
+ * thread that it does not have. */
 __attribute__((destructor)) static void write_at_end(void)
 {
     if (counted_in == getpid()) {
+        pthread_mutex_lock(&lock);
         write_counts();
+        pthread_mutex_unlock(&lock);
     }
 }
