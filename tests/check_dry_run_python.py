@@ -338,6 +338,13 @@ class Shim(Programs):
         self.assertEqual(found["sizes_from_data"], 4)
         self.assertEqual({k: v["decides_size"] for k, v in found["answers"].items()}, {"selection": True, "number": False, "count": True})
 
+    def test_a_function_before_a_module_runs_once(self):
+        (self.folder / "waited.py").write_text("print('the module')\n")
+        _, output, _ = self.run_program(
+            "from memtrace_dry_run import importing\nimportlib = __import__('importlib')\n"
+            "importing.before('waited', lambda: print('before'))\nimport waited\nimportlib.reload(waited)\n")
+        self.assertEqual(output, "before\nthe module\nthe module\n")
+
     def test_kernels_of_triton_do_nothing(self):
         self.compiler()
         status, output, _ = self.run_program(

@@ -17,7 +17,7 @@ def after(name, function):
 
 
 def before(name, function):
-    """FUNCTION runs when the module NAME is about to be imported, by whoever is first."""
+    """FUNCTION runs once, just before the module NAME, which is not imported yet, is executed."""
     _before.setdefault(name, []).append(function)
 
 
@@ -65,7 +65,7 @@ class _Finder:
 
     @staticmethod
     def find_spec(name, path=None, target=None):
-        if name not in _waiting:
+        if name not in _waiting and name not in _before:
             return None
         for finder in sys.meta_path:
             if isinstance(finder, _Finder) or not hasattr(finder, "find_spec"):

@@ -59,7 +59,8 @@ def _in_child():
 
 def fact(name, value):
     """A property of the run, such as the version of PyTorch."""
-    _state.facts[name] = value
+    with _state.lock: # another thread may be writing them
+        _state.facts[name] = value
 
 
 def made_up(kind, count=1):
