@@ -146,8 +146,8 @@ static bool read_facts(struct mt_site *site)
                   &site->simulated_count) == 3;
 }
 
-/* Without the library that is preloaded the loader would go on with the vendor's. Whoever could
- * write the cache before could have made a site there. */
+/* Without the library that is preloaded the loader would go on with the vendor's. A user
+ * who could write to the cache earlier may have made a site there. */
 static bool is_complete(struct mt_site *site)
 {
     return mt_cache_site_is_ours(site->folder) && access(site->preload, R_OK) == 0 &&

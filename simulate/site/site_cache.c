@@ -130,8 +130,8 @@ void mt_cache_remove(const char *folder)
     char path[PATH_MAX];
 
     for (const struct dirent *entry; entries && (entry = readdir(entries)) != NULL;)
-        if (entry->d_name[0] != '.' && join(path, folder, entry->d_name))
-            (void)unlink(path);
+        if (join(path, folder, entry->d_name)) /* hidden files are halves of notes */
+            (void)unlink(path);                /* fails for "." and ".." */
     if (entries)
         (void)closedir(entries);
     (void)rmdir(folder);

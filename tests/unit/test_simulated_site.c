@@ -497,6 +497,38 @@ static void test_no_room(void **state)
     snprintf(cache, sizeof cache, "%s/cache", root);
 }
 
+static mode_t mode_of(const char *path)
+{
+    struct stat info;
+
+    assert_int_equal(lstat(path, &info), 0);
+    return info.st_mode & 0777;
+}
+
+/* Libraries that somebody else could have put there would run in the user's programs. */
+static void test_only_the_owner_writes(void **state)
+{
+    struct mt_site site;
+    char link[PATH_MAX];
+    (void)state;
+
+    snprintf(cache, sizeof cache, "%s/shared", root);
+    assert_int_equal(mkdir(cache, 0700), 0);
+    assert_int_equal(chmod(cache, 0777), 0);
+    expect_failure(MT_ERR_OUTPUT, "can be written by other users");
+    assert_int_equal(chmod(cache, 0775), 0);
+    site = prepared();
+    assert_int_equal(mode_of(cache), 0755);
+    assert_true(mt_cache_site_is_ours(site.folder));
+    snprintf(link, sizeof link, "%.100s/link", cache);
+    assert_int_equal(symlink(site.folder, link), 0);
+    assert_false(mt_cache_site_is_ours(link));
+    assert_int_equal(chmod(site.folder, 0770), 0);
+    assert_true(prepared().was_made); /* what was there is removed */
+    assert_int_equal(mode_of(site.folder), 0700);
+    snprintf(cache, sizeof cache, "%s/cache", root);
+}
+
 static void test_what_cannot_be_simulated(void **state)
 {
     (void)state;
@@ -540,6 +572,8 @@ static void test_tidy_keeps_eight(void **state)
     for (int i = 0; i < 12; i++) {
         snprintf(path, sizeof path, i < 2 ? "%s/making-%d" : "%s/%032x", cache, (unsigned)i);
         mkdir(path, 0700);
+        if (i == 0) /* half of the notes of a program that was killed */
+            write_text(format("%s/.notes.7.half", path), "{", 0600);
         old[1].tv_sec++;
         utimensat(0, path, i < 11 ? old : NULL, 0);
     }
@@ -654,6 +688,7 @@ int main(void)
         cmocka_unit_test(test_cache_notices_changes),
         cmocka_unit_test(test_many_at_once),
         cmocka_unit_test(test_no_room),
+        cmocka_unit_test(test_only_the_owner_writes),
         cmocka_unit_test(test_what_cannot_be_simulated),
         cmocka_unit_test(test_damaged_library),
         cmocka_unit_test(test_tidy_keeps_eight),
