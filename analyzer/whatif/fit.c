@@ -550,6 +550,7 @@ static enum mt_status replay_unlimited(struct search *search, struct baseline *b
         result->requested_peak_bytes = from->counters.requested.peak;
         result->allocated_peak_bytes = from->counters.allocated.peak;
         result->requests = from->counters.allocations;
+        result->gaps_left_out = from->restores.gaps_left_out;
         result->recorded_ooms = baseline->ooms[from->device];
         result->died_at = baseline->died_at[from->device];
         result->died_bytes = baseline->died_bytes[from->device];

@@ -39,7 +39,8 @@ struct mt_fit_result {
     uint64_t larger_fail_bytes; /* one above fit_bytes that fails; 0 = none */
     uint64_t reserved_peak_bytes, requested_peak_bytes; /* without a limit */
     uint64_t allocated_peak_bytes, requests;
-    uint64_t address_ties; /* see replay.h; 0 if they are the run's */
+    uint64_t gaps_left_out; /* of restored pools: not in `requests` (mt_restore_share) */
+    uint64_t address_ties;  /* see replay.h; 0 if they are the run's */
 
     /* The same answer for each order of addresses that was tried (replay_orders.h), 0 = none was
      * found. The first is fit_bytes. */

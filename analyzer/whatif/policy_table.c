@@ -30,6 +30,7 @@ static void fill(struct mt_policy_row *row, const struct mt_fit_summary *summary
                                   .doubt = from->policy_doubt,
                                   .fits = from->fits,
                                   .requests = from->requests,
+                                  .gaps_left_out = from->gaps_left_out,
                                   .requested_peak_bytes = from->requested_peak_bytes,
                                   .allocated_peak_bytes = from->allocated_peak_bytes,
                                   .reserved_peak_bytes = from->reserved_peak_bytes,
@@ -93,6 +94,30 @@ enum mt_status mt_policy_row_measure(struct mt_source *source, const char *polic
     return status;
 }
 
+uint64_t mt_policy_row_requests(const struct mt_policy_row *row)
+{
+    return mt_add_most_u64(row->requests, row->gaps_left_out);
+}
+
+/* A gap that is left out may be the one that a peak of requested bytes counts. */
+static bool are_of_one_trace(const struct mt_policy_row *a, const struct mt_policy_row *b,
+                             bool starts_in_middle)
+{
+    /* what was there before the trace began counts as requests of some policies */
+    return (starts_in_middle || mt_policy_row_requests(a) == mt_policy_row_requests(b)) &&
+           (a->gaps_left_out || b->gaps_left_out ||
+            a->requested_peak_bytes == b->requested_peak_bytes);
+}
+
+static uint64_t lowest_requested_peak(const struct mt_policy_table *table)
+{
+    uint64_t lowest = table->rows[0].requested_peak_bytes;
+
+    for (uint32_t i = 1; i < table->row_count; i++)
+        lowest = mt_min_u64(lowest, table->rows[i].requested_peak_bytes);
+    return lowest;
+}
+
 static enum mt_status check_requests(const struct mt_policy_table *table, struct mt_error *error)
 {
     const struct mt_policy_row *first = &table->rows[0];
@@ -100,14 +125,13 @@ static enum mt_status check_requests(const struct mt_policy_table *table, struct
 
     for (i = 1; i < table->row_count; i++) {
         const struct mt_policy_row *row = &table->rows[i];
-        /* what was there before the trace began counts as requests of some policies */
-        if ((row->requests != first->requests && !table->starts_in_middle) ||
-            row->requested_peak_bytes != first->requested_peak_bytes)
+        if (!are_of_one_trace(first, row, table->starts_in_middle))
             return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
                            "'%s' and '%s' do not see the same requests: %llu and %llu of them, "
                            "with %llu and %llu bytes at their peaks",
-                           first->policy, row->policy, (unsigned long long)first->requests,
-                           (unsigned long long)row->requests,
+                           first->policy, row->policy,
+                           (unsigned long long)mt_policy_row_requests(first),
+                           (unsigned long long)mt_policy_row_requests(row),
                            (unsigned long long)first->requested_peak_bytes,
                            (unsigned long long)row->requested_peak_bytes);
     }
@@ -240,7 +264,7 @@ enum mt_status mt_policy_table_finish(struct mt_policy_table *table, struct mt_e
         return status;
     drop_twins(table);
     qsort(table->rows, table->row_count, sizeof *table->rows, by_reserved);
-    table->bound_bytes = table->rows[0].requested_peak_bytes;
+    table->bound_bytes = lowest_requested_peak(table);
     table->finding[0] = say_best(table);
     table->finding[1] = say_need(table);
     return table->finding[0] && table->finding[1]

@@ -14,7 +14,9 @@ struct mt_policy_row {
     bool exact;                  /* the rules of the policy are known */
     const char *doubt;           /* why they are not; static */
     bool fits;                   /* there is a limit that serves the trace */
-    uint64_t requests;
+    uint64_t requests;           /* of the trace, without... */
+    uint64_t gaps_left_out;      /* what PyTorch allocates and frees at once when it restores a
+                                    private pool, where the simulated pool is cut otherwise */
     uint64_t requested_peak_bytes, allocated_peak_bytes, reserved_peak_bytes; /* without a limit */
     uint64_t fit_bytes;     /* smallest limit from which on all that were tried serve it, in every
                                order of addresses that was tried (fit.h): the one to rely on */
@@ -52,6 +54,9 @@ struct mt_policy_table {
 enum mt_status mt_policy_row_measure(struct mt_source *source, const char *policy, uint64_t device,
                                      struct mt_policy_row *row, uint16_t *of,
                                      struct mt_error *error) MT_MUST_USE;
+
+/* Of the trace, gaps that the policy leaves out included: equal for all policies. */
+uint64_t mt_policy_row_requests(const struct mt_policy_row *row);
 
 /* Rows are filled: drops those of equal spelling, sorts them and makes the sentences.
  * MT_ERR_USAGE if they are not of the same requests. */

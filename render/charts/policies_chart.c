@@ -49,7 +49,7 @@ static const char *requests_of(struct mt_drawing *drawing, const struct mt_polic
     if (table->starts_in_middle)
         return "starts in the middle: what was there then is given";
     text = mt_arena_printf(&drawing->arena, "%s requests",
-                           mt_format_count(n, table->rows[0].requests));
+                           mt_format_count(n, mt_policy_row_requests(&table->rows[0])));
     return text ? text : "";
 }
 

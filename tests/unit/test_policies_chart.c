@@ -289,6 +289,27 @@ static void others_requests_are_refused(void **unused)
     assert_int_equal(mt_policy_table_finish(&table, &error), MT_ERR_USAGE);
 }
 
+/* PyTorch's default cuts a restored pool as the run did; other options leave its gaps out. */
+static void gaps_that_are_left_out_are_requests_of_the_trace(void **unused)
+{
+    static struct mt_policy_table table;
+    struct mt_error error = {0};
+
+    (void)unused;
+    begin(&table);
+    add_row(&table, "a", 100, 110, 120, 120);
+    add_row(&table, "b", 96, 110, 130, 120);
+    table.rows[1].requests -= 18;
+    table.rows[1].gaps_left_out = 18;
+    assert_int_equal(mt_policy_table_finish(&table, &error), MT_OK);
+    assert_int_equal(table.bound_bytes, 96);
+    assert_int_equal(mt_policy_row_requests(&table.rows[1]), 1000);
+    table.rows[1].gaps_left_out = 17;
+    assert_int_equal(mt_policy_table_finish(&table, &error), MT_ERR_USAGE);
+    assert_non_null(strstr(error.text, "1000 and 999 of them"));
+    mt_policy_table_release(&table);
+}
+
 static void twins_are_one_row(void **unused)
 {
     static struct mt_policy_table table;
@@ -346,6 +367,7 @@ int main(void)
         cmocka_unit_test(limits_of_several_orders_are_a_line),
         cmocka_unit_test(extremes_are_drawn),
         cmocka_unit_test(others_requests_are_refused),
+        cmocka_unit_test(gaps_that_are_left_out_are_requests_of_the_trace),
         cmocka_unit_test(twins_are_one_row),
         cmocka_unit_test(sentences_say_who_is_best_and_who_only_looks_bad),
     };
