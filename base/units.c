@@ -197,6 +197,21 @@ bool mt_is_unit(const char *word, size_t length)
     return is_word(word, length, "%");
 }
 
+static bool is_of_unit(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '%' || c == '\xC2' || c == '\xB5'; /* the micro sign */
+}
+
+size_t mt_unit_length(const char *text)
+{
+    size_t length = 0;
+
+    while (is_of_unit(text[length]))
+        length++;
+    return mt_is_unit(text, length) ? length : 0;
+}
+
 static bool unit_factor(const char *unit, double *factor)
 {
     static const struct {

@@ -33,6 +33,8 @@ char *mt_format_duration(char text[MT_UNITS_TEXT], uint64_t ns);
 
 /* Is it what one of these functions writes after the blank of a number: "GiB", "%"? */
 bool mt_is_unit(const char *word, size_t length);
+/* Bytes of such a unit that `text` begins with as a whole word: 3 of "GiB, ..."; 0 = none. */
+size_t mt_unit_length(const char *text);
 
 /* "12GiB", "9000 MiB", "1.5g", "512", "20MB" (decimal) -> bytes. */
 enum mt_status mt_parse_bytes(const char *text, uint64_t *bytes) MT_MUST_USE;

@@ -3,12 +3,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define MAX_LOST_SHARE 3 /* a third of what fits: a longer part of a word says more than none */
+#include "units.h"
 
-static bool is_byte_unit(const char *word)
-{
-    return strchr("KMGTPE", *word) && word[0] && word[1] == 'i' && word[2] == 'B';
-}
+#define MAX_LOST_SHARE 3 /* a third of what fits: a longer part of a word says more than none */
 
 static bool begins_number(const char *word)
 {
@@ -27,17 +24,18 @@ static size_t word_begin(const char *text, size_t at)
  * unit is none. */
 static size_t cut_before_number(const char *text, size_t head)
 {
-    size_t word = word_begin(text, head), before = word;
+    size_t word = text[head] == ' ' ? head + strspn(text + head, " ") : word_begin(text, head);
+    size_t before = word;
 
-    if (head == word || text[head] == ' ' || !text[head])
+    if (!text[head])
         return head;
-    if (begins_number(text + word))
+    if (word < head && begins_number(text + word))
         return word;
     while (before && text[before - 1] == ' ')
         before--;
     before = word_begin(text, before);
-    return before < word && begins_number(text + before) && is_byte_unit(text + word) ? before
-                                                                                      : head;
+    return before < word && begins_number(text + before) && mt_unit_length(text + word) ? before
+                                                                                        : head;
 }
 
 static bool is_mark(char c)

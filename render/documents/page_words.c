@@ -5,7 +5,7 @@
 
 #include "escape.h"
 #include "html_table.h"
-#include "util.h"
+#include "units.h"
 
 static bool is_digit(char c)
 {
@@ -18,21 +18,6 @@ static bool goes_on(char c)
     return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-/* Bytes of the unit that `text` begins with; 0 = none. */
-static size_t unit_length(const char *text)
-{
-    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB",
-                                        "B",   "%",   "ms",  "s",   "µs"};
-
-    for (size_t i = 0; i < MT_ARRAY_LEN(units); i++) {
-        size_t length = strlen(units[i]);
-
-        if (!strncmp(text, units[i], length) && !goes_on(text[length]))
-            return length;
-    }
-    return 0;
-}
-
 /* Bytes of a number with its unit at `text`; 0 = there is none. */
 static size_t quantity_length(const char *text)
 {
@@ -40,7 +25,7 @@ static size_t quantity_length(const char *text)
 
     if (!is_digit(*text) || text[number] != ' ')
         return 0;
-    unit = unit_length(text + number + 1);
+    unit = mt_unit_length(text + number + 1);
     return unit ? number + 1 + unit : 0;
 }
 

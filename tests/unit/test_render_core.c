@@ -141,6 +141,13 @@ static void names_are_cut_between_words(void **state)
         {"128 activations", 6, "128 ac"},    /* a number without its word is none */
         {"modeling_llama.py:175", 20, "modeling_llama.py"},
         {"forward linear.py", 7, "forward"},
+        {"peak 12.5 GiB of", 9, "peak"}, /* nor is one without its unit */
+        {"peak 12.5 GiB of", 10, "peak"},
+        {"peak 12.5 GiB of", 12, "peak"},
+        {"held 512 B of it", 9, "held"},
+        {"grew 43.1 % in all", 10, "grew"},
+        {"after 114 ms of it", 10, "after"},
+        {"after 114 models", 9, "after 114"},
         {"t\xC3\xB6rch_nn_modules", 10, "t\xC3\xB6rch_nn"},
     };
     static const struct {

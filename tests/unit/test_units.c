@@ -208,6 +208,12 @@ static void units_are_known(void **state)
     assert_false(is_unit(""));
     assert_false(is_unit("GiBs"));
     assert_false(is_unit("steps"));
+    assert_int_equal(mt_unit_length("GiB, and"), 3);
+    assert_int_equal(mt_unit_length("\xC2\xB5s)"), 3);
+    assert_int_equal(mt_unit_length("%"), 1);
+    assert_int_equal(mt_unit_length("steps"), 0);
+    assert_int_equal(mt_unit_length("B2"), 0);
+    assert_int_equal(mt_unit_length(""), 0);
 }
 
 static void estimates_stop_at_the_largest_number(void **state)

@@ -1,0 +1,71 @@
+/* Sentences of the page: escaped in every piece, numbers beside their units. */
+#include "cmocka_all.h"
+
+#include <string.h>
+
+#include "page_words.h"
+
+#define QUANTITY(text) "<span class=\"quantity\">" text "</span>"
+
+static void expect(const char *words, const char *wanted)
+{
+    struct mt_buf out = {0};
+
+    mt_add_page_words(&out, words);
+    assert_false(out.failed);
+    assert_string_equal(out.data ? out.data : "", wanted);
+    mt_buf_release(&out);
+}
+
+static void numbers_keep_their_units(void **state)
+{
+    (void)state;
+    expect("", "");
+    expect("7.47 GiB", QUANTITY("7.47 GiB"));
+    expect("a 43.1 %, b 114 ms (1,024 B)",
+           "a " QUANTITY("43.1 %") ", b " QUANTITY("114 ms") " (" QUANTITY("1,024 B") ")");
+    expect("13 \xC2\xB5s.", QUANTITY("13 \xC2\xB5s") ".");
+}
+
+static void other_numbers_are_words(void **state)
+{
+    (void)state;
+    expect("4 Blocks in 12 steps", "4 Blocks in 12 steps");
+    expect("layer12 B", "layer12 B"); /* a name */
+    expect("12  B", "12  B");
+    expect("12 ", "12 ");
+    expect("3 GiB_x", "3 GiB_x");
+}
+
+static void all_pieces_are_escaped(void **state)
+{
+    (void)state;
+    expect("<b>3 GiB</b> & 2 %\"",
+           "&lt;b&gt;" QUANTITY("3 GiB") "&lt;/b&gt; &amp; " QUANTITY("2 %") "&quot;");
+    expect("\xC3\xB6 1 B\xE2\x80\xA6", "\xC3\xB6 " QUANTITY("1 B") "\xE2\x80\xA6");
+}
+
+static void long_texts_are_cut(void **state)
+{
+    char words[1000];
+    struct mt_buf out = {0};
+
+    (void)state;
+    memset(words, '1', sizeof words);
+    words[sizeof words - 1] = '\0';
+    mt_add_page_words(&out, words);
+    assert_in_range(out.length, 1, 300);
+    mt_buf_release(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_keep_their_units),
+        cmocka_unit_test(other_numbers_are_words),
+        cmocka_unit_test(all_pieces_are_escaped),
+        cmocka_unit_test(long_texts_are_cut),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
