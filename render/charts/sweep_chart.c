@@ -17,7 +17,7 @@
 #define HEAD          24.0 /* above the plot: the number on the tallest bar */
 #define MAX_BAR       72.0
 #define MARK_WIDTH    3.0
-#define NEXT_CARD     1.35 /* the axis reaches the next card up to so much above the bars */
+#define NEXT_CARD     1.35 /* the axis reaches the next card up to this multiple of the bars */
 
 struct layout {
     const struct mt_sweep *sweep;
@@ -32,7 +32,7 @@ static double y_of(const struct layout *layout, uint64_t bytes)
     return layout->plot.y + layout->plot.height * (1 - (double)bytes / (double)layout->top);
 }
 
-/* What a card must have, or what was reserved if that is not known. */
+/* Of the bar with its mark: without a limit a run may reserve more than a card must have. */
 static uint64_t height_of(const struct mt_sweep_result *result)
 {
     uint64_t bytes = mt_max_u64(result->reserved_peak_bytes, result->allocated_peak_bytes);
@@ -177,6 +177,7 @@ static void draw_need(struct mt_drawing *drawing, const struct layout *layout, d
         mt_draw_path(drawing, points, 2, false, false, &mark, NULL, "need");
 }
 
+/* What a card must have; what was reserved where that is not known. */
 static const char *amount_of(struct mt_drawing *drawing, const struct mt_sweep_result *result)
 {
     char n[MT_UNITS_TEXT];
@@ -184,9 +185,9 @@ static const char *amount_of(struct mt_drawing *drawing, const struct mt_sweep_r
 
     if (!result->is_measured)
         return "";
-    text = mt_arena_printf(&drawing->arena, "%s%s",
-                           result->has_need && !result->in_all_is_known ? "> " : "",
-                           mt_format_bytes(n, height_of(result)));
+    text = mt_arena_printf(
+        &drawing->arena, "%s%s", result->has_need && !result->in_all_is_known ? "> " : "",
+        mt_format_bytes(n, result->has_need ? result->in_all_bytes : result->reserved_peak_bytes));
     return text ? text : "";
 }
 
@@ -254,7 +255,8 @@ static void draw_run(struct mt_drawing *drawing, struct layout *layout, size_t i
 
 static const char footnote[] =
     "dry runs: sizes are mostly those of a real run \xC2\xB7 roles: at the "
-    "allocated peak \xC2\xB7 dashed: a run that did not finish, until its end \xC2\xB7 lines: "
+    "allocated peak \xC2\xB7 numbers: what a card must have, else the reserved peak \xC2\xB7 "
+    "dashed: a run that did not finish, until its end \xC2\xB7 lines: "
     "memory of cards as their drivers report it";
 
 static const char *title_of(struct mt_drawing *drawing, const struct mt_sweep *sweep)

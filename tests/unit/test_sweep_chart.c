@@ -38,6 +38,8 @@ static void fill_result(struct mt_sweep_result *result, uint64_t scale)
     result->reserved_peak_bytes = result->allocated_peak_bytes + (dice(3) ? dice(scale) : 0);
     result->has_need = result->outcome == MT_SWEEP_FINISHED;
     result->need_bytes = result->reserved_peak_bytes;
+    if (dice(2)) /* without a limit it reserved more */
+        result->need_bytes = result->allocated_peak_bytes;
     result->in_all_bytes = result->need_bytes + dice(MT_GIB);
     result->in_all_is_known = dice(2);
 }
@@ -110,6 +112,38 @@ static void nothing_covers_anything(void **state)
     }
 }
 
+/* An allocator keeps more without a limit than a card must have: no number may take one for the
+ * other. */
+static void what_is_reserved_is_no_need(void **state)
+{
+    static const struct {
+        bool has_need, is_known;
+        const char *amount;
+    } cases[] = {{true, true, "12.0 GiB"}, {true, false, "> 12.0 GiB"}, {false, false, "20.0 GiB"}};
+    struct mt_drawing drawing;
+
+    (void)state;
+    memset(&sweep, 0, sizeof sweep);
+    sweep.card = &mt_cards[0];
+    sweep.names[0] = "batch";
+    sweep.name_count = sweep.run_count = 1;
+    sweep.runs[0] = (struct mt_sweep_run){.values = {"4"}, .label = "batch=4"};
+    for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++) {
+        sweep.runs[0].result = (struct mt_sweep_result){.outcome = MT_SWEEP_FINISHED,
+                                                        .is_measured = true,
+                                                        .allocated_peak_bytes = 10 * MT_GIB,
+                                                        .reserved_peak_bytes = 20 * MT_GIB,
+                                                        .has_need = cases[i].has_need,
+                                                        .need_bytes = 11 * MT_GIB,
+                                                        .in_all_bytes = 12 * MT_GIB,
+                                                        .in_all_is_known = cases[i].is_known};
+        assert_int_equal(mt_sweep_draw(&sweep, &sizes[0], &drawing, NULL), MT_OK);
+        assert_null(drawing_fault(&drawing));
+        assert_string_equal(drawing_find(&drawing, "amount")->text, cases[i].amount);
+        mt_drawing_release(&drawing);
+    }
+}
+
 /* The mark lies where the title says, between the lines of the cards. */
 static void marks_are_among_cards(void **state)
 {
@@ -151,6 +185,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_covers_anything),
         cmocka_unit_test(marks_are_among_cards),
+        cmocka_unit_test(what_is_reserved_is_no_need),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
