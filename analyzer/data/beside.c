@@ -44,6 +44,16 @@ static void add(struct mt_beside *beside, const char *card, enum mt_card_cost_ki
     beside->most_bytes = mt_add_most_u64(beside->most_bytes, bytes);
 }
 
+/* Of the run, and of each communicator that the process made without a launcher. */
+static uint64_t most_ranks(const struct mt_report *report, const struct mt_driver_report *driver)
+{
+    uint64_t most = report->world_size > 0 ? (uint64_t)report->world_size : 0;
+
+    for (uint32_t i = 0; driver && i < driver->told_communicator_count; i++)
+        most = mt_max_u64(most, driver->communicators[i].ranks);
+    return most;
+}
+
 struct mt_beside mt_beside_of(const struct mt_report *report, const struct mt_device_report *device)
 {
     const struct mt_driver_report *driver = mt_driver_of(report, device->device);
@@ -54,8 +64,8 @@ struct mt_beside mt_beside_of(const struct mt_report *report, const struct mt_de
         beside.outside_bytes = mt_sub_or_0_u64(driver->then.bytes, driver->then.framework_bytes);
     beside.most_bytes = beside.outside_bytes;
     add(&beside, report->dry_run.card, has_nccl ? MT_COST_CUDA_WITH_NCCL : MT_COST_CUDA, 1);
-    if (has_nccl && report->world_size > MEASURED_RANKS)
-        beside.unmeasured_ranks = (uint64_t)report->world_size;
+    if (has_nccl && most_ranks(report, driver) > MEASURED_RANKS)
+        beside.unmeasured_ranks = most_ranks(report, driver);
     if (!has_owner(driver, "cuBLAS"))
         add(&beside, report->dry_run.card, MT_COST_CUBLAS_HANDLE, report->saw_backward ? 2 : 1);
     beside.is_known = !beside.lacks_rows && !beside.unmeasured_ranks;

@@ -15,7 +15,8 @@ struct mt_beside {
     unsigned cuda_major;    /* 0 = the trace does not say it */
     uint64_t outside_bytes; /* that the simulated libraries took from the driver themselves */
     bool lacks_rows;        /* the table has not all of them for this card and this CUDA */
-    /* Of the run, if NCCL connects them and communicators of so many are not measured; else 0. */
+    /* Ranks of the run, if NCCL connects more of them than a communicator was measured with;
+     * else 0. */
     uint64_t unmeasured_ranks;
     bool is_known; /* neither of these */
     struct mt_beside_row rows[3];
