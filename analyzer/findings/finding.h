@@ -71,8 +71,8 @@ static inline bool mt_finding_matters(uint64_t bytes, uint64_t peak_bytes)
     return bytes >= mt_finding_least(peak_bytes);
 }
 
-/* The lines of one that the report has; MT_ERR_MEMORY if one of them is NULL. `evidence` lives as
- * long as the report. */
+/* Gives a finding of the report its evidence, `count` lines that live as long as the report.
+ * MT_ERR_MEMORY if one of them is NULL. */
 enum mt_status mt_finding_set_evidence(struct mt_finding *finding, const char **evidence,
                                        uint32_t count) MT_MUST_USE;
 

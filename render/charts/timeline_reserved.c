@@ -39,7 +39,7 @@ static uint32_t end_of_fall(const struct mt_timeline_layout *layout, uint32_t fi
 static void raise(const struct mt_timeline_layout *layout, uint64_t *line, uint32_t first,
                   uint32_t end, uint32_t narrow)
 {
-    for (uint32_t i = first, back; i<end; i = back> i ? back : i + 1) {
+    for (uint32_t i = first, back; i < end; i = (uint32_t)mt_max_u64(back, i + 1)) {
         back = end_of_fall(layout, i, narrow);
         for (uint32_t j = i; j < back; j++)
             line[j] = mt_max_u64(line[j], mt_min_u64(layout->columns[i - 1].reserved,
@@ -54,7 +54,7 @@ void mt_timeline_reserved_line(const struct mt_timeline_layout *layout, uint64_t
 
     for (uint32_t i = 0; i < layout->column_count; i++)
         line[i] = layout->columns[i].reserved;
-    for (uint32_t i = 0, back; i<layout->column_count; i = back> i ? back : i + 1) {
+    for (uint32_t i = 0, back; i < layout->column_count; i = (uint32_t)mt_max_u64(back, i + 1)) {
         back = end_of_fall(layout, i, narrow);
         if (back == i)
             continue;

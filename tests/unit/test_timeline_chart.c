@@ -519,7 +519,6 @@ static void instants_are_rounded(void **state)
     synthetic_release(&report);
 }
 
-/* Steps too narrow for their numbers have one name together. */
 /* "27" alone says nothing: phases that are gathered are counted as phases, or not at all. */
 static void gathered_phases_are_counted_as_phases(void **state)
 {
@@ -556,6 +555,7 @@ static void gathered_phases_are_counted_as_phases(void **state)
     synthetic_release(&report);
 }
 
+/* Steps too narrow for their numbers have one name together. */
 static void narrow_steps_have_a_name_together(void **state)
 {
     struct synthetic_options options = {.steps = 40};
