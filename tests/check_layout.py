@@ -142,6 +142,14 @@ for (const code of document.querySelectorAll('.do code, .proof code, .when code,
   if (!code.querySelector('.word')) say(`"${words(code.textContent)}" may break anywhere`);
 }
 
+/* A number stands on one line with its unit. */
+for (const cell of document.querySelectorAll('td.number')) {
+  const range = document.createRange();
+  range.selectNodeContents(cell);
+  const lines = new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size;
+  if (lines > 1) say(`the number "${words(cell.textContent)}" takes ${lines} lines`);
+}
+
 /* Who holds memory is in sight at any width. */
 for (const cell of document.querySelectorAll('.live td, .live th, [id^="modules-"] td, [id^="modules-"] th')) {
   if (cell.getBoundingClientRect().right > innerWidth) say(`"${words(cell.textContent)}" is out of sight`);
