@@ -130,27 +130,33 @@ static double contrast(uint32_t a, uint32_t b)
 }
 
 /* The worse of both themes. */
-static double least_contrast(enum mt_color text, enum mt_color ground)
+static double least_contrast(enum mt_color text, enum mt_color ground, unsigned shade)
 {
     double light =
-        contrast(mt_theme_rgb(MT_THEME_LIGHT, text), mt_theme_rgb(MT_THEME_LIGHT, ground));
-    double dark = contrast(mt_theme_rgb(MT_THEME_DARK, text), mt_theme_rgb(MT_THEME_DARK, ground));
+        contrast(mt_theme_rgb(MT_THEME_LIGHT, text), mt_theme_shade(MT_THEME_LIGHT, ground, shade));
+    double dark =
+        contrast(mt_theme_rgb(MT_THEME_DARK, text), mt_theme_shade(MT_THEME_DARK, ground, shade));
 
     return light < dark ? light : dark;
 }
 
-enum mt_color mt_theme_text_on(enum mt_color color)
+enum mt_color mt_theme_text_on_shade(enum mt_color color, unsigned shade)
 {
     static const enum mt_color others[] = {MT_COLOR_ON_LIGHT, MT_COLOR_TEXT};
     enum mt_color best = MT_COLOR_ON_DARK;
     size_t i;
 
     /* White looks better on saturated cells as long as it can be read. */
-    if (least_contrast(best, color) >= 3)
+    if (least_contrast(best, color, shade) >= 3)
         return best;
     for (i = 0; i < 2; i++) {
-        if (least_contrast(others[i], color) > least_contrast(best, color))
+        if (least_contrast(others[i], color, shade) > least_contrast(best, color, shade))
             best = others[i];
     }
     return best;
+}
+
+enum mt_color mt_theme_text_on(enum mt_color color)
+{
+    return mt_theme_text_on_shade(color, 0);
 }

@@ -21,6 +21,9 @@ uint32_t mt_theme_hatch_ground(enum mt_theme theme, enum mt_color color);
  * ON_DARK, ON_LIGHT or TEXT. */
 enum mt_color mt_theme_text_on(enum mt_color color);
 
+/* The same on a cell in a variation of `color`, as mt_theme_shade() numbers them. */
+enum mt_color mt_theme_text_on_shade(enum mt_color color, unsigned shade);
+
 /* Hatch lines: horizontal distance and thickness, logical pixels. */
 #define MT_HATCH_PERIOD 9
 #define MT_HATCH_WIDTH  1.2

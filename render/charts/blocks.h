@@ -62,6 +62,8 @@ struct mt_block_band {
 void mt_block_stack_build(struct mt_block_stack *stack);
 /* The rest and the blocks, with their hover titles, from the top down. */
 void mt_block_stack_draw(const struct mt_block_stack *stack);
+/* The variation of its role's colour in which a block is drawn. */
+uint8_t mt_block_shade(const struct mt_block_shape *shape);
 /* The upper edge of everything, over the blocks. */
 void mt_block_stack_outline(const struct mt_block_stack *stack);
 /* y of a number of bytes, snapped to half a pixel. */

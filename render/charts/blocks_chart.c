@@ -294,7 +294,8 @@ static void write_label(const struct mt_block_stack *stack, const struct mt_bloc
 {
     struct mt_drawing *drawing = stack->drawing;
     const struct mt_box *flat = &band->flat;
-    enum mt_color ink = mt_theme_text_on(mt_role_color(band->shape->role));
+    enum mt_color ink =
+        mt_theme_text_on_shade(mt_role_color(band->shape->role), mt_block_shade(band->shape));
     const char *site =
         mt_chart_frame_short(drawing, band->shape->head ? band->shape->head : "", 80);
     double room = flat->width - 12, y = flat->y + flat->height / 2 + 4.2, size, whole;

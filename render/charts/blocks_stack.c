@@ -397,13 +397,18 @@ static const char *title_of(const struct mt_block_stack *stack, const struct mt_
         mt_role_name(shape->role), from ? from : "", to ? to : "");
 }
 
+uint8_t mt_block_shade(const struct mt_block_shape *shape)
+{
+    return (uint8_t)(mt_mix_u64(shape->birth_event) >> 7 & 3);
+}
+
 static void draw_band(const struct mt_block_stack *stack, const struct mt_block_band *band,
                       struct mt_point *points)
 {
     double base = stack->plot.y + stack->plot.height;
     uint32_t count = band->edge_count;
     struct mt_paint paint = {.fill = mt_role_color(band->shape->role),
-                             .shade = (uint8_t)(mt_mix_u64(band->shape->birth_event) >> 7 & 3)};
+                             .shade = mt_block_shade(band->shape)};
 
     if (band->flat.height >= 4) {
         paint.stroke = MT_COLOR_BACKGROUND;

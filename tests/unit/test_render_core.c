@@ -189,6 +189,21 @@ static double contrast(uint32_t a, uint32_t b)
     return la > lb ? la / lb : lb / la;
 }
 
+/* Blocks are drawn in four variations of the colour of their role. */
+static void check_text_on_shades(void)
+{
+    for (unsigned color = MT_COLOR_ROLE_0; color < MT_COLOR_ORIGIN_0; color++) {
+        for (unsigned i = 0; i < 8; i++) {
+            enum mt_theme theme = i & 1 ? MT_THEME_DARK : MT_THEME_LIGHT;
+            double got = contrast(mt_theme_shade(theme, color, i / 2),
+                                  mt_theme_rgb(theme, mt_theme_text_on_shade(color, i / 2)));
+
+            if (got < 3)
+                fail_msg("colour %u, shade %u: contrast %d / 100", color, i / 2, (int)(got * 100));
+        }
+    }
+}
+
 static void text_can_be_read_on_every_cell(void **state)
 {
     static const enum mt_theme themes[] = {MT_THEME_LIGHT, MT_THEME_DARK};
@@ -203,6 +218,7 @@ static void text_can_be_read_on_every_cell(void **state)
                 fail_msg("colour %u, theme %u: contrast %d / 100", color, i, (int)(got * 100));
         }
     }
+    check_text_on_shades();
     for (i = 0; i < 2; i++) {
         uint32_t ground = mt_theme_rgb(themes[i], MT_COLOR_BACKGROUND);
 
