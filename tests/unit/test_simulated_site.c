@@ -342,7 +342,7 @@ static void ask_a_small_card_for_memory(const struct mt_site *site)
     } second = {.version = 0x02000028};
     unsigned long long first[3]; /* total, free, used */
     int (*by_index)(unsigned, void **), (*memory)(void *, void *), (*memory_v2)(void *, void *);
-    void *device;
+    void *device = NULL;
 
     setenv("MEMTRACE_SIMULATED_MEMORY", "536870912", 1);
     need(dlopen(site->preload, RTLD_NOW | RTLD_GLOBAL) != NULL, 1);
