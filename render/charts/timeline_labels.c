@@ -134,6 +134,14 @@ static void draw_ring(struct mt_drawing *drawing, const struct peak_label *label
     mt_draw_circle(drawing, label->x, label->y, 4.4, &ring, title, "ring");
 }
 
+/* Dims what lies behind a label: layers, stripes and the line of reserved memory. */
+static void draw_plate(struct mt_drawing *drawing, double x, double y, double width, double height)
+{
+    const struct mt_paint paint = {.fill = MT_COLOR_BACKGROUND, .opacity = 0.85};
+
+    mt_draw_rect(drawing, x, y, width, height, &paint, NULL, "plate");
+}
+
 /* `words` below the head, or the head alone; false if there is no room anywhere. */
 static bool draw_peak_words(struct mt_drawing *drawing, struct mt_placer *placer,
                             const struct peak_label *label, const char *words)
@@ -153,6 +161,7 @@ static bool draw_peak_words(struct mt_drawing *drawing, struct mt_placer *placer
     /* The text leans on the side of its ring. */
     head.anchor = line.anchor = box.x + width / 2 < label->x ? MT_ANCHOR_END : MT_ANCHOR_START;
     x = head.anchor == MT_ANCHOR_END ? box.x + width : box.x;
+    draw_plate(drawing, box.x, box.y + 2, width, height - 2);
     mt_draw_text(drawing, x, box.y + 13, label->head, &head, label->role);
     if (*words)
         mt_draw_text(drawing, x, box.y + 13 + LINE_HEIGHT - 1, words, &line, "label-line");
@@ -318,6 +327,7 @@ static void draw_unused_label(struct mt_drawing *drawing, const struct mt_timeli
     mt_placer_avoid(placer, box, MT_PLACE_TEXT);
     snprintf(worst, sizeof worst, "worst moment: %s unused",
              mt_format_bytes(bytes, layout->device->worst_unused_bytes));
+    draw_plate(drawing, box.x + 6, box.y + 0.5 * LINE_HEIGHT, width - 12, 2.1 * LINE_HEIGHT);
     mt_draw_text(drawing, box.x + width / 2, box.y + 1.4 * LINE_HEIGHT, text, &head,
                  "label:unused");
     mt_draw_text(drawing, box.x + width / 2, box.y + 2.4 * LINE_HEIGHT, worst, &line, "label-line");
