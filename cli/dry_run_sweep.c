@@ -46,6 +46,34 @@ static bool is_written(size_t file)
     return answer_files[file].kind != MT_FILE_PNG || mt_png_available();
 }
 
+/* Logs carry no mark of memtrace: they are ours if its table lies beside them. -1 or an exit code.
+ */
+static int precheck_logs(const struct mt_sweep_wish *wish, struct mt_sweep_plan *plan,
+                         const char *folder)
+{
+    const char *table = path_in(plan, folder, answer_files[0].name);
+
+    if (!table)
+        return mt_say_no_memory("cannot list the files");
+    if (wish->outputs->force || access(table, F_OK) == 0)
+        return -1;
+    for (size_t i = 0; i < plan->sweep.run_count; i++) {
+        const char *file = mt_sweep_plan_file(plan, &plan->sweep.runs[i]);
+        const char *name = file ? mt_arena_printf(&plan->arena, "%s.log", file) : NULL;
+        const char *path = name ? path_in(plan, folder, name) : NULL;
+
+        if (!path)
+            return mt_say_no_memory("cannot list the files");
+        if (access(path, F_OK) == 0) {
+            mt_say("cannot write '%s': it exists and no earlier sweep of memtrace lies beside it; "
+                   "--force replaces it",
+                   path);
+            return MT_EXIT_OUTPUT;
+        }
+    }
+    return -1;
+}
+
 /* The folder of -o: made, and what would be written there may be. -1 or an exit code. */
 static int prepare_folder(const struct mt_sweep_wish *wish, struct mt_sweep_plan *plan)
 {
@@ -63,7 +91,7 @@ static int prepare_folder(const struct mt_sweep_wish *wish, struct mt_sweep_plan
         if (is_written(i))
             code = mt_output_precheck(path, wish->outputs, answer_files[i].kind);
     }
-    return code ? code : -1;
+    return code ? code : precheck_logs(wish, plan, folder);
 }
 
 /* What is wrong with all runs is said once, before the first. */

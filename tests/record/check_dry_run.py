@@ -233,6 +233,17 @@ def sweep(bench):
     check(done.returncode == 4 and b"--force" in done.stderr, f"{done}")
 
 
+def sweep_spares_logs_of_others(bench):
+    (bench.work / "out").mkdir()
+    (bench.work / "out" / "n=0.log").write_text("mine")
+    words = ("--sweep", "n=0", "-o", "out", "--", bench.recorded, "exit", "{n}")
+    done = dry_run(bench, *words)
+    check(done.returncode == 4 and b"--force" in done.stderr, f"{done}")
+    check((bench.work / "out" / "n=0.log").read_text() == "mine", "a log of others was replaced")
+    done = dry_run(bench, "--force", *words)
+    check(done.returncode == 0 and (bench.work / "out" / "n=0.log").read_text() != "mine", f"{done}")
+
+
 def sweep_leaves_nothing(bench):
     """Without -o."""
     (bench.work / "tmp").mkdir()
@@ -339,5 +350,6 @@ def rank_refusals(bench):
 
 if __name__ == "__main__":
     sys.exit(main([answer, no_device, environment_of_the_command, status, gate, json_alone_on_stdout, timeout, notes,
-                   out_of_memory_in_the_smaller_process, gate_of_every_process, without_the_python_part, refusals, sweep, sweep_leaves_nothing,
+                   out_of_memory_in_the_smaller_process, gate_of_every_process, without_the_python_part, refusals, sweep,
+                   sweep_spares_logs_of_others, sweep_leaves_nothing,
                    sweep_is_interrupted, sweep_refusals, ranks, rank_of_several_processes, rank_refusals]))
