@@ -175,11 +175,11 @@ static void tell_peak(const struct mt_teller *teller)
 
     mt_buf_printf(&line, " (%s B)%s%s, at %s", mt_format_count(exact, peak->bytes), *in ? " " : "",
                   in, mt_tell_at(teller, peak->t_ns, peak->event));
-    if (peak->then.reserved != device->reserved_peak.bytes)
-        mt_buf_printf(&line, ", with %s reserved", mt_format_bytes(reserved, peak->then.reserved));
     if (device->peak_orders)
         add_peak_range(&line, device->peak_orders->allocated_low_bytes,
                        device->peak_orders->allocated_high_bytes, device->peak_orders->order_count);
+    if (peak->then.reserved != device->reserved_peak.bytes)
+        mt_buf_printf(&line, ", with %s reserved", mt_format_bytes(reserved, peak->then.reserved));
     tell_first(teller, !mt_has_allocator(teller->report),
                mt_tell_format(teller, "Allocated peak %s", mt_format_bytes(bytes, peak->bytes)),
                &line);
@@ -225,13 +225,13 @@ static void tell_reserved(const struct mt_teller *teller)
         mt_buf_printf(&line, ", %s of it (%s) unused",
                       mt_format_bytes(unused, most->bytes - most->then.allocated),
                       mt_format_percent(share, device->fragmentation_at_reserved_peak));
+    if (device->peak_orders)
+        add_peak_range(&line, device->peak_orders->reserved_low_bytes,
+                       device->peak_orders->reserved_high_bytes, device->peak_orders->order_count);
     if (!mt_fatal_oom(device) && teller->report->device_count == 1) /* else in the devices' table */
         mt_buf_printf(&line, "; at the end %s allocated of %s reserved",
                       mt_format_bytes(bytes, device->end.allocated),
                       mt_format_bytes(unused, device->end.reserved));
-    if (device->peak_orders)
-        add_peak_range(&line, device->peak_orders->reserved_low_bytes,
-                       device->peak_orders->reserved_high_bytes, device->peak_orders->order_count);
     tell_first(teller, !device->need,
                mt_tell_format(teller, "Reserved peak %s", mt_format_bytes(bytes, most->bytes)),
                &line);

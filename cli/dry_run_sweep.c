@@ -65,7 +65,7 @@ static int precheck_logs(const struct mt_sweep_wish *wish, struct mt_sweep_plan 
         if (!path)
             return mt_say_no_memory("cannot list the files");
         if (access(path, F_OK) == 0) {
-            mt_say("cannot write '%s': it exists and no earlier sweep of memtrace lies beside it; "
+            mt_say("cannot write '%s': it exists and no sweep.json of memtrace lies beside it; "
                    "--force replaces it",
                    path);
             return MT_EXIT_OUTPUT;

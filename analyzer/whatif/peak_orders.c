@@ -13,7 +13,7 @@ bool mt_peak_orders_are_wanted(const struct mt_analysis *analysis)
     return analysis->report->is_dry_run && mt_needs_are_wanted(analysis);
 }
 
-/* The run's own order is one of them. */
+/* The run's own peak counts as well: its addresses need not be any of the orders tried. */
 static void fill(struct mt_peak_orders *orders, const struct mt_replay_result *result,
                  const struct mt_device_report *device)
 {
@@ -43,7 +43,9 @@ static enum mt_status keep(struct mt_report *report, const struct mt_replay_summ
         struct mt_device_report *device = device_of(report, result->device);
         struct mt_peak_orders *orders;
 
-        if (!device || device->ooms || device->retries || result->failed_requests)
+        if (!device || device->ooms || device->retries || result->most_failed_requests)
+            continue;
+        if (result->address_ties && result->order_count < 2) /* too long to try others */
             continue;
         orders = mt_arena_alloc(&report->arena, sizeof *orders);
         if (!orders)
@@ -57,6 +59,7 @@ static enum mt_status keep(struct mt_report *report, const struct mt_replay_summ
 enum mt_status mt_fill_peak_orders(struct mt_analysis *analysis)
 {
     const struct mt_replay_options options = {.policy = analysis->options->replay.policy,
+                                              .limit_bytes = analysis->options->replay.limit_bytes,
                                               .blind = true,
                                               .no_inferred_limit = true,
                                               .no_inferred_pools = true};

@@ -7,8 +7,8 @@
 
 #include "cards.h"
 
-/* What the card table does not have: of an H200, from cudaGetDeviceProperties. No size in PyTorch
- * follows from it. */
+/* What the card table does not have, as an H200 answers (fixtures/device_attributes/h200.txt). No
+ * size in PyTorch follows from it. */
 enum { BUS_BITS = 6016, CLOCK_KHZ = 1980000, MEMORY_CLOCK_KHZ = 3201000 };
 
 /* CUDA C++ Programming Guide, "Technical Specifications per Compute Capability". */

@@ -11,17 +11,18 @@
 static const struct {
     const char *name;
     uint64_t allocated_bytes, reserved_bytes; /* on the H200 */
-    uint64_t reserved_low_bytes, reserved_high_bytes;
-} runs[] = {{"gpt_batch3", 490912256, 568328192, 568328192, 593494016},
-            {"gpt_batch4", 557450752, 689963008, 652214272, 689963008},
-            {"gpt_batch6", 664507904, 778043392, 778043392, 828375040}};
+    uint64_t reserved_low_bytes, reserved_high_bytes, allocated_low_bytes, allocated_high_bytes;
+} runs[] = {{"gpt_batch3", 490912256, 568328192, 568328192, 593494016, 490387968, 499300864},
+            {"gpt_batch4", 557450752, 689963008, 652214272, 689963008, 553256448, 557450752},
+            {"gpt_batch6", 664507904, 778043392, 778043392, 828375040, 661362176, 668702208}};
 
-static struct capture analyze(const char *name, bool needs)
+static struct capture analyze(const char *name, bool needs, uint64_t limit_bytes)
 {
     char path[512];
 
     snprintf(path, sizeof path, "%s/dry_run/%s.trace.zst", MEMTRACE_FIXTURES, name);
-    const struct mt_analyze_options options = {.path = path, .needs = needs};
+    const struct mt_analyze_options options = {
+        .path = path, .needs = needs, .replay.limit_bytes = limit_bytes};
 
     return capture_analyze(path, &options);
 }
@@ -30,13 +31,15 @@ static void ranges_hold_what_the_device_did(void **state)
 {
     (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(runs); i++) {
-        struct capture run = analyze(runs[i].name, true);
+        struct capture run = analyze(runs[i].name, true, 0);
         const struct mt_peak_orders *orders = run.report->devices[0].peak_orders;
 
         assert_non_null(orders);
         assert_int_equal(orders->order_count, 8);
         assert_int_equal(orders->reserved_low_bytes, runs[i].reserved_low_bytes);
         assert_int_equal(orders->reserved_high_bytes, runs[i].reserved_high_bytes);
+        assert_int_equal(orders->allocated_low_bytes, runs[i].allocated_low_bytes);
+        assert_int_equal(orders->allocated_high_bytes, runs[i].allocated_high_bytes);
         assert_in_range(runs[i].reserved_bytes, orders->reserved_low_bytes,
                         orders->reserved_high_bytes);
         assert_in_range(runs[i].allocated_bytes, orders->allocated_low_bytes,
@@ -46,9 +49,22 @@ static void ranges_hold_what_the_device_did(void **state)
     }
 }
 
+/* Under a limit the allocator gives memory back, which lowers the peaks. */
+static void a_limit_holds_for_the_range(void **state)
+{
+    struct capture run = analyze("gpt_batch4", true, 640 * MT_MIB);
+    const struct mt_peak_orders *orders = run.report->devices[0].peak_orders;
+
+    (void)state;
+    assert_non_null(orders);
+    assert_true(orders->reserved_high_bytes <= 640 * MT_MIB);
+    mt_report_release(run.report);
+    mt_source_close(run.source);
+}
+
 static void nobody_asked(void **state)
 {
-    struct capture run = analyze("gpt_batch4", false);
+    struct capture run = analyze("gpt_batch4", false, 0);
 
     (void)state;
     assert_null(run.report->devices[0].peak_orders);
@@ -59,6 +75,7 @@ static void nobody_asked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(ranges_hold_what_the_device_did),
+                                       cmocka_unit_test(a_limit_holds_for_the_range),
                                        cmocka_unit_test(nobody_asked)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,6 +52,8 @@ static void answers_equal_those_of_an_h200(void **state)
     }
     fclose(file);
     assert_int_equal(compared, 141);
+    for (number = 148; number < 200; number++)
+        assert_int_not_equal(attribute(&answer, number, 0), 0);
 }
 
 int main(void)
