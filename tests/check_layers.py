@@ -2,7 +2,7 @@
 """Layers and rooms.
 
 Includes and calls point one way: base <- trace <- {collector, simulate, analyzer},
-analyzer <- render, cli sees all; inside a layer, a folder may use those that
+analyzer <- fleet <- render, cli sees all; inside a layer, a folder may use those that
 stand before it in FOLDERS. File names are unique, so that an include by name
 means one file. Libraries neither print nor exit (a failed MT_ASSERT of
 base/check.c does, in builds that have it).
@@ -31,6 +31,7 @@ FOLDERS = {
     "simulate": ["driver", "site"],
     "analyzer": ["data", "allocators", "attribute", "optimal", "foresight", "replay", "passes",
                  "models", "whatif", "findings", "compare", "report"],
+    "fleet": ["data", "summary", "merge", "answers"],
     "render": ["", "charts", "documents"],
     "cli": [""],
 }
@@ -40,8 +41,9 @@ BELOW = {
     "collector": ["base", "trace"],
     "simulate": ["base", "trace"],
     "analyzer": ["base", "trace"],
-    "render": ["base", "trace", "analyzer"],
-    "cli": ["base", "trace", "collector", "simulate", "analyzer", "render"],
+    "fleet": ["base", "trace", "analyzer"],
+    "render": ["base", "trace", "analyzer", "fleet"],
+    "cli": ["base", "trace", "collector", "simulate", "analyzer", "fleet", "render"],
 }
 MAX_ROOMS = 3
 MAX_CIRCLES = 6

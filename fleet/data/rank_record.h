@@ -1,0 +1,151 @@
+/* What a job keeps of one device of one process: plain data, integers and texts.
+ *
+ * A rank is a process of a job; with N devices it has N records. A record says who the process
+ * was, how it ended, how much memory it had, and which call paths held it at the peak. Records of
+ * one job live in a set (rank_set.h), which owns all memory and the tree of call paths. Times are
+ * Unix time in nanoseconds; `event` is a sequence number of the trace; bytes are bytes. */
+#ifndef MT_FLEET_RANK_RECORD_H
+#define MT_FLEET_RANK_RECORD_H
+
+#include "counters.h"
+#include "identity.h"
+#include "role.h"
+
+#define MT_RECORD_COLUMNS 512 /* of the course of a run */
+#define MT_RECORD_STEPS   256 /* neighbours are merged above that */
+#define MT_RECORD_LEAVES  256 /* the smallest become one of their role above that */
+
+/* How a process ended, from the identity and the trace. */
+enum mt_outcome {
+    MT_OUTCOME_UNKNOWN,  /* nothing says how */
+    MT_OUTCOME_FINISHED, /* exit status 0 */
+    MT_OUTCOME_OOM,      /* a request was refused, and nothing but frees followed */
+    MT_OUTCOME_FAILED,   /* another exit status, without such a request */
+    MT_OUTCOME_KILLED,   /* by a signal */
+    MT_OUTCOME_CUT       /* the trace has no end: the recording was cut off */
+};
+enum { MT_OUTCOME_COUNT = MT_OUTCOME_CUT + 1 };
+
+/* "unknown", "finished", "oom", "failed", "killed", "cut" */
+const char *mt_outcome_name(enum mt_outcome outcome);
+
+/* A level of memory, and when it was. */
+struct mt_record_peak {
+    uint64_t bytes, t_ns, event;
+    int64_t step; /* MT_NO_STEP = in none */
+};
+
+/* A step, or neighbours that were merged into one: peaks are the largest of them. */
+struct mt_record_step {
+    int64_t first, last; /* numbers of the program's steps */
+    uint64_t begin_t_ns, end_t_ns;
+    uint64_t allocated_peak_bytes, reserved_peak_bytes;
+    uint64_t end_allocated_bytes; /* of the last of them */
+};
+
+/* One of MT_RECORD_COLUMNS equal parts of the time from begin_t_ns to end_t_ns: the largest levels
+ * in it. */
+struct mt_record_column {
+    uint64_t allocated_bytes, reserved_bytes;
+};
+
+/* Blocks that are alive at the allocated peak and have a call path and a role in common. */
+struct mt_record_leaf {
+    uint32_t path; /* index into the set's paths; MT_NO_PATH: the rest of the role, or no stack */
+    enum mt_role role;
+    uint64_t bytes, blocks;
+};
+#define MT_NO_PATH UINT32_MAX
+
+/* Memory beside the framework's allocator at its peak, by who asked the driver for it. */
+struct mt_record_owner {
+    const char *library; /* "NCCL"; "" = not known */
+    uint64_t bytes;
+};
+
+struct mt_record_finding {
+    const char *id, *title; /* as in struct mt_finding */
+    uint64_t bytes;
+};
+
+/* A process group of the framework that the rank is in: see struct mt_identity_group. */
+struct mt_record_group {
+    const char *name;
+    uint32_t size, first, stride;
+    int32_t position;
+    uint64_t members_hash;
+};
+
+/* Who the process was: struct mt_identity without its room. Texts are "" if unknown. */
+struct mt_record_identity {
+    const char *host, *boot_id, *job;
+    uint64_t process_id; /* 0 = unknown */
+    int32_t rank, local_rank, world, restart; /* -1 = unknown */
+    enum mt_rank_origin rank_origin;
+    uint64_t memory_limit_bytes, cgroup_limit_bytes; /* 0 = unknown or none */
+    enum mt_end_kind ended;
+    int32_t end_number;
+    uint64_t ended_t_ns;
+    struct mt_mesh mesh;
+    struct mt_record_group *groups; /* by name */
+    uint32_t group_count;
+};
+
+struct mt_rank_record {
+    struct mt_record_identity identity;
+    const char *trace_name;   /* file name without its folder */
+    const char *trace_sha256; /* 64 digits; "" = not known */
+    uint16_t device;          /* number in the process */
+    const char *device_name, *device_uuid, *device_pci, *device_mig; /* "" = not known */
+    uint64_t device_bytes;     /* in all; 0 = not known */
+    bool is_dry_run;           /* planned: no device */
+    bool is_complete;          /* recorded from the start, and nothing is missing */
+    bool is_driver_level;      /* no allocator above the driver: all levels are the driver's */
+    uint64_t lost_events;      /* known to be missing */
+    uint64_t begin_t_ns, end_t_ns;
+
+    enum mt_outcome outcome;
+    bool has_death; /* OOM: what it asked for last; the rest is 0 else */
+    uint64_t death_t_ns, death_event, death_wanted_bytes, death_free_bytes;
+    uint32_t death_path; /* MT_NO_PATH = not known */
+    int64_t last_step;   /* that began; MT_NO_STEP */
+    uint64_t ooms, retries;
+
+    struct mt_record_peak requested_peak, allocated_peak, active_peak, reserved_peak;
+    uint64_t allocated_at_reserved_peak_bytes;
+    uint64_t role_bytes[MT_ROLE_COUNT]; /* at the allocated peak; sums to it */
+    struct mt_bytes end;                /* after the last event */
+
+    /* Beside the allocator. */
+    bool has_driver;
+    uint64_t driver_peak_bytes;    /* all that the process had from the driver */
+    uint64_t outside_bytes;        /* beside the framework, at its allocated peak */
+    bool has_context;              /* NVML was sampled */
+    uint64_t context_bytes;        /* what no allocation explains, at the peak */
+
+    /* What a device must have for this process as it ran. `needed_bytes` is the sum of what the
+     * allocator needs, what lies beside it and the context, as far as they are known. */
+    bool needed_is_known;    /* else the parts that are known; a lower bound */
+    uint64_t needed_bytes;
+    bool allocator_need_is_known;
+    uint64_t allocator_need_bytes, allocator_need_low_bytes; /* struct mt_need */
+
+    bool growth_is_judged;
+    uint64_t growth_bytes_per_step;
+
+    /* Equal for ranks that do the same: the sequence of requested sizes of a steady step, and the
+     * multiset of the sizes of parameters. 0 = not known. */
+    uint64_t step_hash, parameter_hash;
+
+    struct mt_record_step *steps; /* by number */
+    uint32_t step_count;
+    struct mt_record_column *columns; /* MT_RECORD_COLUMNS of them, or NULL: no time passed */
+    struct mt_record_leaf *leaves;    /* by role, path; sums to the allocated peak */
+    uint32_t leaf_count;
+    struct mt_record_owner *owners; /* by library */
+    uint32_t owner_count;
+    struct mt_record_finding *findings; /* by id, then bytes descending */
+    uint32_t finding_count;
+};
+
+#endif

@@ -1,0 +1,22 @@
+/* The file of a summary, FILE.mtsum: a set of records, of one rank or of many. docs/rank-summary.md
+ * is the specification. Versioned, checksummed, compressed; the same set in canonical form gives
+ * the same bytes. */
+#ifndef MT_FLEET_SUMMARY_FILE_H
+#define MT_FLEET_SUMMARY_FILE_H
+
+#include "buf.h"
+#include "rank_set.h"
+
+/* Does the file begin (first `length` bytes, 8 suffice) like a summary? */
+bool mt_summary_probe(const void *bytes, size_t length);
+
+/* Appends the whole file. `set` is brought into canonical form first. */
+enum mt_status mt_summary_encode(struct mt_rank_set *set, struct mt_buf *out,
+                                 struct mt_error *error) MT_MUST_USE;
+
+/* Adds the records of a file to `set`. Hostile input: sizes are checked before they allocate, and
+ * a file that is damaged adds nothing. At most 1 GiB of decoded bytes. */
+enum mt_status mt_summary_decode(const void *bytes, size_t length, struct mt_rank_set *set,
+                                 struct mt_error *error) MT_MUST_USE;
+
+#endif
