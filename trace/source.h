@@ -33,6 +33,8 @@ enum mt_free_order {
 /* The name of a device that is none: an arena of host memory (TF_CPU_ALLOCATOR_USE_BFC). */
 #define MT_HOST_MEMORY "host memory"
 
+enum { MT_IDENTITY_DEVICES = 16 }; /* devices whose UUID and place a header may hold: 0 to 15 */
+
 /* Facts about the run, as far as they were recorded: the trace's header. All
  * strings may be NULL; they live as long as the source. */
 struct mt_trace_header {
@@ -41,9 +43,15 @@ struct mt_trace_header {
     const char *allocator_options; /* raw PYTORCH_CUDA_ALLOC_CONF of the run */
     const char *host, *command;    /* command only when asked for */
     uint64_t process_id;
-    uint64_t recording_id;       /* random, the same on the tape of a recorded process; 0 = none */
-    bool tape_added;             /* what the process left on its tape is in the trace */
-    int32_t rank, world_size;    /* -1 = not known */
+    uint64_t recording_id;    /* random, the same on the tape of a recorded process; 0 = none */
+    bool tape_added;          /* what the process left on its tape is in the trace */
+    int32_t rank, world_size; /* -1 = not known */
+    /* Who the rank is and how it ended, as recorded and unchecked: read them with identity.h. */
+    const char *boot_id, *job, *local_rank, *restart, *mesh, *process_groups, *ended;
+    const char *device_uuid[MT_IDENTITY_DEVICES], *device_pci[MT_IDENTITY_DEVICES];
+    const char *device_mig[MT_IDENTITY_DEVICES];
+    uint64_t cgroup_limit_bytes; /* of host memory, 0 = unknown or none */
+    uint64_t ended_t_ns;         /* Unix time of the process's end, 0 = unknown */
     uint64_t start_t_ns;         /* Unix time of the first event */
     uint64_t memory_limit_bytes; /* per-process limit of the allocator, 0 = unknown */
     const char *sources;         /* what recorded it: "pytorch-snapshot", "cupti,nvtx" */
