@@ -14,6 +14,8 @@
 #define MT_RECORD_COLUMNS 512 /* of the course of a run */
 #define MT_RECORD_STEPS   256 /* neighbours are merged above that */
 #define MT_RECORD_LEAVES  256 /* the smallest become one of their role above that */
+#define MT_RECORD_OWNERS   64
+#define MT_RECORD_FINDINGS 32 /* the largest */
 
 /* How a process ended, from the identity and the trace. */
 enum mt_outcome {
@@ -76,6 +78,12 @@ struct mt_record_group {
     uint64_t members_hash;
 };
 
+/* Where the rank stands on an axis of the mesh: see struct mt_mesh_axis. */
+struct mt_record_axis {
+    const char *name;
+    uint32_t coordinate, size;
+};
+
 /* Who the process was: struct mt_identity without its room. Texts are "" if unknown. */
 struct mt_record_identity {
     const char *host, *boot_id, *job;
@@ -83,10 +91,11 @@ struct mt_record_identity {
     int32_t rank, local_rank, world, restart; /* -1 = unknown */
     enum mt_rank_origin rank_origin;
     uint64_t memory_limit_bytes, cgroup_limit_bytes; /* 0 = unknown or none */
-    enum mt_end_kind ended;
-    int32_t end_number;
+    enum mt_ending ended;
+    int32_t ended_number;
     uint64_t ended_t_ns;
-    struct mt_mesh mesh;
+    struct mt_record_axis *axes; /* of the mesh that the launcher or the user named */
+    uint32_t axis_count;
     struct mt_record_group *groups; /* by name */
     uint32_t group_count;
 };
@@ -139,7 +148,8 @@ struct mt_rank_record {
 
     struct mt_record_step *steps; /* by number */
     uint32_t step_count;
-    struct mt_record_column *columns; /* MT_RECORD_COLUMNS of them, or NULL: no time passed */
+    struct mt_record_column *columns;
+    uint32_t column_count;            /* MT_RECORD_COLUMNS, or 0: no time passed */
     struct mt_record_leaf *leaves;    /* by role, path; sums to the allocated peak */
     uint32_t leaf_count;
     struct mt_record_owner *owners; /* by library */

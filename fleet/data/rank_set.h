@@ -3,8 +3,9 @@
  * A set is a mathematical set: an element is a record with all that it says. The union of sets is
  * therefore associative, commutative and idempotent, and any tree of unions gives the same set.
  * In canonical form (mt_rank_set_sort) equal sets have equal bytes when written
- * (summary_file.h): paths stand in the order of a walk through the tree, with children by the
- * bytes of their frames, and records in the order of mt_rank_record_compare. */
+ * (summary_file.h): paths stand level by level, children by their parents and the bytes of their
+ * frames, leaves by role and path, records in the order of mt_rank_record_compare.
+ */
 #ifndef MT_FLEET_RANK_SET_H
 #define MT_FLEET_RANK_SET_H
 
@@ -20,7 +21,8 @@ struct mt_call_path {
 
 /* Zeroed memory is an empty set. */
 struct mt_rank_set {
-    struct mt_arena arena;    /* texts and arrays of the records */
+    struct mt_arena arena;    /* arrays of the records */
+    struct mt_strings texts;  /* of the records */
     struct mt_strings frames; /* "train_step train.py:47"; without addresses */
     struct mt_call_path *paths;
     uint32_t path_count;

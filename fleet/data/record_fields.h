@@ -1,0 +1,60 @@
+/* The fields of a record as tables: what compares, copies, writes and reads records walks through
+ * them, so that no field can be forgotten in one of them. A new field is one line in
+ * record_fields.c; whether it changes the format is up to docs/rank-summary.md. */
+#ifndef MT_FLEET_RECORD_FIELDS_H
+#define MT_FLEET_RECORD_FIELDS_H
+
+#include <stddef.h>
+
+#include "rank_record.h"
+
+enum mt_field_kind {
+    MT_FIELD_U64,
+    MT_FIELD_I64,
+    MT_FIELD_U32,
+    MT_FIELD_I32, /* also of int32_t */
+    MT_FIELD_U16,
+    MT_FIELD_BOOL,
+    MT_FIELD_TEXT, /* const char *, never NULL */
+    MT_FIELD_PATH, /* uint32_t: an index into the paths of the set, or MT_NO_PATH */
+    MT_FIELD_ENUM  /* below `limit` */
+};
+
+struct mt_record_field {
+    const char *name;
+    size_t offset; /* in the structure that holds it */
+    enum mt_field_kind kind;
+    uint32_t limit; /* of MT_FIELD_ENUM: the number of its values */
+};
+
+/* An array that a record points to. */
+struct mt_record_list {
+    const char *name;
+    size_t array_offset, count_offset, element_bytes; /* in the record; count is a uint32_t */
+    const struct mt_record_field *fields;             /* of an element */
+    uint32_t field_count;
+    uint32_t most; /* elements */
+};
+
+/* Of struct mt_rank_record, in the order in which records are compared. */
+extern const struct mt_record_field mt_record_fields[];
+extern const uint32_t mt_record_field_count;
+extern const struct mt_record_list mt_record_lists[];
+extern const uint32_t mt_record_list_count;
+
+/* The number that a field of `object` holds; negative ones are sign-extended. Not of a text. */
+uint64_t mt_field_get(const void *object, const struct mt_record_field *field);
+const char *mt_field_text(const void *object, const struct mt_record_field *field);
+
+/* False, and nothing changes, if the field cannot hold the number. Not of a text. A path is not
+ * checked. */
+bool mt_field_set(void *object, const struct mt_record_field *field, uint64_t value) MT_MUST_USE;
+void mt_field_set_text(void *object, const struct mt_record_field *field, const char *text);
+
+/* Array and length of a list of `record`. */
+void *mt_list_array(const struct mt_rank_record *record, const struct mt_record_list *list);
+uint32_t mt_list_count(const struct mt_rank_record *record, const struct mt_record_list *list);
+void mt_list_set(struct mt_rank_record *record, const struct mt_record_list *list, void *array,
+                 uint32_t count);
+
+#endif

@@ -1,0 +1,157 @@
+/* Sets of records: any tree of unions, in any order, gives one set. */
+#include "cmocka_all.h"
+
+#include "record_maker.h"
+
+enum { MOST_RECORDS = 24 };
+
+static void shuffle(struct record_maker *maker, uint32_t *numbers, uint32_t count)
+{
+    for (uint32_t i = count; i > 1; i--) {
+        uint32_t k = (uint32_t)maker_dice(maker, i), kept = numbers[i - 1];
+
+        numbers[i - 1] = numbers[k];
+        numbers[k] = kept;
+    }
+}
+
+/* Sets of one record each, united two by two until one is left; some are sorted in between, some
+ * records are there twice. */
+static struct mt_rank_set unite_in_a_tree(struct record_maker *maker,
+                                          const struct mt_rank_set *source, uint32_t count)
+{
+    static struct mt_rank_set sets[2 * MOST_RECORDS];
+    uint32_t order[2 * MOST_RECORDS], n = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        order[n++] = i;
+        if (!maker_dice(maker, 4))
+            order[n++] = i;
+    }
+    shuffle(maker, order, n);
+    for (uint32_t i = 0; i < n; i++) {
+        struct mt_rank_set all = {0};
+
+        memset(&sets[i], 0, sizeof sets[i]);
+        /* A set with the paths of all, and one record. */
+        assert_int_equal(mt_rank_set_unite(&all, source), MT_OK);
+        all.records[0] = all.records[order[i]];
+        all.record_count = 1;
+        assert_int_equal(mt_rank_set_unite(&sets[i], &all), MT_OK);
+        mt_rank_set_release(&all);
+    }
+    while (n > 1) {
+        uint32_t a = (uint32_t)maker_dice(maker, n),
+                 b = (a + 1 + (uint32_t)maker_dice(maker, n - 1)) % n;
+
+        if (maker_dice(maker, 2))
+            assert_int_equal(mt_rank_set_sort(&sets[b]), MT_OK);
+        assert_int_equal(mt_rank_set_unite(&sets[a], &sets[b]), MT_OK);
+        mt_rank_set_release(&sets[b]);
+        sets[b] = sets[--n];
+    }
+    assert_int_equal(mt_rank_set_sort(&sets[0]), MT_OK);
+    return sets[0];
+}
+
+static void any_tree_of_unions_gives_the_same_set(void **unused)
+{
+    (void)unused;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        struct mt_rank_set source = {0}, first = {0};
+        struct record_maker maker = {seed, &source};
+        uint32_t count = 1 + (uint32_t)maker_dice(&maker, MOST_RECORDS);
+        const char *why = "";
+
+        for (uint32_t i = 0; i < count; i++) {
+            struct mt_rank_record record = make_record(&maker);
+
+            assert_int_equal(mt_rank_set_add(&source, &record), MT_OK);
+        }
+        for (int tree = 0; tree < 4; tree++) {
+            struct mt_rank_set set = unite_in_a_tree(&maker, &source, count);
+
+            if (!mt_rank_set_is_sound(&set, &why))
+                fail_msg("seed %llu: %s", (unsigned long long)seed, why);
+            if (!tree)
+                assert_int_equal(mt_rank_set_unite(&first, &set), MT_OK);
+            assert_int_equal(mt_rank_set_sort(&first), MT_OK);
+            if (!sets_are_equal(&first, &set))
+                fail_msg("seed %llu: tree %d differs", (unsigned long long)seed, tree);
+            mt_rank_set_release(&set);
+        }
+        assert_int_equal(first.record_count, count);
+        mt_rank_set_release(&first);
+        mt_rank_set_release(&source);
+    }
+}
+
+/* Of each field, and each field of a list's element: another value is another record. */
+static void no_field_is_left_out(void **unused)
+{
+    struct mt_rank_set source = {0};
+    struct record_maker maker = {11, &source};
+    struct mt_rank_record record = make_record(&maker), other;
+
+    (void)unused;
+    for (uint32_t i = 0; i < mt_record_field_count; i++) {
+        other = record;
+        if (mt_record_fields[i].kind == MT_FIELD_TEXT)
+            mt_field_set_text(&other, &mt_record_fields[i], "another");
+        else
+            assert_true(mt_field_set(&other, &mt_record_fields[i],
+                                     mt_field_get(&record, &mt_record_fields[i]) ^ 1));
+        assert_int_equal(mt_rank_record_compare(&record, &record), 0);
+        if (!mt_rank_record_compare(&record, &other))
+            fail_msg("%s", mt_record_fields[i].name);
+        assert_true((mt_rank_record_compare(&record, &other) < 0) ==
+                    (mt_rank_record_compare(&other, &record) > 0));
+    }
+    mt_rank_set_release(&source);
+}
+
+static void a_field_refuses_what_it_cannot_hold(void **unused)
+{
+    struct mt_rank_record record = {0};
+
+    (void)unused;
+    for (uint32_t i = 0; i < mt_record_field_count; i++) {
+        const struct mt_record_field *field = &mt_record_fields[i];
+
+        if (field->kind == MT_FIELD_TEXT || field->kind == MT_FIELD_U64 ||
+            field->kind == MT_FIELD_I64)
+            continue;
+        assert_false(mt_field_set(&record, field, UINT64_C(1) << 32));
+        assert_int_equal(mt_field_get(&record, field), 0);
+    }
+}
+
+static void what_does_not_sum_up_is_not_sound(void **unused)
+{
+    struct mt_rank_set set = {0};
+    struct record_maker maker = {3, &set};
+    struct mt_rank_record record = make_record(&maker);
+    const char *why = "";
+
+    (void)unused;
+    assert_int_equal(mt_rank_set_add(&set, &record), MT_OK);
+    assert_true(mt_rank_set_is_sound(&set, &why));
+    set.records[0].role_bytes[2] ^= 1;
+    assert_false(mt_rank_set_is_sound(&set, &why));
+    set.records[0].role_bytes[2] ^= 1;
+    set.records[0].death_path = set.path_count;
+    assert_false(mt_rank_set_is_sound(&set, &why));
+    mt_rank_set_release(&set);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_tree_of_unions_gives_the_same_set),
+        cmocka_unit_test(no_field_is_left_out),
+        cmocka_unit_test(a_field_refuses_what_it_cannot_hold),
+        cmocka_unit_test(what_does_not_sum_up_is_not_sound),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
