@@ -1,0 +1,24 @@
+#include "exchange.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+enum mt_status mt_exchange_open(const char *path, struct mt_exchange *exchange,
+                                struct mt_error *error)
+{
+    mt_exchange_begin_function begin;
+    /* MPI loads parts of its own, which look for its functions among all that are loaded. */
+    void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL), *symbol;
+
+    if (!library)
+        return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET, "MPI cannot be loaded: %s",
+                       dlerror());
+    symbol = dlsym(library, "mt_exchange_begin");
+    if (!symbol)
+        return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
+                       "%s is not memtrace's library for MPI", path);
+    memcpy(&begin, &symbol, sizeof begin);
+    if (begin(exchange) != MT_OK)
+        return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET, "MPI does not start");
+    return MT_OK;
+}

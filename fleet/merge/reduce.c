@@ -1,0 +1,166 @@
+#include "reduce.h"
+
+#include <string.h>
+
+#include "check.h"
+#include "summary_file.h"
+
+/* A message: how many failures, those, then the file of a summary. All processes run on machines
+ * of one kind, and nobody else reads it. */
+struct message_head {
+    char magic[8];
+    uint64_t failure_count;
+};
+static const char magic[8] = {'M', 'T', 'P', 'A', 'R', 'T', '1', '\0'};
+
+static enum mt_status write_message(struct mt_rank_set *set,
+                                    const struct mt_gather_failures *failures, struct mt_buf *out,
+                                    struct mt_error *error)
+{
+    struct message_head head = {.failure_count = failures->count};
+    enum mt_status status;
+
+    memcpy(head.magic, magic, sizeof magic);
+    mt_buf_add(out, &head, sizeof head);
+    if (failures->count)
+        mt_buf_add(out, failures->list, failures->count * sizeof *failures->list);
+    status = mt_summary_encode(set, out, error);
+    return status == MT_OK && out->failed ? MT_ERR_MEMORY : status;
+}
+
+/* Adds the failures at `bytes`, which are in range of the message. */
+static enum mt_status read_failures(const char *bytes, uint64_t count, uint32_t path_count,
+                                    struct mt_gather_failures *failures, struct mt_error *error)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        struct mt_gather_failure failure;
+
+        memcpy(&failure, bytes + i * sizeof failure, sizeof failure);
+        failure.text[sizeof failure.text - 1] = '\0';
+        if (failure.file >= path_count)
+            return mt_fail(error, MT_ERR_FORMAT, 0, "message of another process is damaged");
+        if (mt_gather_failures_add(failures, &failure) != MT_OK)
+            return MT_ERR_MEMORY;
+    }
+    return MT_OK;
+}
+
+static enum mt_status read_message(const struct mt_buf *message, uint32_t path_count,
+                                   struct mt_rank_set *set, struct mt_gather_failures *failures,
+                                   struct mt_error *error)
+{
+    struct message_head head;
+    const size_t one = sizeof *failures->list;
+    enum mt_status status;
+    size_t begin;
+
+    if (message->length < sizeof head)
+        return mt_fail(error, MT_ERR_FORMAT, 0, "the process that read it sent nothing");
+    memcpy(&head, message->data, sizeof head);
+    if (memcmp(head.magic, magic, sizeof magic) != 0 || head.failure_count > path_count ||
+        head.failure_count > (message->length - sizeof head) / one)
+        return mt_fail(error, MT_ERR_FORMAT, 0, "message of another process is damaged");
+    status = read_failures(message->data + sizeof head, head.failure_count, path_count, failures,
+                           error);
+    begin = sizeof head + (size_t)head.failure_count * one;
+    return status == MT_OK
+               ? mt_summary_decode(message->data + begin, message->length - begin, set, error)
+               : status;
+}
+
+/* The files of one process, none of which is in the set. */
+static enum mt_status fail_share(uint64_t share, uint32_t share_count, uint32_t path_count,
+                                 enum mt_status status, const char *text,
+                                 struct mt_gather_failures *failures)
+{
+    for (uint64_t file = share; file < path_count; file += share_count) {
+        struct mt_gather_failure failure = {.file = (uint32_t)file, .status = status};
+
+        strncpy(failure.text, text, sizeof failure.text - 1);
+        if (mt_gather_failures_add(failures, &failure) != MT_OK)
+            return MT_ERR_MEMORY;
+    }
+    return MT_OK;
+}
+
+/* The message of `from` stands for the processes from it to the one before from + step. */
+static enum mt_status fail_branch(const struct mt_exchange *exchange, uint32_t from, uint32_t step,
+                                  uint32_t path_count, enum mt_status why, const char *text,
+                                  struct mt_gather_failures *failures)
+{
+    uint64_t end = (uint64_t)from + step;
+    enum mt_status status = MT_OK;
+
+    if (why == MT_ERR_MEMORY || !text[0])
+        text = mt_status_text(why);
+    for (uint64_t share = from; share < end && share < exchange->size && status == MT_OK; share++)
+        status = fail_share(share, exchange->size, path_count, why, text, failures);
+    return status;
+}
+
+static enum mt_status take_from(const struct mt_exchange *exchange, uint32_t from, uint32_t step,
+                                uint32_t path_count, struct mt_rank_set *set,
+                                struct mt_gather_failures *failures)
+{
+    struct mt_buf message = {0};
+    struct mt_gather_failures theirs = {0};
+    struct mt_rank_set their_set = {0};
+    struct mt_error error = {0};
+    enum mt_status status = exchange->receive(exchange->context, from, &message);
+
+    if (status == MT_OK && message.failed)
+        status = MT_ERR_MEMORY;
+    if (status == MT_OK)
+        status = read_message(&message, path_count, &their_set, &theirs, &error);
+    mt_buf_release(&message);
+    if (status != MT_OK) {
+        status = fail_branch(exchange, from, step, path_count, status, error.text, failures);
+    } else {
+        for (uint32_t i = 0; i < theirs.count && status == MT_OK; i++)
+            status = mt_gather_failures_add(failures, &theirs.list[i]);
+        if (status == MT_OK)
+            status = mt_rank_set_unite(set, &their_set);
+    }
+    mt_rank_set_release(&their_set);
+    mt_gather_failures_release(&theirs);
+    return status;
+}
+
+static enum mt_status give_to(const struct mt_exchange *exchange, uint32_t to,
+                              enum mt_status status, struct mt_rank_set *set,
+                              struct mt_gather_failures *failures, struct mt_error *error)
+{
+    struct mt_buf message = {0};
+    enum mt_status sent;
+
+    if (status == MT_OK)
+        status = write_message(set, failures, &message, error);
+    /* An empty message says that there is none: the other process waits for something. */
+    sent = exchange->send(exchange->context, to, message.data,
+                          status == MT_OK ? message.length : 0);
+    mt_buf_release(&message);
+    return status == MT_OK ? sent : status;
+}
+
+enum mt_status mt_reduce(const struct mt_exchange *exchange, uint32_t path_count,
+                         enum mt_status status, struct mt_rank_set *set,
+                         struct mt_gather_failures *failures, struct mt_error *error)
+{
+    uint32_t rank = exchange->rank, size = exchange->size;
+
+    MT_ASSERT(rank < size);
+    if (status != MT_OK) {
+        mt_rank_set_release(set);
+        failures->count = 0;
+        status = fail_share(rank, size, path_count, status, mt_status_text(status), failures);
+    }
+    for (uint64_t step = 1; step < size; step *= 2) {
+        if (rank & step)
+            return give_to(exchange, rank - (uint32_t)step, status, set, failures, error);
+        if (status == MT_OK && size - rank > step)
+            status = take_from(exchange, rank + (uint32_t)step, (uint32_t)step, path_count, set,
+                               failures);
+    }
+    mt_gather_failures_sort(failures);
+    return status == MT_OK ? mt_rank_set_sort(set) : status;
+}

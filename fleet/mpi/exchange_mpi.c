@@ -1,0 +1,84 @@
+/* libmemtrace-mpi.so: mt_exchange over MPI. It is loaded when `memtrace fleet` was started by
+ * mpirun or srun; nothing else of memtrace needs MPI. A message is its length, then pieces of at
+ * most PIECE_BYTES, since a count of MPI is an int. */
+#include <limits.h>
+#include <mpi.h>
+#include <stdlib.h>
+
+#include "exchange.h"
+
+enum { TAG_LENGTH = 1, TAG_BYTES = 2 };
+#define PIECE_BYTES ((size_t)1 << 30)
+
+__attribute__((visibility("default"))) enum mt_status
+mt_exchange_begin(struct mt_exchange *exchange);
+
+static enum mt_status status_of(int result)
+{
+    return result == MPI_SUCCESS ? MT_OK : MT_ERR_IO;
+}
+
+static enum mt_status send_bytes(void *context, uint32_t to, const void *bytes, size_t length)
+{
+    unsigned long long said = length;
+    const char *at = bytes;
+    int result = MPI_Send(&said, 1, MPI_UNSIGNED_LONG_LONG, (int)to, TAG_LENGTH, MPI_COMM_WORLD);
+
+    (void)context;
+    while (length > 0 && result == MPI_SUCCESS) {
+        size_t piece = length < PIECE_BYTES ? length : PIECE_BYTES;
+
+        result = MPI_Send(at, (int)piece, MPI_BYTE, (int)to, TAG_BYTES, MPI_COMM_WORLD);
+        at += piece;
+        length -= piece;
+    }
+    return status_of(result);
+}
+
+static enum mt_status receive_bytes(void *context, uint32_t from, struct mt_buf *out)
+{
+    unsigned long long left = 0;
+    char *piece = NULL;
+    int result = MPI_Recv(&left, 1, MPI_UNSIGNED_LONG_LONG, (int)from, TAG_LENGTH, MPI_COMM_WORLD,
+                          MPI_STATUS_IGNORE);
+
+    (void)context;
+    if (result != MPI_SUCCESS || !left)
+        return status_of(result);
+    piece = malloc(left < PIECE_BYTES ? (size_t)left : PIECE_BYTES);
+    if (!piece)
+        return MT_ERR_MEMORY;
+    while (left > 0 && result == MPI_SUCCESS) {
+        size_t length = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
+
+        result = MPI_Recv(piece, (int)length, MPI_BYTE, (int)from, TAG_BYTES, MPI_COMM_WORLD,
+                          MPI_STATUS_IGNORE);
+        if (result == MPI_SUCCESS)
+            mt_buf_add(out, piece, length);
+        left -= length;
+    }
+    free(piece);
+    return status_of(result);
+}
+
+static void finish(void *context)
+{
+    (void)context;
+    MPI_Finalize();
+}
+
+enum mt_status mt_exchange_begin(struct mt_exchange *exchange)
+{
+    int rank, size;
+
+    if (MPI_Init(NULL, NULL) != MPI_SUCCESS)
+        return MT_ERR_UNSUPPORTED;
+    /* mpirun ends the job when one of its processes dies. Where it does not, calls fail instead. */
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if (MPI_Comm_rank(MPI_COMM_WORLD, &rank) != MPI_SUCCESS ||
+        MPI_Comm_size(MPI_COMM_WORLD, &size) != MPI_SUCCESS)
+        return MT_ERR_UNSUPPORTED;
+    *exchange = (struct mt_exchange){(uint32_t)rank, (uint32_t)size, NULL,
+                                     send_bytes,     receive_bytes,  finish};
+    return MT_OK;
+}
