@@ -2,8 +2,8 @@
 
 #include <string.h>
 
+#include "decimal.h"
 #include "foreign_text.h"
-#include "util.h"
 
 void mt_dry_run_write(const struct mt_dry_run *dry_run, struct mt_buf *out)
 {
@@ -16,13 +16,9 @@ void mt_dry_run_write(const struct mt_dry_run *dry_run, struct mt_buf *out)
 /* Digits only; 0 for anything else. */
 static uint64_t number_of(const char *text, size_t length)
 {
-    uint64_t number = 0;
+    uint64_t number;
 
-    for (size_t i = 0; i < length; i++)
-        if (text[i] < '0' || text[i] > '9' || !mt_mul_ok(number, 10, &number) ||
-            !mt_add_ok(number, (uint64_t)(text[i] - '0'), &number))
-            return 0;
-    return number;
+    return mt_decimal_read(text, length, &number) ? number : 0;
 }
 
 /* "key=value" */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "codec.h"
+#include "decimal.h"
 #include "util.h"
 
 static const char own_magic[8] = {'m', 'e', 'm', 't', 'r', 'a', 'c', 'e'};
@@ -27,6 +28,13 @@ struct fact {
 #name, kind, offsetof(struct mt_trace_header, name)                                        \
     }
 
+#define DEVICE_FACTS(n)                                                                            \
+    {"device." #n ".uuid", TEXT, offsetof(struct mt_trace_header, device_uuid[n])},                \
+        {"device." #n ".pci", TEXT, offsetof(struct mt_trace_header, device_pci[n])},              \
+    {                                                                                              \
+        "device." #n ".mig", TEXT, offsetof(struct mt_trace_header, device_mig[n])                 \
+    }
+
 static const struct fact facts[] = {
     FACT(TEXT, framework),
     FACT(TEXT, allocator_options),
@@ -37,6 +45,15 @@ static const struct fact facts[] = {
     FACT(BOOL, tape_added),
     FACT(I32, rank),
     FACT(I32, world_size),
+    FACT(TEXT, local_rank),
+    FACT(TEXT, restart),
+    FACT(TEXT, boot_id),
+    FACT(TEXT, job),
+    FACT(TEXT, mesh),
+    FACT(TEXT, process_groups),
+    FACT(TEXT, ended),
+    FACT(U64, ended_t_ns),
+    FACT(U64, cgroup_limit_bytes),
     FACT(U64, start_t_ns),
     FACT(U64, memory_limit_bytes),
     FACT(TEXT, sources),
@@ -52,7 +69,24 @@ static const struct fact facts[] = {
     FACT(TEXT, not_recorded),
     FACT(TEXT, not_used),
     FACT(TEXT, dry_run),
+    DEVICE_FACTS(0),
+    DEVICE_FACTS(1),
+    DEVICE_FACTS(2),
+    DEVICE_FACTS(3),
+    DEVICE_FACTS(4),
+    DEVICE_FACTS(5),
+    DEVICE_FACTS(6),
+    DEVICE_FACTS(7),
+    DEVICE_FACTS(8),
+    DEVICE_FACTS(9),
+    DEVICE_FACTS(10),
+    DEVICE_FACTS(11),
+    DEVICE_FACTS(12),
+    DEVICE_FACTS(13),
+    DEVICE_FACTS(14),
+    DEVICE_FACTS(15),
 };
+_Static_assert(MT_IDENTITY_DEVICES == 16, "a line for each device");
 
 /* Bounded so that what the writer writes is what the reader accepts. */
 enum { MAX_TEXT_BYTES = 65536 };
@@ -187,20 +221,6 @@ bool mt_trace_probe(const void *bytes, size_t length)
            mt_payload_is_header(at + MT_SKIPPABLE_HEADER_BYTES, length - MT_SKIPPABLE_HEADER_BYTES);
 }
 
-/* Decimal digits only; false if it is no u64. */
-static bool parse_u64(const char *text, size_t length, uint64_t *value)
-{
-    size_t i;
-
-    *value = 0;
-    for (i = 0; i < length; i++) {
-        if (text[i] < '0' || text[i] > '9' || !mt_mul_ok(*value, 10, value) ||
-            !mt_add_ok(*value, (uint64_t)(text[i] - '0'), value))
-            return false;
-    }
-    return length > 0;
-}
-
 static enum mt_status set_fact(const struct fact *fact, const char *value, size_t length,
                                struct mt_arena *arena, struct mt_trace_header *header)
 {
@@ -217,7 +237,7 @@ static enum mt_status set_fact(const struct fact *fact, const char *value, size_
         memcpy(field, &text, sizeof text);
         return MT_OK;
     }
-    if (!parse_u64(value, length, &number) || (fact->kind == I32 && number > INT32_MAX))
+    if (!mt_decimal_read(value, length, &number) || (fact->kind == I32 && number > INT32_MAX))
         return MT_ERR_FORMAT;
     small = (int32_t)number;
     flag = number != 0;

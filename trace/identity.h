@@ -10,16 +10,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "buf.h"
+#include "ending.h"
 #include "mesh.h"
+#include "process_groups.h"
 #include "source.h"
 
 enum {
-    MT_IDENTITY_TEXT = 256,  /* bytes of a text with its zero */
-    MT_DEVICE_TEXT = 80,     /* of a UUID, PCI address or name of a MIG instance */
-    MT_GROUP_TEXT = 64,      /* of the name of a process group */
-    MT_IDENTITY_GROUPS = 32, /* process groups that are kept */
-    MT_MAX_RANK = INT32_MAX - 1
+    MT_IDENTITY_TEXT = 256, /* bytes of a text with its zero */
+    MT_DEVICE_TEXT = 80     /* of a UUID, PCI address or name of a MIG instance */
 };
 
 /* Where the number of a rank comes from. */
@@ -29,31 +27,12 @@ enum mt_rank_origin {
     MT_RANK_OF_NAME   /* the name of the file says it: rank3, rank_003, r3 */
 };
 
-/* How the process ended. */
-enum mt_ending {
-    MT_ENDED_UNKNOWN,
-    MT_ENDED_EXIT,      /* number is the exit status, 0 to 255 */
-    MT_ENDED_SIGNAL,    /* number is the signal, 1 to 127 */
-    MT_ENDED_TIMEOUT,   /* memtrace ended it: the time that it was given was over */
-    MT_ENDED_OOM_KILLED /* the kernel killed it for want of memory of the host */
-};
-
 /* A device that the process used. Texts are "" if unknown. */
 struct mt_identity_device {
     uint32_t index;            /* its number in the trace */
     char uuid[MT_DEVICE_TEXT]; /* "GPU-8f2c...", of a MIG instance "MIG-..." */
-    char pci[MT_DEVICE_TEXT];  /* "00000000:65:00.0": domain, bus, device, function; lower case */
+    char pci[MT_DEVICE_TEXT];  /* "0000:65:00.0": domain, bus, device, function; lower case */
     char mig[MT_DEVICE_TEXT];  /* the profile of the instance ("1g.18gb"), or "yes"; "" = none */
-};
-
-/* A process group (PyTorch's) that the rank is in. Groups with the same members have the same
- * members_hash, on every rank and machine. */
-struct mt_identity_group {
-    char name[MT_GROUP_TEXT]; /* "0:default_pg", "5" */
-    uint32_t size;            /* ranks, at least 1 */
-    int32_t position;         /* of this rank among them, -1 = unknown */
-    uint32_t first, stride;   /* ranks first, first + stride, ...; stride 0: they lie otherwise */
-    uint64_t members_hash;    /* of the sorted ranks */
 };
 
 struct mt_identity {
@@ -63,7 +42,7 @@ struct mt_identity {
     uint64_t process_id;            /* 0 = unknown */
     int32_t rank;                   /* -1 = unknown, as all of the next four */
     int32_t local_rank;
-    int32_t world; /* ranks of the job, at least 1 */
+    int32_t world; /* ranks of the job, more than `rank`; the header is not believed otherwise */
     int32_t restart;
     enum mt_rank_origin rank_origin;
     bool is_planned; /* by `memtrace dry-run`: it did not run on a device */
@@ -72,7 +51,7 @@ struct mt_identity {
     uint64_t cgroup_limit_bytes; /* of host memory; 0 = unknown or none */
 
     enum mt_ending ended;
-    int32_t ended_number; /* by its kind; 0 for the others */
+    int32_t ended_number; /* exit status or signal, 0 for the others */
     uint64_t ended_t_ns;  /* Unix time, 0 = unknown */
 
     struct mt_mesh mesh; /* count 0 = unknown */
@@ -92,11 +71,5 @@ void mt_identity_read(const struct mt_trace_header *header, const char *path,
  * differ. Looks at the last part of the path: "rank" or "r" with digits behind it, perhaps after
  * '_', '-' or '=', as a word of its own. */
 int32_t mt_rank_of_name(const char *path);
-
-/* "exit:0", "signal:9", "timeout", "oom-killed", "unknown". */
-void mt_ending_write(enum mt_ending kind, int32_t number, struct mt_buf *out);
-
-/* Reads what mt_ending_write wrote; false and MT_ENDED_UNKNOWN for any other text, or NULL. */
-bool mt_ending_read(const char *text, enum mt_ending *kind, int32_t *number);
 
 #endif

@@ -1,6 +1,7 @@
 /* See tape_facts.h. */
 #include "tape_facts.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -144,9 +145,42 @@ static int32_t small_of(const struct mt_tape_facts *facts, const char *key, int3
     return number <= INT32_MAX ? (int32_t)number : usual;
 }
 
+static void set_devices(const struct mt_tape_facts *facts, struct mt_trace_header *header)
+{
+    for (unsigned i = 0; i < MT_IDENTITY_DEVICES; i++) {
+        const char *const keys[] = {"uuid", "pci", "mig"};
+        const char **const fields[] = {&header->device_uuid[i], &header->device_pci[i],
+                                       &header->device_mig[i]};
+
+        for (size_t k = 0; k < MT_ARRAY_LEN(keys); k++) {
+            char key[32];
+            snprintf(key, sizeof key, "device.%u.%s", i, keys[k]);
+            *fields[k] = text_of(facts, key, *fields[k]);
+        }
+    }
+}
+
+static void set_identity(const struct mt_tape_facts *facts, struct mt_trace_header *header)
+{
+    header->host = text_of(facts, "host", header->host);
+    header->process_id = number_of(facts, "process_id", header->process_id);
+    header->rank = small_of(facts, "rank", header->rank);
+    header->world_size = small_of(facts, "world_size", header->world_size);
+    header->local_rank = text_of(facts, "local_rank", header->local_rank);
+    header->restart = text_of(facts, "restart", header->restart);
+    header->boot_id = text_of(facts, "boot_id", header->boot_id);
+    header->job = text_of(facts, "job", header->job);
+    header->mesh = text_of(facts, "mesh", header->mesh);
+    header->ended = text_of(facts, "ended", header->ended);
+    header->ended_t_ns = number_of(facts, "ended_t_ns", header->ended_t_ns);
+    header->cgroup_limit_bytes = number_of(facts, "cgroup_limit_bytes", header->cgroup_limit_bytes);
+    set_devices(facts, header);
+}
+
 void mt_tape_facts_header(struct mt_tape_facts *facts, struct mt_trace_header *header)
 {
     facts->changed = false;
+    set_identity(facts, header);
     header->framework = text_of(facts, "framework", header->framework);
     header->allocator_options = text_of(facts, "allocator_options", header->allocator_options);
     header->settings = text_of(facts, "settings", header->settings);
@@ -154,11 +188,7 @@ void mt_tape_facts_header(struct mt_tape_facts *facts, struct mt_trace_header *h
     header->driver_calls = text_of(facts, "driver_calls", header->driver_calls);
     header->not_recorded = text_of(facts, "not_recorded", header->not_recorded);
     header->dry_run = text_of(facts, "dry_run", header->dry_run);
-    header->host = text_of(facts, "host", header->host);
     header->command = text_of(facts, "command", header->command);
-    header->process_id = number_of(facts, "process_id", header->process_id);
-    header->rank = small_of(facts, "rank", header->rank);
-    header->world_size = small_of(facts, "world_size", header->world_size);
     header->memory_limit_bytes = number_of(facts, "memory_limit_bytes", header->memory_limit_bytes);
     header->starts_in_middle = flag_of(facts, "starts_in_middle", header->starts_in_middle);
     header->sizes_rounded = flag_of(facts, "sizes_rounded", header->sizes_rounded);
