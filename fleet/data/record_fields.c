@@ -8,6 +8,9 @@
 #define OF(type, member, kind)            {#member, offsetof(type, member), MT_FIELD_##kind, 0}
 #define ENUM_OF(type, member, value_count) {#member, offsetof(type, member), MT_FIELD_ENUM, value_count}
 #define OF_RECORD(member, kind)           OF(struct mt_rank_record, member, kind)
+#define OF_ROLE(name, role)                                                                      \
+    {"role_bytes." #name, offsetof(struct mt_rank_record, role_bytes[MT_ROLE_##role]),           \
+     MT_FIELD_U64, 0}
 #define OF_PEAK(member)                                                                          \
     OF_RECORD(member.bytes, U64), OF_RECORD(member.t_ns, U64), OF_RECORD(member.event, U64),     \
         OF_RECORD(member.step, I64)
@@ -57,15 +60,15 @@ const struct mt_record_field mt_record_fields[] = {
     OF_PEAK(active_peak),
     OF_PEAK(reserved_peak),
     OF_RECORD(allocated_at_reserved_peak_bytes, U64),
-    OF_RECORD(role_bytes[MT_ROLE_PARAMETERS], U64),
-    OF_RECORD(role_bytes[MT_ROLE_OPTIMIZER_STATE], U64),
-    OF_RECORD(role_bytes[MT_ROLE_GRADIENTS], U64),
-    OF_RECORD(role_bytes[MT_ROLE_ACTIVATIONS], U64),
-    OF_RECORD(role_bytes[MT_ROLE_TEMPORARIES], U64),
-    OF_RECORD(role_bytes[MT_ROLE_WORKSPACE], U64),
-    OF_RECORD(role_bytes[MT_ROLE_INPUTS], U64),
-    OF_RECORD(role_bytes[MT_ROLE_KV_CACHE], U64),
-    OF_RECORD(role_bytes[MT_ROLE_OTHER], U64),
+    OF_ROLE(parameters, PARAMETERS),
+    OF_ROLE(optimizer_state, OPTIMIZER_STATE),
+    OF_ROLE(gradients, GRADIENTS),
+    OF_ROLE(activations, ACTIVATIONS),
+    OF_ROLE(temporaries, TEMPORARIES),
+    OF_ROLE(workspace, WORKSPACE),
+    OF_ROLE(inputs, INPUTS),
+    OF_ROLE(kv_cache, KV_CACHE),
+    OF_ROLE(other, OTHER),
     OF_RECORD(end.requested, U64),
     OF_RECORD(end.allocated, U64),
     OF_RECORD(end.active, U64),

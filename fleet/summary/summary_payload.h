@@ -1,0 +1,19 @@
+/* What lies below the compression of a summary's file: texts, call paths, records
+ * (docs/rank-summary.md, "The payload"). Pure functions of memory. Private to summary_file.c. */
+#ifndef MT_FLEET_SUMMARY_PAYLOAD_H
+#define MT_FLEET_SUMMARY_PAYLOAD_H
+
+#include "buf.h"
+#include "rank_set.h"
+
+/* Appends the payload of a set in canonical form. MT_ERR_MEMORY. */
+enum mt_status mt_summary_payload_write(const struct mt_rank_set *set,
+                                        struct mt_buf *out) MT_MUST_USE;
+
+/* Adds what a payload says to an empty set. MT_ERR_MEMORY, or MT_ERR_FORMAT with *reason, a static
+ * text; the set is then good for nothing but release. The memory that it takes is at most a fixed
+ * multiple of `length`. */
+enum mt_status mt_summary_payload_read(const uint8_t *bytes, size_t length,
+                                       struct mt_rank_set *set, const char **reason) MT_MUST_USE;
+
+#endif

@@ -1,0 +1,245 @@
+/* Random sets survive writing and reading; equal sets have equal bytes; a file that is damaged, cut
+ * or of another version says so and adds nothing. */
+#include "cmocka_all.h"
+
+#include "bytes.h"
+#include "record_maker.h"
+#include "summary_file.h"
+#include "summary_payload.h"
+
+enum { CHECKSUM_AT = 12, VERSION_AT = 8 };
+
+static void fill(struct mt_rank_set *set, uint64_t seed)
+{
+    struct record_maker maker = {seed, set};
+    uint32_t count = (uint32_t)maker_dice(&maker, 6);
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct mt_rank_record record = make_record(&maker);
+
+        assert_int_equal(mt_rank_set_add(set, &record), MT_OK);
+    }
+}
+
+static struct mt_buf encoded(struct mt_rank_set *set)
+{
+    struct mt_buf out = {0};
+    struct mt_error error = {0};
+
+    if (mt_summary_encode(set, &out, &error) != MT_OK)
+        fail_msg("%s", error.text);
+    return out;
+}
+
+static void random_sets_round_trip(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        struct mt_rank_set made = {0}, read = {0};
+        struct mt_error error = {0};
+        struct mt_buf bytes, again;
+        const char *why = "";
+
+        fill(&made, seed);
+        bytes = encoded(&made);
+        assert_true(mt_summary_probe(bytes.data, bytes.length));
+        if (mt_summary_decode(bytes.data, bytes.length, &read, &error) != MT_OK)
+            fail_msg("seed %d: %s", (int)seed, error.text);
+        assert_int_equal(mt_rank_set_sort(&read), MT_OK);
+        if (!mt_rank_set_is_sound(&read, &why))
+            fail_msg("%s", why);
+        assert_true(sets_are_equal(&made, &read));
+        again = encoded(&read);
+        assert_int_equal(again.length, bytes.length);
+        assert_memory_equal(again.data, bytes.data, bytes.length);
+        mt_buf_release(&bytes);
+        mt_buf_release(&again);
+        mt_rank_set_release(&made);
+        mt_rank_set_release(&read);
+    }
+}
+
+/* The order in which records, texts and paths came into a set is not in its bytes. */
+static void equal_sets_have_equal_bytes(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct mt_rank_set one = {0}, other = {0}, parts[2];
+        struct mt_buf left, right;
+
+        memset(parts, 0, sizeof parts);
+        fill(&parts[0], seed);
+        fill(&parts[1], seed + 1000);
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(mt_rank_set_unite(&one, &parts[i]), MT_OK);
+            assert_int_equal(mt_rank_set_unite(&other, &parts[1 - i]), MT_OK);
+        }
+        left = encoded(&one);
+        right = encoded(&other);
+        assert_int_equal(left.length, right.length);
+        assert_memory_equal(left.data, right.data, left.length);
+        mt_buf_release(&left);
+        mt_buf_release(&right);
+        mt_rank_set_release(&one);
+        mt_rank_set_release(&other);
+        mt_rank_set_release(&parts[0]);
+        mt_rank_set_release(&parts[1]);
+    }
+}
+
+/* A set that has something already keeps it, and gets what the file has. */
+static void decoding_adds(void **state)
+{
+    struct mt_rank_set one = {0}, other = {0}, both = {0}, read = {0};
+    struct mt_error error = {0};
+    struct mt_buf bytes;
+
+    (void)state;
+    fill(&one, 3);
+    fill(&other, 4);
+    assert_int_equal(mt_rank_set_unite(&both, &one), MT_OK);
+    assert_int_equal(mt_rank_set_unite(&both, &other), MT_OK);
+    assert_int_equal(mt_rank_set_unite(&read, &one), MT_OK);
+    bytes = encoded(&other);
+    assert_int_equal(mt_summary_decode(bytes.data, bytes.length, &read, &error), MT_OK);
+    assert_int_equal(mt_rank_set_sort(&both), MT_OK);
+    assert_int_equal(mt_rank_set_sort(&read), MT_OK);
+    assert_true(sets_are_equal(&both, &read));
+    mt_buf_release(&bytes);
+    mt_rank_set_release(&one);
+    mt_rank_set_release(&other);
+    mt_rank_set_release(&both);
+    mt_rank_set_release(&read);
+}
+
+/* Refused with a reason, and the set is as it was. */
+static void check_refused(const void *bytes, size_t length, enum mt_status wanted)
+{
+    struct mt_rank_set set = {0};
+    struct mt_error error = {0};
+
+    assert_int_equal(mt_summary_decode(bytes, length, &set, &error), wanted);
+    assert_int_equal(error.status, wanted);
+    assert_true(*error.text);
+    assert_int_equal(set.record_count, 0);
+    assert_int_equal(set.path_count, 0);
+    mt_rank_set_release(&set);
+}
+
+/* A frame of zstd has a bit that means nothing: what is read in spite of a change is what was
+ * written. */
+static void check_changed(struct mt_rank_set *written, const struct mt_buf *bytes)
+{
+    struct mt_rank_set set = {0};
+    struct mt_error error = {0};
+
+    if (mt_summary_decode(bytes->data, bytes->length, &set, &error) == MT_OK) {
+        assert_int_equal(mt_rank_set_sort(&set), MT_OK);
+        assert_true(sets_are_equal(written, &set));
+    } else {
+        assert_true(*error.text);
+        assert_int_equal(set.record_count, 0);
+        assert_int_equal(set.path_count, 0);
+    }
+    mt_rank_set_release(&set);
+}
+
+static void damage_is_noticed(void **state)
+{
+    struct mt_rank_set set = {0};
+    struct mt_buf bytes;
+
+    (void)state;
+    fill(&set, 5);
+    bytes = encoded(&set);
+    for (size_t length = 0; length < bytes.length; length += 1 + length / 16)
+        check_refused(bytes.data, length, MT_ERR_FORMAT);
+    for (size_t at = 0; at < bytes.length; at += 1 + at / 32) {
+        if (at >= VERSION_AT && at < VERSION_AT + 4)
+            continue;
+        bytes.data[at] ^= 0x10;
+        check_changed(&set, &bytes);
+        bytes.data[at] ^= 0x10;
+    }
+    mt_buf_add_char(&bytes, 'x');
+    check_refused(bytes.data, bytes.length, MT_ERR_FORMAT);
+    mt_buf_release(&bytes);
+    mt_rank_set_release(&set);
+}
+
+static void another_version_is_named(void **state)
+{
+    struct mt_rank_set set = {0};
+    struct mt_error error = {0};
+    struct mt_buf bytes = encoded(&set);
+
+    (void)state;
+    bytes.data[VERSION_AT] = 7;
+    check_refused(bytes.data, bytes.length, MT_ERR_UNSUPPORTED);
+    assert_int_equal(mt_summary_decode(bytes.data, bytes.length, &set, &error), MT_ERR_UNSUPPORTED);
+    assert_non_null(strstr(error.text, "version 7, and this memtrace reads version 1"));
+    mt_buf_release(&bytes);
+    mt_rank_set_release(&set);
+}
+
+/* A length that the file cannot hold takes no memory. */
+static void impossible_lengths_are_refused(void **state)
+{
+    struct mt_rank_set set = {0};
+    struct mt_buf bytes = encoded(&set);
+
+    (void)state;
+    mt_put_u64((uint8_t *)bytes.data + 16, (uint64_t)1 << 29);
+    check_refused(bytes.data, bytes.length, MT_ERR_FORMAT);
+    mt_put_u64((uint8_t *)bytes.data + 16, UINT64_MAX);
+    check_refused(bytes.data, bytes.length, MT_ERR_FORMAT);
+    mt_buf_release(&bytes);
+    mt_rank_set_release(&set);
+}
+
+/* Below checksum and compression: any change gives a sound set or a reason. */
+static void damaged_payloads_do_no_harm(void **state)
+{
+    struct dice dice = {11};
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        struct mt_rank_set made = {0};
+        struct mt_buf bytes = {0};
+
+        fill(&made, seed);
+        assert_int_equal(mt_rank_set_sort(&made), MT_OK);
+        assert_int_equal(mt_summary_payload_write(&made, &bytes), MT_OK);
+        for (int i = 0; i < 50; i++) {
+            struct mt_rank_set read = {0};
+            const char *reason = NULL;
+            size_t at = dice_below(&dice, bytes.length);
+            char before = bytes.data[at];
+            size_t length = dice_one_in(&dice, 4) ? dice_below(&dice, bytes.length) : bytes.length;
+            enum mt_status status;
+
+            bytes.data[at] = (char)dice_any(&dice);
+            status = mt_summary_payload_read((const uint8_t *)bytes.data, length, &read, &reason);
+            assert_true(status == MT_OK || (status == MT_ERR_FORMAT && reason && *reason));
+            bytes.data[at] = before;
+            mt_rank_set_release(&read);
+        }
+        mt_buf_release(&bytes);
+        mt_rank_set_release(&made);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_sets_round_trip),
+        cmocka_unit_test(equal_sets_have_equal_bytes),
+        cmocka_unit_test(decoding_adds),
+        cmocka_unit_test(damage_is_noticed),
+        cmocka_unit_test(another_version_is_named),
+        cmocka_unit_test(impossible_lengths_are_refused),
+        cmocka_unit_test(damaged_payloads_do_no_harm),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
