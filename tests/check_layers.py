@@ -31,7 +31,7 @@ FOLDERS = {
     "simulate": ["driver", "site"],
     "analyzer": ["data", "allocators", "attribute", "optimal", "foresight", "replay", "passes",
                  "models", "whatif", "findings", "compare", "report"],
-    "fleet": ["data", "summary", "merge", "answers"],
+    "fleet": ["data", "summary", "merge", "mpi", "answers"],
     "render": ["", "charts", "documents"],
     "cli": [""],
 }
