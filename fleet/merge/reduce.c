@@ -3,17 +3,36 @@
 #include <string.h>
 
 #include "check.h"
+#include "sha256.h"
 #include "summary_file.h"
 
 /* A message: how many failures, those, then the file of a summary. All processes run on machines
  * of one kind, and nobody else reads it. */
 struct message_head {
     char magic[8];
+    char paths_sha256[MT_SHA256_TEXT]; /* of the paths that the process saw */
     uint64_t failure_count;
 };
 static const char magic[8] = {'M', 'T', 'P', 'A', 'R', 'T', '1', '\0'};
 
-static enum mt_status write_message(struct mt_rank_set *set,
+/* What every process has. */
+struct reduction {
+    const struct mt_exchange *exchange;
+    uint32_t path_count;
+    char paths_sha256[MT_SHA256_TEXT];
+};
+
+static void hash_paths(const struct mt_gather *gather, char digest[MT_SHA256_TEXT])
+{
+    struct mt_sha256 hash;
+
+    mt_sha256_init(&hash);
+    for (uint32_t i = 0; i < gather->path_count; i++)
+        mt_sha256_add(&hash, gather->paths[i], strlen(gather->paths[i]) + 1);
+    mt_sha256_finish(&hash, digest);
+}
+
+static enum mt_status write_message(const struct reduction *reduction, struct mt_rank_set *set,
                                     const struct mt_gather_failures *failures, struct mt_buf *out,
                                     struct mt_error *error)
 {
@@ -21,6 +40,7 @@ static enum mt_status write_message(struct mt_rank_set *set,
     enum mt_status status;
 
     memcpy(head.magic, magic, sizeof magic);
+    memcpy(head.paths_sha256, reduction->paths_sha256, sizeof head.paths_sha256);
     mt_buf_add(out, &head, sizeof head);
     if (failures->count)
         mt_buf_add(out, failures->list, failures->count * sizeof *failures->list);
@@ -45,7 +65,8 @@ static enum mt_status read_failures(const char *bytes, uint64_t count, uint32_t 
     return MT_OK;
 }
 
-static enum mt_status read_message(const struct mt_buf *message, uint32_t path_count,
+static enum mt_status read_message(const struct reduction *reduction,
+                                   const struct mt_buf *message,
                                    struct mt_rank_set *set, struct mt_gather_failures *failures,
                                    struct mt_error *error)
 {
@@ -57,11 +78,13 @@ static enum mt_status read_message(const struct mt_buf *message, uint32_t path_c
     if (message->length < sizeof head)
         return mt_fail(error, MT_ERR_FORMAT, 0, "the process that read it sent nothing");
     memcpy(&head, message->data, sizeof head);
-    if (memcmp(head.magic, magic, sizeof magic) != 0 || head.failure_count > path_count ||
+    if (memcmp(head.magic, magic, sizeof magic) != 0 || head.failure_count > reduction->path_count ||
         head.failure_count > (message->length - sizeof head) / one)
         return mt_fail(error, MT_ERR_FORMAT, 0, "message of another process is damaged");
-    status = read_failures(message->data + sizeof head, head.failure_count, path_count, failures,
-                           error);
+    if (memcmp(head.paths_sha256, reduction->paths_sha256, sizeof head.paths_sha256) != 0)
+        return mt_fail(error, MT_ERR_FORMAT, 0, "the process that read it saw other files");
+    status = read_failures(message->data + sizeof head, head.failure_count, reduction->path_count,
+                           failures, error);
     begin = sizeof head + (size_t)head.failure_count * one;
     return status == MT_OK
                ? mt_summary_decode(message->data + begin, message->length - begin, set, error)
@@ -84,37 +107,38 @@ static enum mt_status fail_share(uint64_t share, uint32_t share_count, uint32_t 
 }
 
 /* The message of `from` stands for the processes from it to the one before from + step. */
-static enum mt_status fail_branch(const struct mt_exchange *exchange, uint32_t from, uint32_t step,
-                                  uint32_t path_count, enum mt_status why, const char *text,
+static enum mt_status fail_branch(const struct reduction *reduction, uint32_t from, uint32_t step,
+                                  enum mt_status why, const char *text,
                                   struct mt_gather_failures *failures)
 {
+    uint32_t size = reduction->exchange->size;
     uint64_t end = (uint64_t)from + step;
     enum mt_status status = MT_OK;
 
     if (why == MT_ERR_MEMORY || !text[0])
         text = mt_status_text(why);
-    for (uint64_t share = from; share < end && share < exchange->size && status == MT_OK; share++)
-        status = fail_share(share, exchange->size, path_count, why, text, failures);
+    for (uint64_t share = from; share < end && share < size && status == MT_OK; share++)
+        status = fail_share(share, size, reduction->path_count, why, text, failures);
     return status;
 }
 
-static enum mt_status take_from(const struct mt_exchange *exchange, uint32_t from, uint32_t step,
-                                uint32_t path_count, struct mt_rank_set *set,
-                                struct mt_gather_failures *failures)
+static enum mt_status take_from(const struct reduction *reduction, uint32_t from, uint32_t step,
+                                struct mt_rank_set *set, struct mt_gather_failures *failures)
 {
     struct mt_buf message = {0};
     struct mt_gather_failures theirs = {0};
     struct mt_rank_set their_set = {0};
     struct mt_error error = {0};
+    const struct mt_exchange *exchange = reduction->exchange;
     enum mt_status status = exchange->receive(exchange->context, from, &message);
 
     if (status == MT_OK && message.failed)
         status = MT_ERR_MEMORY;
     if (status == MT_OK)
-        status = read_message(&message, path_count, &their_set, &theirs, &error);
+        status = read_message(reduction, &message, &their_set, &theirs, &error);
     mt_buf_release(&message);
     if (status != MT_OK) {
-        status = fail_branch(exchange, from, step, path_count, status, error.text, failures);
+        status = fail_branch(reduction, from, step, status, error.text, failures);
     } else {
         for (uint32_t i = 0; i < theirs.count && status == MT_OK; i++)
             status = mt_gather_failures_add(failures, &theirs.list[i]);
@@ -126,15 +150,16 @@ static enum mt_status take_from(const struct mt_exchange *exchange, uint32_t fro
     return status;
 }
 
-static enum mt_status give_to(const struct mt_exchange *exchange, uint32_t to,
+static enum mt_status give_to(const struct reduction *reduction, uint32_t to,
                               enum mt_status status, struct mt_rank_set *set,
                               struct mt_gather_failures *failures, struct mt_error *error)
 {
+    const struct mt_exchange *exchange = reduction->exchange;
     struct mt_buf message = {0};
     enum mt_status sent;
 
     if (status == MT_OK)
-        status = write_message(set, failures, &message, error);
+        status = write_message(reduction, set, failures, &message, error);
     /* An empty message says that there is none: the other process waits for something. */
     sent = exchange->send(exchange->context, to, message.data,
                           status == MT_OK ? message.length : 0);
@@ -142,24 +167,26 @@ static enum mt_status give_to(const struct mt_exchange *exchange, uint32_t to,
     return status == MT_OK ? sent : status;
 }
 
-enum mt_status mt_reduce(const struct mt_exchange *exchange, uint32_t path_count,
+enum mt_status mt_reduce(const struct mt_exchange *exchange, const struct mt_gather *gather,
                          enum mt_status status, struct mt_rank_set *set,
                          struct mt_gather_failures *failures, struct mt_error *error)
 {
+    struct reduction reduction = {.exchange = exchange, .path_count = gather->path_count};
     uint32_t rank = exchange->rank, size = exchange->size;
 
     MT_ASSERT(rank < size);
+    hash_paths(gather, reduction.paths_sha256);
     if (status != MT_OK) {
         mt_rank_set_release(set);
         failures->count = 0;
-        status = fail_share(rank, size, path_count, status, mt_status_text(status), failures);
+        status = fail_share(rank, size, gather->path_count, status, mt_status_text(status),
+                            failures);
     }
     for (uint64_t step = 1; step < size; step *= 2) {
         if (rank & step)
-            return give_to(exchange, rank - (uint32_t)step, status, set, failures, error);
+            return give_to(&reduction, rank - (uint32_t)step, status, set, failures, error);
         if (status == MT_OK && size - rank > step)
-            status = take_from(exchange, rank + (uint32_t)step, (uint32_t)step, path_count, set,
-                               failures);
+            status = take_from(&reduction, rank + (uint32_t)step, (uint32_t)step, set, failures);
     }
     mt_gather_failures_sort(failures);
     return status == MT_OK ? mt_rank_set_sort(set) : status;
