@@ -361,6 +361,7 @@ int mt_cmd_analyze(const struct mt_command *command, int argc, char **argv)
     if (code >= 0)
         return code;
     arguments.gates.outputs = &arguments.outputs;
+    arguments.gates.strict = arguments.common.strict;
     mt_outputs_add_input(&arguments.outputs, paths[0]);
     code = mt_gate_run_open(&run, &arguments.gates, &arguments.common);
     if (!code)

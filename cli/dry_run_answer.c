@@ -124,7 +124,8 @@ static void add_text(struct mt_buf *out, const struct mt_dry_run_answer *answer,
     if (gates)
         mt_add_gates_text(out, gates, mt_stdout_style());
     if (failing) {
-        mt_buf_add_text(out, "  It is another process that fails, whose trace is ");
+        mt_buf_printf(out, "  It is another process that %s, whose trace is ",
+                      gates && gates->verdict == MT_GATE_FAIL ? "fails" : "may fail");
         mt_buf_add_printable_text(out, failing->path);
         mt_buf_add_char(out, '\n');
     }

@@ -14,10 +14,17 @@ static size_t unread_count(const struct mt_dry_run_answer *answer)
     return unread->running + unread->failed + unread->incomplete;
 }
 
-bool mt_dry_run_is_lower_bound(const struct mt_dry_run_answer *answer)
+const char *mt_dry_run_lower_bound(const struct mt_dry_run_answer *answer)
 {
-    return answer->timed_out || answer->exit_status || unread_count(answer) ||
-           answer->notes->without_device;
+    if (answer->timed_out)
+        return "the run did not end in the time it had";
+    if (answer->exit_status)
+        return answer->signal ? "a signal ended the command" : "the command failed";
+    if (unread_count(answer))
+        return "the answer lacks processes, or a part of them";
+    if (answer->notes->without_device)
+        return "a process imported PyTorch without the simulated device";
+    return NULL;
 }
 
 static const char *plural(uint64_t count)

@@ -6,8 +6,8 @@
 #include "dry_run_result.h"
 #include "json.h"
 
-/* More may have been needed than was measured. */
-bool mt_dry_run_is_lower_bound(const struct mt_dry_run_answer *answer);
+/* Why more may have been needed than was measured: one clause. NULL: there is no reason. */
+const char *mt_dry_run_lower_bound(const struct mt_dry_run_answer *answer);
 
 /* Processes are not in the answer, or ran without the simulated device, with another PyTorch, or
  * without the Python part: the peaks may differ. */

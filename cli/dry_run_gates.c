@@ -3,15 +3,19 @@
 #include "analyze.h"
 #include "dry_run_doubts.h"
 
-static bool has_failed(const struct mt_gate_run *run)
+/* A gate that fails comes before one that may fail under another order of addresses. What could
+ * not be evaluated says nothing about the other processes. */
+static unsigned badness(const struct mt_gate_run *run)
 {
-    return run->is_checked && run->gates.verdict == MT_GATE_FAIL;
+    if (!run->is_checked)
+        return 0;
+    return run->gates.verdict == MT_GATE_FAIL ? 2 : run->gates.verdict == MT_GATE_WARN;
 }
 
 static int check_source(struct mt_gate_run *run, const struct mt_dry_run_answer *answer,
                         struct mt_source *source, const char *path)
 {
-    const struct mt_analyze_options options = {.path = path};
+    const struct mt_analyze_options options = {.path = path, .peak_orders = true};
     struct mt_report *report;
     struct mt_error error;
     int code;
@@ -23,9 +27,9 @@ static int check_source(struct mt_gate_run *run, const struct mt_dry_run_answer 
     return code;
 }
 
-/* Its results replace those that are there if it fails. A process that a rule cannot be evaluated
- * for, because it has no PyTorch, says nothing about the others. */
-static int check_other(const struct mt_dry_run_answer *answer, const char *path)
+/* Its results replace those that are there if they are worse. A process that a rule cannot be
+ * evaluated for, because it has no PyTorch, says nothing about the others. */
+static int check_other(const struct mt_dry_run_answer *answer, const char *path, bool *is_worse)
 {
     struct mt_gate_run run = *answer->gate_run;
     struct mt_source *source;
@@ -37,7 +41,8 @@ static int check_other(const struct mt_dry_run_answer *answer, const char *path)
     if (source)
         code = check_source(&run, answer, source, path);
     mt_source_close(source);
-    if (!code && has_failed(&run)) {
+    *is_worse = !code && badness(&run) > badness(answer->gate_run);
+    if (*is_worse) {
         struct mt_gates passed = answer->gate_run->gates;
 
         answer->gate_run->gates = run.gates;
@@ -47,31 +52,24 @@ static int check_other(const struct mt_dry_run_answer *answer, const char *path)
     return code;
 }
 
-static void doubt(const struct mt_dry_run_answer *answer)
-{
-    struct mt_gates *gates = &answer->gate_run->gates;
-
-    if (mt_gate_run_gates(answer->gate_run) && mt_dry_run_is_lower_bound(answer) &&
-        gates->verdict != MT_GATE_FAIL)
-        gates->verdict = MT_GATE_NOT_EVALUATED;
-}
-
 int mt_dry_run_check_gates(const struct mt_dry_run_answer *answer,
                            const struct mt_dry_run_trace *told, struct mt_source *source,
                            const struct mt_report *report, const struct mt_dry_run_trace **failing)
 {
-    int code = mt_gate_run_check(answer->gate_run, answer->gates, source, report, NULL);
+    bool is_worse;
+    int code;
 
     *failing = NULL;
+    answer->gate_run->doubt = mt_dry_run_lower_bound(answer);
+    code = mt_gate_run_check(answer->gate_run, answer->gates, source, report, NULL);
     for (size_t i = 0; !code && mt_gate_run_gates(answer->gate_run) &&
-                       !has_failed(answer->gate_run) && i < answer->trace_count;
+                       badness(answer->gate_run) < 2 && i < answer->trace_count;
          i++) {
         if (&answer->traces[i] == told)
             continue;
-        code = check_other(answer, answer->traces[i].path);
-        if (has_failed(answer->gate_run))
+        code = check_other(answer, answer->traces[i].path, &is_worse);
+        if (is_worse)
             *failing = &answer->traces[i];
     }
-    doubt(answer);
     return code;
 }

@@ -4,10 +4,11 @@
 
 #include "dry_run_result.h"
 
-/* Checks the gates of answer->gate_run with `told`, whose source and report these are. If they pass
- * there, analyzes the other traces until one fails: then its results stay in answer->gate_run, and
- * *failing is that trace, else NULL. A peak that may have been larger passes no gate: the verdict
- * is then "not evaluated". Exit code, without that of a failed gate; what is wrong was said. */
+/* Checks the gates of answer->gate_run with `told`, whose source and report these are. If they do
+ * not fail there, analyzes the other traces until one fails. The worst results stay in
+ * answer->gate_run, and *failing is that trace if it is not `told`, else NULL. A run that may need
+ * more than was measured passes no gate: what does not fail is then "not evaluated". Exit code,
+ * without that of a failed gate; what is wrong was said. */
 int mt_dry_run_check_gates(const struct mt_dry_run_answer *answer,
                            const struct mt_dry_run_trace *told, struct mt_source *source,
                            const struct mt_report *report, const struct mt_dry_run_trace **failing);

@@ -117,6 +117,9 @@ static void add_gate(struct mt_json *json, const struct mt_gate_result *result)
     add_bound(json, "limit_bytes", result->limit_bytes);
     add_bound(json, "warn_bytes", result->warn_bytes);
     mt_json_u64_or_null(json, "base_bytes", result->has_base, result->base_bytes);
+    add_bound(json, "low_bytes", result->has_range ? result->low_bytes : INT64_MAX);
+    add_bound(json, "high_bytes", result->has_range ? result->high_bytes : INT64_MAX);
+    mt_json_bool(json, "may_fail", result->may_fail);
     mt_json_text(json, "verdict", result->verdict);
     mt_json_text(json, "culprit", result->culprit);
     mt_json_text(json, "advice", result->advice);

@@ -210,7 +210,13 @@ static int write_baseline(const struct mt_gate_options *options, const struct mt
 int mt_gate_run_check(struct mt_gate_run *run, const struct mt_gate_options *options,
                       struct mt_source *source, const struct mt_report *report, const char *policy)
 {
-    const struct mt_gate_check check = {&run->rules, report, mt_gate_run_base(run), source, policy};
+    const struct mt_gate_check check = {.rules = &run->rules,
+                                        .report = report,
+                                        .base = mt_gate_run_base(run),
+                                        .source = source,
+                                        .policy = policy,
+                                        .doubt = run->doubt,
+                                        .strict = options->strict};
     struct mt_error error = {.offset = MT_NO_OFFSET};
 
     if (run->rules.count) {

@@ -12,6 +12,7 @@ struct mt_gate_options {
     struct mt_text_list peaks, regressions;
     const char *growth, *fragmentation, *fits;
     bool allow_not_evaluated;
+    bool strict; /* a gate of a dry run that may fail under another order of addresses fails */
     struct mt_outputs *outputs; /* what may be replaced; mt_gate_run_open adds what it reads */
 };
 
@@ -45,6 +46,7 @@ struct mt_gate_run {
     bool has_base;
     const char *base_trace; /* the path of a base that is a trace, else NULL */
     bool is_checked;        /* there are rules, and `gates` has their results */
+    const char *doubt; /* set before the check: why the run may need more than the report says */
 };
 
 /* Reads budget and base, before anything else is done. Exit code; what is wrong

@@ -113,7 +113,8 @@ static const char *passes(const struct mt_gate_work *work, const struct mt_gate_
 {
     bool is_peak = result->rule->kind == MT_GATE_PEAK || result->rule->kind == MT_GATE_REGRESSION;
 
-    return is_peak && work->check->report->device_count == 1 && result->limit_bytes < INT64_MAX &&
+    return is_peak && !result->may_fail && work->check->report->device_count == 1 &&
+                   result->limit_bytes < INT64_MAX &&
                    reserved_bytes <= (uint64_t)result->limit_bytes
                ? ", which passes"
                : "";

@@ -40,10 +40,12 @@ static int64_t largest_within(const struct mt_gate_result *result,
     return clamp((wide)result->base_bytes + (uint64_t)more);
 }
 
-/* Judges result->actual_bytes. `doubt`: why it may be too small, NULL = it is not;
- * then only a failure is certain. */
+/* Judges result->actual_bytes. `doubt`: why it may be too small, NULL = nothing but check->doubt
+ * says so; then only a failure is certain. */
 static void judge(struct mt_gate_work *work, struct mt_gate_result *result, const char *doubt)
 {
+    if (!doubt)
+        doubt = work->check->doubt;
     result->has_actual = true;
     result->limit_bytes = largest_within(result, &result->rule->limit);
     result->warn_bytes = largest_within(result, &result->rule->warn);
@@ -83,6 +85,36 @@ static const char *peak_of(const struct mt_gate_work *work, const struct mt_gate
     return mt_has_allocator(report) ? NULL : "no allocator above the driver was recorded";
 }
 
+static void find_range(const struct mt_peak_orders *orders, struct mt_gate_result *result)
+{
+    result->has_range =
+        orders && (result->metric == MT_METRIC_RESERVED || result->metric == MT_METRIC_ALLOCATED);
+    if (!result->has_range)
+        return;
+    if (result->metric == MT_METRIC_RESERVED) {
+        result->low_bytes = clamp(orders->reserved_low_bytes);
+        result->high_bytes = clamp(orders->reserved_high_bytes);
+    } else {
+        result->low_bytes = clamp(orders->allocated_low_bytes);
+        result->high_bytes = clamp(orders->allocated_high_bytes);
+    }
+}
+
+/* A dry run has one order of addresses, a real device another: what is within its limit here may
+ * exceed it there. */
+static void judge_range(struct mt_gate_work *work, struct mt_gate_result *result)
+{
+    find_range(mt_gate_device(work, result)->peak_orders, result);
+    if (!result->has_range || result->state == MT_GATE_NOT_EVALUATED)
+        return;
+    result->may_fail = result->state != MT_GATE_FAIL && result->high_bytes > result->limit_bytes;
+    if (result->may_fail ||
+        (result->state == MT_GATE_FAIL && result->low_bytes <= result->limit_bytes))
+        mt_gate_say_range(work, result);
+    if (result->may_fail)
+        result->state = work->check->strict ? MT_GATE_FAIL : MT_GATE_WARN;
+}
+
 static void check_peak(struct mt_gate_work *work, struct mt_gate_result *result)
 {
     const struct mt_device_report *device = mt_gate_device(work, result);
@@ -95,6 +127,7 @@ static void check_peak(struct mt_gate_work *work, struct mt_gate_result *result)
     }
     result->actual_bytes = clamp(bytes);
     judge(work, result, mt_peaks_doubt(work->check->report, device));
+    judge_range(work, result);
 }
 
 /* The base's number; else NULL and why there is none. */

@@ -35,8 +35,11 @@ struct mt_gate_result {
     bool has_actual, has_base;
     int64_t actual_bytes, limit_bytes, warn_bytes; /* limit, warn: INT64_MAX = none */
     uint64_t base_bytes, of_bytes;
-    int64_t rise_bytes;  /* growth: the slope of allocated memory at the ends of steps, a step; 0 if
-                            it does not rise */
+    int64_t rise_bytes; /* growth: the slope of allocated memory at the ends of steps, a step; 0 if
+                           it does not rise */
+    bool has_range;     /* a peak of a dry run that tried other orders of addresses (report.h) */
+    int64_t low_bytes, high_bytes; /* the smallest and the largest such peak; only if has_range */
+    bool may_fail; /* actual_bytes is within the limit, high_bytes is not: WARN; FAIL if strict */
     const char *name;    /* the rule alone: the same in every run */
     const char *verdict; /* one clause: "peak reserved 19.3 GiB exceeds ..." */
     const char *culprit; /* site and phase, NULL = passed, or not known */
@@ -60,6 +63,8 @@ struct mt_gate_check {
     const struct mt_baseline *base; /* NULL = none */
     struct mt_source *source;       /* of the report: replayed for `fits` and for advice */
     const char *policy;             /* that was asked for, NULL = none */
+    const char *doubt; /* why the run may need more than the report says, NULL = it does not */
+    bool strict;       /* what may fail under another order of addresses fails */
 };
 
 struct mt_gate_work {

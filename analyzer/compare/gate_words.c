@@ -262,6 +262,31 @@ void mt_gate_say(struct mt_gate_work *work, struct mt_gate_result *result)
     result->verdict = verdict_of(work, result);
 }
 
+void mt_gate_say_range(struct mt_gate_work *work, struct mt_gate_result *result)
+{
+    struct mt_arena *arena = &work->gates->arena;
+    int64_t bytes = result->may_fail ? result->high_bytes : result->low_bytes;
+    char text[MT_UNITS_TEXT], exact[MT_UNITS_TEXT];
+
+    bytes_text(text, bytes);
+    count_text(exact, bytes);
+    if (!result->verdict)
+        return;
+    if (!result->may_fail)
+        result->verdict = mt_arena_printf(
+            arena, "%s; %s (%s B) under another order of addresses is within the limit",
+            result->verdict, text, exact);
+    else if (work->check->strict)
+        result->verdict = mt_arena_printf(
+            arena,
+            "%s, but %s (%s B) under another order of addresses exceeds the limit (--strict)",
+            result->verdict, text, exact);
+    else
+        result->verdict =
+            mt_arena_printf(arena, "%s; may fail: %s (%s B) under another order of addresses",
+                            result->verdict, text, exact);
+}
+
 void mt_gate_say_not_evaluated(struct mt_gate_work *work, struct mt_gate_result *result,
                                const char *why)
 {

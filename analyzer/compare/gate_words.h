@@ -8,6 +8,8 @@
 void mt_gate_say(struct mt_gate_work *work, struct mt_gate_result *result);
 void mt_gate_say_not_evaluated(struct mt_gate_work *work, struct mt_gate_result *result,
                                const char *why);
+/* Adds to what was said what other orders of addresses would do; only if has_range. */
+void mt_gate_say_range(struct mt_gate_work *work, struct mt_gate_result *result);
 /* Who holds what is too much. */
 void mt_gate_say_culprit(struct mt_gate_work *work, struct mt_gate_result *result);
 

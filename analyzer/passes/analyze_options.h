@@ -21,7 +21,9 @@ struct mt_analyze_options {
     unsigned models;                 /* built only if asked for: enum mt_model_bit */
     uint32_t bins;                   /* resolution of the models, 0 = 4096 */
     struct mt_window_wish window;
-    bool needs; /* what the devices must have (mt_need), by some hundred replays */
+    bool needs;       /* what the devices must have (mt_need), by some hundred replays */
+    bool peak_orders; /* of a dry run: its peaks under other orders of addresses, by some replays;
+                         `needs` asks for them as well */
     enum mt_population_of population; /* that its model is of */
     enum mt_layer_by layer_by;        /* of the timeline */
     /* Only this, and peaks and phases: no explanations, no findings, nothing of

@@ -115,13 +115,18 @@ enum mt_status mt_need_under(struct mt_analysis *analysis, const char *policy, u
     return status;
 }
 
-bool mt_needs_are_wanted(const struct mt_analysis *analysis)
+bool mt_run_can_be_replayed(const struct mt_analysis *analysis)
 {
     const struct mt_report *report = analysis->report;
 
-    return analysis->options->needs && !analysis->options->question &&
+    return !analysis->options->question &&
            (report->what_if || (!report->is_driver_level && !report->pytorch_difference)) &&
            mt_fit_affordable_orders(analysis->survey.events);
+}
+
+bool mt_needs_are_wanted(const struct mt_analysis *analysis)
+{
+    return analysis->options->needs && mt_run_can_be_replayed(analysis);
 }
 
 enum mt_status mt_fill_needs(struct mt_analysis *analysis)

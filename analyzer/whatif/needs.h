@@ -16,8 +16,11 @@ struct mt_analysis;
 enum mt_status mt_need_under(struct mt_analysis *analysis, const char *policy, uint16_t device,
                              const struct mt_need **need) MT_MUST_USE;
 
-/* Only if the caller asked (mt_analyze_options.needs), and if an allocator that the replay
- * explains served the run. */
+/* An allocator that the replay explains served the whole run, and the trace is not too long to be
+ * replayed again and again. */
+bool mt_run_can_be_replayed(const struct mt_analysis *analysis);
+
+/* Only if the caller asked (mt_analyze_options.needs), and if the run can be replayed. */
 bool mt_needs_are_wanted(const struct mt_analysis *analysis);
 
 /* Fills devices[].need under the allocator of the report, as mt_need_under. */

@@ -10,7 +10,10 @@
 
 bool mt_peak_orders_are_wanted(const struct mt_analysis *analysis)
 {
-    return analysis->report->is_dry_run && mt_needs_are_wanted(analysis);
+    const struct mt_analyze_options *options = analysis->options;
+
+    return analysis->report->is_dry_run && (options->needs || options->peak_orders) &&
+           mt_run_can_be_replayed(analysis);
 }
 
 /* The run's own peak counts as well: its addresses need not be any of the orders tried. */

@@ -10,7 +10,7 @@
 
 struct mt_analysis;
 
-/* Of a dry run whose needs are asked for (needs.h). */
+/* Of a dry run, if the caller asked for them or for needs (needs.h). */
 bool mt_peak_orders_are_wanted(const struct mt_analysis *analysis);
 
 /* Fills devices[].peak_orders, except of devices that ran out of memory. Reads the source from its

@@ -18,7 +18,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 FIXTURES = HERE.parent.parent / "fixtures"
-FOLDERS = ("captures", "categories", "findings", "graph_trees", "modules", "no_history",
+FOLDERS = ("captures", "categories", "dry_run", "findings", "graph_trees", "modules", "no_history",
            "recorded", "skipped", "tags", "xplane")
 LIMIT_SECONDS = 120
 

@@ -95,7 +95,8 @@ def crashes(bench):
                                 (("quick", "9"), 9, "status 9"), (("signal", "9"), -signal.SIGKILL, "Signal 9")):
         done = place.dry_run("-o", "d.trace.zst", "--max-peak", "allocated=1GiB", "--", bench.recorded, *words)
         check(done.returncode == status, f"{words}: {done}")
-        check(lines(done)[0].startswith("NOT EVALUATED"), f"{words}: {done}")
+        reason = "the command failed" if words[0] == "quick" else "a signal ended the command"
+        check(lines(done)[0].startswith(f"NOT EVALUATED: peak allocated: {reason}; "), f"{words}: {done}")
         check(any(text in line and "may need more" in line for line in lines(done)), f"{words}: {done}")
         bench.check_whole(place.run_folder / "d.trace.zst")
     check(place.left() == ["run/d.trace.zst"] and not place.unfinished(), f"{place.left()}")
@@ -120,7 +121,7 @@ def endless(bench):
     done = place.dry_run("--timeout", "2s", "-o", "d.trace.zst", "--max-peak", "allocated=1GiB", "--", "sh", "-c",
                          f"touch flag; {bench.recorded} wait flag & echo $! >pid; while :; do :; done")
     check(done.returncode == 124 and "lower bounds" in done.stdout.decode(), f"{done}")
-    check(lines(done)[0].startswith("NOT EVALUATED"), f"{done}")
+    check(lines(done)[0].startswith("NOT EVALUATED: peak allocated: the run did not end in the time it had; "), f"{done}")
     child = pathlib.Path("/proc") / (place.run_folder / "pid").read_text().strip() / "stat"
     check(not child.exists() or child.read_text().split()[2] == "Z", "a child lives")
     check(not place.unfinished() and not list(place.tmp.iterdir()), f"{place.left()} {place.unfinished()}")

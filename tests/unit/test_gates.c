@@ -87,6 +87,56 @@ static void what_is_equal_is_within(void **unused)
     assert_int_equal(check(MT_GATE_PEAK, "device=1", NULL), MT_GATE_NOT_EVALUATED);
 }
 
+/* 2000 B in the order of the run, 1800 to 2200 in others. */
+static void a_limit_within_the_range_of_a_dry_run(void **unused)
+{
+    struct mt_peak_orders orders = {8, 1800, 2200, 1000, 1003};
+    struct mt_gate_check strict = {.rules = &rules, .report = &report, .strict = true};
+    const struct mt_gate_result *result;
+
+    (void)unused;
+    device.peak_orders = &orders;
+    assert_int_equal(check(MT_GATE_PEAK, "reserved=2200", NULL), MT_GATE_PASS);
+    assert_false(gates.results[0].may_fail);
+    assert_int_equal(check(MT_GATE_PEAK, "reserved=2199", NULL), MT_GATE_WARN);
+    result = &gates.results[0];
+    assert_true(result->may_fail && result->has_range);
+    assert_int_equal(result->low_bytes, 1800);
+    assert_int_equal(result->high_bytes, 2200);
+    assert_non_null(strstr(result->verdict, "; may fail: 2.15 KiB (2,200 B) under another order"));
+    mt_gates_release(&gates);
+    assert_int_equal(mt_gates_check(&strict, &gates, &error), MT_OK);
+    assert_int_equal(gates.verdict, MT_GATE_FAIL);
+    assert_non_null(strstr(gates.results[0].verdict, "exceeds the limit (--strict)"));
+    assert_int_equal(check(MT_GATE_PEAK, "reserved=1999", NULL), MT_GATE_FAIL);
+    assert_non_null(strstr(gates.results[0].verdict, "1.76 KiB (1,800 B) under another order of "
+                                                     "addresses is within the limit"));
+    assert_false(gates.results[0].may_fail);
+    assert_int_equal(check(MT_GATE_PEAK, "reserved=1799", NULL), MT_GATE_FAIL);
+    assert_null(strstr(gates.results[0].verdict, "another order"));
+    assert_int_equal(check(MT_GATE_PEAK, "allocated=1002", NULL), MT_GATE_WARN);
+    assert_int_equal(check(MT_GATE_PEAK, "active=1100", NULL), MT_GATE_PASS);
+    assert_false(gates.results[0].has_range);
+    device.peak_orders = NULL;
+    assert_int_equal(check(MT_GATE_PEAK, "reserved=2000", NULL), MT_GATE_PASS);
+}
+
+/* The report does not know how the command ended. */
+static void a_doubt_of_the_caller_passes_no_gate(void **unused)
+{
+    const struct mt_gate_check asked = {
+        .rules = &rules, .report = &report, .doubt = "the command failed"};
+
+    (void)unused;
+    add(MT_GATE_PEAK, "reserved=2000");
+    add(MT_GATE_PEAK, "allocated=1");
+    assert_int_equal(mt_gates_check(&asked, &gates, &error), MT_OK);
+    assert_int_equal(gates.verdict, MT_GATE_FAIL);
+    assert_int_equal(gates.results[1].state, MT_GATE_NOT_EVALUATED);
+    assert_string_equal(gates.results[1].verdict,
+                        "peak reserved: the command failed; 1.95 KiB at least was seen");
+}
+
 static void fragmentation_is_exact(void **unused)
 {
     (void)unused; /* 500 of 2000 */
@@ -271,6 +321,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(what_is_equal_is_within),
+        TEST(a_limit_within_the_range_of_a_dry_run),
+        TEST(a_doubt_of_the_caller_passes_no_gate),
         TEST(fragmentation_is_exact),
         TEST(a_regression_is_in_whole_bytes),
         TEST(sites_that_a_base_does_not_list_are_no_culprits),
