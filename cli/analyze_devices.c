@@ -28,15 +28,39 @@ void mt_tell_devices_left_out(const struct mt_teller *teller)
                                     not_followed));
 }
 
+/* "158 MiB to 160 MiB"; "" where it is not known, or where each order gives the same. */
+static const char *other_orders(const struct mt_teller *teller,
+                                const struct mt_device_report *device)
+{
+    const struct mt_peak_orders *orders = device->peak_orders;
+    char low[MT_UNITS_TEXT], high[MT_UNITS_TEXT];
+
+    if (!orders || orders->reserved_low_bytes == orders->reserved_high_bytes)
+        return "";
+    mt_format_bytes_apart(low, orders->reserved_low_bytes, high, orders->reserved_high_bytes);
+    return mt_tell_format(teller, "%s to %s", low, high);
+}
+
+/* A dry run whose addresses decide a reserved peak. */
+static bool has_other_orders(const struct mt_teller *teller)
+{
+    for (uint32_t i = 0; i < teller->report->device_count; i++)
+        if (*other_orders(teller, &teller->report->devices[i]))
+            return true;
+    return false;
+}
+
 static void add_row(const struct mt_teller *teller, struct mt_table *table,
-                    const struct mt_device_report *device)
+                    const struct mt_device_report *device, bool has_orders)
 {
     char text[MT_UNITS_TEXT];
 
+    MT_CELLS(table, MT_COUNT(device->device), MT_BYTES(device->allocated_peak.bytes),
+             MT_BYTES(device->reserved_peak.bytes));
+    if (has_orders)
+        MT_CELLS(table, MT_TEXT(other_orders(teller, device)));
     MT_CELLS(
-        table, MT_COUNT(device->device), MT_BYTES(device->allocated_peak.bytes),
-        MT_BYTES(device->reserved_peak.bytes),
-        MT_TEXT(mt_format_percent(text, device->fragmentation_at_reserved_peak)),
+        table, MT_TEXT(mt_format_percent(text, device->fragmentation_at_reserved_peak)),
         MT_BYTES(device->end.allocated),
         MT_TEXT(mt_tell_where(teller, device->allocated_peak.phase, device->allocated_peak.step)));
 }
@@ -94,12 +118,16 @@ void mt_tell_devices_together(const struct mt_teller *teller, const struct mt_de
     const bool is_worst_alone = teller->detail->worst_device;
     const struct mt_device_choice choice = is_worst_alone ? mt_devices_by_peak(report) : *shown;
     const uint32_t rows = count_rows(teller, &choice);
+    const bool has_orders = has_other_orders(teller);
     struct mt_table table;
 
-    mt_table_begin(&table,
-                   "device|#peak allocated|#peak reserved|#unused then|#allocated at the end|~in");
+    mt_table_begin(&table, "device|#peak allocated|#peak reserved");
+    if (has_orders)
+        mt_table_columns(&table, "#at other addresses");
+    mt_table_columns(&table, "#unused then|#allocated at the end|~in");
     for (uint32_t i = 0; i < rows; i++)
-        add_row(teller, &table, teller->detail->whole ? &report->devices[i] : choice.devices[i]);
+        add_row(teller, &table, teller->detail->whole ? &report->devices[i] : choice.devices[i],
+                has_orders);
     mt_add_text_table(teller->out, &table, 2, teller->style);
     mt_tell_devices_left_out(teller);
     if (rows < report->device_count)

@@ -589,6 +589,7 @@ static void add_device(struct mt_json *json, struct mt_arena *arena, const struc
     mt_json_text(json, "name", device->name);
     add_summary(json, report, device);
     add_need(json, device->need);
+    mt_json_peak_orders(json, device->peak_orders);
     mt_json_xla(json, device->xla);
     add_growth(json, &device->growth);
     add_device_parts(json, device->device_parts);

@@ -112,6 +112,7 @@ COMMANDS = [
     "analyze --json captures/churn_gc.pickle.zst",
     "analyze --json captures/twogpu.pickle.zst",
     "analyze --json findings/pinned.pickle.zst",
+    "analyze --json dry_run/two_devices.trace.zst",
     "analyze --json recorded/mixed.trace.zst",
     "analyze --json recorded/paged_pool.trace.zst",
     "analyze --json recorded/communicators.trace.zst",
@@ -183,7 +184,7 @@ def run(program, command, folder):
 def printed_documents(program):
     """What the program prints for COMMANDS; a command that prints none is an error."""
     with tempfile.TemporaryDirectory() as folder:
-        for name in ("captures", "findings", "recorded"):
+        for name in ("captures", "dry_run", "findings", "recorded"):
             pathlib.Path(folder, name).symlink_to(FIXTURES / name)
         whole = (FIXTURES / "recorded" / "mixed.trace.zst").read_bytes()
         pathlib.Path(folder, "cut.trace.zst").write_bytes(whole[:-1000])
