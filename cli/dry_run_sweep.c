@@ -1,26 +1,20 @@
 #include "dry_run_sweep.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "backends.h"
-#include "io.h"
 #include "memory_limit.h"
 #include "picture_option.h"
 #include "sweep_chart.h"
+#include "sweep_log.h"
 #include "sweep_output.h"
 #include "sweep_runs.h"
 #include "temporary_folder.h"
 #include "util.h"
 
-enum {
-    SHOWN_LOGS = 3, /* of runs that failed: their last lines are shown */
-    LOG_LINES = 10,
-    LOG_BYTES = 4096
-};
+enum { SHOWN_LOGS = 3 }; /* of runs that failed: their last lines are shown */
 
 /* One file of the answer in the folder of -o. */
 static char *path_in(struct mt_sweep_plan *plan, const char *folder, const char *name)
@@ -46,34 +40,6 @@ static bool is_written(size_t file)
     return answer_files[file].kind != MT_FILE_PNG || mt_png_available();
 }
 
-/* Logs carry no mark of memtrace: they are ours if its table lies beside them. -1 or an exit code.
- */
-static int precheck_logs(const struct mt_sweep_wish *wish, struct mt_sweep_plan *plan,
-                         const char *folder)
-{
-    const char *table = path_in(plan, folder, answer_files[0].name);
-
-    if (!table)
-        return mt_say_no_memory("cannot list the files");
-    if (wish->outputs->force || access(table, F_OK) == 0)
-        return -1;
-    for (size_t i = 0; i < plan->sweep.run_count; i++) {
-        const char *file = mt_sweep_plan_file(plan, &plan->sweep.runs[i]);
-        const char *name = file ? mt_arena_printf(&plan->arena, "%s.log", file) : NULL;
-        const char *path = name ? path_in(plan, folder, name) : NULL;
-
-        if (!path)
-            return mt_say_no_memory("cannot list the files");
-        if (access(path, F_OK) == 0) {
-            mt_say("cannot write '%s': it exists and no sweep.json of memtrace lies beside it; "
-                   "--force replaces it",
-                   path);
-            return MT_EXIT_OUTPUT;
-        }
-    }
-    return -1;
-}
-
 /* The folder of -o: made, and what would be written there may be. -1 or an exit code. */
 static int prepare_folder(const struct mt_sweep_wish *wish, struct mt_sweep_plan *plan)
 {
@@ -91,7 +57,7 @@ static int prepare_folder(const struct mt_sweep_wish *wish, struct mt_sweep_plan
         if (is_written(i))
             code = mt_output_precheck(path, wish->outputs, answer_files[i].kind);
     }
-    return code ? code : precheck_logs(wish, plan, folder);
+    return code ? code : mt_sweep_precheck_logs(plan, folder, wish->outputs);
 }
 
 /* What is wrong with all runs is said once, before the first. */
@@ -108,58 +74,6 @@ static int check_first(const struct mt_sweep_wish *wish, struct mt_sweep_plan *p
     return code;
 }
 
-/* The last lines of a text. */
-static const char *last_lines(const char *text, size_t *length)
-{
-    size_t begin = *length, lines = 0;
-
-    while (begin && (lines < LOG_LINES || text[begin - 1] != '\n')) {
-        begin--;
-        lines += begin && text[begin - 1] == '\n';
-    }
-    *length -= begin;
-    return text + begin;
-}
-
-/* Each with an indent, and safe for a terminal. */
-static void print_lines(const char *lines, size_t length)
-{
-    struct mt_buf out = {0};
-
-    while (length) {
-        const char *newline = memchr(lines, '\n', length);
-        size_t line = newline ? (size_t)(newline - lines) : length;
-
-        mt_buf_add_text(&out, "  ");
-        mt_buf_add_printable(&out, lines, line);
-        mt_buf_add_char(&out, '\n');
-        line += newline != NULL;
-        lines += line;
-        length -= line;
-    }
-    if (out.data)
-        (void)!mt_io_write(STDERR_FILENO, out.data, out.length);
-    mt_buf_release(&out);
-}
-
-static void show_log(const char *path, const struct mt_sweep_run *run)
-{
-    int fd = mt_io_open(path, O_RDONLY, 0);
-    off_t end = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
-    uint64_t begin = end > LOG_BYTES ? (uint64_t)end - LOG_BYTES : 0;
-    char text[LOG_BYTES];
-    ssize_t got = fd < 0 ? -1 : mt_io_pread_full(fd, text, sizeof text, begin);
-    size_t length = got > 0 ? (size_t)got : 0;
-    const char *lines = last_lines(text, &length);
-
-    if (fd >= 0)
-        close(fd);
-    if (!length)
-        return;
-    mt_say("%s: the last lines of what it printed:", run->label);
-    print_lines(lines, length);
-}
-
 static bool is_unexpected(const struct mt_sweep_result *result)
 {
     return result->outcome == MT_SWEEP_FAILED || result->outcome == MT_SWEEP_NOT_RUN ||
@@ -174,13 +88,9 @@ static void show_failures(const struct mt_sweep_request *request)
 
     for (size_t i = 0; i < sweep->run_count; i++) {
         const struct mt_sweep_run *run = &sweep->runs[i];
-        const char *path;
 
-        if (!is_unexpected(&run->result) || count++ >= SHOWN_LOGS)
-            continue;
-        path = mt_sweep_log_path(request, run);
-        if (path)
-            show_log(path, run);
+        if (is_unexpected(&run->result) && count++ < SHOWN_LOGS)
+            mt_sweep_log_show(request, run);
     }
     if (count > SHOWN_LOGS)
         mt_say("%zu more run%s failed%s", count - SHOWN_LOGS, count == SHOWN_LOGS + 1 ? "" : "s",
@@ -283,6 +193,7 @@ static int run(const struct mt_sweep_wish *wish, struct mt_sweep_plan *plan,
                                              .gate_run = wish->gate_run,
                                              .common = wish->common,
                                              .folder = folder,
+                                             .outputs = wish->outputs,
                                              .ranks = wish->rank.ranks ? ranks : NULL,
                                              .keeps_traces = wish->each->recording.output,
                                              .jobs = wish->jobs};

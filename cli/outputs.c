@@ -47,7 +47,8 @@ struct mt_output_rules mt_output_rules_of(const struct mt_outputs *outputs, enum
 {
     return (struct mt_output_rules){
         .force = outputs->force,
-        .is_private = kind == MT_FILE_TRACE, /* paths, host and command line of the run */
+        /* paths, host and command line of the run, what it printed */
+        .is_private = kind == MT_FILE_TRACE || kind == MT_FILE_LOG,
         .is_durable = kind == MT_FILE_TRACE, /* the snapshot may be deleted after the import */
         .kind = mt_file_kinds[kind].name,
         .is_own = mt_file_kinds[kind].is_own,

@@ -46,6 +46,11 @@ static bool is_sweep(const void *start, size_t length)
     return begins(start, length, "{\"schema\":\"memtrace.sweep/");
 }
 
+static bool is_log(const void *start, size_t length)
+{
+    return begins_exactly(start, length, MT_LOG_MARK);
+}
+
 static bool is_speedscope(const void *start, size_t length)
 {
     return begins(start, length,
@@ -194,4 +199,5 @@ const struct mt_file_kind_facts mt_file_kinds[MT_FILE_KINDS] = {
     [MT_FILE_FOLDED] = {"a file of folded stacks", is_folded},
     [MT_FILE_SPEEDSCOPE] = {"a speedscope document by memtrace", is_speedscope},
     [MT_FILE_SWEEP] = {"a table of dry runs by memtrace", is_sweep},
+    [MT_FILE_LOG] = {"the log of a dry run by memtrace", is_log},
 };

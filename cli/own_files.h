@@ -4,7 +4,7 @@
  *  - Documents and pictures carry the program's name near their beginning: the "schema" of JSON,
  *    "exporter" of speedscope, the tEXt chunk "Software" of PNG, the fixed first line of SVG, the
  *    <title> of the page, the heading of the summary, the name of JUnit's root element.
- *  - CSV has a header line that no other program writes.
+ *  - CSV has a header line that no other program writes. So has the log of a dry run.
  *  - Folded stacks have no room for a mark: a file counts if every line of its start is a stack
  *    and a number.
  *  - A trace counts if it was imported. A recording cannot be made again, so it never counts.
@@ -29,8 +29,12 @@ enum mt_file_kind {
     MT_FILE_FOLDED,
     MT_FILE_SPEEDSCOPE,
     MT_FILE_SWEEP, /* dry-run --sweep -o */
+    MT_FILE_LOG,   /* of one of its runs */
     MT_FILE_KINDS
 };
+
+/* What the log of a run begins with; its label follows. */
+#define MT_LOG_MARK "# memtrace dry-run: "
 
 struct mt_file_kind_facts {
     const char *name; /* "an SVG picture by memtrace" */

@@ -73,7 +73,7 @@ static void add_slope(struct mt_json *json, const struct mt_sweep *sweep,
 {
     const struct mt_sweep_slope slope = mt_sweep_slope_of(sweep, metric->bytes_of);
 
-    if (slope.points < 2)
+    if (slope.points < MT_SWEEP_SLOPE_POINTS)
         return;
     mt_json_object_begin(json, NULL);
     mt_json_text(json, "of", metric->key);

@@ -70,26 +70,48 @@ struct range {
     uint64_t from, to, factor; /* factor 0: one after the other */
 };
 
-/* "1..8", "1..64*2"; false: it is a value like any other. */
-static bool read_range(const char *text, size_t length, struct range *range)
+enum range_kind {
+    NO_RANGE, /* a value like any other */
+    RANGE,
+    EMPTY_RANGE /* "8..1", "0..8*2", "1..8*1" */
+};
+
+/* "1..8", "1..64*2". */
+static enum range_kind read_range(const char *text, size_t length, struct range *range)
 {
     char copy[3 * MT_MAX_SWEEP_WORD], *dots, *star;
 
     if (length >= sizeof copy)
-        return false;
+        return NO_RANGE;
     memcpy(copy, text, length);
     copy[length] = '\0';
     dots = strstr(copy, "..");
     star = strchr(copy, '*');
     if (!dots || (star && star < dots))
-        return false;
+        return NO_RANGE;
     *dots = '\0';
     if (star)
         *star = '\0';
     range->factor = 0;
-    return mt_sweep_number(copy, &range->from) && mt_sweep_number(dots + 2, &range->to) &&
-           (!star || mt_sweep_number(star + 1, &range->factor)) && range->from <= range->to &&
-           (!star || (range->factor >= 2 && range->from));
+    if (!mt_sweep_number(copy, &range->from) || !mt_sweep_number(dots + 2, &range->to) ||
+        (star && !mt_sweep_number(star + 1, &range->factor)))
+        return NO_RANGE;
+    if (range->from > range->to || (star && (range->factor < 2 || !range->from)))
+        return EMPTY_RANGE;
+    return RANGE;
+}
+
+static int say_empty(const struct range *range, const char *text, size_t length)
+{
+    if (range->from > range->to)
+        mt_say("option '--sweep': the range '%.*s' goes down; begin with the smaller number, "
+               "%llu..%llu",
+               (int)length, text, (unsigned long long)range->to, (unsigned long long)range->from);
+    else
+        mt_say("option '--sweep': the range '%.*s' wants a start of 1 or more, and a factor of 2 "
+               "or more",
+               (int)length, text);
+    return MT_EXIT_USAGE;
 }
 
 static int add_range(struct mt_sweep_plan *plan, struct axis *axis, const struct range *range)
@@ -127,10 +149,11 @@ static int read_axis(struct mt_sweep_plan *plan, struct axis *axis, const char *
 
         if (!length)
             return say_wrong(option);
-        if (read_range(at, length, &range))
-            code = add_range(plan, axis, &range);
-        else
-            code = add_value(plan, axis, at, length);
+        switch (read_range(at, length, &range)) {
+        case NO_RANGE: code = add_value(plan, axis, at, length); break;
+        case RANGE: code = add_range(plan, axis, &range); break;
+        case EMPTY_RANGE: code = say_empty(&range, at, length); break;
+        }
         at += length;
         if (!*at++)
             break;

@@ -18,6 +18,7 @@
 #include "io.h"
 #include "memory_limit.h"
 #include "process_tree.h"
+#include "sweep_log.h"
 #include "util.h"
 
 enum { PATIENCE_MS = MT_LAUNCH_PATIENCE_MS };
@@ -73,30 +74,30 @@ static void hold_signals(struct crew *crew)
     sigprocmask(SIG_BLOCK, &crew->waited, &crew->mask);
 }
 
-/* False: errno says why. */
-static bool redirect(const char *log)
+/* False: what is wrong was said. */
+static bool redirect(int log)
 {
     int empty = mt_io_open("/dev/null", O_RDONLY, 0);
-    int out = mt_io_open(log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
 
-    return empty >= 0 && out >= 0 && dup2(empty, STDIN_FILENO) >= 0 &&
-           dup2(out, STDOUT_FILENO) >= 0 && dup2(out, STDERR_FILENO) >= 0;
+    if (log < 0)
+        return false;
+    if (empty >= 0 && dup2(empty, STDIN_FILENO) >= 0 && dup2(log, STDOUT_FILENO) >= 0 &&
+        dup2(log, STDERR_FILENO) >= 0)
+        return true;
+    mt_say("cannot redirect the output of the command: %s", strerror(errno));
+    return false;
 }
 
 /* In the new process. If we die, it ends its command and itself. */
 static void be_worker(const struct crew *crew, const struct mt_sweep_run *run,
                       struct mt_sweep_result *result)
 {
-    const char *log = mt_sweep_log_path(crew->request, run);
-
     (void)prctl(PR_SET_PDEATHSIG, (unsigned long)SIGTERM, 0UL, 0UL, 0UL);
     sigprocmask(SIG_SETMASK, &crew->mask, NULL);
-    if (log && redirect(log)) {
+    if (redirect(mt_sweep_log_open(crew->request, run)))
         mt_sweep_work(crew->request, run, result);
-    } else {
-        mt_say("cannot write '%s': %s", log ? log : "the log", strerror(errno));
+    else
         result->exit_code = MT_EXIT_OUTPUT;
-    }
     _exit(0);
 }
 

@@ -145,7 +145,7 @@ static void add_slope(struct mt_buf *out, const struct mt_sweep *sweep,
     const struct mt_sweep_slope slope = mt_sweep_slope_of(sweep, metric->bytes_of);
     char least[MT_UNITS_TEXT], most[MT_UNITS_TEXT];
 
-    if (slope.points < 2)
+    if (slope.points < MT_SWEEP_SLOPE_POINTS)
         return;
     if (slope.is_exact && !slope.least_bytes) {
         mt_add_note(out, 0, "%s does not change the %s: it is the same for %zu values",

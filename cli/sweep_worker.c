@@ -10,18 +10,12 @@
 #include "memory_limit.h"
 #include "sweep_measure.h"
 
-static char *path_of(const struct mt_sweep_request *request, const struct mt_sweep_run *run,
-                     const char *suffix)
+char *mt_sweep_path(struct mt_sweep_plan *plan, const char *folder, const struct mt_sweep_run *run,
+                    const char *suffix)
 {
-    const char *file = mt_sweep_plan_file(request->plan, run);
+    const char *file = mt_sweep_plan_file(plan, run);
 
-    return file ? mt_arena_printf(&request->plan->arena, "%s/%s%s", request->folder, file, suffix)
-                : NULL;
-}
-
-char *mt_sweep_log_path(const struct mt_sweep_request *request, const struct mt_sweep_run *run)
-{
-    return path_of(request, run, ".log");
+    return file ? mt_arena_printf(&plan->arena, "%s/%s%s", folder, file, suffix) : NULL;
 }
 
 static int measure_source(struct mt_source *source, const struct mt_dry_run_answer *answer,
@@ -112,7 +106,8 @@ void mt_sweep_work(const struct mt_sweep_request *request, const struct mt_sweep
 
     *result = (struct mt_sweep_result){.outcome = MT_SWEEP_NOT_RUN};
     simulated.recording.command = mt_sweep_plan_command(request->plan, run);
-    simulated.recording.output = path_of(request, run, MT_TRACE_SUFFIX);
+    simulated.recording.output =
+        mt_sweep_path(request->plan, request->folder, run, MT_TRACE_SUFFIX);
     simulated.recording.json = false;
     simulated.rank = request->ranks ? &request->ranks[run - request->plan->sweep.runs] : NULL;
     simulated.recording.quiet = true;

@@ -14,12 +14,14 @@ struct mt_sweep_request {
     const struct mt_common *common;
     const char *folder;          /* for traces and what commands print */
     const struct mt_rank *ranks; /* one a run, whose traces are kept; NULL: the runs are none */
-    bool keeps_traces;           /* else they are removed once they are read */
-    uint64_t jobs;               /* at the same time; 0 = what processors and memory allow */
+    const struct mt_outputs *outputs;
+    bool keeps_traces; /* else they are removed once they are read */
+    uint64_t jobs;     /* at the same time; 0 = what processors and memory allow */
 };
 
-/* FOLDER/batch=4.log; in the plan's arena, NULL: no memory. */
-char *mt_sweep_log_path(const struct mt_sweep_request *request, const struct mt_sweep_run *run);
+/* FOLDER/batch=4SUFFIX; in the plan's arena, NULL: no memory. */
+char *mt_sweep_path(struct mt_sweep_plan *plan, const char *folder, const struct mt_sweep_run *run,
+                    const char *suffix);
 
 /* Runs the command and measures its trace. What there is to say goes to standard error. */
 void mt_sweep_work(const struct mt_sweep_request *request, const struct mt_sweep_run *run,

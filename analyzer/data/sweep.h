@@ -95,8 +95,10 @@ struct mt_sweep_fit mt_sweep_fit_of(const struct mt_sweep *sweep, const struct m
 
 /* What one more of the value costs, from neighbour to neighbour over the runs of a numeric sweep
  * that finished, each value once. */
+enum { MT_SWEEP_SLOPE_POINTS = 3 }; /* fewer say nothing about a line */
+
 struct mt_sweep_slope {
-    size_t points; /* fewer than 2: nothing is known */
+    size_t points; /* fewer than MT_SWEEP_SLOPE_POINTS: two always lie on a line */
     uint64_t from, to;
     bool is_exact;                   /* all points lie on a line, with a slope of whole bytes */
     int64_t least_bytes, most_bytes; /* equal if exact; rounded apart otherwise */

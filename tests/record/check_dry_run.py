@@ -222,7 +222,8 @@ def sweep(bench):
     check(json.loads((bench.work / "out" / "sweep.json").read_text()) == document, "sweep.json is another")
     for n in "159":
         stem = f"n={n},m=x%2Fy"
-        check((bench.work / "out" / f"{stem}.log").read_text() == f"out-{n}\nerr-{n}\n", "logs are mixed")
+        label = stem.replace(",", ", ").replace("%2F", "/")
+        check((bench.work / "out" / f"{stem}.log").read_text() == f"# memtrace dry-run: {label}\nout-{n}\nerr-{n}\n", "logs are mixed")
         bench.check_whole(bench.work / "out" / f"{stem}.trace.zst")
     check(b"n=5, m=x/y: the last lines" in done.stderr and b"  err-9" in done.stderr and b"out-1" not in done.stderr,
           f"{done.stderr}")
@@ -240,8 +241,13 @@ def sweep_spares_logs_of_others(bench):
     done = dry_run(bench, *words)
     check(done.returncode == 4 and b"--force" in done.stderr, f"{done}")
     check((bench.work / "out" / "n=0.log").read_text() == "mine", "a log of others was replaced")
+    (bench.work / "out" / "n=0.log").rename(bench.work / "notes")
+    (bench.work / "out" / "n=0.log").symlink_to("../notes")
+    done = dry_run(bench, *words)
+    check(done.returncode == 4 and (bench.work / "notes").read_text() == "mine", f"through a link: {done}")
     done = dry_run(bench, "--force", *words)
-    check(done.returncode == 0 and (bench.work / "out" / "n=0.log").read_text() != "mine", f"{done}")
+    check(done.returncode == 0 and not (bench.work / "out" / "n=0.log").is_symlink(), f"{done}")
+    check((bench.work / "notes").read_text() == "mine", "--force writes through a link")
 
 
 def sweep_leaves_nothing(bench):
@@ -289,9 +295,29 @@ def sweep_is_interrupted(bench):
     check(not list((bench.work / "tmp").iterdir()), f"left: {list((bench.work / 'tmp').rglob('*'))}")
 
 
+def sweep_goes_on_after_an_interruption(bench):
+    """Its logs are there, its table is not: the same command runs again."""
+    words = [bench.memtrace, "dry-run", "-j1", "--sweep", "n=0,1", "-o", "out", "--", "sh", "-c",
+             f"touch began-{{n}}; test {{n}} = 0 || test -e again || sleep 50; exec {bench.recorded} exit 0"]
+    environment = bench.environment(MEMTRACE_DRY_RUN_SITE="own")
+    process = subprocess.Popen(words, cwd=bench.work, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    until = time.monotonic() + 20
+    while time.monotonic() < until and not (bench.work / "began-1").exists():
+        time.sleep(0.05)
+    process.terminate()
+    process.communicate(timeout=30)
+    left = {path.name for path in (bench.work / "out").iterdir()}
+    check(process.returncode == 143 and {"n=0.log", "n=1.log"} <= left and "sweep.json" not in left, f"{left}")
+    (bench.work / "again").write_text("")
+    done = bench.run(*words, environment=environment)
+    check(done.returncode == 0 and (bench.work / "out" / "sweep.json").exists(), f"{done}")
+
+
 def sweep_refusals(bench):
     for words, text in ((("--sweep", "batch=1", "echo", "{bach}"), "did you mean '{bach}'"), (("--sweep", "b=1", "true"), "'{b}'"),
-                        (("--sweep", "b=1..65", "echo", "{b}"), "more than 64"), (("-j", "2", "true"), "wants a --sweep"),
+                        (("--sweep", "b=1..65", "echo", "{b}"), "more than 64"),
+                        (("--sweep", "b=8..1", "echo", "{b}"), "'8..1' goes down; begin with the smaller number, 1..8"),
+                        (("--sweep", "b=0..8*2", "echo", "{b}"), "'0..8*2' wants a start of 1"), (("-j", "2", "true"), "wants a --sweep"),
                         (("--sweep", "b", "echo", "{b}"), "NAME=VALUES")):
         done = dry_run(bench, *words)
         check(done.returncode == 2 and text in done.stderr.decode() and not done.stdout, f"{words}: {done}")
@@ -310,7 +336,7 @@ def ranks(bench):
     check(document["simulated"]["devices"] == 4 and not document["slopes"], f"{document}")
     check(not any(run["has_doubts"] for run in document["runs"]), f"{document}")
     for rank, text in (("0", "0 0 8 4 0 29500 1 0\n"), ("1", "1 1 8 4 0 29500 1 1\n"), ("5", "5 1 8 4 1 29500 1 5\n")):
-        check((bench.work / "out" / f"rank={rank}.log").read_text() == text, f"rank {rank}")
+        check((bench.work / "out" / f"rank={rank}.log").read_text() == f"# memtrace dry-run: rank {rank}\n{text}", f"rank {rank}")
         bench.check_whole(bench.work / "out" / f"rank={rank}.trace.zst")
     header = json.loads(bench.run(bench.memtrace, "info", "--json", bench.work / "out" / "rank=5.trace.zst").stdout)["header"]
     check(header["rank"] == 5 and header["world_size"] == 8, f"{header}")
@@ -352,4 +378,4 @@ if __name__ == "__main__":
     sys.exit(main([answer, no_device, environment_of_the_command, status, gate, json_alone_on_stdout, timeout, notes,
                    out_of_memory_in_the_smaller_process, gate_of_every_process, without_the_python_part, refusals, sweep,
                    sweep_spares_logs_of_others, sweep_leaves_nothing,
-                   sweep_is_interrupted, sweep_refusals, ranks, rank_of_several_processes, rank_refusals]))
+                   sweep_is_interrupted, sweep_goes_on_after_an_interruption, sweep_refusals, ranks, rank_of_several_processes, rank_refusals]))

@@ -43,7 +43,7 @@ static void ranges_are_values(void **state)
         {"n=3..100*10", "3 30"},
         {"n=5..5", "5"},
         {"n=fp16,bf16", "fp16 bf16"},
-        {"n=a..b,2..1,1..2*1", "a..b 2..1 1..2*1"},
+        {"n=a..b,../2,1..x*2", "a..b ../2 1..x*2"},
         {"n=999999999999999999..999999999999999999*9", "999999999999999999"}};
 
     (void)state;
@@ -86,6 +86,10 @@ static void what_is_wrong_is_refused(void **state)
                                         "n=1,1",
                                         "n=1..65",
                                         "n=1..3,2",
+                                        "n=8..1",
+                                        "n=64..1*2",
+                                        "n=1..8*1",
+                                        "n=0..8*2",
                                         "n n=1",
                                         "m=1",
                                         "n=a-value-that-is-longer-than-32-bytes",

@@ -105,9 +105,26 @@ static void all_of_it(void **state)
     mt_buf_release(&out);
 }
 
+/* They always lie on a line. */
+static void two_values_are_no_line(void **state)
+{
+    struct mt_buf out = {0};
+
+    (void)state;
+    fill();
+    sweep.run_count = 2;
+    mt_add_sweep_text(&out, &sweep);
+    mt_buf_add_char(&out, '\0');
+    assert_false(out.failed);
+    assert_null(strstr(out.data, "linear"));
+    assert_null(strstr(out.data, "Each +1"));
+    mt_buf_release(&out);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(all_of_it)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(all_of_it),
+                                       cmocka_unit_test(two_values_are_no_line)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
