@@ -52,7 +52,9 @@ class JITFunction:
         tl.store(at, tl.load(in_ptr0))
     '''
     def run(self, *_, **__): raise RuntimeError("no compiler")
+    def warmup(self, *a, grid, **named): return self.run(*a, grid=grid, warmup=True, **named)
 """,
+    "triton/testing.py": "def nvsmi(attributes): return 'of a device'\n",
     "torch/__init__.py": """
 __version__ = "2.99"
 class version: cuda = None
@@ -64,6 +66,10 @@ class cuda:
         def elapsed_time(self, other): return 0.0
     @staticmethod
     def current_device(): return 1
+    @staticmethod
+    def get_device_properties(_):
+        import types
+        return types.SimpleNamespace(multi_processor_count=132, clock_rate=1980000, memory_clock_rate=3201000, memory_bus_width=6016)
     @staticmethod
     def get_device_capability(device=None): return (9, device)
 class _C:
@@ -82,7 +88,8 @@ import threading
 class CachingAutotuner:
     def __init__(self, fn, configs): self.fn, self.configs, self.launchers, self.lock = fn, configs, [], threading.Lock()
     def precompile(self, *_, **__): raise RuntimeError("no compiler")
-    def coordinate_descent_tuning(self, launcher): raise RuntimeError("measures")
+    def _precompile_config(self, config): raise RuntimeError("no compiler")
+    def coordinate_descent_tuning(self, launcher): return self._precompile_config("neighbour").make_launcher()
 """,
     "torch/_inductor/compile_fx.py": """
 def compile_fx(model, settings=None):
@@ -120,13 +127,17 @@ class ProcessGroup:
     _device_types = ("cpu",)
     def __init__(self, backend): self.backend = backend
     def _get_backend(self, device): return self.backend
-    def rank(self): return self.backend.of[1]
-    def size(self): return self.backend.of[2]
+    def rank(self): return getattr(self.backend, "of", (0, 1, 4))[1]
+    def size(self): return getattr(self.backend, "of", (0, 1, 4))[2]
+    def allreduce(self, tensors, options=None): return ops.kernels["allreduce_"](ops.Keys(), tensors, self, "boxed", None)
     @staticmethod
     def unbox(group): return group
 class ProcessGroupGloo:
     def __init__(self, store, rank, size, timeout=None): self.of = type(store).__name__, rank, size, timeout
     def barrier(self): return types.SimpleNamespace(boxed=lambda: "the barrier's work")
+class RedOp(str): pass
+class ReduceOp:
+    RedOpType, SUM, MAX, BXOR = RedOp, RedOp("SUM"), RedOp("MAX"), RedOp("BXOR")
 def get_rank(group=None): return -1 if group == "of others" else 3
 def get_backend(group=None): return "nccl" if group is None else "gloo"
 calls = []
@@ -141,11 +152,12 @@ def new_gloo(): return ProcessGroupGloo("their store", 3, 8, timeout=5)
 FAKE_TENSORS = '''
 import types
 class Tensor:
-    is_cuda, device = False, "cpu"
+    is_cuda, device, dtype = False, "cpu", "int64"
     def __init__(self, *values): self.values = list(values); self.shape = (len(values),)
     def numel(self): return len(self.values)
     def data_ptr(self): return id(self)
     def copy_(self, other): self.values[:] = other.values
+    def mul_(self, factor): self.values[:] = [v * factor for v in self.values]
     def view(self, *_): return self
     def chunk(self, count):
         n = len(self.values) // count
@@ -158,20 +170,50 @@ class _Op:
         self._schema = types.SimpleNamespace(arguments=[types.SimpleNamespace(type=k) for k in kinds], returns=range(returns))
         self._handle = types.SimpleNamespace(redispatch_boxed=lambda keys, *a, **named: ran.append((name, a)) or (a[0], "work"))
 ran, kernels = [], {}
+bool, int32, int64 = "bool", "int32", "int64"
 def _packet(name, *kinds): return types.SimpleNamespace(default=_Op(name, kinds, 2))
 ops = types.SimpleNamespace(c10d=types.SimpleNamespace(
     allgather_=_packet("allgather_", "Tensor[][]", "Tensor[]", "ProcessGroup"), broadcast_=_packet("broadcast_", "Tensor[]", "ProcessGroup", "int", "int"),
-    scatter_=_packet("scatter_", "Tensor[]", "Tensor[][]", "ProcessGroup", "int")))
+    scatter_=_packet("scatter_", "Tensor[]", "Tensor[][]", "ProcessGroup", "int"), gather_=_packet("gather_", "Tensor[][]", "Tensor[]", "ProcessGroup", "int"),
+    allreduce_=_packet("allreduce_", "Tensor[]", "ProcessGroup", "ReduceOp", "Tensor?"),
+    _reduce_scatter_base_=_packet("_reduce_scatter_base_", "Tensor", "Tensor", "ProcessGroup", "ReduceOp"),
+    alltoall_base_=_packet("alltoall_base_", "Tensor", "Tensor", "ProcessGroup", "int[]", "int[]")), _c10d_functional=types.SimpleNamespace(
+    all_reduce=_packet("all_reduce", "Tensor", "str", "str")))
+ops.kernels = kernels
 class library:
     class Library:
         def __init__(self, *_): pass
         def impl(self, name, kernel, key, with_keyset): kernels[name] = kernel
 class Keys:
     def remove(self, key): return self
+ops.Keys = Keys
 class _C: DispatchKey = types.SimpleNamespace(AutocastIPU="switched")
 class UntypedStorage:
     @staticmethod
     def _free_weak_ref(_): pass
+'''
+# What rules need to know of tensors on the device, whose values are a dictionary here.
+FAKE_SHADOWS = '''
+from memtrace_dry_run import collectives, hooks, notes, shadows
+import contextlib, types
+hooks.Quiet = contextlib.nullcontext
+class Shadow:
+    def __init__(self, values, made): self.values, self.made = values, made
+table = {}
+class T(torch.Tensor): pass
+def on_device(*values, known=True):
+    t = torch.Tensor(*values); t.is_cuda = True
+    if known: table[id(t)] = Shadow(torch.Tensor(*values), shadows.KNOWN)
+    return t
+shadows.of = lambda t: table.get(id(t))
+shadows.view = lambda t, shadow: shadow.values
+shadows.is_small = lambda t: True
+shadows.forget = lambda t: table.pop(id(t), None)
+def keep(t, values, made): table[id(t)] = Shadow(torch.Tensor(*values.values), made)
+shadows.keep = keep
+def known(t): return table[id(t)] and (table[id(t)].values.values, table[id(t)].made) if id(t) in table else None
+group = dist.ProcessGroup("nccl")
+def call(name, *arguments): return torch.kernels[name](torch.Keys(), *arguments)
 '''
 
 
@@ -349,8 +391,27 @@ class Shim(Programs):
         self.compiler()
         status, output, _ = self.run_program(
             "import triton\nfrom triton.runtime import driver, jit\nfrom triton.backends import backends\n"
-            "print(jit.JITFunction().run(1, grid=(1,)), driver.active.get_device_capability(0), isinstance(driver.active, backends['nvidia'].driver))")
-        self.assertEqual((status, output), (0, "None (9, 0) True\n"))
+            "print(jit.JITFunction().run(1, grid=(1,)).n_spills, driver.active.get_device_capability(0), isinstance(driver.active, backends['nvidia'].driver))")
+        self.assertEqual((status, output), (0, "0 (9, 0) True\n"))
+
+    def test_a_kernel_of_triton_has_what_programs_compute_occupancy_from(self):
+        self.compiler()
+        status, output, notes = self.run_program(
+            "import triton, torch, types\nfrom triton.runtime.jit import JITFunction\nfrom memtrace_dry_run import shadows\n"
+            "class Tensor:\n    def __init__(self, at): self.at = at; shadows._shadows[at] = 'known'\n"
+            "    def untyped_storage(self): return types.SimpleNamespace(_cdata=self.at)\n"
+            "k = JITFunction().warmup(1, 2, 3, num_warps=8, grid=(1,)); k._init_handles()\n"
+            "print(65536 // k.n_regs > 0, 1 << 17 >= k.metadata.shared > 0, k.n_spills, k.metadata.num_warps, k.asm['ptx'] == '')\n"
+            "k[(1, 1, 1)](Tensor(1), Tensor(2), 3); print(*shadows._shadows)")
+        self.assertEqual((status, output), (0, "True True 0 8 True\n1\n"))
+        self.assertEqual(self.only(notes)["answers"]["count"]["count"], 2) # buffers may follow from both
+
+    def test_triton_knows_the_clocks_of_the_card(self):
+        self.compiler()
+        _, output, _ = self.run_program(
+            "import triton, triton.testing as t\nprint(t.nvsmi(['clocks.max.sm']), t.nvsmi(['power.draw']))\n"
+            "print(triton.runtime.driver.active.utils.get_device_properties(0)['mem_clock_rate'])")
+        self.assertEqual(output, "[1980] of a device\n3201000\n")
 
     def test_what_a_kernel_writes_is_not_known(self):
         self.compiler()
@@ -379,7 +440,16 @@ class Shim(Programs):
             "from triton.runtime.jit import JITFunction\nfrom torch._inductor.runtime.triton_heuristics import CachingAutotuner\n"
             "t = CachingAutotuner(JITFunction(), ['a', 'b'])\nt.precompile(warm_cache_only=False)\nt.precompile()\n"
             "print([each.config for each in t.launchers], t.launchers[0](1, 2, 3, stream=0), t.coordinate_descent_tuning(4))")
-        self.assertEqual((status, output), (0, "['a', 'b'] None 4\n"))
+        self.assertEqual((status, output), (0, "['a', 'b'] None 4\n")) # PyTorch 2.4
+
+    def test_neighbours_of_a_configuration_have_launchers(self):
+        self.compiler()
+        with open(self.folder / "torch/_inductor/runtime/triton_heuristics.py", "a") as file:
+            file.write("class TritonCompileResult: pass\n")
+        status, output, _ = self.run_program(
+            "from triton.runtime.jit import JITFunction\nfrom torch._inductor.runtime.triton_heuristics import CachingAutotuner\n"
+            "launcher = CachingAutotuner(JITFunction(), ['a']).coordinate_descent_tuning('first'); print(launcher.config, launcher(1, 2, 3))")
+        self.assertEqual((status, output), (0, "neighbour None\n"))
 
     def test_dynamo_runs_without_hooks_and_makes_guards_with_them(self):
         self.compiler()
@@ -495,6 +565,55 @@ class Alone(Programs):
             "torch.kernels['scatter_'](torch.Keys(), [out], [[T(5), T(6)]], dist.ProcessGroup('nccl'), 0)\n"
             "print(out.values, [len(a[0][0]) if n == 'allgather_' else len(a[0]) for n, a in torch.ran])\n")
         self.assertEqual(lines, ["work [[7, 8], [7, 8]]", "[5] [2, 1]"])
+
+    def test_a_sum_is_this_ranks_value_times_the_ranks(self):
+        """A loop that waits for the others ends; what it reads counts as guessed (2)."""
+        lines, notes = self.alone(FAKE_SHADOWS + (
+            "t = on_device(3, 4); group.allreduce([t]); print(known(t))\n"
+            "for op in (dist.ReduceOp.MAX, types.SimpleNamespace(reduceOp=dist.ReduceOp.SUM), dist.ReduceOp.BXOR):\n"
+            "    t = on_device(3, 4); group.allreduce([t], op); print(known(t))\n"
+            "t = on_device(1, 0); t.dtype = table[id(t)].values.dtype = torch.bool; group.allreduce([t]); print(known(t))\n"
+            "t = on_device(1, known=False); group.allreduce([t]); print(known(t))\n"
+            "alone = dist.ProcessGroup(types.SimpleNamespace(of=(0, 0, 1))); t = on_device(3); alone.allreduce([t]); print(known(t))\n"
+            "t = torch.Tensor(3); group.allreduce([t]); print(t.values)\n"))
+        self.assertEqual(lines, ["([12, 16], 2)", "([3, 4], 2)", "([12, 16], 2)", "None", "([1, 0], 2)", "None", "([3], 0)", "[12]"])
+        self.assertEqual({k: v["count"] for k, v in self.only(notes)["answers"].items()}, {"count": 1}) # on the host
+        self.assertEqual([name for name in self.only(notes)["failures"] if not name.startswith("hook of ")], []) # not all are in the fake
+
+    def test_functional_collectives_say_with_what_they_reduce(self):
+        lines, _ = self.alone(FAKE_SHADOWS + (
+            "t = on_device(3)\n"
+            "torch.ops._c10d_functional.all_reduce.default._handle.redispatch_boxed = lambda keys, t, *_: call('allreduce_', [t], group, 'boxed', None)\n"
+            "for op in ('max', 'sum', 'other'): call('all_reduce', t, op, 'name'); print(known(t))\n"))
+        self.assertEqual(lines, ["([3], 2)", "([12], 2)", "None"])
+
+    def test_what_others_send_is_guessed_and_never_stale(self):
+        lines, notes = self.alone(FAKE_SHADOWS + (
+            "own, out, wrong = on_device(1, 2, 3, 4), on_device(0, 0, 0, 0), on_device(0, 0, 0)\n"
+            "call('alltoall_base_', out, own, group, [], []); print(known(out))\n"
+            "call('alltoall_base_', wrong, own, group, [1, 2], [2, 2]); print(known(wrong))\n"
+            "t = on_device(7); call('broadcast_', [t], group, 1, 0); print(known(t)); call('broadcast_', [t], group, 2, 0); print(known(t))\n"
+            "t = on_device(7); call('scatter_', [t], [], group, 0); print(known(t))\n"))
+        self.assertEqual(lines, ["([1, 2, 3, 4], 2)", "None", "([7], 0)", "([7], 2)", "None"])
+        self.assertEqual([name for name in self.only(notes)["failures"] if not name.startswith("hook of ")], [])
+
+    def test_a_rank_that_only_sends_gathers_nothing(self):
+        lines, _ = self.alone(FAKE_SHADOWS + "print(call('gather_', [], [torch.Tensor(7)], dist.ProcessGroup(dist.new_gloo()), 0)[1], torch.ran)\n")
+        self.assertEqual(lines, ["the barrier's work []"])
+
+    def test_a_mesh_tells_how_large_its_groups_are(self):
+        """device_mesh has `split_group` by name, from before it was replaced."""
+        package = self.folder / "torch" / "distributed"
+        package.mkdir()
+        (self.folder / "torch" / "distributed.py").rename(package / "__init__.py")
+        with open(package / "__init__.py", "a") as file:
+            file.write("def _new_process_group_helper(size, rank): calls.append('made')\ndef split_group(parent_pg=None, split_ranks=None): calls.append('split')\nfrom . import device_mesh\n")
+        (package / "device_mesh.py").write_text(
+            "import sys\nfrom memtrace_dry_run import simulated\nd = sys.modules['torch.distributed']\nsplit_group = d.split_group\n"
+            "simulated.function = lambda name, count: lambda *numbers: d.calls.append(numbers)\n")
+        lines, _ = self.alone(
+            "dist.device_mesh.split_group(split_ranks=[[0, 1], [5, 3]]); dist._new_process_group_helper(4, 1); print(dist.calls)\n")
+        self.assertEqual(lines, ["[(2, 0), 'split', (0, 0), (4, 1), 'made', (0, 0)]"])
 
     def test_gloo_runs_as_one_of_one(self):
         lines, _ = self.alone(

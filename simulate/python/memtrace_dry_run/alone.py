@@ -30,7 +30,7 @@ def install(distributed):
     """DISTRIBUTED is torch.distributed."""
     if not distributed.is_available():
         return
-    modules = [module for module in (distributed, distributed.distributed_c10d, sys.modules.get("torch.distributed.rendezvous")) if module]
+    modules = [module for name, module in sorted(sys.modules.items()) if name == "torch.distributed" or name.startswith("torch.distributed.")]
     _replace(modules, "TCPStore", _store(distributed.Store, 2)) # (host, port, world_size, ...)
     _replace(modules, "FileStore", _store(distributed.Store, 1)) # (path, world_size)
     _gloo(modules, distributed)
@@ -42,8 +42,9 @@ def install(distributed):
 
 
 def _replace(modules, name, value):
+    """Modules that are complete by now, such as device_mesh, have functions by name."""
     for module in modules:
-        if hasattr(module, name):
+        if name in getattr(module, "__dict__", ()):
             setattr(module, name, value)
 
 
@@ -168,7 +169,10 @@ def _splits(modules, distributed):
     def _new_process_group_helper(group_size, group_rank, *arguments, **named):
         if group_rank is not None and group_rank >= 0:
             tell(group_size, group_rank)
-        return make(group_size, group_rank, *arguments, **named)
+        try:
+            return make(group_size, group_rank, *arguments, **named)
+        finally:
+            tell(0, 0) # not for a later group, if this one splits nothing
 
     _replace(modules, "_new_process_group_helper", _new_process_group_helper)
     split = getattr(distributed, "split_group", None)
@@ -183,7 +187,10 @@ def _splits(modules, distributed):
         for ranks in bound.arguments.get("split_ranks") or ():
             if rank in ranks:
                 tell(len(ranks), sorted(ranks).index(rank))
-        return split(*arguments, **named)
+        try:
+            return split(*arguments, **named)
+        finally:
+            tell(0, 0)
 
     _replace(modules, "split_group", split_group)
 

@@ -1,15 +1,21 @@
 """What collectives bring, where this rank is alone: everybody's part is this rank's own.
 
 Only values are handled here, those of shadows and of tensors on the host: operators of PyTorch's process groups run
-as they are, with simulated NCCL below them. What is reduced stays this rank's own value."""
+as they are, with simulated NCCL below them. A sum is this rank's value times the number of ranks. What comes from
+other ranks counts as guessed, so that what a program reads of it is counted, and a loop that waits for it ends."""
+import contextlib
+import functools
+import threading
+
 import torch
 
 from . import hooks, notes, shadows
+from .shadows import GUESSED
 
 _libraries = []
 
 
-def install(_distributed):
+def install(distributed):
     library = torch.library.Library("c10d", "IMPL")
     _libraries.append(library)
     for name in sorted(set(_RULES) | set(_OF_ONE) | _WITHOUT_VALUES):
@@ -17,6 +23,7 @@ def install(_distributed):
             _register(library, name)
         except Exception as error:
             notes.failed("hook of c10d::" + name, error)
+    _hear_operations(distributed)
 
 
 def _register(library, name):
@@ -30,7 +37,7 @@ def _register(library, name):
         def run(*arguments):
             return redispatch(keys.remove(key), *arguments, **named)
 
-        gloo = _lonely_gloo(arguments[0], arguments[group_at])
+        gloo = _lonely_gloo(arguments[:group_at], arguments[group_at])
         if gloo is None:
             out = run(*arguments)
         else:
@@ -39,7 +46,7 @@ def _register(library, name):
         if rule is not None:
             try:
                 with hooks.Quiet():
-                    rule(*arguments)
+                    rule(_Group(arguments[group_at]), *arguments)
             except Exception as error:
                 notes.failed("c10d::" + name, error)
         return out
@@ -50,14 +57,18 @@ def _register(library, name):
 # ---- gloo
 
 
+def _first_tensor(value):
+    """The receiver's list of `gather` is empty on ranks that only send."""
+    if not isinstance(value, (list, tuple)):
+        return value
+    return next((t for t in map(_first_tensor, value) if t is not None), None)
+
+
 def _lonely_gloo(tensors, group):
     """The backend, if it is a gloo that has no other ranks (alone.py); None for others."""
-    while isinstance(tensors, (list, tuple)):
-        if not tensors:
-            return None
-        tensors = tensors[0]
+    tensor = _first_tensor(tensors)
     try:
-        backend = torch.distributed.ProcessGroup.unbox(group)._get_backend(tensors.device)
+        backend = torch.distributed.ProcessGroup.unbox(group)._get_backend(tensor.device)
     except (RuntimeError, AttributeError):
         return None
     return backend if getattr(backend, "is_alone", False) else None
@@ -69,7 +80,10 @@ def _run_as_one(name, run, arguments, gloo):
     if narrow is None: # one rank has nothing to do
         return gloo.barrier().boxed()
     out = run(*narrow(list(arguments)))
-    return out[-1] if isinstance(out, (list, tuple)) else out
+    work = out[-1] if isinstance(out, (list, tuple)) else out
+    if name in _WRITTEN_AFTER and not arguments[0][0].is_cuda:
+        work.wait()
+    return work
 
 
 def _from_this_rank(arguments):
@@ -98,74 +112,256 @@ def _one_part_of_whole(arguments):
 
 _OF_ONE = {"allreduce_": list, "allreduce_coalesced_": list, "broadcast_": _from_this_rank, "reduce_": _to_this_rank,
            "allgather_": _one_part, "_allgather_base_": _one_part_of_whole}
-_WITHOUT_VALUES = {"send", "reduce_scatter_", "_reduce_scatter_base_", "reduce_scatter_tensor_coalesced_"}
+_WITHOUT_VALUES = {"send"}
+_WRITTEN_AFTER = {"allreduce_", "allreduce_coalesced_", "reduce_"} # by the rules, and not by gloo's threads at the same time
 
 
 # ---- values
 
 
-def _give(to, source):
-    """TO has the values of SOURCE."""
-    if type(to) is not torch.Tensor or to.shape != source.shape:
+class _Group:
+    """This rank among the others: asked only where an answer depends on it."""
+
+    def __init__(self, boxed):
+        self._boxed = boxed
+
+    @property
+    def size(self):
+        return torch.distributed.ProcessGroup.unbox(self._boxed).size()
+
+    @property
+    def rank(self):
+        return torch.distributed.ProcessGroup.unbox(self._boxed).rank()
+
+
+def _give(group, to, source):
+    """TO has the values of SOURCE, which other ranks sent."""
+    if type(to) is not torch.Tensor:
         return
-    if not to.is_cuda:
+    if to.shape != source.shape:
+        _received([to])
+    elif not to.is_cuda:
         if to.data_ptr() != source.data_ptr() and not source.is_cuda:
             to.copy_(source)
-        return
-    shadow = shadows.of(source)
-    if shadow is not None and shadows.is_small(to):
-        shadows.keep(to, shadows.view(source, shadow), shadow.made)
-    elif shadows.of(to) is not None:
-        shadows.forget(to)
+        _count_on_host(group, to)
+    else:
+        shadow = shadows.of(source)
+        if shadow is not None and shadows.is_small(to):
+            shadows.keep(to, shadows.view(source, shadow), _made(group, shadow))
+        else:
+            _received([to])
 
 
-def _give_parts(to, source):
+def _give_parts(group, to, source):
     """Each part of TO, which is as large as SOURCE, has the values of SOURCE."""
     count = to.numel() // max(source.numel(), 1)
     if count * source.numel() != to.numel() or (to.is_cuda and not shadows.is_small(to)):
+        _received([to])
         return
     for part in to.view(-1).chunk(max(count, 1)):
-        _give(part, source.view(-1))
+        _give(group, part, source.view(-1))
 
 
-def _gathered(outputs, inputs, *_rest):
+def _made(group, shadow):
+    return max(shadow.made, GUESSED) if group.size > 1 else shadow.made
+
+
+def _count_on_host(group, t):
+    """What a program reads on the host cannot be seen: that it has T of other ranks counts."""
+    if group.size > 1 and t.dtype is torch.bool:
+        notes.made_up("condition")
+    elif group.size > 1 and t.dtype in (torch.int32, torch.int64):
+        notes.made_up("count")
+
+
+def _gathered(group, outputs, inputs, *_rest):
     for parts, own in zip(outputs, inputs):
         for part in parts:
-            _give(part, own)
+            _give(group, part, own)
 
 
-def _gathered_into(output, own, *_rest):
-    _give_parts(output, own)
+def _gathered_into(group, output, own, *_rest):
+    _give_parts(group, output, own)
 
 
-def _gathered_into_each(outputs, inputs, *_rest):
+def _gathered_into_each(group, outputs, inputs, *_rest):
     for output, own in zip(outputs, inputs):
-        _give_parts(output, own)
+        _give_parts(group, output, own)
 
 
-def _exchanged(output, own, *_rest):
+def _exchanged(group, output, own, *_rest):
     """Others send what this rank sends: as much in all."""
     if output.numel() == own.numel():
-        _give(output.view(-1), own.view(-1))
+        _give(group, output.view(-1), own.view(-1))
+    else:
+        _received([output])
 
 
-def _exchanged_each(outputs, inputs, *_rest):
+def _exchanged_each(group, outputs, inputs, *_rest):
     for output, own in zip(outputs, inputs):
-        _give(output, own)
+        _give(group, output, own)
 
 
-def _scattered(outputs, inputs, *_rest):
+def _scattered(group, outputs, inputs, *_rest):
+    """The source has the parts; the others do not know what they get."""
     for output, parts in zip(outputs, inputs):
         if parts:
-            _give(output, parts[0])
+            _give(group, output, parts[0])
+    if not inputs:
+        _received(outputs)
 
 
-def _received(tensors, *_rest):
+def _received(tensors):
+    """Nobody knows what TENSORS, on the device, have now."""
     for t in tensors:
-        if t.is_cuda:
+        if t.is_cuda and shadows.of(t) is not None:
             shadows.forget(t)
+
+
+def _received_from_one(_group, tensors, *_rest):
+    _received(tensors)
+
+
+def _sent_to_all(group, tensors, _group, root, *_rest):
+    """The source's values, which are as this rank's own."""
+    if group.rank != root:
+        for t in tensors:
+            _doubt(group, t)
+
+
+def _doubt(group, t):
+    """T has values that other ranks made, at least in part."""
+    if not t.is_cuda:
+        _count_on_host(group, t)
+        return
+    shadow = shadows.of(t)
+    if shadow is not None:
+        shadow.made = _made(group, shadow)
+
+
+def _reduced(group, tensors, _group, operation, *_rest):
+    for t in tensors:
+        _reduce(group, t, _name_of(operation))
+
+
+def _reduced_at_root(group, tensors, _group, operation, root, *_rest):
+    if group.rank == root:
+        _reduced(group, tensors, _group, operation)
+
+
+def _reduced_part(group, output, whole, _group, operation, *_rest):
+    """This rank's part of WHOLE."""
+    parts = whole.view(-1).chunk(group.size) if whole.is_contiguous() else ()
+    _reduce_to(group, output, parts[group.rank] if group.rank < len(parts) else None, _name_of(operation))
+
+
+def _reduced_part_of_each(group, outputs, inputs, _group, operation, *_rest):
+    for output, whole in zip(outputs, inputs):
+        _reduced_part(group, output, whole, _group, operation)
+
+
+def _reduced_part_of_list(group, outputs, inputs, _group, operation, *_rest):
+    for output, parts in zip(outputs, inputs):
+        _reduce_to(group, output, parts[group.rank], _name_of(operation))
+
+
+def _reduce_to(group, output, part, operation):
+    """OUTPUT has this rank's PART (None: not known) of what all ranks reduce."""
+    if part is None or part.numel() != output.numel() or part.is_cuda != output.is_cuda:
+        _received([output])
+        return
+    _give(group, output.view(-1), part.view(-1))
+    _reduce(group, output, operation)
+
+
+def _name_of(operation):
+    """Of a ReduceOp as operators get it; None for one that is not known here."""
+    kinds = torch.distributed.ReduceOp
+    if hasattr(kinds, "unbox"):
+        operation = kinds.unbox(operation)
+    else: # before PyTorch 2.15
+        operation = getattr(_said, "operation", None)
+        if operation is None:
+            return "SUM"
+    found = [name for name in _KEPT + ("SUM",) if operation == getattr(kinds, name, None)]
+    return found[0] if found else None
+
+
+_said = threading.local() # the operation that this thread reduces with, where an operator does not say it
+_REDUCING = ("allreduce", "allreduce_coalesced", "reduce", "reduce_scatter", "_reduce_scatter_base", "reduce_scatter_tensor_coalesced")
+_REDUCING_FUNCTIONAL = ("all_reduce", "all_reduce_", "all_reduce_coalesced", "all_reduce_coalesced_", "reduce_scatter_tensor",
+                        "reduce_scatter_tensor_coalesced", "reduce_scatter_tensor_out")
+
+
+def _hear_operations(distributed):
+    """Of methods of process groups and of functional collectives: what they reduce with."""
+    if hasattr(distributed.ReduceOp, "unbox"):
+        return
+    for name in _REDUCING:
+        method = getattr(distributed.ProcessGroup, name, None)
+        if method is not None:
+            setattr(distributed.ProcessGroup, name, _heard(method))
+    functional = torch.library.Library("_c10d_functional", "IMPL")
+    _libraries.append(functional)
+    for name in _REDUCING_FUNCTIONAL:
+        if hasattr(torch.ops._c10d_functional, name):
+            _hear_functional(functional, name)
+
+
+def _heard(method):
+    @functools.wraps(method)
+    def heard(group, *arguments, **named):
+        kinds, found = torch.distributed.ReduceOp, None
+        for value in (*arguments, *named.values()):
+            value = getattr(value, "reduceOp", value)
+            if isinstance(value, (kinds, kinds.RedOpType)):
+                found = value
+        with _saying(found):
+            return method(group, *arguments, **named)
+
+    return heard
+
+
+def _hear_functional(library, name):
+    op, key = getattr(torch.ops._c10d_functional, name).default, getattr(torch._C.DispatchKey, hooks.SWITCHED)
+
+    def kernel(keys, *arguments, **named):
+        with _saying(getattr(torch.distributed.ReduceOp, arguments[1].upper(), "unknown")):
+            return op._handle.redispatch_boxed(keys.remove(key), *arguments, **named)
+
+    library.impl(name, kernel, hooks.SWITCHED, with_keyset=True)
+
+
+@contextlib.contextmanager
+def _saying(operation):
+    outer = getattr(_said, "operation", None)
+    _said.operation = operation
+    try:
+        yield
+    finally:
+        _said.operation = outer
+
+
+# Ranks with the same value reduce it to that value. A product would leave the range of all types.
+_KEPT = ("AVG", "MIN", "MAX", "PRODUCT", "BAND", "BOR")
+
+
+def _reduce(group, t, operation):
+    """T, this rank's value, becomes what ranks with the same value have together."""
+    if operation is None: # BXOR, a sum with a factor
+        _received([t])
+        return
+    shadow = shadows.of(t) if t.is_cuda else None
+    if t.is_cuda and (shadow is None or not shadows.is_small(t)):
+        return # nothing was known
+    values = shadows.view(t, shadow) if t.is_cuda else t
+    if operation == "SUM" and values.dtype is not torch.bool:
+        values.mul_(group.size)
+    _doubt(group, t)
 
 
 _RULES = {"allgather_": _gathered, "gather_": _gathered, "allgather_coalesced_": _gathered, "_allgather_base_": _gathered_into,
           "allgather_into_tensor_coalesced_": _gathered_into_each, "alltoall_base_": _exchanged, "alltoall_": _exchanged_each,
-          "scatter_": _scattered, "recv_": _received, "recv_any_source_": _received}
+          "scatter_": _scattered, "recv_": _received_from_one, "recv_any_source_": _received_from_one, "broadcast_": _sent_to_all,
+          "allreduce_": _reduced, "allreduce_coalesced_": _reduced, "reduce_": _reduced_at_root, "reduce_scatter_": _reduced_part_of_list,
+          "_reduce_scatter_base_": _reduced_part, "reduce_scatter_tensor_coalesced_": _reduced_part_of_each}
