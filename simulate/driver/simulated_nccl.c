@@ -77,11 +77,24 @@ static CUresult map(struct buffer *buffer, CUmemLocation here)
     return error;
 }
 
+int cudaFree(void *pointer);
+
+/* A communicator may be the first that a thread does with CUDA: NCCL then uses the current device
+ * of the runtime, whose context cudaFree(NULL) makes. */
+static CUresult current_device(CUdevice *device)
+{
+    CUcontext context = NULL;
+    if (cuCtxGetCurrent(&context) != CUDA_SUCCESS || context == NULL) {
+        cudaFree(NULL);
+    }
+    return cuCtxGetDevice(device);
+}
+
 /* All of it or nothing: then `buffer` is empty. */
 static result take(struct buffer *buffer, size_t bytes)
 {
     CUdevice device = 0;
-    CUresult error = cuCtxGetDevice(&device);
+    CUresult error = current_device(&device);
     CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
     CUmemAllocationProp kind = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = here};
     struct buffer taken = {.bytes = bytes};

@@ -254,9 +254,26 @@ static void memory_in_granules(void **state)
     assert_null(memory);
 }
 
+/* As PyTorch does for init_process_group(device_id=torch.device("cuda:0")), if nothing else used the
+ * device before. */
+static void a_communicator_as_the_first_call(void **state)
+{
+    struct unique_id id = {{0}};
+    comm made = NULL;
+    int device = -1;
+
+    (void)state;
+    assert_int_equal(api.set_current(NULL), 0);
+    assert_int_equal(api.init_rank(&made, 2, id, 1), 0);
+    assert_int_equal(api.current_device(&device), 0);
+    assert_int_equal(device, 0);
+    assert_int_equal(api.destroy(made), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_communicator_as_the_first_call),
         cmocka_unit_test(one_communicator),
         cmocka_unit_test(all_devices_of_a_process),
         cmocka_unit_test(all_devices_as_the_first_call),
