@@ -62,8 +62,8 @@ static void say_no_site(const struct mt_simulated_run *run, const struct mt_erro
     const char *from = run->site.python_from;
 
     if (*from && strcmp(from, MT_PYTHON_FROM_COMMAND) != 0)
-        mt_say("no dry run: %s; this Python comes from %s: to use another one, name it in the "
-               "command",
+        mt_say("no dry run: %s; this Python comes from %s: to use another one, activate its "
+               "environment or name it in the command",
                error->text, from);
     else
         mt_say("no dry run: %s", error->text);

@@ -1,5 +1,6 @@
 #include "python_of_command.h"
 
+#include "environment_runner.h"
 #include "io.h"
 
 #include <ctype.h>
@@ -102,18 +103,24 @@ static bool python_of_second_line(const char *text, char path[PATH_MAX])
            is_python_name(path) && is_program(path);
 }
 
-/* The Python that a script's first lines name. */
-static bool python_of_script(const char *script, char path[PATH_MAX])
+static void read_first_bytes(const char *path, char text[FIRST_BYTES + 1])
 {
-    char text[FIRST_BYTES + 1];
-    int fd = mt_io_open(script, O_RDONLY | O_NONBLOCK, 0);
+    int fd = mt_io_open(path, O_RDONLY | O_NONBLOCK, 0);
     ssize_t length = fd < 0 ? -1 : mt_io_read_full(fd, text, FIRST_BYTES);
-    const char *at = text + 2;
 
     if (fd >= 0)
         (void)mt_io_close(fd);
     text[length > 0 ? length : 0] = '\0';
-    if (length < 3 || text[0] != '#' || text[1] != '!' || !next_word(&at, path))
+}
+
+/* The Python that a script's first lines name. */
+static bool python_of_script(const char *script, char path[PATH_MAX])
+{
+    char text[FIRST_BYTES + 1];
+    const char *at = text + 2;
+
+    read_first_bytes(script, text);
+    if (text[0] != '#' || text[1] != '!' || !next_word(&at, path))
         return false;
     if (is_python_name(path))
         return is_program(path);
@@ -140,6 +147,77 @@ static bool python_of_word(const char *word, bool is_command, struct mt_python_c
     return true;
 }
 
+/* Is the word at `word` read by the shell? "source WORD" or ". WORD", not in a comment. */
+static bool is_sourced(const char *text, const char *word)
+{
+    const char *line = word, *end = word;
+
+    while (line > text && line[-1] != '\n')
+        line--;
+    while (end > line && strchr(" \t\"'", end[-1]))
+        end--;
+    if (end == word || memchr(line, '#', (size_t)(end - line)))
+        return false;
+    return end[-1] == '.' || (end - line >= 6 && memcmp(end - 6, "source", 6) == 0);
+}
+
+/* A program of shell that activates an environment: "cd x; source venv/bin/activate; ...". Names
+ * with variables or blanks are not followed. */
+static bool python_of_activation(const char *text, char path[PATH_MAX])
+{
+    static const char file[] = "bin/activate";
+
+    for (const char *at = text; (at = strstr(at, file)); at++) {
+        const char *begin = at;
+        while (begin > text && !strchr(" \t\n\"'", begin[-1]))
+            begin--;
+        if (at - begin > PATH_MAX - (int)sizeof "bin/python3" || !is_sourced(text, begin))
+            continue;
+        snprintf(path, PATH_MAX, "%.*sbin/python3", (int)(at - begin), begin);
+        if (is_program(path))
+            return true;
+    }
+    return false;
+}
+
+/* An argument of a shell, or a script of one, is a program of shell. */
+static bool python_of_shell(char *const *command, struct mt_python_choice *choice)
+{
+    char text[FIRST_BYTES + 1], program[PATH_MAX];
+
+    for (size_t i = 0; command[i]; i++) {
+        struct stat info;
+        bool is_found = python_of_activation(command[i], choice->path);
+
+        if (!is_found && (find_program(command[i], program) ||
+                          (stat(command[i], &info) == 0 && S_ISREG(info.st_mode) &&
+                           copy_path(program, command[i])))) {
+            read_first_bytes(program, text);
+            is_found = python_of_activation(text, choice->path);
+        }
+        if (is_found) {
+            snprintf(choice->from, sizeof choice->from,
+                     "the environment that the command activates");
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "uv run ..." */
+static bool python_of_runner(char *const *words, struct mt_python_choice *choice)
+{
+    size_t count = mt_environment_runner(words);
+
+    if (!count || !find_program(words[0], choice->path))
+        return false;
+    choice->runner = words;
+    choice->runner_words = count;
+    choice->runner_python = is_python_name(words[count]) ? words[count] : "python";
+    snprintf(choice->from, sizeof choice->from, "%.40s run", base_name(words[0]));
+    return true;
+}
+
 static bool python_of_variable(const char *variable, struct mt_python_choice *choice)
 {
     const char *folder = getenv(variable);
@@ -156,9 +234,14 @@ static bool python_of_variable(const char *variable, struct mt_python_choice *ch
 enum mt_status mt_python_of_command(char *const *command, struct mt_python_choice *choice,
                                     struct mt_error *error)
 {
+    choice->runner = NULL;
+    choice->runner_words = 0;
+    choice->runner_python = NULL;
     for (size_t i = 0; command[i]; i++)
-        if (python_of_word(command[i], i == 0, choice))
+        if (python_of_runner(command + i, choice) || python_of_word(command[i], i == 0, choice))
             return MT_OK;
+    if (python_of_shell(command, choice))
+        return MT_OK;
     if (command[0] && is_python_name(command[0]))
         return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "there is no program %.150s", command[0]);
     if (python_of_variable("VIRTUAL_ENV", choice) || python_of_variable("CONDA_PREFIX", choice))

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -24,11 +25,40 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* 0, or an errno. The process leads a group of its own. */
-static int start(const char *python, const char *script, const int ends[2], pid_t *child)
+/* The script as one line: conda run refuses others. */
+static void add_one_line(struct mt_buf *line, const char *script)
 {
-    char *const arguments[] = {(char *)(uintptr_t)python, (char *)(uintptr_t) "-B",
-                               (char *)(uintptr_t) "-c", (char *)(uintptr_t)script, NULL};
+    mt_buf_add_text(line, "exec(\"");
+    for (; *script; script++) {
+        if (*script == '"' || *script == '\\')
+            mt_buf_add(line, "\\", 1);
+        mt_buf_add(line, *script == '\n' ? "\\n" : script, *script == '\n' ? 2 : 1);
+    }
+    mt_buf_add(line, "\")", sizeof "\")");
+}
+
+/* The words to run, to be given back with free; NULL: no memory. */
+static char **new_arguments(const struct mt_python_choice *python, const char *line)
+{
+    char **words = malloc((python->runner_words + 5) * sizeof *words);
+    size_t count = python->runner_words;
+
+    if (!words)
+        return NULL;
+    for (size_t i = 0; i < count; i++)
+        words[i] = python->runner[i];
+    words[count++] = (char *)(uintptr_t)(python->runner ? python->runner_python : python->path);
+    words[count++] = (char *)(uintptr_t) "-B";
+    words[count++] = (char *)(uintptr_t) "-c";
+    words[count++] = (char *)(uintptr_t)line;
+    words[count] = NULL;
+    return words;
+}
+
+/* 0, or an errno. The process leads a group of its own. */
+static int spawn(const struct mt_python_choice *python, char *const *arguments, const int ends[2],
+                 pid_t *child)
+{
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
     int failure = posix_spawn_file_actions_init(&files);
@@ -41,13 +71,27 @@ static int start(const char *python, const char *script, const int ends[2], pid_
         failure = posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
         if (!failure)
             failure = posix_spawn_file_actions_adddup2(&files, ends[1], 1);
-        if (!failure)
+        if (!failure && !python->runner)
             failure = posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0);
         if (!failure)
-            failure = posix_spawn(child, python, &files, &attributes, arguments, environ);
+            failure = posix_spawn(child, python->path, &files, &attributes, arguments, environ);
         posix_spawnattr_destroy(&attributes);
     }
     posix_spawn_file_actions_destroy(&files);
+    return failure;
+}
+
+/* 0, or an errno. */
+static int start(const struct mt_python_choice *python, const char *script, const int ends[2],
+                 pid_t *child)
+{
+    struct mt_buf line = {0};
+
+    add_one_line(&line, script);
+    char **arguments = line.failed ? NULL : new_arguments(python, line.data);
+    int failure = arguments ? spawn(python, arguments, ends, child) : ENOMEM;
+    free(arguments);
+    mt_buf_release(&line);
     return failure;
 }
 
@@ -72,8 +116,8 @@ static bool read_all(int fd, int64_t until_ms, struct mt_buf *output)
     }
 }
 
-enum mt_status mt_python_probe(const char *python, const char *script, int timeout_s,
-                               struct mt_buf *output, struct mt_error *error)
+enum mt_status mt_python_probe(const struct mt_python_choice *python, const char *script,
+                               int timeout_s, struct mt_buf *output, struct mt_error *error)
 {
     int ends[2];
     pid_t child = 0;
@@ -85,7 +129,7 @@ enum mt_status mt_python_probe(const char *python, const char *script, int timeo
     bool in_time = !failure && read_all(ends[0], now_ms() + (int64_t)timeout_s * 1000, output);
     (void)mt_io_close(ends[0]);
     if (failure)
-        return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "cannot run %.150s: %s", python,
+        return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "cannot run %.150s: %s", python->path,
                        strerror(failure));
     if (!in_time)
         (void)kill(-child, SIGKILL);
@@ -93,6 +137,7 @@ enum mt_status mt_python_probe(const char *python, const char *script, int timeo
         continue;
     if (!in_time)
         return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET,
-                       "%.120s does not say within %d s where its packages are", python, timeout_s);
+                       "%.120s does not say within %d s where its packages are", python->path,
+                       timeout_s);
     return output->failed ? mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory") : MT_OK;
 }

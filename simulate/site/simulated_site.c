@@ -254,7 +254,7 @@ static enum mt_status prepare(struct preparing *preparing)
     if (!status) {
         snprintf(preparing->site->python_from, sizeof preparing->site->python_from, "%s",
                  choice.from);
-        status = mt_wheel_find(choice.path, &preparing->wheel, preparing->error);
+        status = mt_wheel_find(&choice, &preparing->wheel, preparing->error);
     }
     if (!status && !join(folder, preparing->wheel.folder, "lib"))
         status =

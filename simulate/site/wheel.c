@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TIMEOUT_S = 60, MIN_PYTHON_MINOR = 9 };
+enum { TIMEOUT_S = 60, TIMEOUT_RUNNER_S = 1800, MIN_PYTHON_MINOR = 9 };
 
 /* Prints what it finds as "memtrace-KEY=VALUE" lines: a Python may print other things as it
  * starts. `''` in sys.path would be the working folder, which `python FILE` does not search. */
@@ -97,9 +97,9 @@ static enum mt_status check_python(const struct mt_buf *output, const char *path
 
     if (!find_value(output, "version", wheel->python_version, sizeof wheel->python_version) ||
         !find_value(output, "executable", wheel->python, sizeof wheel->python))
-        return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET,
-                       "%.120s does not say where its packages are: it may not be a working Python",
-                       path);
+        return mt_fail(
+            error, MT_ERR_IO, MT_NO_OFFSET,
+            "%.120s does not say where its packages are: it may not run a working Python", path);
     long major = strtol(wheel->python_version, &end, 10);
     long minor = *end == '.' ? strtol(end + 1, NULL, 10) : 0;
     if (major < 3 || (major == 3 && minor < MIN_PYTHON_MINOR))
@@ -162,14 +162,16 @@ static enum mt_status check_torch(const struct mt_buf *output, struct mt_wheel *
     return check_built(output, wheel, error);
 }
 
-enum mt_status mt_wheel_find(const char *path, struct mt_wheel *wheel, struct mt_error *error)
+enum mt_status mt_wheel_find(const struct mt_python_choice *choice, struct mt_wheel *wheel,
+                             struct mt_error *error)
 {
     struct mt_buf output = {0};
 
     *wheel = (struct mt_wheel){0};
-    enum mt_status status = mt_python_probe(path, script, TIMEOUT_S, &output, error);
+    enum mt_status status = mt_python_probe(
+        choice, script, choice->runner ? TIMEOUT_RUNNER_S : TIMEOUT_S, &output, error);
     if (!status)
-        status = check_python(&output, path, wheel, error);
+        status = check_python(&output, choice->path, wheel, error);
     if (!status)
         status = check_torch(&output, wheel, error);
     mt_buf_release(&output);

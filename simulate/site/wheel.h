@@ -4,6 +4,7 @@
 
 #include <limits.h>
 
+#include "python_of_command.h"
 #include "status.h"
 
 struct mt_wheel {
@@ -16,11 +17,12 @@ struct mt_wheel {
     int cuda, cudnn, nccl;       /* as numbers (wheel_versions.h); 0: not known */
 };
 
-/* Asks the Python at `path` where its PyTorch is and reads what it was built for; PyTorch is not
- * imported. Takes the time of the start of Python, at most 60 s. MT_ERR_USAGE: there is no PyTorch;
+/* Asks a Python where its PyTorch is and reads what it was built for; PyTorch is not imported.
+ * Takes the time of the start of Python, at most 60 s; a runner, which may install packages
+ * first, has 30 minutes. MT_ERR_USAGE: there is no PyTorch;
  * MT_ERR_UNSUPPORTED: it is built for processors only or for another CUDA, it or its Python is too
  * old; MT_ERR_IO: the Python cannot be run or does not answer. */
-enum mt_status mt_wheel_find(const char *path, struct mt_wheel *wheel,
+enum mt_status mt_wheel_find(const struct mt_python_choice *choice, struct mt_wheel *wheel,
                              struct mt_error *error) MT_MUST_USE;
 
 #endif
