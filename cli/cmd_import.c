@@ -6,6 +6,7 @@
 #include "cli.h"
 #include "json.h"
 #include "outputs.h"
+#include "recorded_summaries.h"
 #include "redacted_source.h"
 #include "trace.h"
 #include "units.h"
@@ -15,6 +16,7 @@ struct arguments {
     struct mt_common common;
     struct mt_outputs outputs;
     const char *output;
+    bool no_summary;
 };
 
 struct written {
@@ -77,6 +79,20 @@ static int print_written(const struct written *written, const char *path,
     return mt_print_answer_and_release(&out, common->json);
 }
 
+/* Not of what went through a pipe. */
+static void summarize(const char *path, const struct arguments *arguments)
+{
+    struct mt_recorded_summaries summaries = {.is_quiet = arguments->common.quiet,
+                                              .force = arguments->outputs.force};
+    struct stat facts;
+
+    if (arguments->no_summary || mt_is_standard_output(path) || stat(path, &facts) != 0 ||
+        !S_ISREG(facts.st_mode))
+        return;
+    mt_recorded_summaries_add(&summaries, path);
+    mt_recorded_summaries_finish(&summaries);
+}
+
 /* What failed is the input or the output; only one of them is to blame. */
 static int import_to(struct mt_source *source, const char *input, const char *path,
                      const struct arguments *arguments)
@@ -98,6 +114,7 @@ static int import_to(struct mt_source *source, const char *input, const char *pa
     }
     if (mt_output_finish(&output, &error) != MT_OK)
         return mt_report_output_error(path, &error);
+    summarize(path, arguments);
     verdict = mt_input_verdict(source, input, &arguments->common);
     printed = print_written(&written, path, &arguments->common);
     return printed != MT_EXIT_OK ? printed : verdict;
@@ -142,6 +159,8 @@ int mt_cmd_import(const struct mt_command *command, int argc, char **argv)
         {"output", 'o', MT_OPTION_TEXT, "TRACE", "write the trace here", &arguments.output},
         {"redact", 0, MT_OPTION_FLAG, NULL, "replace folders, host, command and names of threads",
          &redact},
+        {"no-summary", 0, MT_OPTION_FLAG, NULL, "write no summary (.mtsum) beside the trace",
+         &arguments.no_summary},
         MT_FORCE_OPTION(arguments.outputs),
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL},

@@ -5,9 +5,11 @@
 #include "cli.h"
 #include "info_recorded.h"
 #include "info_secrets.h"
+#include "info_summary.h"
 #include "json.h"
 #include "json_list.h"
 #include "report_json.h"
+#include "summary_of_trace.h"
 #include "trace.h"
 #include "wrapped_text.h"
 #include "units.h"
@@ -423,6 +425,8 @@ int mt_cmd_info(const struct mt_command *command, int argc, char **argv)
     if (code >= 0)
         return code;
     info.path = arguments[0];
+    if (!info.secrets && mt_is_summary_file(info.path))
+        return mt_info_summary(info.path, &info.common);
     info.source = mt_open_input(info.path, &info.common, &code);
     if (!info.source)
         return code;

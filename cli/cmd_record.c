@@ -17,7 +17,7 @@ enum {
 struct record {
     struct mt_recording recording;
     const char *stacks, *phases, *follow;
-    bool strict;
+    bool strict, no_summary;
 };
 
 /* What is said when the traces end. */
@@ -92,6 +92,7 @@ static int check_options(const struct mt_command *command, struct record *record
     settings->phases = record->phases;
     settings->follow = strcmp(record->follow, "all") == 0;
     settings->quiet = record->recording.quiet;
+    record->recording.summarizes = !record->no_summary;
     return code;
 }
 
@@ -117,6 +118,8 @@ static int parse(const struct mt_command *command, struct record *record, int ar
          &recording->settings.with_env},
         {"redact", 0, MT_OPTION_FLAG, NULL,
          "at the end replace folders, host, command and names of threads", &recording->redact},
+        {"no-summary", 0, MT_OPTION_FLAG, NULL, "write no summary (.mtsum) beside a trace",
+         &record->no_summary},
         {"json", 0, MT_OPTION_FLAG, NULL, "end with one JSON document on standard error",
          &recording->json},
         {"quiet", 'q', MT_OPTION_FLAG, NULL, "say only what went wrong", &recording->quiet},

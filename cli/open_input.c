@@ -7,6 +7,7 @@
 #include "import.h"
 #include "pytorch_config.h"
 #include "recover.h"
+#include "summary_of_trace.h"
 #include "units.h"
 
 enum { MAX_FORMATS = 32 };
@@ -72,6 +73,13 @@ struct mt_source *mt_open_input(const char *path, const struct mt_common *common
     }
     if (is_directory(path)) {
         mt_say("cannot read '%s': it is a directory; name one of the traces in it", path);
+        *exit_code = MT_EXIT_INPUT;
+        return NULL;
+    }
+    if (mt_is_summary_file(path)) {
+        mt_say("cannot read '%s': it is the summary of a rank; 'memtrace info' shows it, 'memtrace "
+               "fleet' compares it with others",
+               path);
         *exit_code = MT_EXIT_INPUT;
         return NULL;
     }

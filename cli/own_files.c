@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "summary_file.h"
 #include "trace.h"
 
 static bool is_space(char c)
@@ -200,4 +201,5 @@ const struct mt_file_kind_facts mt_file_kinds[MT_FILE_KINDS] = {
     [MT_FILE_SPEEDSCOPE] = {"a speedscope document by memtrace", is_speedscope},
     [MT_FILE_SWEEP] = {"a table of dry runs by memtrace", is_sweep},
     [MT_FILE_LOG] = {"the log of a dry run by memtrace", is_log},
+    [MT_FILE_RANK_SUMMARY] = {"the summary of a rank by memtrace", mt_summary_probe},
 };

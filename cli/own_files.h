@@ -5,6 +5,7 @@
  *    "exporter" of speedscope, the tEXt chunk "Software" of PNG, the fixed first line of SVG, the
  *    <title> of the page, the heading of the summary, the name of JUnit's root element.
  *  - CSV has a header line that no other program writes. So has the log of a dry run.
+ *  - The summary of a rank begins with the magic of its format.
  *  - Folded stacks have no room for a mark: a file counts if every line of its start is a stack
  *    and a number.
  *  - A trace counts if it was imported. A recording cannot be made again, so it never counts.
@@ -30,6 +31,7 @@ enum mt_file_kind {
     MT_FILE_SPEEDSCOPE,
     MT_FILE_SWEEP, /* dry-run --sweep -o */
     MT_FILE_LOG,   /* of one of its runs */
+    MT_FILE_RANK_SUMMARY, /* TRACE.mtsum */
     MT_FILE_KINDS
 };
 

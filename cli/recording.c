@@ -13,6 +13,7 @@
 #include "memory_limit.h"
 #include "outputs.h"
 #include "probe_cupti.h"
+#include "recorded_summaries.h"
 #include "util.h"
 
 enum {
@@ -220,6 +221,13 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
+static bool is_worth_a_summary(const struct mt_recording *recording, const struct mt_trace_end *end)
+{
+    return recording->summarizes && end->state != MT_TRACE_RUNNING &&
+           end->state != MT_TRACE_FAILED && end->redaction_error.status == MT_OK &&
+           end->summary.events;
+}
+
 /* All traces share a salt: what is equal in them stays equal. */
 static bool end_traces(struct mt_recording *recording,
                        void (*on_trace)(void *context, const struct mt_trace_end *end),
@@ -228,6 +236,7 @@ static bool end_traces(struct mt_recording *recording,
     struct mt_trace_end_options options = {.redaction =
                                                recording->redact ? &recording->redaction : NULL,
                                            .unfinished = mt_outputs_unfinished()};
+    struct mt_recorded_summaries summaries = {.is_quiet = recording->quiet || recording->json};
     struct mt_trace_end end;
     uint64_t last_ms = now_ms() + TIMEOUT_MS, now;
     bool complete = true, redacted = true;
@@ -239,7 +248,10 @@ static bool end_traces(struct mt_recording *recording,
         redacted &= end.redaction_error.status == MT_OK;
         complete &= mt_trace_end_is_complete(&end) && redacted;
         on_trace(context, &end);
+        if (is_worth_a_summary(recording, &end))
+            mt_recorded_summaries_add(&summaries, recording->traces[i]);
     }
+    mt_recorded_summaries_finish(&summaries);
     /* a report that is lost for want of memory must not hide this; the line takes none */
     if (!redacted && mt_memory_ran_out())
         mt_say("not every trace is redacted: use 'memtrace import --redact'");

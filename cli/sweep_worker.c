@@ -109,6 +109,7 @@ void mt_sweep_work(const struct mt_sweep_request *request, const struct mt_sweep
     simulated.recording.output =
         mt_sweep_path(request->plan, request->folder, run, MT_TRACE_SUFFIX);
     simulated.recording.json = false;
+    simulated.recording.summarizes = request->ranks && request->keeps_traces;
     simulated.rank = request->ranks ? &request->ranks[run - request->plan->sweep.runs] : NULL;
     simulated.recording.quiet = true;
     if (!simulated.recording.command || !simulated.recording.output) {

@@ -153,6 +153,7 @@ COMMANDS = [
     "dump --json recorded/every_allocation.trace.zst --to 300",
     "dump --json recorded/mixed.trace.zst",
     "import --json recorded/mixed.trace.zst -o again.trace",
+    "info --json again.trace.mtsum",
     "record --json -o r.trace.zst recorded exit 3",
     "info --json r.trace.zst",
     "dry-run --json --max-peak reserved=1GiB -o d.trace.zst recorded exit 3",

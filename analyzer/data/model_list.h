@@ -1,5 +1,5 @@
-/* The models that charts draw. Everything about a model outside its own files follows from
- * its line here:
+/* The models that charts draw, and the course of a run, which summaries of ranks hold. Everything
+ * about a model outside its own files follows from its line here:
  *
  *   MT_MODEL_TIMELINE                   the bit that asks for it (mt_analyze_options.models)
  *   struct mt_timeline *timeline        what it puts into a device's report
@@ -18,7 +18,8 @@
     ROW(HISTORY, history)                                                                          \
     ROW(POPULATION, population)                                                                    \
     ROW(ADDRESS, address)                                                                          \
-    ROW(MODULES, modules)
+    ROW(MODULES, modules)                                                                          \
+    ROW(COURSE, course)
 
 /* Places in the list. */
 #define MT_MODEL_AT(NAME, name) MT_MODEL_AT_##NAME,

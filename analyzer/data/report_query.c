@@ -173,15 +173,19 @@ bool mt_card_need(const struct mt_report *report, const struct mt_device_report 
 {
     const struct mt_driver_report *driver = mt_driver_of(report, device->device);
 
-    if (!device->need || report->device_count > 1 || !driver || !driver->has_then ||
-        !driver->residual.samples || driver->residual.tracked_from != MT_TRACKED_DRIVER ||
-        driver->residual.most_bytes <= 0)
-        return false;
-    out->outside_bytes = mt_sub_or_0_u64(driver->then.bytes, driver->then.framework_bytes);
-    out->context_bytes = (uint64_t)driver->residual.most_bytes;
-    out->bytes = mt_add_most_u64(device->need->bytes,
-                                 mt_add_most_u64(out->outside_bytes, out->context_bytes));
-    return true;
+    *out = (struct mt_card_need){.bytes = device->need ? device->need->bytes : 0};
+    if (driver && driver->has_then) {
+        out->has_outside = true;
+        out->outside_bytes = mt_sub_or_0_u64(driver->then.bytes, driver->then.framework_bytes);
+    }
+    if (driver && driver->residual.samples && driver->residual.tracked_from == MT_TRACKED_DRIVER &&
+        driver->residual.most_bytes > 0) {
+        out->has_context = true;
+        out->context_bytes = (uint64_t)driver->residual.most_bytes;
+    }
+    out->bytes =
+        mt_add_most_u64(out->bytes, mt_add_most_u64(out->outside_bytes, out->context_bytes));
+    return device->need && report->device_count == 1 && out->has_outside && out->has_context;
 }
 
 void mt_roles_by_bytes(const uint64_t bytes[MT_ROLE_COUNT], enum mt_role order[MT_ROLE_COUNT])

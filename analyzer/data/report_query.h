@@ -32,9 +32,11 @@ const char *mt_need_text(char text[MT_NEED_TEXT], const struct mt_need *need);
 /* An arena in the memory of the host: no card and no CUDA has a part in it. */
 bool mt_is_host_memory(const struct mt_device_report *device);
 /* What a card must hold in all, of a report of one device: the need, what lay outside of the
- * framework at the allocated peak, and CUDA itself. False if the recording did not measure both. */
+ * framework at the allocated peak, and CUDA itself. False if one of them is not known; what is
+ * known is filled then, and `bytes` is its sum. */
 struct mt_card_need {
     uint64_t bytes, outside_bytes, context_bytes;
+    bool has_outside, has_context;
 };
 bool mt_card_need(const struct mt_report *report, const struct mt_device_report *device,
                   struct mt_card_need *out);

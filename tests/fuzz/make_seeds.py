@@ -143,6 +143,13 @@ TEXTS = {
 }
 
 
+def summary_seeds(folder, name, summary):
+    """The file, and its payload."""
+    payload = subprocess.run(["zstd", "-dcq"], input=summary[24:], stdout=subprocess.PIPE, check=True)
+    (folder / f"summary_{name}").write_bytes(summary)
+    (folder / f"summary_payload_{name}").write_bytes(payload.stdout)
+
+
 def main(folder, program=None):
     folder = pathlib.Path(folder)
     for protocol in (0, 2, 4, 5):
@@ -155,6 +162,9 @@ def main(folder, program=None):
             trace = folder / f"trace_{name}"
             trace.unlink(missing_ok=True)
             subprocess.run([program, "import", "-q", path, "-o", trace], check=True)
+            summary = pathlib.Path(f"{trace}.mtsum")
+            summary_seeds(folder, name, summary.read_bytes())
+            summary.unlink()
     for name, text in TEXTS.items():
         (folder / name).write_bytes(text.encode())
 

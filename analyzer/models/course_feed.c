@@ -1,0 +1,135 @@
+/* The course of a run, from the state after each event. Leaving a column closes it and opens the
+ * next ones with the levels of that moment, so every event costs O(1). */
+#include "analysis.h"
+#include "course_model.h"
+#include "model_ops.h"
+#include "model_window.h"
+#include "stable_hash.h"
+#include "util.h"
+
+struct course_feed {
+    struct mt_course *course;
+    uint32_t at;                      /* column of the last event */
+    uint64_t end_t_ns;                /* first time behind it */
+    bool begun;                       /* the first event of the recorded history was seen */
+    struct mt_bytes state;            /* after the last event */
+    uint64_t first_event, last_event; /* between which the step's requests lie */
+    uint64_t hash, requests;
+};
+
+static void set_end(struct course_feed *feed)
+{
+    const struct mt_course *course = feed->course;
+    uint64_t length = course->end_t_ns - course->begin_t_ns;
+    unsigned __int128 part = (unsigned __int128)length * (feed->at + 1);
+
+    feed->end_t_ns = feed->at + 1 >= course->column_count
+                         ? UINT64_MAX
+                         : course->begin_t_ns +
+                               (uint64_t)((part + course->column_count - 1) / course->column_count);
+}
+
+static void raise_column(struct course_feed *feed)
+{
+    struct mt_course_column *column = &feed->course->columns[feed->at];
+
+    column->allocated_bytes = mt_max_u64(column->allocated_bytes, feed->state.allocated);
+    column->reserved_bytes = mt_max_u64(column->reserved_bytes, feed->state.reserved);
+}
+
+/* Columns up to that of `t_ns` begin with the state before. */
+static void advance(struct course_feed *feed, uint64_t t_ns)
+{
+    while (t_ns >= feed->end_t_ns && feed->at + 1 < feed->course->column_count) {
+        feed->at++;
+        raise_column(feed);
+        set_end(feed);
+    }
+}
+
+static void hash_request(struct course_feed *feed, const struct mt_event *event)
+{
+    if (event->kind != MT_EVENT_ALLOC || event->seq < feed->first_event ||
+        event->seq > feed->last_event)
+        return;
+    feed->hash = mt_stable_hash_u64(feed->hash, event->size_bytes);
+    feed->requests++;
+}
+
+static enum mt_status on_state(void *context, const struct mt_model_state *state)
+{
+    struct course_feed *feed = context;
+
+    if (state->event->flags & MT_EVENT_INITIAL) {
+        feed->state = *state->now;
+        return MT_OK;
+    }
+    if (feed->course->column_count) {
+        if (!feed->begun)
+            raise_column(feed);
+        advance(feed, state->event->t_ns);
+    }
+    feed->begun = true;
+    feed->state = *state->now;
+    if (feed->course->column_count)
+        raise_column(feed);
+    hash_request(feed, state->event);
+    return MT_OK;
+}
+
+/* The last step that was recorded from its begin to its end. */
+static void find_step(struct course_feed *feed, const struct mt_survey *survey)
+{
+    feed->first_event = 1; /* and no event is in it */
+    for (uint32_t i = survey->phases.count; i-- > 0;) {
+        const struct mt_phase *phase = &survey->phases.phases[i];
+
+        if (!phase->is_step || phase->cut || mt_phase_eve(phase) + 1 < survey->first_event)
+            continue;
+        feed->first_event = mt_phase_eve(phase) + 1;
+        feed->last_event = phase->end_event;
+        return;
+    }
+}
+
+static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct mt_model_feed *feed)
+{
+    const struct mt_survey *survey = &analysis->survey;
+    struct mt_arena *arena = &analysis->report->arena;
+    struct course_feed *made = mt_arena_alloc(arena, sizeof *made);
+    struct mt_course *course = mt_arena_alloc(arena, sizeof *course);
+
+    (void)slot;
+    if (!made || !course)
+        return MT_ERR_MEMORY;
+    course->begin_t_ns = survey->first_t_ns;
+    course->end_t_ns = survey->last_t_ns;
+    if (course->end_t_ns > course->begin_t_ns) {
+        course->column_count = mt_model_bins(analysis);
+        course->columns = mt_arena_array(arena, course->column_count, sizeof *course->columns);
+        if (!course->columns)
+            return MT_ERR_MEMORY;
+    }
+    made->course = course;
+    made->hash = MT_STABLE_HASH_START;
+    if (course->column_count)
+        set_end(made);
+    find_step(made, survey);
+    *feed = (struct mt_model_feed){.builder = made, .on_state = on_state};
+    return MT_OK;
+}
+
+static enum mt_status finish(struct mt_analysis *analysis, void *context,
+                             struct mt_device_report *out)
+{
+    struct course_feed *feed = context;
+
+    (void)analysis;
+    if (feed->course->column_count)
+        advance(feed, UINT64_MAX - 1);
+    feed->course->step_hash = feed->requests ? feed->hash : 0;
+    out->course = feed->course;
+    return MT_OK;
+}
+
+const struct mt_model_ops mt_model_course = {.begin = begin, .finish = finish};

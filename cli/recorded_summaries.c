@@ -1,0 +1,121 @@
+#include "recorded_summaries.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "io.h"
+#include "memory_limit.h"
+#include "outputs.h"
+#include "summary_of_trace.h"
+#include "util.h"
+
+enum { PAUSE_MS = 5 };
+
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static void say_missing(const struct mt_recorded_summaries *summaries, const char *path,
+                        const char *why)
+{
+    if (!summaries->is_quiet)
+        mt_say("'%s': no summary for 'memtrace fleet': %s; 'memtrace fleet --summarize' writes it "
+               "later",
+               path, why);
+}
+
+/* In the process of its own; its exit status. */
+static int work(const struct mt_recorded_summaries *summaries, const char *path)
+{
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    struct mt_buf out_path = {0};
+    enum mt_status status = MT_ERR_MEMORY;
+    char memory[MT_MEMORY_TEXT];
+
+    mt_summary_add_path(&out_path, path);
+    if (!out_path.failed)
+        status = mt_summary_of_trace(path, NULL, out_path.data, summaries->force, &error);
+    error.status = status;
+    if (status != MT_OK)
+        say_missing(summaries, path,
+                    mt_is_memory_failure(&error) ? mt_memory_reason(memory) : error.text);
+    mt_buf_release(&out_path);
+    return status == MT_OK ? MT_EXIT_OK : MT_EXIT_OUTPUT;
+}
+
+static size_t most_jobs(void)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+
+    return processors < 1 ? 1 : (size_t)mt_min_u64((uint64_t)processors, MT_SUMMARY_JOBS);
+}
+
+/* Has the job ended? One that takes too long is ended. */
+static bool has_ended(const struct mt_recorded_summaries *summaries, struct mt_summary_job *job)
+{
+    int status;
+    pid_t got = waitpid(job->process, &status, WNOHANG);
+
+    if (got == 0 && now_ms() - job->started_ms < MT_SUMMARY_TIMEOUT_MS)
+        return false;
+    if (got == 0) {
+        (void)kill(job->process, SIGTERM); /* it removes its temporary file */
+        while (waitpid(job->process, &status, 0) < 0 && errno == EINTR)
+            continue;
+        say_missing(summaries, job->path, "it would take more than a minute");
+    } else if (got > 0 && WIFSIGNALED(status)) {
+        say_missing(summaries, job->path, "the process that makes it was killed");
+    }
+    job->process = 0;
+    return true;
+}
+
+/* Waits until no more than `most` are running; a free place. */
+static struct mt_summary_job *wait_for(struct mt_recorded_summaries *summaries, size_t most)
+{
+    const struct timespec pause = {0, PAUSE_MS * 1000000L};
+
+    for (;;) {
+        struct mt_summary_job *place = NULL;
+        size_t running = 0;
+
+        for (size_t i = 0; i < MT_SUMMARY_JOBS; i++) {
+            struct mt_summary_job *job = &summaries->jobs[i];
+
+            if (job->process && !has_ended(summaries, job))
+                running++;
+            else
+                place = job;
+        }
+        if (running <= most && place)
+            return place;
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
+void mt_recorded_summaries_add(struct mt_recorded_summaries *summaries, const char *path)
+{
+    struct mt_summary_job *job = wait_for(summaries, most_jobs() - 1);
+
+    *job = (struct mt_summary_job){.process = fork(), .path = path, .started_ms = now_ms()};
+    if (job->process == 0)
+        _exit(work(summaries, path));
+    if (job->process < 0) {
+        job->process = 0;
+        say_missing(summaries, path, strerror(errno));
+    }
+}
+
+void mt_recorded_summaries_finish(struct mt_recorded_summaries *summaries)
+{
+    (void)wait_for(summaries, 0);
+}

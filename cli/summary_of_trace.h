@@ -1,0 +1,29 @@
+/* The summary of a trace (docs/rank-summary.md): analysis, records, file. Nothing is said; the
+ * caller says what *error has. */
+#ifndef MT_CLI_SUMMARY_OF_TRACE_H
+#define MT_CLI_SUMMARY_OF_TRACE_H
+
+#include "buf.h"
+#include "rank_set.h"
+
+/* Appends what the summary of a trace is called: "run.trace.zst.mtsum". */
+void mt_summary_add_path(struct mt_buf *out, const char *trace);
+
+/* Analyzes the trace or snapshot at `path` (`format` forces an importer, NULL = probe) and adds a
+ * record for each of its devices to `set`. Costs what `analyze --json` costs. */
+enum mt_status mt_summary_add_trace(const char *path, const char *format, struct mt_rank_set *set,
+                                    struct mt_error *error) MT_MUST_USE;
+
+/* The same, as a file of its own: whole, or not at all; never over `path`, nor over a file that is
+ * no summary unless `force`. MT_ERR_OUTPUT: the file could not be written. */
+enum mt_status mt_summary_of_trace(const char *path, const char *format, const char *out_path,
+                                   bool force, struct mt_error *error) MT_MUST_USE;
+
+/* Adds the records of a summary's file to `set`. */
+enum mt_status mt_summary_read(const char *path, struct mt_rank_set *set,
+                               struct mt_error *error) MT_MUST_USE;
+
+/* Does the file begin like a summary? False for what cannot be read. */
+bool mt_is_summary_file(const char *path);
+
+#endif

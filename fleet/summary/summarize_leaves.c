@@ -1,0 +1,181 @@
+/* Who holds the allocated peak, by call path and role: the nodes of the icicle that flame graphs
+ * are drawn from, so that a path has the names that it has there. */
+#include "icicle.h"
+#include "stable_hash.h"
+#include "summarize_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+
+/* At most MT_RECORD_LEAVES in all: so many keep their path, and each role has a leaf for the rest. */
+enum { KEPT_LEAVES = MT_RECORD_LEAVES - MT_ROLE_COUNT };
+
+struct leaves {
+    struct mt_record_leaf *list;
+    uint32_t count;
+};
+
+/* The path of each node, by its index. NULL without memory. */
+static uint32_t *paths_of(const struct mt_summarizing *work, const struct mt_icicle *icicle,
+                          enum mt_status *status)
+{
+    uint32_t *paths = mt_arena_array(work->arena, (size_t)icicle->count + 1, sizeof *paths);
+
+    *status = paths ? MT_OK : MT_ERR_MEMORY;
+    if (paths)
+        paths[0] = MT_NO_PATH;
+    for (uint32_t i = 1; i < icicle->count && *status == MT_OK; i++) {
+        const struct mt_node *node = &icicle->nodes[i];
+        const char *label;
+
+        paths[i] = paths[node->parent];
+        if (node->kind == MT_NODE_BLOCKS)
+            continue;
+        label = mt_node_label(work->arena, work->report->symbols, node);
+        *status = label ? mt_rank_set_path(work->set, paths[i], label, strlen(label), &paths[i])
+                        : MT_ERR_MEMORY;
+    }
+    return paths;
+}
+
+static int by_role_and_path(const void *a, const void *b)
+{
+    const struct mt_record_leaf *x = a, *y = b;
+
+    if (x->role != y->role)
+        return x->role < y->role ? -1 : 1;
+    return (x->path > y->path) - (x->path < y->path);
+}
+
+/* Largest first; paths were numbered in the order of the icicle, which depends on bytes and names
+ * alone. */
+static int by_size(const void *a, const void *b)
+{
+    const struct mt_record_leaf *x = a, *y = b;
+
+    if (x->bytes != y->bytes)
+        return x->bytes > y->bytes ? -1 : 1;
+    return by_role_and_path(a, b);
+}
+
+/* Adds up leaves of one role and path. */
+static void merge(struct leaves *leaves)
+{
+    uint32_t kept = 0;
+
+    qsort(leaves->list, leaves->count, sizeof *leaves->list, by_role_and_path);
+    for (uint32_t i = 0; i < leaves->count; i++) {
+        struct mt_record_leaf *leaf = &leaves->list[i], *last = &leaves->list[kept - !!kept];
+
+        if (!kept || by_role_and_path(last, leaf) != 0) {
+            leaves->list[kept++] = *leaf;
+        } else {
+            last->bytes += leaf->bytes;
+            last->blocks += leaf->blocks;
+        }
+    }
+    leaves->count = kept;
+}
+
+/* The small ones lose their path. */
+static void prune(struct leaves *leaves)
+{
+    if (leaves->count <= MT_RECORD_LEAVES)
+        return;
+    qsort(leaves->list, leaves->count, sizeof *leaves->list, by_size);
+    for (uint32_t i = KEPT_LEAVES; i < leaves->count; i++)
+        leaves->list[i].path = MT_NO_PATH;
+    merge(leaves);
+    MT_ASSERT(leaves->count <= MT_RECORD_LEAVES);
+}
+
+static enum mt_status collect(const struct mt_summarizing *work, const struct mt_icicle *icicle,
+                              struct leaves *leaves)
+{
+    enum mt_status status;
+    const uint32_t *paths = paths_of(work, icicle, &status);
+
+    leaves->list = mt_arena_array(work->arena, icicle->count, sizeof *leaves->list);
+    if (status != MT_OK || !leaves->list)
+        return status != MT_OK ? status : MT_ERR_MEMORY;
+    for (uint32_t i = 1; i < icicle->count; i++) {
+        const struct mt_node *node = &icicle->nodes[i];
+
+        if (node->kind == MT_NODE_BLOCKS && node->bytes)
+            leaves->list[leaves->count++] = (struct mt_record_leaf){
+                .path = paths[i], .role = node->role, .bytes = node->bytes, .blocks = node->blocks};
+    }
+    merge(leaves);
+    prune(leaves);
+    return MT_OK;
+}
+
+struct sizes {
+    uint64_t block_bytes, blocks;
+};
+
+static int by_block_bytes(const void *a, const void *b)
+{
+    const struct sizes *x = a, *y = b;
+
+    return (x->block_bytes > y->block_bytes) - (x->block_bytes < y->block_bytes);
+}
+
+/* Of pairs (bytes of a block, number of blocks of parameters of that size), by size; 0: none. */
+static enum mt_status hash_parameters(const struct mt_summarizing *work,
+                                      const struct mt_instant *peak)
+{
+    struct sizes *sizes = mt_arena_array(work->arena, peak->holding_count + 1, sizeof *sizes);
+    uint64_t hash = MT_STABLE_HASH_START;
+    uint32_t count = 0;
+
+    if (!sizes)
+        return MT_ERR_MEMORY;
+    for (uint32_t i = 0; i < peak->holding_count; i++)
+        if (peak->holdings[i].role == MT_ROLE_PARAMETERS)
+            sizes[count++] =
+                (struct sizes){peak->holdings[i].block_bytes, peak->holdings[i].blocks};
+    qsort(sizes, count, sizeof *sizes, by_block_bytes);
+    for (uint32_t i = 0; i < count; i++) {
+        if (i + 1 < count && sizes[i + 1].block_bytes == sizes[i].block_bytes) {
+            sizes[i + 1].blocks += sizes[i].blocks;
+            continue;
+        }
+        hash = mt_stable_hash_u64(hash, sizes[i].block_bytes);
+        hash = mt_stable_hash_u64(hash, sizes[i].blocks);
+    }
+    work->record->parameter_hash = count ? hash : 0;
+    return MT_OK;
+}
+
+static const struct mt_instant *find_peak(const struct mt_device_report *device)
+{
+    bool has_peak =
+        device->instant_count && device->instants[0].kind == MT_INSTANT_PEAK_ALLOCATED;
+
+    return has_peak ? &device->instants[0] : NULL;
+}
+
+enum mt_status mt_summarize_leaves(const struct mt_summarizing *work)
+{
+    const struct mt_report *report = work->report;
+    const struct mt_instant *peak = find_peak(work->device);
+    const struct mt_icicle_options options = {.first_event = work->device->first_event};
+    struct mt_icicle *icicle = NULL;
+    struct leaves leaves = {NULL, 0};
+    enum mt_status status;
+
+    if (!peak || !peak->bytes.allocated)
+        return MT_OK;
+    status = mt_icicle_build(work->arena, peak->holdings, peak->holding_count, report->phases,
+                             report->phase_count, report->symbols, &options, &icicle);
+    if (status == MT_OK)
+        status = collect(work, icicle, &leaves);
+    if (status != MT_OK)
+        return status;
+    work->record->leaves = leaves.list;
+    work->record->leaf_count = leaves.count;
+    return hash_parameters(work, peak);
+}

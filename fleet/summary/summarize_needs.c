@@ -1,0 +1,104 @@
+/* What the process had beside its allocator, and what the device must have for it. */
+#include "report_query.h"
+#include "summarize_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "util.h"
+
+static int by_library(const void *a, const void *b)
+{
+    const struct mt_record_owner *x = a, *y = b;
+
+    return strcmp(x->library, y->library);
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    const struct mt_record_owner *x = a, *y = b;
+
+    if (x->bytes != y->bytes)
+        return x->bytes > y->bytes ? -1 : 1;
+    return by_library(a, b);
+}
+
+/* Adds up the bytes of one library. */
+static uint32_t merge_owners(struct mt_record_owner *owners, uint32_t count)
+{
+    uint32_t kept = 0;
+
+    qsort(owners, count, sizeof *owners, by_library);
+    for (uint32_t i = 0; i < count; i++) {
+        if (kept && by_library(&owners[kept - 1], &owners[i]) == 0)
+            owners[kept - 1].bytes += owners[i].bytes;
+        else
+            owners[kept++] = owners[i];
+    }
+    return kept;
+}
+
+/* One a library; beyond the room for them, the small ones become one without a name. */
+static enum mt_status fill_owners(const struct mt_summarizing *work,
+                                  const struct mt_driver_report *driver)
+{
+    uint32_t count = driver->owner_count;
+    struct mt_record_owner *owners = mt_arena_array(work->arena, count + 1, sizeof *owners);
+
+    if (!owners)
+        return MT_ERR_MEMORY;
+    for (uint32_t i = 0; i < count; i++)
+        owners[i] = (struct mt_record_owner){
+            driver->owners[i].library ? driver->owners[i].library : "", driver->owners[i].bytes};
+    count = merge_owners(owners, count);
+    if (count > MT_RECORD_OWNERS) {
+        qsort(owners, count, sizeof *owners, by_bytes);
+        for (uint32_t i = MT_RECORD_OWNERS - 1; i < count; i++)
+            owners[i].library = "";
+        count = merge_owners(owners, count);
+    }
+    work->record->owners = owners;
+    work->record->owner_count = count;
+    return MT_OK;
+}
+
+/* Of a run whose need is not known, what was there at once; of one that died, what it also asked
+ * for, and the limit that replays found to get past that request. */
+static uint64_t least_need(const struct mt_device_report *device)
+{
+    const struct mt_oom *oom = mt_fatal_oom(device);
+    const struct mt_oom_answer *answer = device->oom_answer;
+    uint64_t least = device->allocated_peak.bytes;
+
+    if (oom)
+        least = mt_max_u64(least, mt_add_most_u64(oom->then.allocated, oom->request_bytes));
+    if (answer && answer->way_count && answer->ways[0].fits)
+        least = mt_max_u64(least, answer->ways[0].low_bytes);
+    return least;
+}
+
+enum mt_status mt_summarize_needs(const struct mt_summarizing *work)
+{
+    const struct mt_device_report *device = work->device;
+    const struct mt_driver_report *driver = mt_driver_of(work->report, device->device);
+    struct mt_rank_record *record = work->record;
+    struct mt_card_need card;
+
+    record->needed_is_known = mt_card_need(work->report, device, &card);
+    record->needed_bytes = card.bytes;
+    if (!device->need)
+        record->needed_bytes = mt_add_most_u64(card.bytes, least_need(device));
+    record->has_context = card.has_context;
+    record->context_bytes = card.context_bytes;
+    record->outside_bytes = card.outside_bytes;
+    record->allocator_need_is_known = device->need;
+    if (device->need) {
+        record->allocator_need_bytes = device->need->bytes;
+        record->allocator_need_low_bytes = device->need->low_bytes;
+    }
+    if (!driver)
+        return MT_OK;
+    record->has_driver = driver->has_calls;
+    record->driver_peak_bytes = driver->peak.bytes;
+    return fill_owners(work, driver);
+}

@@ -1,0 +1,35 @@
+/* The parts of a record that take more than a line to fill. Arrays and texts are in `arena`, and
+ * live as long as it does. Private to summarize.c. */
+#ifndef MT_FLEET_SUMMARIZE_PARTS_H
+#define MT_FLEET_SUMMARIZE_PARTS_H
+
+#include "identity.h"
+#include "rank_set.h"
+#include "report.h"
+
+/* One device of a report, on its way into a record. */
+struct mt_summarizing {
+    const struct mt_report *report;
+    const struct mt_device_report *device;
+    const struct mt_identity *identity;
+    struct mt_rank_set *set; /* that call paths go into */
+    struct mt_arena *arena;
+    struct mt_rank_record *record; /* zeroed, and filled */
+};
+
+/* identity, device_uuid, device_pci, device_mig. */
+enum mt_status mt_summarize_identity(const struct mt_summarizing *work) MT_MUST_USE;
+
+/* outcome, has_death and what follows it. */
+enum mt_status mt_summarize_outcome(const struct mt_summarizing *work) MT_MUST_USE;
+
+/* Steps, last_step, and the steps of the peaks. */
+enum mt_status mt_summarize_steps(const struct mt_summarizing *work) MT_MUST_USE;
+
+/* Leaves and parameter_hash. */
+enum mt_status mt_summarize_leaves(const struct mt_summarizing *work) MT_MUST_USE;
+
+/* What lies beside the allocator, and what the device must have. */
+enum mt_status mt_summarize_needs(const struct mt_summarizing *work) MT_MUST_USE;
+
+#endif

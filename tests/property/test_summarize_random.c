@@ -1,0 +1,148 @@
+/* Random and hostile traces as summaries: sums close, columns and steps agree with the peaks, files
+ * survive reading, and the same trace gives the same bytes. */
+#include "cmocka_all.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze.h"
+#include "fake_trace.h"
+#include "summarize.h"
+#include "summary_file.h"
+
+static struct mt_buf encoded(struct mt_rank_set *set)
+{
+    struct mt_buf out = {0};
+    struct mt_error error = {0};
+
+    if (mt_summary_encode(set, &out, &error) != MT_OK)
+        fail_msg("%s", error.text);
+    return out;
+}
+
+static void check_record(const struct mt_rank_record *record, bool wild)
+{
+    uint64_t allocated = 0, reserved = 0, owned = 0;
+
+    for (uint32_t i = 0; i < record->column_count; i++) {
+        allocated = mt_max_u64(allocated, record->columns[i].allocated_bytes);
+        reserved = mt_max_u64(reserved, record->columns[i].reserved_bytes);
+    }
+    for (uint32_t i = 0; i < record->owner_count; i++)
+        owned += record->owners[i].bytes;
+    assert_int_equal(owned, record->outside_bytes);
+    if (record->column_count && !wild) {
+        assert_int_equal(allocated, record->allocated_peak.bytes);
+        assert_int_equal(reserved, record->reserved_peak.bytes);
+    }
+    for (uint32_t i = 0; i < record->step_count && !wild; i++) {
+        assert_true(record->steps[i].allocated_peak_bytes <= record->allocated_peak.bytes);
+        assert_true(record->steps[i].begin_t_ns <= record->steps[i].end_t_ns);
+    }
+    assert_true(record->needed_bytes >= record->allocated_peak.bytes);
+}
+
+static struct mt_buf summarized(struct fake *fake, const char *policy, bool wild)
+{
+    const struct mt_analyze_options options = {.path = "random",
+                                               .replay = {.policy = policy},
+                                               .models = MT_MODEL_COURSE,
+                                               .bins = MT_RECORD_COLUMNS};
+    static struct mt_identity identity;
+    struct mt_rank_set set = {0};
+    struct mt_report *report = NULL;
+    struct mt_error error = {0};
+    struct mt_buf bytes = {0};
+    const char *why = "";
+
+    assert_int_equal(fake_rewind(&fake->source, NULL), MT_OK);
+    if (mt_analyze(&fake->source, &options, &report, &error) == MT_OK) {
+        mt_identity_read(&fake->source.header, "run_rank3.trace", &identity);
+        assert_int_equal(mt_summarize(report, &identity, &set, &error), MT_OK);
+        assert_int_equal(set.record_count, report->device_count);
+        bytes = encoded(&set);
+        if (!mt_rank_set_is_sound(&set, &why))
+            fail_msg("%s", why);
+        for (uint32_t i = 0; i < set.record_count; i++)
+            check_record(&set.records[i], wild);
+    }
+    mt_rank_set_release(&set);
+    mt_report_release(report);
+    return bytes;
+}
+
+static void check_file(const struct mt_buf *bytes)
+{
+    struct mt_rank_set read = {0};
+    struct mt_error error = {0};
+    struct mt_buf again;
+
+    if (mt_summary_decode(bytes->data, bytes->length, &read, &error) != MT_OK)
+        fail_msg("%s", error.text);
+    again = encoded(&read);
+    assert_int_equal(again.length, bytes->length);
+    assert_memory_equal(again.data, bytes->data, bytes->length);
+    mt_buf_release(&again);
+    mt_rank_set_release(&read);
+}
+
+static void run(uint64_t round, bool wild, bool middle, bool heaps, const char *policy)
+{
+    struct mt_buf bytes, again;
+    struct fake fake;
+
+    seed = 88172645463325252u + round * 6007 + wild * 3 + middle;
+    make(&fake, wild, middle, heaps);
+    bytes = summarized(&fake, policy, wild);
+    again = summarized(&fake, policy, wild);
+    assert_true(wild || bytes.length);
+    assert_int_equal(bytes.length, again.length);
+    if (bytes.length) {
+        assert_memory_equal(bytes.data, again.data, bytes.length);
+        check_file(&bytes);
+    }
+    mt_buf_release(&bytes);
+    mt_buf_release(&again);
+    unmake(&fake);
+}
+
+static void tame_traces(void **state)
+{
+    (void)state;
+    for (uint64_t round = 0; round < 60; round++)
+        run(round, false, false, false, round % 2 ? "recorded" : "pytorch");
+}
+
+static void traces_from_the_middle(void **state)
+{
+    (void)state;
+    for (uint64_t round = 0; round < 40; round++)
+        run(round, false, true, false, "recorded");
+}
+
+static void wild_traces(void **state)
+{
+    (void)state;
+    for (uint64_t round = 0; round < 60; round++)
+        run(round, true, round % 3 == 0, round % 5 > 2, round % 2 ? NULL : "recorded");
+}
+
+static void traces_of_the_driver(void **state)
+{
+    (void)state;
+    for (uint64_t round = 0; round < 40; round++)
+        run(round, false, false, true, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tame_traces),
+        cmocka_unit_test(traces_from_the_middle),
+        cmocka_unit_test(wild_traces),
+        cmocka_unit_test(traces_of_the_driver),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
