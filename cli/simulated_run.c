@@ -19,6 +19,7 @@
 /* Beside the program, or in the lib folder beside its own (collector_library.h). */
 #define SIMULATED_LIBRARY "libmemtrace-simulated-cuda.so"
 #define PYTHON_SHIM       "memtrace-python"
+#define CUDNN_ASKER       "memtrace-ask-cudnn"
 
 void mt_simulated_run_init(struct mt_simulated_run *run)
 {
@@ -69,6 +70,15 @@ static void say_no_site(const struct mt_simulated_run *run, const struct mt_erro
         mt_say("no dry run: %s", error->text);
 }
 
+/* Without it the answer is less exact, and counts say so. */
+static void find_asker(struct mt_simulated_run *run)
+{
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+
+    if (mt_collector_library(CUDNN_ASKER, run->asker, &error))
+        run->asker[0] = '\0';
+}
+
 static int prepare_site(struct mt_simulated_run *run)
 {
     char library[PATH_MAX], shim[PATH_MAX];
@@ -79,6 +89,7 @@ static int prepare_site(struct mt_simulated_run *run)
 
     if (has_own_site())
         return -1;
+    find_asker(run);
     /* without the shim programs take other branches: their peaks would be wrong */
     if (mt_collector_library(SIMULATED_LIBRARY, library, &error) == MT_OK &&
         mt_collector_library(PYTHON_SHIM, shim, &error) == MT_OK &&
@@ -150,6 +161,17 @@ static bool set_context(const struct mt_simulated_run *run)
     return !cost || set_number("MEMTRACE_SIMULATED_CONTEXT", cost->most_bytes);
 }
 
+/* An outer dry run may have set them. Without a cuDNN there is nobody to ask, and workspaces come
+ * from a rule. */
+static bool set_asker(const struct mt_simulated_run *run)
+{
+    bool is_there = *run->asker && *run->site.cudnn;
+
+    return is_there ? !setenv("MEMTRACE_DRY_RUN_ASKER", run->asker, 1) &&
+                          !setenv("MEMTRACE_DRY_RUN_CUDNN", run->site.cudnn, 1)
+                    : !unsetenv("MEMTRACE_DRY_RUN_ASKER") && !unsetenv("MEMTRACE_DRY_RUN_CUDNN");
+}
+
 /* In the command's process. */
 static bool set_environment(void *context)
 {
@@ -166,7 +188,7 @@ static bool set_environment(void *context)
            !setenv("MEMTRACE_DRY_RUN", "1", 1) &&
            !setenv("MEMTRACE_DRY_RUN_FACT", run->fact.data, 1) &&
            !setenv("MEMTRACE_SIMULATED_DEVICE", run->card->name, 1) && set_context(run) &&
-           (!run->rank || mt_rank_set_environment(run->rank)) &&
+           set_asker(run) && (!run->rank || mt_rank_set_environment(run->rank)) &&
            set_number("MEMTRACE_SIMULATED_DEVICES", run->devices) &&
            set_number("MEMTRACE_SIMULATED_MEMORY", mt_simulated_memory_bytes(run));
 }

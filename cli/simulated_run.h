@@ -34,6 +34,7 @@ struct mt_simulated_run {
     /* PRIVATE */
     bool is_checked;
     struct mt_site site;
+    char asker[PATH_MAX]; /* the program that asks the real cuDNN; empty: it is not there */
     char *notes_path;
     struct mt_buf fact; /* of the trace's header */
 };

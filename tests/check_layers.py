@@ -28,7 +28,7 @@ FOLDERS = {
     "base": [""],
     "trace": [""],
     "collector": ["tape", "inject", "interpose", "import", "record"],
-    "simulate": ["driver", "site"],
+    "simulate": ["asker", "driver", "site"],
     "analyzer": ["data", "allocators", "attribute", "optimal", "foresight", "replay", "passes",
                  "models", "whatif", "findings", "compare", "report"],
     "fleet": ["data", "summary", "merge", "mpi", "answers"],

@@ -6,25 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MAX_CONVOLUTION_DIMENSIONS = 8 };
-
-enum convolution_kind { CONVOLUTION_FORWARD, CONVOLUTION_DATA, CONVOLUTION_FILTER };
-
-struct convolution_tensor {
-    int64_t sizes[MAX_CONVOLUTION_DIMENSIONS], strides[MAX_CONVOLUTION_DIMENSIONS];
-    int dimensions;
-    int element_bytes;
-};
-
-struct convolution {
-    enum convolution_kind kind;
-    struct convolution_tensor x, w, y; /* or their gradients */
-    int64_t stride[MAX_CONVOLUTION_DIMENSIONS], padding[MAX_CONVOLUTION_DIMENSIONS];
-    int64_t dilation[MAX_CONVOLUTION_DIMENSIONS];
-};
+#include "convolution.h"
 
 enum workspace_source {
     WORKSPACE_MEASURED, /* in convolution_workspaces.def */
+    WORKSPACE_ASKED,    /* of the program's own cuDNN, which planned for a described device */
     WORKSPACE_BY_RULE,
     WORKSPACE_GUESSED,
     WORKSPACE_SOURCES
@@ -37,7 +23,8 @@ struct convolution_workspace {
 
 /* What an H200 asked for where the shape is in convolution_workspaces.def, else by a rule: copies
  * of the operands with the channels last, which is what tensor cores read; nothing where they are
- * so already. Guessed and 0 for a shape that makes no sense or is too large to count. */
+ * so already. Guessed and 0 for a shape that makes no sense or is too large to count. Never
+ * asked. */
 struct convolution_workspace sim_convolution_workspace(const struct convolution *convolution);
 
 #endif

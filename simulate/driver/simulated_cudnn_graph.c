@@ -1,11 +1,12 @@
-/* cuDNN's graphs: one engine and one plan for each. What a graph computes is followed from tensors
- * over operations, graph, engine and configuration to the plan, because the plan's workspace
- * depends on it. Descriptors copy what they are given: a program may destroy the first before it
- * uses the last. */
+/* cuDNN's graphs: the plans of convolution_plans.h for a convolution, one engine and one plan for
+ * every other graph. What a graph computes is followed from tensors over operations, graph, engine
+ * and configuration to the plan, because the plan's workspace depends on it. Descriptors copy what
+ * they are given: a program may destroy the first before it uses the last. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "convolution_plans.h"
 #include "cudnn_api.h"
 #include "workspace_notes.h"
 
@@ -20,6 +21,11 @@ struct backend {
     struct convolution_tensor tensor; /* of a tensor */
     struct convolution convolution;   /* of a convolution, and of what contains one */
     enum work work;
+    int64_t operations;               /* of a graph */
+    struct convolution_plans *plans;  /* of heuristics; NULL: not asked yet */
+    struct convolution_plan plan;     /* of a configuration, its engine and its plan */
+    bool has_plan;
+    bool falls_back; /* heuristics that name only what always works */
 };
 
 cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
@@ -36,7 +42,11 @@ cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
 
 cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t desc)
 {
-    free(desc);
+    struct backend *d = desc;
+    if (d != NULL) {
+        free(d->plans);
+    }
+    free(d);
     return CUDNN_STATUS_SUCCESS;
 }
 
@@ -69,7 +79,10 @@ static void take_geometry(struct convolution *to, const struct convolution *from
 {
     memcpy(to->stride, from->stride, sizeof to->stride);
     memcpy(to->padding, from->padding, sizeof to->padding);
+    memcpy(to->post_padding, from->post_padding, sizeof to->post_padding);
     memcpy(to->dilation, from->dilation, sizeof to->dilation);
+    to->compute_type = from->compute_type;
+    to->mode = from->mode;
 }
 
 static enum convolution_kind kind_of(cudnnBackendDescriptorType_t type)
@@ -97,6 +110,7 @@ static enum work work_of(cudnnBackendDescriptorType_t type)
 static void take_operations(struct backend *graph, int64_t count, const void *elements)
 {
     const struct backend *const *operations = elements;
+    graph->operations = count;
     for (int64_t i = 0; i < count && graph->work == WORK_OTHER; i++) {
         graph->work = work_of(operations[i]->type);
         graph->convolution = operations[i]->convolution;
@@ -108,6 +122,9 @@ static void take_work(struct backend *to, const struct backend *from)
 {
     to->work = from->work;
     to->convolution = from->convolution;
+    to->operations = from->operations;
+    to->plan = from->plan;
+    to->has_plan = from->has_plan;
 }
 
 cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t desc,
@@ -122,13 +139,22 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t desc,
         return CUDNN_STATUS_SUCCESS;
     }
     switch (name) {
+    case CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT:
+        d->tensor.alignment_bytes = *(const int64_t *)elements;
+        break;
     case CUDNN_ATTR_TENSOR_DATA_TYPE:
-        d->tensor.element_bytes = element_bytes(*(const int *)elements);
+        d->tensor.data_type = *(const int *)elements;
+        d->tensor.element_bytes = element_bytes(d->tensor.data_type);
         break;
     case CUDNN_ATTR_TENSOR_DIMENSIONS:
         d->tensor.dimensions = take_numbers(d->tensor.sizes, count, elements);
         break;
     case CUDNN_ATTR_TENSOR_STRIDES: take_numbers(d->tensor.strides, count, elements); break;
+    case CUDNN_ATTR_CONVOLUTION_COMP_TYPE: c->compute_type = *(const int *)elements; break;
+    case CUDNN_ATTR_CONVOLUTION_CONV_MODE: c->mode = *(const int *)elements; break;
+    case CUDNN_ATTR_CONVOLUTION_POST_PADDINGS:
+        take_numbers(c->post_padding, count, elements);
+        break;
     case CUDNN_ATTR_CONVOLUTION_DILATIONS: take_numbers(c->dilation, count, elements); break;
     case CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES: take_numbers(c->stride, count, elements); break;
     case CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS: take_numbers(c->padding, count, elements); break;
@@ -150,6 +176,9 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t desc,
     case CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY:
     case CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY: c->y = other(elements)->tensor; break;
     case CUDNN_ATTR_OPERATIONGRAPH_OPS: take_operations(d, count, elements); break;
+    case CUDNN_ATTR_ENGINEHEUR_MODE:
+        d->falls_back = *(const int *)elements == CUDNN_HEUR_MODE_FALLBACK;
+        break;
     case CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH:
     case CUDNN_ATTR_ENGINE_OPERATION_GRAPH:
     case CUDNN_ATTR_ENGINECFG_ENGINE:
@@ -165,27 +194,91 @@ static int64_t attention_bytes(const struct convolution_tensor *queries)
     return several ? ATTENTION_BYTES : 0;
 }
 
-static int64_t convolution_bytes(const struct convolution *convolution)
+/* A graph of more than a convolution, or an engine that the program chose by its number. */
+static struct convolution_workspace workspace_of(const struct backend *desc)
 {
-    struct convolution_workspace workspace = sim_convolution_workspace(convolution);
+    return desc->has_plan ? desc->plan.workspace : sim_convolution_workspace(&desc->convolution);
+}
+
+static int64_t convolution_bytes(const struct backend *plan)
+{
+    struct convolution_workspace workspace = workspace_of(plan);
     sim_note_workspace(workspace.source);
     return workspace.bytes;
 }
 
 static int64_t workspace_bytes(const struct backend *plan)
 {
-    return plan->work == WORK_CONVOLUTION ? convolution_bytes(&plan->convolution)
+    return plan->work == WORK_CONVOLUTION ? convolution_bytes(plan)
            : plan->work == WORK_ATTENTION ? attention_bytes(&plan->convolution.x)
                                           : 0;
 }
 
-/* A heuristic finds one configuration: the first of those that the caller brings. */
-static void answer_descriptor(const struct backend *desc, cudnnBackendAttributeName_t name,
-                              void *elements)
+static bool is_one_convolution(const struct backend *desc)
+{
+    return desc->work == WORK_CONVOLUTION && desc->operations == 1;
+}
+
+/* NULL: one configuration, of which nothing is known. */
+static const struct convolution_plans *plans_of(struct backend *heuristics)
+{
+    if (heuristics->plans == NULL && is_one_convolution(heuristics) && !heuristics->falls_back) {
+        heuristics->plans = calloc(1, sizeof *heuristics->plans);
+        if (heuristics->plans != NULL) {
+            sim_convolution_plans(&heuristics->convolution, heuristics->plans);
+        }
+    }
+    return heuristics->plans;
+}
+
+/* How many there are if nobody wants one. */
+static int64_t answer_heuristics(struct backend *desc, int64_t requested, void *elements)
+{
+    const struct convolution_plans *plans = plans_of(desc);
+    struct backend **brought = elements;
+    int64_t there = plans != NULL ? plans->count : 1;
+    int64_t count = requested > 0 && requested < there ? requested : there;
+    for (int64_t i = 0; i < count && requested > 0 && elements != NULL; i++) {
+        if (brought[i] != NULL) {
+            take_work(brought[i], desc);
+            brought[i]->has_plan = plans != NULL;
+            brought[i]->plan = plans != NULL ? plans->plans[i] : brought[i]->plan;
+        }
+    }
+    return count;
+}
+
+static int64_t answer_notes(const struct backend *engine, int64_t requested, void *elements)
+{
+    enum { MASK_BITS = 32 };
+    int64_t count = 0;
+    for (int note = 0; engine->has_plan && note < MASK_BITS; note++) {
+        if ((engine->plan.numerical_notes >> note & 1) == 0) {
+            continue;
+        }
+        if (elements != NULL && count < requested) {
+            ((int *)elements)[count] = note;
+        }
+        count++;
+    }
+    return requested > 0 && count > requested ? requested : count;
+}
+
+static int64_t number_of(const struct backend *desc, cudnnBackendAttributeName_t name)
+{
+    switch (name) {
+    case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE: return workspace_bytes(desc);
+    case CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE:
+        return is_one_convolution(desc) ? workspace_of(desc).bytes : 0;
+    case CUDNN_ATTR_ENGINE_GLOBAL_INDEX: return desc->plan.engine;
+    default: return 0;
+    }
+}
+
+static void answer_engine(const struct backend *desc, void *elements)
 {
     struct backend *brought = *(struct backend **)elements;
-    if (brought != NULL &&
-        (name == CUDNN_ATTR_ENGINEHEUR_RESULTS || name == CUDNN_ATTR_ENGINECFG_ENGINE)) {
+    if (brought != NULL) {
         take_work(brought, desc);
     }
 }
@@ -196,21 +289,21 @@ cudnnStatus_t cudnnBackendGetAttribute(const cudnnBackendDescriptor_t desc,
                                        int64_t *count, void *elements)
 {
     bool wide = type == CUDNN_TYPE_INT64, number = wide || type == CUDNN_TYPE_INT32;
-    bool one = number || type == CUDNN_TYPE_BACKEND_DESCRIPTOR;
+    bool wanted = requested > 0 && elements != NULL;
+    int64_t there = (number || type == CUDNN_TYPE_BACKEND_DESCRIPTOR) && requested > 0;
+    if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS) {
+        there = answer_heuristics(desc, requested, elements);
+    } else if (name == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE) {
+        there = answer_notes(desc, requested, elements);
+    } else if (name == CUDNN_ATTR_ENGINECFG_ENGINE && wanted) {
+        answer_engine(desc, elements);
+    } else if (wanted && wide) {
+        *(int64_t *)elements = number_of(desc, name);
+    } else if (wanted && number) {
+        *(int32_t *)elements = 0;
+    }
     if (count != NULL) {
-        *count = name == CUDNN_ATTR_ENGINEHEUR_RESULTS || (one && requested > 0);
-    }
-    if (requested <= 0 || elements == NULL) {
-        return CUDNN_STATUS_SUCCESS;
-    }
-    if (number) {
-        memset(elements, 0, wide ? sizeof(int64_t) : sizeof(int32_t));
-    }
-    if (wide && name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE) {
-        *(int64_t *)elements = workspace_bytes(desc);
-    }
-    if (type == CUDNN_TYPE_BACKEND_DESCRIPTOR) {
-        answer_descriptor(desc, name, elements);
+        *count = there;
     }
     return CUDNN_STATUS_SUCCESS;
 }

@@ -19,10 +19,10 @@ static bool write_to(const char *path)
         return false;
     }
     fprintf(file,
-            "{\"version\": 1, \"pid\": %ld, \"workspaces\": {\"measured\": %lu, \"by_rule\": %lu, "
-            "\"guessed\": %lu}}\n",
-            (long)getpid(), counts[WORKSPACE_MEASURED], counts[WORKSPACE_BY_RULE],
-            counts[WORKSPACE_GUESSED]);
+            "{\"version\": 1, \"pid\": %ld, \"workspaces\": {\"measured\": %lu, \"asked\": %lu, "
+            "\"by_rule\": %lu, \"guessed\": %lu}}\n",
+            (long)getpid(), counts[WORKSPACE_MEASURED], counts[WORKSPACE_ASKED],
+            counts[WORKSPACE_BY_RULE], counts[WORKSPACE_GUESSED]);
     return fclose(file) == 0;
 }
 

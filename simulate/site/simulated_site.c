@@ -6,6 +6,7 @@
 #include "site_cache.h"
 #include "site_libraries.h"
 #include "wheel.h"
+#include "wheel_cudnn.h"
 #include "wheel_libraries.h"
 
 #include <errno.h>
@@ -31,6 +32,7 @@ struct preparing {
     struct mt_library_list libraries;  /* of PyTorch */
     struct mt_library_list extensions; /* of other packages */
     char cache[PATH_MAX];
+    char cudnn[PATH_MAX];
 };
 
 static bool join(char path[PATH_MAX], const char *folder, const char *name)
@@ -241,6 +243,7 @@ static void tell(struct preparing *preparing)
     snprintf(site->python, sizeof site->python, "%s", wheel->python);
     snprintf(site->python_version, sizeof site->python_version, "%s", wheel->python_version);
     snprintf(site->cache, sizeof site->cache, "%s", preparing->cache);
+    snprintf(site->cudnn, sizeof site->cudnn, "%s", preparing->cudnn);
     snprintf(site->python_path, sizeof site->python_path, "%s", shim ? shim : "");
 }
 
@@ -262,8 +265,10 @@ static enum mt_status prepare(struct preparing *preparing)
     if (!status)
         status =
             mt_list_libraries(folder, &preparing->arena, &preparing->libraries, preparing->error);
-    if (!status)
+    if (!status) {
+        mt_wheel_cudnn(&preparing->wheel, preparing->cudnn);
         status = list_extensions(preparing);
+    }
     if (!status)
         status =
             mt_cache_folder(preparing->request->cache_folder, preparing->cache, preparing->error);

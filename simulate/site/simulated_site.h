@@ -25,6 +25,7 @@ struct mt_site {
     char cache[PATH_MAX];       /* where it lies; for temporary folders too (mt_cache_begin) */
     char preload[PATH_MAX];     /* for LD_PRELOAD; holds neither space nor colon */
     char cupti[PATH_MAX];       /* for MEMTRACE_CUPTI: the simulated one */
+    char cudnn[PATH_MAX];       /* the program's own libcudnn_graph.so.9; empty: there is none */
     char python_path[PATH_MAX]; /* to put in front of PYTHONPATH; empty: nothing */
     char torch_version[64];     /* "2.11.0+cu130" */
     char torch_folder[PATH_MAX];

@@ -1,0 +1,106 @@
+/* memtrace-ask-cudnn LIBRARY DEVICE: answers the questions of the simulated cuDNN with those of a
+ * real one, in a process of its own. The real library has the names of the simulated ones, and what
+ * it does wrong must not hurt the program. The other end is standard input. Ends with the process
+ * that started it. */
+#include <dirent.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "cudnn_heuristics.h"
+
+enum { LOOK_FOR_PARENT_MS = 1000, USAGE = 2 };
+
+/* The files of the program that came along. */
+static void close_others(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    const struct dirent *entry;
+
+    while (folder != NULL && (entry = readdir(folder)) != NULL) {
+        int fd = atoi(entry->d_name);
+        if (fd > STDERR_FILENO && fd != dirfd(folder)) {
+            (void)close(fd);
+        }
+    }
+    if (folder != NULL) {
+        closedir(folder);
+    }
+}
+
+/* The program got no signals while it started us, and those of its terminal are not for us. */
+static void set_signals(void)
+{
+    sigset_t none;
+
+    sigemptyset(&none);
+    (void)signal(SIGINT, SIG_IGN);
+    (void)signal(SIGQUIT, SIG_IGN);
+    (void)signal(SIGHUP, SIG_IGN);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* A child of the program may hold the other end open. */
+static bool wait_for_question(pid_t parent)
+{
+    struct pollfd wait = {.fd = CUDNN_ASKER_SOCKET, .events = POLLIN};
+
+    while (getppid() == parent) {
+        int ready = poll(&wait, 1, LOOK_FOR_PARENT_MS);
+        if (ready > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_sound(const struct cudnn_question *question)
+{
+    const struct convolution *c = &question->convolution;
+    const struct convolution_tensor *tensors[] = {&c->x, &c->w, &c->y};
+
+    for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++) {
+        if (tensors[i]->dimensions < 3 || tensors[i]->dimensions > MAX_CONVOLUTION_DIMENSIONS) {
+            return false;
+        }
+    }
+    return question->mark == CUDNN_QUESTION_MARK && (unsigned)c->kind <= CONVOLUTION_FILTER;
+}
+
+static bool serve(struct cudnn_heuristics *heuristics)
+{
+    struct cudnn_question question;
+    struct cudnn_answer answer = {.mark = CUDNN_ANSWER_MARK};
+
+    if (recv(CUDNN_ASKER_SOCKET, &question, sizeof question, 0) != (ssize_t)sizeof question) {
+        return false;
+    }
+    answer.number = question.number;
+    answer.state = heuristics != NULL ? CUDNN_ANSWERED : CUDNN_CANNOT_PLAN;
+    if (heuristics != NULL && is_sound(&question)) {
+        answer.count =
+            cudnn_heuristics_ask(heuristics, &question.convolution, answer.configurations);
+    }
+    return send(CUDNN_ASKER_SOCKET, &answer, sizeof answer, MSG_NOSIGNAL) ==
+           (ssize_t)sizeof answer;
+}
+
+int main(int count, char **arguments)
+{
+    pid_t parent = getppid();
+
+    if (count != 3) {
+        return USAGE;
+    }
+    close_others();
+    set_signals();
+    (void)!chdir("/");
+    struct cudnn_heuristics *heuristics = cudnn_heuristics_open(arguments[1], arguments[2]);
+    while (wait_for_question(parent) && serve(heuristics)) {
+        continue;
+    }
+    return 0;
+}

@@ -1,0 +1,45 @@
+/* What the simulated cuDNN and the asker, which are two processes of one machine and one version
+ * of memtrace, say to each other: one packet a question, one packet an answer. */
+#ifndef MT_CUDNN_QUESTION_H
+#define MT_CUDNN_QUESTION_H
+
+#include <stdint.h>
+
+#include "convolution.h"
+
+enum {
+    CUDNN_QUESTION_MARK = 0x6d746371,
+    CUDNN_ANSWER_MARK = 0x6d746361,
+    MAX_CUDNN_CONFIGURATIONS = 64
+};
+
+/* Where the asker finds the other end. */
+enum { CUDNN_ASKER_SOCKET = 0 };
+
+struct cudnn_question {
+    uint32_t mark;
+    uint32_t number; /* the answer repeats it */
+    struct convolution convolution;
+};
+
+struct cudnn_configuration {
+    int64_t workspace_bytes;
+    uint32_t numerical_notes; /* 1 << cudnnBackendNumericalNote_t */
+    int32_t engine;           /* its global index; -1: not known */
+};
+
+enum cudnn_answer_state {
+    CUDNN_ANSWERED,    /* as many configurations as there are, perhaps none */
+    CUDNN_CANNOT_PLAN, /* this library does not plan for a device that is only described */
+    CUDNN_ANSWER_STATES
+};
+
+struct cudnn_answer {
+    uint32_t mark;
+    uint32_t number;
+    uint32_t state;
+    uint32_t count;
+    struct cudnn_configuration configurations[MAX_CUDNN_CONFIGURATIONS]; /* the best one first */
+};
+
+#endif

@@ -1,0 +1,24 @@
+/* The plans that cuDNN's heuristics propose for a convolution. The framework takes the first one
+ * that its settings allow (deterministic, TF32), or tries them all (benchmark). */
+#ifndef MT_CONVOLUTION_PLANS_H
+#define MT_CONVOLUTION_PLANS_H
+
+#include "convolution_workspace.h"
+#include "cudnn_question.h"
+
+struct convolution_plan {
+    struct convolution_workspace workspace;
+    uint32_t numerical_notes; /* 1 << cudnnBackendNumericalNote_t */
+    int32_t engine;           /* its global index */
+};
+
+struct convolution_plans {
+    uint32_t count; /* at least 1 */
+    struct convolution_plan plans[MAX_CUDNN_CONFIGURATIONS];
+};
+
+/* One plan as it was measured, if the device is an H200; those that the program's own cuDNN
+ * proposes (cudnn_asker.h); else one plan by the rule. */
+void sim_convolution_plans(const struct convolution *convolution, struct convolution_plans *plans);
+
+#endif

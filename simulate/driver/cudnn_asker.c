@@ -1,0 +1,281 @@
+#define _GNU_SOURCE
+#include "cudnn_asker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "device_json.h"
+
+enum {
+    MAX_FAILURES = 3,
+    TIMEOUT_FIRST_MS = 60000, /* the libraries may come from a slow disk */
+    TIMEOUT_MS = 20000,
+    STACK_BYTES = 64 << 10,
+    CANNOT_RUN = 127,
+    NO_SOCKET = -1
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    int socket;
+    dev_t device; /* of the socket: a program may close files that are not its own */
+    ino_t inode;
+    pid_t process, owner;
+    bool is_running, cannot_plan;
+    int failures;
+    uint32_t questions;
+} asker = {.socket = NO_SOCKET};
+
+/* What a new process needs, made before it is there: it shares our memory until it is another
+ * program. */
+struct beginning {
+    int socket;
+    const char *arguments[4];
+    const char *environment[4];
+    char library_path[3 * PATH_MAX + 64];
+    char device[MAX_DEVICE_JSON];
+};
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static bool is_our_socket(void)
+{
+    struct stat info;
+
+    return asker.socket >= 0 && fstat(asker.socket, &info) == 0 && S_ISSOCK(info.st_mode) &&
+           info.st_dev == asker.device && info.st_ino == asker.inode;
+}
+
+static void close_socket(void)
+{
+    if (is_our_socket()) {
+        (void)close(asker.socket);
+    }
+    asker.socket = NO_SOCKET;
+}
+
+/* It has nothing to save. */
+static void stop(void)
+{
+    close_socket();
+    if (asker.is_running && asker.owner == getpid()) {
+        (void)kill(asker.process, SIGKILL);
+        while (waitpid(asker.process, NULL, (int)__WCLONE) < 0 && errno == EINTR) {
+            continue;
+        }
+    }
+    asker.is_running = false;
+}
+
+/* Where cuDNN finds its other parts and the compiler of run time, as its own search path has it. */
+static bool make_library_path(struct beginning *b, const char *library)
+{
+    const char *slash = strrchr(library, '/');
+    int folder = slash != NULL ? (int)(slash - library) : 0;
+    int length = snprintf(b->library_path, sizeof b->library_path,
+                          "LD_LIBRARY_PATH=%.*s:%.*s/../../cu13/lib:%.*s/../../cuda_nvrtc/lib",
+                          folder, library, folder, library, folder, library);
+
+    return folder > 0 && folder < PATH_MAX && length < (int)sizeof b->library_path;
+}
+
+static bool prepare(struct beginning *b)
+{
+    const char *program = getenv(SIM_ASKER_PROGRAM), *library = getenv(SIM_ASKER_LIBRARY);
+
+    if (program == NULL || library == NULL || !make_library_path(b, library)) {
+        return false;
+    }
+    sim_device_json(b->device);
+    b->arguments[0] = program;
+    b->arguments[1] = library;
+    b->arguments[2] = b->device;
+    b->environment[0] = b->library_path;
+    b->environment[1] = "CUDA_VISIBLE_DEVICES=";
+    b->environment[2] = "LC_ALL=C";
+    return true;
+}
+
+/* In the new process, on its own stack, with all signals blocked: the asker lets them in. */
+static int become_asker(void *argument)
+{
+    const struct beginning *b = argument;
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    if (nothing < 0 || dup2(b->socket, CUDNN_ASKER_SOCKET) < 0 ||
+        dup2(nothing, STDOUT_FILENO) < 0 || dup2(nothing, STDERR_FILENO) < 0) {
+        return CANNOT_RUN;
+    }
+    (void)execve(b->arguments[0], (char *const *)(uintptr_t)b->arguments,
+                 (char *const *)(uintptr_t)b->environment);
+    return CANNOT_RUN;
+}
+
+/* A child without a signal at its end: waitpid(-1) and SIGCHLD of the program do not see it. */
+static pid_t start_process(struct beginning *b)
+{
+    char *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    sigset_t all, before;
+
+    if (stack == MAP_FAILED) {
+        return -1;
+    }
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pid_t process = clone(become_asker, stack + STACK_BYTES, CLONE_VM | CLONE_VFORK, b);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    (void)munmap(stack, STACK_BYTES);
+    return process;
+}
+
+static bool keep_socket(int fd)
+{
+    struct stat info;
+
+    if (fd < 0 || fstat(fd, &info) != 0) {
+        return false;
+    }
+    asker.socket = fd;
+    asker.device = info.st_dev;
+    asker.inode = info.st_ino;
+    return true;
+}
+
+/* The other end must not be one of the three that the new process gives away. */
+static bool start_on(int other, struct beginning *b)
+{
+    b->socket = fcntl(other, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (b->socket < 0) {
+        return false;
+    }
+    asker.process = start_process(b);
+    (void)close(b->socket);
+    asker.owner = getpid();
+    asker.is_running = asker.process > 0;
+    return asker.is_running;
+}
+
+static bool start(void)
+{
+    static struct beginning beginning; /* under the lock: too large for a stack */
+    int ends[2];
+
+    if (!prepare(&beginning) ||
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+        return false;
+    }
+    bool started = keep_socket(ends[0]) && start_on(ends[1], &beginning);
+    (void)close(ends[1]);
+    return started;
+}
+
+static bool wait_for_answer(int64_t until_ms)
+{
+    struct pollfd wait = {.fd = asker.socket, .events = POLLIN};
+    int ready = 0;
+
+    for (int64_t left_ms; ready <= 0 && (left_ms = until_ms - now_ms()) > 0;) {
+        ready = poll(&wait, 1, (int)left_ms);
+        if (ready < 0 && errno != EINTR) {
+            return false;
+        }
+    }
+    return ready > 0;
+}
+
+static bool is_sound(const struct cudnn_answer *answer, ssize_t length)
+{
+    return length == (ssize_t)sizeof *answer && answer->mark == CUDNN_ANSWER_MARK &&
+           answer->number == asker.questions && answer->state < CUDNN_ANSWER_STATES &&
+           answer->count <= MAX_CUDNN_CONFIGURATIONS;
+}
+
+static bool exchange(const struct convolution *convolution, struct cudnn_answer *answer)
+{
+    struct cudnn_question question = {CUDNN_QUESTION_MARK, ++asker.questions, *convolution};
+    int64_t until_ms = now_ms() + (asker.questions == 1 ? TIMEOUT_FIRST_MS : TIMEOUT_MS);
+
+    if (!is_our_socket() || send(asker.socket, &question, sizeof question,
+                                 MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)sizeof question) {
+        return false;
+    }
+    return wait_for_answer(until_ms) &&
+           is_sound(answer, recv(asker.socket, answer, sizeof *answer, MSG_DONTWAIT | MSG_TRUNC));
+}
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+static void after_fork_here(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+/* The asker stays the parent's. */
+static void after_fork_in_child(void)
+{
+    close_socket();
+    asker.is_running = false;
+    asker.questions = 0;
+    pthread_mutex_unlock(&lock);
+}
+
+static void watch_forks(void)
+{
+    (void)pthread_atfork(before_fork, after_fork_here, after_fork_in_child);
+}
+
+bool sim_ask_cudnn(const struct convolution *convolution, struct cudnn_answer *answer)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    bool is_answered = false;
+
+    if (getenv(SIM_ASKER_PROGRAM) == NULL || getenv(SIM_ASKER_LIBRARY) == NULL) {
+        return false;
+    }
+    (void)pthread_once(&once, watch_forks);
+    pthread_mutex_lock(&lock);
+    if (!asker.cannot_plan && asker.failures < MAX_FAILURES) {
+        is_answered = (asker.is_running || start()) && exchange(convolution, answer);
+        asker.failures += !is_answered;
+        asker.cannot_plan = is_answered && answer->state == CUDNN_CANNOT_PLAN;
+        if (!is_answered || asker.cannot_plan) {
+            stop();
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return is_answered && !asker.cannot_plan;
+}
+
+/* It would see the end of the program by itself; so nothing of it is left when the program is
+ * gone. Another thread may still ask, and not come back. */
+__attribute__((destructor)) static void stop_at_end(void)
+{
+    if (asker.is_running && pthread_mutex_trylock(&lock) == 0) {
+        stop();
+        pthread_mutex_unlock(&lock);
+    }
+}
