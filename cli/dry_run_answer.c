@@ -71,13 +71,15 @@ static void say_data(struct mt_buf *out, const struct mt_dry_run_notes *notes)
 
 static void say_workspaces(struct mt_buf *out, const struct mt_dry_run_notes *notes)
 {
-    char measured[MT_UNITS_TEXT], ruled[MT_UNITS_TEXT], guessed[MT_UNITS_TEXT];
+    char measured[MT_UNITS_TEXT], asked[MT_UNITS_TEXT], ruled[MT_UNITS_TEXT];
+    char guessed[MT_UNITS_TEXT];
 
-    if (notes->ruled_workspaces || notes->guessed_workspaces)
+    if (notes->asked_workspaces || notes->ruled_workspaces || notes->guessed_workspaces)
         mt_buf_printf(out,
-                      "Workspaces of convolutions: %s as measured on an H200, %s by rule, %s "
-                      "guessed; peaks may differ\n",
+                      "Workspaces of convolutions: %s as measured on an H200, %s as the program's "
+                      "cuDNN plans, %s by rule, %s guessed; peaks may differ\n",
                       mt_format_count(measured, notes->measured_workspaces),
+                      mt_format_count(asked, notes->asked_workspaces),
                       mt_format_count(ruled, notes->ruled_workspaces),
                       mt_format_count(guessed, notes->guessed_workspaces));
 }
@@ -230,6 +232,7 @@ static void add_run(struct mt_json *json, const struct mt_dry_run_answer *answer
     mt_json_object_end(json);
     mt_json_object_begin(json, "convolution_workspaces");
     mt_json_u64(json, "measured", answer->notes->measured_workspaces);
+    mt_json_u64(json, "asked", answer->notes->asked_workspaces);
     mt_json_u64(json, "by_rule", answer->notes->ruled_workspaces);
     mt_json_u64(json, "guessed", answer->notes->guessed_workspaces);
     mt_json_object_end(json);

@@ -12,8 +12,9 @@ struct mt_dry_run_notes {
     uint64_t sizes, decisions; /* over all processes that left notes */
     uint64_t compiled;         /* functions that Inductor compiled, without building kernels */
     uint64_t eager;            /* what torch.compile was to compile, and ran as it is */
-    /* Workspaces of convolutions: as measured, by a rule that measurements confirm, guessed. */
-    uint64_t measured_workspaces, ruled_workspaces, guessed_workspaces;
+    /* Workspaces of convolutions: as measured, as the program's own cuDNN plans, by a rule that
+     * measurements confirm, guessed. */
+    uint64_t measured_workspaces, asked_workspaces, ruled_workspaces, guessed_workspaces;
     uint64_t unreadable;      /* notes that make no sense; 1 if there is no folder for them */
     uint64_t failures;        /* of the Python part itself */
     char *first_failure;      /* where and what; NULL: none */

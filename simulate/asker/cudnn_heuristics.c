@@ -9,7 +9,9 @@
 
 typedef void *descriptor;
 
-enum { MAX_DESCRIPTORS = 2 * MAX_CUDNN_CONFIGURATIONS + 16, MAX_NOTES = 32 };
+/* An engine has up to 12 knobs. */
+enum { MAX_KNOBS = 24, MAX_NOTES = 32 };
+enum { MAX_DESCRIPTORS = MAX_CUDNN_CONFIGURATIONS + MAX_KNOBS + 16 };
 
 enum type {
     TYPE_DATA_TYPE = 1,
@@ -18,6 +20,7 @@ enum type {
     TYPE_DOUBLE = 5,
     TYPE_CONVOLUTION_MODE = 7,
     TYPE_HEURISTICS_MODE = 8,
+    TYPE_KNOB_TYPE = 9,
     TYPE_NUMERICAL_NOTE = 11,
     TYPE_DESCRIPTOR = 15,
     TYPE_CHAR = 24
@@ -28,6 +31,7 @@ enum descriptor_type {
     ENGINE_DESCRIPTOR = 2,
     CONFIGURATION_DESCRIPTOR = 3,
     HEURISTICS_DESCRIPTOR = 4,
+    KNOB_DESCRIPTOR = 7,
     FORWARD_DESCRIPTOR = 10,
     FILTER_GRADIENT_DESCRIPTOR = 11,
     DATA_GRADIENT_DESCRIPTOR = 12,
@@ -49,7 +53,10 @@ enum attribute {
     HEURISTICS_RESULTS = 202,
     HEURISTICS_DEVICE = 204,
     CONFIGURATION_ENGINE = 300,
+    CONFIGURATION_KNOBS = 302,
     CONFIGURATION_WORKSPACE_BYTES = 303,
+    KNOB_TYPE = 600,
+    KNOB_VALUE = 601,
     GRAPH_OPERATIONS = 801,
     TENSOR_ALIGNMENT = 900,
     TENSOR_DATA_TYPE = 901,
@@ -249,24 +256,68 @@ static uint32_t numerical_notes(struct cudnn_heuristics *h, descriptor engine)
     return mask;
 }
 
+/* Destroys what was made after the first `kept` descriptors. */
+static void keep_descriptors(struct cudnn_heuristics *h, size_t kept)
+{
+    while (h->made_count > kept) {
+        (void)h->destroy(h->made[--h->made_count]);
+    }
+}
+
+static void read_knob(struct cudnn_heuristics *h, descriptor knob, int32_t knobs[CUDNN_KNOB_TYPES])
+{
+    int64_t count = 0, value = CUDNN_NO_KNOB;
+    int type = -1;
+
+    if (h->get(knob, KNOB_TYPE, TYPE_KNOB_TYPE, 1, &count, &type) == 0 &&
+        h->get(knob, KNOB_VALUE, TYPE_INT64, 1, &count, &value) == 0 && type >= 0 &&
+        type < CUDNN_KNOB_TYPES && value >= 0 && value <= INT32_MAX) {
+        knobs[type] = (int32_t)value;
+    }
+}
+
+static void read_knobs(struct cudnn_heuristics *h, descriptor configuration,
+                       int32_t knobs[CUDNN_KNOB_TYPES])
+{
+    descriptor brought[MAX_KNOBS];
+    size_t made_before = h->made_count;
+    int64_t count = 0;
+
+    for (int i = 0; i < CUDNN_KNOB_TYPES; i++) {
+        knobs[i] = CUDNN_NO_KNOB;
+    }
+    for (int i = 0; i < MAX_KNOBS; i++) {
+        brought[i] = make(h, KNOB_DESCRIPTOR);
+    }
+    if (!h->failed && h->get(configuration, CONFIGURATION_KNOBS, TYPE_DESCRIPTOR, MAX_KNOBS,
+                             &count, brought) == 0) {
+        for (int64_t i = 0; i < count && i < MAX_KNOBS; i++) {
+            read_knob(h, brought[i], knobs);
+        }
+    }
+    keep_descriptors(h, made_before);
+}
+
 static bool read_configuration(struct cudnn_heuristics *h, descriptor configuration,
                                struct cudnn_configuration *found)
 {
+    size_t made_before = h->made_count;
     descriptor engine = make(h, ENGINE_DESCRIPTOR);
     int64_t count = 0, bytes = -1, index = -1;
+    bool is_read = false;
 
-    if (engine == NULL || h->get(configuration, CONFIGURATION_WORKSPACE_BYTES, TYPE_INT64, 1,
-                                 &count, &bytes) != 0) {
-        return false;
+    if (engine != NULL && h->get(configuration, CONFIGURATION_WORKSPACE_BYTES, TYPE_INT64, 1,
+                                 &count, &bytes) == 0 &&
+        h->get(configuration, CONFIGURATION_ENGINE, TYPE_DESCRIPTOR, 1, &count, &engine) == 0 &&
+        h->get(engine, ENGINE_INDEX, TYPE_INT64, 1, &count, &index) == 0) {
+        found->workspace_bytes = bytes;
+        found->engine = (int32_t)index;
+        found->numerical_notes = numerical_notes(h, engine);
+        read_knobs(h, configuration, found->knobs);
+        is_read = bytes >= 0;
     }
-    if (h->get(configuration, CONFIGURATION_ENGINE, TYPE_DESCRIPTOR, 1, &count, &engine) != 0 ||
-        h->get(engine, ENGINE_INDEX, TYPE_INT64, 1, &count, &index) != 0) {
-        return false;
-    }
-    found->workspace_bytes = bytes;
-    found->engine = (int32_t)index;
-    found->numerical_notes = numerical_notes(h, engine);
-    return bytes >= 0;
+    keep_descriptors(h, made_before);
+    return is_read;
 }
 
 static int64_t list_configurations(struct cudnn_heuristics *h, descriptor heuristics,
@@ -303,8 +354,6 @@ uint32_t cudnn_heuristics_ask(struct cudnn_heuristics *h, const struct convoluti
             count++;
         }
     }
-    while (h->made_count > 0) {
-        (void)h->destroy(h->made[--h->made_count]);
-    }
+    keep_descriptors(h, 0);
     return count;
 }

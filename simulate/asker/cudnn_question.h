@@ -10,7 +10,9 @@
 enum {
     CUDNN_QUESTION_MARK = 0x6d746371,
     CUDNN_ANSWER_MARK = 0x6d746361,
-    MAX_CUDNN_CONFIGURATIONS = 64
+    MAX_CUDNN_CONFIGURATIONS = 64,
+    CUDNN_KNOB_TYPES = 32, /* cudnnBackendKnobType_t up to here are handed over */
+    CUDNN_NO_KNOB = -1
 };
 
 /* Where the asker finds the other end. */
@@ -25,7 +27,8 @@ struct cudnn_question {
 struct cudnn_configuration {
     int64_t workspace_bytes;
     uint32_t numerical_notes; /* 1 << cudnnBackendNumericalNote_t */
-    int32_t engine;           /* its global index; -1: not known */
+    int32_t engine;           /* its global index */
+    int32_t knobs[CUDNN_KNOB_TYPES]; /* by type, or CUDNN_NO_KNOB */
 };
 
 enum cudnn_answer_state {

@@ -121,12 +121,12 @@ def notes(bench):
     done = dry_run(bench, "-o", "d.trace.zst", "--", "sh", "-c", script)
     check("Inductor compiled 1 function:" in first_line(done), f"{done}")
     check(b"\n2 functions of torch.compile ran eagerly" in done.stdout, f"{done}")
-    script = ('echo "{\\"version\\": 1, \\"workspaces\\": {\\"measured\\": 7, \\"by_rule\\": 2, \\"guessed\\": 1}}" '
+    script = ('echo "{\\"version\\": 1, \\"workspaces\\": {\\"measured\\": 7, \\"asked\\": 3, \\"by_rule\\": 2, \\"guessed\\": 1}}" '
               '>$MEMTRACE_DRY_RUN_NOTES.convolutions.1; echo "{" >$MEMTRACE_DRY_RUN_NOTES.convolutions.2.half; '
               + bench.recorded + " exit 0")
     done = dry_run(bench, "-o", "d.trace.zst", "--", "sh", "-c", script)
-    check(first_line(done) == "Workspaces of convolutions: 7 as measured on an H200, 2 by rule, 1 guessed; peaks may "
-          "differ", f"{done}")
+    check(first_line(done) == "Workspaces of convolutions: 7 as measured on an H200, 3 as the program's "
+          "cuDNN plans, 2 by rule, 1 guessed; peaks may differ", f"{done}")
     check("written or read" not in done.stdout.decode(), f"{done}")
     done = dry_run(bench, "-o", "d.trace.zst", "--", "sh", "-c", "echo '{' >$MEMTRACE_DRY_RUN_NOTES.1; "
                    f"{bench.recorded} exit 0")
