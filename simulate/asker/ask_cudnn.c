@@ -1,8 +1,9 @@
-/* memtrace-ask-cudnn LIBRARY DEVICE: answers the questions of the simulated cuDNN with those of a
- * real one, in a process of its own. The real library has the names of the simulated ones, and what
- * it does wrong must not hurt the program. The other end is standard input. Ends with the process
- * that started it. */
+/* memtrace-ask-cudnn LIBRARY DEVICE PROCESS: answers the questions of the simulated cuDNN with
+ * those of a real one, in a process of its own. The real library has the names of the simulated
+ * ones, and what it does wrong must not hurt the program. The other end is standard input. Ends
+ * with PROCESS, the program, and when a question takes too long. */
 #include <dirent.h>
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
@@ -12,7 +13,7 @@
 
 #include "cudnn_heuristics.h"
 
-enum { LOOK_FOR_PARENT_MS = 1000, USAGE = 2 };
+enum { LOOK_FOR_PROGRAM_MS = 1000, LOAD_S = 60, QUESTION_S = 20, USAGE = 2 };
 
 /* The files of the program that came along. */
 static void close_others(void)
@@ -37,20 +38,25 @@ static void set_signals(void)
     sigset_t none;
 
     sigemptyset(&none);
+    (void)signal(SIGALRM, SIG_DFL);
     (void)signal(SIGINT, SIG_IGN);
     (void)signal(SIGQUIT, SIG_IGN);
     (void)signal(SIGHUP, SIG_IGN);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+static bool is_alive(pid_t process)
+{
+    return kill(process, 0) == 0 || errno == EPERM;
+}
+
 /* A child of the program may hold the other end open. */
-static bool wait_for_question(pid_t parent)
+static bool wait_for_question(pid_t program)
 {
     struct pollfd wait = {.fd = CUDNN_ASKER_SOCKET, .events = POLLIN};
 
-    while (getppid() == parent) {
-        int ready = poll(&wait, 1, LOOK_FOR_PARENT_MS);
-        if (ready > 0) {
+    while (is_alive(program)) {
+        if (poll(&wait, 1, LOOK_FOR_PROGRAM_MS) > 0) {
             return true;
         }
     }
@@ -78,28 +84,31 @@ static bool serve(struct cudnn_heuristics *heuristics)
     if (recv(CUDNN_ASKER_SOCKET, &question, sizeof question, 0) != (ssize_t)sizeof question) {
         return false;
     }
+    (void)alarm(QUESTION_S);
     answer.number = question.number;
     answer.state = heuristics != NULL ? CUDNN_ANSWERED : CUDNN_CANNOT_PLAN;
     if (heuristics != NULL && is_sound(&question)) {
         answer.count =
             cudnn_heuristics_ask(heuristics, &question.convolution, answer.configurations);
     }
-    return send(CUDNN_ASKER_SOCKET, &answer, sizeof answer, MSG_NOSIGNAL) ==
-           (ssize_t)sizeof answer;
+    (void)alarm(0);
+    return send(CUDNN_ASKER_SOCKET, &answer, sizeof answer, MSG_NOSIGNAL) == (ssize_t)sizeof answer;
 }
 
 int main(int count, char **arguments)
 {
-    pid_t parent = getppid();
+    pid_t program = count == 4 ? (pid_t)atol(arguments[3]) : 0;
 
-    if (count != 3) {
+    if (program <= 0) {
         return USAGE;
     }
     close_others();
     set_signals();
     (void)!chdir("/");
+    (void)alarm(LOAD_S);
     struct cudnn_heuristics *heuristics = cudnn_heuristics_open(arguments[1], arguments[2]);
-    while (wait_for_question(parent) && serve(heuristics)) {
+    (void)alarm(0);
+    while (wait_for_question(program) && serve(heuristics)) {
         continue;
     }
     return 0;

@@ -289,8 +289,8 @@ static void read_knobs(struct cudnn_heuristics *h, descriptor configuration,
     for (int i = 0; i < MAX_KNOBS; i++) {
         brought[i] = make(h, KNOB_DESCRIPTOR);
     }
-    if (!h->failed && h->get(configuration, CONFIGURATION_KNOBS, TYPE_DESCRIPTOR, MAX_KNOBS,
-                             &count, brought) == 0) {
+    if (!h->failed && h->get(configuration, CONFIGURATION_KNOBS, TYPE_DESCRIPTOR, MAX_KNOBS, &count,
+                             brought) == 0) {
         for (int64_t i = 0; i < count && i < MAX_KNOBS; i++) {
             read_knob(h, brought[i], knobs);
         }
@@ -306,8 +306,8 @@ static bool read_configuration(struct cudnn_heuristics *h, descriptor configurat
     int64_t count = 0, bytes = -1, index = -1;
     bool is_read = false;
 
-    if (engine != NULL && h->get(configuration, CONFIGURATION_WORKSPACE_BYTES, TYPE_INT64, 1,
-                                 &count, &bytes) == 0 &&
+    if (engine != NULL &&
+        h->get(configuration, CONFIGURATION_WORKSPACE_BYTES, TYPE_INT64, 1, &count, &bytes) == 0 &&
         h->get(configuration, CONFIGURATION_ENGINE, TYPE_DESCRIPTOR, 1, &count, &engine) == 0 &&
         h->get(engine, ENGINE_INDEX, TYPE_INT64, 1, &count, &index) == 0) {
         found->workspace_bytes = bytes;

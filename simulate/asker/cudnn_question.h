@@ -26,8 +26,8 @@ struct cudnn_question {
 
 struct cudnn_configuration {
     int64_t workspace_bytes;
-    uint32_t numerical_notes; /* 1 << cudnnBackendNumericalNote_t */
-    int32_t engine;           /* its global index */
+    uint32_t numerical_notes;        /* 1 << cudnnBackendNumericalNote_t */
+    int32_t engine;                  /* its global index */
     int32_t knobs[CUDNN_KNOB_TYPES]; /* by type, or CUDNN_NO_KNOB */
 };
 

@@ -9,8 +9,7 @@ static const int64_t MAX_WORKSPACE_BYTES = INT64_C(1) << 50;
 
 static bool was_measured_here(const struct convolution_workspace *workspace)
 {
-    return workspace->source == WORKSPACE_MEASURED &&
-           strcmp(sim_card()->name, "NVIDIA H200") == 0;
+    return workspace->source == WORKSPACE_MEASURED && strcmp(sim_card()->name, "NVIDIA H200") == 0;
 }
 
 static void take_answer(const struct cudnn_answer *answer, struct convolution_plans *plans)
@@ -18,10 +17,8 @@ static void take_answer(const struct cudnn_answer *answer, struct convolution_pl
     for (uint32_t i = 0; i < answer->count; i++) {
         const struct cudnn_configuration *from = &answer->configurations[i];
         if (from->workspace_bytes >= 0 && from->workspace_bytes <= MAX_WORKSPACE_BYTES) {
-            plans->plans[plans->count++] =
-                (struct convolution_plan){{from->workspace_bytes, WORKSPACE_ASKED},
-                                          from->numerical_notes,
-                                          from->engine};
+            plans->plans[plans->count++] = (struct convolution_plan){
+                {from->workspace_bytes, WORKSPACE_ASKED}, from->numerical_notes, from->engine};
         }
     }
 }

@@ -20,22 +20,17 @@
 
 #include "device_json.h"
 
-enum {
-    MAX_FAILURES = 3,
-    TIMEOUT_FIRST_MS = 60000, /* the libraries may come from a slow disk */
-    TIMEOUT_MS = 20000,
-    STACK_BYTES = 64 << 10,
-    CANNOT_RUN = 127,
-    NO_SOCKET = -1
-};
+enum { MAX_FAILURES = 3, STACK_BYTES = 64 << 10, CANNOT_RUN = 127, NO_SOCKET = -1 };
+
+/* The libraries may come from a slow disk. Only tests wait less. */
+static int64_t first_timeout_ms = 60000, timeout_ms = 20000;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     int socket;
     dev_t device; /* of the socket: a program may close files that are not its own */
     ino_t inode;
-    pid_t process, owner;
-    bool is_running, cannot_plan;
+    bool cannot_plan;
     int failures;
     uint32_t questions;
 } asker = {.socket = NO_SOCKET};
@@ -44,11 +39,16 @@ static struct {
  * program. */
 struct beginning {
     int socket;
-    const char *arguments[4];
+    pid_t asker; /* not positive: there is none */
+    char *stack_of_asker;
+    char owner[16];
+    const char *arguments[5];
     const char *environment[4];
     char library_path[3 * PATH_MAX + 64];
     char device[MAX_DEVICE_JSON];
 };
+
+static struct beginning beginning; /* under the lock: too large for a stack */
 
 static int64_t now_ms(void)
 {
@@ -66,25 +66,13 @@ static bool is_our_socket(void)
            info.st_dev == asker.device && info.st_ino == asker.inode;
 }
 
-static void close_socket(void)
+/* The asker ends when it sees this, or when its question takes too long. */
+static void stop(void)
 {
     if (is_our_socket()) {
         (void)close(asker.socket);
     }
     asker.socket = NO_SOCKET;
-}
-
-/* It has nothing to save. */
-static void stop(void)
-{
-    close_socket();
-    if (asker.is_running && asker.owner == getpid()) {
-        (void)kill(asker.process, SIGKILL);
-        while (waitpid(asker.process, NULL, (int)__WCLONE) < 0 && errno == EINTR) {
-            continue;
-        }
-    }
-    asker.is_running = false;
 }
 
 /* Where cuDNN finds its other parts and the compiler of run time, as its own search path has it. */
@@ -110,6 +98,8 @@ static bool prepare(struct beginning *b)
     b->arguments[0] = program;
     b->arguments[1] = library;
     b->arguments[2] = b->device;
+    b->arguments[3] = b->owner;
+    snprintf(b->owner, sizeof b->owner, "%ld", (long)getpid());
     b->environment[0] = b->library_path;
     b->environment[1] = "CUDA_VISIBLE_DEVICES=";
     b->environment[2] = "LC_ALL=C";
@@ -131,22 +121,44 @@ static int become_asker(void *argument)
     return CANNOT_RUN;
 }
 
-/* A child without a signal at its end: waitpid(-1) and SIGCHLD of the program do not see it. */
-static pid_t start_process(struct beginning *b)
+static int start_asker(void *argument)
 {
-    char *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    struct beginning *b = argument;
+
+    b->asker = clone(become_asker, b->stack_of_asker, CLONE_VM | CLONE_VFORK, b);
+    return 0;
+}
+
+/* The asker is nobody's child: a process between it and the program ends at once. That one has no
+ * signal for its end and stays this program, so that only a wait with __WCLONE sees it; a process
+ * that becomes another program gets SIGCHLD back. */
+static bool start_apart(struct beginning *b, char *stacks)
+{
     sigset_t all, before;
 
-    if (stack == MAP_FAILED) {
-        return -1;
-    }
+    b->asker = -1;
+    b->stack_of_asker = stacks + STACK_BYTES;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    pid_t process = clone(become_asker, stack + STACK_BYTES, CLONE_VM | CLONE_VFORK, b);
+    pid_t between = clone(start_asker, stacks + 2 * (size_t)STACK_BYTES, CLONE_VM | CLONE_VFORK, b);
+    while (between > 0 && waitpid(between, NULL, (int)__WCLONE) < 0 && errno == EINTR) {
+        continue;
+    }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    (void)munmap(stack, STACK_BYTES);
-    return process;
+    return between > 0 && b->asker > 0;
+}
+
+static bool start_process(struct beginning *b)
+{
+    char *stacks = mmap(NULL, 2 * (size_t)STACK_BYTES, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+
+    if (stacks == MAP_FAILED) {
+        return false;
+    }
+    bool is_started = start_apart(b, stacks);
+    (void)munmap(stacks, 2 * (size_t)STACK_BYTES);
+    return is_started;
 }
 
 static bool keep_socket(int fd)
@@ -169,20 +181,16 @@ static bool start_on(int other, struct beginning *b)
     if (b->socket < 0) {
         return false;
     }
-    asker.process = start_process(b);
+    bool is_started = start_process(b);
     (void)close(b->socket);
-    asker.owner = getpid();
-    asker.is_running = asker.process > 0;
-    return asker.is_running;
+    return is_started;
 }
 
 static bool start(void)
 {
-    static struct beginning beginning; /* under the lock: too large for a stack */
     int ends[2];
 
-    if (!prepare(&beginning) ||
-        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    if (!prepare(&beginning) || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
         return false;
     }
     bool started = keep_socket(ends[0]) && start_on(ends[1], &beginning);
@@ -214,7 +222,7 @@ static bool is_sound(const struct cudnn_answer *answer, ssize_t length)
 static bool exchange(const struct convolution *convolution, struct cudnn_answer *answer)
 {
     struct cudnn_question question = {CUDNN_QUESTION_MARK, ++asker.questions, *convolution};
-    int64_t until_ms = now_ms() + (asker.questions == 1 ? TIMEOUT_FIRST_MS : TIMEOUT_MS);
+    int64_t until_ms = now_ms() + (asker.questions == 1 ? first_timeout_ms : timeout_ms);
 
     if (!is_our_socket() || send(asker.socket, &question, sizeof question,
                                  MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)sizeof question) {
@@ -237,8 +245,7 @@ static void after_fork_here(void)
 /* The asker stays the parent's. */
 static void after_fork_in_child(void)
 {
-    close_socket();
-    asker.is_running = false;
+    stop();
     asker.questions = 0;
     pthread_mutex_unlock(&lock);
 }
@@ -259,7 +266,7 @@ bool sim_ask_cudnn(const struct convolution *convolution, struct cudnn_answer *a
     (void)pthread_once(&once, watch_forks);
     pthread_mutex_lock(&lock);
     if (!asker.cannot_plan && asker.failures < MAX_FAILURES) {
-        is_answered = (asker.is_running || start()) && exchange(convolution, answer);
+        is_answered = (asker.socket != NO_SOCKET || start()) && exchange(convolution, answer);
         asker.failures += !is_answered;
         asker.cannot_plan = is_answered && answer->state == CUDNN_CANNOT_PLAN;
         if (!is_answered || asker.cannot_plan) {
@@ -268,14 +275,4 @@ bool sim_ask_cudnn(const struct convolution *convolution, struct cudnn_answer *a
     }
     pthread_mutex_unlock(&lock);
     return is_answered && !asker.cannot_plan;
-}
-
-/* It would see the end of the program by itself; so nothing of it is left when the program is
- * gone. Another thread may still ask, and not come back. */
-__attribute__((destructor)) static void stop_at_end(void)
-{
-    if (asker.is_running && pthread_mutex_trylock(&lock) == 0) {
-        stop();
-        pthread_mutex_unlock(&lock);
-    }
 }

@@ -1,6 +1,7 @@
-/* The process that asks the program's own cuDNN (simulate/asker). It is started at the first
- * question, and is nobody's to see: it ends no wait of the program, sends it no signal, and ends
- * with it. A child of fork starts one of its own. */
+/* The process that asks the program's own cuDNN (simulate/asker). It starts at the first question
+ * and ends with the program. It is not the program's child: no wait and no SIGCHLD of the program
+ * is about it, unless the program adopts orphans (PR_SET_CHILD_SUBREAPER). A child of fork starts
+ * one of its own. */
 #ifndef MT_CUDNN_ASKER_H
 #define MT_CUDNN_ASKER_H
 

@@ -37,10 +37,10 @@ void sim_device_json(char json[MAX_DEVICE_JSON])
              sim_attribute_of(SIM_WARP_SIZE, 0), sim_attribute_of(SIM_SHARED_BYTES_PER_BLOCK, 0),
              (int)card->shared_bytes_per_block_optin,
              sim_attribute_of(SIM_RESERVED_SHARED_BYTES_PER_BLOCK, 0),
-             sim_attribute_of(SIM_REGISTERS_PER_MULTIPROCESSOR, 0),
-             card->blocks_per_multiprocessor, sim_attribute_of(SIM_MAX_THREADS_PER_BLOCK, 0),
-             card->threads_per_multiprocessor, sim_attribute_of(SIM_PCI_DEVICE_ID, 0),
-             sim_attribute_of(SIM_TCC_DRIVER, 0), sim_attribute_of(SIM_COOPERATIVE_LAUNCH, 0),
-             memory_bytes(card), card->clock_khz, card->memory_clock_khz, card->l2_bytes,
-             100 * card->major + 10 * card->minor, driver, card->name);
+             sim_attribute_of(SIM_REGISTERS_PER_MULTIPROCESSOR, 0), card->blocks_per_multiprocessor,
+             sim_attribute_of(SIM_MAX_THREADS_PER_BLOCK, 0), card->threads_per_multiprocessor,
+             sim_attribute_of(SIM_PCI_DEVICE_ID, 0), sim_attribute_of(SIM_TCC_DRIVER, 0),
+             sim_attribute_of(SIM_COOPERATIVE_LAUNCH, 0), memory_bytes(card), card->clock_khz,
+             card->memory_clock_khz, card->l2_bytes, 100 * card->major + 10 * card->minor, driver,
+             card->name);
 }

@@ -21,9 +21,9 @@ struct backend {
     struct convolution_tensor tensor; /* of a tensor */
     struct convolution convolution;   /* of a convolution, and of what contains one */
     enum work work;
-    int64_t operations;               /* of a graph */
-    struct convolution_plans *plans;  /* of heuristics; NULL: not asked yet */
-    struct convolution_plan plan;     /* of a configuration, its engine and its plan */
+    int64_t operations;              /* of a graph */
+    struct convolution_plans *plans; /* of heuristics; NULL: not asked yet */
+    struct convolution_plan plan;    /* of a configuration, its engine and its plan */
     bool has_plan;
     bool falls_back; /* heuristics that name only what always works */
 };

@@ -39,14 +39,17 @@ static void counts_are_written_when_they_double(void **state)
     (void)state;
     for (int i = 0; i < 5; i++)
         sim_note_workspace(WORKSPACE_MEASURED);
+    sim_note_workspace(WORKSPACE_ASKED);
     sim_note_workspace(WORKSPACE_BY_RULE);
     for (int i = 0; i < 3; i++)
         sim_note_workspace(WORKSPACE_GUESSED);
     take_notes(getpid(), text, sizeof text);
-    assert_non_null(strstr(text, "{\"measured\": 5, \"by_rule\": 1, \"guessed\": 2}"));
+    assert_non_null(
+        strstr(text, "{\"measured\": 5, \"asked\": 1, \"by_rule\": 1, \"guessed\": 2}"));
     write_at_end();
     take_notes(getpid(), text, sizeof text);
-    assert_non_null(strstr(text, "{\"measured\": 5, \"by_rule\": 1, \"guessed\": 3}"));
+    assert_non_null(
+        strstr(text, "{\"measured\": 5, \"asked\": 1, \"by_rule\": 1, \"guessed\": 3}"));
 }
 
 static void a_child_counts_its_own(void **state)
@@ -62,7 +65,8 @@ static void a_child_counts_its_own(void **state)
     }
     assert_int_equal(waitpid(child, NULL, 0), child);
     take_notes(child, text, sizeof text);
-    assert_non_null(strstr(text, "{\"measured\": 0, \"by_rule\": 0, \"guessed\": 1}"));
+    assert_non_null(
+        strstr(text, "{\"measured\": 0, \"asked\": 0, \"by_rule\": 0, \"guessed\": 1}"));
     take_notes(getpid(), text, sizeof text);
     assert_string_equal(text, "");
 }

@@ -1,0 +1,350 @@
+/* The process that asks cuDNN: its answers, and that nothing that goes wrong in it reaches the
+ * program. The real asker loads fake_cudnn.c; where the asker itself has to misbehave, this
+ * program plays it. */
+#define _GNU_SOURCE
+#include "cmocka_all.h"
+
+#include "../../simulate/driver/cudnn_asker.c"
+#include "fake_cudnn.h"
+
+static const char *device_text = "{}";
+
+void sim_device_json(char json[MAX_DEVICE_JSON])
+{
+    snprintf(json, MAX_DEVICE_JSON, "%s", device_text);
+}
+
+static struct convolution with_batch(int64_t batch)
+{
+    struct convolution c = {.x = {.sizes = {batch, 3, 20, 20}, .dimensions = 4}};
+
+    c.w = c.y = c.x;
+    return c;
+}
+
+static bool ask(int64_t batch, struct cudnn_answer *answer)
+{
+    struct convolution c = with_batch(batch);
+
+    memset(answer, 0, sizeof *answer);
+    return sim_ask_cudnn(&c, answer);
+}
+
+static void use(const char *program, const char *library)
+{
+    setenv(SIM_ASKER_PROGRAM, program, 1);
+    setenv(SIM_ASKER_LIBRARY, library, 1);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    stop();
+    asker.failures = 0;
+    asker.questions = 0;
+    asker.cannot_plan = false;
+    first_timeout_ms = timeout_ms = 30000;
+    device_text = "{}";
+    use(ASKER, FAKE_CUDNN);
+    return *ASKER ? 0 : 1;
+}
+
+/* Within two seconds; a zombie is left to who adopts orphans. */
+static bool has_ended(pid_t process)
+{
+    char path[64], state = 'R';
+
+    snprintf(path, sizeof path, "/proc/%ld/stat", (long)process);
+    for (int i = 0; i < 200 && state != 'Z'; i++) {
+        FILE *file = fopen(path, "r");
+        if (!file)
+            return true;
+        if (fscanf(file, "%*d %*s %c", &state) != 1)
+            state = 'Z';
+        fclose(file);
+        usleep(10000);
+    }
+    return state == 'Z';
+}
+
+/* Of the asker that runs. */
+static pid_t asker_process(void)
+{
+    return beginning.asker;
+}
+
+static void the_configurations_come_in_order(void **state)
+{
+    struct cudnn_answer answer;
+
+    (void)state;
+    assert_true(ask(5, &answer));
+    assert_int_equal(answer.count, 2);
+    assert_int_equal(answer.configurations[0].workspace_bytes, 48);
+    assert_int_equal(answer.configurations[0].engine, 60);
+    assert_int_equal(answer.configurations[0].numerical_notes, 1);
+    assert_int_equal(answer.configurations[0].knobs[25], 7);
+    assert_int_equal(answer.configurations[0].knobs[24], CUDNN_NO_KNOB);
+    assert_int_equal(answer.configurations[1].workspace_bytes, 96);
+    assert_int_equal(answer.configurations[1].numerical_notes, 16);
+    pid_t first = asker_process();
+    assert_true(ask(6, &answer));
+    assert_int_equal(answer.configurations[0].workspace_bytes, 49);
+    assert_int_equal(asker_process(), first);
+    assert_true(ask(FAKE_NOTHING, &answer));
+    assert_int_equal(answer.count, 0);
+}
+
+/* 1: the device. 20: two tensors of six, geometry, operation, graph, heuristics, configurations. */
+static void descriptors_are_given_back(void **state)
+{
+    struct cudnn_answer answer;
+    int64_t before;
+
+    (void)state;
+    assert_true(ask(FAKE_LEAKS, &answer));
+    before = answer.configurations[0].workspace_bytes;
+    assert_true(ask(1, &answer));
+    assert_true(ask(FAKE_LEAKS, &answer));
+    assert_int_equal(answer.configurations[0].workspace_bytes, before);
+    assert_int_equal(answer.configurations[1].workspace_bytes, before);
+}
+
+static void no_driver_is_opened(void **state)
+{
+    struct cudnn_answer answer;
+
+    (void)state;
+    assert_true(ask(FAKE_DRIVER, &answer));
+    assert_int_equal(answer.count, 2);
+    assert_int_equal(answer.configurations[0].workspace_bytes, 100); /* no device */
+}
+
+static void nothing_of_the_program_comes_along(void **state)
+{
+    struct cudnn_answer answer;
+    int left_open = dup2(STDERR_FILENO, 9);
+
+    (void)state;
+    setenv("LD_PRELOAD", "", 1);
+    assert_true(ask(FAKE_ENVIRONMENT, &answer));
+    assert_int_equal(answer.configurations[0].workspace_bytes, 0);
+    unsetenv("LD_PRELOAD");
+    close(left_open);
+}
+
+static volatile sig_atomic_t child_signals;
+
+static void count_signal(int signal)
+{
+    (void)signal;
+    child_signals++;
+}
+
+static void no_wait_of_the_program_sees_it(void **state)
+{
+    struct cudnn_answer answer;
+
+    (void)state;
+    signal(SIGCHLD, count_signal);
+    assert_true(ask(5, &answer));
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+    kill(asker_process(), SIGKILL);
+    usleep(50000);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+    assert_false(ask(5, &answer));
+    assert_int_equal(child_signals, 0);
+    signal(SIGCHLD, SIG_DFL);
+}
+
+static void a_crash_ends_one_question(void **state)
+{
+    struct cudnn_answer answer;
+
+    (void)state;
+    assert_true(ask(5, &answer));
+    pid_t first = asker_process();
+    assert_false(ask(FAKE_CRASH, &answer));
+    assert_true(has_ended(first));
+    assert_true(ask(5, &answer));
+    assert_int_not_equal(asker_process(), first);
+    assert_false(ask(FAKE_CRASH, &answer));
+    assert_false(ask(FAKE_CRASH, &answer));
+    assert_false(ask(5, &answer)); /* enough */
+    assert_int_equal(asker.socket, NO_SOCKET);
+}
+
+static void a_hang_ends_in_time(void **state)
+{
+    struct cudnn_answer answer;
+
+    (void)state;
+    assert_true(ask(5, &answer));
+    pid_t first = asker_process();
+    timeout_ms = 100;
+    assert_false(ask(FAKE_HANG, &answer));
+    assert_false(has_ended(first));
+    kill(first, SIGALRM); /* which it sends itself after 20 seconds */
+    assert_true(has_ended(first));
+}
+
+static void an_old_library_is_asked_once(void **state)
+{
+    struct cudnn_answer answer;
+
+    (void)state;
+    device_text = FAKE_OLD_DEVICE;
+    assert_false(ask(5, &answer));
+    assert_true(asker.cannot_plan);
+    assert_int_equal(asker.socket, NO_SOCKET);
+    uint32_t questions = asker.questions;
+    assert_false(ask(5, &answer));
+    assert_int_equal(asker.questions, questions);
+}
+
+static void without_library_or_program_nobody_answers(void **state)
+{
+    struct cudnn_answer answer;
+
+    (void)state;
+    use(ASKER, "/nowhere/libcudnn_graph.so.9");
+    assert_false(ask(5, &answer));
+    begin(NULL);
+    use("/nowhere/memtrace-ask-cudnn", FAKE_CUDNN);
+    assert_false(ask(5, &answer));
+    begin(NULL);
+    unsetenv(SIM_ASKER_LIBRARY);
+    assert_false(ask(5, &answer));
+    assert_int_equal(asker.questions, 0);
+}
+
+static void nonsense_is_no_answer(void **state)
+{
+    static const char *const kinds[] = {"/play/mark", "/play/number", "/play/count", "/play/state",
+                                        "/play/short"};
+    struct cudnn_answer answer;
+    char self[PATH_MAX] = "";
+
+    assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        begin(state);
+        use(self, kinds[i]);
+        assert_false(ask(5, &answer));
+        assert_int_equal(asker.questions, 1);
+    }
+    begin(state);
+    use(self, "/play/well");
+    assert_true(ask(5, &answer));
+}
+
+/* A program may close files that are not its own, and open others in their place. */
+static void another_file_in_its_place_is_left_alone(void **state)
+{
+    struct cudnn_answer answer;
+
+    (void)state;
+    assert_true(ask(5, &answer));
+    int place = asker.socket;
+    int other = open("/dev/null", O_RDWR);
+    assert_int_equal(dup2(other, place), place);
+    close(other);
+    assert_false(ask(5, &answer));
+    assert_int_equal(write(place, "x", 1), 1); /* still open */
+    close(place);
+}
+
+static void a_child_of_fork_has_its_own(void **state)
+{
+    struct cudnn_answer answer;
+    int status = -1;
+
+    (void)state;
+    assert_true(ask(5, &answer));
+    pid_t first = asker_process(), child = fork();
+    if (child == 0) {
+        bool is_answered = asker.socket == NO_SOCKET && ask(7, &answer) &&
+                           answer.configurations[0].workspace_bytes == 50 &&
+                           asker_process() != first;
+        _exit(is_answered ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_true(ask(5, &answer));
+    assert_int_equal(asker_process(), first);
+}
+
+/* However a program ends, and though a child of it lives on. */
+static void it_ends_with_the_program(void **state)
+{
+    int ends_of_pipe[2], stays[2];
+    pid_t process = 0, child;
+
+    (void)state;
+    assert_int_equal(pipe(ends_of_pipe), 0);
+    assert_int_equal(pipe(stays), 0);
+    child = fork();
+    if (child == 0) {
+        struct cudnn_answer answer;
+        bool is_answered = ask(5, &answer);
+        process = is_answered ? asker_process() : 0;
+        if (fork() == 0) {
+            close(stays[1]);
+            (void)!read(stays[0], &process, 1);
+            _exit(0);
+        }
+        (void)!write(ends_of_pipe[1], &process, sizeof process);
+        kill(getpid(), SIGKILL);
+    }
+    assert_int_equal(read(ends_of_pipe[0], &process, sizeof process), sizeof process);
+    assert_true(process > 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_true(has_ended(process));
+    close(stays[1]);
+}
+
+static int end(void **state)
+{
+    (void)state;
+    stop();
+    return 0;
+}
+
+static int play(const char *how)
+{
+    struct cudnn_question question;
+    struct cudnn_answer answer = {.mark = CUDNN_ANSWER_MARK};
+    size_t length = sizeof answer;
+
+    while (recv(CUDNN_ASKER_SOCKET, &question, sizeof question, 0) == sizeof question) {
+        answer.number = question.number;
+        answer.mark ^= !strcmp(how, "/play/mark");
+        answer.number += !strcmp(how, "/play/number");
+        answer.count = !strcmp(how, "/play/count") ? MAX_CUDNN_CONFIGURATIONS + 1 : 1;
+        answer.state = !strcmp(how, "/play/state") ? CUDNN_ANSWER_STATES : 0;
+        length -= !strcmp(how, "/play/short");
+        (void)!send(CUDNN_ASKER_SOCKET, &answer, length, 0);
+    }
+    return 0;
+}
+
+int main(int count, char **arguments)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(the_configurations_come_in_order, begin),
+        cmocka_unit_test_setup(descriptors_are_given_back, begin),
+        cmocka_unit_test_setup(no_driver_is_opened, begin),
+        cmocka_unit_test_setup(nothing_of_the_program_comes_along, begin),
+        cmocka_unit_test_setup(no_wait_of_the_program_sees_it, begin),
+        cmocka_unit_test_setup(a_crash_ends_one_question, begin),
+        cmocka_unit_test_setup(a_hang_ends_in_time, begin),
+        cmocka_unit_test_setup(an_old_library_is_asked_once, begin),
+        cmocka_unit_test_setup(without_library_or_program_nobody_answers, begin),
+        cmocka_unit_test_setup(nonsense_is_no_answer, begin),
+        cmocka_unit_test_setup(another_file_in_its_place_is_left_alone, begin),
+        cmocka_unit_test_setup(a_child_of_fork_has_its_own, begin),
+        cmocka_unit_test_setup(it_ends_with_the_program, begin),
+    };
+    return count == 4 ? play(arguments[1]) : cmocka_run_group_tests(tests, NULL, end);
+}
