@@ -4,6 +4,10 @@
 
 #include "cudnn_asker.h"
 #include "simulated_device.h"
+#include "stream_k_tail.h"
+
+/* Of the cards that stream_k_tail.h is about. */
+enum { CAPABILITY_MAJOR = 9, MULTIPROCESSORS = 132 };
 
 static const int64_t MAX_WORKSPACE_BYTES = INT64_C(1) << 50;
 
@@ -12,13 +16,32 @@ static bool was_measured_here(const struct convolution_workspace *workspace)
     return workspace->source == WORKSPACE_MEASURED && strcmp(sim_card()->name, "NVIDIA H200") == 0;
 }
 
-static void take_answer(const struct cudnn_answer *answer, struct convolution_plans *plans)
+static bool has_described_tail(void)
+{
+    return sim_card()->major == CAPABILITY_MAJOR && sim_card()->multiprocessors == MULTIPROCESSORS;
+}
+
+/* Negative: the answer makes no sense. */
+static int64_t bytes_of(const struct convolution *convolution,
+                        const struct cudnn_configuration *configuration)
+{
+    int64_t described = configuration->workspace_bytes;
+    if (described < 0 || described > MAX_WORKSPACE_BYTES || !has_described_tail()) {
+        return described > MAX_WORKSPACE_BYTES ? -1 : described;
+    }
+    int64_t bytes = described + sim_stream_k_tail(convolution, configuration);
+    return bytes < 0 ? described : bytes;
+}
+
+static void take_answer(const struct convolution *convolution, const struct cudnn_answer *answer,
+                        struct convolution_plans *plans)
 {
     for (uint32_t i = 0; i < answer->count; i++) {
         const struct cudnn_configuration *from = &answer->configurations[i];
-        if (from->workspace_bytes >= 0 && from->workspace_bytes <= MAX_WORKSPACE_BYTES) {
+        int64_t bytes = bytes_of(convolution, from);
+        if (bytes >= 0) {
             plans->plans[plans->count++] = (struct convolution_plan){
-                {from->workspace_bytes, WORKSPACE_ASKED}, from->numerical_notes, from->engine};
+                {bytes, WORKSPACE_ASKED}, from->numerical_notes, from->engine};
         }
     }
 }
@@ -31,7 +54,7 @@ void sim_convolution_plans(const struct convolution *convolution, struct convolu
     plans->count = 0;
     if (otherwise.source != WORKSPACE_GUESSED && !was_measured_here(&otherwise) &&
         sim_ask_cudnn(convolution, &answer)) {
-        take_answer(&answer, plans);
+        take_answer(convolution, &answer, plans);
     }
     if (plans->count == 0) {
         plans->plans[plans->count++] = (struct convolution_plan){.workspace = otherwise};

@@ -1,0 +1,150 @@
+/* The model of CUTLASS's stream-K scheduler: whole waves of tiles run without sharing; the tiles of
+ * the last wave are split along the summed dimension as often as the idle multiprocessors allow,
+ * while enough steps remain for each share. Which tile a configuration means, and how many
+ * multiprocessors clusters of each size can occupy, was fitted to the answers of an H200. */
+#include "stream_k_tail.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum {
+    KNOB_TILE_SIZE = 2, /* cudnnBackendKnobType_t */
+    KNOB_WORKSPACE = 25,
+    KNOB_CLUSTER_M = 27,
+    KNOB_CLUSTER_N = 28,
+    MULTIPROCESSORS = 132,
+    MULTIPROCESSORS_OF_A_DOMAIN = 18,
+    MAX_CLUSTER = 16,
+    BYTES_OF_A_STEP = 128,
+    FLAG_BYTES = 4,
+    LEAST_STEPS = 16,
+    LEAST_STEPS_AFTER_FLOAT = 8
+};
+
+/* The product of matrices that a convolution is: ROWS x COLUMNS numbers, each a sum over DEPTH. */
+struct product {
+    int64_t rows, columns, depth;
+};
+
+struct tile {
+    int64_t rows, columns;
+};
+
+struct schedule {
+    int64_t tiles, tile_bytes;
+    int64_t steps; /* for each tile */
+};
+
+/* By the value of the knob. */
+static const struct tile tiles[] = {
+    [0] = {128, 128}, [1] = {64, 128},  [3] = {128, 256}, [4] = {256, 64},
+    [5] = {64, 64},   [6] = {256, 128}, [7] = {128, 64},  [9] = {64, 256},
+};
+
+/* Multiprocessors that clusters of each size can occupy; where 0, all that whole clusters fit in.
+ */
+static const int8_t occupied[MAX_CLUSTER + 1] = {
+    [3] = 117, [4] = 120, [5] = 110, [6] = 102, [7] = 105, [8] = 120, [16] = 112,
+};
+
+static int64_t divided_up(int64_t count, int64_t size)
+{
+    return (count + size - 1) / size;
+}
+
+static int64_t positions(const struct convolution_tensor *t)
+{
+    int64_t count = 1;
+    for (int i = 2; i < t->dimensions; i++) {
+        count *= t->sizes[i];
+    }
+    return count;
+}
+
+static struct product product_of(const struct convolution *c)
+{
+    int64_t kernel = positions(&c->w);
+    if (c->kind == CONVOLUTION_FORWARD) {
+        return (struct product){c->w.sizes[0], c->y.sizes[0] * positions(&c->y),
+                                c->x.sizes[1] * kernel};
+    }
+    if (c->kind == CONVOLUTION_DATA) {
+        return (struct product){c->x.sizes[1], c->x.sizes[0] * positions(&c->x),
+                                c->w.sizes[0] * kernel};
+    }
+    return (struct product){c->x.sizes[1] * kernel, c->w.sizes[0],
+                            c->y.sizes[0] * positions(&c->y)};
+}
+
+static int64_t multiprocessors(int64_t cluster, bool is_described)
+{
+    if (is_described) {
+        return MULTIPROCESSORS_OF_A_DOMAIN / cluster * cluster;
+    }
+    return occupied[cluster] > 0 ? occupied[cluster] : MULTIPROCESSORS / cluster * cluster;
+}
+
+/* Shares are a power of two where steps, not multiprocessors, limit them. */
+static int64_t shares_of_a_tile(int64_t most, int64_t steps, int64_t least_steps)
+{
+    int64_t by_steps = steps / least_steps, shares = 1;
+    if (by_steps >= most) {
+        return most;
+    }
+    while (2 * shares <= by_steps) {
+        shares *= 2;
+    }
+    return shares;
+}
+
+/* What is shared of the last wave: partial sums, each of one tile, and flags. A last wave that is
+ * three quarters full is not shared. Two shares of a tile need one flag, more need one each. */
+static int64_t shared_bytes(const struct schedule *schedule, int64_t wave, bool is_float)
+{
+    int64_t last = schedule->tiles % wave;
+    bool is_first = schedule->tiles < wave;
+    if (last == 0 || (!is_first && 4 * last >= 3 * wave)) {
+        return 0;
+    }
+    int64_t least = is_float && !is_first ? LEAST_STEPS_AFTER_FLOAT : LEAST_STEPS;
+    int64_t shares = shares_of_a_tile(wave / last, schedule->steps, least);
+    if (shares < 2) {
+        return 0;
+    }
+    return last * (shares * schedule->tile_bytes + FLAG_BYTES * (shares == 2 ? 1 : shares));
+}
+
+static const struct tile *tile_of(const struct cudnn_configuration *configuration)
+{
+    int32_t knob = configuration->knobs[KNOB_TILE_SIZE];
+    bool is_known = knob >= 0 && (size_t)knob < sizeof tiles / sizeof tiles[0];
+    return is_known && tiles[knob].rows > 0 ? &tiles[knob] : NULL;
+}
+
+static bool is_cluster(int64_t rows, int64_t columns)
+{
+    return rows > 0 && columns > 0 && rows <= MAX_CLUSTER && columns <= MAX_CLUSTER &&
+           rows * columns <= MAX_CLUSTER;
+}
+
+int64_t sim_stream_k_tail(const struct convolution *c,
+                          const struct cudnn_configuration *configuration)
+{
+    const struct tile *tile = tile_of(configuration);
+    int64_t high = configuration->knobs[KNOB_CLUSTER_N],
+            wide = configuration->knobs[KNOB_CLUSTER_M];
+    if (configuration->knobs[KNOB_WORKSPACE] != 0 || tile == NULL || !is_cluster(high, wide) ||
+        c->x.sizes[1] != c->w.sizes[1]) {
+        return 0;
+    }
+    struct product product = product_of(c);
+    int64_t rows = divided_up(divided_up(product.rows, tile->rows), high) * high;
+    int64_t columns = divided_up(divided_up(product.columns, tile->columns), wide) * wide;
+    struct schedule schedule = {
+        .tiles = rows * columns,
+        .tile_bytes = tile->rows * tile->columns * (int64_t)sizeof(float),
+        .steps = divided_up(product.depth * c->x.element_bytes, BYTES_OF_A_STEP)};
+    bool is_float = c->x.element_bytes == (int)sizeof(float);
+    return shared_bytes(&schedule, multiprocessors(high * wide, false), is_float) -
+           shared_bytes(&schedule, multiprocessors(high * wide, true), is_float);
+}

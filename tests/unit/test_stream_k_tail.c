@@ -1,0 +1,101 @@
+/* Stream-K: the difference between a plan with an H200's handle and one for a described H200. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmocka_all.h"
+
+#include "../../simulate/driver/stream_k_tail.c"
+
+/* A convolution of two dimensions with the same number of positions on both sides. */
+struct measured {
+    enum convolution_kind kind;
+    int element_bytes, batch, channels, out_channels, size[2], kernel;
+    int tile, cluster_m, cluster_n;
+    int64_t more; /* with the handle, cuDNN 9.19 */
+};
+
+static const struct measured measured[] = {
+    {CONVOLUTION_FORWARD, 2, 8, 256, 128, {32, 32}, 3, 0, 1, 1, 8388892},
+    {CONVOLUTION_FORWARD, 2, 8, 1024, 512, {32, 32}, 3, 0, 1, 2, -1048787},
+    {CONVOLUTION_FORWARD, 2, 16, 672, 672, {32, 32}, 3, 0, 8, 1, 6291680},
+    {CONVOLUTION_FORWARD, 4, 1, 256, 256, {60, 80}, 3, 0, 1, 2, -1048787},
+    {CONVOLUTION_FORWARD, 4, 5, 256, 91, {30, 40}, 3, 0, 8, 1, 6291676},
+    {CONVOLUTION_DATA, 2, 4, 448, 448, {64, 64}, 3, 3, 2, 1, -1048755},
+    {CONVOLUTION_DATA, 4, 8, 256, 256, {25, 38}, 3, 3, 1, 2, 13369508},
+    {CONVOLUTION_DATA, 4, 1, 384, 384, {32, 32}, 3, 1, 1, 3, 3145948},
+    {CONVOLUTION_FILTER, 2, 96, 256, 512, {7, 7}, 3, 1, 1, 5, 3277028},
+    {CONVOLUTION_FILTER, 2, 4, 64, 64, {56, 56}, 3, 5, 1, 6, 1573359},
+    {CONVOLUTION_FILTER, 2, 64, 2048, 512, {16, 16}, 1, 1, 1, 8, 3932668},
+};
+
+static struct convolution_tensor tensor(int64_t n, int64_t c, int64_t high, int64_t wide, int bytes)
+{
+    return (struct convolution_tensor){
+        .sizes = {n, c, high, wide}, .dimensions = 4, .element_bytes = bytes};
+}
+
+static struct convolution convolution_of(const struct measured *m)
+{
+    return (struct convolution){
+        .kind = m->kind,
+        .x = tensor(m->batch, m->channels, m->size[0], m->size[1], m->element_bytes),
+        .w = tensor(m->out_channels, m->channels, m->kernel, m->kernel, m->element_bytes),
+        .y = tensor(m->batch, m->out_channels, m->size[0], m->size[1], m->element_bytes)};
+}
+
+static struct cudnn_configuration configuration_of(const struct measured *m)
+{
+    struct cudnn_configuration configuration;
+
+    memset(&configuration, 0xff, sizeof configuration);
+    configuration.knobs[KNOB_WORKSPACE] = 0;
+    configuration.knobs[KNOB_TILE_SIZE] = m->tile;
+    configuration.knobs[KNOB_CLUSTER_M] = m->cluster_m;
+    configuration.knobs[KNOB_CLUSTER_N] = m->cluster_n;
+    return configuration;
+}
+
+static void the_difference_is_as_it_was_measured(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof measured / sizeof measured[0]; i++) {
+        struct convolution convolution = convolution_of(&measured[i]);
+        struct cudnn_configuration configuration = configuration_of(&measured[i]);
+        int64_t tail = sim_stream_k_tail(&convolution, &configuration);
+
+        assert_in_range(llabs(tail - measured[i].more), 0, 256);
+    }
+}
+
+static void a_configuration_of_another_kind_needs_no_correction(void **state)
+{
+    struct convolution convolution = convolution_of(&measured[0]);
+    struct cudnn_configuration configuration = configuration_of(&measured[0]);
+
+    (void)state;
+    configuration.knobs[KNOB_WORKSPACE] = 1;
+    assert_int_equal(sim_stream_k_tail(&convolution, &configuration), 0);
+    configuration = configuration_of(&measured[0]);
+    configuration.knobs[KNOB_TILE_SIZE] = 2; /* a tile of unknown size */
+    assert_int_equal(sim_stream_k_tail(&convolution, &configuration), 0);
+    configuration.knobs[KNOB_TILE_SIZE] = 1000;
+    assert_int_equal(sim_stream_k_tail(&convolution, &configuration), 0);
+    configuration = configuration_of(&measured[0]);
+    configuration.knobs[KNOB_CLUSTER_M] = CUDNN_NO_KNOB;
+    assert_int_equal(sim_stream_k_tail(&convolution, &configuration), 0);
+    configuration.knobs[KNOB_CLUSTER_M] = 1 << 20;
+    assert_int_equal(sim_stream_k_tail(&convolution, &configuration), 0);
+    configuration = configuration_of(&measured[0]);
+    convolution.w.sizes[1] /= 2; /* two groups */
+    assert_int_equal(sim_stream_k_tail(&convolution, &configuration), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_difference_is_as_it_was_measured),
+        cmocka_unit_test(a_configuration_of_another_kind_needs_no_correction),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
