@@ -132,6 +132,22 @@ static int64_t list(const struct fake *fake, int64_t room, void *values)
     return 2;
 }
 
+/* The first is that of others; a tile of 128 by 128, one block in a cluster. */
+static const struct {
+    int type;
+    int64_t value;
+} knobs[] = {{25, 7}, {2, 0}, {25, 0}, {27, 1}, {28, 1}};
+
+static int64_t list_knobs(const struct fake *fake, void *values)
+{
+    struct fake **brought = values;
+    int64_t count = fake->sizes[0] == FAKE_STREAM_K ? 4 : 1;
+
+    for (int64_t i = 0; i < count; i++)
+        brought[i]->number = count == 1 ? 0 : i + 1;
+    return count;
+}
+
 int cudnnBackendGetAttribute(void *from, int attribute, int type, int64_t room, int64_t *count,
                              void *values)
 {
@@ -152,9 +168,9 @@ int cudnnBackendGetAttribute(void *from, int attribute, int type, int64_t room, 
     switch (attribute) {
     case RESULTS: *count = fake->sizes[0] == FAKE_NOTHING ? 0 : list(fake, room, values); break;
     case THE_ENGINE: (*(struct fake **)values)->number = fake->number; break;
-    case KNOBS: break;
-    case KNOB_TYPE: *(int *)values = 25; break;
-    case KNOB_VALUE: *(int64_t *)values = 7; break;
+    case KNOBS: *count = list_knobs(fake, values); break;
+    case KNOB_TYPE: *(int *)values = knobs[fake->number].type; break;
+    case KNOB_VALUE: *(int64_t *)values = knobs[fake->number].value; break;
     case BYTES: *(int64_t *)values = workspace(fake); break;
     case INDEX: *(int64_t *)values = 60 + fake->number; break;
     case NOTES: *(int *)values = fake->number ? 4 : 0; break;

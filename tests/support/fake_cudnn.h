@@ -3,6 +3,7 @@
 #define MT_FAKE_CUDNN_H
 
 enum {
+    FAKE_STREAM_K = 10, /* the knobs are those of a stream-K kernel */
     FAKE_CRASH = 666,
     FAKE_HANG,
     FAKE_NOTHING,     /* proposes no configuration */

@@ -151,6 +151,18 @@ static void only_the_first_is_given_where_one_is_wanted(void **state)
     give_back();
 }
 
+/* 32 tiles of 38 steps on 132 multiprocessors: two shares of each, and a flag. On the 18 that a
+ * described card has for a cluster the last 14 tiles are not shared. */
+static void what_a_card_shares_is_added(void **state)
+{
+    descriptor configuration;
+
+    (void)state;
+    take(heuristics(FAKE_STREAM_K, 1, 0), 1, &configuration);
+    assert_int_equal(workspace_of(configuration), 53 + 32 * (2 * 65536 + 4));
+    give_back();
+}
+
 /* Graphs of several operations, heuristics of last resort, convolutions without a proposal. */
 static void others_have_one_plan_by_the_rule(void **state)
 {
@@ -191,6 +203,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_proposal_is_a_plan),
         cmocka_unit_test(only_the_first_is_given_where_one_is_wanted),
+        cmocka_unit_test(what_a_card_shares_is_added),
         cmocka_unit_test(others_have_one_plan_by_the_rule),
     };
     return cmocka_run_group_tests(tests, open_library, NULL);
