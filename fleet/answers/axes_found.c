@@ -1,0 +1,141 @@
+/* Axes that nobody named, from what ranks have in memory. Ranks with the same parameters do the
+ * same: their classes, in the order of rank numbers, repeat. The largest `block` of equal
+ * neighbours that divides the job, and the smallest `period` of blocks, give
+ *     rank = (outer * period + stage) * block + inner
+ * in which ranks differ along `stage` only. Missing ranks fit everywhere. */
+#include "job_axis.h"
+#include "job_values.h"
+
+#define WILD UINT32_MAX
+
+struct classes {
+    uint32_t *of_rank; /* WILD: missing, or nothing is known */
+    uint32_t world, count;
+};
+
+static enum mt_status read_classes(struct mt_job_work *work, bool with_steps,
+                                   struct classes *classes)
+{
+    const struct mt_job_report *report = work->report;
+    struct mt_job_key *keys = MT_JOB_ARRAY(work, report->row_count, struct mt_job_key);
+    uint32_t *of_row = MT_JOB_ARRAY(work, report->row_count, uint32_t), count = 0;
+
+    classes->of_rank = MT_JOB_ARRAY(work, classes->world, uint32_t);
+    if (!keys || !of_row || !classes->of_rank)
+        return MT_ERR_MEMORY;
+    for (uint32_t i = 0; i < classes->world; i++)
+        classes->of_rank[i] = WILD;
+    for (uint32_t i = 0; i < report->row_count; i++) {
+        const struct mt_rank_record *record = report->rows[i].record;
+        uint64_t key = with_steps ? record->step_hash : record->parameter_hash;
+
+        if (key && record->identity.rank >= 0 && !record->device)
+            keys[count++] = (struct mt_job_key){0, i, key};
+    }
+    classes->count = mt_job_classes_split(keys, count, of_row);
+    for (uint32_t i = 0; i < count; i++)
+        classes->of_rank[report->rows[keys[i].row].record->identity.rank] = of_row[keys[i].row];
+    return MT_OK;
+}
+
+/* The class that all ranks of a block have; WILD if none is known. False if they differ. */
+static bool class_of_block(const struct classes *classes, uint32_t first, uint32_t block,
+                           uint32_t *class)
+{
+    *class = WILD;
+    for (uint32_t i = first; i < first + block; i++) {
+        if (classes->of_rank[i] == WILD)
+            continue;
+        if (*class != WILD && *class != classes->of_rank[i])
+            return false;
+        *class = classes->of_rank[i];
+    }
+    return true;
+}
+
+static bool has_blocks(const struct classes *classes, uint32_t block)
+{
+    uint32_t class;
+
+    for (uint32_t i = 0; i < classes->world; i += block)
+        if (!class_of_block(classes, i, block, &class))
+            return false;
+    return true;
+}
+
+static bool has_period(const struct classes *classes, uint32_t block, uint32_t period)
+{
+    for (uint32_t stage = 0; stage < period; stage++) {
+        uint32_t known = WILD;
+
+        for (uint32_t i = stage * block; i < classes->world; i += period * block) {
+            uint32_t class;
+
+            class_of_block(classes, i, block, &class);
+            if (class == WILD)
+                continue;
+            if (known != WILD && known != class)
+                return false;
+            known = class;
+        }
+    }
+    return true;
+}
+
+/* Divisors of a job are few: O(world) each. */
+static uint32_t largest_block(const struct classes *classes)
+{
+    for (uint32_t count = 1; count < classes->world; count++)
+        if (classes->world % count == 0 && has_blocks(classes, classes->world / count))
+            return classes->world / count;
+    return 1;
+}
+
+static uint32_t smallest_period(const struct classes *classes, uint32_t block)
+{
+    uint32_t blocks = classes->world / block;
+
+    for (uint32_t period = 1; period < blocks; period++)
+        if (blocks % period == 0 && has_period(classes, block, period))
+            return period;
+    return blocks;
+}
+
+static void add_axes(struct mt_job_report *report, uint32_t block, uint32_t period)
+{
+    uint32_t outer = report->world / block / period;
+
+    if (outer > 1)
+        mt_job_axis_add(report, block > 1 ? "replica_outer" : "replica", outer, block * period);
+    mt_job_axis_add(report, "stage", period, block);
+    if (block > 1)
+        mt_job_axis_add(report, outer > 1 ? "replica_inner" : "replica", block, 1);
+}
+
+static enum mt_status find(struct mt_job_work *work, bool with_steps)
+{
+    struct mt_job_report *report = work->report;
+    struct classes classes = {.world = report->world};
+    enum mt_status status = read_classes(work, with_steps, &classes);
+    uint32_t block, period;
+
+    if (status != MT_OK || classes.count < 2)
+        return status;
+    block = largest_block(&classes);
+    period = smallest_period(&classes, block);
+    /* Every rank on a stage of its own is no arrangement, unless each is a stage of a pipeline. */
+    if (period < report->world || classes.count * 2 > report->world)
+        add_axes(report, block, period);
+    return MT_OK;
+}
+
+enum mt_status mt_job_axes_found(struct mt_job_work *work, struct mt_error *error)
+{
+    enum mt_status status;
+
+    (void)error;
+    if (work->report->world > MT_JOB_MAX_ROWS || work->report->world < 2)
+        return MT_OK;
+    status = find(work, false);
+    return status == MT_OK && !work->report->axis_count ? find(work, true) : status;
+}

@@ -1,0 +1,153 @@
+/* Axes from the framework's process groups. An axis of `size` ranks at a distance of `stride` is a
+ * group of that shape in which every rank stands where its number says. Axes fill the job without a
+ * gap: the fastest has stride 1, the next one the stride that the axes before it span, and so on.
+ * Where groups of several sizes have that stride, such as tp, and tp with dp, the smallest is the
+ * axis and the others are products. */
+#include <string.h>
+
+#include "job_axis.h"
+
+enum { MAX_SHAPES = 64 };
+
+struct shape {
+    const char *name;
+    uint32_t size, stride, rank_count;
+};
+
+struct shapes {
+    struct shape list[MAX_SHAPES];
+    uint32_t count;
+};
+
+static bool is_in_place(const struct mt_record_group *group, int32_t rank)
+{
+    uint64_t position;
+
+    if (rank < 0 || !group->stride || group->size < 2)
+        return false;
+    position = (uint64_t)(uint32_t)rank / group->stride % group->size;
+    return (uint64_t)group->first + position * group->stride == (uint32_t)rank;
+}
+
+static void add_shape(struct shapes *shapes, const struct mt_record_group *group)
+{
+    for (uint32_t i = 0; i < shapes->count; i++) {
+        struct shape *shape = &shapes->list[i];
+
+        if (shape->size != group->size || shape->stride != group->stride)
+            continue;
+        shape->rank_count++;
+        if (!mt_job_axis_word(shape->name) && mt_job_axis_word(group->name))
+            shape->name = group->name;
+        return;
+    }
+    if (shapes->count < MAX_SHAPES)
+        shapes->list[shapes->count++] =
+            (struct shape){group->name, group->size, group->stride, 1};
+}
+
+/* Several groups of one rank may have one shape. */
+static bool is_repeated(const struct mt_record_identity *identity, uint32_t index)
+{
+    for (uint32_t i = 0; i < index; i++)
+        if (identity->groups[i].size == identity->groups[index].size &&
+            identity->groups[i].stride == identity->groups[index].stride &&
+            mt_job_axis_word(identity->groups[i].name))
+            return true;
+    return false;
+}
+
+/* How many ranks have groups at all. */
+static uint32_t find_shapes(const struct mt_job_report *report, struct shapes *shapes)
+{
+    uint32_t ranks = 0;
+
+    for (uint32_t r = 0; r < report->row_count; r++) {
+        const struct mt_record_identity *identity = &report->rows[r].record->identity;
+
+        ranks += identity->group_count > 0;
+        for (uint32_t i = 0; i < identity->group_count; i++)
+            if (identity->groups[i].size < report->world && !is_repeated(identity, i) &&
+                is_in_place(&identity->groups[i], identity->rank))
+                add_shape(shapes, &identity->groups[i]);
+    }
+    return ranks;
+}
+
+/* The smallest shape with that stride that all ranks have. */
+static const struct shape *next_axis(const struct shapes *shapes, uint64_t stride, uint32_t ranks,
+                                     uint32_t world)
+{
+    const struct shape *best = NULL;
+
+    for (uint32_t i = 0; i < shapes->count; i++) {
+        const struct shape *shape = &shapes->list[i];
+
+        if (shape->stride == stride && shape->rank_count >= ranks &&
+            world % (stride * shape->size) == 0 && (!best || shape->size < best->size))
+            best = shape;
+    }
+    return best;
+}
+
+static enum mt_status add_axis(struct mt_job_work *work, const char *word, uint32_t size,
+                               uint64_t stride)
+{
+    struct mt_arena *arena = &work->report->arena;
+    const char *name = word ? word : mt_arena_printf(arena, "every_%llu", (unsigned long long)stride);
+
+    for (uint32_t i = 0; name && i < work->report->axis_count; i++)
+        if (!strcmp(work->report->axes[i].name, name))
+            name = mt_arena_printf(arena, "every_%llu", (unsigned long long)stride);
+    if (!name)
+        return MT_ERR_MEMORY;
+    mt_job_axis_add(work->report, name, size, (uint32_t)stride);
+    return MT_OK;
+}
+
+/* Slowest axis first, as in a mesh. */
+static void turn(struct mt_job_report *report)
+{
+    for (uint32_t i = 0, j = report->axis_count; i + 1 < j; i++) {
+        struct mt_job_axis axis = report->axes[i];
+
+        report->axes[i] = report->axes[--j];
+        report->axes[j] = axis;
+    }
+}
+
+/* Where no group has the stride, ranks in between have none in common: an axis up to the next
+ * stride that one has. */
+static uint64_t next_stride(const struct shapes *shapes, uint64_t stride, uint32_t world)
+{
+    uint64_t next = world;
+
+    for (uint32_t i = 0; i < shapes->count; i++)
+        if (shapes->list[i].stride > stride && shapes->list[i].stride < next &&
+            shapes->list[i].stride % stride == 0 && world % shapes->list[i].stride == 0)
+            next = shapes->list[i].stride;
+    return next;
+}
+
+enum mt_status mt_job_axes_of_groups(struct mt_job_work *work, struct mt_error *error)
+{
+    struct mt_job_report *report = work->report;
+    struct shapes shapes = {.count = 0};
+    uint32_t ranks = find_shapes(report, &shapes), known = 0;
+    enum mt_status status = MT_OK;
+
+    (void)error;
+    for (uint64_t stride = 1; shapes.count && stride < report->world && status == MT_OK;) {
+        const struct shape *shape = next_axis(&shapes, stride, ranks, report->world);
+        uint64_t size = shape ? shape->size
+                              : next_stride(&shapes, stride, report->world) / stride;
+
+        status = add_axis(work, shape ? mt_job_axis_word(shape->name) : NULL, (uint32_t)size, stride);
+        known += shape != NULL;
+        stride *= size;
+    }
+    if (!known)
+        report->axis_count = 0;
+    turn(report);
+    return status;
+}

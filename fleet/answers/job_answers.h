@@ -1,0 +1,15 @@
+/* From a set of records to what there is to say about a job. */
+#ifndef MT_FLEET_JOB_ANSWERS_H
+#define MT_FLEET_JOB_ANSWERS_H
+
+#include "job_report.h"
+
+/* `set` is in canonical form, and outlives the report. MT_ERR_USAGE: there are several jobs and none
+ * is named, or no such job, or a mesh that the job cannot have. MT_ERR_FORMAT: the set is empty.
+ * O(n log n + leaves + paths). */
+enum mt_status mt_job_report_make(const struct mt_rank_set *set,
+                                  const struct mt_job_options *options,
+                                  struct mt_job_report **report,
+                                  struct mt_error *error) MT_MUST_USE;
+
+#endif

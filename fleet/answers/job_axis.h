@@ -1,0 +1,25 @@
+/* PRIVATE to fleet/answers: the sources of a job's axes, one file each. A source leaves axis_count
+ * at 0 if it knows nothing; else it fills names, sizes and strides of report->axes, and coordinates
+ * of rows where they do not follow from the stride. */
+#ifndef MT_FLEET_JOB_AXIS_H
+#define MT_FLEET_JOB_AXIS_H
+
+#include "job_work.h"
+
+mt_job_answer mt_job_axes_of_option;
+mt_job_answer mt_job_axes_recorded;
+mt_job_answer mt_job_axes_of_groups;
+mt_job_answer mt_job_axes_found;
+
+/* Adds an axis; false if there is no room. `name` is borrowed. */
+bool mt_job_axis_add(struct mt_job_report *report, const char *name, uint32_t size,
+                     uint32_t stride);
+
+/* What the name of an axis says: replicas are equal, stages are not. */
+enum mt_axis_kind { MT_AXIS_UNNAMED, MT_AXIS_REPLICAS, MT_AXIS_STAGES };
+enum mt_axis_kind mt_job_axis_kind(const char *name);
+
+/* "tp", "pp", "cp", "ep", "fsdp", "dp" if a word of the name stands for it, else NULL. */
+const char *mt_job_axis_word(const char *name);
+
+#endif

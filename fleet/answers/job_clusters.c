@@ -1,0 +1,158 @@
+/* Which rows should be equal: those with the same parameters, at the same place on every axis along
+ * which ranks differ. An axis of data parallelism has replicas, one of pipeline stages has not; of
+ * others, the memory says it: they separate if most lines of ranks along them differ by more than
+ * outliers do. A single rank that is off changes one line. */
+#include "job_axis.h"
+#include "job_values.h"
+
+/* Classes of rows, refined key by key. */
+struct refiner {
+    const struct mt_job_report *report;
+    struct mt_job_key *keys;
+    uint32_t *classes, count;
+};
+
+static enum mt_status begin(struct mt_job_work *work, struct refiner *refiner)
+{
+    uint32_t rows = work->report->row_count;
+
+    refiner->report = work->report;
+    refiner->keys = MT_JOB_ARRAY(work, rows, struct mt_job_key);
+    refiner->classes = MT_JOB_ARRAY(work, rows, uint32_t);
+    refiner->count = 1;
+    return refiner->keys && refiner->classes ? MT_OK : MT_ERR_MEMORY;
+}
+
+static void start(struct refiner *refiner)
+{
+    for (uint32_t i = 0; i < refiner->report->row_count; i++) {
+        refiner->classes[i] = 0;
+        refiner->keys[i].key = refiner->report->rows[i].record->parameter_hash;
+    }
+}
+
+static void split(struct refiner *refiner)
+{
+    for (uint32_t i = 0; i < refiner->report->row_count; i++) {
+        refiner->keys[i].row = i;
+        refiner->keys[i].class = refiner->classes[i];
+    }
+    refiner->count =
+        mt_job_classes_split(refiner->keys, refiner->report->row_count, refiner->classes);
+}
+
+static void split_by_axis(struct refiner *refiner, uint32_t axis)
+{
+    for (uint32_t i = 0; i < refiner->report->row_count; i++)
+        refiner->keys[i].key = refiner->report->rows[i].coordinates[axis];
+    split(refiner);
+}
+
+/* Rows in the order of their classes stand in refiner->keys. How many from `first` are one class. */
+static uint32_t class_length(const struct refiner *refiner, uint32_t first)
+{
+    uint32_t count = refiner->report->row_count, end = first;
+
+    while (end < count && refiner->classes[refiner->keys[end].row] ==
+                              refiner->classes[refiner->keys[first].row])
+        end++;
+    return end - first;
+}
+
+/* Values of a line; sorted by mt_job_spread_of. */
+static struct mt_job_spread spread_of_class(struct mt_job_work *work, const struct refiner *refiner,
+                                            uint32_t first, uint32_t length)
+{
+    for (uint32_t i = 0; i < length; i++) {
+        uint32_t row = refiner->keys[first + i].row;
+
+        work->values[i] = (struct mt_job_value){
+            mt_job_metric_of(work->report->rows[row].record, MT_JOB_RESERVED), row};
+    }
+    return mt_job_spread_of(work->values, length);
+}
+
+/* Do most of the lines along the axis differ? Of fewer than three lines, one rank may decide. Then
+ * half of a line has to be away from its median. */
+static enum mt_status judge(struct mt_job_work *work, struct refiner *refiner, uint32_t axis)
+{
+    struct mt_job_report *report = work->report;
+    struct mt_job_value *lines = MT_JOB_ARRAY(work, report->row_count, struct mt_job_value);
+    uint32_t count = 0;
+    bool is_far = false;
+
+    if (!lines)
+        return MT_ERR_MEMORY;
+    start(refiner);
+    split(refiner);
+    for (uint32_t a = 0; a < report->axis_count; a++)
+        if (a != axis)
+            split_by_axis(refiner, a);
+    for (uint32_t i = 0, length; i < report->row_count; i += length) {
+        struct mt_job_spread spread;
+
+        length = class_length(refiner, i);
+        if (length < 2)
+            continue;
+        spread = spread_of_class(work, refiner, i, length);
+        lines[count] = (struct mt_job_value){spread.max - spread.min, count};
+        count++;
+        is_far |= mt_job_distance(work->values, length, spread.median) > work->outlier_bytes;
+    }
+    if (count >= 3)
+        is_far = mt_job_spread_of(lines, count).median > work->outlier_bytes;
+    report->axes[axis].separates = is_far;
+    return MT_OK;
+}
+
+static enum mt_status find_separating(struct mt_job_work *work, struct refiner *refiner)
+{
+    struct mt_job_report *report = work->report;
+    enum mt_status status = MT_OK;
+
+    for (uint32_t a = 0; a < report->axis_count && status == MT_OK; a++) {
+        enum mt_axis_kind kind = mt_job_axis_kind(report->axes[a].name);
+
+        report->axes[a].separates = kind == MT_AXIS_STAGES;
+        if (kind == MT_AXIS_UNNAMED)
+            status = judge(work, refiner, a);
+    }
+    return status;
+}
+
+static enum mt_status fill(struct mt_job_work *work, struct refiner *refiner)
+{
+    struct mt_job_report *report = work->report;
+
+    report->clusters = MT_JOB_ARRAY(work, refiner->count, struct mt_job_cluster);
+    if (!report->clusters)
+        return MT_ERR_MEMORY;
+    for (uint32_t i = 0, length; i < report->row_count; i += length) {
+        uint32_t first = refiner->keys[i].row;
+
+        length = class_length(refiner, i);
+        for (uint32_t k = 0; k < length; k++)
+            report->rows[refiner->keys[i + k].row].cluster = report->cluster_count;
+        report->clusters[report->cluster_count++] = (struct mt_job_cluster){
+            first, length, spread_of_class(work, refiner, i, length)};
+    }
+    return MT_OK;
+}
+
+enum mt_status mt_job_find_clusters(struct mt_job_work *work, struct mt_error *error)
+{
+    struct refiner refiner;
+    enum mt_status status = begin(work, &refiner);
+
+    (void)error;
+    if (status == MT_OK)
+        status = find_separating(work, &refiner);
+    if (status != MT_OK)
+        return status;
+    start(&refiner);
+    split(&refiner);
+    for (uint32_t a = 0; a < work->report->axis_count; a++)
+        if (work->report->axes[a].separates)
+            split_by_axis(&refiner, a);
+    return fill(work, &refiner);
+}

@@ -1,0 +1,170 @@
+/* Devices on which several processes ran at a time: trainer and inference server, workers under
+ * MPS, helpers. All records of the set count, whatever their job.
+ *
+ * A record has the largest level of each of its columns of time. On the common columns of a device
+ * it counts with the largest of its own columns that touch them: sums are at most what they say. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "job_values.h"
+#include "job_work.h"
+
+static bool is_known(const struct mt_rank_record *record)
+{
+    return record->column_count && record->end_t_ns > record->begin_t_ns &&
+           (*record->device_uuid || (*record->device_pci && *record->identity.host));
+}
+
+/* By the device: its UUID, else the address on the bus of a machine since its last boot. */
+static int compare_devices(const struct mt_rank_record *a, const struct mt_rank_record *b)
+{
+    int order = strcmp(a->device_uuid, b->device_uuid);
+
+    if (order || *a->device_uuid)
+        return order;
+    order = strcmp(a->identity.host, b->identity.host);
+    if (!order)
+        order = strcmp(a->identity.boot_id, b->identity.boot_id);
+    return order ? order : strcmp(a->device_pci, b->device_pci);
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct mt_rank_record *const *one = a, *const *other = b;
+    int order = compare_devices(*one, *other);
+
+    if (!order)
+        order = ((*one)->begin_t_ns > (*other)->begin_t_ns) -
+                ((*one)->begin_t_ns < (*other)->begin_t_ns);
+    return order ? order : (*one > *other) - (*one < *other);
+}
+
+/* What a record holds at most between two times. */
+static uint64_t held(const struct mt_rank_record *record, uint64_t begin_t_ns, uint64_t end_t_ns)
+{
+    uint64_t span = record->end_t_ns - record->begin_t_ns, bytes = 0, first, last;
+    uint32_t count = record->column_count;
+
+    if (end_t_ns <= record->begin_t_ns || begin_t_ns > record->end_t_ns)
+        return 0;
+    first = mt_sub_or_0_u64(begin_t_ns, record->begin_t_ns);
+    last = mt_min_u64(end_t_ns - record->begin_t_ns, span);
+    first = (uint64_t)((unsigned __int128)first * count / span);
+    last = (uint64_t)((unsigned __int128)last * count / span);
+    for (uint64_t i = first; i <= last && i < count; i++)
+        bytes = mt_max_u64(bytes, record->columns[i].reserved_bytes);
+    if (first >= count)
+        bytes = record->columns[count - 1].reserved_bytes;
+    return bytes;
+}
+
+static uint64_t column_t_ns(const struct mt_job_device *device, uint32_t column)
+{
+    uint64_t span = device->end_t_ns - device->begin_t_ns;
+
+    return device->begin_t_ns +
+           (uint64_t)((unsigned __int128)span * column / MT_JOB_COLUMNS);
+}
+
+static void fill_columns(struct mt_job_device *device)
+{
+    uint32_t peak = 0;
+
+    for (uint32_t c = 0; c < MT_JOB_COLUMNS; c++) {
+        for (uint32_t i = 0; i < device->tenant_count; i++)
+            device->columns[c] = mt_add_most_u64(
+                device->columns[c], held(device->tenants[i].record, column_t_ns(device, c),
+                                         column_t_ns(device, c + 1)));
+        if (device->columns[c] > device->columns[peak])
+            peak = c;
+    }
+    device->peak_bytes = device->columns[peak];
+    device->peak_begin_t_ns = column_t_ns(device, peak);
+    device->peak_end_t_ns = column_t_ns(device, peak + 1);
+}
+
+static void fill_tenants(struct mt_job_device *device)
+{
+    for (uint32_t i = 0; i < device->tenant_count; i++) {
+        struct mt_job_tenant *tenant = &device->tenants[i];
+
+        tenant->peak_t_ns = tenant->record->reserved_peak.t_ns;
+        tenant->held_bytes =
+            held(tenant->record, device->peak_begin_t_ns, device->peak_end_t_ns);
+        for (uint32_t k = 0; k < device->tenant_count; k++)
+            if (k != i)
+                tenant->others_bytes = mt_add_most_u64(
+                    tenant->others_bytes, held(device->tenants[k].record, tenant->peak_t_ns,
+                                               mt_add_most_u64(tenant->peak_t_ns, 1)));
+    }
+}
+
+/* In containers, processes of several hosts have one number. */
+static bool is_one_process(const struct mt_rank_record *a, const struct mt_rank_record *b)
+{
+    return a->identity.process_id == b->identity.process_id &&
+           !strcmp(a->identity.host, b->identity.host);
+}
+
+/* Records of a device, by their begin. Do two of different processes overlap? */
+static bool is_shared(const struct mt_rank_record *const *records, uint32_t count)
+{
+    const struct mt_rank_record *latest = records[0];
+
+    for (uint32_t i = 1; i < count; i++) {
+        if (records[i]->begin_t_ns < latest->end_t_ns && !is_one_process(records[i], latest))
+            return true;
+        if (records[i]->end_t_ns > latest->end_t_ns)
+            latest = records[i];
+    }
+    return false;
+}
+
+static enum mt_status add_device(struct mt_job_work *work,
+                                 const struct mt_rank_record *const *records, uint32_t count)
+{
+    struct mt_job_device *device = &work->report->devices[work->report->device_count++];
+    const struct mt_rank_record *first = records[0];
+
+    *device = (struct mt_job_device){.uuid = first->device_uuid, .pci = first->device_pci,
+                                     .host = first->identity.host,
+                                     .begin_t_ns = first->begin_t_ns};
+    device->tenants = MT_JOB_ARRAY(work, count, struct mt_job_tenant);
+    device->columns = MT_JOB_ARRAY(work, MT_JOB_COLUMNS, uint64_t);
+    if (!device->tenants || !device->columns)
+        return MT_ERR_MEMORY;
+    for (uint32_t i = 0; i < count; i++) {
+        device->tenants[device->tenant_count++].record = records[i];
+        device->end_t_ns = mt_max_u64(device->end_t_ns, records[i]->end_t_ns);
+        device->total_bytes = mt_max_u64(device->total_bytes, records[i]->device_bytes);
+    }
+    fill_columns(device);
+    fill_tenants(device);
+    return MT_OK;
+}
+
+enum mt_status mt_job_find_devices(struct mt_job_work *work, struct mt_error *error)
+{
+    const struct mt_rank_set *set = work->set;
+    const struct mt_rank_record **records =
+        MT_JOB_ARRAY(work, set->record_count, const struct mt_rank_record *);
+    enum mt_status status = MT_OK;
+    uint32_t count = 0;
+
+    (void)error;
+    work->report->devices = MT_JOB_ARRAY(work, set->record_count / 2, struct mt_job_device);
+    if (!records || !work->report->devices)
+        return MT_ERR_MEMORY;
+    for (uint32_t i = 0; i < set->record_count; i++)
+        if (is_known(&set->records[i]) && !set->records[i].is_dry_run)
+            records[count++] = &set->records[i];
+    if (count)
+        qsort(records, count, sizeof *records, compare);
+    for (uint32_t i = 0, end; i < count && status == MT_OK; i = end) {
+        for (end = i + 1; end < count && !compare_devices(records[i], records[end]);)
+            end++;
+        if (is_shared(records + i, end - i))
+            status = add_device(work, records + i, end - i);
+    }
+    return status;
+}

@@ -1,0 +1,47 @@
+/* What devices must have for the ranks as they ran. */
+#include "job_values.h"
+#include "job_work.h"
+
+static struct mt_job_spread spread_of(struct mt_job_work *work, enum mt_job_metric metric)
+{
+    const struct mt_job_report *report = work->report;
+
+    for (uint32_t i = 0; i < report->row_count; i++)
+        work->values[i] =
+            (struct mt_job_value){mt_job_metric_of(report->rows[i].record, metric), i};
+    return mt_job_spread_of(work->values, report->row_count);
+}
+
+/* One limit that serves every rank is the largest of theirs. */
+static void find_limit(struct mt_job_report *report)
+{
+    report->needed_is_exact = report->limit_is_known = report->row_count > 0;
+    for (uint32_t i = 0; i < report->row_count; i++) {
+        const struct mt_rank_record *record = report->rows[i].record;
+
+        report->needed_is_exact &= record->needed_is_known && record->is_complete;
+        report->limit_is_known &= record->allocator_need_is_known;
+        if (record->allocator_need_is_known)
+            report->limit_bytes = mt_max_u64(report->limit_bytes, record->allocator_need_bytes);
+    }
+}
+
+enum mt_status mt_job_find_needs(struct mt_job_work *work, struct mt_error *error)
+{
+    struct mt_job_report *report = work->report;
+    const struct mt_job_options *options = work->options;
+    uint32_t ppm = options->outlier_ppm ? options->outlier_ppm : MT_JOB_DEFAULT_OUTLIER_PPM;
+
+    (void)error;
+    report->reserved = spread_of(work, MT_JOB_RESERVED);
+    report->allocated = spread_of(work, MT_JOB_ALLOCATED);
+    report->needed = spread_of(work, MT_JOB_NEEDED);
+    find_limit(report);
+    if (report->reserved.mean)
+        report->imbalance_ppm =
+            mt_job_ppm(report->reserved.max - report->reserved.mean, report->reserved.mean);
+    work->outlier_bytes = mt_max_u64(
+        options->outlier_bytes ? options->outlier_bytes : MT_JOB_DEFAULT_OUTLIER_BYTES,
+        (uint64_t)((unsigned __int128)report->reserved.median * ppm / 1000000));
+    return MT_OK;
+}

@@ -1,0 +1,223 @@
+/* Ranks that differ from their replicas.
+ *
+ * A row is an outlier if its distance from the median of its cluster is more than the least that
+ * counts, and more than six times the median distance: replicas that vary by themselves have none.
+ * A row that ended early may well have less than the others, and is not one for that. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "job_values.h"
+#include "job_work.h"
+
+enum { DISTANCES = 6, FEWEST_REPLICAS = 3 };
+
+static const enum mt_job_metric metrics[] = {MT_JOB_ALLOCATED, MT_JOB_RESERVED, MT_JOB_OUTSIDE};
+
+/* Rows of a cluster, and what is usual in it. */
+struct replicas {
+    const uint32_t *rows;
+    uint32_t count;
+    uint64_t median[MT_ARRAY_LEN(metrics)], tolerance[MT_ARRAY_LEN(metrics)];
+    uint32_t median_row[MT_ARRAY_LEN(metrics)];
+};
+
+static void judge_replicas(struct mt_job_work *work, struct replicas *replicas)
+{
+    uint32_t ppm = work->options->outlier_ppm ? work->options->outlier_ppm
+                                              : MT_JOB_DEFAULT_OUTLIER_PPM;
+    uint64_t bytes = work->options->outlier_bytes ? work->options->outlier_bytes
+                                                  : MT_JOB_DEFAULT_OUTLIER_BYTES;
+
+    for (size_t m = 0; m < MT_ARRAY_LEN(metrics); m++) {
+        struct mt_job_spread spread;
+        uint64_t distance;
+
+        for (uint32_t i = 0; i < replicas->count; i++)
+            work->values[i] = (struct mt_job_value){
+                mt_job_metric_of(work->report->rows[replicas->rows[i]].record, metrics[m]),
+                replicas->rows[i]};
+        spread = mt_job_spread_of(work->values, replicas->count);
+        distance = mt_job_distance(work->values, replicas->count, spread.median);
+        replicas->median[m] = spread.median;
+        replicas->median_row[m] = spread.median_row;
+        replicas->tolerance[m] =
+            mt_max_u64(mt_max_u64(bytes, (uint64_t)((unsigned __int128)spread.median * ppm / 1000000)),
+                       mt_mul_most_u64(distance, DISTANCES));
+    }
+}
+
+static bool ended_early(const struct mt_rank_record *record)
+{
+    return record->outcome != MT_OUTCOME_FINISHED && record->outcome != MT_OUTCOME_UNKNOWN;
+}
+
+/* The metric in which the row is farthest from its replicas; false if it is near in all. */
+static bool is_outlier(const struct mt_job_report *report, const struct replicas *replicas,
+                       uint32_t row, struct mt_job_outlier *outlier)
+{
+    const struct mt_rank_record *record = report->rows[row].record;
+
+    *outlier = (struct mt_job_outlier){.row = row, .replicas = replicas->count,
+                                       .path = MT_NO_PATH, .library = ""};
+    for (size_t m = 0; m < MT_ARRAY_LEN(metrics); m++) {
+        uint64_t value = mt_job_metric_of(record, metrics[m]), median = replicas->median[m];
+        uint64_t bytes = value > median ? value - median : median - value;
+
+        if (bytes <= replicas->tolerance[m] || bytes <= outlier->bytes ||
+            (value < median && ended_early(record)))
+            continue;
+        outlier->metric = metrics[m];
+        outlier->is_less = value < median;
+        outlier->bytes = bytes;
+        outlier->median_bytes = median;
+        outlier->typical_row = replicas->median_row[m];
+    }
+    return outlier->bytes > 0;
+}
+
+/* Of one record, by path: roles of a path are one. The arrays are by path and all zero. */
+struct difference {
+    uint64_t *more, *less; /* bytes of the one record, and of the other */
+    uint32_t path_count;
+};
+
+static uint64_t *cell(struct difference *difference, uint64_t *bytes, uint32_t path)
+{
+    return &bytes[path == MT_NO_PATH ? difference->path_count : path];
+}
+
+static void add_leaves(struct difference *difference, uint64_t *bytes,
+                       const struct mt_rank_record *record)
+{
+    for (uint32_t i = 0; i < record->leaf_count; i++)
+        *cell(difference, bytes, record->leaves[i].path) += record->leaves[i].bytes;
+}
+
+static void clear_leaves(struct difference *difference, const struct mt_rank_record *record)
+{
+    for (uint32_t i = 0; i < record->leaf_count; i++)
+        *cell(difference, difference->more, record->leaves[i].path) =
+            *cell(difference, difference->less, record->leaves[i].path) = 0;
+}
+
+/* The call path of `more` that has most more than in `less`. */
+static void find_path(struct difference *difference, const struct mt_rank_record *more,
+                      const struct mt_rank_record *less, struct mt_job_outlier *outlier)
+{
+    add_leaves(difference, difference->more, more);
+    add_leaves(difference, difference->less, less);
+    for (uint32_t i = 0; i < more->leaf_count; i++) {
+        const struct mt_record_leaf *leaf = &more->leaves[i];
+        uint64_t bytes = mt_sub_or_0_u64(*cell(difference, difference->more, leaf->path),
+                                         *cell(difference, difference->less, leaf->path));
+
+        if (bytes <= outlier->path_bytes)
+            continue;
+        outlier->path = leaf->path;
+        outlier->role = leaf->role;
+        outlier->path_bytes = bytes;
+    }
+    clear_leaves(difference, more);
+    clear_leaves(difference, less);
+}
+
+static uint64_t bytes_of_library(const struct mt_rank_record *record, const char *library)
+{
+    for (uint32_t i = 0; i < record->owner_count; i++)
+        if (!strcmp(record->owners[i].library, library))
+            return record->owners[i].bytes;
+    return 0;
+}
+
+static void find_library(const struct mt_rank_record *more, const struct mt_rank_record *less,
+                         struct mt_job_outlier *outlier)
+{
+    outlier->cause = MT_OUTLIER_LIBRARY;
+    for (uint32_t i = 0; i < more->owner_count; i++) {
+        uint64_t bytes = mt_sub_or_0_u64(more->owners[i].bytes,
+                                         bytes_of_library(less, more->owners[i].library));
+
+        if (bytes <= outlier->path_bytes)
+            continue;
+        outlier->path_bytes = bytes;
+        outlier->library = more->owners[i].library;
+    }
+}
+
+/* What makes the difference, in comparison with a replica that has the median. */
+static void explain(const struct mt_job_report *report, struct difference *difference,
+                    struct mt_job_outlier *outlier)
+{
+    const struct mt_rank_record *own = report->rows[outlier->row].record;
+    const struct mt_rank_record *typical = report->rows[outlier->typical_row].record;
+    const struct mt_rank_record *more = outlier->is_less ? typical : own;
+    const struct mt_rank_record *less = outlier->is_less ? own : typical;
+    uint64_t allocated = mt_sub_or_0_u64(more->allocated_peak.bytes, less->allocated_peak.bytes);
+
+    outlier->growth_bytes_per_step =
+        mt_sub_or_0_u64(own->growth_bytes_per_step, typical->growth_bytes_per_step);
+    if (outlier->metric == MT_JOB_OUTSIDE) {
+        find_library(more, less, outlier);
+    } else if (allocated < outlier->bytes / 2) {
+        outlier->cause = MT_OUTLIER_UNUSED;
+    } else {
+        outlier->cause = outlier->growth_bytes_per_step && !outlier->is_less ? MT_OUTLIER_GROWTH
+                                                                             : MT_OUTLIER_SITE;
+        find_path(difference, more, less, outlier);
+    }
+}
+
+/* Rows by cluster. */
+static uint32_t *sort_by_cluster(struct mt_job_work *work)
+{
+    struct mt_job_report *report = work->report;
+    uint32_t *rows = MT_JOB_ARRAY(work, report->row_count, uint32_t);
+
+    for (uint32_t i = 0; i < report->row_count; i++)
+        work->values[i] = (struct mt_job_value){report->rows[i].cluster, i};
+    mt_job_values_sort(work->values, report->row_count);
+    for (uint32_t i = 0; rows && i < report->row_count; i++)
+        rows[i] = work->values[i].row;
+    return rows;
+}
+
+static int compare_outliers(const void *a, const void *b)
+{
+    const struct mt_job_outlier *one = a, *other = b;
+
+    if (one->bytes != other->bytes)
+        return one->bytes > other->bytes ? -1 : 1;
+    return one->row < other->row ? -1 : one->row > other->row;
+}
+
+enum mt_status mt_job_find_outliers(struct mt_job_work *work, struct mt_error *error)
+{
+    struct mt_job_report *report = work->report;
+    uint32_t *rows = sort_by_cluster(work);
+    struct difference difference = {MT_JOB_ARRAY(work, work->set->path_count, uint64_t),
+                                    MT_JOB_ARRAY(work, work->set->path_count, uint64_t),
+                                    work->set->path_count};
+
+    (void)error;
+    report->outliers = MT_JOB_ARRAY(work, report->row_count, struct mt_job_outlier);
+    if (!rows || !difference.more || !difference.less || !report->outliers)
+        return MT_ERR_MEMORY;
+    for (uint32_t c = 0, first = 0; c < report->cluster_count; first += report->clusters[c++].count) {
+        struct replicas replicas = {.rows = rows + first, .count = report->clusters[c].count};
+
+        if (replicas.count < FEWEST_REPLICAS)
+            continue;
+        judge_replicas(work, &replicas);
+        for (uint32_t i = 0; i < replicas.count; i++) {
+            struct mt_job_outlier *outlier = &report->outliers[report->outlier_count];
+
+            if (!is_outlier(report, &replicas, replicas.rows[i], outlier))
+                continue;
+            explain(report, &difference, outlier);
+            report->outlier_count++;
+        }
+    }
+    if (report->outlier_count)
+        qsort(report->outliers, report->outlier_count, sizeof *report->outliers, compare_outliers);
+    return MT_OK;
+}

@@ -1,0 +1,93 @@
+#include "job_report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+
+const char *mt_job_metric_name(enum mt_job_metric metric)
+{
+    static const char *const names[] = {"allocated peak", "reserved peak",
+                                        "memory outside the allocator", "needed memory", "growth"};
+
+    _Static_assert(MT_ARRAY_LEN(names) == MT_JOB_METRIC_COUNT, "each metric has a name");
+    MT_ASSERT((unsigned)metric < MT_JOB_METRIC_COUNT);
+    return names[metric];
+}
+
+uint64_t mt_job_metric_of(const struct mt_rank_record *record, enum mt_job_metric metric)
+{
+    switch (metric) {
+    case MT_JOB_ALLOCATED: return record->allocated_peak.bytes;
+    case MT_JOB_RESERVED: return record->reserved_peak.bytes;
+    case MT_JOB_OUTSIDE: return record->outside_bytes;
+    case MT_JOB_NEEDED: return record->needed_bytes;
+    case MT_JOB_GROWTH: break;
+    }
+    return record->growth_bytes_per_step;
+}
+
+const char *mt_axes_source_name(enum mt_axes_source source)
+{
+    static const char *const names[] = {"none", "option", "recorded", "process groups", "found"};
+
+    MT_ASSERT((unsigned)source < MT_ARRAY_LEN(names));
+    return names[source];
+}
+
+const char *mt_outlier_cause_name(enum mt_outlier_cause cause)
+{
+    static const char *const names[] = {"site", "growth", "library", "unused"};
+
+    MT_ASSERT((unsigned)cause < MT_ARRAY_LEN(names));
+    return names[cause];
+}
+
+const char *mt_job_site(const struct mt_job_report *report, uint32_t path)
+{
+    return path == MT_NO_PATH ? "" : mt_rank_set_frame(report->set, path);
+}
+
+const char *mt_job_row_name(struct mt_arena *arena, const struct mt_job_report *report,
+                            uint32_t row)
+{
+    const struct mt_rank_record *record = report->rows[row].record;
+
+    MT_ASSERT(row < report->row_count);
+    if (record->identity.rank < 0)
+        return record->trace_name;
+    if (record->device)
+        return mt_arena_printf(arena, "rank %d, device %u", (int)record->identity.rank,
+                               (unsigned)record->device);
+    return mt_arena_printf(arena, "rank %d", (int)record->identity.rank);
+}
+
+enum mt_status mt_job_names(const struct mt_rank_set *set, struct mt_arena *arena,
+                            struct mt_job_name **names, uint32_t *count)
+{
+    uint32_t jobs = 0;
+
+    MT_ASSERT(set->is_sorted);
+    for (uint32_t i = 0; i < set->record_count; i++)
+        jobs += !i || strcmp(set->records[i].identity.job, set->records[i - 1].identity.job) != 0;
+    *names = mt_arena_array(arena, (size_t)jobs + 1, sizeof **names);
+    *count = 0;
+    if (!*names)
+        return MT_ERR_MEMORY;
+    for (uint32_t i = 0; i < set->record_count; i++) {
+        const char *job = set->records[i].identity.job;
+
+        if (!i || strcmp(job, (*names)[*count - 1].name) != 0)
+            (*names)[(*count)++] = (struct mt_job_name){job, 0};
+        (*names)[*count - 1].record_count++;
+    }
+    return MT_OK;
+}
+
+void mt_job_report_free(struct mt_job_report *report)
+{
+    if (!report)
+        return;
+    mt_arena_release(&report->arena);
+    free(report);
+}

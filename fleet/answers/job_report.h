@@ -1,0 +1,265 @@
+/* What there is to say about a job of many ranks: plain data, filled from a set of records
+ * (rank_set.h). Text, JSON, pictures and gates read it and nothing else.
+ *
+ * A row is one device of one process that counts as the rank: the process of the last restart, and
+ * of several processes of one rank the one with the largest reserved peak among those that ran last.
+ * Rows ascend by rank, then by device; ranks that are not known come first, each process for
+ * itself. Every choice between equals takes the first row. All decisions are made with integers, so
+ * that the same set gives the same report on every machine. A median is the lower of two. */
+#ifndef MT_FLEET_JOB_REPORT_H
+#define MT_FLEET_JOB_REPORT_H
+
+#include "arena.h"
+#include "rank_set.h"
+#include "util.h"
+
+#define MT_NO_ROW UINT32_MAX
+#define MT_JOB_AXES 8
+#define MT_JOB_STEPS 512   /* buckets of steps */
+#define MT_JOB_COLUMNS 512 /* of the time of a shared device */
+#define MT_JOB_DEFAULT_OUTLIER_PPM 10000           /* of the median of the replicas */
+#define MT_JOB_DEFAULT_OUTLIER_BYTES (32 * MT_MIB) /* and at least that */
+
+/* A file that gave no record. */
+struct mt_job_file {
+    const char *path, *reason;
+};
+
+struct mt_job_options {
+    const char *job;  /* as recorded, "slurm:1234"; NULL: the only one of the set */
+    const char *mesh; /* "pp:8,dp:32,tp:8", the fastest axis last; NULL: find out */
+    uint32_t outlier_ppm;   /* 0: MT_JOB_DEFAULT_OUTLIER_PPM */
+    uint64_t outlier_bytes; /* 0: MT_JOB_DEFAULT_OUTLIER_BYTES */
+    const struct mt_job_file *unreadable; /* copied to the report, by path */
+    uint32_t unreadable_count;
+};
+
+/* A job of a set, by its name; "" = records that name none. */
+struct mt_job_name {
+    const char *name;
+    uint32_t record_count;
+};
+
+/* Ranks first to last, both included. */
+struct mt_job_range {
+    int32_t first, last;
+};
+
+/* A number over rows. */
+struct mt_job_spread {
+    uint32_t count; /* 0: the rest is 0, and rows are MT_NO_ROW */
+    uint64_t min, median, max, mean;
+    uint32_t min_row, median_row, max_row;
+};
+
+enum mt_job_metric {
+    MT_JOB_ALLOCATED, /* peaks */
+    MT_JOB_RESERVED,
+    MT_JOB_OUTSIDE, /* beside the framework's allocator */
+    MT_JOB_NEEDED,
+    MT_JOB_GROWTH /* bytes a step */
+};
+enum { MT_JOB_METRIC_COUNT = MT_JOB_GROWTH + 1 };
+
+/* "allocated peak", "reserved peak", "memory outside the allocator", ... */
+const char *mt_job_metric_name(enum mt_job_metric metric);
+uint64_t mt_job_metric_of(const struct mt_rank_record *record, enum mt_job_metric metric);
+
+struct mt_job_row {
+    const struct mt_rank_record *record; /* of the set */
+    uint32_t coordinates[MT_JOB_AXES];   /* MT_NO_ROW: not known */
+    uint32_t cluster;                    /* of replicas: rows that should be equal */
+};
+
+/* A process that is not the one that counts for its rank. */
+struct mt_job_duplicate {
+    const struct mt_rank_record *record;
+    uint32_t row; /* that counts */
+};
+
+/* One start of the job's processes. */
+struct mt_job_epoch {
+    int32_t restart; /* 0 is the first start, also where it is not known */
+    uint32_t record_count, death_count;
+    uint64_t begin_t_ns, end_t_ns;
+};
+
+/* Who ran out of memory first. */
+struct mt_job_death {
+    uint32_t row;
+    uint64_t t_ns, wanted_bytes, free_bytes;
+    uint32_t path;          /* MT_NO_PATH: not known */
+    uint32_t count;         /* ranks that ran out, with this one */
+    uint32_t contested_row; /* another host had one less than a second later, and clocks of hosts
+                               differ; MT_NO_ROW: none */
+    struct mt_job_range *followed; /* ended later by a signal, a time-out or with a status */
+    uint32_t followed_ranges, followed_count;
+    /* The peaks of all other rows against what this one was allowed: what they reserved against the
+     * limit of its allocator, or what they needed in all against the memory of its device. */
+    uint64_t limit_bytes; /* 0: not known */
+    bool limit_is_device;
+    uint64_t median_bytes;
+    uint32_t fitting_count, other_count; /* rows whose peak lies within limit_bytes, of how many */
+};
+
+enum mt_axes_source {
+    MT_AXES_NONE,     /* nothing says how ranks are arranged */
+    MT_AXES_OPTION,   /* the user */
+    MT_AXES_RECORDED, /* MEMTRACE_MESH */
+    MT_AXES_GROUPS,   /* the framework's process groups */
+    MT_AXES_FOUND     /* what ranks have in memory repeats with their numbers */
+};
+const char *mt_axes_source_name(enum mt_axes_source source);
+
+/* Rows with a coordinate in common. */
+struct mt_job_group {
+    uint32_t coordinate;
+    struct mt_job_spread reserved, allocated;
+    uint64_t role_bytes[MT_ROLE_COUNT]; /* means, at the allocated peaks */
+};
+
+struct mt_job_axis {
+    const char *name;
+    uint32_t size, stride; /* stride 0: not known */
+    bool separates;        /* ranks along it need not be equal; else they are replicas */
+    struct mt_job_group *groups; /* by coordinate; those that have rows */
+    uint32_t group_count;
+    uint32_t explained_ppm; /* of the variance of the reserved peaks */
+    /* The group with the largest mean against the mean of the means. */
+    uint32_t heavy; /* index */
+    uint64_t mean_bytes;
+    uint32_t imbalance_ppm; /* 50,000: the heavy group has 5 % more than the mean */
+    enum mt_role heavy_role; /* that it has most more of */
+    uint64_t heavy_role_bytes;
+};
+
+/* Rows that should be equal. */
+struct mt_job_cluster {
+    uint32_t first_row, count;
+    struct mt_job_spread reserved;
+};
+
+enum mt_outlier_cause {
+    MT_OUTLIER_SITE,    /* a call path holds more, or less */
+    MT_OUTLIER_GROWTH,  /* so does it, and every step leaves more behind than on the replicas */
+    MT_OUTLIER_LIBRARY, /* outside the allocator */
+    MT_OUTLIER_UNUSED   /* reserved, and not allocated */
+};
+const char *mt_outlier_cause_name(enum mt_outlier_cause cause);
+
+/* A row that differs from its replicas. */
+struct mt_job_outlier {
+    uint32_t row, typical_row; /* typical: a replica with the median */
+    uint32_t replicas;         /* with the row */
+    enum mt_job_metric metric;
+    bool is_less;
+    uint64_t bytes, median_bytes; /* how far from the median of the replicas */
+    enum mt_outlier_cause cause;
+    uint32_t path; /* the largest difference from the typical row; MT_NO_PATH: not known */
+    enum mt_role role;
+    uint64_t path_bytes;
+    const char *library; /* of LIBRARY; "" = not known */
+    uint64_t growth_bytes_per_step; /* more than the typical row */
+};
+
+/* A call path over all rows, at their allocated peaks. Rows that lack it have 0 bytes. */
+struct mt_job_path {
+    uint32_t path; /* MT_NO_PATH: no stack, and what was too small to be kept */
+    enum mt_role role;
+    unsigned __int128 sum_bytes;
+    uint32_t row_count; /* that have it */
+    uint64_t min_bytes, mean_bytes, max_bytes;
+    uint32_t min_row, max_row;
+};
+
+/* Steps first to last, the same numbers on all rows. */
+struct mt_job_step {
+    int64_t first, last;
+    uint32_t row_count;
+    uint64_t reserved_max_bytes, reserved_min_bytes, allocated_max_bytes;
+    uint32_t reserved_max_row, allocated_max_row;
+};
+
+/* A process on a device that it shares. */
+struct mt_job_tenant {
+    const struct mt_rank_record *record;
+    uint64_t peak_t_ns; /* of its reserved memory */
+    uint64_t held_bytes; /* at the device's peak, at most */
+    uint64_t others_bytes; /* what the others held while it had its peak, at most */
+};
+
+/* A device on which several processes ran at a time. Levels are the largest of a column of time,
+ * so that sums are at most what is said. */
+struct mt_job_device {
+    const char *uuid, *pci, *host; /* uuid or pci may be "" */
+    struct mt_job_tenant *tenants;
+    uint32_t tenant_count;
+    uint64_t begin_t_ns, end_t_ns;
+    uint64_t *columns; /* MT_JOB_COLUMNS sums of reserved bytes */
+    uint64_t peak_bytes, peak_begin_t_ns, peak_end_t_ns;
+    uint64_t total_bytes; /* of the device; 0 = not known */
+};
+
+struct mt_job_report {
+    struct mt_arena arena;
+    const struct mt_rank_set *set; /* borrowed, with all records */
+    const char *job;               /* "" = not known */
+
+    struct mt_job_row *rows;
+    uint32_t row_count;
+    uint32_t seen_count;  /* ranks with a number */
+    uint32_t world;       /* ranks that the job has; if nobody says, up to the largest number */
+    bool world_is_known, worlds_differ;
+    struct mt_job_range *missing;
+    uint32_t missing_ranges, missing_count;
+    struct mt_job_duplicate *duplicates;
+    uint32_t duplicate_count;
+    struct mt_job_epoch *epochs; /* the last is the one that the report is about */
+    uint32_t epoch_count;
+    struct mt_job_file *unreadable;
+    uint32_t unreadable_count;
+    uint32_t outcome_counts[MT_OUTCOME_COUNT]; /* of rows */
+    uint32_t planned_count, incomplete_count, host_count;
+    uint64_t lost_events;
+
+    struct mt_job_spread reserved, allocated, needed;
+    bool needed_is_exact; /* for the rows: else some part is not known, and it is a lower bound */
+    bool limit_is_known;  /* of every row */
+    uint64_t limit_bytes; /* the smallest limit of an allocator that serves all rows */
+    uint32_t imbalance_ppm; /* of the reserved peaks: the largest against the mean */
+
+    enum mt_axes_source axes_source;
+    struct mt_job_axis *axes;
+    uint32_t axis_count;
+    struct mt_job_cluster *clusters;
+    uint32_t cluster_count;
+
+    const struct mt_job_death *death; /* NULL: no rank ran out of memory */
+    struct mt_job_outlier *outliers; /* by bytes, largest first */
+    uint32_t outlier_count;
+    struct mt_job_path *paths; /* by sum, largest first */
+    uint32_t path_count;
+    struct mt_job_spread growth; /* over the rows where it was judged */
+    uint32_t growing_count;
+    struct mt_job_step *steps;
+    uint32_t step_count;
+    uint64_t step_width; /* numbers of steps in a bucket */
+    struct mt_job_device *devices; /* that are shared */
+    uint32_t device_count;
+};
+
+/* The jobs of a set in canonical form, by name. The names are the set's. O(records). */
+enum mt_status mt_job_names(const struct mt_rank_set *set, struct mt_arena *arena,
+                            struct mt_job_name **names, uint32_t *count) MT_MUST_USE;
+
+void mt_job_report_free(struct mt_job_report *report);
+
+/* "rank 3", "rank 3, device 1", "train-77.trace" if the rank is not known. Text of `arena`, NULL if
+ * there is no memory. */
+const char *mt_job_row_name(struct mt_arena *arena, const struct mt_job_report *report,
+                            uint32_t row);
+
+/* "step train.py:47", the innermost frame of a path; "" for MT_NO_PATH. */
+const char *mt_job_site(const struct mt_job_report *report, uint32_t path);
+
+#endif

@@ -1,0 +1,607 @@
+/* What a job is told, against facts that were planted in simulated jobs. */
+#include "cmocka_all.h"
+
+#include <string.h>
+
+#include "job_answers.h"
+#include "phase.h"
+#include "simulate_job.h"
+
+struct made {
+    struct mt_rank_set set;
+    struct mt_job_report *report;
+    struct mt_error error;
+    enum mt_status status;
+};
+
+static const struct mt_job_options usual = {0};
+
+static void report_of_set(struct made *made, const struct mt_job_options *options)
+{
+    const char *why = "";
+
+    assert_int_equal(mt_rank_set_sort(&made->set), MT_OK);
+    if (!mt_rank_set_is_sound(&made->set, &why))
+        fail_msg("%s", why);
+    made->status = mt_job_report_make(&made->set, options, &made->report, &made->error);
+}
+
+static struct made make_with(const struct simulated_job *job, const struct mt_job_options *options)
+{
+    struct made made = {.error = {.offset = MT_NO_OFFSET}};
+
+    assert_true(simulated_job_add(job, 0, 1, &made.set));
+    report_of_set(&made, options);
+    return made;
+}
+
+static struct made make(const struct simulated_job *job)
+{
+    struct made made = make_with(job, &usual);
+
+    assert_int_equal(made.status, MT_OK);
+    return made;
+}
+
+static void release(struct made *made)
+{
+    mt_job_report_free(made->report);
+    mt_rank_set_release(&made->set);
+}
+
+static int32_t rank_of(const struct mt_job_report *report, uint32_t row)
+{
+    assert_true(row < report->row_count);
+    return report->rows[row].record->identity.rank;
+}
+
+/* Sizes of the jobs that all facts are looked for in. */
+static const struct {
+    uint32_t stages, replicas, shards;
+} sizes[] = {{2, 4, 1}, {8, 16, 8}, {8, 256, 8}};
+
+/* Three outliers, one death with everyone else timed out behind it, ranks that left no file, and
+ * traces that are cut. */
+static struct simulated_job plant(size_t size)
+{
+    struct simulated_job job =
+        simulated_job_new(sizes[size].stages, sizes[size].replicas, sizes[size].shards);
+    int32_t world = (int32_t)(job.stages * job.replicas * job.shards);
+
+    job.logging_rank = 0;
+    job.talking_rank = 1;
+    job.leaking_rank = world - 1;
+    job.dying_rank = world - 2;
+    if (world == 8)
+        return job;
+    for (int32_t i = 0; i < 5; i++)
+        job.missing[job.missing_count++] = i < 2 ? 100 + i : 17 * (i + 10);
+    job.cut[job.cut_count++] = 5;
+    job.cut[job.cut_count++] = world / 2;
+    return job;
+}
+
+static const struct mt_job_outlier *outlier_of(const struct mt_job_report *report, int32_t rank)
+{
+    for (uint32_t i = 0; i < report->outlier_count; i++)
+        if (rank_of(report, report->outliers[i].row) == rank)
+            return &report->outliers[i];
+    fail_msg("rank %d is no outlier", (int)rank);
+    return NULL;
+}
+
+/* The bytes are those that were planted but for what ranks differ in anyway. */
+static void assert_about(uint64_t bytes, uint64_t planted)
+{
+    assert_in_range(bytes, planted - 8 * MT_MIB, planted + 24 * MT_MIB);
+}
+
+static void check_outliers(const struct mt_job_report *report, const struct simulated_job *job)
+{
+    const struct mt_job_outlier *leak = outlier_of(report, job->leaking_rank);
+    const struct mt_job_outlier *logs = outlier_of(report, job->logging_rank);
+    const struct mt_job_outlier *talk = outlier_of(report, job->talking_rank);
+
+    assert_int_equal(report->outlier_count, 3);
+    assert_int_equal(leak->cause, MT_OUTLIER_GROWTH);
+    assert_string_equal(mt_job_site(report, leak->path), "remember train.py:99");
+    assert_int_equal(leak->path_bytes, SIMULATED_LEAK);
+    assert_int_equal(leak->growth_bytes_per_step, 64 * MT_MIB);
+    assert_about(leak->bytes, SIMULATED_LEAK);
+    assert_int_equal(logs->cause, MT_OUTLIER_SITE);
+    assert_string_equal(mt_job_site(report, logs->path), "log logs.py:5");
+    assert_int_equal(logs->path_bytes, SIMULATED_LOGS);
+    assert_int_equal(talk->cause, MT_OUTLIER_LIBRARY);
+    assert_string_equal(talk->library, "NCCL");
+    assert_int_equal(talk->bytes, SIMULATED_TALK);
+    assert_int_equal(talk->path_bytes, SIMULATED_TALK);
+}
+
+static void check_death(const struct mt_job_report *report, const struct simulated_job *job)
+{
+    const struct mt_job_death *death = report->death;
+
+    assert_non_null(death);
+    assert_int_equal(rank_of(report, death->row), job->dying_rank);
+    assert_true(death->t_ns == SIMULATED_DEATH_NS);
+    assert_int_equal(death->wanted_bytes, SIMULATED_WANTED);
+    assert_string_equal(mt_job_site(report, death->path), "forward model.py:88");
+    assert_int_equal(death->count, 1);
+    assert_int_equal(death->contested_row, MT_NO_ROW);
+    assert_int_equal(death->followed_count, report->row_count - 1 - job->cut_count);
+    assert_int_equal(death->limit_bytes, SIMULATED_LIMIT);
+    assert_false(death->limit_is_device);
+    assert_int_equal(death->fitting_count, death->other_count);
+    assert_int_equal(death->other_count, report->row_count - 1);
+}
+
+static void check_ranks(const struct mt_job_report *report, const struct simulated_job *job)
+{
+    uint32_t world = job->stages * job->replicas * job->shards, missing = 0;
+
+    assert_int_equal(report->world, world);
+    assert_true(report->world_is_known);
+    assert_false(report->worlds_differ);
+    assert_int_equal(report->seen_count, world - job->missing_count);
+    assert_int_equal(report->row_count, world - job->missing_count);
+    assert_int_equal(report->missing_count, job->missing_count);
+    for (uint32_t i = 0; i < report->missing_ranges; i++)
+        for (int32_t rank = report->missing[i].first; rank <= report->missing[i].last; rank++)
+            assert_int_equal(rank, job->missing[missing++]);
+    assert_int_equal(missing, job->missing_count);
+    assert_int_equal(report->outcome_counts[MT_OUTCOME_CUT], job->cut_count);
+    assert_int_equal(report->incomplete_count, job->cut_count);
+    assert_int_equal(report->duplicate_count, 0);
+    assert_int_equal(report->epoch_count, 1);
+    assert_int_equal(report->device_count, 0);
+}
+
+static void check_axes(const struct mt_job_report *report, const struct simulated_job *job)
+{
+    const struct mt_job_axis *pp = &report->axes[0];
+
+    assert_int_equal(report->axis_count, 3);
+    assert_string_equal(pp->name, "pp");
+    assert_true(pp->separates);
+    assert_false(report->axes[1].separates);
+    assert_false(report->axes[2].separates);
+    assert_int_equal(pp->group_count, job->stages);
+    assert_int_equal(pp->heavy, 0);
+    for (uint32_t i = 0; i < pp->group_count; i++)
+        assert_in_range(pp->groups[i].reserved.median, simulated_stage_bytes(job, i),
+                        simulated_stage_bytes(job, i) + 24 * MT_MIB);
+    /* The embedding: the first stage has all of 2 GiB, the mean stage its share. */
+    if (job->stages == 8) {
+        assert_int_equal(pp->heavy_role, MT_ROLE_PARAMETERS == pp->heavy_role
+                                             ? MT_ROLE_PARAMETERS
+                                             : MT_ROLE_ACTIVATIONS);
+        assert_in_range(pp->explained_ppm, 980000, 1000000);
+    }
+}
+
+static void every_planted_fact_is_found_and_nothing_else(void **state)
+{
+    (void)state;
+    for (size_t size = 0; size < MT_ARRAY_LEN(sizes); size++) {
+        struct simulated_job job = plant(size);
+        struct made made = make(&job);
+
+        check_ranks(made.report, &job);
+        check_axes(made.report, &job);
+        check_death(made.report, &job);
+        check_outliers(made.report, &job);
+        assert_int_equal(made.report->growing_count, 1);
+        assert_int_equal(rank_of(made.report, made.report->growth.max_row), job.leaking_rank);
+        release(&made);
+    }
+}
+
+static void a_sound_job_has_nothing_to_report(void **state)
+{
+    (void)state;
+    for (size_t size = 0; size < 2; size++) {
+        struct simulated_job job =
+            simulated_job_new(sizes[size].stages, sizes[size].replicas, sizes[size].shards);
+        struct made made = make(&job);
+
+        assert_int_equal(made.report->outlier_count, 0);
+        assert_null(made.report->death);
+        assert_int_equal(made.report->missing_count, 0);
+        assert_int_equal(made.report->growing_count, 0);
+        assert_int_equal(made.report->clusters[0].count, job.replicas * job.shards);
+        assert_int_equal(made.report->cluster_count, job.stages);
+        assert_true(made.report->needed_is_exact);
+        assert_true(made.report->limit_is_known);
+        assert_int_equal(made.report->limit_bytes, made.report->reserved.max);
+        release(&made);
+    }
+}
+
+/* Replicas alone: a job of one axis, with one rank that is off. */
+static void one_axis_of_replicas_has_an_outlier(void **state)
+{
+    struct simulated_job job = simulated_job_new(1, 8, 1);
+    struct made made;
+
+    (void)state;
+    job.leaking_rank = 3;
+    job.has_mesh = job.has_hashes = false;
+    made = make(&job);
+    assert_int_equal(made.report->axes_source, MT_AXES_NONE);
+    assert_int_equal(made.report->outlier_count, 1);
+    assert_int_equal(rank_of(made.report, made.report->outliers[0].row), 3);
+    release(&made);
+}
+
+static void assert_axis(const struct mt_job_report *report, uint32_t index, const char *name,
+                        uint32_t size, uint32_t stride)
+{
+    assert_true(index < report->axis_count);
+    assert_string_equal(report->axes[index].name, name);
+    assert_int_equal(report->axes[index].size, size);
+    assert_int_equal(report->axes[index].stride, stride);
+}
+
+static void axes_come_from_process_groups(void **state)
+{
+    struct simulated_job job = simulated_job_new(8, 16, 8);
+    struct made made;
+
+    (void)state;
+    job.has_mesh = false;
+    job.has_groups = true;
+    job.missing[job.missing_count++] = 9;
+    made = make(&job);
+    assert_int_equal(made.report->axes_source, MT_AXES_GROUPS);
+    assert_int_equal(made.report->axis_count, 3);
+    assert_axis(made.report, 0, "pp", 8, 128);
+    assert_axis(made.report, 1, "dp", 16, 8);
+    assert_axis(made.report, 2, "tp", 8, 1);
+    assert_int_equal(made.report->outlier_count, 0);
+    release(&made);
+}
+
+static void axes_are_found_where_nobody_names_them(void **state)
+{
+    struct simulated_job job = simulated_job_new(4, 8, 2);
+    struct made made;
+
+    (void)state;
+    job.has_mesh = false;
+    job.missing[job.missing_count++] = 0;
+    job.missing[job.missing_count++] = 40;
+    made = make(&job);
+    assert_int_equal(made.report->axes_source, MT_AXES_FOUND);
+    assert_int_equal(made.report->axis_count, 2);
+    assert_axis(made.report, 0, "stage", 4, 16);
+    assert_axis(made.report, 1, "replica", 16, 1);
+    assert_int_equal(made.report->outlier_count, 0);
+    release(&made);
+}
+
+static void the_user_names_axes(void **state)
+{
+    struct simulated_job job = simulated_job_new(4, 8, 2);
+    struct mt_job_options options = {.mesh = "pp:4,dp:8,tp:2"};
+    struct made made = make_with(&job, &options);
+
+    (void)state;
+    assert_int_equal(made.status, MT_OK);
+    assert_int_equal(made.report->axes_source, MT_AXES_OPTION);
+    assert_axis(made.report, 0, "pp", 4, 16);
+    assert_axis(made.report, 1, "dp", 8, 2);
+    assert_axis(made.report, 2, "tp", 2, 1);
+    assert_int_equal(made.report->rows[17].coordinates[0], 1);
+    assert_int_equal(made.report->rows[17].coordinates[1], 0);
+    assert_int_equal(made.report->rows[17].coordinates[2], 1);
+    release(&made);
+}
+
+static void a_mesh_that_the_job_cannot_have_is_refused(void **state)
+{
+    static const char *const meshes[] = {"",
+                                         "pp",
+                                         "pp:",
+                                         "pp:0",
+                                         "pp:4,",
+                                         ":4",
+                                         "PP:64",
+                                         "pp:65",
+                                         "pp:8,pp:8",
+                                         "pp:64x",
+                                         "pp:4294967296,dp:1",
+                                         "pp:99999999999999999999",
+                                         "dp:2147483647,pp:2147483647",
+                                         "a:2,b:2,c:2,d:2,e:2,f:2,g:1,h:1,i:1"};
+    struct simulated_job job = simulated_job_new(4, 8, 2);
+
+    (void)state;
+    for (size_t i = 0; i < MT_ARRAY_LEN(meshes); i++) {
+        struct mt_job_options options = {.mesh = meshes[i]};
+        struct made made = make_with(&job, &options);
+
+        assert_int_equal(made.status, MT_ERR_USAGE);
+        assert_null(made.report);
+        assert_non_null(strstr(made.error.text, "mesh"));
+        release(&made);
+    }
+}
+
+static void several_jobs_need_a_choice(void **state)
+{
+    struct simulated_job one = simulated_job_new(2, 4, 1), other = simulated_job_new(2, 2, 1);
+    struct mt_job_options options = {.job = "slurm:78"};
+    struct mt_arena arena = {0};
+    struct mt_job_name *names;
+    struct made made = {.error = {.offset = MT_NO_OFFSET}};
+    uint32_t count;
+
+    (void)state;
+    other.name = "slurm:78";
+    assert_true(simulated_job_add(&one, 0, 1, &made.set));
+    assert_true(simulated_job_add(&other, 0, 1, &made.set));
+    report_of_set(&made, &usual);
+    assert_int_equal(made.status, MT_ERR_USAGE);
+    assert_int_equal(mt_job_names(&made.set, &arena, &names, &count), MT_OK);
+    assert_int_equal(count, 2);
+    assert_string_equal(names[1].name, "slurm:78");
+    assert_int_equal(names[1].record_count, 4);
+    mt_arena_release(&arena);
+    report_of_set(&made, &options);
+    assert_int_equal(made.status, MT_OK);
+    assert_int_equal(made.report->row_count, 4);
+    assert_string_equal(made.report->job, "slurm:78");
+    mt_job_report_free(made.report);
+    options.job = "slurm:79";
+    report_of_set(&made, &options);
+    assert_int_equal(made.status, MT_ERR_USAGE);
+    release(&made);
+}
+
+static void an_empty_set_is_no_job(void **state)
+{
+    struct made made = {.error = {.offset = MT_NO_OFFSET}};
+
+    (void)state;
+    report_of_set(&made, &usual);
+    assert_int_equal(made.status, MT_ERR_FORMAT);
+    release(&made);
+}
+
+/* Starts before the last one are told, and count for nothing else. */
+static void the_last_restart_is_the_job(void **state)
+{
+    struct simulated_job first = simulated_job_new(2, 4, 1), second = first;
+    struct made made = {.error = {.offset = MT_NO_OFFSET}};
+
+    (void)state;
+    first.dying_rank = 2;
+    second.restart = 1;
+    second.missing[second.missing_count++] = 7;
+    assert_true(simulated_job_add(&first, 0, 1, &made.set));
+    assert_true(simulated_job_add(&second, 0, 1, &made.set));
+    report_of_set(&made, &usual);
+    assert_int_equal(made.report->epoch_count, 2);
+    assert_int_equal(made.report->epochs[0].record_count, 8);
+    assert_int_equal(made.report->epochs[0].death_count, 1);
+    assert_int_equal(made.report->epochs[1].record_count, 7);
+    assert_null(made.report->death);
+    assert_int_equal(made.report->row_count, 7);
+    assert_int_equal(made.report->missing_count, 1);
+    assert_int_equal(made.report->duplicate_count, 0);
+    release(&made);
+}
+
+/* A small process that calls itself rank 2 too: the rank is the one that has more memory. */
+static void a_helper_of_a_rank_is_a_duplicate(void **state)
+{
+    struct simulated_job job = simulated_job_new(2, 4, 1);
+    struct made made = {.error = {.offset = MT_NO_OFFSET}};
+    struct mt_rank_record helper = {0};
+
+    (void)state;
+    assert_true(simulated_job_add(&job, 0, 1, &made.set));
+    helper = made.set.records[2];
+    helper.identity.process_id = 1;
+    helper.leaves = NULL;
+    helper.leaf_count = 0;
+    memset(helper.role_bytes, 0, sizeof helper.role_bytes);
+    helper.allocated_peak.bytes = 0;
+    helper.reserved_peak.bytes = 2 * MT_MIB;
+    assert_int_equal(mt_rank_set_add(&made.set, &helper), MT_OK);
+    report_of_set(&made, &usual);
+    assert_int_equal(made.report->row_count, 8);
+    assert_int_equal(made.report->duplicate_count, 1);
+    assert_int_equal(made.report->duplicates[0].row, 2);
+    assert_int_equal(made.report->duplicates[0].record->identity.process_id, 1);
+    assert_int_equal(made.report->rows[2].record->identity.process_id, 1002);
+    release(&made);
+}
+
+/* A level that lasts from one share of a process's life, in 512ths, to another. */
+static void add_tenant(struct mt_rank_set *set, const char *job, uint64_t begin_s, uint64_t end_s,
+                       uint32_t from, uint32_t to)
+{
+    struct mt_record_column columns[MT_RECORD_COLUMNS];
+    struct mt_rank_record record = {.identity = {.host = "node00",
+                                                 .boot_id = "",
+                                                 .job = job,
+                                                 .process_id = begin_s + (unsigned char)*job,
+                                                 .rank = -1,
+                                                 .local_rank = -1,
+                                                 .world = -1,
+                                                 .restart = -1},
+                                    .trace_name = job,
+                                    .trace_sha256 = "",
+                                    .device_name = "",
+                                    .device_uuid = "GPU-1",
+                                    .device_pci = "",
+                                    .device_mig = "",
+                                    .death_path = MT_NO_PATH,
+                                    .last_step = MT_NO_STEP,
+                                    .device_bytes = 141 * MT_GIB,
+                                    .begin_t_ns = begin_s * UINT64_C(1000000000),
+                                    .end_t_ns = end_s * UINT64_C(1000000000),
+                                    .columns = columns,
+                                    .column_count = MT_RECORD_COLUMNS};
+
+    for (uint32_t i = 0; i < MT_RECORD_COLUMNS; i++)
+        columns[i].reserved_bytes = i >= from && i < to ? 40 * MT_GIB : 10 * MT_GIB;
+    record.reserved_peak.bytes = 40 * MT_GIB;
+    record.reserved_peak.t_ns =
+        record.begin_t_ns + (record.end_t_ns - record.begin_t_ns) / 512 * from;
+    assert_int_equal(mt_rank_set_add(set, &record), MT_OK);
+}
+
+/* Trainer and server hand a device over; the server lets go of 30 of 40 GiB when the trainer wants
+ * its own, and 10 GiB do not come back. */
+static void processes_that_share_a_device_are_added_up(void **state)
+{
+    struct mt_job_options options = {.job = "train"};
+    struct made made = {.error = {.offset = MT_NO_OFFSET}};
+    const struct mt_job_device *device;
+
+    (void)state;
+    add_tenant(&made.set, "serve", 0, 512, 0, 200);
+    add_tenant(&made.set, "train", 0, 512, 300, 400);
+    add_tenant(&made.set, "later", 600, 700, 0, 10);
+    report_of_set(&made, &options);
+    assert_int_equal(made.report->row_count, 1);
+    assert_int_equal(made.report->device_count, 1);
+    device = &made.report->devices[0];
+    assert_int_equal(device->tenant_count, 3);
+    assert_int_equal(device->peak_bytes, 50 * MT_GIB);
+    assert_string_equal(device->tenants[1].record->identity.job, "train");
+    assert_int_equal(device->tenants[1].others_bytes, 10 * MT_GIB);
+    assert_int_equal(device->tenants[2].others_bytes, 0);
+    release(&made);
+}
+
+static void processes_one_after_the_other_share_nothing(void **state)
+{
+    struct mt_job_options options = {.job = "train"};
+    struct made made = {.error = {.offset = MT_NO_OFFSET}};
+
+    (void)state;
+    add_tenant(&made.set, "serve", 0, 100, 0, 200);
+    add_tenant(&made.set, "train", 100, 200, 300, 400);
+    report_of_set(&made, &options);
+    assert_int_equal(made.report->device_count, 0);
+    release(&made);
+}
+
+static void steps_stand_side_by_side(void **state)
+{
+    struct simulated_job job = simulated_job_new(1, 8, 1);
+    struct made made;
+
+    (void)state;
+    job.leaking_rank = 5;
+    made = make(&job);
+    assert_int_equal(made.report->step_count, SIMULATED_STEPS);
+    assert_int_equal(made.report->step_width, 1);
+    for (uint32_t i = 0; i < SIMULATED_STEPS; i++) {
+        const struct mt_job_step *step = &made.report->steps[i];
+
+        assert_int_equal(step->first, i);
+        assert_int_equal(step->last, i);
+        assert_int_equal(step->row_count, 8);
+    }
+    assert_int_equal(rank_of(made.report, made.report->steps[19].reserved_max_row), 5);
+    assert_true(made.report->steps[19].reserved_max_bytes -
+                    made.report->steps[19].reserved_min_bytes >=
+                SIMULATED_LEAK - 20 * MT_MIB);
+    release(&made);
+}
+
+static void steps_of_any_number_do_no_harm(void **state)
+{
+    struct simulated_job job = simulated_job_new(1, 2, 1);
+    struct made made = {.error = {.offset = MT_NO_OFFSET}};
+
+    (void)state;
+    assert_true(simulated_job_add(&job, 0, 1, &made.set));
+    made.set.records[0].steps[0].first = made.set.records[0].steps[0].last = INT64_MIN;
+    made.set.records[1].steps[SIMULATED_STEPS - 1].last = INT64_MAX;
+    report_of_set(&made, &usual);
+    assert_true(made.report->step_count >= 1 && made.report->step_count <= MT_JOB_STEPS);
+    release(&made);
+}
+
+static void call_paths_are_summed_over_ranks(void **state)
+{
+    struct simulated_job job = simulated_job_new(1, 8, 1);
+    const struct mt_job_path *first;
+    struct made made;
+    bool found = false;
+
+    (void)state;
+    job.logging_rank = 4;
+    made = make(&job);
+    first = &made.report->paths[0];
+    assert_string_equal(mt_job_site(made.report, first->path), "build model.py:20");
+    assert_true(first->sum_bytes == (unsigned __int128)8 * 12 * MT_GIB);
+    assert_int_equal(first->row_count, 8);
+    assert_int_equal(first->min_bytes, 12 * MT_GIB);
+    for (uint32_t i = 0; i < made.report->path_count; i++) {
+        const struct mt_job_path *path = &made.report->paths[i];
+
+        if (strcmp(mt_job_site(made.report, path->path), "log logs.py:5") != 0)
+            continue;
+        found = true;
+        assert_int_equal(path->row_count, 1);
+        assert_int_equal(path->max_row, 4);
+        assert_int_equal(path->min_bytes, 0);
+        assert_int_equal(path->min_row, 0);
+        assert_int_equal(path->mean_bytes, SIMULATED_LOGS / 8);
+    }
+    assert_true(found);
+    release(&made);
+}
+
+/* Two hosts, half a second apart: their clocks may differ by that. */
+static void a_death_on_another_host_contests_the_first(void **state)
+{
+    struct simulated_job job = simulated_job_new(1, 16, 1);
+    struct made made = {.error = {.offset = MT_NO_OFFSET}};
+
+    (void)state;
+    job.dying_rank = 2;
+    assert_true(simulated_job_add(&job, 0, 1, &made.set));
+    for (int rank = 3; rank <= 9; rank += 6) { /* of the same host, and of another one */
+        made.set.records[rank].outcome = MT_OUTCOME_OOM;
+        made.set.records[rank].has_death = true;
+        made.set.records[rank].death_t_ns = SIMULATED_DEATH_NS + 500000000;
+    }
+    report_of_set(&made, &usual);
+    assert_int_equal(rank_of(made.report, made.report->death->row), 2);
+    assert_int_equal(made.report->death->count, 3);
+    assert_int_equal(rank_of(made.report, made.report->death->contested_row), 9);
+    assert_int_equal(made.report->death->followed_count, 13);
+    release(&made);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_planted_fact_is_found_and_nothing_else),
+        cmocka_unit_test(a_sound_job_has_nothing_to_report),
+        cmocka_unit_test(one_axis_of_replicas_has_an_outlier),
+        cmocka_unit_test(axes_come_from_process_groups),
+        cmocka_unit_test(axes_are_found_where_nobody_names_them),
+        cmocka_unit_test(the_user_names_axes),
+        cmocka_unit_test(a_mesh_that_the_job_cannot_have_is_refused),
+        cmocka_unit_test(several_jobs_need_a_choice),
+        cmocka_unit_test(an_empty_set_is_no_job),
+        cmocka_unit_test(the_last_restart_is_the_job),
+        cmocka_unit_test(a_helper_of_a_rank_is_a_duplicate),
+        cmocka_unit_test(processes_that_share_a_device_are_added_up),
+        cmocka_unit_test(processes_one_after_the_other_share_nothing),
+        cmocka_unit_test(steps_stand_side_by_side),
+        cmocka_unit_test(steps_of_any_number_do_no_harm),
+        cmocka_unit_test(call_paths_are_summed_over_ranks),
+        cmocka_unit_test(a_death_on_another_host_contests_the_first),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
