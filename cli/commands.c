@@ -90,6 +90,18 @@ const struct mt_command mt_commands[] = {
      "  memtrace fit run.pickle -p pytorch -p pytorch:expandable_segments:True\n"
      "  memtrace fit run.pickle --limit 24GiB --json",
      mt_cmd_fit},
+    {"fleet", "FILE|DIR ... [options]", "what the ranks of a job did with memory, together",
+     "Reads the traces, snapshots and summaries (.mtsum) of a job, one or more for each rank, and\n"
+     "says which ranks are missing, what a device must have, which rank ran out of memory first,\n"
+     "what each axis of the job explains, and which ranks differ from their replicas, by which\n"
+     "line. Several machines share the work with --shard; what they write is read like any other.\n"
+     "\n"
+     "Examples:\n"
+     "  memtrace fleet traces/\n"
+     "  memtrace fleet traces/ --mesh pp:8,dp:32,tp:8 --max-imbalance 10%\n"
+     "  memtrace fleet traces/ --shard 3/64 -o part3.mtsum\n"
+     "  memtrace fleet part*.mtsum --json",
+     mt_cmd_fleet},
     {"import", "FILE -o TRACE [options]", "write any format that can be read as a trace",
      "Reads PyTorch memory snapshots (torch.cuda.memory._dump_snapshot) and profiles of JAX and\n"
      "TensorFlow (*.xplane.pb), zstd-compressed or not.\n"

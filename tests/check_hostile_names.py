@@ -122,6 +122,8 @@ def check_commands(check, path):
     for command in ("live", "lines", "info", "dump", "replay", "tune"):
         check.run(command, path)
         check.run(command, path, "--json")
+    check.run("fleet", path, may=(0, 1))
+    check.run("fleet", path, "--json", "--all")
     check.run("fit", path, "--limit", "64MiB", may=(0, 1))
     check.run("lines", path, "--all")
     check.run("dump", path, "--stacks")

@@ -51,7 +51,7 @@ static enum mt_status fill_strides(struct mt_job_report *report, struct mt_error
     if (places == report->world || (!report->world_is_known && places >= report->world))
         return MT_OK;
     return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
-                   "the mesh has %llu places, but the job has %u ranks", (unsigned long long)places,
+                   "the mesh has %llu places, and the job has %u ranks", (unsigned long long)places,
                    (unsigned)report->world);
 }
 

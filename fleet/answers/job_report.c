@@ -48,18 +48,35 @@ const char *mt_job_site(const struct mt_job_report *report, uint32_t path)
     return path == MT_NO_PATH ? "" : mt_rank_set_frame(report->set, path);
 }
 
+/* "forward linear.py:134 < step train.py:47": the caller tells apart what libraries do for many. */
+const char *mt_job_site_text(struct mt_arena *arena, const struct mt_job_report *report,
+                             uint32_t path)
+{
+    uint32_t caller = path == MT_NO_PATH ? MT_NO_PATH : report->set->paths[path].parent;
+
+    if (caller == MT_NO_PATH)
+        return mt_job_site(report, path);
+    return mt_arena_printf(arena, "%s < %s", mt_job_site(report, path),
+                           mt_job_site(report, caller));
+}
+
+static bool is_of_rank(const struct mt_job_report *report, uint32_t row, int32_t rank)
+{
+    return row < report->row_count && report->rows[row].record->identity.rank == rank;
+}
+
 const char *mt_job_row_name(struct mt_arena *arena, const struct mt_job_report *report,
                             uint32_t row)
 {
     const struct mt_rank_record *record = report->rows[row].record;
+    int32_t rank = record->identity.rank;
 
     MT_ASSERT(row < report->row_count);
-    if (record->identity.rank < 0)
+    if (rank < 0)
         return record->trace_name;
-    if (record->device)
-        return mt_arena_printf(arena, "rank %d, device %u", (int)record->identity.rank,
-                               (unsigned)record->device);
-    return mt_arena_printf(arena, "rank %d", (int)record->identity.rank);
+    if (is_of_rank(report, row + 1, rank) || (row && is_of_rank(report, row - 1, rank)))
+        return mt_arena_printf(arena, "rank %d, device %u", (int)rank, (unsigned)record->device);
+    return mt_arena_printf(arena, "rank %d", (int)rank);
 }
 
 enum mt_status mt_job_names(const struct mt_rank_set *set, struct mt_arena *arena,

@@ -254,12 +254,15 @@ enum mt_status mt_job_names(const struct mt_rank_set *set, struct mt_arena *aren
 
 void mt_job_report_free(struct mt_job_report *report);
 
-/* "rank 3", "rank 3, device 1", "train-77.trace" if the rank is not known. Text of `arena`, NULL if
- * there is no memory. */
+/* "rank 3"; "rank 3, device 1" if the rank has several; "train-77.trace" if the rank is not known.
+ * Text of `arena` or of the set, NULL if there is no memory. */
 const char *mt_job_row_name(struct mt_arena *arena, const struct mt_job_report *report,
                             uint32_t row);
 
 /* "step train.py:47", the innermost frame of a path; "" for MT_NO_PATH. */
 const char *mt_job_site(const struct mt_job_report *report, uint32_t path);
+/* With its caller: "forward linear.py:134 < step train.py:47". As mt_job_row_name. */
+const char *mt_job_site_text(struct mt_arena *arena, const struct mt_job_report *report,
+                             uint32_t path);
 
 #endif

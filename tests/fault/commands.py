@@ -57,6 +57,9 @@ COMMANDS = {
     "import redact trace": "import -q --redact made/leak.trace -o copy.trace",
     "info": "info captures/leak.pickle.zst",
     "info trace": "info made/leak.trace --json",
+    "fleet": "fleet captures/leak.pickle.zst recorded/mixed.trace.zst --job '' -j 1",
+    "fleet json": "fleet --json captures/leak.pickle.zst --max-peak reserved=1GiB --junit junit.xml "
+                  "-o part.mtsum -j 1",
     "info recorded": "info recorded/driver_only.trace.zst",
     "info secrets": "info --secrets captures/leak.pickle.zst",
     "info secrets json": "info --secrets --json made/leak.trace",

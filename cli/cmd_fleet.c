@@ -1,0 +1,380 @@
+/* memtrace fleet: what the ranks of a job did with memory, together. */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fleet_files.h"
+#include "fleet_output.h"
+#include "gather.h"
+#include "job_answers.h"
+#include "outputs.h"
+#include "summary_file.h"
+#include "summary_of_trace.h"
+
+struct arguments {
+    struct mt_common common;
+    struct mt_outputs outputs;
+    struct mt_fleet_gate_options gates;
+    const char *job, *mesh, *shard, *output, *junit;
+    bool summarize;
+    uint64_t jobs;
+    char **paths;
+    int path_count;
+};
+
+struct run {
+    const struct arguments *arguments;
+    struct mt_fleet_files files;
+    struct mt_fleet_gates gates;
+    struct mt_rank_set set;
+    struct mt_gather_failures failures;
+    uint32_t share, share_count;
+};
+
+static bool is_summary_name(const char *path)
+{
+    size_t length = strlen(path);
+
+    return length > 6 && !strcmp(path + length - 6, ".mtsum");
+}
+
+static enum mt_status read_summary_of(const char *trace, struct mt_rank_set *set,
+                                      struct mt_error *error)
+{
+    struct mt_buf path = {0};
+    enum mt_status status;
+
+    mt_summary_add_path(&path, trace);
+    status = path.failed ? mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory")
+                         : mt_summary_read(path.data, set, error);
+    mt_buf_release(&path);
+    return status;
+}
+
+/* Writes the summary of a trace beside it. */
+static enum mt_status summarize(const struct arguments *arguments, const char *trace,
+                                struct mt_error *error)
+{
+    struct mt_buf path = {0};
+    enum mt_status status;
+
+    mt_summary_add_path(&path, trace);
+    status = path.failed ? mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory")
+                         : mt_summary_of_trace(trace, arguments->common.format, path.data,
+                                               arguments->outputs.force, error);
+    mt_buf_release(&path);
+    return status;
+}
+
+/* Of several threads at a time. */
+static enum mt_status load(void *context, const char *path, struct mt_rank_set *set,
+                           struct mt_error *error)
+{
+    const struct arguments *arguments = context;
+    enum mt_status status;
+
+    if (mt_is_summary_file(path) || is_summary_name(path))
+        return mt_summary_read(path, set, error);
+    if (mt_fleet_has_summary(path))
+        return read_summary_of(path, set, error);
+    if (!arguments->summarize)
+        return mt_summary_add_trace(path, arguments->common.format, set, error);
+    status = summarize(arguments, path, error);
+    return status == MT_OK ? read_summary_of(path, set, error) : status;
+}
+
+static uint32_t thread_count(const struct arguments *arguments)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t wanted = arguments->jobs ? arguments->jobs : processors > 0 ? (uint64_t)processors : 1;
+
+    return wanted < 256 ? (uint32_t)wanted : 256;
+}
+
+static int find_files(struct run *run)
+{
+    for (int i = 0; i < run->arguments->path_count; i++) {
+        struct mt_error error = {.offset = MT_NO_OFFSET};
+        const char *path = run->arguments->paths[i];
+        enum mt_status status = mt_fleet_files_add(&run->files, path, &error);
+
+        if (status != MT_OK) {
+            error.status = status;
+            return mt_report_error(path, &error);
+        }
+    }
+    mt_fleet_files_sort(&run->files);
+    if (run->files.count)
+        return MT_EXIT_OK;
+    mt_say("fleet: no trace, snapshot or summary is in '%s'; their names end with .trace, "
+           ".trace.zst, .pickle, .pickle.zst or .mtsum",
+           run->arguments->paths[0]);
+    return MT_EXIT_INPUT;
+}
+
+static int read_files(struct run *run)
+{
+    const struct mt_gather gather = {.paths = run->files.paths,
+                                     .path_count = run->files.count,
+                                     .share = run->share,
+                                     .share_count = run->share_count,
+                                     .threads = thread_count(run->arguments),
+                                     .load = load,
+                                     .context = (void *)run->arguments};
+    struct mt_error error = {
+        .status = MT_ERR_MEMORY, .offset = MT_NO_OFFSET, .text = "out of memory"};
+
+    if (mt_gather_files(&gather, &run->set, &run->failures) != MT_OK ||
+        mt_rank_set_sort(&run->set) != MT_OK)
+        return mt_report_error(run->arguments->paths[0], &error);
+    return MT_EXIT_OK;
+}
+
+/* Every file that could not be read, in the order of their names. */
+static void say_failures(const struct run *run)
+{
+    for (uint32_t i = 0; i < run->failures.count; i++)
+        mt_say("cannot read '%s': %s", run->files.paths[run->failures.list[i].file],
+               run->failures.list[i].text);
+}
+
+static int write_set(struct run *run)
+{
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    struct mt_buf bytes = {0};
+    int code;
+
+    if (mt_summary_encode(&run->set, &bytes, &error) != MT_OK)
+        code = mt_report_output_error(run->arguments->output, &error);
+    else
+        code = mt_write_file(run->arguments->output, &run->arguments->outputs, MT_FILE_RANK_SUMMARY,
+                             &bytes);
+    mt_buf_release(&bytes);
+    return code;
+}
+
+/* Which jobs there are to choose from. */
+static int say_jobs(const struct run *run)
+{
+    struct mt_arena arena = {0};
+    struct mt_job_name *names;
+    uint32_t count;
+
+    if (mt_job_names(&run->set, &arena, &names, &count) == MT_OK) {
+        mt_say("fleet: there are %u jobs; choose one with --job NAME", (unsigned)count);
+        for (uint32_t i = 0; i < count && i < 20; i++)
+            mt_say("  '%s': %u record%s", names[i].name, (unsigned)names[i].record_count,
+                   names[i].record_count == 1 ? "" : "s");
+    }
+    mt_arena_release(&arena);
+    return MT_EXIT_USAGE;
+}
+
+static bool has_several_jobs(const struct mt_rank_set *set)
+{
+    return set->record_count && strcmp(set->records[0].identity.job,
+                                       set->records[set->record_count - 1].identity.job) != 0;
+}
+
+static int make_report(struct run *run, struct mt_job_report **report)
+{
+    struct mt_job_file *files = calloc((size_t)run->failures.count + 1, sizeof *files);
+    const struct mt_job_options options = {.job = run->arguments->job,
+                                           .mesh = run->arguments->mesh,
+                                           .unreadable = files,
+                                           .unreadable_count = run->failures.count};
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    enum mt_status status =
+        files ? MT_OK : mt_fail(&error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+
+    for (uint32_t i = 0; files && i < run->failures.count; i++)
+        files[i] = (struct mt_job_file){run->files.paths[run->failures.list[i].file],
+                                        run->failures.list[i].text};
+    if (status == MT_OK)
+        status = mt_job_report_make(&run->set, &options, report, &error);
+    free(files);
+    if (status == MT_OK)
+        return MT_EXIT_OK;
+    if (status != MT_ERR_USAGE) {
+        error.status = status;
+        return mt_report_error(run->arguments->paths[0], &error);
+    }
+    if (!run->arguments->job && has_several_jobs(&run->set))
+        return say_jobs(run);
+    mt_say("fleet: %s", error.text);
+    return MT_EXIT_USAGE;
+}
+
+static int write_junit(struct run *run, const struct mt_job_report *report)
+{
+    struct mt_buf out = {0};
+    int code;
+
+    mt_fleet_gates_junit(&out, &run->gates, report);
+    code = mt_write_file(run->arguments->junit, &run->arguments->outputs, MT_FILE_JUNIT, &out);
+    mt_buf_release(&out);
+    return code;
+}
+
+static int print(struct run *run, const struct mt_job_report *report)
+{
+    struct mt_arena arena = {0};
+    const struct mt_fleet_answer answer = {report, &run->gates, &arena, run->arguments->common.all};
+    struct mt_buf out = {0};
+
+    if (run->arguments->common.json)
+        mt_fleet_json(&out, &answer);
+    else
+        mt_fleet_text(&out, &answer, mt_stdout_style());
+    mt_arena_release(&arena);
+    return mt_print_answer_and_release(&out, run->arguments->common.json);
+}
+
+/* The exit status of an answer. */
+static int verdict_of(const struct run *run, const struct mt_job_report *report)
+{
+    if (run->gates.failed)
+        return MT_EXIT_BUDGET;
+    if (run->failures.count)
+        return MT_EXIT_INPUT;
+    if (run->arguments->common.strict && (report->missing_count || report->incomplete_count))
+        return MT_EXIT_INCOMPLETE;
+    return MT_EXIT_OK;
+}
+
+static int answer(struct run *run)
+{
+    struct mt_error error = {
+        .status = MT_ERR_MEMORY, .offset = MT_NO_OFFSET, .text = "out of memory"};
+    struct mt_job_report *report = NULL;
+    int code = make_report(run, &report);
+
+    if (code == MT_EXIT_OK && mt_fleet_gates_check(&run->gates, report) != MT_OK)
+        code = mt_report_error(run->arguments->paths[0], &error);
+    if (code == MT_EXIT_OK)
+        code = print(run, report);
+    if (code == MT_EXIT_OK && run->arguments->junit)
+        code = write_junit(run, report);
+    if (code == MT_EXIT_OK)
+        code = verdict_of(run, report);
+    mt_job_report_free(report);
+    return code;
+}
+
+static int fleet(struct run *run)
+{
+    int code = find_files(run);
+
+    if (code == MT_EXIT_OK)
+        code = read_files(run);
+    if (code != MT_EXIT_OK)
+        return code;
+    say_failures(run);
+    if (!run->set.record_count && !run->arguments->shard)
+        return MT_EXIT_INPUT;
+    if (run->arguments->output)
+        code = write_set(run);
+    if (code != MT_EXIT_OK)
+        return code;
+    if (run->arguments->shard)
+        return run->failures.count ? MT_EXIT_INPUT : MT_EXIT_OK;
+    return answer(run);
+}
+
+/* "3/64": the third of 64 shares. */
+static bool read_shard(struct run *run)
+{
+    const char *text = run->arguments->shard;
+    char *end;
+    unsigned long number, count;
+
+    run->share_count = 1;
+    if (!text)
+        return true;
+    number = strtoul(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end != '/' || end[1] < '0' || end[1] > '9')
+        return false;
+    count = strtoul(end + 1, &end, 10);
+    if (*end || !number || number > count || count > UINT32_MAX)
+        return false;
+    run->share = (uint32_t)number - 1;
+    run->share_count = (uint32_t)count;
+    return true;
+}
+
+static int check(struct run *run)
+{
+    const struct arguments *arguments = run->arguments;
+
+    if (!read_shard(run)) {
+        mt_say("fleet: --shard is a number and how many there are, such as 3/64, counted from 1");
+        return MT_EXIT_USAGE;
+    }
+    if (arguments->shard && !arguments->output) {
+        mt_say("fleet: --shard needs -o FILE.mtsum: what all shards wrote is the job");
+        return MT_EXIT_USAGE;
+    }
+    if (arguments->output && !is_summary_name(arguments->output)) {
+        mt_say("fleet: -o names a summary, FILE.mtsum");
+        return MT_EXIT_USAGE;
+    }
+    return mt_fleet_gates_read(&run->gates, &arguments->gates);
+}
+
+static int precheck(const struct arguments *arguments)
+{
+    int code = MT_EXIT_OK;
+
+    if (arguments->output)
+        code = mt_output_precheck(arguments->output, &arguments->outputs, MT_FILE_RANK_SUMMARY);
+    if (code == MT_EXIT_OK && arguments->junit)
+        code = mt_output_precheck(arguments->junit, &arguments->outputs, MT_FILE_JUNIT);
+    return code;
+}
+
+int mt_cmd_fleet(const struct mt_command *command, int argc, char **argv)
+{
+    struct arguments arguments = {.jobs = 0};
+    struct run run = {.arguments = &arguments};
+    const struct mt_option options[] = {
+        {"job", 0, MT_OPTION_TEXT, "NAME", "of several jobs, the one to answer for",
+         &arguments.job},
+        {"mesh", 0, MT_OPTION_TEXT, "AXES", "how ranks are arranged: pp:8,dp:32,tp:8",
+         &arguments.mesh},
+        {"max-peak", 0, MT_OPTION_LIST, "METRIC=BYTES",
+         "exit with 1 if a rank's peak is larger: requested, allocated, active, reserved, device",
+         &arguments.gates.peaks},
+        {"max-imbalance", 0, MT_OPTION_TEXT, "SHARE",
+         "exit with 1 if a rank's reserved peak is so much above the mean",
+         &arguments.gates.imbalance},
+        {"junit", 0, MT_OPTION_TEXT, "FILE", "write gates as JUnit XML, a case for each group",
+         &arguments.junit},
+        {"summarize", 0, MT_OPTION_FLAG, NULL, "write TRACE.mtsum beside each trace that has none",
+         &arguments.summarize},
+        {"shard", 0, MT_OPTION_TEXT, "I/N", "read only share I of N of the files; needs -o",
+         &arguments.shard},
+        {"output", 'o', MT_OPTION_TEXT, "FILE.mtsum", "write what was read as one summary",
+         &arguments.output},
+        {"jobs", 'j', MT_OPTION_POSITIVE, "N", "read at most N files at the same time",
+         &arguments.jobs},
+        MT_FORCE_OPTION(arguments.outputs),
+        MT_ALL_OPTION(arguments.common),
+        MT_COMMON_OPTIONS(arguments.common),
+        {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
+    int code = mt_options_parse(command, options, argc, argv, 1, INT_MAX, &arguments.paths,
+                                &arguments.path_count);
+
+    if (code >= 0)
+        return code;
+    code = check(&run);
+    if (code == MT_EXIT_OK)
+        code = precheck(&arguments);
+    if (code == MT_EXIT_OK)
+        code = fleet(&run);
+    mt_fleet_gates_release(&run.gates);
+    mt_gather_failures_release(&run.failures);
+    mt_rank_set_release(&run.set);
+    mt_fleet_files_release(&run.files);
+    return code;
+}

@@ -1,0 +1,31 @@
+/* The files of a job: what stands on the command line, and what lies in the folders that do. */
+#ifndef MT_CLI_FLEET_FILES_H
+#define MT_CLI_FLEET_FILES_H
+
+#include <stdbool.h>
+
+#include "arena.h"
+#include "status.h"
+
+/* Zeroed memory is none. */
+struct mt_fleet_files {
+    struct mt_arena arena;
+    const char **paths; /* sorted, each once */
+    uint32_t count;
+    size_t capacity;
+};
+
+/* Adds a file, whatever its name, or the traces, snapshots and summaries below a folder, by the
+ * ends of their names. A file whose summary is there as well and not older (FILE.mtsum) is left
+ * out: the summary says what it does. MT_ERR_IO: a folder cannot be read. */
+enum mt_status mt_fleet_files_add(struct mt_fleet_files *files, const char *path,
+                                  struct mt_error *error) MT_MUST_USE;
+
+/* Call it after the last file was added. */
+void mt_fleet_files_sort(struct mt_fleet_files *files);
+void mt_fleet_files_release(struct mt_fleet_files *files);
+
+/* Is there a summary beside the trace that is not older than it? */
+bool mt_fleet_has_summary(const char *trace);
+
+#endif

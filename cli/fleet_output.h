@@ -1,0 +1,18 @@
+/* What there is to say about a job, as text and as memtrace.fleet/1. */
+#ifndef MT_CLI_FLEET_OUTPUT_H
+#define MT_CLI_FLEET_OUTPUT_H
+
+#include "fleet_gates.h"
+
+struct mt_fleet_answer {
+    const struct mt_job_report *report;
+    struct mt_fleet_gates *gates; /* checked, or without rules */
+    struct mt_arena *arena;       /* for texts */
+    bool all;                     /* no limits on lists */
+};
+
+void mt_fleet_text(struct mt_buf *out, const struct mt_fleet_answer *answer,
+                   const struct mt_style *style);
+void mt_fleet_json(struct mt_buf *out, const struct mt_fleet_answer *answer);
+
+#endif

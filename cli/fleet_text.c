@@ -1,0 +1,426 @@
+/* A job for people: the number first, then who died, what the axes explain, who differs. */
+#include "fleet_output.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "text_table.h"
+#include "units.h"
+#include "wrapped_text.h"
+
+enum { ROWS = 12, RANGES = 8 }; /* of a table and of a list of ranks, unless --all */
+
+struct text {
+    struct mt_buf *out;
+    const struct mt_fleet_answer *answer;
+    const struct mt_job_report *report;
+    const struct mt_style *style;
+};
+
+static uint32_t shown(const struct text *text, uint32_t count)
+{
+    return text->answer->all || count < ROWS ? count : ROWS;
+}
+
+static const char *name_of(const struct text *text, uint32_t row)
+{
+    const char *name = mt_job_row_name(text->answer->arena, text->report, row);
+
+    text->out->failed |= !name;
+    return name ? name : "";
+}
+
+static const char *site_of(const struct text *text, uint32_t path)
+{
+    const char *site = mt_job_site_text(text->answer->arena, text->report, path);
+
+    text->out->failed |= !site;
+    return site ? site : "";
+}
+
+/* "rank 0 (pp 0, dp 3, tp 0; node12)" */
+static const char *place_of(const struct text *text, uint32_t row)
+{
+    const struct mt_rank_record *record = text->report->rows[row].record;
+    struct mt_buf place = {0};
+    const char *copy;
+
+    mt_buf_add_text(&place, name_of(text, row));
+    for (uint32_t a = 0; a < text->report->axis_count; a++)
+        if (text->report->rows[row].coordinates[a] != MT_NO_ROW)
+            mt_buf_printf(
+                &place, "%s%s %u", place.length == strlen(name_of(text, row)) ? " (" : ", ",
+                text->report->axes[a].name, (unsigned)text->report->rows[row].coordinates[a]);
+    if (*record->identity.host)
+        mt_buf_printf(&place, "%s%s", strchr(place.data ? place.data : "", '(') ? "; " : " (",
+                      record->identity.host);
+    if (place.data && strchr(place.data, '('))
+        mt_buf_add_char(&place, ')');
+    copy = place.failed
+               ? NULL
+               : mt_arena_text(text->answer->arena, place.data ? place.data : "", place.length);
+    text->out->failed |= !copy;
+    mt_buf_release(&place);
+    return copy ? copy : "";
+}
+
+/* "0-2, 17 and 31 more" */
+static const char *ranges_text(const struct text *text, const struct mt_job_range *ranges,
+                               uint32_t count, uint32_t ranks)
+{
+    struct mt_buf list = {0};
+    uint64_t left = ranks;
+    const char *copy;
+
+    for (uint32_t i = 0; i < count && (i < RANGES || text->answer->all); i++) {
+        mt_buf_printf(&list, "%s%d", i ? ", " : "", (int)ranges[i].first);
+        if (ranges[i].last > ranges[i].first)
+            mt_buf_printf(&list, "-%d", (int)ranges[i].last);
+        left -= (uint64_t)(ranges[i].last - ranges[i].first) + 1;
+    }
+    if (left)
+        mt_buf_printf(&list, " and %llu more", (unsigned long long)left);
+    copy = list.failed
+               ? NULL
+               : mt_arena_text(text->answer->arena, list.data ? list.data : "", list.length);
+    text->out->failed |= !copy;
+    mt_buf_release(&list);
+    return copy ? copy : "";
+}
+
+static const char *s(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+static void add_headline(const struct text *text)
+{
+    const struct mt_job_report *report = text->report;
+    const struct mt_job_spread *reserved = &report->reserved;
+    char max[MT_UNITS_TEXT], min[MT_UNITS_TEXT], median[MT_UNITS_TEXT];
+
+    mt_format_bytes(max, reserved->max);
+    mt_buf_add_text(text->out, text->style->bold);
+    if (reserved->count == 1)
+        mt_add_note(text->out, 0, "%s reserved on %s, the only one that is here", max,
+                    place_of(text, reserved->max_row));
+    else if (reserved->count == 2)
+        mt_add_note(text->out, 0, "%s reserved on %s is the higher of 2; %s on %s", max,
+                    place_of(text, reserved->max_row), mt_format_bytes(min, reserved->min),
+                    name_of(text, reserved->min_row));
+    else
+        mt_add_note(text->out, 0,
+                    "%s reserved on %s is the highest of %u; the median is %s, the "
+                    "lowest %s on %s",
+                    max, place_of(text, reserved->max_row), (unsigned)reserved->count,
+                    mt_format_bytes(median, reserved->median), mt_format_bytes(min, reserved->min),
+                    name_of(text, reserved->min_row));
+    mt_buf_add_text(text->out, text->style->reset);
+}
+
+static void add_presence(const struct text *text)
+{
+    const struct mt_job_report *report = text->report;
+
+    if (report->world)
+        mt_add_note(
+            text->out, 2, "%u of %s%u rank%s%s%s", (unsigned)report->seen_count,
+            report->world_is_known ? "" : "at least ", (unsigned)report->world, s(report->world),
+            report->missing_count ? "; missing: " : "",
+            ranges_text(text, report->missing, report->missing_ranges, report->missing_count));
+    if (report->worlds_differ)
+        mt_add_note(text->out, 2, "traces disagree about the number of ranks: the largest counts");
+    if (report->row_count > report->seen_count && !report->world)
+        mt_add_note(text->out, 2, "%u process%s whose rank is not known",
+                    (unsigned)report->row_count, report->row_count == 1 ? "" : "es");
+    if (report->planned_count)
+        mt_add_note(text->out, 2, "%u of %u are planned: dry runs, not runs on a device",
+                    (unsigned)report->planned_count, (unsigned)report->row_count);
+    if (report->incomplete_count)
+        mt_add_note(text->out, 2, "%u trace%s %s not complete: peaks are at least what is said",
+                    (unsigned)report->incomplete_count, s(report->incomplete_count),
+                    report->incomplete_count == 1 ? "is" : "are");
+    if (report->duplicate_count)
+        mt_add_note(text->out, 2, "%u more process%s of ranks that are counted already",
+                    (unsigned)report->duplicate_count, report->duplicate_count == 1 ? "" : "es");
+}
+
+static void add_starts(const struct text *text)
+{
+    const struct mt_job_report *report = text->report;
+
+    for (uint32_t i = 0; i + 1 < report->epoch_count && i < shown(text, report->epoch_count); i++)
+        mt_add_note(text->out, 2,
+                    "restart %d is not in these numbers: %u trace%s, %u out of memory",
+                    (int)report->epochs[i].restart, (unsigned)report->epochs[i].record_count,
+                    s(report->epochs[i].record_count), (unsigned)report->epochs[i].death_count);
+}
+
+static void add_need(const struct text *text)
+{
+    const struct mt_job_report *report = text->report;
+    char bytes[MT_UNITS_TEXT], limit[MT_UNITS_TEXT];
+
+    if (report->needed.max)
+        mt_add_note(text->out, 2, "a device must have %s%s for %s as it ran",
+                    report->needed_is_exact ? "" : "at least ",
+                    mt_format_bytes(bytes, report->needed.max),
+                    name_of(text, report->needed.max_row));
+    if (report->limit_is_known)
+        mt_add_note(text->out, 2, "the smallest limit of the allocator that serves all ranks is %s",
+                    mt_format_mib(limit, report->limit_bytes));
+}
+
+static void add_unreadable(const struct text *text)
+{
+    const struct mt_job_report *report = text->report;
+    uint32_t count = shown(text, report->unreadable_count);
+
+    for (uint32_t i = 0; i < count; i++)
+        mt_add_note(text->out, 2, "not read: %s: %s", report->unreadable[i].path,
+                    report->unreadable[i].reason);
+    if (report->unreadable_count > count)
+        mt_add_note(text->out, 2, "not read: %u more",
+                    (unsigned)(report->unreadable_count - count));
+}
+
+static void add_heading(const struct text *text, const char *words)
+{
+    mt_buf_printf(text->out, "\n%s%s%s\n", text->style->bold, words, text->style->reset);
+}
+
+static void add_fitting(const struct text *text, const struct mt_job_death *death)
+{
+    char limit[MT_UNITS_TEXT], median[MT_UNITS_TEXT];
+
+    if (!death->limit_bytes || !death->other_count)
+        return;
+    mt_format_bytes_apart(median, death->median_bytes, limit, death->limit_bytes);
+    mt_add_note(text->out, 2, "%u of the %u others stayed within its %s of %s; their median is %s",
+                (unsigned)death->fitting_count, (unsigned)death->other_count,
+                death->limit_is_device ? "device" : "limit", limit, median);
+}
+
+static void add_death(const struct text *text)
+{
+    const struct mt_job_report *report = text->report;
+    const struct mt_job_death *death = report->death;
+    char wanted[MT_UNITS_TEXT], after[MT_UNITS_TEXT];
+    uint64_t begin_t_ns = UINT64_MAX;
+
+    if (!death)
+        return;
+    for (uint32_t i = 0; i < report->row_count; i++)
+        begin_t_ns = mt_min_u64(begin_t_ns, report->rows[i].record->begin_t_ns);
+    add_heading(text, "first out of memory");
+    mt_add_note(text->out, 2, "%s asked for %s after %s%s%s", place_of(text, death->row),
+                mt_format_bytes(wanted, death->wanted_bytes),
+                mt_format_duration(after, mt_sub_or_0_u64(death->t_ns, begin_t_ns)),
+                death->path == MT_NO_PATH ? "" : " in ", site_of(text, death->path));
+    if (death->contested_row != MT_NO_ROW)
+        mt_add_note(text->out, 2,
+                    "%s of another host ran out within a second: clocks of hosts "
+                    "differ, and it may have been the first",
+                    name_of(text, death->contested_row));
+    if (death->count > 1)
+        mt_add_note(text->out, 2, "%u ranks ran out of memory in all", (unsigned)death->count);
+    if (death->followed_count)
+        mt_add_note(
+            text->out, 2, "%u rank%s ended later by a signal or with an error: %s",
+            (unsigned)death->followed_count, s(death->followed_count),
+            ranges_text(text, death->followed, death->followed_ranges, death->followed_count));
+    add_fitting(text, death);
+}
+
+static const char *cause_of(const struct text *text, const struct mt_job_outlier *outlier)
+{
+    const char *site = site_of(text, outlier->path);
+
+    switch (outlier->cause) {
+    case MT_OUTLIER_LIBRARY:
+        return *outlier->library ? outlier->library : "a library that is not known";
+    case MT_OUTLIER_UNUSED: return "reserved and not allocated";
+    case MT_OUTLIER_GROWTH:
+    case MT_OUTLIER_SITE: break;
+    }
+    return *site ? site : "call paths that are too small to be kept";
+}
+
+static void add_outliers(const struct text *text)
+{
+    const struct mt_job_report *report = text->report;
+    uint32_t count = shown(text, report->outlier_count);
+    struct mt_table table;
+
+    if (!report->outlier_count)
+        return;
+    add_heading(text, "ranks that differ from their replicas");
+    mt_table_begin(&table, "!rank|#difference|of|#median|#replicas|#every step|~from");
+    for (uint32_t i = 0; i < count; i++) {
+        const struct mt_job_outlier *outlier = &report->outliers[i];
+        int64_t bytes = (int64_t)mt_min_u64(outlier->bytes, INT64_MAX);
+
+        MT_CELLS(&table, MT_TEXT(name_of(text, outlier->row)),
+                 MT_CHANGE(outlier->is_less ? -bytes : bytes),
+                 MT_TEXT(mt_job_metric_name(outlier->metric)), MT_BYTES(outlier->median_bytes),
+                 MT_COUNT(outlier->replicas),
+                 outlier->growth_bytes_per_step
+                     ? MT_CHANGE((int64_t)mt_min_u64(outlier->growth_bytes_per_step, INT64_MAX))
+                     : MT_TEXT(""),
+                 MT_SITE(cause_of(text, outlier)));
+    }
+    mt_add_text_table(text->out, &table, 2, text->style);
+    if (report->outlier_count > count)
+        mt_add_note(text->out, 2, "and %u more", (unsigned)(report->outlier_count - count));
+}
+
+static void add_axis(const struct text *text, const struct mt_job_axis *axis)
+{
+    char explained[MT_UNITS_TEXT], more[MT_UNITS_TEXT], role[MT_UNITS_TEXT];
+    uint32_t count = shown(text, axis->group_count);
+    struct mt_table table;
+
+    if (axis->group_count == text->report->row_count)
+        mt_add_note(text->out, 2, "%s (%u): no two ranks are at one place of it", axis->name,
+                    (unsigned)axis->size);
+    else
+        mt_add_note(text->out, 2, "%s (%u) explains %s of the variance of reserved peaks",
+                    axis->name, (unsigned)axis->size,
+                    mt_format_percent(explained, (double)axis->explained_ppm / 1e6));
+    if (!axis->separates || axis->group_count < 2)
+        return;
+    mt_add_note(text->out, 4, "%s %u has %s more than the mean of the groups%s%s%s%s", axis->name,
+                (unsigned)axis->groups[axis->heavy].coordinate,
+                mt_format_percent(more, (double)axis->imbalance_ppm / 1e6),
+                axis->heavy_role_bytes ? ", of that " : "",
+                axis->heavy_role_bytes ? mt_format_bytes(role, axis->heavy_role_bytes) : "",
+                axis->heavy_role_bytes ? " " : "",
+                axis->heavy_role_bytes ? mt_role_name(axis->heavy_role) : "");
+    mt_table_begin(&table, "#coordinate|#ranks|#min|#median|#max|!on");
+    for (uint32_t i = 0; i < count; i++) {
+        const struct mt_job_group *group = &axis->groups[i];
+
+        MT_CELLS(&table, MT_INTEGER(group->coordinate), MT_COUNT(group->reserved.count),
+                 MT_BYTES(group->reserved.min), MT_BYTES(group->reserved.median),
+                 MT_BYTES(group->reserved.max), MT_TEXT(name_of(text, group->reserved.max_row)));
+    }
+    mt_add_text_table(text->out, &table, 4, text->style);
+    if (axis->group_count > count)
+        mt_add_note(text->out, 4, "and %u more", (unsigned)(axis->group_count - count));
+}
+
+static void add_axes(const struct text *text)
+{
+    static const char *const sources[] = {"", "axes, as --mesh names them", "axes, as recorded",
+                                          "axes, from the framework's process groups",
+                                          "axes, found: ranks with the same parameters repeat"};
+    const struct mt_job_report *report = text->report;
+
+    if (!report->axis_count)
+        return;
+    add_heading(text, sources[report->axes_source]);
+    for (uint32_t i = 0; i < report->axis_count; i++)
+        add_axis(text, &report->axes[i]);
+}
+
+static void add_paths(const struct text *text)
+{
+    const struct mt_job_report *report = text->report;
+    uint32_t count = shown(text, report->path_count);
+    struct mt_table table;
+
+    if (!report->path_count)
+        return;
+    add_heading(text, "who holds the allocated peaks");
+    mt_table_begin(&table, "#mean|#min|#max|!on|#ranks|role|~site");
+    for (uint32_t i = 0; i < count; i++) {
+        const struct mt_job_path *path = &report->paths[i];
+
+        MT_CELLS(&table, MT_BYTES(path->mean_bytes), MT_BYTES(path->min_bytes),
+                 MT_BYTES(path->max_bytes), MT_TEXT(name_of(text, path->max_row)),
+                 MT_COUNT(path->row_count), MT_TEXT(mt_role_name(path->role)),
+                 MT_SITE(path->path == MT_NO_PATH ? "no stack, or too small to be kept"
+                                                  : site_of(text, path->path)));
+    }
+    mt_add_text_table(text->out, &table, 2, text->style);
+    if (report->path_count > count)
+        mt_add_note(text->out, 2, "and %u more", (unsigned)(report->path_count - count));
+}
+
+static void add_course(const struct text *text)
+{
+    const struct mt_job_report *report = text->report;
+    const struct mt_job_step *highest = report->steps;
+    char bytes[MT_UNITS_TEXT];
+
+    if (report->growing_count) {
+        add_heading(text, "growth");
+        mt_add_note(text->out, 2,
+                    "%u of %u rank%s leave%s something behind every step; %s on %s is "
+                    "the most",
+                    (unsigned)report->growing_count, (unsigned)report->growth.count,
+                    s(report->growth.count), report->growing_count == 1 ? "s" : "",
+                    mt_format_bytes(bytes, report->growth.max),
+                    name_of(text, report->growth.max_row));
+    }
+    for (uint32_t i = 1; i < report->step_count; i++)
+        if (report->steps[i].reserved_max_bytes > highest->reserved_max_bytes)
+            highest = &report->steps[i];
+    if (!report->step_count)
+        return;
+    add_heading(text, "steps");
+    mt_add_note(text->out, 2, "the highest step is %lld%s: %s reserved on %s",
+                (long long)highest->first,
+                highest->last > highest->first ? " and those after it" : "",
+                mt_format_bytes(bytes, highest->reserved_max_bytes),
+                name_of(text, highest->reserved_max_row));
+}
+
+static void add_device(const struct text *text, const struct mt_job_device *device)
+{
+    struct mt_table table;
+    char peak[MT_UNITS_TEXT], total[MT_UNITS_TEXT];
+
+    mt_add_note(text->out, 2, "%s%s%s: the allocators held at most %s at a time%s%s",
+                *device->uuid ? device->uuid : device->pci, *device->host ? " of " : "",
+                device->host, mt_format_bytes(peak, device->peak_bytes),
+                device->total_bytes ? ", of " : "",
+                device->total_bytes ? mt_format_bytes(total, device->total_bytes) : "");
+    mt_table_begin(&table, "!process|#peak|#at the device's peak|#others at its own peak");
+    for (uint32_t i = 0; i < shown(text, device->tenant_count); i++) {
+        const struct mt_job_tenant *tenant = &device->tenants[i];
+
+        MT_CELLS(&table, MT_TEXT(tenant->record->trace_name),
+                 MT_BYTES(tenant->record->reserved_peak.bytes), MT_BYTES(tenant->held_bytes),
+                 MT_BYTES(tenant->others_bytes));
+    }
+    mt_add_text_table(text->out, &table, 4, text->style);
+}
+
+static void add_devices(const struct text *text)
+{
+    if (!text->report->device_count)
+        return;
+    add_heading(text, "devices that several processes share");
+    for (uint32_t i = 0; i < shown(text, text->report->device_count); i++)
+        add_device(text, &text->report->devices[i]);
+}
+
+void mt_fleet_text(struct mt_buf *out, const struct mt_fleet_answer *answer,
+                   const struct mt_style *style)
+{
+    const struct text text = {out, answer, answer->report, style};
+
+    mt_fleet_gates_text(out, answer->gates, answer->report, style);
+    add_headline(&text);
+    add_presence(&text);
+    add_need(&text);
+    add_starts(&text);
+    add_unreadable(&text);
+    add_death(&text);
+    add_outliers(&text);
+    add_axes(&text);
+    add_paths(&text);
+    add_course(&text);
+    add_devices(&text);
+}

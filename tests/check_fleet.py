@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""check_fleet.py PROGRAM WRITE_JOB: `memtrace fleet` over jobs whose facts are known.
+
+WRITE_JOB (tests/fleet/write_job.c) writes the summaries of a simulated job. What is planted has to
+be in the answer, and nothing else; how the files are dealt out, in which order they are named, how
+many threads read them and which shards come first must not change a byte of it."""
+import json
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+
+from json_schema import Schemas
+
+SCHEMAS = Schemas(pathlib.Path(__file__).resolve().parent.parent / "docs" / "schema")
+MIB = 1 << 20
+FACTS = ["logs=0", "talk=1", "leak=1023", "die=1022", "miss=100", "miss=101", "miss=340", "miss=500",
+         "miss=900", "cut=5", "cut=512"]
+complaints = []
+
+
+def expect(what, actual, wanted):
+    if actual != wanted:
+        complaints.append(f"{what}: {actual!r:.300}, not {wanted!r:.300}")
+
+
+class Bench:
+    def __init__(self, program, writer, folder):
+        self.program, self.writer, self.folder = program, writer, folder
+        self.jobs = 0
+
+    def job(self, stages, replicas, shards, files, *facts):
+        self.jobs += 1
+        folder = self.folder / f"job{self.jobs}"
+        folder.mkdir()
+        subprocess.run([self.writer, str(stages), str(replicas), str(shards), str(files), folder,
+                        *facts], check=True)
+        return folder
+
+    def fleet(self, *words, status=0):
+        done = subprocess.run([self.program, "fleet", *map(str, words)], capture_output=True,
+                              text=True, check=False)
+        expect(f"status of fleet {' '.join(map(str, words))[:200]} ({done.stderr[:200]})",
+               done.returncode, status)
+        return done.stdout
+
+    def answer(self, *words, status=0):
+        document = json.loads(self.fleet("--json", *words, status=status))
+        for complaint in SCHEMAS.complaints(document, "fleet.json"):
+            complaints.append(f"{words}: {complaint}")
+        return document
+
+
+def check_facts(bench):
+    answer = bench.answer(bench.job(8, 16, 8, 64, *FACTS))
+    expect("missing ranks", answer["missing_ranks"], [100, 101, 340, 500, 900])
+    expect("ranks seen", answer["ranks_seen"], 1019)
+    expect("outcomes", answer["outcomes"],
+           {"unknown": 0, "finished": 0, "oom": 1, "failed": 0, "killed": 1016, "cut": 2})
+    death = answer["first_death"]
+    expect("first death", (death["rank"], death["wanted_bytes"], death["followed_ranks"]),
+           (1022, 2048 * MIB, 1016))
+    expect("site of the death", death["site"], "forward model.py:88 < step train.py:47")
+    outliers = {one["rank"]: one for one in answer["outliers"]}
+    expect("outliers", sorted(outliers), [0, 1, 1023])
+    expect("leak", (outliers[1023]["cause"], outliers[1023]["site"], outliers[1023]["cause_bytes"]),
+           ("growth", "remember train.py:99 < step train.py:47", 1280 * MIB))
+    expect("logs", (outliers[0]["cause"], outliers[0]["site"], outliers[0]["cause_bytes"]),
+           ("site", "log logs.py:5 < main train.py:14", 700 * MIB))
+    expect("communicator", (outliers[1]["cause"], outliers[1]["library"], outliers[1]["bytes"]),
+           ("library", "NCCL", 600 * MIB))
+    expect("axes", [(axis["name"], axis["size"], axis["replicas"]) for axis in answer["axes"]],
+           [("pp", 8, False), ("dp", 16, True), ("tp", 8, True)])
+    expect("shared devices", answer["shared_devices"], [])
+
+
+def check_bounds(bench):
+    """The document of a large job stays below a megabyte, and has all with --all."""
+    folder = bench.job(4, 512, 2, 8)
+    text = bench.fleet("--json", folder)
+    expect("a bounded document", len(text) < 1 << 20, True)
+    expect("rows of a bounded document", len(json.loads(text)["ranks"]), 1000)
+    expect("rows with --all", len(bench.answer("--all", folder)["ranks"]), 4096)
+
+
+def check_order(bench):
+    """Files in any order, by any number of threads, in any shards."""
+    whole = bench.fleet("--json", bench.job(4, 8, 2, 1, "logs=0", "miss=9"))
+    folder = bench.job(4, 8, 2, 64, "logs=0", "miss=9")
+    files = sorted(folder.glob("*.mtsum"))
+    dice = random.Random(1)
+    for jobs in (1, 2, 3, 4):
+        expect(f"{jobs} threads", bench.fleet("--json", "-j", jobs, folder), whole)
+    for _ in range(3):
+        dice.shuffle(files)
+        expect("files in another order", bench.fleet("--json", *files), whole)
+    for count in (2, 3, 7):
+        parts = []
+        for number in range(1, count + 1):
+            parts.append(bench.folder / f"part{count}-{number}.mtsum")
+            bench.fleet(folder, "--shard", f"{number}/{count}", "-o", parts[-1])
+        dice.shuffle(parts)
+        expect(f"{count} shards", bench.fleet("--json", *parts), whole)
+        merged = bench.folder / f"merged{count}.mtsum"
+        bench.fleet(*parts[:2], "-o", merged)
+        expect("a part of parts", bench.fleet("--json", merged, *parts[2:]), whole)
+
+
+def check_axes(bench):
+    answer = bench.answer(bench.job(4, 8, 2, 4, "mesh=0"))
+    expect("source of axes", answer["axes_source"], "found")
+    expect("axes", [(axis["name"], axis["size"], axis["stride"]) for axis in answer["axes"]],
+           [("stage", 4, 16), ("replica", 16, 1)])
+    folder = bench.job(4, 8, 2, 4, "mesh=0")
+    answer = bench.answer(folder, "--mesh", "pp:4,dp:8,tp:2")
+    expect("source of axes", answer["axes_source"], "option")
+    bench.fleet(folder, "--mesh", "pp:4,dp:8,tp:4", status=2)
+    bench.fleet(folder, "--mesh", "pp", status=2)
+
+
+def check_gates(bench):
+    folder = bench.job(2, 4, 1, 8, "logs=0")
+    junit = bench.folder / "junit.xml"
+    answer = bench.answer(folder, "--max-peak", "reserved=13.5GiB", "--max-imbalance", "50%",
+                          "--junit", junit, status=1)
+    expect("gates", [(gate["rule"], gate["group"], gate["state"]) for gate in answer["gates"]],
+           [("max-peak reserved", "pp 0", "fail"), ("max-peak reserved", "pp 1", "pass"),
+            ("max-imbalance", "all ranks", "pass")])
+    suites = ElementTree.parse(junit).getroot()
+    expect("cases", [case.get("name") for case in suites.iter("testcase")],
+           ["max-peak reserved, pp 0", "max-peak reserved, pp 1", "max-imbalance, all ranks"])
+    expect("failures", len(list(suites.iter("failure"))), 1)
+    expect("verdict", bench.answer(folder, "--max-imbalance", "50%")["verdict"], "pass")
+    bench.fleet(folder, "--max-imbalance", "1%", status=1)
+    bench.fleet(folder, "--max-peak", "reserved", status=2)
+    bench.fleet(folder, "--max-imbalance", "x", status=2)
+
+
+def check_inputs(bench):
+    """What cannot be read is named and counted, and jobs are not mixed."""
+    folder = bench.job(2, 4, 1, 8)
+    (folder / "rank00003.mtsum").write_bytes(b"MTSUM1\0\0 and nothing else")
+    answer = bench.answer(folder, status=3)
+    expect("missing rank", answer["missing_ranks"], [3])
+    expect("unreadable", [pathlib.Path(one["path"]).name for one in answer["unreadable"]],
+           ["rank00003.mtsum"])
+    expect("needed is a lower bound", answer["needed_is_exact"], False)
+    (bench.folder / "empty").mkdir()
+    bench.fleet(bench.folder / "empty", status=3)
+    bench.fleet(bench.folder / "none.mtsum", status=3)
+    bench.fleet(folder, "--shard", "1/2", status=2)
+    bench.fleet(folder, "--shard", "0/2", "-o", bench.folder / "x.mtsum", status=2)
+    bench.fleet(folder, "--shard", "3/2", "-o", bench.folder / "x.mtsum", status=2)
+    bench.fleet(bench.job(2, 4, 1, 8, "miss=3"), "--strict", status=5)
+
+
+def check_restarts(bench):
+    first = bench.job(2, 4, 1, 8, "die=2")
+    second = bench.job(2, 4, 1, 8, "restart=1")
+    answer = bench.answer(first, second)
+    expect("starts", answer["starts"], [{"restart": 0, "records": 8, "deaths": 1},
+                                        {"restart": 1, "records": 8, "deaths": 0}])
+    expect("death of an earlier start", answer["first_death"], None)
+
+
+def main(program, writer):
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(program, writer, pathlib.Path(folder))
+        for check in (check_facts, check_bounds, check_order, check_axes, check_gates, check_inputs,
+                      check_restarts):
+            check(bench)
+    print("\n".join(complaints) or "fleet: every planted fact, and the same bytes in any order")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,1 @@
+mkdir t && cp captures/ddp_rank0.pickle.zst captures/ddp_rank1.pickle.zst t && memtrace fleet t --max-peak reserved=1GiB --max-imbalance 20% --junit j.xml --summarize -o all.mtsum | head -4; cat j.xml; ls t all.mtsum; memtrace fleet all.mtsum >a; memtrace fleet t >b; cmp a b
