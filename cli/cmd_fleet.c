@@ -6,9 +6,11 @@
 
 #include "fleet_files.h"
 #include "fleet_output.h"
+#include "fleet_processes.h"
 #include "gather.h"
 #include "job_answers.h"
 #include "outputs.h"
+#include "reduce.h"
 #include "summary_file.h"
 #include "summary_of_trace.h"
 
@@ -29,6 +31,8 @@ struct run {
     struct mt_fleet_gates gates;
     struct mt_rank_set set;
     struct mt_gather_failures failures;
+    struct mt_exchange exchange; /* with the other processes of mpirun */
+    bool has_shared;             /* nobody waits for this process any more */
     uint32_t share, share_count;
 };
 
@@ -113,22 +117,26 @@ static int find_files(struct run *run)
     return MT_EXIT_INPUT;
 }
 
+/* With the other processes: each reads a share, and the first one gets all. */
 static int read_files(struct run *run)
 {
+    const struct mt_exchange *exchange = &run->exchange;
     const struct mt_gather gather = {.paths = run->files.paths,
                                      .path_count = run->files.count,
-                                     .share = run->share,
-                                     .share_count = run->share_count,
+                                     .share = exchange->size > 1 ? exchange->rank : run->share,
+                                     .share_count =
+                                         exchange->size > 1 ? exchange->size : run->share_count,
                                      .threads = thread_count(run->arguments),
                                      .load = load,
                                      .context = (void *)run->arguments};
-    struct mt_error error = {
-        .status = MT_ERR_MEMORY, .offset = MT_NO_OFFSET, .text = "out of memory"};
+    struct mt_error error = {.offset = MT_NO_OFFSET, .text = "out of memory"};
+    enum mt_status status = mt_gather_files(&gather, &run->set, &run->failures);
 
-    if (mt_gather_files(&gather, &run->set, &run->failures) != MT_OK ||
-        mt_rank_set_sort(&run->set) != MT_OK)
-        return mt_report_error(run->arguments->paths[0], &error);
-    return MT_EXIT_OK;
+    if (exchange->size > 1)
+        status = mt_reduce(exchange, &gather, status, &run->set, &run->failures, &error);
+    run->has_shared = status == MT_OK;
+    error.status = status;
+    return status == MT_OK ? MT_EXIT_OK : mt_report_error(run->arguments->paths[0], &error);
 }
 
 /* Every file that could not be read, in the order of their names. */
@@ -268,7 +276,7 @@ static int fleet(struct run *run)
 
     if (code == MT_EXIT_OK)
         code = read_files(run);
-    if (code != MT_EXIT_OK)
+    if (code != MT_EXIT_OK || run->exchange.rank)
         return code;
     say_failures(run);
     if (!run->set.record_count && !run->arguments->shard)
@@ -369,9 +377,16 @@ int mt_cmd_fleet(const struct mt_command *command, int argc, char **argv)
         return code;
     code = check(&run);
     if (code == MT_EXIT_OK)
+        code = mt_fleet_processes_begin(&run.exchange);
+    if (code == MT_EXIT_OK && run.exchange.size > 1 && arguments.shard) {
+        mt_say("fleet: processes of MPI share the files already: leave out --shard");
+        code = MT_EXIT_USAGE;
+    }
+    if (code == MT_EXIT_OK && !run.exchange.rank)
         code = precheck(&arguments);
     if (code == MT_EXIT_OK)
         code = fleet(&run);
+    mt_fleet_processes_end(&run.exchange, run.has_shared, code);
     mt_fleet_gates_release(&run.gates);
     mt_gather_failures_release(&run.failures);
     mt_rank_set_release(&run.set);

@@ -42,8 +42,12 @@ int mt_fleet_processes_begin(struct mt_exchange *exchange)
     return MT_EXIT_USAGE;
 }
 
-void mt_fleet_processes_end(const struct mt_exchange *exchange)
+void mt_fleet_processes_end(const struct mt_exchange *exchange, bool has_shared, int code)
 {
-    if (exchange->finish)
+    if (exchange->size < 2)
+        return;
+    if (has_shared)
         exchange->finish(exchange->context);
+    else
+        exchange->give_up(exchange->context, code);
 }

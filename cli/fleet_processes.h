@@ -2,6 +2,8 @@
 #ifndef MT_CLI_FLEET_PROCESSES_H
 #define MT_CLI_FLEET_PROCESSES_H
 
+#include <stdbool.h>
+
 #include "exchange.h"
 
 /* Fills *exchange: this process alone, or one of those that a launcher of MPI started (Open MPI,
@@ -10,7 +12,8 @@
  * and write the same files. */
 int mt_fleet_processes_begin(struct mt_exchange *exchange);
 
-/* Waits for the others. */
-void mt_fleet_processes_end(const struct mt_exchange *exchange);
+/* Waits for the others, if the work was shared. Else the others wait for a part of it that does not
+ * come, and this ends them all with exit status `code`. */
+void mt_fleet_processes_end(const struct mt_exchange *exchange, bool has_shared, int code);
 
 #endif

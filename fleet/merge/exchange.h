@@ -3,9 +3,9 @@
 #ifndef MT_FLEET_EXCHANGE_H
 #define MT_FLEET_EXCHANGE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
-#include "buf.h"
 #include "status.h"
 
 struct mt_exchange {
@@ -13,10 +13,14 @@ struct mt_exchange {
     void *context;
     /* Waits until the other process has it, or has room for it. */
     enum mt_status (*send)(void *context, uint32_t to, const void *bytes, size_t length);
-    /* Appends the next message of that process. */
-    enum mt_status (*receive)(void *context, uint32_t from, struct mt_buf *out);
+    /* Waits for the next message of that process, and says how long it is. */
+    enum mt_status (*expect)(void *context, uint32_t from, uint64_t *length);
+    /* Takes the message that was expected; `length` is its own. Not for an empty one. */
+    enum mt_status (*receive)(void *context, uint32_t from, void *bytes, size_t length);
     /* Ends the part of this process; the processes wait for each other. */
     void (*finish)(void *context);
+    /* Ends all processes, this one included: for errors before the work is shared. */
+    void (*give_up)(void *context, int exit_code);
 };
 
 /* What the library of fleet/mpi exports, as "mt_exchange_begin". */

@@ -1,5 +1,6 @@
 #include "reduce.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "check.h"
@@ -65,29 +66,28 @@ static enum mt_status read_failures(const char *bytes, uint64_t count, uint32_t 
     return MT_OK;
 }
 
-static enum mt_status read_message(const struct reduction *reduction,
-                                   const struct mt_buf *message,
-                                   struct mt_rank_set *set, struct mt_gather_failures *failures,
-                                   struct mt_error *error)
+static enum mt_status read_message(const struct reduction *reduction, const char *bytes,
+                                   size_t length, struct mt_rank_set *set,
+                                   struct mt_gather_failures *failures, struct mt_error *error)
 {
     struct message_head head;
     const size_t one = sizeof *failures->list;
     enum mt_status status;
     size_t begin;
 
-    if (message->length < sizeof head)
+    if (length < sizeof head)
         return mt_fail(error, MT_ERR_FORMAT, 0, "the process that read it sent nothing");
-    memcpy(&head, message->data, sizeof head);
+    memcpy(&head, bytes, sizeof head);
     if (memcmp(head.magic, magic, sizeof magic) != 0 || head.failure_count > reduction->path_count ||
-        head.failure_count > (message->length - sizeof head) / one)
+        head.failure_count > (length - sizeof head) / one)
         return mt_fail(error, MT_ERR_FORMAT, 0, "message of another process is damaged");
     if (memcmp(head.paths_sha256, reduction->paths_sha256, sizeof head.paths_sha256) != 0)
         return mt_fail(error, MT_ERR_FORMAT, 0, "the process that read it saw other files");
-    status = read_failures(message->data + sizeof head, head.failure_count, reduction->path_count,
+    status = read_failures(bytes + sizeof head, head.failure_count, reduction->path_count,
                            failures, error);
     begin = sizeof head + (size_t)head.failure_count * one;
     return status == MT_OK
-               ? mt_summary_decode(message->data + begin, message->length - begin, set, error)
+               ? mt_summary_decode(bytes + begin, length - begin, set, error)
                : status;
 }
 
@@ -115,36 +115,55 @@ static enum mt_status fail_branch(const struct reduction *reduction, uint32_t fr
     uint64_t end = (uint64_t)from + step;
     enum mt_status status = MT_OK;
 
-    if (why == MT_ERR_MEMORY || !text[0])
+    if (!text[0])
         text = mt_status_text(why);
     for (uint64_t share = from; share < end && share < size && status == MT_OK; share++)
         status = fail_share(share, size, reduction->path_count, why, text, failures);
     return status;
 }
 
+/* The next message of `from`, in memory that is the caller's also if this fails. */
+static enum mt_status receive(const struct mt_exchange *exchange, uint32_t from, char **bytes,
+                              size_t *length)
+{
+    uint64_t said = 0;
+    enum mt_status status = exchange->expect(exchange->context, from, &said);
+
+    *length = (size_t)said;
+    if (status != MT_OK || !said)
+        return status;
+    *bytes = malloc(*length);
+    return *bytes ? exchange->receive(exchange->context, from, *bytes, *length) : MT_ERR_MEMORY;
+}
+
+static enum mt_status add_theirs(struct mt_rank_set *set, struct mt_gather_failures *failures,
+                                 const struct mt_rank_set *their_set,
+                                 const struct mt_gather_failures *theirs)
+{
+    for (uint32_t i = 0; i < theirs->count; i++)
+        if (mt_gather_failures_add(failures, &theirs->list[i]) != MT_OK)
+            return MT_ERR_MEMORY;
+    return mt_rank_set_unite(set, their_set);
+}
+
+/* Without memory for a message there is no result: the other process waits for it to be taken. */
 static enum mt_status take_from(const struct reduction *reduction, uint32_t from, uint32_t step,
                                 struct mt_rank_set *set, struct mt_gather_failures *failures)
 {
-    struct mt_buf message = {0};
     struct mt_gather_failures theirs = {0};
     struct mt_rank_set their_set = {0};
     struct mt_error error = {0};
-    const struct mt_exchange *exchange = reduction->exchange;
-    enum mt_status status = exchange->receive(exchange->context, from, &message);
+    char *bytes = NULL;
+    size_t length;
+    enum mt_status status = receive(reduction->exchange, from, &bytes, &length);
 
-    if (status == MT_OK && message.failed)
-        status = MT_ERR_MEMORY;
     if (status == MT_OK)
-        status = read_message(reduction, &message, &their_set, &theirs, &error);
-    mt_buf_release(&message);
-    if (status != MT_OK) {
+        status = read_message(reduction, bytes, length, &their_set, &theirs, &error);
+    free(bytes);
+    if (status == MT_OK)
+        status = add_theirs(set, failures, &their_set, &theirs);
+    else if (status != MT_ERR_MEMORY)
         status = fail_branch(reduction, from, step, status, error.text, failures);
-    } else {
-        for (uint32_t i = 0; i < theirs.count && status == MT_OK; i++)
-            status = mt_gather_failures_add(failures, &theirs.list[i]);
-        if (status == MT_OK)
-            status = mt_rank_set_unite(set, &their_set);
-    }
     mt_rank_set_release(&their_set);
     mt_gather_failures_release(&theirs);
     return status;

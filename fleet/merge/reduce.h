@@ -11,7 +11,7 @@
  * they gave away. All processes have to see the same paths in `gather`. A process that had an error
  * of its own (`status`, MT_OK = none) must call this all the same: the others wait for it. Its files
  * then count as failed with that status, and so do the files of a process whose message cannot be
- * read or that saw other paths. */
+ * read or that saw other paths. MT_ERR_MEMORY: a process may still wait for this one. */
 enum mt_status mt_reduce(const struct mt_exchange *exchange, const struct mt_gather *gather,
                          enum mt_status status, struct mt_rank_set *set,
                          struct mt_gather_failures *failures, struct mt_error *error) MT_MUST_USE;

@@ -1,9 +1,7 @@
 /* libmemtrace-mpi.so: mt_exchange over MPI. It is loaded when `memtrace fleet` was started by
  * mpirun or srun; nothing else of memtrace needs MPI. A message is its length, then pieces of at
  * most PIECE_BYTES, since a count of MPI is an int. */
-#include <limits.h>
 #include <mpi.h>
-#include <stdlib.h>
 
 #include "exchange.h"
 
@@ -35,29 +33,31 @@ static enum mt_status send_bytes(void *context, uint32_t to, const void *bytes, 
     return status_of(result);
 }
 
-static enum mt_status receive_bytes(void *context, uint32_t from, struct mt_buf *out)
+static enum mt_status expect_bytes(void *context, uint32_t from, uint64_t *length)
 {
-    unsigned long long left = 0;
-    char *piece = NULL;
-    int result = MPI_Recv(&left, 1, MPI_UNSIGNED_LONG_LONG, (int)from, TAG_LENGTH, MPI_COMM_WORLD,
+    unsigned long long said = 0;
+    int result = MPI_Recv(&said, 1, MPI_UNSIGNED_LONG_LONG, (int)from, TAG_LENGTH, MPI_COMM_WORLD,
                           MPI_STATUS_IGNORE);
 
     (void)context;
-    if (result != MPI_SUCCESS || !left)
-        return status_of(result);
-    piece = malloc(left < PIECE_BYTES ? (size_t)left : PIECE_BYTES);
-    if (!piece)
-        return MT_ERR_MEMORY;
-    while (left > 0 && result == MPI_SUCCESS) {
-        size_t length = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
+    *length = said;
+    return status_of(result);
+}
 
-        result = MPI_Recv(piece, (int)length, MPI_BYTE, (int)from, TAG_BYTES, MPI_COMM_WORLD,
+static enum mt_status receive_bytes(void *context, uint32_t from, void *bytes, size_t length)
+{
+    char *at = bytes;
+    int result = MPI_SUCCESS;
+
+    (void)context;
+    while (length > 0 && result == MPI_SUCCESS) {
+        size_t piece = length < PIECE_BYTES ? length : PIECE_BYTES;
+
+        result = MPI_Recv(at, (int)piece, MPI_BYTE, (int)from, TAG_BYTES, MPI_COMM_WORLD,
                           MPI_STATUS_IGNORE);
-        if (result == MPI_SUCCESS)
-            mt_buf_add(out, piece, length);
-        left -= length;
+        at += piece;
+        length -= piece;
     }
-    free(piece);
     return status_of(result);
 }
 
@@ -65,6 +65,12 @@ static void finish(void *context)
 {
     (void)context;
     MPI_Finalize();
+}
+
+static void give_up(void *context, int exit_code)
+{
+    (void)context;
+    MPI_Abort(MPI_COMM_WORLD, exit_code);
 }
 
 enum mt_status mt_exchange_begin(struct mt_exchange *exchange)
@@ -78,7 +84,12 @@ enum mt_status mt_exchange_begin(struct mt_exchange *exchange)
     if (MPI_Comm_rank(MPI_COMM_WORLD, &rank) != MPI_SUCCESS ||
         MPI_Comm_size(MPI_COMM_WORLD, &size) != MPI_SUCCESS)
         return MT_ERR_UNSUPPORTED;
-    *exchange = (struct mt_exchange){(uint32_t)rank, (uint32_t)size, NULL,
-                                     send_bytes,     receive_bytes,  finish};
+    *exchange = (struct mt_exchange){.rank = (uint32_t)rank,
+                                     .size = (uint32_t)size,
+                                     .send = send_bytes,
+                                     .expect = expect_bytes,
+                                     .receive = receive_bytes,
+                                     .finish = finish,
+                                     .give_up = give_up};
     return MT_OK;
 }

@@ -47,7 +47,7 @@ static enum mt_status send(void *context, uint32_t to, const void *bytes, size_t
     return MT_OK;
 }
 
-static enum mt_status receive(void *context, uint32_t from, struct mt_buf *out)
+static enum mt_status expect(void *context, uint32_t from, uint64_t *length)
 {
     struct process *process = context;
     struct post *post = process->post;
@@ -57,8 +57,16 @@ static enum mt_status receive(void *context, uint32_t from, struct mt_buf *out)
     pthread_mutex_lock(&post->lock);
     while (!post->is_there[from])
         pthread_cond_wait(&post->arrived, &post->lock);
-    mt_buf_add(out, post->messages[from].data, post->messages[from].length);
+    *length = post->messages[from].length;
     pthread_mutex_unlock(&post->lock);
+    return MT_OK;
+}
+
+static enum mt_status receive(void *context, uint32_t from, void *bytes, size_t length)
+{
+    struct process *process = context;
+
+    memcpy(bytes, process->post->messages[from].data, length);
     return MT_OK;
 }
 
@@ -111,7 +119,12 @@ static void start(struct post *post, struct process *processes, uint32_t size,
     for (uint32_t i = 0; i < size; i++) {
         processes[i].post = post;
         processes[i].gather = gather;
-        processes[i].exchange = (struct mt_exchange){i, size, &processes[i], send, receive, NULL};
+        processes[i].exchange = (struct mt_exchange){.rank = i,
+                                                     .size = size,
+                                                     .context = &processes[i],
+                                                     .send = send,
+                                                     .expect = expect,
+                                                     .receive = receive};
         assert_int_equal(pthread_create(&processes[i].thread, NULL, run, &processes[i]), 0);
     }
     for (uint32_t i = 0; i < size; i++)

@@ -254,8 +254,8 @@ static void memory_in_granules(void **state)
     assert_null(memory);
 }
 
-/* As PyTorch does for init_process_group(device_id=torch.device("cuda:0")), if nothing else used the
- * device before. */
+/* As PyTorch does for init_process_group(device_id=torch.device("cuda:0")), if nothing else used
+ * the device before. */
 static void a_communicator_as_the_first_call(void **state)
 {
     struct unique_id id = {{0}};
