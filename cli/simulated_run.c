@@ -186,6 +186,9 @@ static bool set_environment(void *context)
            (!*site->cupti || !setenv("MEMTRACE_CUPTI", site->cupti, 1)) &&
            (!run->notes_path || !setenv("MEMTRACE_DRY_RUN_NOTES", run->notes_path, 1)) &&
            !setenv("MEMTRACE_DRY_RUN", "1", 1) &&
+           /* kernels that PyTorch builds when they are used are empty here: no real run finds them
+            */
+           !setenv("USE_PYTORCH_KERNEL_CACHE", "0", 1) &&
            !setenv("MEMTRACE_DRY_RUN_FACT", run->fact.data, 1) &&
            !setenv("MEMTRACE_SIMULATED_DEVICE", run->card->name, 1) && set_context(run) &&
            set_asker(run) && (!run->rank || mt_rank_set_environment(run->rank)) &&

@@ -16,7 +16,7 @@ def values():
     c[2] = 5
     c[0] += 1
     mask = torch.tensor([True, False, True], device="cuda")
-    return [x.sum().item(), (x[x > 3]).tolist(), (x % 3 == 1).nonzero().flatten().tolist(), torch.where(x > 5, x, 0).tolist(),
+    return [(x[1:5].prod() * torch.gcd(x[4], x[6])).item(), x.sum().item(), (x[x > 3]).tolist(), (x % 3 == 1).nonzero().flatten().tolist(), torch.where(x > 5, x, 0).tolist(),
             (1 - x).tolist(), (x & 1).tolist(), x.flip(0).argmax().item(), torch.unique(x // 3).tolist(), torch.bincount(x // 2).tolist(),
             c.tolist(), torch.equal(c, c), torch.nn.functional.one_hot(x % 3).sum(0).tolist(), torch.repeat_interleave(x[:4], x[:4]).tolist(),
             mask.sum().item(), x[:3][mask].tolist(), bool((x == x).all()), x.view(2, 5).t().contiguous()[1].tolist(), (x > 100).any().item(), (2 ** x[:4]).tolist()]
@@ -37,7 +37,8 @@ def unknown():
     tokens = torch.softmax(y[:4], -1).multinomial(1).flatten().tolist()
     torch.distributions.Categorical(logits=y[:4]).sample()
     share = y[y > 0].numel() / y.numel()
-    return [bool(torch.isfinite(y).all()), bool(torch.isnan(y).any()), 0 < y.sum().item() < 1e6, all(0 < t < 599 for t in tokens),
+    corners = y[:8, :4].sigmoid()
+    return [bool((corners[:, 2:] >= corners[:, :2]).all()), bool((torch.arange(3, device="cuda") > 0).all()), bool(torch.isfinite(y).all()), bool(torch.isnan(y).any()), 0 < y.sum().item() < 1e6, all(0 < t < 599 for t in tokens),
             0.3 < share < 1.0, len(set(y[0].topk(5).indices.tolist())), torch.linalg.cholesky_ex(y[:8, :8])[1].item()]
 
 

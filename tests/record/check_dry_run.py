@@ -57,11 +57,12 @@ def no_device(bench):
 
 
 def environment_of_the_command(bench):
-    script = "import json,os;json.dump({k:v for k,v in os.environ.items() if k.startswith('MEMTRACE_')},open('env','w'))"
+    script = "import json,os;json.dump(dict(os.environ),open('env','w'))"
     done = dry_run(bench, "--limit", "3GiB", "--devices", "2", "-o", "d.trace.zst", "--", sys.executable, "-c", script)
     seen = json.loads((bench.work / "env").read_text())
     check(done.returncode == 0, f"{done}")
     check([seen[name] for name in KNOWN] == ["1", "H200 141 GB", "2", str(3 << 30)], f"{seen}")
+    check(seen["USE_PYTORCH_KERNEL_CACHE"] == "0", "empty kernels get into the user's cache")
     check(not pathlib.Path(seen["MEMTRACE_DRY_RUN_NOTES"]).parent.exists(), "the folder of notes is left")
 
 

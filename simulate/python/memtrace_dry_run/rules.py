@@ -160,6 +160,8 @@ def _computed(op, arguments, named, out):
         _guess(op, arguments, named, outs)
         return
     made = host.made
+    if made == GUESSED and _packet(op) == "all":
+        values = torch.ones_like(values) # as for operands that nobody knows: checks of arguments pass
     for o, v in zip(outs, _tensors(values)):
         if o.shape == v.shape and shadows.is_small(o):
             shadows.keep(o, v, made)
