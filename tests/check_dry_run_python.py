@@ -96,6 +96,12 @@ def compile_fx(model, settings=None):
     if model is None: raise ValueError("no model")
     return compile_fx(model) if settings else model
 """,
+    "torch/_inductor/fx_passes/__init__.py": "",
+    "torch/_inductor/fx_passes/pad_mm.py": """
+def realize_symbols(sizes): return list(sizes)
+def is_padded_faster(key, without, padded): return without > padded * 1.1
+def _should_pad(match, mat1, mat2, op, input=None): return is_padded_faster("key", 1.0, 1.0)
+""",
     "torch/_dynamo/__init__.py": "",
     "torch/_dynamo/trace_rules.py": "left_out = []\nadd = left_out.append\n",
     "torch/_dynamo/convert_frame.py": """
@@ -487,6 +493,46 @@ class Shim(Programs):
         self.assertEqual((exists, triton), ("True", "False"))
         self.assertNotEqual(folder, "/mine")
         self.assertFalse(os.path.exists(folder))
+
+    def test_a_killed_runs_folder_is_removed_by_the_next(self):
+        """Not that of a run that still goes on, and nothing that only looks like one."""
+        self.compiler()
+        parent = self.folder / "tmp"
+        parent.mkdir()
+        kill = "import os, signal, torch._dynamo.convert_frame\nos.kill(os.getpid(), signal.SIGKILL)"
+        look = "import os, torch._dynamo.convert_frame\nprint(len(os.listdir(os.environ['TMPDIR'])))"
+        self.run_program(kill, TMPDIR=str(parent))
+        left, = parent.iterdir()
+        (left / "code").mkdir()
+        (parent / "memtrace-compiled-link").symlink_to(self.folder)
+        (parent / "memtrace-compiled-other").mkdir()
+        with subprocess.Popen([sys.executable, "-B", "-c", "import sys, torch._dynamo.convert_frame; print(flush=True); sys.stdin.read()"], cwd=self.folder,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              env={**os.environ, "PYTHONPATH": os.pathsep.join([str(SHIM), str(self.folder)]), "MEMTRACE_DRY_RUN": "1", "TMPDIR": str(parent)}) as running:
+            running.stdout.readline()
+            self.assertFalse(left.exists())
+            _, output, _ = self.run_program(look, TMPDIR=str(parent))
+            self.assertEqual(output, "4\n") # the link, the other one, the one of the run that goes on, its own
+            running.stdin.close()
+            running.wait()
+        self.assertEqual({path.name for path in parent.iterdir()}, {"memtrace-compiled-link", "memtrace-compiled-other"})
+        self.assertTrue((self.folder / "torch").exists())
+
+    def test_padding_goes_by_where_rows_begin(self):
+        """Decisions that an H200 made; (rows, inner, columns), whether an operand is stored by columns, bytes of an element."""
+        self.compiler()
+        status, output, notes = self.run_program(
+            "import types\nfrom torch._inductor.fx_passes import pad_mm\n"
+            "class Matrix:\n"
+            "    def __init__(self, rows, columns, turned, size): self.sizes, self.strides, self.bytes = (rows, columns), (1, rows) if turned else (columns, 1), size\n"
+            "    def size(self): return self.sizes\n"
+            "    def stride(self): return self.strides\n"
+            "    def element_size(self): return self.bytes\n"
+            "def ask(m, k, n, a, b, size): return pad_mm._should_pad(None, Matrix(m, k, a, size), Matrix(k, n, b, size), 'mm')\n"
+            "print([ask(*each) for each in ((4096, 1024, 2047, 0, 1, 2), (4096, 1023, 2048, 1, 0, 2), (512, 1023, 2047, 0, 1, 2),\n"
+            "                               (50257, 8192, 768, 0, 1, 2), (8192, 768, 50257, 0, 1, 4), (2048, 4092, 4092, 0, 0, 2), (4096, 4096, 4092, 0, 0, 4))])\n")
+        self.assertEqual((status, output), (0, "[True, False, False, False, True, True, False]\n"))
+        self.assertEqual(self.only(notes)["answers"]["condition"]["count"], 7)
 
     def test_the_package_that_asks(self):
         (self.folder / "bitsandbytes.py").write_text("def ask(get): return get()\n")

@@ -15,6 +15,7 @@ is counted and leaves what the program would have had without it.
     hooks      puts the rules around PyTorch's operators
     patches    functions of Python that need a device: elapsed_time
     compiled   torch.compile
+    padding    what Inductor would decide by measuring products of matrices
     simulated_triton  Triton without a GPU and without a compiler
     written_arguments  what a kernel of Triton writes to
     alone      one rank without the others: the store, gloo, objects of other ranks

@@ -2,15 +2,20 @@
 
 Where Triton is missing, or Inductor fails, a function runs as it is, and the answer says so."""
 import atexit
+import fcntl
 import functools
+import glob
 import importlib.util
 import os
 import shutil
+import stat
 import tempfile
 import threading
 
-from . import importing, notes, simulated_triton
+from . import importing, notes, padding, simulated_triton
 
+FOLDER_PREFIX = "memtrace-compiled-"
+LOCK = "owner.lock"
 _here = threading.local()
 
 
@@ -26,6 +31,7 @@ def start():
     importing.after("torch._dynamo.convert_frame", _compiling)
     importing.after("torch._inductor.compile_fx", _counted)
     importing.after("torch._inductor.runtime.triton_heuristics", simulated_triton.install_in_inductor)
+    importing.after("torch._inductor.fx_passes.pad_mm", padding.install)
 
 
 def _run_as_it_is(torch):
@@ -109,10 +115,38 @@ _OWN_WAYS = ("Unsupported", "SkipFrame", "RecompileLimitExceeded", "FailOnRecomp
 
 def _use_own_cache():
     """What a dry run chose as fastest must not be what a real run finds."""
-    folder = tempfile.mkdtemp(prefix="memtrace-compiled-")
+    _remove_stale(tempfile.gettempdir())
+    folder = tempfile.mkdtemp(prefix=FOLDER_PREFIX)
+    _lock(os.path.join(folder, LOCK))
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
     os.environ.pop("TRITON_CACHE_DIR", None)
     atexit.register(_remove, folder, os.getpid())
+
+
+def _lock(path, flags=os.O_CREAT):
+    """A descriptor that holds PATH until this process has ended, however it does; None if another process has it."""
+    file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | flags, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(file)
+        return None
+    return file
+
+
+def _remove_stale(parent):
+    """Folders of runs that were killed: this user's own, and locked by nobody."""
+    for folder in glob.glob(os.path.join(glob.escape(parent), FOLDER_PREFIX + "*")):
+        try:
+            found = os.lstat(folder)
+            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+                continue
+            file = _lock(os.path.join(folder, LOCK), 0)
+            if file is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+                os.close(file)
+        except OSError:
+            continue
 
 
 def _remove(folder, owner):
