@@ -105,21 +105,25 @@ static void add_orders(struct mt_buf *line, const struct mt_need *need)
 static void tell_need(const struct mt_teller *teller)
 {
     const struct mt_need *need = teller->device->need;
+    const bool is_doubtful = mt_peaks_doubt(teller->report, teller->device);
     char text[MT_NEED_TEXT], exact[MT_UNITS_TEXT], above[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
     if (!need)
         return;
-    mt_buf_printf(
-        &line, " (%s B): the smallest limit that serves %s", mt_format_count(exact, need->bytes),
-        mt_peaks_doubt(teller->report, teller->device) ? "what was recorded" : "this run");
+    mt_buf_printf(&line, " (%s B): the smallest limit that serves %s",
+                  mt_format_count(exact, need->bytes),
+                  is_doubtful ? "what was recorded" : "this run");
     if (need->above_limit_bytes)
         mt_buf_printf(&line, ", and %s that expandable segments map above it",
                       mt_format_bytes(above, need->above_limit_bytes));
     add_orders(&line, need);
     if (need->depends_on_memory)
         mt_buf_add_text(&line, ", if it asks for the same memory as it did when memory ran out");
-    tell_first(teller, true, mt_tell_format(teller, "Needs %s", mt_need_text(text, need)), &line);
+    tell_first(teller, true,
+               mt_tell_format(teller, "Needs %s%s", is_doubtful ? "at least " : "",
+                              mt_need_text(text, need)),
+               &line);
     teller->out->failed |= line.failed;
     mt_buf_release(&line);
 }
@@ -141,12 +145,13 @@ static void tell_beside(const struct mt_teller *teller)
         return;
     }
     mt_tell_line(teller, 2,
-                 mt_tell_format(teller,
-                                "A card must have about %s in all: also %s outside of the "
-                                "framework, as at the allocated peak, and %s for CUDA itself",
-                                mt_format_bytes(all, card.bytes),
-                                mt_format_bytes(outside, card.outside_bytes),
-                                mt_format_bytes(context, card.context_bytes)));
+                 mt_tell_format(
+                     teller,
+                     "A card must have %s %s in all: also %s outside of the "
+                     "framework, as at the allocated peak, and %s for CUDA itself",
+                     mt_peaks_doubt(teller->report, teller->device) ? "more than" : "about",
+                     mt_format_bytes(all, card.bytes), mt_format_bytes(outside, card.outside_bytes),
+                     mt_format_bytes(context, card.context_bytes)));
 }
 
 /* A dry run has one order of addresses, a real run another. */
@@ -409,11 +414,12 @@ void mt_tell_worst_device(const struct mt_teller *shared)
     if (mt_lacks_requests(device))
         mt_tell_missing_requests(&teller);
     else if (device->need)
-        mt_tell_line(&teller, 0,
-                     mt_tell_format(&teller,
-                                    "Device %u needs %s (%s B) and has the largest reserved peak",
-                                    device->device, mt_need_text(need, device->need),
-                                    mt_format_count(exact, device->need->bytes)));
+        mt_tell_line(
+            &teller, 0,
+            mt_tell_format(&teller, "Device %u needs %s%s (%s B) and has the largest reserved peak",
+                           device->device, mt_peaks_doubt(teller.report, device) ? "at least " : "",
+                           mt_need_text(need, device->need),
+                           mt_format_count(exact, device->need->bytes)));
     else
         mt_tell_line(&teller, 0,
                      mt_tell_format(&teller, "Device %u has the largest %s peak: %s (%s B)%s%s",

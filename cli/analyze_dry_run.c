@@ -1,6 +1,7 @@
 /* What the answer says of a dry run: that it is one, what a card must have in all, and which
  * common cards do. */
 #include "analyze_output.h"
+#include "baseline.h"
 #include "beside.h"
 #include "cards.h"
 #include "units.h"
@@ -86,13 +87,13 @@ static void add_beside(struct mt_buf *out, const struct mt_beside *beside, const
 }
 
 static void tell_in_all(const struct mt_teller *teller, const struct mt_beside *beside,
-                        uint64_t need_bytes)
+                        uint64_t need_bytes, bool is_certain)
 {
     const char *card = teller->report->dry_run.card;
     char all[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
-    mt_buf_printf(&line, "A card must have %s %s in all", beside->is_known ? "about" : "more than",
+    mt_buf_printf(&line, "A card must have %s %s in all", is_certain ? "about" : "more than",
                   mt_format_bytes(all, mt_add_most_u64(need_bytes, beside->most_bytes)));
     add_beside(&line, beside, card);
     if (line.data)
@@ -123,12 +124,12 @@ static void add_cards(struct mt_buf *out, enum mt_card_verdict verdict, uint64_t
 }
 
 /* "Fits: L40S 48 GB, H100 80 GB; tight, ...: A100 40 GB; does not fit: T4 16 GB". */
-static void tell_cards(const struct mt_teller *teller, uint64_t need_bytes)
+static void tell_cards(const struct mt_teller *teller, uint64_t need_bytes, bool is_certain)
 {
-    static const struct {
+    const struct {
         enum mt_card_verdict verdict;
         const char *words;
-    } rows[] = {{MT_CARD_FITS, "Fits: "},
+    } rows[] = {{MT_CARD_FITS, is_certain ? "Fits: " : "May fit: "},
                 {MT_CARD_TIGHT, "tight, with less than 1 GiB left for CUDA: "},
                 {MT_CARD_NO, "does not fit: "}};
     struct mt_buf line = {0};
@@ -152,9 +153,10 @@ void mt_tell_card(const struct mt_teller *teller)
 {
     const struct mt_beside beside = mt_beside_of(teller->report, teller->device);
     const struct mt_need *need = teller->device->need;
+    const bool is_certain = beside.is_known && !mt_peaks_doubt(teller->report, teller->device);
 
     if (!need)
         return;
-    tell_in_all(teller, &beside, need->bytes);
-    tell_cards(teller, mt_beside_fit_bytes(&beside, need->bytes));
+    tell_in_all(teller, &beside, need->bytes, is_certain);
+    tell_cards(teller, mt_beside_fit_bytes(&beside, need->bytes), is_certain);
 }

@@ -316,6 +316,7 @@ static int tell(struct mt_source *source, const struct mt_dry_run_answer *answer
 
     if (mt_analyze(source, &options, &report, &error) != MT_OK)
         return mt_report_error(path, &error);
+    report->doubt = mt_dry_run_lower_bound(answer);
     checked = mt_dry_run_check_gates(answer, told, source, report, &failing);
     if (answer->common->json)
         add_json(&out, answer, report, failing);

@@ -22,6 +22,7 @@ static int check_source(struct mt_gate_run *run, const struct mt_dry_run_answer 
 
     if (mt_analyze(source, &options, &report, &error) != MT_OK)
         return mt_report_error(path, &error);
+    report->doubt = mt_dry_run_lower_bound(answer);
     code = mt_gate_run_check(run, answer->gates, source, report, NULL);
     mt_report_release(report);
     return code;
@@ -60,7 +61,6 @@ int mt_dry_run_check_gates(const struct mt_dry_run_answer *answer,
     int code;
 
     *failing = NULL;
-    answer->gate_run->doubt = mt_dry_run_lower_bound(answer);
     code = mt_gate_run_check(answer->gate_run, answer->gates, source, report, NULL);
     for (size_t i = 0; !code && mt_gate_run_gates(answer->gate_run) &&
                        badness(answer->gate_run) < 2 && i < answer->trace_count;

@@ -215,7 +215,6 @@ int mt_gate_run_check(struct mt_gate_run *run, const struct mt_gate_options *opt
                                         .base = mt_gate_run_base(run),
                                         .source = source,
                                         .policy = policy,
-                                        .doubt = run->doubt,
                                         .strict = options->strict};
     struct mt_error error = {.offset = MT_NO_OFFSET};
 

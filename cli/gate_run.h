@@ -46,7 +46,6 @@ struct mt_gate_run {
     bool has_base;
     const char *base_trace; /* the path of a base that is a trace, else NULL */
     bool is_checked;        /* there are rules, and `gates` has their results */
-    const char *doubt; /* set before the check: why the run may need more than the report says */
 };
 
 /* Reads budget and base, before anything else is done. Exit code; what is wrong

@@ -29,6 +29,7 @@ static int measure_source(struct mt_source *source, const struct mt_dry_run_answ
 
     if (mt_analyze(source, &options, &report, &error) != MT_OK)
         return mt_report_error(worst->path, &error);
+    report->doubt = mt_dry_run_lower_bound(answer);
     checked = mt_dry_run_check_gates(answer, worst, source, report, &failing);
     mt_sweep_measure(result, report);
     result->has_gates = answer->gate_run->is_checked;

@@ -21,7 +21,7 @@ const char *mt_peaks_doubt(const struct mt_report *report, const struct mt_devic
         return "the run died of out of memory";
     if (report->starts_in_middle)
         return "the trace starts in the middle of the run";
-    return NULL;
+    return report->doubt;
 }
 
 bool mt_device_peak(const struct mt_report *report, uint16_t device, uint64_t *bytes,

@@ -36,7 +36,7 @@ struct mt_baseline {
 };
 
 /* Why the peaks of a device may be less than those of the whole program: the
- * trace is cut, the run died, ...; a clause, NULL if they are not. */
+ * trace is cut, the run died, the caller knows one, ...; a clause, NULL if they are not. */
 const char *mt_peaks_doubt(const struct mt_report *report, const struct mt_device_report *device);
 
 /* What the process held of a device at most, as far as the driver's calls and

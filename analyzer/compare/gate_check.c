@@ -40,12 +40,10 @@ static int64_t largest_within(const struct mt_gate_result *result,
     return clamp((wide)result->base_bytes + (uint64_t)more);
 }
 
-/* Judges result->actual_bytes. `doubt`: why it may be too small, NULL = nothing but check->doubt
- * says so; then only a failure is certain. */
+/* Judges result->actual_bytes. `doubt`: why it may be too small, NULL = it is not;
+ * then only a failure is certain. */
 static void judge(struct mt_gate_work *work, struct mt_gate_result *result, const char *doubt)
 {
-    if (!doubt)
-        doubt = work->check->doubt;
     result->has_actual = true;
     result->limit_bytes = largest_within(result, &result->rule->limit);
     result->warn_bytes = largest_within(result, &result->rule->warn);

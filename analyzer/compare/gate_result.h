@@ -63,8 +63,7 @@ struct mt_gate_check {
     const struct mt_baseline *base; /* NULL = none */
     struct mt_source *source;       /* of the report: replayed for `fits` and for advice */
     const char *policy;             /* that was asked for, NULL = none */
-    const char *doubt; /* why the run may need more than the report says, NULL = it does not */
-    bool strict;       /* what may fail under another order of addresses fails */
+    bool strict;                    /* what may fail under another order of addresses fails */
 };
 
 struct mt_gate_work {

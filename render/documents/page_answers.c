@@ -42,6 +42,7 @@ static void add_peaks(struct mt_buf *out, const struct mt_report *report,
 static void add_need(struct mt_buf *out, const struct mt_report *report,
                      const struct mt_device_report *device)
 {
+    const bool is_doubtful = mt_peaks_doubt(report, device);
     char need[MT_NEED_TEXT], all[MT_UNITS_TEXT];
     struct mt_card_need card;
 
@@ -51,12 +52,12 @@ static void add_need(struct mt_buf *out, const struct mt_report *report,
     }
     begin(out, report, device,
           mt_is_host_memory(device) ? "The arena must have" : "The device must have");
-    mt_buf_printf(out, "%s</strong> is the smallest limit that serves %s",
-                  mt_need_text(need, device->need),
-                  mt_peaks_doubt(report, device) ? "what was recorded" : "this run");
+    mt_buf_printf(out, "%s%s</strong> is the smallest limit that serves %s",
+                  is_doubtful ? "at least " : "", mt_need_text(need, device->need),
+                  is_doubtful ? "what was recorded" : "this run");
     if (mt_card_need(report, device, &card))
-        mt_buf_printf(out, "; a card must have about %s in all, with CUDA and libraries",
-                      mt_format_bytes(all, card.bytes));
+        mt_buf_printf(out, "; a card must have %s %s in all, with CUDA and libraries",
+                      is_doubtful ? "more than" : "about", mt_format_bytes(all, card.bytes));
     else if (!mt_is_host_memory(device))
         mt_buf_add_text(out, "; CUDA and libraries come on top");
     end(out);

@@ -1,5 +1,6 @@
 #include "verdict.h"
 
+#include "baseline.h"
 #include "report_query.h"
 #include "units.h"
 
@@ -14,7 +15,8 @@ static void add_needs(struct mt_buf *out, const struct mt_report *report,
         return;
     }
     if (device->need)
-        mt_buf_printf(out, "needs %s; ", mt_need_text(need, device->need));
+        mt_buf_printf(out, "needs %s%s; ", mt_peaks_doubt(report, device) ? "at least " : "",
+                      mt_need_text(need, device->need));
     if (mt_has_allocator(report))
         mt_buf_printf(out, "reserved peak %s, ",
                       mt_format_bytes(reserved, device->reserved_peak.bytes));
