@@ -18,6 +18,8 @@ enum { MAX_PATH = 4096, MAX_CGROUP_FILE = 8192 };
 static const char *source;
 static bool is_said; /* the reason was asked for */
 
+static const char CGROUPS[] = "/sys/fs/cgroup";
+
 /* The beginning of a small file as a text; false if it cannot be read. */
 static bool read_text(const char *path, char *text, size_t size)
 {
@@ -42,18 +44,64 @@ static uint64_t limit_in(const char *path)
     return limit && limit < (unsigned long long)INT64_MAX / 2 ? limit : UINT64_MAX;
 }
 
+/* The files of one version of cgroups. */
+struct version {
+    const char *limit, *used, *inactive; /* inactive: of memory.stat, with a space behind it */
+};
+
+static const struct version versions[] = {
+    {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "},
+    {"memory.max", "memory.current", "inactive_file "}};
+
+/* UINT64_MAX: it is not there. */
+static uint64_t value_in(const char *folder, int length, const char *group, const char *file)
+{
+    char path[MAX_PATH];
+    int written = snprintf(path, sizeof path, "%s%.*s/%s", folder, length, group, file);
+
+    return written > 0 && (size_t)written < sizeof path ? limit_in(path) : UINT64_MAX;
+}
+
+/* The file cache that the kernel gives up before a process dies: what was not used of late. */
+static uint64_t reclaimable(const char *folder, int length, const char *group,
+                            const struct version *version)
+{
+    char path[MAX_PATH], text[MAX_CGROUP_FILE];
+    int written = snprintf(path, sizeof path, "%s%.*s/memory.stat", folder, length, group);
+    const char *line;
+
+    if (written <= 0 || (size_t)written >= sizeof path || !read_text(path, text, sizeof text))
+        return 0;
+    for (line = text; *line; line += strcspn(line, "\n"), line += *line != '\0')
+        if (!strncmp(line, version->inactive, strlen(version->inactive)))
+            return strtoull(line + strlen(version->inactive), NULL, 10);
+    return 0;
+}
+
+/* The limit of one group, or what it leaves. */
+static uint64_t limit_of(const char *folder, int length, const char *group,
+                         const struct version *version, bool is_left)
+{
+    uint64_t limit = value_in(folder, length, group, version->limit), used;
+
+    if (!is_left || limit == UINT64_MAX)
+        return limit;
+    used = value_in(folder, length, group, version->used);
+    if (used == UINT64_MAX)
+        return limit;
+    used = mt_sub_or_0_u64(used, reclaimable(folder, length, group, version));
+    return mt_sub_or_0_u64(limit, used);
+}
+
 /* A limit holds for all groups below it. In a container, the path may be one of the host's, which
  * is not to be seen; its root is the container's own group then. */
-static uint64_t least_limit(const char *folder, const char *group, size_t length, const char *file)
+static uint64_t least_limit(const char *folder, const char *group, size_t length,
+                            const struct version *version, bool is_left)
 {
     uint64_t least = UINT64_MAX;
-    char path[MAX_PATH];
 
     for (;;) {
-        int written = snprintf(path, sizeof path, "%s%.*s/%s", folder, (int)length, group, file);
-
-        if (written > 0 && (size_t)written < sizeof path)
-            least = mt_min_u64(least, limit_in(path));
+        least = mt_min_u64(least, limit_of(folder, (int)length, group, version, is_left));
         if (!length)
             return least;
         while (length && group[length - 1] != '/')
@@ -77,7 +125,7 @@ static bool is_memory_controller(const char *names, size_t length)
 }
 
 /* A line is "0::/group" of version 2, or "5:memory,other:/group" of version 1. */
-uint64_t mt_memory_cgroup_limit(const char *root, const char *self)
+static uint64_t least_of_groups(const char *root, const char *self, bool is_left)
 {
     uint64_t least = UINT64_MAX;
     char folder[MAX_PATH];
@@ -87,23 +135,42 @@ uint64_t mt_memory_cgroup_limit(const char *root, const char *self)
         size_t group = names < end ? names + strcspn(self + names, ":\n") + 1 : end;
 
         if (group < end && group == names + 1) {
-            least = mt_min_u64(least, least_limit(root, self + group, end - group, "memory.max"));
+            least = mt_min_u64(least,
+                               least_limit(root, self + group, end - group, &versions[1], is_left));
         } else if (group < end && is_memory_controller(self + names, group - names - 1)) {
             snprintf(folder, sizeof folder, "%s/memory", root);
             least = mt_min_u64(
-                least, least_limit(folder, self + group, end - group, "memory.limit_in_bytes"));
+                least, least_limit(folder, self + group, end - group, &versions[0], is_left));
         }
         self += end + (self[end] == '\n');
     }
     return least;
 }
 
+uint64_t mt_memory_cgroup_limit(const char *root, const char *self)
+{
+    return least_of_groups(root, self, false);
+}
+
+uint64_t mt_memory_cgroup_available(const char *root, const char *self)
+{
+    return least_of_groups(root, self, true);
+}
+
 static uint64_t container_limit(void)
 {
     char self[MAX_CGROUP_FILE];
 
+    return read_text("/proc/self/cgroup", self, sizeof self) ? mt_memory_cgroup_limit(CGROUPS, self)
+                                                             : UINT64_MAX;
+}
+
+static uint64_t container_available(void)
+{
+    char self[MAX_CGROUP_FILE];
+
     return read_text("/proc/self/cgroup", self, sizeof self)
-               ? mt_memory_cgroup_limit("/sys/fs/cgroup", self)
+               ? mt_memory_cgroup_available(CGROUPS, self)
                : UINT64_MAX;
 }
 
@@ -121,7 +188,7 @@ uint64_t mt_memory_available_in(const char *meminfo)
 uint64_t mt_memory_available(void)
 {
     char meminfo[MAX_CGROUP_FILE];
-    uint64_t container = container_limit();
+    uint64_t container = container_available();
 
     if (!read_text("/proc/meminfo", meminfo, sizeof meminfo))
         return container;

@@ -37,7 +37,7 @@ int mt_say_no_memory(const char *what);
 bool mt_memory_is_unsaid(void);
 
 /* What other processes may take right now: the least of the available memory of the machine and
- * the container's limit. UINT64_MAX: not known. */
+ * what the container's limit leaves. UINT64_MAX: not known. */
 uint64_t mt_memory_available(void);
 
 /* The first of these from what /proc/meminfo holds. For tests. */
@@ -46,5 +46,9 @@ uint64_t mt_memory_available_in(const char *meminfo);
 /* The least limit of a cgroup and those above it: `root` is where cgroups are mounted, `self` what
  * /proc/self/cgroup holds. UINT64_MAX if there is none. For tests. */
 uint64_t mt_memory_cgroup_limit(const char *root, const char *self);
+
+/* The least that these limits leave: each less what its group uses, without the file cache that the
+ * kernel would give up. Where use is not known, the limit. For tests. */
+uint64_t mt_memory_cgroup_available(const char *root, const char *self);
 
 #endif

@@ -116,6 +116,36 @@ static void limits_of_cgroups(void **state)
     assert_int_equal(system(command), 0);
 }
 
+/* 2: 1,000 of 5,000 are left above, 3,500 of 4,000 below. */
+static void what_cgroups_leave(void **state)
+{
+    char root[] = "/tmp/test_memory_limit.XXXXXX", command[100];
+
+    (void)state;
+    assert_non_null(mkdtemp(root));
+    make_folder(root, "a");
+    make_folder(root, "a/b");
+    make_folder(root, "memory");
+    make_folder(root, "memory/c");
+    write_file(root, "a/memory.max", "5000\n");
+    assert_int_equal(mt_memory_cgroup_available(root, "0::/a/b\n"), 5000);
+    write_file(root, "a/memory.current", "4200\n");
+    write_file(root, "a/memory.stat", "anon 1\nactive_file 7\ninactive_file 200\nfile 9\n");
+    write_file(root, "a/b/memory.max", "4000\n");
+    write_file(root, "a/b/memory.current", "500\n");
+    assert_int_equal(mt_memory_cgroup_available(root, "0::/a/b\n"), 1000);
+    assert_int_equal(mt_memory_cgroup_limit(root, "0::/a/b\n"), 4000);
+    write_file(root, "a/memory.current", "6000\n"); /* the limit was lowered */
+    assert_int_equal(mt_memory_cgroup_available(root, "0::/a/b\n"), 0);
+    write_file(root, "memory/c/memory.limit_in_bytes", "2000\n");
+    write_file(root, "memory/c/memory.usage_in_bytes", "1500\n");
+    write_file(root, "memory/c/memory.stat", "inactive_file 1\ntotal_inactive_file 300\n");
+    assert_int_equal(mt_memory_cgroup_available(root, "4:memory:/c\n"), 800);
+    assert_true(mt_memory_cgroup_available(root, "0::/not/seen\n") == UINT64_MAX);
+    snprintf(command, sizeof command, "rm -r %s", root);
+    assert_int_equal(system(command), 0);
+}
+
 static void what_others_may_take(void **state)
 {
     (void)state;
@@ -129,10 +159,9 @@ static void what_others_may_take(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_others_may_take),
-        cmocka_unit_test(what_goes_beyond_is_refused),
-        cmocka_unit_test(the_variable_is_read),
-        cmocka_unit_test(limits_of_cgroups),
+        cmocka_unit_test(what_others_may_take), cmocka_unit_test(what_goes_beyond_is_refused),
+        cmocka_unit_test(the_variable_is_read), cmocka_unit_test(limits_of_cgroups),
+        cmocka_unit_test(what_cgroups_leave),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
