@@ -91,6 +91,7 @@ static struct mt_dry_run_answer answer_of(const struct mt_sweep_request *request
                                       .memory_bytes = mt_simulated_memory_bytes(request->each),
                                       .has_limit = request->each->limit_bytes,
                                       .exit_status = result->exit_status,
+                                      .signal = result->signal,
                                       .timed_out = result->outcome == MT_SWEEP_TIMED_OUT,
                                       .common = (struct mt_common *)request->common,
                                       .gates = (struct mt_gate_options *)request->gates};

@@ -189,15 +189,26 @@ static int read_launcher(struct mt_rank_command *read, char *const *python, size
     return -1;
 }
 
+/* Python takes "-mMODULE" as it takes "-m MODULE": how many words that are at `command`; 0: it is
+ * something else. */
+static size_t module_words(char *const *command, const char *module)
+{
+    if (strncmp(command[0], "-m", 2) != 0)
+        return 0;
+    if (command[0][2])
+        return !strcmp(command[0] + 2, module);
+    return command[1] && !strcmp(command[1], module) ? 2 : 0;
+}
+
 /* "python -u -m torch.distributed.run", "python /usr/bin/torchrun": how many words that are; 0: it
  * is something else. *python_count: those before the -m or the script. */
 static size_t launcher_words(char *const *command, size_t *python_count)
 {
-    size_t at = 1;
+    size_t at = 1, module;
 
     if (strncmp(base_name(command[0]), "python", 6) != 0)
         return 0;
-    while (command[at] && command[at][0] == '-' && strcmp(command[at], "-m") != 0 &&
+    while (command[at] && command[at][0] == '-' && strncmp(command[at], "-m", 2) != 0 &&
            strcmp(command[at], "-c") != 0)
         at += (!strcmp(command[at], "-W") || !strcmp(command[at], "-X")) && command[at + 1] ? 2 : 1;
     *python_count = at;
@@ -205,10 +216,8 @@ static size_t launcher_words(char *const *command, size_t *python_count)
         return 0;
     if (!strcmp(base_name(command[at]), "torchrun"))
         return at + 1;
-    return !strcmp(command[at], "-m") && command[at + 1] &&
-                   !strcmp(command[at + 1], "torch.distributed.run")
-               ? at + 2
-               : 0;
+    module = module_words(command + at, "torch.distributed.run");
+    return module ? at + module : 0;
 }
 
 static bool makes_ranks(char *const *command)
@@ -219,7 +228,7 @@ static bool makes_ranks(char *const *command)
         if (!strcmp(name, other_launchers[i]))
             return true;
     for (size_t i = 1; command[i] && i < 8; i++)
-        if (!strcmp(command[i - 1], "-m") && !strcmp(command[i], "torch.distributed.launch"))
+        if (module_words(command + i, "torch.distributed.launch"))
             return true;
     return false;
 }

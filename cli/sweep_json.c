@@ -53,6 +53,7 @@ static void add_run(struct mt_json *json, struct mt_sweep_plan *plan,
     mt_json_text(json, "outcome", mt_sweep_outcome_name(result->outcome));
     mt_json_u64_or_null(json, "exit_status", result->outcome != MT_SWEEP_NOT_RUN,
                         (uint64_t)result->exit_status);
+    mt_json_u64_or_null(json, "signal", result->signal, (uint64_t)result->signal);
     mt_json_i64(json, "exit_code", result->exit_code);
     if (has_files)
         add_files(json, plan, run);

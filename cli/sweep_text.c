@@ -1,4 +1,5 @@
 /* A sweep for people: tables and sentences. */
+#include <signal.h>
 #include <stdio.h>
 
 #include "cli.h"
@@ -41,11 +42,33 @@ static void add_need(struct mt_table *table, const struct mt_sweep_result *resul
     MT_CELLS(table, MT_BYTES(result->need_bytes), MT_TEXT(all));
 }
 
+/* "killed by SIGSEGV"; names of signals are those that programs die of. */
+static void write_signal(char *text, size_t size, int number)
+{
+    static const struct {
+        int number;
+        const char *name;
+    } names[] = {{SIGHUP, "HUP"},   {SIGINT, "INT"},   {SIGQUIT, "QUIT"}, {SIGILL, "ILL"},
+                 {SIGTRAP, "TRAP"}, {SIGABRT, "ABRT"}, {SIGBUS, "BUS"},   {SIGFPE, "FPE"},
+                 {SIGKILL, "KILL"}, {SIGUSR1, "USR1"}, {SIGSEGV, "SEGV"}, {SIGUSR2, "USR2"},
+                 {SIGPIPE, "PIPE"}, {SIGALRM, "ALRM"}, {SIGTERM, "TERM"}, {SIGXCPU, "XCPU"},
+                 {SIGXFSZ, "XFSZ"}, {SIGSYS, "SYS"}};
+
+    for (size_t i = 0; i < MT_ARRAY_LEN(names); i++)
+        if (names[i].number == number) {
+            snprintf(text, size, "killed by SIG%s", names[i].name);
+            return;
+        }
+    snprintf(text, size, "killed by signal %d", number);
+}
+
 static void add_outcome(struct mt_table *table, const struct mt_sweep_result *result)
 {
     char text[64];
 
-    if (result->outcome == MT_SWEEP_FAILED)
+    if (result->outcome == MT_SWEEP_FAILED && result->signal)
+        write_signal(text, sizeof text, result->signal);
+    else if (result->outcome == MT_SWEEP_FAILED)
         snprintf(text, sizeof text, "failed with %d", result->exit_status);
     else
         snprintf(text, sizeof text, "%s", mt_sweep_outcome_name(result->outcome));

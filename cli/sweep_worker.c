@@ -73,6 +73,7 @@ static void measure(const struct mt_dry_run_answer *answer, struct mt_sweep_resu
 static void fill_run(struct mt_sweep_result *result, const struct mt_dry_run_answer *answer)
 {
     result->exit_status = answer->exit_status;
+    result->signal = answer->signal;
     result->outcome = answer->timed_out     ? MT_SWEEP_TIMED_OUT
                       : answer->exit_status ? MT_SWEEP_FAILED
                                             : MT_SWEEP_FINISHED;

@@ -31,6 +31,7 @@ enum { MT_SWEEP_OUTCOMES = MT_SWEEP_TIMED_OUT + 1 };
 struct mt_sweep_result {
     enum mt_sweep_outcome outcome;
     int exit_status; /* the command's; 128 + the number of a signal */
+    int signal;      /* that ended the command; 0 = none */
     int exit_code;   /* of a dry run of this value alone */
     /* Peaks until the end of the run, also if it failed. is_measured: there is a trace. */
     bool is_measured;

@@ -67,6 +67,8 @@ static void the_module_of_torchrun(void **state)
                       "--nproc_per_node=gpu", "--rdzv_endpoint", "host:29500", "--tee", "3", "-m",
                       "pkg.train", "-m"),
                 WORDS("python", "-u", "-m", "pkg.train", "-m"), 4, 0);
+    assert_read(WORDS("python", "-X", "dev", "-mtorch.distributed.run", "--nnodes=2", "train.py"),
+                WORDS("python", "-X", "dev", "-u", "train.py"), 2, 0);
     assert_read(WORDS("python", "/opt/bin/torchrun", "--no-python", "-r", "3", "./app", "x"),
                 WORDS("./app", "x"), 0, 0);
 }
@@ -111,6 +113,7 @@ static void what_is_not_understood(void **state)
     assert_refused(WORDS(RUN, "--nproc", "2", "train.py"));
     assert_refused(WORDS(RUN, "-q", "train.py"));
     assert_refused(WORDS("python", "-m", "torch.distributed.launch", "train.py"));
+    assert_refused(WORDS("python", "-mtorch.distributed.launch", "train.py"));
     assert_refused(WORDS("/usr/bin/deepspeed", "train.py"));
     assert_refused(WORDS("accelerate", "launch", "train.py"));
 }

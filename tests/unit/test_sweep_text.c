@@ -2,6 +2,7 @@
  * requests that were refused, cards. */
 #include "cmocka_all.h"
 
+#include <signal.h>
 #include <string.h>
 
 #include "sweep_output.h"
@@ -105,6 +106,28 @@ static void all_of_it(void **state)
     mt_buf_release(&out);
 }
 
+static void signals_have_names(void **state)
+{
+    struct mt_buf out = {0};
+
+    (void)state;
+    fill();
+    for (size_t i = 0; i < 3; i++)
+        sweep.runs[i].result.outcome = MT_SWEEP_FAILED;
+    sweep.runs[0].result.exit_status = 128 + SIGSEGV;
+    sweep.runs[0].result.signal = SIGSEGV;
+    sweep.runs[1].result.exit_status = 128 + 40;
+    sweep.runs[1].result.signal = 40;
+    sweep.runs[2].result.exit_status = 139; /* of the command's own */
+    mt_add_sweep_text(&out, &sweep);
+    mt_buf_add_char(&out, '\0');
+    assert_false(out.failed);
+    assert_non_null(strstr(out.data, "killed by SIGSEGV "));
+    assert_non_null(strstr(out.data, "killed by signal 40 "));
+    assert_non_null(strstr(out.data, "failed with 139 "));
+    mt_buf_release(&out);
+}
+
 /* They always lie on a line. */
 static void two_values_are_no_line(void **state)
 {
@@ -124,6 +147,7 @@ static void two_values_are_no_line(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(all_of_it),
+                                       cmocka_unit_test(signals_have_names),
                                        cmocka_unit_test(two_values_are_no_line)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
