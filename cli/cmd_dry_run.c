@@ -131,16 +131,10 @@ static int parse(const struct mt_command *command, struct dry_run *dry_run, int 
         {"quiet", 'q', MT_OPTION_FLAG, NULL, "no notes", &dry_run->common.quiet},
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL},
     };
-    char **arguments;
-    int end, count, start = mt_find_command(options, argc, argv, &end), code;
+    int code =
+        mt_parse_command(command, options, argc, argv, &dry_run->simulated.recording.command);
 
-    code = mt_options_parse(command, options, end, argv, 0, 0, &arguments, &count);
-    if (code >= 0)
-        return code;
-    if (start >= argc)
-        return mt_missing_argument(command);
-    dry_run->simulated.recording.command = argv + start;
-    return check_options(command, dry_run);
+    return code < 0 ? check_options(command, dry_run) : code;
 }
 
 static struct mt_dry_run_answer answer_of(struct dry_run *dry_run)
@@ -179,7 +173,7 @@ static int refuse_hopeless(struct dry_run *dry_run)
 /* Users have to know which Python was found if it is the wrong one. */
 static void say_site(const struct dry_run *dry_run)
 {
-    const struct mt_site *site = mt_simulated_run_site(&dry_run->simulated);
+    const struct mt_simulated_site *site = mt_simulated_run_site(&dry_run->simulated);
 
     if (!dry_run->common.quiet && !dry_run->common.json && site)
         mt_say("PyTorch %s of %s (from %s)", site->torch_version, site->python, site->python_from);

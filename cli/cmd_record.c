@@ -127,16 +127,9 @@ static int parse(const struct mt_command *command, struct record *record, int ar
          "exit with 5 if the command succeeds and events are missing", &record->strict},
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL},
     };
-    char **arguments;
-    int end, count, start = mt_find_command(options, argc, argv, &end), code;
+    int code = mt_parse_command(command, options, argc, argv, &recording->command);
 
-    code = mt_options_parse(command, options, end, argv, 0, 0, &arguments, &count);
-    if (code >= 0)
-        return code;
-    if (start >= argc)
-        return mt_missing_argument(command);
-    recording->command = argv + start;
-    return check_options(command, record);
+    return code < 0 ? check_options(command, record) : code;
 }
 
 static void json_begin(const struct mt_recording *recording, struct telling *telling)

@@ -171,7 +171,7 @@ void mt_add_dry_run_nothing(struct mt_buf *out, const struct mt_dry_run_answer *
     }
 }
 
-static void json_python(struct mt_json *json, const struct mt_site *site)
+static void json_python(struct mt_json *json, const struct mt_simulated_site *site)
 {
     mt_json_object_begin(json, "python");
     mt_json_text(json, "path", site->python);

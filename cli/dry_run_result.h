@@ -6,7 +6,7 @@
 #include "dry_run_notes.h"
 #include "gate_run.h"
 
-struct mt_site; /* simulated_site.h */
+struct mt_simulated_site; /* simulated_site.h */
 
 /* A trace that the run left. */
 struct mt_dry_run_trace {
@@ -33,7 +33,8 @@ struct mt_dry_run_answer {
     const struct mt_dry_run_trace *traces;
     size_t trace_count;
     struct mt_dry_run_unread unread;
-    const struct mt_site *site; /* NULL: the environment had simulated libraries already */
+    const struct mt_simulated_site
+        *site; /* NULL: the environment had simulated libraries already */
     struct mt_common *common;
     struct mt_gate_options *gates;
     struct mt_gate_run *gate_run;

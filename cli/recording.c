@@ -44,7 +44,9 @@ static bool consumes_next(const char *word, const struct mt_option *options)
     return false;
 }
 
-int mt_find_command(const struct mt_option *options, int argc, char **argv, int *end_of_options)
+/* Where the command begins in argv; argc if there is none. *end_of_options: how many words are
+ * options. */
+static int find_command(const struct mt_option *options, int argc, char **argv, int *end_of_options)
 {
     int i;
 
@@ -60,6 +62,21 @@ int mt_find_command(const struct mt_option *options, int argc, char **argv, int 
     }
     *end_of_options = i < argc ? i : argc;
     return *end_of_options;
+}
+
+int mt_parse_command(const struct mt_command *command, const struct mt_option *options, int argc,
+                     char **argv, char ***words)
+{
+    char **arguments;
+    int end, count, start = find_command(options, argc, argv, &end);
+    int code = mt_options_parse(command, options, end, argv, 0, 0, &arguments, &count);
+
+    if (code >= 0)
+        return code;
+    if (start >= argc)
+        return mt_missing_argument(command);
+    *words = argv + start;
+    return -1;
 }
 
 /* A line for what cannot be recorded, or only in part; the command runs. */

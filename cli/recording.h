@@ -46,9 +46,11 @@ struct mt_recording {
     char library[PATH_MAX], interposer[PATH_MAX], manifest[PATH_MAX], trace[PATH_MAX];
 };
 
-/* Where the command begins in argv: behind "--", or at the first word that is no option and no
- * option's value; argc if there is none. *end_of_options: how many words are options. */
-int mt_find_command(const struct mt_option *options, int argc, char **argv, int *end_of_options);
+/* Reads the options of `command`, and finds the words of the command that it is to run: behind
+ * "--", or from the first word that is no option and no option's value. *words is in argv. -1, or
+ * an exit code; what is wrong was said. */
+int mt_parse_command(const struct mt_command *command, const struct mt_option *options, int argc,
+                     char **argv, char ***words);
 
 /* -1, or an exit code; what is wrong was said. The first looks at the command alone, and makes
  * nothing; the second begins with that look and makes the place of the traces. */

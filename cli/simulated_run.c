@@ -83,9 +83,9 @@ static int prepare_site(struct mt_simulated_run *run)
 {
     char library[PATH_MAX], shim[PATH_MAX];
     struct mt_error error = {.offset = MT_NO_OFFSET};
-    const struct mt_site_request request = {.command = run->recording.command,
-                                            .simulated_library = library,
-                                            .python_shim_folder = shim};
+    const struct mt_simulated_site_request request = {.command = run->recording.command,
+                                                      .simulated_library = library,
+                                                      .python_shim_folder = shim};
 
     if (has_own_site())
         return -1;
@@ -93,7 +93,7 @@ static int prepare_site(struct mt_simulated_run *run)
     /* without the shim programs take other branches: their peaks would be wrong */
     if (mt_collector_library(SIMULATED_LIBRARY, library, &error) == MT_OK &&
         mt_collector_library(PYTHON_SHIM, shim, &error) == MT_OK &&
-        mt_site_prepare(&request, &run->site, &error) == MT_OK)
+        mt_simulated_site_prepare(&request, &run->site, &error) == MT_OK)
         return -1;
     say_no_site(run, &error);
     return error.status == MT_ERR_OUTPUT ? MT_EXIT_OUTPUT : MT_EXIT_USAGE;
@@ -176,7 +176,7 @@ static bool set_asker(const struct mt_simulated_run *run)
 static bool set_environment(void *context)
 {
     const struct mt_simulated_run *run = context;
-    const struct mt_site *site = &run->site;
+    const struct mt_simulated_site *site = &run->site;
 
     if (run->recording.json)
         (void)dup2(STDERR_FILENO, STDOUT_FILENO);
@@ -242,7 +242,7 @@ uint64_t mt_simulated_run_lacks(const struct mt_simulated_run *run)
     return cost && mt_simulated_memory_bytes(run) <= cost->least_bytes ? cost->least_bytes : 0;
 }
 
-const struct mt_site *mt_simulated_run_site(const struct mt_simulated_run *run)
+const struct mt_simulated_site *mt_simulated_run_site(const struct mt_simulated_run *run)
 {
     return has_own_site() ? NULL : &run->site;
 }

@@ -33,7 +33,7 @@ struct mt_simulated_run {
     bool failed; /* no memory: traces are missing */
     /* PRIVATE */
     bool is_checked;
-    struct mt_site site;
+    struct mt_simulated_site site;
     char asker[PATH_MAX]; /* the program that asks the real cuDNN; empty: it is not there */
     char *notes_path;
     struct mt_buf fact; /* of the trace's header */
@@ -55,7 +55,7 @@ int mt_simulated_run_check(struct mt_simulated_run *run);
 uint64_t mt_simulated_run_lacks(const struct mt_simulated_run *run);
 
 /* The simulated libraries; NULL: the environment had some already. */
-const struct mt_site *mt_simulated_run_site(const struct mt_simulated_run *run);
+const struct mt_simulated_site *mt_simulated_run_site(const struct mt_simulated_run *run);
 
 /* Checks unless that was done, refuses a device without room for a context, and makes the place of
  * the traces. -1 or an exit code. */

@@ -24,8 +24,8 @@ enum { SITE_FORMAT = 2 };
 #define FACTS "facts"
 
 struct preparing {
-    const struct mt_site_request *request;
-    struct mt_site *site;
+    const struct mt_simulated_site_request *request;
+    struct mt_simulated_site *site;
     struct mt_error *error;
     struct mt_wheel wheel;
     struct mt_arena arena;
@@ -135,7 +135,7 @@ static enum mt_status write_facts(const char *folder, const struct mt_site_count
     return status;
 }
 
-static bool read_facts(struct mt_site *site)
+static bool read_facts(struct mt_simulated_site *site)
 {
     char path[PATH_MAX], text[64];
     int fd = join(path, site->folder, FACTS) ? mt_io_open(path, O_RDONLY | O_NONBLOCK, 0) : -1;
@@ -150,7 +150,7 @@ static bool read_facts(struct mt_site *site)
 
 /* Without the library that is preloaded the loader would go on with the vendor's. A user
  * who could write to the cache earlier may have made a site there. */
-static bool is_complete(struct mt_site *site)
+static bool is_complete(struct mt_simulated_site *site)
 {
     return mt_cache_site_is_ours(site->folder) && access(site->preload, R_OK) == 0 &&
            read_facts(site);
@@ -201,7 +201,7 @@ static enum mt_status make_site(struct preparing *preparing)
 
 static enum mt_status find_site(struct preparing *preparing)
 {
-    struct mt_site *site = preparing->site;
+    struct mt_simulated_site *site = preparing->site;
     char key[MT_SHA256_TEXT], cupti[32];
     enum mt_status status = make_key(preparing, key);
 
@@ -233,7 +233,7 @@ static enum mt_status find_site(struct preparing *preparing)
 
 static void tell(struct preparing *preparing)
 {
-    struct mt_site *site = preparing->site;
+    struct mt_simulated_site *site = preparing->site;
     const struct mt_wheel *wheel = &preparing->wheel;
     const char *shim = preparing->request->python_shim_folder;
 
@@ -278,12 +278,12 @@ static enum mt_status prepare(struct preparing *preparing)
     return find_site(preparing);
 }
 
-enum mt_status mt_site_prepare(const struct mt_site_request *request, struct mt_site *site,
-                               struct mt_error *error)
+enum mt_status mt_simulated_site_prepare(const struct mt_simulated_site_request *request,
+                                         struct mt_simulated_site *site, struct mt_error *error)
 {
     struct preparing preparing = {.request = request, .site = site, .error = error};
 
-    *site = (struct mt_site){0};
+    *site = (struct mt_simulated_site){0};
 #if !defined(__x86_64__) || !defined(__linux__)
     return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
                    "a dry run works on Linux with an x86-64 processor only");

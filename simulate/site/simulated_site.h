@@ -13,14 +13,14 @@
 
 #include "status.h"
 
-struct mt_site_request {
+struct mt_simulated_site_request {
     char *const *command;           /* as execvp gets it; ends with NULL */
     const char *cache_folder;       /* NULL: the user's (site_cache.h) */
     const char *simulated_library;  /* absolute path of libmemtrace-simulated-cuda.so */
     const char *python_shim_folder; /* what goes before PYTHONPATH; NULL: nothing */
 };
 
-struct mt_site {
+struct mt_simulated_site {
     char folder[PATH_MAX];      /* where the libraries lie */
     char cache[PATH_MAX];       /* where it lies; for temporary folders too (mt_cache_begin) */
     char preload[PATH_MAX];     /* for LD_PRELOAD; holds neither space nor colon */
@@ -44,7 +44,8 @@ struct mt_site {
  * MT_ERR_UNSUPPORTED: this machine, Python or PyTorch cannot be simulated; MT_ERR_USAGE: there is
  * no Python or PyTorch; MT_ERR_OUTPUT: no folder can be written; MT_ERR_IO, MT_ERR_FORMAT: a
  * library of PyTorch cannot be read. The text is one line for the user with what to do. */
-enum mt_status mt_site_prepare(const struct mt_site_request *request, struct mt_site *site,
-                               struct mt_error *error) MT_MUST_USE;
+enum mt_status mt_simulated_site_prepare(const struct mt_simulated_site_request *request,
+                                         struct mt_simulated_site *site,
+                                         struct mt_error *error) MT_MUST_USE;
 
 #endif

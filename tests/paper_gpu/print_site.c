@@ -8,13 +8,13 @@
 
 int main(int argc, char **argv)
 {
-    static struct mt_site site;
+    static struct mt_simulated_site site;
     struct mt_error error = {0};
 
     if (argc < 3)
         return 2;
-    struct mt_site_request request = {.command = argv + 2, .simulated_library = argv[1]};
-    if (mt_site_prepare(&request, &site, &error)) {
+    struct mt_simulated_site_request request = {.command = argv + 2, .simulated_library = argv[1]};
+    if (mt_simulated_site_prepare(&request, &site, &error)) {
         fprintf(stderr, "print_site: %s\n", error.text);
         return 1;
     }

@@ -154,19 +154,19 @@ static int remove_root(void **state)
     return system(command);
 }
 
-static enum mt_status prepare(struct mt_site *site, struct mt_error *error)
+static enum mt_status prepare(struct mt_simulated_site *site, struct mt_error *error)
 {
     char *const command[] = {python, (char *)(uintptr_t) "train.py", NULL};
-    const struct mt_site_request request = {
+    const struct mt_simulated_site_request request = {
         .command = command, .cache_folder = cache, .simulated_library = SIMULATED_LIBRARY};
 
     *error = (struct mt_error){0};
-    return mt_site_prepare(&request, site, error);
+    return mt_simulated_site_prepare(&request, site, error);
 }
 
-static struct mt_site prepared(void)
+static struct mt_simulated_site prepared(void)
 {
-    struct mt_site site;
+    struct mt_simulated_site site;
     struct mt_error error;
     enum mt_status status = prepare(&site, &error);
 
@@ -176,7 +176,8 @@ static struct mt_site prepared(void)
 }
 
 /* In a process of its own: its libraries stay loaded. */
-static void in_a_child(void (*check)(const struct mt_site *site), const struct mt_site *site)
+static void in_a_child(void (*check)(const struct mt_simulated_site *site),
+                       const struct mt_simulated_site *site)
 {
     int status = -1;
     pid_t child = fork();
@@ -208,7 +209,7 @@ static bool is_mapped(const char *name)
     return found;
 }
 
-static void use_libraries(const struct mt_site *site)
+static void use_libraries(const struct mt_simulated_site *site)
 {
     void *preload = dlopen(site->preload, RTLD_NOW | RTLD_GLOBAL);
     void *runtime = dlopen("libcudart.so.12", RTLD_NOW | RTLD_NOLOAD);
@@ -235,7 +236,7 @@ static void use_libraries(const struct mt_site *site)
 }
 
 /* CUDA 12 has other structures than 13: what lies behind them is not written. */
-static void use_structures_of_12(const struct mt_site *site)
+static void use_structures_of_12(const struct mt_simulated_site *site)
 {
     static unsigned char properties[2048], attributes[256];
     void *preload = dlopen(site->preload, RTLD_NOW | RTLD_GLOBAL);
@@ -258,7 +259,7 @@ static void use_structures_of_12(const struct mt_site *site)
 }
 
 /* Calls that give something out, whose answer a stub cannot be. */
-static void use_memory_and_streams(const struct mt_site *site)
+static void use_memory_and_streams(const struct mt_simulated_site *site)
 {
     int (*managed)(void **, size_t, unsigned), (*host)(void **, size_t), (*give_back)(void *);
     int (*stream)(void **, unsigned), (*destroy)(void *);
@@ -281,7 +282,7 @@ static void use_memory_and_streams(const struct mt_site *site)
 
 /* Programs choose by the card's name and by its compute capability, of which the driver speaks too.
  */
-static void ask_what_card_it_is(const struct mt_site *site)
+static void ask_what_card_it_is(const struct mt_simulated_site *site)
 {
     enum { MAJOR = 75, MINOR = 76 };
     static char properties[2048];
@@ -299,7 +300,7 @@ static void ask_what_card_it_is(const struct mt_site *site)
 }
 
 /* The driver and the runtime answer the same from one table, and refuse what is not in it. */
-static void ask_for_attributes(const struct mt_site *site)
+static void ask_for_attributes(const struct mt_simulated_site *site)
 {
     int (*driver)(int *, int, int), (*runtime)(int *, int, int), (*init)(unsigned), a, b;
 
@@ -322,7 +323,7 @@ static void ask_for_attributes(const struct mt_site *site)
 }
 
 /* A consumer's card of capability 12.0 has room for fewer blocks than a B200 of 10.0. */
-static void ask_for_blocks(const struct mt_site *site)
+static void ask_for_blocks(const struct mt_simulated_site *site)
 {
     enum { BLOCKS_PER_MULTIPROCESSOR = 106 };
     int (*attribute)(int *, int, int), (*init)(unsigned), blocks;
@@ -336,7 +337,7 @@ static void ask_for_blocks(const struct mt_site *site)
 }
 
 /* NVML subtracts what other processes use: not below nothing. */
-static void ask_a_small_card_for_memory(const struct mt_site *site)
+static void ask_a_small_card_for_memory(const struct mt_simulated_site *site)
 {
     struct {
         unsigned version;
@@ -358,7 +359,7 @@ static void ask_a_small_card_for_memory(const struct mt_site *site)
     need(second.used + second.reserved == second.total, 6);
 }
 
-static void ask_for_the_time(const struct mt_site *site)
+static void ask_for_the_time(const struct mt_simulated_site *site)
 {
     int (*elapsed)(float *, void *, void *);
     float ms = 0;
@@ -369,7 +370,7 @@ static void ask_for_the_time(const struct mt_site *site)
 }
 
 /* PyTorch takes an error for its own, and a state other than 0 for a fabric that is there. */
-static void ask_for_a_fabric(const struct mt_site *site)
+static void ask_for_a_fabric(const struct mt_simulated_site *site)
 {
     unsigned char information[48];
     int (*fabric)(void *, void *);
@@ -383,7 +384,7 @@ static void ask_for_a_fabric(const struct mt_site *site)
 
 static void test_libraries_work(void **state)
 {
-    struct mt_site site = prepared();
+    struct mt_simulated_site site = prepared();
     (void)state;
 
     assert_string_equal(site.torch_version, "2.4.1+cu121");
@@ -404,7 +405,7 @@ static void test_libraries_work(void **state)
 
 static void test_cache_notices_changes(void **state)
 {
-    struct mt_site first = prepared(), second = prepared();
+    struct mt_simulated_site first = prepared(), second = prepared();
     char facts[PATH_MAX + 8];
     (void)state;
 
@@ -449,7 +450,7 @@ static void test_many_at_once(void **state)
 {
     enum { PROCESSES = 8 };
     pid_t children[PROCESSES];
-    struct mt_site site;
+    struct mt_simulated_site site;
     struct mt_error error;
     (void)state;
 
@@ -469,7 +470,7 @@ static void test_many_at_once(void **state)
 
 static void expect_failure(enum mt_status expected, const char *words)
 {
-    struct mt_site site;
+    struct mt_simulated_site site;
     struct mt_error error;
 
     assert_int_equal(prepare(&site, &error), expected);
@@ -510,7 +511,7 @@ static mode_t mode_of(const char *path)
 /* Libraries that somebody else could have put there would run in the user's programs. */
 static void test_only_the_owner_writes(void **state)
 {
-    struct mt_site site;
+    struct mt_simulated_site site;
     char link[PATH_MAX];
     (void)state;
 
@@ -582,7 +583,7 @@ static void test_tidy_keeps_eight(void **state)
     snprintf(other, sizeof other, "%s/not_of_memtrace", cache);
     mkdir(other, 0700);
     utimensat(0, other, old, 0);
-    struct mt_site site = prepared();
+    struct mt_simulated_site site = prepared();
     assert_int_equal(rmdir(other), 0); /* is left alone */
     assert_int_equal(count_entries(cache), MT_SITES_KEPT);
     assert_int_equal(access(site.preload, R_OK), 0);
