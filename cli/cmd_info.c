@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "info_identity.h"
 #include "info_recorded.h"
 #include "info_secrets.h"
 #include "info_summary.h"
@@ -186,6 +187,7 @@ static void write_json(const struct info *info, struct mt_buf *out)
     mt_json_share(&json, "bytes_per_event", bytes_per_event(info));
     mt_json_object_end(&json);
     json_header(&json, &source->header);
+    mt_info_identity_json(&json, &source->header, info->path);
     json_devices(&json, &source->symbols);
     json_events(&json, info);
     json_symbols(&json, &source->symbols);
@@ -378,13 +380,7 @@ static void write_text(const struct info *info, struct mt_buf *out)
     add_lines(out, "missing", header->not_recorded);
     add_fact(out, "host", header->host);
     add_fact(out, "command", header->command);
-    if (header->rank >= 0) {
-        add_label(out, "rank");
-        mt_buf_printf(out, "%d", header->rank);
-        if (header->world_size >= 0)
-            mt_buf_printf(out, " of %d", header->world_size);
-        mt_buf_add_char(out, '\n');
-    }
+    mt_info_identity_text(out, header, info->path);
     if (header->memory_limit_bytes)
         add_fact(out, "limit", mt_format_bytes(bytes, header->memory_limit_bytes));
     add_devices(out, &info->source->symbols);

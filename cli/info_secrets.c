@@ -17,6 +17,9 @@ enum kind {
     USERS,
     FILES,
     HOST,
+    BOOT,
+    JOB,
+    DEVICES,
     COMMAND,
     THREADS,
     PATHS,
@@ -33,6 +36,9 @@ static const struct {
     {"user_names", "user names", true},
     {"file_paths", "paths of files", true},
     {"host", "host", true},
+    {"boot_id", "boot of the host", true},
+    {"job", "job", true},
+    {"device_uuids", "UUIDs of devices", true},
     {"command", "command line", true},
     {"thread_names", "names of threads", true},
     {"paths_in_names", "paths in names and settings", true},
@@ -132,11 +138,16 @@ static void add_thread_names(struct secrets *secrets, const struct mt_symbols *s
 
 static void add_header(struct secrets *secrets, const struct mt_trace_header *header)
 {
-    const char *const words[] = {
-        header->framework,    header->allocator_options, header->sources,  header->driver_calls,
-        header->not_recorded, header->settings,          header->not_used, header->dry_run};
+    const char *const words[] = {header->framework,     header->allocator_options, header->sources,
+                                 header->driver_calls,  header->not_recorded,      header->settings,
+                                 header->not_used,      header->dry_run,           header->mesh,
+                                 header->process_groups};
 
     add_if(secrets, HOST, MT_TEXT_HOST, header->host);
+    add_if(secrets, BOOT, MT_TEXT_BOOT, header->boot_id);
+    add_if(secrets, JOB, MT_TEXT_JOB, header->job);
+    for (size_t i = 0; i < MT_IDENTITY_DEVICES; i++)
+        add_if(secrets, DEVICES, MT_TEXT_UUID, header->device_uuid[i]);
     add_if(secrets, COMMAND, MT_TEXT_COMMAND, header->command);
     for (size_t i = 0; i < MT_ARRAY_LEN(words); i++)
         add_if(secrets, PATHS, MT_TEXT_WORDS, words[i]);
@@ -189,9 +200,9 @@ static void add_text(struct mt_buf *out, const struct secrets *secrets, const ch
     for (int i = 0; i < KIND_COUNT; i++)
         add_row(&table, secrets, (enum kind)i);
     mt_add_text_table(out, &table, 2, mt_plain_style());
-    mt_buf_add_text(out, "\nNo contents of memory and no environment variables are in a trace, "
-                         "except for the allocator's\noptions. memtrace import --redact writes a "
-                         "copy without what it replaces.\n");
+    mt_buf_add_text(out, "\nNo contents of memory are in a trace. Of the environment it has the "
+                         "allocator's options and\nwhat launchers say of the job and the rank. "
+                         "memtrace import --redact writes a copy without what\nit replaces.\n");
 }
 
 static void add_json(struct mt_buf *out, const struct secrets *secrets, const char *path)

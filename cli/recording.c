@@ -250,9 +250,12 @@ static bool end_traces(struct mt_recording *recording,
                        void (*on_trace)(void *context, const struct mt_trace_end *end),
                        void *context)
 {
+    const struct mt_process_end process = mt_launch_end(&recording->launch);
     struct mt_trace_end_options options = {.redaction =
                                                recording->redact ? &recording->redaction : NULL,
-                                           .unfinished = mt_outputs_unfinished()};
+                                           .unfinished = mt_outputs_unfinished(),
+                                           .process = &process,
+                                           .timed_out = recording->launch.timed_out};
     struct mt_recorded_summaries summaries = {.is_quiet = recording->quiet || recording->json};
     struct mt_trace_end end;
     uint64_t last_ms = now_ms() + TIMEOUT_MS, now;

@@ -52,7 +52,8 @@ def unzigzag(value):
 # ---- the file ---------------------------------------------------------------
 
 
-def check_header(data):
+def header_pairs(data):
+    """The facts of the header, after its checks."""
     magic, length = struct.unpack_from("<II", data)
     payload = data[8:8 + length]
     if magic != 0x184D2A5D or payload[:8] != b"memtrace":
@@ -61,6 +62,19 @@ def check_header(data):
         raise ValueError("header: checksum mismatch")
     if struct.unpack_from("<I", payload, 8)[0] != 1:
         raise ValueError("another version of the format")
+    pairs, rest = {}, Bytes(payload[16:-4])
+    for _ in range(struct.unpack_from("<I", payload, 12)[0]):
+        lengths = struct.unpack("<II", rest.take(8))
+        key, value = (rest.take(length).decode("utf-8", "replace") for length in lengths)
+        pairs[key] = value
+    if rest.left():
+        raise ValueError("header: bytes behind the last pair")
+    return pairs
+
+
+def read_header(path):
+    with open(path, "rb") as file:
+        return header_pairs(file.read())
 
 
 def unpack(path):
@@ -257,7 +271,7 @@ def decode(path):
     """(event, symbols) one after the other."""
     with open(path, "rb") as file:
         data = file.read()
-    check_header(data)
+    header_pairs(data)
     raw, symbols = Bytes(unpack(path)), Symbols()
     for length in raw_lengths(data):
         for event in decode_block(raw.take(length), symbols):

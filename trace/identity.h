@@ -13,6 +13,7 @@
 #include "ending.h"
 #include "mesh.h"
 #include "process_groups.h"
+#include "rank_name.h"
 #include "source.h"
 
 enum {
@@ -66,10 +67,5 @@ struct mt_identity {
  * header lacks; may be NULL. O(length of the header's texts), about 8 KiB of plain data. */
 void mt_identity_read(const struct mt_trace_header *header, const char *path,
                       struct mt_identity *identity);
-
-/* The rank that the name of a file says, 0 to MT_MAX_RANK; -1 if it says none, or several that
- * differ. Looks at the last part of the path: "rank" or "r" with digits behind it, perhaps after
- * '_', '-' or '=', as a word of its own. */
-int32_t mt_rank_of_name(const char *path);
 
 #endif

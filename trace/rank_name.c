@@ -1,12 +1,13 @@
 /* The rank in the name of a file, as launchers and frameworks write it: host-77-rank3.trace.zst,
  * rank_003.pickle, oom_rank-3_x.pickle, snapshot-r3.pickle. */
-#include "identity.h"
+#include "rank_name.h"
 
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
 #include "decimal.h"
+#include "process_groups.h"
 
 static bool is_word_part(char c)
 {

@@ -149,13 +149,39 @@ static bool redact_fact(struct redacted *self, enum mt_text_kind kind, const cha
     return *text != NULL;
 }
 
+/* A PCI address is the same on every machine of a kind. */
+static bool redact_devices(struct redacted *self)
+{
+    struct mt_trace_header *header = &self->source.header;
+    bool done = true;
+
+    for (size_t i = 0; i < MT_IDENTITY_DEVICES && done; i++)
+        done = redact_fact(self, MT_TEXT_UUID, &header->device_uuid[i]) &&
+               redact_fact(self, MT_TEXT_WORDS, &header->device_pci[i]) &&
+               redact_fact(self, MT_TEXT_WORDS, &header->device_mig[i]);
+    return done;
+}
+
+static bool redact_identity(struct redacted *self)
+{
+    struct mt_trace_header *header = &self->source.header;
+
+    return redact_fact(self, MT_TEXT_HOST, &header->host) &&
+           redact_fact(self, MT_TEXT_BOOT, &header->boot_id) &&
+           redact_fact(self, MT_TEXT_JOB, &header->job) &&
+           redact_fact(self, MT_TEXT_WORDS, &header->local_rank) &&
+           redact_fact(self, MT_TEXT_WORDS, &header->restart) &&
+           redact_fact(self, MT_TEXT_WORDS, &header->mesh) &&
+           redact_fact(self, MT_TEXT_WORDS, &header->process_groups) &&
+           redact_fact(self, MT_TEXT_WORDS, &header->ended) && redact_devices(self);
+}
+
 static bool redact_header(struct redacted *self)
 {
     struct mt_trace_header *header = &self->source.header;
 
     return redact_fact(self, MT_TEXT_WORDS, &header->framework) &&
-           redact_fact(self, MT_TEXT_WORDS, &header->allocator_options) &&
-           redact_fact(self, MT_TEXT_HOST, &header->host) &&
+           redact_fact(self, MT_TEXT_WORDS, &header->allocator_options) && redact_identity(self) &&
            redact_fact(self, MT_TEXT_COMMAND, &header->command) &&
            redact_fact(self, MT_TEXT_WORDS, &header->sources) &&
            redact_fact(self, MT_TEXT_WORDS, &header->driver_calls) &&

@@ -234,6 +234,9 @@ void mt_redact(const struct mt_redaction *redaction, enum mt_text_kind kind, con
     case MT_TEXT_WORDS: redact_words(redaction, text, length, out); return;
     case MT_TEXT_HOST: redact_name(redaction, "redacted-host-", text, length, out); return;
     case MT_TEXT_COMMAND: redact_name(redaction, "redacted-command-", text, length, out); return;
+    case MT_TEXT_BOOT: redact_name(redaction, "redacted-boot-", text, length, out); return;
+    case MT_TEXT_JOB: redact_name(redaction, "redacted-job-", text, length, out); return;
+    case MT_TEXT_UUID: redact_name(redaction, "redacted-uuid-", text, length, out); return;
     case MT_TEXT_THREAD: break;
     }
     if (is_common_thread(text, length))

@@ -8,7 +8,7 @@
  *             lib/python3.12/, aten/src/, torch/csrc/. Folders of the system stay.
  *   words     (functions, phases, marks, settings) paths in them, as above
  *   thread    hashed, except for the names that Python and PyTorch give
- *   host, command   hashed
+ *   host, command, boot id, job, UUID of a device   hashed
  *
  * What was redacted stays as it is when it is redacted again. */
 #ifndef MT_TRACE_REDACTION_H
@@ -20,7 +20,16 @@
 #include "buf.h"
 #include "status.h"
 
-enum mt_text_kind { MT_TEXT_FILE, MT_TEXT_WORDS, MT_TEXT_THREAD, MT_TEXT_HOST, MT_TEXT_COMMAND };
+enum mt_text_kind {
+    MT_TEXT_FILE,
+    MT_TEXT_WORDS,
+    MT_TEXT_THREAD,
+    MT_TEXT_HOST,
+    MT_TEXT_COMMAND,
+    MT_TEXT_BOOT,
+    MT_TEXT_JOB,
+    MT_TEXT_UUID
+};
 
 struct mt_redaction {
     unsigned char salt[16];

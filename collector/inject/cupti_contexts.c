@@ -54,6 +54,17 @@ uint8_t mt_cupti_device_of(uint64_t context)
     return row ? row->device : MT_CU_UNKNOWN_DEVICE;
 }
 
+uint32_t mt_cupti_contexts_devices(void)
+{
+    unsigned count = row_count;
+    uint32_t found = 0;
+
+    for (unsigned i = 0; i < count; i++)
+        if (rows[i].context && rows[i].device < 32)
+            found |= 1u << rows[i].device;
+    return found;
+}
+
 static uint8_t device_number(int device)
 {
     return device < 0 || device >= (int)MT_CU_UNKNOWN_DEVICE ? MT_CU_UNKNOWN_DEVICE

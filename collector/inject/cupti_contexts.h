@@ -8,6 +8,9 @@
 
 uint8_t mt_cupti_device_of(uint64_t context); /* MT_CU_UNKNOWN_DEVICE: not known */
 
+/* Bit n: there is a context on device n, which is below 32. Any thread. */
+uint32_t mt_cupti_contexts_devices(void);
+
 /* Was an error seen in it after which every call of a context fails? */
 bool mt_cupti_is_broken(uint64_t context);
 void mt_cupti_see_result(const struct mt_cupti_call *call); /* at EXIT of a call that failed */

@@ -10,6 +10,7 @@
 
 #include "collect.h"
 #include "core.h"
+#include "exit_note.h"
 #include "manifest_file.h"
 #include "settings.h"
 #include "inject_source.h"
@@ -89,6 +90,7 @@ static bool start(void)
     atomic_store(mt_core.generation_page, ++mt_core.last_generation);
     mt_core.generation = mt_core.generation_page;
     mt_run_facts();
+    mt_exit_note_begin();
     if (mt_writer_thread_start())
         return true;
     mt_collect_say(&said, "cannot start a thread: nothing is recorded");

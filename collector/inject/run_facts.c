@@ -1,4 +1,4 @@
-/* Who this process is: host, number, rank; and, if asked for, its command. */
+/* Who this process is: host, number, place in its job; and, if asked for, its command. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,42 +7,10 @@
 
 #include "collect.h"
 #include "core.h"
+#include "mesh.h"
+#include "run_identity.h"
 #include "run_names.h"
 #include "settings.h"
-#include "util.h"
-
-static long first_number(const char *const *names, size_t count)
-{
-    size_t i;
-
-    for (i = 0; i < count; i++) {
-        const char *value = getenv(names[i]);
-        char *end;
-        long number;
-        if (!value || *value < '0' || *value > '9')
-            continue;
-        number = strtol(value, &end, 10);
-        if (!*end)
-            return number;
-    }
-    return -1;
-}
-
-long mt_run_rank(void)
-{
-    static const char *const names[] = {"RANK",      "OMPI_COMM_WORLD_RANK", "PMI_RANK",
-                                        "PMIX_RANK", "MV2_COMM_WORLD_RANK",  "SLURM_PROCID"};
-
-    return first_number(names, MT_ARRAY_LEN(names));
-}
-
-long mt_run_world_size(void)
-{
-    static const char *const names[] = {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
-                                        "MV2_COMM_WORLD_SIZE", "SLURM_NTASKS"};
-
-    return first_number(names, MT_ARRAY_LEN(names));
-}
 
 void mt_run_host(char *out, size_t capacity)
 {
@@ -91,17 +59,44 @@ static void tell_command(void)
     mt_collect_fact("command", text);
 }
 
+static void tell_mesh(void)
+{
+    static bool said;
+    const char *text = getenv("MEMTRACE_MESH");
+    struct mt_mesh mesh;
+    const char *wrong = mt_mesh_read(text, &mesh);
+
+    if (wrong)
+        mt_collect_say(&said, "MEMTRACE_MESH is left out: %s", wrong);
+    else if (mesh.count)
+        mt_collect_fact("mesh", text);
+}
+
+static void tell_place(const char *host)
+{
+    const struct mt_run_place place = mt_run_place();
+    char job[MT_JOB_TEXT];
+
+    tell_number("rank", place.rank);
+    tell_number("local_rank", place.local_rank);
+    tell_number("world_size", place.world);
+    tell_number("restart", mt_run_restart());
+    mt_run_job(host, job);
+    if (*job)
+        mt_collect_fact("job", job);
+    tell_mesh();
+}
+
 void mt_run_facts(void)
 {
-    char host[256];
+    char host[256] = "";
 
     if (gethostname(host, sizeof host) == 0) {
         host[sizeof host - 1] = '\0';
         mt_collect_fact("host", host);
     }
     tell_number("process_id", (long)getpid());
-    tell_number("rank", mt_run_rank());
-    tell_number("world_size", mt_run_world_size());
+    tell_place(host);
     mt_collect_fact("has_free_requested", "1");
     mt_collect_fact("has_free_completed", "1");
     if (*mt_recorder_settings->dry_run)

@@ -9,6 +9,7 @@
 #include "nccl_calls.h"
 #include "python_stack.h"
 #include "source_cupti.h"
+#include "source_device.h"
 #include "source_nvml.h"
 #include "nvtx_parts.h"
 #include "torch_parts.h"
@@ -21,6 +22,7 @@ static const struct mt_inject_source *const sources[] = {
     &mt_cupti_source,
     &mt_interposer_source,
     &mt_nvml_source,
+    &mt_device_source,
     &mt_nvtx_source,
     &mt_nccl_source,
     &mt_torch_source,

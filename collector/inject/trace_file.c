@@ -11,6 +11,7 @@
 #include "core.h"
 #include "io.h"
 #include "manifest_file.h"
+#include "run_identity.h"
 #include "run_names.h"
 #include "settings.h"
 #include "tape_file.h"
@@ -42,7 +43,7 @@ static bool name_trace(unsigned attempt)
         (void)snprintf(again, sizeof again, "-%u",
                        output[length - 1] == '/' ? attempt + 1 : attempt);
     if (output[length - 1] == '/') {
-        long number = mt_run_rank();
+        long number = mt_run_place().rank;
         mt_run_host(host, sizeof host);
         if (number >= 0)
             (void)snprintf(rank, sizeof rank, "-rank%ld", number);

@@ -18,7 +18,6 @@
 #include "tape_file.h"
 
 enum {
-    HEADER_BYTES = 8192,
     COMPRESSION_LEVEL = 1,
     DEFINITION_RESERVE = 4 << 20,
     STACK_BYTES = 1 << 20,
@@ -167,7 +166,7 @@ static ssize_t write_patiently(void *file, const void *bytes, size_t length, uin
 static enum mt_status open_writer(struct job *job, struct mt_error *error)
 {
     const struct mt_writer_options options = {.compression_level = COMPRESSION_LEVEL,
-                                              .header_bytes = HEADER_BYTES};
+                                              .header_bytes = MT_TAPE_HEADER_BYTES};
     const struct mt_tape_commit begin = {0};
     struct mt_trace_header header = {.rank = -1, .world_size = -1};
     const struct mt_trace_output output = {write_patiently, write_patiently, &mt_core.trace_file};

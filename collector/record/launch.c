@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cgroup.h"
 #include "process_tree.h"
 
 extern char **environ;
@@ -98,6 +99,7 @@ enum mt_status mt_launch_start(struct mt_launch *launch, const struct mt_launch_
     fcntl(ends[0], F_SETFD, FD_CLOEXEC);
     fcntl(ends[1], F_SETFD, FD_CLOEXEC);
     hold_signals(launch);
+    launch->has_oom_kills = mt_cgroup_oom_kills("", &launch->oom_kills);
     launch->pid = fork();
     if (launch->pid == 0) {
         close(ends[0]);
@@ -142,6 +144,20 @@ static void stop_likewise(int number)
     raise(SIGSTOP);
 }
 
+/* The counter is that of all processes of the group, so a SIGKILL of somebody else's at the same
+ * time as another process's end by the kernel is taken for it. */
+static void note_end(struct mt_launch *launch)
+{
+    struct timespec now;
+    uint64_t kills;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    launch->ended_t_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    launch->oom_killed = WIFSIGNALED(launch->wait_status) &&
+                         WTERMSIG(launch->wait_status) == SIGKILL && launch->has_oom_kills &&
+                         mt_cgroup_oom_kills("", &kills) && kills > launch->oom_kills;
+}
+
 /* True once the command has ended. */
 static bool has_ended(struct mt_launch *launch)
 {
@@ -151,6 +167,7 @@ static bool has_ended(struct mt_launch *launch)
     while ((pid = waitpid(launch->pid, &status, WNOHANG | WUNTRACED)) == launch->pid) {
         if (!WIFSTOPPED(status)) {
             launch->wait_status = status;
+            note_end(launch);
             return true;
         }
         stop_likewise(WSTOPSIG(status));
@@ -214,6 +231,24 @@ int mt_launch_exit_code(const struct mt_launch *launch)
     if (WIFSIGNALED(launch->wait_status))
         return 128 + WTERMSIG(launch->wait_status);
     return WEXITSTATUS(launch->wait_status);
+}
+
+struct mt_process_end mt_launch_end(const struct mt_launch *launch)
+{
+    struct mt_process_end end = {.process_id = (uint64_t)launch->pid, .t_ns = launch->ended_t_ns};
+
+    if (launch->timed_out) {
+        end.ending = MT_ENDED_TIMEOUT;
+    } else if (launch->oom_killed) {
+        end.ending = MT_ENDED_OOM_KILLED;
+    } else if (WIFSIGNALED(launch->wait_status)) {
+        end.ending = MT_ENDED_SIGNAL;
+        end.number = WTERMSIG(launch->wait_status);
+    } else if (WIFEXITED(launch->wait_status)) {
+        end.ending = MT_ENDED_EXIT;
+        end.number = WEXITSTATUS(launch->wait_status);
+    }
+    return end;
 }
 
 void mt_launch_die_likewise(const struct mt_launch *launch)

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "process_end.h"
 #include "status.h"
 #include "witness.h"
 
@@ -16,10 +17,15 @@ struct mt_launch {
     int wait_status; /* as waitpid, once it has ended */
     int exec_errno;  /* not 0: the command could not be run */
     bool timed_out;  /* it was ended, because it took too long */
+    bool oom_killed; /* by the kernel: it died of SIGKILL, and its control group has one more victim
+                      */
+    uint64_t ended_t_ns; /* Unix time of its end */
     /* PRIVATE: what was there before */
     sigset_t mask, relayed;
     struct sigaction child_action, pipe_action, size_action;
     struct mt_witness witness;
+    uint64_t oom_kills; /* in the control group before it began */
+    bool has_oom_kills;
 };
 
 /* To call first: from here on a closed pipe and a limit on the size of files
@@ -51,6 +57,9 @@ void mt_launch_wait(struct mt_launch *launch, uint64_t timeout_ms);
 
 /* 0..255 as the command, or 128 + signal. */
 int mt_launch_exit_code(const struct mt_launch *launch);
+
+/* How it ended: for its trace. */
+struct mt_process_end mt_launch_end(const struct mt_launch *launch);
 
 /* Dies of the signal that the command died of, without a core of our own;
  * returns if it died of none (or if that did not help). */

@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "amend.h"
 #include "apart.h"
 #include "process_memory.h"
 #include "redact_trace.h"
@@ -39,6 +40,39 @@ static enum mt_status recover(struct mt_trace_end *end, const struct mt_trace_en
     }
     /* It may have closed its trace between the two looks. */
     return status != MT_OK && !mt_recover_is_needed(end->path) ? MT_OK : status;
+}
+
+/* What the launcher saw counts, then what the process itself said. A process that left a tape and
+ * said nothing did not end in order. */
+static bool set_ending(const struct mt_trace_end *end, const struct mt_trace_end_options *options,
+                       struct mt_trace_header *header, char text[MT_ENDING_TEXT])
+{
+    const struct mt_process_end *process = options->process;
+
+    if (process && process->process_id == header->process_id) {
+        header->ended = mt_ending_text(process->ending, process->number, text);
+        header->ended_t_ns = process->t_ns;
+        return true;
+    }
+    if (header->ended || end->state != MT_TRACE_RECOVERED)
+        return false;
+    header->ended =
+        mt_ending_text(options->timed_out ? MT_ENDED_TIMEOUT : MT_ENDED_UNKNOWN, 0, text);
+    return true;
+}
+
+/* A header that cannot be read or has no room keeps what it says: this is one fact of many. */
+static void tell_ending(const struct mt_trace_end *end, const struct mt_trace_end_options *options)
+{
+    struct mt_trace_header header;
+    struct mt_arena arena = {0};
+    struct mt_error ignored;
+    char text[MT_ENDING_TEXT];
+
+    if (mt_trace_read_header(end->path, &arena, &header, &ignored) == MT_OK &&
+        set_ending(end, options, &header, text))
+        (void)!mt_trace_replace_header(end->path, &header, &ignored);
+    mt_arena_release(&arena);
 }
 
 struct naming {
@@ -164,8 +198,10 @@ void mt_trace_end(struct mt_trace_end *end, const char *path,
         end->state = MT_TRACE_RUNNING;
     else if (status != MT_OK)
         end->state = MT_TRACE_FAILED;
-    else
+    else {
+        tell_ending(end, options);
         resolve_names(end, options);
+    }
     redact(end, options);
     if (status == MT_OK) {
         status = mt_trace_summarize(path, &end->summary, &end->error);

@@ -1,10 +1,11 @@
 /* What is done with a trace when its process has ended: its tape is folded in if there
- * still is one, addresses become names, what identifies somebody is replaced if that was
- * asked for, and its numbers are read. */
+ * still is one, its header says how the process ended, addresses become names, what identifies
+ * somebody is replaced if that was asked for, and its numbers are read. */
 #ifndef MT_RECORD_TRACE_END_H
 #define MT_RECORD_TRACE_END_H
 
 #include "finalize.h"
+#include "process_end.h"
 #include "recover.h"
 #include "redaction.h"
 #include "trace_summary.h"
@@ -37,6 +38,8 @@ struct mt_trace_end_options {
     unsigned patience_ms;                 /* for a process that still runs, to end */
     const struct mt_redaction *redaction; /* NULL: nothing is redacted */
     struct mt_unfinished *unfinished;     /* lists files while they are written; may be NULL */
+    const struct mt_process_end *process; /* how one of the processes ended; may be NULL */
+    bool timed_out;                       /* all that had not ended were ended */
 };
 
 /* Whatever fails, the trace stays readable and holds what it held before. Cost:

@@ -67,6 +67,7 @@ static enum mt_status open_drain(struct job *job, struct mt_symbols *symbols,
 static enum mt_status open_new(struct job *job, struct mt_error *error)
 {
     struct mt_symbols *symbols = job->old.source ? &job->old.source->symbols : &job->own_symbols;
+    const struct mt_writer_options options = {.header_bytes = MT_TAPE_HEADER_BYTES};
     struct mt_trace_header header = {.rank = -1, .world_size = -1};
     enum mt_status status = open_drain(job, symbols, error);
 
@@ -78,7 +79,7 @@ static enum mt_status open_new(struct job *job, struct mt_error *error)
     header.tape_added = true;
     status = mt_replacement_begin(&job->made, job->path, job->unfinished, error);
     return status == MT_OK
-               ? mt_writer_new(job->made.file.fd, &header, symbols, NULL, &job->writer, error)
+               ? mt_writer_new(job->made.file.fd, &header, symbols, &options, &job->writer, error)
                : status;
 }
 

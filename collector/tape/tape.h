@@ -20,6 +20,9 @@
 #define MT_TAPE_MAGIC   UINT64_C(0x31657061746d656d) /* "memtape1" */
 #define MT_TAPE_VERSION 2u
 
+/* What a recorded trace's header frame takes, with room for facts that are learned late. */
+enum { MT_TAPE_HEADER_BYTES = 8192 };
+
 /* Raw event kinds are those of event.h. */
 
 /* Allocator instances, as sources number them; the trace names them. All but

@@ -5,6 +5,7 @@
 #include "wheel_versions.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -93,10 +94,10 @@ SD_EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal)
 static CUresult device_name(char *name, int length, CUdevice device)
 {
     CUresult result = device_ready(device);
-    if (!result && length > 0) {
-        strncpy(name, sim_card()->name, (size_t)length - 1);
-        name[length - 1] = 0;
-    }
+    const char *instance = getenv("MEMTRACE_SIMULATED_MIG");
+    if (!result && length > 0)
+        snprintf(name, (size_t)length, "%s%s%s", sim_card()->name, instance ? " MIG " : "",
+                 instance ? instance : "");
     return result;
 }
 
@@ -129,10 +130,32 @@ SD_EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
 
 SD_EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
 {
-    memset(uuid, 0, sizeof *uuid);
-    uuid->bytes[0] = 0x5d;
-    uuid->bytes[15] = (char)dev;
+    unsigned char bytes[SIM_UUID_BYTES];
+
+    sim_uuid((int)dev, bytes);
+    memcpy(uuid->bytes, bytes, sizeof uuid->bytes);
     return device_ready(dev);
+}
+
+static CUresult pci_address(char *text, int length, CUdevice device)
+{
+    CUresult result = device_ready(device);
+
+    if (result || !text || length <= 0)
+        return result ? result : CUDA_ERROR_INVALID_VALUE;
+    snprintf(text, (size_t)length, "%04x:%02x:%02x.0", sim_attribute_of(SIM_PCI_DOMAIN_ID, device),
+             sim_attribute_of(SIM_PCI_BUS_ID, device), sim_attribute_of(SIM_PCI_DEVICE_ID, device));
+    return CUDA_SUCCESS;
+}
+
+SD_EXPORT CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
+{
+    struct {
+        char *pciBusId;
+        int len;
+        CUdevice dev;
+    } params = {pciBusId, len, dev};
+    SD_CALL(cuDeviceGetPCIBusId, params, pci_address(pciBusId, len, dev));
 }
 
 SD_EXPORT CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev)

@@ -231,9 +231,7 @@ cudaError_t cudaDeviceGetPCIBusId(char *text, int length, int device)
     if (!exists(device) || length <= 0) {
         return sim_result(cudaErrorInvalidDevice);
     }
-    snprintf(text, (size_t)length, "%04x:%02x:%02x.0", sim_attribute_of(SIM_PCI_DOMAIN_ID, device),
-             sim_attribute_of(SIM_PCI_BUS_ID, device), sim_attribute_of(SIM_PCI_DEVICE_ID, device));
-    return cudaSuccess;
+    return sim_result((cudaError_t)cuDeviceGetPCIBusId(text, length, device));
 }
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)

@@ -62,6 +62,19 @@ const struct sim_card *sim_card(void)
     return &model;
 }
 
+/* GROUP_RANK is the number of the node, as torchrun has it. */
+void sim_uuid(int device, unsigned char uuid[SIM_UUID_BYTES])
+{
+    const char *node = getenv("MEMTRACE_DRY_RUN_ALONE") ? getenv("GROUP_RANK") : NULL;
+    unsigned long number = node ? strtoul(node, NULL, 10) : 0;
+
+    memset(uuid, 0, SIM_UUID_BYTES);
+    uuid[0] = 0x5d;
+    for (int i = 0; i < 4; i++)
+        uuid[4 + i] = (unsigned char)(number >> (24 - 8 * i));
+    uuid[15] = (unsigned char)device;
+}
+
 /* Units for 64-bit numbers: a half, or the few that games have. */
 static int single_to_double_ratio(const struct sim_card *card)
 {

@@ -18,6 +18,12 @@ struct sim_card {
  * names, else an H200. */
 const struct sim_card *sim_card(void);
 
+enum { SIM_UUID_BYTES = 16 };
+
+/* Another one for each device of a node, and for each node of a job whose ranks are run one by one:
+ * the same in each run. */
+void sim_uuid(int device, unsigned char uuid[SIM_UUID_BYTES]);
+
 enum sim_attribute {
 #define ATTRIBUTE(number, name, value) SIM_##name = (number),
 #include "device_attributes.def"

@@ -8,6 +8,7 @@
  *   MEMTRACE_SIMULATED_MEMORY   bytes of each device (default 80 GiB)
  *   MEMTRACE_SIMULATED_DEVICE   the card, by its name in base/cards.h (default H200)
  *   MEMTRACE_SIMULATED_DEVICES  1 to 8 (default 1)
+ *   MEMTRACE_SIMULATED_MIG      they are MIG instances of this profile ("1g.18gb")
  *   MEMTRACE_SIMULATED_CONTEXT  bytes that a context takes (default 400 MiB)
  */
 #ifndef MT_SIMULATED_DRIVER_H

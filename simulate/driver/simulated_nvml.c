@@ -81,7 +81,13 @@ EXPORT int nvmlDeviceGetHandleByUUID(const char *uuid, void **device)
 
 EXPORT int nvmlDeviceGetUUID(void *device, char *uuid, unsigned capacity)
 {
-    snprintf(uuid, capacity, "GPU-5d000000-0000-0000-0000-0000000000%02x", device_of(device));
+    unsigned char bytes[SIM_UUID_BYTES];
+    unsigned length = (unsigned)snprintf(uuid, capacity, "GPU-");
+
+    sim_uuid(device_of(device), bytes);
+    for (int i = 0; i < SIM_UUID_BYTES && length < capacity; i++)
+        length += (unsigned)snprintf(uuid + length, capacity - length, "%s%02x",
+                                     i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", bytes[i]);
     return OK;
 }
 

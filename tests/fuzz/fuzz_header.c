@@ -2,6 +2,7 @@
  * written and read as the same facts. */
 #include "container.h"
 #include "fuzz.h"
+#include "identity.h"
 
 static bool same_text(const char *a, const char *b)
 {
@@ -22,6 +23,18 @@ static void check_same(const struct mt_trace_header *a, const struct mt_trace_he
     FUZZ_CHECK(a->sizes_rounded == b->sizes_rounded && a->never_refused == b->never_refused);
 }
 
+/* Who the rank is stays the same; reading it never fails. */
+static void check_identity(const struct mt_trace_header *a, const struct mt_trace_header *b)
+{
+    struct mt_identity one, other;
+
+    mt_identity_read(a, a->host, &one);
+    mt_identity_read(b, b->host, &other);
+    FUZZ_CHECK(memcmp(&one, &other, sizeof one) == 0);
+    FUZZ_CHECK(one.rank <= MT_MAX_RANK && (one.world < 0 || one.world > one.rank));
+    FUZZ_CHECK(one.group_count <= MT_IDENTITY_GROUPS && one.mesh.count <= MT_MESH_AXES);
+}
+
 static void check_again(const struct mt_trace_header *header)
 {
     struct mt_trace_header again = {.rank = -1, .world_size = -1};
@@ -35,6 +48,7 @@ static void check_again(const struct mt_trace_header *header)
                               out.length - MT_SKIPPABLE_HEADER_BYTES, &arena, &again,
                               &reason) == MT_OK);
     check_same(header, &again);
+    check_identity(header, &again);
     mt_buf_release(&out);
     mt_arena_release(&arena);
 }

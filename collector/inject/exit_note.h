@@ -1,0 +1,8 @@
+/* With which status the process ends: a fact for its trace's header. */
+#ifndef MT_INJECT_EXIT_NOTE_H
+#define MT_INJECT_EXIT_NOTE_H
+
+/* To call when the collector starts; later calls do nothing. */
+void mt_exit_note_begin(void);
+
+#endif

@@ -1,0 +1,219 @@
+/* See source_device.h. A device is used if it has a primary context, or another one that CUPTI
+ * told of. The driver is asked on the writer thread: when a context was told, and otherwise once a
+ * second, until each of its devices is known. It is never initialised here. */
+#include "source_device.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cgroup.h"
+#include "collect.h"
+#include "cupti_contexts.h"
+#include "io.h"
+#include "source.h"
+
+#define POLL_NS INT64_C(1000000000)
+
+enum { UUID_BYTES = 16, UUID_TEXT = 48, PCI_TEXT = 32, NAME_TEXT = 256 };
+
+struct driver {
+    void *library;
+    int (*count)(int *count);
+    int (*get)(int *device, int ordinal);
+    int (*state)(int device, unsigned *flags, int *active);
+    int (*uuid)(unsigned char *uuid, int device);
+    int (*pci)(char *text, int length, int device);
+    int (*name)(char *text, int length, int device);
+};
+
+static uint32_t told;     /* bit n: device n */
+static uint32_t contexts; /* the same, as CUPTI had told it at the last look */
+static int64_t next_ns;
+
+static void load(const struct driver *driver, const char *name, void *function)
+{
+    void *found = dlsym(driver->library, name);
+
+    memcpy(function, &found, sizeof found);
+}
+
+/* False: the program has not loaded the driver. */
+static bool open_driver(struct driver *driver)
+{
+    *driver = (struct driver){.library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD)};
+    if (!driver->library)
+        return false;
+    load(driver, "cuDeviceGetCount", &driver->count);
+    load(driver, "cuDeviceGet", &driver->get);
+    load(driver, "cuDevicePrimaryCtxGetState", &driver->state);
+    load(driver, "cuDeviceGetUuid_v2", &driver->uuid); /* of a MIG instance: its own */
+    if (!driver->uuid)
+        load(driver, "cuDeviceGetUuid", &driver->uuid);
+    load(driver, "cuDeviceGetPCIBusId", &driver->pci);
+    load(driver, "cuDeviceGetName", &driver->name);
+    return true;
+}
+
+/* Only here is the collector entered: a callback of CUPTI about our own question to the driver
+ * would count as nested, and its event as lost. */
+static void tell(unsigned number, const char *what, const char *value)
+{
+    char key[32];
+
+    (void)snprintf(key, sizeof key, "device.%u.%s", number, what);
+    if (!mt_collect_enter())
+        return;
+    mt_collect_fact(key, value);
+    mt_collect_leave();
+}
+
+/* "NVIDIA H200 MIG 1g.18gb" is an instance of that profile. NULL: a whole device. */
+static const char *instance_of(const struct driver *driver, int device, char name[NAME_TEXT])
+{
+    static const char word[] = " MIG ";
+    const char *at;
+
+    if (!driver->name || driver->name(name, NAME_TEXT, device))
+        return NULL;
+    name[NAME_TEXT - 1] = '\0';
+    at = strstr(name, word);
+    return at && at[sizeof word - 1] ? at + sizeof word - 1 : NULL;
+}
+
+static void tell_uuid(const struct driver *driver, unsigned number, int device, bool is_instance)
+{
+    unsigned char uuid[UUID_BYTES];
+    char text[UUID_TEXT];
+    int length;
+
+    if (!driver->uuid || driver->uuid(uuid, device))
+        return;
+    length = snprintf(text, sizeof text, is_instance ? "MIG-" : "GPU-");
+    for (int i = 0; i < UUID_BYTES; i++)
+        length += snprintf(text + length, sizeof text - (size_t)length, "%s%02x",
+                           i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
+    tell(number, "uuid", text);
+}
+
+static void tell_pci(const struct driver *driver, unsigned number, int device)
+{
+    char text[PCI_TEXT] = "";
+
+    if (!driver->pci || driver->pci(text, sizeof text, device))
+        return;
+    text[sizeof text - 1] = '\0';
+    for (char *at = text; *at; at++)
+        if (*at >= 'A' && *at <= 'F')
+            *at = (char)(*at - 'A' + 'a');
+    tell(number, "pci", text);
+}
+
+static bool is_used(const struct driver *driver, unsigned number, int device)
+{
+    unsigned flags;
+    int active = 0;
+
+    return contexts >> number & 1 ||
+           (driver->state && driver->state(device, &flags, &active) == 0 && active);
+}
+
+static void tell_devices(const struct driver *driver)
+{
+    char name[NAME_TEXT];
+    int count = 0, device;
+
+    if (!driver->count || !driver->get || driver->count(&count))
+        return;
+    for (unsigned i = 0; i < (unsigned)count && i < MT_IDENTITY_DEVICES; i++) {
+        const char *instance;
+
+        if (told >> i & 1 || driver->get(&device, (int)i) || !is_used(driver, i, device))
+            continue;
+        told |= 1u << i;
+        instance = instance_of(driver, device, name);
+        tell_uuid(driver, i, device, instance != NULL);
+        tell_pci(driver, i, device);
+        if (instance)
+            tell(i, "mig", instance);
+    }
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void look(bool at_once)
+{
+    uint32_t now_contexts = mt_cupti_contexts_devices();
+    int64_t now = now_ns();
+    struct driver driver;
+
+    if (!at_once && now_contexts == contexts && now < next_ns)
+        return;
+    contexts = now_contexts;
+    next_ns = now + POLL_NS;
+    if (!open_driver(&driver))
+        return;
+    tell_devices(&driver);
+    dlclose(driver.library);
+}
+
+static void poll(void)
+{
+    look(false);
+}
+
+/* A process may end before the first second is over. */
+static void stop(void)
+{
+    look(true);
+}
+
+static void tell_boot(void)
+{
+    char text[64];
+    int fd = mt_io_open("/proc/sys/kernel/random/boot_id", O_RDONLY, 0);
+    ssize_t length = fd < 0 ? -1 : mt_io_read_full(fd, text, sizeof text - 1);
+
+    if (fd >= 0)
+        (void)mt_io_close(fd);
+    if (length <= 0)
+        return;
+    text[length] = '\0';
+    text[strcspn(text, "\n")] = '\0';
+    if (*text)
+        mt_collect_fact("boot_id", text);
+}
+
+static void start(void)
+{
+    uint64_t limit_bytes;
+    char text[32];
+
+    if (!mt_collect_enter())
+        return;
+    tell_boot();
+    limit_bytes = mt_cgroup_limit_bytes("");
+    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)limit_bytes);
+    if (limit_bytes)
+        mt_collect_fact("cgroup_limit_bytes", text);
+    mt_collect_leave();
+}
+
+static void forked(void)
+{
+    told = contexts = 0;
+    next_ns = 0;
+}
+
+const struct mt_inject_source mt_device_source = {
+    .name = "device", .start = start, .poll = poll, .stop = stop, .forked = forked};

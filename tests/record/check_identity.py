@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""check_identity.py BUILD [CASE...]: who a rank is and how it ended, in the header of its trace as
+the independent decoder reads it, and as `memtrace info` shows it."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+from support import check, command_of, main, only
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import trace_decoder  # pylint: disable=wrong-import-position
+
+UUID = "GPU-5d000000-0000-0000-0000-0000000000{:02x}"
+LAUNCHERS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_", "TORCHELASTIC_", "OMPI_", "PMI_", "PMIX_", "RAY_",
+             "LSB_", "PBS_", "MV2_")
+
+
+def environment(bench, **more):
+    kept = bench.environment(**more)
+    return {name: value for name, value in kept.items() if name in more or not name.startswith(LAUNCHERS)}
+
+
+def recorded(bench, *words, **variables):
+    done = bench.record(bench.recorded, *words, environment=environment(bench, **variables))
+    return done, trace_decoder.read_header(bench.work / "run.trace.zst")
+
+
+def identity(bench, trace="run.trace.zst"):
+    return bench.info(trace)["identity"]
+
+
+def known_from_the_start(bench):
+    """Job, place and machine: the launcher's variables, the kernel, the driver."""
+    before = time.time_ns()
+    _, header = recorded(bench, "exit", "0", RANK="5", LOCAL_RANK="1", WORLD_SIZE="8", SLURM_JOB_ID="77",
+                         TORCHELASTIC_RESTART_COUNT="2", MEMTRACE_MESH="pp=1/2,dp=1/4")
+    wanted = {"rank": "5", "local_rank": "1", "world_size": "8", "restart": "2", "job": "slurm:77",
+              "mesh": "pp=1/2,dp=1/4", "device.0.uuid": UUID.format(0), "device.0.pci": "0000:01:00.0",
+              "ended": "exit:0",
+              "boot_id": pathlib.Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()}
+    found = {key: header.get(key) for key in wanted}
+    check(found == wanted, f"{found}")
+    check("device.0.mig" not in header, f"{header}")
+    check(before <= int(header["ended_t_ns"]) <= time.time_ns(), f"{header}")
+    shown = identity(bench)
+    check([shown[key] for key in ("job", "rank", "rank_origin", "local_rank", "world_size", "restart", "ended")]
+          == ["slurm:77", 5, "recorded", 1, 8, 2, "exit:0"], f"{shown}")
+    check(shown["mesh"] == [{"axis": "pp", "coordinate": 1, "size": 2}, {"axis": "dp", "coordinate": 1, "size": 4}],
+          f"{shown}")
+    check(shown["devices"] == [{"device": 0, "uuid": UUID.format(0), "pci": "0000:01:00.0", "mig": None}], f"{shown}")
+    text = bench.run(bench.memtrace, "info", "run.trace.zst").stdout.decode()
+    for line in ("  job         slurm:77\n", "  rank        5 of 8, local rank 1, restart 2\n",
+                 "  mesh        pp=1/2,dp=1/4\n", "  ended       exit status 0\n", UUID.format(0)):
+        check(line in text, f"'{line}' is not in {text}")
+
+
+def nothing_is_made_up(bench):
+    """Without a launcher there is no job and no rank."""
+    _, header = recorded(bench, "exit", "0")
+    check(not {"rank", "world_size", "local_rank", "restart", "job", "mesh"} & set(header), f"{header}")
+
+
+def a_bad_mesh_is_left_out(bench):
+    """One line says what is wrong; the recording goes on."""
+    done, header = recorded(bench, "exit", "0", MEMTRACE_MESH="pp=8/8")
+    said = [line for line in done.stderr.decode().splitlines() if "MEMTRACE_MESH" in line]
+    check(said == ["memtrace: MEMTRACE_MESH is left out: a coordinate is not below the size of its axis"], f"{done}")
+    check("mesh" not in header and header["ended"] == "exit:0", f"{header}")
+
+
+def instances_have_profiles(bench):
+    """A MIG instance has a UUID of its own and the name of its profile."""
+    _, header = recorded(bench, "exit", "0", MEMTRACE_SIMULATED_MIG="1g.18gb")
+    check(header["device.0.mig"] == "1g.18gb", f"{header}")
+    check(header["device.0.uuid"] == UUID.format(0).replace("GPU-", "MIG-"), f"{header}")
+
+
+def ends_of_the_command(bench):
+    """What the launcher sees of the process that it started."""
+    for words, ended in ((("exit", "3"), "exit:3"), (("quick", "4"), "exit:4"), (("segv",), "signal:11"),
+                         (("signal", "9"), "signal:9"), (("signal", "15"), "signal:15"), (("abort",), "signal:6")):
+        done, header = recorded(bench, *words)
+        check(header["ended"] == ended, f"{words}: {header.get('ended')} {done}")
+        check(identity(bench)["ended"] == ended, f"{words}")
+        (bench.work / "run.trace.zst").unlink()
+
+
+def ends_of_others(bench):
+    """A process below the command: what it says itself; killed, it leaves a tape and no word."""
+    for way, ends in (("forkexec", ["exit:0", "exit:0"]), ("spawn", ["exit:0", "exit:0"])):
+        done = bench.run(bench.memtrace, "record", "-o", f"{way}/", bench.recorded, way,
+                         environment=environment(bench))
+        traces = bench.traces(bench.work / way)
+        check([trace_decoder.read_header(trace).get("ended") for trace in traces] == ends, f"{way}: {done}")
+    script = f"'{bench.recorded}' signal 9; exit 5"
+    done = bench.run(bench.memtrace, "record", "-o", "shell/", "sh", "-c", script, environment=environment(bench))
+    header = trace_decoder.read_header(only(bench.traces(bench.work / "shell")))
+    check(done.returncode == 5 and header["ended"] == "unknown" and "ended_t_ns" not in header, f"{done} {header}")
+
+
+def killed_with_the_launcher(bench):
+    """memtrace recover knows that the process did not end in order, and no more."""
+    process = subprocess.Popen([bench.memtrace, "record", "-o", "both.trace.zst", bench.recorded, "wait", "gone"],
+                               cwd=bench.work, env=environment(bench), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    (bench.work / "gone").touch()
+    child = None
+    while not child or not (bench.work / "both.trace.zst").exists():
+        child = command_of(process, "recorded")
+        time.sleep(0.01)
+    process.kill()
+    process.wait(timeout=60)
+    os.kill(child, signal.SIGKILL)
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        done = bench.run(bench.memtrace, "recover", "both.trace.zst")
+        if done.returncode == 0:
+            break
+        time.sleep(0.05)
+    header = trace_decoder.read_header(bench.work / "both.trace.zst")
+    check(header["ended"] == "unknown" and header["tape_added"] == "1", f"{header}")
+
+
+def redacted(bench):
+    """What is equal in the traces of one recording stays equal; nothing of it can be read."""
+    done = bench.run(bench.memtrace, "record", "--redact", "-o", "d/", bench.recorded, "forkexec",
+                     environment=environment(bench, SLURM_JOB_ID="77", RANK="3"))
+    headers = [trace_decoder.read_header(trace) for trace in bench.traces(bench.work / "d")]
+    check(len(headers) == 2, f"{done}")
+    for key in ("boot_id", "job", "host", "device.0.uuid"):
+        values = {header[key] for header in headers}
+        check(len(values) == 1 and only(values).startswith("redacted-"), f"{key}: {values}")
+    check(all(header["device.0.pci"] == "0000:01:00.0" and header["ended"] == "exit:0" and header["rank"] == "3"
+              for header in headers), f"{headers}")
+    found = bench.run(bench.memtrace, "info", "--secrets", "--json", bench.traces(bench.work / "d")[0])
+    kinds = {kind["name"]: kind for kind in json.loads(found.stdout)["kinds"]}
+    check(all(kinds[name]["redacted"] and not kinds[name]["distinct"] for name in ("boot_id", "job", "device_uuids")),
+          f"{kinds}")
+
+
+def counted_as_secrets(bench):
+    """info --secrets names what --redact would replace."""
+    recorded(bench, "exit", "0", SLURM_JOB_ID="77")
+    found = bench.run(bench.memtrace, "info", "--secrets", "--json", "run.trace.zst")
+    kinds = {kind["name"]: kind for kind in json.loads(found.stdout)["kinds"]}
+    check(kinds["job"]["examples"] == ["slurm:77"] and kinds["device_uuids"]["examples"] == [UUID.format(0)]
+          and kinds["boot_id"]["distinct"] == 1, f"{kinds}")
+
+
+if __name__ == "__main__":
+    sys.exit(main([known_from_the_start, nothing_is_made_up, a_bad_mesh_is_left_out, instances_have_profiles,
+                   ends_of_the_command, ends_of_others, killed_with_the_launcher, redacted, counted_as_secrets]))
