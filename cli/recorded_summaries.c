@@ -62,16 +62,18 @@ static size_t most_jobs(void)
 /* Has the job ended? One that takes too long is ended. */
 static bool has_ended(const struct mt_recorded_summaries *summaries, struct mt_summary_job *job)
 {
+    uint64_t timeout_ms =
+        summaries->timeout_ms ? summaries->timeout_ms : MT_SUMMARY_DEFAULT_TIMEOUT_MS;
     int status;
     pid_t got = waitpid(job->process, &status, WNOHANG);
 
-    if (got == 0 && now_ms() - job->started_ms < MT_SUMMARY_TIMEOUT_MS)
+    if (got == 0 && now_ms() - job->started_ms < timeout_ms)
         return false;
     if (got == 0) {
         (void)kill(job->process, SIGTERM); /* it removes its temporary file */
         while (waitpid(job->process, &status, 0) < 0 && errno == EINTR)
             continue;
-        say_missing(summaries, job->path, "it would take more than a minute");
+        say_missing(summaries, job->path, "it would take more time than a command waits for it");
     } else if (got > 0 && WIFSIGNALED(status)) {
         say_missing(summaries, job->path, "the process that makes it was killed");
     }

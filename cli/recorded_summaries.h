@@ -15,14 +15,15 @@
 #include <sys/types.h>
 
 enum {
-    MT_SUMMARY_JOBS = 16,             /* at the same time, at most */
-    MT_SUMMARY_TIMEOUT_MS = 60 * 1000 /* of each */
+    MT_SUMMARY_JOBS = 16,                     /* at the same time, at most */
+    MT_SUMMARY_DEFAULT_TIMEOUT_MS = 60 * 1000 /* of each */
 };
 
 struct mt_recorded_summaries {
     /* of the caller */
-    bool is_quiet; /* no word about a summary that is missing */
-    bool force;    /* replaces a file that is no summary */
+    bool is_quiet;       /* no word about a summary that is missing */
+    bool force;          /* replaces a file that is no summary */
+    uint64_t timeout_ms; /* of each; 0 = MT_SUMMARY_DEFAULT_TIMEOUT_MS */
     /* PRIVATE */
     struct mt_summary_job {
         pid_t process; /* 0 = none */

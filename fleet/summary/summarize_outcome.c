@@ -86,5 +86,5 @@ enum mt_status mt_summarize_outcome(const struct mt_summarizing *work)
     record->death_event = death.event;
     record->death_wanted_bytes = death.wanted_bytes;
     record->death_free_bytes = death.free_bytes;
-    return path_of(work, death.stack, &record->death_path);
+    return death.stack == MT_NO_ID ? MT_OK : path_of(work, death.stack, &record->death_path);
 }

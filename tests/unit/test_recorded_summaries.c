@@ -1,0 +1,170 @@
+/* Summaries that commands write beside their traces: where, and what happens if they cannot. */
+#include "cmocka_all.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "recorded_summaries.h"
+#include "summary_of_trace.h"
+
+struct place {
+    char folder[64], traces[3][PATH_MAX], said[PATH_MAX];
+};
+
+static void copy_file(const char *from, const char *to)
+{
+    char piece[4096];
+    size_t length;
+    FILE *in = fopen(from, "rb"), *out = fopen(to, "wb");
+
+    assert_non_null(in);
+    assert_non_null(out);
+    while ((length = fread(piece, 1, sizeof piece, in)) > 0)
+        assert_int_equal(fwrite(piece, 1, length, out), length);
+    (void)fclose(in);
+    assert_int_equal(fclose(out), 0);
+}
+
+static void make_place(struct place *place)
+{
+    strcpy(place->folder, "/tmp/memtrace-summaries-XXXXXX");
+    assert_non_null(mkdtemp(place->folder));
+    for (int i = 0; i < 3; i++) {
+        char name[PATH_MAX];
+
+        snprintf(name, sizeof name, "%s/rank%d.trace.zst", place->folder, i);
+        strcpy(place->traces[i], name);
+        copy_file(MEMTRACE_FIXTURES "/recorded/mixed.trace.zst", place->traces[i]);
+    }
+    strcat(strcpy(place->said, place->folder), "/said");
+}
+
+static const char *summary_path(const struct place *place, int i)
+{
+    static char path[PATH_MAX + 8];
+
+    snprintf(path, sizeof path, "%s.mtsum", place->traces[i]);
+    return path;
+}
+
+static void remove_place(struct place *place)
+{
+    for (int i = 0; i < 3; i++) {
+        (void)unlink(place->traces[i]);
+        (void)unlink(summary_path(place, i));
+    }
+    (void)unlink(place->said);
+    if (rmdir(place->folder) != 0)
+        fail_msg("%s: %s", place->folder, strerror(errno)); /* a temporary file was left */
+}
+
+/* Summaries of all traces, in a process whose standard error is a file: what it said. */
+static void summarize(const struct place *place, struct mt_recorded_summaries summaries, char *said,
+                      size_t room)
+{
+    int status;
+    FILE *file;
+    pid_t process = fork();
+
+    if (process == 0) {
+        if (!freopen(place->said, "w", stderr))
+            _exit(9);
+        for (int i = 0; i < 3; i++)
+            mt_recorded_summaries_add(&summaries, place->traces[i]);
+        mt_recorded_summaries_finish(&summaries);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(process, &status, 0), process);
+    assert_int_equal(status, 0);
+    file = fopen(place->said, "rb");
+    assert_non_null(file);
+    said[fread(said, 1, room - 1, file)] = '\0';
+    (void)fclose(file);
+}
+
+static void each_trace_gets_its_own(void **state)
+{
+    struct place place;
+    char said[4096];
+
+    (void)state;
+    make_place(&place);
+    summarize(&place, (struct mt_recorded_summaries){.is_quiet = false}, said, sizeof said);
+    assert_string_equal(said, "");
+    for (int i = 0; i < 3; i++) {
+        struct mt_rank_set set = {0};
+        struct mt_error error = {0};
+        struct stat facts;
+
+        assert_int_equal(stat(summary_path(&place, i), &facts), 0);
+        assert_int_equal(facts.st_mode & 0777, 0600);
+        assert_true(mt_is_summary_file(summary_path(&place, i)));
+        assert_false(mt_is_summary_file(place.traces[i]));
+        assert_int_equal(mt_summary_read(summary_path(&place, i), &set, &error), MT_OK);
+        assert_true(set.record_count > 0);
+        assert_int_equal(set.records[0].identity.rank, i);
+        mt_rank_set_release(&set);
+    }
+    remove_place(&place);
+}
+
+/* Who takes too long is ended, leaves nothing behind, and the others do not wait. */
+static void time_is_limited(void **state)
+{
+    struct place place;
+    char said[4096];
+
+    (void)state;
+    make_place(&place);
+    summarize(&place, (struct mt_recorded_summaries){.timeout_ms = 1}, said, sizeof said);
+    assert_non_null(strstr(said, "rank0.trace.zst': no summary for 'memtrace fleet': it would take "
+                                 "more time"));
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(access(summary_path(&place, i), F_OK), -1);
+    remove_place(&place);
+}
+
+static void what_fails_is_said_once(void **state)
+{
+    struct place place;
+    char said[4096];
+    FILE *file;
+
+    (void)state;
+    make_place(&place);
+    file = fopen(place.traces[1], "wb");
+    assert_non_null(file);
+    (void)fclose(file);
+    file = fopen(summary_path(&place, 2), "wb");
+    assert_non_null(file);
+    assert_true(fputs("mine", file) > 0);
+    (void)fclose(file);
+    summarize(&place, (struct mt_recorded_summaries){.is_quiet = false}, said, sizeof said);
+    assert_null(strstr(said, "rank0"));
+    assert_non_null(strstr(said, "rank1.trace.zst': no summary for 'memtrace fleet': "));
+    assert_non_null(strstr(said, "is not the summary of a rank by memtrace"));
+    assert_true(mt_is_summary_file(summary_path(&place, 0)));
+    assert_false(mt_is_summary_file(summary_path(&place, 2)));
+    summarize(&place, (struct mt_recorded_summaries){.is_quiet = true, .force = true}, said,
+              sizeof said);
+    assert_string_equal(said, "");
+    assert_true(mt_is_summary_file(summary_path(&place, 2)));
+    remove_place(&place);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_trace_gets_its_own),
+        cmocka_unit_test(time_is_limited),
+        cmocka_unit_test(what_fails_is_said_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
