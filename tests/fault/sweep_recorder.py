@@ -30,7 +30,7 @@ from sweep import (HALF_FILE, OTHER, OTHER_ANSWER, SIGNAL, TIME_OUT, Summary, Ve
 
 SAMPLE = 4  # of a sample: the first ones of each kind, then the distance doubles
 TIMES = ("memory_sample",)  # events that come by the clock
-RECORD = ("record", "--stacks", "both", "-o", "run.trace.zst")
+RECORD = ("record", "--no-summary", "--stacks", "both", "-o", "run.trace.zst")
 
 # name -> (options of record, arguments of tests/recorded, whose allocations fail)
 LIBRARY, PROGRAM = "libmemtrace-inject.so", None

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """check_ends.py BUILD [CASE...]: however a recorded program ends, it ends as it
 does without memtrace, and its trace is whole."""
+import json
+import pathlib
+import shutil
 import signal
 import sys
 
@@ -139,7 +142,6 @@ def standard_input(bench):
 
 
 def json_at_the_end(bench):
-    import json
     done = bench.run(bench.memtrace, "record", "--json", "-o", "r.trace.zst", bench.recorded,
                      "exit", "3")
     document = json.loads(done.stderr.splitlines()[-1])
@@ -149,8 +151,33 @@ def json_at_the_end(bench):
           and trace["events_dropped"] == 0, f"{trace}")
 
 
+def summaries(bench):
+    """Beside each trace, however its process ended; the status is the program's whatever comes of
+    the summary."""
+    for way in (("exit", "3"), ("signal", "9"), ("forkexec",)):
+        done = bench.run(bench.memtrace, "record", "-o", "traces/", bench.recorded, *way)
+        alone = bench.run(bench.recorded, *way)
+        check(done.returncode == alone.returncode, f"{way}: {done}")
+        traces = bench.traces(bench.work / "traces")
+        check(len(traces) == (1 + (way[0] == "forkexec")), f"{way}: {traces}")
+        for trace in traces:
+            shown = bench.run(bench.memtrace, "info", "--json", f"{trace}.mtsum")
+            check(shown.returncode == 0, f"{way}: {shown} {done}")
+            record = json.loads(shown.stdout)["records"][0]
+            check(record["trace_name"] == trace.name and record["driver_peak_bytes"] == 6000 << 10,
+                  f"{way}: {record}")
+            pathlib.Path(f"{trace}.mtsum").write_text("mine")
+        again = bench.run(bench.memtrace, "record", "--no-summary", "-o", traces[0], bench.recorded,
+                          "exit", "5")
+        check(again.returncode == 5 and b"summary" not in again.stderr, f"{again}")
+        again = bench.run(bench.memtrace, "record", "-o", traces[0], bench.recorded, "exit", "5")
+        check(again.returncode == 5 and b"no summary for" in again.stderr, f"{again}")
+        check(pathlib.Path(f"{traces[0]}.mtsum").read_text() == "mine", "a file was replaced")
+        shutil.rmtree(bench.work / "traces")
+
+
 if __name__ == "__main__":
-    cases = [every_way, statuses_of_a_shell, commands_that_cannot_run, scripts, without_cuda,
+    cases = [every_way, summaries, statuses_of_a_shell, commands_that_cannot_run, scripts, without_cuda,
              static_program, without_the_library, library_in_a_folder_with_a_blank, standard_input,
              says_what_to_do_next,
              json_at_the_end]

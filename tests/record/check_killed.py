@@ -45,8 +45,8 @@ class Book:
 
 def start(bench, name):
     book = Book(bench.work / f"{name}.book")
-    process = bench.start(bench.memtrace, "record", "-o", f"{name}.trace.zst", bench.recorded,
-                          "log", f"{name}.book")
+    process = bench.start(bench.memtrace, "record", "--no-summary", "-o", f"{name}.trace.zst",
+                          bench.recorded, "log", f"{name}.book")
     book.wait(process)
     return book, process
 
