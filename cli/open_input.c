@@ -7,6 +7,7 @@
 #include "import.h"
 #include "pytorch_config.h"
 #include "recover.h"
+#include "several_inputs.h"
 #include "summary_of_trace.h"
 #include "units.h"
 
@@ -72,7 +73,7 @@ struct mt_source *mt_open_input(const char *path, const struct mt_common *common
         return NULL;
     }
     if (is_directory(path)) {
-        mt_say("cannot read '%s': it is a directory; name one of the traces in it", path);
+        mt_say_folder(path);
         *exit_code = MT_EXIT_INPUT;
         return NULL;
     }

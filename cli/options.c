@@ -7,6 +7,7 @@
 
 #include "cli.h"
 #include "memory_limit.h"
+#include "several_inputs.h"
 #include "units.h"
 #include "util.h"
 
@@ -242,7 +243,9 @@ static int check_argument_count(const struct mt_command *command, int count, int
         return -1;
     reads_one = max == 1 && strncmp(command->arguments, "TRACE", 5) == 0;
     mt_say("%s: one argument too many: '%s'%s", command->name, arguments[max],
-           reads_one ? "; it reads one trace at a time, and 'memtrace diff A B' compares two" : "");
+           reads_one ? "; it reads one trace at a time" : "");
+    if (reads_one)
+        mt_say_several(arguments, count);
     return usage_hint(command);
 }
 

@@ -1,0 +1,133 @@
+#include "several_inputs.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli.h"
+#include "fleet_files.h"
+#include "identity.h"
+#include "summary_of_trace.h"
+#include "units.h"
+
+enum { MAX_LINES = 8 };
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), wanted = strlen(end);
+
+    return length >= wanted && strcmp(text + length - wanted, end) == 0;
+}
+
+static const char *kind_of(const char *path)
+{
+    if (ends_with(path, ".trace") || ends_with(path, ".trace.zst"))
+        return "a trace";
+    if (ends_with(path, ".pickle") || ends_with(path, ".pickle.zst"))
+        return "a memory snapshot";
+    if (ends_with(path, ".xplane.pb") || ends_with(path, ".xplane.pb.zst"))
+        return "a profile of XLA";
+    return "a file";
+}
+
+/* "rank 3 of 8, 78.1 GiB reserved at the peak, finished" */
+static void add_record(struct mt_buf *line, const struct mt_rank_record *record)
+{
+    char bytes[MT_UNITS_TEXT];
+
+    if (record->identity.rank >= 0)
+        mt_buf_printf(line, "rank %d", (int)record->identity.rank);
+    else
+        mt_buf_add_text(line, "a process");
+    if (record->identity.world > 0)
+        mt_buf_printf(line, " of %d", (int)record->identity.world);
+    mt_buf_printf(
+        line, ", %s reserved at the peak, %s", mt_format_bytes(bytes, record->reserved_peak.bytes),
+        record->outcome == MT_OUTCOME_OOM ? "out of memory" : mt_outcome_name(record->outcome));
+}
+
+/* What the summary says: that of the file, or the file itself. False: there is none. */
+static bool add_summary(struct mt_buf *line, const char *path)
+{
+    struct mt_rank_set set = {0};
+    struct mt_buf beside = {0};
+    struct mt_error unused;
+    bool is_summary = mt_is_summary_file(path), is_read;
+
+    mt_summary_add_path(&beside, path);
+    is_read = (is_summary || mt_fleet_has_summary(path)) && !beside.failed &&
+              mt_summary_read(is_summary ? path : beside.data, &set, &unused) == MT_OK &&
+              set.record_count > 0;
+    if (is_read)
+        add_record(line, &set.records[0]);
+    if (is_read && set.record_count > 1)
+        mt_buf_printf(line, "; %u more", (unsigned)(set.record_count - 1));
+    mt_rank_set_release(&set);
+    mt_buf_release(&beside);
+    return is_read;
+}
+
+/* Of a summary that lies beside its trace, the trace: that is what commands read. */
+static size_t length_of_trace(const char *path)
+{
+    size_t length = strlen(path);
+    struct mt_buf trace = {0};
+    struct stat facts;
+
+    if (!ends_with(path, ".mtsum"))
+        return length;
+    mt_buf_add(&trace, path, length - strlen(".mtsum"));
+    if (!trace.failed && trace.length && stat(trace.data, &facts) == 0)
+        length = trace.length;
+    mt_buf_release(&trace);
+    return length;
+}
+
+static void say_file(const char *path)
+{
+    struct mt_buf line = {0};
+    char bytes[MT_UNITS_TEXT];
+    struct stat facts;
+    int rank = (int)mt_rank_of_name(path);
+
+    if (stat(path, &facts) != 0)
+        return;
+    if (!add_summary(&line, path)) {
+        mt_buf_printf(&line, "%s of %s", kind_of(path),
+                      mt_format_bytes(bytes, facts.st_size > 0 ? (uint64_t)facts.st_size : 0));
+        if (rank >= 0)
+            mt_buf_printf(&line, ", rank %d by its name", rank);
+    }
+    mt_say("  %.*s: %s", (int)length_of_trace(path), path,
+           line.data && !line.failed ? line.data : "");
+    mt_buf_release(&line);
+}
+
+void mt_say_folder(const char *path)
+{
+    struct mt_fleet_files files = {0};
+    struct mt_error unused;
+
+    if (mt_fleet_files_add(&files, path, &unused) == MT_OK && files.count) {
+        mt_fleet_files_sort(&files);
+        mt_say("cannot read '%s': it is a directory; 'memtrace fleet %s' answers for all traces in "
+               "it, or name one of them:",
+               path, path);
+        for (uint32_t i = 0; i < files.count && i < MAX_LINES; i++)
+            say_file(files.paths[i]);
+        if (files.count > MAX_LINES)
+            mt_say("  and %u more", (unsigned)(files.count - MAX_LINES));
+    } else {
+        mt_say("cannot read '%s': it is a directory, without any trace in it", path);
+    }
+    mt_fleet_files_release(&files);
+}
+
+void mt_say_several(char *const *paths, int count)
+{
+    for (int i = 0; i < count && i < MAX_LINES; i++)
+        say_file(paths[i]);
+    if (count > MAX_LINES)
+        mt_say("  and %d more", count - MAX_LINES);
+    mt_say("'memtrace diff A B' compares two runs, and 'memtrace fleet A B ...' answers for the "
+           "ranks of a job");
+}
