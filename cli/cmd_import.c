@@ -7,6 +7,7 @@
 #include "json.h"
 #include "outputs.h"
 #include "recorded_summaries.h"
+#include "flight_recorder.h"
 #include "redacted_source.h"
 #include "trace.h"
 #include "units.h"
@@ -17,6 +18,7 @@ struct arguments {
     struct mt_outputs outputs;
     const char *output;
     bool no_summary;
+    const char *groups; /* a dump of PyTorch's Flight Recorder; NULL = none */
 };
 
 struct written {
@@ -131,6 +133,8 @@ static int check(struct arguments *arguments, const char *input)
         return MT_EXIT_USAGE;
     }
     mt_outputs_add_input(&arguments->outputs, input);
+    if (arguments->groups)
+        mt_outputs_add_input(&arguments->outputs, arguments->groups);
     return mt_output_precheck(arguments->output, &arguments->outputs, MT_FILE_TRACE);
 }
 
@@ -150,13 +154,46 @@ static struct mt_source *redacted(struct mt_source *source, struct mt_redaction 
     return source;
 }
 
+/* The lines stay until the source is closed. -1 or an exit code. */
+static int take_groups(const char *path, struct mt_source *source, struct mt_buf *lines)
+{
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+
+    if (!path)
+        return -1;
+    error.status = mt_flight_recorder_groups(path, lines, &error);
+    if (error.status != MT_OK)
+        return mt_report_error(path, &error);
+    source->header.process_groups = lines->data;
+    return -1;
+}
+
+static int import_source(struct mt_source *source, const char *input, struct arguments *arguments,
+                         bool redact)
+{
+    struct mt_redaction redaction;
+    struct mt_buf lines = {0};
+    int exit_code = take_groups(arguments->groups, source, &lines);
+
+    bool stopped = exit_code >= 0;
+
+    if (!stopped && redact)
+        source = redacted(source, &redaction, &exit_code);
+    if (!stopped && source)
+        exit_code = import_to(source, input, arguments->output, arguments);
+    mt_source_close(source);
+    mt_buf_release(&lines);
+    return exit_code;
+}
+
 int mt_cmd_import(const struct mt_command *command, int argc, char **argv)
 {
     struct arguments arguments = {.output = NULL};
-    struct mt_redaction redaction;
     bool redact = false;
     struct mt_option options[] = {
         {"output", 'o', MT_OPTION_TEXT, "TRACE", "write the trace here", &arguments.output},
+        {"process-groups", 0, MT_OPTION_TEXT, "FILE",
+         "add the process groups of a Flight Recorder dump", &arguments.groups},
         {"redact", 0, MT_OPTION_FLAG, NULL, "replace folders, host, command and names of threads",
          &redact},
         {"no-summary", 0, MT_OPTION_FLAG, NULL, "write no summary (.mtsum) beside the trace",
@@ -175,11 +212,5 @@ int mt_cmd_import(const struct mt_command *command, int argc, char **argv)
     if (exit_code != MT_EXIT_OK)
         return exit_code;
     source = mt_open_input(paths[0], &arguments.common, &exit_code);
-    if (source && redact)
-        source = redacted(source, &redaction, &exit_code);
-    if (!source)
-        return exit_code;
-    exit_code = import_to(source, paths[0], arguments.output, &arguments);
-    mt_source_close(source);
-    return exit_code;
+    return source ? import_source(source, paths[0], &arguments, redact) : exit_code;
 }

@@ -341,6 +341,10 @@ def ranks(bench):
         bench.check_whole(bench.work / "out" / f"rank={rank}.trace.zst")
     header = json.loads(bench.run(bench.memtrace, "info", "--json", bench.work / "out" / "rank=5.trace.zst").stdout)["header"]
     check(header["rank"] == 5 and header["world_size"] == 8, f"{header}")
+    planned = bench.info(bench.work / "out" / "rank=5.trace.zst")["identity"]
+    check([planned[key] for key in ("rank", "local_rank", "world_size", "is_planned")] == [5, 1, 8, True], f"{planned}")
+    uuids = [bench.info(bench.work / "out" / f"rank={rank}.trace.zst")["identity"]["devices"][0]["uuid"] for rank in (0, 5)]
+    check(uuids == ["GPU-5d000000-0000-0000-0000-000000000000", "GPU-5d000000-0000-0001-0000-000000000000"], f"{uuids}")
     (bench.work / "tmp").mkdir()
     (bench.work / "torchrun").write_text("#!/usr/bin/env python3\n")
     (bench.work / "torchrun").chmod(0o755)

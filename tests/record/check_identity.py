@@ -4,6 +4,7 @@ the independent decoder reads it, and as `memtrace info` shows it."""
 import json
 import os
 import pathlib
+import pickle
 import signal
 import subprocess
 import sys
@@ -150,6 +151,64 @@ def counted_as_secrets(bench):
           and kinds["boot_id"]["distinct"] == 1, f"{kinds}")
 
 
+SNAPSHOT = {"segments": [], "device_traces": [[{"action": "alloc", "addr": 1 << 24, "size": 512, "stream": 0,
+                                                "time_us": 1000, "frames": []}]]}
+
+
+class Call:
+    """A pickle of it would make a file where it is executed."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
+def dump_of(groups):
+    """As the Flight Recorder writes it: protocol 2, ranks as text."""
+    config = {uid: {"name": uid, "desc": desc, "ranks": ranks} for uid, desc, ranks in groups}
+    return pickle.dumps({"version": "2.10", "pg_config": config, "entries": []}, protocol=2)
+
+
+def import_groups(bench, dump, *more):
+    (bench.work / "rank_2.pickle").write_bytes(pickle.dumps(SNAPSHOT))
+    (bench.work / "nccl_trace_rank_2").write_bytes(dump)
+    return bench.run(bench.memtrace, "import", "rank_2.pickle", "--process-groups", "nccl_trace_rank_2", "-o",
+                     "rank_2.trace.zst", *more)
+
+
+def groups_of_the_flight_recorder(bench):
+    """A snapshot has no groups: the dump beside it does."""
+    dump = dump_of((("0", "default_pg", str(list(range(8)))), ("1", "undefined", "[6, 0, 2, 4]"), ("2", "", "[2, 7]")))
+    for more in ((), ("--redact", "--force")):
+        done = import_groups(bench, dump, *more)
+        check(done.returncode == 0, f"{done}")
+        header = trace_decoder.read_header(bench.work / "rank_2.trace.zst")
+        check(header["process_groups"] == "0:default_pg=0-7\n1=0-6:2\n2=2-7:5\n", f"{header}")
+    shown = identity(bench, "rank_2.trace.zst")
+    check(shown["rank"] == 2 and shown["rank_origin"] == "file_name", f"{shown}")
+    check([(group["name"], group["size"], group["position"]) for group in shown["process_groups"]]
+          == [("0:default_pg", 8, 2), ("1", 4, 1), ("2", 2, 0)], f"{shown}")
+
+
+def hostile_dumps_are_refused(bench):
+    """No trace is written, one line says why, and nothing is executed."""
+    made = bench.work / "executed"
+    hostile = [pickle.dumps({"pg_config": Call(made)}, protocol=2), pickle.dumps([1]), pickle.dumps({"pg_config": [1]}),
+               pickle.dumps({"entries": []}), b"", b"no pickle", dump_of([("0", "x", "[0, 1]")])[:-20]]
+    hostile += [dump_of([("0", "x", ranks)]) for ranks in
+                ("", "[]", "[0", "[0,]", "[-1]", "[0, 0]", "[2147483647]", "[99999999999999999999]", "0, 1", "[0] ",
+                 None, 7, [0, 1])]
+    hostile += [dump_of([(str(number), "x" * 60, str([number, number + 2, number + 9])) for number in range(2000)])]
+    for dump in hostile:
+        done = import_groups(bench, dump)
+        check(done.returncode == 3 and done.stderr.count(b"\n") == 1 and b"nccl_trace_rank_2" in done.stderr,
+              f"{dump[:80]}: {done}")
+        check(not (bench.work / "rank_2.trace.zst").exists() and not made.exists(), f"{dump[:80]}")
+
+
 if __name__ == "__main__":
     sys.exit(main([known_from_the_start, nothing_is_made_up, a_bad_mesh_is_left_out, instances_have_profiles,
-                   ends_of_the_command, ends_of_others, killed_with_the_launcher, redacted, counted_as_secrets]))
+                   ends_of_the_command, ends_of_others, killed_with_the_launcher, redacted, counted_as_secrets,
+                   groups_of_the_flight_recorder, hostile_dumps_are_refused]))

@@ -85,6 +85,9 @@ static void what_identifies_goes(void **state)
         {MT_TEXT_HOST, "host-0123456789ab", "0123456789ab", "redacted-host-"},
         {MT_TEXT_THREAD, "thread-0123456789ab", "0123456789ab", "redacted-thread-"},
         {MT_TEXT_COMMAND, "python train.py --token abc", "token", "redacted-command-"},
+        {MT_TEXT_JOB, "slurm:1234_5", "1234", "redacted-job-"},
+        {MT_TEXT_BOOT, "18adb6f6-9d11-4f28-bbdb-7bd9c2a7a921", "18adb6f6", "redacted-boot-"},
+        {MT_TEXT_UUID, "GPU-d68a1c34-af46-d2ae-6938-2316ee624a8c", "d68a1c34", "redacted-uuid-"},
     };
     struct mt_redaction redaction, other;
 

@@ -1,0 +1,155 @@
+/* {"pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1]"}, ...}, ...}: the ranks
+ * are text in all versions so far. */
+#include "flight_recorder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "decimal.h"
+#include "grow.h"
+#include "pickle.h"
+#include "process_groups.h"
+
+enum { MAX_LINES_BYTES = 65536 }; /* of a text in a header */
+
+struct ranks {
+    uint32_t *ranks;
+    size_t count, capacity;
+};
+
+static enum mt_status refuse(struct mt_error *error, const char *why)
+{
+    return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "%s", why);
+}
+
+/* The value of a key of a dictionary; NULL if there is none. Of equal keys the last one holds. */
+static const struct mt_pickle_value *member(const struct mt_pickle *pickle,
+                                            struct mt_pickle_value dictionary, const char *key)
+{
+    size_t count = 0, length;
+    const struct mt_pickle_value *items =
+        dictionary.kind == MT_PICKLE_DICT ? mt_pickle_items(pickle, dictionary, &count) : NULL;
+
+    for (size_t i = count; i >= 2; i -= 2)
+        if (items[i - 2].kind == MT_PICKLE_TEXT &&
+            !strcmp(mt_pickle_text(pickle, items[i - 2], &length), key))
+            return &items[i - 1];
+    return NULL;
+}
+
+static const char *text_of(const struct mt_pickle *pickle, const struct mt_pickle_value *value)
+{
+    size_t length;
+
+    return value && value->kind == MT_PICKLE_TEXT ? mt_pickle_text(pickle, *value, &length) : "";
+}
+
+static int compare(const void *a, const void *b)
+{
+    const uint32_t *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+/* "[0, 1, 7]": MT_ERR_FORMAT for anything else. */
+static enum mt_status read_ranks(const char *text, struct ranks *ranks)
+{
+    const char *at = text, *end = text + strlen(text);
+    uint64_t rank;
+
+    if (*at++ != '[')
+        return MT_ERR_FORMAT;
+    for (;; at++) {
+        at += strspn(at, " ");
+        if (!mt_decimal_take(&at, end, &rank) || rank > MT_MAX_RANK)
+            return MT_ERR_FORMAT;
+        if (mt_grow(&ranks->ranks, &ranks->capacity, ranks->count + 1, sizeof *ranks->ranks))
+            return MT_ERR_MEMORY;
+        ranks->ranks[ranks->count++] = (uint32_t)rank;
+        if (*at != ',')
+            return !strcmp(at, "]") ? MT_OK : MT_ERR_FORMAT;
+    }
+}
+
+static bool differ(const struct ranks *ranks)
+{
+    for (size_t i = 1; i < ranks->count; i++)
+        if (ranks->ranks[i] == ranks->ranks[i - 1])
+            return false;
+    return true;
+}
+
+/* "0:default_pg", or "5" for a group that nobody described. */
+static void add_name(const char *id, const char *description, struct mt_buf *name)
+{
+    mt_buf_add_text(name, id);
+    if (*description && strcmp(description, "undefined") != 0) {
+        mt_buf_add_char(name, ':');
+        mt_buf_add_text(name, description);
+    }
+}
+
+static enum mt_status add_group(const struct mt_pickle *pickle, const struct mt_pickle_value *pair,
+                                struct mt_buf *lines)
+{
+    struct ranks ranks = {.ranks = NULL};
+    struct mt_buf name = {0};
+    enum mt_status status =
+        pair[0].kind == MT_PICKLE_TEXT
+            ? read_ranks(text_of(pickle, member(pickle, pair[1], "ranks")), &ranks)
+            : MT_ERR_FORMAT;
+
+    if (status == MT_OK) {
+        qsort(ranks.ranks, ranks.count, sizeof *ranks.ranks, compare);
+        add_name(text_of(pickle, &pair[0]), text_of(pickle, member(pickle, pair[1], "desc")),
+                 &name);
+        if (!differ(&ranks))
+            status = MT_ERR_FORMAT;
+        else
+            mt_process_group_write(name.data ? name.data : "", ranks.ranks, ranks.count, lines);
+        lines->failed |= name.failed;
+    }
+    mt_buf_release(&name);
+    free(ranks.ranks);
+    return status;
+}
+
+static enum mt_status add_groups(const struct mt_pickle *pickle, struct mt_pickle_value root,
+                                 struct mt_buf *lines, struct mt_error *error)
+{
+    const struct mt_pickle_value *groups = member(pickle, root, "pg_config"), *pairs;
+    enum mt_status status = MT_OK;
+    size_t count = 0;
+
+    if (!groups || groups->kind != MT_PICKLE_DICT)
+        return refuse(error, "no dump of PyTorch's Flight Recorder: it has no pg_config");
+    pairs = mt_pickle_items(pickle, *groups, &count);
+    for (size_t i = 0; i + 1 < count && status == MT_OK && !lines->failed; i += 2)
+        status = add_group(pickle, &pairs[i], lines);
+    if (status == MT_ERR_MEMORY || lines->failed)
+        return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+    if (status != MT_OK)
+        return refuse(error, "a process group of the Flight Recorder has no list of ranks");
+    return lines->length <= MAX_LINES_BYTES
+               ? MT_OK
+               : mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
+                         "its process groups take more than the 64 KiB that a trace has for them");
+}
+
+enum mt_status mt_flight_recorder_groups(const char *path, struct mt_buf *lines,
+                                         struct mt_error *error)
+{
+    struct mt_pickle *pickle = NULL;
+    struct mt_pickle_value root;
+    struct mt_feed *feed;
+    enum mt_status status = mt_feed_open(path, &feed, error);
+
+    if (status != MT_OK)
+        return status;
+    status = mt_pickle_read(feed, NULL, &pickle, &root, error);
+    if (status == MT_OK)
+        status = add_groups(pickle, root, lines, error);
+    mt_pickle_free(pickle);
+    mt_feed_close(feed);
+    return status;
+}
