@@ -23,11 +23,12 @@ READ = ["replay", "{trace}", "--policy", "pytorch", "--quiet"]
 RESTORED = ["replay", "fixtures/graph_trees/several.pickle.zst", "--quiet"]
 ANALYZE = ["analyze", "{capture}", "--quiet"]
 TIMELINE = ["render", "timeline", "{capture}", "--quiet", "-o", "{new}.svg"]
+FLEET = ["fleet", "{capture}", "--quiet"]
 ICICLE = ["render", "icicle", "{capture}", "--quiet", "-o", "{new}.svg"]
 
 # What every run of the unchanged program must survive.
 ALL_RUNS = [PYTORCH, EXPANDABLE, LIMITED, BEST_FIT, BUDDY, ASYNC, PAGED, RECORDED, PLANNED, IMPORT,
-            IMPORT_RECORDED, READ, RESTORED, ANALYZE, TIMELINE, ICICLE]
+            IMPORT_RECORDED, READ, RESTORED, ANALYZE, TIMELINE, FLEET, ICICLE]
 
 ALLOCATORS, REPLAY = "analyzer/allocators/", "analyzer/replay/"
 
@@ -161,4 +162,10 @@ MUTATIONS = [
              "parent == MT_NO_ID ? 1 : symbols->stacks[parent].depth};", [READ]),
     Mutation("equal texts get new ids", "base/map.c",
              "    if (strings->slots[i]) {\n", "    if (strings->slots[i] && !length) {\n", [READ]),
+    # ---- jobs of many ranks ----
+    Mutation("leaves of one call path are not added up", "fleet/summary/summarize_leaves.c",
+             "            last->bytes += leaf->bytes;\n", "", [FLEET]),
+    Mutation("small leaves are left out", "fleet/summary/summarize_leaves.c",
+             "        if (node->kind == MT_NODE_BLOCKS && node->bytes)\n",
+             "        if (node->kind == MT_NODE_BLOCKS && node->bytes > 4096)\n", [FLEET]),
 ]

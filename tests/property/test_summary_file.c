@@ -229,6 +229,38 @@ static void damaged_payloads_do_no_harm(void **state)
     }
 }
 
+/* Each rule of a payload, broken once. */
+static void hostile_payloads_are_refused(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t length;
+        const char *reason;
+    } payloads[] = {
+        {"\x05", 1, "a count is too large"},
+        {"\x80\x80", 2, "a count is too large"},
+        {"\x01\x02x", 3, "a text is cut short"},
+        {"\x01\x01\x00", 3, "a text holds a zero byte"},
+        {"\x01\x01x\x01\x02\x00\x00", 7, "a call path has no parent of that number"},
+        {"\x01\x01x\x01\x01\x00\x00", 7, "a call path has no parent of that number"},
+        {"\x01\x01x\x01\x00\x01\x00", 7, "there is no text of that number"},
+        {"\x00\x00\x01x", 4, "there is no text of that number"},
+        {"\x00\x00\x00x", 4, "bytes follow the last record"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < MT_ARRAY_LEN(payloads); i++) {
+        struct mt_rank_set set = {0};
+        const char *reason = "";
+
+        assert_int_equal(mt_summary_payload_read((const uint8_t *)payloads[i].bytes,
+                                                 payloads[i].length, &set, &reason),
+                         MT_ERR_FORMAT);
+        assert_string_equal(reason, payloads[i].reason);
+        mt_rank_set_release(&set);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -239,6 +271,7 @@ int main(void)
         cmocka_unit_test(another_version_is_named),
         cmocka_unit_test(impossible_lengths_are_refused),
         cmocka_unit_test(damaged_payloads_do_no_harm),
+        cmocka_unit_test(hostile_payloads_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
