@@ -40,9 +40,12 @@ static void add_record(struct mt_buf *line, const struct mt_rank_record *record)
         mt_buf_add_text(line, "a process");
     if (record->identity.world > 0)
         mt_buf_printf(line, " of %d", (int)record->identity.world);
-    mt_buf_printf(
-        line, ", %s reserved at the peak, %s", mt_format_bytes(bytes, record->reserved_peak.bytes),
-        record->outcome == MT_OUTCOME_OOM ? "out of memory" : mt_outcome_name(record->outcome));
+    mt_buf_printf(line, ", %s reserved at the peak",
+                  mt_format_bytes(bytes, record->reserved_peak.bytes));
+    if (record->outcome == MT_OUTCOME_OOM)
+        mt_buf_add_text(line, ", out of memory");
+    else if (record->outcome != MT_OUTCOME_UNKNOWN)
+        mt_buf_printf(line, ", %s", mt_outcome_name(record->outcome));
 }
 
 /* What the summary says: that of the file, or the file itself. False: there is none. */

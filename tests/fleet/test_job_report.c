@@ -170,12 +170,14 @@ static void check_axes(const struct mt_job_report *report, const struct simulate
     for (uint32_t i = 0; i < pp->group_count; i++)
         assert_in_range(pp->groups[i].reserved.median, simulated_stage_bytes(job, i),
                         simulated_stage_bytes(job, i) + 24 * MT_MIB);
-    /* The embedding: the first stage has all of 2 GiB, the mean stage its share. */
+    /* The embedding is 2 GiB, all on the first stage: 2 GiB - 2 GiB / 8 more than the mean. The
+     * activations are 8 to 1 times 512 MiB: 1.75 GiB more as well. */
     if (job->stages == 8) {
-        assert_int_equal(pp->heavy_role, MT_ROLE_PARAMETERS == pp->heavy_role
-                                             ? MT_ROLE_PARAMETERS
-                                             : MT_ROLE_ACTIVATIONS);
+        assert_int_equal(pp->heavy_role, MT_ROLE_PARAMETERS);
+        assert_int_equal(pp->heavy_role_bytes, 2 * MT_GIB - 2 * MT_GIB / 8);
         assert_in_range(pp->explained_ppm, 980000, 1000000);
+        assert_in_range(report->axes[1].explained_ppm, 0, 20000);
+        assert_in_range(report->axes[2].explained_ppm, 0, 20000);
     }
 }
 
@@ -213,6 +215,40 @@ static void a_sound_job_has_nothing_to_report(void **state)
         assert_true(made.report->needed_is_exact);
         assert_true(made.report->limit_is_known);
         assert_int_equal(made.report->limit_bytes, made.report->reserved.max);
+        release(&made);
+    }
+}
+
+/* Takes 1 GiB from the parameters of a record. */
+static void take_1_gib(struct mt_rank_record *record)
+{
+    record->leaves[0].bytes -= MT_GIB;
+    record->role_bytes[MT_ROLE_PARAMETERS] -= MT_GIB;
+    record->allocated_peak.bytes -= MT_GIB;
+    record->reserved_peak.bytes -= MT_GIB;
+}
+
+/* A rank that stopped before the others may have less than they. One that did not may not. */
+static void less_memory_counts_only_of_ranks_that_did_all(void **state)
+{
+    static const enum mt_outcome outcomes[] = {MT_OUTCOME_CUT, MT_OUTCOME_KILLED,
+                                               MT_OUTCOME_FINISHED};
+
+    (void)state;
+    for (size_t i = 0; i < MT_ARRAY_LEN(outcomes); i++) {
+        struct simulated_job job = simulated_job_new(1, 8, 1);
+        struct made made = {.error = {.offset = MT_NO_OFFSET}};
+
+        assert_true(simulated_job_add(&job, 0, 1, &made.set));
+        take_1_gib(&made.set.records[3]);
+        made.set.records[3].outcome = outcomes[i];
+        report_of_set(&made, &usual);
+        assert_int_equal(made.report->outlier_count, outcomes[i] == MT_OUTCOME_FINISHED);
+        if (made.report->outlier_count) {
+            assert_true(made.report->outliers[0].is_less);
+            assert_string_equal(mt_job_site(made.report, made.report->outliers[0].path),
+                                "build model.py:20");
+        }
         release(&made);
     }
 }
@@ -586,6 +622,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_planted_fact_is_found_and_nothing_else),
         cmocka_unit_test(a_sound_job_has_nothing_to_report),
+        cmocka_unit_test(less_memory_counts_only_of_ranks_that_did_all),
         cmocka_unit_test(one_axis_of_replicas_has_an_outlier),
         cmocka_unit_test(axes_come_from_process_groups),
         cmocka_unit_test(axes_are_found_where_nobody_names_them),
