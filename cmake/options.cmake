@@ -16,7 +16,7 @@ option(MEMTRACE_SANITIZE "Build with AddressSanitizer and UndefinedBehaviorSanit
 option(MEMTRACE_THREAD_SANITIZE "Build with ThreadSanitizer, the injected library included" OFF)
 option(MEMTRACE_ASSERT "MT_ASSERT stops the program (base/check.h)" OFF)
 option(MEMTRACE_ASSERT_INJECT
-  "MT_ASSERT stops the traced process, too: only to test the recorder itself" OFF)
+  "MT_ASSERT also stops the traced process: only to test the recorder itself" OFF)
 option(MEMTRACE_FUZZ "Build libFuzzer targets (clang only)" OFF)
 set(MEMTRACE_FUZZ_ENGINE "-fsanitize=fuzzer" CACHE STRING "What links a fuzz target")
 

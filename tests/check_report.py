@@ -721,12 +721,14 @@ return [before, page.scrollWidth, tables];
 
 # Numbers that stand on another line than their unit, where sentences are.
 BROKEN_QUANTITIES = """
-const broken = [], quantity = /[0-9] (?:[KMGT]iB|B|%|ms|s)(?![a-zA-Z0-9_])/g;
+let count = 0;
+const broken = [], quantity = /[0-9][ \\u00a0](?:[KMGT]iB|B|%|ms|s)(?![a-zA-Z0-9_])/g;
 for (const part of document.querySelectorAll('.verdict, .finding h3, .finding li, .answers dd')) {
   const texts = document.createTreeWalker(part, NodeFilter.SHOW_TEXT);
   while (texts.nextNode()) {
     for (const found of texts.currentNode.data.matchAll(quantity)) {
       const range = document.createRange();
+      count++;
       range.setStart(texts.currentNode, found.index);
       range.setEnd(texts.currentNode, found.index + found[0].length);
       const lines = new Set([...range.getClientRects()].map((each) => Math.round(each.top)));
@@ -734,7 +736,7 @@ for (const part of document.querySelectorAll('.verdict, .finding h3, .finding li
     }
   }
 }
-return broken;
+return [count, broken];
 """
 
 
@@ -750,7 +752,8 @@ def check_no_sideways(check, page):
         check.browser.devtools("Emulation.setDeviceMetricsOverride", width=width, height=900,
                                deviceScaleFactor=1, mobile=False)
         check.open(page)
-        broken = check.browser.run(BROKEN_QUANTITIES)
+        quantities, broken = check.browser.run(BROKEN_QUANTITIES)
+        check.expect(quantities > 0, f"{page.parent.name}: no quantity was found in a sentence")
         check.expect(not broken, f"{page.parent.name}: at {width} px a line ends within {broken[:3]}")
     check.expect(not tables, f"{page.parent.name}: tables wider than the screen: {tables}")
     check.browser.devtools("Emulation.clearDeviceMetricsOverride")

@@ -51,7 +51,7 @@ enum mt_form_fields {
     MT_FIELD_PLACE = 3 << 0, /* one of the four below */
     MT_FIELD_PLACE_NONE = 0,
     MT_FIELD_PLACE_NEW = 1,  /* address index; becomes a place of the block */
-    MT_FIELD_PLACE_BACK = 2, /* the place that many before the newest */
+    MT_FIELD_PLACE_BACK = 2, /* distance n: the n-th place before the newest one */
     MT_FIELD_PLACE_SAME = 3, /* the place that was used last */
     MT_FIELD_SIZE = 1 << 2,
     MT_FIELD_AUX = 1 << 3,

@@ -95,7 +95,8 @@ static enum mt_status say(struct mt_finding_search *search, const struct look *l
 
     finding.advice =
         trains(search->device)
-            ? "torch.utils.checkpoint around the modules that make them: backward makes them again"
+            ? "torch.utils.checkpoint around the modules that make them: the backward pass "
+              "computes them again"
             : "if no backward pass follows, torch.no_grad() or torch.inference_mode() around the "
               "call, which keeps none of them; if one follows, torch.utils.checkpoint around the "
               "modules that make them";

@@ -28,7 +28,7 @@ static void add_peaks(struct mt_buf *out, const struct mt_report *report,
     const struct mt_peak *peak = has_reserved ? &device->reserved_peak : &device->allocated_peak;
     char bytes[MT_UNITS_TEXT];
 
-    begin(out, report, device, has_reserved ? "Reserved at most" : "Allocated at most");
+    begin(out, report, device, has_reserved ? "Reserved peak" : "Allocated peak");
     mt_buf_printf(out, "%s</strong> ", mt_format_bytes(bytes, peak->bytes));
     if (mt_fatal_oom(device))
         mt_buf_printf(out, "when the run died: %s more were wanted",

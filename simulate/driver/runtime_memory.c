@@ -27,7 +27,7 @@ cudaError_t cudaMalloc(void **pointer, size_t size)
 
 cudaError_t cudaFree(void *pointer)
 {
-    bool ready = sim_enter(); /* cudaFree(NULL) makes a context, too */
+    bool ready = sim_enter(); /* cudaFree(NULL) also makes a context */
     if (!ready) {
         return cudaPeekAtLastError();
     }

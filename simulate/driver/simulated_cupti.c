@@ -200,7 +200,7 @@ SD_EXPORT int cuptiUnsubscribe(void *handle)
     return CUPTI_SUCCESS;
 }
 
-/* Whoever calls it: CUPTI leaves the process, and may come again. */
+/* Any caller may end CUPTI for the whole process; a later call starts it again. */
 SD_EXPORT int cuptiFinalize(void)
 {
     if (atomic_load(&subscriber.active))

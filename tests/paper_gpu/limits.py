@@ -19,7 +19,7 @@ from paper import arguments_of, python_of  # noqa: E402
 WORKLOADS = ROOT / "fixtures" / "workloads"
 TRAIN, POOLS, HARD = WORKLOADS / "train.py", WORKLOADS / "pools_and_threads.py", HERE / "hard.py"
 
-# Script, workload, its arguments; frees that wait for other streams take so many questions to complete.
+# Script, workload, its arguments; how often the allocator asks about a free that waits for another stream.
 CASES = {
     "gpt_fp32": (TRAIN, "gpt", {"amp": False, "seed": 1, "steps": 4, "L": 6, "d": 512}, 0),
     "gpt_seed3": (TRAIN, "gpt", {"seed": 3, "steps": 5}, 0),
