@@ -9,9 +9,10 @@
 #include "units.h"
 #include "util.h"
 
-#define CHUNK       8.0 /* pixels of a curve that are one obstacle */
-#define LINE_HEIGHT 17.0
-#define MAX_COVERED 4000 /* cost of what the label of unused memory may cover */
+#define CHUNK        8.0 /* pixels of a curve that are one obstacle */
+#define LINE_HEIGHT  17.0
+#define PLATE_MARGIN 4.0  /* beside the text of a label */
+#define MAX_COVERED  4000 /* cost of what the label of unused memory may cover */
 /* Of a square pixel of the cursor of report.html: worth a few steps aside. */
 #define CURSOR_WEIGHT 0.25
 
@@ -161,7 +162,7 @@ static bool draw_peak_words(struct mt_drawing *drawing, struct mt_placer *placer
     /* The text leans on the side of its ring. */
     head.anchor = line.anchor = box.x + width / 2 < label->x ? MT_ANCHOR_END : MT_ANCHOR_START;
     x = head.anchor == MT_ANCHOR_END ? box.x + width : box.x;
-    draw_plate(drawing, box.x, box.y + 2, width, height - 2);
+    draw_plate(drawing, box.x - PLATE_MARGIN, box.y + 2, width + 2 * PLATE_MARGIN, height - 2);
     mt_draw_text(drawing, x, box.y + 13, label->head, &head, label->role);
     if (*words)
         mt_draw_text(drawing, x, box.y + 13 + LINE_HEIGHT - 1, words, &line, "label-line");
