@@ -60,7 +60,6 @@ def _compiling(convert_frame):
 
     _use_own_cache()
     _leave_out_this_package()
-    convert_frame.config.suppress_errors = True
     # Guards compare the thread's dispatch keys, of which the hooks' is one, with those of the call.
     guards = convert_frame.CheckFunctionManager
     guards.__init__ = hooks.switched_as_outside(guards.__init__)
@@ -77,6 +76,8 @@ def _compiling(convert_frame):
             if not any(kind.__name__ in _OWN_WAYS for kind in type(error).__mro__):
                 _ran_as_it_is()
                 notes.failed("torch.compile", error)
+                # Not before: it forbids programs to set fail_on_recompile_limit_hit, and hides errors of their own.
+                convert_frame.config.suppress_errors = True
             raise
 
     convert_frame._compile = compile
