@@ -11,7 +11,12 @@ typedef enum {
     CUDNN_STATUS_ALLOC_FAILED = 4003
 } cudnnStatus_t;
 
-typedef enum { CUDNN_DATA_FLOAT = 0, CUDNN_DATA_DOUBLE = 1 } cudnnDataType_t;
+typedef enum {
+    CUDNN_DATA_FLOAT = 0,
+    CUDNN_DATA_DOUBLE = 1,
+    CUDNN_DATA_BFLOAT16 = 9
+} cudnnDataType_t;
+typedef enum { CUDNN_RNN_ALGO_STANDARD = 0 } cudnnRNNAlgo_t;
 typedef enum { CUDNN_LSTM = 2, CUDNN_GRU = 3 } cudnnRNNMode_t;
 typedef enum { CUDNN_RNN_NO_BIAS = 0, CUDNN_RNN_DOUBLE_BIAS = 2 } cudnnRNNBiasMode_t;
 typedef enum { CUDNN_UNIDIRECTIONAL = 0, CUDNN_BIDIRECTIONAL = 1 } cudnnDirectionMode_t;
@@ -72,7 +77,7 @@ enum {
 };
 
 /* Their values do not matter here. */
-typedef int cudnnRNNAlgo_t, cudnnRNNInputMode_t, cudnnMathType_t, cudnnRNNDataLayout_t;
+typedef int cudnnRNNInputMode_t, cudnnMathType_t, cudnnRNNDataLayout_t;
 typedef int cudnnBatchNormMode_t, cudnnBatchNormOps_t, cudnnBackendDescriptorType_t;
 
 typedef struct cudnnContext *cudnnHandle_t;

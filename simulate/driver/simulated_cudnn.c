@@ -5,13 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "batch_norm_workspace.h"
 #include "cudnn_api.h"
+#include "rnn_workspace.h"
 #include "wheel_versions.h"
 
 struct cudnnRNNStruct {
-    int gates, layers, directions, bias_sets;
-    int input_size, hidden_size;
-    size_t element_bytes;
+    struct rnn_shape shape; /* without steps and batch */
+    int bias_sets;
     cudnnDataType_t type;
 };
 
@@ -136,68 +137,107 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t desc, cudnnRNNAlgo_t
                                        int32_t hidden_size, int32_t projected, int32_t layers,
                                        cudnnDropoutDescriptor_t dropout, uint32_t flags)
 {
-    (void)algo, (void)input, (void)precision, (void)math, (void)dropout, (void)flags;
-    if (projected != 0 && projected != hidden_size) {
+    (void)input, (void)precision, (void)math, (void)dropout, (void)flags;
+    if (input_size < 1 || hidden_size < 1 || layers < 1 || projected < 0 ||
+        projected > hidden_size) {
         return CUDNN_STATUS_NOT_SUPPORTED;
     }
-    *desc = (struct cudnnRNNStruct){.gates = gates_of(cell),
-                                    .layers = layers,
-                                    .directions = direction == CUDNN_BIDIRECTIONAL ? 2 : 1,
-                                    .bias_sets = bias_sets_of(bias),
-                                    .input_size = input_size,
-                                    .hidden_size = hidden_size,
-                                    .element_bytes = element_bytes(type),
-                                    .type = type};
+    *desc = (struct cudnnRNNStruct){
+        .shape = {.gates = gates_of(cell),
+                  .layers = layers,
+                  .directions = direction == CUDNN_BIDIRECTIONAL ? 2 : 1,
+                  .input_size = input_size,
+                  .hidden_size = hidden_size,
+                  .projected_size = projected == 0 ? hidden_size : projected,
+                  .element_bytes = element_bytes(type),
+                  .is_persistent = algo != CUDNN_RNN_ALGO_STANDARD && type != CUDNN_DATA_BFLOAT16},
+        .bias_sets = bias_sets_of(bias),
+        .type = type};
     return CUDNN_STATUS_SUCCESS;
 }
 
-static size_t columns(const struct cudnnRNNStruct *rnn, int pseudo_layer, bool recurrent)
+static size_t columns(const struct rnn_shape *rnn, int pseudo_layer, bool recurrent)
 {
     if (recurrent) {
-        return (size_t)rnn->hidden_size;
+        return (size_t)rnn->projected_size;
     }
-    return (size_t)(pseudo_layer < rnn->directions ? rnn->input_size
-                                                   : rnn->hidden_size * rnn->directions);
+    if (pseudo_layer < rnn->directions) {
+        return (size_t)rnn->input_size;
+    }
+    return (size_t)rnn->projected_size * (size_t)rnn->directions;
 }
 
-static size_t layer_elements(const struct cudnnRNNStruct *rnn, int pseudo_layer)
+/* Layers one after the other; each has the matrices of its input, of its state, and a projection.
+ */
+static size_t matrices_before(const struct rnn_shape *rnn, int pseudo_layer)
 {
-    size_t rows = (size_t)rnn->gates * (size_t)rnn->hidden_size;
-    return rows * (columns(rnn, pseudo_layer, false) + columns(rnn, pseudo_layer, true));
-}
-
-static size_t matrices_before(const struct cudnnRNNStruct *rnn, int pseudo_layer)
-{
-    size_t sum = 0;
-    for (int i = 0; i < pseudo_layer; i++) {
-        sum += layer_elements(rnn, i);
+    struct rnn_shape before = *rnn;
+    before.layers = pseudo_layer / rnn->directions;
+    size_t sum = before.layers > 0 ? sim_rnn_matrix_elements(&before) : 0;
+    if (pseudo_layer % rnn->directions != 0) { /* the other direction of the same layer */
+        before.layers++;
+        sum += (sim_rnn_matrix_elements(&before) - sum) / 2;
     }
     return sum;
 }
 
-static size_t bias_elements(const struct cudnnRNNStruct *rnn)
+static size_t gate_biases(const struct cudnnRNNStruct *rnn)
 {
-    return (size_t)(rnn->layers * rnn->directions * rnn->bias_sets * rnn->gates) *
-           (size_t)rnn->hidden_size;
+    return (size_t)(rnn->bias_sets * rnn->shape.gates) * (size_t)rnn->shape.hidden_size;
 }
 
 cudnnStatus_t cudnnGetRNNWeightSpaceSize(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn,
                                          size_t *bytes)
 {
     (void)handle;
-    *bytes = rnn->element_bytes *
-             (matrices_before(rnn, rnn->layers * rnn->directions) + bias_elements(rnn));
+    size_t pseudo_layers = (size_t)rnn->shape.layers * (size_t)rnn->shape.directions;
+    *bytes = rnn->shape.element_bytes *
+             (sim_rnn_matrix_elements(&rnn->shape) + pseudo_layers * gate_biases(rnn));
     return CUDNN_STATUS_SUCCESS;
 }
 
-static void describe(cudnnTensorDescriptor_t desc, const struct cudnnRNNStruct *rnn, size_t width)
+static void describe(cudnnTensorDescriptor_t desc, const struct cudnnRNNStruct *rnn, int rows,
+                     size_t width)
 {
     if (desc == NULL) {
         return;
     }
-    int sizes[3] = {1, rnn->hidden_size, (int)width};
-    int strides[3] = {rnn->hidden_size * (int)width, (int)width, 1};
+    int sizes[3] = {1, rows, (int)width};
+    int strides[3] = {rows * (int)width, (int)width, 1};
     cudnnSetTensorNdDescriptor(desc, rnn->type, 3, sizes, strides);
+}
+
+static void *place(const void *space, size_t elements, const struct cudnnRNNStruct *rnn)
+{
+    return (char *)(uintptr_t)space + elements * rnn->shape.element_bytes;
+}
+
+/* The matrix after those of all gates, from the hidden state to the output; it has no bias. */
+static void describe_projection(const struct cudnnRNNStruct *rnn, int pseudo_layer,
+                                const void *space, cudnnTensorDescriptor_t matrix, void **matrix_at)
+{
+    size_t elements = (size_t)rnn->shape.hidden_size * (size_t)rnn->shape.projected_size;
+    describe(matrix, rnn, rnn->shape.projected_size, (size_t)rnn->shape.hidden_size);
+    if (matrix_at != NULL) {
+        *matrix_at = place(space, matrices_before(&rnn->shape, pseudo_layer + 1) - elements, rnn);
+    }
+}
+
+static void describe_gate(const struct cudnnRNNStruct *rnn, int pseudo_layer, const void *space,
+                          int id, cudnnTensorDescriptor_t matrix, void **matrix_at)
+{
+    const struct rnn_shape *shape = &rnn->shape;
+    bool recurrent = id >= shape->gates;
+    size_t gate = (size_t)(id % shape->gates), hidden = (size_t)shape->hidden_size;
+    size_t width = columns(shape, pseudo_layer, recurrent);
+    size_t offset = matrices_before(shape, pseudo_layer) + gate * hidden * width;
+    if (recurrent) {
+        offset += (size_t)shape->gates * hidden * columns(shape, pseudo_layer, false);
+    }
+    describe(matrix, rnn, shape->hidden_size, width);
+    if (matrix_at != NULL) {
+        *matrix_at = place(space, offset, rnn);
+    }
 }
 
 cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn,
@@ -206,23 +246,20 @@ cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t
                                       cudnnTensorDescriptor_t bias, void **bias_at)
 {
     (void)handle, (void)space_bytes;
-    bool recurrent = id >= rnn->gates;
-    size_t gate = (size_t)(id % rnn->gates), hidden = (size_t)rnn->hidden_size;
-    size_t width = columns(rnn, pseudo_layer, recurrent);
-    size_t offset = matrices_before(rnn, pseudo_layer) + gate * hidden * width;
-    if (recurrent) {
-        offset += (size_t)rnn->gates * hidden * columns(rnn, pseudo_layer, false);
+    if (id >= 2 * rnn->shape.gates) {
+        describe_projection(rnn, pseudo_layer, space, matrix, matrix_at);
+        if (bias_at != NULL) {
+            *bias_at = NULL;
+        }
+        return CUDNN_STATUS_SUCCESS;
     }
-    describe(matrix, rnn, width);
-    if (matrix_at != NULL) {
-        *matrix_at = (char *)(uintptr_t)space + offset * rnn->element_bytes;
-    }
-    describe(bias, rnn, 1);
+    describe_gate(rnn, pseudo_layer, space, id, matrix, matrix_at);
+    describe(bias, rnn, rnn->shape.hidden_size, 1);
     if (bias_at != NULL) {
-        size_t per_layer = (size_t)(rnn->bias_sets * rnn->gates) * hidden;
-        offset = matrices_before(rnn, rnn->layers * rnn->directions) +
-                 (size_t)pseudo_layer * per_layer + (size_t)id * hidden;
-        *bias_at = (char *)(uintptr_t)space + offset * rnn->element_bytes;
+        size_t offset = sim_rnn_matrix_elements(&rnn->shape) +
+                        (size_t)pseudo_layer * gate_biases(rnn) +
+                        (size_t)id * (size_t)rnn->shape.hidden_size;
+        *bias_at = place(space, offset, rnn);
     }
     return CUDNN_STATUS_SUCCESS;
 }
@@ -248,33 +285,18 @@ cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t desc, cudnnData
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* Values of one step that backward needs beside the gates: the state of a cell, or the input of the
- * hidden part of a gate. As an H200 has it (cuDNN 9.19), to the byte, for the five shapes of each
- * kind of network that were tried. */
-static size_t values_kept(const struct cudnnRNNStruct *rnn)
-{
-    return rnn->gates == 4 ? 5 : rnn->gates == 3 ? 6 : 1;
-}
-
-/* What is kept was measured. The workspace is a guess: 8 MiB for each layer and direction, a copy
- * of the weights, and the gates of all steps. For the fifteen networks that were tried, an H200
- * asked in training for between 5 % less and 31 % more. */
 cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn,
                                         cudnnForwardMode_t mode, cudnnRNNDataDescriptor_t data,
                                         size_t *work_bytes, size_t *reserve_bytes)
 {
-    enum { ALIGNMENT_BYTES = 256, PARTITION_BYTES = 8 << 20 };
-    size_t layers = (size_t)rnn->layers, directions = (size_t)rnn->directions;
-    size_t outputs =
-        data->steps * data->batch * (size_t)rnn->hidden_size * directions * rnn->element_bytes;
-    size_t weights_bytes = 0;
-    cudnnGetRNNWeightSpaceSize(handle, rnn, &weights_bytes);
-    *work_bytes = layers * directions * PARTITION_BYTES + weights_bytes +
-                  (size_t)rnn->gates * outputs + 2 * outputs;
+    (void)handle;
+    bool is_training = mode == CUDNN_FWD_MODE_TRAINING;
+    struct rnn_shape shape = rnn->shape;
+    shape.steps = data->steps;
+    shape.batch = data->batch;
+    *work_bytes = sim_rnn_workspace_bytes(&shape, is_training);
     if (reserve_bytes != NULL) {
-        *reserve_bytes = mode == CUDNN_FWD_MODE_TRAINING
-                             ? (layers * values_kept(rnn) + layers - 1) * outputs + ALIGNMENT_BYTES
-                             : 0;
+        *reserve_bytes = is_training ? sim_rnn_reserve_bytes(&shape) : 0;
     }
     return CUDNN_STATUS_SUCCESS;
 }
@@ -288,13 +310,18 @@ cudnnStatus_t cudnnDropoutGetStatesSize(cudnnHandle_t handle, size_t *bytes)
 
 /* ---- batch normalization: nothing, as on an H200, unless the channels come last */
 
-/* By channel, as an H200 asked for 64 channels (cuDNN 9.19); for other numbers a guess. */
-enum { FORWARD_BYTES_OF_CHANNEL = 6338, BACKWARD_BYTES_OF_CHANNEL = 4201 };
-
-static size_t batch_norm_bytes(const struct cudnnTensorStruct *x, size_t bytes_of_channel)
+static bool is_channels_last(const struct cudnnTensorStruct *x)
 {
-    bool channels_last = x != NULL && x->dimensions > 2 && x->strides[1] == 1;
-    return channels_last ? (size_t)x->sizes[1] * bytes_of_channel : 0;
+    return x != NULL && x->dimensions > 2 && x->strides[1] == 1;
+}
+
+static struct batch_norm norm_of(const struct cudnnTensorStruct *x)
+{
+    size_t rows = (size_t)x->sizes[0];
+    for (int i = 2; i < x->dimensions; i++) {
+        rows *= (size_t)x->sizes[i];
+    }
+    return (struct batch_norm){rows, (size_t)x->sizes[1], x->type == CUDNN_DATA_FLOAT};
 }
 
 cudnnStatus_t cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(
@@ -304,7 +331,11 @@ cudnnStatus_t cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(
     const cudnnActivationDescriptor_t activation, size_t *bytes)
 {
     (void)handle, (void)mode, (void)ops, (void)z, (void)y, (void)scale, (void)activation;
-    *bytes = batch_norm_bytes(x, FORWARD_BYTES_OF_CHANNEL);
+    *bytes = 0;
+    if (is_channels_last(x)) {
+        struct batch_norm norm = norm_of(x);
+        *bytes = sim_batch_norm_forward_bytes(&norm);
+    }
     return CUDNN_STATUS_SUCCESS;
 }
 
@@ -317,7 +348,11 @@ cudnnStatus_t cudnnGetBatchNormalizationBackwardExWorkspaceSize(
 {
     (void)handle, (void)mode, (void)ops, (void)y, (void)dy, (void)dz, (void)dx;
     (void)scale, (void)activation;
-    *bytes = batch_norm_bytes(x, BACKWARD_BYTES_OF_CHANNEL);
+    *bytes = 0;
+    if (is_channels_last(x)) {
+        struct batch_norm norm = norm_of(x);
+        *bytes = sim_batch_norm_backward_bytes(&norm);
+    }
     return CUDNN_STATUS_SUCCESS;
 }
 

@@ -1,0 +1,37 @@
+/* Workspaces of batch norms with the channels last are those of an H200. */
+#include <stdio.h>
+
+#include "cmocka_all.h"
+
+#include "../../simulate/driver/batch_norm_workspace.c"
+
+enum { NORMS = 212 };
+
+static void every_measured_norm_is_right_to_the_byte(void **state)
+{
+    FILE *file = fopen(MEMTRACE_FIXTURES "/batch_norm_workspaces/h200.txt", "r");
+    char line[256];
+    int norms = 0;
+
+    (void)state;
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file) != NULL) {
+        size_t element_bytes, batch, channels, size, forward, backward;
+        if (sscanf(line, "%zu %zu %zu %zu %zu %zu", &element_bytes, &batch, &channels, &size,
+                   &forward, &backward) != 6)
+            continue;
+        struct batch_norm norm = {batch * size * size, channels, element_bytes == sizeof(float)};
+        assert_int_equal(sim_batch_norm_forward_bytes(&norm), forward);
+        assert_int_equal(sim_batch_norm_backward_bytes(&norm), backward);
+        norms++;
+    }
+    fclose(file);
+    assert_int_equal(norms, NORMS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_measured_norm_is_right_to_the_byte)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
