@@ -120,8 +120,21 @@ def compiled():
     return [torch._dynamo.utils.counters["stats"]["unique_graphs"], notes.as_dict()["facts"]["torch_compile"], "eager" in notes.as_dict()["answers"], w.grad.shape == w.shape]
 
 
+def proposals():
+    """The threshold of 0 for the probabilities of torchvision's region proposals drops none of them."""
+    try:
+        from torchvision.models.detection import rpn
+    except ImportError:
+        return "no torchvision here"
+    from memtrace_dry_run import rules
+
+    scores = (torch.randn(600, 600, device="cuda") @ torch.randn(600, 600, device="cuda"))[0]
+    count = lambda: torch.where(scores >= 0)[0].shape[0]
+    return [hasattr(rpn.RegionProposalNetwork.filter_proposals, "__wrapped__"), rules.among_probabilities(count)(), 200 < count() < 400]
+
+
 def main():
-    answers = {"values": values, "numbers": numbers, "unknown": unknown, "waits": waits, "training": training, "checkpointed": checkpointed, "elsewhere": elsewhere,
+    answers = {"values": values, "numbers": numbers, "unknown": unknown, "waits": waits, "training": training, "checkpointed": checkpointed, "elsewhere": elsewhere, "proposals": proposals,
                "compiled": compiled}[sys.argv[1]]()
     requests = [e["size"] for e in torch.cuda.memory._snapshot()["device_traces"][0] if e["action"] == "alloc"]
     with open(sys.argv[2], "w") as f:

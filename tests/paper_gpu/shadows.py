@@ -20,6 +20,7 @@ CASES = {
     "training": [65536.0, 39],
     "checkpointed": [4 * 512, True],
     "elsewhere": [[0, 2, 4, 6, 8], 6, 22, 38],
+    "proposals": [True, 600, True],
     "compiled": [1, "inductor", False, True],
 }
 SAME_REQUESTS = ["training"]

@@ -13,7 +13,7 @@ is counted and leaves what the program would have had without it.
     fillers    made-up values
     rules      what each operator means for shadows
     hooks      puts the rules around PyTorch's operators
-    patches    functions of Python that need a device: elapsed_time
+    patches    functions of Python that need a device: elapsed_time, torchvision's proposals
     compiled   torch.compile
     padding    what Inductor would decide by measuring products of matrices
     simulated_triton  Triton without a GPU and without a compiler
@@ -43,6 +43,7 @@ def start():
     importing.after("torch", _patch)
     importing.after("torch", _hook)
     importing.after("torchvision", _hook_torchvision)
+    importing.after("torchvision.models.detection.rpn", _patch_proposals)
     if alone.is_asked():
         alone.prepare()
         importing.after("torch", _leave_alone)
@@ -87,3 +88,9 @@ def _hook_torchvision(_torchvision):
     from . import hooks
 
     hooks.install_torchvision()
+
+
+def _patch_proposals(rpn):
+    from . import patches
+
+    patches.rank_proposals(rpn)

@@ -20,3 +20,11 @@ def _elapsed_time(torch):
         return ms if ms > 0 else 1.0
 
     event.elapsed_time = elapsed_time
+
+
+def rank_proposals(rpn):
+    """torchvision's region proposals: boxes are kept by probabilities, all above the threshold of 0 that it sets."""
+    from . import rules
+
+    network = rpn.RegionProposalNetwork
+    network.filter_proposals = rules.among_probabilities(network.filter_proposals)

@@ -1,6 +1,7 @@
 """What each operator means for shadows (shadows.py). A rule has two halves: `before` and `after` the operator
 itself has run on the device, where it computes nothing. Both run on the host and see the operator's arguments;
 what `after` returns, if anything, replaces the operator's result."""
+import functools
 import threading
 
 import torch
@@ -48,6 +49,7 @@ class _Context(threading.local):
 
     count = None  # the number of elements that it will read from the device
     boxes = False  # non-maximum suppression
+    probabilities = False  # unknown floating-point values are not below 0
     found = None  # what `before` computed for `after`
 
 
@@ -88,6 +90,19 @@ def rule_of(packet):
 
 def boxes():
     return Rule(_before_boxes, _after_boxes)
+
+
+def among_probabilities(function):
+    """FUNCTION, in which unknown floating-point values that are compared with 0 are probabilities: none is below."""
+    @functools.wraps(function)
+    def call(*arguments, **named):
+        before, _context.probabilities = _context.probabilities, True
+        try:
+            return function(*arguments, **named)
+        finally:
+            _context.probabilities = before
+
+    return call
 
 
 # ---- arguments
@@ -284,7 +299,7 @@ def _guess_comparison(op, name, arguments, out):
     elif name in ("eq", "ne"):
         values = torch.full(out.shape, name == "ne", dtype=torch.bool, device="cpu")
     elif x is None and y is None or not (a.is_floating_point() if x is None else b.is_floating_point()) or (
-            out.numel() > 1 and _is_zero(y if x is None else x)):
+            out.numel() > 1 and not _context.probabilities and _is_zero(y if x is None else x)):
         values = fillers.half(out.shape)
     else:
         x = fillers.uniform(a.shape) if x is None else fillers.bound(x)
