@@ -105,6 +105,16 @@ static void add_other_torch(struct mt_buf *out, const struct mt_dry_run_answer *
     mt_buf_add_text(out, "; name the Python of the program in the command\n");
 }
 
+static void add_other_library(struct mt_buf *out, const struct mt_dry_run_notes *notes)
+{
+    if (!notes->other_library)
+        return;
+    mt_buf_add_text(out, "The program imported ");
+    mt_buf_add_printable_text(out, notes->other_library);
+    mt_buf_add_text(out, ", which cannot use the simulated device: what it would take of a card is "
+                         "not in this answer\n");
+}
+
 static void add_failures(struct mt_buf *out, const struct mt_dry_run_notes *notes)
 {
     char count[MT_UNITS_TEXT];
@@ -141,6 +151,7 @@ void mt_add_dry_run_doubts(struct mt_buf *out, const struct mt_dry_run_answer *a
                       "-I, -E or -S, or a changed PYTHONPATH); the peaks may differ\n",
                       unnoted, plural(unnoted));
     add_other_torch(out, answer);
+    add_other_library(out, notes);
     add_failures(out, notes);
 }
 

@@ -108,6 +108,7 @@ static void read_note(struct mt_dry_run_notes *notes, const char *text, size_t l
         add_number(&notes->ruled_workspaces, &settings, "workspaces.by_rule");
         add_number(&notes->guessed_workspaces, &settings, "workspaces.guessed");
         keep_text(&notes->first_failure, &settings, "first_failure");
+        keep_text(&notes->other_library, &settings, "facts.other_library");
         if (!mt_settings_find(&settings, "workspaces.measured")) /* of the Python part */
             note_process(notes, &settings);
     } else {
@@ -173,5 +174,6 @@ void mt_dry_run_notes_release(struct mt_dry_run_notes *notes)
 {
     free(notes->first_failure);
     free(notes->torch_folder);
+    free(notes->other_library);
     free(notes->process_ids);
 }

@@ -21,6 +21,7 @@ struct mt_dry_run_notes {
     uint64_t torch_processes; /* that imported PyTorch, or tried to */
     uint64_t without_device;  /* of those: the simulated libraries were not there */
     char *torch_folder;       /* that one of them imported; NULL: not known */
+    char *other_library;      /* cupy, jax, tensorflow: that one of them imported; NULL: none */
     uint64_t *process_ids;    /* that left notes */
     size_t process_count;
     bool folder_was_made;

@@ -393,6 +393,13 @@ class Shim(Programs):
             "importing.before('waited', lambda: print('before'))\nimport waited\nimportlib.reload(waited)\n")
         self.assertEqual(output, "before\nthe module\nthe module\n")
 
+    def test_other_libraries_are_noted(self):
+        (self.folder / "cupy.py").write_text("print('cupy')\n")
+        _, output, notes = self.run_program("import importlib.util\nprint(bool(importlib.util.find_spec('cupy')))")
+        self.assertEqual((output, notes), ("True\n", {}))
+        _, output, notes = self.run_program("import cupy")
+        self.assertEqual((output, self.only(notes)["facts"]), ("cupy\n", {"other_library": "cupy"}))
+
     def test_kernels_of_triton_do_nothing(self):
         self.compiler()
         status, output, _ = self.run_program(

@@ -117,6 +117,9 @@ def notes(bench):
               + bench.recorded + " exit 0")
     done = dry_run(bench, "-o", "d.trace.zst", "--", "sh", "-c", script)
     check(first_line(done).startswith("48 decisions depended on data"), f"{done}")
+    script = ('echo "{\\"version\\": 1, \\"facts\\": {\\"other_library\\": \\"jax\\"}}" >$MEMTRACE_DRY_RUN_NOTES.1; ' + bench.recorded + " exit 0")
+    done = dry_run(bench, "-o", "d.trace.zst", "--", "sh", "-c", script)
+    check(first_line(done).startswith("The program imported jax, which cannot use the simulated device"), f"{done}")
     script = ('echo "{\\"version\\": 1, \\"answers\\": {\\"compiled\\": {\\"count\\": 1}, \\"eager\\": {\\"count\\": 2}}}" >$MEMTRACE_DRY_RUN_NOTES.1; '
               + bench.recorded + " exit 0")
     done = dry_run(bench, "-o", "d.trace.zst", "--", "sh", "-c", script)

@@ -44,6 +44,8 @@ def start():
     importing.after("torch", _hook)
     importing.after("torchvision", _hook_torchvision)
     importing.after("torchvision.models.detection.rpn", _patch_proposals)
+    for library in ("cupy", "jax", "tensorflow"):
+        importing.before(library, _noting_other_library(library))
     if alone.is_asked():
         alone.prepare()
         importing.after("torch", _leave_alone)
@@ -63,6 +65,18 @@ def _look_for_device():
             os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
     notes.fact("simulated", not library or is_there)
     notes.write()
+
+
+def _noting_other_library(name):
+    """It has an allocator of its own, and asks for more of CUDA than is simulated."""
+
+    def note_other_library():
+        from . import notes
+
+        notes.fact("other_library", name)
+        notes.write()
+
+    return note_other_library
 
 
 def _patch(torch):
