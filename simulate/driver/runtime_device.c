@@ -231,7 +231,7 @@ cudaError_t cudaDeviceGetPCIBusId(char *text, int length, int device)
     if (!exists(device) || length <= 0) {
         return sim_result(cudaErrorInvalidDevice);
     }
-    return sim_result((cudaError_t)cuDeviceGetPCIBusId(text, length, device));
+    return sim_result((int)cuDeviceGetPCIBusId(text, length, device));
 }
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
