@@ -1,5 +1,6 @@
 #include "reduce.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,7 +100,7 @@ static enum mt_status fail_share(uint64_t share, uint32_t share_count, uint32_t 
     for (uint64_t file = share; file < path_count; file += share_count) {
         struct mt_gather_failure failure = {.file = (uint32_t)file, .status = status};
 
-        strncpy(failure.text, text, sizeof failure.text - 1);
+        snprintf(failure.text, sizeof failure.text, "%s", text);
         if (mt_gather_failures_add(failures, &failure) != MT_OK)
             return MT_ERR_MEMORY;
     }
