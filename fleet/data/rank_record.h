@@ -59,6 +59,9 @@ struct mt_record_leaf {
 };
 #define MT_NO_PATH UINT32_MAX
 
+/* < 0, 0, > 0, for qsort: by role, then path; leaves without a path last. */
+int mt_record_leaf_compare(const void *a, const void *b);
+
 /* Memory beside the framework's allocator at its peak, by who asked the driver for it. */
 struct mt_record_owner {
     const char *library; /* "NCCL"; "" = not known */
@@ -130,7 +133,7 @@ struct mt_rank_record {
     uint64_t driver_peak_bytes;    /* all that the process had from the driver */
     uint64_t outside_bytes;        /* beside the framework, at its allocated peak */
     bool has_context;              /* NVML was sampled */
-    uint64_t context_bytes;        /* what no allocation explains, at the peak */
+    uint64_t context_bytes;        /* what no allocation explains, the most of all samples */
 
     /* What a device must have for this process as it ran. `needed_bytes` is the sum of what the
      * allocator needs, what lies beside it and the context, as far as they are known. */

@@ -19,6 +19,7 @@ enum mt_status mt_rank_set_path(struct mt_rank_set *set, uint32_t parent, const 
     enum mt_status status = mt_strings_intern(&set->frames, frame, length, &id);
 
     MT_ASSERT(parent == MT_NO_PATH || parent < set->path_count);
+    MT_ASSERT(!memchr(frame, 0, length));
     if (status != MT_OK)
         return status;
     *path = mt_map_get(&set->path_index, key_of(parent, id));

@@ -34,7 +34,8 @@ struct mt_rank_set {
     bool is_sorted; /* in canonical form */
 };
 
-/* The path of `parent` (MT_NO_PATH: none) and a frame; made if it is not there. O(1). */
+/* The path of `parent` (MT_NO_PATH: none) and a frame; made if it is not there. The frame holds no
+ * zero byte: frames are ordered as C strings. O(1). */
 enum mt_status mt_rank_set_path(struct mt_rank_set *set, uint32_t parent, const char *frame,
                                 size_t length, uint32_t *path) MT_MUST_USE;
 
@@ -58,7 +59,7 @@ enum mt_status mt_rank_set_sort(struct mt_rank_set *set) MT_MUST_USE;
  * canonical form. */
 int mt_rank_record_compare(const struct mt_rank_record *a, const struct mt_rank_record *b);
 
-/* Sums close, indexes are in range, orders hold. O(bytes). */
+/* Sums close, indexes are in range, leaves of a record are distinct, orders hold. O(bytes). */
 bool mt_rank_set_is_sound(const struct mt_rank_set *set, const char **why);
 
 void mt_rank_set_release(struct mt_rank_set *set);

@@ -1,3 +1,6 @@
+#include <stdlib.h>
+#include <string.h>
+
 #include "check.h"
 #include "rank_set.h"
 #include "record_fields.h"
@@ -77,22 +80,32 @@ static bool sums_close(const struct mt_rank_record *record, const char **why)
     return true;
 }
 
-static bool leaves_are_in_order(const struct mt_rank_record *record, const char **why)
+static bool leaves_ascend(const struct mt_record_leaf *leaves, uint32_t count)
 {
-    for (uint32_t i = 1; i < record->leaf_count; i++) {
-        const struct mt_record_leaf *before = &record->leaves[i - 1], *leaf = &record->leaves[i];
+    for (uint32_t i = 1; i < count; i++)
+        if (mt_record_leaf_compare(&leaves[i - 1], &leaves[i]) >= 0)
+            return false;
+    return true;
+}
 
-        MT_SOUND(why, before->role < leaf->role ||
-                          (before->role == leaf->role && before->path < leaf->path));
-    }
+/* A file need not be in canonical form, so leaves may stand in any order, but two of one role and
+ * path have no order. There are at most MT_RECORD_LEAVES. */
+static bool leaves_are_distinct(const struct mt_rank_record *record, const char **why)
+{
+    struct mt_record_leaf sorted[MT_RECORD_LEAVES];
+
+    if (leaves_ascend(record->leaves, record->leaf_count))
+        return true;
+    memcpy(sorted, record->leaves, record->leaf_count * sizeof *sorted);
+    qsort(sorted, record->leaf_count, sizeof *sorted, mt_record_leaf_compare);
+    MT_SOUND(why, leaves_ascend(sorted, record->leaf_count));
     return true;
 }
 
 static bool records_are_in_order(const struct mt_rank_set *set, const char **why)
 {
     for (uint32_t i = 0; i < set->record_count; i++)
-        if (!leaves_are_in_order(&set->records[i], why))
-            return false;
+        MT_SOUND(why, leaves_ascend(set->records[i].leaves, set->records[i].leaf_count));
     for (uint32_t i = 1; i < set->record_count; i++)
         MT_SOUND(why, mt_rank_record_compare(&set->records[i - 1], &set->records[i]) < 0);
     return true;
@@ -106,7 +119,8 @@ bool mt_rank_set_is_sound(const struct mt_rank_set *set, const char **why)
         const struct mt_rank_record *record = &set->records[i];
 
         if (!fields_are_sound(set, record, mt_record_fields, mt_record_field_count, why) ||
-            !lists_are_sound(set, record, why) || !sums_close(record, why))
+            !lists_are_sound(set, record, why) || !leaves_are_distinct(record, why) ||
+            !sums_close(record, why))
             return false;
     }
     return !set->is_sorted || records_are_in_order(set, why);

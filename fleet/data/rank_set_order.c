@@ -217,15 +217,6 @@ static int by_record(const void *a, const void *b)
     return mt_rank_record_compare(a, b);
 }
 
-static int by_leaf(const void *a, const void *b)
-{
-    const struct mt_record_leaf *x = a, *y = b;
-
-    if (x->role != y->role)
-        return x->role < y->role ? -1 : 1;
-    return (x->path > y->path) - (x->path < y->path);
-}
-
 static void drop_repeats(struct mt_rank_set *set)
 {
     uint32_t kept = 0;
@@ -249,7 +240,7 @@ enum mt_status mt_rank_set_sort(struct mt_rank_set *set)
     for (uint32_t i = 0; i < set->record_count; i++)
         if (set->records[i].leaf_count)
             qsort(set->records[i].leaves, set->records[i].leaf_count,
-                  sizeof *set->records[i].leaves, by_leaf);
+                  sizeof *set->records[i].leaves, mt_record_leaf_compare);
     if (set->record_count)
         qsort(set->records, set->record_count, sizeof *set->records, by_record);
     drop_repeats(set);

@@ -9,7 +9,7 @@
 
 #include "check.h"
 
-/* At most MT_RECORD_LEAVES in all: so many keep their path, and each role has a leaf for the rest. */
+/* The leaves that keep their path: each role needs room for a leaf that holds the rest. */
 enum { KEPT_LEAVES = MT_RECORD_LEAVES - MT_ROLE_COUNT };
 
 struct leaves {
@@ -40,15 +40,6 @@ static uint32_t *paths_of(const struct mt_summarizing *work, const struct mt_ici
     return paths;
 }
 
-static int by_role_and_path(const void *a, const void *b)
-{
-    const struct mt_record_leaf *x = a, *y = b;
-
-    if (x->role != y->role)
-        return x->role < y->role ? -1 : 1;
-    return (x->path > y->path) - (x->path < y->path);
-}
-
 /* Largest first; paths were numbered in the order of the icicle, which depends on bytes and names
  * alone. */
 static int by_size(const void *a, const void *b)
@@ -57,7 +48,7 @@ static int by_size(const void *a, const void *b)
 
     if (x->bytes != y->bytes)
         return x->bytes > y->bytes ? -1 : 1;
-    return by_role_and_path(a, b);
+    return mt_record_leaf_compare(a, b);
 }
 
 /* Adds up leaves of one role and path. */
@@ -65,11 +56,11 @@ static void merge(struct leaves *leaves)
 {
     uint32_t kept = 0;
 
-    qsort(leaves->list, leaves->count, sizeof *leaves->list, by_role_and_path);
+    qsort(leaves->list, leaves->count, sizeof *leaves->list, mt_record_leaf_compare);
     for (uint32_t i = 0; i < leaves->count; i++) {
         struct mt_record_leaf *leaf = &leaves->list[i], *last = &leaves->list[kept - !!kept];
 
-        if (!kept || by_role_and_path(last, leaf) != 0) {
+        if (!kept || mt_record_leaf_compare(last, leaf) != 0) {
             leaves->list[kept++] = *leaf;
         } else {
             last->bytes += leaf->bytes;

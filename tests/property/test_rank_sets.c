@@ -144,6 +144,29 @@ static void what_does_not_sum_up_is_not_sound(void **unused)
     mt_rank_set_release(&set);
 }
 
+/* In any order, but each role and path once: leaves that repeat have no place in the order. */
+static void leaves_that_repeat_are_not_sound(void **unused)
+{
+    struct mt_rank_set set = {0};
+    struct mt_record_leaf leaves[] = {{.path = MT_NO_PATH, .bytes = 5}, {.path = 0, .bytes = 7}};
+    struct mt_rank_record record = {.death_path = MT_NO_PATH, .leaves = leaves, .leaf_count = 2};
+    const char *why = "";
+    uint32_t path = MT_NO_PATH;
+
+    (void)unused;
+    for (uint32_t i = 0; i < mt_record_field_count; i++)
+        if (mt_record_fields[i].kind == MT_FIELD_TEXT)
+            mt_field_set_text(&record, &mt_record_fields[i], "");
+    record.allocated_peak.bytes = record.role_bytes[leaves[0].role] = 12;
+    assert_int_equal(mt_rank_set_path(&set, MT_NO_PATH, "main", 4, &path), MT_OK);
+    assert_int_equal(mt_rank_set_add(&set, &record), MT_OK);
+    assert_true(mt_rank_set_is_sound(&set, &why));
+    set.records[0].leaves[0].path = path;
+    assert_false(mt_rank_set_is_sound(&set, &why));
+    assert_non_null(strstr(why, "leaves_ascend"));
+    mt_rank_set_release(&set);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -151,6 +174,7 @@ int main(void)
         cmocka_unit_test(no_field_is_left_out),
         cmocka_unit_test(a_field_refuses_what_it_cannot_hold),
         cmocka_unit_test(what_does_not_sum_up_is_not_sound),
+        cmocka_unit_test(leaves_that_repeat_are_not_sound),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

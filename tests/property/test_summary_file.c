@@ -261,6 +261,39 @@ static void hostile_payloads_are_refused(void **state)
     }
 }
 
+/* Two call paths of a file that have the same frames are one path of a set, so that leaves can
+ * become equal by being read. */
+static void paths_that_repeat_make_no_equal_leaves(void **state)
+{
+    struct mt_rank_set made = {0}, read = {0};
+    struct record_maker maker = {21, &made};
+    struct mt_rank_record record = make_record(&maker);
+    struct mt_record_leaf leaves[] = {{.bytes = 5}, {.bytes = 7}};
+    struct mt_buf bytes = {0};
+    const char *why = "";
+
+    (void)state;
+    assert_int_equal(mt_rank_set_path(&made, MT_NO_PATH, "frame one", 9, &leaves[0].path), MT_OK);
+    assert_int_equal(mt_rank_set_path(&made, MT_NO_PATH, "frame two", 9, &leaves[1].path), MT_OK);
+    memset(record.role_bytes, 0, sizeof record.role_bytes);
+    record.allocated_peak.bytes = record.role_bytes[leaves[0].role] = 12;
+    record.leaves = leaves;
+    record.leaf_count = 2;
+    assert_int_equal(mt_rank_set_add(&made, &record), MT_OK);
+    assert_int_equal(mt_rank_set_sort(&made), MT_OK);
+    assert_int_equal(mt_summary_payload_write(&made, &bytes), MT_OK);
+    for (size_t i = 0; i + 9 <= bytes.length; i++)
+        if (memcmp(bytes.data + i, "frame two", 9) == 0)
+            memcpy(bytes.data + i, "frame one", 9);
+    assert_int_equal(
+        mt_summary_payload_read((const uint8_t *)bytes.data, bytes.length, &read, &why), MT_OK);
+    assert_false(mt_rank_set_is_sound(&read, &why)); /* what mt_summary_decode then refuses */
+    assert_non_null(strstr(why, "leaves_ascend"));
+    mt_buf_release(&bytes);
+    mt_rank_set_release(&made);
+    mt_rank_set_release(&read);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -272,6 +305,7 @@ int main(void)
         cmocka_unit_test(impossible_lengths_are_refused),
         cmocka_unit_test(damaged_payloads_do_no_harm),
         cmocka_unit_test(hostile_payloads_are_refused),
+        cmocka_unit_test(paths_that_repeat_make_no_equal_leaves),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
