@@ -356,6 +356,9 @@ struct mt_driver_report {
     struct mt_driver_failure *failures; /* the first ones */
     uint32_t failure_count;
     uint64_t failures_in_all;
+    /* The first request for memory of the device that was refused, after which it was given none.
+     * NULL: there is none. */
+    const struct mt_driver_failure *fatal;
 };
 
 /* What a device is full of while a model serves: every byte of it is of one part. */

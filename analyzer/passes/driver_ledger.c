@@ -247,6 +247,7 @@ static void count_block(struct mt_driver_ledger *ledger, const struct mt_ledger_
     }
     if (!heap->is.is_device_memory)
         return;
+    device->was_refused = false;
     device->bytes += block->bytes;
     if (device->bytes > device->peak.bytes)
         device->peak = (struct mt_driver_level){.bytes = device->bytes,
@@ -290,17 +291,25 @@ static enum mt_status on_alloc(struct mt_driver_ledger *ledger, uint32_t heap,
 
 static void on_failure(struct mt_driver_ledger *ledger, uint32_t heap, const struct mt_event *event)
 {
-    ledger->heaps[heap].failures++;
+    struct mt_ledger_heap *of = &ledger->heaps[heap];
+    struct mt_ledger_device *device = &ledger->devices[of->device];
+    const struct mt_driver_failure failure = {.device = event->device,
+                                              .heap = event->heap,
+                                              .t_ns = event->t_ns,
+                                              .event = event->seq,
+                                              .request_bytes = event->size_bytes,
+                                              .stack = event->stack,
+                                              .phase =
+                                                  mt_phases_current(ledger->phases, event->thread)};
+
+    of->failures++;
     if (ledger->failure_count < MT_LEDGER_FAILURES)
-        ledger->failures[ledger->failure_count] =
-            (struct mt_driver_failure){.device = event->device,
-                                       .heap = event->heap,
-                                       .t_ns = event->t_ns,
-                                       .event = event->seq,
-                                       .request_bytes = event->size_bytes,
-                                       .stack = event->stack,
-                                       .phase = mt_phases_current(ledger->phases, event->thread)};
+        ledger->failures[ledger->failure_count] = failure;
     ledger->failure_count++;
+    if (!of->is.is_device_memory || device->was_refused)
+        return;
+    device->was_refused = true;
+    device->refused = failure;
 }
 
 static enum mt_status on_other(struct mt_driver_ledger *ledger, const struct mt_event *event)

@@ -66,6 +66,8 @@ struct mt_ledger_device {
         uint64_t birth_event;
     } * unmapped;
     size_t unmapped_count, unmapped_capacity;
+    bool was_refused;                 /* memory of the device, and was given none since */
+    struct mt_driver_failure refused; /* the first time since it was given any */
 };
 
 struct mt_driver_ledger {

@@ -55,6 +55,21 @@ static enum mt_status fill_failures(struct mt_analysis *analysis, struct mt_driv
     return MT_OK;
 }
 
+static enum mt_status fill_fatal(struct mt_analysis *analysis, struct mt_driver_report *out,
+                                 const struct mt_ledger_device *device)
+{
+    struct mt_driver_failure *fatal;
+
+    if (!device->was_refused)
+        return MT_OK;
+    fatal = mt_arena_alloc(&analysis->report->arena, sizeof *fatal);
+    if (!fatal)
+        return MT_ERR_MEMORY;
+    *fatal = device->refused;
+    out->fatal = fatal;
+    return MT_OK;
+}
+
 static void fill_residual(const struct mt_analysis *analysis, struct mt_driver_report *out,
                           const struct mt_ledger_device *device)
 {
@@ -122,6 +137,8 @@ static enum mt_status fill_device(struct mt_analysis *analysis, struct mt_driver
     fill_residual(analysis, out, device);
     if (!status)
         status = fill_failures(analysis, out);
+    if (!status)
+        status = fill_fatal(analysis, out, device);
     return status ? status : fill_outside(analysis, out, device);
 }
 

@@ -12,17 +12,15 @@ struct death {
     uint32_t stack;
 };
 
-/* Without a framework nobody tries again: a refused request is what such a program dies of, unless
- * it says that it ended well. */
+/* Without a framework the driver says it, unless the process says that it ended well: a program may
+ * ask for memory only to learn how much there is. */
 static const struct mt_driver_failure *refused(const struct mt_summarizing *work)
 {
     const struct mt_driver_report *driver = mt_driver_of(work->report, work->device->device);
     bool ended_well =
         work->identity->ended == MT_ENDED_EXIT && work->identity->ended_number == 0;
 
-    if (!work->report->is_driver_level || ended_well || !driver || !driver->failure_count)
-        return NULL;
-    return &driver->failures[0];
+    return work->report->is_driver_level && !ended_well && driver ? driver->fatal : NULL;
 }
 
 static bool find_death(const struct mt_summarizing *work, struct death *death)

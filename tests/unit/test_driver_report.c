@@ -137,6 +137,32 @@ static void refusals_and_other_devices(void **state)
     end(&run);
 }
 
+/* Of the device's memory, and nothing but frees after it; host memory is none of it. */
+static void a_refusal_is_fatal_if_nothing_is_given_after_it(void **state)
+{
+    for (int given = 0; given < 2; given++) {
+        const struct mt_driver_report *driver;
+        struct run run;
+
+        (void)state;
+        begin(&run);
+        add(&run, DRIVER, MT_EVENT_ALLOC_FAILED, 0, 5 * MT_GIB);
+        add(&run, DRIVER, MT_EVENT_ALLOC, OTHER, MT_MIB);
+        add(&run, HOST, MT_EVENT_ALLOC_FAILED, 0, 6 * MT_GIB);
+        add(&run, ASYNC, MT_EVENT_ALLOC_FAILED, 0, 3 * MT_GIB);
+        add(&run, DRIVER, MT_EVENT_ALLOC_FAILED, 0, 2 * MT_GIB);
+        add(&run, HOST, MT_EVENT_ALLOC, OTHER, MT_MIB);
+        if (given)
+            add(&run, ASYNC, MT_EVENT_ALLOC, OTHER + MT_GIB, MT_MIB);
+        add_free(&run, DRIVER, OTHER, MT_MIB);
+        analyze(&run);
+        driver = &run.report->drivers[0];
+        assert_int_equal(driver->failures_in_all, 4);
+        assert_true(given ? !driver->fatal : driver->fatal->request_bytes == 3 * MT_GIB);
+        end(&run);
+    }
+}
+
 /* Memory that is mapped counts once, and is the framework's where its range is. */
 static void mapped_memory_counts_once(void **state)
 {
@@ -213,6 +239,7 @@ int main(void)
         cmocka_unit_test(what_nvml_saw_beyond),
         cmocka_unit_test(samples_without_the_drivers_calls),
         cmocka_unit_test(refusals_and_other_devices),
+        cmocka_unit_test(a_refusal_is_fatal_if_nothing_is_given_after_it),
         cmocka_unit_test(mapped_memory_counts_once),
         cmocka_unit_test(programs_without_a_framework),
         cmocka_unit_test(native_stacks_alone),

@@ -92,7 +92,7 @@ static void a_fatal_request_is_a_death(void **state)
     end(&work);
 }
 
-/* Nobody tries again there. */
+/* A request after which the driver gave more memory is no death. */
 static void without_a_framework_the_driver_says_it(void **state)
 {
     const struct synthetic_options options = {.kind = SYNTHETIC_NO_PHASES, .seed = 3};
@@ -101,7 +101,8 @@ static void without_a_framework_the_driver_says_it(void **state)
     struct mt_driver_report driver = {.failures = &failure, .failure_count = 1};
 
     (void)state;
-    for (int ended_well = 0; ended_well < 2; ended_well++) {
+    for (int i = 0; i < 3; i++) {
+        bool ended_well = i == 1, is_fatal = i != 2, died = is_fatal && !ended_well;
         struct summarized work;
         const struct mt_rank_record *record;
 
@@ -110,9 +111,12 @@ static void without_a_framework_the_driver_says_it(void **state)
         work.report.drivers = &driver;
         work.report.driver_count = 1;
         work.identity.ended = ended_well ? MT_ENDED_EXIT : MT_ENDED_UNKNOWN;
+        driver.fatal = is_fatal ? &failure : NULL;
         record = finish(&work);
-        assert_int_equal(record->outcome, ended_well ? MT_OUTCOME_FINISHED : MT_OUTCOME_OOM);
-        assert_int_equal(record->death_wanted_bytes, ended_well ? 0 : 9 * MT_GIB);
+        assert_int_equal(record->outcome, died         ? MT_OUTCOME_OOM
+                                          : ended_well ? MT_OUTCOME_FINISHED
+                                                       : MT_OUTCOME_UNKNOWN);
+        assert_int_equal(record->death_wanted_bytes, died ? 9 * MT_GIB : 0);
         end(&work);
     }
 }
