@@ -27,7 +27,9 @@ static enum mt_status read_classes(struct mt_job_work *work, bool with_steps,
         classes->of_rank[i] = WILD;
     for (uint32_t i = 0; i < report->row_count; i++) {
         const struct mt_rank_record *record = report->rows[i].record;
-        uint64_t key = with_steps ? record->step_hash : record->parameter_hash;
+        uint64_t key = !with_steps              ? report->rows[i].parameter_hash
+                       : mt_job_is_whole(record) ? record->step_hash
+                                                 : 0;
 
         if (key && record->identity.rank >= 0 && !record->device)
             keys[count++] = (struct mt_job_key){0, i, key};
@@ -112,30 +114,38 @@ static void add_axes(struct mt_job_report *report, uint32_t block, uint32_t peri
         mt_job_axis_add(report, outer > 1 ? "replica_inner" : "replica", block, 1);
 }
 
-static enum mt_status find(struct mt_job_work *work, bool with_steps)
+/* Parameters without a repetition are stages of a pipeline if most ranks have their own. Steps
+ * differ for many reasons, such as the lengths of sequences: theirs has to repeat. */
+static enum mt_status find(struct mt_job_work *work, bool with_steps, bool *is_known)
 {
     struct mt_job_report *report = work->report;
     struct classes classes = {.world = report->world};
     enum mt_status status = read_classes(work, with_steps, &classes);
     uint32_t block, period;
+    bool repeats, has_stages;
 
+    *is_known = classes.count > 0;
     if (status != MT_OK || classes.count < 2)
         return status;
     block = largest_block(&classes);
     period = smallest_period(&classes, block);
-    /* Every rank on a stage of its own is no arrangement, unless each is a stage of a pipeline. */
-    if (period < report->world || classes.count * 2 > report->world)
+    repeats = period * block < report->world;
+    has_stages = block > 1 || classes.count * 2 > report->world + 1;
+    if (repeats || (has_stages && !with_steps))
         add_axes(report, block, period);
     return MT_OK;
 }
 
+/* Steps are asked only where no parameters are known: ranks whose parameters are all the same are
+ * replicas, whatever their steps do. */
 enum mt_status mt_job_axes_found(struct mt_job_work *work, struct mt_error *error)
 {
     enum mt_status status;
+    bool is_known;
 
     (void)error;
     if (work->report->world > MT_JOB_MAX_ROWS || work->report->world < 2)
         return MT_OK;
-    status = find(work, false);
-    return status == MT_OK && !work->report->axis_count ? find(work, true) : status;
+    status = find(work, false, &is_known);
+    return status == MT_OK && !is_known ? find(work, true, &is_known) : status;
 }

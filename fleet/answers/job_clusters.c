@@ -3,6 +3,9 @@
  * others, the memory says it: they separate if most lines of ranks along them differ by more than
  * outliers do. A single rank that is off changes one line. */
 #include "job_axis.h"
+
+#include <string.h>
+
 #include "job_values.h"
 
 /* Classes of rows, refined key by key. */
@@ -27,7 +30,7 @@ static void start(struct refiner *refiner)
 {
     for (uint32_t i = 0; i < refiner->report->row_count; i++) {
         refiner->classes[i] = 0;
-        refiner->keys[i].key = refiner->report->rows[i].record->parameter_hash;
+        refiner->keys[i].key = refiner->report->rows[i].parameter_hash;
     }
 }
 
@@ -57,6 +60,46 @@ static uint32_t class_length(const struct refiner *refiner, uint32_t first)
                               refiner->classes[refiner->keys[first].row])
         end++;
     return end - first;
+}
+
+/* The one hash that rows of a class have, as far as it is known; 0: none, or several. */
+static uint64_t hash_of_class(const struct refiner *refiner, uint32_t first, uint32_t length)
+{
+    uint64_t hash = 0;
+
+    for (uint32_t i = first; i < first + length; i++) {
+        uint64_t other = refiner->report->rows[refiner->keys[i].row].parameter_hash;
+
+        if (hash && other && other != hash)
+            return 0;
+        hash = other ? other : hash;
+    }
+    return hash;
+}
+
+/* A row whose parameters are not known has those of its stage, so that a rank that ran out of memory
+ * is compared with the ranks that did not. If its stage does not say it, its own have to do. */
+static void guess_parameters(struct mt_job_report *report, struct refiner *refiner)
+{
+    memset(refiner->classes, 0, report->row_count * sizeof *refiner->classes);
+    for (uint32_t i = 0; i < report->row_count; i++)
+        refiner->keys[i].key = 0;
+    split(refiner);
+    for (uint32_t a = 0; a < report->axis_count; a++)
+        if (mt_job_axis_kind(report->axes[a].name) == MT_AXIS_STAGES)
+            split_by_axis(refiner, a);
+    for (uint32_t i = 0, length; i < report->row_count; i += length) {
+        uint64_t hash;
+
+        length = class_length(refiner, i);
+        hash = hash_of_class(refiner, i, length);
+        for (uint32_t k = i; k < i + length; k++) {
+            struct mt_job_row *row = &report->rows[refiner->keys[k].row];
+
+            if (!mt_job_is_whole(row->record))
+                row->parameter_hash = hash ? hash : row->record->parameter_hash;
+        }
+    }
 }
 
 /* Values of a line; sorted by mt_job_spread_of. */
@@ -145,8 +188,10 @@ enum mt_status mt_job_find_clusters(struct mt_job_work *work, struct mt_error *e
     enum mt_status status = begin(work, &refiner);
 
     (void)error;
-    if (status == MT_OK)
+    if (status == MT_OK) {
+        guess_parameters(work->report, &refiner);
         status = find_separating(work, &refiner);
+    }
     if (status != MT_OK)
         return status;
     start(&refiner);

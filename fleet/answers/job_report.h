@@ -69,6 +69,7 @@ struct mt_job_row {
     const struct mt_rank_record *record; /* of the set */
     uint32_t coordinates[MT_JOB_AXES];   /* MT_NO_ROW: not known */
     uint32_t cluster;                    /* of replicas: rows that should be equal */
+    uint64_t parameter_hash; /* that count: of the record, or of its stage; 0 = not known */
 };
 
 /* A process that is not the one that counts for its rank. */

@@ -22,6 +22,7 @@ typedef enum mt_status mt_job_answer(struct mt_job_work *work, struct mt_error *
 
 mt_job_answer mt_job_find_rows;
 mt_job_answer mt_job_find_needs;
+mt_job_answer mt_job_find_parameters;
 mt_job_answer mt_job_find_axes;
 mt_job_answer mt_job_find_clusters;
 mt_job_answer mt_job_find_groups;
@@ -31,6 +32,10 @@ mt_job_answer mt_job_find_paths;
 mt_job_answer mt_job_find_growth;
 mt_job_answer mt_job_find_steps;
 mt_job_answer mt_job_find_devices;
+
+/* Did the process go on to its end, and is all of it in the trace? What it held can then be compared
+ * with other ranks. */
+bool mt_job_is_whole(const struct mt_rank_record *record);
 
 /* Zeroed memory of the report. */
 #define MT_JOB_ARRAY(work, count, type)                                                            \

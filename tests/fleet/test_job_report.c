@@ -315,6 +315,67 @@ static void axes_are_found_where_nobody_names_them(void **state)
     release(&made);
 }
 
+/* Four equal ranks; the one that is broken has other parameters at its peak, and other steps. */
+static struct made make_broken(enum mt_outcome outcome, bool is_complete)
+{
+    struct simulated_job job = simulated_job_new(1, 4, 1);
+    struct made made = {.error = {.offset = MT_NO_OFFSET}};
+    struct mt_rank_record *broken;
+
+    job.has_mesh = false;
+    assert_true(simulated_job_add(&job, 0, 1, &made.set));
+    broken = &made.set.records[2];
+    broken->outcome = outcome;
+    broken->has_death = outcome == MT_OUTCOME_OOM;
+    broken->is_complete = is_complete;
+    broken->parameter_hash = 77;
+    broken->reserved_peak.bytes += 5 * MT_GIB;
+    for (uint32_t i = 0; i < 4; i++)
+        made.set.records[i].step_hash = 1 + i;
+    report_of_set(&made, &usual);
+    assert_int_equal(made.status, MT_OK);
+    return made;
+}
+
+static void a_broken_rank_is_no_stage_and_has_replicas(void **state)
+{
+    static const struct {
+        enum mt_outcome outcome;
+        bool is_complete;
+    } ends[] = {{MT_OUTCOME_OOM, true}, {MT_OUTCOME_CUT, true}, {MT_OUTCOME_UNKNOWN, false}};
+
+    (void)state;
+    for (size_t i = 0; i < MT_ARRAY_LEN(ends); i++) {
+        struct made made = make_broken(ends[i].outcome, ends[i].is_complete);
+
+        assert_int_equal(made.report->axis_count, 0);
+        assert_int_equal(made.report->cluster_count, 1);
+        assert_int_equal(rank_of(made.report, outlier_of(made.report, 2)->row), 2);
+        release(&made);
+    }
+}
+
+/* Without any parameters, steps that repeat are stages; steps that all differ are not. */
+static void steps_are_stages_only_if_they_repeat(void **state)
+{
+    struct simulated_job job = simulated_job_new(4, 1, 2);
+
+    (void)state;
+    job.has_mesh = job.has_hashes = false;
+    for (int32_t differ = 0; differ < 2; differ++) {
+        struct made made = {.error = {.offset = MT_NO_OFFSET}};
+
+        assert_true(simulated_job_add(&job, 0, 1, &made.set));
+        for (uint32_t i = 0; i < 8; i++)
+            made.set.records[i].step_hash = 1 + (differ ? i : i % 4);
+        report_of_set(&made, &usual);
+        assert_int_equal(made.report->axis_count, differ ? 0 : 2);
+        if (!differ)
+            assert_axis(made.report, 1, "stage", 4, 1);
+        release(&made);
+    }
+}
+
 static void the_user_names_axes(void **state)
 {
     struct simulated_job job = simulated_job_new(4, 8, 2);
@@ -626,6 +687,8 @@ int main(void)
         cmocka_unit_test(one_axis_of_replicas_has_an_outlier),
         cmocka_unit_test(axes_come_from_process_groups),
         cmocka_unit_test(axes_are_found_where_nobody_names_them),
+        cmocka_unit_test(a_broken_rank_is_no_stage_and_has_replicas),
+        cmocka_unit_test(steps_are_stages_only_if_they_repeat),
         cmocka_unit_test(the_user_names_axes),
         cmocka_unit_test(a_mesh_that_the_job_cannot_have_is_refused),
         cmocka_unit_test(several_jobs_need_a_choice),
