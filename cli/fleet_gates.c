@@ -1,5 +1,6 @@
 #include "fleet_gates.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "escape.h"
@@ -42,6 +43,11 @@ int mt_fleet_gates_read(struct mt_fleet_gates *gates, const struct mt_fleet_gate
         if (mt_gate_rules_add(&gates->rules, MT_GATE_PEAK, options->peaks.items[i], &error) !=
             MT_OK)
             return refuse("max-peak", options->peaks.items[i], &error);
+    for (size_t i = 0; i < gates->rules.count; i++)
+        if (gates->rules.rules[i].warn.text) {
+            mt_say("fleet: --max-peak has no warnings: METRIC=BYTES, such as reserved=70GiB");
+            return MT_EXIT_USAGE;
+        }
     return options->imbalance ? read_imbalance(gates, options->imbalance) : MT_EXIT_OK;
 }
 
@@ -60,67 +66,76 @@ static bool peak_of(const struct mt_rank_record *record, enum mt_gate_metric met
     return false;
 }
 
-/* Is the row in the group, by its number among those of the first axis? */
-static bool is_in(const struct mt_job_report *report, uint32_t group, uint32_t row)
-{
-    return !report->axis_count ||
-           report->rows[row].coordinates[0] == report->axes[0].groups[group].coordinate;
-}
-
+/* Groups of the first axis, and behind them one of the ranks whose place on it is not known. */
 static uint32_t group_count(const struct mt_job_report *report)
 {
-    return report->axis_count ? report->axes[0].group_count : 1;
+    return (report->axis_count ? report->axes[0].group_count : 0) + 1;
+}
+
+static int compare_coordinates(const void *a, const void *b)
+{
+    const struct mt_job_group *one = a, *other = b;
+
+    return (one->coordinate > other->coordinate) - (one->coordinate < other->coordinate);
+}
+
+static uint32_t group_of(const struct mt_job_report *report, uint32_t row)
+{
+    const struct mt_job_axis *axis = report->axes;
+    const struct mt_job_group wanted = {.coordinate = report->rows[row].coordinates[0]};
+    const struct mt_job_group *group = NULL;
+
+    if (report->axis_count && axis->group_count)
+        group =
+            bsearch(&wanted, axis->groups, axis->group_count, sizeof wanted, compare_coordinates);
+    return group ? (uint32_t)(group - axis->groups) : group_count(report) - 1;
 }
 
 static const char *group_name(struct mt_fleet_gates *gates, const struct mt_job_report *report,
                               uint32_t group)
 {
-    if (!report->axis_count)
-        return "all ranks";
-    return mt_arena_printf(&gates->arena, "%s %u", report->axes[0].name,
-                           (unsigned)report->axes[0].groups[group].coordinate);
+    if (group + 1 < group_count(report))
+        return mt_arena_printf(&gates->arena, "%s %u", report->axes[0].name,
+                               (unsigned)report->axes[0].groups[group].coordinate);
+    return group ? mt_arena_printf(&gates->arena, "%s unknown", report->axes[0].name) : "all ranks";
 }
 
-/* A rank that lacks the number keeps the rule from being kept, but not from being broken. */
-static void check_peak(struct mt_fleet_gate *gate, const struct mt_job_report *report,
-                       uint32_t group, enum mt_gate_metric metric)
+/* The largest peak of the ranks. One that lacks the number keeps the rule from being kept, but not
+ * from being broken. */
+static void add_rank(struct mt_fleet_gate *gate, const struct mt_job_report *report, uint32_t row,
+                     enum mt_gate_metric metric)
 {
-    bool is_known = true;
+    uint64_t bytes = 0;
 
-    for (uint32_t i = 0; i < report->row_count; i++) {
-        uint64_t bytes = 0;
-
-        if (!is_in(report, group, i))
-            continue;
-        is_known &= peak_of(report->rows[i].record, metric, &bytes);
-        if (gate->row != MT_NO_ROW && bytes <= gate->actual)
-            continue;
-        gate->actual = bytes;
-        gate->row = i;
-    }
-    gate->state = gate->actual > gate->limit ? MT_FLEET_FAIL
-                  : is_known                 ? MT_FLEET_PASS
-                                             : MT_FLEET_NOT_EVALUATED;
+    if (!peak_of(report->rows[row].record, metric, &bytes) && gate->state == MT_FLEET_PASS)
+        gate->state = MT_FLEET_NOT_EVALUATED;
+    if (bytes > gate->limit)
+        gate->state = MT_FLEET_FAIL;
+    if (gate->row != MT_NO_ROW && bytes <= gate->actual)
+        return;
+    gate->actual = bytes;
+    gate->row = row;
 }
 
 static enum mt_status check_peaks(struct mt_fleet_gates *gates, const struct mt_job_report *report,
                                   const struct mt_gate_rule *rule)
 {
+    struct mt_fleet_gate *list = gates->list + gates->count;
+    uint32_t count = group_count(report);
     const char *name =
         mt_arena_printf(&gates->arena, "max-peak %s", mt_gate_metric_name(rule->metric));
 
-    for (uint32_t g = 0; g < group_count(report); g++) {
-        struct mt_fleet_gate *gate = &gates->list[gates->count++];
-
-        *gate = (struct mt_fleet_gate){.rule = name,
-                                       .group = group_name(gates, report, g),
-                                       .row = MT_NO_ROW,
-                                       .limit =
-                                           rule->limit.text ? rule->limit.bytes : rule->warn.bytes};
-        check_peak(gate, report, g, rule->metric);
-        if (!gate->rule || !gate->group)
+    for (uint32_t g = 0; g < count; g++) {
+        list[g] = (struct mt_fleet_gate){.rule = name,
+                                         .group = group_name(gates, report, g),
+                                         .row = MT_NO_ROW,
+                                         .limit = rule->limit.bytes};
+        if (!name || !list[g].group)
             return MT_ERR_MEMORY;
     }
+    for (uint32_t i = 0; i < report->row_count; i++)
+        add_rank(&list[group_of(report, i)], report, i, rule->metric);
+    gates->count += count - (list[count - 1].row == MT_NO_ROW);
     return MT_OK;
 }
 
@@ -172,8 +187,8 @@ static const char *verdict_of(struct mt_fleet_gates *gates, const struct mt_job_
     const char *row = mt_job_row_name(&gates->arena, report, gate->row);
 
     if (gate->state == MT_FLEET_NOT_EVALUATED)
-        return mt_arena_printf(&gates->arena, "%s, %s: at least one rank does not know it",
-                               gate->rule, gate->group);
+        return mt_arena_printf(&gates->arena, "%s, %s: not known for every rank", gate->rule,
+                               gate->group);
     if (gate->is_share) {
         mt_format_percent(actual, (double)gate->actual / 1e6);
         mt_format_percent(limit, (double)gate->limit / 1e6);

@@ -135,7 +135,18 @@ def check_gates(bench):
     expect("verdict", bench.answer(folder, "--max-imbalance", "50%")["verdict"], "pass")
     bench.fleet(folder, "--max-imbalance", "1%", status=1)
     bench.fleet(folder, "--max-peak", "reserved", status=2)
+    bench.fleet(folder, "--max-peak", "reserved=90GiB,warn=1GiB", status=2)
     bench.fleet(folder, "--max-imbalance", "x", status=2)
+
+
+def check_gates_of_strangers(bench):
+    """A rank whose place on the axis is not known is held to the rule like the others."""
+    named = bench.job(2, 4, 1, 8, "miss=0")
+    stranger = bench.job(2, 4, 1, 8, "mesh=0", "logs=0")
+    answer = bench.answer(named, stranger / "rank00000.mtsum", "--max-peak", "reserved=13.5GiB",
+                          status=1)
+    expect("gates", [(gate["group"], gate["state"], gate["rank"]) for gate in answer["gates"]],
+           [("pp 0", "pass", 1), ("pp 1", "pass", 4), ("pp unknown", "fail", 0)])
 
 
 def check_inputs(bench):
@@ -168,8 +179,8 @@ def check_restarts(bench):
 def main(program, writer):
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(program, writer, pathlib.Path(folder))
-        for check in (check_facts, check_bounds, check_order, check_axes, check_gates, check_inputs,
-                      check_restarts):
+        for check in (check_facts, check_bounds, check_order, check_axes, check_gates,
+                      check_gates_of_strangers, check_inputs, check_restarts):
             check(bench)
     print("\n".join(complaints) or "fleet: every planted fact, and the same bytes in any order")
     return 1 if complaints else 0
