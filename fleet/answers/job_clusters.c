@@ -78,7 +78,8 @@ static uint64_t hash_of_class(const struct refiner *refiner, uint32_t first, uin
 }
 
 /* A row whose parameters are not known has those of its stage, so that a rank that ran out of memory
- * is compared with the ranks that did not. If its stage does not say it, its own have to do. */
+ * is compared with the ranks that did not. Without a rank, or if
+ * its stage does not say it, its own have to do. */
 static void guess_parameters(struct mt_job_report *report, struct refiner *refiner)
 {
     memset(refiner->classes, 0, report->row_count * sizeof *refiner->classes);
@@ -97,7 +98,8 @@ static void guess_parameters(struct mt_job_report *report, struct refiner *refin
             struct mt_job_row *row = &report->rows[refiner->keys[k].row];
 
             if (!mt_job_is_whole(row->record))
-                row->parameter_hash = hash ? hash : row->record->parameter_hash;
+                row->parameter_hash =
+                    hash && row->record->identity.rank >= 0 ? hash : row->record->parameter_hash;
         }
     }
 }
