@@ -366,8 +366,7 @@ static void add_numbers(struct mt_json *json, const struct mt_job_report *report
     mt_json_u64(json, "hosts", report->host_count);
     mt_json_u64(json, "lost_events", report->lost_events);
     mt_json_u64(json, "needed_bytes", report->needed.max);
-    mt_json_bool(json, "needed_is_exact",
-                 report->needed_is_exact && !report->missing_count && !report->unreadable_count);
+    mt_json_bool(json, "needed_is_exact", report->needed_is_exact);
     mt_json_u64_or_null(json, "smallest_limit_bytes", report->limit_is_known, report->limit_bytes);
     mt_json_u64(json, "imbalance_ppm", report->imbalance_ppm);
     mt_json_u64(json, "growing_ranks", report->growing_count);

@@ -2,12 +2,17 @@
  * MPS, helpers. All records of the set count, whatever their job.
  *
  * A record has the largest level of each of its columns of time. On the common columns of a device
- * it counts with the largest of its own columns that touch them: sums are at most what they say. */
+ * it counts with the largest of its own columns that touch them: sums are at most what they say. A
+ * device that was idle in between counts once for each time, so that columns stay short and
+ * processes that never met are not added up. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "job_values.h"
 #include "job_work.h"
+
+/* Sums over pairs of processes take O(n^2). */
+enum { MOST_SUMMED = 1024 };
 
 static bool is_known(const struct mt_rank_record *record)
 {
@@ -62,8 +67,7 @@ static uint64_t column_t_ns(const struct mt_job_device *device, uint32_t column)
 {
     uint64_t span = device->end_t_ns - device->begin_t_ns;
 
-    return device->begin_t_ns +
-           (uint64_t)((unsigned __int128)span * column / MT_JOB_COLUMNS);
+    return device->begin_t_ns + (uint64_t)((unsigned __int128)span * column / MT_JOB_COLUMNS);
 }
 
 static void fill_columns(struct mt_job_device *device)
@@ -83,19 +87,42 @@ static void fill_columns(struct mt_job_device *device)
     device->peak_end_t_ns = column_t_ns(device, peak + 1);
 }
 
+/* What all but one held at a time. */
+static uint64_t sum_of_others(const struct mt_job_device *device, uint32_t index, uint64_t t_ns)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < device->tenant_count; i++)
+        if (i != index)
+            bytes = mt_add_most_u64(
+                bytes, held(device->tenants[i].record, t_ns, mt_add_most_u64(t_ns, 1)));
+    return bytes;
+}
+
+/* As much or more, from the column of the device: O(columns of one record). */
+static uint64_t bound_of_others(const struct mt_job_device *device, uint32_t index, uint64_t t_ns)
+{
+    uint64_t span = device->end_t_ns - device->begin_t_ns;
+    uint64_t from_begin = mt_min_u64(mt_sub_or_0_u64(t_ns, device->begin_t_ns), span - 1);
+    uint32_t column = (uint32_t)((unsigned __int128)from_begin * MT_JOB_COLUMNS / span);
+
+    if (device->columns[column] == UINT64_MAX)
+        return UINT64_MAX;
+    return device->columns[column] - held(device->tenants[index].record,
+                                          column_t_ns(device, column),
+                                          column_t_ns(device, column + 1));
+}
+
 static void fill_tenants(struct mt_job_device *device)
 {
     for (uint32_t i = 0; i < device->tenant_count; i++) {
         struct mt_job_tenant *tenant = &device->tenants[i];
 
         tenant->peak_t_ns = tenant->record->reserved_peak.t_ns;
-        tenant->held_bytes =
-            held(tenant->record, device->peak_begin_t_ns, device->peak_end_t_ns);
-        for (uint32_t k = 0; k < device->tenant_count; k++)
-            if (k != i)
-                tenant->others_bytes = mt_add_most_u64(
-                    tenant->others_bytes, held(device->tenants[k].record, tenant->peak_t_ns,
-                                               mt_add_most_u64(tenant->peak_t_ns, 1)));
+        tenant->held_bytes = held(tenant->record, device->peak_begin_t_ns, device->peak_end_t_ns);
+        tenant->others_bytes = device->tenant_count <= MOST_SUMMED
+                                   ? sum_of_others(device, i, tenant->peak_t_ns)
+                                   : bound_of_others(device, i, tenant->peak_t_ns);
     }
 }
 
@@ -126,7 +153,8 @@ static enum mt_status add_device(struct mt_job_work *work,
     struct mt_job_device *device = &work->report->devices[work->report->device_count++];
     const struct mt_rank_record *first = records[0];
 
-    *device = (struct mt_job_device){.uuid = first->device_uuid, .pci = first->device_pci,
+    *device = (struct mt_job_device){.uuid = first->device_uuid,
+                                     .pci = first->device_pci,
                                      .host = first->identity.host,
                                      .begin_t_ns = first->begin_t_ns};
     device->tenants = MT_JOB_ARRAY(work, count, struct mt_job_tenant);
@@ -141,6 +169,23 @@ static enum mt_status add_device(struct mt_job_work *work,
     fill_columns(device);
     fill_tenants(device);
     return MT_OK;
+}
+
+/* Of one device, by their begin: records that follow each other without a gap belong together. */
+static enum mt_status add_times(struct mt_job_work *work,
+                                const struct mt_rank_record *const *records, uint32_t count)
+{
+    enum mt_status status = MT_OK;
+
+    for (uint32_t i = 0, end; i < count && status == MT_OK; i = end) {
+        uint64_t end_t_ns = records[i]->end_t_ns;
+
+        for (end = i + 1; end < count && records[end]->begin_t_ns < end_t_ns; end++)
+            end_t_ns = mt_max_u64(end_t_ns, records[end]->end_t_ns);
+        if (is_shared(records + i, end - i))
+            status = add_device(work, records + i, end - i);
+    }
+    return status;
 }
 
 enum mt_status mt_job_find_devices(struct mt_job_work *work, struct mt_error *error)
@@ -163,8 +208,7 @@ enum mt_status mt_job_find_devices(struct mt_job_work *work, struct mt_error *er
     for (uint32_t i = 0, end; i < count && status == MT_OK; i = end) {
         for (end = i + 1; end < count && !compare_devices(records[i], records[end]);)
             end++;
-        if (is_shared(records + i, end - i))
-            status = add_device(work, records + i, end - i);
+        status = add_times(work, records + i, end - i);
     }
     return status;
 }

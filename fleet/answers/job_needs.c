@@ -15,7 +15,9 @@ static struct mt_job_spread spread_of(struct mt_job_work *work, enum mt_job_metr
 /* One limit that serves every rank is the largest of theirs. */
 static void find_limit(struct mt_job_report *report)
 {
-    report->needed_is_exact = report->limit_is_known = report->row_count > 0;
+    report->limit_is_known = report->row_count > 0;
+    report->needed_is_exact =
+        report->row_count > 0 && !report->missing_count && !report->unreadable_count;
     for (uint32_t i = 0; i < report->row_count; i++) {
         const struct mt_rank_record *record = report->rows[i].record;
 

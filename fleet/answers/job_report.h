@@ -189,7 +189,7 @@ struct mt_job_tenant {
     uint64_t others_bytes; /* what the others held while it had its peak, at most */
 };
 
-/* A device on which several processes ran at a time. Levels are the largest of a column of time,
+/* A device on which several processes ran at a time; one for each time without a gap. Levels are the largest of a column of time,
  * so that sums are at most what is said. */
 struct mt_job_device {
     const char *uuid, *pci, *host; /* uuid or pci may be "" */
@@ -224,7 +224,7 @@ struct mt_job_report {
     uint64_t lost_events;
 
     struct mt_job_spread reserved, allocated, needed;
-    bool needed_is_exact; /* for the rows: else some part is not known, and it is a lower bound */
+    bool needed_is_exact; /* else a rank or a part of one is not known, and it is a lower bound */
     bool limit_is_known;  /* of every row */
     uint64_t limit_bytes; /* the smallest limit of an allocator that serves all rows */
     uint32_t imbalance_ppm; /* of the reserved peaks: the largest against the mean */

@@ -566,11 +566,53 @@ static void processes_that_share_a_device_are_added_up(void **state)
     assert_int_equal(made.report->row_count, 1);
     assert_int_equal(made.report->device_count, 1);
     device = &made.report->devices[0];
-    assert_int_equal(device->tenant_count, 3);
+    assert_int_equal(device->tenant_count, 2);
     assert_int_equal(device->peak_bytes, 50 * MT_GIB);
     assert_string_equal(device->tenants[1].record->identity.job, "train");
     assert_int_equal(device->tenants[1].others_bytes, 10 * MT_GIB);
-    assert_int_equal(device->tenants[2].others_bytes, 0);
+    release(&made);
+}
+
+/* Two restarts of trainer and server, a year apart: in columns of a year, all would overlap. */
+static void a_device_that_was_idle_counts_once_for_each_time(void **state)
+{
+    struct mt_job_options options = {.job = "train"};
+    struct made made = {.error = {.offset = MT_NO_OFFSET}};
+    const uint64_t year_s = 31536000;
+
+    (void)state;
+    for (uint64_t i = 0; i < 2; i++) {
+        add_tenant(&made.set, "serve", i * year_s, i * year_s + 512, 0, 200);
+        add_tenant(&made.set, "train", i * year_s, i * year_s + 512, 300, 400);
+        add_tenant(&made.set, "again", i * year_s + 512, i * year_s + 600, 0, 512);
+    }
+    report_of_set(&made, &options);
+    assert_int_equal(made.report->device_count, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(made.report->devices[i].tenant_count, 2);
+        assert_int_equal(made.report->devices[i].peak_bytes, 50 * MT_GIB);
+    }
+    release(&made);
+}
+
+/* Of very many processes, what the others held is a bound that takes no sum over pairs. */
+static void many_processes_share_a_device(void **state)
+{
+    enum { PROCESSES = 1100 };
+    struct mt_job_options options = {.job = "train"};
+    struct made made = {.error = {.offset = MT_NO_OFFSET}};
+
+    (void)state;
+    for (uint64_t i = 0; i < PROCESSES; i++) {
+        add_tenant(&made.set, "train", 0, 512, 300, 400);
+        made.set.records[i].identity.process_id = i + 1;
+        made.set.records[i].identity.rank = (int32_t)i;
+    }
+    report_of_set(&made, &options);
+    assert_int_equal(made.report->devices[0].peak_bytes, PROCESSES * 40 * MT_GIB);
+    for (uint32_t i = 0; i < PROCESSES; i++)
+        assert_int_equal(made.report->devices[0].tenants[i].others_bytes,
+                         (PROCESSES - 1) * 40 * MT_GIB);
     release(&made);
 }
 
@@ -696,6 +738,8 @@ int main(void)
         cmocka_unit_test(the_last_restart_is_the_job),
         cmocka_unit_test(a_helper_of_a_rank_is_a_duplicate),
         cmocka_unit_test(processes_that_share_a_device_are_added_up),
+        cmocka_unit_test(a_device_that_was_idle_counts_once_for_each_time),
+        cmocka_unit_test(many_processes_share_a_device),
         cmocka_unit_test(processes_one_after_the_other_share_nothing),
         cmocka_unit_test(steps_stand_side_by_side),
         cmocka_unit_test(steps_of_any_number_do_no_harm),
