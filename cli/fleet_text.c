@@ -1,4 +1,5 @@
-/* A job for people: the number first, then who died, what the axes explain, who differs. */
+/* A job for people: who ran out of memory first, then the highest peak, who differs from replicas,
+ * what the axes explain. */
 #include "fleet_output.h"
 
 #include <stdio.h>
@@ -41,26 +42,27 @@ static const char *site_of(const struct text *text, uint32_t path)
 /* "rank 0 (pp 0, dp 3, tp 0; node12)" */
 static const char *place_of(const struct text *text, uint32_t row)
 {
-    const struct mt_rank_record *record = text->report->rows[row].record;
-    struct mt_buf place = {0};
-    const char *copy;
+    const struct mt_job_row *place = &text->report->rows[row];
+    const char *host = place->record->identity.host, *before = " (", *copy;
+    struct mt_buf words = {0};
 
-    mt_buf_add_text(&place, name_of(text, row));
-    for (uint32_t a = 0; a < text->report->axis_count; a++)
-        if (text->report->rows[row].coordinates[a] != MT_NO_ROW)
-            mt_buf_printf(
-                &place, "%s%s %u", place.length == strlen(name_of(text, row)) ? " (" : ", ",
-                text->report->axes[a].name, (unsigned)text->report->rows[row].coordinates[a]);
-    if (*record->identity.host)
-        mt_buf_printf(&place, "%s%s", strchr(place.data ? place.data : "", '(') ? "; " : " (",
-                      record->identity.host);
-    if (place.data && strchr(place.data, '('))
-        mt_buf_add_char(&place, ')');
-    copy = place.failed
+    mt_buf_add_text(&words, name_of(text, row));
+    for (uint32_t a = 0; a < text->report->axis_count; a++) {
+        if (place->coordinates[a] == MT_NO_ROW)
+            continue;
+        mt_buf_printf(&words, "%s%s %u", before, text->report->axes[a].name,
+                      (unsigned)place->coordinates[a]);
+        before = ", ";
+    }
+    if (*host)
+        mt_buf_printf(&words, "%s%s", *before == ',' ? "; " : before, host);
+    if (*host || *before == ',')
+        mt_buf_add_char(&words, ')');
+    copy = words.failed
                ? NULL
-               : mt_arena_text(text->answer->arena, place.data ? place.data : "", place.length);
+               : mt_arena_text(text->answer->arena, words.data ? words.data : "", words.length);
     text->out->failed |= !copy;
-    mt_buf_release(&place);
+    mt_buf_release(&words);
     return copy ? copy : "";
 }
 
@@ -167,8 +169,12 @@ static void add_need(const struct text *text)
                     mt_format_bytes(bytes, report->needed.max),
                     name_of(text, report->needed.max_row));
     if (report->limit_is_known)
-        mt_add_note(text->out, 2, "the smallest limit of the allocator that serves all ranks is %s",
-                    mt_format_mib(limit, report->limit_bytes));
+        mt_add_note(
+            text->out, 2,
+            "%s is the smallest limit of the allocator that serves all ranks%s, in every order "
+            "of addresses that was tried",
+            mt_format_mib(limit, report->limit_bytes),
+            report->missing_count || report->unreadable_count ? " that were read" : "");
 }
 
 static void add_unreadable(const struct text *text)
@@ -196,7 +202,7 @@ static void add_fitting(const struct text *text, const struct mt_job_death *deat
     if (!death->limit_bytes || !death->other_count)
         return;
     mt_format_bytes_apart(median, death->median_bytes, limit, death->limit_bytes);
-    mt_add_note(text->out, 2, "%u of the %u others stayed within its %s of %s; their median is %s",
+    mt_add_note(text->out, 2, "%u of %u other ranks stayed within its %s of %s; their median is %s",
                 (unsigned)death->fitting_count, (unsigned)death->other_count,
                 death->limit_is_device ? "device" : "limit", limit, median);
 }
@@ -212,11 +218,13 @@ static void add_death(const struct text *text)
         return;
     for (uint32_t i = 0; i < report->row_count; i++)
         begin_t_ns = mt_min_u64(begin_t_ns, report->rows[i].record->begin_t_ns);
-    add_heading(text, "first out of memory");
-    mt_add_note(text->out, 2, "%s asked for %s after %s%s%s", place_of(text, death->row),
-                mt_format_bytes(wanted, death->wanted_bytes),
+    mt_buf_add_text(text->out, text->style->bold);
+    mt_add_note(text->out, 0, "%s ran out of memory first, after %s: it asked for %s%s%s",
+                place_of(text, death->row),
                 mt_format_duration(after, mt_sub_or_0_u64(death->t_ns, begin_t_ns)),
+                mt_format_bytes(wanted, death->wanted_bytes),
                 death->path == MT_NO_PATH ? "" : " in ", site_of(text, death->path));
+    mt_buf_add_text(text->out, text->style->reset);
     if (death->contested_row != MT_NO_ROW)
         mt_add_note(text->out, 2,
                     "%s of another host ran out within a second: clocks of hosts "
@@ -230,6 +238,7 @@ static void add_death(const struct text *text)
             (unsigned)death->followed_count, s(death->followed_count),
             ranges_text(text, death->followed, death->followed_ranges, death->followed_count));
     add_fitting(text, death);
+    mt_buf_add_char(text->out, '\n');
 }
 
 static const char *cause_of(const struct text *text, const struct mt_job_outlier *outlier)
@@ -255,7 +264,7 @@ static void add_outliers(const struct text *text)
     if (!report->outlier_count)
         return;
     add_heading(text, "ranks that differ from their replicas");
-    mt_table_begin(&table, "!rank|#difference|of|#median|#replicas|#every step|~from");
+    mt_table_begin(&table, "!rank|#difference|of|#median|#replicas|#every step|#of that|~from");
     for (uint32_t i = 0; i < count; i++) {
         const struct mt_job_outlier *outlier = &report->outliers[i];
         int64_t bytes = (int64_t)mt_min_u64(outlier->bytes, INT64_MAX);
@@ -267,6 +276,7 @@ static void add_outliers(const struct text *text)
                  outlier->growth_bytes_per_step
                      ? MT_CHANGE((int64_t)mt_min_u64(outlier->growth_bytes_per_step, INT64_MAX))
                      : MT_TEXT(""),
+                 outlier->path_bytes ? MT_BYTES(outlier->path_bytes) : MT_TEXT(""),
                  MT_SITE(cause_of(text, outlier)));
     }
     mt_add_text_table(text->out, &table, 2, text->style);
@@ -281,7 +291,7 @@ static void add_axis(const struct text *text, const struct mt_job_axis *axis)
     struct mt_table table;
 
     if (axis->group_count == text->report->row_count)
-        mt_add_note(text->out, 2, "%s (%u): no two ranks are at one place of it", axis->name,
+        mt_add_note(text->out, 2, "%s (%u): one rank at each coordinate", axis->name,
                     (unsigned)axis->size);
     else
         mt_add_note(text->out, 2, "%s (%u) explains %s of the variance of reserved peaks",
@@ -311,9 +321,10 @@ static void add_axis(const struct text *text, const struct mt_job_axis *axis)
 
 static void add_axes(const struct text *text)
 {
-    static const char *const sources[] = {"", "axes, as --mesh names them", "axes, as recorded",
-                                          "axes, from the framework's process groups",
-                                          "axes, found: ranks with the same parameters repeat"};
+    static const char *const sources[] = {
+        "", "axes, as --mesh names them", "axes, as recorded",
+        "axes, from the framework's process groups",
+        "axes, inferred from sizes that repeat or differ over the ranks"};
     const struct mt_job_report *report = text->report;
 
     if (!report->axis_count)
@@ -351,7 +362,7 @@ static void add_course(const struct text *text)
 {
     const struct mt_job_report *report = text->report;
     const struct mt_job_step *highest = report->steps;
-    char bytes[MT_UNITS_TEXT];
+    char bytes[MT_UNITS_TEXT], last[32] = "";
 
     if (report->growing_count) {
         add_heading(text, "growth");
@@ -369,11 +380,12 @@ static void add_course(const struct text *text)
     if (!report->step_count)
         return;
     add_heading(text, "steps");
-    mt_add_note(text->out, 2, "the highest step is %lld%s: %s reserved on %s",
-                (long long)highest->first,
-                highest->last > highest->first ? " and those after it" : "",
+    if (highest->last > highest->first)
+        snprintf(last, sizeof last, " to %lld", (long long)highest->last);
+    mt_add_note(text->out, 2, "%s reserved on %s in step%s %lld%s is the highest",
                 mt_format_bytes(bytes, highest->reserved_max_bytes),
-                name_of(text, highest->reserved_max_row));
+                name_of(text, highest->reserved_max_row), *last ? "s" : "",
+                (long long)highest->first, last);
 }
 
 static void add_device(const struct text *text, const struct mt_job_device *device)
@@ -381,11 +393,11 @@ static void add_device(const struct text *text, const struct mt_job_device *devi
     struct mt_table table;
     char peak[MT_UNITS_TEXT], total[MT_UNITS_TEXT];
 
-    mt_add_note(text->out, 2, "%s%s%s: the allocators held at most %s at a time%s%s",
-                *device->uuid ? device->uuid : device->pci, *device->host ? " of " : "",
-                device->host, mt_format_bytes(peak, device->peak_bytes),
-                device->total_bytes ? ", of " : "",
-                device->total_bytes ? mt_format_bytes(total, device->total_bytes) : "");
+    mt_add_note(text->out, 2, "at most %s%s%s reserved at a time by %u processes on %s%s%s",
+                mt_format_bytes(peak, device->peak_bytes), device->total_bytes ? " of " : "",
+                device->total_bytes ? mt_format_bytes(total, device->total_bytes) : "",
+                (unsigned)device->tenant_count, *device->uuid ? device->uuid : device->pci,
+                *device->host ? " of " : "", device->host);
     mt_table_begin(&table, "!process|#peak|#at the device's peak|#others at its own peak");
     for (uint32_t i = 0; i < shown(text, device->tenant_count); i++) {
         const struct mt_job_tenant *tenant = &device->tenants[i];
@@ -404,6 +416,10 @@ static void add_devices(const struct text *text)
     add_heading(text, "devices that several processes share");
     for (uint32_t i = 0; i < shown(text, text->report->device_count); i++)
         add_device(text, &text->report->devices[i]);
+    mt_add_note(
+        text->out, 2,
+        "upper bounds: sums of what the allocators reserved, over parts of each run; contexts "
+        "and other memory outside the allocators come on top");
 }
 
 void mt_fleet_text(struct mt_buf *out, const struct mt_fleet_answer *answer,
@@ -412,12 +428,12 @@ void mt_fleet_text(struct mt_buf *out, const struct mt_fleet_answer *answer,
     const struct text text = {out, answer, answer->report, style};
 
     mt_fleet_gates_text(out, answer->gates, answer->report, style);
+    add_death(&text);
     add_headline(&text);
     add_presence(&text);
     add_need(&text);
     add_starts(&text);
     add_unreadable(&text);
-    add_death(&text);
     add_outliers(&text);
     add_axes(&text);
     add_paths(&text);

@@ -1,1 +1,1 @@
-memtrace fleet captures/ddp_rank0.pickle.zst captures/ddp_rank1.pickle.zst --mesh dp:2 | head -7
+memtrace fleet captures/ddp_rank0.pickle.zst captures/ddp_rank1.pickle.zst --mesh dp:2 | head -8
