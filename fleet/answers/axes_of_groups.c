@@ -29,14 +29,15 @@ static bool is_in_place(const struct mt_record_group *group, int32_t rank)
     return (uint64_t)group->first + position * group->stride == (uint32_t)rank;
 }
 
-static void add_shape(struct shapes *shapes, const struct mt_record_group *group)
+/* `is_first`: the rank has no other group of that shape that was added. */
+static void add_shape(struct shapes *shapes, const struct mt_record_group *group, bool is_first)
 {
     for (uint32_t i = 0; i < shapes->count; i++) {
         struct shape *shape = &shapes->list[i];
 
         if (shape->size != group->size || shape->stride != group->stride)
             continue;
-        shape->rank_count++;
+        shape->rank_count += is_first;
         if (!mt_job_axis_word(shape->name) && mt_job_axis_word(group->name))
             shape->name = group->name;
         return;
@@ -46,13 +47,13 @@ static void add_shape(struct shapes *shapes, const struct mt_record_group *group
             (struct shape){group->name, group->size, group->stride, 1};
 }
 
-/* Several groups of one rank may have one shape. */
+/* Several groups of one rank may have one shape: it counts once. */
 static bool is_repeated(const struct mt_record_identity *identity, uint32_t index)
 {
     for (uint32_t i = 0; i < index; i++)
         if (identity->groups[i].size == identity->groups[index].size &&
             identity->groups[i].stride == identity->groups[index].stride &&
-            mt_job_axis_word(identity->groups[i].name))
+            is_in_place(&identity->groups[i], identity->rank))
             return true;
     return false;
 }
@@ -67,9 +68,9 @@ static uint32_t find_shapes(const struct mt_job_report *report, struct shapes *s
 
         ranks += identity->group_count > 0;
         for (uint32_t i = 0; i < identity->group_count; i++)
-            if (identity->groups[i].size < report->world && !is_repeated(identity, i) &&
+            if (identity->groups[i].size < report->world &&
                 is_in_place(&identity->groups[i], identity->rank))
-                add_shape(shapes, &identity->groups[i]);
+                add_shape(shapes, &identity->groups[i], !is_repeated(identity, i));
     }
     return ranks;
 }

@@ -297,6 +297,36 @@ static void axes_come_from_process_groups(void **state)
     release(&made);
 }
 
+/* Half of the ranks have two groups of one shape: that makes no axis of all ranks. */
+static void groups_of_one_shape_count_once(void **state)
+{
+    struct simulated_job job = simulated_job_new(1, 8, 1);
+    struct made made = {.error = {.offset = MT_NO_OFFSET}};
+
+    (void)state;
+    job.has_mesh = false;
+    job.has_groups = true;
+    assert_true(simulated_job_add(&job, 0, 1, &made.set));
+    for (uint32_t i = 0; i < 8; i++) {
+        struct mt_record_identity *identity = &made.set.records[i].identity;
+
+        identity->group_count = 2;
+        for (uint32_t g = 0; g < 2; g++) {
+            uint32_t size = i < 4 ? 2 : 8;
+
+            identity->groups[g] = (struct mt_record_group){.name = g ? "b" : "a",
+                                                           .size = size,
+                                                           .first = i / size * size,
+                                                           .stride = 1,
+                                                           .position = (int32_t)(i % size)};
+        }
+    }
+    report_of_set(&made, &usual);
+    assert_int_equal(made.status, MT_OK);
+    assert_int_equal(made.report->axis_count, 0);
+    release(&made);
+}
+
 static void axes_are_found_where_nobody_names_them(void **state)
 {
     struct simulated_job job = simulated_job_new(4, 8, 2);
@@ -728,6 +758,7 @@ int main(void)
         cmocka_unit_test(less_memory_counts_only_of_ranks_that_did_all),
         cmocka_unit_test(one_axis_of_replicas_has_an_outlier),
         cmocka_unit_test(axes_come_from_process_groups),
+        cmocka_unit_test(groups_of_one_shape_count_once),
         cmocka_unit_test(axes_are_found_where_nobody_names_them),
         cmocka_unit_test(a_broken_rank_is_no_stage_and_has_replicas),
         cmocka_unit_test(steps_are_stages_only_if_they_repeat),
