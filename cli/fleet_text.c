@@ -31,6 +31,18 @@ static const char *name_of(const struct text *text, uint32_t row)
     return name ? name : "";
 }
 
+/* "16,384", as in tables. */
+static const char *count_of(const struct text *text, uint64_t count)
+{
+    char digits[MT_UNITS_TEXT];
+    const char *copy;
+
+    mt_format_count(digits, count);
+    copy = mt_arena_text(text->answer->arena, digits, strlen(digits));
+    text->out->failed |= !copy;
+    return copy ? copy : "";
+}
+
 static const char *site_of(const struct text *text, uint32_t path)
 {
     const char *site = mt_job_site_text(text->answer->arena, text->report, path);
@@ -112,9 +124,9 @@ static void add_headline(const struct text *text)
                     name_of(text, reserved->min_row));
     else
         mt_add_note(text->out, 0,
-                    "%s reserved on %s is the highest of %u; the median is %s, the "
+                    "%s reserved on %s is the highest of %s; the median is %s, the "
                     "lowest %s on %s",
-                    max, place_of(text, reserved->max_row), (unsigned)reserved->count,
+                    max, place_of(text, reserved->max_row), count_of(text, reserved->count),
                     mt_format_bytes(median, reserved->median), mt_format_bytes(min, reserved->min),
                     name_of(text, reserved->min_row));
     mt_buf_add_text(text->out, text->style->reset);
@@ -126,9 +138,9 @@ static void add_presence(const struct text *text)
 
     if (report->world)
         mt_add_note(
-            text->out, 2, "%u of %s%u rank%s%s%s", (unsigned)report->seen_count,
-            report->world_is_known ? "" : "at least ", (unsigned)report->world, s(report->world),
-            report->missing_count ? "; missing: " : "",
+            text->out, 2, "%s of %s%s rank%s%s%s", count_of(text, report->seen_count),
+            report->world_is_known ? "" : "at least ", count_of(text, report->world),
+            s(report->world), report->missing_count ? "; missing: " : "",
             ranges_text(text, report->missing, report->missing_ranges, report->missing_count));
     if (report->worlds_differ)
         mt_add_note(text->out, 2, "traces disagree about the number of ranks: the largest counts");
@@ -202,8 +214,8 @@ static void add_fitting(const struct text *text, const struct mt_job_death *deat
     if (!death->limit_bytes || !death->other_count)
         return;
     mt_format_bytes_apart(median, death->median_bytes, limit, death->limit_bytes);
-    mt_add_note(text->out, 2, "%u of %u other ranks stayed within its %s of %s; their median is %s",
-                (unsigned)death->fitting_count, (unsigned)death->other_count,
+    mt_add_note(text->out, 2, "%s of %s other ranks stayed within its %s of %s; their median is %s",
+                count_of(text, death->fitting_count), count_of(text, death->other_count),
                 death->limit_is_device ? "device" : "limit", limit, median);
 }
 
@@ -231,11 +243,12 @@ static void add_death(const struct text *text)
                     "differ, and it may have been the first",
                     name_of(text, death->contested_row));
     if (death->count > 1)
-        mt_add_note(text->out, 2, "%u ranks ran out of memory in all", (unsigned)death->count);
+        mt_add_note(text->out, 2, "%s ranks ran out of memory in all",
+                    count_of(text, death->count));
     if (death->followed_count)
         mt_add_note(
-            text->out, 2, "%u rank%s ended later by a signal or with an error: %s",
-            (unsigned)death->followed_count, s(death->followed_count),
+            text->out, 2, "%s rank%s ended later by a signal or with an error: %s",
+            count_of(text, death->followed_count), s(death->followed_count),
             ranges_text(text, death->followed, death->followed_ranges, death->followed_count));
     add_fitting(text, death);
     mt_buf_add_char(text->out, '\n');
