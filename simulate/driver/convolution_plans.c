@@ -5,15 +5,31 @@
 #include "cudnn_asker.h"
 #include "simulated_device.h"
 #include "stream_k_tail.h"
+#include "wheel_versions.h"
 
 /* Of the cards that stream_k_tail.h is about. */
 enum { CAPABILITY_MAJOR = 9, MULTIPROCESSORS = 132 };
 
+/* Of convolution_workspaces.def. */
+#define MEASURED_CARD "NVIDIA H200"
+enum { MEASURED_CUDNN = 919 };
+
 static const int64_t MAX_WORKSPACE_BYTES = INT64_C(1) << 50;
 
-static bool was_measured_here(const struct convolution_workspace *workspace)
+static bool was_measured_here(void)
 {
-    return workspace->source == WORKSPACE_MEASURED && strcmp(sim_card()->name, "NVIDIA H200") == 0;
+    return strcmp(sim_card()->name, MEASURED_CARD) == 0 &&
+           sim_cudnn_version() / 100 == MEASURED_CUDNN;
+}
+
+/* Another card, or another cuDNN, may want another workspace: there the table is a rule. */
+struct convolution_workspace sim_workspace_unasked(const struct convolution *convolution)
+{
+    struct convolution_workspace workspace = sim_convolution_workspace(convolution);
+    if (workspace.source == WORKSPACE_MEASURED && !was_measured_here()) {
+        workspace.source = WORKSPACE_BY_RULE;
+    }
+    return workspace;
 }
 
 static bool has_described_tail(void)
@@ -48,12 +64,11 @@ static void take_answer(const struct convolution *convolution, const struct cudn
 
 void sim_convolution_plans(const struct convolution *convolution, struct convolution_plans *plans)
 {
-    struct convolution_workspace otherwise = sim_convolution_workspace(convolution);
+    struct convolution_workspace otherwise = sim_workspace_unasked(convolution);
     struct cudnn_answer answer;
 
     plans->count = 0;
-    if (otherwise.source != WORKSPACE_GUESSED && !was_measured_here(&otherwise) &&
-        sim_ask_cudnn(convolution, &answer)) {
+    if (otherwise.source == WORKSPACE_BY_RULE && sim_ask_cudnn(convolution, &answer)) {
         take_answer(convolution, &answer, plans);
     }
     if (plans->count == 0) {

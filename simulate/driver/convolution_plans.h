@@ -17,8 +17,12 @@ struct convolution_plans {
     struct convolution_plan plans[MAX_CUDNN_CONFIGURATIONS];
 };
 
-/* One plan as it was measured, if the device is an H200; those that the program's own cuDNN
- * proposes (cudnn_asker.h); else one plan by the rule. */
+/* As sim_convolution_workspace, but what the table has is measured only for the card and the cuDNN
+ * that it was measured with (H200, 9.19), and by rule for others. Never asked. */
+struct convolution_workspace sim_workspace_unasked(const struct convolution *convolution);
+
+/* One plan as it was measured, if the table is of this card and this cuDNN; else those that the
+ * program's own cuDNN proposes (cudnn_asker.h); else one plan by rule. */
 void sim_convolution_plans(const struct convolution *convolution, struct convolution_plans *plans);
 
 #endif

@@ -197,7 +197,7 @@ static int64_t attention_bytes(const struct convolution_tensor *queries)
 /* A graph of more than a convolution, or an engine that the program chose by its number. */
 static struct convolution_workspace workspace_of(const struct backend *desc)
 {
-    return desc->has_plan ? desc->plan.workspace : sim_convolution_workspace(&desc->convolution);
+    return desc->has_plan ? desc->plan.workspace : sim_workspace_unasked(&desc->convolution);
 }
 
 static int64_t convolution_bytes(const struct backend *plan)

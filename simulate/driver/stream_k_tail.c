@@ -140,8 +140,12 @@ int64_t sim_stream_k_tail(const struct convolution *c,
     struct product product = product_of(c);
     int64_t rows = divided_up(divided_up(product.rows, tile->rows), high) * high;
     int64_t columns = divided_up(divided_up(product.columns, tile->columns), wide) * wide;
+    int64_t count;
+    if (__builtin_mul_overflow(rows, columns, &count)) { /* sizes that do not fit each other */
+        return 0;
+    }
     struct schedule schedule = {
-        .tiles = rows * columns,
+        .tiles = count,
         .tile_bytes = tile->rows * tile->columns * (int64_t)sizeof(float),
         .steps = divided_up(product.depth * c->x.element_bytes, BYTES_OF_A_STEP)};
     bool is_float = c->x.element_bytes == (int)sizeof(float);

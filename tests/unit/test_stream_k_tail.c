@@ -90,11 +90,26 @@ static void a_configuration_of_another_kind_needs_no_correction(void **state)
     assert_int_equal(sim_stream_k_tail(&convolution, &configuration), 0);
 }
 
+/* Tensors that each fit into memory and do not fit each other: 2^90 tiles. */
+static void more_tiles_than_a_number_holds_need_no_correction(void **state)
+{
+    struct convolution convolution = convolution_of(&measured[0]);
+    struct cudnn_configuration configuration = configuration_of(&measured[0]);
+
+    (void)state;
+    convolution.w.sizes[0] = INT64_C(1) << 52;
+    convolution.x.sizes[1] = convolution.w.sizes[1] = 1;
+    convolution.w.sizes[2] = convolution.w.sizes[3] = 1;
+    convolution.y.sizes[0] = INT64_C(1) << 42;
+    assert_int_equal(sim_stream_k_tail(&convolution, &configuration), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_difference_is_as_it_was_measured),
         cmocka_unit_test(a_configuration_of_another_kind_needs_no_correction),
+        cmocka_unit_test(more_tiles_than_a_number_holds_need_no_correction),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,99 @@
+/* Where the plans of a convolution come from: the table on the card and with the cuDNN that it was
+ * measured with, the program's cuDNN, the rule. */
+#include "cmocka_all.h"
+
+#include "../../simulate/driver/convolution_plans.c"
+
+static struct sim_card card;
+static int cudnn;
+static struct convolution_workspace workspace;
+static bool is_answered;
+static int questions;
+
+const struct sim_card *sim_card(void)
+{
+    return &card;
+}
+
+int sim_cudnn_version(void)
+{
+    return cudnn;
+}
+
+struct convolution_workspace sim_convolution_workspace(const struct convolution *convolution)
+{
+    (void)convolution;
+    return workspace;
+}
+
+bool sim_ask_cudnn(const struct convolution *convolution, struct cudnn_answer *answer)
+{
+    (void)convolution;
+    questions++;
+    memset(answer, 0, sizeof *answer);
+    answer->count = 1;
+    answer->configurations[0].workspace_bytes = 77;
+    return is_answered;
+}
+
+int64_t sim_stream_k_tail(const struct convolution *convolution,
+                          const struct cudnn_configuration *configuration)
+{
+    (void)convolution, (void)configuration;
+    return 0;
+}
+
+static void check(const char *name, int version, enum workspace_source without,
+                  enum workspace_source with)
+{
+    struct convolution_plans plans;
+    struct convolution convolution = {0};
+
+    card.name = name;
+    cudnn = version;
+    for (int i = 0; i < 2; i++) {
+        is_answered = i;
+        sim_convolution_plans(&convolution, &plans);
+        assert_int_equal(plans.count, 1);
+        assert_int_equal(plans.plans[0].workspace.source, i ? with : without);
+        assert_int_equal(plans.plans[0].workspace.bytes,
+                         i && with == WORKSPACE_ASKED ? 77 : workspace.bytes);
+    }
+    assert_int_equal(sim_workspace_unasked(&convolution).source, without);
+}
+
+static void the_table_is_measured_where_it_was_measured(void **state)
+{
+    (void)state;
+    workspace = (struct convolution_workspace){5, WORKSPACE_MEASURED};
+    check("NVIDIA H200", 91900, WORKSPACE_MEASURED, WORKSPACE_MEASURED);
+    assert_int_equal(questions, 0);
+    check("NVIDIA H200", 91002, WORKSPACE_BY_RULE, WORKSPACE_ASKED);
+    check("NVIDIA A100-SXM4-80GB", 91900, WORKSPACE_BY_RULE, WORKSPACE_ASKED);
+}
+
+static void other_shapes_are_asked_for(void **state)
+{
+    (void)state;
+    workspace = (struct convolution_workspace){5, WORKSPACE_BY_RULE};
+    check("NVIDIA H200", 91900, WORKSPACE_BY_RULE, WORKSPACE_ASKED);
+}
+
+static void shapes_without_sense_are_not_asked_for(void **state)
+{
+    (void)state;
+    questions = 0;
+    workspace = (struct convolution_workspace){0, WORKSPACE_GUESSED};
+    check("NVIDIA H200", 91900, WORKSPACE_GUESSED, WORKSPACE_GUESSED);
+    assert_int_equal(questions, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_table_is_measured_where_it_was_measured),
+        cmocka_unit_test(other_shapes_are_asked_for),
+        cmocka_unit_test(shapes_without_sense_are_not_asked_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
