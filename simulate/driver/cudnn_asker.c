@@ -161,11 +161,22 @@ static bool start_process(struct beginning *b)
     return is_started;
 }
 
-static bool keep_socket(int fd)
+/* A program may have closed its standard files: their numbers are for what it opens next, and the
+ * new process gives them away. */
+static int above_standard_files(int fd)
+{
+    return fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+}
+
+static bool keep_socket(int end)
 {
     struct stat info;
+    int fd = above_standard_files(end);
 
     if (fd < 0 || fstat(fd, &info) != 0) {
+        if (fd >= 0) {
+            (void)close(fd);
+        }
         return false;
     }
     asker.socket = fd;
@@ -174,10 +185,9 @@ static bool keep_socket(int fd)
     return true;
 }
 
-/* The other end must not be one of the three that the new process gives away. */
 static bool start_on(int other, struct beginning *b)
 {
-    b->socket = fcntl(other, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    b->socket = above_standard_files(other);
     if (b->socket < 0) {
         return false;
     }
@@ -194,6 +204,7 @@ static bool start(void)
         return false;
     }
     bool started = keep_socket(ends[0]) && start_on(ends[1], &beginning);
+    (void)close(ends[0]);
     (void)close(ends[1]);
     return started;
 }

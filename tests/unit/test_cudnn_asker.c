@@ -259,6 +259,26 @@ static void another_file_in_its_place_is_left_alone(void **state)
     close(place);
 }
 
+/* What the program prints next would go to the asker. */
+static void no_standard_file_of_the_program_is_taken(void **state)
+{
+    struct cudnn_answer answer;
+    int status = -1;
+    pid_t child = fork();
+
+    (void)state;
+    if (child == 0) {
+        close(STDIN_FILENO);
+        close(STDOUT_FILENO);
+        close(STDERR_FILENO);
+        bool is_answered = ask(5, &answer) && asker.socket > STDERR_FILENO &&
+                           fcntl(STDIN_FILENO, F_GETFD) < 0 && fcntl(STDERR_FILENO, F_GETFD) < 0;
+        _exit(is_answered ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 static void a_child_of_fork_has_its_own(void **state)
 {
     struct cudnn_answer answer;
@@ -347,6 +367,7 @@ int main(int count, char **arguments)
         cmocka_unit_test_setup(without_library_or_program_nobody_answers, begin),
         cmocka_unit_test_setup(nonsense_is_no_answer, begin),
         cmocka_unit_test_setup(another_file_in_its_place_is_left_alone, begin),
+        cmocka_unit_test_setup(no_standard_file_of_the_program_is_taken, begin),
         cmocka_unit_test_setup(a_child_of_fork_has_its_own, begin),
         cmocka_unit_test_setup(it_ends_with_the_program, begin),
     };
