@@ -9,9 +9,10 @@
 struct cudnn_heuristics;
 
 /* Loads the library of graphs, libcudnn_graph.so.9, which loads its other parts itself, and
- * describes the device to it in the JSON text of CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION. 0.2 s,
- * 100 MB. NULL: it cannot be loaded, does not have the functions, or does not take descriptions
- * of devices. One for each process; it stays until the process ends. */
+ * describes the device to it in the JSON text of CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION. 0.2 to
+ * 0.5 s and 70 to 170 MB, by its version. NULL: it cannot be loaded, does not have the functions,
+ * or does not take descriptions of devices. One for each process; it stays until the process
+ * ends. */
 struct cudnn_heuristics *cudnn_heuristics_open(const char *library, const char *device_json);
 
 /* The configurations that cuDNN would try for `convolution`, the best one first; those whose
