@@ -68,10 +68,12 @@ void sim_convolution_plans(const struct convolution *convolution, struct convolu
     struct cudnn_answer answer;
 
     plans->count = 0;
-    if (otherwise.source == WORKSPACE_BY_RULE && sim_ask_cudnn(convolution, &answer)) {
+    if (otherwise.source != WORKSPACE_GUESSED && sim_ask_cudnn(convolution, &answer)) {
         take_answer(convolution, &answer, plans);
     }
     if (plans->count == 0) {
         plans->plans[plans->count++] = (struct convolution_plan){.workspace = otherwise};
+    } else if (otherwise.source == WORKSPACE_MEASURED) {
+        plans->plans[0].workspace = otherwise;
     }
 }
