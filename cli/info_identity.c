@@ -93,7 +93,7 @@ static void add_ending(struct mt_buf *out, const struct mt_trace_header *header,
     case MT_ENDED_SIGNAL: mt_buf_printf(out, "signal %d\n", identity->ended_number); return;
     case MT_ENDED_TIMEOUT: mt_buf_add_text(out, "by memtrace: its time was over\n"); return;
     case MT_ENDED_OOM_KILLED:
-        mt_buf_add_text(out, "by the kernel: the host had no memory\n");
+        mt_buf_add_text(out, "by the kernel: no memory was left on the host or within its limit\n");
         return;
     case MT_ENDED_UNKNOWN: break;
     }

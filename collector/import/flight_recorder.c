@@ -10,7 +10,18 @@
 #include "pickle.h"
 #include "process_groups.h"
 
-enum { MAX_LINES_BYTES = 65536 }; /* of a text in a header */
+enum {
+    MAX_LINES_BYTES = 65536, /* of a text in a header */
+    MAX_MEMBERS = 64         /* of the description of a group, which has 3 */
+};
+
+/* Many groups of a hostile pickle can share one long text. */
+#define MAX_TEXT_BYTES (UINT64_C(64) << 20)
+
+struct dump {
+    const struct mt_pickle *pickle;
+    uint64_t text_bytes; /* that were read, a shared text each time */
+};
 
 struct ranks {
     uint32_t *ranks;
@@ -37,11 +48,31 @@ static const struct mt_pickle_value *member(const struct mt_pickle *pickle,
     return NULL;
 }
 
-static const char *text_of(const struct mt_pickle *pickle, const struct mt_pickle_value *value)
+/* "" if it is no text. */
+static const char *text_of(struct dump *dump, const struct mt_pickle_value *value)
 {
-    size_t length;
+    const char *text = "";
+    size_t length = 0;
 
-    return value && value->kind == MT_PICKLE_TEXT ? mt_pickle_text(pickle, *value, &length) : "";
+    if (value && value->kind == MT_PICKLE_TEXT)
+        text = mt_pickle_text(dump->pickle, *value, &length);
+    dump->text_bytes += length;
+    return text;
+}
+
+static const char *text_member(struct dump *dump, struct mt_pickle_value group, const char *key)
+{
+    return text_of(dump, member(dump->pickle, group, key));
+}
+
+static bool is_group(const struct mt_pickle *pickle, const struct mt_pickle_value *pair)
+{
+    size_t count = 0;
+
+    if (pair[0].kind != MT_PICKLE_TEXT || pair[1].kind != MT_PICKLE_DICT)
+        return false;
+    (void)mt_pickle_items(pickle, pair[1], &count);
+    return count / 2 <= MAX_MEMBERS;
 }
 
 static int compare(const void *a, const void *b)
@@ -89,20 +120,18 @@ static void add_name(const char *id, const char *description, struct mt_buf *nam
     }
 }
 
-static enum mt_status add_group(const struct mt_pickle *pickle, const struct mt_pickle_value *pair,
+static enum mt_status add_group(struct dump *dump, const struct mt_pickle_value *pair,
                                 struct mt_buf *lines)
 {
     struct ranks ranks = {.ranks = NULL};
     struct mt_buf name = {0};
-    enum mt_status status =
-        pair[0].kind == MT_PICKLE_TEXT
-            ? read_ranks(text_of(pickle, member(pickle, pair[1], "ranks")), &ranks)
-            : MT_ERR_FORMAT;
+    enum mt_status status = is_group(dump->pickle, pair)
+                                ? read_ranks(text_member(dump, pair[1], "ranks"), &ranks)
+                                : MT_ERR_FORMAT;
 
     if (status == MT_OK) {
         qsort(ranks.ranks, ranks.count, sizeof *ranks.ranks, compare);
-        add_name(text_of(pickle, &pair[0]), text_of(pickle, member(pickle, pair[1], "desc")),
-                 &name);
+        add_name(text_of(dump, &pair[0]), text_member(dump, pair[1], "desc"), &name);
         if (!differ(&ranks))
             status = MT_ERR_FORMAT;
         else
@@ -114,26 +143,34 @@ static enum mt_status add_group(const struct mt_pickle *pickle, const struct mt_
     return status;
 }
 
-static enum mt_status add_groups(const struct mt_pickle *pickle, struct mt_pickle_value root,
+static enum mt_status too_much(struct mt_error *error, const char *why)
+{
+    return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET, "%s", why);
+}
+
+static enum mt_status add_groups(struct dump *dump, struct mt_pickle_value root,
                                  struct mt_buf *lines, struct mt_error *error)
 {
-    const struct mt_pickle_value *groups = member(pickle, root, "pg_config"), *pairs;
+    const struct mt_pickle_value *groups = member(dump->pickle, root, "pg_config"), *pairs;
     enum mt_status status = MT_OK;
     size_t count = 0;
 
     if (!groups || groups->kind != MT_PICKLE_DICT)
         return refuse(error, "no dump of PyTorch's Flight Recorder: it has no pg_config");
-    pairs = mt_pickle_items(pickle, *groups, &count);
-    for (size_t i = 0; i + 1 < count && status == MT_OK && !lines->failed; i += 2)
-        status = add_group(pickle, &pairs[i], lines);
+    pairs = mt_pickle_items(dump->pickle, *groups, &count);
+    for (size_t i = 0; i + 1 < count && status == MT_OK && !lines->failed; i += 2) {
+        status = add_group(dump, &pairs[i], lines);
+        if (dump->text_bytes > MAX_TEXT_BYTES)
+            return too_much(error, "its process groups have more than 64 MiB of text");
+        if (lines->length > MAX_LINES_BYTES)
+            return too_much(
+                error, "its process groups take more than the 64 KiB that a trace has for them");
+    }
     if (status == MT_ERR_MEMORY || lines->failed)
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
-    if (status != MT_OK)
-        return refuse(error, "a process group of the Flight Recorder has no list of ranks");
-    return lines->length <= MAX_LINES_BYTES
+    return status == MT_OK
                ? MT_OK
-               : mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
-                         "its process groups take more than the 64 KiB that a trace has for them");
+               : refuse(error, "a process group of the Flight Recorder has no list of ranks");
 }
 
 enum mt_status mt_flight_recorder_groups(const char *path, struct mt_buf *lines,
@@ -142,13 +179,15 @@ enum mt_status mt_flight_recorder_groups(const char *path, struct mt_buf *lines,
     struct mt_pickle *pickle = NULL;
     struct mt_pickle_value root;
     struct mt_feed *feed;
+    struct dump dump = {0};
     enum mt_status status = mt_feed_open(path, &feed, error);
 
     if (status != MT_OK)
         return status;
     status = mt_pickle_read(feed, NULL, &pickle, &root, error);
+    dump.pickle = pickle;
     if (status == MT_OK)
-        status = add_groups(pickle, root, lines, error);
+        status = add_groups(&dump, root, lines, error);
     mt_pickle_free(pickle);
     mt_feed_close(feed);
     return status;

@@ -42,8 +42,8 @@ static enum mt_status recover(struct mt_trace_end *end, const struct mt_trace_en
     return status != MT_OK && !mt_recover_is_needed(end->path) ? MT_OK : status;
 }
 
-/* What the launcher saw counts, then what the process itself said. A process that left a tape and
- * said nothing did not end in order. */
+/* What the launcher saw counts. Otherwise the process itself has the word, if it also closed its
+ * trace: one that called exit and left a tape died on the way, in a destructor perhaps. */
 static bool set_ending(const struct mt_trace_end *end, const struct mt_trace_end_options *options,
                        struct mt_trace_header *header, char text[MT_ENDING_TEXT])
 {
@@ -54,10 +54,11 @@ static bool set_ending(const struct mt_trace_end *end, const struct mt_trace_end
         header->ended_t_ns = process->t_ns;
         return true;
     }
-    if (header->ended || end->state != MT_TRACE_RECOVERED)
+    if (end->state != MT_TRACE_RECOVERED)
         return false;
     header->ended =
         mt_ending_text(options->timed_out ? MT_ENDED_TIMEOUT : MT_ENDED_UNKNOWN, 0, text);
+    header->ended_t_ns = 0;
     return true;
 }
 

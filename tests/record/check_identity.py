@@ -97,10 +97,13 @@ def ends_of_others(bench):
                          environment=environment(bench))
         traces = bench.traces(bench.work / way)
         check([trace_decoder.read_header(trace).get("ended") for trace in traces] == ends, f"{way}: {done}")
-    script = f"'{bench.recorded}' signal 9; exit 5"
-    done = bench.run(bench.memtrace, "record", "-o", "shell/", "sh", "-c", script, environment=environment(bench))
-    header = trace_decoder.read_header(only(bench.traces(bench.work / "shell")))
-    check(done.returncode == 5 and header["ended"] == "unknown" and "ended_t_ns" not in header, f"{done} {header}")
+    for way in ("signal 9", "atexit"):  # the second calls exit, and dies before its trace is closed
+        script = f"'{bench.recorded}' {way}; exit 5"
+        done = bench.run(bench.memtrace, "record", "-o", "shell/", "sh", "-c", script, environment=environment(bench))
+        trace = only(bench.traces(bench.work / "shell"))
+        header = trace_decoder.read_header(trace)
+        check(done.returncode == 5 and header["ended"] == "unknown" and "ended_t_ns" not in header, f"{done} {header}")
+        trace.unlink()
 
 
 def killed_with_the_launcher(bench):
@@ -171,6 +174,11 @@ def dump_of(groups):
     return pickle.dumps({"version": "2.10", "pg_config": config, "entries": []}, protocol=2)
 
 
+def dump_of_shared(group):
+    """20,000 groups that are one object of the pickle: a small file, and much to read."""
+    return pickle.dumps({"pg_config": {str(number): group for number in range(20000)}}, protocol=2)
+
+
 def import_groups(bench, dump, *more):
     (bench.work / "rank_2.pickle").write_bytes(pickle.dumps(SNAPSHOT))
     (bench.work / "nccl_trace_rank_2").write_bytes(dump)
@@ -201,6 +209,10 @@ def hostile_dumps_are_refused(bench):
                 ("", "[]", "[0", "[0,]", "[-1]", "[0, 0]", "[2147483647]", "[99999999999999999999]", "0, 1", "[0] ",
                  None, 7, [0, 1])]
     hostile += [dump_of([(str(number), "x" * 60, str([number, number + 2, number + 9])) for number in range(2000)])]
+    hostile += [dump_of_shared(dict.fromkeys(("name", "desc"), "x") | {"ranks": ranks}) for ranks in
+                (str(list(range(20000))), str([number * number for number in range(20000)]))]
+    hostile += [dump_of_shared({"name": "x", "desc": "x" * 1000000, "ranks": "[0]"}),
+                dump_of_shared({str(number): "x" for number in range(100000)} | {"ranks": "[0]"})]
     for dump in hostile:
         done = import_groups(bench, dump)
         check(done.returncode == 3 and done.stderr.count(b"\n") == 1 and b"nccl_trace_rank_2" in done.stderr,

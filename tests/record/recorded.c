@@ -4,6 +4,7 @@
  *   recorded plain CODE          no CUDA at all
  *   recorded exit CODE           allocates, frees, exits
  *   recorded quick CODE          ... with _exit
+ *   recorded atexit              ... and dies of SIGSEGV on the way
  *   recorded signal NUMBER       ... dies of a signal
  *   recorded segv | abort
  *   recorded echo                copies stdin to stdout
@@ -293,6 +294,9 @@ int main(int argc, char **argv)
 {
     const char *way = argc > 1 ? argv[1] : "", *value = argc > 2 ? argv[2] : "0";
 
+    if (!strcmp(way, "atexit"))
+        atexit(write_nowhere); /* registered first, it runs last */
+
     if (!strcmp(way, "plain"))
         return atoi(value);
     if (!strcmp(way, "echo"))
@@ -308,7 +312,7 @@ int main(int argc, char **argv)
     if (!strcmp(way, "signals"))
         return count_signals(value);
     use_gpu();
-    if (!strcmp(way, "exit"))
+    if (!strcmp(way, "exit") || !strcmp(way, "atexit"))
         return atoi(value);
     if (!strcmp(way, "wait"))
         return wait_until_gone(value), 0;
