@@ -84,21 +84,32 @@ static bool join(struct group *group, const char *root, const char *mount, const
     return written > 0 && written < (int)sizeof group->folder;
 }
 
-/* In a container the path may be that of the host: then the mount itself is the group. */
+/* One that counts memory has its file of victims, or at least a limit. */
+static bool counts_memory(const struct group *group)
+{
+    char text[FILE_BYTES];
+
+    return read_text(group->folder, group->is_unified ? "/memory.events" : "/memory.oom_control",
+                     text) ||
+           read_text(group->folder, group->is_unified ? "/memory.max" : "/memory.limit_in_bytes",
+                     text);
+}
+
+/* A group without the memory controller is counted in the next one above that has it. In a
+ * container the path may be that of the host: then the mount itself is the group. */
 static bool find_folder(struct group *group, const char *root, const char *mount, const char *path,
                         size_t length)
 {
-    char text[FILE_BYTES];
-    const char *file = group->is_unified ? "/memory.events" : "/memory.oom_control";
-
-    if (length < FOLDER_BYTES && join(group, root, mount, path, length) &&
-        read_text(group->folder, file, text))
-        return true;
-    if (!join(group, root, mount, "", 0))
-        return false;
-    return read_text(group->folder, file, text) ||
-           read_text(group->folder, group->is_unified ? "/memory.max" : "/memory.limit_in_bytes",
-                     text);
+    if (length >= FOLDER_BYTES || !join(group, root, mount, path, length))
+        length = 0;
+    for (int level = 0; length && level < MAX_LEVELS; level++) {
+        if (counts_memory(group))
+            return true;
+        while (length && path[--length] != '/')
+            continue;
+        group->folder[group->mount + length] = '\0';
+    }
+    return join(group, root, mount, "", 0) && counts_memory(group);
 }
 
 static bool find_group_of(struct group *group, const char *root, const char *list, bool is_unified)

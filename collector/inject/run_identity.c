@@ -12,17 +12,19 @@
 /* Names of variables; NULL: the launcher has none, or there is no second one. */
 struct launcher {
     const char *rank, *local_rank, *local_rank_too, *world, *world_too;
+    const char *same; /* the launcher that numbers the ranks alike says the rest; NULL: no need */
 };
 
 /* The innermost first: Slurm may start mpirun or torchrun, whose processes are the ranks. PMIx says
- * no more than a rank: the launcher that serves it says the rest. */
+ * no more than a rank: Slurm, if it serves it, says the rest. */
 static const struct launcher launchers[] = {
-    {"RANK", "LOCAL_RANK", NULL, "WORLD_SIZE", NULL},
-    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", NULL, "OMPI_COMM_WORLD_SIZE", NULL},
-    {"PMI_RANK", "MPI_LOCALRANKID", "PMI_LOCAL_RANK", "PMI_SIZE", NULL},
-    {"PMIX_RANK", "SLURM_LOCALID", NULL, "PMIX_SIZE", "SLURM_NTASKS"},
-    {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_LOCAL_RANK", NULL, "MV2_COMM_WORLD_SIZE", NULL},
-    {"SLURM_PROCID", "SLURM_LOCALID", NULL, "SLURM_NTASKS", "SLURM_NPROCS"},
+    {"RANK", "LOCAL_RANK", NULL, "WORLD_SIZE", NULL, NULL},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", NULL, "OMPI_COMM_WORLD_SIZE", NULL,
+     NULL},
+    {"PMI_RANK", "MPI_LOCALRANKID", "PMI_LOCAL_RANK", "PMI_SIZE", NULL, NULL},
+    {"PMIX_RANK", "SLURM_LOCALID", NULL, "SLURM_NTASKS", NULL, "SLURM_PROCID"},
+    {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_LOCAL_RANK", NULL, "MV2_COMM_WORLD_SIZE", NULL, NULL},
+    {"SLURM_PROCID", "SLURM_LOCALID", NULL, "SLURM_NTASKS", "SLURM_NPROCS", NULL},
 };
 
 /* -1 if the variable is not set, or holds anything but a number that a rank can have. */
@@ -51,7 +53,7 @@ struct mt_run_place mt_run_place(void)
         const struct launcher *launcher = &launchers[i];
 
         place.rank = number_of(launcher->rank);
-        if (place.rank < 0)
+        if (place.rank < 0 || (launcher->same && number_of(launcher->same) != place.rank))
             continue;
         place.local_rank = either(launcher->local_rank, launcher->local_rank_too);
         place.world = either(launcher->world, launcher->world_too);

@@ -33,6 +33,8 @@ static void each_launcher_says_its_rank(void **state)
         {"PMI_RANK=2 PMI_SIZE=16 MPI_LOCALRANKID=2", 2, 2, 16},
         {"PMI_RANK=2 PMI_SIZE=16 PMI_LOCAL_RANK=1", 2, 1, 16},
         {"PMIX_RANK=7 SLURM_PROCID=7 SLURM_LOCALID=3 SLURM_NTASKS=8", 7, 3, 8},
+        /* another launcher that serves PMIx, in a task of Slurm's */
+        {"PMIX_RANK=7 SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NTASKS=8", 7, -1, -1},
         {"MV2_COMM_WORLD_RANK=1 MV2_COMM_WORLD_LOCAL_RANK=0 MV2_COMM_WORLD_SIZE=2", 1, 0, 2},
         {"SLURM_PROCID=11 SLURM_LOCALID=3 SLURM_NTASKS=12", 11, 3, 12},
         {"SLURM_PROCID=11 SLURM_NPROCS=12", 11, -1, 12},

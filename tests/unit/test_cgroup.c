@@ -61,6 +61,21 @@ static void version_2_has_the_least_of_all_above(void **state)
     assert_int_equal(kills, 1);
 }
 
+static void a_group_without_the_controller_counts_above(void **state)
+{
+    uint64_t kills;
+
+    (void)state;
+    put("/proc/self/cgroup", "0::/system.slice/job_7/task/\n");
+    put("/sys/fs/cgroup/system.slice/job_7/memory.max", "4096\n");
+    put("/sys/fs/cgroup/system.slice/job_7/memory.events", "oom_kill 2\n");
+    put("/sys/fs/cgroup/system.slice/job_7/task/cgroup.procs", "1\n");
+    put("/sys/fs/cgroup/system.slice/memory.max", "8192\n");
+    assert_int_equal(mt_cgroup_limit_bytes(root), 4096);
+    assert_true(mt_cgroup_oom_kills(root, &kills));
+    assert_int_equal(kills, 2);
+}
+
 static void version_1_is_read(void **state)
 {
     uint64_t kills;
@@ -131,6 +146,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(version_2_has_the_least_of_all_above, begin, end),
+        cmocka_unit_test_setup_teardown(a_group_without_the_controller_counts_above, begin, end),
         cmocka_unit_test_setup_teardown(version_1_is_read, begin, end),
         cmocka_unit_test_setup_teardown(a_container_sees_its_own_as_the_root, begin, end),
         cmocka_unit_test_setup_teardown(hostile_files_say_nothing, begin, end),
