@@ -82,10 +82,19 @@ static void add_device_ids(struct mt_buf *out, const struct mt_identity *identit
     }
 }
 
+/* What no version so far has written says nothing. */
+static bool is_ending(const char *text)
+{
+    enum mt_ending ending;
+    int32_t number;
+
+    return mt_ending_read(text, &ending, &number);
+}
+
 static void add_ending(struct mt_buf *out, const struct mt_trace_header *header,
                        const struct mt_identity *identity)
 {
-    if (!header->ended)
+    if (!is_ending(header->ended))
         return;
     add_label(out, "ended");
     switch (identity->ended) {
@@ -93,7 +102,8 @@ static void add_ending(struct mt_buf *out, const struct mt_trace_header *header,
     case MT_ENDED_SIGNAL: mt_buf_printf(out, "signal %d\n", identity->ended_number); return;
     case MT_ENDED_TIMEOUT: mt_buf_add_text(out, "by memtrace: its time was over\n"); return;
     case MT_ENDED_OOM_KILLED:
-        mt_buf_add_text(out, "by the kernel: no memory was left on the host or within its limit\n");
+        mt_buf_add_text(out, "signal 9, after the kernel had killed a process of its control "
+                             "group for want of memory\n");
         return;
     case MT_ENDED_UNKNOWN: break;
     }
@@ -202,8 +212,9 @@ void mt_info_identity_json(struct mt_json *json, const struct mt_trace_header *h
     json_number(json, "restart", identity.restart);
     mt_json_bool(json, "is_planned", identity.is_planned);
     mt_json_text(json, "ended",
-                 header->ended ? mt_ending_text(identity.ended, identity.ended_number, text)
-                               : NULL);
+                 is_ending(header->ended)
+                     ? mt_ending_text(identity.ended, identity.ended_number, text)
+                     : NULL);
     mt_json_u64_or_null(json, "ended_t_ns", identity.ended_t_ns, identity.ended_t_ns);
     mt_json_u64_or_null(json, "cgroup_limit_bytes", identity.cgroup_limit_bytes,
                         identity.cgroup_limit_bytes);

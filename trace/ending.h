@@ -12,7 +12,8 @@ enum mt_ending {
     MT_ENDED_EXIT,      /* number is the exit status, 0 to 255 */
     MT_ENDED_SIGNAL,    /* number is the signal, 1 to 127 */
     MT_ENDED_TIMEOUT,   /* memtrace ended it: the time that it was given was over */
-    MT_ENDED_OOM_KILLED /* the kernel killed it for want of memory of the host */
+    MT_ENDED_OOM_KILLED /* by SIGKILL, after the kernel had killed a process of its control group,
+                           most often this one, for want of memory of the host */
 };
 
 enum { MT_ENDING_TEXT = 16 }; /* bytes of the text, with its zero */

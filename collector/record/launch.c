@@ -144,8 +144,8 @@ static void stop_likewise(int number)
     raise(SIGSTOP);
 }
 
-/* The counter is that of all processes of the group, so a SIGKILL of somebody else's at the same
- * time as another process's end by the kernel is taken for it. */
+/* The counter is that of all processes of the group: a SIGKILL of somebody else's, any time after
+ * the kernel killed another process of the group, is taken for the kernel's. */
 static void note_end(struct mt_launch *launch)
 {
     struct timespec now;

@@ -17,8 +17,7 @@ struct mt_launch {
     int wait_status; /* as waitpid, once it has ended */
     int exec_errno;  /* not 0: the command could not be run */
     bool timed_out;  /* it was ended, because it took too long */
-    bool oom_killed; /* by the kernel: it died of SIGKILL, and its control group has one more victim
-                      */
+    bool oom_killed; /* it died of SIGKILL, and its control group has more victims than before */
     uint64_t ended_t_ns; /* Unix time of its end */
     /* PRIVATE: what was there before */
     sigset_t mask, relayed;

@@ -1,0 +1,85 @@
+/* What `memtrace info` says of how a process ended, and of hostile texts. */
+#include <string.h>
+
+#include "info_identity.h"
+#include "util.h"
+
+#include "cmocka_all.h"
+
+static void expect_text(const struct mt_trace_header *header, const char *wanted)
+{
+    struct mt_buf out = {0};
+
+    mt_info_identity_text(&out, header, NULL);
+    mt_buf_add_char(&out, '\0');
+    assert_false(out.failed);
+    assert_string_equal(out.data, wanted);
+    mt_buf_release(&out);
+}
+
+static void each_ending_is_said(void **state)
+{
+    static const struct {
+        const char *ended, *wanted;
+    } cases[] = {
+        {NULL, ""},
+        {"exit:3", "  ended       exit status 3\n"},
+        {"signal:15", "  ended       signal 15\n"},
+        {"timeout", "  ended       by memtrace: its time was over\n"},
+        {"oom-killed",
+         "  ended       signal 9, after the kernel had killed a process of its control "
+         "group for want of memory\n"},
+        {"unknown", "  ended       not in order; how is not known\n"},
+        {"dumped-core", ""}, /* of a later version, or of nobody */
+        {"exit:256", ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++) {
+        const struct mt_trace_header header = {
+            .rank = -1, .world_size = -1, .ended = cases[i].ended};
+
+        expect_text(&header, cases[i].wanted);
+    }
+}
+
+static void json_has_null_for_what_nobody_wrote(void **state)
+{
+    const struct mt_trace_header header = {.rank = -1, .world_size = -1, .ended = "dumped-core"};
+    struct mt_buf out = {0};
+    struct mt_json json;
+
+    (void)state;
+    mt_json_init(&json, &out, true);
+    mt_json_object_begin(&json, NULL);
+    mt_info_identity_json(&json, &header, NULL);
+    mt_json_object_end(&json);
+    mt_buf_add_char(&out, '\0');
+    assert_non_null(strstr(out.data, "\"ended\": null"));
+    mt_buf_release(&out);
+}
+
+static void control_characters_are_escaped(void **state)
+{
+    const struct mt_trace_header header = {
+        .rank = -1, .world_size = -1, .job = "a\033[2J\n", .device_uuid = {"\033]0;x\007"}};
+    struct mt_buf out = {0};
+
+    (void)state;
+    mt_info_identity_text(&out, &header, NULL);
+    mt_buf_add_char(&out, '\0');
+    assert_null(strchr(out.data, '\033'));
+    assert_null(strchr(out.data, '\007'));
+    mt_buf_release(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_ending_is_said),
+        cmocka_unit_test(json_has_null_for_what_nobody_wrote),
+        cmocka_unit_test(control_characters_are_escaped),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
