@@ -4,10 +4,10 @@
 #include <sys/stat.h>
 
 #include "cli.h"
+#include "flight_recorder.h"
 #include "json.h"
 #include "outputs.h"
 #include "recorded_summaries.h"
-#include "flight_recorder.h"
 #include "redacted_source.h"
 #include "trace.h"
 #include "units.h"
@@ -174,7 +174,6 @@ static int import_source(struct mt_source *source, const char *input, struct arg
     struct mt_redaction redaction;
     struct mt_buf lines = {0};
     int exit_code = take_groups(arguments->groups, source, &lines);
-
     bool stopped = exit_code >= 0;
 
     if (!stopped && redact)

@@ -1,6 +1,5 @@
 /* The process groups of a rank (PyTorch's), as a trace's header has them: a line for each, the
- * name,
- * '=' and the sorted ranks: "0:default_pg=0-7", "3=0-24:8" (0, 8, 16, 24), "4=1,2,9". */
+ * name, '=' and the sorted ranks: "0:default_pg=0-7", "3=0-24:8" (0, 8, 16, 24), "4=1-2,9". */
 #ifndef MT_TRACE_PROCESS_GROUPS_H
 #define MT_TRACE_PROCESS_GROUPS_H
 
