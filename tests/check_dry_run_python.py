@@ -151,6 +151,13 @@ def monitored_barrier(group=None, timeout=None): calls.append(("monitored_barrie
 def broadcast_object_list(object_list, src=None, group=None, device=None, group_src=None): calls.append(("broadcast", src, group_src))
 def scatter_object_list(output, input=None, src=None, group=None, group_src=None): calls.append(("scatter", src))
 def recv_object_list(object_list, src=None, group=None): raise RuntimeError("waits for another rank")
+def _verify_params_across_processes(group, tensors):
+    from torch import Tensor
+    got = [Tensor(0) for _ in range(8)]
+    ops.kernels["allgather_"](ops.Keys(), [got], tensors, group)
+    return [t.values for t in got]
+all_gather_object = _verify_params_across_processes
+class Reducer: _rebuild_buckets = staticmethod(_verify_params_across_processes)
 def _create_process_group_wrapper(wrapped_pg, *_): raise RuntimeError("asks the other ranks")
 distributed_c10d = sys.modules[__name__]
 def new_gloo(): return ProcessGroupGloo("their store", 3, 8, timeout=5)
@@ -625,6 +632,14 @@ class Alone(Programs):
         self.assertEqual(lines, ["([12, 16], 2)", "([3, 4], 2)", "([12, 16], 2)", "None", "([1, 0], 2)", "None", "([3], 0)", "[12]"])
         self.assertEqual({k: v["count"] for k, v in self.only(notes)["answers"].items()}, {"count": 1}) # on the host
         self.assertEqual([name for name in self.only(notes)["failures"] if not name.startswith("hook of ")], []) # not all are in the fake
+
+    def test_what_ranks_have_alike_does_not_count(self):
+        """DDP compares shapes: no size of the program depends on them. Objects count once each."""
+        for function in ("_verify_params_across_processes", "Reducer._rebuild_buckets"):
+            lines, notes = self.alone(FAKE_SHADOWS + f"print(dist.{function}(group, [torch.Tensor(7)]) == [[7]] * 8)\n")
+            self.assertEqual((lines, self.only(notes)["answers"]), (["True"], {}))
+        _, notes = self.alone(FAKE_SHADOWS + "dist.all_gather_object(group, [torch.Tensor(7)])\n")
+        self.assertEqual({k: v["count"] for k, v in self.only(notes)["answers"].items()}, {"object": 1})
 
     def test_functional_collectives_say_with_what_they_reduce(self):
         lines, _ = self.alone(FAKE_SHADOWS + (

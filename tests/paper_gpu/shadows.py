@@ -21,6 +21,7 @@ CASES = {
     "checkpointed": [4 * 512, True],
     "elsewhere": [[0, 2, 4, 6, 8], 6, 22, 38],
     "proposals": [True, 600, True],
+    "received": [False, True, 1],
     "compiled": [1, "inductor", False, True],
 }
 SAME_REQUESTS = ["training"]

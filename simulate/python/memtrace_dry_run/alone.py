@@ -35,6 +35,7 @@ def install(distributed):
     _replace(modules, "FileStore", _store(distributed.Store, 1)) # (path, world_size)
     _gloo(modules, distributed)
     _objects(modules, distributed)
+    _plumbing(modules, distributed)
     _splits(modules, distributed)
     from . import collectives
 
@@ -201,6 +202,29 @@ def _objects(modules, distributed):
         function = getattr(distributed, name, None)
         if function is not None:
             _replace(modules, name, wrap(distributed, function))
+
+
+def _plumbing(modules, distributed):
+    """DDP compares the shapes of parameters, and all its ranks have the buckets of rank 0; gathered objects are measured and copied as tensors."""
+    from . import collectives
+
+    for name, has_objects in (("_verify_params_across_processes", False), ("all_gather_object", True), ("gather_object", True)):
+        function = getattr(distributed, name, None)
+        if function is not None:
+            function = collectives.plumbing(function)
+            _replace(modules, name, _noting_object(function) if has_objects else function)
+    reducer = getattr(distributed, "Reducer", None)
+    if hasattr(reducer, "_rebuild_buckets"):
+        reducer._rebuild_buckets = collectives.plumbing(reducer._rebuild_buckets)
+
+
+def _noting_object(function):
+    @functools.wraps(function)
+    def call(*arguments, **named):
+        notes.made_up("object")
+        return function(*arguments, **named)
+
+    return call
 
 
 def _bind(function, arguments, named):

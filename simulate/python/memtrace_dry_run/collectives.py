@@ -2,7 +2,7 @@
 
 Only values are handled here, those of shadows and of tensors on the host: operators of PyTorch's process groups run
 as they are, with simulated NCCL below them. A sum is this rank's value times the number of ranks. What comes from
-other ranks counts as guessed, so that what a program reads of it is counted, and a loop that waits for it ends."""
+other ranks is RECEIVED (shadows.py), so that what a program reads of it is counted, and a loop that waits for it ends."""
 import contextlib
 import functools
 import threading
@@ -10,7 +10,7 @@ import threading
 import torch
 
 from . import hooks, notes, shadows
-from .shadows import GUESSED
+from .shadows import RECEIVED
 
 _libraries = []
 
@@ -162,15 +162,37 @@ def _give_parts(group, to, source):
         _give(group, part, source.view(-1))
 
 
+_plumbing = threading.local() # how many functions of PyTorch that this thread is in exchange what all ranks have alike
+
+
+def plumbing(function):
+    """FUNCTION, which exchanges what ranks have alike, such as shapes: no size and no decision depends on their data."""
+    @functools.wraps(function)
+    def call(*arguments, **named):
+        _plumbing.depth = getattr(_plumbing, "depth", 0) + 1
+        try:
+            return function(*arguments, **named)
+        finally:
+            _plumbing.depth -= 1
+
+    return call
+
+
+def _is_doubtful(group):
+    return group.size > 1 and not getattr(_plumbing, "depth", 0)
+
+
 def _made(group, shadow):
-    return max(shadow.made, GUESSED) if group.size > 1 else shadow.made
+    return max(shadow.made, RECEIVED) if _is_doubtful(group) else shadow.made
 
 
 def _count_on_host(group, t):
     """What a program reads on the host cannot be seen: that it has T of other ranks counts."""
-    if group.size > 1 and t.dtype is torch.bool:
+    if not _is_doubtful(group):
+        return
+    if t.dtype is torch.bool:
         notes.made_up("condition")
-    elif group.size > 1 and t.dtype in (torch.int32, torch.int64):
+    elif t.dtype in (torch.int32, torch.int64):
         notes.made_up("count")
 
 

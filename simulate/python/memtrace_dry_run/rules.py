@@ -7,7 +7,7 @@ import threading
 import torch
 
 from . import fillers, notes, shadows
-from .shadows import CHOSEN, GUESSED, KNOWN
+from .shadows import CHOSEN, GUESSED, KNOWN, RECEIVED
 
 COMPARISONS = {"eq", "ne", "lt", "le", "gt", "ge"}
 LOGIC = {"logical_and", "logical_or", "logical_xor", "logical_not", "bitwise_and", "bitwise_or", "bitwise_xor",
@@ -176,7 +176,7 @@ def _computed(op, arguments, named, out):
         return
     made = host.made
     if made == GUESSED and _packet(op) == "all":
-        values = torch.ones_like(values) # as for operands that nobody knows: checks of arguments pass
+        values = torch.ones_like(values) # as for operands that nobody knows: checks of arguments pass; not RECEIVED values, which loops wait for
     for o, v in zip(outs, _tensors(values)):
         if o.shape == v.shape and shadows.is_small(o):
             shadows.keep(o, v, made)
@@ -404,7 +404,7 @@ def _read(op, arguments, named, out):
     shadow = shadows.of(t)
     if shadow is not None:
         value = shadows.view(t, shadow).item()
-        return _guess_read(value) if shadow.made == GUESSED else value
+        return _guess_read(value) if shadow.made >= RECEIVED else value
     if _context.count is not None and not t.is_floating_point():
         return _context.count
     if t.dtype is torch.bool:

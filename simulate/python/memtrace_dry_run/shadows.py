@@ -4,11 +4,12 @@ A shadow is a storage on the host, of as many bytes as the storage on the device
 the same view of the other. It lives as long as its original: the table holds only weak references, which change
 nothing that PyTorch decides by counting references. Small tensors only: see the limits below.
 
-`made` says how a value came to be: KNOWN; CHOSEN, an index that was made up, or what follows from one; GUESSED,
-the outcome of a comparison with unknown values, or what follows from that."""
+`made` says how a value came to be: KNOWN; CHOSEN, an index that was made up, or what follows from one; RECEIVED,
+this rank's value in place of another rank's, or what follows from one; GUESSED, the outcome of a comparison with
+unknown values, or what follows from that."""
 import torch
 
-KNOWN, CHOSEN, GUESSED = 0, 1, 2
+KNOWN, CHOSEN, RECEIVED, GUESSED = 0, 1, 2, 3
 MAX_FLOAT_ELEMENTS = 1 << 18
 MAX_WHOLE_ELEMENTS = 1 << 22
 SWEEP_BYTES = 64 << 20
