@@ -11,3 +11,4 @@ printf '[max-peak]\nallocated = "530MiB"\n' >budget.toml
 memtrace analyze dry_run/gpt_batch4.trace.zst --budget budget.toml >told
 echo "$?"
 sed '/^$/q' told
+memtrace analyze dry_run/gpt_batch4.trace.zst --max-peak reserved=620MiB --strict | sed -n '/try:/,/^$/p'
