@@ -148,6 +148,24 @@ static int say_no_requests(const struct mt_policies_wish *wish)
     return MT_EXIT_INPUT;
 }
 
+/* A policy that the device's memory is too small for says nothing about the others. */
+static void leave_out_refusing(struct mt_policy_table *table)
+{
+    uint32_t kept = 1;
+
+    for (uint32_t i = 1; i < table->row_count; i++) {
+        const struct mt_policy_row *row = &table->rows[i];
+
+        if (mt_policy_row_refuses(table, row))
+            mt_say("'%s' is not drawn: it serves %llu of %llu requests", row->policy,
+                   (unsigned long long)mt_policy_row_requests(row),
+                   (unsigned long long)mt_policy_row_requests(&table->rows[0]));
+        else
+            table->rows[kept++] = *row;
+    }
+    table->row_count = kept;
+}
+
 static int measure(struct work *work)
 {
     struct mt_policy_table *table = work->table;
@@ -168,6 +186,7 @@ static int measure(struct work *work)
     for (i = 0; i < work->policies.count; i++)
         table->rows[i + 1].what = work->whats[i];
     table->row_count = (uint32_t)work->policies.count + 1;
+    leave_out_refusing(table);
     table->name = mt_report_name(&table->arena, work->wish->path);
     add_cards(work);
     if (mt_policy_table_finish(table, &error) == MT_OK)

@@ -99,6 +99,12 @@ uint64_t mt_policy_row_requests(const struct mt_policy_row *row)
     return mt_add_most_u64(row->requests, row->gaps_left_out);
 }
 
+bool mt_policy_row_refuses(const struct mt_policy_table *table, const struct mt_policy_row *row)
+{
+    return !table->starts_in_middle &&
+           mt_policy_row_requests(row) < mt_policy_row_requests(&table->rows[0]);
+}
+
 /* A gap that is left out may be the one that a peak of requested bytes counts. */
 static bool are_of_one_trace(const struct mt_policy_row *a, const struct mt_policy_row *b,
                              bool starts_in_middle)

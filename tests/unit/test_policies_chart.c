@@ -289,6 +289,25 @@ static void others_requests_are_refused(void **unused)
     assert_int_equal(mt_policy_table_finish(&table, &error), MT_ERR_USAGE);
 }
 
+static void a_policy_that_refuses_is_known(void **unused)
+{
+    static struct mt_policy_table table;
+
+    (void)unused;
+    begin(&table);
+    add_row(&table, "a", 100, 110, 120, 120);
+    add_row(&table, "b", 40, 50, 120, 120);
+    assert_false(mt_policy_row_refuses(&table, &table.rows[1]));
+    table.rows[1].requests--;
+    assert_true(mt_policy_row_refuses(&table, &table.rows[1]));
+    table.rows[1].gaps_left_out = 1;
+    assert_false(mt_policy_row_refuses(&table, &table.rows[1]));
+    table.rows[1].gaps_left_out = 0;
+    table.starts_in_middle = true;
+    assert_false(mt_policy_row_refuses(&table, &table.rows[1]));
+    mt_policy_table_release(&table);
+}
+
 /* PyTorch's default cuts a restored pool as the run did; other options leave its gaps out. */
 static void gaps_that_are_left_out_are_requests_of_the_trace(void **unused)
 {
@@ -367,6 +386,7 @@ int main(void)
         cmocka_unit_test(limits_of_several_orders_are_a_line),
         cmocka_unit_test(extremes_are_drawn),
         cmocka_unit_test(others_requests_are_refused),
+        cmocka_unit_test(a_policy_that_refuses_is_known),
         cmocka_unit_test(gaps_that_are_left_out_are_requests_of_the_trace),
         cmocka_unit_test(twins_are_one_row),
         cmocka_unit_test(sentences_say_who_is_best_and_who_only_looks_bad),
