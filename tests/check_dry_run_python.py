@@ -617,7 +617,7 @@ class Alone(Programs):
             "print(torch.kernels['allgather_'](torch.Keys(), [parts], [own], dist.ProcessGroup('nccl'))[1], [p.values for p in parts])\n"
             "torch.kernels['scatter_'](torch.Keys(), [out], [[T(5), T(6)]], dist.ProcessGroup('nccl'), 0)\n"
             "print(out.values, [len(a[0][0]) if n == 'allgather_' else len(a[0]) for n, a in torch.ran])\n")
-        self.assertEqual(lines, ["work [[7, 8], [7, 8]]", "[5] [2, 1]"])
+        self.assertEqual(lines, ["work [[7, 8], [7, 8]]", "[6] [2, 1]"])
 
     def test_a_sum_is_this_ranks_value_times_the_ranks(self):
         """A loop that waits for the others ends; what it reads counts as guessed (2)."""
@@ -654,8 +654,9 @@ class Alone(Programs):
             "call('alltoall_base_', out, own, group, [], []); print(known(out))\n"
             "call('alltoall_base_', wrong, own, group, [1, 2], [2, 2]); print(known(wrong))\n"
             "t = on_device(7); call('broadcast_', [t], group, 1, 0); print(known(t)); call('broadcast_', [t], group, 2, 0); print(known(t))\n"
-            "t = on_device(7); call('scatter_', [t], [], group, 0); print(known(t))\n"))
-        self.assertEqual(lines, ["([1, 2, 3, 4], 2)", "None", "([7], 0)", "([7], 2)", "None"])
+            "t = on_device(7); call('scatter_', [t], [], group, 0); print(known(t))\n"
+            "t = on_device(7); call('scatter_', [t], [[on_device(n) for n in range(4)]], group, 1); print(known(t))\n"))
+        self.assertEqual(lines, ["([1, 2, 3, 4], 2)", "None", "([7], 0)", "([7], 2)", "None", "([1], 2)"])
         self.assertEqual([name for name in self.only(notes)["failures"] if not name.startswith("hook of ")], [])
 
     def test_a_rank_that_only_sends_gathers_nothing(self):

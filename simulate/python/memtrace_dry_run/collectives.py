@@ -228,7 +228,7 @@ def _scattered(group, outputs, inputs, *_rest):
     """The source has the parts; the others do not know what they get."""
     for output, parts in zip(outputs, inputs):
         if parts:
-            _give(group, output, parts[0])
+            _give(group, output, parts[group.rank])
     if not inputs:
         _received(outputs)
 
