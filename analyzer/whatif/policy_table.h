@@ -58,8 +58,9 @@ enum mt_status mt_policy_row_measure(struct mt_source *source, const char *polic
 /* Of the trace, gaps that the policy leaves out included: equal for all policies. */
 uint64_t mt_policy_row_requests(const struct mt_policy_row *row);
 
-/* Does the policy serve fewer requests than the first row, because it runs out of the device's memory?
- * Its peaks are then not of this run. False if the trace starts in the middle: counts differ there. */
+/* Does the policy serve fewer requests than the first row, because it runs out of the device's
+ * memory? Its peaks are then not of this run. False if the trace starts in the middle: counts
+ * differ there. */
 bool mt_policy_row_refuses(const struct mt_policy_table *table, const struct mt_policy_row *row);
 
 /* Rows are filled: drops those of equal spelling, sorts them and makes the sentences.
