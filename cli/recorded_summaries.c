@@ -14,7 +14,11 @@
 #include "summary_of_trace.h"
 #include "util.h"
 
-enum { PAUSE_MS = 5 };
+enum {
+    PAUSE_MS = 5,
+    PATIENCE_MS = 2000 /* with a process that was told to end */
+};
+static const struct timespec pause_time = {0, PAUSE_MS * 1000000L};
 
 static uint64_t now_ms(void)
 {
@@ -31,6 +35,22 @@ static void say_missing(const struct mt_recorded_summaries *summaries, const cha
         mt_say("'%s': no summary for 'memtrace fleet': %s; 'memtrace fleet --summarize' writes it "
                "later",
                path, why);
+}
+
+/* A command that was told to ignore SIGTERM would wait for a summary for ever: the process that
+ * makes it does not ignore it. */
+static void let_sigterm_end_this(void)
+{
+    struct sigaction found;
+    sigset_t only;
+
+    if (sigaction(SIGTERM, NULL, &found) == 0 && found.sa_handler == SIG_IGN) {
+        (void)signal(SIGTERM, SIG_DFL);
+        mt_outputs_handle_signals();
+    }
+    sigemptyset(&only);
+    sigaddset(&only, SIGTERM);
+    sigprocmask(SIG_UNBLOCK, &only, NULL);
 }
 
 /* In the process of its own; its exit status. */
@@ -59,6 +79,19 @@ static size_t most_jobs(void)
     return processors < 1 ? 1 : (size_t)mt_min_u64((uint64_t)processors, MT_SUMMARY_JOBS);
 }
 
+/* SIGTERM lets it remove its temporary file; it is sent again, since the process may not have come
+ * to let_sigterm_end_this. One that even SIGKILL does not end, as on a file system that hangs, is
+ * left alone. */
+static void end_job(const struct mt_summary_job *job)
+{
+    for (unsigned waited_ms = 0; waited_ms < 2 * PATIENCE_MS; waited_ms += PAUSE_MS) {
+        (void)kill(job->process, waited_ms < PATIENCE_MS ? SIGTERM : SIGKILL);
+        (void)nanosleep(&pause_time, NULL);
+        if (waitpid(job->process, NULL, WNOHANG) != 0)
+            return;
+    }
+}
+
 /* Has the job ended? One that takes too long is ended. */
 static bool has_ended(const struct mt_recorded_summaries *summaries, struct mt_summary_job *job)
 {
@@ -70,9 +103,7 @@ static bool has_ended(const struct mt_recorded_summaries *summaries, struct mt_s
     if (got == 0 && now_ms() - job->started_ms < timeout_ms)
         return false;
     if (got == 0) {
-        (void)kill(job->process, SIGTERM); /* it removes its temporary file */
-        while (waitpid(job->process, &status, 0) < 0 && errno == EINTR)
-            continue;
+        end_job(job);
         say_missing(summaries, job->path, "it would take more time than a command waits for it");
     } else if (got > 0 && WIFSIGNALED(status)) {
         say_missing(summaries, job->path, "the process that makes it was killed");
@@ -84,8 +115,6 @@ static bool has_ended(const struct mt_recorded_summaries *summaries, struct mt_s
 /* Waits until no more than `most` are running; a free place. */
 static struct mt_summary_job *wait_for(struct mt_recorded_summaries *summaries, size_t most)
 {
-    const struct timespec pause = {0, PAUSE_MS * 1000000L};
-
     for (;;) {
         struct mt_summary_job *place = NULL;
         size_t running = 0;
@@ -100,7 +129,7 @@ static struct mt_summary_job *wait_for(struct mt_recorded_summaries *summaries, 
         }
         if (running <= most && place)
             return place;
-        (void)nanosleep(&pause, NULL);
+        (void)nanosleep(&pause_time, NULL);
     }
 }
 
@@ -109,8 +138,10 @@ void mt_recorded_summaries_add(struct mt_recorded_summaries *summaries, const ch
     struct mt_summary_job *job = wait_for(summaries, most_jobs() - 1);
 
     *job = (struct mt_summary_job){.process = fork(), .path = path, .started_ms = now_ms()};
-    if (job->process == 0)
+    if (job->process == 0) {
+        let_sigterm_end_this();
         _exit(work(summaries, path));
+    }
     if (job->process < 0) {
         job->process = 0;
         say_missing(summaries, path, strerror(errno));

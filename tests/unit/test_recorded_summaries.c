@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,6 +131,25 @@ static void time_is_limited(void **state)
     remove_place(&place);
 }
 
+/* Also where a command was started with SIGTERM ignored or blocked: its summaries still end. */
+static void time_is_limited_without_sigterm(void **state)
+{
+    struct sigaction before;
+    sigset_t only, mask;
+
+    sigemptyset(&only);
+    sigaddset(&only, SIGTERM);
+    for (int is_blocked = 0; is_blocked < 2; is_blocked++) {
+        assert_int_equal(sigaction(SIGTERM, NULL, &before), 0);
+        assert_int_equal(sigprocmask(SIG_BLOCK, is_blocked ? &only : NULL, &mask), 0);
+        if (!is_blocked)
+            (void)signal(SIGTERM, SIG_IGN);
+        time_is_limited(state);
+        assert_int_equal(sigaction(SIGTERM, &before, NULL), 0);
+        assert_int_equal(sigprocmask(SIG_SETMASK, &mask, NULL), 0);
+    }
+}
+
 static void what_fails_is_said_once(void **state)
 {
     struct place place;
@@ -163,6 +183,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_trace_gets_its_own),
         cmocka_unit_test(time_is_limited),
+        cmocka_unit_test(time_is_limited_without_sigterm),
         cmocka_unit_test(what_fails_is_said_once),
     };
 
