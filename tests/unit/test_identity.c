@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "amend.h"
 #include "identity.h"
 #include "trace.h"
 #include "util.h"
@@ -121,6 +122,42 @@ static void a_trace_keeps_it(void **state)
     mt_writer_free(writer);
     mt_symbols_release(&symbols);
     fclose(file);
+}
+
+/* Room for a header that grows: used, and never exceeded. */
+static void a_header_grows_within_its_room(void **state)
+{
+    char path[] = "/tmp/test_identity.XXXXXX", long_text[1000];
+    const struct mt_writer_options options = {.header_bytes = 512};
+    struct mt_trace_header header = unknown, read;
+    struct mt_symbols symbols;
+    struct mt_writer *writer = NULL;
+    struct mt_error error = {0};
+    struct mt_arena arena = {0};
+    int fd = mkstemp(path);
+
+    (void)state;
+    assert_true(fd >= 0);
+    assert_int_equal(mt_symbols_init(&symbols), MT_OK);
+    assert_int_equal(mt_writer_new(fd, &header, &symbols, &options, &writer, &error), MT_OK);
+    header.ended = "exit:3";
+    assert_int_equal(mt_writer_set_header(writer, &header, &error), MT_OK);
+    memset(long_text, 'x', sizeof long_text - 1);
+    long_text[sizeof long_text - 1] = '\0';
+    header.job = long_text;
+    assert_int_equal(mt_writer_set_header(writer, &header, &error), MT_ERR_USAGE);
+    assert_int_equal(mt_writer_finish(writer, &error), MT_OK);
+    assert_int_equal(mt_trace_replace_header(path, &header, &error), MT_ERR_USAGE);
+    header.job = "slurm:7";
+    assert_int_equal(mt_trace_replace_header(path, &header, &error), MT_OK);
+    assert_int_equal(mt_trace_read_header(path, &arena, &read, &error), MT_OK);
+    assert_string_equal(read.ended, "exit:3");
+    assert_string_equal(read.job, "slurm:7");
+    mt_arena_release(&arena);
+    mt_writer_free(writer);
+    mt_symbols_release(&symbols);
+    close(fd);
+    unlink(path);
 }
 
 static void what_is_out_of_range_is_unknown(void **state)
@@ -411,6 +448,7 @@ int main(void)
         cmocka_unit_test(nothing_is_known_of_an_old_trace),
         cmocka_unit_test(all_is_read),
         cmocka_unit_test(a_trace_keeps_it),
+        cmocka_unit_test(a_header_grows_within_its_room),
         cmocka_unit_test(what_is_out_of_range_is_unknown),
         cmocka_unit_test(texts_of_the_largest_length_fit),
         cmocka_unit_test(a_name_says_the_rank),
