@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "ending.h"
 #include "units.h"
 #include "simulated_site.h"
 #include "util.h"
@@ -17,9 +18,9 @@ static size_t unread_count(const struct mt_dry_run_answer *answer)
 const char *mt_dry_run_lower_bound(const struct mt_dry_run_answer *answer)
 {
     if (answer->timed_out)
-        return "the run did not end in the time it had";
+        return mt_ending_doubt(MT_ENDED_TIMEOUT, 0);
     if (answer->exit_status)
-        return answer->signal ? "a signal ended the command" : "the command failed";
+        return mt_ending_doubt(answer->signal ? MT_ENDED_SIGNAL : MT_ENDED_EXIT, 1);
     if (unread_count(answer))
         return "the answer lacks processes, or a part of them";
     if (answer->notes->without_device)

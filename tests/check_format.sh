@@ -12,7 +12,7 @@ case $("$tool" --version) in
     ;;
 esac
 status=0
-for file in $(find base trace collector simulate analyzer render cli tests fixtures -name '*.[ch]' | sort); do
+for file in $(find base trace collector simulate analyzer fleet render cli tests fixtures -name '*.[ch]' | sort); do
     "$tool" --style=file "$file" | cmp -s - "$file" && continue
     if [ "${1:-}" = --fix ]; then
         "$tool" -i --style=file "$file"

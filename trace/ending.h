@@ -21,6 +21,10 @@ enum { MT_ENDING_TEXT = 16 }; /* bytes of the text, with its zero */
 /* `number` counts for EXIT and SIGNAL; one that is out of range is written as "unknown". */
 const char *mt_ending_text(enum mt_ending ending, int32_t number, char text[MT_ENDING_TEXT]);
 
+/* Why a run that ended like this may need more than it shows; NULL: it ended by itself, or nothing
+ * is known. */
+const char *mt_ending_doubt(enum mt_ending kind, int32_t number);
+
 /* Reads what mt_ending_text wrote. False, MT_ENDED_UNKNOWN and 0 for any other text, or NULL. */
 bool mt_ending_read(const char *text, enum mt_ending *ending, int32_t *number);
 

@@ -526,8 +526,8 @@ struct mt_report {
     struct mt_dry_run dry_run; /* what was simulated then */
     char sha256[65];           /* of the file, "" if it was a pipe */
     struct mt_integrity integrity;
-    const char *doubt; /* why the program may need more although the trace does not show it: set by
-                          the caller of mt_analyze, static; NULL = it does not */
+    const char *doubt; /* why the program may need more than the trace shows: its dry run was ended
+                          early, or what the caller of mt_analyze knows and sets; static, or NULL */
     bool starts_in_middle;
     bool is_snapshot; /* recorded by PyTorch itself */
     bool is_imported; /* a snapshot, or a file of another tool */

@@ -125,8 +125,11 @@ static enum mt_status finish(struct mt_analysis *analysis, void *context,
     struct course_feed *feed = context;
 
     (void)analysis;
-    if (feed->course->column_count)
+    if (feed->course->column_count) {
+        if (!feed->begun) /* all blocks are older than the history */
+            raise_column(feed);
         advance(feed, UINT64_MAX - 1);
+    }
     feed->course->step_hash = feed->requests ? feed->hash : 0;
     out->course = feed->course;
     return MT_OK;

@@ -2,6 +2,7 @@
 #include "fill_report.h"
 
 #include "analysis.h"
+#include "ending.h"
 #include "fill_device_parts.h"
 #include "fill_driver.h"
 #include "fill_pools.h"
@@ -323,6 +324,16 @@ static bool is_what_if(const struct mt_replay_options *wish)
            (wish->policy && strcmp(wish->policy, "pytorch") && strcmp(wish->policy, "recorded"));
 }
 
+/* A dry run is asked what a whole run needs; one that was ended early shows a part of it. */
+static const char *doubt_of_dry_run(const struct mt_trace_header *header)
+{
+    enum mt_ending kind;
+    int32_t number;
+
+    mt_ending_read(header->ended, &kind, &number);
+    return mt_ending_doubt(kind, number);
+}
+
 static enum mt_status fill_input(struct mt_analysis *analysis)
 {
     struct mt_report *report = analysis->report;
@@ -336,6 +347,7 @@ static enum mt_status fill_input(struct mt_analysis *analysis)
     report->options = source->header.allocator_options;
     report->world_size = source->header.world_size;
     report->is_dry_run = mt_dry_run_read(source->header.dry_run, &report->dry_run);
+    report->doubt = report->is_dry_run ? doubt_of_dry_run(&source->header) : NULL;
     report->integrity = source->integrity;
     report->starts_in_middle = source->header.starts_in_middle;
     report->is_snapshot = mt_header_is_snapshot(&source->header);

@@ -27,7 +27,7 @@ static enum mt_status read_classes(struct mt_job_work *work, bool with_steps,
         classes->of_rank[i] = WILD;
     for (uint32_t i = 0; i < report->row_count; i++) {
         const struct mt_rank_record *record = report->rows[i].record;
-        uint64_t key = !with_steps              ? report->rows[i].parameter_hash
+        uint64_t key = !with_steps               ? report->rows[i].parameter_hash
                        : mt_job_is_whole(record) ? record->step_hash
                                                  : 0;
 

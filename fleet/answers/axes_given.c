@@ -18,7 +18,8 @@ static enum mt_status read_axis(struct mt_job_work *work, const char *text, size
     uint64_t size = 0;
     char *name;
 
-    if (!name_length || name_length > 16 || strspn(text, "abcdefghijklmnopqrstuvwxyz_") < name_length)
+    if (!name_length || name_length > 16 ||
+        strspn(text, "abcdefghijklmnopqrstuvwxyz_") < name_length)
         return refuse(error, "has an axis without a name of lower-case letters");
     for (size_t i = name_length + 1; i < length; i++) {
         if (text[i] < '0' || text[i] > '9' || size > INT32_MAX)
@@ -74,7 +75,8 @@ enum mt_status mt_job_axes_of_option(struct mt_job_work *work, struct mt_error *
 }
 
 /* The axes of one rank are those of the job, if no other rank says otherwise. */
-static bool agrees(const struct mt_record_identity *identity, const struct mt_record_identity *other)
+static bool agrees(const struct mt_record_identity *identity,
+                   const struct mt_record_identity *other)
 {
     bool same = identity->axis_count == other->axis_count;
 

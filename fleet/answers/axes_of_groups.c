@@ -43,8 +43,7 @@ static void add_shape(struct shapes *shapes, const struct mt_record_group *group
         return;
     }
     if (shapes->count < MAX_SHAPES)
-        shapes->list[shapes->count++] =
-            (struct shape){group->name, group->size, group->stride, 1};
+        shapes->list[shapes->count++] = (struct shape){group->name, group->size, group->stride, 1};
 }
 
 /* Several groups of one rank may have one shape: it counts once. */
@@ -95,7 +94,8 @@ static enum mt_status add_axis(struct mt_job_work *work, const char *word, uint3
                                uint64_t stride)
 {
     struct mt_arena *arena = &work->report->arena;
-    const char *name = word ? word : mt_arena_printf(arena, "every_%llu", (unsigned long long)stride);
+    const char *name =
+        word ? word : mt_arena_printf(arena, "every_%llu", (unsigned long long)stride);
 
     for (uint32_t i = 0; name && i < work->report->axis_count; i++)
         if (!strcmp(work->report->axes[i].name, name))
@@ -140,10 +140,10 @@ enum mt_status mt_job_axes_of_groups(struct mt_job_work *work, struct mt_error *
     (void)error;
     for (uint64_t stride = 1; shapes.count && stride < report->world && status == MT_OK;) {
         const struct shape *shape = next_axis(&shapes, stride, ranks, report->world);
-        uint64_t size = shape ? shape->size
-                              : next_stride(&shapes, stride, report->world) / stride;
+        uint64_t size = shape ? shape->size : next_stride(&shapes, stride, report->world) / stride;
 
-        status = add_axis(work, shape ? mt_job_axis_word(shape->name) : NULL, (uint32_t)size, stride);
+        status =
+            add_axis(work, shape ? mt_job_axis_word(shape->name) : NULL, (uint32_t)size, stride);
         known += shape != NULL;
         stride *= size;
     }

@@ -48,8 +48,9 @@ static enum mt_status fill(struct mt_job_work *work, struct mt_error *error)
     enum mt_status status = choose_job(work, error);
 
     if (status == MT_OK && work->record_count > MT_JOB_MAX_ROWS)
-        return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET, "the job has %u records, at most %u",
-                       (unsigned)work->record_count, MT_JOB_MAX_ROWS);
+        return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
+                       "the job has %u records, at most %u", (unsigned)work->record_count,
+                       MT_JOB_MAX_ROWS);
     if (status == MT_OK) {
         work->values = MT_JOB_ARRAY(work, work->record_count, struct mt_job_value);
         status = work->values ? MT_OK : MT_ERR_MEMORY;

@@ -16,14 +16,14 @@ static const struct {
     const char *word, *axis;
     enum mt_axis_kind kind;
 } words[] = {
-    {"tp", "tp", MT_AXIS_UNNAMED},          {"tensor", "tp", MT_AXIS_UNNAMED},
-    {"pp", "pp", MT_AXIS_STAGES},           {"pipeline", "pp", MT_AXIS_STAGES},
-    {"pipe", "pp", MT_AXIS_STAGES},         {"stage", "pp", MT_AXIS_STAGES},
-    {"cp", "cp", MT_AXIS_UNNAMED},          {"context", "cp", MT_AXIS_UNNAMED},
-    {"ep", "ep", MT_AXIS_UNNAMED},          {"expert", "ep", MT_AXIS_UNNAMED},
-    {"fsdp", "fsdp", MT_AXIS_REPLICAS},     {"shard", "fsdp", MT_AXIS_REPLICAS},
-    {"dp", "dp", MT_AXIS_REPLICAS},         {"ddp", "dp", MT_AXIS_REPLICAS},
-    {"data", "dp", MT_AXIS_REPLICAS},       {"replica", "dp", MT_AXIS_REPLICAS},
+    {"tp", "tp", MT_AXIS_UNNAMED},         {"tensor", "tp", MT_AXIS_UNNAMED},
+    {"pp", "pp", MT_AXIS_STAGES},          {"pipeline", "pp", MT_AXIS_STAGES},
+    {"pipe", "pp", MT_AXIS_STAGES},        {"stage", "pp", MT_AXIS_STAGES},
+    {"cp", "cp", MT_AXIS_UNNAMED},         {"context", "cp", MT_AXIS_UNNAMED},
+    {"ep", "ep", MT_AXIS_UNNAMED},         {"expert", "ep", MT_AXIS_UNNAMED},
+    {"fsdp", "fsdp", MT_AXIS_REPLICAS},    {"shard", "fsdp", MT_AXIS_REPLICAS},
+    {"dp", "dp", MT_AXIS_REPLICAS},        {"ddp", "dp", MT_AXIS_REPLICAS},
+    {"data", "dp", MT_AXIS_REPLICAS},      {"replica", "dp", MT_AXIS_REPLICAS},
     {"replicate", "dp", MT_AXIS_REPLICAS},
 };
 

@@ -51,13 +51,14 @@ static void split_by_axis(struct refiner *refiner, uint32_t axis)
     split(refiner);
 }
 
-/* Rows in the order of their classes stand in refiner->keys. How many from `first` are one class. */
+/* Rows in the order of their classes stand in refiner->keys. How many from `first` are one class.
+ */
 static uint32_t class_length(const struct refiner *refiner, uint32_t first)
 {
     uint32_t count = refiner->report->row_count, end = first;
 
-    while (end < count && refiner->classes[refiner->keys[end].row] ==
-                              refiner->classes[refiner->keys[first].row])
+    while (end < count &&
+           refiner->classes[refiner->keys[end].row] == refiner->classes[refiner->keys[first].row])
         end++;
     return end - first;
 }
@@ -77,9 +78,9 @@ static uint64_t hash_of_class(const struct refiner *refiner, uint32_t first, uin
     return hash;
 }
 
-/* A row whose parameters are not known has those of its stage, so that a rank that ran out of memory
- * is compared with the ranks that did not. Without a rank, or if
- * its stage does not say it, its own have to do. */
+/* A row whose parameters are not known has those of its stage, so that a rank that ran out of
+ * memory is compared with the ranks that did not. Without a rank, or if its stage does not say it,
+ * its own have to do. */
 static void guess_parameters(struct mt_job_report *report, struct refiner *refiner)
 {
     memset(refiner->classes, 0, report->row_count * sizeof *refiner->classes);
@@ -178,8 +179,8 @@ static enum mt_status fill(struct mt_job_work *work, struct refiner *refiner)
         length = class_length(refiner, i);
         for (uint32_t k = 0; k < length; k++)
             report->rows[refiner->keys[i + k].row].cluster = report->cluster_count;
-        report->clusters[report->cluster_count++] = (struct mt_job_cluster){
-            first, length, spread_of_class(work, refiner, i, length)};
+        report->clusters[report->cluster_count++] =
+            (struct mt_job_cluster){first, length, spread_of_class(work, refiner, i, length)};
     }
     return MT_OK;
 }

@@ -14,8 +14,8 @@ static uint32_t first_death(const struct mt_job_report *report)
     for (uint32_t i = 0; i < report->row_count; i++) {
         const struct mt_rank_record *record = report->rows[i].record;
 
-        if (record->has_death && (first == MT_NO_ROW ||
-                                  record->death_t_ns < report->rows[first].record->death_t_ns))
+        if (record->has_death &&
+            (first == MT_NO_ROW || record->death_t_ns < report->rows[first].record->death_t_ns))
             first = i;
     }
     return first;
@@ -83,9 +83,8 @@ static void find_fitting(struct mt_job_work *work, struct mt_job_death *death)
     death->limit_bytes =
         death->limit_is_device ? first->device_bytes : first->identity.memory_limit_bytes;
     for (uint32_t i = 0; i < report->row_count; i++) {
-        uint64_t bytes = mt_job_metric_of(report->rows[i].record, death->limit_is_device
-                                                                      ? MT_JOB_NEEDED
-                                                                      : MT_JOB_RESERVED);
+        uint64_t bytes = mt_job_metric_of(report->rows[i].record,
+                                          death->limit_is_device ? MT_JOB_NEEDED : MT_JOB_RESERVED);
 
         if (i == death->row)
             continue;
@@ -110,7 +109,8 @@ enum mt_status mt_job_find_death(struct mt_job_work *work, struct mt_error *erro
     if (!death)
         return MT_ERR_MEMORY;
     record = report->rows[row].record;
-    *death = (struct mt_job_death){.row = row, .t_ns = record->death_t_ns,
+    *death = (struct mt_job_death){.row = row,
+                                   .t_ns = record->death_t_ns,
                                    .wanted_bytes = record->death_wanted_bytes,
                                    .free_bytes = record->death_free_bytes,
                                    .path = record->death_path};

@@ -70,7 +70,8 @@ static struct mt_job_spread spread_of(struct mt_job_work *work, const struct mt_
     return mt_job_spread_of(work->values, count);
 }
 
-/* The group with the largest mean, and the role that it has most more of than the mean of groups. */
+/* The group with the largest mean, and the role that it has most more of than the mean of groups.
+ */
 static void find_heavy(struct mt_job_axis *axis)
 {
     unsigned __int128 sum = 0, roles[MT_ROLE_COUNT] = {0};
@@ -85,8 +86,8 @@ static void find_heavy(struct mt_job_axis *axis)
             axis->heavy = i;
     }
     axis->mean_bytes = (uint64_t)(sum / axis->group_count);
-    axis->imbalance_ppm = mt_job_ppm(axis->groups[axis->heavy].reserved.mean - axis->mean_bytes,
-                                     axis->mean_bytes);
+    axis->imbalance_ppm =
+        mt_job_ppm(axis->groups[axis->heavy].reserved.mean - axis->mean_bytes, axis->mean_bytes);
     for (int role = 0; role < MT_ROLE_COUNT; role++) {
         uint64_t more = mt_sub_or_0_u64(axis->groups[axis->heavy].role_bytes[role],
                                         (uint64_t)(roles[role] / axis->group_count));

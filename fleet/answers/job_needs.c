@@ -42,8 +42,8 @@ enum mt_status mt_job_find_needs(struct mt_job_work *work, struct mt_error *erro
     if (report->reserved.mean)
         report->imbalance_ppm =
             mt_job_ppm(report->reserved.max - report->reserved.mean, report->reserved.mean);
-    work->outlier_bytes = mt_max_u64(
-        options->outlier_bytes ? options->outlier_bytes : MT_JOB_DEFAULT_OUTLIER_BYTES,
-        (uint64_t)((unsigned __int128)report->reserved.median * ppm / 1000000));
+    work->outlier_bytes =
+        mt_max_u64(options->outlier_bytes ? options->outlier_bytes : MT_JOB_DEFAULT_OUTLIER_BYTES,
+                   (uint64_t)((unsigned __int128)report->reserved.median * ppm / 1000000));
     return MT_OK;
 }

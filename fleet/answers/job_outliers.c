@@ -23,10 +23,10 @@ struct replicas {
 
 static void judge_replicas(struct mt_job_work *work, struct replicas *replicas)
 {
-    uint32_t ppm = work->options->outlier_ppm ? work->options->outlier_ppm
-                                              : MT_JOB_DEFAULT_OUTLIER_PPM;
-    uint64_t bytes = work->options->outlier_bytes ? work->options->outlier_bytes
-                                                  : MT_JOB_DEFAULT_OUTLIER_BYTES;
+    uint32_t ppm =
+        work->options->outlier_ppm ? work->options->outlier_ppm : MT_JOB_DEFAULT_OUTLIER_PPM;
+    uint64_t bytes =
+        work->options->outlier_bytes ? work->options->outlier_bytes : MT_JOB_DEFAULT_OUTLIER_BYTES;
 
     for (size_t m = 0; m < MT_ARRAY_LEN(metrics); m++) {
         struct mt_job_spread spread;
@@ -40,9 +40,9 @@ static void judge_replicas(struct mt_job_work *work, struct replicas *replicas)
         distance = mt_job_distance(work->values, replicas->count, spread.median);
         replicas->median[m] = spread.median;
         replicas->median_row[m] = spread.median_row;
-        replicas->tolerance[m] =
-            mt_max_u64(mt_max_u64(bytes, (uint64_t)((unsigned __int128)spread.median * ppm / 1000000)),
-                       mt_mul_most_u64(distance, DISTANCES));
+        replicas->tolerance[m] = mt_max_u64(
+            mt_max_u64(bytes, (uint64_t)((unsigned __int128)spread.median * ppm / 1000000)),
+            mt_mul_most_u64(distance, DISTANCES));
     }
 }
 
@@ -57,8 +57,8 @@ static bool is_outlier(const struct mt_job_report *report, const struct replicas
 {
     const struct mt_rank_record *record = report->rows[row].record;
 
-    *outlier = (struct mt_job_outlier){.row = row, .replicas = replicas->count,
-                                       .path = MT_NO_PATH, .library = ""};
+    *outlier = (struct mt_job_outlier){
+        .row = row, .replicas = replicas->count, .path = MT_NO_PATH, .library = ""};
     for (size_t m = 0; m < MT_ARRAY_LEN(metrics); m++) {
         uint64_t value = mt_job_metric_of(record, metrics[m]), median = replicas->median[m];
         uint64_t bytes = value > median ? value - median : median - value;
@@ -134,8 +134,8 @@ static void find_library(const struct mt_rank_record *more, const struct mt_rank
 {
     outlier->cause = MT_OUTLIER_LIBRARY;
     for (uint32_t i = 0; i < more->owner_count; i++) {
-        uint64_t bytes = mt_sub_or_0_u64(more->owners[i].bytes,
-                                         bytes_of_library(less, more->owners[i].library));
+        uint64_t bytes =
+            mt_sub_or_0_u64(more->owners[i].bytes, bytes_of_library(less, more->owners[i].library));
 
         if (bytes <= outlier->path_bytes)
             continue;
@@ -202,7 +202,8 @@ enum mt_status mt_job_find_outliers(struct mt_job_work *work, struct mt_error *e
     report->outliers = MT_JOB_ARRAY(work, report->row_count, struct mt_job_outlier);
     if (!rows || !difference.more || !difference.less || !report->outliers)
         return MT_ERR_MEMORY;
-    for (uint32_t c = 0, first = 0; c < report->cluster_count; first += report->clusters[c++].count) {
+    for (uint32_t c = 0, first = 0; c < report->cluster_count;
+         first += report->clusters[c++].count) {
         struct replicas replicas = {.rows = rows + first, .count = report->clusters[c].count};
 
         if (replicas.count < FEWEST_REPLICAS)

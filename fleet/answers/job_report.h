@@ -2,8 +2,8 @@
  * (rank_set.h). Text, JSON, pictures and gates read it and nothing else.
  *
  * A row is one device of one process that counts as the rank: the process of the last restart, and
- * of several processes of one rank the one with the largest reserved peak among those that ran last.
- * Rows ascend by rank, then by device; ranks that are not known come first, each process for
+ * of several processes of one rank the one with the largest reserved peak among those that ran
+ * last. Rows ascend by rank, then by device; ranks that are not known come first, each process for
  * itself. Every choice between equals takes the first row. All decisions are made with integers, so
  * that the same set gives the same report on every machine. A median is the lower of two. */
 #ifndef MT_FLEET_JOB_REPORT_H
@@ -13,11 +13,11 @@
 #include "rank_set.h"
 #include "util.h"
 
-#define MT_NO_ROW UINT32_MAX
-#define MT_JOB_AXES 8
-#define MT_JOB_STEPS 512   /* buckets of steps */
-#define MT_JOB_COLUMNS 512 /* of the time of a shared device */
-#define MT_JOB_DEFAULT_OUTLIER_PPM 10000           /* of the median of the replicas */
+#define MT_NO_ROW                    UINT32_MAX
+#define MT_JOB_AXES                  8
+#define MT_JOB_STEPS                 512           /* buckets of steps */
+#define MT_JOB_COLUMNS               512           /* of the time of a shared device */
+#define MT_JOB_DEFAULT_OUTLIER_PPM   10000         /* of the median of the replicas */
 #define MT_JOB_DEFAULT_OUTLIER_BYTES (32 * MT_MIB) /* and at least that */
 
 /* A file that gave no record. */
@@ -26,8 +26,8 @@ struct mt_job_file {
 };
 
 struct mt_job_options {
-    const char *job;  /* as recorded, "slurm:1234"; NULL: the only one of the set */
-    const char *mesh; /* "pp:8,dp:32,tp:8", the fastest axis last; NULL: find out */
+    const char *job;        /* as recorded, "slurm:1234"; NULL: the only one of the set */
+    const char *mesh;       /* "pp:8,dp:32,tp:8", the fastest axis last; NULL: find out */
     uint32_t outlier_ppm;   /* 0: MT_JOB_DEFAULT_OUTLIER_PPM */
     uint64_t outlier_bytes; /* 0: MT_JOB_DEFAULT_OUTLIER_BYTES */
     const struct mt_job_file *unreadable; /* copied to the report, by path */
@@ -121,15 +121,15 @@ struct mt_job_group {
 
 struct mt_job_axis {
     const char *name;
-    uint32_t size, stride; /* stride 0: not known */
-    bool separates;        /* ranks along it need not be equal; else they are replicas */
+    uint32_t size, stride;       /* stride 0: not known */
+    bool separates;              /* ranks along it need not be equal; else they are replicas */
     struct mt_job_group *groups; /* by coordinate; those that have rows */
     uint32_t group_count;
     uint32_t explained_ppm; /* of the variance of the reserved peaks */
     /* The group with the largest mean against the mean of the means. */
     uint32_t heavy; /* index */
     uint64_t mean_bytes;
-    uint32_t imbalance_ppm; /* 50,000: the heavy group has 5 % more than the mean */
+    uint32_t imbalance_ppm;  /* 50,000: the heavy group has 5 % more than the mean */
     enum mt_role heavy_role; /* that it has most more of */
     uint64_t heavy_role_bytes;
 };
@@ -159,7 +159,7 @@ struct mt_job_outlier {
     uint32_t path; /* the largest difference from the typical row; MT_NO_PATH: not known */
     enum mt_role role;
     uint64_t path_bytes;
-    const char *library; /* of LIBRARY; "" = not known */
+    const char *library;            /* of LIBRARY; "" = not known */
     uint64_t growth_bytes_per_step; /* more than the typical row */
 };
 
@@ -184,13 +184,13 @@ struct mt_job_step {
 /* A process on a device that it shares. */
 struct mt_job_tenant {
     const struct mt_rank_record *record;
-    uint64_t peak_t_ns; /* of its reserved memory */
-    uint64_t held_bytes; /* at the device's peak, at most */
+    uint64_t peak_t_ns;    /* of its reserved memory */
+    uint64_t held_bytes;   /* at the device's peak, at most */
     uint64_t others_bytes; /* what the others held while it had its peak, at most */
 };
 
-/* A device on which several processes ran at a time; one for each time without a gap. Levels are the largest of a column of time,
- * so that sums are at most what is said. */
+/* A device on which several processes ran at a time; one for each time without a gap. Levels are
+ * the largest of a column of time, so that sums are at most what is said. */
 struct mt_job_device {
     const char *uuid, *pci, *host; /* uuid or pci may be "" */
     struct mt_job_tenant *tenants;
@@ -208,8 +208,8 @@ struct mt_job_report {
 
     struct mt_job_row *rows;
     uint32_t row_count;
-    uint32_t seen_count;  /* ranks with a number */
-    uint32_t world;       /* ranks that the job has; if nobody says, up to the largest number */
+    uint32_t seen_count; /* ranks with a number */
+    uint32_t world;      /* ranks that the job has; if nobody says, up to the largest number */
     bool world_is_known, worlds_differ;
     struct mt_job_range *missing;
     uint32_t missing_ranges, missing_count;
@@ -224,9 +224,9 @@ struct mt_job_report {
     uint64_t lost_events;
 
     struct mt_job_spread reserved, allocated, needed;
-    bool needed_is_exact; /* else a rank or a part of one is not known, and it is a lower bound */
-    bool limit_is_known;  /* of every row */
-    uint64_t limit_bytes; /* the smallest limit of an allocator that serves all rows */
+    bool needed_is_exact;   /* else a rank or a part of one is not known, and it is a lower bound */
+    bool limit_is_known;    /* of every row */
+    uint64_t limit_bytes;   /* the smallest limit of an allocator that serves all rows */
     uint32_t imbalance_ppm; /* of the reserved peaks: the largest against the mean */
 
     enum mt_axes_source axes_source;
@@ -236,7 +236,7 @@ struct mt_job_report {
     uint32_t cluster_count;
 
     const struct mt_job_death *death; /* NULL: no rank ran out of memory */
-    struct mt_job_outlier *outliers; /* by bytes, largest first */
+    struct mt_job_outlier *outliers;  /* by bytes, largest first */
     uint32_t outlier_count;
     struct mt_job_path *paths; /* by sum, largest first */
     uint32_t path_count;
@@ -244,7 +244,7 @@ struct mt_job_report {
     uint32_t growing_count;
     struct mt_job_step *steps;
     uint32_t step_count;
-    uint64_t step_width; /* numbers of steps in a bucket */
+    uint64_t step_width;           /* numbers of steps in a bucket */
     struct mt_job_device *devices; /* that are shared */
     uint32_t device_count;
 };

@@ -115,7 +115,8 @@ static void find_world(struct mt_job_report *report)
             largest = identity->rank;
         if (identity->world <= 0)
             continue;
-        report->worlds_differ |= report->world_is_known && report->world != (uint32_t)identity->world;
+        report->worlds_differ |=
+            report->world_is_known && report->world != (uint32_t)identity->world;
         report->world_is_known = true;
         if ((uint32_t)identity->world > report->world)
             report->world = (uint32_t)identity->world;
@@ -136,8 +137,8 @@ static enum mt_status find_missing(struct mt_job_work *work)
     if (!report->missing)
         return MT_ERR_MEMORY;
     for (uint32_t i = 0; i <= report->row_count; i++) {
-        int32_t rank = i < report->row_count ? report->rows[i].record->identity.rank
-                                             : (int32_t)report->world;
+        int32_t rank =
+            i < report->row_count ? report->rows[i].record->identity.rank : (int32_t)report->world;
 
         if (rank > next)
             report->missing[report->missing_ranges++] = (struct mt_job_range){next, rank - 1};

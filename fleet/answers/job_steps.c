@@ -26,8 +26,8 @@ static struct span find_span(const struct mt_job_report *report)
 
             span.first = step->first < span.first ? step->first : span.first;
             span.last = step->last > span.last ? step->last : span.last;
-            span.width = mt_max_u64(span.width,
-                                    mt_add_most_u64(distance(step->first, step->last), 1));
+            span.width =
+                mt_max_u64(span.width, mt_add_most_u64(distance(step->first, step->last), 1));
         }
     }
     return span;
@@ -86,10 +86,9 @@ static void close_gaps(struct mt_job_report *report, const struct span *span)
         if (!report->steps[b].row_count)
             continue;
         report->steps[b].first = (int64_t)first;
-        report->steps[b].last =
-            (int64_t)((uint64_t)span->first +
-                      mt_min_u64(mt_mul_most_u64(b + 1, report->step_width) - 1,
-                                 distance(span->first, span->last)));
+        report->steps[b].last = (int64_t)((uint64_t)span->first +
+                                          mt_min_u64(mt_mul_most_u64(b + 1, report->step_width) - 1,
+                                                     distance(span->first, span->last)));
         report->steps[kept++] = report->steps[b];
     }
     report->step_count = kept;

@@ -33,8 +33,8 @@ static uint32_t row_of_max(const struct mt_job_value *values, uint32_t count)
 
 struct mt_job_spread mt_job_spread_of(struct mt_job_value *values, uint32_t count)
 {
-    struct mt_job_spread spread = {.min_row = MT_NO_ROW, .median_row = MT_NO_ROW,
-                                   .max_row = MT_NO_ROW};
+    struct mt_job_spread spread = {
+        .min_row = MT_NO_ROW, .median_row = MT_NO_ROW, .max_row = MT_NO_ROW};
     unsigned __int128 sum = 0;
 
     if (!count)
@@ -58,8 +58,8 @@ uint64_t mt_job_distance(struct mt_job_value *values, uint32_t count, uint64_t m
     if (!count)
         return 0;
     for (uint32_t i = 0; i < count; i++)
-        values[i].value = values[i].value > middle ? values[i].value - middle
-                                                   : middle - values[i].value;
+        values[i].value =
+            values[i].value > middle ? values[i].value - middle : middle - values[i].value;
     mt_job_values_sort(values, count);
     return values[count / 2].value;
 }

@@ -33,8 +33,8 @@ mt_job_answer mt_job_find_growth;
 mt_job_answer mt_job_find_steps;
 mt_job_answer mt_job_find_devices;
 
-/* Did the process go on to its end, and is all of it in the trace? What it held can then be compared
- * with other ranks. */
+/* Did the process go on to its end, and is all of it in the trace? What it held can then be
+ * compared with other ranks. */
 bool mt_job_is_whole(const struct mt_rank_record *record);
 
 /* Zeroed memory of the report. */

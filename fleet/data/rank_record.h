@@ -11,9 +11,9 @@
 #include "identity.h"
 #include "role.h"
 
-#define MT_RECORD_COLUMNS 512 /* of the course of a run */
-#define MT_RECORD_STEPS   256 /* neighbours are merged above that */
-#define MT_RECORD_LEAVES  256 /* the smallest become one of their role above that */
+#define MT_RECORD_COLUMNS  512 /* of the course of a run */
+#define MT_RECORD_STEPS    256 /* neighbours are merged above that */
+#define MT_RECORD_LEAVES   256 /* the smallest become one of their role above that */
 #define MT_RECORD_OWNERS   64
 #define MT_RECORD_FINDINGS 32 /* the largest */
 
@@ -90,7 +90,7 @@ struct mt_record_axis {
 /* Who the process was: struct mt_identity without its room. Texts are "" if unknown. */
 struct mt_record_identity {
     const char *host, *boot_id, *job;
-    uint64_t process_id; /* 0 = unknown */
+    uint64_t process_id;                      /* 0 = unknown */
     int32_t rank, local_rank, world, restart; /* -1 = unknown */
     enum mt_rank_origin rank_origin;
     uint64_t memory_limit_bytes, cgroup_limit_bytes; /* 0 = unknown or none */
@@ -109,11 +109,11 @@ struct mt_rank_record {
     const char *trace_sha256; /* 64 digits; "" = not known */
     uint16_t device;          /* number in the process */
     const char *device_name, *device_uuid, *device_pci, *device_mig; /* "" = not known */
-    uint64_t device_bytes;     /* in all; 0 = not known */
-    bool is_dry_run;           /* planned: no device */
-    bool is_complete;          /* recorded from the start, and nothing is missing */
-    bool is_driver_level;      /* no allocator above the driver: all levels are the driver's */
-    uint64_t lost_events;      /* known to be missing */
+    uint64_t device_bytes;                                           /* in all; 0 = not known */
+    bool is_dry_run;                                                 /* planned: no device */
+    bool is_complete;     /* recorded from the start, and nothing is missing */
+    bool is_driver_level; /* no allocator above the driver: all levels are the driver's */
+    uint64_t lost_events; /* known to be missing */
     uint64_t begin_t_ns, end_t_ns;
 
     enum mt_outcome outcome;
@@ -130,14 +130,14 @@ struct mt_rank_record {
 
     /* Beside the allocator. */
     bool has_driver;
-    uint64_t driver_peak_bytes;    /* all that the process had from the driver */
-    uint64_t outside_bytes;        /* beside the framework, at its allocated peak */
-    bool has_context;              /* NVML was sampled */
-    uint64_t context_bytes;        /* what no allocation explains, the most of all samples */
+    uint64_t driver_peak_bytes; /* all that the process had from the driver */
+    uint64_t outside_bytes;     /* beside the framework, at its allocated peak */
+    bool has_context;           /* NVML was sampled */
+    uint64_t context_bytes;     /* what no allocation explains, the most of all samples */
 
     /* What a device must have for this process as it ran. `needed_bytes` is the sum of what the
      * allocator needs, what lies beside it and the context, as far as they are known. */
-    bool needed_is_known;    /* else the parts that are known; a lower bound */
+    bool needed_is_known; /* else the parts that are known; a lower bound */
     uint64_t needed_bytes;
     bool allocator_need_is_known;
     uint64_t allocator_need_bytes, allocator_need_low_bytes; /* struct mt_need */
@@ -152,8 +152,8 @@ struct mt_rank_record {
     struct mt_record_step *steps; /* by number */
     uint32_t step_count;
     struct mt_record_column *columns;
-    uint32_t column_count;            /* MT_RECORD_COLUMNS, or 0: no time passed */
-    struct mt_record_leaf *leaves;    /* by role, path; sums to the allocated peak */
+    uint32_t column_count;         /* MT_RECORD_COLUMNS, or 0: no time passed */
+    struct mt_record_leaf *leaves; /* by role, path; sums to the allocated peak */
     uint32_t leaf_count;
     struct mt_record_owner *owners; /* by library */
     uint32_t owner_count;

@@ -88,8 +88,8 @@ static enum mt_status own_list(struct mt_rank_set *set, struct mt_rank_record *r
     memcpy(array, mt_list_array(record, list), count * list->element_bytes);
     mt_list_set(record, list, array, count);
     for (uint32_t i = 0; i < count; i++) {
-        enum mt_status status = own_fields(set, array + i * list->element_bytes, list->fields,
-                                           list->field_count, map);
+        enum mt_status status =
+            own_fields(set, array + i * list->element_bytes, list->fields, list->field_count, map);
 
         if (status != MT_OK)
             return status;
@@ -130,9 +130,8 @@ static enum mt_status map_paths(struct mt_rank_set *set, const struct mt_rank_se
     for (uint32_t i = 0; i < other->path_count; i++) {
         const struct mt_call_path *path = &other->paths[i];
         uint32_t parent = path->parent == MT_NO_PATH ? MT_NO_PATH : map[path->parent];
-        enum mt_status status =
-            mt_rank_set_path(set, parent, other->frames.texts[path->frame],
-                             other->frames.lengths[path->frame], &map[i]);
+        enum mt_status status = mt_rank_set_path(set, parent, other->frames.texts[path->frame],
+                                                 other->frames.lengths[path->frame], &map[i]);
 
         if (status != MT_OK)
             return status;

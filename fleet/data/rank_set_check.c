@@ -16,8 +16,7 @@ static bool paths_are_sound(const struct mt_rank_set *set, const char **why)
 }
 
 static bool fields_are_sound(const struct mt_rank_set *set, const void *object,
-                             const struct mt_record_field *fields, uint32_t count,
-                             const char **why)
+                             const struct mt_record_field *fields, uint32_t count, const char **why)
 {
     for (uint32_t i = 0; i < count; i++) {
         const struct mt_record_field *field = &fields[i];

@@ -23,8 +23,8 @@ struct placing {
 };
 
 /* Calls `visit` for each path that the record names. */
-static void each_path(struct mt_rank_record *record, void (*visit)(struct placing *, void *object,
-                                                                  const struct mt_record_field *),
+static void each_path(struct mt_rank_record *record,
+                      void (*visit)(struct placing *, void *object, const struct mt_record_field *),
                       struct placing *placing)
 {
     for (uint32_t i = 0; i < mt_record_field_count; i++)
@@ -98,8 +98,8 @@ static void give_places(struct placing *placing)
 
     qsort(placing->paths, placing->count, sizeof *placing->paths, by_depth);
     for (; begin < placing->count; begin = end) {
-        for (end = begin; end < placing->count &&
-                          placing->paths[end].depth == placing->paths[begin].depth;
+        for (end = begin;
+             end < placing->count && placing->paths[end].depth == placing->paths[begin].depth;
              end++) {
             uint32_t *parent = &placing->paths[end].parent;
 
@@ -193,9 +193,9 @@ static int compare_lists(const struct mt_rank_record *a, const struct mt_rank_re
     const unsigned char *left = mt_list_array(a, list), *right = mt_list_array(b, list);
 
     for (uint32_t i = 0; i < x && i < y; i++) {
-        int difference = compare_fields(left + i * list->element_bytes,
-                                        right + i * list->element_bytes, list->fields,
-                                        list->field_count);
+        int difference =
+            compare_fields(left + i * list->element_bytes, right + i * list->element_bytes,
+                           list->fields, list->field_count);
 
         if (difference)
             return difference;

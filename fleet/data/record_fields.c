@@ -5,14 +5,22 @@
 #include "check.h"
 #include "util.h"
 
-#define OF(type, member, kind)            {#member, offsetof(type, member), MT_FIELD_##kind, 0}
-#define ENUM_OF(type, member, value_count) {#member, offsetof(type, member), MT_FIELD_ENUM, value_count}
-#define OF_RECORD(member, kind)           OF(struct mt_rank_record, member, kind)
-#define OF_ROLE(name, role)                                                                      \
-    {"role_bytes." #name, offsetof(struct mt_rank_record, role_bytes[MT_ROLE_##role]),           \
-     MT_FIELD_U64, 0}
-#define OF_PEAK(member)                                                                          \
-    OF_RECORD(member.bytes, U64), OF_RECORD(member.t_ns, U64), OF_RECORD(member.event, U64),     \
+#define OF(type, member, kind)                                                                     \
+    {                                                                                              \
+#member, offsetof(type, member), MT_FIELD_##kind, 0                                        \
+    }
+#define ENUM_OF(type, member, value_count)                                                         \
+    {                                                                                              \
+#member, offsetof(type, member), MT_FIELD_ENUM, value_count                                \
+    }
+#define OF_RECORD(member, kind) OF(struct mt_rank_record, member, kind)
+#define OF_ROLE(name, role)                                                                        \
+    {                                                                                              \
+        "role_bytes." #name, offsetof(struct mt_rank_record, role_bytes[MT_ROLE_##role]),          \
+            MT_FIELD_U64, 0                                                                        \
+    }
+#define OF_PEAK(member)                                                                            \
+    OF_RECORD(member.bytes, U64), OF_RECORD(member.t_ns, U64), OF_RECORD(member.event, U64),       \
         OF_RECORD(member.step, I64)
 
 /* First what tells records of a job apart, in the order in which people count ranks. */
@@ -97,9 +105,9 @@ static const struct mt_record_field axis_fields[] = {
     OF(struct mt_record_axis, size, U32),
 };
 static const struct mt_record_field group_fields[] = {
-    OF(struct mt_record_group, name, TEXT),       OF(struct mt_record_group, size, U32),
-    OF(struct mt_record_group, first, U32),       OF(struct mt_record_group, stride, U32),
-    OF(struct mt_record_group, position, I32),    OF(struct mt_record_group, members_hash, U64),
+    OF(struct mt_record_group, name, TEXT),    OF(struct mt_record_group, size, U32),
+    OF(struct mt_record_group, first, U32),    OF(struct mt_record_group, stride, U32),
+    OF(struct mt_record_group, position, I32), OF(struct mt_record_group, members_hash, U64),
 };
 static const struct mt_record_field step_fields[] = {
     OF(struct mt_record_step, first, I64),
@@ -130,14 +138,11 @@ static const struct mt_record_field finding_fields[] = {
     OF(struct mt_record_finding, title, TEXT),
 };
 
-#define LIST(type, array, count, fields, most)                                                   \
-    {#array,                                                                                     \
-     offsetof(struct mt_rank_record, array),                                                     \
-     offsetof(struct mt_rank_record, count),                                                     \
-     sizeof(type),                                                                               \
-     fields,                                                                                     \
-     MT_ARRAY_LEN(fields),                                                                        \
-     most}
+#define LIST(type, array, count, fields, most)                                                     \
+    {                                                                                              \
+#array, offsetof(struct mt_rank_record, array), offsetof(struct mt_rank_record, count),    \
+            sizeof(type), fields, MT_ARRAY_LEN(fields), most                                       \
+    }
 
 const struct mt_record_list mt_record_lists[] = {
     LIST(struct mt_record_axis, identity.axes, identity.axis_count, axis_fields, MT_MESH_AXES),

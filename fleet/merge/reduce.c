@@ -79,17 +79,16 @@ static enum mt_status read_message(const struct reduction *reduction, const char
     if (length < sizeof head)
         return mt_fail(error, MT_ERR_FORMAT, 0, "the process that read it sent nothing");
     memcpy(&head, bytes, sizeof head);
-    if (memcmp(head.magic, magic, sizeof magic) != 0 || head.failure_count > reduction->path_count ||
+    if (memcmp(head.magic, magic, sizeof magic) != 0 ||
+        head.failure_count > reduction->path_count ||
         head.failure_count > (length - sizeof head) / one)
         return mt_fail(error, MT_ERR_FORMAT, 0, "message of another process is damaged");
     if (memcmp(head.paths_sha256, reduction->paths_sha256, sizeof head.paths_sha256) != 0)
         return mt_fail(error, MT_ERR_FORMAT, 0, "the process that read it saw other files");
-    status = read_failures(bytes + sizeof head, head.failure_count, reduction->path_count,
-                           failures, error);
+    status = read_failures(bytes + sizeof head, head.failure_count, reduction->path_count, failures,
+                           error);
     begin = sizeof head + (size_t)head.failure_count * one;
-    return status == MT_OK
-               ? mt_summary_decode(bytes + begin, length - begin, set, error)
-               : status;
+    return status == MT_OK ? mt_summary_decode(bytes + begin, length - begin, set, error) : status;
 }
 
 /* The files of one process, none of which is in the set. */
@@ -170,9 +169,9 @@ static enum mt_status take_from(const struct reduction *reduction, uint32_t from
     return status;
 }
 
-static enum mt_status give_to(const struct reduction *reduction, uint32_t to,
-                              enum mt_status status, struct mt_rank_set *set,
-                              struct mt_gather_failures *failures, struct mt_error *error)
+static enum mt_status give_to(const struct reduction *reduction, uint32_t to, enum mt_status status,
+                              struct mt_rank_set *set, struct mt_gather_failures *failures,
+                              struct mt_error *error)
 {
     const struct mt_exchange *exchange = reduction->exchange;
     struct mt_buf message = {0};
@@ -181,8 +180,8 @@ static enum mt_status give_to(const struct reduction *reduction, uint32_t to,
     if (status == MT_OK)
         status = write_message(reduction, set, failures, &message, error);
     /* An empty message says that there is none: the other process waits for something. */
-    sent = exchange->send(exchange->context, to, message.data,
-                          status == MT_OK ? message.length : 0);
+    sent =
+        exchange->send(exchange->context, to, message.data, status == MT_OK ? message.length : 0);
     mt_buf_release(&message);
     return status == MT_OK ? sent : status;
 }
@@ -199,8 +198,8 @@ enum mt_status mt_reduce(const struct mt_exchange *exchange, const struct mt_gat
     if (status != MT_OK) {
         mt_rank_set_release(set);
         failures->count = 0;
-        status = fail_share(rank, size, gather->path_count, status, mt_status_text(status),
-                            failures);
+        status =
+            fail_share(rank, size, gather->path_count, status, mt_status_text(status), failures);
     }
     for (uint64_t step = 1; step < size; step *= 2) {
         if (rank & step)

@@ -8,8 +8,8 @@
 enum { TAG_LENGTH = 1, TAG_BYTES = 2 };
 #define PIECE_BYTES ((size_t)1 << 30)
 
-__attribute__((visibility("default"))) enum mt_status
-mt_exchange_begin(struct mt_exchange *exchange);
+__attribute__((visibility("default"))) enum mt_status mt_exchange_begin(
+    struct mt_exchange *exchange);
 
 static enum mt_status status_of(int result)
 {

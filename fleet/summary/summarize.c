@@ -88,8 +88,7 @@ static enum mt_status fill_findings(const struct mt_summarizing *work)
     struct mt_rank_record *record = work->record;
 
     record->finding_count = (uint32_t)mt_min_u64(work->device->finding_count, MT_RECORD_FINDINGS);
-    record->findings =
-        mt_arena_array(work->arena, MT_RECORD_FINDINGS, sizeof *record->findings);
+    record->findings = mt_arena_array(work->arena, MT_RECORD_FINDINGS, sizeof *record->findings);
     if (!record->findings)
         return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < record->finding_count; i++) {
@@ -124,8 +123,8 @@ enum mt_status mt_summarize(const struct mt_report *report, const struct mt_iden
     for (uint32_t i = 0; i < report->device_count && status == MT_OK; i++) {
         struct mt_arena arena = {0};
         struct mt_rank_record record = {0};
-        const struct mt_summarizing work = {report, &report->devices[i], identity,
-                                            set,    &arena,              &record};
+        const struct mt_summarizing work = {report, &report->devices[i], identity, set, &arena,
+                                            &record};
 
         status = summarize_device(&work);
         mt_arena_release(&arena);

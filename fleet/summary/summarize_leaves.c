@@ -143,8 +143,7 @@ static enum mt_status hash_parameters(const struct mt_summarizing *work,
 
 static const struct mt_instant *find_peak(const struct mt_device_report *device)
 {
-    bool has_peak =
-        device->instant_count && device->instants[0].kind == MT_INSTANT_PEAK_ALLOCATED;
+    bool has_peak = device->instant_count && device->instants[0].kind == MT_INSTANT_PEAK_ALLOCATED;
 
     return has_peak ? &device->instants[0] : NULL;
 }

@@ -17,8 +17,7 @@ struct death {
 static const struct mt_driver_failure *refused(const struct mt_summarizing *work)
 {
     const struct mt_driver_report *driver = mt_driver_of(work->report, work->device->device);
-    bool ended_well =
-        work->identity->ended == MT_ENDED_EXIT && work->identity->ended_number == 0;
+    bool ended_well = work->identity->ended == MT_ENDED_EXIT && work->identity->ended_number == 0;
 
     return work->report->is_driver_level && !ended_well && driver ? driver->fatal : NULL;
 }
@@ -49,8 +48,8 @@ static enum mt_status path_of(const struct mt_summarizing *work, uint32_t stack,
     for (uint32_t i = 0; i < count && status == MT_OK; i++) {
         const char *label = mt_frame_label(work->arena, work->report->symbols, frames[i]);
 
-        status = label ? mt_rank_set_path(work->set, *path, label, strlen(label), path)
-                       : MT_ERR_MEMORY;
+        status =
+            label ? mt_rank_set_path(work->set, *path, label, strlen(label), path) : MT_ERR_MEMORY;
     }
     return status;
 }

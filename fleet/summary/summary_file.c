@@ -100,8 +100,7 @@ static enum mt_status check_header(const uint8_t *bytes, size_t length, struct m
                        version, SUMMARY_VERSION);
     raw = mt_get_u64(bytes + LENGTH_AT);
     if (raw > MAX_PAYLOAD_BYTES || raw / MAX_RATIO > length)
-        return mt_fail(error, MT_ERR_FORMAT, LENGTH_AT,
-                       "the length of the summary is impossible");
+        return mt_fail(error, MT_ERR_FORMAT, LENGTH_AT, "the length of the summary is impossible");
     return MT_OK;
 }
 
@@ -153,8 +152,8 @@ enum mt_status mt_summary_decode(const void *bytes, size_t length, struct mt_ran
     if (status == MT_OK)
         status = decompress(bytes, length, &payload, error);
     if (status == MT_OK)
-        status =
-            read_payload(payload, (size_t)mt_get_u64((const uint8_t *)bytes + LENGTH_AT), &read, error);
+        status = read_payload(payload, (size_t)mt_get_u64((const uint8_t *)bytes + LENGTH_AT),
+                              &read, error);
     free(payload);
     if (status == MT_OK) {
         status = mt_rank_set_unite(set, &read);

@@ -13,7 +13,7 @@ enum mt_status mt_summary_payload_write(const struct mt_rank_set *set,
 /* Adds what a payload says to an empty set. MT_ERR_MEMORY, or MT_ERR_FORMAT with *reason, a static
  * text; the set is then good for nothing but release. The memory that it takes is at most a fixed
  * multiple of `length`. */
-enum mt_status mt_summary_payload_read(const uint8_t *bytes, size_t length,
-                                       struct mt_rank_set *set, const char **reason) MT_MUST_USE;
+enum mt_status mt_summary_payload_read(const uint8_t *bytes, size_t length, struct mt_rank_set *set,
+                                       const char **reason) MT_MUST_USE;
 
 #endif

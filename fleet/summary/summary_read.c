@@ -9,7 +9,10 @@
 #include "check.h"
 #include "record_fields.h"
 
-enum { MAX_LIST_FIELDS = 8 };
+/* A byte of a hostile payload may become a text, a path or a record of many bytes. These counts
+ * keep what is decoded below about 1 GiB beside the payload, and hold jobs of 65,536 ranks whose
+ * call paths all differ from rank to rank. */
+enum { MAX_LIST_FIELDS = 8, MOST_TEXTS = 1 << 22, MOST_PATHS = 1 << 24, MOST_RECORDS = 1 << 18 };
 
 struct payload_reader {
     struct mt_cursor at;
@@ -57,7 +60,7 @@ static enum mt_status read_text(struct payload_reader *reader, uint32_t i)
 
 static enum mt_status read_texts(struct payload_reader *reader)
 {
-    enum mt_status status = read_count(reader, UINT32_MAX - 1, &reader->text_count);
+    enum mt_status status = read_count(reader, MOST_TEXTS, &reader->text_count);
 
     if (status != MT_OK)
         return status;
@@ -99,7 +102,7 @@ static enum mt_status read_path(struct payload_reader *reader, uint32_t i, uint6
 
 static enum mt_status read_paths(struct payload_reader *reader)
 {
-    enum mt_status status = read_count(reader, MT_NO_PATH - 1, &reader->path_count);
+    enum mt_status status = read_count(reader, MOST_PATHS, &reader->path_count);
     uint64_t parent = 0;
 
     if (status != MT_OK)
@@ -216,7 +219,7 @@ static enum mt_status read_record(struct payload_reader *reader)
 static enum mt_status read_records(struct payload_reader *reader)
 {
     uint32_t count;
-    enum mt_status status = read_count(reader, UINT32_MAX - 1, &count);
+    enum mt_status status = read_count(reader, MOST_RECORDS, &count);
 
     for (uint32_t i = 0; status == MT_OK && i < count; i++)
         status = read_record(reader);
@@ -225,8 +228,8 @@ static enum mt_status read_records(struct payload_reader *reader)
     return status;
 }
 
-enum mt_status mt_summary_payload_read(const uint8_t *bytes, size_t length,
-                                       struct mt_rank_set *set, const char **reason)
+enum mt_status mt_summary_payload_read(const uint8_t *bytes, size_t length, struct mt_rank_set *set,
+                                       const char **reason)
 {
     struct payload_reader reader = {.at = {bytes, bytes + length, false}, .set = set};
     enum mt_status status = read_texts(&reader);

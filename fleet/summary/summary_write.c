@@ -133,9 +133,9 @@ enum mt_status mt_summary_payload_write(const struct mt_rank_set *set, struct mt
         mt_buf_add(out, writer.texts.texts[i], writer.texts.lengths[i]);
     }
     mt_buf_add(out, writer.body.data, writer.body.length);
-    status = writer.status != MT_OK               ? writer.status
+    status = writer.status != MT_OK              ? writer.status
              : out->failed || writer.body.failed ? MT_ERR_MEMORY
-                                                  : MT_OK;
+                                                 : MT_OK;
     mt_strings_release(&writer.texts);
     mt_buf_release(&writer.body);
     return status;

@@ -261,6 +261,24 @@ static void hostile_payloads_are_refused(void **state)
     }
 }
 
+/* A text takes a byte of the payload and 30 in memory. */
+static void a_payload_of_empty_texts_is_refused(void **state)
+{
+    static const uint8_t start[] = {0x81, 0x80, 0x80, 0x02}; /* 2^22 + 1 texts */
+    size_t length = sizeof start + (1 << 22) + 3;
+    uint8_t *bytes = calloc(length, 1);
+    struct mt_rank_set set = {0};
+    const char *reason = "";
+
+    (void)state;
+    assert_non_null(bytes);
+    memcpy(bytes, start, sizeof start);
+    assert_int_equal(mt_summary_payload_read(bytes, length, &set, &reason), MT_ERR_FORMAT);
+    assert_string_equal(reason, "a count is too large");
+    mt_rank_set_release(&set);
+    free(bytes);
+}
+
 /* Two call paths of a file that have the same frames are one path of a set, so that leaves can
  * become equal by being read. */
 static void paths_that_repeat_make_no_equal_leaves(void **state)
@@ -305,6 +323,7 @@ int main(void)
         cmocka_unit_test(impossible_lengths_are_refused),
         cmocka_unit_test(damaged_payloads_do_no_harm),
         cmocka_unit_test(hostile_payloads_are_refused),
+        cmocka_unit_test(a_payload_of_empty_texts_is_refused),
         cmocka_unit_test(paths_that_repeat_make_no_equal_leaves),
     };
 

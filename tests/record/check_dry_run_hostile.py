@@ -122,6 +122,9 @@ def endless(bench):
                          f"touch flag; {bench.recorded} wait flag & echo $! >pid; while :; do :; done")
     check(done.returncode == 124 and "lower bounds" in done.stdout.decode(), f"{done}")
     check(lines(done)[0].startswith("NOT EVALUATED: peak allocated: the run did not end in the time it had; "), f"{done}")
+    later = subprocess.run([bench.memtrace, "analyze", place.run_folder / "d.trace.zst", "--max-peak", "allocated=1GiB"],
+                           capture_output=True, check=False)
+    check(lines(later)[0].startswith("NOT EVALUATED: ") and later.returncode == 1, f"{later}")
     child = pathlib.Path("/proc") / (place.run_folder / "pid").read_text().strip() / "stat"
     check(not child.exists() or child.read_text().split()[2] == "Z", "a child lives")
     check(not place.unfinished() and not list(place.tmp.iterdir()), f"{place.left()} {place.unfinished()}")

@@ -258,6 +258,18 @@ static void a_name_says_the_rank(void **state)
     assert_int_equal(identity.rank_origin, MT_RANK_OF_NAME);
 }
 
+static void a_run_that_was_ended_may_need_more(void **state)
+{
+    (void)state;
+    assert_null(mt_ending_doubt(MT_ENDED_UNKNOWN, 0));
+    assert_null(mt_ending_doubt(MT_ENDED_EXIT, 0));
+    assert_string_equal(mt_ending_doubt(MT_ENDED_EXIT, 3), "the command failed");
+    assert_string_equal(mt_ending_doubt(MT_ENDED_SIGNAL, 11), "a signal ended the command");
+    assert_string_equal(mt_ending_doubt(MT_ENDED_OOM_KILLED, 0), "a signal ended the command");
+    assert_string_equal(mt_ending_doubt(MT_ENDED_TIMEOUT, 0),
+                        "the run did not end in the time it had");
+}
+
 static void endings_are_what_was_written(void **state)
 {
     static const struct {
@@ -453,6 +465,7 @@ int main(void)
         cmocka_unit_test(texts_of_the_largest_length_fit),
         cmocka_unit_test(a_name_says_the_rank),
         cmocka_unit_test(endings_are_what_was_written),
+        cmocka_unit_test(a_run_that_was_ended_may_need_more),
         cmocka_unit_test(a_mesh_is_checked),
         cmocka_unit_test(groups_are_short_and_exact),
         cmocka_unit_test(equal_members_have_equal_hashes),
