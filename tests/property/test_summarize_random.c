@@ -107,6 +107,43 @@ static void run(uint64_t round, bool wild, bool middle, bool heaps, const char *
     unmake(&fake);
 }
 
+/* The second device has blocks from before the history, and no event in it. */
+static void a_device_with_older_blocks_alone_holds_its_level(void **state)
+{
+    const struct mt_analyze_options options = {.path = "older",
+                                               .replay = {.policy = "recorded"},
+                                               .models = MT_MODEL_COURSE,
+                                               .bins = MT_RECORD_COLUMNS};
+    struct mt_report *report = NULL;
+    struct mt_identity identity = {.rank = -1};
+    struct mt_rank_set set = {0};
+    struct mt_error error = {0};
+    struct fake fake;
+
+    (void)state;
+    make(&fake, false, true, false);
+    fake.count = 4;
+    for (uint64_t i = 0; i < fake.count; i++)
+        fake.events[i] = (struct mt_event){.seq = i,
+                                           .t_ns = 1000000 + i * 1000,
+                                           .kind = MT_EVENT_ALLOC,
+                                           .flags = i < 2 ? MT_EVENT_INITIAL : 0,
+                                           .device = i == 1,
+                                           .stack = MT_NO_ID,
+                                           .addr = 0x7f0000000000 + i * MT_MIB,
+                                           .size_bytes = MT_MIB,
+                                           .aux_bytes = MT_MIB};
+    assert_int_equal(mt_analyze(&fake.source, &options, &report, &error), MT_OK);
+    assert_int_equal(mt_summarize(report, &identity, &set, &error), MT_OK);
+    assert_int_equal(set.record_count, 2);
+    assert_int_equal(set.records[1].column_count, MT_RECORD_COLUMNS);
+    for (uint32_t i = 0; i < MT_RECORD_COLUMNS; i++)
+        assert_int_equal(set.records[1].columns[i].allocated_bytes, MT_MIB);
+    mt_rank_set_release(&set);
+    mt_report_release(report);
+    unmake(&fake);
+}
+
 static void tame_traces(void **state)
 {
     (void)state;
@@ -138,6 +175,7 @@ static void traces_of_the_driver(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_device_with_older_blocks_alone_holds_its_level),
         cmocka_unit_test(tame_traces),
         cmocka_unit_test(traces_from_the_middle),
         cmocka_unit_test(wild_traces),
