@@ -6,6 +6,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <link.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -152,6 +153,31 @@ static int64_t now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+struct thread_data {
+    bool is_missing;
+};
+
+static int look_at_library(struct dl_phdr_info *info, size_t size, void *context)
+{
+    struct thread_data *data = context;
+
+    if (size < sizeof *info || !info->dlpi_name || !strstr(info->dlpi_name, "libcuda.so"))
+        return 0;
+    data->is_missing |= info->dlpi_tls_modid && !info->dlpi_tls_data;
+    return 0;
+}
+
+/* Would a call into the driver make the C library allocate the driver's thread-local data for this
+ * thread? It ends the process if there is no memory for them, so the driver is then not asked. A
+ * thread that has used the driver has them. */
+static bool call_may_end_the_process(void)
+{
+    struct thread_data data = {false};
+
+    dl_iterate_phdr(look_at_library, &data);
+    return data.is_missing;
+}
+
 static void look(bool at_once)
 {
     uint32_t now_contexts = mt_cupti_contexts_devices();
@@ -162,7 +188,7 @@ static void look(bool at_once)
         return;
     contexts = now_contexts;
     next_ns = now + POLL_NS;
-    if (!open_driver(&driver))
+    if (call_may_end_the_process() || !open_driver(&driver))
         return;
     tell_devices(&driver);
     dlclose(driver.library);

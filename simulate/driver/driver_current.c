@@ -4,8 +4,9 @@
 #include <unistd.h>
 
 static pid_t started_in; /* 0: not initialised */
-static __thread CUcontext stack[16];
-static __thread unsigned depth;
+/* initial-exec: as in the real driver, the first call on a thread allocates nothing. */
+static __thread __attribute__((tls_model("initial-exec"))) CUcontext stack[16];
+static __thread __attribute__((tls_model("initial-exec"))) unsigned depth;
 
 bool sd_begin(void)
 {
