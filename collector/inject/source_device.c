@@ -157,13 +157,26 @@ struct thread_data {
     bool is_missing;
 };
 
+/* Its thread-local data lie where those of the program do: they are there for every thread. */
+static bool has_static_data(const struct dl_phdr_info *info)
+{
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Dyn) *entry = (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+
+        for (; info->dlpi_phdr[i].p_type == PT_DYNAMIC && entry->d_tag != DT_NULL; entry++)
+            if (entry->d_tag == DT_FLAGS && entry->d_un.d_val & DF_STATIC_TLS)
+                return true;
+    }
+    return false;
+}
+
 static int look_at_library(struct dl_phdr_info *info, size_t size, void *context)
 {
     struct thread_data *data = context;
 
     if (size < sizeof *info || !info->dlpi_name || !strstr(info->dlpi_name, "libcuda.so"))
         return 0;
-    data->is_missing |= info->dlpi_tls_modid && !info->dlpi_tls_data;
+    data->is_missing |= info->dlpi_tls_modid && !info->dlpi_tls_data && !has_static_data(info);
     return 0;
 }
 
