@@ -119,7 +119,8 @@ static void add_death(struct mt_json *json, const struct mt_fleet_answer *answer
                  : death->limit_is_device ? "device"
                                           : "allocator");
     mt_json_u64(json, "other_ranks", death->other_count);
-    mt_json_u64(json, "other_ranks_within_limit", death->fitting_count);
+    mt_json_u64_or_null(json, "other_ranks_within_limit", death->limit_bytes != 0,
+                        death->fitting_count);
     mt_json_u64(json, "median_bytes", death->median_bytes);
     mt_json_object_end(json);
 }

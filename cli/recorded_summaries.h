@@ -3,7 +3,7 @@
  * status of the command stay as they are.
  *
  *     struct mt_recorded_summaries summaries = {.is_quiet = quiet};
- *     mt_recorded_summaries_add(&summaries, path);      // as often as you like
+ *     mt_recorded_summaries_add(&summaries, path);      // for each trace
  *     mt_recorded_summaries_finish(&summaries);
  */
 #ifndef MT_CLI_RECORDED_SUMMARIES_H

@@ -9,8 +9,8 @@
 #include "memory_limit.h"
 
 enum {
-    LOG_LINES = 10, /* that are shown, of at most so many bytes */
-    LOG_BYTES = 4096
+    LOG_LINES = 10,  /* of the end of a log are shown, */
+    LOG_BYTES = 4096 /* and at most that much of it */
 };
 
 static char *log_path(struct mt_sweep_plan *plan, const char *folder,

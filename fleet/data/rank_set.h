@@ -47,7 +47,7 @@ enum mt_status mt_rank_set_add(struct mt_rank_set *set,
                                const struct mt_rank_record *record) MT_MUST_USE;
 
 /* Copies what `other` has into `set`. O(bytes of other). On failure `set` holds some of it, and
- * is good for nothing but release. */
+ * may only be released. */
 enum mt_status mt_rank_set_unite(struct mt_rank_set *set,
                                  const struct mt_rank_set *other) MT_MUST_USE;
 

@@ -10,7 +10,7 @@
 
 /* On success process 0 has the records and failures of all, by file; the others still have what
  * they gave away. All processes have to see the same paths in `gather`. A process that had an error
- * of its own (`status`, MT_OK = none) must call this all the same: the others wait for it. Its
+ * of its own (`status`, MT_OK = none) must call this as well: the others wait for it. Its
  * files then count as failed with that status, and so do the files of a process whose message
  * cannot be read or that saw other paths. MT_ERR_MEMORY: a process may still wait for this one. */
 enum mt_status mt_reduce(const struct mt_exchange *exchange, const struct mt_gather *gather,
