@@ -32,7 +32,7 @@ FOLDERS = {
     "analyzer": ["data", "allocators", "attribute", "optimal", "foresight", "replay", "passes",
                  "models", "whatif", "findings", "compare", "report"],
     "fleet": ["data", "summary", "merge", "mpi", "answers"],
-    "render": ["", "charts", "documents"],
+    "render": ["", "charts", "jobs", "documents"],
     "cli": [""],
 }
 BELOW = {
