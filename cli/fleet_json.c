@@ -113,6 +113,7 @@ static void add_death(struct mt_json *json, const struct mt_fleet_answer *answer
     mt_json_u64(json, "ranks_out_of_memory", death->count);
     add_rank(json, "contested_by_rank", report, death->contested_row);
     mt_json_u64(json, "followed_ranks", death->followed_count);
+    mt_json_u64(json, "vanished_ranks", death->vanished_count);
     mt_json_u64_or_null(json, "limit_bytes", death->limit_bytes, death->limit_bytes);
     mt_json_text(json, "limit_of",
                  !death->limit_bytes      ? NULL
@@ -287,6 +288,7 @@ static void add_devices(struct mt_json *json, const struct mt_job_report *report
         mt_json_text(json, "pci", *device->pci ? device->pci : NULL);
         mt_json_u64_or_null(json, "device_bytes", device->total_bytes, device->total_bytes);
         mt_json_u64(json, "peak_at_most_bytes", device->peak_bytes);
+        mt_json_bool(json, "peak_is_exact", device->is_exact);
         mt_json_u64(json, "peak_begin_t_ns", device->peak_begin_t_ns);
         mt_json_u64(json, "peak_end_t_ns", device->peak_end_t_ns);
         add_tenants(json, device);

@@ -250,6 +250,11 @@ static void add_death(const struct text *text)
             text->out, 2, "%s rank%s ended later by a signal or with an error: %s",
             count_of(text, death->followed_count), s(death->followed_count),
             ranges_text(text, death->followed, death->followed_ranges, death->followed_count));
+    if (death->vanished_count)
+        mt_add_note(
+            text->out, 2, "%s rank%s ended without an orderly exit, as after SIGTERM: %s",
+            count_of(text, death->vanished_count), s(death->vanished_count),
+            ranges_text(text, death->vanished, death->vanished_ranges, death->vanished_count));
     add_fitting(text, death);
     mt_buf_add_char(text->out, '\n');
 }
@@ -335,8 +340,11 @@ static void add_axis(const struct text *text, const struct mt_job_axis *axis)
 static void add_axes(const struct text *text)
 {
     static const char *const sources[] = {
-        "", "axes, as --mesh names them", "axes, as recorded",
+        "",
+        "axes, as --mesh names them",
+        "axes, as recorded",
         "axes, from the framework's process groups",
+        "axes, from NCCL's communicators",
         "axes, inferred from sizes that repeat or differ over the ranks"};
     const struct mt_job_report *report = text->report;
 
@@ -406,8 +414,9 @@ static void add_device(const struct text *text, const struct mt_job_device *devi
     struct mt_table table;
     char peak[MT_UNITS_TEXT], total[MT_UNITS_TEXT];
 
-    mt_add_note(text->out, 2, "at most %s%s%s reserved at a time by %u processes on %s%s%s",
-                mt_format_bytes(peak, device->peak_bytes), device->total_bytes ? " of " : "",
+    mt_add_note(text->out, 2, "%s%s%s%s reserved at a time by %u processes on %s%s%s",
+                device->is_exact ? "" : "at most ", mt_format_bytes(peak, device->peak_bytes),
+                device->total_bytes ? " of " : "",
                 device->total_bytes ? mt_format_bytes(total, device->total_bytes) : "",
                 (unsigned)device->tenant_count, *device->uuid ? device->uuid : device->pci,
                 *device->host ? " of " : "", device->host);
@@ -422,6 +431,14 @@ static void add_device(const struct text *text, const struct mt_job_device *devi
     mt_add_text_table(text->out, &table, 4, text->style);
 }
 
+static bool are_exact(const struct mt_job_report *report)
+{
+    for (uint32_t i = 0; i < report->device_count; i++)
+        if (!report->devices[i].is_exact)
+            return false;
+    return true;
+}
+
 static void add_devices(const struct text *text)
 {
     if (!text->report->device_count)
@@ -429,10 +446,10 @@ static void add_devices(const struct text *text)
     add_heading(text, "devices that several processes share");
     for (uint32_t i = 0; i < shown(text, text->report->device_count); i++)
         add_device(text, &text->report->devices[i]);
-    mt_add_note(
-        text->out, 2,
-        "upper bounds: sums of what the allocators reserved, over parts of each run; contexts "
-        "and other memory outside the allocators come on top");
+    mt_add_note(text->out, 2,
+                "%sthese sums are what the allocators reserved; contexts and other memory outside "
+                "the allocators come on top",
+                are_exact(text->report) ? "" : "an upper bound where it says \"at most\"; ");
 }
 
 void mt_fleet_text(struct mt_buf *out, const struct mt_fleet_answer *answer,

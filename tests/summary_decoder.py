@@ -92,7 +92,7 @@ def decode(path):
     data = pathlib.Path(path).read_bytes()
     version, checksum, length = struct.unpack_from("<IIQ", data, 8)
     raw = decompress(data[24:])
-    if data[:8] != b"MTSUM1\0\0" or version != 1 or len(raw) != length or zlib.crc32(raw) != checksum:
+    if data[:8] != b"MTSUM1\0\0" or version != 2 or len(raw) != length or zlib.crc32(raw) != checksum:
         raise ValueError("not a summary, or damaged")
     payload, (fields, lists) = Payload(raw), tables()
     payload.texts = [payload.take(payload.varint()).decode("utf-8", "replace")

@@ -419,6 +419,7 @@ struct mt_growth {
     /* Of blocks that are still there when the last step begins, born in one step after another at
      * one line; 0 = no line leaves any, or memory does not rise by as much (trend.h). */
     uint64_t bytes_per_step;
+    uint32_t stack; /* one of the line that leaves most; MT_NO_ID: none, or not known */
 };
 
 /* Blocks selected over time, not at one instant. */

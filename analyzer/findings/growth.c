@@ -488,13 +488,15 @@ static enum mt_status find(struct mt_finding_search *search)
     if (status != MT_OK || look.lives->too_many)
         return status;
     choose_steps(&look, device->step_count - look.offset);
-    search->growth = (struct mt_growth){.judged = true, .steps = look.end - look.begin};
+    search->growth =
+        (struct mt_growth){.judged = true, .steps = look.end - look.begin, .stack = MT_NO_ID};
     if (!rises(&look, 0))
         return MT_OK;
     status = look_at(&look);
     if (status != MT_OK || !look.line_count || !rises(&look, (double)look.bytes_per_step))
         return status;
     search->growth.bytes_per_step = look.bytes_per_step;
+    search->growth.stack = look.lines[0].stack;
     return matters(&look) ? say(&look) : MT_OK;
 }
 

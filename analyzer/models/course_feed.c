@@ -12,6 +12,7 @@ struct course_feed {
     uint32_t at;                      /* column of the last event */
     uint64_t end_t_ns;                /* first time behind it */
     bool begun;                       /* the first event of the recorded history was seen */
+    bool has_many_levels;             /* more than the course has room for */
     struct mt_bytes state;            /* after the last event */
     uint64_t first_event, last_event; /* between which the step's requests lie */
     uint64_t hash, requests;
@@ -47,6 +48,19 @@ static void advance(struct course_feed *feed, uint64_t t_ns)
     }
 }
 
+static void add_level(struct course_feed *feed, uint64_t t_ns)
+{
+    struct mt_course *course = feed->course;
+    uint32_t count = course->level_count;
+
+    if (count && course->levels[count - 1].reserved_bytes == feed->state.reserved)
+        return;
+    feed->has_many_levels |= count == MT_COURSE_LEVELS;
+    if (!feed->has_many_levels)
+        course->levels[course->level_count++] =
+            (struct mt_course_level){t_ns, feed->state.reserved};
+}
+
 static void hash_request(struct course_feed *feed, const struct mt_event *event)
 {
     if (event->kind != MT_EVENT_ALLOC || event->seq < feed->first_event ||
@@ -69,10 +83,13 @@ static enum mt_status on_state(void *context, const struct mt_model_state *state
             raise_column(feed);
         advance(feed, state->event->t_ns);
     }
+    if (!feed->begun)
+        add_level(feed, feed->course->begin_t_ns);
     feed->begun = true;
     feed->state = *state->now;
     if (feed->course->column_count)
         raise_column(feed);
+    add_level(feed, state->event->t_ns);
     hash_request(feed, state->event);
     return MT_OK;
 }
@@ -110,6 +127,9 @@ static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct 
         if (!course->columns)
             return MT_ERR_MEMORY;
     }
+    course->levels = mt_arena_array(arena, MT_COURSE_LEVELS, sizeof *course->levels);
+    if (!course->levels)
+        return MT_ERR_MEMORY;
     made->course = course;
     made->hash = MT_STABLE_HASH_START;
     if (course->column_count)
@@ -130,6 +150,10 @@ static enum mt_status finish(struct mt_analysis *analysis, void *context,
             raise_column(feed);
         advance(feed, UINT64_MAX - 1);
     }
+    if (!feed->begun)
+        add_level(feed, feed->course->begin_t_ns);
+    if (feed->has_many_levels)
+        feed->course->level_count = 0;
     feed->course->step_hash = feed->requests ? feed->hash : 0;
     out->course = feed->course;
     return MT_OK;

@@ -12,10 +12,20 @@ struct mt_course_column {
     uint64_t allocated_bytes, reserved_bytes; /* the largest, each for itself */
 };
 
+/* The reserved level since a moment, up to the next one of the list. */
+struct mt_course_level {
+    uint64_t t_ns, reserved_bytes;
+};
+#define MT_COURSE_LEVELS 2048
+
 struct mt_course {
     struct mt_course_column *columns;
     uint32_t column_count; /* 0: no time passes */
     uint64_t begin_t_ns, end_t_ns;
+    /* Every change of the reserved level, the first one at begin_t_ns. A run with more than
+     * MT_COURSE_LEVELS of them has none here. */
+    struct mt_course_level *levels;
+    uint32_t level_count;
     /* FNV-1a, 64 bits, over the sizes that the program requested on the device in the last step
      * that was recorded from its begin to its end, in order, 8 bytes each, the lowest first. 0:
      * there is no such step, or it requests nothing. */

@@ -13,6 +13,13 @@ struct classes {
     uint32_t world, count;
 };
 
+/* A rank with several devices has several rows; the first one speaks for it. */
+static bool is_first_of_rank(const struct mt_job_report *report, uint32_t row)
+{
+    return !row ||
+           report->rows[row - 1].record->identity.rank != report->rows[row].record->identity.rank;
+}
+
 static enum mt_status read_classes(struct mt_job_work *work, bool with_steps,
                                    struct classes *classes)
 {
@@ -31,7 +38,7 @@ static enum mt_status read_classes(struct mt_job_work *work, bool with_steps,
                        : mt_job_is_whole(record) ? record->step_hash
                                                  : 0;
 
-        if (key && record->identity.rank >= 0 && !record->device)
+        if (key && record->identity.rank >= 0 && is_first_of_rank(report, i))
             keys[count++] = (struct mt_job_key){0, i, key};
     }
     classes->count = mt_job_classes_split(keys, count, of_row);

@@ -19,7 +19,7 @@ struct shapes {
     uint32_t count;
 };
 
-static bool is_in_place(const struct mt_record_group *group, int32_t rank)
+bool mt_job_group_is_in_place(const struct mt_record_group *group, int32_t rank)
 {
     uint64_t position;
 
@@ -47,29 +47,30 @@ static void add_shape(struct shapes *shapes, const struct mt_record_group *group
 }
 
 /* Several groups of one rank may have one shape: it counts once. */
-static bool is_repeated(const struct mt_record_identity *identity, uint32_t index)
+static bool is_repeated(const struct mt_job_groups *of_row, int32_t rank, uint32_t index)
 {
     for (uint32_t i = 0; i < index; i++)
-        if (identity->groups[i].size == identity->groups[index].size &&
-            identity->groups[i].stride == identity->groups[index].stride &&
-            is_in_place(&identity->groups[i], identity->rank))
+        if (of_row->list[i].size == of_row->list[index].size &&
+            of_row->list[i].stride == of_row->list[index].stride &&
+            mt_job_group_is_in_place(&of_row->list[i], rank))
             return true;
     return false;
 }
 
 /* How many ranks have groups at all. */
-static uint32_t find_shapes(const struct mt_job_report *report, struct shapes *shapes)
+static uint32_t find_shapes(const struct mt_job_report *report, const struct mt_job_groups *of_rows,
+                            struct shapes *shapes)
 {
     uint32_t ranks = 0;
 
     for (uint32_t r = 0; r < report->row_count; r++) {
-        const struct mt_record_identity *identity = &report->rows[r].record->identity;
+        int32_t rank = report->rows[r].record->identity.rank;
 
-        ranks += identity->group_count > 0;
-        for (uint32_t i = 0; i < identity->group_count; i++)
-            if (identity->groups[i].size < report->world &&
-                is_in_place(&identity->groups[i], identity->rank))
-                add_shape(shapes, &identity->groups[i], !is_repeated(identity, i));
+        ranks += of_rows[r].count > 0;
+        for (uint32_t i = 0; i < of_rows[r].count; i++)
+            if (of_rows[r].list[i].size < report->world &&
+                mt_job_group_is_in_place(&of_rows[r].list[i], rank))
+                add_shape(shapes, &of_rows[r].list[i], !is_repeated(&of_rows[r], rank, i));
     }
     return ranks;
 }
@@ -130,14 +131,13 @@ static uint64_t next_stride(const struct shapes *shapes, uint64_t stride, uint32
     return next;
 }
 
-enum mt_status mt_job_axes_of_groups(struct mt_job_work *work, struct mt_error *error)
+enum mt_status mt_job_axes_from(struct mt_job_work *work, const struct mt_job_groups *of_rows)
 {
     struct mt_job_report *report = work->report;
     struct shapes shapes = {.count = 0};
-    uint32_t ranks = find_shapes(report, &shapes), known = 0;
+    uint32_t ranks = find_shapes(report, of_rows, &shapes), known = 0;
     enum mt_status status = MT_OK;
 
-    (void)error;
     for (uint64_t stride = 1; shapes.count && stride < report->world && status == MT_OK;) {
         const struct shape *shape = next_axis(&shapes, stride, ranks, report->world);
         uint64_t size = shape ? shape->size : next_stride(&shapes, stride, report->world) / stride;
@@ -151,4 +151,20 @@ enum mt_status mt_job_axes_of_groups(struct mt_job_work *work, struct mt_error *
         report->axis_count = 0;
     turn(report);
     return status;
+}
+
+enum mt_status mt_job_axes_of_groups(struct mt_job_work *work, struct mt_error *error)
+{
+    struct mt_job_report *report = work->report;
+    struct mt_job_groups *of_rows = MT_JOB_ARRAY(work, report->row_count, struct mt_job_groups);
+
+    (void)error;
+    if (!of_rows)
+        return MT_ERR_MEMORY;
+    for (uint32_t r = 0; r < report->row_count; r++) {
+        const struct mt_record_identity *identity = &report->rows[r].record->identity;
+
+        of_rows[r] = (struct mt_job_groups){identity->groups, identity->group_count};
+    }
+    return mt_job_axes_from(work, of_rows);
 }

@@ -23,6 +23,7 @@ enum mt_status mt_job_find_axes(struct mt_job_work *work, struct mt_error *error
         {MT_AXES_OPTION, mt_job_axes_of_option},
         {MT_AXES_RECORDED, mt_job_axes_recorded},
         {MT_AXES_GROUPS, mt_job_axes_of_groups},
+        {MT_AXES_COMMUNICATORS, mt_job_axes_of_communicators},
         {MT_AXES_FOUND, mt_job_axes_found},
     };
     struct mt_job_report *report = work->report;

@@ -9,7 +9,21 @@
 mt_job_answer mt_job_axes_of_option;
 mt_job_answer mt_job_axes_recorded;
 mt_job_answer mt_job_axes_of_groups;
+mt_job_answer mt_job_axes_of_communicators;
 mt_job_answer mt_job_axes_found;
+
+/* Process groups of a row. */
+struct mt_job_groups {
+    const struct mt_record_group *list;
+    uint32_t count;
+};
+
+/* Axes from the groups of each row. O(groups * shapes of groups). */
+enum mt_status mt_job_axes_from(struct mt_job_work *work,
+                                const struct mt_job_groups *of_rows) MT_MUST_USE;
+
+/* Does the rank stand in the group where an axis of that size and stride would have it? */
+bool mt_job_group_is_in_place(const struct mt_record_group *group, int32_t rank);
 
 /* Adds an axis; false if there is no room. `name` is borrowed. */
 bool mt_job_axis_add(struct mt_job_report *report, const char *name, uint32_t size,

@@ -50,23 +50,35 @@ static bool followed(const struct mt_rank_record *record, uint64_t death_t_ns)
            (record->outcome == MT_OUTCOME_FAILED || record->outcome == MT_OUTCOME_KILLED);
 }
 
-static enum mt_status find_followers(struct mt_job_work *work, struct mt_job_death *death)
+/* Recorded, and gone without an exit that the recorder saw. */
+static bool vanished(const struct mt_rank_record *record, uint64_t death_t_ns)
+{
+    (void)death_t_ns;
+    return !record->has_death && record->identity.rank >= 0 && *record->identity.boot_id &&
+           record->identity.ended == MT_ENDED_UNKNOWN && record->outcome == MT_OUTCOME_UNKNOWN;
+}
+
+/* Ranks other than the dead one of which `is_one` holds, each once. */
+static enum mt_status find_ranks(struct mt_job_work *work, const struct mt_job_death *death,
+                                 bool (*is_one)(const struct mt_rank_record *, uint64_t),
+                                 struct mt_job_range **ranges, uint32_t *range_count,
+                                 uint32_t *count)
 {
     const struct mt_job_report *report = work->report;
     int32_t before = report->rows[death->row].record->identity.rank, dead = before;
 
-    death->followed = MT_JOB_ARRAY(work, report->row_count, struct mt_job_range);
-    if (!death->followed)
+    *ranges = MT_JOB_ARRAY(work, report->row_count, struct mt_job_range);
+    if (!*ranges)
         return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < report->row_count; i++) {
         const struct mt_rank_record *record = report->rows[i].record;
         int32_t rank = record->identity.rank;
 
-        if (!followed(record, death->t_ns) || rank == dead || rank == before)
+        if (!is_one(record, death->t_ns) || rank == dead || rank == before)
             continue;
-        death->followed_count++;
+        ++*count;
         before = rank;
-        mt_job_range_add(death->followed, &death->followed_ranges, rank);
+        mt_job_range_add(*ranges, range_count, rank);
     }
     return MT_OK;
 }
@@ -101,6 +113,7 @@ enum mt_status mt_job_find_death(struct mt_job_work *work, struct mt_error *erro
     uint32_t row = first_death(report);
     struct mt_job_death *death;
     const struct mt_rank_record *record;
+    enum mt_status status;
 
     (void)error;
     if (row == MT_NO_ROW)
@@ -113,9 +126,13 @@ enum mt_status mt_job_find_death(struct mt_job_work *work, struct mt_error *erro
                                    .t_ns = record->death_t_ns,
                                    .wanted_bytes = record->death_wanted_bytes,
                                    .free_bytes = record->death_free_bytes,
-                                   .path = record->death_path};
+                                   .path = record->death_site};
     report->death = death;
     find_others(report, death);
     find_fitting(work, death);
-    return find_followers(work, death);
+    status = find_ranks(work, death, followed, &death->followed, &death->followed_ranges,
+                        &death->followed_count);
+    return status == MT_OK ? find_ranks(work, death, vanished, &death->vanished,
+                                        &death->vanished_ranges, &death->vanished_count)
+                           : status;
 }

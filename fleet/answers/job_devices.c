@@ -1,8 +1,9 @@
 /* Devices on which several processes ran at a time: trainer and inference server, workers under
  * MPS, helpers. All records of the set count, whatever their job.
  *
- * A record has the largest level of each of its columns of time. On the common columns of a device
- * it counts with the largest of its own columns that touch them: sums are at most what they say. A
+ * Sums are exact where all records have lists of their levels (job_device_sums.c). Else a record
+ * has the largest level of each of its columns of time, and on the common columns of a device it
+ * counts with the largest of its own columns that touch them: sums are at most what they say. A
  * device that was idle in between counts once for each time, so that columns stay short and
  * processes that never met are not added up. */
 #include <stdlib.h>
@@ -152,6 +153,7 @@ static enum mt_status add_device(struct mt_job_work *work,
 {
     struct mt_job_device *device = &work->report->devices[work->report->device_count++];
     const struct mt_rank_record *first = records[0];
+    enum mt_status status;
 
     *device = (struct mt_job_device){.uuid = first->device_uuid,
                                      .pci = first->device_pci,
@@ -166,6 +168,10 @@ static enum mt_status add_device(struct mt_job_work *work,
         device->end_t_ns = mt_max_u64(device->end_t_ns, records[i]->end_t_ns);
         device->total_bytes = mt_max_u64(device->total_bytes, records[i]->device_bytes);
     }
+    status = mt_job_device_sum(device);
+    device->is_exact = status == MT_OK;
+    if (status != MT_END)
+        return status;
     fill_columns(device);
     fill_tenants(device);
     return MT_OK;

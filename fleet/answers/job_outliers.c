@@ -2,16 +2,19 @@
  *
  * A row is an outlier if its distance from the median of its cluster is more than the least that
  * counts, and more than six times the median distance: replicas that vary by themselves have none.
- * A row that ended early may well have less than the others, and is not one for that. */
+ * Of two replicas the one that has more is one: nothing says which of them is usual. A row that
+ * ended early may well have less than the others, and is not one for that. A row that leaves memory
+ * behind each step is one by what its steps left in all, whatever made its peak. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "job_values.h"
 #include "job_work.h"
 
-enum { DISTANCES = 6, FEWEST_REPLICAS = 3 };
+enum { DISTANCES = 6, FEWEST_REPLICAS = 2 };
 
-static const enum mt_job_metric metrics[] = {MT_JOB_ALLOCATED, MT_JOB_RESERVED, MT_JOB_OUTSIDE};
+static const enum mt_job_metric metrics[] = {MT_JOB_ALLOCATED, MT_JOB_RESERVED, MT_JOB_OUTSIDE,
+                                             MT_JOB_GROWTH};
 
 /* Rows of a cluster, and what is usual in it. */
 struct replicas {
@@ -20,6 +23,19 @@ struct replicas {
     uint64_t median[MT_ARRAY_LEN(metrics)], tolerance[MT_ARRAY_LEN(metrics)];
     uint32_t median_row[MT_ARRAY_LEN(metrics)];
 };
+
+/* What counts of a row: of growth, what all of its steps left behind. */
+static uint64_t amount_of(const struct mt_rank_record *record, enum mt_job_metric metric)
+{
+    uint64_t value = mt_job_metric_of(record, metric), steps = 0;
+
+    if (metric != MT_JOB_GROWTH)
+        return value;
+    for (uint32_t i = 0; i < record->step_count; i++)
+        steps = mt_add_most_u64(steps, (uint64_t)record->steps[i].last -
+                                           (uint64_t)record->steps[i].first + 1);
+    return mt_mul_most_u64(value, steps);
+}
 
 static void judge_replicas(struct mt_job_work *work, struct replicas *replicas)
 {
@@ -34,10 +50,13 @@ static void judge_replicas(struct mt_job_work *work, struct replicas *replicas)
 
         for (uint32_t i = 0; i < replicas->count; i++)
             work->values[i] = (struct mt_job_value){
-                mt_job_metric_of(work->report->rows[replicas->rows[i]].record, metrics[m]),
+                amount_of(work->report->rows[replicas->rows[i]].record, metrics[m]),
                 replicas->rows[i]};
         spread = mt_job_spread_of(work->values, replicas->count);
-        distance = mt_job_distance(work->values, replicas->count, spread.median);
+        /* Two replicas are as far apart as they are: that tells nothing about what is usual. */
+        distance = replicas->count > 2
+                       ? mt_job_distance(work->values, replicas->count, spread.median)
+                       : 0;
         replicas->median[m] = spread.median;
         replicas->median_row[m] = spread.median_row;
         replicas->tolerance[m] = mt_max_u64(
@@ -60,7 +79,7 @@ static bool is_outlier(const struct mt_job_report *report, const struct replicas
     *outlier = (struct mt_job_outlier){
         .row = row, .replicas = replicas->count, .path = MT_NO_PATH, .library = ""};
     for (size_t m = 0; m < MT_ARRAY_LEN(metrics); m++) {
-        uint64_t value = mt_job_metric_of(record, metrics[m]), median = replicas->median[m];
+        uint64_t value = amount_of(record, metrics[m]), median = replicas->median[m];
         uint64_t bytes = value > median ? value - median : median - value;
 
         if (bytes <= replicas->tolerance[m] || bytes <= outlier->bytes ||
@@ -75,7 +94,7 @@ static bool is_outlier(const struct mt_job_report *report, const struct replicas
     return outlier->bytes > 0;
 }
 
-/* Of one record, by path: roles of a path are one. The arrays are by path and all zero. */
+/* Of one record, by site: roles of a site are one. The arrays are by path and all zero. */
 struct difference {
     uint64_t *more, *less; /* bytes of the one record, and of the other */
     uint32_t path_count;
@@ -90,17 +109,17 @@ static void add_leaves(struct difference *difference, uint64_t *bytes,
                        const struct mt_rank_record *record)
 {
     for (uint32_t i = 0; i < record->leaf_count; i++)
-        *cell(difference, bytes, record->leaves[i].path) += record->leaves[i].bytes;
+        *cell(difference, bytes, record->leaves[i].site) += record->leaves[i].bytes;
 }
 
 static void clear_leaves(struct difference *difference, const struct mt_rank_record *record)
 {
     for (uint32_t i = 0; i < record->leaf_count; i++)
-        *cell(difference, difference->more, record->leaves[i].path) =
-            *cell(difference, difference->less, record->leaves[i].path) = 0;
+        *cell(difference, difference->more, record->leaves[i].site) =
+            *cell(difference, difference->less, record->leaves[i].site) = 0;
 }
 
-/* The call path of `more` that has most more than in `less`. */
+/* The site of `more` that has most more than in `less`. */
 static void find_path(struct difference *difference, const struct mt_rank_record *more,
                       const struct mt_rank_record *less, struct mt_job_outlier *outlier)
 {
@@ -108,12 +127,12 @@ static void find_path(struct difference *difference, const struct mt_rank_record
     add_leaves(difference, difference->less, less);
     for (uint32_t i = 0; i < more->leaf_count; i++) {
         const struct mt_record_leaf *leaf = &more->leaves[i];
-        uint64_t bytes = mt_sub_or_0_u64(*cell(difference, difference->more, leaf->path),
-                                         *cell(difference, difference->less, leaf->path));
+        uint64_t bytes = mt_sub_or_0_u64(*cell(difference, difference->more, leaf->site),
+                                         *cell(difference, difference->less, leaf->site));
 
         if (bytes <= outlier->path_bytes)
             continue;
-        outlier->path = leaf->path;
+        outlier->path = leaf->site;
         outlier->role = leaf->role;
         outlier->path_bytes = bytes;
     }
@@ -158,6 +177,10 @@ static void explain(const struct mt_job_report *report, struct difference *diffe
         mt_sub_or_0_u64(own->growth_bytes_per_step, typical->growth_bytes_per_step);
     if (outlier->metric == MT_JOB_OUTSIDE) {
         find_library(more, less, outlier);
+    } else if (outlier->metric == MT_JOB_GROWTH) {
+        outlier->cause = MT_OUTLIER_GROWTH;
+        outlier->path = more->growth_site;
+        outlier->path_bytes = outlier->bytes;
     } else if (allocated < outlier->bytes / 2) {
         outlier->cause = MT_OUTLIER_UNUSED;
     } else {

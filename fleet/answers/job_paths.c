@@ -1,39 +1,23 @@
-/* The call paths of all ranks in one tree: what each holds at the allocated peaks, summed and
- * compared. Rows are added one after the other; a row that lacks a path has 0 bytes of it. */
+/* The sites of all ranks: what each holds at the allocated peaks, summed and compared. Rows are
+ * added one after the other; a row that lacks a site has 0 bytes of it. */
 #include <stdlib.h>
 
 #include "job_work.h"
 
-/* Bytes by path and role; the last path is MT_NO_PATH. */
+/* By site and role; the last site is MT_NO_PATH. */
 static size_t cell_of(const struct mt_job_work *work, const struct mt_record_leaf *leaf)
 {
-    size_t path = leaf->path == MT_NO_PATH ? work->set->path_count : leaf->path;
+    size_t site = leaf->site == MT_NO_PATH ? work->set->path_count : leaf->site;
 
-    return path * MT_ROLE_COUNT + (size_t)leaf->role;
+    return site * MT_ROLE_COUNT + (size_t)leaf->role;
 }
 
-/* Rows ascend, so that of equals the first stays. */
-static void add_leaf(struct mt_job_path *path, const struct mt_record_leaf *leaf, uint32_t row)
-{
-    if (!path->row_count || leaf->bytes < path->min_bytes) {
-        path->min_bytes = leaf->bytes;
-        path->min_row = row;
-    }
-    if (!path->row_count || leaf->bytes > path->max_bytes) {
-        path->max_bytes = leaf->bytes;
-        path->max_row = row;
-    }
-    path->path = leaf->path;
-    path->role = leaf->role;
-    path->sum_bytes += leaf->bytes;
-    path->row_count++;
-}
-
-/* The first row that lacks a path has the least of it: marks of the last row that had it, and
- * whether rows before it lacked it, are kept beside it. */
+/* What is kept beside a path while rows are added. The first row that lacks it has the least of
+ * it: `next_row` and `absent_row` tell which that is. */
 struct seen {
     uint32_t next_row;   /* the row after the last one that has it */
     uint32_t absent_row; /* the first that lacks it; MT_NO_ROW */
+    uint64_t row_bytes;  /* of the row that is added: call paths of one site are one */
 };
 
 static void see(struct seen *seen, uint32_t row)
@@ -41,6 +25,27 @@ static void see(struct seen *seen, uint32_t row)
     if (seen->next_row < row && seen->absent_row == MT_NO_ROW)
         seen->absent_row = seen->next_row;
     seen->next_row = row + 1;
+}
+
+/* Rows ascend, so that of equals the first stays. */
+static void add_row(struct mt_job_path *path, struct seen *seen, uint32_t row)
+{
+    uint64_t bytes = seen->row_bytes;
+
+    if (!bytes)
+        return; /* another leaf of the row has added it */
+    see(seen, row);
+    if (!path->row_count || bytes < path->min_bytes) {
+        path->min_bytes = bytes;
+        path->min_row = row;
+    }
+    if (!path->row_count || bytes > path->max_bytes) {
+        path->max_bytes = bytes;
+        path->max_row = row;
+    }
+    path->sum_bytes += bytes;
+    path->row_count++;
+    seen->row_bytes = 0;
 }
 
 static int compare_paths(const void *a, const void *b)
@@ -74,25 +79,38 @@ struct cells {
     struct seen *seen;
 };
 
-static enum mt_status add_rows(struct mt_job_work *work, struct cells *cells)
+static uint32_t index_of(struct mt_job_work *work, struct cells *cells,
+                         const struct mt_record_leaf *leaf)
+{
+    uint32_t *index = &cells->index[cell_of(work, leaf)];
+
+    if (!*index) {
+        struct mt_job_path *path = &work->report->paths[work->report->path_count];
+
+        path->path = leaf->site;
+        path->role = leaf->role;
+        cells->seen[work->report->path_count] = (struct seen){0, MT_NO_ROW, 0};
+        *index = ++work->report->path_count;
+    }
+    return *index - 1;
+}
+
+static void add_rows(struct mt_job_work *work, struct cells *cells)
 {
     struct mt_job_report *report = work->report;
 
     for (uint32_t r = 0; r < report->row_count; r++) {
         const struct mt_rank_record *record = report->rows[r].record;
 
+        for (uint32_t i = 0; i < record->leaf_count; i++)
+            cells->seen[index_of(work, cells, &record->leaves[i])].row_bytes +=
+                record->leaves[i].bytes;
         for (uint32_t i = 0; i < record->leaf_count; i++) {
-            uint32_t *index = &cells->index[cell_of(work, &record->leaves[i])];
+            uint32_t index = index_of(work, cells, &record->leaves[i]);
 
-            if (!*index) {
-                *index = ++report->path_count;
-                cells->seen[*index - 1] = (struct seen){0, MT_NO_ROW};
-            }
-            see(&cells->seen[*index - 1], r);
-            add_leaf(&report->paths[*index - 1], &record->leaves[i], r);
+            add_row(&report->paths[index], &cells->seen[index], r);
         }
     }
-    return MT_OK;
 }
 
 /* How many different cells there may be at most. */
@@ -116,8 +134,10 @@ enum mt_status mt_job_find_paths(struct mt_job_work *work, struct mt_error *erro
     report->paths = MT_JOB_ARRAY(work, most, struct mt_job_path);
     cells.index = calloc((size_t)work->set->path_count + 1, MT_ROLE_COUNT * sizeof *cells.index);
     cells.seen = calloc((size_t)most + 1, sizeof *cells.seen);
-    if (report->paths && cells.index && cells.seen && most < UINT32_MAX)
-        status = add_rows(work, &cells);
+    if (report->paths && cells.index && cells.seen && most < UINT32_MAX) {
+        add_rows(work, &cells);
+        status = MT_OK;
+    }
     for (uint32_t i = 0; i < report->path_count && status == MT_OK; i++)
         finish(report, &cells.seen[i], &report->paths[i]);
     if (report->path_count)

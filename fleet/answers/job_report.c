@@ -29,7 +29,8 @@ uint64_t mt_job_metric_of(const struct mt_rank_record *record, enum mt_job_metri
 
 const char *mt_axes_source_name(enum mt_axes_source source)
 {
-    static const char *const names[] = {"none", "option", "recorded", "process groups", "found"};
+    static const char *const names[] = {"none",           "option",        "recorded",
+                                        "process groups", "communicators", "found"};
 
     MT_ASSERT((unsigned)source < MT_ARRAY_LEN(names));
     return names[source];

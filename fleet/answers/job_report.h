@@ -89,12 +89,16 @@ struct mt_job_epoch {
 struct mt_job_death {
     uint32_t row;
     uint64_t t_ns, wanted_bytes, free_bytes;
-    uint32_t path;          /* MT_NO_PATH: not known */
+    uint32_t path;          /* site of the request; MT_NO_PATH: not known */
     uint32_t count;         /* ranks that ran out, with this one */
     uint32_t contested_row; /* another host had one less than a second later, and clocks of hosts
                                differ; MT_NO_ROW: none */
     struct mt_job_range *followed; /* ended later by a signal, a time-out or with a status */
     uint32_t followed_ranges, followed_count;
+    /* Recorded ranks that never reached an exit of their own: what ended them is not known. A
+     * launcher that kills them, as torchrun does, leaves them so. */
+    struct mt_job_range *vanished;
+    uint32_t vanished_ranges, vanished_count;
     /* The peaks of all other rows against what this one was allowed: what they reserved against the
      * limit of its allocator, or what they needed in all against the memory of its device. */
     uint64_t limit_bytes; /* 0: not known */
@@ -104,11 +108,12 @@ struct mt_job_death {
 };
 
 enum mt_axes_source {
-    MT_AXES_NONE,     /* nothing says how ranks are arranged */
-    MT_AXES_OPTION,   /* the user */
-    MT_AXES_RECORDED, /* MEMTRACE_MESH */
-    MT_AXES_GROUPS,   /* the framework's process groups */
-    MT_AXES_FOUND     /* what ranks have in memory repeats with their numbers */
+    MT_AXES_NONE,          /* nothing says how ranks are arranged */
+    MT_AXES_OPTION,        /* the user */
+    MT_AXES_RECORDED,      /* MEMTRACE_MESH */
+    MT_AXES_GROUPS,        /* the framework's process groups */
+    MT_AXES_COMMUNICATORS, /* NCCL: ranks with a communicator in common */
+    MT_AXES_FOUND          /* what ranks have in memory repeats with their numbers */
 };
 const char *mt_axes_source_name(enum mt_axes_source source);
 
@@ -141,7 +146,7 @@ struct mt_job_cluster {
 };
 
 enum mt_outlier_cause {
-    MT_OUTLIER_SITE,    /* a call path holds more, or less */
+    MT_OUTLIER_SITE,    /* a site holds more, or less */
     MT_OUTLIER_GROWTH,  /* so does it, and every step leaves more behind than on the replicas */
     MT_OUTLIER_LIBRARY, /* outside the allocator */
     MT_OUTLIER_UNUSED   /* reserved, and not allocated */
@@ -156,16 +161,16 @@ struct mt_job_outlier {
     bool is_less;
     uint64_t bytes, median_bytes; /* how far from the median of the replicas */
     enum mt_outlier_cause cause;
-    uint32_t path; /* the largest difference from the typical row; MT_NO_PATH: not known */
+    uint32_t path; /* site of the largest difference from the typical row; MT_NO_PATH: not known */
     enum mt_role role;
     uint64_t path_bytes;
     const char *library;            /* of LIBRARY; "" = not known */
     uint64_t growth_bytes_per_step; /* more than the typical row */
 };
 
-/* A call path over all rows, at their allocated peaks. Rows that lack it have 0 bytes. */
+/* A site over all rows, at their allocated peaks. Rows that lack it have 0 bytes. */
 struct mt_job_path {
-    uint32_t path; /* MT_NO_PATH: no stack, and what was too small to be kept */
+    uint32_t path; /* of the site; MT_NO_PATH: what was too small to be kept */
     enum mt_role role;
     unsigned __int128 sum_bytes;
     uint32_t row_count; /* that have it */
@@ -185,16 +190,19 @@ struct mt_job_step {
 struct mt_job_tenant {
     const struct mt_rank_record *record;
     uint64_t peak_t_ns;    /* of its reserved memory */
-    uint64_t held_bytes;   /* at the device's peak, at most */
-    uint64_t others_bytes; /* what the others held while it had its peak, at most */
+    uint64_t held_bytes;   /* at the device's peak */
+    uint64_t others_bytes; /* what the others held while it had its peak */
 };
 
-/* A device on which several processes ran at a time; one for each time without a gap. Levels are
- * the largest of a column of time, so that sums are at most what is said. */
+/* A device on which several processes ran at a time; one for each time without a gap. Sums are of
+ * what the allocators of its processes had reserved. Where `is_exact` is false, a process has too
+ * many changes for its summary: levels are then the largest of a column of time, and sums are at
+ * most what is said. */
 struct mt_job_device {
     const char *uuid, *pci, *host; /* uuid or pci may be "" */
     struct mt_job_tenant *tenants;
     uint32_t tenant_count;
+    bool is_exact;
     uint64_t begin_t_ns, end_t_ns;
     uint64_t *columns; /* MT_JOB_COLUMNS sums of reserved bytes */
     uint64_t peak_bytes, peak_begin_t_ns, peak_end_t_ns;

@@ -37,6 +37,12 @@ mt_job_answer mt_job_find_devices;
  * compared with other ranks. */
 bool mt_job_is_whole(const struct mt_rank_record *record);
 
+/* Adds up exactly what the processes of a device had; sets all that struct mt_job_device says of
+ * sums. MT_END: a process has no list of its levels, or there are too many processes, and nothing
+ * is set. O(changes * processes). */
+enum mt_status mt_job_device_sum(struct mt_job_device *device) MT_MUST_USE;
+#define MT_JOB_DEVICE_TENANTS 64
+
 /* Zeroed memory of the report. */
 #define MT_JOB_ARRAY(work, count, type)                                                            \
     ((type *)mt_arena_array(&(work)->report->arena, (size_t)(count) + 1, sizeof(type)))

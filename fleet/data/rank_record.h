@@ -11,11 +11,13 @@
 #include "identity.h"
 #include "role.h"
 
-#define MT_RECORD_COLUMNS  512 /* of the course of a run */
-#define MT_RECORD_STEPS    256 /* neighbours are merged above that */
-#define MT_RECORD_LEAVES   256 /* the smallest become one of their role above that */
-#define MT_RECORD_OWNERS   64
-#define MT_RECORD_FINDINGS 32 /* the largest */
+#define MT_RECORD_COLUMNS       512  /* of the course of a run */
+#define MT_RECORD_LEVELS        2048 /* changes of the reserved level; none are kept above that */
+#define MT_RECORD_STEPS         256  /* neighbours are merged above that */
+#define MT_RECORD_LEAVES        256  /* the smallest become one of their role above that */
+#define MT_RECORD_OWNERS        64
+#define MT_RECORD_COMMUNICATORS 64
+#define MT_RECORD_FINDINGS      32 /* the largest */
 
 /* How a process ended, from the identity and the trace. */
 enum mt_outcome {
@@ -51,11 +53,20 @@ struct mt_record_column {
     uint64_t allocated_bytes, reserved_bytes;
 };
 
-/* Blocks that are alive at the allocated peak and have a call path and a role in common. */
+/* The reserved level since a moment, up to the next one of the list. */
+struct mt_record_level {
+    uint64_t t_ns, reserved_bytes;
+};
+
+/* Blocks that are alive at the allocated peak and have a call path and a role in common.
+ *
+ * A site is a call path of its own: the frame that `analyze` names, and above it the user's frame
+ * if that is another one. So ranks and call paths that share a site have the same index. */
 struct mt_record_leaf {
     uint32_t path; /* index into the set's paths; MT_NO_PATH: the rest of the role, or no stack */
     enum mt_role role;
     uint64_t bytes, blocks;
+    uint32_t site; /* index into the set's paths; MT_NO_PATH if `path` is */
 };
 #define MT_NO_PATH UINT32_MAX
 
@@ -66,6 +77,13 @@ int mt_record_leaf_compare(const void *a, const void *b);
 struct mt_record_owner {
     const char *library; /* "NCCL"; "" = not known */
     uint64_t bytes;
+};
+
+/* A communicator of NCCL that the rank is in. Ranks with the same id are its members. */
+struct mt_record_communicator {
+    uint64_t id;          /* never 0 */
+    uint32_t ranks, rank; /* its size, and the rank's number in it */
+    uint64_t bytes;       /* device memory that it took from the driver */
 };
 
 struct mt_record_finding {
@@ -119,8 +137,8 @@ struct mt_rank_record {
     enum mt_outcome outcome;
     bool has_death; /* OOM: what it asked for last; the rest is 0 else */
     uint64_t death_t_ns, death_event, death_wanted_bytes, death_free_bytes;
-    uint32_t death_path; /* MT_NO_PATH = not known */
-    int64_t last_step;   /* that began; MT_NO_STEP */
+    uint32_t death_path, death_site; /* MT_NO_PATH = not known */
+    int64_t last_step;               /* that began; MT_NO_STEP */
     uint64_t ooms, retries;
 
     struct mt_record_peak requested_peak, allocated_peak, active_peak, reserved_peak;
@@ -144,6 +162,7 @@ struct mt_rank_record {
 
     bool growth_is_judged;
     uint64_t growth_bytes_per_step;
+    uint32_t growth_site; /* of the line that leaves most behind; MT_NO_PATH: not known, or none */
 
     /* Equal for ranks that do the same: the sequence of requested sizes of a steady step, and the
      * multiset of the sizes of parameters. 0 = not known. */
@@ -152,11 +171,15 @@ struct mt_rank_record {
     struct mt_record_step *steps; /* by number */
     uint32_t step_count;
     struct mt_record_column *columns;
-    uint32_t column_count;         /* MT_RECORD_COLUMNS, or 0: no time passed */
+    uint32_t column_count;          /* MT_RECORD_COLUMNS, or 0: no time passed */
+    struct mt_record_level *levels; /* of the whole run, by time; none if there are too many */
+    uint32_t level_count;
     struct mt_record_leaf *leaves; /* by role, path; sums to the allocated peak */
     uint32_t leaf_count;
     struct mt_record_owner *owners; /* by library */
     uint32_t owner_count;
+    struct mt_record_communicator *communicators; /* by id, then rank */
+    uint32_t communicator_count;
     struct mt_record_finding *findings; /* by id, then bytes descending */
     uint32_t finding_count;
 };

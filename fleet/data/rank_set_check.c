@@ -49,6 +49,12 @@ static bool lists_are_sound(const struct mt_rank_set *set, const struct mt_rank_
                 return false;
     }
     MT_SOUND(why, !record->column_count || record->column_count == MT_RECORD_COLUMNS);
+    for (uint32_t i = 1; i < record->level_count; i++)
+        MT_SOUND(why, record->levels[i - 1].t_ns <= record->levels[i].t_ns);
+    for (uint32_t i = 0; i < record->level_count; i++)
+        MT_SOUND(why, record->levels[i].reserved_bytes <= record->reserved_peak.bytes);
+    for (uint32_t i = 0; i < record->communicator_count; i++)
+        MT_SOUND(why, record->communicators[i].rank < record->communicators[i].ranks);
     for (uint32_t i = 1; i < record->step_count; i++)
         MT_SOUND(why, record->steps[i - 1].last < record->steps[i].first);
     for (uint32_t i = 0; i < record->step_count; i++)

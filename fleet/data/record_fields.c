@@ -60,6 +60,7 @@ const struct mt_record_field mt_record_fields[] = {
     OF_RECORD(death_wanted_bytes, U64),
     OF_RECORD(death_free_bytes, U64),
     OF_RECORD(death_path, PATH),
+    OF_RECORD(death_site, PATH),
     OF_RECORD(last_step, I64),
     OF_RECORD(ooms, U64),
     OF_RECORD(retries, U64),
@@ -93,6 +94,7 @@ const struct mt_record_field mt_record_fields[] = {
     OF_RECORD(allocator_need_low_bytes, U64),
     OF_RECORD(growth_is_judged, BOOL),
     OF_RECORD(growth_bytes_per_step, U64),
+    OF_RECORD(growth_site, PATH),
     OF_RECORD(step_hash, U64),
     OF_RECORD(parameter_hash, U64),
 };
@@ -122,15 +124,26 @@ static const struct mt_record_field column_fields[] = {
     OF(struct mt_record_column, allocated_bytes, U64),
     OF(struct mt_record_column, reserved_bytes, U64),
 };
+static const struct mt_record_field level_fields[] = {
+    OF(struct mt_record_level, t_ns, U64),
+    OF(struct mt_record_level, reserved_bytes, U64),
+};
 static const struct mt_record_field leaf_fields[] = {
     ENUM_OF(struct mt_record_leaf, role, MT_ROLE_COUNT),
     OF(struct mt_record_leaf, path, PATH),
     OF(struct mt_record_leaf, bytes, U64),
     OF(struct mt_record_leaf, blocks, U64),
+    OF(struct mt_record_leaf, site, PATH),
 };
 static const struct mt_record_field owner_fields[] = {
     OF(struct mt_record_owner, library, TEXT),
     OF(struct mt_record_owner, bytes, U64),
+};
+static const struct mt_record_field communicator_fields[] = {
+    OF(struct mt_record_communicator, id, U64),
+    OF(struct mt_record_communicator, ranks, U32),
+    OF(struct mt_record_communicator, rank, U32),
+    OF(struct mt_record_communicator, bytes, U64),
 };
 static const struct mt_record_field finding_fields[] = {
     OF(struct mt_record_finding, id, TEXT),
@@ -150,8 +163,11 @@ const struct mt_record_list mt_record_lists[] = {
          MT_IDENTITY_GROUPS),
     LIST(struct mt_record_step, steps, step_count, step_fields, MT_RECORD_STEPS),
     LIST(struct mt_record_column, columns, column_count, column_fields, MT_RECORD_COLUMNS),
+    LIST(struct mt_record_level, levels, level_count, level_fields, MT_RECORD_LEVELS),
     LIST(struct mt_record_leaf, leaves, leaf_count, leaf_fields, MT_RECORD_LEAVES),
     LIST(struct mt_record_owner, owners, owner_count, owner_fields, MT_RECORD_OWNERS),
+    LIST(struct mt_record_communicator, communicators, communicator_count, communicator_fields,
+         MT_RECORD_COMMUNICATORS),
     LIST(struct mt_record_finding, findings, finding_count, finding_fields, MT_RECORD_FINDINGS),
 };
 const uint32_t mt_record_list_count = MT_ARRAY_LEN(mt_record_lists);

@@ -50,6 +50,8 @@ static void fill_facts(const struct mt_summarizing *work)
     record->growth_bytes_per_step = device->growth.bytes_per_step;
 }
 
+_Static_assert(MT_RECORD_LEVELS == MT_COURSE_LEVELS, "levels have one bound");
+
 static enum mt_status fill_course(const struct mt_summarizing *work)
 {
     const struct mt_course *course = work->device->course;
@@ -58,6 +60,13 @@ static enum mt_status fill_course(const struct mt_summarizing *work)
     if (!course)
         return MT_OK;
     record->step_hash = course->step_hash;
+    record->levels = mt_arena_array(work->arena, MT_RECORD_LEVELS, sizeof *record->levels);
+    if (!record->levels)
+        return MT_ERR_MEMORY;
+    record->level_count = course->level_count;
+    for (uint32_t i = 0; i < course->level_count; i++)
+        record->levels[i] =
+            (struct mt_record_level){course->levels[i].t_ns, course->levels[i].reserved_bytes};
     if (course->column_count != MT_RECORD_COLUMNS)
         return MT_OK;
     record->columns = mt_arena_array(work->arena, MT_RECORD_COLUMNS, sizeof *record->columns);

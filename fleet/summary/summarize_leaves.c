@@ -1,5 +1,6 @@
 /* Who holds the allocated peak, by call path and role: the nodes of the icicle that flame graphs
- * are drawn from, so that a path has the names that it has there. */
+ * are drawn from, so that a path has the names that it has there. Each leaf also has the site that
+ * `analyze` names. */
 #include "icicle.h"
 #include "stable_hash.h"
 #include "summarize_parts.h"
@@ -36,6 +37,68 @@ static uint32_t *paths_of(const struct mt_summarizing *work, const struct mt_ici
         label = mt_node_label(work->arena, work->report->symbols, node);
         *status = label ? mt_rank_set_path(work->set, paths[i], label, strlen(label), &paths[i])
                         : MT_ERR_MEMORY;
+    }
+    return paths;
+}
+
+/* What a node adds to the site of its caller: the rule of mt_stack_site, from the caller's answer.
+ */
+struct node_site {
+    struct mt_site site;
+    enum mt_rank rank;
+    uint32_t path; /* of a node that is a site by itself; MT_NO_PATH: `site` says it */
+};
+
+static struct node_site site_of_frame(const struct mt_symbols *symbols,
+                                      const struct node_site *caller, uint32_t frame)
+{
+    struct mt_judged judged = mt_judge_frame(symbols, frame);
+    struct node_site own = {{frame, MT_NO_ID}, judged.rank, MT_NO_PATH};
+
+    if (caller->site.frame == MT_NO_ID)
+        return own;
+    if (caller->rank > judged.rank)
+        return *caller;
+    if (judged.origin != MT_ORIGIN_USER)
+        own.site.own = mt_frame_origin(symbols, caller->site.frame) == MT_ORIGIN_USER
+                           ? caller->site.frame
+                           : caller->site.own;
+    return own;
+}
+
+/* Blocks without a stack: what they belong to, or where they were born, is their site. */
+static enum mt_status site_of_words(const struct mt_summarizing *work, const struct mt_node *node,
+                                    struct node_site *site)
+{
+    const char *label = mt_node_label(work->arena, work->report->symbols, node);
+
+    return label ? mt_rank_set_path(work->set, MT_NO_PATH, label, strlen(label), &site->path)
+                 : MT_ERR_MEMORY;
+}
+
+/* The site of each BLOCKS node as a path, by its index. NULL without memory. */
+static uint32_t *sites_of(const struct mt_summarizing *work, const struct mt_icicle *icicle,
+                          enum mt_status *status)
+{
+    struct node_site *sites = mt_arena_array(work->arena, (size_t)icicle->count + 1, sizeof *sites);
+    uint32_t *paths = mt_arena_array(work->arena, (size_t)icicle->count + 1, sizeof *paths);
+
+    *status = sites && paths ? MT_OK : MT_ERR_MEMORY;
+    if (*status != MT_OK)
+        return NULL;
+    sites[0] = (struct node_site){{MT_NO_ID, MT_NO_ID}, MT_RANK_NATIVE_PLUMBING, MT_NO_PATH};
+    for (uint32_t i = 1; i < icicle->count && *status == MT_OK; i++) {
+        const struct mt_node *node = &icicle->nodes[i];
+
+        sites[i] = sites[node->parent];
+        if (node->kind == MT_NODE_FRAME)
+            sites[i] = site_of_frame(work->report->symbols, &sites[node->parent], node->frame);
+        else if (node->kind != MT_NODE_BLOCKS)
+            *status = site_of_words(work, node, &sites[i]);
+        else if (sites[i].path != MT_NO_PATH)
+            paths[i] = sites[i].path;
+        else
+            *status = mt_summarize_site(work, sites[i].site, &paths[i]);
     }
     return paths;
 }
@@ -77,7 +140,7 @@ static void prune(struct leaves *leaves)
         return;
     qsort(leaves->list, leaves->count, sizeof *leaves->list, by_size);
     for (uint32_t i = KEPT_LEAVES; i < leaves->count; i++)
-        leaves->list[i].path = MT_NO_PATH;
+        leaves->list[i].path = leaves->list[i].site = MT_NO_PATH;
     merge(leaves);
     MT_ASSERT(leaves->count <= MT_RECORD_LEAVES);
 }
@@ -86,8 +149,10 @@ static enum mt_status collect(const struct mt_summarizing *work, const struct mt
                               struct leaves *leaves)
 {
     enum mt_status status;
-    const uint32_t *paths = paths_of(work, icicle, &status);
+    const uint32_t *paths = paths_of(work, icicle, &status), *sites = NULL;
 
+    if (status == MT_OK)
+        sites = sites_of(work, icicle, &status);
     leaves->list = mt_arena_array(work->arena, icicle->count, sizeof *leaves->list);
     if (status != MT_OK || !leaves->list)
         return status != MT_OK ? status : MT_ERR_MEMORY;
@@ -95,8 +160,11 @@ static enum mt_status collect(const struct mt_summarizing *work, const struct mt
         const struct mt_node *node = &icicle->nodes[i];
 
         if (node->kind == MT_NODE_BLOCKS && node->bytes)
-            leaves->list[leaves->count++] = (struct mt_record_leaf){
-                .path = paths[i], .role = node->role, .bytes = node->bytes, .blocks = node->blocks};
+            leaves->list[leaves->count++] = (struct mt_record_leaf){.path = paths[i],
+                                                                    .role = node->role,
+                                                                    .bytes = node->bytes,
+                                                                    .blocks = node->blocks,
+                                                                    .site = sites[i]};
     }
     merge(leaves);
     prune(leaves);
@@ -148,6 +216,16 @@ static const struct mt_instant *find_peak(const struct mt_device_report *device)
     return has_peak ? &device->instants[0] : NULL;
 }
 
+static enum mt_status find_growth_site(const struct mt_summarizing *work)
+{
+    const struct mt_growth *growth = &work->device->growth;
+    struct mt_site site = {MT_NO_ID, MT_NO_ID};
+
+    if (growth->bytes_per_step)
+        site = mt_stack_site(work->report->symbols, growth->stack);
+    return mt_summarize_site(work, site, &work->record->growth_site);
+}
+
 enum mt_status mt_summarize_leaves(const struct mt_summarizing *work)
 {
     const struct mt_report *report = work->report;
@@ -157,8 +235,9 @@ enum mt_status mt_summarize_leaves(const struct mt_summarizing *work)
     struct leaves leaves = {NULL, 0};
     enum mt_status status;
 
-    if (!peak || !peak->bytes.allocated)
-        return MT_OK;
+    status = find_growth_site(work);
+    if (status != MT_OK || !peak || !peak->bytes.allocated)
+        return status;
     status = mt_icicle_build(work->arena, peak->holdings, peak->holding_count, report->phases,
                              report->phase_count, report->symbols, &options, &icicle);
     if (status == MT_OK)

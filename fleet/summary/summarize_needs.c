@@ -62,6 +62,50 @@ static enum mt_status fill_owners(const struct mt_summarizing *work,
     return MT_OK;
 }
 
+static int by_id(const void *a, const void *b)
+{
+    const struct mt_record_communicator *x = a, *y = b;
+
+    if (x->id != y->id)
+        return x->id < y->id ? -1 : 1;
+    return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+static uint64_t bytes_of_communicator(const struct mt_driver_report *driver, int32_t communicator)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < driver->owner_count && communicator != MT_NO_COMMUNICATOR; i++)
+        if (driver->owners[i].communicator == communicator)
+            bytes = mt_add_most_u64(bytes, driver->owners[i].bytes);
+    return bytes;
+}
+
+/* Those of which NCCL said all: id, size, and the rank's number in it. */
+static enum mt_status fill_communicators(const struct mt_summarizing *work,
+                                         const struct mt_driver_report *driver)
+{
+    struct mt_rank_record *record = work->record;
+
+    record->communicators =
+        mt_arena_array(work->arena, MT_RECORD_COMMUNICATORS, sizeof *record->communicators);
+    if (!record->communicators)
+        return MT_ERR_MEMORY;
+    for (uint32_t i = 0; i < driver->told_communicator_count; i++) {
+        const struct mt_communicator_use *use = &driver->communicators[i];
+
+        if (use->id && use->ranks <= UINT32_MAX && use->rank < use->ranks &&
+            record->communicator_count < MT_RECORD_COMMUNICATORS)
+            record->communicators[record->communicator_count++] =
+                (struct mt_record_communicator){use->id, (uint32_t)use->ranks, (uint32_t)use->rank,
+                                                bytes_of_communicator(driver, use->communicator)};
+    }
+    if (record->communicator_count)
+        qsort(record->communicators, record->communicator_count, sizeof *record->communicators,
+              by_id);
+    return MT_OK;
+}
+
 /* Of a run whose need is not known, what was there at once; of one that died, what it also asked
  * for, and the limit that replays found to get past that request. */
 static uint64_t least_need(const struct mt_device_report *device)
@@ -83,6 +127,7 @@ enum mt_status mt_summarize_needs(const struct mt_summarizing *work)
     const struct mt_driver_report *driver = mt_driver_of(work->report, device->device);
     struct mt_rank_record *record = work->record;
     struct mt_card_need card;
+    enum mt_status status;
 
     record->needed_is_known = mt_card_need(work->report, device, &card);
     record->needed_bytes = card.bytes;
@@ -100,5 +145,6 @@ enum mt_status mt_summarize_needs(const struct mt_summarizing *work)
         return MT_OK;
     record->has_driver = driver->has_calls;
     record->driver_peak_bytes = driver->peak.bytes;
-    return fill_owners(work, driver);
+    status = fill_owners(work, driver);
+    return status == MT_OK ? fill_communicators(work, driver) : status;
 }

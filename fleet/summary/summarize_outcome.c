@@ -1,7 +1,6 @@
 /* How a rank ended. A request that nothing but frees followed is what analysis calls the death of
  * a run, whatever the process said afterwards: one that catches the error may still exit with 0. */
 #include "report_query.h"
-#include "site.h"
 #include "speaking_stack.h"
 #include "summarize_parts.h"
 
@@ -72,16 +71,23 @@ static enum mt_outcome outcome_of(const struct mt_summarizing *work, bool died)
 enum mt_status mt_summarize_outcome(const struct mt_summarizing *work)
 {
     struct mt_rank_record *record = work->record;
+    enum mt_status status;
     struct death death;
 
     record->has_death = find_death(work, &death);
     record->outcome = outcome_of(work, record->has_death);
-    record->death_path = MT_NO_PATH;
+    record->death_path = record->death_site = MT_NO_PATH;
     if (!record->has_death)
         return MT_OK;
     record->death_t_ns = death.t_ns;
     record->death_event = death.event;
     record->death_wanted_bytes = death.wanted_bytes;
     record->death_free_bytes = death.free_bytes;
-    return death.stack == MT_NO_ID ? MT_OK : path_of(work, death.stack, &record->death_path);
+    if (death.stack == MT_NO_ID)
+        return MT_OK;
+    status = path_of(work, death.stack, &record->death_path);
+    return status == MT_OK
+               ? mt_summarize_site(work, mt_stack_site(work->report->symbols, death.stack),
+                                   &record->death_site)
+               : status;
 }

@@ -6,6 +6,7 @@
 #include "identity.h"
 #include "rank_set.h"
 #include "report.h"
+#include "site.h"
 
 /* One device of a report, on its way into a record. */
 struct mt_summarizing {
@@ -20,16 +21,20 @@ struct mt_summarizing {
 /* identity, device_uuid, device_pci, device_mig. */
 enum mt_status mt_summarize_identity(const struct mt_summarizing *work) MT_MUST_USE;
 
+/* The path of a site in the set, MT_NO_PATH for no frame: see struct mt_record_leaf. */
+enum mt_status mt_summarize_site(const struct mt_summarizing *work, struct mt_site site,
+                                 uint32_t *path) MT_MUST_USE;
+
 /* outcome, has_death and what follows it. */
 enum mt_status mt_summarize_outcome(const struct mt_summarizing *work) MT_MUST_USE;
 
 /* Steps, last_step, and the steps of the peaks. */
 enum mt_status mt_summarize_steps(const struct mt_summarizing *work) MT_MUST_USE;
 
-/* Leaves and parameter_hash. */
+/* Leaves, growth_site and parameter_hash. */
 enum mt_status mt_summarize_leaves(const struct mt_summarizing *work) MT_MUST_USE;
 
-/* What lies beside the allocator, and what the device must have. */
+/* What lies beside the allocator, communicators, and what the device must have. */
 enum mt_status mt_summarize_needs(const struct mt_summarizing *work) MT_MUST_USE;
 
 #endif

@@ -18,7 +18,7 @@ enum {
     CHECKSUM_AT = 12,
     LENGTH_AT = 16,
     HEADER_BYTES = 24,
-    SUMMARY_VERSION = 1,
+    SUMMARY_VERSION = 2,
     COMPRESSION_LEVEL = 9,
     /* A block of zstd takes at least 4 bytes, and gives at most 128 KiB. */
     MAX_RATIO = 1 << 15

@@ -78,17 +78,24 @@ static uint32_t find_holdings(const struct simulated_job *job, int32_t rank, uin
     return count;
 }
 
+/* The site of a leaf is its innermost frame, below the caller of that. */
 static bool add_leaves(struct mt_rank_set *set, const struct holding *holdings, uint32_t count,
                        struct mt_rank_record *record)
 {
     for (uint32_t i = 0; i < count; i++) {
         struct mt_record_leaf *leaf = &record->leaves[record->leaf_count++];
+        int depth = holdings[i].frames[2] ? 3 : 2;
 
-        *leaf = (struct mt_record_leaf){MT_NO_PATH, holdings[i].role, holdings[i].bytes, 1};
-        for (int f = 0; f < 3 && holdings[i].frames[f]; f++)
-            if (mt_rank_set_path(set, leaf->path, holdings[i].frames[f],
-                                 strlen(holdings[i].frames[f]), &leaf->path) != MT_OK)
+        *leaf =
+            (struct mt_record_leaf){MT_NO_PATH, holdings[i].role, holdings[i].bytes, 1, MT_NO_PATH};
+        for (int f = 0; f < depth; f++) {
+            const char *frame = holdings[i].frames[f];
+
+            if (mt_rank_set_path(set, leaf->path, frame, strlen(frame), &leaf->path) != MT_OK ||
+                (f + 2 >= depth &&
+                 mt_rank_set_path(set, leaf->site, frame, strlen(frame), &leaf->site) != MT_OK))
                 return false;
+        }
         record->role_bytes[leaf->role] += leaf->bytes;
         record->allocated_peak.bytes += leaf->bytes;
     }
@@ -160,6 +167,7 @@ static void add_end(const struct simulated_job *job, int32_t rank, struct mt_ran
         record->death_t_ns = SIMULATED_DEATH_NS;
         record->death_wanted_bytes = SIMULATED_WANTED;
         record->death_path = record->leaves[1].path;
+        record->death_site = record->leaves[1].site;
         identity->ended_number = 1;
         identity->ended_t_ns = SIMULATED_DEATH_NS + 1000000;
     } else if (job->dying_rank != NO_RANK) {
@@ -227,6 +235,9 @@ static bool add_rank(const struct simulated_job *job, int32_t rank, struct mt_ra
                                     .begin_t_ns = SIMULATED_START_NS,
                                     .end_t_ns = SIMULATED_START_NS + UINT64_C(60) * 1000000000,
                                     .death_path = MT_NO_PATH,
+                                    .death_site = MT_NO_PATH,
+                                    .growth_site = MT_NO_PATH,
+                                    .device = (uint16_t)(number % 8),
                                     .steps = steps,
                                     .leaves = leaves,
                                     .owners = owners};
@@ -242,6 +253,8 @@ static bool add_rank(const struct simulated_job *job, int32_t rank, struct mt_ra
         record.parameter_hash = 1 + parameter_bytes(at.stage) + (at.stage == job->stages - 1);
     add_places(job, &at, rank, &record);
     add_steps(&record, rank == job->leaking_rank ? SIMULATED_LEAK : 0);
+    if (rank == job->leaking_rank)
+        record.growth_site = record.leaves[3].site;
     add_driver(job, rank, &record);
     add_end(job, rank, &record);
     return mt_rank_set_add(set, &record) == MT_OK;

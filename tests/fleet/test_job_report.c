@@ -565,6 +565,8 @@ static void add_tenant(struct mt_rank_set *set, const char *job, uint64_t begin_
                                     .device_pci = "",
                                     .device_mig = "",
                                     .death_path = MT_NO_PATH,
+                                    .death_site = MT_NO_PATH,
+                                    .growth_site = MT_NO_PATH,
                                     .last_step = MT_NO_STEP,
                                     .device_bytes = 141 * MT_GIB,
                                     .begin_t_ns = begin_s * UINT64_C(1000000000),

@@ -177,7 +177,7 @@ static void another_version_is_named(void **state)
     bytes.data[VERSION_AT] = 7;
     check_refused(bytes.data, bytes.length, MT_ERR_UNSUPPORTED);
     assert_int_equal(mt_summary_decode(bytes.data, bytes.length, &set, &error), MT_ERR_UNSUPPORTED);
-    assert_non_null(strstr(error.text, "version 7, and this memtrace reads version 1"));
+    assert_non_null(strstr(error.text, "version 7, and this memtrace reads version 2"));
     mt_buf_release(&bytes);
     mt_rank_set_release(&set);
 }

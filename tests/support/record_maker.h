@@ -87,6 +87,12 @@ static inline void maker_mend(struct record_maker *maker, struct mt_rank_record 
         number += (int64_t)maker_dice(maker, 3);
         record->steps[i].last = number++;
     }
+    for (uint32_t i = 0; i < record->level_count; i++) {
+        record->levels[i].t_ns = i ? record->levels[i - 1].t_ns + maker_dice(maker, 3) : 0;
+        record->levels[i].reserved_bytes %= record->reserved_peak.bytes + 1;
+    }
+    for (uint32_t i = 0; i < record->communicator_count; i++)
+        record->communicators[i].rank %= ++record->communicators[i].ranks;
     memset(record->role_bytes, 0, sizeof record->role_bytes);
     for (uint32_t i = 0; i < record->leaf_count; i++) {
         bool is_twice = false;

@@ -1,0 +1,127 @@
+/* The memory of a shared device over time, exactly: the reserved levels of its processes, added up
+ * change by change. Changes at one time count as if all rises came before all falls. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "job_values.h"
+#include "job_work.h"
+
+/* A process's level since a time; 0 since its last event. */
+struct change {
+    uint64_t t_ns, bytes, before;
+    uint32_t tenant;
+};
+
+static bool has_levels(const struct mt_job_device *device)
+{
+    for (uint32_t i = 0; i < device->tenant_count; i++)
+        if (!device->tenants[i].record->level_count)
+            return false;
+    return true;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct change *x = a, *y = b;
+
+    if (x->t_ns != y->t_ns)
+        return x->t_ns < y->t_ns ? -1 : 1;
+    return (x->bytes < x->before) - (y->bytes < y->before);
+}
+
+/* Of all tenants, by time. NULL: no memory. */
+static struct change *changes_of(const struct mt_job_device *device, size_t *count)
+{
+    struct change *changes;
+    size_t room = 0;
+
+    for (uint32_t i = 0; i < device->tenant_count; i++)
+        room += (size_t)device->tenants[i].record->level_count + 1;
+    changes = calloc(room, sizeof *changes);
+    *count = 0;
+    for (uint32_t i = 0; i < device->tenant_count && changes; i++) {
+        const struct mt_rank_record *record = device->tenants[i].record;
+        uint64_t before = 0;
+
+        for (uint32_t k = 0; k < record->level_count; k++) {
+            changes[(*count)++] = (struct change){record->levels[k].t_ns,
+                                                  record->levels[k].reserved_bytes, before, i};
+            before = record->levels[k].reserved_bytes;
+        }
+        changes[(*count)++] = (struct change){record->end_t_ns, 0, before, i};
+    }
+    if (changes)
+        qsort(changes, *count, sizeof *changes, by_time);
+    return changes;
+}
+
+static uint32_t column_of(const struct mt_job_device *device, uint64_t t_ns)
+{
+    uint64_t span = device->end_t_ns - device->begin_t_ns;
+    uint64_t from_begin = mt_sub_or_0_u64(t_ns, device->begin_t_ns);
+
+    return (uint32_t)mt_min_u64((uint64_t)((unsigned __int128)from_begin * MT_JOB_COLUMNS / span),
+                                MT_JOB_COLUMNS - 1);
+}
+
+/* The sum lasts from one time to another. */
+static void fill_columns(struct mt_job_device *device, uint64_t begin_t_ns, uint64_t end_t_ns,
+                         uint64_t bytes)
+{
+    uint32_t last = column_of(device, mt_max_u64(end_t_ns, begin_t_ns + 1) - 1);
+
+    for (uint32_t c = column_of(device, begin_t_ns); c <= last; c++)
+        device->columns[c] = mt_max_u64(device->columns[c], bytes);
+}
+
+/* A tenant may have its peak several times: the one with which the others held most counts. */
+static void look_at_peaks(struct mt_job_device *device, const uint64_t *levels, uint64_t sum)
+{
+    for (uint32_t i = 0; i < device->tenant_count; i++)
+        if (levels[i] && levels[i] == device->tenants[i].record->reserved_peak.bytes)
+            device->tenants[i].others_bytes =
+                mt_max_u64(device->tenants[i].others_bytes, sum - levels[i]);
+}
+
+static void add_up(struct mt_job_device *device, const struct change *changes, size_t count,
+                   uint64_t *levels)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        uint32_t tenant = changes[i].tenant;
+
+        sum = mt_add_most_u64(sum - levels[tenant], changes[i].bytes);
+        levels[tenant] = changes[i].bytes;
+        fill_columns(device, changes[i].t_ns, i + 1 < count ? changes[i + 1].t_ns : changes[i].t_ns,
+                     sum);
+        look_at_peaks(device, levels, sum);
+        if (sum <= device->peak_bytes)
+            continue;
+        device->peak_bytes = sum;
+        device->peak_begin_t_ns = device->peak_end_t_ns = changes[i].t_ns;
+        for (uint32_t k = 0; k < device->tenant_count; k++)
+            device->tenants[k].held_bytes = levels[k];
+    }
+}
+
+enum mt_status mt_job_device_sum(struct mt_job_device *device)
+{
+    struct change *changes;
+    uint64_t *levels;
+    size_t count;
+
+    if (device->tenant_count > MT_JOB_DEVICE_TENANTS || !has_levels(device))
+        return MT_END;
+    changes = changes_of(device, &count);
+    levels = calloc(device->tenant_count, sizeof *levels);
+    if (changes && levels) {
+        memset(device->columns, 0, MT_JOB_COLUMNS * sizeof *device->columns);
+        for (uint32_t i = 0; i < device->tenant_count; i++)
+            device->tenants[i].peak_t_ns = device->tenants[i].record->reserved_peak.t_ns;
+        add_up(device, changes, count, levels);
+    }
+    free(changes);
+    free(levels);
+    return changes && levels ? MT_OK : MT_ERR_MEMORY;
+}
