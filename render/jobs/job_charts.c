@@ -5,7 +5,8 @@
 
 /* Every chart of a job, in the order of a page. */
 #define CHARTS(ROW)                                                                                \
-    ROW(tree)
+    ROW(tree)                                                                                      \
+    ROW(devices)
 
 #define DECLARE(name)  extern const struct mt_job_chart mt_job_chart_##name;
 #define POINT_TO(name) &mt_job_chart_##name,
