@@ -64,11 +64,17 @@ static uint64_t held(const struct mt_rank_record *record, uint64_t begin_t_ns, u
     return bytes;
 }
 
-static uint64_t column_t_ns(const struct mt_job_device *device, uint32_t column)
+uint64_t mt_job_column_t_ns(const struct mt_job_device *device, uint32_t column)
 {
     uint64_t span = device->end_t_ns - device->begin_t_ns;
 
     return device->begin_t_ns + (uint64_t)((unsigned __int128)span * column / MT_JOB_COLUMNS);
+}
+
+uint64_t mt_job_tenant_bytes(const struct mt_job_device *device, uint32_t tenant, uint32_t column)
+{
+    return held(device->tenants[tenant].record, mt_job_column_t_ns(device, column),
+                mt_job_column_t_ns(device, column + 1));
 }
 
 static void fill_columns(struct mt_job_device *device)
@@ -78,14 +84,14 @@ static void fill_columns(struct mt_job_device *device)
     for (uint32_t c = 0; c < MT_JOB_COLUMNS; c++) {
         for (uint32_t i = 0; i < device->tenant_count; i++)
             device->columns[c] = mt_add_most_u64(
-                device->columns[c], held(device->tenants[i].record, column_t_ns(device, c),
-                                         column_t_ns(device, c + 1)));
+                device->columns[c], held(device->tenants[i].record, mt_job_column_t_ns(device, c),
+                                         mt_job_column_t_ns(device, c + 1)));
         if (device->columns[c] > device->columns[peak])
             peak = c;
     }
     device->peak_bytes = device->columns[peak];
-    device->peak_begin_t_ns = column_t_ns(device, peak);
-    device->peak_end_t_ns = column_t_ns(device, peak + 1);
+    device->peak_begin_t_ns = mt_job_column_t_ns(device, peak);
+    device->peak_end_t_ns = mt_job_column_t_ns(device, peak + 1);
 }
 
 /* What all but one held at a time. */
@@ -110,8 +116,8 @@ static uint64_t bound_of_others(const struct mt_job_device *device, uint32_t ind
     if (device->columns[column] == UINT64_MAX)
         return UINT64_MAX;
     return device->columns[column] - held(device->tenants[index].record,
-                                          column_t_ns(device, column),
-                                          column_t_ns(device, column + 1));
+                                          mt_job_column_t_ns(device, column),
+                                          mt_job_column_t_ns(device, column + 1));
 }
 
 static void fill_tenants(struct mt_job_device *device)

@@ -263,6 +263,12 @@ enum mt_status mt_job_names(const struct mt_rank_set *set, struct mt_arena *aren
 
 void mt_job_report_free(struct mt_job_report *report);
 
+/* When a column of a shared device begins: 0 to MT_JOB_COLUMNS, which is its end. */
+uint64_t mt_job_column_t_ns(const struct mt_job_device *device, uint32_t column);
+/* The largest level of reserved bytes of a tenant in a column; those of all tenants sum to
+ * `columns`. O(columns of a record). */
+uint64_t mt_job_tenant_bytes(const struct mt_job_device *device, uint32_t tenant, uint32_t column);
+
 /* "rank 3"; "rank 3, device 1" if the rank has several; "train-77.trace" if the rank is not known.
  * Text of `arena` or of the set, NULL if there is no memory. */
 const char *mt_job_row_name(struct mt_arena *arena, const struct mt_job_report *report,

@@ -1,0 +1,182 @@
+/* Devices that several processes share: who held what, when, and what was not given back. One panel
+ * for each of the devices with the highest sums. */
+#include "job_chart.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "chart_frame.h"
+#include "devices_view.h"
+#include "job_chart_words.h"
+#include "units.h"
+#include "util.h"
+
+enum { MAX_PANELS = 3 };
+
+#define ONE_PLOT  300.0 /* heights */
+#define MANY_PLOT 190.0
+#define MIN_PLOT  90.0
+#define GAP       18.0
+
+/* The first of those with the largest peaks, largest first. Returns how many. */
+static uint32_t choose(const struct mt_job_report *report, uint32_t *chosen)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < report->device_count; i++) {
+        uint32_t at = count;
+
+        while (at && report->devices[chosen[at - 1]].peak_bytes < report->devices[i].peak_bytes)
+            at--;
+        if (at == MAX_PANELS)
+            continue;
+        count += count < MAX_PANELS;
+        memmove(chosen + at + 1, chosen + at, (count - at - 1) * sizeof *chosen);
+        chosen[at] = i;
+    }
+    return count;
+}
+
+static const char *kept(struct mt_drawing *drawing, const char *text)
+{
+    if (!text)
+        drawing->failed = true;
+    return text ? text : "";
+}
+
+static const char *facts(struct mt_drawing *drawing, const struct mt_job_report *report,
+                         uint32_t highest)
+{
+    const struct mt_job_device *device = &report->devices[highest];
+    char count[MT_UNITS_TEXT], peak[MT_UNITS_TEXT];
+
+    return kept(drawing, mt_arena_printf(&drawing->arena,
+                                         "%s shared %s · highest: at most %s reserved together, %s",
+                                         mt_format_count(count, report->device_count),
+                                         report->device_count == 1 ? "device" : "devices",
+                                         mt_format_bytes(peak, device->peak_bytes),
+                                         mt_devices_name(drawing, report, device)));
+}
+
+struct picture {
+    struct mt_drawing *drawing;
+    const struct mt_job_report *report;
+    uint32_t chosen[MAX_PANELS + 1], count;
+    struct mt_devices_panel panels[MAX_PANELS];
+    double small_print;
+};
+
+static double fixed_height(const struct picture *picture)
+{
+    double height = picture->small_print;
+
+    for (uint32_t i = 0; i < picture->count; i++)
+        height += mt_devices_panel_height(&picture->panels[i]) + GAP;
+    return height + (picture->count < picture->report->device_count ? 24 : 0);
+}
+
+/* A low picture first gets lower plots, then fewer devices. */
+static void fit_height(struct picture *picture, double y, double wish)
+{
+    struct mt_drawing *drawing = picture->drawing;
+    double height = wish > 0 ? mt_chart_frame_height(wish, wish) : 0, plot;
+
+    while (wish > 0 && picture->count > 1 &&
+           y + fixed_height(picture) + picture->count * MIN_PLOT > height)
+        picture->count--;
+    plot = wish > 0              ? (height - y - fixed_height(picture)) / picture->count
+           : picture->count == 1 ? ONE_PLOT
+                                 : MANY_PLOT;
+    plot = fmax(floor(plot), MIN_PLOT);
+    for (uint32_t i = 0; i < picture->count; i++)
+        picture->panels[i].height = plot;
+    drawing->height =
+        mt_chart_frame_height(fmax(height, y + fixed_height(picture) + picture->count * plot), 0);
+}
+
+/* "8,189 more shared devices are not drawn: at most 40.0 GiB together on each." */
+static void draw_rest(const struct picture *picture, double y)
+{
+    const struct mt_job_report *report = picture->report;
+    uint32_t rest = report->device_count - picture->count;
+    uint64_t most = 0;
+    char count[MT_UNITS_TEXT], bytes[MT_UNITS_TEXT];
+    const char *text;
+
+    if (!rest)
+        return;
+    for (uint32_t i = 0; i < report->device_count; i++) {
+        bool is_drawn = false;
+
+        for (uint32_t k = 0; k < picture->count; k++)
+            is_drawn |= picture->chosen[k] == i;
+        if (!is_drawn)
+            most = mt_max_u64(most, report->devices[i].peak_bytes);
+    }
+    text = kept(picture->drawing,
+                mt_arena_printf(
+                    &picture->drawing->arena, "%s more shared %s not drawn: at most %s together%s",
+                    mt_format_count(count, rest), rest == 1 ? "device is" : "devices are",
+                    mt_format_bytes(bytes, most), rest == 1 ? "" : " on any of them"));
+    mt_chart_frame_text(picture->drawing, MT_MARGIN, y,
+                        mt_text_fit(picture->drawing, text, MT_SIZE_BODY, MT_REGULAR,
+                                    picture->drawing->width - 2 * MT_MARGIN, false),
+                        MT_SIZE_BODY, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "rest");
+}
+
+static void draw_picture(struct picture *picture, const char *title, const char *about,
+                         const struct mt_job_chart_options *options)
+{
+    double y = mt_chart_frame_header(picture->drawing, title, about);
+
+    picture->small_print = picture->drawing->width < MT_NARROW_WIDTH ? 44 : 28;
+    for (uint32_t i = 0; i < picture->count; i++) {
+        picture->panels[i] =
+            (struct mt_devices_panel){.drawing = picture->drawing,
+                                      .report = picture->report,
+                                      .device = &picture->report->devices[picture->chosen[i]]};
+        mt_devices_make_layers(&picture->panels[i]);
+    }
+    fit_height(picture, y, options->height);
+    for (uint32_t i = 0; i < picture->count && !picture->drawing->failed; i++)
+        y = mt_devices_draw_panel(&picture->panels[i], y) + GAP;
+    draw_rest(picture, y);
+    mt_chart_frame_footnote(
+        picture->drawing,
+        "sums are upper bounds · a process counts with its largest level in 1/512 of its time · "
+        "memory outside the allocators comes on top · dot: own peak · 0 s: the first one begins");
+}
+
+static bool is_called_for(const struct mt_job_report *report)
+{
+    return report->device_count > 0;
+}
+
+static enum mt_status draw_chart(const struct mt_job_report *report,
+                                 const struct mt_job_chart_options *options,
+                                 struct mt_drawing *drawing, struct mt_error *error)
+{
+    struct picture picture = {.drawing = drawing, .report = report};
+    const char *title, *about;
+
+    mt_drawing_init(drawing, mt_chart_frame_width(options->width),
+                    mt_chart_frame_height(options->height, 560), "devices");
+    picture.count = choose(report, picture.chosen);
+    about = picture.count ? facts(drawing, report, picture.chosen[0])
+                          : "No device is shared by several processes.";
+    title = mt_job_words_describe(drawing, report, "shared devices", about);
+    if (picture.count)
+        draw_picture(&picture, title, about, options);
+    else
+        mt_job_words_nothing(drawing, title, "No device is shared",
+                             "No two processes with a known device ran on it at the same time.");
+    return drawing->failed ? mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the chart")
+                           : MT_OK;
+}
+
+const struct mt_job_chart mt_job_chart_devices = {
+    .name = "devices",
+    .summary = "what the processes of a shared device held over time, and what was not given back",
+    .called_for = is_called_for,
+    .draw = draw_chart,
+};

@@ -1,0 +1,271 @@
+/* Words in the stack of a shared device: its peak; dots where processes have their own; and at the
+ * last of these what the others had not given back, as a bar from the base line, since layers lie
+ * in the order of their peaks. Labels are placed where they cover least. */
+#include "devices_view.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "chart_frame.h"
+#include "units.h"
+#include "util.h"
+
+#define CHUNK        8.0 /* pixels of an outline that are one obstacle */
+#define LINE_HEIGHT  17.0
+#define PLATE_MARGIN 4.0
+#define CAP          4.0 /* half the ends of a bar */
+#define DOT          3.4
+
+struct labels {
+    const struct mt_devices_panel *panel;
+    struct mt_placer placer;
+    struct mt_point marks[MT_DEVICES_LAYERS + 2];
+    uint32_t mark_count;
+};
+
+static uint32_t column_at(const struct mt_devices_panel *panel, uint64_t t_ns)
+{
+    uint64_t span = panel->device->end_t_ns - panel->device->begin_t_ns;
+    uint64_t since = mt_sub_or_0_u64(t_ns, panel->device->begin_t_ns);
+    uint64_t column = span ? (uint64_t)((unsigned __int128)since * MT_JOB_COLUMNS / span) : 0;
+
+    return (uint32_t)mt_min_u64(column, MT_JOB_COLUMNS - 1);
+}
+
+static bool is_in_plot(const struct mt_devices_panel *panel, const struct mt_job_tenant *tenant)
+{
+    return tenant->peak_t_ns >= panel->device->begin_t_ns &&
+           tenant->peak_t_ns <= panel->device->end_t_ns;
+}
+
+/* The outline of the stack, and that of every layer as something to be read. */
+static void avoid_stack(struct labels *labels)
+{
+    const struct mt_devices_panel *panel = labels->panel;
+    double base = panel->plot.y + panel->plot.height;
+    uint32_t step = (uint32_t)fmax(1, CHUNK * MT_JOB_COLUMNS / panel->plot.width);
+
+    for (uint32_t first = 0; first < MT_JOB_COLUMNS; first += step) {
+        double high = base, low = 0, left = mt_devices_column_x(panel, first);
+
+        for (uint32_t c = first; c < first + step && c < MT_JOB_COLUMNS; c++) {
+            double y = mt_devices_y(panel, panel->device->columns[c]);
+
+            high = fmin(high, y);
+            low = fmax(low, y);
+        }
+        mt_placer_avoid(&labels->placer,
+                        (struct mt_box){left - CHUNK / 2, high - 3, CHUNK, low - high + 6},
+                        MT_PLACE_LINE);
+        mt_placer_avoid(&labels->placer,
+                        (struct mt_box){left - CHUNK / 2, high, CHUNK, base - high}, 0.5);
+    }
+    if (panel->has_total_line)
+        mt_placer_avoid(&labels->placer,
+                        (struct mt_box){panel->plot.x,
+                                        mt_devices_y(panel, panel->device->total_bytes) - 3,
+                                        panel->plot.width, 6},
+                        MT_PLACE_MARK);
+}
+
+static void draw_leader(struct labels *labels, double from_x, double from_y,
+                        const struct mt_box *box)
+{
+    const struct mt_paint paint = {.stroke = MT_COLOR_TEXT, .stroke_width = 1.1};
+    double x = fmin(fmax(from_x, box->x - 3), box->x + box->width + 3);
+    double y = fmin(fmax(from_y, box->y - 1), box->y + box->height + 1);
+    double distance = hypot(x - from_x, y - from_y);
+
+    if (distance < 9)
+        return;
+    mt_draw_path(
+        labels->panel->drawing,
+        (const struct mt_point[]){
+            {from_x + (x - from_x) * 5 / distance, from_y + (y - from_y) * 5 / distance}, {x, y}},
+        2, false, false, &paint, NULL, "leader");
+    for (double i = 5; i < distance; i += 5)
+        mt_placer_avoid(&labels->placer,
+                        (struct mt_box){from_x + (x - from_x) * i / distance - 3,
+                                        from_y + (y - from_y) * i / distance - 3, 6, 6},
+                        MT_PLACE_MARK);
+}
+
+/* `line` below the head if two lines have room, else the head alone; false: no room. */
+static bool draw_words(struct labels *labels, double x, double y, const char *head,
+                       const char *line, const char *role)
+{
+    struct mt_drawing *drawing = labels->panel->drawing;
+    struct mt_text_style bold = {
+        .size = MT_SIZE_AXIS, .weight = MT_SEMIBOLD, .color = MT_COLOR_TEXT, .halo = true};
+    struct mt_text_style muted = {.size = MT_SIZE_SMALL, .color = MT_COLOR_MUTED, .halo = true};
+    const struct mt_paint plate = {.fill = MT_COLOR_BACKGROUND, .opacity = 0.85};
+    double width = 1.05 * fmax(mt_text_width(head, bold.size, bold.weight),
+                               mt_text_width(line, muted.size, muted.weight));
+    double height = *line ? 2 * LINE_HEIGHT : LINE_HEIGHT, at;
+    struct mt_box box;
+
+    if (width > labels->placer.frame.width ||
+        mt_placer_label(&labels->placer, x, y, width, height, &box) >= MT_PLACE_LIMIT)
+        return *line && draw_words(labels, x, y, head, "", role);
+    draw_leader(labels, x, y, &box);
+    bold.anchor = muted.anchor = box.x + width / 2 < x ? MT_ANCHOR_END : MT_ANCHOR_START;
+    at = bold.anchor == MT_ANCHOR_END ? box.x + width : box.x;
+    mt_draw_rect(drawing, box.x - PLATE_MARGIN, box.y + 2, width + 2 * PLATE_MARGIN, height - 2,
+                 &plate, NULL, "plate");
+    mt_draw_text(drawing, at, box.y + 13, head, &bold, role);
+    if (*line)
+        mt_draw_text(drawing, at, box.y + 12 + LINE_HEIGHT, line, &muted, "label-line");
+    return true;
+}
+
+static void add_mark(struct labels *labels, double x, double y, double reach)
+{
+    labels->marks[labels->mark_count++] = (struct mt_point){x, y};
+    mt_placer_avoid(&labels->placer, (struct mt_box){x - reach, y - reach, 2 * reach, 2 * reach},
+                    MT_PLACE_MARK);
+}
+
+static bool is_free(const struct labels *labels, double x, double y)
+{
+    for (uint32_t i = 0; i < labels->mark_count; i++)
+        if (hypot(x - labels->marks[i].x, y - labels->marks[i].y) < 10)
+            return false;
+    return true;
+}
+
+static void draw_peak(struct labels *labels)
+{
+    const struct mt_devices_panel *panel = labels->panel;
+    const struct mt_paint ring = {
+        .fill = MT_COLOR_BACKGROUND, .stroke = MT_COLOR_TEXT, .stroke_width = 1.8};
+    double x = mt_devices_column_x(panel, panel->peak_column);
+    double y = mt_devices_y(panel, panel->device->peak_bytes);
+    char bytes[MT_UNITS_TEXT];
+    const char *head = mt_arena_printf(&panel->drawing->arena, "at most %s together",
+                                       mt_format_bytes(bytes, panel->device->peak_bytes));
+    const char *line = mt_arena_printf(&panel->drawing->arena, "%s to %s",
+                                       mt_devices_when(panel, panel->device->peak_begin_t_ns),
+                                       mt_devices_when(panel, panel->device->peak_end_t_ns));
+
+    if (!head || !line) {
+        panel->drawing->failed = true;
+        return;
+    }
+    draw_words(labels, x, y, head, line, "label:peak");
+    mt_draw_circle(panel->drawing, x, y, 4.4, &ring, head, "ring");
+}
+
+/* At its own peak, on the upper edge of its layer. */
+static void draw_dot(struct labels *labels, const struct mt_devices_layer *layer)
+{
+    const struct mt_devices_panel *panel = labels->panel;
+    struct mt_paint paint = {
+        .fill = layer->paint.fill, .stroke = MT_COLOR_BACKGROUND, .stroke_width = 1.4};
+    uint32_t column = column_at(panel, layer->tenant->peak_t_ns);
+    double x = mt_devices_column_x(panel, column), y = mt_devices_y(panel, layer->tops[column]);
+    char own[MT_UNITS_TEXT], others[MT_UNITS_TEXT];
+    const char *title;
+
+    if (!is_in_plot(panel, layer->tenant) || !is_free(labels, x, y))
+        return;
+    title = mt_arena_printf(&panel->drawing->arena, "%s: own peak %s, others held at most %s",
+                            mt_devices_process(panel, layer->tenant),
+                            mt_format_bytes(own, layer->tenant->record->reserved_peak.bytes),
+                            mt_format_bytes(others, layer->tenant->others_bytes));
+    add_mark(labels, x, y, DOT + 2);
+    mt_draw_circle(panel->drawing, x, y, DOT, &paint, title, "dot");
+}
+
+/* The process whose peak came last, if it lies above all others. */
+static const struct mt_devices_layer *last_layer(const struct mt_devices_panel *panel)
+{
+    const struct mt_devices_layer *last =
+        panel->layer_count ? &panel->layers[panel->layer_count - 1] : NULL;
+
+    if (!last || !last->tenant || !last->tenant->others_bytes || !is_in_plot(panel, last->tenant))
+        return NULL;
+    for (uint32_t i = 0; panel->others_count && i < panel->device->tenant_count; i++)
+        if (panel->device->tenants[i].peak_t_ns > last->tenant->peak_t_ns)
+            return NULL;
+    return last;
+}
+
+/* What did not come back before the last process had its peak. */
+struct bar {
+    const struct mt_devices_layer *layer; /* NULL: none */
+    double x, y, base;
+};
+
+static struct bar find_bar(struct labels *labels)
+{
+    const struct mt_devices_panel *panel = labels->panel;
+    struct bar bar = {.layer = last_layer(panel)};
+    double left = panel->plot.x + CAP + 2, right = panel->plot.x + panel->plot.width - CAP - 2;
+
+    if (!bar.layer)
+        return bar;
+    bar.x = mt_devices_column_x(panel, column_at(panel, bar.layer->tenant->peak_t_ns));
+    bar.x = fmin(fmax(bar.x, left), right);
+    bar.y = mt_devices_y(panel, bar.layer->tenant->others_bytes);
+    bar.base = panel->plot.y + panel->plot.height;
+    mt_placer_avoid(&labels->placer,
+                    (struct mt_box){bar.x - CAP, bar.y - 2, 2 * CAP, bar.base - bar.y + 2},
+                    MT_PLACE_MARK);
+    return bar;
+}
+
+static void draw_bar(const struct mt_devices_panel *panel, const struct bar *bar)
+{
+    const struct mt_paint under = {.stroke = MT_COLOR_BACKGROUND, .stroke_width = 4.5};
+    const struct mt_paint line = {.stroke = MT_COLOR_TEXT, .stroke_width = 1.8};
+    double x = bar->x;
+    const struct mt_point points[] = {{x - CAP, bar->base}, {x + CAP, bar->base},
+                                      {x, bar->base},       {x, bar->y},
+                                      {x - CAP, bar->y},    {x + CAP, bar->y}};
+
+    mt_draw_path(panel->drawing, points, MT_ARRAY_LEN(points), false, false, &under, NULL,
+                 "bar-halo");
+    mt_draw_path(panel->drawing, points, MT_ARRAY_LEN(points), false, false, &line, NULL,
+                 "bar:kept");
+}
+
+static void draw_kept(struct labels *labels, const struct bar *bar)
+{
+    const struct mt_devices_panel *panel = labels->panel;
+    char bytes[MT_UNITS_TEXT];
+    const char *head, *line;
+
+    head = mt_arena_printf(&panel->drawing->arena, "up to %s still held by %s",
+                           mt_format_bytes(bytes, bar->layer->tenant->others_bytes),
+                           panel->device->tenant_count == 2 ? "the other" : "the others");
+    line = mt_arena_printf(&panel->drawing->arena, "at the peak of %s",
+                           mt_devices_process(panel, bar->layer->tenant));
+    if (!head || !line) {
+        panel->drawing->failed = true;
+        return;
+    }
+    line =
+        mt_text_fit(panel->drawing, line, MT_SIZE_SMALL, MT_REGULAR, 0.5 * panel->plot.width, true);
+    draw_bar(panel, bar);
+    draw_words(labels, bar->x, (bar->y + bar->base) / 2, head, line, "label:kept");
+}
+
+void mt_devices_draw_labels(const struct mt_devices_panel *panel)
+{
+    struct labels labels = {.panel = panel};
+    struct bar bar;
+    struct mt_box frame = {panel->plot.x + 6, panel->plot.y, panel->plot.width - 12,
+                           panel->plot.height - 4};
+
+    mt_placer_init(&labels.placer, &panel->drawing->arena, frame);
+    avoid_stack(&labels);
+    add_mark(&labels, mt_devices_column_x(panel, panel->peak_column),
+             mt_devices_y(panel, panel->device->peak_bytes), 6);
+    for (uint32_t i = 0; i < panel->layer_count; i++)
+        if (panel->layers[i].tenant)
+            draw_dot(&labels, &panel->layers[i]);
+    bar = find_bar(&labels);
+    draw_peak(&labels);
+    if (bar.layer)
+        draw_kept(&labels, &bar);
+}

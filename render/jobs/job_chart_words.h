@@ -1,0 +1,31 @@
+/* Words that charts of a job share. Texts are of the drawing's arena and never NULL: without memory
+ * they are "" and the drawing has failed. */
+#ifndef MT_RENDER_JOB_CHART_WORDS_H
+#define MT_RENDER_JOB_CHART_WORDS_H
+
+#include "draw.h"
+#include "job_report.h"
+
+/* A name from a file as it may be shown, cut after `most` bytes: no name can swell a picture, and
+ * its width is what it looks like. */
+const char *mt_job_words_name(struct mt_drawing *drawing, const char *name, size_t most);
+
+/* "rank 3", as mt_job_row_name. */
+const char *mt_job_words_row(struct mt_drawing *drawing, const struct mt_job_report *report,
+                             uint32_t row);
+
+/* "rank" if each row is a rank of its own, else "device". */
+const char *mt_job_words_unit(const struct mt_job_report *report);
+
+/* "10.5 GiB (11,274,289,152 B)" */
+const char *mt_job_words_bytes(struct mt_drawing *drawing, unsigned __int128 bytes);
+
+/* Title, accessible text and metadata: "slurm:77 — <chart>". Returns the title. */
+const char *mt_job_words_describe(struct mt_drawing *drawing, const struct mt_job_report *report,
+                                  const char *chart, const char *description);
+
+/* A picture that has nothing to show. */
+void mt_job_words_nothing(struct mt_drawing *drawing, const char *title, const char *text,
+                          const char *reason);
+
+#endif

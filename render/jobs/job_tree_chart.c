@@ -1,0 +1,252 @@
+/* Who holds the allocated peaks of all ranks: one call tree, as wide as its mean bytes, in colours
+ * that say where ranks differ; then a table of the call paths that hold most. */
+#include "job_chart.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "chart_frame.h"
+#include "job_chart_words.h"
+#include "job_tree_view.h"
+#include "units.h"
+
+enum { HOLDERS = 6, DIFFERING = 4, MAX_CELLS = 320 };
+
+#define PITCH     24.0 /* rows of cells */
+#define MIN_PITCH 19.0
+#define MIN_CELL  1.2 /* narrower ones are drawn as their sum */
+
+static int compare_holders(const void *a, const void *b)
+{
+    const struct mt_job_node *one = *(const struct mt_job_node *const *)a;
+    const struct mt_job_node *other = *(const struct mt_job_node *const *)b;
+
+    if (one->sum_bytes != other->sum_bytes)
+        return one->sum_bytes > other->sum_bytes ? -1 : 1;
+    return one < other ? -1 : one > other; /* picture order */
+}
+
+static unsigned __int128 bytes_above(const struct mt_job_tree_view *view,
+                                     const struct mt_job_node *node)
+{
+    return (unsigned __int128)node->max_bytes * view->tree->row_count - node->sum_bytes;
+}
+
+/* Puts a node in its place among the first DIFFERING; of equals the first. */
+static void consider(struct mt_job_tree_view *view, const struct mt_job_node *node)
+{
+    uint32_t at = view->differing_count;
+
+    while (at && bytes_above(view, view->differing[at - 1]) < bytes_above(view, node))
+        at--;
+    if (at == DIFFERING)
+        return;
+    if (view->differing_count < DIFFERING)
+        view->differing_count++;
+    for (uint32_t i = view->differing_count - 1; i > at; i--)
+        view->differing[i] = view->differing[i - 1];
+    view->differing[at] = node;
+}
+
+static void find_holders(struct mt_job_tree_view *view)
+{
+    struct mt_arena *arena = &view->drawing->arena;
+
+    view->holders = mt_arena_array(arena, view->tree->count, sizeof *view->holders);
+    view->differing = mt_arena_array(arena, DIFFERING, sizeof *view->differing);
+    if (!view->holders || !view->differing) {
+        view->drawing->failed = true;
+        return;
+    }
+    for (uint32_t i = 0; i < view->tree->count; i++) {
+        const struct mt_job_node *node = &view->tree->nodes[i];
+
+        if (node->kind != MT_JOB_NODE_ROLE)
+            continue;
+        view->holders[view->holder_count++] = node;
+        if (mt_job_node_imbalance_ppm(view->tree, node) >= mt_job_tree_bound_ppm(1))
+            consider(view, node);
+    }
+    if (view->holder_count)
+        qsort(view->holders, view->holder_count, sizeof *view->holders, compare_holders);
+    if (view->holder_count > HOLDERS)
+        view->holder_count = HOLDERS;
+}
+
+/* "1,024 ranks", "1,021 of 1,024 ranks". */
+static const char *rows_text(const struct mt_job_tree_view *view)
+{
+    const struct mt_job_report *report = view->report;
+    char rows[MT_UNITS_TEXT], world[MT_UNITS_TEXT];
+    bool is_part = report->row_count == report->seen_count && report->missing_count;
+    const char *text = mt_arena_printf(
+        &view->drawing->arena, "%s%s%s %s%s", mt_format_count(rows, report->row_count),
+        is_part ? " of " : "", is_part ? mt_format_count(world, report->world) : "", view->unit,
+        report->row_count == 1 ? "" : "s");
+
+    if (!text)
+        view->drawing->failed = true;
+    return text ? text : "";
+}
+
+static const char *facts(const struct mt_job_tree_view *view)
+{
+    struct mt_drawing *drawing = view->drawing;
+    const struct mt_job_node *root = &view->tree->nodes[0];
+    char least[MT_UNITS_TEXT], most[MT_UNITS_TEXT];
+    const char *text = mt_arena_printf(
+        &drawing->arena,
+        "width = mean bytes per %s · %s on average over %s · minimum %s on %s · maximum %s on "
+        "%s",
+        view->unit, mt_job_words_bytes(drawing, root->mean_bytes), rows_text(view),
+        mt_format_bytes(least, root->min_bytes),
+        mt_job_words_row(drawing, view->report, root->min_row),
+        mt_format_bytes(most, root->max_bytes),
+        mt_job_words_row(drawing, view->report, root->max_row));
+
+    if (!text)
+        drawing->failed = true;
+    return text ? text : "";
+}
+
+static void add_share(struct mt_buf *out, const struct mt_job_tree_view *view,
+                      unsigned __int128 sum_bytes)
+{
+    char amount[MT_UNITS_TEXT], share[MT_UNITS_TEXT];
+
+    mt_buf_printf(
+        out, " (mean %s, %s)", mt_format_bytes(amount, mt_job_tree_mean(view, sum_bytes)),
+        mt_format_percent(share, (double)sum_bytes / (double)view->tree->nodes[0].sum_bytes));
+}
+
+static void draw_footnote(const struct mt_job_tree_view *view)
+{
+    struct mt_buf text = {0};
+    char number[MT_UNITS_TEXT];
+
+    mt_chart_frame_add_rows_cut(&text, view->rows_cut);
+    mt_buf_printf(&text, "%seach %s at its own allocated peak; one that lacks a call path has 0 B",
+                  text.length ? " · " : "", view->unit);
+    if (view->summed_cells) {
+        mt_buf_printf(&text, " · gray: %s narrow cells as their sum",
+                      mt_format_count(number, view->summed_cells));
+        add_share(&text, view, view->summed_bytes);
+    }
+    if (view->dropped_cells) {
+        mt_buf_printf(&text, " · %s too narrow to draw",
+                      mt_format_count(number, view->dropped_cells));
+        add_share(&text, view, view->dropped_bytes);
+    }
+    if (text.failed)
+        view->drawing->failed = true;
+    else
+        mt_chart_frame_footnote(view->drawing, text.data);
+    mt_buf_release(&text);
+}
+
+#define HEADING 34.0 /* from the cells to the baseline of a heading, and between tables */
+
+static double height_of(const struct mt_job_tree_view *view)
+{
+    double small_print = view->drawing->width < MT_NARROW_WIDTH ? 60 : 44; /* two lines or one */
+    uint32_t lines = view->holder_count + view->differing_count;
+
+    return view->top + view->rows * view->pitch + HEADING * (1 + (view->differing_count > 0)) +
+           lines * MT_JOB_TREE_PITCH + small_print;
+}
+
+/* A low picture first gets thinner rows, then shorter tables, then fewer rows. */
+static void fit_height(struct mt_job_tree_view *view, double wish)
+{
+    double height = wish > 0 ? mt_chart_frame_height(wish, wish) : 0;
+
+    view->pitch = PITCH;
+    if (view->rows > MT_JOB_TREE_ROWS) {
+        view->rows_cut = view->rows - MT_JOB_TREE_ROWS;
+        view->rows = MT_JOB_TREE_ROWS;
+    }
+    if (wish > 0) {
+        while (view->pitch > MIN_PITCH && height_of(view) > height)
+            view->pitch--;
+        while (view->holder_count > 1 && height_of(view) > height)
+            view->holder_count--;
+        while (view->differing_count && height_of(view) > height)
+            view->differing_count--;
+        while (view->rows > 2 && height_of(view) > height)
+            view->rows--, view->rows_cut++;
+    }
+    view->drawing->height = mt_chart_frame_height(fmax(height, height_of(view)), 0);
+}
+
+static void draw_picture(struct mt_job_tree_view *view, const char *title,
+                         const struct mt_job_chart_options *options)
+{
+    double y = mt_chart_frame_header(view->drawing, title, facts(view));
+
+    y = mt_job_tree_draw_legend(view, y) + 26;
+    view->top = y + 8;
+    view->scale = view->width / (double)view->tree->nodes[0].sum_bytes;
+    for (view->least = MIN_CELL; mt_job_tree_count_cells(view, &view->rows) > MAX_CELLS;)
+        view->least *= 1.25;
+    find_holders(view);
+    fit_height(view, options->height);
+    mt_job_tree_draw_ruler(view, y);
+    mt_job_tree_draw_cells(view);
+    y = mt_job_tree_draw_table(view, view->top + view->rows * view->pitch + HEADING,
+                               "Largest holders", view->holders, view->holder_count);
+    if (view->differing_count)
+        mt_job_tree_draw_table(view, y + HEADING, "Largest differences", view->differing,
+                               view->differing_count);
+    draw_footnote(view);
+}
+
+static const char *describe(const struct mt_job_tree_view *view)
+{
+    const char *text;
+
+    if (!view->tree->count || !view->tree->nodes[0].sum_bytes)
+        return "No rank held memory.";
+    text = mt_arena_printf(&view->drawing->arena, "Call tree of the allocated peaks: %s.",
+                           facts(view));
+    return text ? text : "";
+}
+
+static bool is_called_for(const struct mt_job_report *report)
+{
+    return report->path_count > 0;
+}
+
+static enum mt_status draw_chart(const struct mt_job_report *report,
+                                 const struct mt_job_chart_options *options,
+                                 struct mt_drawing *drawing, struct mt_error *error)
+{
+    struct mt_job_tree tree;
+    struct mt_job_tree_view view = {.drawing = drawing, .report = report, .tree = &tree};
+    enum mt_status status;
+    const char *title;
+
+    mt_drawing_init(drawing, mt_chart_frame_width(options->width),
+                    mt_chart_frame_height(options->height, 700), "tree");
+    view.x = MT_MARGIN;
+    view.width = drawing->width - 2 * MT_MARGIN;
+    view.unit = mt_job_words_unit(report);
+    status = mt_job_tree_make(report, &drawing->arena, &tree, error);
+    if (status != MT_OK)
+        return status;
+    title =
+        mt_job_words_describe(drawing, report, "who holds the allocated peaks", describe(&view));
+    if (tree.count && tree.nodes[0].sum_bytes)
+        draw_picture(&view, title, options);
+    else
+        mt_job_words_nothing(drawing, title, "No rank held memory",
+                             "The records have no bytes at their allocated peaks.");
+    return drawing->failed ? mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the chart")
+                           : MT_OK;
+}
+
+const struct mt_job_chart mt_job_chart_tree = {
+    .name = "tree",
+    .summary = "which call paths hold the allocated peaks of all ranks, and where ranks differ",
+    .called_for = is_called_for,
+    .draw = draw_chart,
+};
