@@ -3,7 +3,17 @@
 #include <stddef.h>
 #include <string.h>
 
-const struct mt_job_chart *const mt_job_charts[] = {NULL};
+/* Every chart, in the order of a page. */
+#define CHARTS(ROW)                                                                                \
+    ROW(ranks)                                                                                     \
+    ROW(steps)                                                                                     \
+    ROW(times)
+
+#define DECLARE(name)  extern const struct mt_job_chart mt_job_chart_##name;
+#define POINT_TO(name) &mt_job_chart_##name,
+
+CHARTS(DECLARE)
+const struct mt_job_chart *const mt_job_charts[] = {CHARTS(POINT_TO) NULL};
 
 const struct mt_job_chart *mt_job_chart_find(const char *name)
 {

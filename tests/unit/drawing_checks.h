@@ -128,7 +128,8 @@ static inline bool drawing_says(const struct mt_drawing *drawing, const char *ro
                                 const char *words)
 {
     for (uint32_t i = 0; i < drawing->op_count; i++)
-        if (drawing_is(&drawing->ops[i], role) && strstr(drawing->ops[i].text, words))
+        if (drawing->ops[i].kind == MT_OP_TEXT && drawing_is(&drawing->ops[i], role) &&
+            strstr(drawing->ops[i].text, words))
             return true;
     return false;
 }
