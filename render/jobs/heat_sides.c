@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "heat_map.h"
+#include "heat_layout.h"
 #include "job_labels.h"
 #include "paragraph.h"
 #include "units.h"

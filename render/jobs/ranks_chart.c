@@ -19,11 +19,6 @@
 #define FOOT_HEIGHT     48.0 /* two lines of footnote */
 #define LEAST_PLOT      130.0
 
-double mt_ranks_y(const struct mt_ranks_layout *layout, uint64_t bytes)
-{
-    return layout->plot.y + layout->plot.height * (1 - (double)bytes / (double)layout->top);
-}
-
 /* The smallest that a row has, and whether rows differ. */
 struct limit {
     const char *name;

@@ -39,7 +39,10 @@ struct mt_ranks_layout {
     uint32_t unnamed_outliers;
 };
 
-double mt_ranks_y(const struct mt_ranks_layout *layout, uint64_t bytes);
+static inline double mt_ranks_y(const struct mt_ranks_layout *layout, uint64_t bytes)
+{
+    return layout->plot.y + layout->plot.height * (1 - (double)bytes / (double)layout->top);
+}
 
 /* Pixels below the plot. */
 double mt_ranks_axis_height(const struct mt_job_order *order);
