@@ -55,6 +55,7 @@ enum mt_color {
     MT_COLOR_LEVEL_PEAK, /* and the most that there was in it */
     MT_COLOR_STREAM_0,   /* 7 of them */
     MT_COLOR_STREAM_LAST = MT_COLOR_STREAM_0 + 6,
+    MT_COLOR_HEAT, /* the most that a cell of a heat map shows; tints are less */
     MT_COLOR_COUNT
 };
 

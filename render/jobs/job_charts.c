@@ -5,6 +5,9 @@
 
 /* Every chart of a job, in the order of a page. */
 #define CHARTS(ROW)                                                                                \
+    ROW(ranks)                                                                                     \
+    ROW(steps)                                                                                     \
+    ROW(times)                                                                                     \
     ROW(tree)                                                                                      \
     ROW(devices)
 

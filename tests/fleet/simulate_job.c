@@ -102,6 +102,24 @@ static bool add_leaves(struct mt_rank_set *set, const struct holding *holdings, 
     return true;
 }
 
+#define RISE_NS (UINT64_C(10) * 1000000000)
+
+static void add_columns(struct mt_rank_record *record)
+{
+    uint64_t length_ns = record->end_t_ns - record->begin_t_ns;
+
+    for (uint64_t i = 0; i < MT_RECORD_COLUMNS; i++) {
+        uint64_t at_ns = (i + 1) * length_ns / MT_RECORD_COLUMNS;
+        uint64_t share = mt_min_u64(at_ns, RISE_NS) / (RISE_NS / 1000);
+
+        record->columns[i] =
+            (struct mt_record_column){record->allocated_peak.bytes / 1000 * share,
+                                      share == 1000 ? record->reserved_peak.bytes
+                                                    : record->reserved_peak.bytes / 1000 * share};
+    }
+    record->column_count = MT_RECORD_COLUMNS;
+}
+
 struct places {
     uint32_t stage, replica, shard;
 };
@@ -210,6 +228,7 @@ static bool add_rank(const struct simulated_job *job, int32_t rank, struct mt_ra
     struct mt_record_leaf leaves[MAX_LEAVES];
     struct mt_record_owner owners[2];
     struct mt_record_step steps[SIMULATED_STEPS];
+    struct mt_record_column columns[MT_RECORD_COLUMNS];
     struct holding holdings[MAX_HOLDINGS];
     char host[32], trace[32], uuid[32];
     struct mt_rank_record record = {.identity = {.host = host,
@@ -239,6 +258,7 @@ static bool add_rank(const struct simulated_job *job, int32_t rank, struct mt_ra
                                     .growth_site = MT_NO_PATH,
                                     .device = (uint16_t)(number % 8),
                                     .steps = steps,
+                                    .columns = columns,
                                     .leaves = leaves,
                                     .owners = owners};
 
@@ -257,6 +277,8 @@ static bool add_rank(const struct simulated_job *job, int32_t rank, struct mt_ra
         record.growth_site = record.leaves[3].site;
     add_driver(job, rank, &record);
     add_end(job, rank, &record);
+    if (job->has_columns)
+        add_columns(&record);
     return mt_rank_set_add(set, &record) == MT_OK;
 }
 

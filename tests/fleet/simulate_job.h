@@ -13,6 +13,7 @@ struct simulated_job {
     uint32_t stages, replicas, shards;
     bool has_mesh, has_groups; /* what ranks know of their places */
     bool has_hashes;
+    bool has_columns;     /* the course of each run: it rises from 0 to its peak, in ten seconds */
     int32_t leaking_rank; /* keeps 64 MiB more every step */
     int32_t logging_rank; /* holds 700 MiB of logs */
     int32_t talking_rank; /* has a communicator of 600 MiB more */

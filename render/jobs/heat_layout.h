@@ -1,0 +1,43 @@
+/* What the parts of a heat map share: the map itself (heat_map.c) and what stands beside it
+ * (heat_sides.c). */
+#ifndef MT_RENDER_HEAT_LAYOUT_H
+#define MT_RENDER_HEAT_LAYOUT_H
+
+#include "job_frame.h"
+
+struct mt_heat_map {
+    const struct mt_job_report *report;
+    const void *context; /* of the chart */
+    /* Raises cells to what a record has there; has[i]: a cell has data. `columns` of both. */
+    void (*read)(const struct mt_heat_map *map, const struct mt_rank_record *record,
+                 uint64_t *bytes, bool *has);
+    /* The column in which the record ran out of memory; false: not known. */
+    bool (*find_death)(const struct mt_heat_map *map, const struct mt_rank_record *record,
+                       uint32_t *column);
+    /* "step 12", "at 3.4 s" of a column, and of a death that it has found. */
+    const char *(*name_column)(const struct mt_heat_map *map, struct mt_drawing *drawing,
+                               uint32_t column);
+    const char *(*name_death)(const struct mt_heat_map *map, struct mt_drawing *drawing,
+                              const struct mt_rank_record *record);
+    /* Ticks below the plot, from y down to y + 24. */
+    void (*draw_ticks)(const struct mt_heat_map *map, struct mt_drawing *drawing, double y);
+    const char *axis_name; /* "step" */
+    const char *rule;      /* what a column is, for the footnote */
+    uint32_t most_columns; /* that the data have */
+
+    /* Set by the map. */
+    struct mt_box plot;
+    uint32_t columns; /* that are drawn */
+    uint64_t low_bytes, high_bytes;
+    struct mt_job_order order;
+    struct mt_job_lanes lanes;
+    uint32_t high_row, high_column;
+    bool lacks_data; /* a cell of a rank that is there has none */
+};
+
+/* Names of groups and numbers of ranks on the left, and what there is to say about single ranks on
+ * the right. `left` and `right` are the widths that they have. */
+void mt_heat_map_draw_sides(const struct mt_heat_map *map, struct mt_drawing *drawing, double left,
+                            double right);
+
+#endif

@@ -1,0 +1,40 @@
+/* Which ranks of a job a chart names, and with which words. The most important come first. */
+#ifndef MT_RENDER_JOB_LABELS_H
+#define MT_RENDER_JOB_LABELS_H
+
+#include "job_frame.h"
+
+#define MT_JOB_LABELS 24
+
+struct mt_job_label {
+    uint32_t row;                   /* MT_NO_ROW: of a gap */
+    const struct mt_job_slot *slot; /* of a gap */
+    const char *words;              /* what there is to say about the row */
+    bool is_outlier;
+};
+
+struct mt_job_labels {
+    struct mt_job_label labels[MT_JOB_LABELS];
+    uint32_t count;
+    uint32_t left_out; /* outliers that are not among them */
+};
+
+/* Says one thing more about a row. */
+void mt_job_labels_add(struct mt_drawing *drawing, struct mt_job_labels *labels, uint32_t row,
+                       const char *words);
+void mt_job_labels_add_death(struct mt_drawing *drawing, const struct mt_job_report *report,
+                             struct mt_job_labels *labels);
+/* The largest differences. */
+void mt_job_labels_add_outliers(struct mt_drawing *drawing, const struct mt_job_report *report,
+                                struct mt_job_labels *labels);
+/* The widest gaps. */
+void mt_job_labels_add_gaps(const struct mt_job_order *order, struct mt_job_labels *labels);
+
+/* "rank 3: 12.5 GiB · largest"; "rank 3: largest" without bytes. */
+const char *mt_job_label_text(struct mt_drawing *drawing, const struct mt_job_report *report,
+                              const struct mt_job_label *label, bool with_bytes);
+
+/* Did the row run out of memory? False for a gap. */
+bool mt_job_label_is_death(const struct mt_job_report *report, const struct mt_job_label *label);
+
+#endif

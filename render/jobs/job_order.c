@@ -1,0 +1,211 @@
+#include "job_order.h"
+
+#include <stdlib.h>
+
+#include "util.h"
+
+#define MIN_GAP_PLACES 8    /* of a job of few rows */
+#define PIECES_A_ROW   4    /* gaps are cut at the borders of groups up to so many pieces a row, */
+#define MIN_PIECES     4096 /* and that many */
+
+/* Ties go to the slower axis: its groups are neighbors. */
+static const struct mt_job_axis *choose_axis(const struct mt_job_report *report)
+{
+    const struct mt_job_axis *best = NULL;
+
+    for (uint32_t i = 0; i < report->axis_count; i++) {
+        const struct mt_job_axis *axis = &report->axes[i];
+
+        if (axis->separates && axis->group_count >= 2 &&
+            (!best || axis->explained_ppm > best->explained_ppm))
+            best = axis;
+    }
+    return best;
+}
+
+static bool rows_have_stride(const struct mt_job_order *order, uint64_t stride)
+{
+    const struct mt_job_report *report = order->report;
+    size_t axis = (size_t)(order->axis - report->axes);
+
+    for (uint32_t i = 0; i < report->row_count; i++) {
+        int32_t rank = report->rows[i].record->identity.rank;
+
+        if (rank >= 0 && report->rows[i].coordinates[axis] !=
+                             (uint64_t)(uint32_t)rank / stride % order->axis->size)
+            return false;
+    }
+    return true;
+}
+
+/* Ranks from one coordinate to the next; 0 = not known. Recorded axes have no stride: the usual one
+ * is tried, with the last axis the fastest. */
+static uint32_t stride_of(const struct mt_job_order *order)
+{
+    const struct mt_job_report *report = order->report;
+    uint64_t stride = 1;
+
+    if (!order->axis || !order->axis->size)
+        return 0;
+    if (order->axis->stride)
+        return order->axis->stride;
+    for (const struct mt_job_axis *axis = order->axis + 1; axis < report->axes + report->axis_count;
+         axis++)
+        stride = mt_mul_most_u64(stride, mt_max_u64(axis->size, 1));
+    return stride <= INT32_MAX && rows_have_stride(order, stride) ? (uint32_t)stride : 0;
+}
+
+/* Pieces of the gaps whose ranks have a coordinate in common. */
+static uint64_t count_pieces(const struct mt_job_report *report, uint64_t stride)
+{
+    uint64_t count = 0;
+
+    for (uint32_t i = 0; i < report->missing_ranges; i++)
+        count += (uint64_t)report->missing[i].last / stride -
+                 (uint64_t)report->missing[i].first / stride + 1;
+    return count;
+}
+
+/* The stride at which gaps are cut; 0: they are not. */
+static uint32_t cut_stride(const struct mt_job_order *order)
+{
+    uint64_t most = mt_max_u64(mt_mul_most_u64(order->report->row_count, PIECES_A_ROW), MIN_PIECES);
+    uint32_t stride = stride_of(order);
+
+    return stride && count_pieces(order->report, stride) <= most ? stride : 0;
+}
+
+static void add_gap(struct mt_job_order *order, int64_t first, int64_t last, uint32_t coordinate)
+{
+    order->slots[order->slot_count++] = (struct mt_job_slot){.row = MT_NO_ROW,
+                                                             .rank = (int32_t)first,
+                                                             .last = (int32_t)last,
+                                                             .count = (uint32_t)(last - first + 1),
+                                                             .coordinate = coordinate};
+}
+
+static void add_pieces(struct mt_job_order *order, const struct mt_job_range *range, int64_t stride)
+{
+    int64_t first = range->first, last;
+
+    for (; first <= range->last; first = last + 1) {
+        last = (first / stride + 1) * stride - 1;
+        last = last < range->last ? last : range->last;
+        add_gap(order, first, last, (uint32_t)(first / stride % order->axis->size));
+    }
+}
+
+static void add_slots(struct mt_job_order *order, uint32_t stride)
+{
+    const struct mt_job_report *report = order->report;
+    size_t axis = order->axis ? (size_t)(order->axis - report->axes) : 0;
+
+    for (uint32_t i = 0; i < report->row_count; i++)
+        order->slots[order->slot_count++] = (struct mt_job_slot){
+            .row = i,
+            .rank = report->rows[i].record->identity.rank,
+            .last = report->rows[i].record->identity.rank,
+            .coordinate = order->axis ? report->rows[i].coordinates[axis] : MT_NO_ROW};
+    for (uint32_t i = 0; i < report->missing_ranges; i++) {
+        if (stride)
+            add_pieces(order, &report->missing[i], stride);
+        else
+            add_gap(order, report->missing[i].first, report->missing[i].last, MT_NO_ROW);
+    }
+}
+
+/* Rows of one rank stay in their order; a rank that is missing has none. */
+static int compare_slots(const void *a, const void *b)
+{
+    const struct mt_job_slot *one = a, *other = b;
+
+    if (one->coordinate != other->coordinate)
+        return one->coordinate < other->coordinate ? -1 : 1;
+    if (one->rank != other->rank)
+        return one->rank < other->rank ? -1 : 1;
+    return (one->row > other->row) - (one->row < other->row);
+}
+
+/* Gaps side by side become one. */
+static void join_gaps(struct mt_job_order *order)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < order->slot_count; i++) {
+        struct mt_job_slot *slot = &order->slots[i], *last = kept ? &order->slots[kept - 1] : NULL;
+
+        if (last && last->count && slot->count && last->coordinate == slot->coordinate) {
+            last->count += slot->count;
+            last->last = slot->last;
+        } else {
+            order->slots[kept++] = *slot;
+        }
+    }
+    order->slot_count = kept;
+}
+
+static uint64_t gap_places(const struct mt_job_order *order, uint32_t most)
+{
+    uint64_t places = 0;
+
+    for (uint32_t i = 0; i < order->slot_count; i++)
+        places += mt_min_u64(order->slots[i].count, most);
+    return places;
+}
+
+static void give_places(struct mt_job_order *order)
+{
+    uint64_t room = mt_max_u64(order->report->row_count, MIN_GAP_PLACES);
+    uint32_t most = UINT32_MAX;
+
+    while (most > 1 && gap_places(order, most) > room)
+        most /= 2;
+    for (uint32_t i = 0; i < order->slot_count; i++) {
+        struct mt_job_slot *slot = &order->slots[i];
+
+        slot->place = order->place_count;
+        slot->size = slot->count ? (uint32_t)mt_min_u64(slot->count, most) : 1;
+        order->is_shortened |= slot->count > slot->size;
+        order->place_count += slot->size;
+    }
+}
+
+static void find_groups(struct mt_job_order *order)
+{
+    struct mt_job_slot_group *group = NULL;
+
+    for (uint32_t i = 0; i < order->slot_count; i++) {
+        const struct mt_job_slot *slot = &order->slots[i];
+
+        if (!group || group->coordinate != slot->coordinate) {
+            group = &order->groups[order->group_count++];
+            *group = (struct mt_job_slot_group){
+                .coordinate = slot->coordinate, .first_slot = i, .place = slot->place};
+        }
+        group->slot_count++;
+        group->size += slot->size;
+    }
+}
+
+enum mt_status mt_job_order_make(const struct mt_job_report *report, struct mt_arena *arena,
+                                 struct mt_job_order *order)
+{
+    uint64_t most;
+    uint32_t stride;
+
+    *order = (struct mt_job_order){.report = report, .axis = choose_axis(report)};
+    stride = cut_stride(order);
+    most = report->row_count + (stride ? count_pieces(report, stride) : report->missing_ranges);
+    order->slots = mt_arena_array(arena, most + 1, sizeof *order->slots);
+    if (!order->slots)
+        return MT_ERR_MEMORY;
+    add_slots(order, stride);
+    qsort(order->slots, order->slot_count, sizeof *order->slots, compare_slots);
+    join_gaps(order);
+    order->groups = mt_arena_array(arena, order->slot_count + (size_t)1, sizeof *order->groups);
+    if (!order->groups)
+        return MT_ERR_MEMORY;
+    give_places(order);
+    find_groups(order);
+    return MT_OK;
+}

@@ -1,0 +1,67 @@
+/* The ranks of a job in the order of a picture: group by group of the axis that says most about
+ * memory, in a group by rank, then by device. Ranks that are missing keep their places. */
+#ifndef MT_RENDER_JOB_ORDER_H
+#define MT_RENDER_JOB_ORDER_H
+
+#include "arena.h"
+#include "job_report.h"
+
+/* A row of the report, or neighboring ranks that are missing. */
+struct mt_job_slot {
+    uint32_t row;         /* MT_NO_ROW: missing */
+    int32_t rank, last;   /* the first and the last, equal for a row; -1 = not known */
+    uint32_t count;       /* ranks that are missing; 0 for a row */
+    uint32_t coordinate;  /* on the axis; MT_NO_ROW = not known */
+    uint32_t place, size; /* the first place, and how many it takes: 1 for a row */
+};
+
+struct mt_job_slot_group {
+    uint32_t coordinate; /* MT_NO_ROW = not known */
+    uint32_t first_slot, slot_count;
+    uint32_t place, size; /* its places */
+};
+
+struct mt_job_order {
+    const struct mt_job_report *report;
+    const struct mt_job_axis *axis; /* that separates the groups; NULL: there is one group */
+    struct mt_job_slot *slots;
+    uint32_t slot_count;
+    struct mt_job_slot_group *groups;
+    uint32_t group_count;
+    uint32_t place_count;
+    bool is_shortened; /* a gap takes fewer places than it has ranks */
+};
+
+/* Arrays live in `arena`. Gaps take at most as many places as there are rows (or 8): a job may have
+ * far more ranks than were recorded. O(n log n) in rows and gaps. */
+enum mt_status mt_job_order_make(const struct mt_job_report *report, struct mt_arena *arena,
+                                 struct mt_job_order *order) MT_MUST_USE;
+
+/* A stretch of whole pixels along an axis of ranks, with what is drawn in it: one slot, or several
+ * neighbors of one group where there are more places than pixels. */
+struct mt_job_lane {
+    uint32_t at, size; /* pixels */
+    uint32_t first_slot, slot_count;
+};
+
+struct mt_job_span {
+    uint32_t at, size; /* pixels */
+};
+
+struct mt_job_lanes {
+    struct mt_job_lane *lanes; /* ascending */
+    uint32_t count;
+    struct mt_job_span *groups; /* of each group of the order; NULL: too many to be kept apart */
+    bool is_shared;             /* a lane has several slots */
+};
+
+/* Lanes on `pixels` pixels, which have `unit` pixels each where places share them. */
+enum mt_status mt_job_lanes_make(const struct mt_job_order *order, struct mt_arena *arena,
+                                 uint32_t pixels, uint32_t unit,
+                                 struct mt_job_lanes *lanes) MT_MUST_USE;
+
+/* The lane in which a row lies. */
+const struct mt_job_lane *mt_job_lane_of(const struct mt_job_order *order,
+                                         const struct mt_job_lanes *lanes, uint32_t row);
+
+#endif

@@ -1,0 +1,478 @@
+/* The reserved peak of each rank as a bar, its allocated peak in front of it. Where ranks share a
+ * column of pixels it shows the largest of them, and in front of it the smallest. */
+#include <math.h>
+
+#include "ranks_layout.h"
+#include "units.h"
+#include "util.h"
+
+#define HEIGHT          640.0
+#define AXIS_WIDTH      84.0 /* left of the plot: bytes */
+#define LIMIT_GAPS      24.0 /* left and right of the words beside a dashed line, */
+#define MAX_LIMIT_SHARE 0.25 /* with them at most this share of the width */
+#define LEGEND_HEIGHT   30.0
+#define LOW             440.0 /* pictures that are lower have no tiles */
+#define MAX_BAR         72.0
+#define BAR_GAP         4.0  /* lanes from that width on have a gap between bars */
+#define NEAR_LIMIT      1.6  /* the axis reaches a limit up to this multiple of the peaks */
+#define MAX_ROWS        6    /* of labels */
+#define FOOT_HEIGHT     48.0 /* two lines of footnote */
+#define LEAST_PLOT      130.0
+
+/* The smallest that a row has, and whether rows differ. */
+struct limit {
+    const char *name;
+    uint64_t bytes; /* 0 = not known */
+    bool differs;
+};
+
+static void add_limit(struct limit *limit, uint64_t bytes)
+{
+    if (!bytes)
+        return;
+    limit->differs |= limit->bytes && limit->bytes != bytes;
+    limit->bytes = limit->bytes ? mt_min_u64(limit->bytes, bytes) : bytes;
+}
+
+static void find_limits(const struct mt_job_report *report, struct limit limits[2])
+{
+    limits[0] = (struct limit){.name = "limit"};
+    limits[1] = (struct limit){.name = "device"};
+    for (uint32_t i = 0; i < report->row_count; i++) {
+        add_limit(&limits[0], report->rows[i].record->identity.memory_limit_bytes);
+        add_limit(&limits[1], report->rows[i].record->device_bytes);
+    }
+}
+
+static uint64_t tallest(const struct mt_job_report *report)
+{
+    return mt_max_u64(mt_max_u64(report->reserved.max, report->allocated.max), 1);
+}
+
+static bool is_near(const struct mt_ranks_layout *layout, uint64_t bytes)
+{
+    return bytes && (double)bytes <= NEAR_LIMIT * (double)tallest(layout->report);
+}
+
+static void find_top(struct mt_ranks_layout *layout, const struct limit limits[2])
+{
+    uint64_t top = tallest(layout->report);
+
+    for (int i = 0; i < 2; i++)
+        if (is_near(layout, limits[i].bytes))
+            top = mt_max_u64(top, limits[i].bytes);
+    layout->top = (uint64_t)fmin((double)top * 1.03 + 1, 1.8e19);
+}
+
+static void add_row(struct mt_ranks_column *column, const struct mt_job_report *report,
+                    uint32_t row)
+{
+    const struct mt_rank_record *record = report->rows[row].record;
+    uint64_t bytes = record->reserved_peak.bytes;
+
+    if (!column->row_count || bytes > column->reserved_max_bytes) {
+        column->reserved_max_bytes = bytes;
+        column->max_row = row;
+    }
+    if (!column->row_count || bytes < column->reserved_min_bytes)
+        column->reserved_min_bytes = bytes;
+    column->allocated_max_bytes =
+        mt_max_u64(column->allocated_max_bytes, record->allocated_peak.bytes);
+    column->death_count += record->outcome == MT_OUTCOME_OOM;
+    column->row_count++;
+}
+
+static void fill_columns(struct mt_ranks_layout *layout)
+{
+    for (uint32_t i = 0; i < layout->lanes.count; i++) {
+        const struct mt_job_lane *lane = &layout->lanes.lanes[i];
+        struct mt_ranks_column *column = &layout->columns[i];
+        double gap = lane->size >= BAR_GAP ? fmax(1, 0.16 * lane->size) : 0;
+        double width = fmin(lane->size - gap, MAX_BAR);
+
+        for (uint32_t s = lane->first_slot; s < lane->first_slot + lane->slot_count; s++) {
+            const struct mt_job_slot *slot = &layout->order.slots[s];
+
+            if (slot->count)
+                column->missing_count += slot->count;
+            else
+                add_row(column, layout->report, slot->row);
+        }
+        column->left = layout->plot.x + lane->at + (lane->size - width) / 2;
+        column->right = column->left + width;
+    }
+}
+
+enum series { RESERVED_MAX, RESERVED_MIN, ALLOCATED };
+
+static uint64_t value_of(const struct mt_ranks_column *column, enum series series)
+{
+    switch (series) {
+    case RESERVED_MAX: return column->reserved_max_bytes;
+    case RESERVED_MIN: return column->reserved_min_bytes;
+    case ALLOCATED: break;
+    }
+    return column->allocated_max_bytes;
+}
+
+/* Bars side by side are one shape; it touches the axis between those that are apart. */
+static void draw_area(struct mt_drawing *drawing, const struct mt_ranks_layout *layout,
+                      enum series series, enum mt_color color, const char *role)
+{
+    const struct mt_paint paint = {.fill = color};
+    uint32_t lanes = layout->lanes.count;
+    struct mt_point *points =
+        mt_arena_array(&drawing->arena, 4 * (size_t)lanes + 1, sizeof *points);
+    double bottom = layout->plot.y + layout->plot.height;
+    size_t count = 0;
+
+    drawing->failed |= !points;
+    for (uint32_t i = 0; points && i < lanes; i++) {
+        const struct mt_ranks_column *column = &layout->columns[i];
+        double y = mt_ranks_y(layout, value_of(column, series));
+
+        if (!column->row_count)
+            continue;
+        if (!count || column->left > points[count - 1].x)
+            points[count++] = (struct mt_point){column->left, bottom};
+        else
+            count--;
+        points[count++] = (struct mt_point){column->left, y};
+        points[count++] = (struct mt_point){column->right, y};
+        points[count++] = (struct mt_point){column->right, bottom};
+    }
+    if (count)
+        mt_draw_path(drawing, points, count, true, true, &paint, NULL, role);
+}
+
+/* Along the upper edge of bars side by side: it also shows one that is a pixel wide. */
+static void draw_edge(struct mt_drawing *drawing, const struct mt_ranks_layout *layout)
+{
+    const struct mt_paint paint = {.stroke = MT_COLOR_RESERVED, .stroke_width = 1.2};
+    uint32_t lanes = layout->lanes.count;
+    struct mt_point *points =
+        mt_arena_array(&drawing->arena, 2 * (size_t)lanes + 1, sizeof *points);
+    size_t count = 0;
+
+    drawing->failed |= !points;
+    for (uint32_t i = 0; points && i < lanes; i++) {
+        const struct mt_ranks_column *column = &layout->columns[i];
+        double y = mt_ranks_y(layout, column->reserved_max_bytes);
+
+        if (count && (!column->row_count || column->left > points[count - 1].x)) {
+            mt_draw_path(drawing, points, count, false, true, &paint, NULL, "edge");
+            count = 0;
+        }
+        if (!column->row_count)
+            continue;
+        points[count++] = (struct mt_point){column->left, y};
+        points[count++] = (struct mt_point){column->right, y};
+    }
+    if (count)
+        mt_draw_path(drawing, points, count, false, true, &paint, NULL, "edge");
+}
+
+static const char *one_row_title(struct mt_drawing *drawing, const struct mt_ranks_layout *layout,
+                                 const struct mt_ranks_column *column)
+{
+    const struct mt_rank_record *record = layout->report->rows[column->max_row].record;
+    char n[2][MT_UNITS_TEXT];
+
+    return mt_arena_printf(&drawing->arena, "%s: reserved peak %s B, allocated peak %s B, %s",
+                           mt_job_frame_row(drawing, layout->report, column->max_row),
+                           mt_format_count(n[0], record->reserved_peak.bytes),
+                           mt_format_count(n[1], record->allocated_peak.bytes),
+                           mt_outcome_name(record->outcome));
+}
+
+static const char *column_title(struct mt_drawing *drawing, const struct mt_ranks_layout *layout,
+                                uint32_t lane)
+{
+    const struct mt_ranks_column *column = &layout->columns[lane];
+    char n[3][MT_UNITS_TEXT];
+
+    if (!column->row_count)
+        return mt_job_frame_gap(drawing,
+                                &layout->order.slots[layout->lanes.lanes[lane].first_slot]);
+    if (column->row_count == 1)
+        return one_row_title(drawing, layout, column);
+    return mt_arena_printf(
+        &drawing->arena, "%s ranks: reserved peak %s B to %s B, the largest is %s",
+        mt_format_count(n[0], column->row_count), mt_format_count(n[1], column->reserved_min_bytes),
+        mt_format_count(n[2], column->reserved_max_bytes),
+        mt_job_frame_row(drawing, layout->report, column->max_row));
+}
+
+/* What a pointer finds: the whole height of a lane. */
+static void draw_titles(struct mt_drawing *drawing, const struct mt_ranks_layout *layout)
+{
+    const struct mt_paint unseen = {.fill = MT_COLOR_PANEL, .unseen = true};
+
+    for (uint32_t i = 0; i < layout->lanes.count; i++) {
+        const struct mt_job_lane *lane = &layout->lanes.lanes[i];
+
+        mt_draw_rect(drawing, layout->plot.x + lane->at, layout->plot.y, lane->size,
+                     layout->plot.height, &unseen, column_title(drawing, layout, i), "lane");
+    }
+}
+
+/* Side by side they are one. */
+static void draw_gaps(struct mt_drawing *drawing, const struct mt_ranks_layout *layout)
+{
+    const struct mt_paint hatch = {.fill = MT_COLOR_UNUSED, .hatched = true};
+    const struct mt_job_lane *lanes = layout->lanes.lanes;
+
+    for (uint32_t i = 0, end; i < layout->lanes.count; i = end) {
+        end = i + 1;
+        if (layout->columns[i].row_count)
+            continue;
+        while (end < layout->lanes.count && !layout->columns[end].row_count &&
+               lanes[end].at == lanes[end - 1].at + lanes[end - 1].size)
+            end++;
+        mt_draw_rect(drawing, layout->plot.x + lanes[i].at, layout->plot.y,
+                     lanes[end - 1].at + lanes[end - 1].size - lanes[i].at, layout->plot.height,
+                     &hatch, NULL, "gap");
+    }
+}
+
+static const char *limit_words(struct mt_drawing *drawing, const struct limit *limit)
+{
+    const char *words =
+        mt_arena_printf(&drawing->arena, "%s%s %s", limit->differs ? "smallest " : "", limit->name,
+                        mt_job_frame_bytes(drawing, limit->bytes));
+
+    drawing->failed |= !words;
+    return words ? words : "";
+}
+
+/* Of limits close to each other, the words of the larger stand above those of the smaller. */
+static void draw_limits(struct mt_drawing *drawing, const struct mt_ranks_layout *layout,
+                        const struct limit limits[2])
+{
+    const struct mt_paint dashes = {.stroke = MT_COLOR_LIMIT, .stroke_width = 1.4, .dashed = true};
+    double right = layout->plot.x + layout->plot.width, last = HUGE_VAL;
+
+    for (int i = 0; i < 2; i++) {
+        double y = mt_ranks_y(layout, limits[i].bytes), at = y + 4;
+        const struct mt_point points[2] = {{layout->plot.x, y}, {right, y}};
+        const char *words;
+
+        if (!is_near(layout, limits[i].bytes))
+            continue;
+        words = mt_text_fit(drawing, limit_words(drawing, &limits[i]), MT_SIZE_SMALL, MT_REGULAR,
+                            drawing->width - right - 12, false);
+        mt_draw_path(drawing, points, 2, false, false, &dashes, limit_words(drawing, &limits[i]),
+                     "limit");
+        if (fabs(at - last) < 16)
+            at = limits[1].bytes > limits[0].bytes ? last - 16 : last + 16;
+        mt_chart_frame_text(drawing, right + 8, at, words, MT_SIZE_SMALL, MT_REGULAR,
+                            MT_COLOR_LIMIT, MT_ANCHOR_START, "label:limit");
+        last = at;
+    }
+}
+
+static const char *rank_note(struct mt_drawing *drawing, const struct mt_ranks_layout *layout,
+                             uint32_t row)
+{
+    const char *name = row == MT_NO_ROW ? "" : mt_job_frame_row(drawing, layout->report, row);
+
+    return mt_text_fit(drawing, name, MT_SIZE_SMALL, MT_REGULAR, 150, false);
+}
+
+static const char *deaths_note(struct mt_drawing *drawing, const struct mt_job_report *report)
+{
+    uint32_t count = report->outcome_counts[MT_OUTCOME_OOM];
+    char n[MT_UNITS_TEXT];
+    const char *note = mt_arena_printf(&drawing->arena, "%s ran out of memory",
+                                       count ? mt_format_count(n, count) : "none");
+
+    drawing->failed |= !note;
+    return note ? note : "";
+}
+
+static const char *seen_value(struct mt_drawing *drawing, const struct mt_job_report *report)
+{
+    char n[2][MT_UNITS_TEXT];
+    const char *value;
+
+    mt_format_count(n[0], report->seen_count ? report->seen_count : report->row_count);
+    mt_format_count(n[1], report->world);
+    value = report->missing_count ? mt_arena_printf(&drawing->arena, "%s of %s", n[0], n[1])
+                                  : mt_arena_printf(&drawing->arena, "%s", n[0]);
+    drawing->failed |= !value;
+    return value ? value : "";
+}
+
+static double draw_tiles(struct mt_drawing *drawing, const struct mt_ranks_layout *layout, double y)
+{
+    const struct mt_job_report *report = layout->report;
+    const struct mt_job_spread *reserved = &report->reserved;
+    bool is_whole = !report->missing_count, has_deaths = report->outcome_counts[MT_OUTCOME_OOM];
+    const struct mt_tile tiles[] = {
+        {"Highest reserved peak", mt_job_frame_bytes(drawing, reserved->max),
+         rank_note(drawing, layout, reserved->max_row), MT_COLOR_LEVEL, "Highest"},
+        {"Median", mt_job_frame_bytes(drawing, reserved->median),
+         rank_note(drawing, layout, reserved->median_row), MT_COLOR_LEVEL, NULL},
+        {"Lowest", mt_job_frame_bytes(drawing, reserved->min),
+         rank_note(drawing, layout, reserved->min_row), MT_COLOR_LEVEL, NULL},
+        {"Ranks", seen_value(drawing, report), deaths_note(drawing, report),
+         has_deaths  ? MT_COLOR_BAD
+         : !is_whole ? MT_COLOR_WARN
+                     : MT_COLOR_GOOD,
+         NULL}};
+
+    return mt_chart_frame_tiles(drawing, y, tiles, MT_ARRAY_LEN(tiles)) + 10;
+}
+
+static void draw_legend(struct mt_drawing *drawing, const struct mt_ranks_layout *layout, double y)
+{
+    const struct mt_job_report *report = layout->report;
+    struct mt_swatch swatches[5] = {{"Allocated peak", MT_COLOR_LEVEL}};
+    size_t count = 1;
+
+    swatches[count++] =
+        (struct mt_swatch){layout->lanes.is_shared ? "Reserved peak, smallest" : "Reserved peak",
+                           MT_COLOR_LEVEL_RANGE};
+    if (layout->lanes.is_shared)
+        swatches[count++] = (struct mt_swatch){"Reserved peak, largest", MT_COLOR_LEVEL_PEAK};
+    if (report->outcome_counts[MT_OUTCOME_OOM])
+        swatches[count++] = (struct mt_swatch){"Out of memory", MT_COLOR_BAD};
+    if (report->missing_count)
+        swatches[count++] = (struct mt_swatch){"Missing", MT_COLOR_WARN};
+    mt_chart_frame_swatches(drawing, MT_MARGIN, y + 12, drawing->width - MT_MARGIN, swatches,
+                            count);
+}
+
+static const char *footnote_of(struct mt_drawing *drawing, const struct mt_ranks_layout *layout,
+                               const struct limit limits[2])
+{
+    struct mt_buf note = {0};
+
+    if (layout->lanes.is_shared)
+        mt_job_frame_add(&note, "ranks that share a column of pixels: the largest and the smallest "
+                                "of them; a death is shown before a gap");
+    if (layout->order.axis)
+        mt_job_frame_add(&note, "ranks in the order of %s",
+                         mt_chart_frame_short(
+                             drawing, mt_job_frame_name(drawing, layout->order.axis->name), 40));
+    if (layout->order.is_shortened)
+        mt_job_frame_add(&note, "a gap is narrower than its missing ranks");
+    for (int i = 0; i < 2; i++)
+        if (limits[i].bytes && !is_near(layout, limits[i].bytes))
+            mt_job_frame_add(&note, "off the scale: %s", limit_words(drawing, &limits[i]));
+    if (layout->unnamed_outliers)
+        mt_job_frame_add(&note, "%u more %s from the replicas", (unsigned)layout->unnamed_outliers,
+                         layout->unnamed_outliers == 1 ? "rank differs" : "ranks differ");
+    mt_job_frame_add(&note, "peaks of one rank need not be at one time");
+    return mt_job_frame_take(drawing, &note);
+}
+
+/* Right of the plot: what the dashed lines are. */
+static double limit_width(struct mt_drawing *drawing, const struct mt_ranks_layout *layout,
+                          const struct limit limits[2])
+{
+    double width = MT_MARGIN;
+
+    for (int i = 0; i < 2; i++)
+        if (is_near(layout, limits[i].bytes))
+            width = fmax(width, LIMIT_GAPS + mt_text_room(limit_words(drawing, &limits[i]),
+                                                          MT_SIZE_SMALL, MT_REGULAR));
+    return fmin(width, drawing->width * MAX_LIMIT_SHARE);
+}
+
+/* Left and right, and how many rows of labels there may be. */
+static void place_across(struct mt_drawing *drawing, struct mt_ranks_layout *layout, double y,
+                         const struct limit limits[2])
+{
+    double right = limit_width(drawing, layout, limits);
+    double height = drawing->height - FOOT_HEIGHT - mt_ranks_axis_height(&layout->order) - y;
+
+    layout->label_rows =
+        (uint32_t)fmin(fmax(floor((height - LEAST_PLOT) / MT_RANKS_LABEL_PITCH), 1), MAX_ROWS);
+    layout->plot.x = MT_MARGIN + AXIS_WIDTH - 12;
+    layout->plot.width = floor(drawing->width - right - layout->plot.x);
+}
+
+static void place_down(const struct mt_drawing *drawing, struct mt_ranks_layout *layout, double y)
+{
+    double bottom = drawing->height - FOOT_HEIGHT - mt_ranks_axis_height(&layout->order);
+
+    layout->plot.y = round(y + layout->label_rows * MT_RANKS_LABEL_PITCH + 10);
+    layout->plot.height = bottom - layout->plot.y;
+}
+
+static void draw_bars(struct mt_drawing *drawing, const struct mt_ranks_layout *layout)
+{
+    struct mt_ticks ticks;
+
+    mt_byte_ticks(&ticks, tallest(layout->report), layout->top,
+                  (size_t)fmin(fmax(layout->plot.height / 44, 2), 10));
+    mt_chart_frame_byte_axis(drawing, &layout->plot, &ticks, layout->top);
+    draw_gaps(drawing, layout);
+    if (layout->lanes.is_shared)
+        draw_area(drawing, layout, RESERVED_MAX, MT_COLOR_LEVEL_PEAK, "reserved");
+    draw_area(drawing, layout, RESERVED_MIN, MT_COLOR_LEVEL_RANGE,
+              layout->lanes.is_shared ? "reserved-least" : "reserved");
+    draw_area(drawing, layout, ALLOCATED, MT_COLOR_LEVEL, "allocated");
+    draw_edge(drawing, layout);
+}
+
+static enum mt_status make_columns(struct mt_drawing *drawing, struct mt_ranks_layout *layout)
+{
+    enum mt_status status = mt_job_lanes_make(&layout->order, &drawing->arena,
+                                              (uint32_t)layout->plot.width, 1, &layout->lanes);
+
+    if (status != MT_OK)
+        return status;
+    layout->columns =
+        mt_arena_array(&drawing->arena, layout->lanes.count + (size_t)1, sizeof *layout->columns);
+    if (!layout->columns)
+        return MT_ERR_MEMORY;
+    fill_columns(layout);
+    return MT_OK;
+}
+
+static enum mt_status draw_all(struct mt_drawing *drawing, struct mt_ranks_layout *layout, double y)
+{
+    struct limit limits[2];
+    enum mt_status status = mt_job_order_make(layout->report, &drawing->arena, &layout->order);
+
+    if (status != MT_OK)
+        return status;
+    find_limits(layout->report, limits);
+    find_top(layout, limits);
+    if (drawing->height >= LOW)
+        y = draw_tiles(drawing, layout, y);
+    place_across(drawing, layout, y + LEGEND_HEIGHT, limits);
+    status = make_columns(drawing, layout);
+    if (status != MT_OK)
+        return status;
+    mt_ranks_place_labels(drawing, layout);
+    place_down(drawing, layout, y + LEGEND_HEIGHT);
+    draw_legend(drawing, layout, y);
+    draw_bars(drawing, layout);
+    draw_limits(drawing, layout, limits);
+    mt_ranks_draw_axis(drawing, layout);
+    mt_ranks_draw_labels(drawing, layout);
+    draw_titles(drawing, layout);
+    mt_chart_frame_footnote(drawing, footnote_of(drawing, layout, limits));
+    return MT_OK;
+}
+
+static enum mt_status draw(const struct mt_job_report *report,
+                           const struct mt_job_chart_options *options, struct mt_drawing *drawing,
+                           struct mt_error *error)
+{
+    struct mt_ranks_layout layout = {.report = report};
+    double y =
+        mt_job_frame_begin(drawing, report, options, HEIGHT, "ranks", "reserved peak by rank");
+
+    if (!report->row_count)
+        mt_chart_frame_nothing(drawing, y + 10, "No rank was recorded", "the job has no records");
+    else if (draw_all(drawing, &layout, y) != MT_OK)
+        drawing->failed = true;
+    return mt_job_frame_end(drawing, error);
+}
+
+const struct mt_job_chart mt_job_chart_ranks = {
+    .name = "ranks", .summary = "reserved peak of each rank, by group", .draw = draw};

@@ -1,0 +1,874 @@
+/* The charts of a job, on their display lists: every peak is where it belongs, however many ranks
+ * there are, nothing covers anything, and text is what it should be. */
+#include "cmocka_all.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "drawing_check.h"
+#include "job_answers.h"
+#include "job_chart.h"
+#include "phase.h"
+#include "simulate_job.h"
+#include "units.h"
+#include "unit/drawing_checks.h"
+
+#define SECOND_NS UINT64_C(1000000000)
+
+struct made {
+    struct mt_rank_set set;
+    struct mt_job_report *report;
+};
+
+static void add_job(struct made *made, const struct simulated_job *job)
+{
+    memset(made, 0, sizeof *made);
+    assert_true(simulated_job_add(job, 0, 1, &made->set));
+}
+
+static void report_on(struct made *made)
+{
+    const struct mt_job_options options = {0};
+    struct mt_error error;
+
+    assert_int_equal(mt_rank_set_sort(&made->set), MT_OK);
+    assert_int_equal(mt_job_report_make(&made->set, &options, &made->report, &error), MT_OK);
+}
+
+static void release(struct made *made)
+{
+    mt_job_report_free(made->report);
+    mt_rank_set_release(&made->set);
+}
+
+static void draw(const struct mt_job_report *report, const char *name,
+                 const struct mt_job_chart_options *options, struct mt_drawing *drawing)
+{
+    struct mt_error error;
+
+    assert_non_null(mt_job_chart_find(name));
+    assert_int_equal(mt_job_chart_find(name)->draw(report, options, drawing, &error), MT_OK);
+}
+
+static const struct mt_job_chart_options usual = {0};
+
+/* Each with the numbers of ranks that a chart has to be good for. */
+static const struct {
+    uint32_t stages, replicas, shards;
+} jobs[] = {{1, 1, 1}, {1, 2, 1}, {2, 4, 1}, {8, 4, 2}, {8, 16, 8}, {8, 256, 8}};
+
+static struct simulated_job job_of(size_t size)
+{
+    struct simulated_job job =
+        simulated_job_new(jobs[size].stages, jobs[size].replicas, jobs[size].shards);
+
+    job.has_columns = true;
+    return job;
+}
+
+static uint32_t world_of(const struct simulated_job *job)
+{
+    return job->stages * job->replicas * job->shards;
+}
+
+/* All that can go wrong in a job. */
+static struct simulated_job bad_job_of(size_t size)
+{
+    struct simulated_job job = job_of(size);
+    int32_t world = (int32_t)world_of(&job);
+
+    if (world < 8)
+        return job;
+    job.logging_rank = 0;
+    job.talking_rank = 1;
+    job.leaking_rank = world - 1;
+    job.dying_rank = world - 3;
+    job.missing[job.missing_count++] = world / 3;
+    job.missing[job.missing_count++] = world / 3 + 1;
+    job.missing[job.missing_count++] = world / 2;
+    job.cut[job.cut_count++] = 6;
+    return job;
+}
+
+/* What no text may cover. Hatches of gaps lie in the plot, as all of these do. */
+static bool is_mark(const struct mt_op *op)
+{
+    static const char *const roles[] = {"mark",          "death",     "gap",  "strip:oom",
+                                        "strip:missing", "side-line", "lane", "swatch",
+                                        "scale",         "level",     "limit"};
+
+    for (size_t i = 0; i < MT_ARRAY_LEN(roles); i++)
+        if (drawing_is(op, roles[i]))
+            return true;
+    return false;
+}
+
+static void check_marks(const struct mt_drawing *drawing)
+{
+    for (size_t i = 0; i < drawing->op_count; i++) {
+        const struct mt_op *text = &drawing->ops[i];
+        struct mt_box box;
+
+        if (text->kind != MT_OP_TEXT || !*text->text)
+            continue;
+        box = mt_text_box(text);
+        for (size_t j = 0; j < drawing->op_count; j++) {
+            struct mt_box mark = drawing_op_box(&drawing->ops[j]);
+
+            mark.height = fmax(mark.height, 1);
+            if (is_mark(&drawing->ops[j]) && mt_box_overlap(&box, &mark) >= 1)
+                fail_msg("%s: \"%s\" covers %s", drawing->id, text->text, drawing->ops[j].role);
+        }
+    }
+}
+
+static void check_drawing(const struct mt_drawing *drawing)
+{
+    const char *why = "", *fault = drawing_fault(drawing);
+
+    if (fault)
+        fail_msg("%s", fault);
+    if (!mt_drawing_is_sound(drawing, &why))
+        fail_msg("%s: %s", drawing->id, why);
+    check_marks(drawing);
+}
+
+static const struct mt_job_chart_options sizes[] = {{.width = 0},
+                                                    {.width = 830},
+                                                    {.width = 830, .height = 430},
+                                                    {.width = 500, .height = 330},
+                                                    {.width = 2000, .height = 500},
+                                                    {.width = 480, .height = 320},
+                                                    {.width = 1000, .height = 1200},
+                                                    {.width = 8192, .height = 320}};
+
+static void check_charts(const struct mt_job_report *report)
+{
+    for (size_t i = 0; mt_job_charts[i]; i++)
+        for (size_t s = 0; s < MT_ARRAY_LEN(sizes); s++) {
+            struct mt_drawing drawing;
+
+            draw(report, mt_job_charts[i]->name, &sizes[s], &drawing);
+            check_drawing(&drawing);
+            mt_drawing_release(&drawing);
+        }
+}
+
+/* --- ranks --- */
+
+/* y of a number of bytes, from two lines of the axis. */
+static double axis_y(const struct mt_drawing *drawing, uint64_t bytes)
+{
+    double zero = NAN, last = NAN;
+    uint64_t value = 0;
+
+    for (size_t i = 0; i < drawing->op_count; i++) {
+        const struct mt_op *op = &drawing->ops[i];
+
+        if (!drawing_is(op, "tick-y"))
+            continue;
+        if (!strcmp(op->text, "0")) {
+            zero = op->y - 4.5;
+        } else {
+            assert_int_equal(mt_parse_bytes(op->text, &value), MT_OK);
+            last = op->y - 4.5;
+        }
+    }
+    return zero + (last - zero) * (double)bytes / (double)value;
+}
+
+static double highest_y(const struct mt_drawing *drawing, const char *role)
+{
+    double y = HUGE_VAL;
+
+    for (size_t i = 0; i < drawing->op_count; i++)
+        if (drawing_is(&drawing->ops[i], role))
+            for (uint32_t p = 0; p < drawing->ops[i].point_count; p++)
+                y = fmin(y, drawing->ops[i].points[p].y);
+    return y;
+}
+
+static void check_near(double y, double expected)
+{
+    if (!(fabs(y - expected) <= 0.5))
+        fail_msg("%.2f is not %.2f", y, expected);
+}
+
+/* y of the upper edge of the bars at x. */
+static double edge_y(const struct mt_drawing *drawing, double x)
+{
+    for (size_t i = 0; i < drawing->op_count; i++) {
+        const struct mt_op *op = &drawing->ops[i];
+
+        if (drawing_is(op, "edge") && op->points[0].x <= x &&
+            op->points[op->point_count - 1].x >= x)
+            return drawing_y_at(op, x, NAN);
+    }
+    return NAN;
+}
+
+static uint64_t reserved_of(const struct mt_job_report *report, uint32_t row)
+{
+    return report->rows[row].record->reserved_peak.bytes;
+}
+
+/* Rows ascend by rank, and in a simulated job by group: lanes take them one after the other. */
+static uint32_t check_lane(const struct mt_drawing *drawing, const struct mt_job_report *report,
+                           const struct mt_op *lane, uint32_t first)
+{
+    uint64_t largest = 0, smallest = UINT64_MAX;
+    char n[2][MT_UNITS_TEXT], range[3 * MT_UNITS_TEXT];
+    unsigned count = 1;
+
+    if (strstr(lane->title, "missing"))
+        return 0;
+    if (!strncmp(lane->title, "rank ", 5))
+        assert_non_null(strstr(lane->title, mt_format_count(n[0], reserved_of(report, first))));
+    else
+        assert_int_equal(sscanf(lane->title, "%u ranks", &count), 1);
+    for (uint32_t r = first; r < first + count; r++) {
+        largest = mt_max_u64(largest, reserved_of(report, r));
+        smallest = mt_min_u64(smallest, reserved_of(report, r));
+    }
+    snprintf(range, sizeof range, "%s B to %s B", mt_format_count(n[0], smallest),
+             mt_format_count(n[1], largest));
+    assert_true(count == 1 || strstr(lane->title, range));
+    check_near(edge_y(drawing, lane->x + lane->width / 2), axis_y(drawing, largest));
+    return count;
+}
+
+static void check_lanes(const struct mt_drawing *drawing, const struct mt_job_report *report)
+{
+    uint32_t row = 0;
+
+    for (size_t i = 0; i < drawing->op_count; i++)
+        if (drawing_is(&drawing->ops[i], "lane"))
+            row += check_lane(drawing, report, &drawing->ops[i], row);
+    assert_int_equal(row, report->row_count);
+}
+
+static void no_peak_is_lost(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < MT_ARRAY_LEN(jobs); i++) {
+        const struct simulated_job job = bad_job_of(i);
+        struct mt_drawing drawing;
+        struct made made;
+
+        add_job(&made, &job);
+        for (uint32_t r = 0; r < made.set.record_count; r++) {
+            struct mt_rank_record *record = &made.set.records[r];
+
+            record->reserved_peak.bytes += r * UINT64_C(2654435761) % 53 * 64 * MT_MIB;
+        }
+        report_on(&made);
+        draw(made.report, "ranks", &usual, &drawing);
+        check_near(highest_y(&drawing, "reserved"), axis_y(&drawing, made.report->reserved.max));
+        check_near(highest_y(&drawing, "allocated"), axis_y(&drawing, made.report->allocated.max));
+        check_lanes(&drawing, made.report);
+        mt_drawing_release(&drawing);
+        release(&made);
+    }
+}
+
+static void nothing_overlaps(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < MT_ARRAY_LEN(jobs); i++) {
+        const struct simulated_job job = bad_job_of(i);
+        struct made made;
+
+        add_job(&made, &job);
+        report_on(&made);
+        check_charts(made.report);
+        release(&made);
+    }
+}
+
+static void assert_says(const struct mt_drawing *drawing, const char *role, const char *words)
+{
+    if (!drawing_says(drawing, role, words))
+        fail_msg("%s: no %s says \"%s\"", drawing->id, role, words);
+}
+
+static void labels_name_what_matters(void **state)
+{
+    struct simulated_job job = bad_job_of(3);
+    struct mt_drawing drawing;
+    struct made made;
+
+    (void)state;
+    add_job(&made, &job);
+    report_on(&made);
+    draw(made.report, "ranks", &usual, &drawing);
+    assert_says(&drawing, "label", "rank 0: 16.7 GiB \xC2\xB7 largest \xC2\xB7 +700 MiB");
+    assert_says(&drawing, "label", "rank 1: 16.0 GiB \xC2\xB7 +600 MiB, outside the allocator");
+    assert_says(&drawing, "label", "rank 63: 11.8 GiB \xC2\xB7 +1.25 GiB, growth");
+    assert_says(&drawing, "label", "rank 61: 10.5 GiB \xC2\xB7 out of memory");
+    assert_says(&drawing, "label", "rank 56: 10.5 GiB \xC2\xB7 lowest");
+    assert_says(&drawing, "label", "rank 39: 12.0 GiB \xC2\xB7 median");
+    assert_says(&drawing, "label", "ranks 21 to 22: missing");
+    assert_says(&drawing, "label", "rank 32: missing");
+    assert_says(&drawing, "group", "pp 7");
+    assert_says(&drawing, "title", "slurm:77 \xE2\x80\x94 reserved peak by rank");
+    assert_says(&drawing, "facts", "61 of 64 ranks");
+    assert_says(&drawing, "footnote", "off the scale: limit 80.0 GiB");
+    mt_drawing_release(&drawing);
+    draw(made.report, "steps", &usual, &drawing);
+    assert_says(&drawing, "label", "rank 61: out of memory, step 19");
+    assert_says(&drawing, "label", "rank 0: highest, 16.7 GiB, step 0");
+    mt_drawing_release(&drawing);
+    draw(made.report, "times", &usual, &drawing);
+    assert_says(&drawing, "label", "rank 61: out of memory, at 60 s");
+    mt_drawing_release(&drawing);
+    release(&made);
+}
+
+static const struct mt_op *nth(const struct mt_drawing *drawing, const char *role, size_t n)
+{
+    for (size_t i = 0; i < drawing->op_count; i++)
+        if (drawing_is(&drawing->ops[i], role) && !n--)
+            return &drawing->ops[i];
+    return NULL;
+}
+
+/* A limit within reach is a line at its height; one that differs is the smallest. */
+static void limits_are_lines(void **state)
+{
+    struct simulated_job job = job_of(2);
+    struct mt_drawing drawing;
+    struct made made;
+
+    (void)state;
+    add_job(&made, &job);
+    for (uint32_t i = 0; i < made.set.record_count; i++) {
+        made.set.records[i].identity.memory_limit_bytes = (i == 3 ? 15 : 16) * MT_GIB;
+        made.set.records[i].device_bytes = 20 * MT_GIB;
+    }
+    report_on(&made);
+    draw(made.report, "ranks", &usual, &drawing);
+    check_drawing(&drawing);
+    check_near(nth(&drawing, "limit", 0)->points[0].y, axis_y(&drawing, 15 * MT_GIB));
+    check_near(nth(&drawing, "limit", 1)->points[0].y, axis_y(&drawing, 20 * MT_GIB));
+    assert_says(&drawing, "label:limit", "smallest limit 15.0 GiB");
+    assert_says(&drawing, "label:limit", "device 20.0 GiB");
+    mt_drawing_release(&drawing);
+    release(&made);
+}
+
+/* Deaths and gaps have a mark below their lanes, at any number of ranks. */
+static void deaths_and_gaps_are_marked(void **state)
+{
+    (void)state;
+    for (size_t i = 2; i < MT_ARRAY_LEN(jobs); i++) {
+        const struct simulated_job job = bad_job_of(i);
+        struct mt_drawing drawing;
+        struct made made;
+        const struct mt_op *last = NULL;
+
+        add_job(&made, &job);
+        report_on(&made);
+        draw(made.report, "ranks", &usual, &drawing);
+        for (size_t n = 0; nth(&drawing, "lane", n); n++)
+            last = nth(&drawing, "lane", n);
+        assert_non_null(nth(&drawing, "death", 0));
+        assert_non_null(nth(&drawing, "strip:missing", 1));
+        assert_null(nth(&drawing, "strip:oom", 1));
+        /* The third rank from the end: in the last lanes. */
+        assert_true(nth(&drawing, "strip:oom", 0)->x + nth(&drawing, "strip:oom", 0)->width >=
+                    last->x - 2.5 * last->width - 1);
+        assert_true(nth(&drawing, "strip:oom", 0)->width >= 3);
+        mt_drawing_release(&drawing);
+        release(&made);
+    }
+}
+
+/* --- heat maps --- */
+
+/* Tint at a point: 0 = none of the cells. */
+static unsigned tint_at(const struct mt_drawing *drawing, double x, double y)
+{
+    for (size_t i = 0; i < drawing->op_count; i++) {
+        const struct mt_op *op = &drawing->ops[i];
+
+        if (!drawing_is(op, "level"))
+            continue;
+        for (uint32_t c = 0; c < op->cell_count; c++) {
+            const struct mt_grid_cell *cell = &op->cells[c];
+
+            if (x >= op->x + cell->x && x < op->x + cell->x + cell->width && y >= op->y + cell->y &&
+                y < op->y + cell->y + cell->height)
+                return op->paint.tint;
+        }
+    }
+    return 0;
+}
+
+static unsigned lane_count(const struct mt_op *lane)
+{
+    unsigned count;
+
+    if (strstr(lane->title, "missing"))
+        return 0;
+    return sscanf(lane->title, "the largest of %u,", &count) == 1 ? count : 1;
+}
+
+static unsigned expected_tint(uint64_t bytes, uint64_t low, uint64_t high)
+{
+    double share = (double)(bytes - low) / (double)(high - low);
+
+    return 2 + (unsigned)fmin(floor(share * 15), 14);
+}
+
+static uint64_t planted_peak(uint32_t rank, uint32_t step)
+{
+    return (30 + (rank * UINT64_C(7919) + step * UINT64_C(104729)) % 64) * MT_GIB;
+}
+
+static void check_row_of_cells(const struct mt_drawing *drawing, const struct mt_op *lane,
+                               uint32_t first)
+{
+    for (uint32_t s = 0; s < SIMULATED_STEPS; s++) {
+        double x = lane->x + (s + 0.5) * lane->width / SIMULATED_STEPS;
+        uint64_t bytes = 0;
+
+        for (uint32_t r = first; r < first + lane_count(lane); r++)
+            bytes = mt_max_u64(bytes, planted_peak(r, s));
+        assert_int_equal(tint_at(drawing, x, lane->y + lane->height / 2),
+                         expected_tint(bytes, 30 * MT_GIB, 93 * MT_GIB));
+    }
+}
+
+/* A cell shows the largest of its ranks, at any number of them. The scale is that of all steps. */
+static void cells_show_the_largest(void **state)
+{
+    (void)state;
+    for (size_t i = 2; i < MT_ARRAY_LEN(jobs); i++) {
+        const struct simulated_job job = job_of(i);
+        struct mt_drawing drawing;
+        struct made made;
+        uint32_t row = 0;
+
+        add_job(&made, &job);
+        for (uint32_t r = 0; r < made.set.record_count; r++)
+            for (uint32_t s = 0; s < SIMULATED_STEPS; s++)
+                made.set.records[r].steps[s].reserved_peak_bytes = planted_peak(r, s);
+        made.set.records[0].steps[0].reserved_peak_bytes = planted_peak(0, 0);
+        report_on(&made);
+        draw(made.report, "steps", &usual, &drawing);
+        for (size_t n = 0; nth(&drawing, "lane", n); n++) {
+            if (i > 2)
+                check_row_of_cells(&drawing, nth(&drawing, "lane", n), row);
+            row += lane_count(nth(&drawing, "lane", n));
+        }
+        assert_int_equal(row, world_of(&job));
+        mt_drawing_release(&drawing);
+        release(&made);
+    }
+}
+
+/* One short peak of one rank is the darkest cell of the whole picture. */
+static void a_short_peak_is_seen_over_time(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < MT_ARRAY_LEN(jobs); i++) {
+        const struct simulated_job job = job_of(i);
+        uint32_t rank = world_of(&job) * 2 / 3, row = 0;
+        struct mt_drawing drawing;
+        struct made made;
+
+        add_job(&made, &job);
+        for (uint32_t r = 0; r < made.set.record_count; r++)
+            for (uint32_t c = 0; c < MT_RECORD_COLUMNS; c++)
+                made.set.records[r].columns[c].reserved_bytes = 10 * MT_GIB;
+        made.set.records[rank].columns[300].reserved_bytes = 40 * MT_GIB;
+        report_on(&made);
+        draw(made.report, "times", &usual, &drawing);
+        for (size_t n = 0; nth(&drawing, "lane", n); n++) {
+            const struct mt_op *lane = nth(&drawing, "lane", n);
+            double x = lane->x + 300.5 * lane->width / MT_RECORD_COLUMNS;
+            bool is_there = rank >= row && rank < row + lane_count(lane);
+
+            assert_int_equal(tint_at(&drawing, x, lane->y + lane->height / 2) == 16, is_there);
+            assert_true(tint_at(&drawing, lane->x + 1, lane->y + lane->height / 2) < 16);
+            row += lane_count(lane);
+        }
+        mt_drawing_release(&drawing);
+        release(&made);
+    }
+}
+
+/* Nothing is not 0: a rank that ended early, and one that reserved nothing. */
+static void no_data_is_not_zero(void **state)
+{
+    struct simulated_job job = job_of(2);
+    struct mt_drawing drawing;
+    const struct mt_op *lane;
+    struct made made;
+
+    (void)state;
+    job.missing[job.missing_count++] = 6;
+    add_job(&made, &job);
+    made.set.records[2].step_count = 10;
+    for (uint32_t s = 0; s < SIMULATED_STEPS; s++)
+        made.set.records[3].steps[s].reserved_peak_bytes = 0;
+    made.set.records[4].step_count = 0;
+    report_on(&made);
+    draw(made.report, "steps", &usual, &drawing);
+    lane = nth(&drawing, "lane", 2);
+    assert_true(tint_at(&drawing, lane->x + lane->width * 0.45, lane->y + 5) > 2);
+    assert_int_equal(tint_at(&drawing, lane->x + lane->width * 0.55, lane->y + 5), 0);
+    lane = nth(&drawing, "lane", 3);
+    assert_int_equal(tint_at(&drawing, lane->x + 5, lane->y + 5), 2);
+    lane = nth(&drawing, "lane", 4);
+    assert_int_equal(tint_at(&drawing, lane->x + 5, lane->y + 5), 0);
+    lane = nth(&drawing, "lane", 6);
+    assert_int_equal(tint_at(&drawing, lane->x + 5, lane->y + 5), 0);
+    assert_true(nth(&drawing, "gap", 0)->paint.hatched);
+    check_near(nth(&drawing, "gap", 0)->y, lane->y);
+    check_near(nth(&drawing, "gap", 0)->height, lane->height);
+    assert_null(nth(&drawing, "gap", 1));
+    assert_says(&drawing, "legend", "No data");
+    assert_says(&drawing, "legend", "Missing ranks");
+    assert_says(&drawing, "scale-bytes", "0 B");
+    mt_drawing_release(&drawing);
+    release(&made);
+}
+
+/* A death is marked at its rank and its step. */
+static void a_death_is_at_its_step(void **state)
+{
+    struct simulated_job job = job_of(3);
+    const struct mt_op *op, *lane;
+    struct mt_drawing drawing;
+    struct made made;
+
+    (void)state;
+    job.dying_rank = 29;
+    add_job(&made, &job);
+    made.set.records[29].step_count = 13;
+    made.set.records[29].last_step = 12;
+    report_on(&made);
+    draw(made.report, "steps", &usual, &drawing);
+    op = nth(&drawing, "death", 0);
+    lane = nth(&drawing, "lane", 29);
+    assert_int_equal(op->cell_count, 1);
+    check_near(op->x + op->cells[0].x, lane->x + floor(12 * lane->width / SIMULATED_STEPS));
+    check_near(op->y + op->cells[0].y, lane->y);
+    mt_drawing_release(&drawing);
+    draw(made.report, "times", &usual, &drawing);
+    op = nth(&drawing, "death", 0);
+    assert_int_equal(op->cell_count, 1);
+    /* 60 s of 360 */
+    assert_true(fabs(op->cells[0].x - op->width / 6) <= 4);
+    mt_drawing_release(&drawing);
+    release(&made);
+}
+
+static void dry_runs_have_no_times(void **state)
+{
+    const struct simulated_job job = job_of(2);
+    struct mt_drawing drawing;
+    struct made made;
+
+    (void)state;
+    add_job(&made, &job);
+    for (uint32_t r = 0; r < made.set.record_count; r++)
+        made.set.records[r].is_dry_run = true;
+    report_on(&made);
+    assert_false(mt_job_chart_find("times")->called_for(made.report));
+    assert_true(mt_job_chart_find("steps")->called_for(made.report));
+    draw(made.report, "times", &usual, &drawing);
+    assert_says(&drawing, "nothing", "No times were recorded");
+    mt_drawing_release(&drawing);
+    made.set.records[3].is_dry_run = false;
+    assert_true(mt_job_chart_find("times")->called_for(made.report));
+    release(&made);
+}
+
+/* --- jobs of other kinds --- */
+
+static void no_steps(void **state)
+{
+    struct simulated_job job = job_of(2);
+    struct mt_drawing drawing;
+    struct made made;
+
+    (void)state;
+    job.has_columns = false;
+    add_job(&made, &job);
+    for (uint32_t r = 0; r < made.set.record_count; r++)
+        made.set.records[r].step_count = 0;
+    report_on(&made);
+    assert_false(mt_job_chart_find("steps")->called_for(made.report));
+    draw(made.report, "steps", &usual, &drawing);
+    assert_says(&drawing, "nothing", "No steps were recorded");
+    mt_drawing_release(&drawing);
+    check_charts(made.report);
+    release(&made);
+}
+
+static void steps_far_apart(void **state)
+{
+    const struct simulated_job job = job_of(2);
+    struct made made;
+
+    (void)state;
+    add_job(&made, &job);
+    for (uint32_t r = 0; r < made.set.record_count; r++) {
+        made.set.records[r].steps[0].first = made.set.records[r].steps[0].last = INT64_MIN + 1;
+        made.set.records[r].steps[SIMULATED_STEPS - 1].first = INT64_MAX - 1;
+        made.set.records[r].steps[SIMULATED_STEPS - 1].last = INT64_MAX - 1;
+    }
+    report_on(&made);
+    check_charts(made.report);
+    release(&made);
+}
+
+static void all_are_dead(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < MT_ARRAY_LEN(jobs); i++) {
+        const struct simulated_job job = job_of(i);
+        struct mt_drawing drawing;
+        struct made made;
+
+        add_job(&made, &job);
+        for (uint32_t r = 0; r < made.set.record_count; r++) {
+            struct mt_rank_record *record = &made.set.records[r];
+
+            record->outcome = MT_OUTCOME_OOM;
+            record->has_death = true;
+            record->death_t_ns = record->begin_t_ns + (1 + r % 50) * SECOND_NS;
+        }
+        report_on(&made);
+        check_charts(made.report);
+        draw(made.report, "ranks", &usual, &drawing);
+        assert_says(&drawing, "label", "out of memory");
+        assert_true(drawing.op_count < 4000);
+        mt_drawing_release(&drawing);
+        release(&made);
+    }
+}
+
+static void several_devices_a_rank(void **state)
+{
+    const struct simulated_job job = job_of(2);
+    struct mt_drawing drawing;
+    struct made made;
+
+    (void)state;
+    add_job(&made, &job);
+    for (uint32_t r = 0; r < 8; r++) {
+        struct mt_rank_record second = made.set.records[r];
+
+        second.device = 1;
+        second.device_uuid = "GPU-second";
+        second.reserved_peak.bytes += 5 * MT_GIB + r * MT_GIB;
+        assert_int_equal(mt_rank_set_add(&made.set, &second), MT_OK);
+    }
+    report_on(&made);
+    assert_int_equal(made.report->row_count, 16);
+    check_charts(made.report);
+    draw(made.report, "ranks", &usual, &drawing);
+    check_near(highest_y(&drawing, "reserved"), axis_y(&drawing, made.report->reserved.max));
+    assert_says(&drawing, "label", "device 1: ");
+    assert_non_null(nth(&drawing, "lane", 15));
+    assert_null(nth(&drawing, "lane", 16));
+    mt_drawing_release(&drawing);
+    release(&made);
+}
+
+static void ranks_without_a_number(void **state)
+{
+    static const char *const names[] = {"a.trace", "b.trace", "c.trace"};
+    struct simulated_job job = job_of(2);
+    struct mt_drawing drawing;
+    struct made made;
+
+    (void)state;
+    job.has_mesh = false;
+    add_job(&made, &job);
+    for (uint32_t r = 0; r < 3; r++) {
+        made.set.records[r].identity.rank = -1;
+        made.set.records[r].trace_name = names[r];
+    }
+    made.set.records[1].reserved_peak.bytes = 30 * MT_GIB;
+    report_on(&made);
+    check_charts(made.report);
+    draw(made.report, "ranks", &usual, &drawing);
+    assert_says(&drawing, "label", "b.trace: 30.0 GiB");
+    mt_drawing_release(&drawing);
+    release(&made);
+}
+
+/* A job with far more ranks than were recorded: those that are there can still be seen. */
+static void most_are_missing(void **state)
+{
+    const struct simulated_job job = job_of(3);
+    struct mt_drawing drawing;
+    struct made made;
+    double width = 0;
+
+    (void)state;
+    add_job(&made, &job);
+    for (uint32_t r = 0; r < made.set.record_count; r++)
+        made.set.records[r].identity.world = INT32_MAX;
+    report_on(&made);
+    check_charts(made.report);
+    draw(made.report, "ranks", &usual, &drawing);
+    for (size_t n = 0; nth(&drawing, "lane", n); n++)
+        if (!strstr(nth(&drawing, "lane", n)->title, "missing"))
+            width += nth(&drawing, "lane", n)->width;
+    assert_true(width > 0.4 * nth(&drawing, "gap", 0)->width);
+    assert_says(&drawing, "footnote", "a gap is narrower than its missing ranks");
+    assert_says(&drawing, "facts", "64 of 2,147,483,647 ranks");
+    mt_drawing_release(&drawing);
+    release(&made);
+}
+
+/* Axes that do not separate, many groups, peaks of 0. */
+static void odd_jobs(void **state)
+{
+    const struct simulated_job shapes[] = {
+        simulated_job_new(1, 64, 1), simulated_job_new(600, 1, 1), simulated_job_new(2, 2, 2)};
+
+    (void)state;
+    for (size_t i = 0; i < MT_ARRAY_LEN(shapes); i++) {
+        struct made made;
+
+        add_job(&made, &shapes[i]);
+        for (uint32_t r = 0; i == 2 && r < made.set.record_count; r++) {
+            made.set.records[r].reserved_peak.bytes = 0;
+            for (uint32_t s = 0; s < SIMULATED_STEPS; s++)
+                made.set.records[r].steps[s].reserved_peak_bytes = 0;
+        }
+        report_on(&made);
+        check_charts(made.report);
+        release(&made);
+    }
+}
+
+static void check_texts(const struct mt_drawing *drawing)
+{
+    for (size_t i = 0; i < drawing->op_count; i++) {
+        const struct mt_op *op = &drawing->ops[i];
+        const char *texts[] = {op->kind == MT_OP_TEXT ? op->text : NULL, op->title};
+
+        for (size_t t = 0; t < 2; t++) {
+            assert_true(!texts[t] || strlen(texts[t]) < 2000);
+            for (const char *c = texts[t]; c && *c; c++)
+                assert_true((unsigned char)*c >= ' ' && *c != 0x7f);
+        }
+    }
+}
+
+static void hostile_names_stay_text(void **state)
+{
+    static char words[10001], control[10001];
+    struct simulated_job job = bad_job_of(3);
+    struct made made;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof words - 1; i++) {
+        words[i] = "long </svg> & name "[i % 19];
+        control[i] = "\x1b[2J\x01\xff\x7f\x80"[i % 8];
+    }
+    job.name = words;
+    job.has_mesh = true;
+    add_job(&made, &job);
+    for (uint32_t r = 0; r < made.set.record_count; r++) {
+        struct mt_rank_record *record = &made.set.records[r];
+
+        record->device_name = control;
+        record->trace_name = r % 2 ? words : control;
+        record->identity.host = control;
+        record->identity.axes[0].name = control;
+        record->owners[0].library = control;
+        if (r < 2)
+            record->identity.rank = -1;
+    }
+    report_on(&made);
+    check_charts(made.report);
+    for (size_t i = 0; mt_job_charts[i]; i++) {
+        struct mt_drawing drawing;
+
+        draw(made.report, mt_job_charts[i]->name, &usual, &drawing);
+        check_texts(&drawing);
+        assert_says(&drawing, "title", "long </svg>");
+        mt_drawing_release(&drawing);
+    }
+    release(&made);
+}
+
+static uint32_t random_of(uint32_t *seed, uint32_t below)
+{
+    *seed = *seed * 1664525u + 1013904223u;
+    return (*seed >> 8) % below;
+}
+
+/* Jobs in which anything may be. */
+static void random_jobs(void **state)
+{
+    uint32_t seed = 7;
+
+    (void)state;
+    for (int turn = 0; turn < 24; turn++) {
+        struct simulated_job job = simulated_job_new(
+            1 + random_of(&seed, 9), 1 + random_of(&seed, 20), 1 + random_of(&seed, 4));
+        struct made made;
+
+        job.has_columns = random_of(&seed, 2);
+        job.has_mesh = random_of(&seed, 2);
+        job.has_hashes = random_of(&seed, 2);
+        for (uint32_t m = random_of(&seed, MAX_PLANTED); m; m--)
+            job.missing[job.missing_count++] = (int32_t)random_of(&seed, world_of(&job));
+        if (job.missing_count >= world_of(&job))
+            job.missing_count = 0;
+        add_job(&made, &job);
+        for (uint32_t r = 0; r < made.set.record_count; r++) {
+            struct mt_rank_record *record = &made.set.records[r];
+
+            record->reserved_peak.bytes += random_of(&seed, 900) * 20 * MT_MIB;
+            record->identity.memory_limit_bytes = random_of(&seed, 3) * 15 * MT_GIB;
+            record->step_count = random_of(&seed, SIMULATED_STEPS + 1);
+            if (!random_of(&seed, 12)) {
+                record->outcome = MT_OUTCOME_OOM;
+                record->has_death = true;
+                record->death_t_ns = record->begin_t_ns + random_of(&seed, 60) * SECOND_NS;
+            }
+        }
+        report_on(&made);
+        check_charts(made.report);
+        release(&made);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_peak_is_lost),
+        cmocka_unit_test(nothing_overlaps),
+        cmocka_unit_test(labels_name_what_matters),
+        cmocka_unit_test(limits_are_lines),
+        cmocka_unit_test(deaths_and_gaps_are_marked),
+        cmocka_unit_test(cells_show_the_largest),
+        cmocka_unit_test(a_short_peak_is_seen_over_time),
+        cmocka_unit_test(no_data_is_not_zero),
+        cmocka_unit_test(a_death_is_at_its_step),
+        cmocka_unit_test(dry_runs_have_no_times),
+        cmocka_unit_test(no_steps),
+        cmocka_unit_test(steps_far_apart),
+        cmocka_unit_test(all_are_dead),
+        cmocka_unit_test(several_devices_a_rank),
+        cmocka_unit_test(ranks_without_a_number),
+        cmocka_unit_test(most_are_missing),
+        cmocka_unit_test(odd_jobs),
+        cmocka_unit_test(hostile_names_stay_text),
+        cmocka_unit_test(random_jobs),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
