@@ -224,23 +224,21 @@ static void add_death(const struct text *text)
     const struct mt_job_report *report = text->report;
     const struct mt_job_death *death = report->death;
     char wanted[MT_UNITS_TEXT], after[MT_UNITS_TEXT];
-    uint64_t begin_t_ns = UINT64_MAX;
 
     if (!death)
         return;
-    for (uint32_t i = 0; i < report->row_count; i++)
-        begin_t_ns = mt_min_u64(begin_t_ns, report->rows[i].record->begin_t_ns);
     mt_buf_add_text(text->out, text->style->bold);
     mt_add_note(text->out, 0, "%s ran out of memory first, after %s: it asked for %s%s%s",
-                place_of(text, death->row),
-                mt_format_duration(after, mt_sub_or_0_u64(death->t_ns, begin_t_ns)),
+                place_of(text, death->row), mt_format_duration(after, death->after_ns),
                 mt_format_bytes(wanted, death->wanted_bytes),
                 death->path == MT_NO_PATH ? "" : " in ", site_of(text, death->path));
     mt_buf_add_text(text->out, text->style->reset);
     if (death->contested_row != MT_NO_ROW)
         mt_add_note(text->out, 2,
-                    "%s of another host ran out within a second: clocks of hosts "
-                    "differ, and it may have been the first",
+                    death->contest_has_clock
+                        ? "%s ran out within a second of it and may have been first: clocks of "
+                          "hosts differ"
+                        : "%s also ran out and may have been first: a trace has no time of day",
                     name_of(text, death->contested_row));
     if (death->count > 1)
         mt_add_note(text->out, 2, "%s ranks ran out of memory in all",

@@ -2,7 +2,8 @@
  *
  * A row is an outlier if its distance from the median of its cluster is more than the least that
  * counts, and more than six times the median distance: replicas that vary by themselves have none.
- * A row that ended early may well have less than the others, and is not one for that. */
+ * A row that ended early or whose trace is incomplete may have less than the others: that alone
+ * does not make it an outlier. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,11 +24,6 @@ struct replicas {
 
 static void judge_replicas(struct mt_job_work *work, struct replicas *replicas)
 {
-    uint32_t ppm =
-        work->options->outlier_ppm ? work->options->outlier_ppm : MT_JOB_DEFAULT_OUTLIER_PPM;
-    uint64_t bytes =
-        work->options->outlier_bytes ? work->options->outlier_bytes : MT_JOB_DEFAULT_OUTLIER_BYTES;
-
     for (size_t m = 0; m < MT_ARRAY_LEN(metrics); m++) {
         struct mt_job_spread spread;
         uint64_t distance;
@@ -40,15 +36,16 @@ static void judge_replicas(struct mt_job_work *work, struct replicas *replicas)
         distance = mt_job_distance(work->values, replicas->count, spread.median);
         replicas->median[m] = spread.median;
         replicas->median_row[m] = spread.median_row;
-        replicas->tolerance[m] = mt_max_u64(
-            mt_max_u64(bytes, (uint64_t)((unsigned __int128)spread.median * ppm / 1000000)),
-            mt_mul_most_u64(distance, DISTANCES));
+        replicas->tolerance[m] = mt_max_u64(mt_job_least_difference(work->options, spread.median),
+                                            mt_mul_most_u64(distance, DISTANCES));
     }
 }
 
-static bool ended_early(const struct mt_rank_record *record)
+/* Can the record lack memory that a whole run of the rank would have had? */
+static bool may_lack_memory(const struct mt_rank_record *record)
 {
-    return record->outcome != MT_OUTCOME_FINISHED && record->outcome != MT_OUTCOME_UNKNOWN;
+    return !record->is_complete ||
+           (record->outcome != MT_OUTCOME_FINISHED && record->outcome != MT_OUTCOME_UNKNOWN);
 }
 
 /* The metric in which the row is farthest from its replicas; false if it is near in all. */
@@ -64,7 +61,7 @@ static bool is_outlier(const struct mt_job_report *report, const struct replicas
         uint64_t bytes = value > median ? value - median : median - value;
 
         if (bytes <= replicas->tolerance[m] || bytes <= outlier->bytes ||
-            (value < median && ended_early(record)))
+            (value < median && may_lack_memory(record)))
             continue;
         outlier->metric = metrics[m];
         outlier->is_less = value < median;
@@ -144,6 +141,26 @@ static void find_library(const struct mt_rank_record *more, const struct mt_rank
     }
 }
 
+/* What each step leaves behind, more than on the typical row; 0 if it was not judged on both. */
+static uint64_t more_growth(const struct mt_rank_record *own, const struct mt_rank_record *typical)
+{
+    return own->growth_is_judged && typical->growth_is_judged
+               ? mt_sub_or_0_u64(own->growth_bytes_per_step, typical->growth_bytes_per_step)
+               : 0;
+}
+
+/* Does what grew over all steps make up at least half of the difference? */
+static bool is_growth(const struct mt_rank_record *own, const struct mt_job_outlier *outlier)
+{
+    uint64_t steps = 0;
+
+    if (own->step_count)
+        steps = (uint64_t)own->steps[own->step_count - 1].last - (uint64_t)own->steps[0].first;
+    return !outlier->is_less && outlier->growth_bytes_per_step &&
+           mt_mul_most_u64(outlier->growth_bytes_per_step, mt_add_most_u64(steps, 1)) >=
+               outlier->bytes / 2;
+}
+
 /* What makes the difference, in comparison with a replica that has the median. */
 static void explain(const struct mt_job_report *report, struct difference *difference,
                     struct mt_job_outlier *outlier)
@@ -154,15 +171,13 @@ static void explain(const struct mt_job_report *report, struct difference *diffe
     const struct mt_rank_record *less = outlier->is_less ? own : typical;
     uint64_t allocated = mt_sub_or_0_u64(more->allocated_peak.bytes, less->allocated_peak.bytes);
 
-    outlier->growth_bytes_per_step =
-        mt_sub_or_0_u64(own->growth_bytes_per_step, typical->growth_bytes_per_step);
+    outlier->growth_bytes_per_step = more_growth(own, typical);
     if (outlier->metric == MT_JOB_OUTSIDE) {
         find_library(more, less, outlier);
     } else if (allocated < outlier->bytes / 2) {
         outlier->cause = MT_OUTLIER_UNUSED;
     } else {
-        outlier->cause = outlier->growth_bytes_per_step && !outlier->is_less ? MT_OUTLIER_GROWTH
-                                                                             : MT_OUTLIER_SITE;
+        outlier->cause = is_growth(own, outlier) ? MT_OUTLIER_GROWTH : MT_OUTLIER_SITE;
         find_path(difference, more, less, outlier);
     }
 }

@@ -89,10 +89,14 @@ struct mt_job_epoch {
 struct mt_job_death {
     uint32_t row;
     uint64_t t_ns, wanted_bytes, free_bytes;
-    uint32_t path;          /* MT_NO_PATH: not known */
-    uint32_t count;         /* ranks that ran out, with this one */
-    uint32_t contested_row; /* another host had one less than a second later, and clocks of hosts
-                               differ; MT_NO_ROW: none */
+    uint64_t after_ns; /* since the first begin of a rank */
+    uint32_t path;     /* MT_NO_PATH: not known */
+    uint32_t count;    /* ranks that ran out, including this one */
+    /* Another death that may have been the first; MT_NO_ROW: none. It was not certainly on the same
+     * host and came less than a second later (clocks of hosts differ), or the time of day of a
+     * death is not known. */
+    uint32_t contested_row;
+    bool contest_has_clock;        /* the time of day of both is known */
     struct mt_job_range *followed; /* ended later by a signal, a time-out or with a status */
     uint32_t followed_ranges, followed_count;
     /* The peaks of all other rows against what this one was allowed: what they reserved against the

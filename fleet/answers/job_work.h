@@ -33,6 +33,9 @@ mt_job_answer mt_job_find_growth;
 mt_job_answer mt_job_find_steps;
 mt_job_answer mt_job_find_devices;
 
+/* The least difference between replicas that counts, for values around `median`. */
+uint64_t mt_job_least_difference(const struct mt_job_options *options, uint64_t median);
+
 /* Did the process go on to its end, and is all of it in the trace? What it held can then be
  * compared with other ranks. */
 bool mt_job_is_whole(const struct mt_rank_record *record);

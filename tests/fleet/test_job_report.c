@@ -231,19 +231,26 @@ static void take_1_gib(struct mt_rank_record *record)
 /* A rank that stopped before the others may have less than they. One that did not may not. */
 static void less_memory_counts_only_of_ranks_that_did_all(void **state)
 {
-    static const enum mt_outcome outcomes[] = {MT_OUTCOME_CUT, MT_OUTCOME_KILLED,
-                                               MT_OUTCOME_FINISHED};
+    static const struct {
+        enum mt_outcome outcome;
+        bool is_complete, is_whole;
+    } ends[] = {{MT_OUTCOME_CUT, true, false},
+                {MT_OUTCOME_KILLED, true, false},
+                {MT_OUTCOME_UNKNOWN, false, false},
+                {MT_OUTCOME_UNKNOWN, true, true},
+                {MT_OUTCOME_FINISHED, true, true}};
 
     (void)state;
-    for (size_t i = 0; i < MT_ARRAY_LEN(outcomes); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(ends); i++) {
         struct simulated_job job = simulated_job_new(1, 8, 1);
         struct made made = {.error = {.offset = MT_NO_OFFSET}};
 
         assert_true(simulated_job_add(&job, 0, 1, &made.set));
         take_1_gib(&made.set.records[3]);
-        made.set.records[3].outcome = outcomes[i];
+        made.set.records[3].outcome = ends[i].outcome;
+        made.set.records[3].is_complete = ends[i].is_complete;
         report_of_set(&made, &usual);
-        assert_int_equal(made.report->outlier_count, outcomes[i] == MT_OUTCOME_FINISHED);
+        assert_int_equal(made.report->outlier_count, ends[i].is_whole);
         if (made.report->outlier_count) {
             assert_true(made.report->outliers[0].is_less);
             assert_string_equal(mt_job_site(made.report, made.report->outliers[0].path),
@@ -750,6 +757,131 @@ static void a_death_on_another_host_contests_the_first(void **state)
     release(&made);
 }
 
+/* 16 ranks on two hosts; rank 2 dies first, the other one half a second later. */
+static struct made make_deaths(int32_t other, const char *host, uint64_t first_t_ns)
+{
+    struct simulated_job job = simulated_job_new(1, 16, 1);
+    struct made made = {.error = {.offset = MT_NO_OFFSET}};
+    const int32_t ranks[] = {2, other};
+
+    assert_true(simulated_job_add(&job, 0, 1, &made.set));
+    for (uint32_t i = 0; i < made.set.record_count; i++)
+        made.set.records[i].outcome = MT_OUTCOME_FAILED;
+    for (size_t i = 0; i < 2; i++) {
+        struct mt_rank_record *record = &made.set.records[ranks[i]];
+
+        record->outcome = MT_OUTCOME_OOM;
+        record->has_death = true;
+        record->death_t_ns = first_t_ns + i * 500000000;
+        if (host)
+            record->identity.host = host;
+    }
+    report_of_set(&made, &usual);
+    assert_int_equal(made.status, MT_OK);
+    return made;
+}
+
+/* Where no host is known, two ranks need not have one clock. */
+static void deaths_on_unknown_hosts_are_contested(void **state)
+{
+    struct made made = make_deaths(3, "", SIMULATED_DEATH_NS);
+
+    (void)state;
+    assert_int_equal(rank_of(made.report, made.report->death->row), 2);
+    assert_int_equal(rank_of(made.report, made.report->death->contested_row), 3);
+    assert_true(made.report->death->contest_has_clock);
+    release(&made);
+}
+
+/* A snapshot without times says nothing about who was first, even on the same host. */
+static void deaths_without_a_clock_are_contested(void **state)
+{
+    struct made made = make_deaths(3, NULL, 0);
+
+    (void)state;
+    assert_int_equal(rank_of(made.report, made.report->death->contested_row), 3);
+    assert_false(made.report->death->contest_has_clock);
+    assert_int_equal(made.report->death->followed_count, 0);
+    assert_int_equal(made.report->death->after_ns, 0);
+    release(&made);
+}
+
+/* A time that is no time of day is not the earliest. */
+static void a_death_without_a_clock_is_not_the_first(void **state)
+{
+    struct simulated_job job = simulated_job_new(1, 8, 1);
+    struct made made = {.error = {.offset = MT_NO_OFFSET}};
+
+    (void)state;
+    job.dying_rank = 5;
+    assert_true(simulated_job_add(&job, 0, 1, &made.set));
+    made.set.records[1].outcome = MT_OUTCOME_OOM;
+    made.set.records[1].has_death = true;
+    made.set.records[1].death_t_ns = 17;
+    made.set.records[1].begin_t_ns = 0;
+    report_of_set(&made, &usual);
+    assert_int_equal(rank_of(made.report, made.report->death->row), 5);
+    assert_int_equal(rank_of(made.report, made.report->death->contested_row), 1);
+    assert_false(made.report->death->contest_has_clock);
+    assert_true(made.report->death->after_ns == SIMULATED_DEATH_NS - SIMULATED_START_NS);
+    release(&made);
+}
+
+/* Both devices of rank 2 ran out: that is one rank, and one clock. */
+static void a_rank_with_two_devices_dies_once(void **state)
+{
+    struct simulated_job job = simulated_job_new(1, 4, 1);
+    struct made made = {.error = {.offset = MT_NO_OFFSET}};
+    struct mt_rank_record second;
+
+    (void)state;
+    job.dying_rank = 2;
+    assert_true(simulated_job_add(&job, 0, 1, &made.set));
+    made.set.records[2].trace_sha256 = "ab";
+    made.set.records[2].identity.host = "";
+    second = made.set.records[2];
+    second.device = 1;
+    second.death_t_ns++;
+    assert_int_equal(mt_rank_set_add(&made.set, &second), MT_OK);
+    report_of_set(&made, &usual);
+    assert_int_equal(made.report->row_count, 5);
+    assert_int_equal(made.report->death->count, 1);
+    assert_int_equal(made.report->death->contested_row, MT_NO_ROW);
+    assert_int_equal(made.report->rows[made.report->death->row].record->device, 0);
+    assert_int_equal(made.report->death->followed_count, 3);
+    release(&made);
+}
+
+/* Growth explains a difference only if it is known of both ranks and amounts to it. */
+static void growth_is_a_cause_only_if_it_amounts_to_the_difference(void **state)
+{
+    static const struct {
+        bool is_judged;
+        uint64_t bytes_per_step;
+        enum mt_outlier_cause cause;
+    } cases[] = {{true, 64 * MT_MIB, MT_OUTLIER_GROWTH},
+                 {true, 32 * MT_MIB + MT_MIB, MT_OUTLIER_GROWTH},
+                 {true, 16 * MT_MIB, MT_OUTLIER_SITE},
+                 {false, 64 * MT_MIB, MT_OUTLIER_SITE}};
+
+    (void)state;
+    for (size_t c = 0; c < MT_ARRAY_LEN(cases); c++) {
+        struct simulated_job job = simulated_job_new(1, 8, 1);
+        struct made made = {.error = {.offset = MT_NO_OFFSET}};
+
+        job.leaking_rank = 3;
+        assert_true(simulated_job_add(&job, 0, 1, &made.set));
+        made.set.records[3].growth_bytes_per_step = cases[c].bytes_per_step;
+        for (uint32_t i = 0; i < 8; i++)
+            made.set.records[i].growth_is_judged = i == 3 || cases[c].is_judged;
+        report_of_set(&made, &usual);
+        assert_int_equal(outlier_of(made.report, 3)->cause, cases[c].cause);
+        assert_int_equal(outlier_of(made.report, 3)->growth_bytes_per_step,
+                         cases[c].is_judged ? cases[c].bytes_per_step : 0);
+        release(&made);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -776,6 +908,11 @@ int main(void)
         cmocka_unit_test(steps_of_any_number_do_no_harm),
         cmocka_unit_test(call_paths_are_summed_over_ranks),
         cmocka_unit_test(a_death_on_another_host_contests_the_first),
+        cmocka_unit_test(deaths_on_unknown_hosts_are_contested),
+        cmocka_unit_test(deaths_without_a_clock_are_contested),
+        cmocka_unit_test(a_death_without_a_clock_is_not_the_first),
+        cmocka_unit_test(a_rank_with_two_devices_dies_once),
+        cmocka_unit_test(growth_is_a_cause_only_if_it_amounts_to_the_difference),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
