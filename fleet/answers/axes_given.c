@@ -49,7 +49,11 @@ static enum mt_status fill_strides(struct mt_job_report *report, struct mt_error
         if (places > INT32_MAX)
             return refuse(error, "is larger than any job");
     }
-    if (places == report->world || (!report->world_is_known && places >= report->world))
+    if (!report->world_is_known && places > report->world) {
+        report->world = (uint32_t)places; /* the user says how many ranks the job has */
+        report->world_is_known = true;
+    }
+    if (places == report->world)
         return MT_OK;
     return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
                    "the mesh has %llu places, and the job has %u ranks", (unsigned long long)places,

@@ -10,9 +10,10 @@
 
 /* An answer may read what those before it have filled. */
 static mt_job_answer *const answers[] = {
-    mt_job_find_rows,     mt_job_find_needs,  mt_job_find_parameters, mt_job_find_axes,
-    mt_job_find_clusters, mt_job_find_groups, mt_job_find_death,      mt_job_find_outliers,
-    mt_job_find_paths,    mt_job_find_growth, mt_job_find_steps,      mt_job_find_devices,
+    mt_job_find_rows,     mt_job_find_parameters, mt_job_find_axes,   mt_job_find_missing,
+    mt_job_find_needs,    mt_job_find_clusters,   mt_job_find_groups, mt_job_find_death,
+    mt_job_find_outliers, mt_job_find_paths,      mt_job_find_growth, mt_job_find_steps,
+    mt_job_find_devices,
 };
 
 /* The records of the job that is asked for stand together. */

@@ -213,7 +213,9 @@ struct mt_job_report {
     struct mt_job_row *rows;
     uint32_t row_count;
     uint32_t seen_count; /* ranks with a number */
-    uint32_t world;      /* ranks that the job has; if nobody says, up to the largest number */
+    /* Ranks that the job has, as the traces or the mesh of the user say; otherwise up to the
+     * largest number that was seen. */
+    uint32_t world;
     bool world_is_known, worlds_differ;
     struct mt_job_range *missing;
     uint32_t missing_ranges, missing_count;

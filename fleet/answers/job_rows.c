@@ -127,21 +127,23 @@ static void find_world(struct mt_job_report *report)
     }
 }
 
-/* The holes between the ranks that are there. */
-static enum mt_status find_missing(struct mt_job_work *work)
+/* The gaps between the ranks that are there. A rank that a file invents may be INT32_MAX. */
+enum mt_status mt_job_find_missing(struct mt_job_work *work, struct mt_error *error)
 {
     struct mt_job_report *report = work->report;
-    int32_t next = 0;
+    int64_t next = 0;
 
+    (void)error;
     report->missing = MT_JOB_ARRAY(work, report->row_count + 1, struct mt_job_range);
     if (!report->missing)
         return MT_ERR_MEMORY;
     for (uint32_t i = 0; i <= report->row_count; i++) {
-        int32_t rank =
-            i < report->row_count ? report->rows[i].record->identity.rank : (int32_t)report->world;
+        int64_t rank =
+            i < report->row_count ? report->rows[i].record->identity.rank : (int64_t)report->world;
 
         if (rank > next)
-            report->missing[report->missing_ranges++] = (struct mt_job_range){next, rank - 1};
+            report->missing[report->missing_ranges++] =
+                (struct mt_job_range){(int32_t)next, (int32_t)(rank - 1)};
         if (i < report->row_count && rank >= next)
             next = rank + 1;
     }
@@ -224,8 +226,6 @@ enum mt_status mt_job_find_rows(struct mt_job_work *work, struct mt_error *error
         return status;
     find_world(work->report);
     count_rows(work->report);
-    status = find_missing(work);
-    if (status == MT_OK)
-        status = count_hosts(work);
+    status = count_hosts(work);
     return status == MT_OK ? copy_unreadable(work) : status;
 }

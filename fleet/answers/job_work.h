@@ -21,9 +21,10 @@ struct mt_job_work {
 typedef enum mt_status mt_job_answer(struct mt_job_work *work, struct mt_error *error);
 
 mt_job_answer mt_job_find_rows;
-mt_job_answer mt_job_find_needs;
 mt_job_answer mt_job_find_parameters;
 mt_job_answer mt_job_find_axes;
+mt_job_answer mt_job_find_missing;
+mt_job_answer mt_job_find_needs;
 mt_job_answer mt_job_find_clusters;
 mt_job_answer mt_job_find_groups;
 mt_job_answer mt_job_find_death;

@@ -882,6 +882,53 @@ static void growth_is_a_cause_only_if_it_amounts_to_the_difference(void **state)
     }
 }
 
+/* No launcher numbers a rank so; a file can. */
+static void the_largest_number_of_a_rank_does_no_harm(void **state)
+{
+    struct simulated_job job = simulated_job_new(1, 2, 1);
+    struct made made = {.error = {.offset = MT_NO_OFFSET}};
+
+    (void)state;
+    assert_true(simulated_job_add(&job, 0, 1, &made.set));
+    made.set.records[1].identity.rank = INT32_MAX;
+    report_of_set(&made, &usual);
+    assert_int_equal(made.status, MT_OK);
+    assert_true(made.report->world == UINT32_C(1) << 31);
+    assert_true(made.report->worlds_differ);
+    assert_int_equal(made.report->missing_ranges, 1);
+    assert_int_equal(made.report->missing[0].first, 1);
+    assert_int_equal(made.report->missing[0].last, INT32_MAX - 1);
+    assert_true(made.report->missing_count == INT32_MAX - 1);
+    release(&made);
+}
+
+/* The traces do not say how many ranks there are, and the last one left no file: the mesh says so.
+ */
+static void the_mesh_says_how_many_ranks_there_are(void **state)
+{
+    struct simulated_job job = simulated_job_new(4, 8, 2);
+    const struct mt_job_options options = {.mesh = "pp:4,dp:8,tp:2"};
+
+    (void)state;
+    job.missing[job.missing_count++] = 63;
+    for (int with_mesh = 0; with_mesh < 2; with_mesh++) {
+        struct made made = {.error = {.offset = MT_NO_OFFSET}};
+
+        assert_true(simulated_job_add(&job, 0, 1, &made.set));
+        for (uint32_t i = 0; i < made.set.record_count; i++)
+            made.set.records[i].identity.world = -1;
+        report_of_set(&made, with_mesh ? &options : &usual);
+        assert_int_equal(made.status, MT_OK);
+        assert_int_equal(made.report->world_is_known, with_mesh);
+        assert_int_equal(made.report->world, 63 + with_mesh);
+        assert_int_equal(made.report->missing_count, with_mesh);
+        assert_int_equal(made.report->needed_is_exact, !with_mesh);
+        if (with_mesh)
+            assert_int_equal(made.report->missing[0].first, 63);
+        release(&made);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -908,6 +955,8 @@ int main(void)
         cmocka_unit_test(steps_of_any_number_do_no_harm),
         cmocka_unit_test(call_paths_are_summed_over_ranks),
         cmocka_unit_test(a_death_on_another_host_contests_the_first),
+        cmocka_unit_test(the_largest_number_of_a_rank_does_no_harm),
+        cmocka_unit_test(the_mesh_says_how_many_ranks_there_are),
         cmocka_unit_test(deaths_on_unknown_hosts_are_contested),
         cmocka_unit_test(deaths_without_a_clock_are_contested),
         cmocka_unit_test(a_death_without_a_clock_is_not_the_first),
