@@ -144,9 +144,9 @@ static void add_presence(const struct text *text)
             ranges_text(text, report->missing, report->missing_ranges, report->missing_count));
     if (report->worlds_differ)
         mt_add_note(text->out, 2, "traces disagree about the number of ranks: the largest counts");
-    if (report->row_count > report->seen_count && !report->world)
+    if (report->unranked_count)
         mt_add_note(text->out, 2, "%u process%s whose rank is not known",
-                    (unsigned)report->row_count, report->row_count == 1 ? "" : "es");
+                    (unsigned)report->unranked_count, report->unranked_count == 1 ? "" : "es");
     if (report->planned_count)
         mt_add_note(text->out, 2, "%u of %u are planned: dry runs, not runs on a device",
                     (unsigned)report->planned_count, (unsigned)report->row_count);
@@ -162,12 +162,15 @@ static void add_presence(const struct text *text)
 static void add_starts(const struct text *text)
 {
     const struct mt_job_report *report = text->report;
+    uint32_t earlier = report->epoch_count - 1, count = shown(text, earlier);
 
-    for (uint32_t i = 0; i + 1 < report->epoch_count && i < shown(text, report->epoch_count); i++)
+    for (uint32_t i = 0; i < count; i++)
         mt_add_note(text->out, 2,
                     "restart %d is not in these numbers: %u trace%s, %u out of memory",
                     (int)report->epochs[i].restart, (unsigned)report->epochs[i].record_count,
                     s(report->epochs[i].record_count), (unsigned)report->epochs[i].death_count);
+    if (earlier > count)
+        mt_add_note(text->out, 2, "nor are %u more starts", (unsigned)(earlier - count));
 }
 
 static void add_need(const struct text *text)
@@ -418,6 +421,9 @@ static void add_device(const struct text *text, const struct mt_job_device *devi
                  MT_BYTES(tenant->others_bytes));
     }
     mt_add_text_table(text->out, &table, 4, text->style);
+    if (device->tenant_count > shown(text, device->tenant_count))
+        mt_add_note(text->out, 4, "and %u more",
+                    (unsigned)(device->tenant_count - shown(text, device->tenant_count)));
 }
 
 static void add_devices(const struct text *text)
@@ -427,6 +433,10 @@ static void add_devices(const struct text *text)
     add_heading(text, "devices that several processes share");
     for (uint32_t i = 0; i < shown(text, text->report->device_count); i++)
         add_device(text, &text->report->devices[i]);
+    if (text->report->device_count > shown(text, text->report->device_count))
+        mt_add_note(
+            text->out, 2, "and %u more devices",
+            (unsigned)(text->report->device_count - shown(text, text->report->device_count)));
     mt_add_note(
         text->out, 2,
         "upper bounds: sums of what the allocators reserved, over parts of each run; contexts "

@@ -213,6 +213,9 @@ struct mt_job_report {
     struct mt_job_row *rows;
     uint32_t row_count;
     uint32_t seen_count; /* ranks with a number */
+    /* Rows whose rank is not known, which are the first ones, and the processes that they are of.
+     */
+    uint32_t unranked_row_count, unranked_count;
     /* Ranks that the job has, as the traces or the mesh of the user say; otherwise up to the
      * largest number that was seen. */
     uint32_t world;
@@ -261,8 +264,9 @@ enum mt_status mt_job_names(const struct mt_rank_set *set, struct mt_arena *aren
 
 void mt_job_report_free(struct mt_job_report *report);
 
-/* "rank 3"; "rank 3, device 1" if the rank has several; "train-77.trace" if the rank is not known.
- * Text of `arena` or of the set, NULL if there is no memory. */
+/* "rank 3"; "rank 3, device 1" if the rank has several; "train-77.trace" if the rank is not known,
+ * and "train-77.trace, device 1" if such a process has several. Text of `arena` or of the set, NULL
+ * if there is no memory. */
 const char *mt_job_row_name(struct mt_arena *arena, const struct mt_job_report *report,
                             uint32_t row);
 

@@ -173,6 +173,43 @@ static enum mt_status count_hosts(struct mt_job_work *work)
     return MT_OK;
 }
 
+static int compare_processes(const void *a, const void *b)
+{
+    const struct mt_rank_record *const *one = a, *const *other = b;
+    int order = strcmp((*one)->trace_name, (*other)->trace_name);
+
+    if (!order)
+        order = strcmp((*one)->trace_sha256, (*other)->trace_sha256);
+    if (!order)
+        order = strcmp((*one)->identity.host, (*other)->identity.host);
+    if (order)
+        return order;
+    return ((*one)->identity.process_id > (*other)->identity.process_id) -
+           ((*one)->identity.process_id < (*other)->identity.process_id);
+}
+
+/* A process without a rank has a row for each of its devices. */
+static enum mt_status count_unranked(struct mt_job_work *work)
+{
+    struct mt_job_report *report = work->report;
+    const struct mt_rank_record **records =
+        MT_JOB_ARRAY(work, report->row_count, const struct mt_rank_record *);
+    uint32_t count = 0;
+
+    if (!records)
+        return MT_ERR_MEMORY;
+    while (count < report->row_count && report->rows[count].record->identity.rank < 0) {
+        records[count] = report->rows[count].record;
+        count++;
+    }
+    if (count)
+        qsort(records, count, sizeof *records, compare_processes);
+    for (uint32_t i = 0; i < count; i++)
+        report->unranked_count += !i || compare_processes(&records[i], &records[i - 1]) != 0;
+    report->unranked_row_count = count;
+    return MT_OK;
+}
+
 static void count_rows(struct mt_job_report *report)
 {
     for (uint32_t i = 0; i < report->row_count; i++) {
@@ -227,5 +264,7 @@ enum mt_status mt_job_find_rows(struct mt_job_work *work, struct mt_error *error
     find_world(work->report);
     count_rows(work->report);
     status = count_hosts(work);
+    if (status == MT_OK)
+        status = count_unranked(work);
     return status == MT_OK ? copy_unreadable(work) : status;
 }

@@ -929,6 +929,33 @@ static void the_mesh_says_how_many_ranks_there_are(void **state)
     }
 }
 
+/* Two processes without a rank, one of which has two devices. */
+static void devices_of_a_process_without_a_rank_have_names(void **state)
+{
+    struct mt_job_options options = {.job = "train"};
+    struct made made = {.error = {.offset = MT_NO_OFFSET}};
+    struct mt_arena arena = {0};
+
+    (void)state;
+    add_tenant(&made.set, "train", 0, 512, 0, 200);
+    report_of_set(&made, &options);
+    assert_int_equal(made.report->unranked_count, 1);
+    assert_string_equal(mt_job_row_name(&arena, made.report, 0), "train");
+    mt_job_report_free(made.report);
+    add_tenant(&made.set, "train", 0, 512, 0, 200);
+    made.set.records[1].device = 1;
+    made.set.is_sorted = false;
+    add_tenant(&made.set, "train", 0, 512, 0, 200);
+    made.set.records[2].identity.process_id = 1;
+    report_of_set(&made, &options);
+    assert_int_equal(made.report->row_count, 3);
+    assert_int_equal(made.report->unranked_row_count, 3);
+    assert_int_equal(made.report->unranked_count, 2);
+    assert_string_equal(mt_job_row_name(&arena, made.report, 2), "train, device 1");
+    mt_arena_release(&arena);
+    release(&made);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -956,6 +983,7 @@ int main(void)
         cmocka_unit_test(call_paths_are_summed_over_ranks),
         cmocka_unit_test(a_death_on_another_host_contests_the_first),
         cmocka_unit_test(the_largest_number_of_a_rank_does_no_harm),
+        cmocka_unit_test(devices_of_a_process_without_a_rank_have_names),
         cmocka_unit_test(the_mesh_says_how_many_ranks_there_are),
         cmocka_unit_test(deaths_on_unknown_hosts_are_contested),
         cmocka_unit_test(deaths_without_a_clock_are_contested),
