@@ -41,6 +41,11 @@ static int compare(const void *a, const void *b)
     if (!order)
         order = ((*one)->begin_t_ns > (*other)->begin_t_ns) -
                 ((*one)->begin_t_ns < (*other)->begin_t_ns);
+    if (!order)
+        order = ((*one)->identity.process_id > (*other)->identity.process_id) -
+                ((*one)->identity.process_id < (*other)->identity.process_id);
+    if (!order)
+        order = strcmp((*one)->identity.host, (*other)->identity.host);
     return order ? order : (*one > *other) - (*one < *other);
 }
 
@@ -133,6 +138,24 @@ static bool is_one_process(const struct mt_rank_record *a, const struct mt_rank_
            !strcmp(a->identity.host, b->identity.host);
 }
 
+/* Of records that say the same process began at the same time, the one with the largest reserved
+ * peak. Such records stand next to each other. */
+static uint32_t drop_repeats(const struct mt_rank_record **records, uint32_t count)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const struct mt_rank_record *last = kept ? records[kept - 1] : NULL;
+
+        if (!last || !last->identity.process_id || !is_one_process(last, records[i]) ||
+            last->begin_t_ns != records[i]->begin_t_ns)
+            records[kept++] = records[i];
+        else if (records[i]->reserved_peak.bytes > last->reserved_peak.bytes)
+            records[kept - 1] = records[i];
+    }
+    return kept;
+}
+
 /* Records of a device, by their begin. Do two of different processes overlap? */
 static bool is_shared(const struct mt_rank_record *const *records, uint32_t count)
 {
@@ -208,7 +231,7 @@ enum mt_status mt_job_find_devices(struct mt_job_work *work, struct mt_error *er
     for (uint32_t i = 0, end; i < count && status == MT_OK; i = end) {
         for (end = i + 1; end < count && !compare_devices(records[i], records[end]);)
             end++;
-        status = add_times(work, records + i, end - i);
+        status = add_times(work, records + i, drop_repeats(records + i, end - i));
     }
     return status;
 }

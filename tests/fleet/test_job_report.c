@@ -610,6 +610,26 @@ static void processes_that_share_a_device_are_added_up(void **state)
     release(&made);
 }
 
+/* A process that was read twice, as by two versions of the program, holds its memory once. */
+static void a_process_that_was_read_twice_is_one_tenant(void **state)
+{
+    struct mt_job_options options = {.job = "train"};
+    struct made made = {.error = {.offset = MT_NO_OFFSET}};
+
+    (void)state;
+    add_tenant(&made.set, "serve", 0, 512, 0, 200);
+    add_tenant(&made.set, "train", 0, 512, 300, 400);
+    add_tenant(&made.set, "again", 0, 512, 0, 200);
+    made.set.records[2].identity.process_id = made.set.records[0].identity.process_id;
+    made.set.records[2].reserved_peak.bytes = 41 * MT_GIB;
+    report_of_set(&made, &options);
+    assert_int_equal(made.report->device_count, 1);
+    assert_int_equal(made.report->devices[0].tenant_count, 2);
+    assert_int_equal(made.report->devices[0].peak_bytes, 50 * MT_GIB);
+    assert_string_equal(made.report->devices[0].tenants[0].record->identity.job, "again");
+    release(&made);
+}
+
 /* Two restarts of trainer and server, a year apart: in columns of a year, all would overlap. */
 static void a_device_that_was_idle_counts_once_for_each_time(void **state)
 {
@@ -975,6 +995,7 @@ int main(void)
         cmocka_unit_test(the_last_restart_is_the_job),
         cmocka_unit_test(a_helper_of_a_rank_is_a_duplicate),
         cmocka_unit_test(processes_that_share_a_device_are_added_up),
+        cmocka_unit_test(a_process_that_was_read_twice_is_one_tenant),
         cmocka_unit_test(a_device_that_was_idle_counts_once_for_each_time),
         cmocka_unit_test(many_processes_share_a_device),
         cmocka_unit_test(processes_one_after_the_other_share_nothing),
