@@ -599,12 +599,14 @@ static void processes_that_share_a_device_are_added_up(void **state)
     add_tenant(&made.set, "serve", 0, 512, 0, 200);
     add_tenant(&made.set, "train", 0, 512, 300, 400);
     add_tenant(&made.set, "later", 600, 700, 0, 10);
+    made.set.records[1].device_bytes = 0; /* not known to every process */
     report_of_set(&made, &options);
     assert_int_equal(made.report->row_count, 1);
     assert_int_equal(made.report->device_count, 1);
     device = &made.report->devices[0];
     assert_int_equal(device->tenant_count, 2);
     assert_int_equal(device->peak_bytes, 50 * MT_GIB);
+    assert_true(device->total_bytes == 141 * MT_GIB);
     assert_string_equal(device->tenants[1].record->identity.job, "train");
     assert_int_equal(device->tenants[1].others_bytes, 10 * MT_GIB);
     release(&made);
@@ -976,6 +978,156 @@ static void devices_of_a_process_without_a_rank_have_names(void **state)
     release(&made);
 }
 
+/* A job of replicas alone whose reserved peaks are set. */
+static struct made make_replicas(const uint64_t *reserved_mib, uint32_t count)
+{
+    struct simulated_job job = simulated_job_new(1, count, 1);
+    struct made made = {.error = {.offset = MT_NO_OFFSET}};
+
+    assert_true(simulated_job_add(&job, 0, 1, &made.set));
+    for (uint32_t i = 0; i < count; i++)
+        made.set.records[i].reserved_peak.bytes = reserved_mib[i] * MT_MIB;
+    report_of_set(&made, &usual);
+    assert_int_equal(made.status, MT_OK);
+    return made;
+}
+
+/* Of two replicas nobody can say which is off. Of three that agree to 4 MiB, the one that is 40 MiB
+ * away is, and the one that is 30 MiB away is not. */
+static void an_outlier_needs_three_replicas_and_a_distance(void **state)
+{
+    static const uint64_t peaks[][3] = {
+        {20000, 21000, 0}, {20000, 20004, 21000}, {2000, 2004, 2044}, {2000, 2004, 2034}};
+    static const uint32_t counts[] = {2, 3, 3, 3}, outliers[] = {0, 1, 1, 0};
+
+    (void)state;
+    for (size_t i = 0; i < MT_ARRAY_LEN(counts); i++) {
+        struct made made = make_replicas(peaks[i], counts[i]);
+
+        assert_int_equal(made.report->outlier_count, outliers[i]);
+        release(&made);
+    }
+}
+
+/* Replicas that vary by 100 MiB among themselves: 550 MiB from the median is usual, 900 is not. */
+static void replicas_that_vary_have_no_outlier_nearby(void **state)
+{
+    uint64_t peaks[] = {20000, 20100, 20200, 20300, 20400, 20750, 20250, 20150};
+
+    (void)state;
+    for (int is_far = 0; is_far < 2; is_far++) {
+        struct made made;
+
+        peaks[5] = is_far ? 21100 : 20750; /* the median is 20,200, the median distance 100 */
+        made = make_replicas(peaks, MT_ARRAY_LEN(peaks));
+        assert_int_equal(made.report->outlier_count, is_far);
+        release(&made);
+    }
+}
+
+/* A larger run of the same rank that was over before the last one began was an earlier run. */
+static void an_earlier_run_of_a_rank_is_a_duplicate(void **state)
+{
+    struct simulated_job job = simulated_job_new(1, 4, 1);
+    struct made made = {.error = {.offset = MT_NO_OFFSET}};
+    struct mt_rank_record earlier;
+
+    (void)state;
+    assert_true(simulated_job_add(&job, 0, 1, &made.set));
+    earlier = made.set.records[2];
+    earlier.begin_t_ns -= UINT64_C(90) * 1000000000;
+    earlier.end_t_ns = made.set.records[2].begin_t_ns;
+    earlier.reserved_peak.bytes += MT_GIB;
+    assert_int_equal(mt_rank_set_add(&made.set, &earlier), MT_OK);
+    report_of_set(&made, &usual);
+    assert_int_equal(made.report->duplicate_count, 1);
+    assert_true(made.report->rows[2].record->begin_t_ns == SIMULATED_START_NS);
+    release(&made);
+}
+
+/* What an incomplete trace needs is a lower bound. */
+static void an_incomplete_trace_makes_the_need_a_lower_bound(void **state)
+{
+    struct simulated_job job = simulated_job_new(1, 4, 1);
+    struct made made;
+
+    (void)state;
+    job.cut[job.cut_count++] = 1;
+    made = make(&job);
+    assert_false(made.report->needed_is_exact);
+    release(&made);
+}
+
+/* Two axes, of which the second has no meaning by its name. One rank that is off changes one of its
+ * four lines; if the second shards of all lines have more, they are no replicas. */
+static void an_axis_separates_if_most_of_its_lines_differ(void **state)
+{
+    struct simulated_job job = simulated_job_new(1, 4, 2);
+
+    (void)state;
+    for (int all_differ = 0; all_differ < 2; all_differ++) {
+        struct made made = {.error = {.offset = MT_NO_OFFSET}};
+
+        assert_true(simulated_job_add(&job, 0, 1, &made.set));
+        for (uint32_t rank = 1; rank < (all_differ ? 8 : 2); rank += 2)
+            made.set.records[rank].reserved_peak.bytes += 2 * MT_GIB;
+        report_of_set(&made, &usual);
+        assert_int_equal(made.report->axes[2].separates, all_differ);
+        assert_int_equal(made.report->cluster_count, 1 + all_differ);
+        assert_int_equal(made.report->outlier_count, !all_differ);
+        release(&made);
+    }
+}
+
+/* Two of the others reserved more than the rank that died was allowed to. */
+static void ranks_above_the_limit_do_not_fit(void **state)
+{
+    struct simulated_job job = simulated_job_new(1, 8, 1);
+    struct made made = {.error = {.offset = MT_NO_OFFSET}};
+
+    (void)state;
+    job.dying_rank = 3;
+    assert_true(simulated_job_add(&job, 0, 1, &made.set));
+    made.set.records[0].reserved_peak.bytes = SIMULATED_LIMIT + 1;
+    made.set.records[7].reserved_peak.bytes = SIMULATED_LIMIT + MT_GIB;
+    made.set.records[6].reserved_peak.bytes = SIMULATED_LIMIT;
+    report_of_set(&made, &usual);
+    assert_int_equal(made.report->death->other_count, 7);
+    assert_int_equal(made.report->death->fitting_count, 5);
+    release(&made);
+}
+
+/* Groups of 2 and of 8 neighbors: the smaller ones are the axis, the larger ones are a product. */
+static void the_smallest_group_of_a_stride_is_the_axis(void **state)
+{
+    struct simulated_job job = simulated_job_new(1, 16, 1);
+    struct made made = {.error = {.offset = MT_NO_OFFSET}};
+
+    (void)state;
+    job.has_mesh = false;
+    job.has_groups = true;
+    assert_true(simulated_job_add(&job, 0, 1, &made.set));
+    for (uint32_t i = 0; i < 16; i++) {
+        struct mt_record_identity *identity = &made.set.records[i].identity;
+
+        identity->group_count = 2;
+        for (uint32_t g = 0; g < 2; g++) {
+            uint32_t size = g ? 2 : 8;
+
+            identity->groups[g] = (struct mt_record_group){.name = g ? "tp" : "dp_tp",
+                                                           .size = size,
+                                                           .first = i / size * size,
+                                                           .stride = 1,
+                                                           .position = (int32_t)(i % size)};
+        }
+    }
+    report_of_set(&made, &usual);
+    assert_int_equal(made.report->axis_count, 2);
+    assert_axis(made.report, 0, "every_2", 8, 2);
+    assert_axis(made.report, 1, "tp", 2, 1);
+    release(&made);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1003,6 +1155,13 @@ int main(void)
         cmocka_unit_test(steps_of_any_number_do_no_harm),
         cmocka_unit_test(call_paths_are_summed_over_ranks),
         cmocka_unit_test(a_death_on_another_host_contests_the_first),
+        cmocka_unit_test(an_outlier_needs_three_replicas_and_a_distance),
+        cmocka_unit_test(replicas_that_vary_have_no_outlier_nearby),
+        cmocka_unit_test(an_earlier_run_of_a_rank_is_a_duplicate),
+        cmocka_unit_test(an_incomplete_trace_makes_the_need_a_lower_bound),
+        cmocka_unit_test(an_axis_separates_if_most_of_its_lines_differ),
+        cmocka_unit_test(ranks_above_the_limit_do_not_fit),
+        cmocka_unit_test(the_smallest_group_of_a_stride_is_the_axis),
         cmocka_unit_test(the_largest_number_of_a_rank_does_no_harm),
         cmocka_unit_test(devices_of_a_process_without_a_rank_have_names),
         cmocka_unit_test(the_mesh_says_how_many_ranks_there_are),
