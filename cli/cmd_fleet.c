@@ -1,4 +1,4 @@
-/* memtrace fleet: what the ranks of a job did with memory, together. */
+/* memtrace fleet: what all ranks of a job did with memory. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
