@@ -78,7 +78,7 @@ enum mt_status mt_job_axes_of_option(struct mt_job_work *work, struct mt_error *
     }
 }
 
-/* The axes of one rank are those of the job, if no other rank says otherwise. */
+/* The axes that ranks recorded count only if all ranks agree. */
 static bool agrees(const struct mt_record_identity *identity,
                    const struct mt_record_identity *other)
 {

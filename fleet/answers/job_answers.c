@@ -16,7 +16,7 @@ static mt_job_answer *const answers[] = {
     mt_job_find_devices,
 };
 
-/* The records of the job that is asked for stand together. */
+/* The set is sorted by job, so the records of a job are adjacent. */
 static enum mt_status choose_job(struct mt_job_work *work, struct mt_error *error)
 {
     const char *wanted = work->options->job;

@@ -127,8 +127,8 @@ static enum mt_status find_followers(struct mt_job_work *work, struct mt_job_dea
     return MT_OK;
 }
 
-/* Would the memory of the others have fitted where this one died? Their peaks are those of their
- * own runs, and may have been cut short by this death. */
+/* Would the others have fitted where this one died? Their peaks are from their own runs, which this
+ * death may have cut short. */
 static void find_fitting(struct mt_job_work *work, struct mt_job_death *death)
 {
     const struct mt_job_report *report = work->report;

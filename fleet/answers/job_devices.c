@@ -1,9 +1,9 @@
-/* Devices on which several processes ran at a time: trainer and inference server, workers under
- * MPS, helpers. All records of the set count, whatever their job.
+/* Devices that several processes used at the same time: a trainer and an inference server, workers
+ * under MPS, helpers. Records of all jobs of the set count.
  *
- * A record has the largest level of each of its columns of time. On the common columns of a device
- * it counts with the largest of its own columns that touch them: sums are at most what they say. A
- * device that was idle in between counts once for each time, so that columns stay short and
+ * A record has the largest level of each of its columns of time. In a column of the device, it
+ * counts with the largest of its own columns that touch it, so sums are upper bounds. A device that
+ * was idle in between is listed once for each period of use, so that columns stay short and
  * processes that never met are not added up. */
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static bool is_known(const struct mt_rank_record *record)
            (*record->device_uuid || (*record->device_pci && *record->identity.host));
 }
 
-/* By the device: its UUID, else the address on the bus of a machine since its last boot. */
+/* By the UUID of the device. Without one, by host, boot and PCI address. */
 static int compare_devices(const struct mt_rank_record *a, const struct mt_rank_record *b)
 {
     int order = strcmp(a->device_uuid, b->device_uuid);
@@ -49,7 +49,7 @@ static int compare(const void *a, const void *b)
     return order ? order : (*one > *other) - (*one < *other);
 }
 
-/* What a record holds at most between two times. */
+/* An upper bound of what a record holds between two times. */
 static uint64_t held(const struct mt_rank_record *record, uint64_t begin_t_ns, uint64_t end_t_ns)
 {
     uint64_t span = record->end_t_ns - record->begin_t_ns, bytes = 0, first, last;
@@ -92,7 +92,7 @@ static void fill_columns(struct mt_job_device *device)
     device->peak_end_t_ns = column_t_ns(device, peak + 1);
 }
 
-/* What all but one held at a time. */
+/* What all tenants except one held at a time. */
 static uint64_t sum_of_others(const struct mt_job_device *device, uint32_t index, uint64_t t_ns)
 {
     uint64_t bytes = 0;
@@ -104,7 +104,7 @@ static uint64_t sum_of_others(const struct mt_job_device *device, uint32_t index
     return bytes;
 }
 
-/* As much or more, from the column of the device: O(columns of one record). */
+/* An upper bound of the same, from the column of the device. O(columns of one record). */
 static uint64_t bound_of_others(const struct mt_job_device *device, uint32_t index, uint64_t t_ns)
 {
     uint64_t span = device->end_t_ns - device->begin_t_ns;
@@ -131,7 +131,7 @@ static void fill_tenants(struct mt_job_device *device)
     }
 }
 
-/* In containers, processes of several hosts have one number. */
+/* Process ids are unique only within a host: containers number theirs from 1. */
 static bool is_one_process(const struct mt_rank_record *a, const struct mt_rank_record *b)
 {
     return a->identity.process_id == b->identity.process_id &&
@@ -194,7 +194,8 @@ static enum mt_status add_device(struct mt_job_work *work,
     return MT_OK;
 }
 
-/* Of one device, by their begin: records that follow each other without a gap belong together. */
+/* Records of one device, by their begin. Those that follow each other without a gap form one period
+ * of use. */
 static enum mt_status add_times(struct mt_job_work *work,
                                 const struct mt_rank_record *const *records, uint32_t count)
 {

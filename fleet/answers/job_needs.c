@@ -1,4 +1,4 @@
-/* What devices must have for the ranks as they ran. */
+/* What a device must have for each rank as it ran. */
 #include "job_values.h"
 #include "job_work.h"
 
@@ -12,7 +12,7 @@ static struct mt_job_spread spread_of(struct mt_job_work *work, enum mt_job_metr
     return mt_job_spread_of(work->values, report->row_count);
 }
 
-/* One limit that serves every rank is the largest of theirs. */
+/* The smallest limit that serves every rank is the largest of their limits. */
 static void find_limit(struct mt_job_report *report)
 {
     report->limit_is_known = report->row_count > 0;

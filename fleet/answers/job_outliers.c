@@ -1,7 +1,8 @@
 /* Ranks that differ from their replicas.
  *
- * A row is an outlier if its distance from the median of its cluster is more than the least that
- * counts, and more than six times the median distance: replicas that vary by themselves have none.
+ * A row is an outlier if its distance from the median of its cluster is larger than the least
+ * difference that counts and larger than six times the median distance. The second rule keeps
+ * replicas that vary by nature from being outliers.
  * A row that ended early or whose trace is incomplete may have less than the others: that alone
  * does not make it an outlier. */
 #include <stdlib.h>
@@ -14,7 +15,7 @@ enum { DISTANCES = 6, FEWEST_REPLICAS = 3 };
 
 static const enum mt_job_metric metrics[] = {MT_JOB_ALLOCATED, MT_JOB_RESERVED, MT_JOB_OUTSIDE};
 
-/* Rows of a cluster, and what is usual in it. */
+/* Rows of a cluster, with the median and tolerance of each metric. */
 struct replicas {
     const uint32_t *rows;
     uint32_t count;
@@ -72,7 +73,7 @@ static bool is_outlier(const struct mt_job_report *report, const struct replicas
     return outlier->bytes > 0;
 }
 
-/* Of one record, by path: roles of a path are one. The arrays are by path and all zero. */
+/* Bytes of two records by path; roles of a path are added up. All zero between uses. */
 struct difference {
     uint64_t *more, *less; /* bytes of the one record, and of the other */
     uint32_t path_count;
@@ -97,7 +98,7 @@ static void clear_leaves(struct difference *difference, const struct mt_rank_rec
             *cell(difference, difference->less, record->leaves[i].path) = 0;
 }
 
-/* The call path of `more` that has most more than in `less`. */
+/* Finds the call path in which `more` exceeds `less` by most. */
 static void find_path(struct difference *difference, const struct mt_rank_record *more,
                       const struct mt_rank_record *less, struct mt_job_outlier *outlier)
 {
@@ -161,7 +162,7 @@ static bool is_growth(const struct mt_rank_record *own, const struct mt_job_outl
                outlier->bytes / 2;
 }
 
-/* What makes the difference, in comparison with a replica that has the median. */
+/* Finds the cause of the difference, in comparison with a replica that has the median. */
 static void explain(const struct mt_job_report *report, struct difference *difference,
                     struct mt_job_outlier *outlier)
 {

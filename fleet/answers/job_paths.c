@@ -1,5 +1,5 @@
-/* The call paths of all ranks in one tree: what each holds at the allocated peaks, summed and
- * compared. Rows are added one after the other; a row that lacks a path has 0 bytes of it. */
+/* What each call path holds at the allocated peaks, over all rows. A row without a path counts with
+ * 0 bytes. */
 #include <stdlib.h>
 
 #include "job_work.h"
@@ -12,7 +12,7 @@ static size_t cell_of(const struct mt_job_work *work, const struct mt_record_lea
     return path * MT_ROLE_COUNT + (size_t)leaf->role;
 }
 
-/* Rows ascend, so that of equals the first stays. */
+/* Rows ascend, so the first of several equal rows stays. */
 static void add_leaf(struct mt_job_path *path, const struct mt_record_leaf *leaf, uint32_t row)
 {
     if (!path->row_count || leaf->bytes < path->min_bytes) {
@@ -29,8 +29,8 @@ static void add_leaf(struct mt_job_path *path, const struct mt_record_leaf *leaf
     path->row_count++;
 }
 
-/* The first row that lacks a path has the least of it: marks of the last row that had it, and
- * whether rows before it lacked it, are kept beside it. */
+/* The first row without a path has the minimum, 0 bytes. To find it in one walk over the rows, each
+ * path remembers the row after the last one that had it. */
 struct seen {
     uint32_t next_row;   /* the row after the last one that has it */
     uint32_t absent_row; /* the first that lacks it; MT_NO_ROW */
@@ -95,7 +95,7 @@ static enum mt_status add_rows(struct mt_job_work *work, struct cells *cells)
     return MT_OK;
 }
 
-/* How many different cells there may be at most. */
+/* An upper bound of the number of cells in use. */
 static uint64_t most_paths(const struct mt_job_work *work)
 {
     uint64_t leaves = 0, cells = ((uint64_t)work->set->path_count + 1) * MT_ROLE_COUNT;

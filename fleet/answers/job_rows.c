@@ -1,4 +1,4 @@
-/* Which processes are the ranks of the job, and which ranks are not there. */
+/* Which processes are the ranks of the job, and which ranks are missing. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,8 +39,10 @@ static enum mt_status find_epochs(struct mt_job_work *work)
     return MT_OK;
 }
 
-/* Of processes that say that they are one rank: the one with the largest reserved peak among those
- * that ran when the last of them ended. Earlier ones were earlier runs, smaller ones helpers. */
+/* Chooses among processes of one rank: the one with the largest reserved peak among the process
+ * that ended last and those that overlap it in time. Earlier ones were earlier runs, smaller ones
+ * helpers.
+ */
 static uint32_t choose(const struct mt_rank_record *records, const uint32_t *indexes,
                        uint32_t count)
 {
