@@ -1,4 +1,4 @@
-/* memtrace fleet: what the ranks of a job did with memory, together. */
+/* memtrace fleet: what all ranks of a job did with memory. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -279,8 +279,11 @@ static int fleet(struct run *run)
     if (code != MT_EXIT_OK || run->exchange.rank)
         return code;
     say_failures(run);
-    if (!run->set.record_count && !run->arguments->shard)
+    if (!run->set.record_count && !run->arguments->shard) {
+        mt_say("fleet: no file has a record of a rank: either none was read, or no process used a "
+               "device");
         return MT_EXIT_INPUT;
+    }
     if (run->arguments->output)
         code = write_set(run);
     if (code != MT_EXIT_OK)

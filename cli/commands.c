@@ -90,7 +90,7 @@ const struct mt_command mt_commands[] = {
      "  memtrace fit run.pickle -p pytorch -p pytorch:expandable_segments:True\n"
      "  memtrace fit run.pickle --limit 24GiB --json",
      mt_cmd_fit},
-    {"fleet", "FILE|DIR ... [options]", "what the ranks of a job did with memory, together",
+    {"fleet", "FILE|DIR ... [options]", "what all ranks of a job did with memory",
      "Reads the traces, snapshots and summaries (.mtsum) of a job, one or more for each rank, and\n"
      "says which ranks are missing, what a device must have, which rank ran out of memory first,\n"
      "what each axis of the job explains, and which ranks differ from their replicas, by which\n"

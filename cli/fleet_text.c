@@ -144,9 +144,9 @@ static void add_presence(const struct text *text)
             ranges_text(text, report->missing, report->missing_ranges, report->missing_count));
     if (report->worlds_differ)
         mt_add_note(text->out, 2, "traces disagree about the number of ranks: the largest counts");
-    if (report->row_count > report->seen_count && !report->world)
+    if (report->unranked_count)
         mt_add_note(text->out, 2, "%u process%s whose rank is not known",
-                    (unsigned)report->row_count, report->row_count == 1 ? "" : "es");
+                    (unsigned)report->unranked_count, report->unranked_count == 1 ? "" : "es");
     if (report->planned_count)
         mt_add_note(text->out, 2, "%u of %u are planned: dry runs, not runs on a device",
                     (unsigned)report->planned_count, (unsigned)report->row_count);
@@ -162,12 +162,15 @@ static void add_presence(const struct text *text)
 static void add_starts(const struct text *text)
 {
     const struct mt_job_report *report = text->report;
+    uint32_t earlier = report->epoch_count - 1, count = shown(text, earlier);
 
-    for (uint32_t i = 0; i + 1 < report->epoch_count && i < shown(text, report->epoch_count); i++)
+    for (uint32_t i = 0; i < count; i++)
         mt_add_note(text->out, 2,
                     "restart %d is not in these numbers: %u trace%s, %u out of memory",
                     (int)report->epochs[i].restart, (unsigned)report->epochs[i].record_count,
                     s(report->epochs[i].record_count), (unsigned)report->epochs[i].death_count);
+    if (earlier > count)
+        mt_add_note(text->out, 2, "nor are %u more starts", (unsigned)(earlier - count));
 }
 
 static void add_need(const struct text *text)
@@ -224,23 +227,21 @@ static void add_death(const struct text *text)
     const struct mt_job_report *report = text->report;
     const struct mt_job_death *death = report->death;
     char wanted[MT_UNITS_TEXT], after[MT_UNITS_TEXT];
-    uint64_t begin_t_ns = UINT64_MAX;
 
     if (!death)
         return;
-    for (uint32_t i = 0; i < report->row_count; i++)
-        begin_t_ns = mt_min_u64(begin_t_ns, report->rows[i].record->begin_t_ns);
     mt_buf_add_text(text->out, text->style->bold);
     mt_add_note(text->out, 0, "%s ran out of memory first, after %s: it asked for %s%s%s",
-                place_of(text, death->row),
-                mt_format_duration(after, mt_sub_or_0_u64(death->t_ns, begin_t_ns)),
+                place_of(text, death->row), mt_format_duration(after, death->after_ns),
                 mt_format_bytes(wanted, death->wanted_bytes),
                 death->path == MT_NO_PATH ? "" : " in ", site_of(text, death->path));
     mt_buf_add_text(text->out, text->style->reset);
     if (death->contested_row != MT_NO_ROW)
         mt_add_note(text->out, 2,
-                    "%s of another host ran out within a second: clocks of hosts "
-                    "differ, and it may have been the first",
+                    death->contest_has_clock
+                        ? "%s ran out within a second of it and may have been first: clocks of "
+                          "hosts differ"
+                        : "%s also ran out and may have been first: a trace has no time of day",
                     name_of(text, death->contested_row));
     if (death->count > 1)
         mt_add_note(text->out, 2, "%s ranks ran out of memory in all",
@@ -429,6 +430,9 @@ static void add_device(const struct text *text, const struct mt_job_device *devi
                  MT_BYTES(tenant->others_bytes));
     }
     mt_add_text_table(text->out, &table, 4, text->style);
+    if (device->tenant_count > shown(text, device->tenant_count))
+        mt_add_note(text->out, 4, "and %u more",
+                    (unsigned)(device->tenant_count - shown(text, device->tenant_count)));
 }
 
 static bool are_exact(const struct mt_job_report *report)
@@ -446,10 +450,14 @@ static void add_devices(const struct text *text)
     add_heading(text, "devices that several processes share");
     for (uint32_t i = 0; i < shown(text, text->report->device_count); i++)
         add_device(text, &text->report->devices[i]);
+    if (text->report->device_count > shown(text, text->report->device_count))
+        mt_add_note(
+            text->out, 2, "and %u more devices",
+            (unsigned)(text->report->device_count - shown(text, text->report->device_count)));
     mt_add_note(text->out, 2,
-                "%sthese sums are what the allocators reserved; contexts and other memory outside "
-                "the allocators come on top",
-                are_exact(text->report) ? "" : "an upper bound where it says \"at most\"; ");
+                "sums of what the allocators reserved%s; contexts and other memory outside the "
+                "allocators come on top",
+                are_exact(text->report) ? "" : "; an upper bound where it says \"at most\"");
 }
 
 void mt_fleet_text(struct mt_buf *out, const struct mt_fleet_answer *answer,

@@ -167,6 +167,15 @@ def check_inputs(bench):
     bench.fleet(bench.job(2, 4, 1, 8, "miss=3"), "--strict", status=5)
 
 
+def check_nothing(bench):
+    """A file without a record is no answer, and the command says so."""
+    empty = bench.folder / "nothing.mtsum"
+    bench.fleet(bench.job(1, 2, 1, 1), "--shard", "2/2", "-o", empty)
+    done = subprocess.run([bench.program, "fleet", empty], capture_output=True, text=True,
+                          check=False)
+    expect("no record", (done.returncode, "no file has a record" in done.stderr), (3, True))
+
+
 def check_restarts(bench):
     first = bench.job(2, 4, 1, 8, "die=2")
     second = bench.job(2, 4, 1, 8, "restart=1")
@@ -180,7 +189,7 @@ def main(program, writer):
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(program, writer, pathlib.Path(folder))
         for check in (check_facts, check_bounds, check_order, check_axes, check_gates,
-                      check_gates_of_strangers, check_inputs, check_restarts):
+                      check_gates_of_strangers, check_inputs, check_nothing, check_restarts):
             check(bench)
     print("\n".join(complaints) or "fleet: every planted fact, and the same bytes in any order")
     return 1 if complaints else 0

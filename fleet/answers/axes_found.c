@@ -1,8 +1,8 @@
-/* Axes that nobody named, from what ranks have in memory. Ranks with the same parameters do the
- * same: their classes, in the order of rank numbers, repeat. The largest `block` of equal
+/* Axes inferred from what ranks have in memory. Ranks with the same parameters form a class, and
+ * classes repeat over the rank numbers. The largest `block` of equal
  * neighbours that divides the job, and the smallest `period` of blocks, give
  *     rank = (outer * period + stage) * block + inner
- * in which ranks differ along `stage` only. Missing ranks fit everywhere. */
+ * in which ranks differ along `stage` only. Ranks without a class match any class. */
 #include "job_axis.h"
 #include "job_values.h"
 
@@ -47,7 +47,7 @@ static enum mt_status read_classes(struct mt_job_work *work, bool with_steps,
     return MT_OK;
 }
 
-/* The class that all ranks of a block have; WILD if none is known. False if they differ. */
+/* *class is that of all ranks of the block; WILD if none is known. Returns false if they differ. */
 static bool class_of_block(const struct classes *classes, uint32_t first, uint32_t block,
                            uint32_t *class)
 {
@@ -91,7 +91,7 @@ static bool has_period(const struct classes *classes, uint32_t block, uint32_t p
     return true;
 }
 
-/* Divisors of a job are few: O(world) each. */
+/* O(world) for each divisor of world, and there are few. */
 static uint32_t largest_block(const struct classes *classes)
 {
     for (uint32_t count = 1; count < classes->world; count++)
@@ -121,8 +121,8 @@ static void add_axes(struct mt_job_report *report, uint32_t block, uint32_t peri
         mt_job_axis_add(report, outer > 1 ? "replica_inner" : "replica", block, 1);
 }
 
-/* Parameters without a repetition are stages of a pipeline if most ranks have their own. Steps
- * differ for many reasons, such as the lengths of sequences: theirs has to repeat. */
+/* Parameters that do not repeat are still stages of a pipeline if most ranks have their own. Steps
+ * differ for many reasons, such as the lengths of sequences, so they must repeat. */
 static enum mt_status find(struct mt_job_work *work, bool with_steps, bool *is_known)
 {
     struct mt_job_report *report = work->report;
@@ -143,8 +143,8 @@ static enum mt_status find(struct mt_job_work *work, bool with_steps, bool *is_k
     return MT_OK;
 }
 
-/* Steps are asked only where no parameters are known: ranks whose parameters are all the same are
- * replicas, whatever their steps do. */
+/* Steps count only if no parameters are known: ranks with the same parameters are replicas even if
+ * their steps differ. */
 enum mt_status mt_job_axes_found(struct mt_job_work *work, struct mt_error *error)
 {
     enum mt_status status;

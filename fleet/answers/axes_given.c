@@ -49,7 +49,11 @@ static enum mt_status fill_strides(struct mt_job_report *report, struct mt_error
         if (places > INT32_MAX)
             return refuse(error, "is larger than any job");
     }
-    if (places == report->world || (!report->world_is_known && places >= report->world))
+    if (!report->world_is_known && places > report->world) {
+        report->world = (uint32_t)places; /* the user says how many ranks the job has */
+        report->world_is_known = true;
+    }
+    if (places == report->world)
         return MT_OK;
     return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
                    "the mesh has %llu places, and the job has %u ranks", (unsigned long long)places,
@@ -74,7 +78,7 @@ enum mt_status mt_job_axes_of_option(struct mt_job_work *work, struct mt_error *
     }
 }
 
-/* The axes of one rank are those of the job, if no other rank says otherwise. */
+/* The axes that ranks recorded count only if all ranks agree. */
 static bool agrees(const struct mt_record_identity *identity,
                    const struct mt_record_identity *other)
 {

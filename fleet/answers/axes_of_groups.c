@@ -46,7 +46,7 @@ static void add_shape(struct shapes *shapes, const struct mt_record_group *group
         shapes->list[shapes->count++] = (struct shape){group->name, group->size, group->stride, 1};
 }
 
-/* Several groups of one rank may have one shape: it counts once. */
+/* Several groups of a rank may have the same shape, which counts once. */
 static bool is_repeated(const struct mt_job_groups *of_row, int32_t rank, uint32_t index)
 {
     for (uint32_t i = 0; i < index; i++)
@@ -57,7 +57,7 @@ static bool is_repeated(const struct mt_job_groups *of_row, int32_t rank, uint32
     return false;
 }
 
-/* How many ranks have groups at all. */
+/* Returns how many rows have any group. */
 static uint32_t find_shapes(const struct mt_job_report *report, const struct mt_job_groups *of_rows,
                             struct shapes *shapes)
 {
@@ -75,7 +75,7 @@ static uint32_t find_shapes(const struct mt_job_report *report, const struct mt_
     return ranks;
 }
 
-/* The smallest shape with that stride that all ranks have. */
+/* The smallest shape with that stride that all these rows have. */
 static const struct shape *next_axis(const struct shapes *shapes, uint64_t stride, uint32_t ranks,
                                      uint32_t world)
 {
@@ -118,8 +118,8 @@ static void turn(struct mt_job_report *report)
     }
 }
 
-/* Where no group has the stride, ranks in between have none in common: an axis up to the next
- * stride that one has. */
+/* If no group has the stride, an unnamed axis fills the gap up to the next stride that a group has.
+ */
 static uint64_t next_stride(const struct shapes *shapes, uint64_t stride, uint32_t world)
 {
     uint64_t next = world;

@@ -10,12 +10,13 @@
 
 /* An answer may read what those before it have filled. */
 static mt_job_answer *const answers[] = {
-    mt_job_find_rows,     mt_job_find_needs,  mt_job_find_parameters, mt_job_find_axes,
-    mt_job_find_clusters, mt_job_find_groups, mt_job_find_death,      mt_job_find_outliers,
-    mt_job_find_paths,    mt_job_find_growth, mt_job_find_steps,      mt_job_find_devices,
+    mt_job_find_rows,     mt_job_find_parameters, mt_job_find_axes,   mt_job_find_missing,
+    mt_job_find_needs,    mt_job_find_clusters,   mt_job_find_groups, mt_job_find_death,
+    mt_job_find_outliers, mt_job_find_paths,      mt_job_find_growth, mt_job_find_steps,
+    mt_job_find_devices,
 };
 
-/* The records of the job that is asked for stand together. */
+/* The set is sorted by job, so the records of a job are adjacent. */
 static enum mt_status choose_job(struct mt_job_work *work, struct mt_error *error)
 {
     const char *wanted = work->options->job;

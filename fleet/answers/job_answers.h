@@ -1,4 +1,4 @@
-/* From a set of records to what there is to say about a job. */
+/* Makes the report of a job from a set of records. */
 #ifndef MT_FLEET_JOB_ANSWERS_H
 #define MT_FLEET_JOB_ANSWERS_H
 

@@ -1,7 +1,7 @@
 /* How the ranks are arranged: the first source that knows. */
 #include "job_axis.h"
 
-/* Where the number of a rank says it. */
+/* Coordinates of axes whose stride is known follow from the number of the rank. */
 static void fill_coordinates(struct mt_job_report *report)
 {
     for (uint32_t i = 0; i < report->row_count; i++) {

@@ -1,6 +1,6 @@
-/* PRIVATE to fleet/answers: the sources of a job's axes, one file each. A source leaves axis_count
- * at 0 if it knows nothing; else it fills names, sizes and strides of report->axes, and coordinates
- * of rows where they do not follow from the stride. */
+/* PRIVATE to fleet/answers: the sources of a job's axes, one file each. A source that knows
+ * nothing leaves axis_count at 0. Others fill names, sizes and strides of report->axes, and the
+ * coordinates of rows if these do not follow from a stride. */
 #ifndef MT_FLEET_JOB_AXIS_H
 #define MT_FLEET_JOB_AXIS_H
 

@@ -1,7 +1,7 @@
-/* Which rows should be equal: those with the same parameters, at the same place on every axis along
- * which ranks differ. An axis of data parallelism has replicas, one of pipeline stages has not; of
- * others, the memory says it: they separate if most lines of ranks along them differ by more than
- * outliers do. A single rank that is off changes one line. */
+/* Clusters are rows that should be equal: they have the same parameters and the same place on every
+ * axis that separates. An axis of data parallelism does not separate, an axis of pipeline stages
+ * does. Any other axis separates if most lines of ranks along it differ by more than the least
+ * difference of an outlier: a single rank that is off changes only one line. */
 #include "job_axis.h"
 
 #include <string.h>
@@ -51,8 +51,8 @@ static void split_by_axis(struct refiner *refiner, uint32_t axis)
     split(refiner);
 }
 
-/* Rows in the order of their classes stand in refiner->keys. How many from `first` are one class.
- */
+/* refiner->keys has the rows sorted by class. Returns how many, starting at `first`, are of one
+ * class. */
 static uint32_t class_length(const struct refiner *refiner, uint32_t first)
 {
     uint32_t count = refiner->report->row_count, end = first;
@@ -63,7 +63,7 @@ static uint32_t class_length(const struct refiner *refiner, uint32_t first)
     return end - first;
 }
 
-/* The one hash that rows of a class have, as far as it is known; 0: none, or several. */
+/* The hash of all rows of a class whose hash is known; 0: no hash is known, or they differ. */
 static uint64_t hash_of_class(const struct refiner *refiner, uint32_t first, uint32_t length)
 {
     uint64_t hash = 0;
@@ -78,9 +78,9 @@ static uint64_t hash_of_class(const struct refiner *refiner, uint32_t first, uin
     return hash;
 }
 
-/* A row whose parameters are not known has those of its stage, so that a rank that ran out of
- * memory is compared with the ranks that did not. Without a rank, or if its stage does not say it,
- * its own have to do. */
+/* A row whose parameters are not known gets those of its stage, so that a rank that ran out of
+ * memory is compared with the ranks that did not. If it has no rank, or the stage does not have one
+ * hash, it keeps its own. */
 static void guess_parameters(struct mt_job_report *report, struct refiner *refiner)
 {
     memset(refiner->classes, 0, report->row_count * sizeof *refiner->classes);
@@ -105,7 +105,7 @@ static void guess_parameters(struct mt_job_report *report, struct refiner *refin
     }
 }
 
-/* Values of a line; sorted by mt_job_spread_of. */
+/* Of the reserved peaks of a class. Leaves them in work->values, sorted. */
 static struct mt_job_spread spread_of_class(struct mt_job_work *work, const struct refiner *refiner,
                                             uint32_t first, uint32_t length)
 {
@@ -118,8 +118,8 @@ static struct mt_job_spread spread_of_class(struct mt_job_work *work, const stru
     return mt_job_spread_of(work->values, length);
 }
 
-/* Do most of the lines along the axis differ? Of fewer than three lines, one rank may decide. Then
- * half of a line has to be away from its median. */
+/* Do most of the lines along the axis differ? With fewer than three lines a single rank could
+ * decide, so half of a line must be away from its median. */
 static enum mt_status judge(struct mt_job_work *work, struct refiner *refiner, uint32_t axis)
 {
     struct mt_job_report *report = work->report;

@@ -4,9 +4,24 @@
 #include "job_values.h"
 #include "job_work.h"
 
-#define CLOCK_DOUBT_NS UINT64_C(1000000000) /* clocks of hosts may differ by that */
+/* Clocks of two hosts may differ by this much. */
+#define CLOCK_DOUBT_NS UINT64_C(1000000000)
+/* September 2001. A smaller time is not Unix time: the importer found no clock in the file. */
+#define FIRST_CLOCK_NS UINT64_C(1000000000000000000)
 
-/* The earliest; deaths of hosts whose clocks differ have no order within a second. */
+static bool has_clock(const struct mt_rank_record *record)
+{
+    return record->death_t_ns >= FIRST_CLOCK_NS;
+}
+
+static bool is_earlier(const struct mt_rank_record *record, const struct mt_rank_record *other)
+{
+    if (has_clock(record) != has_clock(other))
+        return has_clock(record);
+    return record->death_t_ns < other->death_t_ns;
+}
+
+/* The earliest death, in the first row among equals. */
 static uint32_t first_death(const struct mt_job_report *report)
 {
     uint32_t first = MT_NO_ROW;
@@ -15,32 +30,71 @@ static uint32_t first_death(const struct mt_job_report *report)
         const struct mt_rank_record *record = report->rows[i].record;
 
         if (record->has_death &&
-            (first == MT_NO_ROW || record->death_t_ns < report->rows[first].record->death_t_ns))
+            (first == MT_NO_ROW || is_earlier(record, report->rows[first].record)))
             first = i;
     }
     return first;
 }
 
+static bool is_of_one_trace(const struct mt_rank_record *a, const struct mt_rank_record *b)
+{
+    return *a->trace_sha256 && !strcmp(a->trace_sha256, b->trace_sha256);
+}
+
+static bool is_of_one_host(const struct mt_rank_record *a, const struct mt_rank_record *b)
+{
+    return *a->identity.host && !strcmp(a->identity.host, b->identity.host);
+}
+
+/* Can a death that is not the earliest by its number have been the first? */
+static bool may_be_first(const struct mt_rank_record *record, const struct mt_rank_record *first)
+{
+    if (is_of_one_trace(record, first))
+        return false;
+    if (!has_clock(record))
+        return true;
+    return !is_of_one_host(record, first) &&
+           record->death_t_ns - first->death_t_ns < CLOCK_DOUBT_NS;
+}
+
+/* Counts a rank once, even if several of its devices ran out. Rows ascend by rank. */
 static void find_others(const struct mt_job_report *report, struct mt_job_death *death)
 {
-    const struct mt_rank_record *first = report->rows[death->row].record;
-    uint64_t next_t_ns = UINT64_MAX;
+    const struct mt_rank_record *first = report->rows[death->row].record, *nearest = NULL;
+    int32_t before = -1;
 
     death->contested_row = MT_NO_ROW;
     for (uint32_t i = 0; i < report->row_count; i++) {
         const struct mt_rank_record *record = report->rows[i].record;
 
-        death->count += record->has_death;
-        if (i == death->row || !record->has_death || record->death_t_ns >= next_t_ns ||
-            !strcmp(record->identity.host, first->identity.host) ||
-            record->death_t_ns - death->t_ns >= CLOCK_DOUBT_NS)
+        if (!record->has_death)
             continue;
-        next_t_ns = record->death_t_ns;
+        death->count += record->identity.rank < 0 || record->identity.rank != before;
+        before = record->identity.rank;
+        if (i == death->row || !may_be_first(record, first) ||
+            (nearest && !is_earlier(record, nearest)))
+            continue;
+        nearest = record;
         death->contested_row = i;
     }
+    death->contest_has_clock = nearest && has_clock(nearest);
 }
 
-/* Ended later, and not of memory nor in good order. */
+/* From the first begin of a rank. Without a clock, times of different traces do not compare. */
+static uint64_t run_time_ns(const struct mt_job_report *report, const struct mt_rank_record *first)
+{
+    uint64_t begin_t_ns = first->begin_t_ns;
+
+    for (uint32_t i = 0; i < report->row_count && has_clock(first); i++) {
+        uint64_t other_t_ns = report->rows[i].record->begin_t_ns;
+
+        if (other_t_ns >= FIRST_CLOCK_NS)
+            begin_t_ns = mt_min_u64(begin_t_ns, other_t_ns);
+    }
+    return mt_sub_or_0_u64(first->death_t_ns, begin_t_ns);
+}
+
+/* Did the process fail later, for another reason than memory? */
 static bool followed(const struct mt_rank_record *record, uint64_t death_t_ns)
 {
     const struct mt_record_identity *identity = &record->identity;
@@ -70,6 +124,8 @@ static enum mt_status find_ranks(struct mt_job_work *work, const struct mt_job_d
     *ranges = MT_JOB_ARRAY(work, report->row_count, struct mt_job_range);
     if (!*ranges)
         return MT_ERR_MEMORY;
+    if (!has_clock(report->rows[death->row].record))
+        return MT_OK; /* nothing is known to be later */
     for (uint32_t i = 0; i < report->row_count; i++) {
         const struct mt_rank_record *record = report->rows[i].record;
         int32_t rank = record->identity.rank;
@@ -83,8 +139,8 @@ static enum mt_status find_ranks(struct mt_job_work *work, const struct mt_job_d
     return MT_OK;
 }
 
-/* Would the memory of the others have fitted where this one died? Their peaks are those of their
- * own runs, and may have been cut short by this death. */
+/* Would the others have fitted where this one died? Their peaks are from their own runs, which this
+ * death may have cut short. */
 static void find_fitting(struct mt_job_work *work, struct mt_job_death *death)
 {
     const struct mt_job_report *report = work->report;
@@ -124,6 +180,7 @@ enum mt_status mt_job_find_death(struct mt_job_work *work, struct mt_error *erro
     record = report->rows[row].record;
     *death = (struct mt_job_death){.row = row,
                                    .t_ns = record->death_t_ns,
+                                   .after_ns = run_time_ns(report, record),
                                    .wanted_bytes = record->death_wanted_bytes,
                                    .free_bytes = record->death_free_bytes,
                                    .path = record->death_site};

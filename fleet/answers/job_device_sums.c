@@ -64,14 +64,19 @@ static uint32_t column_of(const struct mt_job_device *device, uint64_t t_ns)
                                 MT_JOB_COLUMNS - 1);
 }
 
-/* The sum lasts from one time to another. */
+/* Levels that last from one time to another. The first column is the one of its beginning. */
 static void fill_columns(struct mt_job_device *device, uint64_t begin_t_ns, uint64_t end_t_ns,
-                         uint64_t bytes)
+                         const uint64_t *levels, uint64_t sum)
 {
     uint32_t last = column_of(device, mt_max_u64(end_t_ns, begin_t_ns + 1) - 1);
 
-    for (uint32_t c = column_of(device, begin_t_ns); c <= last; c++)
-        device->columns[c] = mt_max_u64(device->columns[c], bytes);
+    for (uint32_t c = column_of(device, begin_t_ns); c <= last; c++) {
+        if (sum <= device->columns[c])
+            continue;
+        device->columns[c] = sum;
+        for (uint32_t i = 0; i < device->tenant_count; i++)
+            device->tenant_columns[(size_t)i * MT_JOB_COLUMNS + c] = levels[i];
+    }
 }
 
 /* A tenant may have its peak several times: the one with which the others held most counts. */
@@ -94,7 +99,7 @@ static void add_up(struct mt_job_device *device, const struct change *changes, s
         sum = mt_add_most_u64(sum - levels[tenant], changes[i].bytes);
         levels[tenant] = changes[i].bytes;
         fill_columns(device, changes[i].t_ns, i + 1 < count ? changes[i + 1].t_ns : changes[i].t_ns,
-                     sum);
+                     levels, sum);
         look_at_peaks(device, levels, sum);
         if (sum <= device->peak_bytes)
             continue;
@@ -105,7 +110,7 @@ static void add_up(struct mt_job_device *device, const struct change *changes, s
     }
 }
 
-enum mt_status mt_job_device_sum(struct mt_job_device *device)
+enum mt_status mt_job_device_sum(struct mt_job_work *work, struct mt_job_device *device)
 {
     struct change *changes;
     uint64_t *levels;
@@ -113,7 +118,9 @@ enum mt_status mt_job_device_sum(struct mt_job_device *device)
 
     if (device->tenant_count > MT_JOB_DEVICE_TENANTS || !has_levels(device))
         return MT_END;
-    changes = changes_of(device, &count);
+    device->tenant_columns =
+        MT_JOB_ARRAY(work, (size_t)device->tenant_count * MT_JOB_COLUMNS, uint64_t);
+    changes = device->tenant_columns ? changes_of(device, &count) : NULL;
     levels = calloc(device->tenant_count, sizeof *levels);
     if (changes && levels) {
         memset(device->columns, 0, MT_JOB_COLUMNS * sizeof *device->columns);

@@ -1,11 +1,11 @@
-/* Devices on which several processes ran at a time: trainer and inference server, workers under
- * MPS, helpers. All records of the set count, whatever their job.
+/* Devices that several processes used at the same time: a trainer and an inference server, workers
+ * under MPS, helpers. Records of all jobs of the set count.
  *
- * Sums are exact where all records have lists of their levels (job_device_sums.c). Else a record
- * has the largest level of each of its columns of time, and on the common columns of a device it
- * counts with the largest of its own columns that touch them: sums are at most what they say. A
- * device that was idle in between counts once for each time, so that columns stay short and
- * processes that never met are not added up. */
+ * Sums are exact where all records list their levels (job_device_sums.c). Otherwise a record has
+ * the largest level of each of its columns of time. In a column of the device, it counts with the
+ * largest of its own columns that touch it, so sums are upper bounds. A device that was idle in
+ * between is listed once for each period of use, so that columns stay short and processes that
+ * never met are not added up. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ static bool is_known(const struct mt_rank_record *record)
            (*record->device_uuid || (*record->device_pci && *record->identity.host));
 }
 
-/* By the device: its UUID, else the address on the bus of a machine since its last boot. */
+/* By the UUID of the device. Without one, by host, boot and PCI address. */
 static int compare_devices(const struct mt_rank_record *a, const struct mt_rank_record *b)
 {
     int order = strcmp(a->device_uuid, b->device_uuid);
@@ -42,10 +42,15 @@ static int compare(const void *a, const void *b)
     if (!order)
         order = ((*one)->begin_t_ns > (*other)->begin_t_ns) -
                 ((*one)->begin_t_ns < (*other)->begin_t_ns);
+    if (!order)
+        order = ((*one)->identity.process_id > (*other)->identity.process_id) -
+                ((*one)->identity.process_id < (*other)->identity.process_id);
+    if (!order)
+        order = strcmp((*one)->identity.host, (*other)->identity.host);
     return order ? order : (*one > *other) - (*one < *other);
 }
 
-/* What a record holds at most between two times. */
+/* An upper bound of what a record holds between two times. */
 static uint64_t held(const struct mt_rank_record *record, uint64_t begin_t_ns, uint64_t end_t_ns)
 {
     uint64_t span = record->end_t_ns - record->begin_t_ns, bytes = 0, first, last;
@@ -73,6 +78,8 @@ uint64_t mt_job_column_t_ns(const struct mt_job_device *device, uint32_t column)
 
 uint64_t mt_job_tenant_bytes(const struct mt_job_device *device, uint32_t tenant, uint32_t column)
 {
+    if (device->tenant_columns)
+        return device->tenant_columns[(size_t)tenant * MT_JOB_COLUMNS + column];
     return held(device->tenants[tenant].record, mt_job_column_t_ns(device, column),
                 mt_job_column_t_ns(device, column + 1));
 }
@@ -94,7 +101,7 @@ static void fill_columns(struct mt_job_device *device)
     device->peak_end_t_ns = mt_job_column_t_ns(device, peak + 1);
 }
 
-/* What all but one held at a time. */
+/* What all tenants except one held at a time. */
 static uint64_t sum_of_others(const struct mt_job_device *device, uint32_t index, uint64_t t_ns)
 {
     uint64_t bytes = 0;
@@ -106,7 +113,7 @@ static uint64_t sum_of_others(const struct mt_job_device *device, uint32_t index
     return bytes;
 }
 
-/* As much or more, from the column of the device: O(columns of one record). */
+/* An upper bound of the same, from the column of the device. O(columns of one record). */
 static uint64_t bound_of_others(const struct mt_job_device *device, uint32_t index, uint64_t t_ns)
 {
     uint64_t span = device->end_t_ns - device->begin_t_ns;
@@ -133,11 +140,29 @@ static void fill_tenants(struct mt_job_device *device)
     }
 }
 
-/* In containers, processes of several hosts have one number. */
+/* Process ids are unique only within a host: containers number theirs from 1. */
 static bool is_one_process(const struct mt_rank_record *a, const struct mt_rank_record *b)
 {
     return a->identity.process_id == b->identity.process_id &&
            !strcmp(a->identity.host, b->identity.host);
+}
+
+/* Of records that say the same process began at the same time, the one with the largest reserved
+ * peak. Such records stand next to each other. */
+static uint32_t drop_repeats(const struct mt_rank_record **records, uint32_t count)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const struct mt_rank_record *last = kept ? records[kept - 1] : NULL;
+
+        if (!last || !last->identity.process_id || !is_one_process(last, records[i]) ||
+            last->begin_t_ns != records[i]->begin_t_ns)
+            records[kept++] = records[i];
+        else if (records[i]->reserved_peak.bytes > last->reserved_peak.bytes)
+            records[kept - 1] = records[i];
+    }
+    return kept;
 }
 
 /* Records of a device, by their begin. Do two of different processes overlap? */
@@ -174,7 +199,7 @@ static enum mt_status add_device(struct mt_job_work *work,
         device->end_t_ns = mt_max_u64(device->end_t_ns, records[i]->end_t_ns);
         device->total_bytes = mt_max_u64(device->total_bytes, records[i]->device_bytes);
     }
-    status = mt_job_device_sum(device);
+    status = mt_job_device_sum(work, device);
     device->is_exact = status == MT_OK;
     if (status != MT_END)
         return status;
@@ -183,7 +208,8 @@ static enum mt_status add_device(struct mt_job_work *work,
     return MT_OK;
 }
 
-/* Of one device, by their begin: records that follow each other without a gap belong together. */
+/* Records of one device, by their begin. Those that follow each other without a gap form one period
+ * of use. */
 static enum mt_status add_times(struct mt_job_work *work,
                                 const struct mt_rank_record *const *records, uint32_t count)
 {
@@ -220,7 +246,7 @@ enum mt_status mt_job_find_devices(struct mt_job_work *work, struct mt_error *er
     for (uint32_t i = 0, end; i < count && status == MT_OK; i = end) {
         for (end = i + 1; end < count && !compare_devices(records[i], records[end]);)
             end++;
-        status = add_times(work, records + i, end - i);
+        status = add_times(work, records + i, drop_repeats(records + i, end - i));
     }
     return status;
 }

@@ -1,4 +1,4 @@
-/* What each axis does to memory: its groups, and how much of the variance lies between them.
+/* The groups of each axis, and how much of the variance lies between them.
  *
  * With d = x - min, shifted so that d < 2^40, and n <= 2^22 rows, all sums fit into 128 bits:
  *     between = sum over groups (D_g^2 / n_g) - D^2 / n,   total = sum d^2 - D^2 / n. */
@@ -70,8 +70,8 @@ static struct mt_job_spread spread_of(struct mt_job_work *work, const struct mt_
     return mt_job_spread_of(work->values, count);
 }
 
-/* The group with the largest mean, and the role that it has most more of than the mean of groups.
- */
+/* Finds the group with the largest mean, and the role in which it exceeds the mean of the groups by
+ * most. */
 static void find_heavy(struct mt_job_axis *axis)
 {
     unsigned __int128 sum = 0, roles[MT_ROLE_COUNT] = {0};

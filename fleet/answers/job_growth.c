@@ -1,4 +1,4 @@
-/* What steps leave behind, rank by rank. */
+/* What each step leaves behind on each rank. */
 #include "job_values.h"
 #include "job_work.h"
 

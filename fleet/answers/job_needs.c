@@ -1,4 +1,4 @@
-/* What devices must have for the ranks as they ran. */
+/* What a device must have for each rank as it ran. */
 #include "job_values.h"
 #include "job_work.h"
 
@@ -12,7 +12,7 @@ static struct mt_job_spread spread_of(struct mt_job_work *work, enum mt_job_metr
     return mt_job_spread_of(work->values, report->row_count);
 }
 
-/* One limit that serves every rank is the largest of theirs. */
+/* The smallest limit that serves every rank is the largest of their limits. */
 static void find_limit(struct mt_job_report *report)
 {
     report->limit_is_known = report->row_count > 0;
@@ -28,11 +28,18 @@ static void find_limit(struct mt_job_report *report)
     }
 }
 
+uint64_t mt_job_least_difference(const struct mt_job_options *options, uint64_t median)
+{
+    uint32_t ppm = options->outlier_ppm ? options->outlier_ppm : MT_JOB_DEFAULT_OUTLIER_PPM;
+    uint64_t bytes = options->outlier_bytes ? options->outlier_bytes : MT_JOB_DEFAULT_OUTLIER_BYTES;
+    unsigned __int128 share = (unsigned __int128)median * ppm / 1000000;
+
+    return share > bytes ? (uint64_t)(share < UINT64_MAX ? share : UINT64_MAX) : bytes;
+}
+
 enum mt_status mt_job_find_needs(struct mt_job_work *work, struct mt_error *error)
 {
     struct mt_job_report *report = work->report;
-    const struct mt_job_options *options = work->options;
-    uint32_t ppm = options->outlier_ppm ? options->outlier_ppm : MT_JOB_DEFAULT_OUTLIER_PPM;
 
     (void)error;
     report->reserved = spread_of(work, MT_JOB_RESERVED);
@@ -42,8 +49,6 @@ enum mt_status mt_job_find_needs(struct mt_job_work *work, struct mt_error *erro
     if (report->reserved.mean)
         report->imbalance_ppm =
             mt_job_ppm(report->reserved.max - report->reserved.mean, report->reserved.mean);
-    work->outlier_bytes =
-        mt_max_u64(options->outlier_bytes ? options->outlier_bytes : MT_JOB_DEFAULT_OUTLIER_BYTES,
-                   (uint64_t)((unsigned __int128)report->reserved.median * ppm / 1000000));
+    work->outlier_bytes = mt_job_least_difference(work->options, report->reserved.median);
     return MT_OK;
 }

@@ -1,10 +1,13 @@
 /* Ranks that differ from their replicas.
  *
- * A row is an outlier if its distance from the median of its cluster is more than the least that
- * counts, and more than six times the median distance: replicas that vary by themselves have none.
- * Of two replicas the one that has more is one: nothing says which of them is usual. A row that
- * ended early may well have less than the others, and is not one for that. A row that leaves memory
- * behind each step is one by what its steps left in all, whatever made its peak. */
+ * A row is an outlier if its distance from the median of its cluster is larger than the least
+ * difference that counts and larger than six times the median distance. The second rule keeps
+ * replicas that vary by nature from being outliers. Of two replicas, the one that has more is an
+ * outlier: nothing tells which of them is usual.
+ *
+ * A row that ended early or whose trace is incomplete may have less than the others: that alone
+ * does not make it an outlier. A row that leaves memory behind in each step is one by the sum of
+ * what its steps left, whatever made its peak. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +19,7 @@ enum { DISTANCES = 6, FEWEST_REPLICAS = 2 };
 static const enum mt_job_metric metrics[] = {MT_JOB_ALLOCATED, MT_JOB_RESERVED, MT_JOB_OUTSIDE,
                                              MT_JOB_GROWTH};
 
-/* Rows of a cluster, and what is usual in it. */
+/* Rows of a cluster, with the median and tolerance of each metric. */
 struct replicas {
     const uint32_t *rows;
     uint32_t count;
@@ -39,11 +42,6 @@ static uint64_t amount_of(const struct mt_rank_record *record, enum mt_job_metri
 
 static void judge_replicas(struct mt_job_work *work, struct replicas *replicas)
 {
-    uint32_t ppm =
-        work->options->outlier_ppm ? work->options->outlier_ppm : MT_JOB_DEFAULT_OUTLIER_PPM;
-    uint64_t bytes =
-        work->options->outlier_bytes ? work->options->outlier_bytes : MT_JOB_DEFAULT_OUTLIER_BYTES;
-
     for (size_t m = 0; m < MT_ARRAY_LEN(metrics); m++) {
         struct mt_job_spread spread;
         uint64_t distance;
@@ -54,20 +52,20 @@ static void judge_replicas(struct mt_job_work *work, struct replicas *replicas)
                 replicas->rows[i]};
         spread = mt_job_spread_of(work->values, replicas->count);
         /* Two replicas are as far apart as they are: that tells nothing about what is usual. */
-        distance = replicas->count > 2
-                       ? mt_job_distance(work->values, replicas->count, spread.median)
-                       : 0;
+        distance =
+            replicas->count > 2 ? mt_job_distance(work->values, replicas->count, spread.median) : 0;
         replicas->median[m] = spread.median;
         replicas->median_row[m] = spread.median_row;
-        replicas->tolerance[m] = mt_max_u64(
-            mt_max_u64(bytes, (uint64_t)((unsigned __int128)spread.median * ppm / 1000000)),
-            mt_mul_most_u64(distance, DISTANCES));
+        replicas->tolerance[m] = mt_max_u64(mt_job_least_difference(work->options, spread.median),
+                                            mt_mul_most_u64(distance, DISTANCES));
     }
 }
 
-static bool ended_early(const struct mt_rank_record *record)
+/* Can the record lack memory that a whole run of the rank would have had? */
+static bool may_lack_memory(const struct mt_rank_record *record)
 {
-    return record->outcome != MT_OUTCOME_FINISHED && record->outcome != MT_OUTCOME_UNKNOWN;
+    return !record->is_complete ||
+           (record->outcome != MT_OUTCOME_FINISHED && record->outcome != MT_OUTCOME_UNKNOWN);
 }
 
 /* The metric in which the row is farthest from its replicas; false if it is near in all. */
@@ -83,7 +81,7 @@ static bool is_outlier(const struct mt_job_report *report, const struct replicas
         uint64_t bytes = value > median ? value - median : median - value;
 
         if (bytes <= replicas->tolerance[m] || bytes <= outlier->bytes ||
-            (value < median && ended_early(record)))
+            (value < median && may_lack_memory(record)))
             continue;
         outlier->metric = metrics[m];
         outlier->is_less = value < median;
@@ -94,7 +92,7 @@ static bool is_outlier(const struct mt_job_report *report, const struct replicas
     return outlier->bytes > 0;
 }
 
-/* Of one record, by site: roles of a site are one. The arrays are by path and all zero. */
+/* Bytes of two records by site; roles of a site are added up. All zero between uses. */
 struct difference {
     uint64_t *more, *less; /* bytes of the one record, and of the other */
     uint32_t path_count;
@@ -119,7 +117,7 @@ static void clear_leaves(struct difference *difference, const struct mt_rank_rec
             *cell(difference, difference->less, record->leaves[i].site) = 0;
 }
 
-/* The site of `more` that has most more than in `less`. */
+/* Finds the site in which `more` exceeds `less` by most. */
 static void find_path(struct difference *difference, const struct mt_rank_record *more,
                       const struct mt_rank_record *less, struct mt_job_outlier *outlier)
 {
@@ -163,7 +161,27 @@ static void find_library(const struct mt_rank_record *more, const struct mt_rank
     }
 }
 
-/* What makes the difference, in comparison with a replica that has the median. */
+/* What each step leaves behind, more than on the typical row; 0 if it was not judged on both. */
+static uint64_t more_growth(const struct mt_rank_record *own, const struct mt_rank_record *typical)
+{
+    return own->growth_is_judged && typical->growth_is_judged
+               ? mt_sub_or_0_u64(own->growth_bytes_per_step, typical->growth_bytes_per_step)
+               : 0;
+}
+
+/* Does what grew over all steps make up at least half of the difference? */
+static bool is_growth(const struct mt_rank_record *own, const struct mt_job_outlier *outlier)
+{
+    uint64_t steps = 0;
+
+    if (own->step_count)
+        steps = (uint64_t)own->steps[own->step_count - 1].last - (uint64_t)own->steps[0].first;
+    return !outlier->is_less && outlier->growth_bytes_per_step &&
+           mt_mul_most_u64(outlier->growth_bytes_per_step, mt_add_most_u64(steps, 1)) >=
+               outlier->bytes / 2;
+}
+
+/* Finds the cause of the difference, in comparison with a replica that has the median. */
 static void explain(const struct mt_job_report *report, struct difference *difference,
                     struct mt_job_outlier *outlier)
 {
@@ -173,8 +191,7 @@ static void explain(const struct mt_job_report *report, struct difference *diffe
     const struct mt_rank_record *less = outlier->is_less ? own : typical;
     uint64_t allocated = mt_sub_or_0_u64(more->allocated_peak.bytes, less->allocated_peak.bytes);
 
-    outlier->growth_bytes_per_step =
-        mt_sub_or_0_u64(own->growth_bytes_per_step, typical->growth_bytes_per_step);
+    outlier->growth_bytes_per_step = more_growth(own, typical);
     if (outlier->metric == MT_JOB_OUTSIDE) {
         find_library(more, less, outlier);
     } else if (outlier->metric == MT_JOB_GROWTH) {
@@ -184,8 +201,7 @@ static void explain(const struct mt_job_report *report, struct difference *diffe
     } else if (allocated < outlier->bytes / 2) {
         outlier->cause = MT_OUTLIER_UNUSED;
     } else {
-        outlier->cause = outlier->growth_bytes_per_step && !outlier->is_less ? MT_OUTLIER_GROWTH
-                                                                             : MT_OUTLIER_SITE;
+        outlier->cause = is_growth(own, outlier) ? MT_OUTLIER_GROWTH : MT_OUTLIER_SITE;
         find_path(difference, more, less, outlier);
     }
 }

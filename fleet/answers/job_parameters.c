@@ -1,6 +1,6 @@
-/* By which parameters a row is compared with others. Roles at the peak of a process that ran out of
- * memory, or whose trace is cut, need not be those that it would have had: its parameters are
- * unknown, so that a broken rank never looks like a stage of its own. */
+/* The parameters by which a row is compared with others. A process that ran out of memory, or whose
+ * trace is cut, may have reached its peak with other roles than a whole run. Its parameters count
+ * as unknown, so that a broken rank never looks like a stage of its own. */
 #include "job_work.h"
 
 bool mt_job_is_whole(const struct mt_rank_record *record)

@@ -1,5 +1,5 @@
-/* The sites of all ranks: what each holds at the allocated peaks, summed and compared. Rows are
- * added one after the other; a row that lacks a site has 0 bytes of it. */
+/* What each site holds at the allocated peaks, over all rows. A row without a site counts with 0
+ * bytes of it. */
 #include <stdlib.h>
 
 #include "job_work.h"
@@ -12,8 +12,8 @@ static size_t cell_of(const struct mt_job_work *work, const struct mt_record_lea
     return site * MT_ROLE_COUNT + (size_t)leaf->role;
 }
 
-/* What is kept beside a path while rows are added. The first row that lacks it has the least of
- * it: `next_row` and `absent_row` tell which that is. */
+/* The first row without a site has the minimum, 0 bytes. To find it in one walk over the rows, each
+ * site remembers the row after the last one that had it. */
 struct seen {
     uint32_t next_row;   /* the row after the last one that has it */
     uint32_t absent_row; /* the first that lacks it; MT_NO_ROW */
@@ -113,7 +113,7 @@ static void add_rows(struct mt_job_work *work, struct cells *cells)
     }
 }
 
-/* How many different cells there may be at most. */
+/* An upper bound of the number of cells in use. */
 static uint64_t most_paths(const struct mt_job_work *work)
 {
     uint64_t leaves = 0, cells = ((uint64_t)work->set->path_count + 1) * MT_ROLE_COUNT;

@@ -73,8 +73,11 @@ const char *mt_job_row_name(struct mt_arena *arena, const struct mt_job_report *
     int32_t rank = record->identity.rank;
 
     MT_ASSERT(row < report->row_count);
-    if (rank < 0)
+    if (rank < 0 && report->unranked_row_count == report->unranked_count)
         return record->trace_name;
+    if (rank < 0)
+        return mt_arena_printf(arena, "%s, device %u", record->trace_name,
+                               (unsigned)record->device);
     if (is_of_rank(report, row + 1, rank) || (row && is_of_rank(report, row - 1, rank)))
         return mt_arena_printf(arena, "rank %d, device %u", (int)rank, (unsigned)record->device);
     return mt_arena_printf(arena, "rank %d", (int)rank);

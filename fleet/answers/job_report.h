@@ -1,11 +1,12 @@
-/* What there is to say about a job of many ranks: plain data, filled from a set of records
- * (rank_set.h). Text, JSON, pictures and gates read it and nothing else.
+/* The report about a job of many ranks: plain data, made from a set of records (rank_set.h). Text,
+ * JSON, pictures and gates read nothing else.
  *
- * A row is one device of one process that counts as the rank: the process of the last restart, and
- * of several processes of one rank the one with the largest reserved peak among those that ran
- * last. Rows ascend by rank, then by device; ranks that are not known come first, each process for
- * itself. Every choice between equals takes the first row. All decisions are made with integers, so
- * that the same set gives the same report on every machine. A median is the lower of two. */
+ * A row is one device of the process that counts as the rank. That process is from the last
+ * restart. If several processes have one rank, it is the one with the largest reserved peak among
+ * the process that ended last and those that overlap it in time. Rows ascend by rank, then by
+ * device. Rows whose rank is not known come first, and each of their processes counts. A choice
+ * between equals takes the first row. All decisions use integers, so the same set gives the same
+ * report on every machine. A median of an even number of values is the lower of the middle two. */
 #ifndef MT_FLEET_JOB_REPORT_H
 #define MT_FLEET_JOB_REPORT_H
 
@@ -20,32 +21,32 @@
 #define MT_JOB_DEFAULT_OUTLIER_PPM   10000         /* of the median of the replicas */
 #define MT_JOB_DEFAULT_OUTLIER_BYTES (32 * MT_MIB) /* and at least that */
 
-/* A file that gave no record. */
+/* A file that could not be read. */
 struct mt_job_file {
     const char *path, *reason;
 };
 
 struct mt_job_options {
-    const char *job;        /* as recorded, "slurm:1234"; NULL: the only one of the set */
-    const char *mesh;       /* "pp:8,dp:32,tp:8", the fastest axis last; NULL: find out */
+    const char *job;        /* as recorded, "slurm:1234"; NULL: the only job of the set */
+    const char *mesh;       /* "pp:8,dp:32,tp:8", the fastest axis last; NULL: infer it */
     uint32_t outlier_ppm;   /* 0: MT_JOB_DEFAULT_OUTLIER_PPM */
     uint64_t outlier_bytes; /* 0: MT_JOB_DEFAULT_OUTLIER_BYTES */
     const struct mt_job_file *unreadable; /* copied to the report, by path */
     uint32_t unreadable_count;
 };
 
-/* A job of a set, by its name; "" = records that name none. */
+/* A job of a set; "" = the records that name no job. */
 struct mt_job_name {
     const char *name;
     uint32_t record_count;
 };
 
-/* Ranks first to last, both included. */
+/* Ranks from first to last, inclusive. */
 struct mt_job_range {
     int32_t first, last;
 };
 
-/* A number over rows. */
+/* The distribution of a number over rows. */
 struct mt_job_spread {
     uint32_t count; /* 0: the rest is 0, and rows are MT_NO_ROW */
     uint64_t min, median, max, mean;
@@ -55,7 +56,7 @@ struct mt_job_spread {
 enum mt_job_metric {
     MT_JOB_ALLOCATED, /* peaks */
     MT_JOB_RESERVED,
-    MT_JOB_OUTSIDE, /* beside the framework's allocator */
+    MT_JOB_OUTSIDE, /* outside the framework's allocator */
     MT_JOB_NEEDED,
     MT_JOB_GROWTH /* bytes a step */
 };
@@ -68,43 +69,47 @@ uint64_t mt_job_metric_of(const struct mt_rank_record *record, enum mt_job_metri
 struct mt_job_row {
     const struct mt_rank_record *record; /* of the set */
     uint32_t coordinates[MT_JOB_AXES];   /* MT_NO_ROW: not known */
-    uint32_t cluster;                    /* of replicas: rows that should be equal */
-    uint64_t parameter_hash; /* that count: of the record, or of its stage; 0 = not known */
+    uint32_t cluster;                    /* index; rows of a cluster should be equal */
+    uint64_t parameter_hash;             /* of the record, or of its stage; 0 = not known */
 };
 
-/* A process that is not the one that counts for its rank. */
+/* A process that does not count, because another one counts for its rank. */
 struct mt_job_duplicate {
     const struct mt_rank_record *record;
-    uint32_t row; /* that counts */
+    uint32_t row; /* the row that counts */
 };
 
 /* One start of the job's processes. */
 struct mt_job_epoch {
-    int32_t restart; /* 0 is the first start, also where it is not known */
+    int32_t restart; /* 0: the first start, or not known */
     uint32_t record_count, death_count;
     uint64_t begin_t_ns, end_t_ns;
 };
 
-/* Who ran out of memory first. */
+/* The rank that ran out of memory first. */
 struct mt_job_death {
     uint32_t row;
     uint64_t t_ns, wanted_bytes, free_bytes;
-    uint32_t path;          /* site of the request; MT_NO_PATH: not known */
-    uint32_t count;         /* ranks that ran out, with this one */
-    uint32_t contested_row; /* another host had one less than a second later, and clocks of hosts
-                               differ; MT_NO_ROW: none */
-    struct mt_job_range *followed; /* ended later by a signal, a time-out or with a status */
+    uint64_t after_ns; /* since the first begin of a rank */
+    uint32_t path;     /* site of the request; MT_NO_PATH: not known */
+    uint32_t count;    /* ranks that ran out, including this one */
+    /* Another death that may have been the first; MT_NO_ROW: none. It was not certainly on the same
+     * host and came less than a second later (clocks of hosts differ), or the time of day of a
+     * death is not known. */
+    uint32_t contested_row;
+    bool contest_has_clock;        /* the time of day of both is known */
+    struct mt_job_range *followed; /* later ended by a signal, a time-out or a failure */
     uint32_t followed_ranges, followed_count;
-    /* Recorded ranks that never reached an exit of their own: what ended them is not known. A
-     * launcher that kills them, as torchrun does, leaves them so. */
+    /* Recorded ranks that never reached an exit of their own. What ended them is not known;
+     * torchrun, for example, sends SIGTERM. */
     struct mt_job_range *vanished;
     uint32_t vanished_ranges, vanished_count;
-    /* The peaks of all other rows against what this one was allowed: what they reserved against the
-     * limit of its allocator, or what they needed in all against the memory of its device. */
+    /* Would the other rows have fitted? Compares their reserved peaks with the limit of this row's
+     * allocator or, if it had none, their needed memory with the size of its device. */
     uint64_t limit_bytes; /* 0: not known */
     bool limit_is_device;
     uint64_t median_bytes;
-    uint32_t fitting_count, other_count; /* rows whose peak lies within limit_bytes, of how many */
+    uint32_t fitting_count, other_count; /* rows within limit_bytes, of how many */
 };
 
 enum mt_axes_source {
@@ -113,11 +118,11 @@ enum mt_axes_source {
     MT_AXES_RECORDED,      /* MEMTRACE_MESH */
     MT_AXES_GROUPS,        /* the framework's process groups */
     MT_AXES_COMMUNICATORS, /* NCCL: ranks with a communicator in common */
-    MT_AXES_FOUND          /* what ranks have in memory repeats with their numbers */
+    MT_AXES_FOUND          /* inferred: memory repeats over the numbers of ranks */
 };
 const char *mt_axes_source_name(enum mt_axes_source source);
 
-/* Rows with a coordinate in common. */
+/* Rows with the same coordinate on an axis. */
 struct mt_job_group {
     uint32_t coordinate;
     struct mt_job_spread reserved, allocated;
@@ -127,15 +132,15 @@ struct mt_job_group {
 struct mt_job_axis {
     const char *name;
     uint32_t size, stride;       /* stride 0: not known */
-    bool separates;              /* ranks along it need not be equal; else they are replicas */
-    struct mt_job_group *groups; /* by coordinate; those that have rows */
+    bool separates;              /* ranks along it may differ; otherwise they are replicas */
+    struct mt_job_group *groups; /* by coordinate, without empty ones */
     uint32_t group_count;
     uint32_t explained_ppm; /* of the variance of the reserved peaks */
     /* The group with the largest mean against the mean of the means. */
     uint32_t heavy; /* index */
     uint64_t mean_bytes;
     uint32_t imbalance_ppm;  /* 50,000: the heavy group has 5 % more than the mean */
-    enum mt_role heavy_role; /* that it has most more of */
+    enum mt_role heavy_role; /* in which it exceeds the mean by most */
     uint64_t heavy_role_bytes;
 };
 
@@ -146,20 +151,20 @@ struct mt_job_cluster {
 };
 
 enum mt_outlier_cause {
-    MT_OUTLIER_SITE,    /* a site holds more, or less */
-    MT_OUTLIER_GROWTH,  /* so does it, and every step leaves more behind than on the replicas */
-    MT_OUTLIER_LIBRARY, /* outside the allocator */
-    MT_OUTLIER_UNUSED   /* reserved, and not allocated */
+    MT_OUTLIER_SITE,    /* a site holds more or less */
+    MT_OUTLIER_GROWTH,  /* growth over the steps makes up at least half of it */
+    MT_OUTLIER_LIBRARY, /* memory outside the allocator */
+    MT_OUTLIER_UNUSED   /* reserved but not allocated */
 };
 const char *mt_outlier_cause_name(enum mt_outlier_cause cause);
 
-/* A row that differs from its replicas. */
+/* A row that differs from its replicas by more than they differ among themselves. */
 struct mt_job_outlier {
     uint32_t row, typical_row; /* typical: a replica with the median */
-    uint32_t replicas;         /* with the row */
+    uint32_t replicas;         /* including this row */
     enum mt_job_metric metric;
     bool is_less;
-    uint64_t bytes, median_bytes; /* how far from the median of the replicas */
+    uint64_t bytes, median_bytes; /* distance from the median, and the median */
     enum mt_outlier_cause cause;
     uint32_t path; /* site of the largest difference from the typical row; MT_NO_PATH: not known */
     enum mt_role role;
@@ -168,17 +173,17 @@ struct mt_job_outlier {
     uint64_t growth_bytes_per_step; /* more than the typical row */
 };
 
-/* A site over all rows, at their allocated peaks. Rows that lack it have 0 bytes. */
+/* A site over all rows, at their allocated peaks. Rows without it count with 0 bytes. */
 struct mt_job_path {
-    uint32_t path; /* of the site; MT_NO_PATH: what was too small to be kept */
+    uint32_t path; /* of the site; MT_NO_PATH: too small to be kept */
     enum mt_role role;
     unsigned __int128 sum_bytes;
-    uint32_t row_count; /* that have it */
+    uint32_t row_count; /* rows that have it */
     uint64_t min_bytes, mean_bytes, max_bytes;
     uint32_t min_row, max_row;
 };
 
-/* Steps first to last, the same numbers on all rows. */
+/* Steps from first to last, matched over rows by their numbers. */
 struct mt_job_step {
     int64_t first, last;
     uint32_t row_count;
@@ -189,20 +194,22 @@ struct mt_job_step {
 /* A process on a device that it shares. */
 struct mt_job_tenant {
     const struct mt_rank_record *record;
-    uint64_t peak_t_ns;    /* of its reserved memory */
+    uint64_t peak_t_ns;    /* of its reserved peak */
     uint64_t held_bytes;   /* at the device's peak */
-    uint64_t others_bytes; /* what the others held while it had its peak */
+    uint64_t others_bytes; /* the others, at its own peak */
 };
 
-/* A device on which several processes ran at a time; one for each time without a gap. Sums are of
- * what the allocators of its processes had reserved. Where `is_exact` is false, a process has too
- * many changes for its summary: levels are then the largest of a column of time, and sums are at
- * most what is said. */
+/* A device that several processes used at the same time; one for each period of use without a gap.
+ * Sums are of what the allocators of its processes had reserved. They are exact if each process
+ * lists its levels (struct mt_record_level). Otherwise records have the largest level of each
+ * column of time, and sums over processes are upper bounds. */
 struct mt_job_device {
     const char *uuid, *pci, *host; /* uuid or pci may be "" */
     struct mt_job_tenant *tenants;
     uint32_t tenant_count;
     bool is_exact;
+    /* If sums are exact: of each tenant, what it had at the largest sum of each column. */
+    uint64_t *tenant_columns;
     uint64_t begin_t_ns, end_t_ns;
     uint64_t *columns; /* MT_JOB_COLUMNS sums of reserved bytes */
     uint64_t peak_bytes, peak_begin_t_ns, peak_end_t_ns;
@@ -217,13 +224,18 @@ struct mt_job_report {
     struct mt_job_row *rows;
     uint32_t row_count;
     uint32_t seen_count; /* ranks with a number */
-    uint32_t world;      /* ranks that the job has; if nobody says, up to the largest number */
+    /* Rows whose rank is not known, which are the first ones, and the processes that they are of.
+     */
+    uint32_t unranked_row_count, unranked_count;
+    /* Ranks that the job has, as the traces or the mesh of the user say; otherwise up to the
+     * largest number that was seen. */
+    uint32_t world;
     bool world_is_known, worlds_differ;
     struct mt_job_range *missing;
     uint32_t missing_ranges, missing_count;
     struct mt_job_duplicate *duplicates;
     uint32_t duplicate_count;
-    struct mt_job_epoch *epochs; /* the last is the one that the report is about */
+    struct mt_job_epoch *epochs; /* the report is about the last */
     uint32_t epoch_count;
     struct mt_job_file *unreadable;
     uint32_t unreadable_count;
@@ -232,9 +244,9 @@ struct mt_job_report {
     uint64_t lost_events;
 
     struct mt_job_spread reserved, allocated, needed;
-    bool needed_is_exact;   /* else a rank or a part of one is not known, and it is a lower bound */
+    bool needed_is_exact;   /* otherwise a lower bound: a rank or a part is not known */
     bool limit_is_known;    /* of every row */
-    uint64_t limit_bytes;   /* the smallest limit of an allocator that serves all rows */
+    uint64_t limit_bytes;   /* smallest allocator limit that serves all rows */
     uint32_t imbalance_ppm; /* of the reserved peaks: the largest against the mean */
 
     enum mt_axes_source axes_source;
@@ -252,7 +264,7 @@ struct mt_job_report {
     uint32_t growing_count;
     struct mt_job_step *steps;
     uint32_t step_count;
-    uint64_t step_width;           /* numbers of steps in a bucket */
+    uint64_t step_width;           /* steps in a bucket */
     struct mt_job_device *devices; /* that are shared */
     uint32_t device_count;
 };
@@ -265,18 +277,20 @@ void mt_job_report_free(struct mt_job_report *report);
 
 /* When a column of a shared device begins: 0 to MT_JOB_COLUMNS, which is its end. */
 uint64_t mt_job_column_t_ns(const struct mt_job_device *device, uint32_t column);
-/* The largest level of reserved bytes of a tenant in a column; those of all tenants sum to
- * `columns`. O(columns of a record). */
+/* Reserved bytes of a tenant in a column, at the instant of its largest sum if sums are exact.
+ * Those of all tenants sum to `columns`. O(columns of a record). */
 uint64_t mt_job_tenant_bytes(const struct mt_job_device *device, uint32_t tenant, uint32_t column);
 
-/* "rank 3"; "rank 3, device 1" if the rank has several; "train-77.trace" if the rank is not known.
- * Text of `arena` or of the set, NULL if there is no memory. */
+/* "rank 3"; "rank 3, device 1" if the rank has several; "train-77.trace" if the rank is not known,
+ * and "train-77.trace, device 1" if such a process has several. Text of `arena` or of the set, NULL
+ * if there is no memory. */
 const char *mt_job_row_name(struct mt_arena *arena, const struct mt_job_report *report,
                             uint32_t row);
 
-/* "step train.py:47", the innermost frame of a path; "" for MT_NO_PATH. */
+/* The innermost frame of a path, "step train.py:47"; "" for MT_NO_PATH. */
 const char *mt_job_site(const struct mt_job_report *report, uint32_t path);
-/* With its caller: "forward linear.py:134 < step train.py:47". As mt_job_row_name. */
+/* The same with its caller: "forward linear.py:134 < step train.py:47". Memory as for
+ * mt_job_row_name. */
 const char *mt_job_site_text(struct mt_arena *arena, const struct mt_job_report *report,
                              uint32_t path);
 

@@ -1,4 +1,4 @@
-/* Which processes are the ranks of the job, and which ranks are not there. */
+/* Which processes are the ranks of the job, and which ranks are missing. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,8 +39,10 @@ static enum mt_status find_epochs(struct mt_job_work *work)
     return MT_OK;
 }
 
-/* Of processes that say that they are one rank: the one with the largest reserved peak among those
- * that ran when the last of them ended. Earlier ones were earlier runs, smaller ones helpers. */
+/* Chooses among processes of one rank: the one with the largest reserved peak among the process
+ * that ended last and those that overlap it in time. Earlier ones were earlier runs, smaller ones
+ * helpers.
+ */
 static uint32_t choose(const struct mt_rank_record *records, const uint32_t *indexes,
                        uint32_t count)
 {
@@ -127,21 +129,23 @@ static void find_world(struct mt_job_report *report)
     }
 }
 
-/* The holes between the ranks that are there. */
-static enum mt_status find_missing(struct mt_job_work *work)
+/* The gaps between the ranks that are there. A rank that a file invents may be INT32_MAX. */
+enum mt_status mt_job_find_missing(struct mt_job_work *work, struct mt_error *error)
 {
     struct mt_job_report *report = work->report;
-    int32_t next = 0;
+    int64_t next = 0;
 
+    (void)error;
     report->missing = MT_JOB_ARRAY(work, report->row_count + 1, struct mt_job_range);
     if (!report->missing)
         return MT_ERR_MEMORY;
     for (uint32_t i = 0; i <= report->row_count; i++) {
-        int32_t rank =
-            i < report->row_count ? report->rows[i].record->identity.rank : (int32_t)report->world;
+        int64_t rank =
+            i < report->row_count ? report->rows[i].record->identity.rank : (int64_t)report->world;
 
         if (rank > next)
-            report->missing[report->missing_ranges++] = (struct mt_job_range){next, rank - 1};
+            report->missing[report->missing_ranges++] =
+                (struct mt_job_range){(int32_t)next, (int32_t)(rank - 1)};
         if (i < report->row_count && rank >= next)
             next = rank + 1;
     }
@@ -168,6 +172,43 @@ static enum mt_status count_hosts(struct mt_job_work *work)
     qsort(hosts, report->row_count, sizeof *hosts, compare_texts);
     for (uint32_t i = 0; i < report->row_count; i++)
         report->host_count += *hosts[i] && (!i || strcmp(hosts[i], hosts[i - 1]) != 0);
+    return MT_OK;
+}
+
+static int compare_processes(const void *a, const void *b)
+{
+    const struct mt_rank_record *const *one = a, *const *other = b;
+    int order = strcmp((*one)->trace_name, (*other)->trace_name);
+
+    if (!order)
+        order = strcmp((*one)->trace_sha256, (*other)->trace_sha256);
+    if (!order)
+        order = strcmp((*one)->identity.host, (*other)->identity.host);
+    if (order)
+        return order;
+    return ((*one)->identity.process_id > (*other)->identity.process_id) -
+           ((*one)->identity.process_id < (*other)->identity.process_id);
+}
+
+/* A process without a rank has a row for each of its devices. */
+static enum mt_status count_unranked(struct mt_job_work *work)
+{
+    struct mt_job_report *report = work->report;
+    const struct mt_rank_record **records =
+        MT_JOB_ARRAY(work, report->row_count, const struct mt_rank_record *);
+    uint32_t count = 0;
+
+    if (!records)
+        return MT_ERR_MEMORY;
+    while (count < report->row_count && report->rows[count].record->identity.rank < 0) {
+        records[count] = report->rows[count].record;
+        count++;
+    }
+    if (count)
+        qsort(records, count, sizeof *records, compare_processes);
+    for (uint32_t i = 0; i < count; i++)
+        report->unranked_count += !i || compare_processes(&records[i], &records[i - 1]) != 0;
+    report->unranked_row_count = count;
     return MT_OK;
 }
 
@@ -224,8 +265,8 @@ enum mt_status mt_job_find_rows(struct mt_job_work *work, struct mt_error *error
         return status;
     find_world(work->report);
     count_rows(work->report);
-    status = find_missing(work);
+    status = count_hosts(work);
     if (status == MT_OK)
-        status = count_hosts(work);
+        status = count_unranked(work);
     return status == MT_OK ? copy_unreadable(work) : status;
 }

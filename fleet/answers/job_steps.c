@@ -1,6 +1,6 @@
-/* Peaks by the number of the step, the same steps of all ranks side by side. A record of a long run
- * has neighbouring steps as one: buckets are as wide as the widest of them, and a step that lies in
- * two buckets counts in both. */
+/* Peaks by the number of the step, over all ranks. A record of a long run has merged neighboring
+ * steps, so buckets are as wide as the widest merged step, and one that lies in two buckets counts
+ * in both. */
 #include "job_work.h"
 #include "phase.h"
 
@@ -45,7 +45,7 @@ static void add_step(struct mt_job_step *bucket, const struct mt_record_step *st
     }
 }
 
-/* The largest of a row in each bucket is what the smallest of rows is taken from. */
+/* The minimum over rows is the minimum of each row's largest peak in the bucket. */
 static void add_row(struct mt_job_report *report, const struct span *span, uint32_t row,
                     uint64_t *peaks, bool *has)
 {
@@ -75,7 +75,7 @@ static void add_row(struct mt_job_report *report, const struct span *span, uint3
     }
 }
 
-/* Buckets without any step are left out. */
+/* Drops buckets without a step. */
 static void close_gaps(struct mt_job_report *report, const struct span *span)
 {
     uint32_t kept = 0;

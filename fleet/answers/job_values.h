@@ -1,4 +1,4 @@
-/* PRIVATE to fleet/answers: numbers of rows in order, and what is said about many of them. */
+/* PRIVATE to fleet/answers: statistics over the rows of a job. */
 #ifndef MT_FLEET_JOB_VALUES_H
 #define MT_FLEET_JOB_VALUES_H
 
@@ -12,20 +12,21 @@ struct mt_job_value {
 /* By value, then by row. O(n log n). */
 void mt_job_values_sort(struct mt_job_value *values, uint32_t count);
 
-/* Sorts. */
+/* Sorts `values`. */
 struct mt_job_spread mt_job_spread_of(struct mt_job_value *values, uint32_t count);
 
-/* The median distance from `middle`, the upper one of two. Overwrites and sorts. */
+/* The median distance from `middle`, the upper of the middle two. Overwrites and sorts `values`. */
 uint64_t mt_job_distance(struct mt_job_value *values, uint32_t count, uint64_t middle);
 
 /* value * 1,000,000 / whole, at most UINT32_MAX; 0 if whole is 0. */
 uint32_t mt_job_ppm(unsigned __int128 value, unsigned __int128 whole);
 
-/* Adds a number to ascending ranges; those before are less. */
+/* Adds a number to ascending ranges. It must not be less than those before. */
 void mt_job_range_add(struct mt_job_range *ranges, uint32_t *count, int32_t rank);
 
-/* Splits classes of rows by a further key: afterwards rows have the same class if they had and the
- * keys are equal. Classes are 0, 1, ... in the order of (class, key). O(n log n). */
+/* Splits classes of rows by another key: rows keep a common class only if their keys are equal.
+ * Classes are 0, 1, ... in the order of (class, key). Sorts `keys`. Returns the number of classes.
+ * O(n log n). */
 struct mt_job_key {
     uint32_t class, row;
     uint64_t key;

@@ -1,10 +1,10 @@
-/* PRIVATE to fleet/answers: what the answers of a job share while a report is made. */
+/* PRIVATE to fleet/answers: what the answers share while they make a report. */
 #ifndef MT_FLEET_JOB_WORK_H
 #define MT_FLEET_JOB_WORK_H
 
 #include "job_report.h"
 
-/* Above that, sums of squares would not fit into 128 bits. */
+/* With more rows, sums of squares would not fit into 128 bits (job_groups.c). */
 #define MT_JOB_MAX_ROWS (1u << 22)
 
 struct mt_job_work {
@@ -13,17 +13,18 @@ struct mt_job_work {
     struct mt_job_report *report;
     const struct mt_rank_record *records; /* of the job */
     uint32_t record_count;
-    struct mt_job_value *values; /* room for a value of each row, for one function at a time */
+    struct mt_job_value *values; /* scratch room for a value of each row */
     uint64_t outlier_bytes;      /* the least difference between replicas that counts */
 };
 
-/* An answer fills its part of the report. They run in the order of the table in job_answers.c. */
+/* An answer fills its part of the report. The table in job_answers.c has their order. */
 typedef enum mt_status mt_job_answer(struct mt_job_work *work, struct mt_error *error);
 
 mt_job_answer mt_job_find_rows;
-mt_job_answer mt_job_find_needs;
 mt_job_answer mt_job_find_parameters;
 mt_job_answer mt_job_find_axes;
+mt_job_answer mt_job_find_missing;
+mt_job_answer mt_job_find_needs;
 mt_job_answer mt_job_find_clusters;
 mt_job_answer mt_job_find_groups;
 mt_job_answer mt_job_find_death;
@@ -33,14 +34,18 @@ mt_job_answer mt_job_find_growth;
 mt_job_answer mt_job_find_steps;
 mt_job_answer mt_job_find_devices;
 
-/* Did the process go on to its end, and is all of it in the trace? What it held can then be
- * compared with other ranks. */
+/* The least difference between replicas that counts, for values around `median`. */
+uint64_t mt_job_least_difference(const struct mt_job_options *options, uint64_t median);
+
+/* Did the process run to its end, and is all of it in the trace? Only then can its roles at the
+ * peak be compared with those of other ranks. */
 bool mt_job_is_whole(const struct mt_rank_record *record);
 
 /* Adds up exactly what the processes of a device had; sets all that struct mt_job_device says of
  * sums. MT_END: a process has no list of its levels, or there are too many processes, and nothing
  * is set. O(changes * processes). */
-enum mt_status mt_job_device_sum(struct mt_job_device *device) MT_MUST_USE;
+enum mt_status mt_job_device_sum(struct mt_job_work *work,
+                                 struct mt_job_device *device) MT_MUST_USE;
 #define MT_JOB_DEVICE_TENANTS 64
 
 /* Zeroed memory of the report. */

@@ -1,9 +1,10 @@
-/* What a job keeps of one device of one process: plain data, integers and texts.
+/* What a job keeps about one device of one process: plain data, integers and texts.
  *
  * A rank is a process of a job; with N devices it has N records. A record says who the process
- * was, how it ended, how much memory it had, and which call paths held it at the peak. Records of
- * one job live in a set (rank_set.h), which owns all memory and the tree of call paths. Times are
- * Unix time in nanoseconds; `event` is a sequence number of the trace; bytes are bytes. */
+ * was, how it ended, how much memory it had, and which call paths held it at the peak. Records live
+ * in a set (rank_set.h), which owns all memory and the tree of call paths. Times are Unix times in
+ * nanoseconds, or have no epoch if the trace has no time of day. `event` is a sequence number of
+ * the trace. */
 #ifndef MT_FLEET_RANK_RECORD_H
 #define MT_FLEET_RANK_RECORD_H
 
@@ -11,10 +12,10 @@
 #include "identity.h"
 #include "role.h"
 
-#define MT_RECORD_COLUMNS       512  /* of the course of a run */
-#define MT_RECORD_LEVELS        2048 /* changes of the reserved level; none are kept above that */
-#define MT_RECORD_STEPS         256  /* neighbours are merged above that */
-#define MT_RECORD_LEAVES        256  /* the smallest become one of their role above that */
+#define MT_RECORD_COLUMNS       512  /* parts of the time of a run */
+#define MT_RECORD_LEVELS        2048 /* changes of the reserved level; above that, none are kept */
+#define MT_RECORD_STEPS         256  /* above that, neighbors are merged */
+#define MT_RECORD_LEAVES        256  /* above that, the smallest of a role become one leaf */
 #define MT_RECORD_OWNERS        64
 #define MT_RECORD_COMMUNICATORS 64
 #define MT_RECORD_FINDINGS      32 /* the largest */
@@ -39,7 +40,7 @@ struct mt_record_peak {
     int64_t step; /* MT_NO_STEP = in none */
 };
 
-/* A step, or neighbours that were merged into one: peaks are the largest of them. */
+/* A step, or neighboring steps that were merged: peaks are the largest of them. */
 struct mt_record_step {
     int64_t first, last; /* numbers of the program's steps */
     uint64_t begin_t_ns, end_t_ns;
@@ -47,8 +48,8 @@ struct mt_record_step {
     uint64_t end_allocated_bytes; /* of the last of them */
 };
 
-/* One of MT_RECORD_COLUMNS equal parts of the time from begin_t_ns to end_t_ns: the largest levels
- * in it. */
+/* The largest levels in one of MT_RECORD_COLUMNS equal parts of the time from begin_t_ns to
+ * end_t_ns. */
 struct mt_record_column {
     uint64_t allocated_bytes, reserved_bytes;
 };
@@ -63,17 +64,17 @@ struct mt_record_level {
  * A site is a call path of its own: the frame that `analyze` names, and above it the user's frame
  * if that is another one. So ranks and call paths that share a site have the same index. */
 struct mt_record_leaf {
-    uint32_t path; /* index into the set's paths; MT_NO_PATH: the rest of the role, or no stack */
+    uint32_t path; /* index into the set's paths; MT_NO_PATH: rest of the role, or no stack */
     enum mt_role role;
     uint64_t bytes, blocks;
     uint32_t site; /* index into the set's paths; MT_NO_PATH if `path` is */
 };
 #define MT_NO_PATH UINT32_MAX
 
-/* < 0, 0, > 0, for qsort: by role, then path; leaves without a path last. */
+/* For qsort: by role, then by path. Leaves without a path are last. */
 int mt_record_leaf_compare(const void *a, const void *b);
 
-/* Memory beside the framework's allocator at its peak, by who asked the driver for it. */
+/* Memory outside the framework's allocator at its peak, by the library that asked the driver. */
 struct mt_record_owner {
     const char *library; /* "NCCL"; "" = not known */
     uint64_t bytes;
@@ -105,7 +106,7 @@ struct mt_record_axis {
     uint32_t coordinate, size;
 };
 
-/* Who the process was: struct mt_identity without its room. Texts are "" if unknown. */
+/* Who the process was: struct mt_identity without its fixed arrays. Texts are "" if unknown. */
 struct mt_record_identity {
     const char *host, *boot_id, *job;
     uint64_t process_id;                      /* 0 = unknown */
@@ -129,16 +130,16 @@ struct mt_rank_record {
     const char *device_name, *device_uuid, *device_pci, *device_mig; /* "" = not known */
     uint64_t device_bytes;                                           /* in all; 0 = not known */
     bool is_dry_run;                                                 /* planned: no device */
-    bool is_complete;     /* recorded from the start, and nothing is missing */
-    bool is_driver_level; /* no allocator above the driver: all levels are the driver's */
+    bool is_complete;     /* recorded from the start, nothing is missing */
+    bool is_driver_level; /* no allocator above the driver: levels are the driver's */
     uint64_t lost_events; /* known to be missing */
     uint64_t begin_t_ns, end_t_ns;
 
     enum mt_outcome outcome;
-    bool has_death; /* OOM: what it asked for last; the rest is 0 else */
+    bool has_death; /* OOM: what it asked for last; otherwise the rest is 0 */
     uint64_t death_t_ns, death_event, death_wanted_bytes, death_free_bytes;
     uint32_t death_path, death_site; /* MT_NO_PATH = not known */
-    int64_t last_step;               /* that began; MT_NO_STEP */
+    int64_t last_step;               /* the last that began; MT_NO_STEP: none */
     uint64_t ooms, retries;
 
     struct mt_record_peak requested_peak, allocated_peak, active_peak, reserved_peak;
@@ -146,16 +147,16 @@ struct mt_rank_record {
     uint64_t role_bytes[MT_ROLE_COUNT]; /* at the allocated peak; sums to it */
     struct mt_bytes end;                /* after the last event */
 
-    /* Beside the allocator. */
+    /* Outside the allocator. */
     bool has_driver;
-    uint64_t driver_peak_bytes; /* all that the process had from the driver */
-    uint64_t outside_bytes;     /* beside the framework, at its allocated peak */
+    uint64_t driver_peak_bytes; /* the most that the process had from the driver */
+    uint64_t outside_bytes;     /* outside the framework, at its allocated peak */
     bool has_context;           /* NVML was sampled */
-    uint64_t context_bytes;     /* what no allocation explains, the most of all samples */
+    uint64_t context_bytes;     /* the most in any sample that no allocation explains */
 
-    /* What a device must have for this process as it ran. `needed_bytes` is the sum of what the
-     * allocator needs, what lies beside it and the context, as far as they are known. */
-    bool needed_is_known; /* else the parts that are known; a lower bound */
+    /* What a device must have for this process as it ran. `needed_bytes` is the sum of the
+     * allocator's need, outside_bytes and context_bytes, as far as they are known. */
+    bool needed_is_known; /* otherwise needed_bytes is a lower bound */
     uint64_t needed_bytes;
     bool allocator_need_is_known;
     uint64_t allocator_need_bytes, allocator_need_low_bytes; /* struct mt_need */
@@ -164,8 +165,8 @@ struct mt_rank_record {
     uint64_t growth_bytes_per_step;
     uint32_t growth_site; /* of the line that leaves most behind; MT_NO_PATH: not known, or none */
 
-    /* Equal for ranks that do the same: the sequence of requested sizes of a steady step, and the
-     * multiset of the sizes of parameters. 0 = not known. */
+    /* Equal for ranks that do the same: hashes of the sizes that the last whole step requested, in
+     * order, and of the sizes of parameters, without order. 0 = not known. */
     uint64_t step_hash, parameter_hash;
 
     struct mt_record_step *steps; /* by number */
@@ -174,7 +175,7 @@ struct mt_rank_record {
     uint32_t column_count;          /* MT_RECORD_COLUMNS, or 0: no time passed */
     struct mt_record_level *levels; /* of the whole run, by time; none if there are too many */
     uint32_t level_count;
-    struct mt_record_leaf *leaves; /* by role, path; sums to the allocated peak */
+    struct mt_record_leaf *leaves; /* by role and path; they sum to the allocated peak */
     uint32_t leaf_count;
     struct mt_record_owner *owners; /* by library */
     uint32_t owner_count;

@@ -45,8 +45,8 @@ const char *mt_rank_set_frame(const struct mt_rank_set *set, uint32_t path)
     return set->frames.texts[set->paths[path].frame];
 }
 
-/* Replaces texts and paths of an object that was copied as bytes. `map` (NULL: none changes) leads
- * from the paths that it has to this set's. */
+/* Makes the texts and paths of an object that was copied as bytes those of this set. `map` has the
+ * set's path for each of the object's; NULL: they are the set's already. */
 static enum mt_status own_fields(struct mt_rank_set *set, void *object,
                                  const struct mt_record_field *fields, uint32_t count,
                                  const uint32_t *map)
@@ -123,7 +123,7 @@ enum mt_status mt_rank_set_add(struct mt_rank_set *set, const struct mt_rank_rec
     return add_copy(set, record, NULL);
 }
 
-/* The path of `set` for each path of `other`. */
+/* Fills `map` with the path of `set` for each path of `other`. */
 static enum mt_status map_paths(struct mt_rank_set *set, const struct mt_rank_set *other,
                                 uint32_t *map)
 {

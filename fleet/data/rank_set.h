@@ -1,10 +1,10 @@
 /* A set of records of ranks, and the tree of call paths that they name.
  *
- * A set is a mathematical set: an element is a record with all that it says. The union of sets is
+ * It is a set in the mathematical sense: an element is a record with all its fields. The union is
  * therefore associative, commutative and idempotent, and any tree of unions gives the same set.
- * In canonical form (mt_rank_set_sort) equal sets have equal bytes when written
- * (summary_file.h): paths stand level by level, children by their parents and the bytes of their
- * frames, leaves by role and path, records in the order of mt_rank_record_compare.
+ * In canonical form (mt_rank_set_sort), equal sets have equal bytes when written (summary_file.h).
+ * Paths are sorted by level, within a level by parent and the bytes of the frame; leaves by role
+ * and path; records by mt_rank_record_compare.
  */
 #ifndef MT_FLEET_RANK_SET_H
 #define MT_FLEET_RANK_SET_H
@@ -13,7 +13,7 @@
 #include "map.h"
 #include "rank_record.h"
 
-/* A call path: the path of the caller and one frame more. */
+/* A call path: the path of the caller and one more frame. */
 struct mt_call_path {
     uint32_t parent; /* index of an earlier path; MT_NO_PATH: outermost */
     uint32_t frame;  /* in `frames` */
@@ -34,32 +34,33 @@ struct mt_rank_set {
     bool is_sorted; /* in canonical form */
 };
 
-/* The path of `parent` (MT_NO_PATH: none) and a frame; made if it is not there. The frame holds no
- * zero byte: frames are ordered as C strings. O(1). */
+/* The path of `parent` (MT_NO_PATH: none) and a frame; added if it is new. The frame must not
+ * have a zero byte, because frames are compared as C strings. O(1). MT_ERR_MEMORY;
+ * MT_ERR_UNSUPPORTED: too many paths. */
 enum mt_status mt_rank_set_path(struct mt_rank_set *set, uint32_t parent, const char *frame,
                                 size_t length, uint32_t *path) MT_MUST_USE;
 
 /* Text of the last frame of a path. */
 const char *mt_rank_set_frame(const struct mt_rank_set *set, uint32_t path);
 
-/* A copy of the record, with all that it points to. Its paths are this set's. */
+/* Adds a deep copy of the record, whose paths are indexes into this set. */
 enum mt_status mt_rank_set_add(struct mt_rank_set *set,
                                const struct mt_rank_record *record) MT_MUST_USE;
 
-/* Copies what `other` has into `set`. O(bytes of other). On failure `set` holds some of it, and
- * may only be released. */
+/* Adds the records of `other` to `set`. O(bytes of other). After a failure `set` has some of them
+ * and may only be released. */
 enum mt_status mt_rank_set_unite(struct mt_rank_set *set,
                                  const struct mt_rank_set *other) MT_MUST_USE;
 
-/* Brings the set into canonical form: orders, and drops paths that no record names and records
- * that are there twice. O(n log n). */
+/* Brings the set into canonical form: sorts it, and drops repeated records and paths that no record
+ * names. O(n log n). MT_ERR_MEMORY. */
 enum mt_status mt_rank_set_sort(struct mt_rank_set *set) MT_MUST_USE;
 
-/* < 0, 0, > 0: by job, rank, device, restart, host, process, then all else. Both are of one set in
- * canonical form. */
+/* As strcmp: by job, rank, device, restart, host, process, then by all other fields. Both records
+ * belong to one set in canonical form. */
 int mt_rank_record_compare(const struct mt_rank_record *a, const struct mt_rank_record *b);
 
-/* Sums close, indexes are in range, leaves of a record are distinct, orders hold. O(bytes). */
+/* Sums agree, indexes are in range, leaves of a record are distinct, lists are sorted. O(bytes). */
 bool mt_rank_set_is_sound(const struct mt_rank_set *set, const char **why);
 
 void mt_rank_set_release(struct mt_rank_set *set);

@@ -62,7 +62,7 @@ static bool lists_are_sound(const struct mt_rank_set *set, const struct mt_rank_
     return true;
 }
 
-/* Roles sum to the allocated peak, and leaves to roles. */
+/* Roles sum to the allocated peak, and leaves to their roles. */
 static bool sums_close(const struct mt_rank_record *record, const char **why)
 {
     uint64_t of_roles[MT_ROLE_COUNT] = {0}, total = 0;
@@ -93,8 +93,8 @@ static bool leaves_ascend(const struct mt_record_leaf *leaves, uint32_t count)
     return true;
 }
 
-/* A file need not be in canonical form, so leaves may stand in any order, but two of one role and
- * path have no order. There are at most MT_RECORD_LEAVES. */
+/* A file need not be in canonical form, so its leaves may have any order. Two leaves of one role
+ * and path would have no order at all. There are at most MT_RECORD_LEAVES. */
 static bool leaves_are_distinct(const struct mt_rank_record *record, const char **why)
 {
     struct mt_record_leaf sorted[MT_RECORD_LEAVES];

@@ -1,4 +1,4 @@
-/* The canonical form of a set: one order of paths and records for all sets that are equal. */
+/* The canonical form of a set: equal sets have the same order of paths and records. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,17 +6,17 @@
 #include "rank_set.h"
 #include "record_fields.h"
 
-/* A path on its way to its place: paths stand level by level, those of a level by their parents,
- * and children of one parent by the bytes of their frames. */
+/* A path to be sorted: by level, within a level by parent, and among children of one parent by the
+ * bytes of the frame. */
 struct placed_path {
-    uint32_t depth, parent; /* parent: its place, once the level above has places */
+    uint32_t depth, parent; /* parent: an old index, then its place */
     const char *frame;
     uint32_t old;
 };
 
 struct placing {
     struct mt_rank_set *set;
-    struct placed_path *paths; /* those that a record names, and their callers */
+    struct placed_path *paths; /* that a record names, and their callers */
     uint32_t count;
     uint32_t *depths; /* by old index */
     uint32_t *places; /* by old index; MT_NO_PATH = not used */
@@ -45,7 +45,7 @@ static void mark_used(struct placing *placing, void *object, const struct mt_rec
 {
     uint32_t path = (uint32_t)mt_field_get(object, field);
 
-    /* The callers of a path that is marked are marked. */
+    /* The callers of a marked path are already marked. */
     for (; path != MT_NO_PATH && placing->places[path] == MT_NO_PATH;
          path = placing->set->paths[path].parent)
         placing->places[path] = 0;
@@ -82,7 +82,7 @@ static int by_depth(const void *a, const void *b)
     return (x->depth > y->depth) - (x->depth < y->depth);
 }
 
-/* Of one level; parents are places. */
+/* Within a level, where parents are places. */
 static int by_place(const void *a, const void *b)
 {
     const struct placed_path *x = a, *y = b;
@@ -112,7 +112,7 @@ static void give_places(struct placing *placing)
     }
 }
 
-/* Paths and frames in their new order, in place of the old ones. */
+/* Replaces the paths and frames by those in the new order. */
 static enum mt_status rebuild_paths(struct placing *placing)
 {
     struct mt_rank_set *set = placing->set, fresh = {0};

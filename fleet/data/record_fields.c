@@ -23,7 +23,7 @@
     OF_RECORD(member.bytes, U64), OF_RECORD(member.t_ns, U64), OF_RECORD(member.event, U64),       \
         OF_RECORD(member.step, I64)
 
-/* First what tells records of a job apart, in the order in which people count ranks. */
+/* The fields that identify a rank come first, because records are sorted in this order. */
 const struct mt_record_field mt_record_fields[] = {
     OF_RECORD(identity.job, TEXT),
     OF_RECORD(identity.rank, I32),
@@ -177,7 +177,7 @@ static const void *at(const void *object, const struct mt_record_field *field)
     return (const unsigned char *)object + field->offset;
 }
 
-/* The bytes of a field that is no text. */
+/* The size of a field in bytes. */
 static size_t size_of(const struct mt_record_field *field)
 {
     switch (field->kind) {

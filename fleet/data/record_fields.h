@@ -1,6 +1,6 @@
-/* The fields of a record as tables: what compares, copies, writes and reads records walks through
- * them, so that no field can be forgotten in one of them. A new field is one line in
- * record_fields.c; whether it changes the format is up to docs/rank-summary.md. */
+/* The fields of a record as tables. All code that compares, copies, writes or reads records walks
+ * through them, so none of it can forget a field. A new field is one line in record_fields.c and
+ * changes the format (docs/rank-summary.md, "Versions"). */
 #ifndef MT_FLEET_RECORD_FIELDS_H
 #define MT_FLEET_RECORD_FIELDS_H
 
@@ -12,7 +12,7 @@ enum mt_field_kind {
     MT_FIELD_U64,
     MT_FIELD_I64,
     MT_FIELD_U32,
-    MT_FIELD_I32, /* also of int32_t */
+    MT_FIELD_I32,
     MT_FIELD_U16,
     MT_FIELD_BOOL,
     MT_FIELD_TEXT, /* const char *, never NULL */
@@ -33,7 +33,7 @@ struct mt_record_list {
     size_t array_offset, count_offset, element_bytes; /* in the record; count is a uint32_t */
     const struct mt_record_field *fields;             /* of an element */
     uint32_t field_count;
-    uint32_t most; /* elements */
+    uint32_t most; /* elements of a list */
 };
 
 /* Of struct mt_rank_record, in the order in which records are compared. */
@@ -42,12 +42,12 @@ extern const uint32_t mt_record_field_count;
 extern const struct mt_record_list mt_record_lists[];
 extern const uint32_t mt_record_list_count;
 
-/* The number that a field of `object` holds; negative ones are sign-extended. Not of a text. */
+/* The number in a field of `object`; negative numbers are sign-extended. Not for texts. */
 uint64_t mt_field_get(const void *object, const struct mt_record_field *field);
 const char *mt_field_text(const void *object, const struct mt_record_field *field);
 
-/* False, and nothing changes, if the field cannot hold the number. Not of a text. A path is not
- * checked. */
+/* Returns false and changes nothing if the field cannot hold the number. Not for texts. Does not
+ * check that a path exists. */
 bool mt_field_set(void *object, const struct mt_record_field *field, uint64_t value) MT_MUST_USE;
 void mt_field_set_text(void *object, const struct mt_record_field *field, const char *text);
 

@@ -7,7 +7,7 @@ enum mt_status mt_exchange_open(const char *path, struct mt_exchange *exchange,
                                 struct mt_error *error)
 {
     mt_exchange_begin_function begin;
-    /* MPI loads parts of its own, which look for its functions among all that are loaded. */
+    /* MPI loads plug-ins, which need to find its functions in the global scope. */
     void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL), *symbol;
 
     if (!library)

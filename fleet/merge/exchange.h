@@ -1,5 +1,6 @@
-/* How processes that share the work hand each other bytes: MPI, in a library of its own
- * (fleet/mpi), so that the program also runs where there is none. Tests bring another one. */
+/* How processes that share the work send each other bytes. MPI is in a library of its own
+ * (fleet/mpi), so the program also runs where there is no MPI. Tests use an exchange of their own.
+ */
 #ifndef MT_FLEET_EXCHANGE_H
 #define MT_FLEET_EXCHANGE_H
 
@@ -11,15 +12,15 @@
 struct mt_exchange {
     uint32_t rank, size; /* of the processes that share the work; size is at least 1 */
     void *context;
-    /* Waits until the other process has it, or has room for it. */
+    /* Waits until the other process has received the bytes, or has room for them. */
     enum mt_status (*send)(void *context, uint32_t to, const void *bytes, size_t length);
-    /* Waits for the next message of that process, and says how long it is. */
+    /* Waits for the next message of that process and gives its length. */
     enum mt_status (*expect)(void *context, uint32_t from, uint64_t *length);
-    /* Takes the message that was expected; `length` is its own. Not for an empty one. */
+    /* Receives the message that was expected, with that length. Not for an empty message. */
     enum mt_status (*receive)(void *context, uint32_t from, void *bytes, size_t length);
-    /* Ends the part of this process; the processes wait for each other. */
+    /* Ends this process's part, after waiting for the other processes. */
     void (*finish)(void *context);
-    /* Ends all processes, this one included: for errors before the work is shared. */
+    /* Ends all processes including this one, for errors before the work is shared. */
     void (*give_up)(void *context, int exit_code);
 };
 

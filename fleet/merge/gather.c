@@ -19,8 +19,8 @@ struct reader {
 
 struct crew {
     const struct mt_gather *gather;
-    _Atomic uint64_t next;  /* path that nobody reads yet; wider than a count of paths */
-    atomic_bool has_failed; /* the host has no memory: nobody needs to go on */
+    _Atomic uint64_t next;  /* the next path to read; 64 bits, so that adding cannot wrap */
+    atomic_bool has_failed; /* no memory: all threads stop */
 };
 
 enum mt_status mt_gather_failures_add(struct mt_gather_failures *failures,
@@ -53,7 +53,8 @@ void mt_gather_failures_release(struct mt_gather_failures *failures)
     memset(failures, 0, sizeof *failures);
 }
 
-/* Through a set of its own: what a file adds before it turns out to be damaged must not count. */
+/* Reads into a set of its own: what a file adds before it turns out to be damaged must not count.
+ */
 static enum mt_status read_file(struct reader *reader, uint32_t file)
 {
     const struct mt_gather *gather = reader->crew->gather;
@@ -108,7 +109,7 @@ static enum mt_status take(struct reader *reader, struct mt_rank_set *set,
     return status;
 }
 
-/* The calling thread is one of the readers, so that a host that allows no thread reads all. */
+/* The calling thread is one of the readers, so that all files are read even if no thread starts. */
 static uint32_t run_crew(struct reader *readers, uint32_t count)
 {
     uint32_t started = 1;

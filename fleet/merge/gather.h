@@ -1,11 +1,11 @@
-/* Many files into one set of records, by threads of one process. The set does not depend on the
- * number of threads, nor on which of them read which file. */
+/* Reads many files into one set of records, with the threads of one process. The set does not
+ * depend on the number of threads or on which thread read which file. */
 #ifndef MT_FLEET_GATHER_H
 #define MT_FLEET_GATHER_H
 
 #include "rank_set.h"
 
-/* A file that adds nothing to the set. */
+/* A file that could not be read. It adds nothing to the set. */
 struct mt_gather_failure {
     uint32_t file; /* index into the paths */
     enum mt_status status;
@@ -21,21 +21,21 @@ struct mt_gather_failures {
 struct mt_gather {
     const char *const *paths;
     uint32_t path_count;
-    /* Of the paths, every `share_count`-th is read, from number `share` on: a process of MPI, or a
-     * shard. 0 and 1: all of them. */
+    /* Every `share_count`-th path is read, starting at number `share`: the share of an MPI process
+     * or of a shard. 0 and 1: all of them. */
     uint32_t share, share_count;
     uint32_t threads; /* at least 1 */
-    /* Adds what the file says to an empty set. Called by several threads at once. */
+    /* Adds the records of the file to an empty set. Several threads call it at once. */
     enum mt_status (*load)(void *context, const char *path, struct mt_rank_set *set,
                            struct mt_error *error);
-    /* Called after each file by the thread that read it; NULL = nobody wants to know. */
+    /* Called after each file by the thread that read it; may be NULL. */
     void (*tell_read)(void *context);
     void *context;
 };
 
-/* Adds the records of the files to *set, and the files that could not be read to *failures, by
- * file. MT_ERR_MEMORY: both hold some of it. A file that cannot be read is no error of this
- * function; a file for which the host had no memory is. */
+/* Adds the records of the files to *set, and the files that could not be read to *failures, sorted
+ * by file. That a file cannot be read is not an error of this function. MT_ERR_MEMORY: the host had
+ * not enough memory for a file, and both have some of the results. */
 enum mt_status mt_gather_files(const struct mt_gather *gather, struct mt_rank_set *set,
                                struct mt_gather_failures *failures) MT_MUST_USE;
 

@@ -8,16 +8,16 @@
 #include "sha256.h"
 #include "summary_file.h"
 
-/* A message: how many failures, those, then the file of a summary. All processes run on machines
- * of one kind, and nobody else reads it. */
+/* The start of a message. The failures follow, then a summary file. Only processes of the same
+ * program read it, so it has the layout of the machine. */
 struct message_head {
     char magic[8];
-    char paths_sha256[MT_SHA256_TEXT]; /* of the paths that the process saw */
+    char paths_sha256[MT_SHA256_TEXT]; /* of the names of all files, as the process saw them */
     uint64_t failure_count;
 };
 static const char magic[8] = {'M', 'T', 'P', 'A', 'R', 'T', '1', '\0'};
 
-/* What every process has. */
+/* What is the same for all messages of a process. */
 struct reduction {
     const struct mt_exchange *exchange;
     uint32_t path_count;
@@ -50,7 +50,7 @@ static enum mt_status write_message(const struct reduction *reduction, struct mt
     return status == MT_OK && out->failed ? MT_ERR_MEMORY : status;
 }
 
-/* Adds the failures at `bytes`, which are in range of the message. */
+/* Adds the `count` failures at `bytes`. The caller has checked that the message has them. */
 static enum mt_status read_failures(const char *bytes, uint64_t count, uint32_t path_count,
                                     struct mt_gather_failures *failures, struct mt_error *error)
 {
@@ -91,7 +91,7 @@ static enum mt_status read_message(const struct reduction *reduction, const char
     return status == MT_OK ? mt_summary_decode(bytes + begin, length - begin, set, error) : status;
 }
 
-/* The files of one process, none of which is in the set. */
+/* Counts all files of one process as failed. */
 static enum mt_status fail_share(uint64_t share, uint32_t share_count, uint32_t path_count,
                                  enum mt_status status, const char *text,
                                  struct mt_gather_failures *failures)
@@ -106,7 +106,8 @@ static enum mt_status fail_share(uint64_t share, uint32_t share_count, uint32_t 
     return MT_OK;
 }
 
-/* The message of `from` stands for the processes from it to the one before from + step. */
+/* Counts the files of a lost message as failed: it stood for the processes from `from` to
+ * from + step - 1. */
 static enum mt_status fail_branch(const struct reduction *reduction, uint32_t from, uint32_t step,
                                   enum mt_status why, const char *text,
                                   struct mt_gather_failures *failures)
@@ -122,7 +123,7 @@ static enum mt_status fail_branch(const struct reduction *reduction, uint32_t fr
     return status;
 }
 
-/* The next message of `from`, in memory that is the caller's also if this fails. */
+/* Receives the next message of `from`. The caller frees *bytes, even after a failure. */
 static enum mt_status receive(const struct mt_exchange *exchange, uint32_t from, char **bytes,
                               size_t *length)
 {
@@ -146,7 +147,8 @@ static enum mt_status add_theirs(struct mt_rank_set *set, struct mt_gather_failu
     return mt_rank_set_unite(set, their_set);
 }
 
-/* Without memory for a message there is no result: the other process waits for it to be taken. */
+/* Without memory for a message there is no result, because its sender waits for it to be received.
+ */
 static enum mt_status take_from(const struct reduction *reduction, uint32_t from, uint32_t step,
                                 struct mt_rank_set *set, struct mt_gather_failures *failures)
 {
@@ -179,7 +181,7 @@ static enum mt_status give_to(const struct reduction *reduction, uint32_t to, en
 
     if (status == MT_OK)
         status = write_message(reduction, set, failures, &message, error);
-    /* An empty message says that there is none: the other process waits for something. */
+    /* The receiver waits for a message, so a failure is sent as an empty one. */
     sent =
         exchange->send(exchange->context, to, message.data, status == MT_OK ? message.length : 0);
     mt_buf_release(&message);

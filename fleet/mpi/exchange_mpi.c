@@ -1,6 +1,6 @@
-/* libmemtrace-mpi.so: mt_exchange over MPI. It is loaded when `memtrace fleet` was started by
- * mpirun or srun; nothing else of memtrace needs MPI. A message is its length, then pieces of at
- * most PIECE_BYTES, since a count of MPI is an int. */
+/* libmemtrace-mpi.so: mt_exchange over MPI. `memtrace fleet` loads it when mpirun or srun started
+ * the program; nothing else in memtrace needs MPI. A message is its length, followed by pieces of
+ * at most PIECE_BYTES, because counts in MPI are ints. */
 #include <mpi.h>
 
 #include "exchange.h"
@@ -79,7 +79,7 @@ enum mt_status mt_exchange_begin(struct mt_exchange *exchange)
 
     if (MPI_Init(NULL, NULL) != MPI_SUCCESS)
         return MT_ERR_UNSUPPORTED;
-    /* mpirun ends the job when one of its processes dies. Where it does not, calls fail instead. */
+    /* Most launchers end the job when a process dies. Where one does not, calls return an error. */
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     if (MPI_Comm_rank(MPI_COMM_WORLD, &rank) != MPI_SUCCESS ||
         MPI_Comm_size(MPI_COMM_WORLD, &size) != MPI_SUCCESS)

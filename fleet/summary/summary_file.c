@@ -67,13 +67,15 @@ enum mt_status mt_summary_encode(struct mt_rank_set *set, struct mt_buf *out,
 
     if (status == MT_OK)
         status = mt_summary_payload_write(set, &payload);
-    if (status != MT_OK)
+    if (status == MT_OK && payload.length > MAX_PAYLOAD_BYTES)
+        status = MT_ERR_UNSUPPORTED;
+    if (status == MT_ERR_UNSUPPORTED)
+        (void)mt_fail(error, status, MT_NO_OFFSET,
+                      "the summaries are too large for one file; divide the job into several "
+                      "files");
+    else if (status != MT_OK)
         (void)mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
     MT_ASSERT_SOUND(status != MT_OK || mt_rank_set_is_sound(set, &why), why);
-    if (status == MT_OK && payload.length > MAX_PAYLOAD_BYTES)
-        status = mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
-                         "the summaries take more than 1 GiB before compression; divide the job "
-                         "into several files");
     if (status == MT_OK) {
         add_header(out, &payload);
         status = add_frame(out, &payload, error);

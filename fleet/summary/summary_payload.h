@@ -6,7 +6,13 @@
 #include "buf.h"
 #include "rank_set.h"
 
-/* Appends the payload of a set in canonical form. MT_ERR_MEMORY. */
+/* Of all texts that paths and records name, each as often as it is named. Every naming is hashed
+ * and copied: without a bound, a file of 2 KiB with one long text would keep a reader busy for
+ * hours. */
+#define MT_SUMMARY_MAX_NAMED_BYTES (UINT64_C(1) << 31)
+
+/* Appends the payload of a set in canonical form. MT_ERR_MEMORY. MT_ERR_UNSUPPORTED: the set names
+ * more text than a reader takes. */
 enum mt_status mt_summary_payload_write(const struct mt_rank_set *set,
                                         struct mt_buf *out) MT_MUST_USE;
 

@@ -22,6 +22,7 @@ struct payload_reader {
     uint32_t text_count;
     uint32_t *paths; /* of the set, by number in the file */
     uint32_t path_count;
+    uint64_t named_bytes;  /* of texts that were named so far */
     struct mt_arena lists; /* of one record */
     struct mt_rank_set *set;
     const char *reason; /* what is wrong, NULL = nothing so far */
@@ -79,6 +80,9 @@ static enum mt_status read_text_number(struct payload_reader *reader, uint32_t *
 
     if (reader->at.bad || value >= reader->text_count)
         return refuse(reader, "there is no text of that number");
+    reader->named_bytes += reader->lengths[value];
+    if (reader->named_bytes > MT_SUMMARY_MAX_NAMED_BYTES)
+        return refuse(reader, "it names too much text");
     *text = (uint32_t)value;
     return MT_OK;
 }

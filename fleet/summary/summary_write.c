@@ -7,10 +7,12 @@
 #include "bytes.h"
 #include "check.h"
 #include "record_fields.h"
+#include "util.h"
 
 struct payload_writer {
     struct mt_strings texts; /* that were named so far */
     struct mt_buf body;      /* paths and records */
+    uint64_t named_bytes;    /* of texts that were named so far */
     enum mt_status status;   /* the first failure */
 };
 
@@ -26,6 +28,9 @@ static void add_text(struct payload_writer *writer, const char *text, size_t len
 {
     uint32_t id = 0;
 
+    writer->named_bytes = mt_add_most_u64(writer->named_bytes, length);
+    if (writer->status == MT_OK && writer->named_bytes > MT_SUMMARY_MAX_NAMED_BYTES)
+        writer->status = MT_ERR_UNSUPPORTED;
     if (writer->status == MT_OK)
         writer->status = mt_strings_intern(&writer->texts, text, length, &id);
     add_varint(&writer->body, id);

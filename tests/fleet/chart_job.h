@@ -30,6 +30,8 @@ static inline struct mt_rank_record chart_record(int32_t rank, struct mt_record_
                                    .device_pci = "",
                                    .device_mig = "",
                                    .death_path = MT_NO_PATH,
+                                   .death_site = MT_NO_PATH,
+                                   .growth_site = MT_NO_PATH,
                                    .last_step = MT_NO_STEP,
                                    .begin_t_ns = CHART_START_NS,
                                    .end_t_ns = CHART_START_NS + 60 * CHART_SECOND,
@@ -49,7 +51,7 @@ static inline bool chart_leaf(struct mt_rank_set *set, struct mt_rank_record *re
             return false;
         frames += length + (frames[length] == '>');
     }
-    record->leaves[record->leaf_count++] = (struct mt_record_leaf){path, role, bytes, 1};
+    record->leaves[record->leaf_count++] = (struct mt_record_leaf){path, role, bytes, 1, path};
     record->role_bytes[role] += bytes;
     record->allocated_peak.bytes += bytes;
     return true;

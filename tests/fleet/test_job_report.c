@@ -231,19 +231,26 @@ static void take_1_gib(struct mt_rank_record *record)
 /* A rank that stopped before the others may have less than they. One that did not may not. */
 static void less_memory_counts_only_of_ranks_that_did_all(void **state)
 {
-    static const enum mt_outcome outcomes[] = {MT_OUTCOME_CUT, MT_OUTCOME_KILLED,
-                                               MT_OUTCOME_FINISHED};
+    static const struct {
+        enum mt_outcome outcome;
+        bool is_complete, is_whole;
+    } ends[] = {{MT_OUTCOME_CUT, true, false},
+                {MT_OUTCOME_KILLED, true, false},
+                {MT_OUTCOME_UNKNOWN, false, false},
+                {MT_OUTCOME_UNKNOWN, true, true},
+                {MT_OUTCOME_FINISHED, true, true}};
 
     (void)state;
-    for (size_t i = 0; i < MT_ARRAY_LEN(outcomes); i++) {
+    for (size_t i = 0; i < MT_ARRAY_LEN(ends); i++) {
         struct simulated_job job = simulated_job_new(1, 8, 1);
         struct made made = {.error = {.offset = MT_NO_OFFSET}};
 
         assert_true(simulated_job_add(&job, 0, 1, &made.set));
         take_1_gib(&made.set.records[3]);
-        made.set.records[3].outcome = outcomes[i];
+        made.set.records[3].outcome = ends[i].outcome;
+        made.set.records[3].is_complete = ends[i].is_complete;
         report_of_set(&made, &usual);
-        assert_int_equal(made.report->outlier_count, outcomes[i] == MT_OUTCOME_FINISHED);
+        assert_int_equal(made.report->outlier_count, ends[i].is_whole);
         if (made.report->outlier_count) {
             assert_true(made.report->outliers[0].is_less);
             assert_string_equal(mt_job_site(made.report, made.report->outliers[0].path),
@@ -594,14 +601,36 @@ static void processes_that_share_a_device_are_added_up(void **state)
     add_tenant(&made.set, "serve", 0, 512, 0, 200);
     add_tenant(&made.set, "train", 0, 512, 300, 400);
     add_tenant(&made.set, "later", 600, 700, 0, 10);
+    made.set.records[1].device_bytes = 0; /* not known to every process */
     report_of_set(&made, &options);
     assert_int_equal(made.report->row_count, 1);
     assert_int_equal(made.report->device_count, 1);
     device = &made.report->devices[0];
     assert_int_equal(device->tenant_count, 2);
     assert_int_equal(device->peak_bytes, 50 * MT_GIB);
+    assert_true(device->total_bytes == 141 * MT_GIB);
     assert_string_equal(device->tenants[1].record->identity.job, "train");
     assert_int_equal(device->tenants[1].others_bytes, 10 * MT_GIB);
+    release(&made);
+}
+
+/* A process that was read twice, as by two versions of the program, holds its memory once. */
+static void a_process_that_was_read_twice_is_one_tenant(void **state)
+{
+    struct mt_job_options options = {.job = "train"};
+    struct made made = {.error = {.offset = MT_NO_OFFSET}};
+
+    (void)state;
+    add_tenant(&made.set, "serve", 0, 512, 0, 200);
+    add_tenant(&made.set, "train", 0, 512, 300, 400);
+    add_tenant(&made.set, "again", 0, 512, 0, 200);
+    made.set.records[2].identity.process_id = made.set.records[0].identity.process_id;
+    made.set.records[2].reserved_peak.bytes = 41 * MT_GIB;
+    report_of_set(&made, &options);
+    assert_int_equal(made.report->device_count, 1);
+    assert_int_equal(made.report->devices[0].tenant_count, 2);
+    assert_int_equal(made.report->devices[0].peak_bytes, 50 * MT_GIB);
+    assert_string_equal(made.report->devices[0].tenants[0].record->identity.job, "again");
     release(&made);
 }
 
@@ -752,6 +781,355 @@ static void a_death_on_another_host_contests_the_first(void **state)
     release(&made);
 }
 
+/* 16 ranks on two hosts; rank 2 dies first, the other one half a second later. */
+static struct made make_deaths(int32_t other, const char *host, uint64_t first_t_ns)
+{
+    struct simulated_job job = simulated_job_new(1, 16, 1);
+    struct made made = {.error = {.offset = MT_NO_OFFSET}};
+    const int32_t ranks[] = {2, other};
+
+    assert_true(simulated_job_add(&job, 0, 1, &made.set));
+    for (uint32_t i = 0; i < made.set.record_count; i++)
+        made.set.records[i].outcome = MT_OUTCOME_FAILED;
+    for (size_t i = 0; i < 2; i++) {
+        struct mt_rank_record *record = &made.set.records[ranks[i]];
+
+        record->outcome = MT_OUTCOME_OOM;
+        record->has_death = true;
+        record->death_t_ns = first_t_ns + i * 500000000;
+        if (host)
+            record->identity.host = host;
+    }
+    report_of_set(&made, &usual);
+    assert_int_equal(made.status, MT_OK);
+    return made;
+}
+
+/* Where no host is known, two ranks need not have one clock. */
+static void deaths_on_unknown_hosts_are_contested(void **state)
+{
+    struct made made = make_deaths(3, "", SIMULATED_DEATH_NS);
+
+    (void)state;
+    assert_int_equal(rank_of(made.report, made.report->death->row), 2);
+    assert_int_equal(rank_of(made.report, made.report->death->contested_row), 3);
+    assert_true(made.report->death->contest_has_clock);
+    release(&made);
+}
+
+/* A snapshot without times says nothing about who was first, even on the same host. */
+static void deaths_without_a_clock_are_contested(void **state)
+{
+    struct made made = make_deaths(3, NULL, 0);
+
+    (void)state;
+    assert_int_equal(rank_of(made.report, made.report->death->contested_row), 3);
+    assert_false(made.report->death->contest_has_clock);
+    assert_int_equal(made.report->death->followed_count, 0);
+    assert_int_equal(made.report->death->after_ns, 0);
+    release(&made);
+}
+
+/* A time that is no time of day is not the earliest. */
+static void a_death_without_a_clock_is_not_the_first(void **state)
+{
+    struct simulated_job job = simulated_job_new(1, 8, 1);
+    struct made made = {.error = {.offset = MT_NO_OFFSET}};
+
+    (void)state;
+    job.dying_rank = 5;
+    assert_true(simulated_job_add(&job, 0, 1, &made.set));
+    made.set.records[1].outcome = MT_OUTCOME_OOM;
+    made.set.records[1].has_death = true;
+    made.set.records[1].death_t_ns = 17;
+    made.set.records[1].begin_t_ns = 0;
+    report_of_set(&made, &usual);
+    assert_int_equal(rank_of(made.report, made.report->death->row), 5);
+    assert_int_equal(rank_of(made.report, made.report->death->contested_row), 1);
+    assert_false(made.report->death->contest_has_clock);
+    assert_true(made.report->death->after_ns == SIMULATED_DEATH_NS - SIMULATED_START_NS);
+    release(&made);
+}
+
+/* Both devices of rank 2 ran out: that is one rank, and one clock. */
+static void a_rank_with_two_devices_dies_once(void **state)
+{
+    struct simulated_job job = simulated_job_new(1, 4, 1);
+    struct made made = {.error = {.offset = MT_NO_OFFSET}};
+    struct mt_rank_record second;
+
+    (void)state;
+    job.dying_rank = 2;
+    assert_true(simulated_job_add(&job, 0, 1, &made.set));
+    made.set.records[2].trace_sha256 = "ab";
+    made.set.records[2].identity.host = "";
+    second = made.set.records[2];
+    second.device = 1;
+    second.death_t_ns++;
+    assert_int_equal(mt_rank_set_add(&made.set, &second), MT_OK);
+    report_of_set(&made, &usual);
+    assert_int_equal(made.report->row_count, 5);
+    assert_int_equal(made.report->death->count, 1);
+    assert_int_equal(made.report->death->contested_row, MT_NO_ROW);
+    assert_int_equal(made.report->rows[made.report->death->row].record->device, 0);
+    assert_int_equal(made.report->death->followed_count, 3);
+    release(&made);
+}
+
+/* Growth explains a difference only if it is known of both ranks and amounts to it. */
+static void growth_is_a_cause_only_if_it_amounts_to_the_difference(void **state)
+{
+    static const struct {
+        bool is_judged;
+        uint64_t bytes_per_step;
+        enum mt_outlier_cause cause;
+    } cases[] = {{true, 64 * MT_MIB, MT_OUTLIER_GROWTH},
+                 {true, 32 * MT_MIB + MT_MIB, MT_OUTLIER_GROWTH},
+                 {true, 16 * MT_MIB, MT_OUTLIER_SITE},
+                 {false, 64 * MT_MIB, MT_OUTLIER_SITE}};
+
+    (void)state;
+    for (size_t c = 0; c < MT_ARRAY_LEN(cases); c++) {
+        struct simulated_job job = simulated_job_new(1, 8, 1);
+        struct made made = {.error = {.offset = MT_NO_OFFSET}};
+
+        job.leaking_rank = 3;
+        assert_true(simulated_job_add(&job, 0, 1, &made.set));
+        made.set.records[3].growth_bytes_per_step = cases[c].bytes_per_step;
+        for (uint32_t i = 0; i < 8; i++)
+            made.set.records[i].growth_is_judged = i == 3 || cases[c].is_judged;
+        report_of_set(&made, &usual);
+        assert_int_equal(outlier_of(made.report, 3)->cause, cases[c].cause);
+        assert_int_equal(outlier_of(made.report, 3)->growth_bytes_per_step,
+                         cases[c].is_judged ? cases[c].bytes_per_step : 0);
+        release(&made);
+    }
+}
+
+/* No launcher numbers a rank so; a file can. */
+static void the_largest_number_of_a_rank_does_no_harm(void **state)
+{
+    struct simulated_job job = simulated_job_new(1, 2, 1);
+    struct made made = {.error = {.offset = MT_NO_OFFSET}};
+
+    (void)state;
+    assert_true(simulated_job_add(&job, 0, 1, &made.set));
+    made.set.records[1].identity.rank = INT32_MAX;
+    report_of_set(&made, &usual);
+    assert_int_equal(made.status, MT_OK);
+    assert_true(made.report->world == UINT32_C(1) << 31);
+    assert_true(made.report->worlds_differ);
+    assert_int_equal(made.report->missing_ranges, 1);
+    assert_int_equal(made.report->missing[0].first, 1);
+    assert_int_equal(made.report->missing[0].last, INT32_MAX - 1);
+    assert_true(made.report->missing_count == INT32_MAX - 1);
+    release(&made);
+}
+
+/* The traces do not say how many ranks there are, and the last one left no file: the mesh says so.
+ */
+static void the_mesh_says_how_many_ranks_there_are(void **state)
+{
+    struct simulated_job job = simulated_job_new(4, 8, 2);
+    const struct mt_job_options options = {.mesh = "pp:4,dp:8,tp:2"};
+
+    (void)state;
+    job.missing[job.missing_count++] = 63;
+    for (int with_mesh = 0; with_mesh < 2; with_mesh++) {
+        struct made made = {.error = {.offset = MT_NO_OFFSET}};
+
+        assert_true(simulated_job_add(&job, 0, 1, &made.set));
+        for (uint32_t i = 0; i < made.set.record_count; i++)
+            made.set.records[i].identity.world = -1;
+        report_of_set(&made, with_mesh ? &options : &usual);
+        assert_int_equal(made.status, MT_OK);
+        assert_int_equal(made.report->world_is_known, with_mesh);
+        assert_int_equal(made.report->world, 63 + with_mesh);
+        assert_int_equal(made.report->missing_count, with_mesh);
+        assert_int_equal(made.report->needed_is_exact, !with_mesh);
+        if (with_mesh)
+            assert_int_equal(made.report->missing[0].first, 63);
+        release(&made);
+    }
+}
+
+/* Two processes without a rank, one of which has two devices. */
+static void devices_of_a_process_without_a_rank_have_names(void **state)
+{
+    struct mt_job_options options = {.job = "train"};
+    struct made made = {.error = {.offset = MT_NO_OFFSET}};
+    struct mt_arena arena = {0};
+
+    (void)state;
+    add_tenant(&made.set, "train", 0, 512, 0, 200);
+    report_of_set(&made, &options);
+    assert_int_equal(made.report->unranked_count, 1);
+    assert_string_equal(mt_job_row_name(&arena, made.report, 0), "train");
+    mt_job_report_free(made.report);
+    add_tenant(&made.set, "train", 0, 512, 0, 200);
+    made.set.records[1].device = 1;
+    made.set.is_sorted = false;
+    add_tenant(&made.set, "train", 0, 512, 0, 200);
+    made.set.records[2].identity.process_id = 1;
+    report_of_set(&made, &options);
+    assert_int_equal(made.report->row_count, 3);
+    assert_int_equal(made.report->unranked_row_count, 3);
+    assert_int_equal(made.report->unranked_count, 2);
+    assert_string_equal(mt_job_row_name(&arena, made.report, 2), "train, device 1");
+    mt_arena_release(&arena);
+    release(&made);
+}
+
+/* A job of replicas alone whose reserved peaks are set. */
+static struct made make_replicas(const uint64_t *reserved_mib, uint32_t count)
+{
+    struct simulated_job job = simulated_job_new(1, count, 1);
+    struct made made = {.error = {.offset = MT_NO_OFFSET}};
+
+    assert_true(simulated_job_add(&job, 0, 1, &made.set));
+    for (uint32_t i = 0; i < count; i++)
+        made.set.records[i].reserved_peak.bytes = reserved_mib[i] * MT_MIB;
+    report_of_set(&made, &usual);
+    assert_int_equal(made.status, MT_OK);
+    return made;
+}
+
+/* Of two replicas nobody can say which is off. Of three that agree to 4 MiB, the one that is 40 MiB
+ * away is, and the one that is 30 MiB away is not. */
+static void an_outlier_needs_three_replicas_and_a_distance(void **state)
+{
+    static const uint64_t peaks[][3] = {
+        {20000, 21000, 0}, {20000, 20004, 21000}, {2000, 2004, 2044}, {2000, 2004, 2034}};
+    static const uint32_t counts[] = {2, 3, 3, 3}, outliers[] = {0, 1, 1, 0};
+
+    (void)state;
+    for (size_t i = 0; i < MT_ARRAY_LEN(counts); i++) {
+        struct made made = make_replicas(peaks[i], counts[i]);
+
+        assert_int_equal(made.report->outlier_count, outliers[i]);
+        release(&made);
+    }
+}
+
+/* Replicas that vary by 100 MiB among themselves: 550 MiB from the median is usual, 900 is not. */
+static void replicas_that_vary_have_no_outlier_nearby(void **state)
+{
+    uint64_t peaks[] = {20000, 20100, 20200, 20300, 20400, 20750, 20250, 20150};
+
+    (void)state;
+    for (int is_far = 0; is_far < 2; is_far++) {
+        struct made made;
+
+        peaks[5] = is_far ? 21100 : 20750; /* the median is 20,200, the median distance 100 */
+        made = make_replicas(peaks, MT_ARRAY_LEN(peaks));
+        assert_int_equal(made.report->outlier_count, is_far);
+        release(&made);
+    }
+}
+
+/* A larger run of the same rank that was over before the last one began was an earlier run. */
+static void an_earlier_run_of_a_rank_is_a_duplicate(void **state)
+{
+    struct simulated_job job = simulated_job_new(1, 4, 1);
+    struct made made = {.error = {.offset = MT_NO_OFFSET}};
+    struct mt_rank_record earlier;
+
+    (void)state;
+    assert_true(simulated_job_add(&job, 0, 1, &made.set));
+    earlier = made.set.records[2];
+    earlier.begin_t_ns -= UINT64_C(90) * 1000000000;
+    earlier.end_t_ns = made.set.records[2].begin_t_ns;
+    earlier.reserved_peak.bytes += MT_GIB;
+    assert_int_equal(mt_rank_set_add(&made.set, &earlier), MT_OK);
+    report_of_set(&made, &usual);
+    assert_int_equal(made.report->duplicate_count, 1);
+    assert_true(made.report->rows[2].record->begin_t_ns == SIMULATED_START_NS);
+    release(&made);
+}
+
+/* What an incomplete trace needs is a lower bound. */
+static void an_incomplete_trace_makes_the_need_a_lower_bound(void **state)
+{
+    struct simulated_job job = simulated_job_new(1, 4, 1);
+    struct made made;
+
+    (void)state;
+    job.cut[job.cut_count++] = 1;
+    made = make(&job);
+    assert_false(made.report->needed_is_exact);
+    release(&made);
+}
+
+/* Two axes, of which the second has no meaning by its name. One rank that is off changes one of its
+ * four lines; if the second shards of all lines have more, they are no replicas. */
+static void an_axis_separates_if_most_of_its_lines_differ(void **state)
+{
+    struct simulated_job job = simulated_job_new(1, 4, 2);
+
+    (void)state;
+    for (int all_differ = 0; all_differ < 2; all_differ++) {
+        struct made made = {.error = {.offset = MT_NO_OFFSET}};
+
+        assert_true(simulated_job_add(&job, 0, 1, &made.set));
+        for (uint32_t rank = 1; rank < (all_differ ? 8 : 2); rank += 2)
+            made.set.records[rank].reserved_peak.bytes += 2 * MT_GIB;
+        report_of_set(&made, &usual);
+        assert_int_equal(made.report->axes[2].separates, all_differ);
+        assert_int_equal(made.report->cluster_count, 1 + all_differ);
+        assert_int_equal(made.report->outlier_count, !all_differ);
+        release(&made);
+    }
+}
+
+/* Two of the others reserved more than the rank that died was allowed to. */
+static void ranks_above_the_limit_do_not_fit(void **state)
+{
+    struct simulated_job job = simulated_job_new(1, 8, 1);
+    struct made made = {.error = {.offset = MT_NO_OFFSET}};
+
+    (void)state;
+    job.dying_rank = 3;
+    assert_true(simulated_job_add(&job, 0, 1, &made.set));
+    made.set.records[0].reserved_peak.bytes = SIMULATED_LIMIT + 1;
+    made.set.records[7].reserved_peak.bytes = SIMULATED_LIMIT + MT_GIB;
+    made.set.records[6].reserved_peak.bytes = SIMULATED_LIMIT;
+    report_of_set(&made, &usual);
+    assert_int_equal(made.report->death->other_count, 7);
+    assert_int_equal(made.report->death->fitting_count, 5);
+    release(&made);
+}
+
+/* Groups of 2 and of 8 neighbors: the smaller ones are the axis, the larger ones are a product. */
+static void the_smallest_group_of_a_stride_is_the_axis(void **state)
+{
+    struct simulated_job job = simulated_job_new(1, 16, 1);
+    struct made made = {.error = {.offset = MT_NO_OFFSET}};
+
+    (void)state;
+    job.has_mesh = false;
+    job.has_groups = true;
+    assert_true(simulated_job_add(&job, 0, 1, &made.set));
+    for (uint32_t i = 0; i < 16; i++) {
+        struct mt_record_identity *identity = &made.set.records[i].identity;
+
+        identity->group_count = 2;
+        for (uint32_t g = 0; g < 2; g++) {
+            uint32_t size = g ? 2 : 8;
+
+            identity->groups[g] = (struct mt_record_group){.name = g ? "tp" : "dp_tp",
+                                                           .size = size,
+                                                           .first = i / size * size,
+                                                           .stride = 1,
+                                                           .position = (int32_t)(i % size)};
+        }
+    }
+    report_of_set(&made, &usual);
+    assert_int_equal(made.report->axis_count, 2);
+    assert_axis(made.report, 0, "every_2", 8, 2);
+    assert_axis(made.report, 1, "tp", 2, 1);
+    release(&made);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -771,6 +1149,7 @@ int main(void)
         cmocka_unit_test(the_last_restart_is_the_job),
         cmocka_unit_test(a_helper_of_a_rank_is_a_duplicate),
         cmocka_unit_test(processes_that_share_a_device_are_added_up),
+        cmocka_unit_test(a_process_that_was_read_twice_is_one_tenant),
         cmocka_unit_test(a_device_that_was_idle_counts_once_for_each_time),
         cmocka_unit_test(many_processes_share_a_device),
         cmocka_unit_test(processes_one_after_the_other_share_nothing),
@@ -778,6 +1157,21 @@ int main(void)
         cmocka_unit_test(steps_of_any_number_do_no_harm),
         cmocka_unit_test(call_paths_are_summed_over_ranks),
         cmocka_unit_test(a_death_on_another_host_contests_the_first),
+        cmocka_unit_test(an_outlier_needs_three_replicas_and_a_distance),
+        cmocka_unit_test(replicas_that_vary_have_no_outlier_nearby),
+        cmocka_unit_test(an_earlier_run_of_a_rank_is_a_duplicate),
+        cmocka_unit_test(an_incomplete_trace_makes_the_need_a_lower_bound),
+        cmocka_unit_test(an_axis_separates_if_most_of_its_lines_differ),
+        cmocka_unit_test(ranks_above_the_limit_do_not_fit),
+        cmocka_unit_test(the_smallest_group_of_a_stride_is_the_axis),
+        cmocka_unit_test(the_largest_number_of_a_rank_does_no_harm),
+        cmocka_unit_test(devices_of_a_process_without_a_rank_have_names),
+        cmocka_unit_test(the_mesh_says_how_many_ranks_there_are),
+        cmocka_unit_test(deaths_on_unknown_hosts_are_contested),
+        cmocka_unit_test(deaths_without_a_clock_are_contested),
+        cmocka_unit_test(a_death_without_a_clock_is_not_the_first),
+        cmocka_unit_test(a_rank_with_two_devices_dies_once),
+        cmocka_unit_test(growth_is_a_cause_only_if_it_amounts_to_the_difference),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

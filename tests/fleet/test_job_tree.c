@@ -55,6 +55,8 @@ static struct mt_rank_record record_of(int32_t rank, struct mt_record_leaf *leav
                                    .device_pci = "",
                                    .device_mig = "",
                                    .death_path = MT_NO_PATH,
+                                   .death_site = MT_NO_PATH,
+                                   .growth_site = MT_NO_PATH,
                                    .last_step = MT_NO_STEP,
                                    .leaves = leaves};
 }
@@ -65,7 +67,7 @@ static void add_leaf(struct mt_rank_record *record, uint32_t path, enum mt_role 
     for (uint32_t i = 0; i < record->leaf_count; i++)
         if (record->leaves[i].path == path && record->leaves[i].role == role)
             return;
-    record->leaves[record->leaf_count++] = (struct mt_record_leaf){path, role, bytes, 1};
+    record->leaves[record->leaf_count++] = (struct mt_record_leaf){path, role, bytes, 1, path};
     record->role_bytes[role] += bytes;
     record->allocated_peak.bytes += bytes;
 }

@@ -129,7 +129,7 @@ static void names_stay_text(void **state)
                 assert_int_equal(mt_rank_set_path(&set, path, name, strlen(name), &path), MT_OK);
                 if (i > 1)
                     record.leaves[record.leaf_count++] = (struct mt_record_leaf){
-                        path, MT_ROLE_OTHER, (uint64_t)(rank + 1) << (30 + i), 1};
+                        path, MT_ROLE_OTHER, (uint64_t)(rank + 1) << (30 + i), 1, path};
             }
             for (uint32_t i = 0; i < record.leaf_count; i++) {
                 record.allocated_peak.bytes += leaves[i].bytes;
@@ -193,7 +193,8 @@ static void deep_and_wide_trees_are_cut(void **state)
         }
         snprintf(frame, sizeof frame, "leaf%u deep.py:1", i);
         assert_int_equal(mt_rank_set_path(&set, path, frame, strlen(frame), &path), MT_OK);
-        leaves[record.leaf_count++] = (struct mt_record_leaf){path, MT_ROLE_OTHER, MT_GIB + i, 1};
+        leaves[record.leaf_count++] =
+            (struct mt_record_leaf){path, MT_ROLE_OTHER, MT_GIB + i, 1, path};
         record.role_bytes[MT_ROLE_OTHER] += MT_GIB + i;
         record.allocated_peak.bytes += MT_GIB + i;
     }

@@ -3,12 +3,13 @@
 #include "cmocka_all.h"
 
 #include <pthread.h>
+#include <time.h>
 
 #include "record_maker.h"
 #include "reduce.h"
 #include "summary_file.h"
 
-enum { MOST_PROCESSES = 9, FILES = 23 };
+enum { MOST_PROCESSES = 9, FILES = 23, CUT_BYTES = 200 /* within the first failure */ };
 
 /* Messages from each process: at most one, since a process sends once. */
 struct post {
@@ -16,8 +17,9 @@ struct post {
     pthread_cond_t arrived;
     struct mt_buf messages[MOST_PROCESSES];
     bool is_there[MOST_PROCESSES];
-    /* The process whose message is damaged, that sends nothing, that sees other files; else size */
-    uint32_t spoils, dies, strays;
+    /* The process whose message is damaged or cut short, that sends nothing, that sees other files,
+     * or whose names of files are divided at other places; else size */
+    uint32_t spoils, cuts, dies, strays, divides;
 };
 
 struct process {
@@ -38,6 +40,8 @@ static enum mt_status send(void *context, uint32_t to, const void *bytes, size_t
 
     (void)to;
     pthread_mutex_lock(&post->lock);
+    if (rank == post->cuts)
+        length = CUT_BYTES;
     mt_buf_add(&post->messages[rank], bytes, length);
     if (rank == post->spoils)
         post->messages[rank].data[length / 2] ^= 0x55;
@@ -103,6 +107,10 @@ static void *run(void *argument)
     memcpy(seen, gather.paths, sizeof seen);
     if (process->exchange.rank == process->post->strays)
         seen[FILES - 1] = "0";
+    if (process->exchange.rank == process->post->divides) {
+        seen[20] = "2"; /* "20", "21"; others read them */
+        seen[21] = "021";
+    }
     gather.paths = seen;
     if (process->own_status == MT_OK)
         process->own_status = mt_gather_files(&gather, &process->set, &process->failures);
@@ -195,7 +203,8 @@ static void any_number_of_processes_and_threads_gives_the_same_bytes(void **unus
     for (uint32_t size = 1; size <= MOST_PROCESSES; size++) {
         struct mt_gather gather = gather_of(1 + size % 4);
         struct process processes[MOST_PROCESSES] = {0};
-        struct post post = {.spoils = size, .dies = size, .strays = size};
+        struct post post = {
+            .spoils = size, .cuts = size, .dies = size, .strays = size, .divides = size};
         struct mt_buf bytes = {0};
 
         start(&post, processes, size, &gather);
@@ -217,19 +226,25 @@ static void any_number_of_processes_and_threads_gives_the_same_bytes(void **unus
     mt_buf_release(&first);
 }
 
-/* Processes 2 and 3 of 4 hand over together: of 2 comes a message that is damaged, or none,
- * or it had no memory, or it saw other files. */
+/* Processes 2 and 3 of 4 hand over together. The message of 2 is damaged, does not come, says that
+ * it had no memory, is from a process that saw other files, in two ways, or is cut short. */
 static void files_of_a_branch_that_is_lost_are_named(void **unused)
 {
     (void)unused;
-    for (int way = 0; way < 4; way++) {
+    for (int way = 0; way < 6; way++) {
         struct mt_gather gather = gather_of(1);
         struct process processes[4] = {0};
-        struct post post = {
-            .spoils = way == 0 ? 2 : 4, .dies = way == 1 ? 2 : 4, .strays = way == 3 ? 2 : 4};
+        struct post post = {.spoils = way == 0 ? 2 : 4,
+                            .cuts = way == 5 ? 2 : 4,
+                            .dies = way == 1 ? 2 : 4,
+                            .strays = way == 3 ? 2 : 4,
+                            .divides = way == 4 ? 2 : 4};
+        const struct mt_gather_failure before = {.file = 2, .text = "before memory ran out"};
         uint32_t lost = 0, own = 0;
 
         processes[2].own_status = way == 2 ? MT_ERR_MEMORY : MT_OK;
+        if (way == 2)
+            assert_int_equal(mt_gather_failures_add(&processes[2].failures, &before), MT_OK);
         start(&post, processes, 4, &gather);
         assert_int_equal(processes[0].status, MT_OK);
         for (uint32_t i = 0; i < processes[0].failures.count; i++) {
@@ -249,10 +264,39 @@ static void files_of_a_branch_that_is_lost_are_named(void **unused)
     }
 }
 
+/* No file can be read, and each takes long enough for threads to take turns. */
+static enum mt_status load_nothing(void *context, const char *path, struct mt_rank_set *set,
+                                   struct mt_error *error)
+{
+    const struct timespec pause = {.tv_nsec = 2000000};
+
+    (void)context;
+    (void)set;
+    (void)nanosleep(&pause, NULL);
+    return mt_fail(error, MT_ERR_FORMAT, 0, "file %s is damaged", path);
+}
+
+static void failures_are_in_the_order_of_files(void **unused)
+{
+    struct mt_gather gather = gather_of(4);
+    struct mt_gather_failures failures = {0};
+    struct mt_rank_set set = {0};
+
+    (void)unused;
+    gather.load = load_nothing;
+    assert_int_equal(mt_gather_files(&gather, &set, &failures), MT_OK);
+    assert_int_equal(failures.count, FILES);
+    for (uint32_t i = 0; i < FILES; i++)
+        assert_int_equal(failures.list[i].file, i);
+    mt_gather_failures_release(&failures);
+    mt_rank_set_release(&set);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_number_of_processes_and_threads_gives_the_same_bytes),
+        cmocka_unit_test(failures_are_in_the_order_of_files),
         cmocka_unit_test(files_of_a_branch_that_is_lost_are_named),
     };
 

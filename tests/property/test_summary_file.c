@@ -279,6 +279,32 @@ static void a_payload_of_empty_texts_is_refused(void **state)
     free(bytes);
 }
 
+/* One long text that each field of a list names: hashing it for each of them takes hours. */
+static void a_text_that_is_named_very_often_is_refused(void **state)
+{
+    enum { TEXT_BYTES = 24 << 20, PATHS = 100 };
+    uint8_t *bytes = malloc(TEXT_BYTES + 1024), *at = bytes;
+    struct mt_rank_set set = {0};
+    const char *reason = "";
+
+    (void)state;
+    assert_non_null(bytes);
+    at = mt_put_varint(at, 1);
+    at = mt_put_varint(at, TEXT_BYTES);
+    memset(at, 'x', TEXT_BYTES);
+    at = mt_put_varint(at + TEXT_BYTES, PATHS);
+    for (uint32_t i = 0; i < PATHS; i++) { /* each is the caller of the next one */
+        at = mt_put_varint(at, i ? mt_zigzag(1) : 0);
+        at = mt_put_varint(at, 0);
+    }
+    at = mt_put_varint(at, 0);
+    assert_int_equal(mt_summary_payload_read(bytes, (size_t)(at - bytes), &set, &reason),
+                     MT_ERR_FORMAT);
+    assert_string_equal(reason, "it names too much text");
+    mt_rank_set_release(&set);
+    free(bytes);
+}
+
 /* Two call paths of a file that have the same frames are one path of a set, so that leaves can
  * become equal by being read. */
 static void paths_that_repeat_make_no_equal_leaves(void **state)
@@ -324,6 +350,7 @@ int main(void)
         cmocka_unit_test(damaged_payloads_do_no_harm),
         cmocka_unit_test(hostile_payloads_are_refused),
         cmocka_unit_test(a_payload_of_empty_texts_is_refused),
+        cmocka_unit_test(a_text_that_is_named_very_often_is_refused),
         cmocka_unit_test(paths_that_repeat_make_no_equal_leaves),
     };
 
