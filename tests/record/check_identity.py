@@ -73,6 +73,15 @@ def a_bad_mesh_is_left_out(bench):
     check("mesh" not in header and header["ended"] == "exit:0", f"{header}")
 
 
+def scripts_of_slurm_are_no_ranks(bench):
+    """A batch script has the variables of task 0 of as many as were asked for, and no step."""
+    slurm = {"SLURM_JOB_ID": "2", "SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NTASKS": "8", "SLURM_NPROCS": "8"}
+    _, header = recorded(bench, "exit", "0", **slurm)
+    check(header["job"] == "slurm:2" and not {"rank", "local_rank", "world_size"} & set(header), f"{header}")
+    _, header = recorded(bench, "exit", "0", SLURM_STEP_ID="0", **slurm)
+    check((header["rank"], header["local_rank"], header["world_size"]) == ("0", "0", "8"), f"{header}")
+
+
 def instances_have_profiles(bench):
     """A MIG instance has a UUID of its own and the name of its profile."""
     _, header = recorded(bench, "exit", "0", MEMTRACE_SIMULATED_MIG="1g.18gb")
@@ -221,6 +230,7 @@ def hostile_dumps_are_refused(bench):
 
 
 if __name__ == "__main__":
-    sys.exit(main([known_from_the_start, nothing_is_made_up, a_bad_mesh_is_left_out, instances_have_profiles,
+    sys.exit(main([known_from_the_start, nothing_is_made_up, a_bad_mesh_is_left_out,
+                   scripts_of_slurm_are_no_ranks, instances_have_profiles,
                    ends_of_the_command, ends_of_others, killed_with_the_launcher, redacted, counted_as_secrets,
                    groups_of_the_flight_recorder, hostile_dumps_are_refused]))
