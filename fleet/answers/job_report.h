@@ -106,7 +106,7 @@ struct mt_job_death {
 enum mt_axes_source {
     MT_AXES_NONE,     /* nothing says how ranks are arranged */
     MT_AXES_OPTION,   /* the user */
-    MT_AXES_RECORDED, /* MEMTRACE_MESH */
+    MT_AXES_RECORDED, /* MEMTRACE_MESH, memtrace_set_mesh */
     MT_AXES_GROUPS,   /* the framework's process groups */
     MT_AXES_FOUND     /* what ranks have in memory repeats with their numbers */
 };

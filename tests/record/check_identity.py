@@ -73,6 +73,26 @@ def a_bad_mesh_is_left_out(bench):
     check("mesh" not in header and header["ended"] == "exit:0", f"{header}")
 
 
+def the_program_says_its_place(bench):
+    """memtrace_set_mesh, before the first event and after it: the last call counts, and more than MEMTRACE_MESH."""
+    for before, after, variable, mesh in (("pp=0/2", "-", None, "pp=0/2"), ("-", "dp=3/4,tp=1/2", None, "dp=3/4,tp=1/2"),
+                                          ("pp=0/2", "pp=1/2", None, "pp=1/2"), ("-", "tp=1/8", "tp=0/8", "tp=1/8"),
+                                          ("tp=2/8", "-", "tp=0/8", "tp=2/8"), ("-", "-", "tp=0/8", "tp=0/8")):
+        variables = {"MEMTRACE_MESH": variable} if variable else {}
+        done, header = recorded(bench, "mesh", before, after, **variables)
+        check(done.returncode == 0 and b"mesh" not in done.stderr, f"{done}")
+        check(header.get("mesh") == mesh, f"{before}, {after}, {variable}: {header.get('mesh')}")
+
+
+def a_wrong_place_is_refused(bench):
+    """The caller learns it, one line says why, and what was known stays."""
+    for wrong, why in (("tp=8/8", "a coordinate is not below the size of its axis"), ("", "it is empty")):
+        done, header = recorded(bench, "mesh", "tp=1/8", wrong)
+        said = [line for line in done.stderr.decode().splitlines() if "memtrace_set_mesh" in line]
+        check(done.returncode == 1 and said == [f"memtrace: memtrace_set_mesh is ignored: {why}"], f"{done}")
+        check(header["mesh"] == "tp=1/8", f"{header}")
+
+
 def scripts_of_slurm_are_no_ranks(bench):
     """A batch script has the variables of task 0 of as many as were asked for, and no step."""
     slurm = {"SLURM_JOB_ID": "2", "SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NTASKS": "8", "SLURM_NPROCS": "8"}
@@ -230,7 +250,7 @@ def hostile_dumps_are_refused(bench):
 
 
 if __name__ == "__main__":
-    sys.exit(main([known_from_the_start, nothing_is_made_up, a_bad_mesh_is_left_out,
-                   scripts_of_slurm_are_no_ranks, instances_have_profiles,
+    sys.exit(main([known_from_the_start, nothing_is_made_up, a_bad_mesh_is_left_out, the_program_says_its_place,
+                   a_wrong_place_is_refused, scripts_of_slurm_are_no_ranks, instances_have_profiles,
                    ends_of_the_command, ends_of_others, killed_with_the_launcher, redacted, counted_as_secrets,
                    groups_of_the_flight_recorder, hostile_dumps_are_refused]))
