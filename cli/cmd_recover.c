@@ -7,6 +7,7 @@
 #include "memory_limit.h"
 #include "outputs.h"
 #include "record_output.h"
+#include "recorded_summaries.h"
 #include "tape_file.h"
 
 enum {
@@ -14,17 +15,23 @@ enum {
     TIMEOUT_MS = 500 /* for a process that was killed and is about to be gone */
 };
 
-/* The trace whose tape `path` is, or path itself; false if it is too long. */
-static bool trace_of(const char *path, char trace[4096])
+struct recover {
+    struct mt_common common;
+    bool no_summary;
+    struct mt_recorded_summaries summaries;
+    struct mt_buf out;
+    struct mt_json json;
+};
+
+/* `path` becomes the trace whose tape it is; false if it is too long for a file. */
+static bool take_trace(char *path)
 {
     size_t length = strlen(path), suffix = strlen(MT_TAPE_SUFFIX);
 
     if (length >= 4096)
         return false;
     if (length > suffix && strcmp(path + length - suffix, MT_TAPE_SUFFIX) == 0)
-        length -= suffix;
-    memcpy(trace, path, length);
-    trace[length] = '\0';
+        path[length - suffix] = '\0';
     return true;
 }
 
@@ -50,68 +57,84 @@ static void say_line(const char *trace, const struct mt_buf *lines)
         mt_say("%.*s", (int)strcspn(lines->data, "\n"), lines->data);
 }
 
+/* `record` was killed before it could write the summary. One that is there may be of the trace
+ * without its tape. */
+static bool wants_a_summary(const struct recover *recover, const struct mt_trace_end *end)
+{
+    return !recover->no_summary && end->state == MT_TRACE_RECOVERED && end->summary.events;
+}
+
 /* One file: its lines or its object; exit code. */
-static int recover_one(const char *path, const struct mt_common *common, struct mt_buf *out,
-                       struct mt_json *json)
+static int recover_one(struct recover *recover, char *path)
 {
     const struct mt_trace_end_options options = {.patience_ms = TIMEOUT_MS,
                                                  .unfinished = mt_outputs_unfinished()};
+    const struct mt_common *common = &recover->common;
     struct mt_buf line = {0};
     struct mt_trace_end end;
-    char trace[4096];
-    int code;
 
-    if (!trace_of(path, trace)) {
+    if (!take_trace(path)) {
         mt_say("'%.80s...': the path is too long", path);
         return MT_EXIT_INPUT;
     }
-    mt_trace_end(&end, trace, &options);
-    code = exit_code_of(&end, common->strict);
+    mt_trace_end(&end, path, &options);
     mt_add_trace_end(&line, &end, "", common->quiet);
     if (end.state == MT_TRACE_RUNNING || end.state == MT_TRACE_FAILED ||
         end.state == MT_TRACE_INCOMPLETE)
-        say_line(trace, &line);
+        say_line(path, &line);
     else if (!common->json && line.data)
-        mt_buf_add(out, line.data, line.length);
+        mt_buf_add(&recover->out, line.data, line.length);
     if (common->json)
-        mt_json_trace_end(json, &end);
+        mt_json_trace_end(&recover->json, &end);
     mt_buf_release(&line);
+    if (wants_a_summary(recover, &end))
+        mt_recorded_summaries_add(&recover->summaries, path);
+    return exit_code_of(&end, common->strict);
+}
+
+static int recover_all(struct recover *recover, char **files, int count)
+{
+    int code = MT_EXIT_OK;
+
+    mt_json_init(&recover->json, &recover->out, true);
+    if (recover->common.json) {
+        mt_json_object_begin(&recover->json, NULL);
+        mt_json_text(&recover->json, "schema", "memtrace.recover/1");
+        mt_json_array_begin(&recover->json, "traces");
+    }
+    recover->summaries.is_quiet = recover->common.quiet || recover->common.json;
+    for (int i = 0; i < count; i++) {
+        int one = recover_one(recover, files[i]);
+        code = one > code ? one : code;
+    }
+    mt_recorded_summaries_finish(&recover->summaries);
+    if (recover->common.json) {
+        mt_json_array_end(&recover->json);
+        mt_json_object_end(&recover->json);
+        mt_buf_add_char(&recover->out, '\n');
+    }
     return code;
 }
 
 int mt_cmd_recover(const struct mt_command *command, int argc, char **argv)
 {
-    struct mt_common common = {.format = NULL};
+    struct recover recover = {.no_summary = false};
+    struct mt_common *common = &recover.common;
     const struct mt_option options[] = {
-        {"json", 0, MT_OPTION_FLAG, NULL, "print one JSON document", &common.json},
-        {"quiet", 'q', MT_OPTION_FLAG, NULL, "say only what was lost", &common.quiet},
-        {"strict", 0, MT_OPTION_FLAG, NULL, "exit with 5 if events are missing", &common.strict},
+        {"no-summary", 0, MT_OPTION_FLAG, NULL, "write no summary (.mtsum) beside a trace",
+         &recover.no_summary},
+        {"json", 0, MT_OPTION_FLAG, NULL, "print one JSON document", &common->json},
+        {"quiet", 'q', MT_OPTION_FLAG, NULL, "say only what was lost", &common->quiet},
+        {"strict", 0, MT_OPTION_FLAG, NULL, "exit with 5 if events are missing", &common->strict},
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL},
     };
-    struct mt_buf out = {0};
-    struct mt_json json;
     char **files;
-    int count, i, printed, code;
+    int count, printed, code;
 
     code = mt_options_parse(command, options, argc, argv, 1, MAX_FILES, &files, &count);
     if (code >= 0)
         return code;
-    code = MT_EXIT_OK;
-    mt_json_init(&json, &out, true);
-    if (common.json) {
-        mt_json_object_begin(&json, NULL);
-        mt_json_text(&json, "schema", "memtrace.recover/1");
-        mt_json_array_begin(&json, "traces");
-    }
-    for (i = 0; i < count; i++) {
-        int one = recover_one(files[i], &common, &out, &json);
-        code = one > code ? one : code;
-    }
-    if (common.json) {
-        mt_json_array_end(&json);
-        mt_json_object_end(&json);
-        mt_buf_add_char(&out, '\n');
-    }
-    printed = mt_print_answer_and_release(&out, common.json);
+    code = recover_all(&recover, files, count);
+    printed = mt_print_answer_and_release(&recover.out, common->json);
     return printed != MT_EXIT_OK ? printed : code;
 }

@@ -159,6 +159,37 @@ static void add_presence(const struct text *text)
                     (unsigned)report->duplicate_count, report->duplicate_count == 1 ? "" : "es");
 }
 
+/* Rows of one rank follow each other: a rank has one for each of its devices. */
+static uint32_t count_ranks(const struct mt_job_report *report, enum mt_outcome outcome)
+{
+    uint32_t count = 0;
+    int32_t before = -1;
+
+    for (uint32_t i = 0; i < report->row_count; i++) {
+        const struct mt_rank_record *record = report->rows[i].record;
+
+        if (record->outcome != outcome || record->identity.rank == before)
+            continue;
+        before = record->identity.rank;
+        count++;
+    }
+    return count;
+}
+
+/* Where no rank ran out of memory, nothing else says that the job did not end in order. */
+static void add_ends(const struct text *text)
+{
+    uint32_t killed = count_ranks(text->report, MT_OUTCOME_KILLED);
+    uint32_t failed = count_ranks(text->report, MT_OUTCOME_FAILED);
+
+    if (killed && !text->report->death)
+        mt_add_note(text->out, 2, "%s rank%s ended by a signal or a time-out",
+                    count_of(text, killed), s(killed));
+    if (failed && !text->report->death)
+        mt_add_note(text->out, 2, "%s rank%s ended with an error", count_of(text, failed),
+                    s(failed));
+}
+
 static void add_starts(const struct text *text)
 {
     const struct mt_job_report *report = text->report;
@@ -470,6 +501,7 @@ void mt_fleet_text(struct mt_buf *out, const struct mt_fleet_answer *answer,
     add_headline(&text);
     add_presence(&text);
     add_need(&text);
+    add_ends(&text);
     add_starts(&text);
     add_unreadable(&text);
     add_outliers(&text);

@@ -7,8 +7,8 @@
 
 #include "collect.h"
 #include "core.h"
-#include "mesh.h"
 #include "run_identity.h"
+#include "run_mesh.h"
 #include "run_names.h"
 #include "settings.h"
 
@@ -59,19 +59,6 @@ static void tell_command(void)
     mt_collect_fact("command", text);
 }
 
-static void tell_mesh(void)
-{
-    static bool said;
-    const char *text = getenv("MEMTRACE_MESH");
-    struct mt_mesh mesh;
-    const char *wrong = mt_mesh_read(text, &mesh);
-
-    if (wrong)
-        mt_collect_say(&said, "MEMTRACE_MESH is left out: %s", wrong);
-    else if (mesh.count)
-        mt_collect_fact("mesh", text);
-}
-
 static void tell_place(const char *host)
 {
     const struct mt_run_place place = mt_run_place();
@@ -84,7 +71,7 @@ static void tell_place(const char *host)
     mt_run_job(host, job);
     if (*job)
         mt_collect_fact("job", job);
-    tell_mesh();
+    mt_run_mesh_tell();
 }
 
 void mt_run_facts(void)

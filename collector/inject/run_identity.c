@@ -1,4 +1,4 @@
-/* See run_identity.h. One line a launcher, one a job. */
+/* See run_identity.h. A line for each launcher, a function for each scheduler. */
 #include "run_identity.h"
 
 #include <stdbool.h>
@@ -11,20 +11,16 @@
 
 /* Names of variables; NULL: the launcher has none, or there is no second one. */
 struct launcher {
-    const char *rank, *local_rank, *local_rank_too, *world, *world_too;
-    const char *same; /* the launcher that numbers the ranks alike says the rest; NULL: no need */
+    const char *rank, *local_rank, *local_rank_too, *world;
 };
 
-/* The innermost first: Slurm may start mpirun or torchrun, whose processes are the ranks. PMIx says
- * no more than a rank: Slurm, if it serves it, says the rest. */
+/* The innermost first: Slurm may start mpirun or torchrun, whose processes are the ranks. */
 static const struct launcher launchers[] = {
-    {"RANK", "LOCAL_RANK", NULL, "WORLD_SIZE", NULL, NULL},
-    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", NULL, "OMPI_COMM_WORLD_SIZE", NULL,
-     NULL},
-    {"PMI_RANK", "MPI_LOCALRANKID", "PMI_LOCAL_RANK", "PMI_SIZE", NULL, NULL},
-    {"PMIX_RANK", "SLURM_LOCALID", NULL, "SLURM_NTASKS", NULL, "SLURM_PROCID"},
-    {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_LOCAL_RANK", NULL, "MV2_COMM_WORLD_SIZE", NULL, NULL},
-    {"SLURM_PROCID", "SLURM_LOCALID", NULL, "SLURM_NTASKS", "SLURM_NPROCS", NULL},
+    {"RANK", "LOCAL_RANK", NULL, "WORLD_SIZE"},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", NULL, "OMPI_COMM_WORLD_SIZE"},
+    {"PMI_RANK", "MPI_LOCALRANKID", "PMI_LOCAL_RANK", "PMI_SIZE"},
+    {"PMIX_RANK", NULL, NULL, NULL},
+    {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_LOCAL_RANK", NULL, "MV2_COMM_WORLD_SIZE"},
 };
 
 /* -1 if the variable is not set, or holds anything but a number that a rank can have. */
@@ -45,20 +41,50 @@ static long either(const char *name, const char *other)
     return number >= 0 ? number : number_of(other);
 }
 
+static struct mt_run_place place_of(const struct launcher *launcher)
+{
+    return (struct mt_run_place){number_of(launcher->rank),
+                                 either(launcher->local_rank, launcher->local_rank_too),
+                                 number_of(launcher->world)};
+}
+
+/* The processes of a batch script have the variables of a task 0, and are none: their
+ * SLURM_NTASKS is what was asked for. Only a task that srun started has the number of a step. */
+static struct mt_run_place slurm_task(void)
+{
+    const struct mt_run_place none = {-1, -1, -1};
+
+    if (either("SLURM_STEP_ID", "SLURM_STEPID") < 0 || number_of("SLURM_PROCID") < 0)
+        return none;
+    return (struct mt_run_place){number_of("SLURM_PROCID"), number_of("SLURM_LOCALID"),
+                                 either("SLURM_NTASKS", "SLURM_NPROCS")};
+}
+
+/* srun says the rest of what PMI and PMIx leave out, if the ranks are its tasks. */
+static void complete(struct mt_run_place *place, const struct mt_run_place *task)
+{
+    if (task->rank != place->rank ||
+        (place->world >= 0 && task->world >= 0 && place->world != task->world))
+        return;
+    if (place->local_rank < 0)
+        place->local_rank = task->local_rank;
+    if (place->world < 0)
+        place->world = task->world;
+}
+
 struct mt_run_place mt_run_place(void)
 {
-    struct mt_run_place place = {-1, -1, -1};
+    const struct mt_run_place task = slurm_task();
 
-    for (size_t i = 0; i < MT_ARRAY_LEN(launchers) && place.rank < 0; i++) {
-        const struct launcher *launcher = &launchers[i];
+    for (size_t i = 0; i < MT_ARRAY_LEN(launchers); i++) {
+        struct mt_run_place place = place_of(&launchers[i]);
 
-        place.rank = number_of(launcher->rank);
-        if (place.rank < 0 || (launcher->same && number_of(launcher->same) != place.rank))
+        if (place.rank < 0)
             continue;
-        place.local_rank = either(launcher->local_rank, launcher->local_rank_too);
-        place.world = either(launcher->world, launcher->world_too);
+        complete(&place, &task);
+        return place;
     }
-    return place;
+    return task;
 }
 
 long mt_run_restart(void)
@@ -104,6 +130,14 @@ static bool torchelastic(char job[MT_JOB_TEXT])
     return id && strcmp(id, "none") && set_job(job, "torchelastic", id, NULL);
 }
 
+/* Ray starts workers before it knows their job, and gives them an id that is none. */
+static bool ray(char job[MT_JOB_TEXT])
+{
+    const char *id = getenv("RAY_JOB_ID");
+
+    return id && strcmp(id, "ffffffff") && set_job(job, "ray", id, NULL);
+}
+
 /* A pod of an indexed Job is called JOB-INDEX. */
 static void kubernetes(const char *host, char job[MT_JOB_TEXT])
 {
@@ -124,7 +158,7 @@ void mt_run_job(const char *host, char job[MT_JOB_TEXT])
 {
     job[0] = '\0';
     if (!slurm(job) && !set_job(job, "pbs", getenv("PBS_JOBID"), NULL) &&
-        !set_job(job, "lsf", getenv("LSB_JOBID"), index_of("LSB_JOBINDEX")) &&
-        !set_job(job, "ray", getenv("RAY_JOB_ID"), NULL) && !torchelastic(job))
+        !set_job(job, "lsf", getenv("LSB_JOBID"), index_of("LSB_JOBINDEX")) && !ray(job) &&
+        !torchelastic(job))
         kubernetes(host, job);
 }

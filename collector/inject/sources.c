@@ -8,6 +8,7 @@
 #include "modules_scan.h"
 #include "nccl_calls.h"
 #include "python_stack.h"
+#include "run_mesh.h"
 #include "source_cupti.h"
 #include "source_device.h"
 #include "source_nvml.h"
@@ -23,6 +24,7 @@ static const struct mt_inject_source *const sources[] = {
     &mt_interposer_source,
     &mt_nvml_source,
     &mt_device_source,
+    &mt_mesh_source,
     &mt_nvtx_source,
     &mt_nccl_source,
     &mt_torch_source,

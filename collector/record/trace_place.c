@@ -92,13 +92,63 @@ static enum mt_status set_folder(struct mt_trace_place *place, const char *text,
     return MT_OK;
 }
 
+/* Makes `output` and the folders that lead to it, and counts those that were not there. Other ranks
+ * may make them at the same time. Returns 0, or why the first of them could not be made. */
+static int make_folders(const char *output, unsigned *made)
+{
+    char path[PATH_MAX];
+    size_t length = strlen(output);
+    int why = 0;
+
+    if (length >= sizeof path)
+        return ENAMETOOLONG;
+    memcpy(path, output, length + 1);
+    for (char *end = path + strspn(path, "/"); *end; end += strspn(end, "/")) {
+        char next;
+
+        end += strcspn(end, "/");
+        next = *end;
+        *end = '\0';
+        if (mkdir(path, 0777) == 0)
+            ++*made;
+        else if (!why && errno != EEXIST)
+            why = errno;
+        *end = next;
+    }
+    return why;
+}
+
+/* The innermost first. One that is not empty stays, and so do those around it. */
+static void remove_folders(const char *innermost, unsigned made)
+{
+    char path[PATH_MAX];
+    size_t length = strlen(innermost);
+
+    if (length >= sizeof path)
+        return;
+    memcpy(path, innermost, length + 1);
+    while (made && length) {
+        made -= rmdir(path) == 0;
+        while (length && path[length - 1] == '/')
+            length--;
+        while (length && path[length - 1] != '/')
+            length--;
+        path[length] = '\0';
+    }
+}
+
 /* -o names a folder: it is there, or is made. */
 static enum mt_status take_folder(struct mt_trace_place *place, const char *output,
                                   struct mt_error *error)
 {
-    place->made_folder = mkdir(output, 0777) == 0;
-    if (!place->made_folder && errno != EEXIST)
-        return refuse(error, strerror(errno));
+    int why = make_folders(output, &place->made_folders);
+    struct stat facts;
+
+    if (stat(output, &facts) < 0) {
+        why = why ? why : errno;
+        remove_folders(output, place->made_folders);
+        return refuse(error, strerror(why));
+    }
     return set_folder(place, output, error);
 }
 
@@ -247,6 +297,5 @@ void mt_trace_place_clear(const struct mt_trace_place *place)
 
 void mt_trace_place_leave(const struct mt_trace_place *place)
 {
-    if (place->made_folder)
-        rmdir(place->folder);
+    remove_folders(place->folder, place->made_folders);
 }

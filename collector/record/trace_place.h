@@ -15,15 +15,15 @@
 struct mt_trace_place {
     char folder[PATH_MAX]; /* absolute, ends in / */
     char name[256];        /* of the file; empty: the collector names HOST-PID[-rankN] */
-    bool made_folder;      /* by us */
+    unsigned made_folders; /* by us: `folder`, and those around it */
     bool named_by_process; /* `name` is a stem, -PID.trace.zst is to follow */
 };
 
 /* `output`: what -o says (NULL: a file in the current folder with the name of
  * the command: train-12345.trace.zst for `python train.py`). A folder if it is
- * one, or ends in / (then it is made); else a file. Checks that files of
- * `room_bytes` can be made there, and that a file that would be replaced is a
- * trace. MT_ERR_OUTPUT and the reason if not; nothing is left behind. */
+ * one, or ends in / (then it is made, with those that lead to it); else a file.
+ * Checks that files of `room_bytes` can be made there, and that a file that would
+ * be replaced is a trace. MT_ERR_OUTPUT and the reason if not. */
 enum mt_status mt_trace_place_prepare(struct mt_trace_place *place, const char *output,
                                       char *const *command, uint64_t room_bytes,
                                       struct mt_error *error) MT_MUST_USE;
@@ -32,7 +32,7 @@ enum mt_status mt_trace_place_prepare(struct mt_trace_place *place, const char *
  * about to start. */
 void mt_trace_place_clear(const struct mt_trace_place *place);
 
-/* Removes the folder that was made, if nothing came into it. */
+/* Removes the folders that were made, if nothing came into them. */
 void mt_trace_place_leave(const struct mt_trace_place *place);
 
 /* What the collector gets as MEMTRACE_OUTPUT when the command's process is

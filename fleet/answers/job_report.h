@@ -115,7 +115,7 @@ struct mt_job_death {
 enum mt_axes_source {
     MT_AXES_NONE,          /* nothing says how ranks are arranged */
     MT_AXES_OPTION,        /* the user */
-    MT_AXES_RECORDED,      /* MEMTRACE_MESH */
+    MT_AXES_RECORDED,      /* MEMTRACE_MESH, memtrace_set_mesh */
     MT_AXES_GROUPS,        /* the framework's process groups */
     MT_AXES_COMMUNICATORS, /* NCCL: ranks with a communicator in common */
     MT_AXES_FOUND          /* inferred: memory repeats over the numbers of ranks */

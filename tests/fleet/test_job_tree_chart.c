@@ -158,7 +158,7 @@ static void random_trees_fit(void **state)
             for (uint64_t i = 0; i < count; i++) {
                 struct mt_record_leaf leaf = {
                     maker_path(&maker), (enum mt_role)maker_dice(&maker, MT_ROLE_COUNT),
-                    maker_dice(&maker, UINT64_C(1) << maker_dice(&maker, 38)), 1};
+                    maker_dice(&maker, UINT64_C(1) << maker_dice(&maker, 38)), 1, MT_NO_PATH};
                 bool is_new = true;
 
                 for (uint32_t k = 0; k < record.leaf_count; k++)

@@ -32,17 +32,31 @@ static void each_launcher_says_its_rank(void **state)
         {"OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_LOCAL_RANK=3 OMPI_COMM_WORLD_SIZE=4", 3, 3, 4},
         {"PMI_RANK=2 PMI_SIZE=16 MPI_LOCALRANKID=2", 2, 2, 16},
         {"PMI_RANK=2 PMI_SIZE=16 PMI_LOCAL_RANK=1", 2, 1, 16},
-        {"PMIX_RANK=7 SLURM_PROCID=7 SLURM_LOCALID=3 SLURM_NTASKS=8", 7, 3, 8},
-        /* another launcher that serves PMIx, in a task of Slurm's */
-        {"PMIX_RANK=7 SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NTASKS=8", 7, -1, -1},
+        /* srun --mpi=pmi2, --mpi=pmix */
+        {"PMI_RANK=3 PMI_SIZE=4 SLURM_PROCID=3 SLURM_LOCALID=1 SLURM_NTASKS=4 SLURM_STEP_ID=0", 3,
+         1, 4},
+        {"PMIX_RANK=7 SLURM_PROCID=7 SLURM_LOCALID=3 SLURM_NTASKS=8 SLURM_STEP_ID=0", 7, 3, 8},
+        /* another launcher that serves PMIx, in a task of Slurm's, and in a batch script */
+        {"PMIX_RANK=7 SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NTASKS=8 SLURM_STEP_ID=0", 7, -1, -1},
+        {"PMIX_RANK=0 SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NTASKS=8", 0, -1, -1},
         {"MV2_COMM_WORLD_RANK=1 MV2_COMM_WORLD_LOCAL_RANK=0 MV2_COMM_WORLD_SIZE=2", 1, 0, 2},
-        {"SLURM_PROCID=11 SLURM_LOCALID=3 SLURM_NTASKS=12", 11, 3, 12},
-        {"SLURM_PROCID=11 SLURM_NPROCS=12", 11, -1, 12},
+        {"SLURM_PROCID=11 SLURM_LOCALID=3 SLURM_NTASKS=12 SLURM_STEP_ID=0", 11, 3, 12},
+        {"SLURM_PROCID=11 SLURM_NPROCS=12 SLURM_STEPID=2", 11, -1, 12},
+        /* a batch script, as Slurm 22.05 starts it for --ntasks=8: no step */
+        {"SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NTASKS=8 SLURM_NPROCS=8 SLURM_JOB_ID=2", -1, -1, -1},
+        /* the numbers of steps that Slurm has for scripts and interactive shells */
+        {"SLURM_PROCID=0 SLURM_NTASKS=8 SLURM_STEP_ID=4294967290", -1, -1, -1},
         /* torchrun under srun: the worker's own, and none of Slurm's */
-        {"SLURM_PROCID=1 SLURM_LOCALID=0 SLURM_NTASKS=2 RANK=9 LOCAL_RANK=1 WORLD_SIZE=16", 9, 1,
-         16},
-        {"SLURM_PROCID=1 SLURM_LOCALID=0 SLURM_NTASKS=2 RANK=9", 9, -1, -1},
-        {"RANK= SLURM_PROCID=1 SLURM_NTASKS=2", 1, -1, 2},
+        {"SLURM_PROCID=1 SLURM_LOCALID=0 SLURM_NTASKS=2 SLURM_STEP_ID=0 RANK=9 LOCAL_RANK=1 "
+         "WORLD_SIZE=16",
+         9, 1, 16},
+        {"SLURM_PROCID=1 SLURM_LOCALID=0 SLURM_NTASKS=2 SLURM_STEP_ID=0 RANK=9", 9, -1, -1},
+        {"SLURM_PROCID=1 SLURM_LOCALID=0 SLURM_NTASKS=2 SLURM_STEP_ID=0 RANK=1 WORLD_SIZE=16", 1,
+         -1, 16},
+        /* a script that takes the rank from srun */
+        {"SLURM_PROCID=5 SLURM_LOCALID=1 SLURM_NTASKS=8 SLURM_STEP_ID=0 RANK=5 WORLD_SIZE=8", 5, 1,
+         8},
+        {"RANK= SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_STEP_ID=0", 1, -1, 2},
         {"RANK=-1", -1, -1, -1},
         {"RANK=1x WORLD_SIZE=2", -1, -1, -1},
         {"RANK=2147483647", -1, -1, -1},
@@ -86,6 +100,8 @@ static void each_scheduler_says_its_job(void **state)
         {"LSB_JOBID=9 LSB_JOBINDEX=0", "n", "lsf:9"},
         {"LSB_JOBID=9 LSB_JOBINDEX=3", "n", "lsf:9_3"},
         {"RAY_JOB_ID=01000000", "n", "ray:01000000"},
+        {"RAY_JOB_ID=ffffffff", "n", ""}, /* a worker that Ray 2.60 started beforehand */
+        {"RAY_JOB_ID=ffffffff TORCHELASTIC_RUN_ID=my-run", "n", "torchelastic:my-run"},
         {"TORCHELASTIC_RUN_ID=my-run", "n", "torchelastic:my-run"},
         {"TORCHELASTIC_RUN_ID=none", "n", ""},
         {"TORCHELASTIC_RUN_ID=my-run SLURM_JOB_ID=5", "n", "slurm:5"},

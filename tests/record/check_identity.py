@@ -73,6 +73,36 @@ def a_bad_mesh_is_left_out(bench):
     check("mesh" not in header and header["ended"] == "exit:0", f"{header}")
 
 
+def the_program_says_its_place(bench):
+    """memtrace_set_mesh, before the first event and after it: the last call counts, and more than MEMTRACE_MESH."""
+    for before, after, variable, mesh in (("pp=0/2", "-", None, "pp=0/2"), ("-", "dp=3/4,tp=1/2", None,
+                                                                            "dp=3/4,tp=1/2"),
+                                          ("pp=0/2", "pp=1/2", None, "pp=1/2"), ("-", "tp=1/8", "tp=0/8", "tp=1/8"),
+                                          ("tp=2/8", "-", "tp=0/8", "tp=2/8"), ("-", "-", "tp=0/8", "tp=0/8")):
+        variables = {"MEMTRACE_MESH": variable} if variable else {}
+        done, header = recorded(bench, "mesh", before, after, **variables)
+        check(done.returncode == 0 and b"mesh" not in done.stderr, f"{done}")
+        check(header.get("mesh") == mesh, f"{before}, {after}, {variable}: {header.get('mesh')}")
+
+
+def a_wrong_place_is_refused(bench):
+    """The caller learns it, one line says why, and what was known stays."""
+    for wrong, why in (("tp=8/8", "a coordinate is not below the size of its axis"), ("", "it is empty")):
+        done, header = recorded(bench, "mesh", "tp=1/8", wrong)
+        said = [line for line in done.stderr.decode().splitlines() if "memtrace_set_mesh" in line]
+        check(done.returncode == 1 and said == [f"memtrace: memtrace_set_mesh is ignored: {why}"], f"{done}")
+        check(header["mesh"] == "tp=1/8", f"{header}")
+
+
+def scripts_of_slurm_are_no_ranks(bench):
+    """A batch script has the variables of task 0 of as many as were asked for, and no step."""
+    slurm = {"SLURM_JOB_ID": "2", "SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NTASKS": "8", "SLURM_NPROCS": "8"}
+    _, header = recorded(bench, "exit", "0", **slurm)
+    check(header["job"] == "slurm:2" and not {"rank", "local_rank", "world_size"} & set(header), f"{header}")
+    _, header = recorded(bench, "exit", "0", SLURM_STEP_ID="0", **slurm)
+    check((header["rank"], header["local_rank"], header["world_size"]) == ("0", "0", "8"), f"{header}")
+
+
 def instances_have_profiles(bench):
     """A MIG instance has a UUID of its own and the name of its profile."""
     _, header = recorded(bench, "exit", "0", MEMTRACE_SIMULATED_MIG="1g.18gb")
@@ -88,6 +118,18 @@ def ends_of_the_command(bench):
         check(header["ended"] == ended, f"{words}: {header.get('ended')} {done}")
         check(identity(bench)["ended"] == ended, f"{words}")
         (bench.work / "run.trace.zst").unlink()
+
+
+def ends_in_the_answer_for_the_job(bench):
+    """Nobody ran out of memory: fleet counts the ranks that did not end in order."""
+    for rank, words in enumerate((("signal", "15"), ("signal", "9"), ("exit", "3"), ("exit", "0"))):
+        done = bench.run(bench.memtrace, "record", "-q", "-o", "job/", bench.recorded, *words,
+                         environment=environment(bench, RANK=str(rank), WORLD_SIZE="4"))
+        check(len(bench.traces(bench.work / "job")) == rank + 1, f"{done}")
+    lines = bench.run(bench.memtrace, "fleet", "job").stdout.decode().splitlines()
+    check("  2 ranks ended by a signal or a time-out" in lines and "  1 rank ended with an error" in lines, f"{lines}")
+    one = bench.run(bench.memtrace, "fleet", only((bench.work / "job").glob("*-rank3.trace.zst")))
+    check(b" ended " not in one.stdout, f"{one}")
 
 
 def ends_of_others(bench):
@@ -221,6 +263,8 @@ def hostile_dumps_are_refused(bench):
 
 
 if __name__ == "__main__":
-    sys.exit(main([known_from_the_start, nothing_is_made_up, a_bad_mesh_is_left_out, instances_have_profiles,
-                   ends_of_the_command, ends_of_others, killed_with_the_launcher, redacted, counted_as_secrets,
+    sys.exit(main([known_from_the_start, nothing_is_made_up, a_bad_mesh_is_left_out, the_program_says_its_place,
+                   a_wrong_place_is_refused, scripts_of_slurm_are_no_ranks, instances_have_profiles,
+                   ends_of_the_command, ends_in_the_answer_for_the_job, ends_of_others, killed_with_the_launcher,
+                   redacted, counted_as_secrets,
                    groups_of_the_flight_recorder, hostile_dumps_are_refused]))

@@ -116,6 +116,8 @@ def launcher_killed(bench):
         got, _, _ = check_prefix(bench, trace, book)
         check(got >= book.numbers()[0], f"{name}: {got} of {book.numbers()[0]}")
         check(not bench.run(bench.memtrace, "info", trace).stderr, f"{name}: still a hint")
+        told = bench.run(bench.memtrace, "info", f"{trace}.mtsum")
+        check(told.returncode == 0, f"{name}: recover wrote no summary: {told}")
 
 
 def launcher_alone_killed(bench):

@@ -194,6 +194,37 @@ def folders(bench):
         check(not left, f"more than traces was left: {left}")
 
 
+def folders_around_folders(bench):
+    """`-o traces/JOB/` in a script of a scheduler: nobody made traces/ before. What stays empty goes again."""
+    done = bench.run(bench.memtrace, "record", "-o", "traces/77//", bench.recorded, "exit", "0")
+    check(done.returncode == 0, f"{done}")
+    bench.check_whole(only(bench.traces(bench.work / "traces" / "77")))
+    done = bench.run(bench.memtrace, "record", "-o", "traces/78/a/", bench.recorded, "plain", "0")
+    left = [path.name for path in (bench.work / "traces").iterdir()]
+    check(done.returncode == 0 and left == ["77"], f"{done} {left}")
+
+
+def folders_that_many_ranks_make(bench):
+    """All of them at the same time."""
+    command = [bench.memtrace, "record", "-q", "-o", "a/b/c/d/e/", bench.recorded, "exit", "0"]
+    ranks = [bench.start(*command) for _ in range(7)]
+    for rank in ranks:
+        said = rank.communicate(timeout=60)
+        check(rank.returncode == 0, f"{said}")
+    check(len(bench.traces(bench.work / "a/b/c/d/e")) == 7, "a trace is missing")
+
+
+def folders_that_cannot_be_made(bench):
+    """The reason is that of the first one."""
+    (bench.work / "file").touch()
+    for output, why in (("file/", b"Not a directory"), ("file/a/", b"Not a directory"),
+                        ("/proc/a/b/", b"No such file or directory"), (f"a/{'x' * 300}/", b"File name too long"),
+                        ("b/" * 3000, b"")):
+        done = bench.run(bench.memtrace, "record", "-o", output, bench.recorded, "exit", "0")
+        check(done.returncode == 4 and why in done.stderr, f"{done.returncode} {done.stderr}")
+    check([path.name for path in bench.work.iterdir()] == ["file"], f"{list(bench.work.iterdir())}")
+
+
 def more_than_one_process(bench):
     """The first has FILE, the others their process in the name."""
     script = f'"{bench.recorded}" exit 0; "{bench.recorded}" exit 0; exit 9'
@@ -337,7 +368,8 @@ def full_disk(bench):
 
 
 if __name__ == "__main__":
-    sys.exit(main([names, folders, a_list_of_traces_with_a_cut_line,
+    sys.exit(main([names, folders, folders_around_folders, folders_that_many_ranks_make, folders_that_cannot_be_made,
+                   a_list_of_traces_with_a_cut_line,
                    a_list_of_traces_that_is_full, files_that_are_not_lists, a_tape_that_is_another_file,
                    tape_names_in_use, tapes_that_were_not_begun, more_than_one_process,
                    follow_none, follow_none_leaves_no_environment, leftovers, replaced_files,

@@ -7,6 +7,8 @@
  *   recorded atexit              ... and dies of SIGSEGV on the way
  *   recorded signal NUMBER       ... dies of a signal
  *   recorded segv | abort
+ *   recorded mesh BEFORE AFTER   says its place before the first call of the driver, and after it,
+ *                                unless it is "-"; exits with the number of calls that were refused
  *   recorded echo                copies stdin to stdout
  *   recorded fork | forkexec | spawn | exec     see below
  *   recorded wait FILE           ends when FILE is gone
@@ -283,6 +285,26 @@ static int echo(void)
     return 0;
 }
 
+/* As a program that is not linked to the recorder calls it. */
+static int set_mesh(const char *mesh)
+{
+    int (*set)(const char *) = (int (*)(const char *))dlsym(RTLD_DEFAULT, "memtrace_set_mesh");
+
+    if (!strcmp(mesh, "-"))
+        return 0;
+    if (!set)
+        give_up("memtrace_set_mesh");
+    return set(mesh) != 0;
+}
+
+static int say_mesh(const char *before, const char *after)
+{
+    int refused = set_mesh(before);
+
+    use_gpu();
+    return refused + set_mesh(after);
+}
+
 static void write_nowhere(void)
 {
     volatile int *volatile nowhere = NULL;
@@ -301,6 +323,8 @@ int main(int argc, char **argv)
         return atoi(value);
     if (!strcmp(way, "echo"))
         return echo();
+    if (!strcmp(way, "mesh") && argc > 3)
+        return say_mesh(argv[2], argv[3]);
     if (!strcmp(way, "fork"))
         return with_fork();
     if (!strcmp(way, "daemon"))
