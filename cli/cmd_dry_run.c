@@ -27,7 +27,7 @@ static int choose_card(const struct mt_command *command, struct dry_run *dry_run
     if (dry_run->simulated.card)
         return -1;
     if (near)
-        mt_say("option '--device': no card, or more than one, is called '%s'; did you mean '%s'?",
+        mt_say("option '--device': '%s' does not name one card; did you mean '%s'?",
                dry_run->device, near);
     else
         mt_say("option '--device': no card is called '%s'; 'memtrace %s --help' lists them",
@@ -82,7 +82,7 @@ static int check_options(const struct mt_command *command, struct dry_run *dry_r
     if (code < 0)
         code = read_timeout(dry_run);
     if (code < 0 && dry_run->simulated.devices > MT_MAX_SIMULATED_DEVICES) {
-        mt_say("option '--devices' goes up to %d", MT_MAX_SIMULATED_DEVICES);
+        mt_say("option '--devices' is at most %d", MT_MAX_SIMULATED_DEVICES);
         code = MT_EXIT_USAGE;
     }
     if (!dry_run->simulated.devices && !dry_run->sweep.rank.ranks)

@@ -83,7 +83,7 @@ static int check_options(const struct mt_command *command, struct record *record
     if (code < 0)
         code = check_words(command, "follow", record->follow, follow, MT_ARRAY_LEN(follow));
     if (code < 0 && settings->sample_hz > MAX_SAMPLE_HZ) {
-        mt_say("option '--sample-hz' goes up to %d", MAX_SAMPLE_HZ);
+        mt_say("option '--sample-hz' is at most %d", MAX_SAMPLE_HZ);
         code = MT_EXIT_USAGE;
     }
     settings->auto_stacks = strstr(record->stacks, "auto");

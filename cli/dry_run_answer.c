@@ -75,13 +75,14 @@ static void say_workspaces(struct mt_buf *out, const struct mt_dry_run_notes *no
     char guessed[MT_UNITS_TEXT];
 
     if (notes->asked_workspaces || notes->ruled_workspaces || notes->guessed_workspaces)
-        mt_buf_printf(out,
-                      "Workspaces of convolutions: %s as measured on an H200, %s as the program's "
-                      "cuDNN plans, %s by rule, %s guessed; peaks may differ\n",
-                      mt_format_count(measured, notes->measured_workspaces),
-                      mt_format_count(asked, notes->asked_workspaces),
-                      mt_format_count(ruled, notes->ruled_workspaces),
-                      mt_format_count(guessed, notes->guessed_workspaces));
+        mt_buf_printf(
+            out,
+            "Workspaces of convolutions: %s measured on an H200, %s planned by the program's "
+            "cuDNN, %s by rule, %s guessed; peaks may differ\n",
+            mt_format_count(measured, notes->measured_workspaces),
+            mt_format_count(asked, notes->asked_workspaces),
+            mt_format_count(ruled, notes->ruled_workspaces),
+            mt_format_count(guessed, notes->guessed_workspaces));
 }
 
 /* What may make the peaks others than those of a real run. */
@@ -92,8 +93,7 @@ static void say_doubts(struct mt_buf *out, const struct mt_dry_run_answer *answe
     char sizes[MT_UNITS_TEXT];
 
     if (answer->timed_out)
-        mt_buf_add_text(out, "The run did not end in the time it had: peaks and counts are lower "
-                             "bounds\n");
+        mt_buf_add_text(out, "--timeout ended the run: peaks and counts are lower bounds\n");
     mt_add_dry_run_doubts(out, answer, is_out_of_memory);
     say_data(out, notes);
     say_workspaces(out, notes);
@@ -105,10 +105,12 @@ static void say_doubts(struct mt_buf *out, const struct mt_dry_run_answer *answe
             mt_format_count(sizes, notes->compiled), notes->compiled == 1 ? "" : "s");
     if (notes->eager)
         mt_buf_printf(
-            out, "%s function%s of torch.compile ran eagerly: a compiled run takes other memory\n",
+            out,
+            "%s function%s of torch.compile ran eagerly: a compiled run may need more or less "
+            "memory\n",
             mt_format_count(sizes, notes->eager), notes->eager == 1 ? "" : "s");
     if (notes->unreadable)
-        mt_buf_add_text(out, "How much depended on data is not known: the notes of a process "
+        mt_buf_add_text(out, "It is unknown how much depended on data: the notes of a process "
                              "cannot be written or read\n");
     if (answer->trace_count > 1)
         mt_buf_printf(out, "%zu processes used the device; this is %s\n", answer->trace_count,
@@ -126,7 +128,7 @@ static void add_text(struct mt_buf *out, const struct mt_dry_run_answer *answer,
     if (gates)
         mt_add_gates_text(out, gates, mt_stdout_style());
     if (failing) {
-        mt_buf_printf(out, "  It is another process that %s, whose trace is ",
+        mt_buf_printf(out, "  Another process %s; its trace is ",
                       gates && gates->verdict == MT_GATE_FAIL ? "fails" : "may fail");
         mt_buf_add_printable_text(out, failing->path);
         mt_buf_add_char(out, '\n');
@@ -260,7 +262,7 @@ static void add_text_without_trace(struct mt_buf *out, const struct mt_dry_run_a
     mt_buf_printf(out, "Dry run on a simulated %s: no recorded process used the device\n",
                   answer->card->name);
     if (lacks_evaluation(answer))
-        mt_buf_add_text(out, "  so that --max-peak was not evaluated\n");
+        mt_buf_add_text(out, "  Therefore --max-peak was not evaluated\n");
     mt_add_dry_run_nothing(out, answer);
 }
 
@@ -358,8 +360,8 @@ void mt_add_hopeless_text(struct mt_buf *out, const struct mt_dry_run_answer *an
     char bytes[2][MT_UNITS_TEXT];
 
     mt_buf_printf(out,
-                  "OUT OF MEMORY on paper: %s is less than the %s that CUDA itself takes of an "
-                  "%s; the command was not run",
+                  "OUT OF MEMORY on paper: %s is less than the %s that CUDA itself takes on this "
+                  "card (%s); the command was not run",
                   mt_format_bytes(bytes[0], answer->memory_bytes),
                   mt_format_bytes(bytes[1], least_bytes), answer->card->name);
 }

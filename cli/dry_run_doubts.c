@@ -22,10 +22,15 @@ const char *mt_dry_run_lower_bound(const struct mt_dry_run_answer *answer)
     if (answer->exit_status)
         return mt_ending_doubt(answer->signal ? MT_ENDED_SIGNAL : MT_ENDED_EXIT, 1);
     if (unread_count(answer))
-        return "the answer lacks processes, or a part of them";
+        return "the answer leaves out processes, or a part of them";
     if (answer->notes->without_device)
         return "a process imported PyTorch without the simulated device";
     return NULL;
+}
+
+static const char *them(size_t count)
+{
+    return count == 1 ? "it" : "them";
 }
 
 static const char *plural(uint64_t count)
@@ -40,25 +45,27 @@ static void add_end_of_command(struct mt_buf *out, const struct mt_dry_run_answe
                       strsignal(answer->signal));
     else
         mt_buf_printf(out, "The command failed with status %d", answer->exit_status);
-    mt_buf_add_text(out, ": a run that goes on may need more\n");
+    mt_buf_add_text(out, ": a complete run may need more\n");
 }
 
 static void add_unread(struct mt_buf *out, const struct mt_dry_run_unread *unread)
 {
     if (unread->running)
-        mt_buf_printf(out,
-                      "%zu process%s still ran when the command had ended, so that the answer "
-                      "leaves them out; let the command wait for its processes\n",
-                      unread->running, plural(unread->running));
+        mt_buf_printf(
+            out,
+            "%zu process%s still ran when the command ended: the answer leaves %s out; let "
+            "the command wait for its processes\n",
+            unread->running, plural(unread->running), them(unread->running));
     if (unread->failed)
         mt_buf_printf(out,
-                      "The trace%s of %zu process%s cannot be read: the answer leaves them out\n",
-                      unread->failed == 1 ? "" : "s", unread->failed, plural(unread->failed));
+                      "The trace%s of %zu process%s cannot be read: the answer leaves %s out\n",
+                      unread->failed == 1 ? "" : "s", unread->failed, plural(unread->failed),
+                      them(unread->failed));
     if (unread->incomplete)
-        mt_buf_printf(
-            out, "The trace%s of %zu process%s %s incomplete: the peaks may have been larger\n",
-            unread->incomplete == 1 ? "" : "s", unread->incomplete, plural(unread->incomplete),
-            unread->incomplete == 1 ? "is" : "are");
+        mt_buf_printf(out,
+                      "The trace%s of %zu process%s %s incomplete: the real peaks may be larger\n",
+                      unread->incomplete == 1 ? "" : "s", unread->incomplete,
+                      plural(unread->incomplete), unread->incomplete == 1 ? "is" : "are");
 }
 
 /* Processes of PyTorch that left no notes: their Python part did not run, or could not write. */
@@ -112,8 +119,8 @@ static void add_other_library(struct mt_buf *out, const struct mt_dry_run_notes 
         return;
     mt_buf_add_text(out, "The program imported ");
     mt_buf_add_printable_text(out, notes->other_library);
-    mt_buf_add_text(out, ", which cannot use the simulated device: what it would take of a card is "
-                         "not in this answer\n");
+    mt_buf_add_text(out, ", which cannot use the simulated device: the answer does not include the "
+                         "memory that it would use\n");
 }
 
 static void add_failures(struct mt_buf *out, const struct mt_dry_run_notes *notes)
@@ -174,7 +181,7 @@ void mt_add_dry_run_nothing(struct mt_buf *out, const struct mt_dry_run_answer *
                         "LD_PRELOAD from the environment;\n  name Python itself: ");
         add_remedy(out, answer);
     } else if (notes->torch_processes) {
-        mt_buf_add_text(out, "  PyTorch was imported and asked for no device memory: look for "
+        mt_buf_add_text(out, "  PyTorch was imported but requested no device memory: look for "
                              "device=\"cpu\" or CUDA_VISIBLE_DEVICES\n");
     } else if (answer->site) {
         mt_buf_add_text(out, "  No PyTorch was imported, or the environment was lost on the way to "

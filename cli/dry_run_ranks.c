@@ -23,7 +23,7 @@ static int choose_world(struct mt_sweep *sweep, const struct mt_rank_wish *wish,
     if (!world && command->is_launched)
         world = nodes * local;
     if (!world || world > MT_MAX_WORLD) {
-        mt_say("option '--ranks' wants '--world N', the number of all ranks, up to %llu",
+        mt_say("option '--ranks' needs '--world N', the total number of ranks, up to %llu",
                (unsigned long long)MT_MAX_WORLD);
         return MT_EXIT_USAGE;
     }

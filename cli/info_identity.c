@@ -100,7 +100,7 @@ static void add_ending(struct mt_buf *out, const struct mt_trace_header *header,
     switch (identity->ended) {
     case MT_ENDED_EXIT: mt_buf_printf(out, "exit status %d\n", identity->ended_number); return;
     case MT_ENDED_SIGNAL: mt_buf_printf(out, "signal %d\n", identity->ended_number); return;
-    case MT_ENDED_TIMEOUT: mt_buf_add_text(out, "by memtrace: its time was over\n"); return;
+    case MT_ENDED_TIMEOUT: mt_buf_add_text(out, "by memtrace, after a timeout\n"); return;
     case MT_ENDED_OOM_KILLED:
         mt_buf_add_text(out, "signal 9, after the kernel had killed a process of its control "
                              "group for want of memory\n");

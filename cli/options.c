@@ -159,7 +159,7 @@ static int store(const struct parser *parser, const struct mt_option *option, co
     case MT_OPTION_POSITIVE:
         if (parse_count(value, option->target) && *(uint64_t *)option->target)
             return -1;
-        return wrong_value(parser, option, "a whole number from 1 on", value);
+        return wrong_value(parser, option, "a whole number of at least 1", value);
     }
     return -1;
 }

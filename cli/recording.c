@@ -214,7 +214,10 @@ static int leave(struct mt_recording *recording, int code)
 
 int mt_recording_run(struct mt_recording *recording)
 {
-    const struct mt_launch_request request = {recording->command, make_environment, recording};
+    const struct mt_launch_request request = {.command = recording->command,
+                                              .environment = make_environment,
+                                              .context = recording,
+                                              .ends_with_us = recording->is_simulated};
     struct mt_launch *launch = &recording->launch;
     struct mt_error error = {.offset = MT_NO_OFFSET};
 

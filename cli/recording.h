@@ -26,8 +26,10 @@ struct mt_recording {
     char **command;
     const char *output; /* -o; NULL = not given */
     bool quiet, json, redact;
-    bool summarizes;   /* the trace of each process gets its summary (summary_of_trace.h) */
-    bool is_simulated; /* CUPTI and the driver are simulated: no substitute for them is wanted */
+    bool summarizes; /* the trace of each process gets its summary (summary_of_trace.h) */
+    /* CUPTI and the driver are simulated: no substitute for them is wanted, and nobody wants what
+     * the command computes, so that it ends with us. */
+    bool is_simulated;
     struct mt_record_settings settings; /* its paths are set from this struct */
     /* Called in the command's process, before its environment is made from `environ`: to set
      * variables. False: no memory. NULL = nothing to set. */

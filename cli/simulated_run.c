@@ -43,7 +43,7 @@ static int refuse_program(const struct mt_recording *recording)
     mt_say("no dry run: '%s' would not get the simulated device: %s%s", recording->command[0],
            mt_program_reason(program),
            program->kind == MT_PROGRAM_SECURE
-               ? "; put memtrace dry-run behind it"
+               ? "; put memtrace dry-run after it"
                : "; a dry run needs programs for x86-64 and the GNU C library");
     return MT_EXIT_USAGE;
 }

@@ -198,12 +198,11 @@ static int check_use(struct mt_sweep_plan *plan, const char *wanted)
     }
     near = mt_did_you_mean(wanted, names, count);
     if (near)
-        mt_say("option '--sweep': no word of the command holds '{%s}'; did you mean '{%s}'?",
+        mt_say("option '--sweep': the command does not contain '{%s}'; did you mean '{%s}'?",
                wanted, near);
     else
-        mt_say("option '--sweep': no word of the command holds '{%s}', where a value of '%s' "
-               "would go",
-               wanted, wanted);
+        mt_say("option '--sweep': the command does not contain '{%s}', which the values replace",
+               wanted);
     return MT_EXIT_USAGE;
 }
 

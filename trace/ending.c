@@ -57,7 +57,7 @@ bool mt_ending_read(const char *text, enum mt_ending *ending, int32_t *number)
 const char *mt_ending_doubt(enum mt_ending kind, int32_t number)
 {
     switch (kind) {
-    case MT_ENDED_TIMEOUT: return "the run did not end in the time it had";
+    case MT_ENDED_TIMEOUT: return "a timeout ended the run";
     case MT_ENDED_SIGNAL:
     case MT_ENDED_OOM_KILLED: return "a signal ended the command";
     case MT_ENDED_EXIT: return number ? "the command failed" : NULL;

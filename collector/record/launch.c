@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -60,6 +61,8 @@ static void become(const struct mt_launch *launch, const struct mt_launch_reques
     char **environment = request->environment(request->context, getpid());
     int why = ENOMEM;
 
+    if (request->ends_with_us)
+        (void)prctl(PR_SET_PDEATHSIG, (unsigned long)SIGTERM, 0UL, 0UL, 0UL);
     if (environment) {
         sigaction(SIGCHLD, &launch->child_action, NULL);
         sigaction(SIGPIPE, &launch->pipe_action, NULL);

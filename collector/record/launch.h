@@ -38,6 +38,7 @@ struct mt_launch_request {
      * NULL: no memory, the command is not run. */
     char **(*environment)(void *context, pid_t pid);
     void *context;
+    bool ends_with_us; /* the command gets TERM if we die first, as of a KILL */
 };
 
 /* Starts it. MT_ERR_IO if no process can be made; a command that cannot be run

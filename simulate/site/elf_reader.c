@@ -42,7 +42,8 @@ static enum mt_status read_part(const struct reading *reading, uint64_t offset, 
 {
     if (offset > reading->file_bytes || length > reading->file_bytes - offset ||
         length > MAX_SECTION_BYTES)
-        return damaged(reading, offset, "a table of the library ends behind the file");
+        return damaged(reading, offset,
+                       "a table of the library extends beyond the end of the file");
     unsigned char *bytes = mt_arena_alloc(&reading->elf->arena, (size_t)length + 1);
     if (!bytes)
         return mt_fail(reading->error, MT_ERR_MEMORY, MT_NO_OFFSET,
@@ -86,10 +87,11 @@ static enum mt_status read_headers(struct reading *reading)
         return status;
     memcpy(&header, part.bytes, sizeof header);
     if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
-        return damaged(reading, 0, "it is no ELF file");
+        return damaged(reading, 0, "it is not an ELF file");
     if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB ||
         header.e_machine != EM_X86_64 || header.e_type != ET_DYN)
-        return mt_fail(reading->error, MT_ERR_UNSUPPORTED, 0, "it is no shared library of x86-64");
+        return mt_fail(reading->error, MT_ERR_UNSUPPORTED, 0,
+                       "it is not a shared library for x86-64");
     if (!header.e_shnum || header.e_shentsize != sizeof(Elf64_Shdr))
         return damaged(reading, 0, "it has no section headers");
     status =
@@ -291,7 +293,7 @@ enum mt_status mt_elf_read(const char *path, struct mt_elf *elf, struct mt_error
     if (fstat(reading.fd, &info) != 0) {
         status = mt_io_fail(error, MT_ERR_IO, "cannot read");
     } else if (!S_ISREG(info.st_mode)) {
-        status = mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET, "it is no file");
+        status = mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET, "it is not a file");
     } else {
         reading.file_bytes = info.st_size > 0 ? (uint64_t)info.st_size : 0;
         status = read_tables(&reading);

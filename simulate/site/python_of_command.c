@@ -250,6 +250,6 @@ enum mt_status mt_python_of_command(char *const *command, struct mt_python_choic
     if (find_program("python3", choice->path) || find_program("python", choice->path))
         return MT_OK;
     return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
-                   "no Python is found: it is neither in the command nor in PATH; activate the "
+                   "found no Python in the command or in PATH; activate the "
                    "environment that has PyTorch");
 }

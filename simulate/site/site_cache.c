@@ -51,10 +51,10 @@ static enum mt_status use_folder(const char *path, struct mt_error *error)
     struct stat info;
 
     if (path[0] != '/')
-        return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%.200s is no absolute path", path);
+        return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%.200s is not an absolute path", path);
     if (!can_be_preloaded(path))
         return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET,
-                       "%.150s holds a character that LD_PRELOAD cannot hold", path);
+                       "%.150s contains a character that LD_PRELOAD does not allow", path);
     enum mt_status status = mt_make_folders(path, &reason);
     if (status)
         return mt_fail(error, status, MT_NO_OFFSET, "%.150s: %.60s", path, reason.text);
@@ -62,8 +62,7 @@ static enum mt_status use_folder(const char *path, struct mt_error *error)
         return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%.150s: %s", path, strerror(errno));
     close_to_group(path, &info);
     if (!is_closed(&info))
-        return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%.150s can be written by other users",
-                       path);
+        return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "other users can write to %.150s", path);
     return MT_OK;
 }
 

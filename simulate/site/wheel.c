@@ -97,9 +97,9 @@ static enum mt_status check_python(const struct mt_buf *output, const char *path
 
     if (!find_value(output, "version", wheel->python_version, sizeof wheel->python_version) ||
         !find_value(output, "executable", wheel->python, sizeof wheel->python))
-        return mt_fail(
-            error, MT_ERR_IO, MT_NO_OFFSET,
-            "%.120s does not say where its packages are: it may not run a working Python", path);
+        return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET,
+                       "%.120s does not say where its packages are: it may not be a working Python",
+                       path);
     long major = strtol(wheel->python_version, &end, 10);
     long minor = *end == '.' ? strtol(end + 1, NULL, 10) : 0;
     if (major < 3 || (major == 3 && minor < MIN_PYTHON_MINOR))
@@ -116,18 +116,21 @@ static enum mt_status check_built(const struct mt_buf *output, const struct mt_w
 
     if (find_value(output, "torch-hip", other, sizeof other) ||
         find_value(output, "torch-xpu", other, sizeof other))
-        return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
-                       "PyTorch %s is built for GPUs of another vendor; install a build for CUDA",
-                       wheel->torch_version);
+        return mt_fail(
+            error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
+            "PyTorch %s is built for GPUs of another vendor; install a build for CUDA (no "
+            "GPU is needed)",
+            wheel->torch_version);
     if (!*wheel->cuda_version)
         return mt_fail(
             error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
             "PyTorch %s in %.100s is built without CUDA; install a build for CUDA (no GPU "
-            "is needed): pip install torch",
+            "is needed): pip install --force-reinstall torch",
             wheel->torch_version, wheel->folder);
     if (version_number(wheel->torch_version, 100, 1) < 204)
         return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
-                       "PyTorch %s is too old for a dry run; it needs 2.4 or newer",
+                       "PyTorch %s is too old for a dry run; it needs 2.4 or newer: pip "
+                       "install --upgrade torch",
                        wheel->torch_version);
     if (wheel->cuda < 12000)
         return mt_fail(
@@ -150,7 +153,7 @@ static enum mt_status check_torch(const struct mt_buf *output, struct mt_wheel *
     }
     if (!find_value(output, "torch-__version__", wheel->torch_version, sizeof wheel->torch_version))
         return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
-                       "%.150s/version.py names no version: it is no installed PyTorch",
+                       "%.150s/version.py names no version: it is not an installed PyTorch",
                        wheel->folder);
     (void)find_value(output, "packages", wheel->packages, sizeof wheel->packages);
     (void)find_value(output, "torch-cuda", wheel->cuda_version, sizeof wheel->cuda_version);

@@ -129,8 +129,8 @@ def notes(bench):
               '>$MEMTRACE_DRY_RUN_NOTES.convolutions.1; echo "{" >$MEMTRACE_DRY_RUN_NOTES.convolutions.2.half; '
               + bench.recorded + " exit 0")
     done = dry_run(bench, "-o", "d.trace.zst", "--", "sh", "-c", script)
-    check(first_line(done) == "Workspaces of convolutions: 7 as measured on an H200, 3 as the program's "
-          "cuDNN plans, 2 by rule, 1 guessed; peaks may differ", f"{done}")
+    check(first_line(done) == "Workspaces of convolutions: 7 measured on an H200, 3 planned by the program's "
+          "cuDNN, 2 by rule, 1 guessed; peaks may differ", f"{done}")
     check("written or read" not in done.stdout.decode(), f"{done}")
     done = dry_run(bench, "-o", "d.trace.zst", "--", "sh", "-c", "echo '{' >$MEMTRACE_DRY_RUN_NOTES.1; "
                    f"{bench.recorded} exit 0")
@@ -181,7 +181,7 @@ def gate_of_every_process(bench):
         check(failing == ([trace["path"] for trace in document["traces"] if trace["reserved_peak_bytes"] == 50 << 20] if code else []), f"{document}")
     done = dry_run(bench, "--max-peak", "allocated=45MiB", "--", "sh", "-c", script)
     check(first_line(done).startswith("FAIL: peak allocated 50.0 MiB"), f"{done}")
-    check("another process that fails, whose trace is" in done.stdout.decode(), f"{done}")
+    check("Another process fails; its trace is" in done.stdout.decode(), f"{done}")
     done = dry_run(bench, "--max-peak", "allocated=45MiB", "--sweep", "n=1", "--", "sh", "-c", script + " # {n}")
     check(done.returncode == 1 and "fail" in done.stdout.decode(), f"{done}")
 
@@ -199,7 +199,7 @@ def without_the_python_part(bench):
 
 def refusals(bench):
     for words, code, text in ((("--device", "A100", "true"), 2, "A100 80 GB"), (("--device", "H20O", "true"), 2, "H200"),
-                              (("--timeout", "soon", "true"), 2, "--timeout"), (("--devices", "9", "true"), 2, "goes up to"),
+                              (("--timeout", "soon", "true"), 2, "--timeout"), (("--devices", "9", "true"), 2, "is at most"),
                               ((), 2, "missing"), (("no-such-command",), 127, "no-such-command")):
         done = dry_run(bench, *words)
         check(done.returncode == code and text in done.stderr.decode(), f"{words}: {done}")
@@ -370,7 +370,7 @@ def rank_of_several_processes(bench):
 
 
 def rank_refusals(bench):
-    for words, text in ((("--ranks", "0", "true"), "wants '--world N'"), (("--world", "8", "true"), "wants --ranks"),
+    for words, text in ((("--ranks", "0", "true"), "needs '--world N'"), (("--world", "8", "true"), "wants --ranks"),
                         (("--ranks", "8", "--world", "8", "true"), "the last one is 7"), (("--ranks", "all", "--world", "72", "true"), "more than 64"),
                         (("--ranks", "0", "--world", "9", "--devices", "8", "true"), "9 ranks are not 8 on each"),
                         (("--ranks", "0", "--world", "2", "--sweep", "a=1", "echo", "{a}"), "do not go together"),

@@ -121,7 +121,7 @@ def endless(bench):
     done = place.dry_run("--timeout", "2s", "-o", "d.trace.zst", "--max-peak", "allocated=1GiB", "--", "sh", "-c",
                          f"touch flag; {bench.recorded} wait flag & echo $! >pid; while :; do :; done")
     check(done.returncode == 124 and "lower bounds" in done.stdout.decode(), f"{done}")
-    check(lines(done)[0].startswith("NOT EVALUATED: peak allocated: the run did not end in the time it had; "), f"{done}")
+    check(lines(done)[0].startswith("NOT EVALUATED: peak allocated: a timeout ended the run; "), f"{done}")
     later = subprocess.run([bench.memtrace, "analyze", place.run_folder / "d.trace.zst", "--max-peak", "allocated=1GiB"],
                            capture_output=True, check=False)
     check(lines(later)[0].startswith("NOT EVALUATED: ") and later.returncode == 1, f"{later}")
@@ -222,7 +222,7 @@ def lost_environment(bench):
     """Who removes LD_PRELOAD gets no simulated device: said, with what to do; a real GPU is hidden from it."""
     place = Place(bench)
     script = "import os, torch; print(os.environ.get('CUDA_VISIBLE_DEVICES'))"
-    for wrapper, seen, text in (((), "None", "asked for no device memory"), (("env", "-u", "LD_PRELOAD"), "-1", "removed LD_PRELOAD"),
+    for wrapper, seen, text in (((), "None", "requested no device memory"), (("env", "-u", "LD_PRELOAD"), "-1", "removed LD_PRELOAD"),
                                 (("env", "-i"), None, "the environment was lost"), (("sh", "-c", 'unset LD_PRELOAD; "$@"', "sh"), "-1", "LD_PRELOAD")):
         done = place.dry_run("-q", "--", *wrapper, place.python, "-c", script)
         check(text in done.stdout.decode(), f"{wrapper}: {done}")
@@ -230,6 +230,19 @@ def lost_environment(bench):
         check(seen != "-1" or str(place.python) in done.stdout.decode(), f"{wrapper}: {done}")
     done = place.dry_run("-q", "--", "sh", "-c", f'{bench.recorded} exit 0; env -u LD_PRELOAD {place.python} -c "{script}"')
     check("1 process imported PyTorch without the simulated device" in done.stdout.decode(), f"{done}")
+
+
+def memtrace_is_killed(bench):
+    """The program ends with it: nobody wants its values."""
+    place = Place(bench)
+    script = f"{bench.recorded} exit 0; echo up; exec sleep {LIMIT_SECONDS}"
+    with subprocess.Popen([bench.memtrace, "dry-run", "-q", "-o", "d.trace.zst", "--", "sh", "-c", script],
+                          cwd=place.run_folder, env=place.environment(), stdout=subprocess.PIPE) as process:
+        check(process.stdout.readline() == b"up\n", "the command does not run")
+        process.kill()
+        start = time.monotonic()
+        check(process.stdout.read() == b"", "an answer")  # to its end: the command holds it open
+    check(time.monotonic() - start < LIMIT_SECONDS / 2, "the command outlives memtrace")
 
 
 def which_python(bench):
@@ -257,8 +270,8 @@ def environments_that_cannot(bench):
     place = Place(bench)
     named = ("torch=%(torch)s", "packages=%(folder)s")
     for facts, status, text in (
-            ((*named, "torch-__version__=2.11.0+cpu"), 2, "built without CUDA; install a build for CUDA (no GPU is needed): pip install torch"),
-            ((*named, "torch-__version__=2.3.1+cu121", "torch-cuda=12.1"), 2, "too old for a dry run; it needs 2.4 or newer"),
+            ((*named, "torch-__version__=2.11.0+cpu"), 2, "built without CUDA; install a build for CUDA (no GPU is needed): pip install --force-reinstall torch"),
+            ((*named, "torch-__version__=2.3.1+cu121", "torch-cuda=12.1"), 2, "too old for a dry run; it needs 2.4 or newer: pip install --upgrade torch"),
             ((*named, "torch-__version__=2.4.0+cu118", "torch-cuda=11.8"), 2, "needs a build for CUDA 12 or newer"),
             ((*named, "torch-__version__=2.11.0+rocm", "torch-hip=7.0"), 2, "another vendor; install a build for CUDA"),
             (("jax=yes",), 2, "has JAX and no PyTorch; a dry run needs PyTorch: pip install torch"),
@@ -284,7 +297,7 @@ def environments_that_cannot(bench):
         os.chown(bench.work / "setuid", 65534, 65534)
         (bench.work / "setuid").chmod(0o4755)
         done = place.dry_run("--", bench.work / "setuid", "exit", "0")
-        check(done.returncode == 2 and b"put memtrace dry-run behind it" in done.stderr, f"{done}")
+        check(done.returncode == 2 and b"put memtrace dry-run after it" in done.stderr, f"{done}")
     shutil.copy(bench.build / "tests" / "recorded", bench.work / "musl")
     (bench.work / "musl").write_bytes((bench.work / "musl").read_bytes().replace(b"/lib64/ld-linux-x86-64.so.2", b"/lib/ld-musl-x86_64.so.1\0\0\0"))
     done = place.dry_run("--", bench.work / "musl", "exit", "0")
@@ -372,5 +385,5 @@ def two_at_once(bench):
 
 if __name__ == "__main__":
     sys.exit(main([crashes, processes, endless, large_binary_output, closed_output, reads_input, signals_of_the_user,
-                   foreign_output, no_file_elsewhere, lost_environment, which_python, environments_that_cannot, failures_of_the_python_part, hopeless,
+                   foreign_output, no_file_elsewhere, lost_environment, memtrace_is_killed, which_python, environments_that_cannot, failures_of_the_python_part, hopeless,
                    cache_folders, two_at_once]))

@@ -266,8 +266,7 @@ static void a_run_that_was_ended_may_need_more(void **state)
     assert_string_equal(mt_ending_doubt(MT_ENDED_EXIT, 3), "the command failed");
     assert_string_equal(mt_ending_doubt(MT_ENDED_SIGNAL, 11), "a signal ended the command");
     assert_string_equal(mt_ending_doubt(MT_ENDED_OOM_KILLED, 0), "a signal ended the command");
-    assert_string_equal(mt_ending_doubt(MT_ENDED_TIMEOUT, 0),
-                        "the run did not end in the time it had");
+    assert_string_equal(mt_ending_doubt(MT_ENDED_TIMEOUT, 0), "a timeout ended the run");
 }
 
 static void endings_are_what_was_written(void **state)

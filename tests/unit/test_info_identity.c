@@ -25,7 +25,7 @@ static void each_ending_is_said(void **state)
         {NULL, ""},
         {"exit:3", "  ended       exit status 3\n"},
         {"signal:15", "  ended       signal 15\n"},
-        {"timeout", "  ended       by memtrace: its time was over\n"},
+        {"timeout", "  ended       by memtrace, after a timeout\n"},
         {"oom-killed",
          "  ended       signal 9, after the kernel had killed a process of its control "
          "group for want of memory\n"},
