@@ -664,7 +664,7 @@ static void several_devices_a_rank(void **state)
     for (uint32_t r = 0; r < 8; r++) {
         struct mt_rank_record second = made.set.records[r];
 
-        second.device = 1;
+        second.device = (uint16_t)(8 + r);
         second.device_uuid = "GPU-second";
         second.reserved_peak.bytes += 5 * MT_GIB + r * MT_GIB;
         assert_int_equal(mt_rank_set_add(&made.set, &second), MT_OK);
@@ -674,7 +674,7 @@ static void several_devices_a_rank(void **state)
     check_charts(made.report);
     draw(made.report, "ranks", &usual, &drawing);
     check_near(highest_y(&drawing, "reserved"), axis_y(&drawing, made.report->reserved.max));
-    assert_says(&drawing, "label", "device 1: ");
+    assert_says(&drawing, "label", "device 15: ");
     assert_non_null(nth(&drawing, "lane", 15));
     assert_null(nth(&drawing, "lane", 16));
     mt_drawing_release(&drawing);
