@@ -147,7 +147,10 @@ static int answer(struct run *run)
     struct mt_job_report *report = NULL;
     int code = mt_fleet_make_report(&run->set, &run->files, &run->failures, &naming, &report);
 
-    if (code == MT_EXIT_OK && mt_fleet_gates_check(&run->gates, report) != MT_OK)
+    if (code == MT_EXIT_OK)
+        code = mt_fleet_gates_open_base(&run->gates, run->arguments->mesh, run->arguments->jobs);
+    if (code == MT_EXIT_OK &&
+        (error.status = mt_fleet_gates_check(&run->gates, report, &error)) != MT_OK)
         code = mt_report_error(run->arguments->paths[0], &error);
     if (code == MT_EXIT_OK)
         code = print(run, report);
@@ -242,12 +245,7 @@ int mt_cmd_fleet(const struct mt_command *command, int argc, char **argv)
          &arguments.job},
         {"mesh", 0, MT_OPTION_TEXT, "AXES", "how ranks are arranged: pp:8,dp:32,tp:8",
          &arguments.mesh},
-        {"max-peak", 0, MT_OPTION_LIST, "METRIC=BYTES",
-         "exit with 1 if a rank's peak is larger: requested, allocated, active, reserved, device",
-         &arguments.gates.peaks},
-        {"max-imbalance", 0, MT_OPTION_TEXT, "SHARE",
-         "exit with 1 if a rank's reserved peak is so much above the mean",
-         &arguments.gates.imbalance},
+        MT_FLEET_GATE_OPTIONS(arguments.gates),
         {"junit", 0, MT_OPTION_TEXT, "FILE", "write gates as JUnit XML, a case for each group",
          &arguments.junit},
         {"summarize", 0, MT_OPTION_FLAG, NULL, "write TRACE.mtsum beside each trace that has none",

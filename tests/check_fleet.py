@@ -141,8 +141,96 @@ def check_gates(bench):
     expect("verdict", bench.answer(folder, "--max-imbalance", "50%")["verdict"], "pass")
     bench.fleet(folder, "--max-imbalance", "1%", status=1)
     bench.fleet(folder, "--max-peak", "reserved", status=2)
-    bench.fleet(folder, "--max-peak", "reserved=90GiB,warn=1GiB", status=2)
+    answer = bench.answer(folder, "--max-peak", "reserved=90GiB,warn=1GiB")
+    expect("warnings", [gate["state"] for gate in answer["gates"]], ["warn", "warn"])
     bench.fleet(folder, "--max-imbalance", "x", status=2)
+
+
+def states(answer):
+    return [(gate["rule"], gate["group"], gate["state"]) for gate in answer["gates"]]
+
+
+def check_budget(bench):
+    folder = bench.job(2, 4, 1, 8, "leak=7")
+    budget = bench.folder / "budget.toml"
+    budget.write_text("""schema = "memtrace.budget/1"
+max-imbalance = "50%"
+max_needed = "15GiB"
+[max-peak]
+reserved = "12GiB"
+[group.pp.0.max-peak]
+reserved = "14GiB"
+[max-growth]
+limit = "1MiB"
+[max-missing]
+limit = 0
+""")
+    answer = bench.answer(folder, "--budget", budget, status=1)
+    expect("budget", states(answer),
+           [("max-peak reserved", "pp 1", "pass"), ("max-growth", "pp 0", "pass"),
+            ("max-growth", "pp 1", "fail"), ("max-peak reserved", "pp 0", "pass"),
+            ("max-needed", "pp 0", "pass"), ("max-needed", "pp 1", "pass"),
+            ("max-imbalance", "all ranks", "pass"), ("max-missing", "all ranks", "pass")])
+    growth = answer["gates"][2]
+    expect("growth", (growth["rank"], growth["actual_bytes"]), (7, 64 * MIB))
+    bench.fleet(folder, "--budget", budget, "--max-growth", "64MiB/step")
+    for wrong in ("", "max-peak = 1", "[max-fragmentation]\nlimit = \"5%\"", "max-missing = \"x\"",
+                  "group.pp.max-peak.reserved = \"1GiB\"", "nothing = 1", "schema = \"x/1\"",
+                  "[group.pp.0.max-regression]\nlimit = \"1%\""):
+        budget.write_text(wrong)
+        bench.fleet(folder, "--budget", budget, status=3)
+    bench.fleet(folder, "--max-missing", "-1", status=2)
+    bench.fleet(folder, "--budget", bench.folder / "none.toml", status=3)
+
+
+def check_not_evaluated(bench):
+    """A rule does not pass while a rank that it is about is missing, cut or out of memory."""
+    rule = ("--max-peak", "reserved=90GiB")
+    folder = bench.job(2, 4, 1, 8, "miss=1")
+    answer = bench.answer(folder, *rule, status=1)
+    expect("a missing rank", states(answer), [("max-peak reserved", "pp 0", "not evaluated"),
+                                              ("max-peak reserved", "pp 1", "pass")])
+    bench.fleet(folder, *rule, "--max-missing", "1")
+    bench.fleet(folder, *rule, "--max-missing", "0", status=1)
+    bench.fleet(folder, *rule, "--allow-not-evaluated")
+    bench.fleet(folder, "--max-imbalance", "90%", status=1)
+    expect("a missing rank, and a peak that is too large",
+           [one[2] for one in states(bench.answer(folder, "--max-peak", "reserved=1GiB", status=1))],
+           ["fail", "fail"])
+    stage = bench.job(2, 2, 1, 4, "miss=2", "miss=3")
+    expect("a stage that is missing", states(bench.answer(stage, *rule, status=1)),
+           [("max-peak reserved", "pp 0", "pass"), ("max-peak reserved", "pp unknown",
+                                                    "not evaluated")])
+    for fact in ("cut=5", "die=5"):
+        expect(fact, [one[2] for one in states(bench.answer(bench.job(2, 4, 1, 8, fact), *rule,
+                                                            status=1))], ["pass", "not evaluated"])
+    unreadable = bench.job(2, 4, 1, 8)
+    (unreadable / "rank00007.mtsum").write_bytes(b"MTSUM1\0\0 and nothing else")
+    bench.fleet(unreadable, *rule, status=1)
+
+
+def check_regression(bench):
+    base, same = bench.job(2, 4, 1, 8), bench.job(2, 8, 1, 8)
+    heavy = bench.job(2, 4, 1, 8, "heavy=1")
+    rule = ("--base", base, "--max-regression", "2%")
+    bench.fleet(base, *rule)
+    bench.fleet(same, *rule)
+    answer = bench.answer(heavy, *rule, status=1)
+    expect("a regression", states(answer),
+           [(f"max-regression {metric}", f"pp {stage}", "fail" if stage else "pass")
+            for metric in ("allocated", "reserved") for stage in (0, 1)])
+    gate = answer["gates"][3]
+    expect("its bytes", gate["actual_bytes"] - gate["base_bytes"], 300 * MIB)
+    bench.fleet(heavy, "--base", base, "--max-regression", "reserved=2%,300MiB")
+    expect("without a base", [one[2] for one in states(bench.answer(
+        heavy, "--max-regression", "2%", status=1))], ["not evaluated"] * 4)
+    bench.fleet(heavy, "--base", bench.job(2, 4, 1, 8, "cut=2"), "--max-regression", "9%", status=1)
+    bench.fleet(bench.job(2, 4, 1, 8, "miss=2"), *rule, status=1)
+    bench.fleet(heavy, "--base", bench.folder / "none.mtsum", "--max-regression", "9%", status=3)
+    budget = bench.folder / "with_base.toml"
+    budget.write_text(f"base = \"{base.name}\"\n[max-regression]\nlimit = \"2%\"\n")
+    bench.fleet(heavy, "--budget", budget, status=1)
+    bench.fleet(base, "--budget", budget)
 
 
 def check_gates_of_strangers(bench):
@@ -285,8 +373,9 @@ def main(program, writer):
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(program, writer, pathlib.Path(folder))
         for check in (check_facts, check_bounds, check_order, check_axes, check_gates,
-                      check_gates_of_strangers, check_inputs, check_nothing, check_restarts,
-                      check_planted_diff, check_other_worlds, check_diff_inputs):
+                      check_gates_of_strangers, check_budget, check_not_evaluated, check_regression,
+                      check_inputs, check_nothing, check_restarts, check_planted_diff,
+                      check_other_worlds, check_diff_inputs):
             check(bench)
     print("\n".join(complaints) or "fleet: every planted fact, and the same bytes in any order")
     return 1 if complaints else 0
