@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fleet_gate_work.h"
 #include "grow.h"
-#include "job_diff.h"
 
 int mt_fleet_gates_read(struct mt_fleet_gates *gates, const struct mt_fleet_gate_options *options)
 {
@@ -21,8 +21,8 @@ int mt_fleet_gates_open_base(struct mt_fleet_gates *gates, const char *mesh, uin
 }
 
 /* False: the record does not know it. */
-static bool peak_of(const struct mt_rank_record *record, enum mt_gate_metric metric,
-                    uint64_t *bytes)
+bool mt_gate_rank_peak(const struct mt_rank_record *record, enum mt_gate_metric metric,
+                       uint64_t *bytes)
 {
     switch (metric) {
     case MT_METRIC_REQUESTED: *bytes = record->requested_peak.bytes; return true;
@@ -36,7 +36,7 @@ static bool peak_of(const struct mt_rank_record *record, enum mt_gate_metric met
 }
 
 /* Groups of the first axis, and behind them one of the ranks whose place on it is not known. */
-static uint32_t group_count(const struct mt_job_report *report)
+uint32_t mt_gate_group_count(const struct mt_job_report *report)
 {
     return (report->axis_count ? report->axes[0].group_count : 0) + 1;
 }
@@ -48,7 +48,7 @@ static int compare_coordinates(const void *a, const void *b)
     return (one->coordinate > other->coordinate) - (one->coordinate < other->coordinate);
 }
 
-static uint32_t group_of(const struct mt_job_report *report, uint32_t row)
+uint32_t mt_gate_group_of(const struct mt_job_report *report, uint32_t row)
 {
     const struct mt_job_axis *axis = report->axes;
     const struct mt_job_group wanted = {.coordinate = report->rows[row].coordinates[0]};
@@ -57,13 +57,13 @@ static uint32_t group_of(const struct mt_job_report *report, uint32_t row)
     if (report->axis_count && axis->group_count)
         group =
             bsearch(&wanted, axis->groups, axis->group_count, sizeof wanted, compare_coordinates);
-    return group ? (uint32_t)(group - axis->groups) : group_count(report) - 1;
+    return group ? (uint32_t)(group - axis->groups) : mt_gate_group_count(report) - 1;
 }
 
-static const char *group_name(struct mt_fleet_gates *gates, const struct mt_job_report *report,
-                              uint32_t group)
+const char *mt_gate_group_name(struct mt_fleet_gates *gates, const struct mt_job_report *report,
+                               uint32_t group)
 {
-    if (group + 1 < group_count(report))
+    if (group + 1 < mt_gate_group_count(report))
         return mt_arena_printf(&gates->arena, "%s %u", report->axes[0].name,
                                (unsigned)report->axes[0].groups[group].coordinate);
     return group ? mt_arena_printf(&gates->arena, "%s unknown", report->axes[0].name) : "all ranks";
@@ -83,7 +83,7 @@ static bool value_of(const struct mt_rank_record *record, const struct mt_gate_r
     case MT_GATE_REGRESSION:
     case MT_GATE_FRAGMENTATION: break;
     }
-    return peak_of(record, rule->metric, bytes);
+    return mt_gate_rank_peak(record, rule->metric, bytes);
 }
 
 static bool needed_of(const struct mt_rank_record *record, const struct mt_gate_rule *rule,
@@ -97,7 +97,7 @@ static bool needed_of(const struct mt_rank_record *record, const struct mt_gate_
 typedef bool read_value(const struct mt_rank_record *, const struct mt_gate_rule *, uint64_t *);
 
 /* Why peaks of the rank may have been higher; NULL: they were not. */
-static const char *doubt_of(const struct mt_rank_record *record)
+const char *mt_gate_rank_doubt(const struct mt_rank_record *record)
 {
     if (record->outcome == MT_OUTCOME_OOM)
         return "a rank ran out of memory, so that its peaks may have been higher";
@@ -106,8 +106,8 @@ static const char *doubt_of(const struct mt_rank_record *record)
     return record->is_complete ? NULL : "a trace is incomplete: its peaks may have been higher";
 }
 
-static struct mt_fleet_gate *add_gate(struct mt_fleet_gates *gates, const char *rule,
-                                      const char *group, const struct mt_gate_rule *bounds)
+struct mt_fleet_gate *mt_gate_add(struct mt_fleet_gates *gates, const char *rule, const char *group,
+                                  const struct mt_gate_rule *bounds)
 {
     struct mt_fleet_gate *gate;
 
@@ -126,7 +126,7 @@ static struct mt_fleet_gate *add_gate(struct mt_fleet_gates *gates, const char *
 }
 
 /* What is not known keeps a rule from being kept, but not from being broken. */
-static void judge(struct mt_fleet_gate *gate)
+void mt_gate_judge(struct mt_fleet_gate *gate)
 {
     gate->state = gate->actual > gate->limit  ? MT_FLEET_FAIL
                   : gate->doubt               ? MT_FLEET_NOT_EVALUATED
@@ -142,7 +142,7 @@ static void add_rank(struct mt_fleet_gate *gate, const struct mt_job_report *rep
     bool is_known = read(record, rule, &bytes);
 
     if (!gate->doubt)
-        gate->doubt = is_known ? doubt_of(record) : "not known for every rank";
+        gate->doubt = is_known ? mt_gate_rank_doubt(record) : "not known for every rank";
     if (gate->row != MT_NO_ROW && bytes <= gate->actual)
         return;
     gate->actual = bytes;
@@ -208,19 +208,19 @@ static bool misses_at(const struct mt_job_report *report, uint32_t axis, uint32_
 }
 
 /* NULL: no rank of the group is missing. */
-static const char *missing_in(const struct mt_fleet_gates *gates,
-                              const struct mt_job_report *report, uint32_t group)
+const char *mt_gate_missing_in(const struct mt_fleet_gates *gates,
+                               const struct mt_job_report *report, uint32_t group)
 {
     if (!misses_ranks(gates, report))
         return NULL;
-    if (group + 1 < group_count(report) &&
+    if (group + 1 < mt_gate_group_count(report) &&
         !misses_at(report, 0, report->axes[0].groups[group].coordinate))
         return NULL;
     return "ranks are missing";
 }
 
 /* Is every missing rank one of a group that has rows? */
-static bool missing_are_placed(const struct mt_job_report *report)
+bool mt_gate_missing_are_placed(const struct mt_job_report *report)
 {
     const struct mt_job_axis *axis = report->axes;
     uint64_t placed = 0;
@@ -237,7 +237,7 @@ static bool missing_are_placed(const struct mt_job_report *report)
 static bool is_replaced(const struct mt_fleet_gates *gates, const struct mt_job_report *report,
                         uint32_t group, const struct mt_gate_rule *rule)
 {
-    if (group + 1 == group_count(report))
+    if (group + 1 == mt_gate_group_count(report))
         return false;
     for (uint32_t i = 0; i < gates->rules.group_count; i++) {
         const struct mt_fleet_group_rules *own = &gates->rules.groups[i];
@@ -254,8 +254,8 @@ static bool is_replaced(const struct mt_fleet_gates *gates, const struct mt_job_
 }
 
 /* "max-peak reserved" */
-static const char *rule_name(struct mt_fleet_gates *gates, enum mt_gate_kind kind,
-                             enum mt_gate_metric metric)
+const char *mt_gate_rule_name(struct mt_fleet_gates *gates, enum mt_gate_kind kind,
+                              enum mt_gate_metric metric)
 {
     if (metric == MT_METRIC_NONE)
         return mt_gate_kind_name(kind);
@@ -268,23 +268,24 @@ static enum mt_status check_groups(struct mt_fleet_gates *gates, const struct mt
                                    const char *name, const struct mt_gate_rule *rule,
                                    read_value *read)
 {
-    uint32_t count = group_count(report), first = gates->count;
+    uint32_t count = mt_gate_group_count(report), first = gates->count;
     struct mt_fleet_gate *last;
 
     for (uint32_t g = 0; g < count; g++) {
-        struct mt_fleet_gate *gate = add_gate(gates, name, group_name(gates, report, g), rule);
+        struct mt_fleet_gate *gate =
+            mt_gate_add(gates, name, mt_gate_group_name(gates, report, g), rule);
 
         if (!gate)
             return MT_ERR_MEMORY;
-        gate->doubt = missing_in(gates, report, g);
+        gate->doubt = mt_gate_missing_in(gates, report, g);
     }
     for (uint32_t i = 0; i < report->row_count; i++)
-        add_rank(&gates->list[first + group_of(report, i)], report, i, rule, read);
+        add_rank(&gates->list[first + mt_gate_group_of(report, i)], report, i, rule, read);
     last = &gates->list[gates->count - 1];
-    if (last->row == MT_NO_ROW && (!last->doubt || missing_are_placed(report)))
+    if (last->row == MT_NO_ROW && (!last->doubt || mt_gate_missing_are_placed(report)))
         gates->count--;
     for (uint32_t i = gates->count; i-- > first;) {
-        judge(&gates->list[i]);
+        mt_gate_judge(&gates->list[i]);
         if (is_replaced(gates, report, i - first, rule)) {
             memmove(&gates->list[i], &gates->list[i + 1],
                     (gates->count - i - 1) * sizeof *gates->list);
@@ -299,8 +300,8 @@ static enum mt_status check_group(struct mt_fleet_gates *gates, const struct mt_
                                   const struct mt_fleet_group_rules *own,
                                   const struct mt_gate_rule *rule)
 {
-    struct mt_fleet_gate *gate = add_gate(
-        gates, rule_name(gates, rule->kind, rule->metric),
+    struct mt_fleet_gate *gate = mt_gate_add(
+        gates, mt_gate_rule_name(gates, rule->kind, rule->metric),
         mt_arena_printf(&gates->arena, "%s %u", own->axis, (unsigned)own->coordinate), rule);
     uint32_t axis = 0;
 
@@ -316,7 +317,7 @@ static enum mt_status check_group(struct mt_fleet_gates *gates, const struct mt_
     else if (!gate->doubt && misses_ranks(gates, report) &&
              misses_at(report, axis, own->coordinate))
         gate->doubt = "ranks are missing";
-    judge(gate);
+    mt_gate_judge(gate);
     return MT_OK;
 }
 
@@ -326,7 +327,7 @@ static enum mt_status check_imbalance(struct mt_fleet_gates *gates,
                                       const struct mt_gate_rule *rule)
 {
     struct mt_fleet_gate *gate =
-        add_gate(gates, mt_job_rule_name(MT_JOB_RULE_IMBALANCE), "all ranks", rule);
+        mt_gate_add(gates, mt_job_rule_name(MT_JOB_RULE_IMBALANCE), "all ranks", rule);
 
     if (!gate)
         return MT_ERR_MEMORY;
@@ -337,8 +338,8 @@ static enum mt_status check_imbalance(struct mt_fleet_gates *gates,
     gate->actual = report->imbalance_ppm;
     gate->doubt = misses_ranks(gates, report) ? "ranks are missing" : NULL;
     for (uint32_t i = 0; i < report->row_count && !gate->doubt; i++)
-        gate->doubt = doubt_of(report->rows[i].record);
-    judge(gate);
+        gate->doubt = mt_gate_rank_doubt(report->rows[i].record);
+    mt_gate_judge(gate);
     return MT_OK;
 }
 
@@ -347,7 +348,7 @@ static enum mt_status check_missing(struct mt_fleet_gates *gates,
                                     const struct mt_gate_rule *rule)
 {
     struct mt_fleet_gate *gate =
-        add_gate(gates, mt_job_rule_name(MT_JOB_RULE_MISSING), "all ranks", rule);
+        mt_gate_add(gates, mt_job_rule_name(MT_JOB_RULE_MISSING), "all ranks", rule);
 
     if (!gate)
         return MT_ERR_MEMORY;
@@ -355,101 +356,7 @@ static enum mt_status check_missing(struct mt_fleet_gates *gates,
     gate->actual = report->missing_count;
     if (!report->world_is_known || report->worlds_differ)
         gate->doubt = "the traces do not say how many ranks the job has";
-    judge(gate);
-    return MT_OK;
-}
-
-/* bytes + the larger of a share and an absolute bound. */
-static uint64_t above(uint64_t bytes, const struct mt_gate_bound *bound)
-{
-    unsigned __int128 share = (unsigned __int128)bytes * bound->millionths / 1000000;
-
-    if (!bound->text)
-        return UINT64_MAX;
-    return mt_add_most_u64(
-        bytes, mt_max_u64(share > UINT64_MAX ? UINT64_MAX : (uint64_t)share, bound->bytes));
-}
-
-/* The mean of a class in one of the jobs. False: a rank does not know it. */
-static bool mean_of(const struct mt_job_report *report, const uint32_t *rows, uint32_t count,
-                    enum mt_gate_metric metric, uint64_t *mean)
-{
-    unsigned __int128 sum = 0;
-
-    for (uint32_t i = 0; i < count; i++) {
-        uint64_t bytes;
-
-        if (!peak_of(report->rows[rows[i]].record, metric, &bytes))
-            return false;
-        sum += bytes;
-    }
-    *mean = (uint64_t)(sum / count);
-    return true;
-}
-
-/* The class that is farthest above its bound, or nearest to it, stands for the group. */
-static void compare_class(struct mt_fleet_gate *gate, const struct mt_job_diff *diff,
-                          const struct mt_job_class *class, const struct mt_gate_rule *rule,
-                          enum mt_gate_metric metric)
-{
-    uint64_t a, b, bound, before = gate->limit == UINT64_MAX ? gate->warn : gate->limit;
-
-    if (!class->is_compared || diff->match == MT_MATCH_NONE) {
-        gate->doubt = "the base has no rank that matches";
-    } else if (!mean_of(diff->a, class->a_rows, class->a_count, metric, &a) ||
-               !mean_of(diff->b, class->b_rows, class->b_count, metric, &b)) {
-        gate->doubt = "not known for every rank";
-    } else {
-        for (uint32_t i = 0; i < class->a_count && !gate->doubt; i++)
-            if (doubt_of(diff->a->rows[class->a_rows[i]].record))
-                gate->doubt = "a rank of the base is cut, incomplete or out of memory";
-        for (uint32_t i = 0; i < class->b_count && !gate->doubt; i++)
-            gate->doubt = doubt_of(diff->b->rows[class->b_rows[i]].record);
-        bound = above(a, rule->limit.text ? &rule->limit : &rule->warn);
-        if (gate->has_base && (__int128)b - bound <= (__int128)gate->actual - before)
-            return;
-        gate->has_base = true;
-        gate->base = a;
-        gate->actual = b;
-        gate->limit = above(a, &rule->limit);
-        gate->warn = above(a, &rule->warn);
-        gate->row = class->b_rows[0];
-    }
-}
-
-static bool has_rows(const struct mt_job_report *report, uint32_t group)
-{
-    for (uint32_t i = 0; i < report->row_count; i++)
-        if (group_of(report, i) == group)
-            return true;
-    return false;
-}
-
-static enum mt_status check_regression(struct mt_fleet_gates *gates,
-                                       const struct mt_job_report *report,
-                                       const struct mt_job_diff *diff,
-                                       const struct mt_gate_rule *rule, enum mt_gate_metric metric)
-{
-    uint32_t count = group_count(report), first = gates->count;
-    const char *name = rule_name(gates, MT_GATE_REGRESSION, metric);
-
-    for (uint32_t g = 0; g < count; g++) {
-        struct mt_fleet_gate *gate = add_gate(gates, name, group_name(gates, report, g), rule);
-
-        if (!gate)
-            return MT_ERR_MEMORY;
-        gate->limit = gate->warn = UINT64_MAX;
-        gate->doubt = diff ? missing_in(gates, report, g) : "there is no --base";
-    }
-    for (uint32_t i = 0; diff && i < diff->class_count; i++)
-        if (diff->classes[i].b_count)
-            compare_class(&gates->list[first + group_of(report, diff->classes[i].b_rows[0])], diff,
-                          &diff->classes[i], rule, metric);
-    if (count > 1 && !has_rows(report, count - 1) &&
-        (!diff || !gates->list[gates->count - 1].doubt || missing_are_placed(report)))
-        gates->count--;
-    for (uint32_t i = first; i < gates->count; i++)
-        judge(&gates->list[i]);
+    mt_gate_judge(gate);
     return MT_OK;
 }
 
@@ -459,12 +366,12 @@ static enum mt_status check_rule(struct mt_fleet_gates *gates, const struct mt_j
     enum mt_status status;
 
     if (rule->kind != MT_GATE_REGRESSION)
-        return check_groups(gates, report, rule_name(gates, rule->kind, rule->metric), rule,
+        return check_groups(gates, report, mt_gate_rule_name(gates, rule->kind, rule->metric), rule,
                             value_of);
     if (rule->metric != MT_METRIC_NONE)
-        return check_regression(gates, report, diff, rule, rule->metric);
-    status = check_regression(gates, report, diff, rule, MT_METRIC_ALLOCATED);
-    return status == MT_OK ? check_regression(gates, report, diff, rule, MT_METRIC_RESERVED)
+        return mt_gate_check_regression(gates, report, diff, rule, rule->metric);
+    status = mt_gate_check_regression(gates, report, diff, rule, MT_METRIC_ALLOCATED);
+    return status == MT_OK ? mt_gate_check_regression(gates, report, diff, rule, MT_METRIC_RESERVED)
                            : status;
 }
 
