@@ -2,17 +2,14 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "fleet_files.h"
+#include "fleet_diff.h"
+#include "fleet_job.h"
 #include "fleet_output.h"
 #include "fleet_processes.h"
-#include "gather.h"
-#include "job_answers.h"
 #include "outputs.h"
 #include "reduce.h"
 #include "summary_file.h"
-#include "summary_of_trace.h"
 
 struct arguments {
     struct mt_common common;
@@ -43,59 +40,6 @@ static bool is_summary_name(const char *path)
     return length > 6 && !strcmp(path + length - 6, ".mtsum");
 }
 
-static enum mt_status read_summary_of(const char *trace, struct mt_rank_set *set,
-                                      struct mt_error *error)
-{
-    struct mt_buf path = {0};
-    enum mt_status status;
-
-    mt_summary_add_path(&path, trace);
-    status = path.failed ? mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory")
-                         : mt_summary_read(path.data, set, error);
-    mt_buf_release(&path);
-    return status;
-}
-
-/* Writes the summary of a trace beside it. */
-static enum mt_status summarize(const struct arguments *arguments, const char *trace,
-                                struct mt_error *error)
-{
-    struct mt_buf path = {0};
-    enum mt_status status;
-
-    mt_summary_add_path(&path, trace);
-    status = path.failed ? mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory")
-                         : mt_summary_of_trace(trace, arguments->common.format, path.data,
-                                               arguments->outputs.force, error);
-    mt_buf_release(&path);
-    return status;
-}
-
-/* Of several threads at a time. */
-static enum mt_status load(void *context, const char *path, struct mt_rank_set *set,
-                           struct mt_error *error)
-{
-    const struct arguments *arguments = context;
-    enum mt_status status;
-
-    if (mt_is_summary_file(path) || is_summary_name(path))
-        return mt_summary_read(path, set, error);
-    if (mt_fleet_has_summary(path))
-        return read_summary_of(path, set, error);
-    if (!arguments->summarize)
-        return mt_summary_add_trace(path, arguments->common.format, set, error);
-    status = summarize(arguments, path, error);
-    return status == MT_OK ? read_summary_of(path, set, error) : status;
-}
-
-static uint32_t thread_count(const struct arguments *arguments)
-{
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    uint64_t wanted = arguments->jobs ? arguments->jobs : processors > 0 ? (uint64_t)processors : 1;
-
-    return wanted < 256 ? (uint32_t)wanted : 256;
-}
-
 static int find_files(struct run *run)
 {
     for (int i = 0; i < run->arguments->path_count; i++) {
@@ -121,14 +65,17 @@ static int find_files(struct run *run)
 static int read_files(struct run *run)
 {
     const struct mt_exchange *exchange = &run->exchange;
+    struct mt_fleet_reading reading = {.format = run->arguments->common.format,
+                                       .summarize = run->arguments->summarize,
+                                       .force = run->arguments->outputs.force};
     const struct mt_gather gather = {.paths = run->files.paths,
                                      .path_count = run->files.count,
                                      .share = exchange->size > 1 ? exchange->rank : run->share,
                                      .share_count =
                                          exchange->size > 1 ? exchange->size : run->share_count,
-                                     .threads = thread_count(run->arguments),
-                                     .load = load,
-                                     .context = (void *)run->arguments};
+                                     .threads = mt_fleet_threads(run->arguments->jobs),
+                                     .load = mt_fleet_load,
+                                     .context = &reading};
     struct mt_error error = {.offset = MT_NO_OFFSET, .text = "out of memory"};
     enum mt_status status = mt_gather_files(&gather, &run->set, &run->failures);
 
@@ -137,14 +84,6 @@ static int read_files(struct run *run)
     run->has_shared = status == MT_OK;
     error.status = status;
     return status == MT_OK ? MT_EXIT_OK : mt_report_error(run->arguments->paths[0], &error);
-}
-
-/* Every file that could not be read, in the order of their names. */
-static void say_failures(const struct run *run)
-{
-    for (uint32_t i = 0; i < run->failures.count; i++)
-        mt_say("cannot read '%s': %s", run->files.paths[run->failures.list[i].file],
-               run->failures.list[i].text);
 }
 
 static int write_set(struct run *run)
@@ -160,58 +99,6 @@ static int write_set(struct run *run)
                              &bytes);
     mt_buf_release(&bytes);
     return code;
-}
-
-/* Which jobs there are to choose from. */
-static int say_jobs(const struct run *run)
-{
-    struct mt_arena arena = {0};
-    struct mt_job_name *names;
-    uint32_t count;
-
-    if (mt_job_names(&run->set, &arena, &names, &count) == MT_OK) {
-        mt_say("fleet: there are %u jobs; choose one with --job NAME", (unsigned)count);
-        for (uint32_t i = 0; i < count && i < 20; i++)
-            mt_say("  '%s': %u record%s", names[i].name, (unsigned)names[i].record_count,
-                   names[i].record_count == 1 ? "" : "s");
-    }
-    mt_arena_release(&arena);
-    return MT_EXIT_USAGE;
-}
-
-static bool has_several_jobs(const struct mt_rank_set *set)
-{
-    return set->record_count && strcmp(set->records[0].identity.job,
-                                       set->records[set->record_count - 1].identity.job) != 0;
-}
-
-static int make_report(struct run *run, struct mt_job_report **report)
-{
-    struct mt_job_file *files = calloc((size_t)run->failures.count + 1, sizeof *files);
-    const struct mt_job_options options = {.job = run->arguments->job,
-                                           .mesh = run->arguments->mesh,
-                                           .unreadable = files,
-                                           .unreadable_count = run->failures.count};
-    struct mt_error error = {.offset = MT_NO_OFFSET};
-    enum mt_status status =
-        files ? MT_OK : mt_fail(&error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
-
-    for (uint32_t i = 0; files && i < run->failures.count; i++)
-        files[i] = (struct mt_job_file){run->files.paths[run->failures.list[i].file],
-                                        run->failures.list[i].text};
-    if (status == MT_OK)
-        status = mt_job_report_make(&run->set, &options, report, &error);
-    free(files);
-    if (status == MT_OK)
-        return MT_EXIT_OK;
-    if (status != MT_ERR_USAGE) {
-        error.status = status;
-        return mt_report_error(run->arguments->paths[0], &error);
-    }
-    if (!run->arguments->job && has_several_jobs(&run->set))
-        return say_jobs(run);
-    mt_say("fleet: %s", error.text);
-    return MT_EXIT_USAGE;
 }
 
 static int write_junit(struct run *run, const struct mt_job_report *report)
@@ -255,10 +142,15 @@ static int answer(struct run *run)
 {
     struct mt_error error = {
         .status = MT_ERR_MEMORY, .offset = MT_NO_OFFSET, .text = "out of memory"};
+    const struct mt_fleet_naming naming = {run->arguments->paths[0], "job", run->arguments->job,
+                                           run->arguments->mesh};
     struct mt_job_report *report = NULL;
-    int code = make_report(run, &report);
+    int code = mt_fleet_make_report(&run->set, &run->files, &run->failures, &naming, &report);
 
-    if (code == MT_EXIT_OK && mt_fleet_gates_check(&run->gates, report) != MT_OK)
+    if (code == MT_EXIT_OK)
+        code = mt_fleet_gates_open_base(&run->gates, run->arguments->mesh, run->arguments->jobs);
+    if (code == MT_EXIT_OK &&
+        (error.status = mt_fleet_gates_check(&run->gates, report, &error)) != MT_OK)
         code = mt_report_error(run->arguments->paths[0], &error);
     if (code == MT_EXIT_OK)
         code = print(run, report);
@@ -278,7 +170,7 @@ static int fleet(struct run *run)
         code = read_files(run);
     if (code != MT_EXIT_OK || run->exchange.rank)
         return code;
-    say_failures(run);
+    mt_fleet_say_failures(&run->files, &run->failures);
     if (!run->set.record_count && !run->arguments->shard) {
         mt_say("fleet: no file has a record of a rank: either none was read, or no process used a "
                "device");
@@ -353,12 +245,7 @@ int mt_cmd_fleet(const struct mt_command *command, int argc, char **argv)
          &arguments.job},
         {"mesh", 0, MT_OPTION_TEXT, "AXES", "how ranks are arranged: pp:8,dp:32,tp:8",
          &arguments.mesh},
-        {"max-peak", 0, MT_OPTION_LIST, "METRIC=BYTES",
-         "exit with 1 if a rank's peak is larger: requested, allocated, active, reserved, device",
-         &arguments.gates.peaks},
-        {"max-imbalance", 0, MT_OPTION_TEXT, "SHARE",
-         "exit with 1 if a rank's reserved peak is so much above the mean",
-         &arguments.gates.imbalance},
+        MT_FLEET_GATE_OPTIONS(arguments.gates),
         {"junit", 0, MT_OPTION_TEXT, "FILE", "write gates as JUnit XML, a case for each group",
          &arguments.junit},
         {"summarize", 0, MT_OPTION_FLAG, NULL, "write TRACE.mtsum beside each trace that has none",
@@ -373,9 +260,12 @@ int mt_cmd_fleet(const struct mt_command *command, int argc, char **argv)
         MT_ALL_OPTION(arguments.common),
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
-    int code = mt_options_parse(command, options, argc, argv, 1, INT_MAX, &arguments.paths,
-                                &arguments.path_count);
+    int code;
 
+    if (argc > 1 && !strcmp(argv[1], "diff"))
+        return mt_fleet_diff(argc - 1, argv + 1);
+    code = mt_options_parse(command, options, argc, argv, 1, INT_MAX, &arguments.paths,
+                            &arguments.path_count);
     if (code >= 0)
         return code;
     code = check(&run);

@@ -95,12 +95,14 @@ const struct mt_command mt_commands[] = {
      "says which ranks are missing, what a device must have, which rank ran out of memory first,\n"
      "what each axis of the job explains, and which ranks differ from their replicas, by which\n"
      "line. Several machines share the work with --shard; what they write is read like any other.\n"
+     "'memtrace fleet diff JOB1 JOB2' says what another run of the job needs more, or less.\n"
      "\n"
      "Examples:\n"
      "  memtrace fleet traces/\n"
      "  memtrace fleet traces/ --mesh pp:8,dp:32,tp:8 --max-imbalance 10%\n"
      "  memtrace fleet traces/ --shard 3/64 -o part3.mtsum\n"
-     "  memtrace fleet part*.mtsum --json",
+     "  memtrace fleet part*.mtsum --json\n"
+     "  memtrace fleet diff monday/ tuesday/",
      mt_cmd_fleet},
     {"import", "FILE -o TRACE [options]", "write any format that can be read as a trace",
      "Reads PyTorch memory snapshots (torch.cuda.memory._dump_snapshot) and profiles of JAX and\n"

@@ -3,57 +3,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "escape.h"
-#include "json_list.h"
-#include "units.h"
-#include "wrapped_text.h"
-
-static int refuse(const char *option, const char *text, const struct mt_error *error)
-{
-    mt_say("fleet: --%s %s: %s", option, text, error->text);
-    return MT_EXIT_USAGE;
-}
-
-/* A share is read as that of a rule of analyze. */
-static int read_imbalance(struct mt_fleet_gates *gates, const char *text)
-{
-    struct mt_gate_rules rules = {0};
-    struct mt_error error = {.offset = MT_NO_OFFSET};
-    int code = MT_EXIT_OK;
-
-    if (mt_gate_rules_add(&rules, MT_GATE_FRAGMENTATION, text, &error) != MT_OK) {
-        code = refuse("max-imbalance", text, &error);
-    } else if (!rules.rules[0].limit.text || rules.rules[0].warn.text) {
-        mt_say("fleet: --max-imbalance is a share of the mean, such as 5%%");
-        code = MT_EXIT_USAGE;
-    } else {
-        gates->imbalance_ppm = rules.rules[0].limit.millionths;
-    }
-    mt_gate_rules_release(&rules);
-    return code;
-}
+#include "fleet_gate_work.h"
+#include "grow.h"
 
 int mt_fleet_gates_read(struct mt_fleet_gates *gates, const struct mt_fleet_gate_options *options)
 {
-    struct mt_error error = {.offset = MT_NO_OFFSET};
+    return mt_fleet_rules_read(&gates->rules, options);
+}
 
-    gates->imbalance_ppm = UINT64_MAX;
-    gates->has_rules = options->peaks.count || options->imbalance;
-    for (size_t i = 0; i < options->peaks.count; i++)
-        if (mt_gate_rules_add(&gates->rules, MT_GATE_PEAK, options->peaks.items[i], &error) !=
-            MT_OK)
-            return refuse("max-peak", options->peaks.items[i], &error);
-    for (size_t i = 0; i < gates->rules.count; i++)
-        if (gates->rules.rules[i].warn.text) {
-            mt_say("fleet: --max-peak has no warnings: METRIC=BYTES, such as reserved=70GiB");
-            return MT_EXIT_USAGE;
-        }
-    return options->imbalance ? read_imbalance(gates, options->imbalance) : MT_EXIT_OK;
+int mt_fleet_gates_open_base(struct mt_fleet_gates *gates, const char *mesh, uint64_t jobs)
+{
+    const struct mt_fleet_naming naming = {gates->rules.base, "base", NULL, mesh};
+    const struct mt_fleet_reading reading = {.format = NULL};
+
+    return gates->rules.base ? mt_fleet_job_open(&gates->base, &naming, &reading, jobs)
+                             : MT_EXIT_OK;
 }
 
 /* False: the record does not know it. */
-static bool peak_of(const struct mt_rank_record *record, enum mt_gate_metric metric,
-                    uint64_t *bytes)
+bool mt_gate_rank_peak(const struct mt_rank_record *record, enum mt_gate_metric metric,
+                       uint64_t *bytes)
 {
     switch (metric) {
     case MT_METRIC_REQUESTED: *bytes = record->requested_peak.bytes; return true;
@@ -67,7 +36,7 @@ static bool peak_of(const struct mt_rank_record *record, enum mt_gate_metric met
 }
 
 /* Groups of the first axis, and behind them one of the ranks whose place on it is not known. */
-static uint32_t group_count(const struct mt_job_report *report)
+uint32_t mt_gate_group_count(const struct mt_job_report *report)
 {
     return (report->axis_count ? report->axes[0].group_count : 0) + 1;
 }
@@ -79,7 +48,7 @@ static int compare_coordinates(const void *a, const void *b)
     return (one->coordinate > other->coordinate) - (one->coordinate < other->coordinate);
 }
 
-static uint32_t group_of(const struct mt_job_report *report, uint32_t row)
+uint32_t mt_gate_group_of(const struct mt_job_report *report, uint32_t row)
 {
     const struct mt_job_axis *axis = report->axes;
     const struct mt_job_group wanted = {.coordinate = report->rows[row].coordinates[0]};
@@ -88,209 +57,378 @@ static uint32_t group_of(const struct mt_job_report *report, uint32_t row)
     if (report->axis_count && axis->group_count)
         group =
             bsearch(&wanted, axis->groups, axis->group_count, sizeof wanted, compare_coordinates);
-    return group ? (uint32_t)(group - axis->groups) : group_count(report) - 1;
+    return group ? (uint32_t)(group - axis->groups) : mt_gate_group_count(report) - 1;
 }
 
-static const char *group_name(struct mt_fleet_gates *gates, const struct mt_job_report *report,
-                              uint32_t group)
+const char *mt_gate_group_name(struct mt_fleet_gates *gates, const struct mt_job_report *report,
+                               uint32_t group)
 {
-    if (group + 1 < group_count(report))
+    if (group + 1 < mt_gate_group_count(report))
         return mt_arena_printf(&gates->arena, "%s %u", report->axes[0].name,
                                (unsigned)report->axes[0].groups[group].coordinate);
     return group ? mt_arena_printf(&gates->arena, "%s unknown", report->axes[0].name) : "all ranks";
 }
 
-/* The largest peak of the ranks. One that lacks the number keeps the rule from being kept, but not
- * from being broken. */
-static void add_rank(struct mt_fleet_gate *gate, const struct mt_job_report *report, uint32_t row,
-                     enum mt_gate_metric metric)
+/* What a rule is about, of a rank. False: the record does not know it. */
+static bool value_of(const struct mt_rank_record *record, const struct mt_gate_rule *rule,
+                     uint64_t *bytes)
 {
-    uint64_t bytes = 0;
+    *bytes = 0;
+    switch (rule->kind) {
+    case MT_GATE_GROWTH: *bytes = record->growth_bytes_per_step; return record->growth_is_judged;
+    case MT_GATE_FITS:
+        *bytes = record->allocator_need_bytes;
+        return record->allocator_need_is_known;
+    case MT_GATE_PEAK:
+    case MT_GATE_REGRESSION:
+    case MT_GATE_FRAGMENTATION: break;
+    }
+    return mt_gate_rank_peak(record, rule->metric, bytes);
+}
 
-    if (!peak_of(report->rows[row].record, metric, &bytes) && gate->state == MT_FLEET_PASS)
-        gate->state = MT_FLEET_NOT_EVALUATED;
-    if (bytes > gate->limit)
-        gate->state = MT_FLEET_FAIL;
+static bool needed_of(const struct mt_rank_record *record, const struct mt_gate_rule *rule,
+                      uint64_t *bytes)
+{
+    (void)rule;
+    *bytes = record->needed_bytes;
+    return record->needed_is_known;
+}
+
+typedef bool read_value(const struct mt_rank_record *, const struct mt_gate_rule *, uint64_t *);
+
+/* Why peaks of the rank may have been higher; NULL: they were not. */
+const char *mt_gate_rank_doubt(const struct mt_rank_record *record)
+{
+    if (record->outcome == MT_OUTCOME_OOM)
+        return "a rank ran out of memory, so that its peaks may have been higher";
+    if (record->outcome == MT_OUTCOME_CUT)
+        return "a trace is cut, so that its peaks may have been higher";
+    return record->is_complete ? NULL : "a trace is incomplete: its peaks may have been higher";
+}
+
+struct mt_fleet_gate *mt_gate_add(struct mt_fleet_gates *gates, const char *rule, const char *group,
+                                  const struct mt_gate_rule *bounds)
+{
+    struct mt_fleet_gate *gate;
+
+    if (!rule || !group ||
+        (gates->count == gates->capacity &&
+         mt_grow(&gates->list, &gates->capacity, (size_t)gates->count + 1, sizeof *gates->list)))
+        return NULL;
+    gate = &gates->list[gates->count++];
+    *gate = (struct mt_fleet_gate){.rule = rule,
+                                   .group = group,
+                                   .is_optional = bounds->optional,
+                                   .row = MT_NO_ROW,
+                                   .limit = bounds->limit.text ? bounds->limit.bytes : UINT64_MAX,
+                                   .warn = bounds->warn.text ? bounds->warn.bytes : UINT64_MAX};
+    return gate;
+}
+
+/* What is not known keeps a rule from being kept, but not from being broken. */
+void mt_gate_judge(struct mt_fleet_gate *gate)
+{
+    gate->state = gate->actual > gate->limit  ? MT_FLEET_FAIL
+                  : gate->doubt               ? MT_FLEET_NOT_EVALUATED
+                  : gate->actual > gate->warn ? MT_FLEET_WARN
+                                              : MT_FLEET_PASS;
+}
+
+static void add_rank(struct mt_fleet_gate *gate, const struct mt_job_report *report, uint32_t row,
+                     const struct mt_gate_rule *rule, read_value *read)
+{
+    const struct mt_rank_record *record = report->rows[row].record;
+    uint64_t bytes;
+    bool is_known = read(record, rule, &bytes);
+
+    if (!gate->doubt)
+        gate->doubt = is_known ? mt_gate_rank_doubt(record) : "not known for every rank";
     if (gate->row != MT_NO_ROW && bytes <= gate->actual)
         return;
     gate->actual = bytes;
     gate->row = row;
 }
 
-static enum mt_status check_peaks(struct mt_fleet_gates *gates, const struct mt_job_report *report,
-                                  const struct mt_gate_rule *rule)
+/* Do the axes name each rank of the job once? */
+static bool axes_span_world(const struct mt_job_report *report)
 {
-    struct mt_fleet_gate *list = gates->list + gates->count;
-    uint32_t count = group_count(report);
-    const char *name =
-        mt_arena_printf(&gates->arena, "max-peak %s", mt_gate_metric_name(rule->metric));
+    uint64_t ranks = 1;
+
+    for (uint32_t i = 0; i < report->axis_count && ranks <= report->world; i++)
+        ranks *= report->axes[i].size;
+    return ranks == report->world;
+}
+
+/* Ranks of the job that have the coordinate; 0 = not known. Of each `period` ranks, `stride` follow
+ * each other. */
+static uint64_t ranks_at(const struct mt_job_report *report, const struct mt_job_axis *axis,
+                         uint32_t coordinate)
+{
+    uint64_t period = (uint64_t)axis->stride * axis->size, rest;
+
+    if (!period)
+        return axis->size && axes_span_world(report) ? report->world / axis->size : 0;
+    rest = mt_sub_or_0_u64(report->world % period, (uint64_t)axis->stride * coordinate);
+    return report->world / period * axis->stride + mt_min_u64(rest, axis->stride);
+}
+
+/* Ranks with a number at one coordinate of an axis. */
+static uint32_t seen_at(const struct mt_job_report *report, uint32_t axis, uint32_t coordinate)
+{
+    uint32_t count = 0;
+    int32_t before = -1;
+
+    for (uint32_t i = 0; i < report->row_count; i++) {
+        int32_t rank = report->rows[i].record->identity.rank;
+
+        if (rank < 0 || report->rows[i].coordinates[axis] != coordinate)
+            continue;
+        count += rank != before;
+        before = rank;
+    }
+    return count;
+}
+
+/* Are ranks missing, and more than --max-missing allows? */
+static bool misses_ranks(const struct mt_fleet_gates *gates, const struct mt_job_report *report)
+{
+    const struct mt_gate_rule *allowed = &gates->rules.own[MT_JOB_RULE_MISSING];
+
+    if (allowed->limit.text && report->missing_count <= allowed->limit.bytes)
+        return false;
+    return report->missing_count || report->unreadable_count;
+}
+
+/* Are ranks missing at this coordinate, as far as that is known? */
+static bool misses_at(const struct mt_job_report *report, uint32_t axis, uint32_t coordinate)
+{
+    uint64_t ranks = ranks_at(report, &report->axes[axis], coordinate);
+
+    return !ranks || ranks > seen_at(report, axis, coordinate);
+}
+
+/* NULL: no rank of the group is missing. */
+const char *mt_gate_missing_in(const struct mt_fleet_gates *gates,
+                               const struct mt_job_report *report, uint32_t group)
+{
+    if (!misses_ranks(gates, report))
+        return NULL;
+    if (group + 1 < mt_gate_group_count(report) &&
+        !misses_at(report, 0, report->axes[0].groups[group].coordinate))
+        return NULL;
+    return "ranks are missing";
+}
+
+/* Is every missing rank one of a group that has rows? */
+bool mt_gate_missing_are_placed(const struct mt_job_report *report)
+{
+    const struct mt_job_axis *axis = report->axes;
+    uint64_t placed = 0;
+
+    if (!report->axis_count)
+        return false;
+    for (uint32_t g = 0; g < axis->group_count; g++)
+        placed += mt_sub_or_0_u64(ranks_at(report, axis, axis->groups[g].coordinate),
+                                  seen_at(report, 0, axis->groups[g].coordinate));
+    return placed >= report->missing_count && (report->world_is_known || !report->unreadable_count);
+}
+
+/* Has the budget a rule of its own for this group? */
+static bool is_replaced(const struct mt_fleet_gates *gates, const struct mt_job_report *report,
+                        uint32_t group, const struct mt_gate_rule *rule)
+{
+    if (group + 1 == mt_gate_group_count(report))
+        return false;
+    for (uint32_t i = 0; i < gates->rules.group_count; i++) {
+        const struct mt_fleet_group_rules *own = &gates->rules.groups[i];
+
+        if (strcmp(own->axis, report->axes[0].name) != 0 ||
+            own->coordinate != report->axes[0].groups[group].coordinate)
+            continue;
+        for (size_t k = 0; k < own->rules.count; k++)
+            if (own->rules.rules[k].kind == rule->kind &&
+                own->rules.rules[k].metric == rule->metric)
+                return true;
+    }
+    return false;
+}
+
+/* "max-peak reserved" */
+const char *mt_gate_rule_name(struct mt_fleet_gates *gates, enum mt_gate_kind kind,
+                              enum mt_gate_metric metric)
+{
+    if (metric == MT_METRIC_NONE)
+        return mt_gate_kind_name(kind);
+    return mt_arena_printf(&gates->arena, "%s %s", mt_gate_kind_name(kind),
+                           mt_gate_metric_name(metric));
+}
+
+/* A case for each group of the first axis. */
+static enum mt_status check_groups(struct mt_fleet_gates *gates, const struct mt_job_report *report,
+                                   const char *name, const struct mt_gate_rule *rule,
+                                   read_value *read)
+{
+    uint32_t count = mt_gate_group_count(report), first = gates->count;
+    struct mt_fleet_gate *last;
 
     for (uint32_t g = 0; g < count; g++) {
-        list[g] = (struct mt_fleet_gate){.rule = name,
-                                         .group = group_name(gates, report, g),
-                                         .row = MT_NO_ROW,
-                                         .limit = rule->limit.bytes};
-        if (!name || !list[g].group)
+        struct mt_fleet_gate *gate =
+            mt_gate_add(gates, name, mt_gate_group_name(gates, report, g), rule);
+
+        if (!gate)
             return MT_ERR_MEMORY;
+        gate->doubt = mt_gate_missing_in(gates, report, g);
     }
     for (uint32_t i = 0; i < report->row_count; i++)
-        add_rank(&list[group_of(report, i)], report, i, rule->metric);
-    gates->count += count - (list[count - 1].row == MT_NO_ROW);
+        add_rank(&gates->list[first + mt_gate_group_of(report, i)], report, i, rule, read);
+    last = &gates->list[gates->count - 1];
+    if (last->row == MT_NO_ROW && (!last->doubt || mt_gate_missing_are_placed(report)))
+        gates->count--;
+    for (uint32_t i = gates->count; i-- > first;) {
+        mt_gate_judge(&gates->list[i]);
+        if (is_replaced(gates, report, i - first, rule)) {
+            memmove(&gates->list[i], &gates->list[i + 1],
+                    (gates->count - i - 1) * sizeof *gates->list);
+            gates->count--;
+        }
+    }
+    return MT_OK;
+}
+
+/* A rule of the budget for one group. */
+static enum mt_status check_group(struct mt_fleet_gates *gates, const struct mt_job_report *report,
+                                  const struct mt_fleet_group_rules *own,
+                                  const struct mt_gate_rule *rule)
+{
+    struct mt_fleet_gate *gate = mt_gate_add(
+        gates, mt_gate_rule_name(gates, rule->kind, rule->metric),
+        mt_arena_printf(&gates->arena, "%s %u", own->axis, (unsigned)own->coordinate), rule);
+    uint32_t axis = 0;
+
+    if (!gate)
+        return MT_ERR_MEMORY;
+    while (axis < report->axis_count && strcmp(report->axes[axis].name, own->axis) != 0)
+        axis++;
+    for (uint32_t i = 0; i < report->row_count && axis < report->axis_count; i++)
+        if (report->rows[i].coordinates[axis] == own->coordinate)
+            add_rank(gate, report, i, rule, value_of);
+    if (gate->row == MT_NO_ROW)
+        gate->doubt = "the job has no such ranks";
+    else if (!gate->doubt && misses_ranks(gates, report) &&
+             misses_at(report, axis, own->coordinate))
+        gate->doubt = "ranks are missing";
+    mt_gate_judge(gate);
     return MT_OK;
 }
 
 /* Of the whole job: the largest reserved peak against the mean. */
-static void check_imbalance(struct mt_fleet_gates *gates, const struct mt_job_report *report)
+static enum mt_status check_imbalance(struct mt_fleet_gates *gates,
+                                      const struct mt_job_report *report,
+                                      const struct mt_gate_rule *rule)
 {
-    gates->list[gates->count++] = (struct mt_fleet_gate){
-        .rule = "max-imbalance",
-        .group = "all ranks",
-        .row = report->reserved.max_row,
-        .actual = report->imbalance_ppm,
-        .limit = gates->imbalance_ppm,
-        .is_share = true,
-        .state = report->imbalance_ppm > gates->imbalance_ppm ? MT_FLEET_FAIL : MT_FLEET_PASS};
-}
+    struct mt_fleet_gate *gate =
+        mt_gate_add(gates, mt_job_rule_name(MT_JOB_RULE_IMBALANCE), "all ranks", rule);
 
-enum mt_status mt_fleet_gates_check(struct mt_fleet_gates *gates,
-                                    const struct mt_job_report *report)
-{
-    gates->list = mt_arena_array(&gates->arena, gates->rules.count * group_count(report) + 1,
-                                 sizeof *gates->list);
-    if (!gates->list)
+    if (!gate)
         return MT_ERR_MEMORY;
-    for (size_t i = 0; i < gates->rules.count; i++) {
-        enum mt_status status = check_peaks(gates, report, &gates->rules.rules[i]);
-
-        if (status != MT_OK)
-            return status;
-    }
-    if (gates->imbalance_ppm != UINT64_MAX)
-        check_imbalance(gates, report);
-    for (uint32_t i = 0; i < gates->count; i++)
-        gates->failed += gates->list[i].state != MT_FLEET_PASS;
+    gate->unit = MT_FLEET_PPM;
+    gate->limit = rule->limit.text ? rule->limit.millionths : UINT64_MAX;
+    gate->warn = rule->warn.text ? rule->warn.millionths : UINT64_MAX;
+    gate->row = report->reserved.max_row;
+    gate->actual = report->imbalance_ppm;
+    gate->doubt = misses_ranks(gates, report) ? "ranks are missing" : NULL;
+    for (uint32_t i = 0; i < report->row_count && !gate->doubt; i++)
+        gate->doubt = mt_gate_rank_doubt(report->rows[i].record);
+    mt_gate_judge(gate);
     return MT_OK;
 }
 
-static const char *state_name(enum mt_fleet_gate_state state)
+static enum mt_status check_missing(struct mt_fleet_gates *gates,
+                                    const struct mt_job_report *report,
+                                    const struct mt_gate_rule *rule)
 {
-    static const char *const names[] = {"pass", "fail", "not evaluated"};
+    struct mt_fleet_gate *gate =
+        mt_gate_add(gates, mt_job_rule_name(MT_JOB_RULE_MISSING), "all ranks", rule);
 
-    return names[state];
+    if (!gate)
+        return MT_ERR_MEMORY;
+    gate->unit = MT_FLEET_RANKS;
+    gate->actual = report->missing_count;
+    if (!report->world_is_known || report->worlds_differ)
+        gate->doubt = "the traces do not say how many ranks the job has";
+    mt_gate_judge(gate);
+    return MT_OK;
 }
 
-/* "reserved peak of 78.1 GiB on rank 0, above 70.0 GiB" */
-static const char *verdict_of(struct mt_fleet_gates *gates, const struct mt_job_report *report,
-                              const struct mt_fleet_gate *gate)
+static enum mt_status check_rule(struct mt_fleet_gates *gates, const struct mt_job_report *report,
+                                 const struct mt_job_diff *diff, const struct mt_gate_rule *rule)
 {
-    char actual[MT_UNITS_TEXT], limit[MT_UNITS_TEXT];
-    const char *row = mt_job_row_name(&gates->arena, report, gate->row);
+    enum mt_status status;
 
-    if (gate->state == MT_FLEET_NOT_EVALUATED)
-        return mt_arena_printf(&gates->arena, "%s, %s: not known for every rank", gate->rule,
-                               gate->group);
-    if (gate->is_share) {
-        mt_format_percent(actual, (double)gate->actual / 1e6);
-        mt_format_percent(limit, (double)gate->limit / 1e6);
-        return mt_arena_printf(&gates->arena, "%s: %s has %s more than the mean, %s %s", gate->rule,
-                               row, actual, gate->state == MT_FLEET_FAIL ? "above" : "within",
-                               limit);
+    if (rule->kind != MT_GATE_REGRESSION)
+        return check_groups(gates, report, mt_gate_rule_name(gates, rule->kind, rule->metric), rule,
+                            value_of);
+    if (rule->metric != MT_METRIC_NONE)
+        return mt_gate_check_regression(gates, report, diff, rule, rule->metric);
+    status = mt_gate_check_regression(gates, report, diff, rule, MT_METRIC_ALLOCATED);
+    return status == MT_OK ? mt_gate_check_regression(gates, report, diff, rule, MT_METRIC_RESERVED)
+                           : status;
+}
+
+static bool is_given(const struct mt_gate_rule *rule)
+{
+    return rule->limit.text || rule->warn.text;
+}
+
+static enum mt_status check_all(struct mt_fleet_gates *gates, const struct mt_job_report *report,
+                                const struct mt_job_diff *diff)
+{
+    const struct mt_fleet_rules *rules = &gates->rules;
+    const struct mt_gate_rule *own = rules->own;
+    enum mt_status status = MT_OK;
+
+    for (size_t i = 0; i < rules->all.count && status == MT_OK; i++)
+        status = check_rule(gates, report, diff, &rules->all.rules[i]);
+    for (uint32_t i = 0; i < rules->group_count; i++)
+        for (size_t k = 0; k < rules->groups[i].rules.count && status == MT_OK; k++)
+            status =
+                check_group(gates, report, &rules->groups[i], &rules->groups[i].rules.rules[k]);
+    if (status == MT_OK && is_given(&own[MT_JOB_RULE_NEEDED]))
+        status = check_groups(gates, report, mt_job_rule_name(MT_JOB_RULE_NEEDED),
+                              &own[MT_JOB_RULE_NEEDED], needed_of);
+    if (status == MT_OK && is_given(&own[MT_JOB_RULE_IMBALANCE]))
+        status = check_imbalance(gates, report, &own[MT_JOB_RULE_IMBALANCE]);
+    if (status == MT_OK && is_given(&own[MT_JOB_RULE_MISSING]))
+        status = check_missing(gates, report, &own[MT_JOB_RULE_MISSING]);
+    return status;
+}
+
+enum mt_status mt_fleet_gates_check(struct mt_fleet_gates *gates,
+                                    const struct mt_job_report *report, struct mt_error *error)
+{
+    struct mt_job_diff *diff = NULL;
+    enum mt_status status =
+        gates->base.report ? mt_job_diff_make(gates->base.report, report, &diff, error) : MT_OK;
+
+    if (status == MT_OK) {
+        status = check_all(gates, report, diff);
+        if (status != MT_OK)
+            (void)mt_fail(error, status, MT_NO_OFFSET, "out of memory");
     }
-    mt_format_bytes_apart(actual, gate->actual, limit, gate->limit);
-    return mt_arena_printf(&gates->arena, "%s, %s: %s on %s, %s %s", gate->rule, gate->group,
-                           actual, row, gate->state == MT_FLEET_FAIL ? "above" : "within", limit);
-}
-
-void mt_fleet_gates_text(struct mt_buf *out, struct mt_fleet_gates *gates,
-                         const struct mt_job_report *report, const struct mt_style *style)
-{
-    if (!gates->has_rules)
-        return;
-    mt_buf_printf(out, "%s%s%s: %u of %u gates\n", gates->failed ? style->red : style->green,
-                  gates->failed ? "FAIL" : "PASS", style->reset,
-                  (unsigned)(gates->failed ? gates->failed : gates->count), (unsigned)gates->count);
-    for (uint32_t i = 0; i < gates->count; i++) {
-        const char *verdict;
-
-        if (gates->failed && gates->list[i].state == MT_FLEET_PASS)
-            continue;
-        verdict = verdict_of(gates, report, &gates->list[i]);
-        out->failed |= !verdict;
-        mt_add_note(out, 2, "%s", verdict ? verdict : "");
-    }
-    mt_buf_add_char(out, '\n');
-}
-
-void mt_fleet_gates_json(struct mt_json *json, const struct mt_fleet_gates *gates,
-                         const struct mt_job_report *report)
-{
-    struct mt_json_list list;
-
-    mt_json_text(json, "verdict", gates->has_rules ? gates->failed ? "fail" : "pass" : NULL);
-    mt_json_list_begin(&list, json, "gates");
+    mt_job_diff_free(diff);
     for (uint32_t i = 0; i < gates->count; i++) {
         const struct mt_fleet_gate *gate = &gates->list[i];
 
-        if (!mt_json_list_takes(&list))
-            continue;
-        mt_json_object_begin(json, NULL);
-        mt_json_text(json, "rule", gate->rule);
-        mt_json_text(json, "group", gate->group);
-        mt_json_text(json, "state", state_name(gate->state));
-        mt_json_u64_or_null(json, "rank", report->rows[gate->row].record->identity.rank >= 0,
-                            (uint64_t)report->rows[gate->row].record->identity.rank);
-        mt_json_u64(json, gate->is_share ? "actual_ppm" : "actual_bytes", gate->actual);
-        mt_json_u64(json, gate->is_share ? "limit_ppm" : "limit_bytes", gate->limit);
-        mt_json_object_end(json);
+        gates->failed += gate->state == MT_FLEET_FAIL ||
+                         (gate->state == MT_FLEET_NOT_EVALUATED && !gate->is_optional);
     }
-    mt_json_list_end(&list);
-}
-
-static void add_attribute(struct mt_buf *out, const char *name, const char *value)
-{
-    mt_buf_printf(out, " %s=\"", name);
-    mt_add_xml_line(out, value ? value : "");
-    out->failed |= !value;
-    mt_buf_add_char(out, '"');
-}
-
-static void add_case(struct mt_buf *out, struct mt_fleet_gates *gates,
-                     const struct mt_job_report *report, const struct mt_fleet_gate *gate)
-{
-    const char *verdict = verdict_of(gates, report, gate);
-
-    mt_buf_add_text(out, "    <testcase classname=\"memtrace.fleet\"");
-    add_attribute(out, "name", mt_arena_printf(&gates->arena, "%s, %s", gate->rule, gate->group));
-    mt_buf_add_text(out, " time=\"0\">");
-    if (gate->state != MT_FLEET_PASS) {
-        mt_buf_add_text(out, "\n      <failure");
-        add_attribute(out, "type", gate->state == MT_FLEET_FAIL ? "budget" : "not-evaluated");
-        add_attribute(out, "message", verdict);
-        mt_buf_add_char(out, '>');
-        mt_add_xml_line(out, verdict ? verdict : "");
-        mt_buf_add_text(out, "</failure>\n    ");
-    }
-    mt_buf_add_text(out, "</testcase>\n");
-}
-
-void mt_fleet_gates_junit(struct mt_buf *out, struct mt_fleet_gates *gates,
-                          const struct mt_job_report *report)
-{
-    mt_buf_add_text(out,
-                    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"memtrace\"");
-    mt_buf_printf(out, " tests=\"%u\" failures=\"%u\" errors=\"0\" time=\"0\">\n",
-                  (unsigned)gates->count, (unsigned)gates->failed);
-    mt_buf_add_text(out, "  <testsuite");
-    add_attribute(out, "name", *report->job ? report->job : "job");
-    mt_buf_printf(out, " tests=\"%u\" failures=\"%u\" errors=\"0\" time=\"0\">\n",
-                  (unsigned)gates->count, (unsigned)gates->failed);
-    for (uint32_t i = 0; i < gates->count; i++)
-        add_case(out, gates, report, &gates->list[i]);
-    mt_buf_add_text(out, "  </testsuite>\n</testsuites>\n");
+    return status;
 }
 
 void mt_fleet_gates_release(struct mt_fleet_gates *gates)
 {
-    mt_gate_rules_release(&gates->rules);
+    free(gates->list);
+    mt_fleet_job_release(&gates->base);
+    mt_fleet_rules_release(&gates->rules);
     mt_arena_release(&gates->arena);
 }

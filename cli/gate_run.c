@@ -34,8 +34,8 @@ static enum mt_status read_start(const char *path, struct mt_buf *text, struct m
     return got < 0 ? mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "%s", strerror(why)) : MT_OK;
 }
 
-static enum mt_status read_settings(const char *path, struct mt_settings *settings,
-                                    struct mt_error *error)
+enum mt_status mt_read_settings(const char *path, struct mt_settings *settings,
+                                struct mt_error *error)
 {
     struct mt_buf text = {0};
     enum mt_status status = read_start(path, &text, error);
@@ -52,7 +52,7 @@ static int read_document(struct mt_gate_run *run, const char *path, bool is_base
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
     struct mt_settings settings;
-    enum mt_status status = read_settings(path, &settings, &error);
+    enum mt_status status = mt_read_settings(path, &settings, &error);
 
     if (!status)
         status = is_base ? mt_baseline_read(&run->base, &settings, &error)
@@ -64,8 +64,7 @@ static int read_document(struct mt_gate_run *run, const char *path, bool is_base
     return mt_report_error(path, &error);
 }
 
-/* A base that a budget names lies beside the budget. */
-static char *beside(struct mt_arena *arena, const char *budget, const char *base)
+char *mt_path_beside(struct mt_arena *arena, const char *budget, const char *base)
 {
     const char *slash = strrchr(budget, '/');
 
@@ -168,7 +167,7 @@ int mt_gate_run_open(struct mt_gate_run *run, const struct mt_gate_options *opti
     if (!code)
         code = add_rules(run, options);
     if (!code && !base && run->rules.base) {
-        base = beside(&run->rules.arena, options->budget, run->rules.base);
+        base = mt_path_beside(&run->rules.arena, options->budget, run->rules.base);
         if (!base)
             return mt_say_no_memory("cannot read the base");
     }

@@ -64,4 +64,11 @@ void mt_gate_run_release(struct mt_gate_run *run);
 const struct mt_gates *mt_gate_run_gates(const struct mt_gate_run *run);
 const struct mt_baseline *mt_gate_run_base(const struct mt_gate_run *run);
 
+/* A document of settings; release it in any case. */
+enum mt_status mt_read_settings(const char *path, struct mt_settings *settings,
+                                struct mt_error *error) MT_MUST_USE;
+
+/* A base that a budget names lies beside the budget. NULL: no memory. */
+char *mt_path_beside(struct mt_arena *arena, const char *budget, const char *base);
+
 #endif

@@ -63,7 +63,8 @@ static bool add_summary(struct mt_buf *line, const char *path)
     if (is_read)
         add_record(line, &set.records[0]);
     if (is_read && set.record_count > 1)
-        mt_buf_printf(line, "; %u more", (unsigned)(set.record_count - 1));
+        mt_buf_printf(line, "; and %u more record%s", (unsigned)(set.record_count - 1),
+                      set.record_count == 2 ? "" : "s");
     mt_rank_set_release(&set);
     mt_buf_release(&beside);
     return is_read;
@@ -85,6 +86,21 @@ static size_t length_of_trace(const char *path)
     return length;
 }
 
+/* "a directory of 8 traces" */
+static void add_folder(struct mt_buf *line, const char *path)
+{
+    struct mt_fleet_files files = {0};
+    struct mt_error unused;
+
+    if (mt_fleet_files_add(&files, path, &unused) == MT_OK && files.count)
+        mt_buf_printf(line, "a directory of %u trace%s or summar%s; 'memtrace fleet' reads it",
+                      (unsigned)files.count, files.count == 1 ? "" : "s",
+                      files.count == 1 ? "y" : "ies");
+    else
+        mt_buf_add_text(line, "a directory without traces");
+    mt_fleet_files_release(&files);
+}
+
 static void say_file(const char *path)
 {
     struct mt_buf line = {0};
@@ -94,7 +110,9 @@ static void say_file(const char *path)
 
     if (stat(path, &facts) != 0)
         return;
-    if (!add_summary(&line, path)) {
+    if (S_ISDIR(facts.st_mode)) {
+        add_folder(&line, path);
+    } else if (!add_summary(&line, path)) {
         mt_buf_printf(&line, "%s of %s", kind_of(path),
                       mt_format_bytes(bytes, facts.st_size > 0 ? (uint64_t)facts.st_size : 0));
         if (rank >= 0)
@@ -112,15 +130,15 @@ void mt_say_folder(const char *path)
 
     if (mt_fleet_files_add(&files, path, &unused) == MT_OK && files.count) {
         mt_fleet_files_sort(&files);
-        mt_say("cannot read '%s': it is a directory; 'memtrace fleet %s' answers for all traces in "
-               "it, or name one of them:",
+        mt_say("cannot read '%s': it is a directory; 'memtrace fleet %s' reads all traces in it "
+               "together. To read one, name it:",
                path, path);
         for (uint32_t i = 0; i < files.count && i < MAX_LINES; i++)
             say_file(files.paths[i]);
         if (files.count > MAX_LINES)
             mt_say("  and %u more", (unsigned)(files.count - MAX_LINES));
     } else {
-        mt_say("cannot read '%s': it is a directory, without any trace in it", path);
+        mt_say("cannot read '%s': it is a directory without traces", path);
     }
     mt_fleet_files_release(&files);
 }
@@ -131,6 +149,7 @@ void mt_say_several(char *const *paths, int count)
         say_file(paths[i]);
     if (count > MAX_LINES)
         mt_say("  and %d more", count - MAX_LINES);
-    mt_say("'memtrace diff A B' compares two runs, and 'memtrace fleet A B ...' answers for the "
-           "ranks of a job");
+    mt_say(
+        "'memtrace fleet A B ...' reads the ranks of a job together, 'memtrace diff A B' compares "
+        "two traces, and 'memtrace fleet diff A B' two jobs");
 }

@@ -52,6 +52,12 @@ class Bench:
             complaints.append(f"{words}: {complaint}")
         return document
 
+    def diff(self, *words, status=0):
+        document = json.loads(self.fleet("diff", "--json", *words, status=status))
+        for complaint in SCHEMAS.complaints(document, "fleet-diff.json"):
+            complaints.append(f"diff {words}: {complaint}")
+        return document
+
 
 def check_facts(bench):
     answer = bench.answer(bench.job(8, 16, 8, 64, *FACTS))
@@ -135,8 +141,96 @@ def check_gates(bench):
     expect("verdict", bench.answer(folder, "--max-imbalance", "50%")["verdict"], "pass")
     bench.fleet(folder, "--max-imbalance", "1%", status=1)
     bench.fleet(folder, "--max-peak", "reserved", status=2)
-    bench.fleet(folder, "--max-peak", "reserved=90GiB,warn=1GiB", status=2)
+    answer = bench.answer(folder, "--max-peak", "reserved=90GiB,warn=1GiB")
+    expect("warnings", [gate["state"] for gate in answer["gates"]], ["warn", "warn"])
     bench.fleet(folder, "--max-imbalance", "x", status=2)
+
+
+def states(answer):
+    return [(gate["rule"], gate["group"], gate["state"]) for gate in answer["gates"]]
+
+
+def check_budget(bench):
+    folder = bench.job(2, 4, 1, 8, "leak=7")
+    budget = bench.folder / "budget.toml"
+    budget.write_text("""schema = "memtrace.budget/1"
+max-imbalance = "50%"
+max_needed = "15GiB"
+[max-peak]
+reserved = "12GiB"
+[group.pp.0.max-peak]
+reserved = "14GiB"
+[max-growth]
+limit = "1MiB"
+[max-missing]
+limit = 0
+""")
+    answer = bench.answer(folder, "--budget", budget, status=1)
+    expect("budget", states(answer),
+           [("max-peak reserved", "pp 1", "pass"), ("max-growth", "pp 0", "pass"),
+            ("max-growth", "pp 1", "fail"), ("max-peak reserved", "pp 0", "pass"),
+            ("max-needed", "pp 0", "pass"), ("max-needed", "pp 1", "pass"),
+            ("max-imbalance", "all ranks", "pass"), ("max-missing", "all ranks", "pass")])
+    growth = answer["gates"][2]
+    expect("growth", (growth["rank"], growth["actual_bytes"]), (7, 64 * MIB))
+    bench.fleet(folder, "--budget", budget, "--max-growth", "64MiB/step")
+    for wrong in ("", "max-peak = 1", "[max-fragmentation]\nlimit = \"5%\"", "max-missing = \"x\"",
+                  "group.pp.max-peak.reserved = \"1GiB\"", "nothing = 1", "schema = \"x/1\"",
+                  "[group.pp.0.max-regression]\nlimit = \"1%\""):
+        budget.write_text(wrong)
+        bench.fleet(folder, "--budget", budget, status=3)
+    bench.fleet(folder, "--max-missing", "-1", status=2)
+    bench.fleet(folder, "--budget", bench.folder / "none.toml", status=3)
+
+
+def check_not_evaluated(bench):
+    """A rule does not pass while a rank that it is about is missing, cut or out of memory."""
+    rule = ("--max-peak", "reserved=90GiB")
+    folder = bench.job(2, 4, 1, 8, "miss=1")
+    answer = bench.answer(folder, *rule, status=1)
+    expect("a missing rank", states(answer), [("max-peak reserved", "pp 0", "not evaluated"),
+                                              ("max-peak reserved", "pp 1", "pass")])
+    bench.fleet(folder, *rule, "--max-missing", "1")
+    bench.fleet(folder, *rule, "--max-missing", "0", status=1)
+    bench.fleet(folder, *rule, "--allow-not-evaluated")
+    bench.fleet(folder, "--max-imbalance", "90%", status=1)
+    expect("a missing rank, and a peak that is too large",
+           [one[2] for one in states(bench.answer(folder, "--max-peak", "reserved=1GiB", status=1))],
+           ["fail", "fail"])
+    stage = bench.job(2, 2, 1, 4, "miss=2", "miss=3")
+    expect("a stage that is missing", states(bench.answer(stage, *rule, status=1)),
+           [("max-peak reserved", "pp 0", "pass"), ("max-peak reserved", "pp unknown",
+                                                    "not evaluated")])
+    for fact in ("cut=5", "die=5"):
+        expect(fact, [one[2] for one in states(bench.answer(bench.job(2, 4, 1, 8, fact), *rule,
+                                                            status=1))], ["pass", "not evaluated"])
+    unreadable = bench.job(2, 4, 1, 8)
+    (unreadable / "rank00007.mtsum").write_bytes(b"MTSUM1\0\0 and nothing else")
+    bench.fleet(unreadable, *rule, status=1)
+
+
+def check_regression(bench):
+    base, same = bench.job(2, 4, 1, 8), bench.job(2, 8, 1, 8)
+    heavy = bench.job(2, 4, 1, 8, "heavy=1")
+    rule = ("--base", base, "--max-regression", "2%")
+    bench.fleet(base, *rule)
+    bench.fleet(same, *rule)
+    answer = bench.answer(heavy, *rule, status=1)
+    expect("a regression", states(answer),
+           [(f"max-regression {metric}", f"pp {stage}", "fail" if stage else "pass")
+            for metric in ("allocated", "reserved") for stage in (0, 1)])
+    gate = answer["gates"][3]
+    expect("its bytes", gate["actual_bytes"] - gate["base_bytes"], 300 * MIB)
+    bench.fleet(heavy, "--base", base, "--max-regression", "reserved=2%,300MiB")
+    expect("without a base", [one[2] for one in states(bench.answer(
+        heavy, "--max-regression", "2%", status=1))], ["not evaluated"] * 4)
+    bench.fleet(heavy, "--base", bench.job(2, 4, 1, 8, "cut=2"), "--max-regression", "9%", status=1)
+    bench.fleet(bench.job(2, 4, 1, 8, "miss=2"), *rule, status=1)
+    bench.fleet(heavy, "--base", bench.folder / "none.mtsum", "--max-regression", "9%", status=3)
+    budget = bench.folder / "with_base.toml"
+    budget.write_text(f"base = \"{base.name}\"\n[max-regression]\nlimit = \"2%\"\n")
+    bench.fleet(heavy, "--budget", budget, status=1)
+    bench.fleet(base, "--budget", budget)
 
 
 def check_gates_of_strangers(bench):
@@ -176,6 +270,96 @@ def check_nothing(bench):
     expect("no record", (done.returncode, "no file has a record" in done.stderr), (3, True))
 
 
+def check_sums(answer):
+    """Parts sum to wholes, to the byte."""
+    metrics = {one["metric"]: one for one in answer["metrics"]}
+    for side in ("a_sum_bytes", "b_sum_bytes"):
+        whole = metrics["allocated peak"][side]
+        for part in ("roles", "sites"):
+            expect(f"{side} of {part}", sum(one[side] for one in answer[part]), whole)
+        for axis in answer["axes"]:
+            expect(f"{side} of {axis['name']}",
+                   sum(one["allocated_peak"][side] for one in axis["groups"]), whole)
+        expect(f"{side} of libraries", sum(one[side] for one in answer["libraries"]),
+               metrics["memory outside the allocator"][side])
+
+
+def check_planted_diff(bench):
+    """A stage that holds 300 MiB more at a line that an edit has moved, and a rank without a file."""
+    before = bench.job(4, 4, 2, 8)
+    after = bench.job(4, 4, 2, 8, "heavy=2", "moved=10", "miss=5", "talk=1")
+    answer = bench.diff(before, after)
+    expect("matched by", answer["matched_by"], "ranks")
+    expect("matches", answer["matched_count"], 31)
+    expect("missing in B", [one["rank"] for one in answer["only_in_a"]], [5])
+    expect("missing ranks", (answer["a"]["missing_ranks"], answer["b"]["missing_ranks"]), ([], [5]))
+    site = answer["sites"][0]
+    expect("site", (site["site"], site["site_in_a"], site["moved"], site["only_in"]),
+           ("forward model.py:88 < step train.py:57", "forward model.py:88 < step train.py:47",
+            True, None))
+    expect("its change", (site["min_bytes"], site["max_bytes"], site["mean_bytes"]),
+           (0, 300 * MIB, 300 * MIB * 8 // 31))
+    expect("other sites", [one["max_bytes"] for one in answer["sites"][1:]], [0, 0])
+    axes = {axis["name"]: axis["groups"] for axis in answer["axes"]}
+    expect("stages", [group["allocated_peak"]["mean_bytes"] for group in axes["pp"]],
+           [0, 0, 300 * MIB, 0])
+    expect("cause", axes["pp"][2]["site_change_bytes"], 300 * MIB)
+    library = answer["libraries"][0]
+    expect("library", (library["library"], library["max_bytes"], library["max_match"]),
+           ("NCCL", 600 * MIB, "rank 1"))
+    expect("ranks", sorted(one["rank"] for one in answer["matches"]
+                           if one["reserved_peak"]["change_bytes"] == 300 * MIB), list(range(16, 24)))
+    check_sums(answer)
+    text = bench.fleet("diff", before, after)
+    expect("first line", text.splitlines()[0].startswith("+300 MiB (reserved peak) on rank 16 is "),
+           True)
+    expect("a job and itself", bench.diff(before, before)["has_changes"], False)
+    expect("shards", bench.fleet("diff", "--json", before, after),
+           bench.fleet("diff", "--json", "-j", 3, before, after))
+
+
+def check_other_worlds(bench):
+    """Another number of replicas, another mesh, nothing in common."""
+    small, large = bench.job(4, 2, 2, 4), bench.job(4, 6, 2, 4, "heavy=1")
+    answer = bench.diff(small, large)
+    expect("matched by", answer["matched_by"], "groups")
+    expect("matches", sorted((one["name"], one["a_ranks"], one["b_ranks"])
+                             for one in answer["matches"]), [(f"pp {i}", 4, 12) for i in range(4)])
+    expect("largest", answer["matches"][0]["name"], "pp 1")
+    check_sums(answer)
+    back = bench.diff(large, small)
+    expect("the other way", [-one["mean_bytes"] for one in back["sites"]],
+           [one["mean_bytes"] for one in answer["sites"]])
+    answer = bench.diff(small, bench.job(2, 2, 2, 4))
+    expect("matched by", answer["matched_by"], "parameters")
+    check_sums(answer)
+
+
+def check_diff_inputs(bench):
+    one, other = bench.job(2, 2, 1, 4), bench.job(2, 2, 1, 4)
+    (other / "rank00002.mtsum").write_bytes(b"MTSUM1\0\0 and nothing else")
+    answer = bench.diff(one, other, status=3)
+    expect("unreadable", answer["b"]["files_unreadable"], 1)
+    expect("only in A", [rank["rank"] for rank in answer["only_in_a"]], [2])
+    bench.fleet("diff", one, status=2)
+    bench.fleet("diff", one, other, one, status=2)
+    bench.fleet("diff", one, bench.folder / "none.mtsum", status=3)
+    bench.fleet("diff", one, bench.job(2, 2, 1, 4, "miss=1"), "--strict", status=5)
+    bench.fleet("diff", one, one, "--mesh", "pp:3", status=2)
+    bench.fleet("diff", one, one, "--job-b", "slurm:1", status=2)
+    folder = bench.folder / "diff"
+    folder.mkdir()
+    (folder / "a.mtsum").write_bytes((one / "rank00000.mtsum").read_bytes())
+    expect("a folder called diff", json.loads(bench.fleet("--json", folder))["ranks_seen"], 1)
+    done = subprocess.run([pathlib.Path(bench.program).resolve(), "fleet", "./diff", "--json"], cwd=bench.folder,
+                          capture_output=True, check=False)
+    expect("./diff", done.returncode, 0)
+    large = bench.job(4, 512, 2, 8)
+    text = bench.fleet("diff", "--json", large, bench.job(4, 512, 2, 8, "heavy=0", "miss=9"))
+    expect("a bounded diff", len(text) < 1 << 20, True)
+    expect("rows that are left out", json.loads(text)["matches_omitted"] > 0, True)
+
+
 def check_restarts(bench):
     first = bench.job(2, 4, 1, 8, "die=2")
     second = bench.job(2, 4, 1, 8, "restart=1")
@@ -189,7 +373,9 @@ def main(program, writer):
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(program, writer, pathlib.Path(folder))
         for check in (check_facts, check_bounds, check_order, check_axes, check_gates,
-                      check_gates_of_strangers, check_inputs, check_nothing, check_restarts):
+                      check_gates_of_strangers, check_budget, check_not_evaluated, check_regression,
+                      check_inputs, check_nothing, check_restarts, check_planted_diff,
+                      check_other_worlds, check_diff_inputs):
             check(bench)
     print("\n".join(complaints) or "fleet: every planted fact, and the same bytes in any order")
     return 1 if complaints else 0

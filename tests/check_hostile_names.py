@@ -124,6 +124,8 @@ def check_commands(check, path):
         check.run(command, path, "--json")
     check.run("fleet", path, may=(0, 1))
     check.run("fleet", path, "--json", "--all")
+    check.run("fleet", "diff", path, path)
+    check.run("fleet", "diff", path, path, "--json", "--all")
     check.run("fit", path, "--limit", "64MiB", may=(0, 1))
     check.run("lines", path, "--all")
     check.run("dump", path, "--stacks")

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 
+SUBCOMMANDS = {"fleet": ["diff"]}  # each has a section of its command's page
 PAGES = pathlib.Path(__file__).resolve().parent.parent / "docs" / "commands"
 
 
@@ -14,9 +15,9 @@ def ask(program, *words):
     return subprocess.run([program, *words], capture_output=True, text=True, check=True).stdout
 
 
-def options_of_program(program, command):
+def options_of_program(program, *command):
     """{"--limit=", "-o", ...}"""
-    return set(ask(program, command, "--completion-helper").split())
+    return set(ask(program, *command, "--completion-helper").split())
 
 
 def options_of_page(text):
@@ -29,15 +30,35 @@ def options_of_page(text):
     return found
 
 
-def usage_of_program(program, command):
-    return re.search(r"^usage: (.*)$", ask(program, command, "--help"), re.MULTILINE).group(1)
+def usage_of_program(program, *command):
+    return re.search(r"^usage: (.*)$", ask(program, *command, "--help"), re.MULTILINE).group(1)
+
+
+def split_page(command, text):
+    """The page without the sections of its subcommands, and these by name."""
+    sections = {}
+    for name in SUBCOMMANDS.get(command, []):
+        section = re.search(rf"^## {name}$.*?(?=^## )", text, re.MULTILINE | re.DOTALL)
+        sections[name] = section.group(0) if section else ""
+        text = text.replace(sections[name], "") if section else text
+    return text, sections
+
+
+def check_subcommand(program, command, name, text):
+    documented, taken = options_of_page(text), options_of_program(program, command, name)
+    complaints = [f"{command} {name}: {option} is not in its section" for option in sorted(taken - documented)]
+    complaints += [f"{command} {name}: its section has {o}, it does not" for o in sorted(documented - taken)]
+    usage = usage_of_program(program, command, name)
+    if usage not in text:
+        complaints.append(f"{command} {name}: its section lacks the usage line '{usage}'")
+    return complaints
 
 
 def check(program, command):
     page = PAGES / f"{command}.md"
     if not page.exists():
         return [f"{command}: no page docs/commands/{command}.md"]
-    text = page.read_text()
+    text, sections = split_page(command, page.read_text())
     documented, taken = options_of_page(text), options_of_program(program, command)
     complaints = [f"{command}: {option} is not in its page" for option in sorted(taken - documented)]
     complaints += [f"{command}: its page has {o}, it does not" for o in sorted(documented - taken)]
@@ -46,6 +67,8 @@ def check(program, command):
         complaints.append(f"{command}: its page lacks the usage line '{usage}'")
     complaints += [f"{command}: its page lacks '## {part}'" for part in
                    ("Options", "Examples", "Exit status") if f"## {part}" not in text]
+    for name, section in sections.items():
+        complaints += check_subcommand(program, command, name, section)
     return complaints
 
 

@@ -154,6 +154,8 @@ COMMANDS = [
     "dump --json recorded/mixed.trace.zst",
     "import --json recorded/mixed.trace.zst -o again.trace",
     "info --json again.trace.mtsum",
+    "fleet diff --json captures/ddp_rank0.pickle.zst captures/ddp_leak_rank0.pickle.zst",
+    "fleet diff --json recorded/mixed.trace.zst recorded/communicators.trace.zst",
     "record --json -o r.trace.zst recorded exit 3",
     "info --json r.trace.zst",
     "dry-run --json --max-peak reserved=1GiB -o d.trace.zst recorded exit 3",

@@ -101,6 +101,12 @@ static enum mt_status parse_bound(struct mt_arena *arena, enum mt_gate_kind kind
     return bound->text ? MT_OK : MT_ERR_MEMORY;
 }
 
+enum mt_status mt_gate_bound_read(struct mt_arena *arena, enum mt_gate_kind kind, const char *text,
+                                  struct mt_gate_bound *bound)
+{
+    return parse_bound(arena, kind, text, strlen(text), bound);
+}
+
 static const char *what_is_wanted(enum mt_gate_kind kind)
 {
     switch (kind) {
@@ -191,7 +197,7 @@ enum mt_status mt_gate_rules_add(struct mt_gate_rules *rules, enum mt_gate_kind 
 
 enum field { FIELD_LIMIT, FIELD_WARN, FIELD_OPTIONAL, FIELD_UNKNOWN };
 
-static bool same_word(const char *a, size_t length, const char *b)
+bool mt_budget_word_is(const char *a, size_t length, const char *b)
 {
     if (strlen(b) != length)
         return false;
@@ -213,11 +219,11 @@ static size_t next_part(const char **path, const char **part)
 
 static enum field field_of(const char *part, size_t length)
 {
-    if (length == 0 || same_word(part, length, "limit"))
+    if (length == 0 || mt_budget_word_is(part, length, "limit"))
         return FIELD_LIMIT;
-    if (same_word(part, length, "warn"))
+    if (mt_budget_word_is(part, length, "warn"))
         return FIELD_WARN;
-    return same_word(part, length, "allow-not-evaluated") ? FIELD_OPTIONAL : FIELD_UNKNOWN;
+    return mt_budget_word_is(part, length, "allow-not-evaluated") ? FIELD_OPTIONAL : FIELD_UNKNOWN;
 }
 
 /* KIND[.METRIC][.FIELD]; false: nothing that is known. */
@@ -229,7 +235,7 @@ static bool parse_path(const char *path, enum mt_gate_kind *kind, enum mt_gate_m
     int i = 0;
 
     while (i < MT_GATE_KIND_COUNT &&
-           !same_word(part, length, mt_gate_kind_name((enum mt_gate_kind)i)))
+           !mt_budget_word_is(part, length, mt_gate_kind_name((enum mt_gate_kind)i)))
         i++;
     if (i == MT_GATE_KIND_COUNT)
         return false;
@@ -262,8 +268,8 @@ static enum mt_status read_bound(struct mt_gate_rules *rules, const struct mt_se
     return status ? wrong(entry, what_is_wanted(kind), error) : MT_OK;
 }
 
-static enum mt_status read_rule(struct mt_gate_rules *rules, const struct mt_setting *entry,
-                                struct mt_error *error)
+enum mt_status mt_gate_rules_set(struct mt_gate_rules *rules, const struct mt_setting *entry,
+                                 struct mt_error *error)
 {
     enum mt_gate_metric metric;
     enum mt_gate_kind kind;
@@ -287,7 +293,7 @@ static enum mt_status read_rule(struct mt_gate_rules *rules, const struct mt_set
     return MT_OK;
 }
 
-static enum mt_status check_schema(const struct mt_setting *entry, struct mt_error *error)
+enum mt_status mt_budget_schema_check(const struct mt_setting *entry, struct mt_error *error)
 {
     if (entry->kind != MT_SETTING_TEXT)
         return wrong(entry, "\"" SCHEMA "\"", error);
@@ -306,7 +312,7 @@ static enum mt_status read_base(struct mt_gate_rules *rules, const struct mt_set
     return rules->base ? MT_OK : mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
 }
 
-static enum mt_status check_rules(const struct mt_gate_rules *rules, struct mt_error *error)
+enum mt_status mt_gate_rules_check(const struct mt_gate_rules *rules, struct mt_error *error)
 {
     for (size_t i = 0; i < rules->count; i++) {
         const struct mt_gate_rule *rule = &rules->rules[i];
@@ -319,8 +325,6 @@ static enum mt_status check_rules(const struct mt_gate_rules *rules, struct mt_e
             return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "%s: warn is not below the limit",
                            name);
     }
-    if (!rules->count)
-        return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "it has no rule");
     return MT_OK;
 }
 
@@ -328,7 +332,7 @@ enum mt_status mt_gate_rules_read(struct mt_gate_rules *rules, const struct mt_s
                                   struct mt_error *error)
 {
     const struct mt_setting *schema = mt_settings_find(settings, "schema");
-    enum mt_status status = schema ? check_schema(schema, error) : MT_OK;
+    enum mt_status status = schema ? mt_budget_schema_check(schema, error) : MT_OK;
     bool all_optional = false;
 
     for (size_t i = 0; !status && i < settings->count; i++) {
@@ -338,15 +342,17 @@ enum mt_status mt_gate_rules_read(struct mt_gate_rules *rules, const struct mt_s
             continue;
         if (strcmp(entry->path, "base") == 0)
             status = read_base(rules, entry, error);
-        else if (!same_word(entry->path, strlen(entry->path), "allow-not-evaluated"))
-            status = read_rule(rules, entry, error);
+        else if (!mt_budget_word_is(entry->path, strlen(entry->path), "allow-not-evaluated"))
+            status = mt_gate_rules_set(rules, entry, error);
         else if (entry->kind != MT_SETTING_BOOL)
             status = wrong(entry, "true or false", error);
         else
             all_optional = entry->number;
     }
     if (!status)
-        status = check_rules(rules, error);
+        status = mt_gate_rules_check(rules, error);
+    if (!status && !rules->count)
+        status = mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "it has no rule");
     if (all_optional)
         mt_gate_rules_make_optional(rules);
     return status;

@@ -68,6 +68,20 @@ enum mt_status mt_gate_rules_add(struct mt_gate_rules *rules, enum mt_gate_kind 
 enum mt_status mt_gate_rules_read(struct mt_gate_rules *rules, const struct mt_settings *settings,
                                   struct mt_error *error) MT_MUST_USE;
 
+/* For readers of budgets that have rules of their own (memtrace fleet). One entry that is a rule,
+ * then the check that each rule has a bound. MT_ERR_FORMAT with a reason. */
+enum mt_status mt_gate_rules_set(struct mt_gate_rules *rules, const struct mt_setting *entry,
+                                 struct mt_error *error) MT_MUST_USE;
+enum mt_status mt_gate_rules_check(const struct mt_gate_rules *rules,
+                                   struct mt_error *error) MT_MUST_USE;
+enum mt_status mt_budget_schema_check(const struct mt_setting *entry,
+                                      struct mt_error *error) MT_MUST_USE;
+/* A bound as a rule of that kind spells it, copied to `arena`. MT_ERR_USAGE. */
+enum mt_status mt_gate_bound_read(struct mt_arena *arena, enum mt_gate_kind kind, const char *text,
+                                  struct mt_gate_bound *bound) MT_MUST_USE;
+/* "max_peak" is "max-peak". */
+bool mt_budget_word_is(const char *a, size_t length, const char *b);
+
 /* Whatever the rules say of it themselves. */
 void mt_gate_rules_make_optional(struct mt_gate_rules *rules);
 void mt_gate_rules_release(struct mt_gate_rules *rules);

@@ -1,6 +1,7 @@
 #include "simulate_job.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "phase.h"
@@ -16,6 +17,7 @@ struct simulated_job simulated_job_new(uint32_t stages, uint32_t replicas, uint3
                                   .logging_rank = NO_RANK,
                                   .talking_rank = NO_RANK,
                                   .dying_rank = NO_RANK,
+                                  .heavy_stage = NO_RANK,
                                   .name = "slurm:77"};
 }
 
@@ -58,10 +60,10 @@ static uint32_t find_holdings(const struct simulated_job *job, int32_t rank, uin
     holdings[count++] = (struct holding){{"main train.py:10", "build model.py:20", NULL},
                                          MT_ROLE_PARAMETERS,
                                          parameter_bytes(stage)};
-    holdings[count++] =
-        (struct holding){{"main train.py:12", "step train.py:47", "forward model.py:88"},
-                         MT_ROLE_ACTIVATIONS,
-                         activation_bytes(job, stage)};
+    holdings[count++] = (struct holding){
+        {"main train.py:12", "step train.py:47", "forward model.py:88"},
+        MT_ROLE_ACTIVATIONS,
+        activation_bytes(job, stage) + (job->heavy_stage == (int32_t)stage ? SIMULATED_MORE : 0)};
     /* Up to 4 MiB that differ from rank to rank. */
     holdings[count++] =
         (struct holding){{"main train.py:12", "step train.py:47", "loss train.py:60"},
@@ -78,8 +80,21 @@ static uint32_t find_holdings(const struct simulated_job *job, int32_t rank, uin
     return count;
 }
 
+/* "step train.py:47" is "step train.py:57" after ten lines more. */
+static const char *moved_frame(const struct simulated_job *job, const char *frame, char room[64])
+{
+    const char *line = strstr(frame, "train.py:");
+
+    if (!job->moved_lines || !line)
+        return frame;
+    line += strlen("train.py:");
+    snprintf(room, 64, "%.*s%d", (int)(line - frame), frame, atoi(line) + (int)job->moved_lines);
+    return room;
+}
+
 /* The site of a leaf is its innermost frame, below the caller of that. */
-static bool add_leaves(struct mt_rank_set *set, const struct holding *holdings, uint32_t count,
+static bool add_leaves(const struct simulated_job *job, struct mt_rank_set *set,
+                       const struct holding *holdings, uint32_t count,
                        struct mt_rank_record *record)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -89,7 +104,8 @@ static bool add_leaves(struct mt_rank_set *set, const struct holding *holdings, 
         *leaf =
             (struct mt_record_leaf){MT_NO_PATH, holdings[i].role, holdings[i].bytes, 1, MT_NO_PATH};
         for (int f = 0; f < depth; f++) {
-            const char *frame = holdings[i].frames[f];
+            char room[64];
+            const char *frame = moved_frame(job, holdings[i].frames[f], room);
 
             if (mt_rank_set_path(set, leaf->path, frame, strlen(frame), &leaf->path) != MT_OK ||
                 (f + 2 >= depth &&
@@ -265,7 +281,7 @@ static bool add_rank(const struct simulated_job *job, int32_t rank, struct mt_ra
     snprintf(host, sizeof host, "node%02u", number / 8);
     snprintf(trace, sizeof trace, "train-%u.trace.zst", number);
     snprintf(uuid, sizeof uuid, "GPU-%08x", number);
-    if (!add_leaves(set, holdings, find_holdings(job, rank, at.stage, holdings), &record))
+    if (!add_leaves(job, set, holdings, find_holdings(job, rank, at.stage, holdings), &record))
         return false;
     record.reserved_peak.bytes = mt_round_up(record.allocated_peak.bytes, 20 * MT_MIB);
     record.requested_peak = record.active_peak = record.allocated_peak;

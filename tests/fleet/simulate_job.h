@@ -20,6 +20,8 @@ struct simulated_job {
     int32_t dying_rank;   /* runs out of memory; the others are killed 300 s later */
     int32_t missing[MAX_PLANTED], cut[MAX_PLANTED];
     uint32_t missing_count, cut_count;
+    int32_t heavy_stage; /* its forward pass holds 300 MiB more */
+    int32_t moved_lines; /* train.py has so many lines more above the loop */
     int32_t restart;
     const char *name;
 };
@@ -30,6 +32,7 @@ struct simulated_job simulated_job_new(uint32_t stages, uint32_t replicas, uint3
 #define SIMULATED_LEAK     (SIMULATED_STEPS * 64 * MT_MIB)
 #define SIMULATED_LOGS     (700 * MT_MIB)
 #define SIMULATED_TALK     (600 * MT_MIB)
+#define SIMULATED_MORE     (300 * MT_MIB)
 #define SIMULATED_LIMIT    (80 * MT_GIB)
 #define SIMULATED_DEATH_NS (SIMULATED_START_NS + UINT64_C(60) * 1000000000)
 #define SIMULATED_WANTED   (2 * MT_GIB)

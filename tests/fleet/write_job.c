@@ -1,6 +1,7 @@
 /* write_job STAGES REPLICAS SHARDS FILES FOLDER [FACT=RANK ...]: a simulated job as summaries, its
- * ranks dealt out to FILES files. Facts: leak, logs, talk, die, miss, cut; mesh=0 leaves the mesh
- * out, restart=N is the number of the start. */
+ * ranks dealt out to FILES files. Facts: leak, logs, talk, die, miss, cut; heavy=STAGE and
+ * moved=LINES change the program, mesh=0 leaves the mesh out, restart=N is the number of the start.
+ */
 #include "simulate_job.h"
 
 #include <stdio.h>
@@ -17,10 +18,9 @@ static void plant(struct simulated_job *job, const char *fact)
     const struct {
         const char *name;
         int32_t *rank;
-    } ranks[] = {{"leak", &job->leaking_rank},
-                 {"logs", &job->logging_rank},
-                 {"talk", &job->talking_rank},
-                 {"die", &job->dying_rank},
+    } ranks[] = {{"leak", &job->leaking_rank}, {"logs", &job->logging_rank},
+                 {"talk", &job->talking_rank}, {"die", &job->dying_rank},
+                 {"heavy", &job->heavy_stage}, {"moved", &job->moved_lines},
                  {"restart", &job->restart}};
 
     for (size_t i = 0; i < MT_ARRAY_LEN(ranks); i++)

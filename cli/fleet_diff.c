@@ -1,0 +1,112 @@
+#include "fleet_diff.h"
+
+struct arguments {
+    struct mt_common common;
+    const char *job_a, *job_b, *mesh;
+    uint64_t jobs;
+    char **paths;
+    int path_count;
+};
+
+static const struct mt_command diff_command = {
+    "fleet diff", "JOB1 JOB2 [options]", "what another run of a job needs more, or less",
+    "A job is a folder, a summary (.mtsum) or a trace, as 'memtrace fleet' reads it. Changes go\n"
+    "from JOB1 (A) to JOB2 (B): by axis of the job, by role, by site, by library outside of\n"
+    "the allocator, and by rank. Ranks are matched by their numbers if the jobs have the same "
+    "size,\n"
+    "else by their place on the axes, else by the sizes of their parameters; the answer says "
+    "which.\n"
+    "\n"
+    "Examples:\n"
+    "  memtrace fleet diff monday/ tuesday/\n"
+    "  memtrace fleet diff base.mtsum traces/ --json\n"
+    "  memtrace fleet ./diff              what a folder called diff holds",
+    NULL};
+
+static int print(const struct mt_fleet_diff_answer *answer, bool json)
+{
+    struct mt_buf out = {0};
+
+    if (json)
+        mt_fleet_diff_json(&out, answer);
+    else
+        mt_fleet_diff_text(&out, answer, mt_stdout_style());
+    return mt_print_answer_and_release(&out, json);
+}
+
+static bool is_incomplete(const struct mt_fleet_job *job)
+{
+    return job->report->missing_count || job->report->incomplete_count;
+}
+
+static int answer(const struct arguments *arguments, const struct mt_fleet_job *a,
+                  const struct mt_fleet_job *b)
+{
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    struct mt_arena arena = {0};
+    struct mt_job_diff *diff;
+    enum mt_status status = mt_job_diff_make(a->report, b->report, &diff, &error);
+    int code;
+
+    if (status != MT_OK) {
+        error.status = status;
+        return mt_report_error(b->path, &error);
+    }
+    code =
+        print(&(struct mt_fleet_diff_answer){diff, a->path, b->path, &arena, arguments->common.all},
+              arguments->common.json);
+    mt_arena_release(&arena);
+    mt_job_diff_free(diff);
+    if (code == MT_EXIT_OK && (a->failures.count || b->failures.count))
+        code = MT_EXIT_INPUT;
+    if (code == MT_EXIT_OK && arguments->common.strict && (is_incomplete(a) || is_incomplete(b)))
+        code = MT_EXIT_INCOMPLETE;
+    return code;
+}
+
+static int diff(const struct arguments *arguments)
+{
+    const struct mt_fleet_reading reading = {.format = arguments->common.format};
+    const struct mt_fleet_naming of_a = {arguments->paths[0], "job-a", arguments->job_a,
+                                         arguments->mesh};
+    const struct mt_fleet_naming of_b = {arguments->paths[1], "job-b", arguments->job_b,
+                                         arguments->mesh};
+    struct mt_fleet_job a = {0}, b = {0};
+    int code = mt_fleet_job_open(&a, &of_a, &reading, arguments->jobs);
+
+    if (code == MT_EXIT_OK)
+        code = mt_fleet_job_open(&b, &of_b, &reading, arguments->jobs);
+    if (code == MT_EXIT_OK)
+        code = answer(arguments, &a, &b);
+    mt_fleet_job_release(&a);
+    mt_fleet_job_release(&b);
+    return code;
+}
+
+int mt_fleet_diff(int argc, char **argv)
+{
+    struct arguments arguments = {.jobs = 0};
+    const struct mt_option options[] = {
+        {"job-a", 0, MT_OPTION_TEXT, "NAME", "of several jobs in JOB1, the one to compare",
+         &arguments.job_a},
+        {"job-b", 0, MT_OPTION_TEXT, "NAME", "of several jobs in JOB2, the one to compare",
+         &arguments.job_b},
+        {"mesh", 0, MT_OPTION_TEXT, "AXES", "how ranks of both are arranged: pp:8,dp:32,tp:8",
+         &arguments.mesh},
+        {"jobs", 'j', MT_OPTION_POSITIVE, "N", "read at most N files at the same time",
+         &arguments.jobs},
+        MT_ALL_OPTION(arguments.common),
+        MT_COMMON_OPTIONS(arguments.common),
+        {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
+    int code = mt_options_parse(&diff_command, options, argc, argv, 0, 2, &arguments.paths,
+                                &arguments.path_count);
+
+    if (code >= 0)
+        return code;
+    if (arguments.path_count < 2) {
+        mt_say("fleet diff: it compares two jobs, JOB1 and JOB2; a folder called 'diff' is read as "
+               "'memtrace fleet ./diff'");
+        return MT_EXIT_USAGE;
+    }
+    return diff(&arguments);
+}

@@ -1,0 +1,45 @@
+/* What the files that check the rules of a job share. */
+#ifndef MT_CLI_FLEET_GATE_WORK_H
+#define MT_CLI_FLEET_GATE_WORK_H
+
+#include "fleet_gates.h"
+#include "job_diff.h"
+
+/* False: the record does not know it. */
+bool mt_gate_rank_peak(const struct mt_rank_record *record, enum mt_gate_metric metric,
+                       uint64_t *bytes);
+
+/* Why peaks of the rank may have been higher; NULL: they were not. */
+const char *mt_gate_rank_doubt(const struct mt_rank_record *record);
+
+/* Groups of the first axis, and behind them one of the ranks whose place on it is not known. */
+uint32_t mt_gate_group_count(const struct mt_job_report *report);
+uint32_t mt_gate_group_of(const struct mt_job_report *report, uint32_t row);
+const char *mt_gate_group_name(struct mt_fleet_gates *gates, const struct mt_job_report *report,
+                               uint32_t group);
+
+/* Why a group lacks ranks that the rules do not allow to be missing; NULL: it lacks none. */
+const char *mt_gate_missing_in(const struct mt_fleet_gates *gates,
+                               const struct mt_job_report *report, uint32_t group);
+/* Is every missing rank one of a group that has rows? */
+bool mt_gate_missing_are_placed(const struct mt_job_report *report);
+
+/* "max-peak reserved"; NULL: no memory. */
+const char *mt_gate_rule_name(struct mt_fleet_gates *gates, enum mt_gate_kind kind,
+                              enum mt_gate_metric metric);
+
+/* Borrowed until the next is added; NULL: no memory, or no name. */
+struct mt_fleet_gate *mt_gate_add(struct mt_fleet_gates *gates, const char *rule, const char *group,
+                                  const struct mt_gate_rule *bounds);
+
+/* What is not known keeps a rule from being kept, but not from being broken. */
+void mt_gate_judge(struct mt_fleet_gate *gate);
+
+/* A case for each group; `diff` goes from the base to the job; NULL: there is no base. */
+enum mt_status mt_gate_check_regression(struct mt_fleet_gates *gates,
+                                        const struct mt_job_report *report,
+                                        const struct mt_job_diff *diff,
+                                        const struct mt_gate_rule *rule,
+                                        enum mt_gate_metric metric) MT_MUST_USE;
+
+#endif

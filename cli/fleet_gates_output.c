@@ -1,0 +1,160 @@
+/* Results of the rules of a job, as text, JSON and JUnit XML. */
+#include "escape.h"
+#include "fleet_gates.h"
+#include "json_list.h"
+#include "units.h"
+#include "wrapped_text.h"
+
+static const char *state_name(enum mt_fleet_gate_state state)
+{
+    static const char *const names[] = {"pass", "fail", "not evaluated", "warn"};
+
+    return names[state];
+}
+
+/* The bound that counts: the limit, or what is warned of. */
+static uint64_t bound_of(const struct mt_fleet_gate *gate)
+{
+    return gate->state == MT_FLEET_WARN || gate->limit == UINT64_MAX ? gate->warn : gate->limit;
+}
+
+static void format(char text[MT_UNITS_TEXT], const struct mt_fleet_gate *gate, uint64_t value)
+{
+    if (gate->unit == MT_FLEET_PPM)
+        mt_format_percent(text, (double)value / 1e6);
+    else
+        mt_format_count(text, value);
+}
+
+/* "max-peak reserved, pp 0: 78.1 GiB on rank 0, above 70.0 GiB" */
+static const char *verdict_of(struct mt_fleet_gates *gates, const struct mt_job_report *report,
+                              const struct mt_fleet_gate *gate)
+{
+    char actual[MT_UNITS_TEXT], limit[MT_UNITS_TEXT], base[MT_UNITS_TEXT];
+    uint64_t bound = bound_of(gate);
+    const char *side = gate->actual > bound ? "above" : "within", *row;
+
+    if (gate->state == MT_FLEET_NOT_EVALUATED)
+        return mt_arena_printf(&gates->arena, "%s, %s: not evaluated: %s", gate->rule, gate->group,
+                               gate->doubt);
+    format(actual, gate, gate->actual);
+    format(limit, gate, bound);
+    if (gate->unit == MT_FLEET_RANKS)
+        return mt_arena_printf(&gates->arena, "%s: %s ranks are missing, %s %s", gate->rule, actual,
+                               side, limit);
+    row = gate->row == MT_NO_ROW ? "no rank" : mt_job_row_name(&gates->arena, report, gate->row);
+    if (gate->unit == MT_FLEET_PPM)
+        return mt_arena_printf(&gates->arena, "%s: %s has %s more than the mean, %s %s", gate->rule,
+                               row, actual, side, limit);
+    mt_format_bytes_apart(actual, gate->actual, limit, bound);
+    return mt_arena_printf(&gates->arena, "%s, %s: %s on %s, %s %s%s%s%s", gate->rule, gate->group,
+                           actual, row, side, limit,
+                           gate->state == MT_FLEET_WARN ? " (warning)" : "",
+                           gate->has_base ? "; the base has " : "",
+                           gate->has_base ? mt_format_bytes(base, gate->base) : "");
+}
+
+void mt_fleet_gates_text(struct mt_buf *out, struct mt_fleet_gates *gates,
+                         const struct mt_job_report *report, const struct mt_style *style)
+{
+    if (!gates->rules.is_given)
+        return;
+    mt_buf_printf(out, "%s%s%s: %u of %u gates\n", gates->failed ? style->red : style->green,
+                  gates->failed ? "FAIL" : "PASS", style->reset,
+                  (unsigned)(gates->failed ? gates->failed : gates->count), (unsigned)gates->count);
+    for (uint32_t i = 0; i < gates->count; i++) {
+        const char *verdict;
+
+        if (gates->failed && gates->list[i].state == MT_FLEET_PASS)
+            continue;
+        verdict = verdict_of(gates, report, &gates->list[i]);
+        out->failed |= !verdict;
+        mt_add_note(out, 2, "%s", verdict ? verdict : "");
+    }
+    mt_buf_add_char(out, '\n');
+}
+
+static void add_rank(struct mt_json *json, const struct mt_job_report *report, uint32_t row)
+{
+    int32_t rank = row == MT_NO_ROW ? -1 : report->rows[row].record->identity.rank;
+
+    mt_json_u64_or_null(json, "rank", rank >= 0, (uint64_t)rank);
+}
+
+void mt_fleet_gates_json(struct mt_json *json, const struct mt_fleet_gates *gates,
+                         const struct mt_job_report *report)
+{
+    static const struct {
+        const char *actual, *limit;
+    } fields[] = {{"actual_bytes", "limit_bytes"},
+                  {"actual_ppm", "limit_ppm"},
+                  {"actual_ranks", "limit_ranks"}};
+    struct mt_json_list list;
+
+    mt_json_text(json, "verdict", gates->rules.is_given ? gates->failed ? "fail" : "pass" : NULL);
+    mt_json_list_begin(&list, json, "gates");
+    for (uint32_t i = 0; i < gates->count; i++) {
+        const struct mt_fleet_gate *gate = &gates->list[i];
+
+        if (!mt_json_list_takes(&list))
+            continue;
+        mt_json_object_begin(json, NULL);
+        mt_json_text(json, "rule", gate->rule);
+        mt_json_text(json, "group", gate->group);
+        mt_json_text(json, "state", state_name(gate->state));
+        add_rank(json, report, gate->row);
+        mt_json_text(json, "reason", gate->state == MT_FLEET_NOT_EVALUATED ? gate->doubt : NULL);
+        mt_json_u64(json, fields[gate->unit].actual, gate->actual);
+        if (bound_of(gate) != UINT64_MAX)
+            mt_json_u64(json, fields[gate->unit].limit, bound_of(gate));
+        if (gate->has_base)
+            mt_json_u64(json, "base_bytes", gate->base);
+        mt_json_object_end(json);
+    }
+    mt_json_list_end(&list);
+}
+
+static void add_attribute(struct mt_buf *out, const char *name, const char *value)
+{
+    mt_buf_printf(out, " %s=\"", name);
+    mt_add_xml_line(out, value ? value : "");
+    out->failed |= !value;
+    mt_buf_add_char(out, '"');
+}
+
+static void add_case(struct mt_buf *out, struct mt_fleet_gates *gates,
+                     const struct mt_job_report *report, const struct mt_fleet_gate *gate)
+{
+    const char *verdict = verdict_of(gates, report, gate);
+
+    mt_buf_add_text(out, "    <testcase classname=\"memtrace.fleet\"");
+    add_attribute(out, "name", mt_arena_printf(&gates->arena, "%s, %s", gate->rule, gate->group));
+    mt_buf_add_text(out, " time=\"0\">");
+    if (gate->state == MT_FLEET_NOT_EVALUATED && gate->is_optional) {
+        mt_buf_add_text(out, "\n      <skipped/>\n    ");
+    } else if (gate->state != MT_FLEET_PASS && gate->state != MT_FLEET_WARN) {
+        mt_buf_add_text(out, "\n      <failure");
+        add_attribute(out, "type", gate->state == MT_FLEET_FAIL ? "budget" : "not-evaluated");
+        add_attribute(out, "message", verdict);
+        mt_buf_add_char(out, '>');
+        mt_add_xml_line(out, verdict ? verdict : "");
+        mt_buf_add_text(out, "</failure>\n    ");
+    }
+    mt_buf_add_text(out, "</testcase>\n");
+}
+
+void mt_fleet_gates_junit(struct mt_buf *out, struct mt_fleet_gates *gates,
+                          const struct mt_job_report *report)
+{
+    mt_buf_add_text(out,
+                    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"memtrace\"");
+    mt_buf_printf(out, " tests=\"%u\" failures=\"%u\" errors=\"0\" time=\"0\">\n",
+                  (unsigned)gates->count, (unsigned)gates->failed);
+    mt_buf_add_text(out, "  <testsuite");
+    add_attribute(out, "name", *report->job ? report->job : "job");
+    mt_buf_printf(out, " tests=\"%u\" failures=\"%u\" errors=\"0\" time=\"0\">\n",
+                  (unsigned)gates->count, (unsigned)gates->failed);
+    for (uint32_t i = 0; i < gates->count; i++)
+        add_case(out, gates, report, &gates->list[i]);
+    mt_buf_add_text(out, "  </testsuite>\n</testsuites>\n");
+}

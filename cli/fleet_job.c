@@ -1,0 +1,190 @@
+#include "fleet_job.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "summary_file.h"
+#include "summary_of_trace.h"
+
+static bool is_summary_name(const char *path)
+{
+    size_t length = strlen(path);
+
+    return length > 6 && !strcmp(path + length - 6, ".mtsum");
+}
+
+static enum mt_status read_summary_of(const char *trace, struct mt_rank_set *set,
+                                      struct mt_error *error)
+{
+    struct mt_buf path = {0};
+    enum mt_status status;
+
+    mt_summary_add_path(&path, trace);
+    status = path.failed ? mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory")
+                         : mt_summary_read(path.data, set, error);
+    mt_buf_release(&path);
+    return status;
+}
+
+/* Writes the summary of a trace beside it. */
+static enum mt_status summarize(const struct mt_fleet_reading *reading, const char *trace,
+                                struct mt_error *error)
+{
+    struct mt_buf path = {0};
+    enum mt_status status;
+
+    mt_summary_add_path(&path, trace);
+    status = path.failed
+                 ? mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory")
+                 : mt_summary_of_trace(trace, reading->format, path.data, reading->force, error);
+    mt_buf_release(&path);
+    return status;
+}
+
+enum mt_status mt_fleet_load(void *context, const char *path, struct mt_rank_set *set,
+                             struct mt_error *error)
+{
+    const struct mt_fleet_reading *reading = context;
+    enum mt_status status;
+
+    if (mt_is_summary_file(path) || is_summary_name(path))
+        return mt_summary_read(path, set, error);
+    if (mt_fleet_has_summary(path))
+        return read_summary_of(path, set, error);
+    if (!reading->summarize)
+        return mt_summary_add_trace(path, reading->format, set, error);
+    status = summarize(reading, path, error);
+    return status == MT_OK ? read_summary_of(path, set, error) : status;
+}
+
+uint32_t mt_fleet_threads(uint64_t jobs)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t wanted = jobs ? jobs : processors > 0 ? (uint64_t)processors : 1;
+
+    return wanted < 256 ? (uint32_t)wanted : 256;
+}
+
+void mt_fleet_say_failures(const struct mt_fleet_files *files,
+                           const struct mt_gather_failures *failures)
+{
+    for (uint32_t i = 0; i < failures->count; i++)
+        mt_say("cannot read '%s': %s", files->paths[failures->list[i].file],
+               failures->list[i].text);
+}
+
+/* Which jobs there are to choose from. */
+static int say_jobs(const struct mt_rank_set *set, const struct mt_fleet_naming *naming)
+{
+    struct mt_arena arena = {0};
+    struct mt_job_name *names;
+    uint32_t count;
+
+    if (mt_job_names(set, &arena, &names, &count) == MT_OK) {
+        mt_say("fleet: there are %u jobs; choose one with --%s NAME", (unsigned)count,
+               naming->option);
+        for (uint32_t i = 0; i < count && i < 20; i++)
+            mt_say("  '%s': %u record%s", names[i].name, (unsigned)names[i].record_count,
+                   names[i].record_count == 1 ? "" : "s");
+    }
+    mt_arena_release(&arena);
+    return MT_EXIT_USAGE;
+}
+
+static bool has_several_jobs(const struct mt_rank_set *set)
+{
+    return set->record_count && strcmp(set->records[0].identity.job,
+                                       set->records[set->record_count - 1].identity.job) != 0;
+}
+
+int mt_fleet_make_report(const struct mt_rank_set *set, const struct mt_fleet_files *files,
+                         const struct mt_gather_failures *failures,
+                         const struct mt_fleet_naming *naming, struct mt_job_report **report)
+{
+    struct mt_job_file *unreadable = calloc((size_t)failures->count + 1, sizeof *unreadable);
+    const struct mt_job_options options = {.job = naming->job,
+                                           .mesh = naming->mesh,
+                                           .unreadable = unreadable,
+                                           .unreadable_count = failures->count};
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    enum mt_status status =
+        unreadable ? MT_OK : mt_fail(&error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
+
+    for (uint32_t i = 0; unreadable && i < failures->count; i++)
+        unreadable[i] =
+            (struct mt_job_file){files->paths[failures->list[i].file], failures->list[i].text};
+    if (status == MT_OK)
+        status = mt_job_report_make(set, &options, report, &error);
+    free(unreadable);
+    if (status == MT_OK)
+        return MT_EXIT_OK;
+    if (status != MT_ERR_USAGE) {
+        error.status = status;
+        return mt_report_error(naming->path, &error);
+    }
+    if (!naming->job && has_several_jobs(set))
+        return say_jobs(set, naming);
+    mt_say("fleet: %s", error.text);
+    return MT_EXIT_USAGE;
+}
+
+static int find_files(struct mt_fleet_job *job)
+{
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    enum mt_status status = mt_fleet_files_add(&job->files, job->path, &error);
+
+    if (status != MT_OK) {
+        error.status = status;
+        return mt_report_error(job->path, &error);
+    }
+    mt_fleet_files_sort(&job->files);
+    if (job->files.count)
+        return MT_EXIT_OK;
+    mt_say("fleet: no trace, snapshot or summary is in '%s'; their names end with .trace, "
+           ".trace.zst, .pickle, .pickle.zst or .mtsum",
+           job->path);
+    return MT_EXIT_INPUT;
+}
+
+static int read_files(struct mt_fleet_job *job, const struct mt_fleet_reading *reading,
+                      uint64_t jobs)
+{
+    struct mt_fleet_reading copy = *reading;
+    const struct mt_gather gather = {.paths = job->files.paths,
+                                     .path_count = job->files.count,
+                                     .share_count = 1,
+                                     .threads = mt_fleet_threads(jobs),
+                                     .load = mt_fleet_load,
+                                     .context = &copy};
+    struct mt_error error = {
+        .status = MT_ERR_MEMORY, .offset = MT_NO_OFFSET, .text = "out of memory"};
+
+    if (mt_gather_files(&gather, &job->set, &job->failures) != MT_OK)
+        return mt_report_error(job->path, &error);
+    mt_fleet_say_failures(&job->files, &job->failures);
+    return job->set.record_count ? MT_EXIT_OK : MT_EXIT_INPUT;
+}
+
+int mt_fleet_job_open(struct mt_fleet_job *job, const struct mt_fleet_naming *naming,
+                      const struct mt_fleet_reading *reading, uint64_t jobs)
+{
+    int code;
+
+    *job = (struct mt_fleet_job){.path = naming->path};
+    code = find_files(job);
+    if (code == MT_EXIT_OK)
+        code = read_files(job, reading, jobs);
+    if (code == MT_EXIT_OK)
+        code = mt_fleet_make_report(&job->set, &job->files, &job->failures, naming, &job->report);
+    return code;
+}
+
+void mt_fleet_job_release(struct mt_fleet_job *job)
+{
+    mt_job_report_free(job->report);
+    mt_gather_failures_release(&job->failures);
+    mt_rank_set_release(&job->set);
+    mt_fleet_files_release(&job->files);
+    memset(job, 0, sizeof *job);
+}

@@ -1,0 +1,52 @@
+/* One job: its files, what they say of its ranks, and the report of it. */
+#ifndef MT_CLI_FLEET_JOB_H
+#define MT_CLI_FLEET_JOB_H
+
+#include "cli.h"
+#include "fleet_files.h"
+#include "gather.h"
+#include "job_answers.h"
+
+/* How files are read. */
+struct mt_fleet_reading {
+    const char *format; /* NULL: by their first bytes */
+    bool summarize;     /* write a summary beside each trace that has none */
+    bool force;         /* ... also over a file that memtrace did not write */
+};
+
+/* `load` of struct mt_gather; `context` is a const struct mt_fleet_reading. */
+enum mt_status mt_fleet_load(void *context, const char *path, struct mt_rank_set *set,
+                             struct mt_error *error);
+
+/* As many as there are processors if `jobs` is 0; at most 256. */
+uint32_t mt_fleet_threads(uint64_t jobs);
+
+/* The report of a set. `path` and `option` are for messages: what is read, and which option names a
+ * job. Says what is wrong; enum mt_exit. */
+struct mt_fleet_naming {
+    const char *path, *option, *job, *mesh;
+};
+int mt_fleet_make_report(const struct mt_rank_set *set, const struct mt_fleet_files *files,
+                         const struct mt_gather_failures *failures,
+                         const struct mt_fleet_naming *naming, struct mt_job_report **report);
+
+/* Every file that could not be read, in the order of their names. */
+void mt_fleet_say_failures(const struct mt_fleet_files *files,
+                           const struct mt_gather_failures *failures);
+
+/* A job that is named by one path. Zeroed memory is none. */
+struct mt_fleet_job {
+    const char *path; /* borrowed */
+    struct mt_fleet_files files;
+    struct mt_rank_set set;
+    struct mt_gather_failures failures;
+    struct mt_job_report *report;
+};
+
+/* Reads it. Files that cannot be read are named and left out; a job of which none can be read is an
+ * error. Says what is wrong; enum mt_exit. Release it in any case; it may not move before. */
+int mt_fleet_job_open(struct mt_fleet_job *job, const struct mt_fleet_naming *naming,
+                      const struct mt_fleet_reading *reading, uint64_t jobs);
+void mt_fleet_job_release(struct mt_fleet_job *job);
+
+#endif

@@ -1,0 +1,63 @@
+/* Rules that a job has to keep to, from options and from a budget. */
+#ifndef MT_CLI_FLEET_RULES_H
+#define MT_CLI_FLEET_RULES_H
+
+#include "cli.h"
+#include "gate_rules.h"
+
+struct mt_fleet_gate_options {
+    struct mt_text_list peaks, regressions;
+    const char *imbalance, *needed, *growth, *missing, *budget, *base;
+    bool allow_not_evaluated;
+};
+
+/* clang-format off */
+#define MT_FLEET_GATE_OPTIONS(gates)                                                               \
+    {"budget", 0, MT_OPTION_TEXT, "FILE", "rules that the job has to keep to, as TOML or JSON",    \
+     &(gates).budget},                                                                             \
+    {"max-peak", 0, MT_OPTION_LIST, "METRIC=BYTES",                                                \
+     "exit with 1 if a rank's peak is larger: requested, allocated, active, reserved, device",     \
+     &(gates).peaks},                                                                              \
+    {"max-needed", 0, MT_OPTION_TEXT, "BYTES", "exit with 1 if a rank needs a larger device",      \
+     &(gates).needed},                                                                             \
+    {"max-growth", 0, MT_OPTION_TEXT, "BYTES/step",                                                \
+     "exit with 1 if steps of a rank leave more behind", &(gates).growth},                         \
+    {"max-imbalance", 0, MT_OPTION_TEXT, "SHARE",                                                  \
+     "exit with 1 if a rank's reserved peak is so much above the mean", &(gates).imbalance},       \
+    {"max-missing", 0, MT_OPTION_TEXT, "N",                                                        \
+     "exit with 1 if more ranks are missing; other rules ignore so many", &(gates).missing},       \
+    {"base", 0, MT_OPTION_TEXT, "JOB", "compare with this job: a folder, a summary or a trace",    \
+     &(gates).base},                                                                               \
+    {"max-regression", 0, MT_OPTION_LIST, "[METRIC=]SHARE",                                        \
+     "exit with 1 if a rank's peak is so much above the base's", &(gates).regressions},            \
+    {"allow-not-evaluated", 0, MT_OPTION_FLAG, NULL,                                               \
+     "a rule that cannot be evaluated is no failure", &(gates).allow_not_evaluated}
+/* clang-format on */
+
+/* A rule that only jobs have. */
+enum mt_job_rule { MT_JOB_RULE_NEEDED, MT_JOB_RULE_IMBALANCE, MT_JOB_RULE_MISSING };
+enum { MT_JOB_RULE_COUNT = MT_JOB_RULE_MISSING + 1, MT_MAX_GROUP_RULES = 256 };
+const char *mt_job_rule_name(enum mt_job_rule rule); /* "max-needed", ... */
+
+/* Rules for the ranks at one coordinate of an axis, in place of those for all. */
+struct mt_fleet_group_rules {
+    const char *axis;
+    uint32_t coordinate;
+    struct mt_gate_rules rules;
+};
+
+/* Zeroed memory is none. */
+struct mt_fleet_rules {
+    struct mt_gate_rules all;                   /* max-peak, max-growth, fits, max-regression */
+    struct mt_gate_rule own[MT_JOB_RULE_COUNT]; /* limit.text NULL and warn.text NULL: none */
+    struct mt_fleet_group_rules *groups;        /* by the order of the budget */
+    uint32_t group_count;
+    const char *base; /* NULL: none */
+    bool is_given;    /* there is a rule */
+};
+
+/* Says what is wrong; enum mt_exit. Release it in any case. */
+int mt_fleet_rules_read(struct mt_fleet_rules *rules, const struct mt_fleet_gate_options *options);
+void mt_fleet_rules_release(struct mt_fleet_rules *rules);
+
+#endif

@@ -1,0 +1,123 @@
+/* What another run of a job holds more, or less: plain data, integers only.
+ *
+ * Rows of both jobs (job_report.h) are put into classes that should be equal. A class with rows of
+ * both is compared; rows of the others are counted as being in one job alone. The change of a class
+ * goes from the mean of A's rows to the mean of B's rows, both rounded down. If rows match by rank,
+ * a class has at most one row of each job, and changes are exact. Changes of several classes have
+ * an unweighted mean, rounded towards 0, so that a missing rank does not shift it. Sums over rows
+ * are exact: those of roles, of sites and of the groups of an axis are those of the allocated
+ * peaks, and those of libraries are those of the memory outside the allocator. Swapping A and B
+ * turns every sign. */
+#ifndef MT_FLEET_JOB_DIFF_H
+#define MT_FLEET_JOB_DIFF_H
+
+#include "job_report.h"
+
+#define MT_NO_CLASS UINT32_MAX
+#define MT_NO_LINE  UINT32_MAX
+
+/* A record with more bytes than this is refused: changes fit into 64 bits. */
+#define MT_JOB_DIFF_MAX_BYTES (UINT64_C(1) << 62)
+
+enum mt_job_match {
+    MT_MATCH_RANKS,      /* the same number of a rank, and of its device */
+    MT_MATCH_GROUPS,     /* the same place on the axes along which ranks differ */
+    MT_MATCH_PARAMETERS, /* parameters of the same sizes */
+    MT_MATCH_NONE        /* nothing matches: all rows of A against all rows of B */
+};
+const char *mt_job_match_name(enum mt_job_match match); /* "ranks", "groups", ... */
+
+/* A number, over the classes in which every row knows it. */
+struct mt_job_change {
+    unsigned __int128 a_sum_bytes, b_sum_bytes; /* over rows */
+    uint32_t a_rows, b_rows;                    /* that the sums are over */
+    uint32_t class_count;                       /* 0: nothing is known, and the rest is 0 */
+    int64_t min_bytes, mean_bytes, max_bytes;   /* of the changes of classes */
+    uint32_t min_class, max_class; /* the first; MT_NO_CLASS: one of those that have 0 bytes */
+};
+
+/* The same number of one class. */
+struct mt_job_class_change {
+    bool is_known;
+    uint64_t a_bytes, b_bytes; /* means */
+};
+
+struct mt_job_class {
+    uint32_t *a_rows, *b_rows; /* ascending */
+    uint32_t a_count, b_count;
+    bool is_compared;                  /* it has rows of both */
+    uint32_t coordinates[MT_JOB_AXES]; /* on the axes of the diff; MT_NO_ROW */
+    struct mt_job_class_change metrics[MT_JOB_METRIC_COUNT]; /* of a class that is compared */
+    uint32_t line; /* that changes most; MT_NO_LINE: none changes */
+    int64_t line_bytes;
+};
+
+/* A site, which is a line below the caller of its function, and a role. */
+struct mt_job_diff_line {
+    uint32_t a_path, b_path; /* of the diff; differ if only line numbers do. MT_NO_PATH: no site,
+                                or too small to be kept */
+    bool is_in_a, is_in_b;   /* of rows that are compared */
+    enum mt_role role;
+    struct mt_job_change change;
+};
+
+struct mt_job_diff_library {
+    const char *name; /* "" = not known; of the sets */
+    struct mt_job_change change;
+};
+
+/* Classes with a coordinate in common. */
+struct mt_job_diff_group {
+    uint32_t coordinate; /* MT_NO_ROW: not known */
+    struct mt_job_change reserved, allocated;
+    uint32_t line; /* that changes most on average; MT_NO_LINE */
+    int64_t line_bytes;
+};
+
+struct mt_job_diff_axis {
+    const char *name; /* of a report */
+    uint32_t size;
+    bool separates;                   /* in one of the jobs: ranks along it need not be equal */
+    struct mt_job_diff_group *groups; /* by coordinate; the unknown one last */
+    uint32_t group_count;
+};
+
+struct mt_job_diff {
+    struct mt_arena arena;
+    const struct mt_job_report *a, *b; /* borrowed */
+    struct mt_rank_set paths;          /* the sites of both; no records */
+    enum mt_job_match match;
+    struct mt_job_class *classes; /* by rank and device, by coordinates or by parameters */
+    uint32_t class_count, compared_count;
+    uint32_t a_compared_rows, b_compared_rows;
+    struct mt_job_change metrics[MT_JOB_METRIC_COUNT];
+    struct mt_job_change roles[MT_ROLE_COUNT];
+    struct mt_job_diff_axis *axes; /* those on which every compared class has one place */
+    uint32_t axis_count;
+    struct mt_job_diff_line *lines; /* by the size of the mean change, the largest first */
+    uint32_t line_count;
+    struct mt_job_diff_library *libraries; /* the same */
+    uint32_t library_count;
+    uint32_t *order; /* classes that are compared, by the size of the change of reserved peaks */
+};
+
+/* Both reports outlive the diff. MT_ERR_FORMAT: a record has more than MT_JOB_DIFF_MAX_BYTES.
+ * O(n log n + axes * leaves + paths). */
+enum mt_status mt_job_diff_make(const struct mt_job_report *a, const struct mt_job_report *b,
+                                struct mt_job_diff **diff, struct mt_error *error) MT_MUST_USE;
+void mt_job_diff_free(struct mt_job_diff *diff);
+
+/* b_bytes - a_bytes; 0 if it is not known. */
+int64_t mt_job_class_change(const struct mt_job_class *class, enum mt_job_metric metric);
+
+/* Does anything differ between classes that are compared? */
+bool mt_job_diff_has_changes(const struct mt_job_diff *diff);
+
+/* "rank 3", "pp 0, tp 1", "parameters as of rank 3 of A", "all ranks". NULL: no memory. */
+const char *mt_job_class_name(struct mt_arena *arena, const struct mt_job_diff *diff,
+                              uint32_t class_index);
+
+/* As mt_job_site_text, for a path of the diff. */
+const char *mt_job_diff_site(struct mt_arena *arena, const struct mt_job_diff *diff, uint32_t path);
+
+#endif

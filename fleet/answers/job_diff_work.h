@@ -1,0 +1,104 @@
+/* PRIVATE to fleet/answers: what the files of the diff of two jobs share. */
+#ifndef MT_FLEET_JOB_DIFF_WORK_H
+#define MT_FLEET_JOB_DIFF_WORK_H
+
+#include "job_diff.h"
+
+/* Changes of many numbers, class by class. */
+struct mt_job_tally {
+    struct mt_job_change **changes;   /* that are filled, one for each number */
+    unsigned __int128 *a, *b;         /* sums of the class at hand */
+    __int128 *sums;                   /* of the changes of classes */
+    int64_t *now;                     /* the changes of the last class that was closed */
+    uint32_t *touched, touched_count; /* numbers that this class has */
+    bool *is_touched;
+    uint32_t count;
+};
+
+/* Arrays are of `arena`. `changes` are set by the caller. */
+enum mt_status mt_job_tally_init(struct mt_job_tally *tally, struct mt_arena *arena,
+                                 uint32_t count) MT_MUST_USE;
+void mt_job_tally_add(struct mt_job_tally *tally, uint32_t number, bool is_of_b, uint64_t bytes);
+/* Ends a class. `touched` and `now` hold until the next number is added. */
+void mt_job_tally_close(struct mt_job_tally *tally, const struct mt_job_diff *diff, uint32_t class);
+/* A class that lacked a number knew nothing of it. */
+void mt_job_tally_finish(struct mt_job_tally *tally);
+/* A class that lacked a number has 0 bytes of it; there are so many classes and rows in all. */
+void mt_job_tally_finish_zeros(struct mt_job_tally *tally, uint32_t classes, uint32_t a_rows,
+                               uint32_t b_rows);
+
+/* Which line a leaf of a row belongs to. */
+struct mt_job_line_index {
+    uint32_t *a_paths, *b_paths; /* path of the diff for each path of the jobs' sets */
+    uint32_t *lines;             /* 1 + line by (path, role); 0 = none */
+};
+
+/* Fills diff->paths and diff->lines, which have no changes yet. */
+enum mt_status mt_job_diff_find_lines(struct mt_job_diff *diff,
+                                      struct mt_job_line_index *index) MT_MUST_USE;
+void mt_job_line_index_release(struct mt_job_line_index *index);
+uint32_t mt_job_line_of(const struct mt_job_diff *diff, const struct mt_job_line_index *index,
+                        bool is_of_b, const struct mt_record_leaf *leaf);
+
+/* < 0, 0, > 0: an order of call paths that does not depend on which job is A. */
+int mt_job_diff_compare_paths(const struct mt_rank_set *paths, uint32_t x, uint32_t y);
+
+/* Fills match, classes and axes, with coordinates. */
+enum mt_status mt_job_diff_find_classes(struct mt_job_diff *diff) MT_MUST_USE;
+
+/* Adds the sites of a class, and closes it. */
+void mt_job_tally_lines(struct mt_job_tally *tally, const struct mt_job_diff *diff,
+                        const struct mt_job_line_index *index, uint32_t class);
+
+/* Takes the line if it changes more than the one that is there. */
+void mt_job_choose_line(const struct mt_job_diff *diff, uint32_t line, int64_t bytes,
+                        uint32_t *chosen, int64_t *chosen_bytes);
+
+/* Fills the groups of the axes. */
+enum mt_status mt_job_diff_count_axes(struct mt_job_diff *diff,
+                                      const struct mt_job_line_index *index) MT_MUST_USE;
+
+/* Sorts lines, drops those that became their partner's, and renumbers those of classes and groups.
+ * Sorts libraries, drops those without bytes, and fills `order`. */
+enum mt_status mt_job_diff_order(struct mt_job_diff *diff) MT_MUST_USE;
+
+/* Fills what changes: of classes, metrics, roles, lines, libraries and groups; then the orders. */
+enum mt_status mt_job_diff_count(struct mt_job_diff *diff,
+                                 const struct mt_job_line_index *index) MT_MUST_USE;
+
+static inline uint32_t mt_job_class_rows(const struct mt_job_class *class, bool is_of_b)
+{
+    return is_of_b ? class->b_count : class->a_count;
+}
+
+static inline const struct mt_rank_record *mt_job_class_record(const struct mt_job_diff *diff,
+                                                               const struct mt_job_class *class,
+                                                               bool is_of_b, uint32_t i)
+{
+    return is_of_b ? diff->b->rows[class->b_rows[i]].record
+                   : diff->a->rows[class->a_rows[i]].record;
+}
+
+/* The leaves of a record; one without leaves has one without a path for each role, so that leaves
+ * sum to the allocated peak. */
+static inline uint32_t mt_job_leaf_count(const struct mt_rank_record *record)
+{
+    return record->leaf_count ? record->leaf_count : MT_ROLE_COUNT;
+}
+
+static inline struct mt_record_leaf mt_job_leaf(const struct mt_rank_record *record, uint32_t i)
+{
+    if (record->leaf_count)
+        return record->leaves[i];
+    return (struct mt_record_leaf){.path = MT_NO_PATH,
+                                   .role = (enum mt_role)i,
+                                   .bytes = record->role_bytes[i],
+                                   .site = MT_NO_PATH};
+}
+
+static inline uint64_t mt_job_size_of(int64_t change)
+{
+    return change < 0 ? (uint64_t)-change : (uint64_t)change;
+}
+
+#endif

@@ -1,0 +1,1 @@
+memtrace fleet diff --json captures/leak.pickle.zst captures/keeps.pickle.zst
