@@ -9,6 +9,7 @@
 #include "outputs.h"
 #include "recorded_summaries.h"
 #include "redacted_source.h"
+#include "redaction_key.h"
 #include "trace.h"
 #include "units.h"
 #include "memory_limit.h"
@@ -19,6 +20,8 @@ struct arguments {
     const char *output;
     bool no_summary;
     const char *groups; /* a dump of PyTorch's Flight Recorder; NULL = none */
+    bool redact;
+    const char *redaction_key; /* file of the salt; NULL: a salt of its own */
 };
 
 struct written {
@@ -138,13 +141,22 @@ static int check(struct arguments *arguments, const char *input)
     return mt_output_precheck(arguments->output, &arguments->outputs, MT_FILE_TRACE);
 }
 
-/* Takes over the source; NULL and a line if that fails. */
-static struct mt_source *redacted(struct mt_source *source, struct mt_redaction *redaction,
-                                  int *exit_code)
+static int draw_salt(struct mt_redaction *redaction)
 {
-    *exit_code = MT_EXIT_INPUT;
-    if (mt_redaction_init(redaction) != MT_OK) {
-        mt_say("cannot redact: the system gives no random numbers");
+    if (mt_redaction_init(redaction) == MT_OK)
+        return MT_EXIT_OK;
+    mt_say("cannot redact: the system gives no random numbers");
+    return MT_EXIT_INPUT;
+}
+
+/* Takes over the source; NULL and a line if that fails. */
+static struct mt_source *redacted(struct mt_source *source, const struct arguments *arguments,
+                                  struct mt_redaction *redaction, int *exit_code)
+{
+    *exit_code = arguments->redaction_key
+                     ? mt_redaction_key_read(arguments->redaction_key, redaction)
+                     : draw_salt(redaction);
+    if (*exit_code != MT_EXIT_OK) {
         mt_source_close(source);
         return NULL;
     }
@@ -168,16 +180,15 @@ static int take_groups(const char *path, struct mt_source *source, struct mt_buf
     return -1;
 }
 
-static int import_source(struct mt_source *source, const char *input, struct arguments *arguments,
-                         bool redact)
+static int import_source(struct mt_source *source, const char *input, struct arguments *arguments)
 {
     struct mt_redaction redaction;
     struct mt_buf lines = {0};
     int exit_code = take_groups(arguments->groups, source, &lines);
     bool stopped = exit_code >= 0;
 
-    if (!stopped && redact)
-        source = redacted(source, &redaction, &exit_code);
+    if (!stopped && (arguments->redact || arguments->redaction_key))
+        source = redacted(source, arguments, &redaction, &exit_code);
     if (!stopped && source)
         exit_code = import_to(source, input, arguments->output, arguments);
     mt_source_close(source);
@@ -188,13 +199,15 @@ static int import_source(struct mt_source *source, const char *input, struct arg
 int mt_cmd_import(const struct mt_command *command, int argc, char **argv)
 {
     struct arguments arguments = {.output = NULL};
-    bool redact = false;
     struct mt_option options[] = {
         {"output", 'o', MT_OPTION_TEXT, "TRACE", "write the trace here", &arguments.output},
         {"process-groups", 0, MT_OPTION_TEXT, "FILE",
          "add the process groups of a Flight Recorder dump", &arguments.groups},
         {"redact", 0, MT_OPTION_FLAG, NULL, "replace folders, host, command and names of threads",
-         &redact},
+         &arguments.redact},
+        {"redact-key", 0, MT_OPTION_TEXT, "FILE",
+         "redact with the key in FILE, so that the traces of a job stay one",
+         &arguments.redaction_key},
         {"no-summary", 0, MT_OPTION_FLAG, NULL, "write no summary (.mtsum) beside the trace",
          &arguments.no_summary},
         MT_FORCE_OPTION(arguments.outputs),
@@ -211,5 +224,5 @@ int mt_cmd_import(const struct mt_command *command, int argc, char **argv)
     if (exit_code != MT_EXIT_OK)
         return exit_code;
     source = mt_open_input(paths[0], &arguments.common, &exit_code);
-    return source ? import_source(source, paths[0], &arguments, redact) : exit_code;
+    return source ? import_source(source, paths[0], &arguments) : exit_code;
 }
