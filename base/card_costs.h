@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /* Changes with any row, so that two answers can be compared. */
-#define MT_CARD_COSTS_VERSION 2
+#define MT_CARD_COSTS_VERSION 3
 
 enum mt_card_cost_kind {
     MT_COST_CUDA,           /* context, modules, local memory: of a process without NCCL */
@@ -14,7 +14,7 @@ enum mt_card_cost_kind {
     MT_COST_CUBLAS_HANDLE,  /* each: one for each thread that multiplies matrices */
     MT_COST_CUDNN_HANDLE,   /* each */
     MT_COST_NCCL_ONE_RANK,  /* each communicator of one rank */
-    MT_COST_NCCL_TWO_RANKS  /* each of two; what more ranks take is not measured */
+    MT_COST_NCCL_TWO_RANKS  /* each of two to four; what more ranks take is not measured */
 };
 
 struct mt_card_cost {

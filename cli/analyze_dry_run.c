@@ -1,5 +1,7 @@
 /* What the answer says of a dry run: that it is one, what a card must have in all, and which
  * common cards do. */
+#include <string.h>
+
 #include "analyze_output.h"
 #include "baseline.h"
 #include "beside.h"
@@ -69,13 +71,15 @@ static void add_beside(struct mt_buf *out, const struct mt_beside *beside, const
         add_row(out, &beside->rows[i]);
     }
     if (beside->row_count)
-        mt_buf_printf(out, " (measured on H200, CUDA %u; table %d)", beside->cuda_major,
-                      MT_CARD_COSTS_VERSION);
+        mt_buf_printf(out, " (measured on %.*s, CUDA %u; table %d)",
+                      (int)strcspn(beside->rows[0].cost->card, " "), beside->rows[0].cost->card,
+                      beside->cuda_major, MT_CARD_COSTS_VERSION);
     if (beside->unmeasured_ranks)
-        mt_buf_printf(out,
-                      "; NCCL's communicators are measured for 1 and 2 ranks, and what those of "
-                      "%s ranks take is unknown: each counts as one of 2",
-                      mt_format_count(text, beside->unmeasured_ranks));
+        mt_buf_printf(
+            out,
+            "; NCCL's communicators are measured for up to 4 ranks of one node. What those "
+            "of %s ranks take is unknown: each counts as one of 2",
+            mt_format_count(text, beside->unmeasured_ranks));
     if (!beside->lacks_rows)
         return;
     mt_buf_add_text(out, "; what CUDA and its libraries take outside of the allocator is unknown "

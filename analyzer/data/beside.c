@@ -6,7 +6,7 @@
 #include "report_query.h"
 #include "util.h"
 
-enum { MEASURED_RANKS = 2 }; /* of a communicator: MT_COST_NCCL_ONE_RANK, MT_COST_NCCL_TWO_RANKS */
+enum { MEASURED_RANKS = 4 }; /* of a communicator: MT_COST_NCCL_ONE_RANK, MT_COST_NCCL_TWO_RANKS */
 
 /* 13 of "PyTorch 2.11.0+cu130": the last digit is the minor version. */
 static unsigned cuda_major_of(const char *framework)

@@ -48,7 +48,7 @@ void memtrace_simulated_split(int ranks, int rank)
     next_split.rank = rank;
 }
 
-/* As measured with one rank and with two; more ranks take at least what two take. */
+/* As measured with one rank and with two; four took what two take. */
 static size_t measured_bytes(int ranks)
 {
     const struct mt_card_cost *cost =

@@ -116,7 +116,7 @@ static void communicators_of_many_ranks_are_not_measured(void **state)
 {
     const struct mt_device_report device = {.device = 0};
     struct mt_owner_use owner = {.library = "NCCL"};
-    struct mt_communicator_use told = {.ranks = 4};
+    struct mt_communicator_use told = {.ranks = 5};
     struct mt_driver_report driver = {.owners = &owner, .owner_count = 1};
     struct mt_report report = {.framework = "PyTorch 2.11.0+cu130",
                                .is_dry_run = true,
@@ -137,7 +137,14 @@ static void communicators_of_many_ranks_are_not_measured(void **state)
     assert_true(mt_beside_of(&report, &device).is_known);
     driver.communicators = &told;
     driver.told_communicator_count = 1;
-    assert_int_equal(mt_beside_of(&report, &device).unmeasured_ranks, 4);
+    assert_int_equal(mt_beside_of(&report, &device).unmeasured_ranks, 5);
+    told.ranks = 4;
+    assert_true(mt_beside_of(&report, &device).is_known);
+    strcpy(report.dry_run.card, "H100 80 GB");
+    assert_true(mt_beside_of(&report, &device).is_known);
+    strcpy(report.dry_run.card, "T4 16 GB");
+    assert_true(mt_beside_of(&report, &device).lacks_rows);
+    strcpy(report.dry_run.card, "H200 141 GB");
     owner.library = "cuBLAS"; /* no NCCL */
     assert_true(mt_beside_of(&report, &device).is_known);
 }
