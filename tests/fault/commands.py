@@ -66,6 +66,8 @@ COMMANDS = {
     "fleet diff": "fleet diff captures/leak.pickle.zst captures/keeps.pickle.zst -j 1",
     "fleet diff json": "fleet diff --json captures/ddp_rank0.pickle.zst captures/ddp_leak_rank0.pickle.zst "
                        "-j 1",
+    "fleet folder": "fleet -q captures/ddp_leak_rank0.pickle.zst captures/ddp_leak_rank1.pickle.zst "
+                    "--max-imbalance 50% -o report -j 1",
     "info summary": "info made/leak.trace.mtsum",
     "info summary json": "info --json made/leak.trace.mtsum",
     "info recorded": "info recorded/driver_only.trace.zst",
