@@ -4,12 +4,16 @@
 #include <string.h>
 
 #include "fleet_diff.h"
+#include "fleet_folder.h"
 #include "fleet_job.h"
 #include "fleet_output.h"
 #include "fleet_processes.h"
 #include "outputs.h"
 #include "reduce.h"
 #include "summary_file.h"
+#include "foreign_text.h"
+
+enum { MAX_COMMAND_BYTES = 1000 }; /* of a path in a command that the page names */
 
 struct arguments {
     struct mt_common common;
@@ -126,6 +130,38 @@ static int print(struct run *run, const struct mt_job_report *report)
     return mt_print_answer_and_release(&out, run->arguments->common.json);
 }
 
+/* -o DIR */
+static const char *folder_of(const struct arguments *arguments)
+{
+    return arguments->output && !is_summary_name(arguments->output) ? arguments->output : NULL;
+}
+
+/* "memtrace fleet traces/", if it is short enough to be copied. */
+static const char *command_of(struct mt_arena *arena, const struct arguments *arguments)
+{
+    const char *path =
+        arguments->path_count == 1 ? mt_shell_word(arena, arguments->paths[0]) : NULL;
+
+    if (!path || strlen(path) > MAX_COMMAND_BYTES)
+        return "memtrace fleet DIR";
+    return mt_arena_printf(arena, "memtrace fleet %s", path);
+}
+
+static int write_folder(struct run *run, const struct mt_job_report *report)
+{
+    const struct arguments *arguments = run->arguments;
+    struct mt_arena arena = {0};
+    const struct mt_fleet_answer answer = {report, &run->gates, &arena, arguments->common.all};
+    const struct mt_fleet_folder folder = {.directory = arguments->output,
+                                           .outputs = &arguments->outputs,
+                                           .command = command_of(&arena, arguments),
+                                           .is_quiet = arguments->common.json};
+    int code = mt_fleet_folder_write(&folder, &answer);
+
+    mt_arena_release(&arena);
+    return code;
+}
+
 /* The exit status of an answer. */
 static int verdict_of(const struct run *run, const struct mt_job_report *report)
 {
@@ -156,6 +192,8 @@ static int answer(struct run *run)
         code = print(run, report);
     if (code == MT_EXIT_OK && run->arguments->junit)
         code = write_junit(run, report);
+    if (code == MT_EXIT_OK && folder_of(run->arguments))
+        code = write_folder(run, report);
     if (code == MT_EXIT_OK)
         code = verdict_of(run, report);
     mt_job_report_free(report);
@@ -176,7 +214,7 @@ static int fleet(struct run *run)
                "device");
         return MT_EXIT_INPUT;
     }
-    if (run->arguments->output)
+    if (run->arguments->output && !folder_of(run->arguments))
         code = write_set(run);
     if (code != MT_EXIT_OK)
         return code;
@@ -214,22 +252,27 @@ static int check(struct run *run)
         mt_say("fleet: --shard is a number and how many there are, such as 3/64, counted from 1");
         return MT_EXIT_USAGE;
     }
-    if (arguments->shard && !arguments->output) {
+    if (arguments->shard && (!arguments->output || folder_of(arguments))) {
         mt_say("fleet: --shard needs -o FILE.mtsum: what all shards wrote is the job");
         return MT_EXIT_USAGE;
     }
-    if (arguments->output && !is_summary_name(arguments->output)) {
-        mt_say("fleet: -o names a summary, FILE.mtsum");
+    if (mt_is_standard_output(arguments->output)) {
+        mt_say(
+            "fleet: -o names a folder or a summary, FILE.mtsum; --json writes to standard output");
         return MT_EXIT_USAGE;
     }
     return mt_fleet_gates_read(&run->gates, &arguments->gates);
 }
 
-static int precheck(const struct arguments *arguments)
+static int precheck(const struct run *run)
 {
+    const struct arguments *arguments = run->arguments;
     int code = MT_EXIT_OK;
 
-    if (arguments->output)
+    if (folder_of(arguments))
+        code = mt_fleet_folder_precheck(arguments->output, &arguments->outputs,
+                                        run->gates.rules.is_given);
+    else if (arguments->output)
         code = mt_output_precheck(arguments->output, &arguments->outputs, MT_FILE_RANK_SUMMARY);
     if (code == MT_EXIT_OK && arguments->junit)
         code = mt_output_precheck(arguments->junit, &arguments->outputs, MT_FILE_JUNIT);
@@ -252,7 +295,8 @@ int mt_cmd_fleet(const struct mt_command *command, int argc, char **argv)
          &arguments.summarize},
         {"shard", 0, MT_OPTION_TEXT, "I/N", "read only share I of N of the files; needs -o",
          &arguments.shard},
-        {"output", 'o', MT_OPTION_TEXT, "FILE.mtsum", "write what was read as one summary",
+        {"output", 'o', MT_OPTION_TEXT, "OUT",
+         "write a page, charts and JSON into this folder; OUT.mtsum: one summary",
          &arguments.output},
         {"jobs", 'j', MT_OPTION_POSITIVE, "N", "read at most N files at the same time",
          &arguments.jobs},
@@ -276,7 +320,7 @@ int mt_cmd_fleet(const struct mt_command *command, int argc, char **argv)
         code = MT_EXIT_USAGE;
     }
     if (code == MT_EXIT_OK && !run.exchange.rank)
-        code = precheck(&arguments);
+        code = precheck(&run);
     if (code == MT_EXIT_OK)
         code = fleet(&run);
     mt_fleet_processes_end(&run.exchange, run.has_shared, code);

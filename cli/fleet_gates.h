@@ -4,6 +4,7 @@
 
 #include "fleet_job.h"
 #include "fleet_rules.h"
+#include "job_document.h"
 #include "job_report.h"
 #include "json.h"
 
@@ -57,6 +58,10 @@ void mt_fleet_gates_json(struct mt_json *json, const struct mt_fleet_gates *gate
 /* JUnit XML: a case a rule and group. */
 void mt_fleet_gates_junit(struct mt_buf *out, struct mt_fleet_gates *gates,
                           const struct mt_job_report *report);
+/* The gates of a page and of a summary; they live as long as `gates`. */
+enum mt_status mt_fleet_gates_document(struct mt_fleet_gates *gates,
+                                       const struct mt_job_report *report,
+                                       struct mt_job_document *document) MT_MUST_USE;
 void mt_fleet_gates_release(struct mt_fleet_gates *gates);
 
 #endif

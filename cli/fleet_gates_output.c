@@ -158,3 +158,40 @@ void mt_fleet_gates_junit(struct mt_buf *out, struct mt_fleet_gates *gates,
         add_case(out, gates, report, &gates->list[i]);
     mt_buf_add_text(out, "  </testsuite>\n</testsuites>\n");
 }
+
+static enum mt_job_gate_mark mark_of(const struct mt_fleet_gate *gate)
+{
+    switch (gate->state) {
+    case MT_FLEET_PASS: return MT_JOB_GATE_PASS;
+    case MT_FLEET_WARN: return MT_JOB_GATE_WARN;
+    case MT_FLEET_NOT_EVALUATED: return gate->is_optional ? MT_JOB_GATE_WARN : MT_JOB_GATE_FAIL;
+    case MT_FLEET_FAIL: break;
+    }
+    return MT_JOB_GATE_FAIL;
+}
+
+enum mt_status mt_fleet_gates_document(struct mt_fleet_gates *gates,
+                                       const struct mt_job_report *report,
+                                       struct mt_job_document *document)
+{
+    struct mt_job_gate *lines =
+        mt_arena_array(&gates->arena, (size_t)gates->count + 1, sizeof *lines);
+
+    if (!lines)
+        return MT_ERR_MEMORY;
+    for (uint32_t i = 0; i < gates->count; i++) {
+        const struct mt_fleet_gate *gate = &gates->list[i];
+
+        lines[i] = (struct mt_job_gate){.rule = gate->rule,
+                                        .group = gate->group,
+                                        .state = state_name(gate->state),
+                                        .verdict = verdict_of(gates, report, gate),
+                                        .mark = mark_of(gate)};
+        if (!lines[i].verdict)
+            return MT_ERR_MEMORY;
+    }
+    document->gates = lines;
+    document->gate_count = gates->count;
+    document->failed_count = gates->failed;
+    return MT_OK;
+}

@@ -71,9 +71,8 @@ static bool is_junit(const void *start, size_t length)
 }
 
 /* The title follows the lines of meta data, within the first kilobytes. */
-static bool is_page(const void *start, size_t length)
+static bool has_title(const void *start, size_t length, const char *title)
 {
-    static const char title[] = "\n<title>memtrace: ";
     const char *at = start, *end = at + (length < 4096 ? length : 4096);
 
     if (!begins_exactly(start, length, "<!doctype html>\n<html lang=\"en\">"))
@@ -84,6 +83,26 @@ static bool is_page(const void *start, size_t length)
         at++;
     }
     return false;
+}
+
+static bool is_page(const void *start, size_t length)
+{
+    return has_title(start, length, "\n<title>memtrace: ");
+}
+
+static bool is_fleet_page(const void *start, size_t length)
+{
+    return has_title(start, length, "\n<title>memtrace fleet: ");
+}
+
+static bool is_fleet_summary(const void *start, size_t length)
+{
+    return begins_exactly(start, length, "### memtrace fleet: ");
+}
+
+static bool is_fleet(const void *start, size_t length)
+{
+    return begins(start, length, "{\"schema\":\"memtrace.fleet/");
 }
 
 static bool is_counters(const void *start, size_t length)
@@ -202,4 +221,7 @@ const struct mt_file_kind_facts mt_file_kinds[MT_FILE_KINDS] = {
     [MT_FILE_SWEEP] = {"a table of dry runs by memtrace", is_sweep},
     [MT_FILE_LOG] = {"the log of a dry run by memtrace", is_log},
     [MT_FILE_RANK_SUMMARY] = {"the summary of a rank by memtrace", mt_summary_probe},
+    [MT_FILE_FLEET] = {"an answer of memtrace fleet", is_fleet},
+    [MT_FILE_FLEET_PAGE] = {"a page of memtrace fleet", is_fleet_page},
+    [MT_FILE_FLEET_SUMMARY] = {"a summary of memtrace fleet", is_fleet_summary},
 };

@@ -29,9 +29,12 @@ enum mt_file_kind {
     MT_FILE_PLAN,     /* optimal -o */
     MT_FILE_FOLDED,
     MT_FILE_SPEEDSCOPE,
-    MT_FILE_SWEEP,        /* dry-run --sweep -o */
-    MT_FILE_LOG,          /* of one of its runs */
-    MT_FILE_RANK_SUMMARY, /* TRACE.mtsum */
+    MT_FILE_SWEEP,         /* dry-run --sweep -o */
+    MT_FILE_LOG,           /* of one of its runs */
+    MT_FILE_RANK_SUMMARY,  /* TRACE.mtsum */
+    MT_FILE_FLEET,         /* fleet.json */
+    MT_FILE_FLEET_PAGE,    /* report.html of fleet */
+    MT_FILE_FLEET_SUMMARY, /* summary.md of fleet */
     MT_FILE_KINDS
 };
 

@@ -126,6 +126,8 @@ def check_commands(check, path):
     check.run("fleet", path, "--json", "--all")
     check.run("fleet", "diff", path, path)
     check.run("fleet", "diff", path, path, "--json", "--all")
+    check.run("fleet", path, "--max-peak", "reserved=1GiB", "-o", "fleet", may=(0, 1))
+    check.files(check.folder / "fleet")
     check.run("fit", path, "--limit", "64MiB", may=(0, 1))
     check.run("lines", path, "--all")
     check.run("dump", path, "--stacks")

@@ -6,12 +6,10 @@
 
 /* Clocks of two hosts may differ by this much. */
 #define CLOCK_DOUBT_NS UINT64_C(1000000000)
-/* September 2001. A smaller time is not Unix time: the importer found no clock in the file. */
-#define FIRST_CLOCK_NS UINT64_C(1000000000000000000)
 
 static bool has_clock(const struct mt_rank_record *record)
 {
-    return record->death_t_ns >= FIRST_CLOCK_NS;
+    return mt_job_has_clock(record->death_t_ns);
 }
 
 static bool is_earlier(const struct mt_rank_record *record, const struct mt_rank_record *other)
@@ -88,7 +86,7 @@ static uint64_t run_time_ns(const struct mt_job_report *report, const struct mt_
     for (uint32_t i = 0; i < report->row_count && has_clock(first); i++) {
         uint64_t other_t_ns = report->rows[i].record->begin_t_ns;
 
-        if (other_t_ns >= FIRST_CLOCK_NS)
+        if (mt_job_has_clock(other_t_ns))
             begin_t_ns = mt_min_u64(begin_t_ns, other_t_ns);
     }
     return mt_sub_or_0_u64(first->death_t_ns, begin_t_ns);

@@ -105,6 +105,14 @@ enum mt_status mt_job_names(const struct mt_rank_set *set, struct mt_arena *aren
     return MT_OK;
 }
 
+/* September 2001. A smaller time is not Unix time: the importer found no clock in the file. */
+#define FIRST_CLOCK_NS UINT64_C(1000000000000000000)
+
+bool mt_job_has_clock(uint64_t t_ns)
+{
+    return t_ns >= FIRST_CLOCK_NS;
+}
+
 void mt_job_report_free(struct mt_job_report *report)
 {
     if (!report)

@@ -273,6 +273,10 @@ struct mt_job_report {
 enum mt_status mt_job_names(const struct mt_rank_set *set, struct mt_arena *arena,
                             struct mt_job_name **names, uint32_t *count) MT_MUST_USE;
 
+/* Is a time of a record Unix time? If not, its file has no clock, and the time compares only with
+ * times of the same trace. */
+bool mt_job_has_clock(uint64_t t_ns);
+
 void mt_job_report_free(struct mt_job_report *report);
 
 /* When a column of a shared device begins: 0 to MT_JOB_COLUMNS, which is its end. */

@@ -37,3 +37,14 @@ void mt_add_markdown_row(struct mt_buf *out, const struct mt_table *table, size_
     }
     mt_buf_add_text(out, "|\n");
 }
+
+void mt_add_markdown_marker(struct mt_buf *out, const char *program, const char *name)
+{
+    mt_buf_printf(out, "<!-- %s:", program);
+    for (size_t i = 0; name[i] && i < MT_MARKDOWN_NAME; i++) {
+        bool keep = (name[i] >= '0' && name[i] <= '9') || (name[i] >= 'a' && name[i] <= 'z') ||
+                    (name[i] >= 'A' && name[i] <= 'Z');
+        mt_buf_add_char(out, keep ? name[i] : '_');
+    }
+    mt_buf_add_text(out, " -->\n");
+}

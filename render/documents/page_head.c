@@ -17,6 +17,7 @@ static const struct {
                  {"axis", MT_COLOR_AXIS},
                  {"text", MT_COLOR_TEXT},
                  {"muted", MT_COLOR_MUTED},
+                 {"reserved", MT_COLOR_RESERVED},
                  {"good", MT_COLOR_GOOD},
                  {"warn", MT_COLOR_WARN},
                  {"bad", MT_COLOR_BAD}};
@@ -45,13 +46,13 @@ static void add_colors(struct mt_buf *out, enum mt_theme theme)
         add_cell_color(out, "origin", i, (enum mt_color)(MT_COLOR_ORIGIN_0 + i), theme);
 }
 
-static void add_sheet(struct mt_buf *out)
+static void add_sheet(struct mt_buf *out, const char *css)
 {
     add_colors(out, MT_THEME_LIGHT);
     mt_buf_add_text(out, "@media(prefers-color-scheme:dark){");
     add_colors(out, MT_THEME_DARK);
     mt_buf_add_text(out, "}\n");
-    mt_buf_add_text(out, mt_page_css);
+    mt_buf_add_text(out, css);
 }
 
 void mt_add_page_start(struct mt_buf *out, const struct mt_page_policy *policy)
@@ -62,14 +63,14 @@ void mt_add_page_start(struct mt_buf *out, const struct mt_page_policy *policy)
                     "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n");
 }
 
-void mt_add_page_head(struct mt_buf *out, const struct mt_report *report,
+void mt_add_page_head(struct mt_buf *out, const struct mt_page_head *head,
                       struct mt_page_policy *policy)
 {
     struct mt_buf sheet = {0};
 
-    add_sheet(&sheet);
-    mt_buf_add_text(out, "<title>memtrace: ");
-    mt_add_page_name(out, report->name);
+    add_sheet(&sheet, head->css);
+    mt_buf_printf(out, "<title>%s: ", head->program);
+    mt_add_page_name(out, head->name);
     mt_buf_add_text(out, "</title>\n<style>");
     mt_buf_add_text(out, sheet.failed ? NULL : sheet.data);
     mt_buf_add_text(out, "</style></head>\n<body>\n");

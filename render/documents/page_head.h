@@ -1,4 +1,4 @@
-/* How report.html begins. */
+/* How a page begins. */
 #ifndef MT_RENDER_PAGE_HEAD_H
 #define MT_RENDER_PAGE_HEAD_H
 
@@ -8,9 +8,14 @@
 
 /* Up to the policy, the policy included: it must be complete by then. */
 void mt_add_page_start(struct mt_buf *out, const struct mt_page_policy *policy);
+struct mt_page_head {
+    const char *program; /* what the title begins with: "memtrace"; no foreign text */
+    const char *name;    /* of the run */
+    const char *css;     /* page_assets.h */
+};
 /* Then up to <body>: the title and the style sheet, which has the colors of charts as
- * variables. The policy comes to allow the sheet. */
-void mt_add_page_head(struct mt_buf *out, const struct mt_report *report,
+ * variables. Adds the sheet to the policy. */
+void mt_add_page_head(struct mt_buf *out, const struct mt_page_head *head,
                       struct mt_page_policy *policy);
 /* The name of the run, and facts. */
 void mt_add_page_title(struct mt_buf *out, const struct mt_report *report);

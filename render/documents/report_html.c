@@ -526,10 +526,11 @@ enum mt_status mt_add_report_html(struct mt_buf *out, const struct mt_report_htm
                                   struct mt_error *error)
 {
     struct writer writer = {.page = page, .report = page->report, .error = error};
+    const struct mt_page_head facts = {"memtrace", page->report->name, mt_page_css};
     struct mt_buf head = {0}, top = {0};
 
     writer.data_left = DATA_BYTES;
-    mt_add_page_head(&head, page->report, &writer.policy);
+    mt_add_page_head(&head, &facts, &writer.policy);
     mt_page_policy_allow_script(&writer.policy, mt_page_js);
     add_gates(&writer, &top);
     add_findings(&writer, &top);

@@ -269,19 +269,6 @@ static void add_sites(struct page *page, const struct mt_report *report,
     mt_buf_add_text(page->out, "\n</details>\n\n");
 }
 
-/* By this a job finds its own comment again: the trace's name, letters and digits
- * of it. */
-static void add_marker(struct mt_buf *out, const char *name)
-{
-    mt_buf_add_text(out, "<!-- memtrace:");
-    for (size_t i = 0; name[i] && i < MT_MARKDOWN_NAME; i++) {
-        bool keep = (name[i] >= '0' && name[i] <= '9') || (name[i] >= 'a' && name[i] <= 'z') ||
-                    (name[i] >= 'A' && name[i] <= 'Z');
-        mt_buf_add_char(out, keep ? name[i] : '_');
-    }
-    mt_buf_add_text(out, " -->\n");
-}
-
 static void add_end(struct mt_buf *out, const struct mt_report *report,
                     const struct mt_baseline *base)
 {
@@ -298,7 +285,7 @@ static void add_end(struct mt_buf *out, const struct mt_report *report,
         mt_add_markdown(out, report->policy, MT_MARKDOWN_NAME);
     }
     mt_buf_add_text(out, "</sub>\n");
-    add_marker(out, report->name);
+    mt_add_markdown_marker(out, "memtrace", report->name);
 }
 
 void mt_add_summary_md(struct mt_buf *out, const struct mt_report *report,

@@ -1,0 +1,128 @@
+#include "job_gallery.h"
+
+#include <string.h>
+
+#include "backends.h"
+
+static const char *path_of(struct mt_arena *arena, const char *directory, const char *name,
+                           const char *ending)
+{
+    size_t length = strlen(directory);
+    const char *slash = length && directory[length - 1] != '/' ? "/" : "";
+
+    return mt_arena_printf(arena, "%s%s%s.%s", directory, slash, name, ending);
+}
+
+/* The files in the order of the charts, SVG before PNG. */
+static enum mt_status list_files(const struct mt_job_report *report, const char *directory,
+                                 struct mt_gallery *gallery)
+{
+    size_t charts = 0;
+
+    while (mt_job_charts[charts])
+        charts++;
+    gallery->files = mt_arena_array(&gallery->arena, 2 * charts + 1, sizeof *gallery->files);
+    if (!gallery->files)
+        return MT_ERR_MEMORY;
+    for (size_t i = 0; i < charts; i++) {
+        const struct mt_job_chart *chart = mt_job_charts[i];
+
+        if (chart->called_for && !chart->called_for(report))
+            continue;
+        for (int is_png = 0; is_png <= !gallery->without_png; is_png++) {
+            struct mt_gallery_file *file = &gallery->files[gallery->count];
+
+            file->path = path_of(&gallery->arena, directory, chart->name, is_png ? "png" : "svg");
+            if (!file->path)
+                return MT_ERR_MEMORY;
+            file->chart = chart->name;
+            file->is_png = is_png;
+            gallery->count++;
+        }
+    }
+    return MT_OK;
+}
+
+static enum mt_status begin(const struct mt_job_report *report, const char *directory,
+                            struct mt_gallery *gallery, struct mt_error *error)
+{
+    memset(gallery, 0, sizeof *gallery);
+    gallery->without_png = !mt_png_available();
+    if (list_files(report, directory, gallery) == MT_OK)
+        return MT_OK;
+    gallery->count = 0; /* a file with status 0 would count as written */
+    return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the list of pictures");
+}
+
+static enum mt_status first_failure(const struct mt_gallery *gallery, struct mt_error *error)
+{
+    for (size_t i = 0; i < gallery->count; i++) {
+        if (gallery->files[i].status == MT_OK)
+            continue;
+        *error = gallery->files[i].error;
+        return gallery->files[i].status;
+    }
+    return MT_OK;
+}
+
+enum mt_status mt_job_gallery_check(const struct mt_job_report *report,
+                                    const struct mt_job_gallery_options *options,
+                                    struct mt_gallery *gallery, struct mt_error *error)
+{
+    if (begin(report, options->directory, gallery, error) != MT_OK)
+        return MT_ERR_MEMORY;
+    for (size_t i = 0; i < gallery->count; i++) {
+        struct mt_gallery_file *file = &gallery->files[i];
+
+        file->status = mt_output_check(file->path, &options->rules[file->is_png], &file->error);
+    }
+    return first_failure(gallery, error);
+}
+
+static void write_file(const struct mt_job_gallery_options *options,
+                       const struct mt_drawing *drawing, struct mt_gallery_file *file)
+{
+    struct mt_buf bytes = {0};
+
+    file->status = mt_drawing_write(drawing, options->theme, file->is_png, &bytes, &file->error);
+    if (file->status == MT_OK)
+        file->status = mt_output_write(file->path, &options->rules[file->is_png], bytes.data,
+                                       bytes.length, &file->error);
+    file->bytes = bytes.length;
+    mt_buf_release(&bytes);
+}
+
+/* One drawing, which is written as each kind of file. */
+static void write_chart(const struct mt_job_report *report,
+                        const struct mt_job_gallery_options *options, struct mt_gallery_file *files,
+                        size_t count)
+{
+    const struct mt_job_chart *chart = mt_job_chart_find(files->chart);
+    struct mt_drawing drawing;
+    struct mt_error error = {.offset = MT_NO_OFFSET};
+    enum mt_status status;
+
+    memset(&drawing, 0, sizeof drawing);
+    status = chart->draw(report, &options->chart, &drawing, &error);
+    for (size_t i = 0; i < count; i++) {
+        files[i].status = status;
+        files[i].error = error;
+        if (status == MT_OK)
+            write_file(options, &drawing, &files[i]);
+    }
+    mt_drawing_release(&drawing);
+}
+
+enum mt_status mt_job_gallery_write(const struct mt_job_report *report,
+                                    const struct mt_job_gallery_options *options,
+                                    struct mt_gallery *gallery, struct mt_error *error)
+{
+    size_t kinds;
+
+    if (begin(report, options->directory, gallery, error) != MT_OK)
+        return MT_ERR_MEMORY;
+    kinds = gallery->without_png ? 1 : 2;
+    for (size_t i = 0; i < gallery->count; i += kinds)
+        write_chart(report, options, &gallery->files[i], kinds);
+    return first_failure(gallery, error);
+}

@@ -1,0 +1,27 @@
+/* The charts that a job calls for as files in a directory, SVG and PNG. As gallery.h: never prints,
+ * the result says what was written and what failed. */
+#ifndef MT_RENDER_JOB_GALLERY_H
+#define MT_RENDER_JOB_GALLERY_H
+
+#include "gallery.h"
+#include "job_chart.h"
+
+struct mt_job_gallery_options {
+    const char *directory;
+    enum mt_theme theme;
+    struct mt_job_chart_options chart;
+    struct mt_output_rules rules[2]; /* what may be replaced: by an SVG, by a PNG */
+};
+
+/* Before anything is written: may every file be? Release *gallery in any case. */
+enum mt_status mt_job_gallery_check(const struct mt_job_report *report,
+                                    const struct mt_job_gallery_options *options,
+                                    struct mt_gallery *gallery, struct mt_error *error) MT_MUST_USE;
+
+/* MT_OK if all files were written, else the status of the first that was not; the rest are tried
+ * all the same. Release *gallery in any case. */
+enum mt_status mt_job_gallery_write(const struct mt_job_report *report,
+                                    const struct mt_job_gallery_options *options,
+                                    struct mt_gallery *gallery, struct mt_error *error) MT_MUST_USE;
+
+#endif

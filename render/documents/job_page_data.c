@@ -1,0 +1,443 @@
+#include "job_page_data.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "escape.h"
+#include "html_table.h"
+
+enum {
+    LEVELS = 4095,
+    MAX_STEPS = 40, /* marks of a rank */
+    MAX_SITES = 8,
+    MAX_LIBRARIES = 6,
+    MAX_REPEATS = 64
+};
+
+struct writer {
+    const struct mt_job_report *report;
+    struct mt_arena arena; /* texts of the rank that is written */
+    struct mt_strings strings, curves;
+    struct mt_buf string_list, curve_list, ranks;
+    bool failed;
+};
+
+static void separate(struct mt_buf *out)
+{
+    if (out->length)
+        mt_buf_add_char(out, ',');
+}
+
+/* Number of a text in the list of strings, which has it once. */
+static uint32_t string_of(struct writer *writer, const char *text)
+{
+    uint32_t count = writer->strings.count, id = 0;
+
+    if (!text || mt_strings_intern(&writer->strings, text, strlen(text), &id) != MT_OK) {
+        writer->failed = true;
+        return 0;
+    }
+    if (id == count) {
+        separate(&writer->string_list);
+        mt_add_script_string(&writer->string_list, text, MT_PAGE_NAME_BYTES);
+    }
+    return id;
+}
+
+static void add_string(struct writer *writer, const char *name, const char *text)
+{
+    mt_buf_printf(&writer->ranks, ",\"%s\":%u", name, (unsigned)string_of(writer, text));
+}
+
+static void add_digit(struct mt_buf *out, unsigned digit)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+    MT_ASSERT(digit < 64);
+    mt_buf_add_char(out, digits[digit]);
+}
+
+static unsigned level_of(uint64_t bytes, uint64_t most)
+{
+    return most ? (unsigned)(((unsigned __int128)bytes * LEVELS + most / 2) / most) : 0;
+}
+
+static uint64_t column_of(const struct mt_rank_record *record, uint32_t column, bool is_reserved)
+{
+    return is_reserved ? record->columns[column].reserved_bytes
+                       : record->columns[column].allocated_bytes;
+}
+
+static void add_levels(struct mt_buf *out, const struct mt_rank_record *record, uint64_t most,
+                       bool is_reserved)
+{
+    unsigned before = LEVELS + 1, repeats = 0;
+
+    for (uint32_t i = 0; i <= record->column_count; i++) {
+        unsigned level = i < record->column_count
+                             ? level_of(column_of(record, i, is_reserved), most)
+                             : LEVELS + 1;
+
+        if (level == before && repeats < MAX_REPEATS) {
+            repeats++;
+            continue;
+        }
+        if (repeats) {
+            mt_buf_add_char(out, '~');
+            add_digit(out, repeats - 1);
+            repeats = 0;
+        }
+        if (level > LEVELS)
+            break;
+        add_digit(out, level >> 6);
+        add_digit(out, level & 63);
+        before = level;
+    }
+}
+
+/* Replicas often have the same curve: it is there once. -1: no time passed. */
+static int64_t curve_of(struct writer *writer, const struct mt_rank_record *record, uint64_t most,
+                        bool is_reserved)
+{
+    struct mt_buf levels = {0};
+    uint32_t count = writer->curves.count, id = 0;
+
+    if (!record->column_count)
+        return -1;
+    add_levels(&levels, record, most, is_reserved);
+    if (levels.failed ||
+        mt_strings_intern(&writer->curves, levels.data, levels.length, &id) != MT_OK) {
+        writer->failed = true;
+    } else if (id == count) {
+        separate(&writer->curve_list);
+        mt_buf_printf(&writer->curve_list, "\"%s\"", levels.data);
+    }
+    mt_buf_release(&levels);
+    return id;
+}
+
+static void add_curves(struct writer *writer, const struct mt_rank_record *record)
+{
+    uint64_t most = 0;
+    int64_t allocated, reserved;
+
+    for (uint32_t i = 0; i < record->column_count; i++)
+        most = mt_max_u64(most, mt_max_u64(record->columns[i].allocated_bytes,
+                                           record->columns[i].reserved_bytes));
+    allocated = curve_of(writer, record, most, false);
+    reserved = curve_of(writer, record, most, true);
+    mt_buf_printf(&writer->ranks, ",\"most\":%llu,\"allocated\":%lld,\"reserved\":%lld",
+                  (unsigned long long)most, (long long)allocated, (long long)reserved);
+}
+
+/* Of many steps, some at equal distances. */
+static void add_steps(struct mt_buf *out, const struct mt_rank_record *record)
+{
+    uint32_t stride = (record->step_count + MAX_STEPS - 1) / MAX_STEPS;
+
+    mt_buf_add_text(out, ",\"steps\":[");
+    for (uint32_t i = 0; i < record->step_count; i += stride)
+        mt_buf_printf(
+            out, "%s%lld,%llu", i ? "," : "", (long long)record->steps[i].first,
+            (unsigned long long)mt_sub_or_0_u64(record->steps[i].begin_t_ns, record->begin_t_ns));
+    mt_buf_printf(out, "],\"last\":%lld",
+                  record->step_count ? (long long)record->steps[record->step_count - 1].last : -1);
+}
+
+/* What a rank holds from a site in a role: call paths of one site are one. */
+struct holder {
+    uint32_t site;
+    enum mt_role role;
+    uint64_t bytes, blocks;
+};
+
+static int compare_sites(const void *a, const void *b)
+{
+    const struct holder *one = a, *other = b;
+
+    if (one->site != other->site)
+        return one->site < other->site ? -1 : 1;
+    return (one->role > other->role) - (one->role < other->role);
+}
+
+static int compare_bytes(const void *a, const void *b)
+{
+    const struct holder *one = a, *other = b;
+
+    if (one->bytes != other->bytes)
+        return one->bytes < other->bytes ? 1 : -1;
+    return compare_sites(one, other);
+}
+
+/* The largest first. `holders` has room for a leaf each. */
+static uint32_t find_holders(struct holder *holders, const struct mt_rank_record *record)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < record->leaf_count; i++) {
+        const struct mt_record_leaf *leaf = &record->leaves[i];
+
+        holders[i] = (struct holder){leaf->site, leaf->role, leaf->bytes, leaf->blocks};
+    }
+    qsort(holders, record->leaf_count, sizeof *holders, compare_sites);
+    for (uint32_t i = 0; i < record->leaf_count; i++) {
+        if (count && !compare_sites(&holders[count - 1], &holders[i])) {
+            holders[count - 1].bytes += holders[i].bytes;
+            holders[count - 1].blocks += holders[i].blocks;
+        } else {
+            holders[count++] = holders[i];
+        }
+    }
+    qsort(holders, count, sizeof *holders, compare_bytes);
+    return count;
+}
+
+/* The largest holders at the allocated peak. */
+static void add_sites(struct writer *writer, const struct mt_rank_record *record)
+{
+    struct holder *holders =
+        mt_arena_array(&writer->arena, (size_t)record->leaf_count + 1, sizeof *holders);
+    uint32_t count = holders ? find_holders(holders, record) : 0;
+    uint32_t shown = (uint32_t)mt_min_u64(count, MAX_SITES);
+    struct mt_buf *out = &writer->ranks;
+
+    writer->failed |= !holders;
+    mt_buf_add_text(out, ",\"sites\":[");
+    for (uint32_t i = 0; i < shown; i++) {
+        const char *site = holders[i].site == MT_NO_PATH
+                               ? "no stack, or too small to be kept"
+                               : mt_job_site_text(&writer->arena, writer->report, holders[i].site);
+
+        mt_buf_printf(out, "%s%u,%d,%llu,%llu", i ? "," : "", (unsigned)string_of(writer, site),
+                      (int)holders[i].role, (unsigned long long)holders[i].bytes,
+                      (unsigned long long)holders[i].blocks);
+    }
+    mt_buf_printf(out, "],\"others\":%u", (unsigned)(count - shown));
+}
+
+/* Memory beside the allocator, by who asked for it; the largest ones. */
+static void add_libraries(struct writer *writer, const struct mt_rank_record *record)
+{
+    struct mt_buf *out = &writer->ranks;
+    bool taken[MT_RECORD_OWNERS] = {false};
+    uint32_t owners = (uint32_t)mt_min_u64(record->owner_count, MT_RECORD_OWNERS);
+
+    if (record->has_driver)
+        mt_buf_printf(out, ",\"beside\":[%llu,%lld]", (unsigned long long)record->outside_bytes,
+                      record->has_context ? (long long)mt_min_u64(record->context_bytes, INT64_MAX)
+                                          : -1);
+    else
+        mt_buf_add_text(out, ",\"beside\":null");
+    mt_buf_add_text(out, ",\"libraries\":[");
+    for (uint32_t n = 0; n < owners && n < MAX_LIBRARIES; n++) {
+        uint32_t best = MT_RECORD_OWNERS;
+
+        for (uint32_t i = 0; i < owners; i++)
+            if (!taken[i] &&
+                (best == MT_RECORD_OWNERS || record->owners[i].bytes > record->owners[best].bytes))
+                best = i;
+        taken[best] = true;
+        mt_buf_printf(out, "%s%u,%llu", n ? "," : "",
+                      (unsigned)string_of(writer, *record->owners[best].library
+                                                      ? record->owners[best].library
+                                                      : "a library that is not known"),
+                      (unsigned long long)record->owners[best].bytes);
+    }
+    mt_buf_add_char(out, ']');
+}
+
+static void add_identity(struct writer *writer, uint32_t row)
+{
+    const struct mt_job_report *report = writer->report;
+    const struct mt_job_row *place = &report->rows[row];
+    const struct mt_rank_record *record = place->record;
+    struct mt_buf *out = &writer->ranks;
+
+    mt_buf_printf(out, "{\"row\":%u,\"rank\":%d", (unsigned)row, (int)record->identity.rank);
+    add_string(writer, "name", mt_job_row_name(&writer->arena, report, row));
+    add_string(writer, "host", record->identity.host);
+    add_string(writer, "trace", record->trace_name);
+    add_string(writer, "end", mt_page_rank_end(&writer->arena, report, row));
+    mt_buf_add_text(out, ",\"at\":[");
+    for (uint32_t a = 0; a < report->axis_count; a++)
+        mt_buf_printf(out, "%s%lld", a ? "," : "",
+                      place->coordinates[a] == MT_NO_ROW ? -1 : (long long)place->coordinates[a]);
+    mt_buf_printf(out, "],\"replicas\":%u,\"median\":%llu",
+                  (unsigned)report->clusters[place->cluster].count,
+                  (unsigned long long)report->clusters[place->cluster].reserved.median);
+}
+
+static void add_numbers(struct mt_buf *out, const struct mt_rank_record *record)
+{
+    uint64_t begin = record->begin_t_ns;
+
+    mt_buf_printf(out, ",\"time\":%llu",
+                  (unsigned long long)mt_sub_or_0_u64(record->end_t_ns, begin));
+    mt_buf_printf(out, ",\"peaks\":[%llu,%llu,%llu,%llu]",
+                  (unsigned long long)record->requested_peak.bytes,
+                  (unsigned long long)record->allocated_peak.bytes,
+                  (unsigned long long)record->active_peak.bytes,
+                  (unsigned long long)record->reserved_peak.bytes);
+    mt_buf_printf(out, ",\"when\":[%llu,%llu]",
+                  (unsigned long long)mt_sub_or_0_u64(record->allocated_peak.t_ns, begin),
+                  (unsigned long long)mt_sub_or_0_u64(record->reserved_peak.t_ns, begin));
+    mt_buf_printf(out, ",\"device\":%llu,\"limit\":%llu", (unsigned long long)record->device_bytes,
+                  (unsigned long long)record->identity.memory_limit_bytes);
+    mt_buf_printf(out, ",\"growth\":%lld,\"needed\":%llu,\"exact\":%d,\"planned\":%d",
+                  record->growth_is_judged
+                      ? (long long)mt_min_u64(record->growth_bytes_per_step, INT64_MAX)
+                      : -1,
+                  (unsigned long long)record->needed_bytes,
+                  record->needed_is_known && record->is_complete, record->is_dry_run);
+    mt_buf_add_text(out, ",\"held\":[");
+    for (int i = 0; i < MT_ROLE_COUNT; i++)
+        mt_buf_printf(out, "%s%llu", i ? "," : "", (unsigned long long)record->role_bytes[i]);
+    mt_buf_add_char(out, ']');
+}
+
+static void add_rank(struct writer *writer, uint32_t row)
+{
+    const struct mt_rank_record *record = writer->report->rows[row].record;
+
+    separate(&writer->ranks);
+    add_identity(writer, row);
+    add_numbers(&writer->ranks, record);
+    add_curves(writer, record);
+    add_steps(&writer->ranks, record);
+    add_sites(writer, record);
+    add_libraries(writer, record);
+    mt_buf_add_text(&writer->ranks, "}\n");
+    mt_arena_release(&writer->arena);
+}
+
+static size_t taken_bytes(const struct writer *writer)
+{
+    return writer->ranks.length + writer->string_list.length + writer->curve_list.length;
+}
+
+/* Until one does not fit. */
+static uint32_t add_ranks(struct writer *writer, const struct mt_page_ranks *ranks,
+                          size_t most_bytes)
+{
+    for (uint32_t i = 0; i < ranks->count; i++) {
+        size_t length = writer->ranks.length;
+
+        add_rank(writer, ranks->list[i].row);
+        if (taken_bytes(writer) <= most_bytes && !writer->failed && !writer->ranks.failed)
+            continue;
+        writer->ranks.length = length;
+        return i;
+    }
+    return ranks->count;
+}
+
+/* Numbers that go up by `step` from row to row, as first number and how many. */
+static void add_runs(struct mt_buf *out, const struct mt_job_report *report,
+                     int64_t (*number_of)(const struct mt_job_row *row), int64_t step)
+{
+    uint32_t first = 0;
+
+    for (uint32_t i = 1; i <= report->row_count; i++) {
+        if (i < report->row_count &&
+            number_of(&report->rows[i]) == number_of(&report->rows[i - 1]) + step)
+            continue;
+        mt_buf_printf(out, "%s%lld,%u", first ? "," : "",
+                      (long long)number_of(&report->rows[first]), (unsigned)(i - first));
+        first = i;
+    }
+}
+
+static int64_t rank_of(const struct mt_job_row *row)
+{
+    return row->record->identity.rank;
+}
+
+static int64_t cluster_of(const struct mt_job_row *row)
+{
+    return row->cluster;
+}
+
+static void add_index(struct mt_buf *out, const struct mt_job_report *report)
+{
+    mt_buf_add_text(out, "{\"ranks\":[");
+    add_runs(out, report, rank_of, 1);
+    mt_buf_add_text(out, "],\"clusters\":[");
+    add_runs(out, report, cluster_of, 0);
+    mt_buf_add_text(out, "],\"peaks\":[");
+    for (uint32_t i = 0; i < report->row_count; i++)
+        mt_buf_printf(out, "%s%llu", i ? "," : "",
+                      (unsigned long long)report->rows[i].record->reserved_peak.bytes);
+    mt_buf_add_text(out, "],\"outcomes\":\"");
+    for (uint32_t i = 0; i < report->row_count; i++)
+        mt_buf_add_char(out, (char)('0' + report->rows[i].record->outcome));
+    mt_buf_add_text(out, "\"}");
+}
+
+static void add_notable(struct mt_buf *out, const struct mt_page_ranks *ranks, uint32_t count)
+{
+    mt_buf_add_text(out, "\"notable\":[");
+    for (uint32_t i = 0; i < count; i++) {
+        mt_buf_printf(out, "%s%u,", i ? "," : "", (unsigned)i);
+        mt_add_script_string(out, ranks->list[i].why, MT_PAGE_NAME_BYTES);
+    }
+    mt_buf_add_char(out, ']');
+}
+
+static void add_names(struct mt_buf *out, const struct mt_job_report *report)
+{
+    mt_buf_add_text(out, "{\"axes\":[");
+    for (uint32_t i = 0; i < report->axis_count; i++) {
+        if (i)
+            mt_buf_add_char(out, ',');
+        mt_add_script_string(out, report->axes[i].name, MT_PAGE_NAME_BYTES);
+    }
+    mt_buf_add_text(out, "],\"roles\":[");
+    for (int i = 0; i < MT_ROLE_COUNT; i++)
+        mt_buf_printf(out, "%s\"%s\"", i ? "," : "", mt_role_name((enum mt_role)i));
+    mt_buf_add_text(out, "],\n");
+}
+
+static void add_list(struct mt_buf *out, const char *name, const struct mt_buf *list)
+{
+    mt_buf_printf(out, "\"%s\":[", name);
+    mt_buf_add(out, list->data ? list->data : "", list->length);
+    out->failed |= list->failed;
+    mt_buf_add_text(out, "],\n");
+}
+
+static void release(struct writer *writer)
+{
+    mt_arena_release(&writer->arena);
+    mt_strings_release(&writer->strings);
+    mt_strings_release(&writer->curves);
+    mt_buf_release(&writer->string_list);
+    mt_buf_release(&writer->curve_list);
+    mt_buf_release(&writer->ranks);
+}
+
+enum mt_status mt_add_job_page_data(struct mt_buf *out, const struct mt_job_report *report,
+                                    const struct mt_page_ranks *ranks, size_t most_bytes,
+                                    struct mt_job_page_data *data)
+{
+    struct writer writer = {.report = report};
+    bool failed;
+
+    data->rank_count = add_ranks(&writer, ranks, most_bytes);
+    data->notable_count = (uint32_t)mt_min_u64(data->rank_count, ranks->notable_count);
+    data->has_index = report->row_count <= MT_PAGE_INDEX_ROWS;
+    add_names(out, report);
+    add_list(out, "strings", &writer.string_list);
+    add_list(out, "curves", &writer.curve_list);
+    add_list(out, "ranks", &writer.ranks);
+    add_notable(out, ranks, data->notable_count);
+    mt_buf_add_text(out, ",\n\"index\":");
+    if (data->has_index)
+        add_index(out, report);
+    else
+        mt_buf_add_text(out, "null");
+    mt_buf_add_char(out, '}');
+    failed = writer.failed || out->failed;
+    release(&writer);
+    return failed ? MT_ERR_MEMORY : MT_OK;
+}

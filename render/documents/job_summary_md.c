@@ -1,0 +1,168 @@
+#include "job_summary_md.h"
+
+#include "escape.h"
+#include "job_page_answer.h"
+#include "job_tables.h"
+#include "job_words.h"
+#include "markdown_table.h"
+
+enum {
+    MAX_GATES = 64,
+    ROWS = 12,       /* of a table */
+    END_BYTES = 2000 /* kept free for what stands last */
+};
+
+struct page {
+    struct mt_buf *out, row;
+    size_t begin;
+    uint32_t omitted; /* rows of a table, for which there is no room */
+    struct mt_job_words words;
+    struct mt_job_rows rows;
+};
+
+static void end_row(struct page *page)
+{
+    if (page->out->length - page->begin + page->row.length + END_BYTES <= MT_JOB_SUMMARY_BYTES)
+        mt_buf_add(page->out, page->row.data ? page->row.data : "", page->row.length);
+    else
+        page->omitted++;
+    page->out->failed |= page->row.failed;
+    mt_buf_reset(&page->row);
+}
+
+/* Writes the table and releases it. */
+static void add_table(struct page *page, struct mt_table *table, uint32_t omitted)
+{
+    page->out->failed |= table->failed;
+    mt_add_markdown_head(page->out, table);
+    for (size_t i = 0; i < mt_table_rows(table); i++) {
+        mt_add_markdown_row(&page->row, table, i);
+        end_row(page);
+    }
+    mt_table_release(table);
+    omitted += page->omitted;
+    page->omitted = 0;
+    if (omitted)
+        mt_buf_printf(page->out, "\n%u more row%s omitted\n", (unsigned)omitted,
+                      omitted == 1 ? "" : "s");
+    mt_buf_add_char(page->out, '\n');
+}
+
+/* A list of what was said, which is forgotten. */
+static void add_sentences(struct page *page, const struct mt_job_sentence *first)
+{
+    for (const struct mt_job_sentence *at = first; at; at = at->next) {
+        mt_buf_add_text(&page->row, "- ");
+        mt_add_markdown(&page->row, at->text, MT_MARKDOWN_SENTENCE);
+        mt_buf_add_char(&page->row, '\n');
+        end_row(page);
+    }
+    if (first)
+        mt_buf_add_char(page->out, '\n');
+    page->omitted = 0;
+    page->out->failed |= page->words.failed;
+    mt_job_words_reset(&page->words);
+}
+
+static void add_gates(struct page *page, const struct mt_job_document *document)
+{
+    static const char *const marks[] = {"\xE2\x9C\x85", "\xE2\x9A\xA0", "\xE2\x9D\x8C"};
+    uint32_t shown = (uint32_t)mt_min_u64(document->gate_count, MAX_GATES);
+    struct mt_table table;
+
+    if (!shown)
+        return;
+    mt_table_begin(&table, "rule|ranks|result|measured");
+    for (uint32_t i = 0; i < shown; i++) {
+        const struct mt_job_gate *gate = &document->gates[i];
+
+        MT_CELLS(
+            &table, MT_TEXT(gate->rule), MT_TEXT(gate->group),
+            MT_TEXT(mt_arena_printf(page->rows.arena, "%s %s", marks[gate->mark], gate->state)),
+            MT_SENTENCE(gate->verdict));
+    }
+    add_table(page, &table, document->gate_count - shown);
+}
+
+static void add_answer(struct page *page, const struct mt_job_document *document)
+{
+    const struct mt_job_sentence *first;
+
+    mt_job_say_death(&page->words);
+    mt_job_say_peak(&page->words);
+    mt_job_say_outliers(&page->words);
+    mt_job_say_growth(&page->words);
+    mt_job_say_steps(&page->words);
+    first = page->words.first;
+    if (first && !document->gate_count) /* is the heading */
+        first = first->next;
+    add_sentences(page, first);
+}
+
+static void add_outliers(struct page *page)
+{
+    struct mt_table table;
+    uint32_t omitted;
+
+    if (!page->rows.report->outlier_count)
+        return;
+    mt_buf_add_text(page->out, "**Ranks that differ from their replicas**\n\n");
+    omitted = mt_job_outliers_table(&table, &page->rows);
+    add_table(page, &table, omitted);
+}
+
+static void add_axes(struct page *page)
+{
+    const struct mt_job_report *report = page->rows.report;
+
+    if (!report->axis_count)
+        return;
+    mt_buf_printf(page->out, "**%c%s**\n\n", mt_job_axes_title(report)[0] & ~0x20,
+                  mt_job_axes_title(report) + 1);
+    for (uint32_t i = 0; i < report->axis_count; i++)
+        mt_job_say_axis(&page->words, &report->axes[i]);
+    add_sentences(page, page->words.first);
+}
+
+static void add_paths(struct page *page)
+{
+    struct mt_table table;
+    uint32_t omitted;
+
+    if (!page->rows.report->path_count)
+        return;
+    mt_buf_add_text(page->out, "<details><summary>Who holds the allocated peaks</summary>\n\n");
+    omitted = mt_job_paths_table(&table, &page->rows);
+    add_table(page, &table, omitted);
+    mt_buf_add_text(page->out, "</details>\n\n");
+}
+
+void mt_add_job_summary_md(struct mt_buf *out, const struct mt_job_document *document)
+{
+    const struct mt_job_report *report = document->report;
+    struct mt_arena arena = {0};
+    struct page page = {.out = out,
+                        .begin = out->length,
+                        .words = {.report = report},
+                        .rows = {report, &arena, ROWS}};
+    struct mt_buf verdict = {0};
+
+    mt_add_job_verdict(&verdict, document);
+    mt_buf_add_text(out, "### memtrace fleet: ");
+    mt_add_markdown(out, verdict.data ? verdict.data : "", MT_MARKDOWN_SENTENCE);
+    mt_buf_add_text(out, "\n\n");
+    out->failed |= verdict.failed;
+    add_gates(&page, document);
+    add_answer(&page, document);
+    add_outliers(&page);
+    add_axes(&page);
+    add_paths(&page);
+    mt_buf_add_text(out, "<sub>");
+    mt_add_markdown_code(out, *report->job ? report->job : "a job");
+    mt_buf_add_text(out, "</sub>\n");
+    mt_add_markdown_marker(out, "memtrace-fleet", report->job);
+    mt_buf_release(&verdict);
+    mt_buf_release(&page.row);
+    mt_job_words_release(&page.words);
+    mt_arena_release(&arena);
+}

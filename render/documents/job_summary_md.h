@@ -1,0 +1,14 @@
+/* A job as Markdown, for the summary of a CI job or a comment on a merge request. */
+#ifndef MT_RENDER_JOB_SUMMARY_MD_H
+#define MT_RENDER_JOB_SUMMARY_MD_H
+
+#include "buf.h"
+#include "job_document.h"
+
+/* As MT_SUMMARY_BYTES of summary_md.h: rows beyond this are counted. */
+#define MT_JOB_SUMMARY_BYTES 60000
+
+/* The first line is the verdict. */
+void mt_add_job_summary_md(struct mt_buf *out, const struct mt_job_document *document);
+
+#endif

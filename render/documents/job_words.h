@@ -1,0 +1,67 @@
+/* A job in sentences: the same ones for text, page and summary. Texts are as files have them:
+ * writers escape them.
+ *
+ *     struct mt_job_words words = {.report = report};
+ *     mt_job_say_death(&words);
+ *     ... words.first, its next, ...
+ *     mt_job_words_release(&words); */
+#ifndef MT_RENDER_JOB_WORDS_H
+#define MT_RENDER_JOB_WORDS_H
+
+#include "job_report.h"
+
+/* What a sentence is about: a page puts those of one topic together. */
+enum mt_job_topic {
+    MT_JOB_TOPIC_DEATH,
+    MT_JOB_TOPIC_PEAK,
+    MT_JOB_TOPIC_RANKS, /* which are there, and what is wrong with their files */
+    MT_JOB_TOPIC_NEED,
+    MT_JOB_TOPIC_OUTLIERS,
+    MT_JOB_TOPIC_AXES,
+    MT_JOB_TOPIC_GROWTH,
+    MT_JOB_TOPIC_STEPS,
+    MT_JOB_TOPIC_DEVICES
+};
+
+struct mt_job_sentence {
+    enum mt_job_topic topic;
+    const char *text;
+    struct mt_job_sentence *next;
+};
+
+struct mt_job_words {
+    const struct mt_job_report *report;
+    bool all; /* no limits on lists of ranks */
+    struct mt_arena arena;
+    struct mt_job_sentence *first, *last;
+    bool failed; /* the host had no memory: sentences are missing */
+};
+
+/* Each adds the sentences of its topics; nothing if there is nothing to say. */
+void mt_job_say_death(struct mt_job_words *words);
+void mt_job_say_peak(struct mt_job_words *words); /* PEAK, RANKS, NEED; then RANKS */
+void mt_job_say_outliers(struct mt_job_words *words);
+void mt_job_say_axis(struct mt_job_words *words, const struct mt_job_axis *axis);
+void mt_job_say_growth(struct mt_job_words *words);
+void mt_job_say_steps(struct mt_job_words *words);
+void mt_job_say_device(struct mt_job_words *words, const struct mt_job_device *device);
+
+/* "axes, as recorded"; "" if there are none. */
+const char *mt_job_axes_title(const struct mt_job_report *report);
+/* What the sums over shared devices leave out. */
+const char *mt_job_devices_caveat(const struct mt_job_report *report);
+
+/* Forgets the sentences; `failed` stays. */
+void mt_job_words_reset(struct mt_job_words *words);
+void mt_job_words_release(struct mt_job_words *words);
+
+/* "rank 0 (pp 0, dp 3, tp 0; node12)". Text of `arena`, NULL if there is no memory. */
+const char *mt_job_place(struct mt_arena *arena, const struct mt_job_report *report, uint32_t row);
+/* "0-2, 17 and 31 more": all ranges if `all`. As above. */
+const char *mt_job_ranges(struct mt_arena *arena, const struct mt_job_range *ranges, uint32_t count,
+                          uint32_t ranks, bool all);
+
+/* What the rows of the report are: "ranks", "processes", or "devices of processes". */
+const char *mt_job_rows_noun(const struct mt_job_report *report);
+
+#endif

@@ -1,0 +1,254 @@
+#!/usr/bin/env python3
+"""check_fleet_page.py PROGRAM WRITE_JOB: the page of `memtrace fleet -o DIR` in a real browser.
+
+A rank can be chosen by number, name, button, key and link, and what is shown then is what fleet.json
+says; no request leaves, nothing complains, no text crosses another at three widths in light and dark,
+all but single ranks is there without scripts, and whatever a name says, it stays text. Without a
+browser: skipped, but not in CI."""
+import json
+import os
+import pathlib
+import pickle
+import re
+import subprocess
+import sys
+import tempfile
+
+import browser as driver
+import check_layout
+import check_report
+
+SKIPPED = 77
+BIG = ["waves=1", "logs=0", "talk=1", "leak=1023", "die=1022", "miss=100", "cut=5"]
+VIEW = """
+const fact = (name) => [...document.querySelectorAll('.rank-facts > div')]
+  .filter((each) => each.firstChild.textContent === name).map((each) => each.lastChild)[0];
+const path = document.querySelector('.allocated-line');
+return {
+  name: document.querySelector('#rank-view h3').textContent,
+  why: (document.querySelector('#rank-view .why') || {}).textContent,
+  reserved: fact('reserved peak').firstChild.title,
+  ended: fact('ended').textContent,
+  columns: path ? path.getAttribute('d').split('H').length - 1 : 0,
+  sites: [...document.querySelectorAll('#rank-sites tbody tr')].map((row) => row.cells[3].textContent),
+  input: document.getElementById('rank-input').value,
+  wrong: document.getElementById('rank-input').className,
+  answer: document.querySelector('.picker-answer').textContent,
+  pressed: [...document.querySelectorAll('[aria-pressed="true"]')].map((each) => each.textContent),
+  readout: document.querySelector('#rank-view .hover').textContent,
+  hash: location.hash,
+};
+"""
+
+
+class Check:
+    def __init__(self, program, writer, folder, browser):
+        self.program, self.writer, self.browser = program, writer, browser
+        self.folder = pathlib.Path(folder)
+        self.made, self.failures = 0, []
+
+    def expect(self, condition, words):
+        if not condition:
+            self.failures.append(words)
+            print(f"FAILED: {words}")
+
+    def fleet(self, name, *inputs):
+        out = self.folder / name
+        subprocess.run([self.program, "fleet", "-q", *inputs, "-o", out], check=True,
+                       stdout=subprocess.DEVNULL)
+        return out / "report.html"
+
+    def job(self, name, *facts):
+        folder = self.folder / f"{name}-job"
+        folder.mkdir()
+        subprocess.run([self.writer, *facts[:4], folder, *facts[4:]], check=True)
+        return self.fleet(name, folder)
+
+    def open(self, page, state=""):
+        self.browser.open(page, state)
+        self.expect(self.browser.run("return document.documentElement.dataset.ready") == "yes",
+                    f"{page.parent.name}{state}: the script has run to its end")
+        twice = self.browser.run("""const seen = new Set();
+            return [...document.querySelectorAll('[id]')].map((each) => each.id)
+              .filter((id) => seen.size === seen.add(id).size);""")
+        self.expect(not twice, f"{page.parent.name}: ids are unique, not {twice[:3]}")
+
+    def view(self):
+        return self.browser.run(VIEW)
+
+    def type(self, words):
+        self.browser.run("""const input = document.getElementById('rank-input');
+            input.value = arguments[0]; input.dispatchEvent(new Event('input'));""", words)
+        return self.view()
+
+    def is_quiet(self, what):
+        complaints = self.browser.complaints()
+        self.expect(not complaints, f"{what}: nothing on the console, not {complaints[:3]}")
+        asked = [url for url in self.browser.requests()
+                 if not url.startswith(("file:", "about:", "data:", "chrome:"))]
+        self.expect(not asked, f"{what}: no request, not {asked[:3]}")
+
+
+def exact(view):
+    return int(re.sub(r"\D", "", view["reserved"]))
+
+
+def check_picker(check, page):
+    peaks = {row["rank"]: row["reserved_peak_bytes"]
+             for row in json.loads((page.parent / "fleet.json").read_text())["ranks"]}
+    check.open(page)
+    view = check.view()
+    check.expect(view["name"] == "rank 1022" and "ran out of memory first" in view["why"],
+                 f"the page begins with the first death, not {view['name']}")
+    for rank in (0, 1, 5, 42, 512, 1022, 1023):
+        view = check.type(str(rank))
+        check.expect(view["name"] == f"rank {rank}", f"{rank} shows {view['name']}")
+        check.expect(rank not in peaks or exact(view) == peaks[rank],
+                     f"rank {rank} reserved {view['reserved']}")
+        check.expect(view["columns"] == 512, f"rank {rank} has {view['columns']} columns")
+        check.expect(view["hash"] == f"#rank={rank}", f"the address is {view['hash']}")
+        check.expect(not view["wrong"] and not view["answer"], f"{rank} is found")
+    view = check.type("100")
+    check.expect("No rank 100 was read" in view["answer"] and view["wrong"] == "wrong",
+                 f"a missing rank is said to be missing: {view['answer']}")
+    check.expect(view["name"] == "rank 1023", "what was shown stays")
+    check.expect(check.type("train-77.t")["name"] == "rank 77", "a part of a trace's name finds it")
+    check.expect("No rank, host or trace" in check.type("]*(")["answer"], "no such name is said")
+    check.type("7")
+    check.browser.run("[...document.querySelectorAll('#picker .bar button')].at(-1).click()")
+    check.expect(check.view()["name"] == "rank 8", "next")
+    check.browser.run("[...document.querySelectorAll('#picker .bar button')].at(0).click()")
+    check.expect(check.view()["name"] == "rank 7", "previous")
+    check.browser.run("[...document.querySelectorAll('.notable button')].at(1).click()")
+    view = check.view()
+    check.expect(len(view["pressed"]) == 1 and view["pressed"][0].startswith(view["name"] + " "),
+                 f"the button of {view['name']} is pressed: {view['pressed']}")
+    check.browser.run("document.querySelector('#outlier-0 .to-rank').click()")
+    check.expect(check.view()["name"] == "rank 1023", "a rank of a table leads to its course")
+    check.is_quiet("picker")
+
+
+def check_keys(check, page):
+    check.open(page)
+    check.browser.keys("/", *"1023")
+    view = check.view()
+    check.expect(view["name"] == "rank 1023" and view["input"] == "1023", f"typed: {view['name']}")
+    check.browser.keys("Up")
+    check.expect(check.view()["name"] == "rank 1022", "an arrow in the box leads to the rank before")
+    check.browser.run("document.querySelector('.course').focus()")
+    check.browser.keys("Right", "Right", "Right")
+    first = check.view()["readout"]
+    check.browser.keys(("Shift", "Right"))
+    second = check.view()["readout"]
+    check.expect(re.match(r"[\d.]+ m?s · step 0 · allocated [\d.]+ GiB · reserved [\d.]+ GiB$", first),
+                 f"the readout says {first}")
+    check.expect(first != second, "arrows move along the course")
+    name = check.view()["name"]
+    check.expect(name == "rank 1022", f"arrows of the course leave the rank: {name}")
+    check.is_quiet("keys")
+
+
+def check_links(check, page):
+    check.open(page, "#rank=512&t=dark")
+    view = check.view()
+    check.expect(view["name"] == "rank 512", f"a link shows its rank, not {view['name']}")
+    dark = check.browser.run("return getComputedStyle(document.body).backgroundColor")
+    check.browser.run("document.querySelector('#tools button').click()")
+    light = check.browser.run("return getComputedStyle(document.body).backgroundColor")
+    check.expect(dark != light and "t=light" in check.view()["hash"], "light and dark")
+    for wrong in ("#rank=99999999", "#rank=-1", "#row=x", "#row=1e9", "#rank=<b>&t=<script>", "#steps",
+                  "#rank=100", "#="):
+        check.open(page, wrong)
+        check.expect(check.view()["name"], f"{wrong} is no harm")
+    check.is_quiet("links")
+
+
+def check_sort(check, page):
+    check.open(page)
+    column = """return [...document.querySelector('#rank-rows-0').tBodies[0].rows]
+        .map((row) => Number(row.cells[3].dataset.v));"""
+    before = check.browser.run(column)
+    check.browser.run("document.querySelectorAll('#rank-rows-0 th button')[3].click()")
+    check.browser.run("document.querySelectorAll('#rank-rows-0 th button')[3].click()")
+    after = check.browser.run(column)
+    check.expect(after == sorted(before) != before, "ranks sorted by their allocated peak")
+
+
+def check_still(check, page):
+    """Without scripts, and on paper."""
+    check.browser.devtools("Emulation.setScriptExecutionDisabled", value=True)
+    check.browser.open(page)
+    for selector in ("#verdict", ".answers", "#axis-0 tbody tr", "#site-0 tbody tr", "#rank-rows-0 tbody tr",
+                     "noscript p"):
+        box = check.browser.rectangle(selector)
+        check.expect(box["width"] > 100 and box["height"] > 10, f"{selector} without scripts: {box}")
+    for figure in check.browser.elements("figure.chart svg"):
+        check.expect(figure, "a chart without scripts")
+    check.browser.devtools("Emulation.setScriptExecutionDisabled", value=False)
+    check.browser.devtools("Emulation.setEmulatedMedia", media="print", features=[])
+    check.open(page)
+    check.browser.devtools("Emulation.setEmulatedMedia", media="", features=[])
+    check.is_quiet("without scripts")
+
+
+def check_layout_of(check, pages):
+    for page in pages:
+        for width in check_layout.WIDTHS:
+            for scheme in check_layout.SCHEMES:
+                for fault in check_layout.faults_of(check.browser, page, width, scheme, None):
+                    check.expect(False, f"{page.parent.name} at {width} px, {scheme}: {fault}")
+        check.browser.devtools("Emulation.clearDeviceMetricsOverride")
+    check.is_quiet("layout")
+
+
+def check_hostile(check):
+    """Names of functions, files, traces and the job."""
+    inputs = []
+    for number, file in enumerate(("<img src=x onerror=window.hacked=1>.pickle", "'\"&lt;\x1b[31m.pickle")):
+        path = check.folder / file
+        path.write_bytes(pickle.dumps(check_report.made_up(check_report.HOSTILE, 400, number)))
+        inputs.append(path)
+    job = check.folder / "hostile-job"
+    job.mkdir()
+    name = "</script><script>window.hacked=1</script><b>"
+    subprocess.run([check.writer, "1", "2", "1", "2", job, f"job={name}"], check=True)
+    for page in (check.fleet("hostile", *inputs), check.fleet("hostile-name", job)):
+        check.open(page)
+        for _ in range(3):
+            check.browser.run("[...document.querySelectorAll('#picker .bar button')].at(-1).click()")
+        check.expect(check.view()["sites"] != [], "holders are listed")
+        check.expect(check.browser.run("return window.hacked === undefined"), f"{page}: names are text")
+        check.expect(check.browser.run("return document.querySelectorAll('img, b > b, iframe').length") == 0,
+                     f"{page}: no element comes of a name")
+        check.is_quiet("hostile names")
+    title = check.browser.run("return document.querySelector('h1').textContent")
+    check.expect(title == name, f"the job's name is shown as it is: {title}")
+
+
+def check_all(program, writer, folder, browser):
+    check = Check(program, writer, folder, browser)
+    page = check.job("big", "8", "16", "8", "8", *BIG)
+    small = check.job("small", "2", "4", "1", "8", "logs=0")
+    for each in (check_picker, check_keys, check_links, check_sort, check_still):
+        each(check, page)
+    check.open(small)
+    check.expect("no course" in check.browser.run("return document.querySelector('.course-box').textContent"),
+                 "a rank without columns says so")
+    check_layout_of(check, (page, small))
+    check_hostile(check)
+    return check.failures
+
+
+def main():
+    why = driver.missing()
+    if why:
+        print(f"SKIP: {why}" if not os.environ.get("CI") else f"FAILED: {why}")
+        return 1 if os.environ.get("CI") else SKIPPED
+    with tempfile.TemporaryDirectory(prefix="memtrace-fleet-page-") as folder, driver.Browser() as browser:
+        failures = check_all(sys.argv[1], sys.argv[2], folder, browser)
+    print(f"{len(failures)} faults" if failures else "the page of a job does what it says")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+memtrace fleet captures/leak.pickle.zst -o -
