@@ -88,6 +88,24 @@ char *mt_arena_printf(struct mt_arena *arena, const char *format, ...)
     return text;
 }
 
+void mt_arena_join(struct mt_arena *arena, struct mt_arena *other)
+{
+    struct mt_arena_chunk **last = &other->chunks;
+
+    while (*last)
+        last = &(*last)->next;
+    if (!arena->chunks) {
+        arena->chunks = other->chunks;
+        arena->used = other->used;
+        arena->capacity = other->capacity;
+    } else { /* behind the newest chunk, which is still being filled */
+        *last = arena->chunks->next;
+        arena->chunks->next = other->chunks;
+    }
+    arena->total_bytes += other->total_bytes;
+    memset(other, 0, sizeof *other);
+}
+
 void mt_arena_release(struct mt_arena *arena)
 {
     struct mt_arena_chunk *chunk = arena->chunks;

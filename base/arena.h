@@ -27,6 +27,10 @@ char *mt_arena_text(struct mt_arena *arena, const char *text, size_t length);
 char *mt_arena_printf(struct mt_arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Hands all memory of `other` to `arena`, which frees it with its own; `other` is empty then. What
+ * was allocated stays where it is. O(chunks of other). */
+void mt_arena_join(struct mt_arena *arena, struct mt_arena *other);
+
 /* Frees everything; the arena is empty and usable again. */
 void mt_arena_release(struct mt_arena *arena);
 

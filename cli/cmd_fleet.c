@@ -208,7 +208,7 @@ static int fleet(struct run *run)
         code = read_files(run);
     if (code != MT_EXIT_OK || run->exchange.rank)
         return code;
-    mt_fleet_say_failures(&run->files, &run->failures);
+    mt_fleet_say_failures(&run->files, &run->failures, run->arguments->common.all);
     if (!run->set.record_count && !run->arguments->shard) {
         mt_say("fleet: no file has a record of a rank: either none was read, or no process used a "
                "device");

@@ -66,7 +66,8 @@ static int answer(const struct arguments *arguments, const struct mt_fleet_job *
 
 static int diff(const struct arguments *arguments)
 {
-    const struct mt_fleet_reading reading = {.format = arguments->common.format};
+    const struct mt_fleet_reading reading = {.format = arguments->common.format,
+                                             .name_all = arguments->common.all};
     const struct mt_fleet_naming of_a = {arguments->paths[0], "job-a", arguments->job_a,
                                          arguments->mesh};
     const struct mt_fleet_naming of_b = {arguments->paths[1], "job-b", arguments->job_b,

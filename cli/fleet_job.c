@@ -7,6 +7,8 @@
 #include "summary_file.h"
 #include "summary_of_trace.h"
 
+enum { MOST_NAMED_FILES = 100 }; /* that cannot be read; --all lifts it */
+
 static bool is_summary_name(const char *path)
 {
     size_t length = strlen(path);
@@ -67,11 +69,17 @@ uint32_t mt_fleet_threads(uint64_t jobs)
 }
 
 void mt_fleet_say_failures(const struct mt_fleet_files *files,
-                           const struct mt_gather_failures *failures)
+                           const struct mt_gather_failures *failures, bool all)
 {
-    for (uint32_t i = 0; i < failures->count; i++)
+    uint32_t count = failures->count;
+    uint32_t named = all || count < MOST_NAMED_FILES ? count : MOST_NAMED_FILES;
+
+    for (uint32_t i = 0; i < named; i++)
         mt_say("cannot read '%s': %s", files->paths[failures->list[i].file],
                failures->list[i].text);
+    if (count > 1)
+        mt_say("fleet: %u files cannot be read%s", (unsigned)count,
+               named < count ? "; --all names each of them" : "");
 }
 
 /* Which jobs there are to choose from. */
@@ -162,7 +170,7 @@ static int read_files(struct mt_fleet_job *job, const struct mt_fleet_reading *r
 
     if (mt_gather_files(&gather, &job->set, &job->failures) != MT_OK)
         return mt_report_error(job->path, &error);
-    mt_fleet_say_failures(&job->files, &job->failures);
+    mt_fleet_say_failures(&job->files, &job->failures, reading->name_all);
     return job->set.record_count ? MT_EXIT_OK : MT_EXIT_INPUT;
 }
 

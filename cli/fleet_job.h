@@ -12,6 +12,7 @@ struct mt_fleet_reading {
     const char *format; /* NULL: by their first bytes */
     bool summarize;     /* write a summary beside each trace that has none */
     bool force;         /* ... also over a file that memtrace did not write */
+    bool name_all;      /* of a job: name each file that cannot be read, without a limit */
 };
 
 /* `load` of struct mt_gather; `context` is a const struct mt_fleet_reading. */
@@ -30,9 +31,10 @@ int mt_fleet_make_report(const struct mt_rank_set *set, const struct mt_fleet_fi
                          const struct mt_gather_failures *failures,
                          const struct mt_fleet_naming *naming, struct mt_job_report **report);
 
-/* Every file that could not be read, in the order of their names. */
+/* The files that could not be read, in the order of their names, and how many there are. Without
+ * `all`, at most 100 are named. */
 void mt_fleet_say_failures(const struct mt_fleet_files *files,
-                           const struct mt_gather_failures *failures);
+                           const struct mt_gather_failures *failures, bool all);
 
 /* A job that is named by one path. Zeroed memory is none. */
 struct mt_fleet_job {

@@ -46,6 +46,12 @@ class Bench:
                done.returncode, status)
         return done.stdout
 
+    def complaints_of(self, *words, status):
+        done = subprocess.run([self.program, "fleet", *map(str, words)], capture_output=True,
+                              text=True, check=False)
+        expect(f"status of fleet {words}", done.returncode, status)
+        return done.stderr.splitlines()
+
     def answer(self, *words, status=0):
         document = json.loads(self.fleet("--json", *words, status=status))
         for complaint in SCHEMAS.complaints(document, "fleet.json"):
@@ -360,6 +366,38 @@ def check_diff_inputs(bench):
     expect("rows that are left out", json.loads(text)["matches_omitted"] > 0, True)
 
 
+def check_many_damaged(bench):
+    """Damaged files are named up to a bound, and counted beyond it."""
+    folder = bench.job(4, 128, 1, 512)
+    files = sorted(folder.glob("*.mtsum"))
+    for damaged in files[100:400:3]:
+        damaged.write_bytes(damaged.read_bytes()[:-1])
+    lines = bench.complaints_of(folder, status=3)
+    expect("named files", [line for line in lines if "cannot read" in line],
+           [f"memtrace: cannot read '{path}': the summary is cut short, or bytes follow its end"
+            for path in files[100:400:3]])
+    expect("count", lines[-1], "memtrace: fleet: 100 files cannot be read")
+    for damaged in files[400:]:
+        damaged.write_bytes(b"")
+    lines = bench.complaints_of(folder, status=3)
+    expect("named files of many", sum("cannot read" in line for line in lines), 100)
+    expect("count of many", lines[-1],
+           "memtrace: fleet: 212 files cannot be read; --all names each of them")
+    lines = bench.complaints_of(folder, "--all", status=3)
+    expect("named files with --all", sum("cannot read '" in line for line in lines), 212)
+    answer = bench.answer(folder, status=3)
+    expect("missing", len(answer["missing_ranks"]), 212)
+    expect("unreadable", len(answer["unreadable"]), 212)
+
+
+def check_memory(bench):
+    """A job that does not fit into --max-memory: one line that says why and what to do."""
+    folder = bench.job(4, 512, 2, 1024)
+    expect("too little memory", bench.complaints_of(folder, "--max-memory", "3MiB", status=3),
+           [f"memtrace: cannot read '{folder}': needs more than the 3.00 MiB that --max-memory "
+            "allows; raise it"])
+
+
 def check_restarts(bench):
     first = bench.job(2, 4, 1, 8, "die=2")
     second = bench.job(2, 4, 1, 8, "restart=1")
@@ -374,8 +412,8 @@ def main(program, writer):
         bench = Bench(program, writer, pathlib.Path(folder))
         for check in (check_facts, check_bounds, check_order, check_axes, check_gates,
                       check_gates_of_strangers, check_budget, check_not_evaluated, check_regression,
-                      check_inputs, check_nothing, check_restarts, check_planted_diff,
-                      check_other_worlds, check_diff_inputs):
+                      check_inputs, check_nothing, check_many_damaged, check_memory, check_restarts,
+                      check_planted_diff, check_other_worlds, check_diff_inputs):
             check(bench)
     print("\n".join(complaints) or "fleet: every planted fact, and the same bytes in any order")
     return 1 if complaints else 0

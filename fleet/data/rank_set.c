@@ -72,21 +72,31 @@ static enum mt_status own_fields(struct mt_rank_set *set, void *object,
     return MT_OK;
 }
 
-static enum mt_status own_list(struct mt_rank_set *set, struct mt_rank_record *record,
+/* The arrays of the record, in the arena of the set. */
+static enum mt_status copy_lists(struct mt_rank_set *set, struct mt_rank_record *record)
+{
+    for (uint32_t i = 0; i < mt_record_list_count; i++) {
+        const struct mt_record_list *list = &mt_record_lists[i];
+        uint32_t count = mt_list_count(record, list);
+        unsigned char *array = NULL;
+
+        if (count) {
+            array = mt_arena_array(&set->arena, count, list->element_bytes);
+            if (!array)
+                return MT_ERR_MEMORY;
+            memcpy(array, mt_list_array(record, list), count * list->element_bytes);
+        }
+        mt_list_set(record, list, array, count);
+    }
+    return MT_OK;
+}
+
+static enum mt_status own_list(struct mt_rank_set *set, const struct mt_rank_record *record,
                                const struct mt_record_list *list, const uint32_t *map)
 {
     uint32_t count = mt_list_count(record, list);
-    unsigned char *array;
+    unsigned char *array = mt_list_array(record, list);
 
-    if (!count) {
-        mt_list_set(record, list, NULL, 0);
-        return MT_OK;
-    }
-    array = mt_arena_array(&set->arena, count, list->element_bytes);
-    if (!array)
-        return MT_ERR_MEMORY;
-    memcpy(array, mt_list_array(record, list), count * list->element_bytes);
-    mt_list_set(record, list, array, count);
     for (uint32_t i = 0; i < count; i++) {
         enum mt_status status =
             own_fields(set, array + i * list->element_bytes, list->fields, list->field_count, map);
@@ -97,8 +107,9 @@ static enum mt_status own_list(struct mt_rank_set *set, struct mt_rank_record *r
     return MT_OK;
 }
 
-static enum mt_status add_copy(struct mt_rank_set *set, const struct mt_rank_record *record,
-                               const uint32_t *map)
+/* Adds a record whose arrays the set owns, and may change. */
+static enum mt_status add_owned(struct mt_rank_set *set, const struct mt_rank_record *record,
+                                const uint32_t *map)
 {
     struct mt_rank_record copy = *record;
     enum mt_status status = own_fields(set, &copy, mt_record_fields, mt_record_field_count, map);
@@ -116,6 +127,15 @@ static enum mt_status add_copy(struct mt_rank_set *set, const struct mt_rank_rec
     set->records[set->record_count++] = copy;
     set->is_sorted = false;
     return MT_OK;
+}
+
+static enum mt_status add_copy(struct mt_rank_set *set, const struct mt_rank_record *record,
+                               const uint32_t *map)
+{
+    struct mt_rank_record copy = *record;
+    enum mt_status status = copy_lists(set, &copy);
+
+    return status == MT_OK ? add_owned(set, &copy, map) : status;
 }
 
 enum mt_status mt_rank_set_add(struct mt_rank_set *set, const struct mt_rank_record *record)
@@ -139,15 +159,40 @@ static enum mt_status map_paths(struct mt_rank_set *set, const struct mt_rank_se
     return MT_OK;
 }
 
-enum mt_status mt_rank_set_unite(struct mt_rank_set *set, const struct mt_rank_set *other)
+static enum mt_status add_records(struct mt_rank_set *set, const struct mt_rank_set *other,
+                                  enum mt_status (*add)(struct mt_rank_set *,
+                                                        const struct mt_rank_record *,
+                                                        const uint32_t *map))
 {
     uint32_t *map = malloc(((size_t)other->path_count + 1) * sizeof *map);
     enum mt_status status = map ? map_paths(set, other, map) : MT_ERR_MEMORY;
 
-    MT_ASSERT(set != other);
     for (uint32_t i = 0; i < other->record_count && status == MT_OK; i++)
-        status = add_copy(set, &other->records[i], map);
+        status = add(set, &other->records[i], map);
     free(map);
+    return status;
+}
+
+enum mt_status mt_rank_set_unite(struct mt_rank_set *set, const struct mt_rank_set *other)
+{
+    MT_ASSERT(set != other);
+    return add_records(set, other, add_copy);
+}
+
+enum mt_status mt_rank_set_take(struct mt_rank_set *set, struct mt_rank_set *other)
+{
+    enum mt_status status = MT_OK;
+
+    MT_ASSERT(set != other);
+    if (!set->record_count && !set->path_count) {
+        mt_rank_set_release(set);
+        *set = *other;
+        memset(other, 0, sizeof *other);
+        return MT_OK;
+    }
+    mt_arena_join(&set->arena, &other->arena);
+    status = add_records(set, other, add_owned);
+    mt_rank_set_release(other);
     return status;
 }
 

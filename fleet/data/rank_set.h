@@ -52,6 +52,10 @@ enum mt_status mt_rank_set_add(struct mt_rank_set *set,
 enum mt_status mt_rank_set_unite(struct mt_rank_set *set,
                                  const struct mt_rank_set *other) MT_MUST_USE;
 
+/* Like mt_rank_set_unite, but moves the records of `other` instead of copying them, which saves the
+ * memory of a copy. `other` is empty afterwards, also on failure. */
+enum mt_status mt_rank_set_take(struct mt_rank_set *set, struct mt_rank_set *other) MT_MUST_USE;
+
 /* Brings the set into canonical form: sorts it, and drops repeated records and paths that no record
  * names. O(n log n). MT_ERR_MEMORY. */
 enum mt_status mt_rank_set_sort(struct mt_rank_set *set) MT_MUST_USE;

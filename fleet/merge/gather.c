@@ -101,7 +101,7 @@ static enum mt_status take(struct reader *reader, struct mt_rank_set *set,
     enum mt_status status = reader->status;
 
     if (status == MT_OK)
-        status = mt_rank_set_unite(set, &reader->set);
+        status = mt_rank_set_take(set, &reader->set);
     for (uint32_t i = 0; i < reader->failures.count && status == MT_OK; i++)
         status = mt_gather_failures_add(failures, &reader->failures.list[i]);
     mt_rank_set_release(&reader->set);

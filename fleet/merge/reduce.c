@@ -138,13 +138,13 @@ static enum mt_status receive(const struct mt_exchange *exchange, uint32_t from,
 }
 
 static enum mt_status add_theirs(struct mt_rank_set *set, struct mt_gather_failures *failures,
-                                 const struct mt_rank_set *their_set,
+                                 struct mt_rank_set *their_set,
                                  const struct mt_gather_failures *theirs)
 {
     for (uint32_t i = 0; i < theirs->count; i++)
         if (mt_gather_failures_add(failures, &theirs->list[i]) != MT_OK)
             return MT_ERR_MEMORY;
-    return mt_rank_set_unite(set, their_set);
+    return mt_rank_set_take(set, their_set);
 }
 
 /* Without memory for a message there is no result, because its sender waits for it to be received.

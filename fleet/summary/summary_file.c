@@ -158,7 +158,7 @@ enum mt_status mt_summary_decode(const void *bytes, size_t length, struct mt_ran
                               &read, error);
     free(payload);
     if (status == MT_OK) {
-        status = mt_rank_set_unite(set, &read);
+        status = mt_rank_set_take(set, &read);
         if (status != MT_OK)
             (void)mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
     }

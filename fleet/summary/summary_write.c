@@ -11,7 +11,7 @@
 
 struct payload_writer {
     struct mt_strings texts; /* that were named so far */
-    struct mt_buf body;      /* paths and records */
+    struct mt_buf *body;     /* paths and records */
     uint64_t named_bytes;    /* of texts that were named so far */
     enum mt_status status;   /* the first failure */
 };
@@ -33,20 +33,20 @@ static void add_text(struct payload_writer *writer, const char *text, size_t len
         writer->status = MT_ERR_UNSUPPORTED;
     if (writer->status == MT_OK)
         writer->status = mt_strings_intern(&writer->texts, text, length, &id);
-    add_varint(&writer->body, id);
+    add_varint(writer->body, id);
 }
 
 static void add_paths(struct payload_writer *writer, const struct mt_rank_set *set)
 {
     uint32_t before = 0; /* the parent's number, 0 = none */
 
-    add_varint(&writer->body, set->path_count);
+    add_varint(writer->body, set->path_count);
     for (uint32_t i = 0; i < set->path_count; i++) {
         const struct mt_call_path *path = &set->paths[i];
         uint32_t parent = path->parent + 1; /* 0 of MT_NO_PATH */
 
         MT_ASSERT(parent <= i);
-        add_varint(&writer->body, mt_zigzag((uint64_t)parent - before));
+        add_varint(writer->body, mt_zigzag((uint64_t)parent - before));
         before = parent;
         add_text(writer, set->frames.texts[path->frame], set->frames.lengths[path->frame]);
     }
@@ -78,7 +78,7 @@ static void add_fields(struct payload_writer *writer, const struct mt_rank_recor
             continue;
         }
         value = number_of(record, field);
-        add_varint(&writer->body, is_signed(field) ? mt_zigzag(value) : value);
+        add_varint(writer->body, is_signed(field) ? mt_zigzag(value) : value);
     }
 }
 
@@ -96,7 +96,7 @@ static void add_element(struct payload_writer *writer, const struct mt_record_li
         } else {
             uint64_t base = before ? number_of(before, field) : 0;
 
-            add_varint(&writer->body, mt_zigzag(number_of(element, field) - base));
+            add_varint(writer->body, mt_zigzag(number_of(element, field) - base));
         }
     }
 }
@@ -108,7 +108,7 @@ static void add_list(struct payload_writer *writer, const struct mt_rank_record 
     uint32_t count = mt_list_count(record, list);
 
     MT_ASSERT(count <= list->most);
-    add_varint(&writer->body, count);
+    add_varint(writer->body, count);
     for (uint32_t i = 0; i < count; i++) {
         add_element(writer, list, element, before);
         before = element;
@@ -123,25 +123,40 @@ static void add_record(struct payload_writer *writer, const struct mt_rank_recor
         add_list(writer, record, &mt_record_lists[i]);
 }
 
+/* Texts stand before what names them. They are few, and a second buffer for the rest would double
+ * the memory of a large job. */
+static void insert_texts(const struct mt_strings *texts, struct mt_buf *out, size_t at)
+{
+    struct mt_buf table = {0};
+    size_t behind = out->length - at;
+
+    add_varint(&table, texts->count);
+    for (uint32_t i = 0; i < texts->count; i++) {
+        add_varint(&table, texts->lengths[i]);
+        mt_buf_add(&table, texts->texts[i], texts->lengths[i]);
+    }
+    out->failed = out->failed || table.failed;
+    if (mt_buf_reserve(out, table.length) && !out->failed) {
+        memmove(out->data + at + table.length, out->data + at, behind);
+        memcpy(out->data + at, table.data, table.length);
+        out->length += table.length;
+    }
+    mt_buf_release(&table);
+}
+
 enum mt_status mt_summary_payload_write(const struct mt_rank_set *set, struct mt_buf *out)
 {
-    struct payload_writer writer = {.status = MT_OK};
-    enum mt_status status;
+    struct payload_writer writer = {.body = out, .status = MT_OK};
+    size_t begin = out->length;
 
     add_paths(&writer, set);
-    add_varint(&writer.body, set->record_count);
+    add_varint(out, set->record_count);
     for (uint32_t i = 0; i < set->record_count; i++)
         add_record(&writer, &set->records[i]);
-    add_varint(out, writer.texts.count);
-    for (uint32_t i = 0; i < writer.texts.count; i++) {
-        add_varint(out, writer.texts.lengths[i]);
-        mt_buf_add(out, writer.texts.texts[i], writer.texts.lengths[i]);
-    }
-    mt_buf_add(out, writer.body.data, writer.body.length);
-    status = writer.status != MT_OK              ? writer.status
-             : out->failed || writer.body.failed ? MT_ERR_MEMORY
-                                                 : MT_OK;
+    if (writer.status == MT_OK)
+        insert_texts(&writer.texts, out, begin);
     mt_strings_release(&writer.texts);
-    mt_buf_release(&writer.body);
-    return status;
+    if (writer.status != MT_OK)
+        return writer.status;
+    return out->failed ? MT_ERR_MEMORY : MT_OK;
 }

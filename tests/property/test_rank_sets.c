@@ -46,8 +46,13 @@ static struct mt_rank_set unite_in_a_tree(struct record_maker *maker,
 
         if (maker_dice(maker, 2))
             assert_int_equal(mt_rank_set_sort(&sets[b]), MT_OK);
-        assert_int_equal(mt_rank_set_unite(&sets[a], &sets[b]), MT_OK);
-        mt_rank_set_release(&sets[b]);
+        if (maker_dice(maker, 2)) {
+            assert_int_equal(mt_rank_set_unite(&sets[a], &sets[b]), MT_OK);
+            mt_rank_set_release(&sets[b]);
+        } else {
+            assert_int_equal(mt_rank_set_take(&sets[a], &sets[b]), MT_OK);
+            assert_int_equal(sets[b].record_count + sets[b].path_count, 0);
+        }
         sets[b] = sets[--n];
     }
     assert_int_equal(mt_rank_set_sort(&sets[0]), MT_OK);

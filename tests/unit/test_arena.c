@@ -42,6 +42,30 @@ static void larger_than_a_chunk(void **state)
     mt_arena_release(&arena);
 }
 
+static void joined_arenas_keep_what_both_had(void **state)
+{
+    (void)state;
+    for (int filled = 0; filled < 4; filled++) { /* bit 0: the first has chunks; bit 1: the other */
+        struct mt_arena arena = {0}, other = {0};
+        char *old = filled & 1 ? mt_arena_text(&arena, "old", 3) : NULL;
+        char *moved = filled & 2 ? mt_arena_text(&other, "moved", 5) : NULL, *later;
+        size_t bytes;
+
+        if (moved)
+            assert_non_null(mt_arena_alloc(&other, 1 << 20)); /* a second chunk */
+        bytes = arena.total_bytes + other.total_bytes;
+        mt_arena_join(&arena, &other);
+        assert_int_equal(arena.total_bytes, bytes);
+        assert_null(other.chunks);
+        later = mt_arena_text(&arena, "later", 5);
+        assert_string_equal(later, "later");
+        assert_string_equal(old ? old : "old", "old");
+        assert_string_equal(moved ? moved : "moved", "moved");
+        mt_arena_release(&other);
+        mt_arena_release(&arena); /* of both: the sanitizer looks for leaks */
+    }
+}
+
 static void sizes_that_overflow_are_refused(void **state)
 {
     struct mt_arena arena = {0};
@@ -72,6 +96,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_is_zeroed_aligned_and_stays),
         cmocka_unit_test(larger_than_a_chunk),
+        cmocka_unit_test(joined_arenas_keep_what_both_had),
         cmocka_unit_test(sizes_that_overflow_are_refused),
         cmocka_unit_test(texts),
     };
