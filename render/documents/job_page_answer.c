@@ -98,7 +98,8 @@ static void add_name(struct mt_buf *out, struct mt_job_words *words, uint32_t ro
     mt_add_page_name(out, name ? name : "");
 }
 
-static void add_need(struct mt_buf *out, const struct mt_job_words *words)
+static void add_need(struct mt_buf *out, const struct mt_job_words *words,
+                     const struct mt_job_sentence *skip)
 {
     const struct mt_job_report *report = words->report;
     char bytes[MT_UNITS_TEXT];
@@ -108,7 +109,7 @@ static void add_need(struct mt_buf *out, const struct mt_job_words *words)
     begin_card(out, "A device must have");
     mt_buf_printf(out, "%s%s", report->needed_is_exact ? "" : "at least ",
                   mt_format_bytes(bytes, report->needed.max));
-    end_card(out, words, MT_JOB_TOPIC_NEED, NULL);
+    end_card(out, words, MT_JOB_TOPIC_NEED, skip);
 }
 
 static void add_ranks(struct mt_buf *out, const struct mt_job_words *words)
@@ -138,7 +139,7 @@ static void add_cards(struct mt_buf *out, struct mt_job_words *words,
         add_name(out, words, report->death->row);
         end_card(out, words, MT_JOB_TOPIC_DEATH, skip);
     }
-    add_need(out, words);
+    add_need(out, words, skip);
     begin_card(out, "Highest reserved peak");
     mt_buf_add_text(out, mt_format_bytes(text, report->reserved.max));
     end_card(out, words, MT_JOB_TOPIC_PEAK, skip);

@@ -180,16 +180,19 @@ static void say_highest(struct mt_job_words *words)
     mt_format_bytes(max, reserved->max);
     mt_format_bytes(min, reserved->min);
     if (reserved->count == 1)
-        say(words, MT_JOB_TOPIC_PEAK, "%s reserved on %s, the only one that is here", max,
-            place_of(words, reserved->max_row));
+        say(words, MT_JOB_TOPIC_PEAK, "Reserved peak %s on %s, the only one that was read", max,
+            name_of(words, reserved->max_row));
+    else if (reserved->max == reserved->min)
+        say(words, MT_JOB_TOPIC_PEAK, "Reserved peak %s on each of %s %s", max,
+            count_of(words, reserved->count), mt_job_rows_noun(words->report));
     else if (reserved->count == 2)
-        say(words, MT_JOB_TOPIC_PEAK, "%s reserved on %s is the higher of 2; %s on %s", max,
-            place_of(words, reserved->max_row), min, name_of(words, reserved->min_row));
+        say(words, MT_JOB_TOPIC_PEAK, "Reserved peak %s on %s, %s on %s", max,
+            name_of(words, reserved->max_row), min, name_of(words, reserved->min_row));
     else
-        say(words, MT_JOB_TOPIC_PEAK,
-            "%s reserved on %s is the highest of %s; the median is %s, the lowest %s on %s", max,
-            place_of(words, reserved->max_row), count_of(words, reserved->count),
-            mt_format_bytes(median, reserved->median), min, name_of(words, reserved->min_row));
+        say(words, MT_JOB_TOPIC_PEAK, "Reserved peak %s (%s) to %s (%s), median %s, of %s %s", min,
+            name_of(words, reserved->min_row), max, name_of(words, reserved->max_row),
+            mt_format_bytes(median, reserved->median), count_of(words, reserved->count),
+            mt_job_rows_noun(words->report));
 }
 
 static void say_presence(struct mt_job_words *words)
@@ -224,14 +227,18 @@ static void say_need(struct mt_job_words *words)
     const struct mt_job_report *report = words->report;
     char bytes[MT_UNITS_TEXT], limit[MT_UNITS_TEXT];
 
-    if (report->needed.max)
-        say(words, MT_JOB_TOPIC_NEED, "a device must have %s%s for %s as it ran",
+    if (report->needed.count == 1 && report->needed.max)
+        say(words, MT_JOB_TOPIC_NEED, "Needs %s%s on its device: %s",
             report->needed_is_exact ? "" : "at least ", mt_format_bytes(bytes, report->needed.max),
-            name_of(words, report->needed.max_row));
+            place_of(words, report->needed.max_row));
+    else if (report->needed.max)
+        say(words, MT_JOB_TOPIC_NEED, "Needs %s%s on each device: %s needs the most",
+            report->needed_is_exact ? "" : "at least ", mt_format_bytes(bytes, report->needed.max),
+            place_of(words, report->needed.max_row));
     if (report->limit_is_known)
         say(words, MT_JOB_TOPIC_NEED,
-            "%s is the smallest limit of the allocator that serves all ranks%s, in every order "
-            "of addresses that was tried",
+            "%s is the smallest allocator limit that serves all ranks%s, in every order of "
+            "addresses that was tried",
             mt_format_mib(limit, report->limit_bytes),
             report->missing_count || report->unreadable_count ? " that were read" : "");
 }
@@ -300,9 +307,9 @@ static void say_unreadable(struct mt_job_words *words)
 
 void mt_job_say_peak(struct mt_job_words *words)
 {
+    say_need(words);
     say_highest(words);
     say_presence(words);
-    say_need(words);
     say_ends(words);
     say_starts(words);
     say_unreadable(words);

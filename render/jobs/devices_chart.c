@@ -51,9 +51,10 @@ static const char *facts(struct mt_drawing *drawing, const struct mt_job_report 
     char count[MT_UNITS_TEXT], peak[MT_UNITS_TEXT];
 
     return kept(drawing, mt_arena_printf(&drawing->arena,
-                                         "%s shared %s · highest: at most %s reserved together, %s",
+                                         "%s shared %s · highest: %s%s reserved together, %s",
                                          mt_format_count(count, report->device_count),
                                          report->device_count == 1 ? "device" : "devices",
+                                         device->is_exact ? "" : "at most ",
                                          mt_format_bytes(peak, device->peak_bytes),
                                          mt_devices_name(drawing, report, device)));
 }
@@ -124,6 +125,14 @@ static void draw_rest(const struct picture *picture, double y)
                         MT_SIZE_BODY, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "rest");
 }
 
+static bool are_exact(const struct picture *picture)
+{
+    for (uint32_t i = 0; i < picture->count; i++)
+        if (!picture->panels[i].device->is_exact)
+            return false;
+    return true;
+}
+
 static void draw_picture(struct picture *picture, const char *title, const char *about,
                          const struct mt_job_chart_options *options)
 {
@@ -143,8 +152,12 @@ static void draw_picture(struct picture *picture, const char *title, const char 
     draw_rest(picture, y);
     mt_chart_frame_footnote(
         picture->drawing,
-        "sums are upper bounds · a process counts with its largest level in 1/512 of its time · "
-        "memory outside the allocators comes on top · dot: own peak · 0 s: the first one begins");
+        are_exact(picture)
+            ? "a column: the levels at its highest sum · memory outside the allocators comes on "
+              "top "
+              "· dot: own peak · 0 s: the first one begins"
+            : "\"at most\": a process counts with its largest level in 1/512 of its time · memory "
+              "outside the allocators comes on top · dot: own peak · 0 s: the first one begins");
 }
 
 static bool is_called_for(const struct mt_job_report *report)

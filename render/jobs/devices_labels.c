@@ -141,11 +141,15 @@ static void draw_peak(struct labels *labels)
     double x = mt_devices_column_x(panel, panel->peak_column);
     double y = mt_devices_y(panel, panel->device->peak_bytes);
     char bytes[MT_UNITS_TEXT];
-    const char *head = mt_arena_printf(&panel->drawing->arena, "at most %s together",
+    const char *head = mt_arena_printf(&panel->drawing->arena, "%s%s together",
+                                       panel->device->is_exact ? "" : "at most ",
                                        mt_format_bytes(bytes, panel->device->peak_bytes));
-    const char *line = mt_arena_printf(&panel->drawing->arena, "%s to %s",
-                                       mt_devices_when(panel, panel->device->peak_begin_t_ns),
-                                       mt_devices_when(panel, panel->device->peak_end_t_ns));
+    const char *line = panel->device->is_exact
+                           ? mt_arena_printf(&panel->drawing->arena, "at %s",
+                                             mt_devices_when(panel, panel->device->peak_begin_t_ns))
+                           : mt_arena_printf(&panel->drawing->arena, "%s to %s",
+                                             mt_devices_when(panel, panel->device->peak_begin_t_ns),
+                                             mt_devices_when(panel, panel->device->peak_end_t_ns));
 
     if (!head || !line) {
         panel->drawing->failed = true;
@@ -168,9 +172,10 @@ static void draw_dot(struct labels *labels, const struct mt_devices_layer *layer
 
     if (!is_in_plot(panel, layer->tenant) || !is_free(labels, x, y))
         return;
-    title = mt_arena_printf(&panel->drawing->arena, "%s: own peak %s, others held at most %s",
+    title = mt_arena_printf(&panel->drawing->arena, "%s: own peak %s, others held %s%s",
                             mt_devices_process(panel, layer->tenant),
                             mt_format_bytes(own, layer->tenant->record->reserved_peak.bytes),
+                            panel->device->is_exact ? "" : "at most ",
                             mt_format_bytes(others, layer->tenant->others_bytes));
     add_mark(labels, x, y, DOT + 2);
     mt_draw_circle(panel->drawing, x, y, DOT, &paint, title, "dot");
@@ -235,7 +240,8 @@ static void draw_kept(struct labels *labels, const struct bar *bar)
     char bytes[MT_UNITS_TEXT];
     const char *head, *line;
 
-    head = mt_arena_printf(&panel->drawing->arena, "up to %s still held by %s",
+    head = mt_arena_printf(&panel->drawing->arena, "%s%s still held by %s",
+                           panel->device->is_exact ? "" : "up to ",
                            mt_format_bytes(bytes, bar->layer->tenant->others_bytes),
                            panel->device->tenant_count == 2 ? "the other" : "the others");
     line = mt_arena_printf(&panel->drawing->arena, "at the peak of %s",

@@ -49,7 +49,8 @@ static void draw_area(const struct mt_devices_panel *panel, const struct mt_devi
     count += 2;
     if (!highest)
         return;
-    title = mt_arena_printf(&panel->drawing->arena, "%s: at most %s at the device's peak", name,
+    title = mt_arena_printf(&panel->drawing->arena, "%s: %s%s at the device's peak", name,
+                            panel->device->is_exact ? "" : "at most ",
                             mt_format_bytes(bytes, layer->held_bytes));
     mt_draw_path(panel->drawing, points, count, true, true, &layer->paint, title,
                  layer->tenant ? "layer" : "layer:others");
