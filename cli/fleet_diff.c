@@ -1,5 +1,8 @@
 #include "fleet_diff.h"
 
+#include "fleet_diff_output.h"
+#include "job_diff_make.h"
+
 struct arguments {
     struct mt_common common;
     const char *job_a, *job_b, *mesh;

@@ -1,5 +1,5 @@
 /* Two jobs compared, for programs: memtrace.fleet-diff/1. */
-#include "fleet_diff.h"
+#include "fleet_diff_output.h"
 #include "json_list.h"
 
 /* A text that could not be made marks the document as failed. */

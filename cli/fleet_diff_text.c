@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fleet_diff.h"
+#include "fleet_diff_output.h"
 #include "text_table.h"
 #include "units.h"
 #include "wrapped_text.h"

@@ -2,8 +2,7 @@
 #ifndef MT_CLI_FLEET_GATE_WORK_H
 #define MT_CLI_FLEET_GATE_WORK_H
 
-#include "fleet_gates.h"
-#include "job_diff.h"
+#include "fleet_gate_data.h"
 
 /* False: the record does not know it. */
 bool mt_gate_rank_peak(const struct mt_rank_record *record, enum mt_gate_metric metric,
@@ -35,11 +34,9 @@ struct mt_fleet_gate *mt_gate_add(struct mt_fleet_gates *gates, const char *rule
 /* What is not known keeps a rule from being kept, but not from being broken. */
 void mt_gate_judge(struct mt_fleet_gate *gate);
 
-/* A case for each group; `diff` goes from the base to the job; NULL: there is no base. */
-enum mt_status mt_gate_check_regression(struct mt_fleet_gates *gates,
-                                        const struct mt_job_report *report,
-                                        const struct mt_job_diff *diff,
-                                        const struct mt_gate_rule *rule,
-                                        enum mt_gate_metric metric) MT_MUST_USE;
+/* Are ranks missing, and more than --max-missing allows? */
+bool mt_gate_misses_ranks(const struct mt_fleet_gates *gates, const struct mt_job_report *report);
+/* Are ranks missing at this coordinate, as far as that is known? */
+bool mt_gate_misses_at(const struct mt_job_report *report, uint32_t axis, uint32_t coordinate);
 
 #endif

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "fleet_gate_work.h"
-#include "grow.h"
+#include "fleet_regression.h"
+#include "job_diff_make.h"
+#include "util.h"
 
 int mt_fleet_gates_read(struct mt_fleet_gates *gates, const struct mt_fleet_gate_options *options)
 {
@@ -18,55 +20,6 @@ int mt_fleet_gates_open_base(struct mt_fleet_gates *gates, const char *mesh, uin
 
     return gates->rules.base ? mt_fleet_job_open(&gates->base, &naming, &reading, jobs)
                              : MT_EXIT_OK;
-}
-
-/* False: the record does not know it. */
-bool mt_gate_rank_peak(const struct mt_rank_record *record, enum mt_gate_metric metric,
-                       uint64_t *bytes)
-{
-    switch (metric) {
-    case MT_METRIC_REQUESTED: *bytes = record->requested_peak.bytes; return true;
-    case MT_METRIC_ALLOCATED: *bytes = record->allocated_peak.bytes; return true;
-    case MT_METRIC_ACTIVE: *bytes = record->active_peak.bytes; return true;
-    case MT_METRIC_RESERVED: *bytes = record->reserved_peak.bytes; return true;
-    case MT_METRIC_DEVICE: *bytes = record->driver_peak_bytes; return record->has_driver;
-    case MT_METRIC_NONE: break;
-    }
-    return false;
-}
-
-/* Groups of the first axis, and behind them one of the ranks whose place on it is not known. */
-uint32_t mt_gate_group_count(const struct mt_job_report *report)
-{
-    return (report->axis_count ? report->axes[0].group_count : 0) + 1;
-}
-
-static int compare_coordinates(const void *a, const void *b)
-{
-    const struct mt_job_group *one = a, *other = b;
-
-    return (one->coordinate > other->coordinate) - (one->coordinate < other->coordinate);
-}
-
-uint32_t mt_gate_group_of(const struct mt_job_report *report, uint32_t row)
-{
-    const struct mt_job_axis *axis = report->axes;
-    const struct mt_job_group wanted = {.coordinate = report->rows[row].coordinates[0]};
-    const struct mt_job_group *group = NULL;
-
-    if (report->axis_count && axis->group_count)
-        group =
-            bsearch(&wanted, axis->groups, axis->group_count, sizeof wanted, compare_coordinates);
-    return group ? (uint32_t)(group - axis->groups) : mt_gate_group_count(report) - 1;
-}
-
-const char *mt_gate_group_name(struct mt_fleet_gates *gates, const struct mt_job_report *report,
-                               uint32_t group)
-{
-    if (group + 1 < mt_gate_group_count(report))
-        return mt_arena_printf(&gates->arena, "%s %u", report->axes[0].name,
-                               (unsigned)report->axes[0].groups[group].coordinate);
-    return group ? mt_arena_printf(&gates->arena, "%s unknown", report->axes[0].name) : "all ranks";
 }
 
 /* What a rule is about, of a rank. False: the record does not know it. */
@@ -96,44 +49,6 @@ static bool needed_of(const struct mt_rank_record *record, const struct mt_gate_
 
 typedef bool read_value(const struct mt_rank_record *, const struct mt_gate_rule *, uint64_t *);
 
-/* Why peaks of the rank may have been higher; NULL: they were not. */
-const char *mt_gate_rank_doubt(const struct mt_rank_record *record)
-{
-    if (record->outcome == MT_OUTCOME_OOM)
-        return "a rank ran out of memory, so that its peaks may have been higher";
-    if (record->outcome == MT_OUTCOME_CUT)
-        return "a trace is cut, so that its peaks may have been higher";
-    return record->is_complete ? NULL : "a trace is incomplete: its peaks may have been higher";
-}
-
-struct mt_fleet_gate *mt_gate_add(struct mt_fleet_gates *gates, const char *rule, const char *group,
-                                  const struct mt_gate_rule *bounds)
-{
-    struct mt_fleet_gate *gate;
-
-    if (!rule || !group ||
-        (gates->count == gates->capacity &&
-         mt_grow(&gates->list, &gates->capacity, (size_t)gates->count + 1, sizeof *gates->list)))
-        return NULL;
-    gate = &gates->list[gates->count++];
-    *gate = (struct mt_fleet_gate){.rule = rule,
-                                   .group = group,
-                                   .is_optional = bounds->optional,
-                                   .row = MT_NO_ROW,
-                                   .limit = bounds->limit.text ? bounds->limit.bytes : UINT64_MAX,
-                                   .warn = bounds->warn.text ? bounds->warn.bytes : UINT64_MAX};
-    return gate;
-}
-
-/* What is not known keeps a rule from being kept, but not from being broken. */
-void mt_gate_judge(struct mt_fleet_gate *gate)
-{
-    gate->state = gate->actual > gate->limit  ? MT_FLEET_FAIL
-                  : gate->doubt               ? MT_FLEET_NOT_EVALUATED
-                  : gate->actual > gate->warn ? MT_FLEET_WARN
-                                              : MT_FLEET_PASS;
-}
-
 static void add_rank(struct mt_fleet_gate *gate, const struct mt_job_report *report, uint32_t row,
                      const struct mt_gate_rule *rule, read_value *read)
 {
@@ -147,90 +62,6 @@ static void add_rank(struct mt_fleet_gate *gate, const struct mt_job_report *rep
         return;
     gate->actual = bytes;
     gate->row = row;
-}
-
-/* Do the axes name each rank of the job once? */
-static bool axes_span_world(const struct mt_job_report *report)
-{
-    uint64_t ranks = 1;
-
-    for (uint32_t i = 0; i < report->axis_count && ranks <= report->world; i++)
-        ranks *= report->axes[i].size;
-    return ranks == report->world;
-}
-
-/* Ranks of the job that have the coordinate; 0 = not known. Of each `period` ranks, `stride` follow
- * each other. */
-static uint64_t ranks_at(const struct mt_job_report *report, const struct mt_job_axis *axis,
-                         uint32_t coordinate)
-{
-    uint64_t period = (uint64_t)axis->stride * axis->size, rest;
-
-    if (!period)
-        return axis->size && axes_span_world(report) ? report->world / axis->size : 0;
-    rest = mt_sub_or_0_u64(report->world % period, (uint64_t)axis->stride * coordinate);
-    return report->world / period * axis->stride + mt_min_u64(rest, axis->stride);
-}
-
-/* Ranks with a number at one coordinate of an axis. */
-static uint32_t seen_at(const struct mt_job_report *report, uint32_t axis, uint32_t coordinate)
-{
-    uint32_t count = 0;
-    int32_t before = -1;
-
-    for (uint32_t i = 0; i < report->row_count; i++) {
-        int32_t rank = report->rows[i].record->identity.rank;
-
-        if (rank < 0 || report->rows[i].coordinates[axis] != coordinate)
-            continue;
-        count += rank != before;
-        before = rank;
-    }
-    return count;
-}
-
-/* Are ranks missing, and more than --max-missing allows? */
-static bool misses_ranks(const struct mt_fleet_gates *gates, const struct mt_job_report *report)
-{
-    const struct mt_gate_rule *allowed = &gates->rules.own[MT_JOB_RULE_MISSING];
-
-    if (allowed->limit.text && report->missing_count <= allowed->limit.bytes)
-        return false;
-    return report->missing_count || report->unreadable_count;
-}
-
-/* Are ranks missing at this coordinate, as far as that is known? */
-static bool misses_at(const struct mt_job_report *report, uint32_t axis, uint32_t coordinate)
-{
-    uint64_t ranks = ranks_at(report, &report->axes[axis], coordinate);
-
-    return !ranks || ranks > seen_at(report, axis, coordinate);
-}
-
-/* NULL: no rank of the group is missing. */
-const char *mt_gate_missing_in(const struct mt_fleet_gates *gates,
-                               const struct mt_job_report *report, uint32_t group)
-{
-    if (!misses_ranks(gates, report))
-        return NULL;
-    if (group + 1 < mt_gate_group_count(report) &&
-        !misses_at(report, 0, report->axes[0].groups[group].coordinate))
-        return NULL;
-    return "ranks are missing";
-}
-
-/* Is every missing rank one of a group that has rows? */
-bool mt_gate_missing_are_placed(const struct mt_job_report *report)
-{
-    const struct mt_job_axis *axis = report->axes;
-    uint64_t placed = 0;
-
-    if (!report->axis_count)
-        return false;
-    for (uint32_t g = 0; g < axis->group_count; g++)
-        placed += mt_sub_or_0_u64(ranks_at(report, axis, axis->groups[g].coordinate),
-                                  seen_at(report, 0, axis->groups[g].coordinate));
-    return placed >= report->missing_count && (report->world_is_known || !report->unreadable_count);
 }
 
 /* Has the budget a rule of its own for this group? */
@@ -251,16 +82,6 @@ static bool is_replaced(const struct mt_fleet_gates *gates, const struct mt_job_
                 return true;
     }
     return false;
-}
-
-/* "max-peak reserved" */
-const char *mt_gate_rule_name(struct mt_fleet_gates *gates, enum mt_gate_kind kind,
-                              enum mt_gate_metric metric)
-{
-    if (metric == MT_METRIC_NONE)
-        return mt_gate_kind_name(kind);
-    return mt_arena_printf(&gates->arena, "%s %s", mt_gate_kind_name(kind),
-                           mt_gate_metric_name(metric));
 }
 
 /* A case for each group of the first axis. */
@@ -314,8 +135,8 @@ static enum mt_status check_group(struct mt_fleet_gates *gates, const struct mt_
             add_rank(gate, report, i, rule, value_of);
     if (gate->row == MT_NO_ROW)
         gate->doubt = "the job has no such ranks";
-    else if (!gate->doubt && misses_ranks(gates, report) &&
-             misses_at(report, axis, own->coordinate))
+    else if (!gate->doubt && mt_gate_misses_ranks(gates, report) &&
+             mt_gate_misses_at(report, axis, own->coordinate))
         gate->doubt = "ranks are missing";
     mt_gate_judge(gate);
     return MT_OK;
@@ -336,7 +157,7 @@ static enum mt_status check_imbalance(struct mt_fleet_gates *gates,
     gate->warn = rule->warn.text ? rule->warn.millionths : UINT64_MAX;
     gate->row = report->reserved.max_row;
     gate->actual = report->imbalance_ppm;
-    gate->doubt = misses_ranks(gates, report) ? "ranks are missing" : NULL;
+    gate->doubt = mt_gate_misses_ranks(gates, report) ? "ranks are missing" : NULL;
     for (uint32_t i = 0; i < report->row_count && !gate->doubt; i++)
         gate->doubt = mt_gate_rank_doubt(report->rows[i].record);
     mt_gate_judge(gate);

@@ -1,4 +1,6 @@
 /* Peaks of a job against those of a base, match by match. */
+#include "fleet_regression.h"
+
 #include "fleet_gate_work.h"
 #include "util.h"
 

@@ -101,10 +101,6 @@ struct mt_job_diff {
     uint32_t *order; /* classes that are compared, by the size of the change of reserved peaks */
 };
 
-/* Both reports outlive the diff. MT_ERR_FORMAT: a record has more than MT_JOB_DIFF_MAX_BYTES.
- * O(n log n + axes * leaves + paths). */
-enum mt_status mt_job_diff_make(const struct mt_job_report *a, const struct mt_job_report *b,
-                                struct mt_job_diff **diff, struct mt_error *error) MT_MUST_USE;
 void mt_job_diff_free(struct mt_job_diff *diff);
 
 /* b_bytes - a_bytes; 0 if it is not known. */

@@ -217,10 +217,8 @@ enum mt_status mt_job_diff_count(struct mt_job_diff *diff, const struct mt_job_l
     struct counter counter = {.diff = diff, .index = index};
     enum mt_status status = init(&counter);
 
-    if (status == MT_OK) {
+    if (status == MT_OK)
         count_classes(&counter);
-        status = mt_job_diff_count_axes(diff, index);
-    }
     mt_strings_release(&counter.names);
-    return status == MT_OK ? mt_job_diff_order(diff) : status;
+    return status;
 }

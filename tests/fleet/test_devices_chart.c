@@ -99,7 +99,7 @@ static void what_did_not_come_back_is_said(void **state)
     assert_true(drawing_says(&drawn.drawing, "others", "12.0 GiB"));
     assert_true(drawing_says(&drawn.drawing, "others", "6.00 GiB"));
     assert_true(drawing_says(&drawn.drawing, "process", "rank 3 of serve"));
-    assert_true(drawing_says(&drawn.drawing, "footnote", "sums are upper bounds"));
+    assert_true(drawing_says(&drawn.drawing, "footnote", "\"at most\": a process counts"));
     assert_int_equal(count_ops(&drawn.drawing, "line:total"), 1);
     assert_true(drawing_says(&drawn.drawing, "total", "device 80.0 GiB"));
     release(&drawn);

@@ -6,7 +6,7 @@
 
 #include "dice.h"
 #include "job_answers.h"
-#include "job_diff.h"
+#include "job_diff_make.h"
 #include "simulate_job.h"
 
 struct made {

@@ -1,0 +1,21 @@
+/* What `memtrace fleet diff` prints. */
+#ifndef MT_CLI_FLEET_DIFF_OUTPUT_H
+#define MT_CLI_FLEET_DIFF_OUTPUT_H
+
+#include "cli.h"
+#include "fleet_job.h"
+#include "job_diff.h"
+
+struct mt_fleet_diff_answer {
+    const struct mt_job_diff *diff;
+    const char *a, *b;      /* as the command line names them */
+    struct mt_arena *arena; /* for texts */
+    bool all;               /* no limits on lists */
+};
+
+void mt_fleet_diff_text(struct mt_buf *out, const struct mt_fleet_diff_answer *answer,
+                        const struct mt_style *style);
+/* memtrace.fleet-diff/1 */
+void mt_fleet_diff_json(struct mt_buf *out, const struct mt_fleet_diff_answer *answer);
+
+#endif

@@ -1,0 +1,40 @@
+/* The gates of a job as plain data. */
+#ifndef MT_CLI_FLEET_GATE_DATA_H
+#define MT_CLI_FLEET_GATE_DATA_H
+
+#include "fleet_job.h"
+#include "fleet_rules.h"
+#include "job_report.h"
+
+enum mt_fleet_gate_state {
+    MT_FLEET_PASS,
+    MT_FLEET_FAIL,
+    MT_FLEET_NOT_EVALUATED, /* which is no pass */
+    MT_FLEET_WARN
+};
+
+enum mt_fleet_gate_unit { MT_FLEET_BYTES, MT_FLEET_PPM, MT_FLEET_RANKS };
+
+/* A rule for the ranks of a group. */
+struct mt_fleet_gate {
+    const char *rule, *group; /* "max-peak reserved", "pp 3" or "all ranks" */
+    enum mt_fleet_gate_state state;
+    bool is_optional;             /* not evaluated is no failure */
+    const char *doubt;            /* why it may not hold, or cannot be evaluated; NULL: nothing */
+    uint32_t row;                 /* the worst of the group; MT_NO_ROW: none */
+    uint64_t actual, limit, warn; /* in its unit; UINT64_MAX = no such bound */
+    uint64_t base;                /* that the limit follows from */
+    bool has_base;
+    enum mt_fleet_gate_unit unit; /* bytes, millionths of the mean, or a number of ranks */
+};
+
+struct mt_fleet_gates {
+    struct mt_arena arena;
+    struct mt_fleet_rules rules;
+    struct mt_fleet_job base; /* of the rules; without files: none */
+    struct mt_fleet_gate *list;
+    uint32_t count, failed;
+    size_t capacity;
+};
+
+#endif
