@@ -62,7 +62,7 @@ enum mt_status mt_job_diff_count_axes(struct mt_job_diff *diff,
  * Sorts libraries, drops those without bytes, and fills `order`. */
 enum mt_status mt_job_diff_order(struct mt_job_diff *diff) MT_MUST_USE;
 
-/* Fills what changes: of classes, metrics, roles, lines, libraries and groups; then the orders. */
+/* Fills what changes: of classes, metrics, roles, lines and libraries. */
 enum mt_status mt_job_diff_count(struct mt_job_diff *diff,
                                  const struct mt_job_line_index *index) MT_MUST_USE;
 
