@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""check_cases.py PROGRAM [--update]: runs the commands of docs/cases and compares
-what they print with what stands there; --update writes it there.
+"""check_cases.py PROGRAM [--update]: runs the commands of docs/cases and of README.md, and compares
+their output with the pages; --update writes it into the pages.
 
-A command is a line "$ ..." of a block ```console; what follows up to the next
-one, or the end of the block, is its output. Commands run in fixtures/."""
+A command is a line "$ ..." of a block ```console; the lines up to the next command, or the end of
+the block, are its output. Commands of docs/cases run in fixtures/, those of README.md in the root."""
 import difflib
 import os
 import pathlib
@@ -15,16 +15,16 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BEGIN, END, PROMPT = "```console\n", "```\n", "$ "
 
 
-def output_of(program, command):
+def output_of(program, command, cwd):
     with tempfile.TemporaryDirectory() as folder:
         (pathlib.Path(folder) / "memtrace").symlink_to(pathlib.Path(program).resolve())
         environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8", "TERM": "dumb"}
-        done = subprocess.run(["sh", "-c", command], cwd=ROOT / "fixtures", env=environment, text=True, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120, check=False)
+        done = subprocess.run(["sh", "-c", command], cwd=cwd, env=environment, text=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120, check=False)
     return done.stdout
 
 
-def refreshed(program, lines):
+def refreshed(program, lines, cwd):
     """The page with what its commands print now."""
     inside = False
     for line in lines:
@@ -34,18 +34,18 @@ def refreshed(program, lines):
             inside = False
         if inside and line.startswith(PROMPT):
             yield line
-            yield from output_of(program, line[len(PROMPT):]).splitlines(keepends=True)
+            yield from output_of(program, line[len(PROMPT):], cwd).splitlines(keepends=True)
         elif not inside or line == BEGIN:
             yield line
 
 
 def main(program, update):
-    pages = sorted((ROOT / "docs" / "cases").glob("*.md"))
-    assert pages
+    pages = sorted((ROOT / "docs" / "cases").glob("*.md")) + [ROOT / "README.md"]
+    assert len(pages) > 1
     wrong, commands = 0, 0
     for page in pages:
         old = page.read_text(encoding="utf-8").splitlines(keepends=True)
-        new = list(refreshed(program, old))
+        new = list(refreshed(program, old, ROOT if page.parent == ROOT else ROOT / "fixtures"))
         commands += sum(line.startswith(PROMPT) for line in new)
         if old == new:
             continue
