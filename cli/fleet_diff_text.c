@@ -168,8 +168,8 @@ static void add_match(const struct text *text)
 {
     static const char *const reasons[] = {
         "the jobs have the same size, and their axes do not differ",
-        "ranks with the same place on the axes along which memory differs; the mean of each group "
-        "is compared",
+        ("ranks with the same place on the axes along which memory differs; the mean of each "
+         "group is compared"),
         "ranks whose parameters have the same sizes; the mean of each set is compared",
         "no rank of A matches one of B; the mean of A is compared with the mean of B"};
     const struct mt_job_diff *diff = text->diff;
