@@ -102,8 +102,8 @@ static bool axes_span_world(const struct mt_job_report *report)
     return ranks == report->world;
 }
 
-/* Ranks of the job that have the coordinate; 0 = not known. Of each `period` ranks, `stride` follow
- * each other. */
+/* Ranks of the job that have the coordinate; 0 = not known. `stride` successive ranks of every
+ * `period` ranks have it. */
 static uint64_t ranks_at(const struct mt_job_report *report, const struct mt_job_axis *axis,
                          uint32_t coordinate)
 {
