@@ -247,10 +247,15 @@ def counts_of(paths):
 
 
 def read_baseline():
+    """The lowest count of each file and kind: a merge keeps the lines of both sides."""
     if not BASELINE.exists():
         return None
-    lines = (line.split() for line in BASELINE.read_text().splitlines() if not line.startswith("#"))
-    return {(path, kind): int(count) for path, kind, count in lines}
+    baseline = {}
+    for line in BASELINE.read_text().splitlines():
+        if not line.startswith("#"):
+            path, kind, count = line.split()
+            baseline[path, kind] = min(int(count), baseline.get((path, kind), int(count)))
+    return baseline
 
 
 def write_baseline(counts):

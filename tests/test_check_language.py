@@ -74,6 +74,10 @@ def check_baseline(folder):
     baseline = check_language.read_baseline()
     if baseline != {("a.md", "phrases"): 2}:
         yield f"the baseline is read as {baseline}"
+    with check_language.BASELINE.open("a") as file:
+        file.write("a.md phrases 3\n")
+    if check_language.read_baseline() != baseline:
+        yield "of two lines for a file, the lower one must count"
     for count, worse in ((3, True), (2, False), (1, False)):
         counts = check_language.collections.Counter({("a.md", "phrases"): count})
         if bool(check_language.rises(counts, baseline)) != worse:
