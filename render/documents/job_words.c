@@ -243,7 +243,8 @@ static void say_need(struct mt_job_words *words)
             report->missing_count || report->unreadable_count ? " that were read" : "");
 }
 
-/* Rows of one rank follow each other: a rank has one for each of its devices. */
+/* Rows of one rank follow each other: a rank has one for each of its devices. A process whose rank
+ * is not known counts for itself. */
 static uint32_t count_ranks(const struct mt_job_report *report, enum mt_outcome outcome)
 {
     uint32_t count = 0;
@@ -252,7 +253,8 @@ static uint32_t count_ranks(const struct mt_job_report *report, enum mt_outcome 
     for (uint32_t i = 0; i < report->row_count; i++) {
         const struct mt_rank_record *record = report->rows[i].record;
 
-        if (record->outcome != outcome || record->identity.rank == before)
+        if (record->outcome != outcome ||
+            (record->identity.rank >= 0 && record->identity.rank == before))
             continue;
         before = record->identity.rank;
         count++;
