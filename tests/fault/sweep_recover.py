@@ -91,8 +91,10 @@ class Sweep:
                                           for line in log.read_text().splitlines())
             tape = folder / f"{NAME}.tape"
             trace = folder / NAME
-            others = [path.name for path in folder.iterdir()
-                      if path.name not in (NAME, tape.name, "log")]
+            summary = folder / f"{NAME}.mtsum"
+            known = (NAME, tape.name, "log") + (
+                (summary.name,) if summary.exists() and self.facts_of(summary, "records") else ())
+            others = [path.name for path in folder.iterdir() if path.name not in known]
             return (status, said, trace.read_bytes() if trace.exists() else None,
                     parts_of(tape) if tape.exists() else None, others, failed)
 
@@ -113,11 +115,11 @@ class Sweep:
         return (re.sub(rb'"stack":\d+', b'"stack":0', done.stdout), facts) \
             if done.returncode == 0 and facts else None
 
-    def facts_of(self, path):
-        """The facts of a trace's header, None if they cannot be read."""
+    def facts_of(self, path, key="header"):
+        """The facts of a trace's header, or the records of a summary; None if they cannot be read."""
         done = subprocess.run([self.program, "info", path, "--json"], env=self.environment,
                               capture_output=True, timeout=LIMIT_SECONDS)
-        return json.loads(done.stdout)["header"] if done.returncode == 0 else None
+        return json.loads(done.stdout)[key] if done.returncode == 0 else None
 
     def is_whole(self, trace):
         return trace == self.whole or \
