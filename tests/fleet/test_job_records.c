@@ -28,6 +28,28 @@ static void a_leak_below_the_peak_is_an_outlier(void **state)
     release(&made);
 }
 
+/* What a trace does not tell is not less than what the others have. */
+static void what_is_not_known_is_no_outlier(void **state)
+{
+    struct simulated_job job = simulated_job_new(1, 8, 1);
+    struct made made = made_new();
+
+    (void)state;
+    assert_true(simulated_job_add(&job, 0, 1, made.set));
+    for (uint32_t r = 0; r < 8; r++) {
+        struct mt_rank_record *record = &made.set->records[r];
+
+        record->has_driver = r != 3;
+        record->growth_is_judged = r != 5;
+        record->growth_bytes_per_step = r != 5 ? 48 * MT_MIB : 0;
+        if (r == 3)
+            record->outside_bytes = record->owner_count = 0;
+    }
+    report_of_set(&made, &usual);
+    assert_int_equal(made.report->outlier_count, 0);
+    release(&made);
+}
+
 /* Two call paths of one site count as one, in each row and over all. */
 static void call_paths_of_one_site_are_one(void **state)
 {
@@ -267,6 +289,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_leak_below_the_peak_is_an_outlier),
+        cmocka_unit_test(what_is_not_known_is_no_outlier),
         cmocka_unit_test(call_paths_of_one_site_are_one),
         cmocka_unit_test(ranks_without_an_exit_are_counted),
         cmocka_unit_test(a_rank_that_died_on_a_device_did_not_follow),
