@@ -138,6 +138,8 @@ static int check(struct arguments *arguments, const char *input)
     mt_outputs_add_input(&arguments->outputs, input);
     if (arguments->groups)
         mt_outputs_add_input(&arguments->outputs, arguments->groups);
+    if (arguments->redaction_key)
+        mt_outputs_add_input(&arguments->outputs, arguments->redaction_key);
     return mt_output_precheck(arguments->output, &arguments->outputs, MT_FILE_TRACE);
 }
 

@@ -69,8 +69,12 @@ int mt_redaction_key_read(const char *path, struct mt_redaction *redaction)
     }
     if (publish(path, redaction))
         return MT_EXIT_OK;
-    if (errno == EEXIST)
-        return read_salt(path, redaction) > 0 ? MT_EXIT_OK : MT_EXIT_INPUT;
+    if (errno == EEXIST) {
+        found = read_salt(path, redaction);
+        if (!found) /* such as a symbolic link that points to nothing */
+            mt_say("cannot read the key '%s': %s", path, strerror(ENOENT));
+        return found > 0 ? MT_EXIT_OK : MT_EXIT_INPUT;
+    }
     mt_say("cannot write the key '%s': %s", path, strerror(errno));
     return MT_EXIT_OUTPUT;
 }
