@@ -95,6 +95,7 @@ const struct mt_command mt_commands[] = {
      "says which ranks are missing, what a device must have, which rank ran out of memory first,\n"
      "what each axis of the job explains, and which ranks differ from their replicas, by which\n"
      "line. With -o DIR it also writes a page, charts, JSON and a summary for CI.\n"
+     "With --tune it replays traces to find one allocator setting for all ranks.\n"
      "Several machines share the work with --shard; what they write is read like any other.\n"
      "'memtrace fleet diff JOB1 JOB2' says what another run of the job needs more, or less.\n"
      "\n"
@@ -102,6 +103,7 @@ const struct mt_command mt_commands[] = {
      "  memtrace fleet traces/\n"
      "  memtrace fleet traces/ -o report\n"
      "  memtrace fleet traces/ --mesh pp:8,dp:32,tp:8 --max-imbalance 10%\n"
+     "  memtrace fleet traces/ --tune\n"
      "  memtrace fleet traces/ --shard 3/64 -o part3.mtsum\n"
      "  memtrace fleet part*.mtsum --json\n"
      "  memtrace fleet diff monday/ tuesday/",
