@@ -48,10 +48,9 @@ static int read_salt(const char *path, struct mt_redaction *redaction)
     if (got < 0)
         mt_say("cannot read the key '%s': %s", path, strerror(errno));
     else if (got < (ssize_t)sizeof redaction->salt)
-        mt_say(
-            "the key '%s' has %zd bytes; it needs at least %zu. Name a file that does not exist, "
-            "and memtrace makes it",
-            path, got, sizeof redaction->salt);
+        mt_say("the key '%s' has %zd bytes, but it needs at least %zu. To create a key, name a "
+               "file that does not exist",
+               path, got, sizeof redaction->salt);
     if (fd >= 0)
         (void)mt_io_close(fd);
     return got == (ssize_t)sizeof redaction->salt ? 1 : -1;

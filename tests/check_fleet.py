@@ -404,8 +404,8 @@ def check_memory(bench):
     """A job that does not fit into --max-memory: one line that says why and what to do."""
     folder = bench.job(4, 512, 2, 1024)
     expect("too little memory", bench.complaints_of(folder, "--max-memory", "3MiB", status=3),
-           [f"memtrace: cannot read '{folder}': needs more than the 3.00 MiB that --max-memory "
-            "allows; raise it"])
+           [f"memtrace: cannot read '{folder}': needs more memory than the 3.00 MiB that --max-memory "
+            "allows; raise --max-memory"])
 
 
 def check_restarts(bench):
