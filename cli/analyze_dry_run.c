@@ -106,7 +106,7 @@ static void tell_in_all(const struct mt_teller *teller, const struct mt_beside *
     mt_buf_release(&line);
 }
 
-/* Cards of one verdict are neighbours: those at the end that matters are named. */
+/* Cards of one verdict are neighbors: those at the end that matters are named. */
 static void add_cards(struct mt_buf *out, enum mt_card_verdict verdict, uint64_t need_bytes)
 {
     const char *names[NAMED_CARDS];

@@ -143,13 +143,13 @@ void mt_progress_update(struct mt_progress *progress, const char *what, double s
 uint64_t mt_progress_elapsed_ns(const struct mt_progress *progress); /* 0 if nothing is shown */
 void mt_progress_end(struct mt_progress *progress);
 
-/* Colour for stdout: empty strings unless it is a terminal and NO_COLOR and
+/* Color for stdout: empty strings unless it is a terminal and NO_COLOR and
  * TERM=dumb do not forbid it. */
 struct mt_style {
     const char *bold, *dim, *red, *green, *yellow, *cyan, *reset;
 };
 const struct mt_style *mt_stdout_style(void);
-const struct mt_style *mt_plain_style(void); /* for files: no colours */
+const struct mt_style *mt_plain_style(void); /* for files: no colors */
 
 /* Width of text where there is no terminal. */
 #define MT_TEXT_COLUMNS 100

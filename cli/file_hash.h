@@ -1,4 +1,4 @@
-/* SHA-256 of a file on a thread of its own, while the file is being analysed. */
+/* SHA-256 of a file on a thread of its own, while the file is being analyzed. */
 #ifndef MT_CLI_FILE_HASH_H
 #define MT_CLI_FILE_HASH_H
 

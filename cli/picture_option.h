@@ -1,4 +1,4 @@
-/* A picture as a file: where to, how large, in which colours; for the commands that
+/* A picture as a file: where to, how large, in which colors; for the commands that
  * draw one. */
 #ifndef MT_CLI_PICTURE_OPTION_H
 #define MT_CLI_PICTURE_OPTION_H

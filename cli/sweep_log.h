@@ -1,5 +1,5 @@
 /* The logs of the runs of a sweep: what each command printed, behind a line that says whose log it
- * is. By that line a later sweep recognises it, also if this one is interrupted. */
+ * is. By that line a later sweep recognizes it, also if this one is interrupted. */
 #ifndef MT_CLI_SWEEP_LOG_H
 #define MT_CLI_SWEEP_LOG_H
 

@@ -3,7 +3,7 @@
  * logical pixels, origin top left, y down. Same list, same bytes: no clock, no
  * locale, no hash order, no fonts of the machine.
  *
- * Colours are theme colours by name, so that one list serves light and dark;
+ * Colors are theme colors by name, so that one list serves light and dark;
  * charts never write a literal RGB. */
 #ifndef MT_RENDER_DRAW_H
 #define MT_RENDER_DRAW_H
@@ -19,7 +19,7 @@
 /* AUTO: SVG carries both and follows prefers-color-scheme; PNG is light. */
 enum mt_theme { MT_THEME_AUTO, MT_THEME_LIGHT, MT_THEME_DARK };
 
-/* Theme colours: theme.c maps each to a light and a dark RGB. */
+/* Theme colors: theme.c maps each to a light and a dark RGB. */
 enum mt_color {
     MT_COLOR_NONE,
     MT_COLOR_BACKGROUND,
@@ -66,7 +66,7 @@ struct mt_text_style {
     enum mt_weight weight;
     enum mt_anchor anchor;
     enum mt_color color;
-    bool halo;     /* outline in the background colour */
+    bool halo;     /* outline in the background color */
     bool vertical; /* turned 90 degrees counter-clockwise */
 };
 
@@ -77,8 +77,8 @@ struct mt_paint {
     double opacity; /* 0 is read as 1 */
     bool dashed, dotted;
     bool hatched;  /* fill is drawn as a hatch on the background */
-    uint8_t shade; /* 0..3: slight variation to tell neighbours apart */
-    uint8_t tint;  /* 1..16: (tint - 1) / 15 of the fill over the colour of free memory */
+    uint8_t shade; /* 0..3: slight variation to tell neighbors apart */
+    uint8_t tint;  /* 1..16: (tint - 1) / 15 of the fill over the color of free memory */
     bool unseen;   /* draws nothing: only there to be pointed at */
     double radius; /* of rect corners */
 };
@@ -106,7 +106,7 @@ struct mt_grid_cell {
 struct mt_op {
     enum mt_op_kind kind;
     struct mt_paint paint;
-    double x, y, width, height; /* RECT; CIRCLE: centre and width = radius; TEXT: x, baseline y;
+    double x, y, width, height; /* RECT; CIRCLE: center and width = radius; TEXT: x, baseline y;
                                    CELLS: all of the grid */
     struct mt_point *points;    /* PATH, LINE: polyline */
     uint32_t point_count;

@@ -1,5 +1,5 @@
 /* Locks that no signal handler can leave behind. A handler of the program may leave
- * whatever it interrupted by longjmp, and a thread may be cancelled asynchronously:
+ * whatever it interrupted by longjmp, and a thread may be canceled asynchronously:
  * with a mutex held, every thread that comes later would wait without end, in the
  * program's own calls. All signals wait while such a lock is held, those of libc
  * (cancellation) included, which pthread_sigmask does not block. Two system calls,

@@ -11,7 +11,7 @@
  *
  * The trace gets PHASE_PUSH, PHASE_POP and MARK with names "message" (default
  * domain) or "domain: message". Of payloads, those of NCCL's communicators become
- * COMMUNICATOR; other payloads and colours are not recorded. */
+ * COMMUNICATOR; other payloads and colors are not recorded. */
 #ifndef MT_INJECT_NVTX_PARTS_H
 #define MT_INJECT_NVTX_PARTS_H
 

@@ -293,7 +293,7 @@ static bool has_driver(void)
     return driver != NULL;
 }
 
-/* At exit, before any library is finalised: the sampler stays out of NVML. What
+/* At exit, before any library is finalized: the sampler stays out of NVML. What
  * it is doing may take long, and is not waited for beyond that. */
 static void process_ends(void)
 {

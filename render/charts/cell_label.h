@@ -10,7 +10,7 @@
 /* A rectangle with text in it. */
 struct mt_cell_box {
     double x, y, width, height;
-    enum mt_color fill; /* the text colour follows from it */
+    enum mt_color fill; /* the text color follows from it */
     bool centred;
 };
 

@@ -34,7 +34,7 @@ struct mt_chart {
                             chart can be enlarged */
     /* Does a trace call for it, where nobody asked for a certain chart? NULL = always. */
     bool (*called_for)(const struct mt_report *report, const struct mt_device_report *device);
-    /* `device` may be NULL for an empty trace: the chart says so, sensibly. Initialises
+    /* `device` may be NULL for an empty trace: the chart says so, sensibly. Initializes
      * *drawing, whatever it returns; the caller releases it. */
     enum mt_status (*draw)(const struct mt_report *report, const struct mt_device_report *device,
                            const struct mt_chart_options *options, struct mt_drawing *drawing,

@@ -75,12 +75,12 @@ void mt_chart_frame_empty(struct mt_drawing *drawing, const struct mt_report *re
                           const struct mt_device_report *device, const char *title,
                           const char *text, const char *reason);
 
-/* Role colours, and names as legends write them: "Optimizer state". */
+/* Role colors, and names as legends write them: "Optimizer state". */
 enum mt_color mt_role_color(enum mt_role role);
 const char *mt_role_title(enum mt_role role);
 
-/* Colour of a phase by the meaning of its name; names without a known meaning
- * share the remaining colours by `ordinal`. */
+/* Color of a phase by the meaning of its name; names without a known meaning
+ * share the remaining colors by `ordinal`. */
 enum mt_color mt_phase_color(const char *name, unsigned ordinal);
 /* "fwd" for "forward"; NULL if there is no usual short form. */
 const char *mt_phase_short_name(const char *name);

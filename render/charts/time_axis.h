@@ -16,7 +16,7 @@
 struct mt_axis_name {
     const char *text;
     enum mt_color color;
-    bool drawn, shortened; /* some cell shows its colour; its short form */
+    bool drawn, shortened; /* some cell shows its color; its short form */
 };
 
 struct mt_time_axis {
@@ -78,7 +78,7 @@ void mt_time_axis_draw_phases(struct mt_drawing *drawing, struct mt_time_axis *a
  * are too many. */
 struct mt_axis_name *mt_time_axis_name(struct mt_time_axis *axis, const char *text);
 
-/* What the axis is, and colours and short names of the phases that were drawn,
+/* What the axis is, and colors and short names of the phases that were drawn,
  * on baseline y. */
 void mt_time_axis_draw_legend(struct mt_drawing *drawing, const struct mt_time_axis *axis, double y,
                               double max_x);

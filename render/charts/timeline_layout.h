@@ -97,7 +97,7 @@ void mt_timeline_draw_labels(struct mt_drawing *drawing, const struct mt_timelin
 void mt_timeline_draw_side(struct mt_drawing *drawing, const struct mt_timeline_layout *layout);
 /* Its height below a narrow plot. */
 double mt_timeline_side_height(const struct mt_timeline_layout *layout);
-/* Instead of it where there is no room: names and colours only, on baseline y. */
+/* Instead of it where there is no room: names and colors only, on baseline y. */
 void mt_timeline_draw_role_row(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
                                double y);
 

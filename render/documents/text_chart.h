@@ -10,7 +10,7 @@ struct mt_text_chart {
     unsigned columns; /* of a line, at least MT_TEXT_CHART_MIN */
     unsigned rows;    /* of the plot, at least 1 */
     bool unicode;     /* else ASCII alone */
-    /* What a terminal is told before and after: "" = no colours. */
+    /* What a terminal is told before and after: "" = no colors. */
     const char *allocated, *reserved, *mark, *reset;
 };
 #define MT_TEXT_CHART_MIN 40

@@ -16,7 +16,7 @@ struct mt_job_chart {
     const char *summary; /* one line for documents */
     /* Does a job call for it? NULL = always. */
     bool (*called_for)(const struct mt_job_report *report);
-    /* Initialises *drawing, whatever it returns; the caller releases it. */
+    /* Initializes *drawing, whatever it returns; the caller releases it. */
     enum mt_status (*draw)(const struct mt_job_report *report,
                            const struct mt_job_chart_options *options, struct mt_drawing *drawing,
                            struct mt_error *error);
