@@ -1,4 +1,4 @@
-/* The colors behind the names of draw.h, in light and dark. */
+/* RGB values of the colors of draw.h, for light and dark themes. */
 #ifndef MT_RENDER_THEME_H
 #define MT_RENDER_THEME_H
 
