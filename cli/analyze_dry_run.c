@@ -1,5 +1,5 @@
-/* What the answer says of a dry run: that it is one, what a card must have in all, and which
- * common cards do. */
+/* The part of the answer about a dry run: that it is one, the memory that a card must have, and
+ * the common cards that have it. */
 #include <string.h>
 
 #include "analyze_output.h"

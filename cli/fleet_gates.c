@@ -142,7 +142,7 @@ static enum mt_status check_group(struct mt_fleet_gates *gates, const struct mt_
     return MT_OK;
 }
 
-/* Of the whole job: the largest reserved peak against the mean. */
+/* For the whole job: the largest reserved peak compared with the mean. */
 static enum mt_status check_imbalance(struct mt_fleet_gates *gates,
                                       const struct mt_job_report *report,
                                       const struct mt_gate_rule *rule)
