@@ -32,7 +32,7 @@ static void tell_parts(const struct mt_teller *teller, const struct mt_device_pa
             rest_bytes += device_parts->parts[i];
     if (rest_bytes)
         MT_CELLS(&table, MT_BYTES(rest_bytes), MT_SHARE(rest_bytes, device_parts->total_bytes),
-                 MT_TEXT("parts below 1 % each, together"));
+                 MT_TEXT("parts below 1% each, together"));
     MT_CELLS(&table, MT_BYTES(device_parts->total_bytes),
              MT_SHARE(device_parts->total_bytes, device_parts->total_bytes),
              MT_TEXT("the whole device"));

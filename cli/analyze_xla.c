@@ -46,7 +46,7 @@ void mt_tell_arenas(const struct mt_teller *teller)
     for (uint32_t i = 0; i < xla->arena_count; i++) {
         const struct mt_xla_arena *arena = &xla->arenas[i];
 
-        MT_CELLS(&table, MT_TEXT(arena->preallocated ? "preallocated (75 %)" : "growing"),
+        MT_CELLS(&table, MT_TEXT(arena->preallocated ? "preallocated (75%)" : "growing"),
                  MT_BYTES(arena->pool_bytes), MT_BYTES(arena->in_use_bytes),
                  MT_COUNT(arena->requests), MT_COUNT(arena->failures), MT_TEXT(arena->policy));
     }

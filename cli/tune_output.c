@@ -23,7 +23,7 @@ static const char *spelling(const struct mt_tune_row *row)
     return *row->conf ? row->conf : "(defaults)";
 }
 
-/* "  reserved at the peak: 1.20 GiB less (13.0 %)". Adds nothing if `before` or `after` is not
+/* "  reserved at the peak: 1.20 GiB less (13.0%)". Adds nothing if `before` or `after` is not
  * known. */
 static void add_change(struct mt_buf *out, const char *what, uint64_t before, uint64_t after)
 {

@@ -172,7 +172,7 @@ static const char *within(struct mt_gate_work *work, const struct mt_gate_result
                 : NULL;
 }
 
-/* "66.6 % exceeds 25 % by 41.6 points (13,826,... of 20,749,... B unused)" */
+/* "66.6% exceeds 25% by 41.6 points (13,826,... of 20,749,... B unused)" */
 static const char *fragmentation(struct mt_gate_work *work, const struct mt_gate_result *result,
                                  const struct mt_gate_bound *bound, const char *what)
 {
@@ -196,7 +196,7 @@ static const char *fragmentation(struct mt_gate_work *work, const struct mt_gate
                            what, may, points, unused, whole, place_of(work, result));
 }
 
-/* "peak reserved 19.3 GiB is 11.8 GiB (156.6 %) above the base's 7.53 GiB; allowed: 2%" */
+/* "peak reserved 19.3 GiB is 11.8 GiB (156.6%) above the base's 7.53 GiB; allowed: 2%" */
 static const char *regression(struct mt_gate_work *work, const struct mt_gate_result *result,
                               const struct mt_gate_bound *bound, bool is_too_much)
 {

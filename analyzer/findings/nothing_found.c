@@ -5,7 +5,7 @@
 #include "units.h"
 #include "util.h"
 
-enum { MIN_UNKNOWN_SHARE = 20 }; /* of the peak, as a fraction: 5 % */
+enum { MIN_UNKNOWN_SHARE = 20 }; /* of the peak, as a fraction: 5% */
 
 static const char *unused_part(struct mt_arena *arena, const struct mt_report *report,
                                const struct mt_device_report *device)

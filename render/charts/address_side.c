@@ -47,7 +47,7 @@ static bool next_crowd(const struct mt_address_layout *layout, double least, str
 static void draw_axis(const struct mt_address_layout *layout)
 {
     const struct mt_paint line = {.stroke = MT_COLOR_GRID};
-    static const char *const labels[] = {"0", "50", "100 %"};
+    static const char *const labels[] = {"0", "50", "100%"};
     double bottom = layout->plot.y + layout->plot.height;
 
     for (int i = 0; i < 3; i++) {

@@ -104,7 +104,7 @@ static double draw_warnings(struct mt_drawing *drawing, const struct mt_diff *di
     return y + height + 10;
 }
 
-/* "−1.92 GiB (−29.8 %)" */
+/* "−1.92 GiB (−29.8%)" */
 static const char *change_words(struct mt_drawing *drawing, uint64_t a, uint64_t b)
 {
     char change[MT_UNITS_TEXT], share[MT_UNITS_TEXT];

@@ -408,13 +408,13 @@ static void findings_of_real_runs_read_so(void **unused)
 {
     static const struct said list[] = {
         {"captures", "gpt_default", "optimizer-state",
-         "1.01 GiB of the peak, 15.7 %, hold the optimizer's state"},
+         "1.01 GiB of the peak, 15.7%, hold the optimizer's state"},
         {"captures", "gpt_default", "loss-peak",
-         "2.26 GiB of the peak, 35.2 %, are made by the loss and its backward: train train.py:77"},
+         "2.26 GiB of the peak, 35.2%, are made by the loss and its backward: train train.py:77"},
         {"captures", "seq2seq_native", "loss-peak",
-         "1.34 GiB of the peak, 30.2 %, are made by the loss and its backward: train train.py:77"},
+         "1.34 GiB of the peak, 30.2%, are made by the loss and its backward: train train.py:77"},
         {"captures", "gpt_default", "held-activations",
-         "2.59 GiB of the peak, 40.2 %, are activations that wait for backward, 1.55 GiB of them "
+         "2.59 GiB of the peak, 40.2%, are activations that wait for backward, 1.55 GiB of them "
          "from forward train.py:58"},
         {"captures", "twogpu", "foreach-peak",
          "80.0 MiB less at the peak, at least, if the optimizer's step is fused and makes no "
@@ -424,7 +424,7 @@ static void findings_of_real_runs_read_so(void **unused)
         {"captures", "accumulate", "idle-state",
          "356 MiB less at the peak if the optimizer's state is on the device only during its step"},
         {"captures", "seq2seq", "kept-gradients",
-         "280 MiB of gradients are kept through forward, 6.2 % of the peak: "
+         "280 MiB of gradients are kept through forward, 6.2% of the peak: "
          "zero_grad(set_to_none=False)"},
         {"captures", "seq2seq_cap", "cache-flushes",
          "4 requests were served only after a flush of the cache, which waits for the device; with "

@@ -157,7 +157,7 @@ static void a_regression_is_in_whole_bytes(void **unused)
     struct mt_baseline base = {.name = "base", .devices = &of_base, .device_count = 1};
 
     (void)unused;
-    /* 2 % of 981 are 19.62: 1000 is within, of 980 (19.6) it is not */
+    /* 2% of 981 are 19.62: 1000 is within, of 980 (19.6) it is not */
     assert_int_equal(check(MT_GATE_REGRESSION, "allocated=2%", &base), MT_GATE_PASS);
     of_base.allocated_peak_bytes = 980;
     assert_int_equal(check(MT_GATE_REGRESSION, "allocated=2%", &base), MT_GATE_FAIL);

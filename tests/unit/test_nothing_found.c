@@ -74,7 +74,7 @@ static void without_a_history_nothing_is_said_of_requests(void **unused)
     expect("20.0 MiB of the 120 MiB reserved are unused, and there is no history to compare");
     report.has_segments = false;
     device.peak_role_bytes[MT_ROLE_OTHER] = 50 * MT_MIB;
-    expect("what was reserved is not recorded, and there is no history to compare; what 50.0 % of "
+    expect("what was reserved is not recorded, and there is no history to compare; what 50.0% of "
            "the peak is for is not known");
 }
 

@@ -145,7 +145,7 @@ static void names_are_cut_between_words(void **state)
         {"peak 12.5 GiB of", 10, "peak"},
         {"peak 12.5 GiB of", 12, "peak"},
         {"held 512 B of it", 9, "held"},
-        {"grew 43.1 % in all", 10, "grew"},
+        {"grew 43.1% in all", 8, "grew"},
         {"after 114 ms of it", 10, "after"},
         {"after 114 models", 9, "after 114"},
         {"t\xC3\xB6rch_nn_modules", 10, "t\xC3\xB6rch_nn"},
