@@ -69,8 +69,8 @@ static void say_limit(struct mt_buf *out, const struct mt_replay_result *result)
                     mt_format_count(low, result->limit_low_bytes));
     else if (result->limit_inferred)
         mt_add_note(out, 2,
-                    "limit: not recorded; what was granted and refused shows at least %s B and "
-                    "below %s B, and any such limit replays alike",
+                    "limit: not recorded; granted and refused requests show at least %s B and less "
+                    "than %s B, and any limit in that range replays the same",
                     mt_format_count(low, result->limit_low_bytes),
                     mt_format_count(high, result->limit_high_bytes));
     else if (result->limit_bytes)
@@ -86,7 +86,7 @@ static void say_verify(struct mt_buf *out, const struct mt_replay_result *result
     if (!verify->wanted)
         return;
     mt_buf_printf(&line, "%s: %s of %s addresses, %s of %s segment events",
-                  result->is_taken_over          ? "taken over, not replayed by rule"
+                  result->is_taken_over          ? "taken from the recording, not replayed by rule"
                   : mt_replay_is_the_run(verify) ? "exact"
                                                  : "not exact",
                   mt_format_count(n[0], verify->addresses_exact),
@@ -113,8 +113,8 @@ static void say_pools(struct mt_buf *out, const struct mt_replay_result *result)
 
     if (result->pools_inferred)
         mt_add_note(out, 2,
-                    "pools_inferred: %s segments were taken for a private pool's, which the trace "
-                    "does not name: without that the replay would differ earlier",
+                    "pools_inferred: %s segments were assigned to private pools that the trace "
+                    "does not name; without that, the replay would differ earlier",
                     mt_format_count(n, result->pools_inferred));
 }
 
@@ -126,11 +126,11 @@ static void say_free_order(struct mt_buf *out, const struct mt_replay_result *re
     if (result->free_order <= MT_FREE_LOWEST)
         return;
     mt_add_note(out, 2, "of equal free blocks the one %s is used first: %s",
-                by_block ? "that was made first" : "in the oldest segment",
-                result->free_order_found ? "with this rule the replay agrees longest with the "
-                                           "recorded addresses"
-                : by_block               ? "PyTorch 2.12 does so"
-                                         : "PyTorch 2.13 and later do so");
+                by_block ? "that was created first" : "in the oldest segment",
+                result->free_order_found
+                    ? "with this rule, the replay matches the recorded addresses longest"
+                : by_block ? "as in PyTorch 2.12"
+                           : "as in PyTorch 2.13 and later");
 }
 
 static void say_restores(struct mt_buf *out, const struct mt_restore_share *share)
@@ -154,10 +154,11 @@ static void say_plan(struct mt_buf *out, const struct mt_plan_share *plan)
 
     if (!plan->arena_bytes)
         return;
-    mt_add_note(out, 2, "plan: %s of %s steps ask for the same; arena %s, no plan is below %s",
+    mt_add_note(out, 2,
+                "plan: %s of %s steps make the same requests; arena %s, no plan can be below %s",
                 mt_format_count(n[0], plan->equal_steps), mt_format_count(n[1], plan->steps),
                 mt_format_bytes(n[2], plan->arena_bytes), mt_format_bytes(n[3], plan->bound_bytes));
-    mt_add_note(out, 2, "%s of %s requests came from it, %s found their place taken",
+    mt_add_note(out, 2, "%s of %s requests came from it; for %s the planned place was taken",
                 mt_format_count(n[0], plan->hits), mt_format_count(n[1], plan->requests),
                 mt_format_count(n[2], plan->misses));
 }
@@ -170,12 +171,12 @@ static void say_range(struct mt_buf *out, const char *peak, uint64_t low, uint64
     mt_format_bytes(n[0], low);
     mt_format_bytes(n[1], high);
     if (low == high)
-        mt_add_note(out, 2, "the %s peak is the same over %u orders of addresses", peak, orders);
+        mt_add_note(out, 2, "the %s peak is the same over %u address orders", peak, orders);
     else if (strcmp(n[0], n[1]) == 0)
-        mt_add_note(out, 2, "the %s peak over %u orders of addresses: %s, differing by at most %s",
-                    peak, orders, n[0], mt_format_bytes(n[1], high - low));
+        mt_add_note(out, 2, "the %s peak over %u address orders: %s, differing by at most %s", peak,
+                    orders, n[0], mt_format_bytes(n[1], high - low));
     else
-        mt_add_note(out, 2, "the %s peak over %u orders of addresses: %s to %s", peak, orders, n[0],
+        mt_add_note(out, 2, "the %s peak over %u address orders: %s to %s", peak, orders, n[0],
                     n[1]);
 }
 
@@ -185,8 +186,7 @@ static void say_orders(struct mt_buf *out, const struct mt_replay_result *result
         return;
     if (result->reserved_low_bytes == result->reserved_high_bytes &&
         result->allocated_low_bytes == result->allocated_high_bytes) {
-        mt_add_note(out, 2,
-                    "the reserved and the allocated peak are the same over %u orders of addresses",
+        mt_add_note(out, 2, "the reserved and allocated peaks are the same over %u address orders",
                     result->order_count);
         return;
     }
@@ -203,14 +203,14 @@ static void say_ties(struct mt_buf *out, const struct mt_replay_result *result)
     mt_format_count(n[0], result->address_ties);
     if (result->recorded_addresses)
         mt_add_note(out, 2,
-                    "segments lie where the run had them until one is made at another time; from "
-                    "there on addresses decided %s times which of equal free blocks was used",
+                    "segments are at the recorded addresses until one is created at another time; "
+                    "after that, addresses decided %s times which of equal free blocks was used",
                     n[0]);
     else
-        mt_add_note(out, 2,
-                    "addresses are made up; they decided %s times which of equal free blocks was "
-                    "used",
-                    n[0]);
+        mt_add_note(
+            out, 2,
+            "addresses are simulated; they decided %s times which of equal free blocks was used",
+            n[0]);
     say_orders(out, result);
 }
 
@@ -221,19 +221,19 @@ static void say_doubts(struct mt_buf *out, const struct mt_replay_result *result
     if (result->address_ties)
         say_ties(out, result);
     else if (!result->recorded_addresses)
-        mt_add_note(out, 2, "addresses are made up, but no choice depended on them");
+        mt_add_note(out, 2, "addresses are simulated, but no choice depended on them");
     if (result->starts_in_middle)
         mt_add_note(out, 2,
                     "the trace starts in the middle of a run: peaks are those since its start");
     if (result->ooms_not_asked)
         mt_add_note(out, 2,
-                    "no limit was given: %s requests that the run could not serve were not made "
-                    "again; --limit BYTES makes them",
+                    "no limit was given, so %s requests that failed in the run were not repeated; "
+                    "--limit BYTES repeats them",
                     mt_format_count(n, result->ooms_not_asked));
     if (result->failed_requests)
         mt_add_note(out, 2,
-                    "%s recorded allocations found no memory: the program would have failed here, "
-                    "and what follows is not what it would have done",
+                    "%s recorded allocations failed: the program would have run out of memory, and "
+                    "what follows the first failure is hypothetical",
                     mt_format_count(n, result->failed_requests));
     if (result->orphan_frees)
         mt_add_note(out, 2, "%s frees of addresses that were not allocated were ignored",

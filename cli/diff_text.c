@@ -126,7 +126,7 @@ static void add_to(struct mt_diff_row *sum, const struct mt_diff_row *row)
 static struct listed list(const struct mt_diff_rows *rows)
 {
     struct listed listed = {.others = {.label = "all others together", .phase = ""},
-                            .same = {.label = "as large in both", .phase = ""}};
+                            .same = {.label = "unchanged", .phase = ""}};
     uint32_t changed = 0;
 
     while (changed < rows->count && mt_diff_change(&rows->rows[changed]))
@@ -164,7 +164,7 @@ static void tell_phases(const struct mt_teller *teller, const struct mt_diff_row
 
     if (!listed.told)
         return;
-    mt_tell_heading(teller, "By phase of birth");
+    mt_tell_heading(teller, "By phase of allocation");
     mt_table_begin(&table, "#change|#A|#B|#blocks|~born in");
     for (uint32_t i = 0; i < listed.told; i++) {
         add_amounts(teller, &table, &rows->rows[i]);
@@ -272,7 +272,7 @@ static void tell_device(const struct mt_teller *teller, const struct mt_diff_out
     tell_instant(teller, "A", output->question, diff->a, device->a);
     tell_instant(teller, "B", output->question, diff->b, device->b);
     if (is_same(device)) {
-        mt_tell_line(teller, 0, "Nothing differs.");
+        mt_tell_line(teller, 0, "No differences.");
         return;
     }
     tell_roles(teller, device, has_reserved);

@@ -68,7 +68,7 @@ static void say_alive(struct mt_buf *out, const struct mt_fit_failure *failure)
     char bytes[2][MT_UNITS_TEXT], count[MT_UNITS_TEXT];
     uint32_t i;
 
-    mt_buf_printf(out, "    alive then: %s of %s reserved",
+    mt_buf_printf(out, "    at that point: %s allocated of %s reserved",
                   mt_format_bytes(bytes[0], failure->alive.allocated),
                   mt_format_bytes(bytes[1], failure->alive.reserved));
     mt_buf_add_text(out, failure->site_count ? ", most of it from\n" : "\n");
@@ -89,7 +89,7 @@ static void say_failure(struct mt_buf *out, uint64_t limit_bytes,
     struct mt_buf line = {0};
 
     if (!failure->known) {
-        mt_add_note(out, 2, "at %s what was there at the start of the trace is too much",
+        mt_add_note(out, 2, "at %s, the memory allocated at the start of the trace does not fit",
                     format_mib(limit, limit_bytes));
         return;
     }
@@ -113,11 +113,11 @@ static void say_not_monotone(struct mt_buf *out, const struct mt_fit_result *res
 
     if (result->smaller_fit_bytes && result->smaller_fit_bytes < result->low_bytes)
         mt_add_note(out, 2,
-                    "%s fits as well, although larger limits below the answer do not: there the "
-                    "cache is given back at other times and leaves other holes",
+                    "%s also fits, although larger limits below the answer do not: there the cache "
+                    "is released at other times and leaves other holes",
                     format_mib(text, result->smaller_fit_bytes));
     if (result->larger_fail_bytes > result->high_bytes)
-        mt_add_note(out, 2, "%s fails, though it is more than the answer: leave a margin",
+        mt_add_note(out, 2, "%s fails although it is above the answer: leave a margin",
                     format_mib(text, result->larger_fail_bytes));
 }
 
@@ -127,19 +127,18 @@ static void say_dependence(struct mt_buf *out, const struct mt_fit_result *resul
 
     if (!mt_fit_depends_on_memory(result))
         return;
-    mt_add_note(
-        out, 2,
-        "the run itself reached the limit of its memory (out-of-memory errors: %s, retries: %s): "
-        "the answer holds only if what it asks for does not depend on how much there is",
-        mt_format_count(ooms, result->recorded_ooms),
-        mt_format_count(retries, result->recorded_retries));
+    mt_add_note(out, 2,
+                "the run itself reached its memory limit (out-of-memory errors: %s, retries: %s): "
+                "the answer holds only if its requests do not depend on how much memory there is",
+                mt_format_count(ooms, result->recorded_ooms),
+                mt_format_count(retries, result->recorded_retries));
     if (result->died_at != MT_FIT_NOT_DIED)
         mt_add_note(out, 2,
-                    "the request of %s that ended the run fits as well; what it would have asked "
-                    "for after that is not known",
+                    "the request for %s that ended the run also fits; what the run would have "
+                    "requested next is unknown",
                     mt_format_bytes(ooms, result->died_bytes));
     else if (result->recorded_ooms)
-        mt_add_note(out, 2, "requests that the run itself could not serve need not fit");
+        mt_add_note(out, 2, "requests that failed in the run itself do not have to fit");
 }
 
 /* The end to rely on comes first. */
@@ -149,16 +148,16 @@ static void say_orders(struct mt_buf *out, const struct mt_fit_result *result)
 
     if (result->order_count > 1 && result->low_bytes < result->high_bytes)
         mt_add_note(out, 2,
-                    "%s to %s over %u orders of addresses, %s as modelled: addresses decide which "
-                    "of equal free blocks is used, and the driver chooses them",
+                    "%s to %s over %u address orders, %s as modeled: addresses decide which of "
+                    "equal free blocks is used, and the driver chooses them",
                     format_mib(text[0], result->low_bytes), format_mib(text[1], result->high_bytes),
                     result->order_count, format_mib(text[2], result->fit_bytes));
     else if (result->order_count > 1)
-        mt_buf_printf(out, "  the same over %u orders of addresses\n", result->order_count);
+        mt_buf_printf(out, "  the same over %u address orders\n", result->order_count);
     else
         mt_add_note(out, 2,
-                    "addresses decided %s times which of equal free blocks was used: with others "
-                    "the limit may differ (--orders)",
+                    "addresses decided %s times which of equal free blocks was used: with other "
+                    "addresses the limit may differ (--orders)",
                     mt_format_count(text[0], result->address_ties));
 }
 
@@ -167,22 +166,22 @@ static void say_doubts(struct mt_buf *out, const struct mt_fit_result *result)
     char text[MT_UNITS_TEXT];
 
     if (result->fit_reserved_bytes > result->fit_bytes)
-        mt_add_note(
-            out, 2,
-            "expandable segments pass the limit a little: up to %s are reserved under the smallest",
-            format_mib(text, mt_round_up(result->fit_reserved_bytes, MT_MIB)));
+        mt_add_note(out, 2,
+                    "expandable segments exceed the limit slightly: up to %s is reserved under the "
+                    "smallest limit",
+                    format_mib(text, mt_round_up(result->fit_reserved_bytes, MT_MIB)));
     say_not_monotone(out, result);
     say_dependence(out, result);
     if (result->starts_in_middle)
-        mt_add_note(
-            out, 2,
-            "the trace starts in the middle of a run: what was reserved then is taken as it was");
+        mt_add_note(out, 2,
+                    "the trace starts in the middle of a run: memory reserved at that point is "
+                    "taken as recorded");
     if (result->address_ties || result->order_count > 1)
         say_orders(out, result);
     if (result->lost_segments)
         mt_add_note(out, 2,
                     "%s segments were in private pools that the trace does not name: here they "
-                    "count as the default pool's, and the limit may be too small",
+                    "count as part of the default pool, so the limit may be too small",
                     mt_format_count(text, result->lost_segments));
     if (result->policy_doubt)
         mt_add_note(out, 2, "approximate: %s", result->policy_doubt);
@@ -213,7 +212,7 @@ static void say_verdict(struct mt_buf *out, const struct mt_fit_answer *answer, 
     bool fits = result->limit_fits;
 
     if (!fits && result->fits && result->high_bytes > answer->limit_bytes)
-        snprintf(more, sizeof more, ": %s more are needed",
+        snprintf(more, sizeof more, ": %s more is needed",
                  mt_format_bytes(missing, result->high_bytes - answer->limit_bytes));
     mt_buf_add_text(out, fits ? style->green : style->red);
     mt_add_note(out, 0, "%s in %s%s (%s, device %u)", fits ? "fits" : "does not fit",
@@ -297,10 +296,10 @@ static void print_cards(struct mt_buf *out, const struct mt_fit_answer *answer,
         add_card(&table, card, results, count);
     mt_add_text_table(out, &table, 0, style);
     if (!all)
-        mt_buf_add_text(out, "rows after the eighth are left out here\n");
+        mt_buf_add_text(out, "only the first eight rows are shown\n");
     mt_add_note(out, 0,
-                "The limit is what the allocator may hold. The CUDA context and libraries take "
-                "about 0.5 to 1 GiB of a card besides; tight leaves them less than 1 GiB.");
+                "The limit is what the allocator may hold. The CUDA context and libraries need "
+                "about 0.5 to 1 GiB more; \"tight\" leaves them less than 1 GiB.");
 }
 
 void mt_fit_print_text(struct mt_buf *out, const struct mt_fit_answer *answer)
@@ -317,8 +316,8 @@ void mt_fit_print_text(struct mt_buf *out, const struct mt_fit_answer *answer)
     if (answer->xla_requests_missing) {
         mt_add_missing_requests(out, style);
         mt_add_note(out, 2,
-                    "the numbers below are about the regions that the arena took from the driver, "
-                    "not about what the program needs");
+                    "the numbers below describe the regions that the arena took from the driver, "
+                    "not what the program needs");
     }
     if (answer->limit_bytes)
         say_verdicts(out, answer);

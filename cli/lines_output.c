@@ -146,14 +146,14 @@ static void add_answer(struct mt_buf *out, const struct mt_lines_answer *answer,
 
     if (answer->table->device_count > 1)
         mt_buf_printf(&line, "Device %u: ", device->device);
-    mt_buf_printf(&line, "%s allocations, %s in all", mt_format_count(count, device->allocations),
+    mt_buf_printf(&line, "%s allocations, %s in total", mt_format_count(count, device->allocations),
                   mt_format_bytes(bytes, device->allocated_bytes));
     if (most)
         mt_buf_printf(&line, "; active memory is highest, %s, in %s",
                       mt_format_bytes(bytes, most->peak.active),
                       mt_frame_label(&arena, answer->symbols, most->frame));
     if (device->unseen_allocations)
-        mt_buf_printf(&line, "; %s of them (%s) have no Python stack and are in no line",
+        mt_buf_printf(&line, "; %s of them (%s) have no Python stack and belong to no line",
                       mt_format_count(count, device->unseen_allocations),
                       mt_format_bytes(unseen, device->unseen_bytes));
     add_line(out, &line);
@@ -184,20 +184,19 @@ static void add_notes(struct mt_buf *out, const struct mt_lines_answer *answer, 
 {
     mt_buf_add_char(out, '\n');
     mt_add_note(out, 0,
-                "peak, after and growth are active bytes; after and reserved are those when the "
-                "line has run; a line includes the functions that it calls");
+                "peak, after and growth are active bytes; after and reserved are the values when "
+                "the line has run; a line includes the functions that it calls");
     if (has_engine)
         mt_add_note(out, 0,
-                    "* some of it by backward's own threads, which have no Python stack, while the "
-                    "line waited");
+                    "* partly allocated by backward's own threads, which have no Python stack, "
+                    "while the line waited");
     if (!answer->table->has_frees)
         mt_add_note(out, 0,
-                    "frees were recorded without stacks: growth is not known, after means after "
-                    "its last allocation");
+                    "frees were recorded without stacks: growth is unknown, and after means after "
+                    "the last allocation of the line");
     if (!answer->table->sizes_are_exact)
         mt_add_note(out, 0,
-                    "block sizes are as far as they were recorded: no allocator's rules reproduce "
-                    "this trace");
+                    "block sizes are as recorded: no allocator's rules reproduce this trace");
 }
 
 void mt_lines_text(struct mt_buf *out, const struct mt_lines_answer *answer)

@@ -168,11 +168,12 @@ static void tell_totals(const struct mt_teller *teller)
     uint64_t requested = mt_requested_bytes(answer);
     struct mt_table table;
 
-    mt_tell_heading(teller, "In all");
+    mt_tell_heading(teller, "Total");
     mt_table_begin(&table, "|#bytes|#|~");
-    add_total(&table, "", requested, "requested for them");
+    add_total(&table, "", requested, "requested");
     if (bytes->allocated != requested)
-        add_total(&table, "+", bytes->allocated - requested, "rounded up, and tails not split off");
+        add_total(&table, "+", bytes->allocated - requested,
+                  "rounding, and tails that were not split off");
     add_total(&table, "=", bytes->allocated, "allocated: all rows above");
     if (!teller->report->is_driver_level) {
         if (bytes->active != bytes->allocated) {
@@ -194,7 +195,7 @@ static void tell_device(const struct mt_teller *teller, const struct mt_question
         mt_tell_device_title(teller);
     if (device->answer->missing) {
         mt_tell_line(teller, 0,
-                     mt_tell_format(teller, "Nothing to tell: %s.",
+                     mt_tell_format(teller, "Nothing to show: %s.",
                                     mt_no_answer_text(device->answer->missing)));
         return;
     }

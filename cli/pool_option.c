@@ -50,7 +50,7 @@ void mt_add_pool_shares(struct mt_buf *out, const char *policy, const struct mt_
     for (i = 0; (selector = mt_pool_routes_next(&at, &length)); i++) {
         mt_buf_add_text(out, "  pool ");
         mt_buf_add_printable(out, selector, length);
-        mt_buf_printf(out, ": %s requests, %s in all", mt_format_count(count, shares[i].requests),
+        mt_buf_printf(out, ": %s requests, %s in total", mt_format_count(count, shares[i].requests),
                       mt_format_bytes(bytes, shares[i].requested_bytes));
         if (shares[i].private_requests)
             mt_buf_printf(out, "; %s more, %s, are in a private pool of the run, and stay there",

@@ -316,7 +316,7 @@ void mt_add_sweep_text(struct mt_buf *out, const struct mt_sweep *sweep)
     if (sweep->world)
         mt_add_note(out, 0, "%zu of %s ranks, each alone: what it gets from the others is its own",
                     sweep->run_count, mt_format_count(memory, sweep->world));
-    mt_add_note(out, 0, "%zu dry run%s on a simulated %s with %s: times and values mean nothing",
+    mt_add_note(out, 0, "%zu dry run%s on a simulated %s with %s: times and values are meaningless",
                 sweep->run_count, sweep->run_count == 1 ? "" : "s", sweep->card->name,
                 mt_format_bytes(memory, sweep->memory_bytes));
     add_peaks(out, sweep, style);

@@ -46,8 +46,8 @@ static void add_calls(struct mt_buf *out, const struct mt_tune_row *before,
 {
     char text[2][MT_UNITS_TEXT];
 
-    mt_buf_printf(out, "  calls of the driver: %s instead of %s\n",
-                  mt_format_count(text[0], calls(after)), mt_format_count(text[1], calls(before)));
+    mt_buf_printf(out, "  driver calls: %s instead of %s\n", mt_format_count(text[0], calls(after)),
+                  mt_format_count(text[1], calls(before)));
 }
 
 static void add_recommendation(struct mt_buf *out, const struct mt_tune_answer *answer,
@@ -63,7 +63,7 @@ static void add_recommendation(struct mt_buf *out, const struct mt_tune_answer *
         return;
     }
     if (summary->best == MT_TUNE_CURRENT) {
-        mt_buf_printf(out, "%snone of %zu settings is better than what the run had: %s%s\n",
+        mt_buf_printf(out, "%snone of %zu settings is better than the run's own: %s%s\n",
                       style->bold, summary->tried, spelling(&summary->current), style->reset);
         return;
     }
@@ -72,9 +72,9 @@ static void add_recommendation(struct mt_buf *out, const struct mt_tune_answer *
                   best->conf, style->reset);
     mt_buf_add_text(out, "against ");
     mt_buf_add_printable(out, spelling(&summary->current), strlen(spelling(&summary->current)));
-    mt_buf_add_text(out, ", which the run had:\n");
+    mt_buf_add_text(out, ", the run's own settings:\n");
     if (answer->limit_bytes && !summary->current.serves)
-        mt_buf_printf(out, "  serves the run under %s, which that does not\n",
+        mt_buf_printf(out, "  serves the run under %s; the run's own settings do not\n",
                       mt_format_bytes(text, answer->limit_bytes));
     add_change(out, "reserved at the peak", summary->current.reserved_peak_bytes,
                best->reserved_peak_bytes);
@@ -147,8 +147,8 @@ static void add_ooms(struct mt_buf *out, const struct mt_tune_summary *summary)
     if (!summary->run_ooms)
         return;
     mt_buf_printf(&text,
-                  "The run was refused %s request%s; the figures are for what it was granted. "
-                  "'memtrace analyze' says which settings get past the last refusal.",
+                  "%s request%s of the run failed; the figures cover only the requests that "
+                  "succeeded. 'memtrace analyze' shows which settings get past the last failure.",
                   mt_format_count(count, summary->run_ooms), summary->run_ooms == 1 ? "" : "s");
     add_paragraph(out, &text);
 }
@@ -161,8 +161,8 @@ static void add_orders(struct mt_buf *out, const struct mt_tune_row *best)
     if (!best->serves || !best->reserved_high_bytes)
         return;
     mt_buf_printf(&note,
-                  "Addresses decided %s times which of equal free blocks was used. Over %d orders "
-                  "of addresses the best setting reserves at most %s.",
+                  "Addresses decided %s times which of equal free blocks was used. Over %d address "
+                  "orders, the best setting reserves at most %s.",
                   mt_format_count(text, best->address_ties), MT_BASE_ORDERS,
                   mt_format_bytes(bytes, best->reserved_high_bytes));
     add_paragraph(out, &note);

@@ -15,7 +15,7 @@ import termios
 
 HEADING = "Memory over time"
 BLOCKS, COLOUR = re.compile("[\u2500-\u259f]"), "\033["
-PASTED = "    proof: "  # a command stays in one line
+PASTED = "    Check: "  # a command stays in one line
 MAX_LINES = 59
 
 

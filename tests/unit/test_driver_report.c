@@ -133,7 +133,7 @@ static void refusals_and_other_devices(void **state)
     assert_int_equal(run.report->drivers[1].device, 1);
     assert_int_equal(run.report->drivers[1].peak.bytes, MT_MIB);
     expect_text(&run, "The driver refused 1 request:");
-    expect_text(&run, "Device 1: nothing of the framework");
+    expect_text(&run, "Device 1: no memory of the framework");
     end(&run);
 }
 
