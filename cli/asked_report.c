@@ -82,7 +82,7 @@ static const char *not_analyzed_reason(const struct mt_report *report, uint64_t 
     if (device >= MT_MAX_DEVICES)
         return report->devices_left_out ? ANALYZED : NULL;
     return report->devices_not_followed >> device & 1
-               ? "the trace has too many phases for another device"
+               ? "the trace has too many phases for more devices"
                : NULL;
 }
 
@@ -93,7 +93,7 @@ void mt_say_no_device_events(const char *path, const struct mt_report *report, u
     if (reason)
         mt_say("'%s': device %llu is not analyzed: %s", path, (unsigned long long)device, reason);
     else
-        mt_say("'%s': no events of device %llu", path, (unsigned long long)device);
+        mt_say("'%s': device %llu has no events", path, (unsigned long long)device);
 }
 
 bool mt_refuses_device(uint64_t device)
@@ -115,7 +115,7 @@ static int say_no_device(const struct mt_asked_report *asked, uint64_t device)
     }
     for (uint32_t i = 0; i < asked->report->device_count; i++)
         mt_buf_printf(&line, "%s%u", i ? ", " : "", asked->report->devices[i].device);
-    mt_say("'%s': nothing happened on device %llu; devices of this trace: %s", asked->path,
+    mt_say("'%s': device %llu has no events; devices of this trace: %s", asked->path,
            (unsigned long long)device, line.data ? line.data : "none");
     mt_buf_release(&line);
     return MT_EXIT_USAGE;
@@ -136,10 +136,10 @@ int mt_say_no_phase(const struct mt_asked_report *asked, const char *phase)
     if (near)
         mt_say("'%s': no phase '%s'; did you mean '%s'?", asked->path, phase, near);
     else if (report->phase_count)
-        mt_say("'%s': no phase '%s'; 'memtrace analyze --json --all' has the paths of all",
+        mt_say("'%s': no phase '%s'; 'memtrace analyze --json --all' lists the paths of all phases",
                asked->path, phase);
     else
-        mt_say("'%s': no phase '%s': this trace has none", asked->path, phase);
+        mt_say("'%s': no phase '%s': this trace has no phases", asked->path, phase);
     return MT_EXIT_USAGE;
 }
 
@@ -148,9 +148,9 @@ const char *mt_no_answer_text(enum mt_no_answer missing)
     switch (missing) {
     case MT_ANSWERED: break;
     case MT_NO_OOM: return "no request ran out of memory";
-    case MT_NO_SUCH_PHASE: return "there is no such phase";
-    case MT_NOT_IN_HISTORY: return "that phase was over before the recorded history begins";
-    case MT_BEYOND_END: return "that is after the last event";
+    case MT_NO_SUCH_PHASE: return "the phase does not exist";
+    case MT_NOT_IN_HISTORY: return "the phase ended before the recorded history starts";
+    case MT_BEYOND_END: return "the instant is after the last event";
     }
     return "";
 }

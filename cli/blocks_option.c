@@ -18,9 +18,9 @@ int mt_find_word(const char *what, const char *word, const char *const *names, s
     for (size_t i = 0; i < count; i++)
         mt_buf_printf(&list, "%s%s", i ? ", " : "", names[i]);
     if (near)
-        mt_say("%s is never '%s': did you mean '%s'?", what, word, near);
+        mt_say("%s cannot be '%s'; did you mean '%s'?", what, word, near);
     else
-        mt_say("%s is one of %s, not '%s'", what, list.data ? list.data : "", word);
+        mt_say("%s must be one of %s, not '%s'", what, list.data ? list.data : "", word);
     mt_buf_release(&list);
     return -1;
 }
@@ -59,7 +59,7 @@ const char *mt_zoom_option_read(const char *text)
         return text + 6;
     if (!strncmp(text, "step ", 5)) /* as reports name a phase */
         return text;
-    mt_say("--zoom is phase:PATH, such as phase:step#2/forward, not '%s'", text);
+    mt_say("option '--zoom' needs phase:PATH, such as phase:step#2/forward, not '%s'", text);
     return NULL;
 }
 
@@ -67,15 +67,17 @@ const char *mt_zoom_option_read(const char *text)
 static const char *contradiction(const struct mt_blocks_option *blocks)
 {
     if (blocks->is_population && blocks->at)
-        return "--at is an instant, and --of names blocks of no single one";
+        return "options '--at' and '--of' cannot be combined: --at selects one instant, and --of "
+               "selects blocks over time";
     if (!blocks->is_population && (blocks->step != UINT64_MAX || blocks->zoom))
-        return "--step and --zoom go with --of kept or --of allocated-total; an instant in a "
-               "phase is --at phase:PATH";
+        return "options '--step' and '--zoom' need --of kept or --of allocated-total; for the peak "
+               "within a phase use --at phase:PATH";
     if (blocks->is_population && blocks->population == MT_POPULATION_GREW &&
         (blocks->step != UINT64_MAX || blocks->zoom))
-        return "--of grew is of all steps but the first and the last ones";
+        return "--of grew takes neither --step nor --zoom: it covers all steps except the first "
+               "and the last ones";
     if (blocks->is_population && blocks->population == MT_POPULATION_KEPT && blocks->zoom)
-        return "--of kept is of a step: --step N";
+        return "--of kept takes no --zoom: select a step with --step N";
     return NULL;
 }
 
@@ -115,14 +117,14 @@ struct mt_analyze_options mt_blocks_analysis(const struct mt_blocks_option *bloc
 static bool say_no_steps(const struct mt_blocks_option *blocks, const char *path)
 {
     if (blocks->population == MT_POPULATION_GREW)
-        mt_say("'%s': growth shows from five steps on, two of them to warm up", path);
+        mt_say("'%s': too few steps: --of grew needs at least five, two of them for warm-up", path);
     else if (blocks->step != UINT64_MAX && blocks->population == MT_POPULATION_KEPT)
-        mt_say("'%s': no step %llu with another one after it", path,
+        mt_say("'%s': no step %llu that another step follows", path,
                (unsigned long long)blocks->step);
     else if (blocks->step != UINT64_MAX)
         mt_say("'%s': no step %llu", path, (unsigned long long)blocks->step);
     else
-        mt_say("'%s': no step with another one after it", path);
+        mt_say("'%s': no step that another step follows", path);
     return false;
 }
 

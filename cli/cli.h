@@ -57,14 +57,14 @@ struct mt_common {
 /* clang-format off */
 #define MT_COMMON_OPTIONS(common)                                                                  \
     {"json", 0, MT_OPTION_FLAG, NULL, "print one JSON document", &(common).json},                  \
-    {"quiet", 'q', MT_OPTION_FLAG, NULL, "no progress, no notes", &(common).quiet},                \
+    {"quiet", 'q', MT_OPTION_FLAG, NULL, "print no progress and no notes", &(common).quiet},                \
     {"strict", 0, MT_OPTION_FLAG, NULL, "exit with 5 if the trace is incomplete",                  \
      &(common).strict},                                                                            \
-    {"format", 0, MT_OPTION_TEXT, "NAME", "read the input as this format", &(common).format},      \
-    {"max-memory", 0, MT_OPTION_MEMORY, "BYTES", "most memory to take (default: half of it)",     \
+    {"format", 0, MT_OPTION_TEXT, "NAME", "read the input as this format, without detection", &(common).format},      \
+    {"max-memory", 0, MT_OPTION_MEMORY, "BYTES", "limit for memtrace's own memory (default: half of the machine's)",     \
      NULL}
 #define MT_ALL_OPTION(common)                                                                      \
-    {"all", 'a', MT_OPTION_FLAG, NULL, "--json: print all rows, whole stacks and texts",           \
+    {"all", 'a', MT_OPTION_FLAG, NULL, "with --json: print all rows, complete stacks and texts",           \
      &(common).all}
 /* clang-format on */
 

@@ -171,8 +171,8 @@ static void name_pictures(struct mt_buf *out, const struct mt_report *report,
     }
     if (gallery->devices_omitted)
         mt_buf_printf(out,
-                      "  (of %u of %u devices: %s; 'memtrace render CHART TRACE -o FILE.svg "
-                      "--device N' draws another one)\n",
+                      "  (pictures show %u of %u devices: %s; for another device use 'memtrace "
+                      "render CHART TRACE -o FILE.svg --device N')\n",
                       gallery->devices, gallery->devices + gallery->devices_omitted,
                       mt_device_choice_text(report));
     if (gallery->without_png)
@@ -335,19 +335,17 @@ int mt_cmd_analyze(const struct mt_command *command, int argc, char **argv)
     struct arguments arguments = {.directory = NULL};
     const struct mt_option options[] = {
         {"output", 'o', MT_OPTION_TEXT, "DIR",
-         "write report.html, report.json, summary.md and pictures there", &arguments.directory},
+         "write report.html, report.json, summary.md and pictures to DIR", &arguments.directory},
         MT_FORCE_OPTION(arguments.outputs),
         {"policy", 0, MT_OPTION_TEXT, "P", "simulate this allocator instead of the recorded one",
          &arguments.policy},
         {"policies", 0, MT_OPTION_FLAG, NULL,
-         "with -o: also draw the same requests under other allocators (takes some hundred "
-         "replays)",
-         &arguments.policies},
-        {"limit", 0, MT_OPTION_BYTES, "BYTES", "simulate a device of this size",
+         "with -o: also draw other allocators (slow: hundreds of replays)", &arguments.policies},
+        {"limit", 0, MT_OPTION_BYTES, "BYTES", "simulate a device with this much memory",
          &arguments.limit_bytes},
-        {"all", 'a', MT_OPTION_FLAG, NULL, "print everything, not what fits into 60 lines",
+        {"all", 'a', MT_OPTION_FLAG, NULL, "print everything, not only what fits in 60 lines",
          &arguments.all},
-        {"unnamed", 0, MT_OPTION_FLAG, NULL, "as if no ranges had been recorded: find them",
+        {"unnamed", 0, MT_OPTION_FLAG, NULL, "ignore recorded ranges and infer phases",
          &arguments.unnamed},
         MT_GATE_OPTIONS(arguments.gates),
         MT_COMMON_OPTIONS(arguments.common),

@@ -57,9 +57,10 @@ static bool check_picture(struct arguments *arguments)
     struct mt_picture *picture = &arguments->picture;
 
     if (picture->output && !strcmp(picture->output, "-"))
-        mt_say("diff: -o names a file; 'memtrace render diff A B -o -' writes to standard output");
+        mt_say("diff: -o needs the name of a file; to write to standard output use 'memtrace "
+               "render diff A B -o -'");
     else if (!picture->output && (picture->size || picture->theme))
-        mt_say("diff: --size and --theme are for the picture of -o FILE");
+        mt_say("diff: --size and --theme need a picture: add -o FILE.svg or -o FILE.png");
     else
         return !picture->output || mt_picture_read(picture, &arguments->common);
     return false;
@@ -73,7 +74,7 @@ int mt_cmd_diff(const struct mt_command *command, int argc, char **argv)
         {"at", 0, MT_OPTION_TEXT, "INSTANT",
          "peak, reserved-peak, oom, end, 1.25s, an event, phase:PATH", &at},
         {"device", 0, MT_OPTION_COUNT, "N", "only this device", &arguments.device},
-        {"output", 'o', MT_OPTION_TEXT, "FILE", "also draw it: .svg or .png",
+        {"output", 'o', MT_OPTION_TEXT, "FILE", "also draw the difference: .svg or .png",
          &arguments.picture.output},
         MT_FORCE_OPTION(arguments.outputs),
         MT_PICTURE_SIZE_OPTIONS(arguments.picture),
@@ -90,7 +91,7 @@ int mt_cmd_diff(const struct mt_command *command, int argc, char **argv)
     arguments.a = paths[0];
     arguments.b = paths[1];
     if (!strcmp(arguments.a, "-") && !strcmp(arguments.b, "-")) {
-        mt_say("diff: only one of the two can be standard input");
+        mt_say("diff: only one of the two traces can be standard input");
         return MT_EXIT_USAGE;
     }
     arguments.picture.outputs = &arguments.outputs;

@@ -54,7 +54,7 @@ static int read_timeout(struct dry_run *dry_run)
         if (!strcmp(at, units[i].unit) &&
             mt_mul_ok(number, units[i].ms, &dry_run->simulated.recording.timeout_ms))
             return -1;
-    mt_say("option '--timeout' wants seconds, or a time such as 90s, 10m or 2h, not '%s'",
+    mt_say("option '--timeout' needs seconds or a time such as 90s, 10m or 2h, not '%s'",
            dry_run->timeout);
     return MT_EXIT_USAGE;
 }
@@ -64,11 +64,11 @@ static int check_sweep(const struct mt_sweep_wish *sweep)
     const char *wrong = NULL;
 
     if (sweep->jobs && !sweep->sweeps.count && !sweep->rank.ranks)
-        wrong = "option '--jobs' wants a --sweep or --ranks";
+        wrong = "option '--jobs' needs --sweep or --ranks";
     else if (sweep->rank.world && !sweep->rank.ranks)
-        wrong = "option '--world' wants --ranks";
+        wrong = "option '--world' needs --ranks";
     else if (sweep->rank.ranks && sweep->sweeps.count)
-        wrong = "options '--ranks' and '--sweep' do not go together";
+        wrong = "options '--ranks' and '--sweep' cannot be combined";
     if (wrong)
         mt_say("%s", wrong);
     return wrong ? MT_EXIT_USAGE : -1;
@@ -96,39 +96,40 @@ static int check_options(const struct mt_command *command, struct dry_run *dry_r
 static int parse(const struct mt_command *command, struct dry_run *dry_run, int argc, char **argv)
 {
     const struct mt_option options[] = {
-        {"output", 'o', MT_OPTION_TEXT, "FILE|DIR", "write the trace, or one a process, here",
+        {"output", 'o', MT_OPTION_TEXT, "FILE|DIR",
+         "write the trace to FILE, or one trace per process to DIR",
          &dry_run->simulated.recording.output},
         {"device", 0, MT_OPTION_TEXT, "NAME", "the card to simulate (default: H200)",
          &dry_run->device},
-        {"devices", 0, MT_OPTION_POSITIVE, "N", "how many of them (default: 1)",
+        {"devices", 0, MT_OPTION_POSITIVE, "N", "number of devices (default: 1)",
          &dry_run->simulated.devices},
         {"limit", 0, MT_OPTION_BYTES, "BYTES",
          "memory of each device; exit with 1 if the run does not fit",
          &dry_run->simulated.limit_bytes},
         {"timeout", 0, MT_OPTION_TEXT, "TIME",
-         "end the command and all its processes after 90s, 10m, 2h; exit with 124",
+         "end the command and its processes after this time (90s, 10m, 2h); exit with 124",
          &dry_run->timeout},
         {"max-peak", 0, MT_OPTION_LIST, "METRIC=BYTES",
          "exit with 1 if a peak is larger: requested, allocated, active, reserved, device",
          &dry_run->gates.peaks},
         {"strict", 0, MT_OPTION_FLAG, NULL,
-         "--max-peak: exit with 1 also if a peak may be larger under another order of addresses",
+         "with --max-peak: also exit with 1 if another order of addresses may exceed it",
          &dry_run->gates.strict},
         {"sweep", 0, MT_OPTION_LIST, "NAME=VALUES",
-         "one run for each value of batch=1,2,4 or batch=1..64*2, in place of {batch}",
+         "run once per value, such as batch=1,2,4 or batch=1..64*2; replaces {batch}",
          &dry_run->sweep.sweeps},
         {"ranks", 0, MT_OPTION_TEXT, "LIST",
-         "run ranks 0,1,7 or 0-3 or all of a distributed run, each alone",
+         "run these ranks of a distributed run, each alone: 0,1,7 or 0-3 or all",
          &dry_run->sweep.rank.ranks},
-        {"world", 0, MT_OPTION_POSITIVE, "N", "--ranks: how many ranks there are in all",
+        {"world", 0, MT_OPTION_POSITIVE, "N", "with --ranks: the total number of ranks",
          &dry_run->sweep.rank.world},
-        {"jobs", 'j', MT_OPTION_POSITIVE, "N", "--sweep, --ranks: at most N runs at the same time",
-         &dry_run->sweep.jobs},
+        {"jobs", 'j', MT_OPTION_POSITIVE, "N",
+         "with --sweep or --ranks: at most N runs in parallel", &dry_run->sweep.jobs},
         MT_FORCE_OPTION(dry_run->outputs),
         {"json", 0, MT_OPTION_FLAG, NULL,
-         "print one JSON document; the command's output goes to standard error",
+         "print one JSON document; output of the command goes to standard error",
          &dry_run->common.json},
-        {"quiet", 'q', MT_OPTION_FLAG, NULL, "no notes", &dry_run->common.quiet},
+        {"quiet", 'q', MT_OPTION_FLAG, NULL, "print no notes", &dry_run->common.quiet},
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL},
     };
     int code =
@@ -153,7 +154,7 @@ static int answer(struct dry_run *dry_run)
     const struct mt_dry_run_answer answer = answer_of(dry_run);
 
     if (answer.timed_out)
-        mt_say("'%s' was ended: it still ran after --timeout %s", run->recording.command[0],
+        mt_say("'%s' was ended because it still ran after --timeout %s", run->recording.command[0],
                dry_run->timeout);
     if (run->failed)
         return mt_say_no_memory("cannot list the traces");

@@ -330,7 +330,8 @@ static int find_phases(struct dump *dump, const char *path)
     if (!dump->from.phase && !dump->to.phase)
         return -1;
     if (strcmp(path, "-") == 0) {
-        mt_say("dump: standard input is read once: --from and --to cannot be phases of it");
+        mt_say("dump: --from and --to cannot be phases if the trace is standard input, which can "
+               "be read only once; name a file");
         return MT_EXIT_USAGE;
     }
     code = mt_ask(path, &dump->common, &question, &asked);
@@ -347,7 +348,7 @@ static bool range_is_valid(const struct mt_instant_option *from, const struct mt
 {
     if (!from->given || !to->given || from->by_time != to->by_time || from->value <= to->value)
         return true;
-    mt_say("dump: --from lies after --to: there is nothing between them");
+    mt_say("dump: --from is after --to, so there is nothing to print");
     return false;
 }
 
@@ -357,9 +358,10 @@ int mt_cmd_dump(const struct mt_command *command, int argc, char **argv)
     const char *from = NULL, *to = NULL;
     const struct mt_option options[] = {
         {"from", 0, MT_OPTION_TEXT, "INSTANT",
-         "begin at this event, time or phase (1200, 1.5s, 'step 3', phase:PATH)", &from},
-        {"to", 0, MT_OPTION_TEXT, "INSTANT", "end with this event, time or phase", &to},
-        {"stacks", 0, MT_OPTION_FLAG, NULL, "whole stacks, innermost frame first", &dump.stacks},
+         "start at this event, time or phase (1200, 1.5s, 'step 3', phase:PATH)", &from},
+        {"to", 0, MT_OPTION_TEXT, "INSTANT", "stop after this event, time or phase", &to},
+        {"stacks", 0, MT_OPTION_FLAG, NULL, "print complete stacks, innermost frame first",
+         &dump.stacks},
         MT_COMMON_OPTIONS(dump.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL},
     };

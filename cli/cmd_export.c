@@ -143,7 +143,7 @@ static int check(struct arguments *arguments, const char *format)
     if (!arguments->format)
         return MT_EXIT_USAGE;
     if (arguments->common.json && (!arguments->output || !strcmp(arguments->output, "-")))
-        mt_say("--json says what was written: it needs -o FILE");
+        mt_say("--json describes the file that was written: add -o FILE");
     else if (mt_blocks_option_read(&arguments->blocks))
         return MT_EXIT_OK;
     return MT_EXIT_USAGE;
@@ -153,19 +153,19 @@ int mt_cmd_export(const struct mt_command *command, int argc, char **argv)
 {
     struct arguments arguments = {.device = MT_EVERY_DEVICE, .blocks.step = UINT64_MAX};
     const struct mt_option options[] = {
-        {"output", 'o', MT_OPTION_TEXT, "FILE", "file to write, not standard output",
+        {"output", 'o', MT_OPTION_TEXT, "FILE", "write to this file instead of standard output",
          &arguments.output},
         MT_FORCE_OPTION(arguments.outputs),
         MT_BLOCKS_OPTIONS(arguments.blocks),
-        {"step", 0, MT_OPTION_STEP, "N", "--of kept or allocated-total: of step N",
+        {"step", 0, MT_OPTION_STEP, "N", "with --of kept or allocated-total: only step N",
          &arguments.blocks.step},
-        {"zoom", 0, MT_OPTION_TEXT, "PHASE", "--of allocated-total: of one phase (phase:PATH)",
-         &arguments.blocks.zoom},
-        {"device", 0, MT_OPTION_COUNT, "N", "of several devices, not the one that reserved most",
-         &arguments.device},
-        {"reverse", 0, MT_OPTION_FLAG, NULL, "innermost frames first, their callers behind them",
+        {"zoom", 0, MT_OPTION_TEXT, "PHASE",
+         "with --of allocated-total: only this phase (phase:PATH)", &arguments.blocks.zoom},
+        {"device", 0, MT_OPTION_COUNT, "N",
+         "use device N (default: the one with the largest reserved peak)", &arguments.device},
+        {"reverse", 0, MT_OPTION_FLAG, NULL, "innermost frames first, then their callers",
          &arguments.reversed},
-        {"blocks", 0, MT_OPTION_FLAG, NULL, "a leaf for each size and role of blocks",
+        {"blocks", 0, MT_OPTION_FLAG, NULL, "add a leaf for each size and role of blocks",
          &arguments.with_blocks},
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};

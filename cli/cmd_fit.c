@@ -113,16 +113,16 @@ int mt_cmd_fit(const struct mt_command *command, int argc, char **argv)
 {
     struct arguments arguments = {0};
     const struct mt_option options[] = {
-        {"policy", 'p', MT_OPTION_LIST, "P", "simulate this allocator; may be given several times",
+        {"policy", 'p', MT_OPTION_LIST, "P", "simulate this allocator; repeatable",
          &arguments.policies},
         {"pool", 0, MT_OPTION_LIST, "SELECTOR",
-         "requests that this means get a memory pool of their own", &arguments.pools},
-        {"limit", 0, MT_OPTION_BYTES, "BYTES", "say whether this limit does; exit with 1 if not",
-         &arguments.limit_bytes},
-        {"heap", 0, MT_OPTION_TEXT, "NAME", "the requests of this heap alone (see memtrace info)",
+         "give the requests that match a separate memory pool", &arguments.pools},
+        {"limit", 0, MT_OPTION_BYTES, "BYTES",
+         "test this limit; exit with 1 if the run does not fit", &arguments.limit_bytes},
+        {"heap", 0, MT_OPTION_TEXT, "NAME", "only the requests of this heap (see 'memtrace info')",
          &arguments.heap},
         MT_ORDERS_OPTION(&arguments.orders),
-        {"no-cards", 0, MT_OPTION_FLAG, NULL, "leave out the table of common cards",
+        {"no-cards", 0, MT_OPTION_FLAG, NULL, "omit the table of common cards",
          &arguments.no_cards},
         MT_JOBS_OPTION(&arguments.jobs),
         MT_ALL_OPTION(arguments.common),

@@ -8,6 +8,7 @@
 #include "fleet_job.h"
 #include "fleet_output.h"
 #include "fleet_processes.h"
+#include "fleet_tune.h"
 #include "outputs.h"
 #include "reduce.h"
 #include "summary_file.h"
@@ -20,7 +21,7 @@ struct arguments {
     struct mt_outputs outputs;
     struct mt_fleet_gate_options gates;
     const char *job, *mesh, *shard, *output, *junit;
-    bool summarize;
+    bool summarize, tune;
     uint64_t jobs;
     char **paths;
     int path_count;
@@ -32,8 +33,9 @@ struct run {
     struct mt_fleet_gates gates;
     struct mt_rank_set set;
     struct mt_gather_failures failures;
-    struct mt_exchange exchange; /* with the other processes of mpirun */
-    bool has_shared;             /* nobody waits for this process any more */
+    struct mt_job_settings *settings; /* of --tune */
+    struct mt_exchange exchange;      /* with the other processes of mpirun */
+    bool has_shared;                  /* nobody waits for this process any more */
     uint32_t share, share_count;
 };
 
@@ -119,7 +121,8 @@ static int write_junit(struct run *run, const struct mt_job_report *report)
 static int print(struct run *run, const struct mt_job_report *report)
 {
     struct mt_arena arena = {0};
-    const struct mt_fleet_answer answer = {report, &run->gates, &arena, run->arguments->common.all};
+    const struct mt_fleet_answer answer = {report, &run->gates, &arena, run->arguments->common.all,
+                                           run->settings};
     struct mt_buf out = {0};
 
     if (run->arguments->common.json)
@@ -151,7 +154,8 @@ static int write_folder(struct run *run, const struct mt_job_report *report)
 {
     const struct arguments *arguments = run->arguments;
     struct mt_arena arena = {0};
-    const struct mt_fleet_answer answer = {report, &run->gates, &arena, arguments->common.all};
+    const struct mt_fleet_answer answer = {report, &run->gates, &arena, arguments->common.all,
+                                           run->settings};
     const struct mt_fleet_folder folder = {.directory = arguments->output,
                                            .outputs = &arguments->outputs,
                                            .command = command_of(&arena, arguments),
@@ -160,6 +164,14 @@ static int write_folder(struct run *run, const struct mt_job_report *report)
 
     mt_arena_release(&arena);
     return code;
+}
+
+static int tune(struct run *run, const struct mt_job_report *report)
+{
+    const struct mt_fleet_tuning tuning = {report, &run->files, &run->arguments->common,
+                                           run->arguments->jobs};
+
+    return run->arguments->tune ? mt_fleet_tune(&tuning, &run->settings) : MT_EXIT_OK;
 }
 
 /* The exit status of an answer. */
@@ -189,6 +201,8 @@ static int answer(struct run *run)
         (error.status = mt_fleet_gates_check(&run->gates, report, &error)) != MT_OK)
         code = mt_report_error(run->arguments->paths[0], &error);
     if (code == MT_EXIT_OK)
+        code = tune(run, report);
+    if (code == MT_EXIT_OK)
         code = print(run, report);
     if (code == MT_EXIT_OK && run->arguments->junit)
         code = write_junit(run, report);
@@ -196,6 +210,7 @@ static int answer(struct run *run)
         code = write_folder(run, report);
     if (code == MT_EXIT_OK)
         code = verdict_of(run, report);
+    mt_job_settings_free(run->settings);
     mt_job_report_free(report);
     return code;
 }
@@ -256,6 +271,11 @@ static int check(struct run *run)
         mt_say("fleet: --shard needs -o FILE.mtsum: what all shards wrote is the job");
         return MT_EXIT_USAGE;
     }
+    if (arguments->shard && arguments->tune) {
+        mt_say("fleet: --tune needs all ranks: give it to the command that reads what the shards "
+               "wrote");
+        return MT_EXIT_USAGE;
+    }
     if (mt_is_standard_output(arguments->output)) {
         mt_say(
             "fleet: -o names a folder or a summary, FILE.mtsum; --json writes to standard output");
@@ -293,6 +313,8 @@ int mt_cmd_fleet(const struct mt_command *command, int argc, char **argv)
          &arguments.junit},
         {"summarize", 0, MT_OPTION_FLAG, NULL, "write TRACE.mtsum beside each trace that has none",
          &arguments.summarize},
+        {"tune", 0, MT_OPTION_FLAG, NULL,
+         "find one allocator setting for all ranks by replays of their traces", &arguments.tune},
         {"shard", 0, MT_OPTION_TEXT, "I/N", "read only share I of N of the files; needs -o",
          &arguments.shard},
         {"output", 'o', MT_OPTION_TEXT, "OUT",

@@ -55,7 +55,7 @@ static void add_text(const struct written *written, const char *path, struct mt_
                   mt_format_count(bytes, written->bytes));
     mt_buf_add_decimal(out, written->events ? (double)written->bytes / (double)written->events : 0,
                        2);
-    mt_buf_add_text(out, " bytes an event\n");
+    mt_buf_add_text(out, " bytes per event\n");
 }
 
 static void add_json(const struct written *written, const char *path, struct mt_buf *out)
@@ -128,16 +128,18 @@ static int import_to(struct mt_source *source, const char *input, const char *pa
 static int check(struct arguments *arguments, const char *input)
 {
     if (!arguments->output) {
-        mt_say("import needs -o TRACE, the file to write");
+        mt_say("import: no output file given: add -o TRACE");
         return MT_EXIT_USAGE;
     }
     if (arguments->common.json && mt_is_standard_output(arguments->output)) {
-        mt_say("--json and -o - both want standard output");
+        mt_say("--json and -o - both write to standard output: name a file with -o");
         return MT_EXIT_USAGE;
     }
     mt_outputs_add_input(&arguments->outputs, input);
     if (arguments->groups)
         mt_outputs_add_input(&arguments->outputs, arguments->groups);
+    if (arguments->redaction_key)
+        mt_outputs_add_input(&arguments->outputs, arguments->redaction_key);
     return mt_output_precheck(arguments->output, &arguments->outputs, MT_FILE_TRACE);
 }
 
@@ -145,7 +147,7 @@ static int draw_salt(struct mt_redaction *redaction)
 {
     if (mt_redaction_init(redaction) == MT_OK)
         return MT_EXIT_OK;
-    mt_say("cannot redact: the system gives no random numbers");
+    mt_say("cannot redact: the system provides no random numbers");
     return MT_EXIT_INPUT;
 }
 
@@ -200,15 +202,15 @@ int mt_cmd_import(const struct mt_command *command, int argc, char **argv)
 {
     struct arguments arguments = {.output = NULL};
     struct mt_option options[] = {
-        {"output", 'o', MT_OPTION_TEXT, "TRACE", "write the trace here", &arguments.output},
+        {"output", 'o', MT_OPTION_TEXT, "TRACE", "write the trace to this file", &arguments.output},
         {"process-groups", 0, MT_OPTION_TEXT, "FILE",
          "add the process groups of a Flight Recorder dump", &arguments.groups},
-        {"redact", 0, MT_OPTION_FLAG, NULL, "replace folders, host, command and names of threads",
+        {"redact", 0, MT_OPTION_FLAG, NULL, "replace names of folders, host, command and threads",
          &arguments.redact},
         {"redact-key", 0, MT_OPTION_TEXT, "FILE",
-         "redact with the key in FILE, so that the traces of a job stay one",
+         "redact with the key in FILE, so that the traces of a job still match",
          &arguments.redaction_key},
-        {"no-summary", 0, MT_OPTION_FLAG, NULL, "write no summary (.mtsum) beside the trace",
+        {"no-summary", 0, MT_OPTION_FLAG, NULL, "do not write a summary (.mtsum) beside the trace",
          &arguments.no_summary},
         MT_FORCE_OPTION(arguments.outputs),
         MT_COMMON_OPTIONS(arguments.common),

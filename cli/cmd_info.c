@@ -296,7 +296,7 @@ static void add_size(struct mt_buf *out, const struct info *info)
     if (info->events) {
         mt_buf_add_text(out, ", ");
         mt_buf_add_decimal(out, bytes_per_event(info), 2);
-        mt_buf_add_text(out, " bytes an event");
+        mt_buf_add_text(out, " bytes per event");
     }
     if (info->frames) {
         mt_buf_add_text(out, ", ");
@@ -325,8 +325,8 @@ static void add_integrity(struct mt_buf *out, const struct info *info)
     bool first = true;
 
     add_integrity_line(out, &first, integrity->frames_damaged, "damaged frame", "damaged frames");
-    add_integrity_line(out, &first, integrity->events_invalid, "event refers to what is lost",
-                       "events refer to what is lost");
+    add_integrity_line(out, &first, integrity->events_invalid, "event refers to a lost definition",
+                       "events refer to lost definitions");
     add_integrity_line(out, &first, integrity->events_unknown, "event of an unknown kind",
                        "events of unknown kinds");
     if (integrity->events_dropped) {
@@ -334,8 +334,8 @@ static void add_integrity(struct mt_buf *out, const struct info *info)
         mt_buf_printf(out, "%s\n", mt_missing_events_text(source, missing));
         first = false;
     }
-    add_integrity_line(out, &first, source->symbols.frames_cut, "frame left out of deep stacks",
-                       "frames left out of deep stacks");
+    add_integrity_line(out, &first, source->symbols.frames_cut, "frame omitted from deep stacks",
+                       "frames omitted from deep stacks");
     mt_info_dropped_text(out, &info->recorded, &source->symbols);
     if (source->header.starts_in_middle) {
         add_label(out, first ? "integrity" : "");
@@ -409,7 +409,7 @@ int mt_cmd_info(const struct mt_command *command, int argc, char **argv)
     struct info info = {0};
     const struct mt_option options[] = {
         {"secrets", 0, MT_OPTION_FLAG, NULL,
-         "list what could identify a person, machine or project", &info.secrets},
+         "list data that could identify a person, machine or project", &info.secrets},
         MT_ALL_OPTION(info.common),
         MT_COMMON_OPTIONS(info.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL},

@@ -14,7 +14,7 @@ struct arguments {
 static int say_no_device(const struct mt_lines_answer *answer)
 {
     if (!mt_refuses_device(answer->device))
-        mt_say("nothing was allocated on device %llu", (unsigned long long)answer->device);
+        mt_say("device %llu has no allocations", (unsigned long long)answer->device);
     return MT_EXIT_USAGE;
 }
 
@@ -59,8 +59,8 @@ static uint32_t count_shown(const struct mt_lines_answer *answer, uint32_t *devi
 
 static int say_no_own(void)
 {
-    mt_say("no function of your own files allocated or freed anything; without --own the model's "
-           "code is shown, wherever it lies");
+    mt_say("no function of your own files allocated or freed anything; without --own, lines also "
+           "shows the code of the model");
     return MT_EXIT_USAGE;
 }
 
@@ -127,17 +127,18 @@ int mt_cmd_lines(const struct mt_command *command, int argc, char **argv)
 {
     struct arguments arguments = {.device = MT_LINES_EVERY_DEVICE};
     const struct mt_option options[] = {
-        {"function", 'f', MT_OPTION_TEXT, "F", "only functions of this name, of libraries too",
-         &arguments.function},
-        {"source", 's', MT_OPTION_FLAG, NULL, "show the source text, of files that are there",
+        {"function", 'f', MT_OPTION_TEXT, "F",
+         "only functions with this name, including those of libraries", &arguments.function},
+        {"source", 's', MT_OPTION_FLAG, NULL, "show the source text of files that exist here",
          &arguments.source},
         {"source-root", 0, MT_OPTION_LIST, "DIR",
-         "--source: read files below this folder as well as the current one",
+         "with --source: also read files below DIR, not only below the current folder",
          &arguments.sources.roots},
         {"device", 'd', MT_OPTION_COUNT, "N", "only this device", &arguments.device},
         {"own", 0, MT_OPTION_FLAG, NULL, "only functions of your own files", &arguments.own},
         {"all", 'a', MT_OPTION_FLAG, NULL,
-         "include every function on the way; --json: all rows and whole texts", &arguments.all},
+         "include all functions of the stacks; with --json: all rows and complete texts",
+         &arguments.all},
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
     struct mt_source *source;

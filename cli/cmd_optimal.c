@@ -301,7 +301,7 @@ static int run(struct optimal *optimal)
     if (read_csv(optimal, &is_csv, &error) != MT_OK)
         return mt_report_error(optimal->path, &error);
     if (is_csv && optimal->heap) {
-        mt_say("--heap: buffers of a CSV file belong to no heap");
+        mt_say("--heap needs a trace: buffers of a CSV file belong to no heap");
         return MT_EXIT_USAGE;
     }
     code = is_csv ? MT_EXIT_OK : read_trace(optimal, &source);
@@ -320,7 +320,7 @@ static int check_and_run(struct optimal *optimal, const char *path)
     int code;
 
     if (optimal->common.json && mt_is_standard_output(optimal->plan_path)) {
-        mt_say("--json and -o - both want standard output");
+        mt_say("--json and -o - both write to standard output: name a file with -o");
         return MT_EXIT_USAGE;
     }
     optimal->path = path;
@@ -341,9 +341,9 @@ int mt_cmd_optimal(const struct mt_command *command, int argc, char **argv)
     const struct mt_option options[] = {
         {"time", 't', MT_OPTION_TEXT, "S", "search for S seconds (default 10), or 'none'",
          &optimal->time},
-        {"capacity", 0, MT_OPTION_BYTES, "BYTES", "stop at a plan that fits into this",
+        {"capacity", 0, MT_OPTION_BYTES, "BYTES", "stop at a plan that fits in this many bytes",
          &optimal->options.capacity_bytes},
-        {"heap", 0, MT_OPTION_TEXT, "NAME", "the requests of this heap alone (see memtrace info)",
+        {"heap", 0, MT_OPTION_TEXT, "NAME", "only the requests of this heap (see 'memtrace info')",
          &optimal->heap},
         {"output", 'o', MT_OPTION_TEXT, "FILE", "write the plan as CSV", &optimal->plan_path},
         MT_FORCE_OPTION(optimal->outputs),
@@ -352,7 +352,8 @@ int mt_cmd_optimal(const struct mt_command *command, int argc, char **argv)
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
     code = mt_options_parse(command, options, argc, argv, 1, 1, &paths, &path_count);
     if (code < 0 && optimal->time && !parse_seconds(optimal->time, &optimal->options.time_ns)) {
-        mt_say("--time takes seconds such as 10 or 0.5, or 'none', not '%s'", optimal->time);
+        mt_say("option '--time' needs seconds such as 10 or 0.5, or 'none', not '%s'",
+               optimal->time);
         code = MT_EXIT_USAGE;
     }
     if (code < 0)

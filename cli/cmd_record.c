@@ -34,9 +34,9 @@ static int refuse_word(const struct mt_command *command, const char *option, con
     const char *near = mt_did_you_mean(word, allowed, count);
 
     if (near)
-        mt_say("option '--%s': unknown word '%s'; did you mean '%s'?", option, word, near);
+        mt_say("option '--%s': unknown value '%s'; did you mean '%s'?", option, word, near);
     else
-        mt_say("option '--%s': unknown word '%s'", option, word);
+        mt_say("option '--%s': unknown value '%s'", option, word);
     mt_say("see 'memtrace %s --help'", command->name);
     return MT_EXIT_USAGE;
 }
@@ -100,31 +100,33 @@ static int parse(const struct mt_command *command, struct record *record, int ar
 {
     struct mt_recording *recording = &record->recording;
     const struct mt_option options[] = {
-        {"output", 'o', MT_OPTION_TEXT, "FILE|DIR", "write the trace, or one a process, here",
-         &recording->output},
+        {"output", 'o', MT_OPTION_TEXT, "FILE|DIR",
+         "write the trace to FILE, or one trace per process to DIR", &recording->output},
         {"stacks", 0, MT_OPTION_TEXT, "WHICH",
-         "auto (default: Python's, or native), none, python, native, both", &record->stacks},
-        {"free-stacks", 0, MT_OPTION_FLAG, NULL, "record call stacks of frees as well (slower)",
+         "call stacks: auto (Python, else native; default), none, python, native, both",
+         &record->stacks},
+        {"free-stacks", 0, MT_OPTION_FLAG, NULL, "also record call stacks of frees (slower)",
          &recording->settings.free_stacks},
-        {"phases", 0, MT_OPTION_TEXT, "LIST", "of nvtx,torch,autograd (default nvtx,torch)",
-         &record->phases},
-        {"sample-hz", 0, MT_OPTION_COUNT, "N", "ask what the process uses N times a second (10)",
+        {"phases", 0, MT_OPTION_TEXT, "LIST",
+         "sources of phases: nvtx, torch, autograd (default nvtx,torch)", &record->phases},
+        {"sample-hz", 0, MT_OPTION_COUNT, "N",
+         "sample the memory of the process N times per second (default: 10)",
          &recording->settings.sample_hz},
-        {"follow", 0, MT_OPTION_TEXT, "WHICH", "all processes (default), or none but the first",
-         &record->follow},
-        {"xla-requests", 0, MT_OPTION_FLAG, NULL, "make each request of JAX and TensorFlow visible",
+        {"follow", 0, MT_OPTION_TEXT, "WHICH",
+         "record all processes (default), or none except the first", &record->follow},
+        {"xla-requests", 0, MT_OPTION_FLAG, NULL, "record each request of JAX and TensorFlow",
          &recording->settings.xla_requests},
-        {"with-env", 0, MT_OPTION_FLAG, NULL, "also write the command line into the trace",
+        {"with-env", 0, MT_OPTION_FLAG, NULL, "write the command line into the trace",
          &recording->settings.with_env},
         {"redact", 0, MT_OPTION_FLAG, NULL,
-         "at the end replace folders, host, command and names of threads", &recording->redact},
-        {"no-summary", 0, MT_OPTION_FLAG, NULL, "write no summary (.mtsum) beside a trace",
+         "at the end replace names of folders, host, command and threads", &recording->redact},
+        {"no-summary", 0, MT_OPTION_FLAG, NULL, "do not write a summary (.mtsum) beside a trace",
          &record->no_summary},
-        {"json", 0, MT_OPTION_FLAG, NULL, "end with one JSON document on standard error",
+        {"json", 0, MT_OPTION_FLAG, NULL, "print one JSON document on standard error at the end",
          &recording->json},
-        {"quiet", 'q', MT_OPTION_FLAG, NULL, "say only what went wrong", &recording->quiet},
+        {"quiet", 'q', MT_OPTION_FLAG, NULL, "print only problems", &recording->quiet},
         {"strict", 0, MT_OPTION_FLAG, NULL,
-         "exit with 5 if the command succeeds and events are missing", &record->strict},
+         "exit with 5 if the command succeeds but events are missing", &record->strict},
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL},
     };
     int code = mt_parse_command(command, options, argc, argv, &recording->command);

@@ -121,10 +121,10 @@ int mt_cmd_recover(const struct mt_command *command, int argc, char **argv)
     struct recover recover = {.no_summary = false};
     struct mt_common *common = &recover.common;
     const struct mt_option options[] = {
-        {"no-summary", 0, MT_OPTION_FLAG, NULL, "write no summary (.mtsum) beside a trace",
+        {"no-summary", 0, MT_OPTION_FLAG, NULL, "do not write a summary (.mtsum) beside a trace",
          &recover.no_summary},
         {"json", 0, MT_OPTION_FLAG, NULL, "print one JSON document", &common->json},
-        {"quiet", 'q', MT_OPTION_FLAG, NULL, "say only what was lost", &common->quiet},
+        {"quiet", 'q', MT_OPTION_FLAG, NULL, "print only what was lost", &common->quiet},
         {"strict", 0, MT_OPTION_FLAG, NULL, "exit with 5 if events are missing", &common->strict},
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL},
     };

@@ -52,7 +52,7 @@ static int render_diff(const struct arguments *arguments, char **paths)
     if (!mt_question_option_read(arguments->blocks.at, NULL, &question))
         return MT_EXIT_USAGE;
     if (!strcmp(paths[0], "-") && !strcmp(paths[1], "-")) {
-        mt_say("render: only one of the two can be standard input");
+        mt_say("render: only one of the two traces can be standard input");
         return MT_EXIT_USAGE;
     }
     return mt_diff_render(&wish, &arguments->picture, &arguments->common);
@@ -77,8 +77,8 @@ struct other_chart {
 };
 
 static const struct other_chart others[] = {
-    {"diff", "what changed from one run to another: two traces", "scatter", 2, render_diff},
-    {"policies", "the same requests under several allocators", "address", 1, render_policies},
+    {"diff", "what changed between two runs (two traces)", "scatter", 2, render_diff},
+    {"policies", "the same requests with several allocators", "address", 1, render_policies},
 };
 
 static const struct other_chart *find_other(const char *name)
@@ -105,9 +105,9 @@ static const struct mt_chart *find_chart(const char *name)
         names[count++] = mt_charts[i]->name;
     near = mt_did_you_mean(name, names, count);
     if (near)
-        mt_say("there is no chart '%s': did you mean '%s'?", name, near);
+        mt_say("unknown chart '%s'; did you mean '%s'?", name, near);
     else
-        mt_say("there is no chart '%s': 'memtrace render --help' lists them", name);
+        mt_say("unknown chart '%s'; 'memtrace render --help' lists the charts", name);
     return NULL;
 }
 
@@ -141,7 +141,8 @@ static bool check_window(const struct arguments *arguments, const char *name)
         return true;
     if (!strcmp(name, "flamechart") || !strcmp(name, "blocks") || !strcmp(name, "icicle"))
         return true;
-    mt_say("--step, --zoom and --whole are for the flame chart, blocks and the icicle");
+    mt_say("options '--step', '--zoom' and '--whole' are only for the charts flamechart, blocks "
+           "and icicle");
     return false;
 }
 
@@ -162,7 +163,7 @@ static bool check_blocks(struct arguments *arguments)
         return true;
     }
     if (blocks->at || blocks->of || blocks->metric) {
-        mt_say("--at, --of and --metric are for the icicle");
+        mt_say("options '--at', '--of' and '--metric' are only for the chart icicle");
         return false;
     }
     if (arguments->by && !read_by(arguments))
@@ -191,11 +192,12 @@ static bool parse_order(const char *text, enum mt_address_order *order)
 static bool check_report_chart(struct arguments *arguments)
 {
     if (arguments->axis && strcmp(arguments->axis, "time") && strcmp(arguments->axis, "events")) {
-        mt_say("--x is time or events, not '%s'", arguments->axis);
+        mt_say("option '--x' needs time or events, not '%s'", arguments->axis);
         return false;
     }
     if (arguments->order && !parse_order(arguments->order, &arguments->options.address_order)) {
-        mt_say("--order is creation, address, size, pool or stream, not '%s'", arguments->order);
+        mt_say("option '--order' needs creation, address, size, pool or stream, not '%s'",
+               arguments->order);
         return false;
     }
     arguments->options.event_axis = arguments->axis && !strcmp(arguments->axis, "events");
@@ -217,7 +219,7 @@ static int check(struct arguments *arguments, char **words, int traces)
         mt_say("render %s: %s", words[0],
                wanted == 1 ? "one trace, not two" : "two traces, A and B");
     else if (!arguments->picture.output)
-        mt_say("say where to with -o FILE.svg or -o FILE.png");
+        mt_say("no output file given: add -o FILE.svg or -o FILE.png");
     else if (check_window(arguments, words[0]) &&
              mt_picture_read(&arguments->picture, &arguments->common) &&
              (other || check_report_chart(arguments)))
@@ -350,23 +352,23 @@ static int run(const struct mt_command *command, int argc, char **argv)
          "picture to write: .svg or .png; - is an SVG on "
          "standard output",
          &arguments.picture.output},
-        {"x", 0, MT_OPTION_TEXT, "AXIS", "time (idle gaps folded) or events (equal widths)",
+        {"x", 0, MT_OPTION_TEXT, "AXIS", "time (idle gaps shortened) or events (all equally wide)",
          &arguments.axis},
         MT_PICTURE_SIZE_OPTIONS(arguments.picture),
         {"by", 0, MT_OPTION_TEXT, "GROUP", "timeline: layers by role, phase, site or stream",
          &arguments.by},
-        {"device", 0, MT_OPTION_COUNT, "N", "of several devices, not the one that reserved most",
-         &arguments.device},
+        {"device", 0, MT_OPTION_COUNT, "N",
+         "draw device N (default: the one with the largest reserved peak)", &arguments.device},
         {"step", 0, MT_OPTION_STEP, "N",
-         "of step N: flame chart, blocks, and icicle --of kept or allocated-total",
+         "flamechart, blocks, icicle --of kept or allocated-total: draw step N",
          &arguments.blocks.step},
         {"zoom", 0, MT_OPTION_TEXT, "PHASE",
-         "of one phase (phase:PATH): flame chart, blocks, icicle --of allocated-total",
+         "flamechart, blocks, icicle --of allocated-total: draw one phase (phase:PATH)",
          &arguments.blocks.zoom},
-        {"whole", 0, MT_OPTION_FLAG, NULL, "flame chart, blocks: of the whole run",
+        {"whole", 0, MT_OPTION_FLAG, NULL, "flamechart, blocks: draw the whole run",
          &arguments.whole},
         MT_BLOCKS_OPTIONS(arguments.blocks),
-        {"policy", 'p', MT_OPTION_LIST, "P", "policies: this allocator; may be given several times",
+        {"policy", 'p', MT_OPTION_LIST, "P", "policies: draw this allocator; repeatable",
          &arguments.policies},
         MT_JOBS_OPTION(&arguments.jobs),
         {"flame", 0, MT_OPTION_FLAG, NULL, "icicle: callers at the bottom",
@@ -376,7 +378,7 @@ static int run(const struct mt_command *command, int argc, char **argv)
         {"order", 0, MT_OPTION_TEXT, "NAME",
          "address: segments by creation, address, size, pool or stream", &arguments.order},
         {"force", 0, MT_OPTION_FLAG, NULL,
-         "replace a file that memtrace did not write; draw a PNG too large for most viewers",
+         "replace files that memtrace did not write; allow a PNG too large for most viewers",
          &arguments.outputs.force},
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};

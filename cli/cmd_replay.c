@@ -65,12 +65,12 @@ static void say_limit(struct mt_buf *out, const struct mt_replay_result *result)
 
     if (result->limit_inferred && !mt_limit_is_known(result))
         mt_add_note(out, 2,
-                    "limit: not recorded; one of %s B explains what was collected as garbage",
+                    "limit: not recorded; a limit of %s B explains when garbage was collected",
                     mt_format_count(low, result->limit_low_bytes));
     else if (result->limit_inferred)
         mt_add_note(out, 2,
-                    "limit: not recorded; granted and refused requests show at least %s B and less "
-                    "than %s B, and any limit in that range replays the same",
+                    "limit: not recorded; successful and failed requests show that it is at least "
+                    "%s B and below %s B; all limits in this range replay alike",
                     mt_format_count(low, result->limit_low_bytes),
                     mt_format_count(high, result->limit_high_bytes));
     else if (result->limit_bytes)
@@ -86,7 +86,7 @@ static void say_verify(struct mt_buf *out, const struct mt_replay_result *result
     if (!verify->wanted)
         return;
     mt_buf_printf(&line, "%s: %s of %s addresses, %s of %s segment events",
-                  result->is_taken_over          ? "taken from the recording, not replayed by rule"
+                  result->is_taken_over          ? "copied from the recording, not simulated"
                   : mt_replay_is_the_run(verify) ? "exact"
                                                  : "not exact",
                   mt_format_count(n[0], verify->addresses_exact),
@@ -99,7 +99,7 @@ static void say_verify(struct mt_buf *out, const struct mt_replay_result *result
                       mt_format_count(n[1], verify->ooms));
     mt_add_note(out, 2, "%s as recorded", line.data ? line.data : "");
     if (verify->events_missing)
-        mt_add_note(out, 2, "events are missing in the recording: at least %s",
+        mt_add_note(out, 2, "the recording lacks at least %s events",
                     mt_format_count(n[0], verify->events_missing));
     if (verify->first_difference[0])
         mt_add_note(out, 2, "first difference: %s", verify->first_difference);
@@ -113,8 +113,8 @@ static void say_pools(struct mt_buf *out, const struct mt_replay_result *result)
 
     if (result->pools_inferred)
         mt_add_note(out, 2,
-                    "pools_inferred: %s segments were assigned to private pools that the trace "
-                    "does not name; without that, the replay would differ earlier",
+                    "pools_inferred: %s segments were assigned to a private pool that the trace "
+                    "does not name; without this, the replay would differ earlier",
                     mt_format_count(n, result->pools_inferred));
 }
 
@@ -125,12 +125,12 @@ static void say_free_order(struct mt_buf *out, const struct mt_replay_result *re
 
     if (result->free_order <= MT_FREE_LOWEST)
         return;
-    mt_add_note(out, 2, "of equal free blocks the one %s is used first: %s",
+    mt_add_note(out, 2, "among equal free blocks, the allocator uses the one %s: %s",
                 by_block ? "that was created first" : "in the oldest segment",
                 result->free_order_found
-                    ? "with this rule, the replay matches the recorded addresses longest"
-                : by_block ? "as in PyTorch 2.12"
-                           : "as in PyTorch 2.13 and later");
+                    ? "with this rule the replay matches the recorded addresses the longest"
+                : by_block ? "the rule of PyTorch 2.12"
+                           : "the rule of PyTorch 2.13 and later");
 }
 
 static void say_restores(struct mt_buf *out, const struct mt_restore_share *share)
@@ -139,8 +139,8 @@ static void say_restores(struct mt_buf *out, const struct mt_restore_share *shar
 
     if (share->restores)
         mt_add_note(out, 2,
-                    "restores: %s (an empty private pool got back what it once held, as CUDA graph "
-                    "trees do), %s blocks and %s gaps between them",
+                    "restores: %s (CUDA graph trees put earlier blocks back into an empty private "
+                    "pool), with %s blocks and %s gaps between them",
                     mt_format_count(n[0], share->restores), mt_format_count(n[1], share->blocks),
                     mt_format_count(n[2], share->gaps));
     for (unsigned i = 0; i < MT_RESTORE_DOUBTS; i++)
@@ -155,10 +155,12 @@ static void say_plan(struct mt_buf *out, const struct mt_plan_share *plan)
     if (!plan->arena_bytes)
         return;
     mt_add_note(out, 2,
-                "plan: %s of %s steps make the same requests; arena %s, no plan can be below %s",
+                "plan: %s of %s steps make the same requests; the arena has %s, and no plan needs "
+                "less than %s",
                 mt_format_count(n[0], plan->equal_steps), mt_format_count(n[1], plan->steps),
                 mt_format_bytes(n[2], plan->arena_bytes), mt_format_bytes(n[3], plan->bound_bytes));
-    mt_add_note(out, 2, "%s of %s requests came from it; for %s the planned place was taken",
+    mt_add_note(out, 2,
+                "%s of %s requests came from the arena; %s found their planned address in use",
                 mt_format_count(n[0], plan->hits), mt_format_count(n[1], plan->requests),
                 mt_format_count(n[2], plan->misses));
 }
@@ -202,15 +204,15 @@ static void say_ties(struct mt_buf *out, const struct mt_replay_result *result)
 
     mt_format_count(n[0], result->address_ties);
     if (result->recorded_addresses)
-        mt_add_note(out, 2,
-                    "segments are at the recorded addresses until one is created at another time; "
-                    "after that, addresses decided %s times which of equal free blocks was used",
-                    n[0]);
-    else
         mt_add_note(
             out, 2,
-            "addresses are simulated; they decided %s times which of equal free blocks was used",
+            "segments have their recorded addresses until the simulation creates one at another "
+            "time; after that, addresses decided %s times between equal free blocks",
             n[0]);
+    else
+        mt_add_note(out, 2,
+                    "addresses are simulated; they decided %s times between equal free blocks",
+                    n[0]);
     say_orders(out, result);
 }
 
@@ -221,22 +223,23 @@ static void say_doubts(struct mt_buf *out, const struct mt_replay_result *result
     if (result->address_ties)
         say_ties(out, result);
     else if (!result->recorded_addresses)
-        mt_add_note(out, 2, "addresses are simulated, but no choice depended on them");
+        mt_add_note(out, 2, "addresses are simulated, but no decision depended on them");
     if (result->starts_in_middle)
         mt_add_note(out, 2,
-                    "the trace starts in the middle of a run: peaks are those since its start");
+                    "the trace starts in the middle of a run: peaks are those since the start of "
+                    "the trace");
     if (result->ooms_not_asked)
         mt_add_note(out, 2,
                     "no limit was given, so %s requests that failed in the run were not repeated; "
-                    "--limit BYTES repeats them",
+                    "to repeat them, add --limit BYTES",
                     mt_format_count(n, result->ooms_not_asked));
     if (result->failed_requests)
         mt_add_note(out, 2,
-                    "%s recorded allocations failed: the program would have run out of memory, and "
-                    "what follows the first failure is hypothetical",
+                    "%s recorded allocations failed: the program would have stopped at the first "
+                    "one, so later figures are not those of a real run",
                     mt_format_count(n, result->failed_requests));
     if (result->orphan_frees)
-        mt_add_note(out, 2, "%s frees of addresses that were not allocated were ignored",
+        mt_add_note(out, 2, "ignored %s frees of addresses that were not allocated",
                     mt_format_count(n, result->orphan_frees));
     if (result->policy_doubt)
         mt_add_note(out, 2, "approximate: %s", result->policy_doubt);
@@ -404,23 +407,23 @@ int mt_cmd_replay(const struct mt_command *command, int argc, char **argv)
 {
     struct arguments arguments = {0};
     const struct mt_option options[] = {
-        {"policy", 'p', MT_OPTION_LIST, "P", "simulate this allocator; may be given several times",
+        {"policy", 'p', MT_OPTION_LIST, "P", "simulate this allocator; repeatable",
          &arguments.policies},
         {"pool", 0, MT_OPTION_LIST, "SELECTOR",
-         "requests that this means get a memory pool of their own", &arguments.pools},
-        {"policies", 0, MT_OPTION_FLAG, NULL, "list the allocators that can be simulated",
+         "give the requests that match a separate memory pool", &arguments.pools},
+        {"policies", 0, MT_OPTION_FLAG, NULL, "list all simulated allocators",
          &arguments.list_policies},
         {"limit", 0, MT_OPTION_BYTES, "BYTES", "memory limit of the device, such as 12GiB",
          &arguments.replay.limit_bytes},
         MT_ORDERS_OPTION(&arguments.orders),
-        {"heap", 0, MT_OPTION_TEXT, "NAME", "the requests of this heap alone (see memtrace info)",
+        {"heap", 0, MT_OPTION_TEXT, "NAME", "only the requests of this heap (see 'memtrace info')",
          &arguments.heap},
         {"verify", 0, MT_OPTION_FLAG, NULL, "compare every address and segment with the trace",
          &arguments.replay.verify},
         {"blind", 0, MT_OPTION_FLAG, NULL, "do not use recorded segment addresses",
          &arguments.replay.blind},
-        {"counters", 0, MT_OPTION_TEXT, "FILE", "write the counters after every event as CSV",
-         &arguments.counters_path},
+        {"counters", 0, MT_OPTION_TEXT, "FILE",
+         "write the counters after each event to FILE as CSV", &arguments.counters_path},
         MT_FORCE_OPTION(arguments.outputs),
         MT_JOBS_OPTION(&arguments.jobs),
         MT_ALL_OPTION(arguments.common),
@@ -441,11 +444,12 @@ int mt_cmd_replay(const struct mt_command *command, int argc, char **argv)
     if (path_count < 1)
         return mt_missing_argument(command);
     if (arguments.counters_path && arguments.policies.count > 1) {
-        mt_say("--counters takes one policy, not %zu", arguments.policies.count);
+        mt_say("option '--counters' needs exactly one policy, not %zu", arguments.policies.count);
         return MT_EXIT_USAGE;
     }
     if (arguments.common.json && mt_is_standard_output(arguments.counters_path)) {
-        mt_say("--json and --counters - both want standard output");
+        mt_say(
+            "--json and --counters - both write to standard output: name a file with --counters");
         return MT_EXIT_USAGE;
     }
     mt_outputs_add_input(&arguments.outputs, paths[0]);

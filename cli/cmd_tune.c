@@ -58,9 +58,9 @@ int mt_cmd_tune(const struct mt_command *command, int argc, char **argv)
     struct arguments arguments = {0};
     const struct mt_option options[] = {
         {"limit", 0, MT_OPTION_BYTES, "BYTES",
-         "what the allocator may hold: settings must serve the run under it",
+         "memory limit of the allocator: only settings under which the run fits",
          &arguments.limit_bytes},
-        {"no-fits", 0, MT_OPTION_FLAG, NULL, "do not search the smallest limits: faster",
+        {"no-fits", 0, MT_OPTION_FLAG, NULL, "do not search for the smallest limits (faster)",
          &arguments.no_fits},
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};

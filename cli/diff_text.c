@@ -96,13 +96,13 @@ static void tell_roles(const struct mt_teller *teller, const struct mt_device_di
         add_exact(&table, i ? "+" : "", device->roles.rows[i].a_bytes,
                   device->roles.rows[i].b_bytes, device->roles.rows[i].label);
     add_exact(&table, "=", a->instant.bytes.allocated, b->instant.bytes.allocated, "allocated");
-    add_exact(&table, "", mt_requested_bytes(a), mt_requested_bytes(b), "  of it requested");
+    add_exact(&table, "", mt_requested_bytes(a), mt_requested_bytes(b), "  requested");
     if (has_reserved) {
         if (a->waiting_bytes || b->waiting_bytes)
             add_exact(&table, "+", a->waiting_bytes, b->waiting_bytes,
-                      "freed, but other streams may still use it");
+                      "freed, but possibly still in use on other streams");
         add_exact(&table, "+", mt_unused_bytes(a), mt_unused_bytes(b),
-                  "unused, held by the allocator");
+                  "unused, but held by the allocator");
         add_exact(&table, "=", a->instant.bytes.reserved, b->instant.bytes.reserved, "reserved");
     }
     mt_add_text_table(teller->out, &table, 2, teller->style);
@@ -164,7 +164,7 @@ static void tell_phases(const struct mt_teller *teller, const struct mt_diff_row
 
     if (!listed.told)
         return;
-    mt_tell_heading(teller, "By phase of allocation");
+    mt_tell_heading(teller, "By the phase in which blocks were allocated");
     mt_table_begin(&table, "#change|#A|#B|#blocks|~born in");
     for (uint32_t i = 0; i < listed.told; i++) {
         add_amounts(teller, &table, &rows->rows[i]);
@@ -272,7 +272,7 @@ static void tell_device(const struct mt_teller *teller, const struct mt_diff_out
     tell_instant(teller, "A", output->question, diff->a, device->a);
     tell_instant(teller, "B", output->question, diff->b, device->b);
     if (is_same(device)) {
-        mt_tell_line(teller, 0, "No differences.");
+        mt_tell_line(teller, 0, "The two are equal.");
         return;
     }
     tell_roles(teller, device, has_reserved);

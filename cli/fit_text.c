@@ -68,7 +68,7 @@ static void say_alive(struct mt_buf *out, const struct mt_fit_failure *failure)
     char bytes[2][MT_UNITS_TEXT], count[MT_UNITS_TEXT];
     uint32_t i;
 
-    mt_buf_printf(out, "    at that point: %s allocated of %s reserved",
+    mt_buf_printf(out, "    live then: %s of %s reserved",
                   mt_format_bytes(bytes[0], failure->alive.allocated),
                   mt_format_bytes(bytes[1], failure->alive.reserved));
     mt_buf_add_text(out, failure->site_count ? ", most of it from\n" : "\n");
@@ -89,11 +89,12 @@ static void say_failure(struct mt_buf *out, uint64_t limit_bytes,
     struct mt_buf line = {0};
 
     if (!failure->known) {
-        mt_add_note(out, 2, "at %s, the memory allocated at the start of the trace does not fit",
+        mt_add_note(out, 2,
+                    "at %s, the memory that is live at the start of the trace exceeds the limit",
                     format_mib(limit, limit_bytes));
         return;
     }
-    mt_buf_printf(&line, "at %s event %s fails first: %s, ", format_mib(limit, limit_bytes),
+    mt_buf_printf(&line, "at %s, event %s fails first: %s, ", format_mib(limit, limit_bytes),
                   mt_format_count(event, failure->event),
                   mt_format_bytes(size, failure->size_bytes));
     mt_add_shortened(&line, failure->site, 60);
@@ -113,12 +114,14 @@ static void say_not_monotone(struct mt_buf *out, const struct mt_fit_result *res
 
     if (result->smaller_fit_bytes && result->smaller_fit_bytes < result->low_bytes)
         mt_add_note(out, 2,
-                    "%s also fits, although larger limits below the answer do not: there the cache "
-                    "is released at other times and leaves other holes",
+                    "the run also fits in %s, but not in larger limits below the answer: the "
+                    "allocator frees its cache at other times there, and the free blocks differ",
                     format_mib(text, result->smaller_fit_bytes));
     if (result->larger_fail_bytes > result->high_bytes)
-        mt_add_note(out, 2, "%s fails although it is above the answer: leave a margin",
-                    format_mib(text, result->larger_fail_bytes));
+        mt_add_note(
+            out, 2,
+            "the run does not fit in %s, although this is more than the answer: leave a margin",
+            format_mib(text, result->larger_fail_bytes));
 }
 
 static void say_dependence(struct mt_buf *out, const struct mt_fit_result *result)
@@ -128,17 +131,18 @@ static void say_dependence(struct mt_buf *out, const struct mt_fit_result *resul
     if (!mt_fit_depends_on_memory(result))
         return;
     mt_add_note(out, 2,
-                "the run itself reached its memory limit (out-of-memory errors: %s, retries: %s): "
-                "the answer holds only if its requests do not depend on how much memory there is",
+                "the recorded run reached its own memory limit (out-of-memory errors: %s, retries: "
+                "%s): the answer holds only if the requests of the program do not depend on the "
+                "memory that is available",
                 mt_format_count(ooms, result->recorded_ooms),
                 mt_format_count(retries, result->recorded_retries));
     if (result->died_at != MT_FIT_NOT_DIED)
         mt_add_note(out, 2,
-                    "the request for %s that ended the run also fits; what the run would have "
-                    "requested next is unknown",
+                    "the request of %s that ended the run also fits; the requests that would have "
+                    "followed are unknown",
                     mt_format_bytes(ooms, result->died_bytes));
     else if (result->recorded_ooms)
-        mt_add_note(out, 2, "requests that failed in the run itself do not have to fit");
+        mt_add_note(out, 2, "requests that failed in the run need not fit");
 }
 
 /* The end to rely on comes first. */
@@ -148,16 +152,16 @@ static void say_orders(struct mt_buf *out, const struct mt_fit_result *result)
 
     if (result->order_count > 1 && result->low_bytes < result->high_bytes)
         mt_add_note(out, 2,
-                    "%s to %s over %u address orders, %s as modeled: addresses decide which of "
-                    "equal free blocks is used, and the driver chooses them",
+                    "%s to %s over %u orders of addresses, %s as modeled: addresses decide between "
+                    "equal free blocks, and the driver chooses the addresses",
                     format_mib(text[0], result->low_bytes), format_mib(text[1], result->high_bytes),
                     result->order_count, format_mib(text[2], result->fit_bytes));
     else if (result->order_count > 1)
         mt_buf_printf(out, "  the same over %u address orders\n", result->order_count);
     else
         mt_add_note(out, 2,
-                    "addresses decided %s times which of equal free blocks was used: with other "
-                    "addresses the limit may differ (--orders)",
+                    "addresses decided %s times between equal free blocks: other addresses may "
+                    "give another limit (--orders)",
                     mt_format_count(text[0], result->address_ties));
 }
 
@@ -167,21 +171,21 @@ static void say_doubts(struct mt_buf *out, const struct mt_fit_result *result)
 
     if (result->fit_reserved_bytes > result->fit_bytes)
         mt_add_note(out, 2,
-                    "expandable segments exceed the limit slightly: up to %s is reserved under the "
+                    "expandable segments exceed the limit slightly: up to %s are reserved with the "
                     "smallest limit",
                     format_mib(text, mt_round_up(result->fit_reserved_bytes, MT_MIB)));
     say_not_monotone(out, result);
     say_dependence(out, result);
     if (result->starts_in_middle)
         mt_add_note(out, 2,
-                    "the trace starts in the middle of a run: memory reserved at that point is "
-                    "taken as recorded");
+                    "the trace starts in the middle of a run: segments that were reserved at its "
+                    "start keep their layout");
     if (result->address_ties || result->order_count > 1)
         say_orders(out, result);
     if (result->lost_segments)
         mt_add_note(out, 2,
-                    "%s segments were in private pools that the trace does not name: here they "
-                    "count as part of the default pool, so the limit may be too small",
+                    "%s segments were in private pools that the trace does not name: they count as "
+                    "part of the default pool, so the limit may be too small",
                     mt_format_count(text, result->lost_segments));
     if (result->policy_doubt)
         mt_add_note(out, 2, "approximate: %s", result->policy_doubt);
@@ -197,7 +201,7 @@ static void say_limit_failure(struct mt_buf *out, uint64_t limit_bytes,
     if (result->limits_tried && result->fits && first->known && asked->known &&
         first->event == asked->event && first->alive.allocated == asked->alive.allocated &&
         first->alive.reserved == asked->alive.reserved)
-        mt_add_note(out, 2, "at %s the same request fails first", format_mib(text, limit_bytes));
+        mt_add_note(out, 2, "at %s, the same request fails first", format_mib(text, limit_bytes));
     else
         say_failure(out, limit_bytes, asked);
 }
@@ -238,9 +242,9 @@ static void say_result(struct mt_buf *out, const struct mt_fit_answer *answer, c
     if (result->limits_tried && result->fits)
         say_failure(out, result->fails_at_bytes, &result->first_failure);
     else if (result->limits_tried)
-        mt_buf_add_text(out, "  some request is larger than any device\n");
+        mt_buf_add_text(out, "  a request is larger than any device\n");
     else
-        mt_buf_add_text(out, "  nothing was ever requested\n");
+        mt_buf_add_text(out, "  the trace has no requests\n");
     if (answer->limit_bytes && !result->limit_fits)
         say_limit_failure(out, answer->limit_bytes, result);
     say_doubts(out, result);
@@ -296,10 +300,10 @@ static void print_cards(struct mt_buf *out, const struct mt_fit_answer *answer,
         add_card(&table, card, results, count);
     mt_add_text_table(out, &table, 0, style);
     if (!all)
-        mt_buf_add_text(out, "only the first eight rows are shown\n");
+        mt_buf_add_text(out, "this table shows only the first eight rows\n");
     mt_add_note(out, 0,
-                "The limit is what the allocator may hold. The CUDA context and libraries need "
-                "about 0.5 to 1 GiB more; \"tight\" leaves them less than 1 GiB.");
+                "The limit is the memory of the allocator. The CUDA context and libraries take "
+                "about 0.5 to 1 GiB of a card in addition. \"tight\" leaves them less than 1 GiB.");
 }
 
 void mt_fit_print_text(struct mt_buf *out, const struct mt_fit_answer *answer)
@@ -316,8 +320,8 @@ void mt_fit_print_text(struct mt_buf *out, const struct mt_fit_answer *answer)
     if (answer->xla_requests_missing) {
         mt_add_missing_requests(out, style);
         mt_add_note(out, 2,
-                    "the numbers below describe the regions that the arena took from the driver, "
-                    "not what the program needs");
+                    "the numbers below are for the regions that the arena took from the driver, "
+                    "not for the memory that the program needs");
     }
     if (answer->limit_bytes)
         say_verdicts(out, answer);

@@ -63,12 +63,13 @@ static bool changes(const struct mt_job_change *change)
     return change->min_bytes || change->max_bytes;
 }
 
-/* "ranks", "groups": what is matched. */
-static const char *kind_of(const struct text *text)
+/* "rank", "groups": what is matched. */
+static const char *kind_of(const struct text *text, uint32_t count)
 {
-    static const char *const kinds[] = {"rank", "group", "set of parameters", "job"};
+    static const char *const one[] = {"rank", "group", "set of parameters", "job"};
+    static const char *const several[] = {"ranks", "groups", "sets of parameters", "jobs"};
 
-    return kinds[text->diff->match];
+    return (count == 1 ? one : several)[text->diff->match];
 }
 
 /* The first of these that changes, else the reserved peak. */
@@ -95,14 +96,14 @@ static void add_largest(const struct text *text, enum mt_job_metric metric)
         mt_add_note(text->out, 0, "%s (%s) on %s", largest, mt_job_metric_name(metric),
                     class_name(text, change->max_class));
     else if (change->min_bytes == change->max_bytes)
-        mt_add_note(text->out, 0, "%s (%s) on each of %u %ss", largest, mt_job_metric_name(metric),
-                    (unsigned)change->class_count, kind_of(text));
+        mt_add_note(text->out, 0, "%s (%s) on each of %u %s", largest, mt_job_metric_name(metric),
+                    (unsigned)change->class_count, kind_of(text, change->class_count));
     else
         mt_add_note(text->out, 0,
-                    "%s (%s) on %s is the largest change of %u %ss; the mean change is %s", largest,
+                    "%s (%s) on %s is the largest change of %u %s; the mean change is %s", largest,
                     mt_job_metric_name(metric),
                     class_name(text, is_max ? change->max_class : change->min_class),
-                    (unsigned)change->class_count, kind_of(text), mean);
+                    (unsigned)change->class_count, kind_of(text, change->class_count), mean);
 }
 
 static void add_headline(const struct text *text)
@@ -115,8 +116,8 @@ static void add_headline(const struct text *text)
     else if (mt_job_diff_has_changes(diff))
         add_largest(text, leading_metric(diff));
     else
-        mt_add_note(text->out, 0, "±0 on each of %u %s%s: nothing differs",
-                    (unsigned)diff->compared_count, kind_of(text), s(diff->compared_count));
+        mt_add_note(text->out, 0, "±0 on each of %u %s: nothing differs",
+                    (unsigned)diff->compared_count, kind_of(text, diff->compared_count));
     mt_buf_add_text(text->out, text->style->reset);
 }
 
@@ -180,12 +181,8 @@ static void add_match(const struct text *text)
         mt_add_note(text->out, 2, "%u device%s matched: each job is one process without a rank",
                     (unsigned)diff->compared_count, s(diff->compared_count));
     else
-        mt_add_note(text->out, 2, "%u %s%s matched: %s", (unsigned)diff->compared_count,
-                    diff->match == MT_MATCH_PARAMETERS ? "set" : kind_of(text),
-                    diff->match == MT_MATCH_PARAMETERS
-                        ? diff->compared_count == 1 ? " of parameters" : "s of parameters"
-                        : s(diff->compared_count),
-                    reasons[diff->match]);
+        mt_add_note(text->out, 2, "%u %s matched: %s", (unsigned)diff->compared_count,
+                    kind_of(text, diff->compared_count), reasons[diff->match]);
 }
 
 /* Ranks with a number that only one job has, as ranges. They ascend if ranks are matched by their
@@ -210,6 +207,8 @@ static void add_alone(const struct text *text, const char *name, bool is_of_b)
                                  : -3; /* the end */
 
             count += class != NULL;
+            if (class && rank < 0)
+                continue; /* no number, and no neighbor of rank 0 */
             if (rank == last || rank == last + 1) {
                 last = rank;
                 continue;
@@ -288,9 +287,10 @@ static void add_metrics(const struct text *text)
         uint32_t known = text->diff->metrics[order[i]].class_count;
 
         if (known && known < text->diff->compared_count && order[i] != MT_JOB_GROWTH)
-            mt_add_note(text->out, 2, "%s: known on both sides for %u of %u %ss",
+            mt_add_note(text->out, 2, "%s: known on both sides for %u of %u %s",
                         mt_job_metric_name(order[i]), (unsigned)known,
-                        (unsigned)text->diff->compared_count, kind_of(text));
+                        (unsigned)text->diff->compared_count,
+                        kind_of(text, text->diff->compared_count));
     }
 }
 

@@ -33,6 +33,7 @@ static const char *verdict_of(struct mt_fleet_gates *gates, const struct mt_job_
     char actual[MT_UNITS_TEXT], limit[MT_UNITS_TEXT], base[MT_UNITS_TEXT];
     uint64_t bound = bound_of(gate);
     const char *side = gate->actual > bound ? "above" : "within", *row;
+    const char *warning = gate->state == MT_FLEET_WARN ? " (warning)" : "";
 
     if (gate->state == MT_FLEET_NOT_EVALUATED)
         return mt_arena_printf(&gates->arena, "%s, %s: not evaluated: %s", gate->rule, gate->group,
@@ -40,16 +41,15 @@ static const char *verdict_of(struct mt_fleet_gates *gates, const struct mt_job_
     format(actual, gate, gate->actual);
     format(limit, gate, bound);
     if (gate->unit == MT_FLEET_RANKS)
-        return mt_arena_printf(&gates->arena, "%s: %s ranks are missing, %s %s", gate->rule, actual,
-                               side, limit);
+        return mt_arena_printf(&gates->arena, "%s: %s %s missing, %s %s%s", gate->rule, actual,
+                               gate->actual == 1 ? "rank is" : "ranks are", side, limit, warning);
     row = gate->row == MT_NO_ROW ? "no rank" : mt_job_row_name(&gates->arena, report, gate->row);
     if (gate->unit == MT_FLEET_PPM)
-        return mt_arena_printf(&gates->arena, "%s: %s has %s more than the mean, %s %s", gate->rule,
-                               row, actual, side, limit);
+        return mt_arena_printf(&gates->arena, "%s: %s has %s more than the mean, %s %s%s",
+                               gate->rule, row, actual, side, limit, warning);
     mt_format_bytes_apart(actual, gate->actual, limit, bound);
     return mt_arena_printf(&gates->arena, "%s, %s: %s on %s, %s %s%s%s%s", gate->rule, gate->group,
-                           actual, row, side, limit,
-                           gate->state == MT_FLEET_WARN ? " (warning)" : "",
+                           actual, row, side, limit, warning,
                            gate->has_base ? "; the base has " : "",
                            gate->has_base ? mt_format_bytes(base, gate->base) : "");
 }

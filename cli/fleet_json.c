@@ -1,5 +1,6 @@
 /* A job for programs: memtrace.fleet/1. */
 #include "fleet_output.h"
+#include "fleet_tune_output.h"
 #include "json_list.h"
 
 static int32_t rank_of(const struct mt_job_report *report, uint32_t row)
@@ -389,6 +390,7 @@ void mt_fleet_json(struct mt_buf *out, const struct mt_fleet_answer *answer)
     add_spread(&json, "reserved_peak", report, &report->reserved);
     add_spread(&json, "allocated_peak", report, &report->allocated);
     add_spread(&json, "needed", report, &report->needed);
+    mt_fleet_tune_json(&json, answer);
     add_death(&json, answer);
     add_outliers(&json, answer);
     add_axes(&json, report);

@@ -3,12 +3,14 @@
 #define MT_CLI_FLEET_OUTPUT_H
 
 #include "fleet_gates.h"
+#include "job_settings.h"
 
 struct mt_fleet_answer {
     const struct mt_job_report *report;
-    struct mt_fleet_gates *gates; /* checked, or without rules */
-    struct mt_arena *arena;       /* for texts */
-    bool all;                     /* no limits on lists */
+    struct mt_fleet_gates *gates;           /* checked, or without rules */
+    struct mt_arena *arena;                 /* for texts */
+    bool all;                               /* no limits on lists */
+    const struct mt_job_settings *settings; /* of --tune; NULL: not asked */
 };
 
 void mt_fleet_text(struct mt_buf *out, const struct mt_fleet_answer *answer,

@@ -96,7 +96,7 @@ static struct mt_gate_rules *group_rules(struct mt_fleet_rules *rules, const cha
     return group->axis ? &group->rules : NULL;
 }
 
-/* "group.pp.0.max-peak.reserved": the last dot before a number ends the name of the axis. */
+/* "group.pp.0.max-peak.reserved": the first dot ends the name of the axis. */
 static enum mt_status set_group(struct mt_fleet_rules *rules, const struct mt_setting *entry,
                                 struct mt_error *error)
 {

@@ -13,7 +13,7 @@ struct mt_fleet_gate_options {
 
 /* clang-format off */
 #define MT_FLEET_GATE_OPTIONS(gates)                                                               \
-    {"budget", 0, MT_OPTION_TEXT, "FILE", "rules that the job has to keep to, as TOML or JSON",    \
+    {"budget", 0, MT_OPTION_TEXT, "FILE", "rules for the job, as TOML or JSON",                    \
      &(gates).budget},                                                                             \
     {"max-peak", 0, MT_OPTION_LIST, "METRIC=BYTES",                                                \
      "exit with 1 if a rank's peak is larger: requested, allocated, active, reserved, device",     \
@@ -23,15 +23,15 @@ struct mt_fleet_gate_options {
     {"max-growth", 0, MT_OPTION_TEXT, "BYTES/step",                                                \
      "exit with 1 if steps of a rank leave more behind", &(gates).growth},                         \
     {"max-imbalance", 0, MT_OPTION_TEXT, "SHARE",                                                  \
-     "exit with 1 if a rank's reserved peak is so much above the mean", &(gates).imbalance},       \
+     "exit with 1 if a rank's reserved peak exceeds the mean by more", &(gates).imbalance},        \
     {"max-missing", 0, MT_OPTION_TEXT, "N",                                                        \
-     "exit with 1 if more ranks are missing; other rules ignore so many", &(gates).missing},       \
+     "exit with 1 if more ranks are missing; other rules ignore up to N", &(gates).missing},       \
     {"base", 0, MT_OPTION_TEXT, "JOB", "compare with this job: a folder, a summary or a trace",    \
      &(gates).base},                                                                               \
     {"max-regression", 0, MT_OPTION_LIST, "[METRIC=]SHARE",                                        \
-     "exit with 1 if a rank's peak is so much above the base's", &(gates).regressions},            \
+     "exit with 1 if a rank's peak exceeds that of the base by more", &(gates).regressions},       \
     {"allow-not-evaluated", 0, MT_OPTION_FLAG, NULL,                                               \
-     "a rule that cannot be evaluated is no failure", &(gates).allow_not_evaluated}
+     "do not fail if a rule cannot be evaluated", &(gates).allow_not_evaluated}
 /* clang-format on */
 
 /* A rule that only jobs have. */

@@ -1,6 +1,6 @@
 /* A job for people: who ran out of memory first, then the highest peak, who differs from replicas,
  * what the axes explain. */
-#include "fleet_output.h"
+#include "fleet_tune_output.h"
 
 #include "job_tables.h"
 #include "job_words.h"
@@ -157,6 +157,7 @@ void mt_fleet_text(struct mt_buf *out, const struct mt_fleet_answer *answer,
         add_answer(&text);
         mt_buf_add_char(out, '\n');
     }
+    mt_fleet_tune_text(out, answer, style);
     mt_job_say_peak(&text.words);
     add_answer(&text);
     add_outliers(&text);

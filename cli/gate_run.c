@@ -159,7 +159,8 @@ int mt_gate_run_open(struct mt_gate_run *run, const struct mt_gate_options *opti
 
     memset(run, 0, sizeof *run);
     if (options->write_baseline && mt_is_standard_output(options->write_baseline)) {
-        mt_say("--write-baseline names a file: standard output has the analysis");
+        mt_say(
+            "option '--write-baseline' needs the name of a file: standard output has the analysis");
         return MT_EXIT_USAGE;
     }
     if (options->budget)
@@ -199,8 +200,9 @@ static int write_baseline(const struct mt_gate_options *options, const struct mt
         json.failed = true;
     code = mt_write_file(path, options->outputs, MT_FILE_BASELINE, &json);
     if (!code && baseline.doubt)
-        mt_say("'%s': its peaks may be too small (%s): nothing will be compared with it", path,
-               baseline.doubt);
+        mt_say("'%s': peaks in this baseline may be too small (%s), so later runs will not be "
+               "compared with it",
+               path, baseline.doubt);
     mt_buf_release(&json);
     mt_baseline_release(&baseline);
     return code;

@@ -18,7 +18,7 @@ struct mt_gate_options {
 
 /* clang-format off */
 #define MT_GATE_OPTIONS(gates)                                                                     \
-    {"budget", 0, MT_OPTION_TEXT, "FILE", "rules that the run has to keep to, as TOML or JSON",    \
+    {"budget", 0, MT_OPTION_TEXT, "FILE", "rules for the run, as TOML or JSON",                    \
      &(gates).budget},                                                                             \
     {"max-peak", 0, MT_OPTION_LIST, "METRIC=BYTES",                                                \
      "exit with 1 if a peak is larger: requested, allocated, active, reserved, device",            \
@@ -28,15 +28,15 @@ struct mt_gate_options {
     {"max-fragmentation", 0, MT_OPTION_TEXT, "SHARE",                                              \
      "exit with 1 if more of the reserved peak is unused", &(gates).fragmentation},                \
     {"max-regression", 0, MT_OPTION_LIST, "[METRIC=]SHARE",                                        \
-     "exit with 1 if a peak is so much above the base's", &(gates).regressions},                   \
-    {"fits", 0, MT_OPTION_TEXT, "BYTES", "exit with 1 if this limit does not serve the run",       \
+     "exit with 1 if a peak exceeds that of the base by more", &(gates).regressions},              \
+    {"fits", 0, MT_OPTION_TEXT, "BYTES", "exit with 1 if the run does not fit under this limit",   \
      &(gates).fits},                                                                               \
     {"base", 0, MT_OPTION_TEXT, "FILE", "compare with this trace, snapshot or baseline",           \
      &(gates).base},                                                                               \
     {"allow-not-evaluated", 0, MT_OPTION_FLAG, NULL,                                               \
-     "a rule that cannot be evaluated is no failure", &(gates).allow_not_evaluated},               \
-    {"write-baseline", 0, MT_OPTION_TEXT, "FILE", "write what later runs can be compared with",    \
-     &(gates).write_baseline}
+     "do not fail if a rule cannot be evaluated", &(gates).allow_not_evaluated},                   \
+    {"write-baseline", 0, MT_OPTION_TEXT, "FILE",                                                  \
+     "write a baseline for comparison with later runs", &(gates).write_baseline}
 /* clang-format on */
 
 struct mt_gate_run {

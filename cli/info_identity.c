@@ -57,9 +57,9 @@ static void add_groups(struct mt_buf *out, const struct mt_identity *identity)
         mt_buf_add_printable_text(out, group->name);
         mt_buf_printf(out, "  %u rank%s", group->size, group->size == 1 ? "" : "s");
         if (group->stride > 1)
-            mt_buf_printf(out, " from %u on, every %u", group->first, group->stride);
+            mt_buf_printf(out, " starting at %u, every %u", group->first, group->stride);
         else if (group->stride)
-            mt_buf_printf(out, " from %u on", group->first);
+            mt_buf_printf(out, " starting at %u", group->first);
         mt_buf_add_char(out, '\n');
     }
     if (identity->groups_left_out)
@@ -102,12 +102,12 @@ static void add_ending(struct mt_buf *out, const struct mt_trace_header *header,
     case MT_ENDED_SIGNAL: mt_buf_printf(out, "signal %d\n", identity->ended_number); return;
     case MT_ENDED_TIMEOUT: mt_buf_add_text(out, "by memtrace, after a timeout\n"); return;
     case MT_ENDED_OOM_KILLED:
-        mt_buf_add_text(out, "signal 9, after the kernel had killed a process of its control "
-                             "group for want of memory\n");
+        mt_buf_add_text(out, "signal 9; the kernel had killed a process of its control group "
+                             "because memory ran out\n");
         return;
     case MT_ENDED_UNKNOWN: break;
     }
-    mt_buf_add_text(out, "not in order; how is not known\n");
+    mt_buf_add_text(out, "abnormal; the cause is unknown\n");
 }
 
 void mt_info_identity_text(struct mt_buf *out, const struct mt_trace_header *header,

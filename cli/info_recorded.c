@@ -121,7 +121,7 @@ static void add_communicators(struct mt_buf *out, const struct mt_communicators 
             mt_buf_printf(out, ", rank %llu of %s", (unsigned long long)of->rank,
                           mt_format_count(ranks, of->ranks));
         if (of->registered_peak_bytes)
-            mt_buf_printf(out, ", %s of buffers registered at most",
+            mt_buf_printf(out, ", at most %s of registered buffers",
                           mt_format_bytes(bytes, of->registered_peak_bytes));
         mt_buf_add_char(out, '\n');
     }
@@ -151,7 +151,7 @@ void mt_info_recorded_text(struct mt_buf *out, const struct mt_info_recorded *re
     add_label(out, "samples");
     mt_buf_printf(out, "%s", mt_format_count(count, recorded->samples));
     if (recorded->most_used_bytes)
-        mt_buf_printf(out, ", used by the process at most %s",
+        mt_buf_printf(out, ", at most %s used by the process",
                       mt_format_bytes(bytes, recorded->most_used_bytes));
     mt_buf_add_char(out, '\n');
 }

@@ -195,14 +195,15 @@ static void add_text(struct mt_buf *out, const struct secrets *secrets, const ch
     struct mt_table table;
 
     mt_buf_add_printable(out, path, strlen(path));
-    mt_buf_add_text(out, ": what could identify a person, a machine or a project\n\n");
+    mt_buf_add_text(out, ": data that could identify a person, a machine or a project\n\n");
     mt_table_begin(&table, "what|#distinct|with --redact|~examples");
     for (int i = 0; i < KIND_COUNT; i++)
         add_row(&table, secrets, (enum kind)i);
     mt_add_text_table(out, &table, 2, mt_plain_style());
-    mt_buf_add_text(out, "\nNo contents of memory are in a trace. Of the environment it has the "
-                         "allocator's options and\nwhat launchers say of the job and the rank. "
-                         "memtrace import --redact writes a copy without what\nit replaces.\n");
+    mt_buf_add_text(
+        out, "\nA trace has no contents of memory. From the environment it has the options of the "
+             "allocator and\nthe variables with which launchers describe the job and the rank. To "
+             "replace names, write a\nredacted copy with 'memtrace import --redact'.\n");
 }
 
 static void add_json(struct mt_buf *out, const struct secrets *secrets, const char *path)

@@ -50,7 +50,7 @@ static const char *phase_of(const char *text)
 
 int mt_say_no_times(const char *path)
 {
-    mt_say("'%s': a dry run has no times: ask for an event number, peak, end or phase:PATH", path);
+    mt_say("'%s': a dry run has no times; use an event number, peak, end or phase:PATH", path);
     return MT_EXIT_USAGE;
 }
 
@@ -60,8 +60,8 @@ bool mt_instant_option_read(const char *text, struct mt_instant_option *instant)
     instant->phase = text ? phase_of(text) : NULL;
     if (!text || instant->phase || parse(text, instant))
         return true;
-    mt_say("'%s' is no event number, no time such as 1.5s, 20ms, 300us, 7ns, and no phase such as "
-           "'step 3' or phase:PATH",
+    mt_say("'%s' is not an instant; use an event number, a time such as 1.5s, 20ms, 300us or 7ns, "
+           "or a phase such as 'step 3' or phase:PATH",
            text);
     return false;
 }
@@ -86,8 +86,8 @@ static bool say_no_moment(const char *at)
     if (near)
         mt_say("unknown instant '%s'; did you mean '%s'?", at, near);
     else
-        mt_say("unknown instant '%s': it is one of peak, reserved-peak, oom, end, a time such as "
-               "1.5s, an event number, phase:PATH",
+        mt_say("unknown instant '%s'; use peak, reserved-peak, oom, end, a time such as 1.5s, an "
+               "event number, or phase:PATH",
                at);
     return false;
 }
@@ -128,9 +128,7 @@ static bool read_by(const char *by, struct mt_question *question)
     if (near)
         mt_say("cannot group by '%s'; did you mean '%s'?", by, near);
     else
-        mt_say("cannot group by '%s': it is one of site, stack, role, phase, size, "
-               "module",
-               by);
+        mt_say("cannot group by '%s'; use site, stack, role, phase, size or module", by);
     return false;
 }
 

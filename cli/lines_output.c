@@ -184,19 +184,20 @@ static void add_notes(struct mt_buf *out, const struct mt_lines_answer *answer, 
 {
     mt_buf_add_char(out, '\n');
     mt_add_note(out, 0,
-                "peak, after and growth are active bytes; after and reserved are the values when "
-                "the line has run; a line includes the functions that it calls");
+                "peak, after and growth are active bytes. after and reserved are the values after "
+                "the line ran. A line includes the functions that it calls");
     if (has_engine)
         mt_add_note(out, 0,
-                    "* partly allocated by backward's own threads, which have no Python stack, "
-                    "while the line waited");
+                    "* includes memory of autograd threads, which have no Python stack, while the "
+                    "line waited for them");
     if (!answer->table->has_frees)
         mt_add_note(out, 0,
-                    "frees were recorded without stacks: growth is unknown, and after means after "
-                    "the last allocation of the line");
+                    "frees were recorded without stacks: growth is unknown, and after is the value "
+                    "after the last allocation of the line");
     if (!answer->table->sizes_are_exact)
-        mt_add_note(out, 0,
-                    "block sizes are as recorded: no allocator's rules reproduce this trace");
+        mt_add_note(
+            out, 0,
+            "block sizes are the recorded ones, because no known allocator reproduces this trace");
 }
 
 void mt_lines_text(struct mt_buf *out, const struct mt_lines_answer *answer)

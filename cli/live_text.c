@@ -173,15 +173,16 @@ static void tell_totals(const struct mt_teller *teller)
     add_total(&table, "", requested, "requested");
     if (bytes->allocated != requested)
         add_total(&table, "+", bytes->allocated - requested,
-                  "rounding, and tails that were not split off");
-    add_total(&table, "=", bytes->allocated, "allocated: all rows above");
+                  "rounding and remainders that were not split off");
+    add_total(&table, "=", bytes->allocated, "allocated: sum of the rows above");
     if (!teller->report->is_driver_level) {
         if (bytes->active != bytes->allocated) {
             add_total(&table, "+", bytes->active - bytes->allocated,
-                      "freed, but other streams may still use it");
+                      "freed, but possibly still in use on other streams");
             add_total(&table, "=", bytes->active, "active");
         }
-        add_total(&table, "+", bytes->reserved - bytes->active, "unused, held by the allocator");
+        add_total(&table, "+", bytes->reserved - bytes->active,
+                  "unused, but held by the allocator");
         add_total(&table, "=", bytes->reserved, "reserved");
     }
     mt_add_text_table(teller->out, &table, 2, teller->style);

@@ -37,15 +37,15 @@ static int print_overview(void)
     const struct mt_command *command;
     struct mt_buf out = {0};
 
-    mt_buf_add_text(&out, "memtrace: where GPU memory goes, and why\n\n"
-                          "usage: memtrace COMMAND [arguments] [options]\n\ncommands:\n");
+    mt_buf_add_text(&out, "memtrace: shows where GPU memory goes, and why\n\nusage: memtrace "
+                          "COMMAND [arguments] [options]\n\ncommands:\n");
     for (command = mt_commands; command->name; command++)
         mt_buf_printf(&out, "  %-11s %s\n", command->name, command->summary);
-    mt_buf_add_text(&out,
-                    "  help        what a command does and which options it takes\n\n"
-                    "memtrace help COMMAND says more; memtrace version prints the version.\n"
-                    "TRACE is a memtrace trace or a PyTorch memory snapshot (.pickle), either\n"
-                    "of them zstd-compressed or not, or - for standard input.\n");
+    mt_buf_add_text(
+        &out, "  help        show what a command does and its options\n\n'memtrace help COMMAND' "
+              "describes a command. 'memtrace version' prints the version.\nTRACE is a memtrace "
+              "trace, a PyTorch memory snapshot (.pickle) or a profile of JAX or\nTensorFlow "
+              "(*.xplane.pb), with or without zstd compression, or - for standard input.\n");
     return mt_print_and_release(&out);
 }
 
@@ -106,7 +106,7 @@ static int run_help(int argc, char **argv)
 /* What a person who tries the program needs first. */
 static int say_first_steps(void)
 {
-    mt_say("no command was given. To begin:");
+    mt_say("no command given. To start:");
     mt_say("  memtrace record python train.py    record a program");
     mt_say("  memtrace analyze TRACE             find its peak, what holds it, and what to change");
     mt_say("  memtrace --help                    list all commands");
@@ -147,7 +147,8 @@ static int check_memory(const char *word, int code)
     if (!mt_memory_ran_out())
         return code;
     if (mt_memory_is_unsaid())
-        of_memory = mt_say_no_memory("what this command wrote may be incomplete");
+        of_memory =
+            mt_say_no_memory("memory ran out, so the output of this command may be incomplete");
     if (strcmp(word, "record") == 0)
         return code;
     return code == MT_EXIT_OK || code == MT_EXIT_BUDGET ? of_memory : code;

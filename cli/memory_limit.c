@@ -222,7 +222,7 @@ int mt_memory_limit_start(void)
         return -1;
     }
     if (mt_parse_bytes(text, &bytes) != MT_OK || !bytes) {
-        mt_say("MEMTRACE_MAX_MEMORY wants a number of bytes such as 12GiB, not '%s'", text);
+        mt_say("MEMTRACE_MAX_MEMORY needs a number of bytes such as 12GiB, not '%s'", text);
         return MT_EXIT_USAGE;
     }
     source = "MEMTRACE_MAX_MEMORY";
@@ -256,10 +256,12 @@ const char *mt_memory_reason(char text[MT_MEMORY_TEXT])
     if (!mt_memory_refused())
         snprintf(text, MT_MEMORY_TEXT, "out of memory");
     else if (source)
-        snprintf(text, MT_MEMORY_TEXT, "needs more than %s (%s); raise it with --max-memory",
-                 budget, source);
+        snprintf(text, MT_MEMORY_TEXT,
+                 "needs more memory than %s (%s); raise the limit with --max-memory", budget,
+                 source);
     else
-        snprintf(text, MT_MEMORY_TEXT, "needs more than the %s that --max-memory allows; raise it",
+        snprintf(text, MT_MEMORY_TEXT,
+                 "needs more memory than the %s that --max-memory allows; raise --max-memory",
                  budget);
     return text;
 }

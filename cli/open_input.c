@@ -21,7 +21,7 @@ static void say_formats(const char *format, const char *const *names, size_t cou
         mt_buf_add_text(&known, i ? ", " : "");
         mt_buf_add_text(&known, names[i]);
     }
-    mt_say("unknown format '%s'; known are %s", format,
+    mt_say("unknown format '%s'; known formats are %s", format,
            known.data && !known.failed ? known.data : "");
     mt_buf_release(&known);
 }
@@ -49,7 +49,7 @@ static bool known_format(const char *format)
 static void say_tape(const char *path)
 {
     if (strcmp(path, "-") != 0 && mt_recover_is_needed(path))
-        mt_say("'%s': a tape lies beside it: either it is still being recorded, or "
+        mt_say("'%s': a tape exists beside this trace: either the recording still runs, or "
                "'memtrace recover %s' completes it",
                path, path);
 }
@@ -78,8 +78,8 @@ struct mt_source *mt_open_input(const char *path, const struct mt_common *common
         return NULL;
     }
     if (mt_is_summary_file(path)) {
-        mt_say("cannot read '%s': it is the summary of a rank; 'memtrace info' shows it, 'memtrace "
-               "fleet' compares it with others",
+        mt_say("cannot read '%s': it is the summary of a rank, not a trace; 'memtrace info' shows "
+               "it, and 'memtrace fleet' compares it with others",
                path);
         *exit_code = MT_EXIT_INPUT;
         return NULL;
@@ -111,7 +111,7 @@ static void say_frames_cut(bool aloud, const char *path, uint64_t count)
     char digits[MT_UNITS_TEXT], depth[MT_UNITS_TEXT];
 
     if (count && aloud)
-        mt_say("'%s': %s %s left out of stacks deeper than %s frames", path,
+        mt_say("'%s': %s %s omitted from stacks deeper than %s frames", path,
                mt_format_count(digits, count), count == 1 ? "frame was" : "frames were",
                mt_format_count(depth, MT_MAX_STACK_DEPTH));
 }
@@ -139,9 +139,8 @@ static bool say_damage(const struct mt_integrity *integrity, const char *path)
 
     say_count(true, path, integrity->frames_damaged, "damaged frame was skipped",
               "damaged frames were skipped");
-    say_count(true, path, integrity->events_invalid,
-              "event refers to things whose definitions are lost",
-              "events refer to things whose definitions are lost");
+    say_count(true, path, integrity->events_invalid, "event refers to a lost definition",
+              "events refer to lost definitions");
     if (first->status != MT_OK) {
         if (first->offset != MT_NO_OFFSET)
             snprintf(place, sizeof place, " (at byte %llu)", (unsigned long long)first->offset);
@@ -161,20 +160,20 @@ static bool say_incomplete(const struct mt_source *source, const char *path,
     char missing[MT_MISSING_TEXT];
 
     if (integrity->cut && aloud)
-        mt_say("'%s': cut at byte %llu; read up to there", path,
+        mt_say("'%s': cut at byte %llu; read up to that byte", path,
                (unsigned long long)integrity->cut_offset);
     if (integrity->events_dropped && aloud)
         mt_say("'%s': %s", path, mt_missing_events_text(source, missing));
     say_count(aloud, path, integrity->events_unknown,
-              "event is of a kind that this version does not know",
-              "events are of kinds that this version does not know");
+              "event has a kind that this version does not know",
+              "events have kinds that this version does not know");
     say_frames_cut(!common->quiet, path, source->symbols.frames_cut);
     say_count(aloud, path, source->devices_left_out,
-              "device is left out: only devices 0 to 63 are replayed",
-              "devices are left out: only devices 0 to 63 are replayed");
+              "device is omitted: only devices 0 to 63 are replayed",
+              "devices are omitted: only devices 0 to 63 are replayed");
     say_count(aloud, path, not_followed,
-              "device is left out: the trace has too many phases to follow it",
-              "devices are left out: the trace has too many phases to follow them");
+              "device is omitted: the trace has too many phases to follow it",
+              "devices are omitted: the trace has too many phases to follow them");
     if (source->header.starts_in_middle && common->strict)
         mt_say("'%s': starts in the middle: earlier history is missing", path);
     return integrity->cut || integrity->events_dropped || integrity->events_unknown ||

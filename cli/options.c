@@ -88,7 +88,7 @@ static int usage_hint(const struct mt_command *command)
 static int wrong_value(const struct parser *parser, const struct mt_option *option,
                        const char *wanted, const char *value)
 {
-    mt_say("option '--%s' wants %s, not '%s'", option->name, wanted, value);
+    mt_say("option '--%s' needs %s, not '%s'", option->name, wanted, value);
     return usage_hint(parser->command);
 }
 
@@ -118,7 +118,7 @@ static int add_to_list(const struct parser *parser, const struct mt_option *opti
     struct mt_text_list *list = option->target;
 
     if (list->count == MT_ARRAY_LEN(list->items)) {
-        mt_say("option '--%s' was given more than %zu times", option->name, list->count);
+        mt_say("option '--%s' is given more than %zu times", option->name, list->count);
         return usage_hint(parser->command);
     }
     list->items[list->count++] = value;
@@ -178,7 +178,7 @@ static int unknown_long(const struct parser *parser, const char *word)
     }
     names[count++] = "help";
     if (starting > 1) {
-        mt_say("option '--%.*s' is short for more than one option", (int)length, word + 2);
+        mt_say("option '--%.*s' is ambiguous", (int)length, word + 2);
         return usage_hint(parser->command);
     }
     length = length < sizeof typed ? length : sizeof typed - 1;
@@ -242,8 +242,8 @@ static int check_argument_count(const struct mt_command *command, int count, int
     if (count <= max)
         return -1;
     reads_one = max == 1 && strncmp(command->arguments, "TRACE", 5) == 0;
-    mt_say("%s: one argument too many: '%s'%s", command->name, arguments[max],
-           reads_one ? "; it reads one trace at a time" : "");
+    mt_say("%s: unexpected argument '%s'%s", command->name, arguments[max],
+           reads_one ? "; this command reads one trace" : "");
     if (reads_one)
         mt_say_several(arguments, count);
     return usage_hint(command);

@@ -54,16 +54,17 @@ static bool parse_output(const char *path, bool *is_png)
 bool mt_picture_read(struct mt_picture *picture, const struct mt_common *common)
 {
     if (!parse_output(picture->output, &picture->is_png))
-        mt_say("'%s': the name has to end in .svg or .png", picture->output);
+        mt_say("'%s': the name must end in .svg or .png", picture->output);
     else if (picture->is_png && !mt_png_available())
-        mt_say("this memtrace was built without cairo and libpng: write an .svg instead");
+        mt_say("this memtrace was built without cairo and libpng; write an .svg file instead");
     else if (picture->size && !parse_size(picture->size, picture))
-        mt_say("--size is WIDTHxHEIGHT in pixels, from %dx%d to %dx%d, such as 1200x680, not '%s'",
+        mt_say("option '--size' needs WIDTHxHEIGHT in pixels, from %dx%d to %dx%d, such as "
+               "1200x680, not '%s'",
                MIN_WIDTH, MIN_HEIGHT, MAX_SIDE, MAX_SIDE, picture->size);
     else if (common->json && !strcmp(picture->output, "-"))
-        mt_say("--json and -o - both want standard output");
+        mt_say("--json and -o - both write to standard output: name a file with -o");
     else if (picture->theme && !parse_theme(picture->theme, &picture->theme_kind))
-        mt_say("--theme is auto, light or dark, not '%s'", picture->theme);
+        mt_say("option '--theme' needs auto, light or dark, not '%s'", picture->theme);
     else
         return true;
     return false;

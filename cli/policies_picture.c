@@ -47,7 +47,7 @@ static const char *summary_of(const char *policy)
 
 static void show_progress(void *progress, double share)
 {
-    mt_progress_update(progress, "looking for better options", share);
+    mt_progress_update(progress, "searching for better options", share);
 }
 
 /* The best options that a search finds, if the run's allocator has such. */
@@ -157,7 +157,7 @@ static void leave_out_refusing(struct mt_policy_table *table)
         const struct mt_policy_row *row = &table->rows[i];
 
         if (mt_policy_row_refuses(table, row))
-            mt_say("'%s' is not drawn: it serves %llu of %llu requests", row->policy,
+            mt_say("'%s' is not drawn: only %llu of %llu requests succeed", row->policy,
                    (unsigned long long)mt_policy_row_requests(row),
                    (unsigned long long)mt_policy_row_requests(&table->rows[0]));
         else

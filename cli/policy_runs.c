@@ -168,16 +168,16 @@ void mt_add_requests(struct mt_buf *out, const struct mt_source *source)
         return;
     mt_buf_add_char(out, '\n');
     if (source->view.one_heap)
-        mt_add_note(out, 0, "requests: those of the heap %s alone",
+        mt_add_note(out, 0, "requests: only those of the heap %s",
                     mt_heap_name(&source->symbols, source->view.heap));
     else
         mt_add_note(out, 0,
-                    "requests: those to the driver, its heaps of device memory together; the trace "
-                    "has no allocator above it");
+                    "requests: those to the driver, for all its heaps of device memory; the trace "
+                    "has no allocator above the driver");
     if (has_pages(source))
         mt_add_note(out, 0,
-                    "the heap driver:virtual holds whole pages, mostly of 2 MiB: what the program "
-                    "asked for within them is not in the trace");
+                    "the heap driver:virtual holds whole pages, mostly of 2 MiB; the trace lacks "
+                    "the requests of the program within them");
 }
 
 void mt_json_requests(struct mt_json *json, const struct mt_source *source)
@@ -208,7 +208,7 @@ int mt_policy_error(const char *path, const char *policy, const struct mt_error 
 bool mt_orders_are_valid(uint64_t *orders)
 {
     if (*orders > MT_BASE_ORDERS) {
-        mt_say("--orders takes 1 to %d", MT_BASE_ORDERS);
+        mt_say("option '--orders' needs a number from 1 to %d", MT_BASE_ORDERS);
         return false;
     }
     *orders = *orders ? *orders : MT_BASE_ORDERS;

@@ -30,8 +30,8 @@ int mt_run_policies(const struct mt_policy_runs *runs);
 
 #define MT_ORDERS_OPTION(target)                                                                   \
     {                                                                                              \
-        "orders", 0, MT_OPTION_POSITIVE, "N", "orders of addresses to try, 1 to 8 (default: 8)",   \
-            target                                                                                 \
+        "orders", 0, MT_OPTION_POSITIVE, "N",                                                      \
+            "number of orders of addresses to try, 1 to 8 (default: 8)", target                    \
     }
 
 /* *orders: what --orders says; 0 becomes all. False, and said, if there are not that many. */
@@ -39,8 +39,7 @@ bool mt_orders_are_valid(uint64_t *orders);
 
 #define MT_JOBS_OPTION(target)                                                                     \
     {                                                                                              \
-        "jobs", 'j', MT_OPTION_POSITIVE, "N", "simulate at most N policies at the same time",      \
-            target                                                                                 \
+        "jobs", 'j', MT_OPTION_POSITIVE, "N", "simulate at most N policies in parallel", target    \
     }
 
 /* The heap of --heap; `name` may be NULL: as mt_heap_view_choose() does. Returns

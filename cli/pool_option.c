@@ -35,7 +35,7 @@ int mt_pools_to_policies(const struct mt_text_list *pools, struct mt_text_list *
     }
     if (!pools->count || given)
         return MT_EXIT_OK;
-    mt_say("option '--pool' is for pytorch, and no such policy is given");
+    mt_say("option '--pool' needs a pytorch policy, and none is given");
     return MT_EXIT_USAGE;
 }
 
@@ -53,13 +53,13 @@ void mt_add_pool_shares(struct mt_buf *out, const char *policy, const struct mt_
         mt_buf_printf(out, ": %s requests, %s in total", mt_format_count(count, shares[i].requests),
                       mt_format_bytes(bytes, shares[i].requested_bytes));
         if (shares[i].private_requests)
-            mt_buf_printf(out, "; %s more, %s, are in a private pool of the run, and stay there",
+            mt_buf_printf(out, "; %s more, %s, stay in a private pool of the run",
                           mt_format_count(count, shares[i].private_requests),
                           mt_format_bytes(bytes, shares[i].private_requested_bytes));
         mt_buf_add_char(out, '\n');
     }
     mt_add_note(out, 2,
-                "pools last to the end of the run: what they hold never goes back to the driver");
+                "pools exist until the end of the run and never return memory to the driver");
 }
 
 void mt_json_pool_shares(struct mt_json *json, const char *policy,

@@ -9,14 +9,14 @@
 
 static int say_wrong(const char *text)
 {
-    mt_say("option '--ranks' wants ranks such as 0,1,7 or 0-3, or all, not '%s'", text);
+    mt_say("option '--ranks' needs ranks such as 0,1,7 or 0-3, or all, not '%s'", text);
     return MT_EXIT_USAGE;
 }
 
 static int say_many(const char *text)
 {
-    mt_say("option '--ranks': '%s' makes more than %d runs; name those that differ, such as the "
-           "first, a middle one and the last",
+    mt_say("option '--ranks': '%s' makes more than %d runs; name only ranks that differ, such as "
+           "the first, a middle one and the last",
            text, MT_MAX_RANKS);
     return MT_EXIT_USAGE;
 }

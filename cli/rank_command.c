@@ -105,7 +105,7 @@ static int read_nodes(struct mt_rank_command *read, const char *value)
     read->nodes = number_of(colon ? colon + 1 : value);
     if (read->nodes)
         return -1;
-    mt_say("torchrun's option '--nnodes' wants a number of nodes, not '%s'", value);
+    mt_say("torchrun's option '--nnodes' needs a number of nodes, not '%s'", value);
     return MT_EXIT_USAGE;
 }
 
@@ -119,14 +119,14 @@ static int read_per_node(struct mt_rank_command *read, const char *value)
     read->local_world = number_of(value);
     if (read->local_world)
         return -1;
-    mt_say("torchrun's option '--nproc-per-node' wants a number, gpu or auto, not '%s'", value);
+    mt_say("torchrun's option '--nproc-per-node' needs a number, gpu or auto, not '%s'", value);
     return MT_EXIT_USAGE;
 }
 
 static int say_unknown(const char *word)
 {
-    mt_say("torchrun's option '%s' is not understood: name the script itself, as in --ranks 0,1 "
-           "--world 8 -- python train.py",
+    mt_say("torchrun's option '%s' is not supported; omit torchrun and give --world, as in --ranks "
+           "0,1 --world 8 -- python train.py",
            word);
     return MT_EXIT_USAGE;
 }
@@ -149,7 +149,7 @@ static int read_option(struct mt_rank_command *read, struct rest *rest)
         return -1;
     value = value ? value + 1 : *rest->at ? *rest->at++ : NULL;
     if (!value) {
-        mt_say("torchrun's option '%s' wants a value", word);
+        mt_say("torchrun's option '%s' needs a value", word);
         return MT_EXIT_USAGE;
     }
     return option->kind == NODES      ? read_nodes(read, value)
@@ -241,7 +241,7 @@ static int read_torchrun(struct mt_rank_command *read, char *const *command, str
     char *python;
 
     if (mt_python_of_command(command, &choice, &error) != MT_OK) {
-        mt_say("no dry run: %s", error.text);
+        mt_say("cannot do a dry run: %s", error.text);
         return MT_EXIT_USAGE;
     }
     python = mt_arena_text(arena, choice.path, strlen(choice.path));
@@ -260,8 +260,8 @@ int mt_rank_command_read(struct mt_rank_command *read, char *const *command, str
         return read_launcher(read, command, python_count, command + launcher, arena);
     if (!makes_ranks(command))
         return -1;
-    mt_say("option '--ranks' starts ranks itself, and '%s' would too: name the script, as in "
-           "--ranks 0,1 --world 8 -- python train.py",
+    mt_say("option '--ranks' starts the ranks itself; omit '%s' and name the script, as in --ranks "
+           "0,1 --world 8 -- python train.py",
            base_name(command[0]));
     return MT_EXIT_USAGE;
 }

@@ -89,8 +89,9 @@ static void add_xla(const struct lines *lines)
     if (!lines->end->summary.xla_requests_missing)
         return;
     begin_line(lines);
-    mt_buf_add_text(lines->out, "requests to XLA's arena are not in it, only what the arena took "
-                                "from the driver; record with --xla-requests\n");
+    mt_buf_add_text(lines->out,
+                    "the trace lacks the requests to XLA's arena and has only the memory that the "
+                    "arena took from the driver; record with --xla-requests\n");
 }
 
 /* What the end of the process cost; what is missing says the next line. */
@@ -99,7 +100,7 @@ static void add_recovery(const struct lines *lines)
     const struct mt_trace_end *end = lines->end;
 
     begin_line(lines);
-    mt_buf_add_text(lines->out, "its process did not end in order; ");
+    mt_buf_add_text(lines->out, "its process ended abnormally; ");
     add_events(lines->out, end->recovery.events_recovered);
     mt_buf_add_text(lines->out, " recovered from its tape");
     mt_buf_add_text(lines->out, end->summary.dropped ? "\n" : ", nothing lost\n");
@@ -155,14 +156,14 @@ static void add_failure(const struct lines *lines)
     begin_line(lines);
     mt_buf_add_printable(out, end->error.text, strlen(end->error.text));
     if (recovery->has_tape && end->state == MT_TRACE_FAILED) {
-        mt_buf_add_text(out, "; its tape, which is kept, says: ");
+        mt_buf_add_text(out, "; its tape is kept: ");
         add_events(out, recovery->events_written);
-        mt_buf_printf(out, " written, %s more on the tape, ",
+        mt_buf_printf(out, " in the trace, %s more on the tape, ",
                       mt_format_count(digits, recovery->events_on_tape));
         mt_buf_printf(out, "%s lost", mt_format_count(digits, recovery->events_dropped));
     }
     if (recovery->has_tape && end->error.status == MT_ERR_OUTPUT)
-        mt_buf_add_text(out, "; 'memtrace recover' completes it later");
+        mt_buf_add_text(out, "; to complete the trace later, use 'memtrace recover'");
     mt_buf_add_char(out, '\n');
 }
 
@@ -176,13 +177,13 @@ static void add_faults(const struct lines *lines)
     add_not_recorded(lines);
     if (end->native_error.status != MT_OK) {
         begin_line(lines);
-        mt_buf_add_text(out, "native frames keep their addresses: ");
+        mt_buf_add_text(out, "native frames are addresses without names: ");
         mt_buf_add_printable(out, end->native_error.text, strlen(end->native_error.text));
         mt_buf_add_char(out, '\n');
     }
     if (native->changed_modules || native->missing_modules) {
         begin_line(lines);
-        mt_buf_printf(out, "%u of %u files with native code changed or are gone: ",
+        mt_buf_printf(out, "%u of %u files with native code changed or no longer exist: ",
                       native->changed_modules + native->missing_modules, native->modules);
         mt_buf_add_printable(out, native->example, strlen(native->example));
         mt_buf_add_char(out, '\n');
@@ -210,7 +211,8 @@ void mt_add_trace_end(struct mt_buf *out, const struct mt_trace_end *end, const 
     switch (end->state) {
     case MT_TRACE_RUNNING:
         begin_line(&lines);
-        mt_buf_add_text(out, "its process still runs; the trace is whole when that has ended\n");
+        mt_buf_add_text(out,
+                        "its process still runs; the trace is complete when the process ends\n");
         return;
     case MT_TRACE_FAILED: add_failure(&lines); return;
     case MT_TRACE_INCOMPLETE:

@@ -32,8 +32,8 @@ static void say_missing(const struct mt_recorded_summaries *summaries, const cha
                         const char *why)
 {
     if (!summaries->is_quiet)
-        mt_say("'%s': no summary for 'memtrace fleet': %s; 'memtrace fleet --summarize' writes it "
-               "later",
+        mt_say("'%s': no summary for 'memtrace fleet' was written: %s; to write it later, use "
+               "'memtrace fleet --summarize'",
                path, why);
 }
 
@@ -104,9 +104,9 @@ static bool has_ended(const struct mt_recorded_summaries *summaries, struct mt_s
         return false;
     if (got == 0) {
         end_job(job);
-        say_missing(summaries, job->path, "it would take more time than a command waits for it");
+        say_missing(summaries, job->path, "it would take too long");
     } else if (got > 0 && WIFSIGNALED(status)) {
-        say_missing(summaries, job->path, "the process that makes it was killed");
+        say_missing(summaries, job->path, "the process that writes it was killed");
     }
     job->process = 0;
     return true;

@@ -95,11 +95,11 @@ static void choose_library(struct mt_recording *recording)
     settings->library = recording->library;
     switch (program->kind) {
     case MT_PROGRAM_STATIC:
-        mt_say("'%s' itself is not recorded, only what it starts: %s", name,
+        mt_say("'%s' itself is not recorded, only the processes that it starts: %s", name,
                mt_program_reason(program));
         break;
     case MT_PROGRAM_SECURE:
-        mt_say("'%s' cannot be recorded: %s; put memtrace behind it: %s memtrace %s ...", name,
+        mt_say("'%s' cannot be recorded: %s; put memtrace after it: %s memtrace %s ...", name,
                mt_program_reason(program), name, recording->is_simulated ? "dry-run" : "record");
         break;
     case MT_PROGRAM_OTHER_MACHINE:
@@ -157,7 +157,7 @@ static int prepare_place(struct mt_recording *recording)
     error.status = status;
     mt_report_error(recording->output ? recording->output : ".", &error);
     if (!recording->output)
-        mt_say("-o says where to write the trace");
+        mt_say("to write the trace to another place, use -o");
     return MT_EXIT_OUTPUT;
 }
 
@@ -177,9 +177,8 @@ int mt_recording_prepare(struct mt_recording *recording)
     if (code >= 0)
         return code;
     if (recording->redact && mt_redaction_init(&recording->redaction) != MT_OK) {
-        mt_say(
-            "cannot redact: the system gives no random numbers; nothing was run. Without --redact "
-            "the trace holds paths, host and names of threads");
+        mt_say("cannot redact: the system provides no random numbers; the command was not run. "
+               "Without --redact the trace has paths, the host and names of threads");
         return MT_EXIT_USAGE;
     }
     choose_library(recording);
@@ -293,11 +292,12 @@ bool mt_recording_finish(struct mt_recording *recording,
     listed = mt_manifest_read(recording->manifest, &recording->arena, &recording->traces,
                               &recording->trace_count, &error) == MT_OK;
     if (!listed)
-        mt_say("the list of traces cannot be read: %s%s", error.text,
+        mt_say("cannot read the list of traces: %s%s", error.text,
                recording->redact ? "; the traces are not redacted: use 'memtrace import --redact'"
                                  : "");
     else if (!recording->trace_count && !recording->quiet && !recording->json)
-        mt_say("no trace was written: no process used CUDA, or none that did could be recorded");
+        mt_say("no trace was written: no process used CUDA, or processes that used CUDA could not "
+               "be recorded");
     unlink(recording->manifest);
     complete = end_traces(recording, on_trace, context);
     mt_trace_place_leave(&recording->place);

@@ -48,10 +48,9 @@ static int read_salt(const char *path, struct mt_redaction *redaction)
     if (got < 0)
         mt_say("cannot read the key '%s': %s", path, strerror(errno));
     else if (got < (ssize_t)sizeof redaction->salt)
-        mt_say(
-            "the key '%s' has %zd bytes; it needs at least %zu. Name a file that does not exist, "
-            "and memtrace makes it",
-            path, got, sizeof redaction->salt);
+        mt_say("the key '%s' has %zd bytes, but it needs at least %zu. To create a key, name a "
+               "file that does not exist",
+               path, got, sizeof redaction->salt);
     if (fd >= 0)
         (void)mt_io_close(fd);
     return got == (ssize_t)sizeof redaction->salt ? 1 : -1;
@@ -69,8 +68,12 @@ int mt_redaction_key_read(const char *path, struct mt_redaction *redaction)
     }
     if (publish(path, redaction))
         return MT_EXIT_OK;
-    if (errno == EEXIST)
-        return read_salt(path, redaction) > 0 ? MT_EXIT_OK : MT_EXIT_INPUT;
+    if (errno == EEXIST) {
+        found = read_salt(path, redaction);
+        if (!found) /* such as a symbolic link that points to nothing */
+            mt_say("cannot read the key '%s': %s", path, strerror(ENOENT));
+        return found > 0 ? MT_EXIT_OK : MT_EXIT_INPUT;
+    }
     mt_say("cannot write the key '%s': %s", path, strerror(errno));
     return MT_EXIT_OUTPUT;
 }

@@ -40,7 +40,7 @@ int mt_report_error(const char *path, const struct mt_error *error)
     if (error->status == MT_ERR_USAGE && !is_memory)
         mt_say("%s", text);
     else if (error->status == MT_ERR_INTERNAL)
-        mt_say("internal error with '%s': %s; this is a fault of memtrace, please report it with "
+        mt_say("internal error with '%s': %s; this is a bug in memtrace, please report it with "
                "this line",
                path, text);
     else if (strcmp(path, "-") == 0)

@@ -93,7 +93,7 @@ static void add_folder(struct mt_buf *line, const char *path)
     struct mt_error unused;
 
     if (mt_fleet_files_add(&files, path, &unused) == MT_OK && files.count)
-        mt_buf_printf(line, "a directory of %u trace%s or summar%s; 'memtrace fleet' reads it",
+        mt_buf_printf(line, "a directory with %u trace%s or summar%s; 'memtrace fleet' reads it",
                       (unsigned)files.count, files.count == 1 ? "" : "s",
                       files.count == 1 ? "y" : "ies");
     else
@@ -116,7 +116,7 @@ static void say_file(const char *path)
         mt_buf_printf(&line, "%s of %s", kind_of(path),
                       mt_format_bytes(bytes, facts.st_size > 0 ? (uint64_t)facts.st_size : 0));
         if (rank >= 0)
-            mt_buf_printf(&line, ", rank %d by its name", rank);
+            mt_buf_printf(&line, ", rank %d according to its name", rank);
     }
     mt_say("  %.*s: %s", (int)length_of_trace(path), path,
            line.data && !line.failed ? line.data : "");
@@ -130,8 +130,8 @@ void mt_say_folder(const char *path)
 
     if (mt_fleet_files_add(&files, path, &unused) == MT_OK && files.count) {
         mt_fleet_files_sort(&files);
-        mt_say("cannot read '%s': it is a directory; 'memtrace fleet %s' reads all traces in it "
-               "together. To read one, name it:",
+        mt_say("cannot read '%s': it is a directory. 'memtrace fleet %s' reads all its traces "
+               "together. To read one trace, name it:",
                path, path);
         for (uint32_t i = 0; i < files.count && i < MAX_LINES; i++)
             say_file(files.paths[i]);

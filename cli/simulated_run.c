@@ -40,8 +40,8 @@ static int refuse_program(const struct mt_recording *recording)
     if (program->kind != MT_PROGRAM_OTHER_MACHINE && program->kind != MT_PROGRAM_OTHER_LOADER &&
         program->kind != MT_PROGRAM_SECURE)
         return -1;
-    mt_say("no dry run: '%s' would not get the simulated device: %s%s", recording->command[0],
-           mt_program_reason(program),
+    mt_say("cannot do a dry run: '%s' would not get the simulated device: %s%s",
+           recording->command[0], mt_program_reason(program),
            program->kind == MT_PROGRAM_SECURE
                ? "; put memtrace dry-run after it"
                : "; a dry run needs programs for x86-64 and the GNU C library");
@@ -63,11 +63,11 @@ static void say_no_site(const struct mt_simulated_run *run, const struct mt_erro
     const char *from = run->site.python_from;
 
     if (*from && strcmp(from, MT_PYTHON_FROM_COMMAND) != 0)
-        mt_say("no dry run: %s; this Python comes from %s: to use another one, activate its "
-               "environment or name it in the command",
+        mt_say("cannot do a dry run: %s; this Python comes from %s; to use another one, activate "
+               "its environment or name it in the command",
                error->text, from);
     else
-        mt_say("no dry run: %s", error->text);
+        mt_say("cannot do a dry run: %s", error->text);
 }
 
 /* Without it the answer is less exact, and counts say so. */

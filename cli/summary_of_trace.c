@@ -102,7 +102,7 @@ static enum mt_status read_all(int fd, struct mt_buf *bytes, struct mt_error *er
         bytes->length += (size_t)length;
         if (bytes->length > MAX_FILE_BYTES)
             return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET,
-                           "the file is larger than 1 GiB, and no summary is");
+                           "the file is larger than 1 GiB, so it is not a summary");
     }
 }
 

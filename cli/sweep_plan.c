@@ -34,8 +34,8 @@ static size_t name_length(const char *text)
 
 static int say_wrong(const char *option)
 {
-    mt_say("option '--sweep' wants NAME=VALUES such as batch=1,2,4 or batch=1..8 or "
-           "batch=1..64*2, not '%s'",
+    mt_say("option '--sweep' needs NAME=VALUES such as batch=1,2,4 or batch=1..8 or batch=1..64*2, "
+           "not '%s'",
            option);
     return MT_EXIT_USAGE;
 }
@@ -104,12 +104,12 @@ static enum range_kind read_range(const char *text, size_t length, struct range 
 static int say_empty(const struct range *range, const char *text, size_t length)
 {
     if (range->from > range->to)
-        mt_say("option '--sweep': the range '%.*s' goes down; begin with the smaller number, "
+        mt_say("option '--sweep': the range '%.*s' descends; start with the smaller number: "
                "%llu..%llu",
                (int)length, text, (unsigned long long)range->to, (unsigned long long)range->from);
     else
-        mt_say("option '--sweep': the range '%.*s' wants a start of 1 or more, and a factor of 2 "
-               "or more",
+        mt_say("option '--sweep': the range '%.*s' needs a start of at least 1 and a factor of at "
+               "least 2",
                (int)length, text);
     return MT_EXIT_USAGE;
 }
@@ -201,8 +201,9 @@ static int check_use(struct mt_sweep_plan *plan, const char *wanted)
         mt_say("option '--sweep': the command does not contain '{%s}'; did you mean '{%s}'?",
                wanted, near);
     else
-        mt_say("option '--sweep': the command does not contain '{%s}', which the values replace",
-               wanted);
+        mt_say(
+            "option '--sweep': the command does not contain '{%s}'; put it where the values belong",
+            wanted);
     return MT_EXIT_USAGE;
 }
 
@@ -227,7 +228,7 @@ static int add_runs(struct mt_sweep_plan *plan, const struct axis *axes)
     for (size_t i = 0; i < sweep->name_count; i++)
         count *= axes[i].count; /* at most 64 to the power of 4 */
     if (count > MT_MAX_SWEEP_RUNS) {
-        mt_say("option '--sweep': these values make %llu runs; at most %d are possible",
+        mt_say("option '--sweep': these values make %llu runs, but at most %d are allowed",
                (unsigned long long)count, MT_MAX_SWEEP_RUNS);
         return MT_EXIT_USAGE;
     }
@@ -275,7 +276,7 @@ int mt_sweep_plan_make(struct mt_sweep_plan *plan, const struct mt_text_list *op
         code = read_axis(plan, &axes[i], options->items[i]);
         for (size_t j = 0; code < 0 && j < i; j++)
             if (!strcmp(axes[j].name, axes[i].name)) {
-                mt_say("option '--sweep': '%s' is there twice", axes[i].name);
+                mt_say("option '--sweep': '%s' is given twice", axes[i].name);
                 code = MT_EXIT_USAGE;
             }
         if (code < 0)

@@ -33,7 +33,7 @@ static void add_change(struct mt_buf *out, const char *what, uint64_t before, ui
     if (!before || !after)
         return;
     if (!change) {
-        mt_buf_printf(out, "  %s: the same\n", what);
+        mt_buf_printf(out, "  %s: unchanged\n", what);
         return;
     }
     mt_buf_printf(out, "  %s: %s %s (%s)\n", what, mt_format_bytes(bytes, change),
@@ -58,25 +58,25 @@ static void add_recommendation(struct mt_buf *out, const struct mt_tune_answer *
     char text[MT_UNITS_TEXT];
 
     if (answer->limit_bytes && !best->serves) {
-        mt_buf_printf(out, "%snone of %zu settings serves this run under %s%s\n", style->bold,
+        mt_buf_printf(out, "%snone of %zu settings makes this run fit in %s%s\n", style->bold,
                       summary->tried, mt_format_bytes(text, answer->limit_bytes), style->reset);
         return;
     }
     if (summary->best == MT_TUNE_CURRENT) {
-        mt_buf_printf(out, "%snone of %zu settings is better than the run's own: %s%s\n",
+        mt_buf_printf(out, "%snone of %zu settings beats the setting of the run: %s%s\n",
                       style->bold, summary->tried, spelling(&summary->current), style->reset);
         return;
     }
     mt_buf_printf(out, "%s%s%s%s\n", style->bold,
                   *best->conf ? "export PYTORCH_CUDA_ALLOC_CONF=" : "unset PYTORCH_CUDA_ALLOC_CONF",
                   best->conf, style->reset);
-    mt_buf_add_text(out, "against ");
+    mt_buf_add_text(out, "compared with ");
     mt_buf_add_printable(out, spelling(&summary->current), strlen(spelling(&summary->current)));
-    mt_buf_add_text(out, ", the run's own settings:\n");
+    mt_buf_add_text(out, ", the setting of the run:\n");
     if (answer->limit_bytes && !summary->current.serves)
-        mt_buf_printf(out, "  serves the run under %s; the run's own settings do not\n",
+        mt_buf_printf(out, "  fits in %s, and the setting of the run does not\n",
                       mt_format_bytes(text, answer->limit_bytes));
-    add_change(out, "reserved at the peak", summary->current.reserved_peak_bytes,
+    add_change(out, "reserved peak", summary->current.reserved_peak_bytes,
                best->reserved_peak_bytes);
     add_change(out, "smallest limit", summary->current.fit_bytes, best->fit_bytes);
     add_calls(out, &summary->current, best);
@@ -129,10 +129,10 @@ static void add_method(struct mt_buf *out, const struct mt_tune_summary *summary
 {
     struct mt_buf text = {0};
 
-    mt_buf_printf(&text, "%zu settings were replayed", summary->tried);
+    mt_buf_printf(&text, "Replayed %zu settings", summary->tried);
     if (summary->front_count)
-        mt_buf_add_text(&text, "; none beats a row below the first one in both peak and driver "
-                               "calls. A driver call stalls the device");
+        mt_buf_add_text(&text, "; no setting beats the listed ones (below the first row) in both "
+                               "peak and driver calls. A driver call stalls the device");
     mt_buf_printf(&text, ".%s",
                   summary->devices > 1 ? " Peaks are those of the fullest device." : "");
     add_paragraph(out, &text);
@@ -146,10 +146,11 @@ static void add_ooms(struct mt_buf *out, const struct mt_tune_summary *summary)
 
     if (!summary->run_ooms)
         return;
-    mt_buf_printf(&text,
-                  "%s request%s of the run failed; the figures cover only the requests that "
-                  "succeeded. 'memtrace analyze' shows which settings get past the last failure.",
-                  mt_format_count(count, summary->run_ooms), summary->run_ooms == 1 ? "" : "s");
+    mt_buf_printf(
+        &text,
+        "%s request%s of the run failed; the figures are for the requests that succeeded. "
+        "'memtrace analyze' lists settings with which the last failed request succeeds.",
+        mt_format_count(count, summary->run_ooms), summary->run_ooms == 1 ? "" : "s");
     add_paragraph(out, &text);
 }
 
@@ -161,8 +162,8 @@ static void add_orders(struct mt_buf *out, const struct mt_tune_row *best)
     if (!best->serves || !best->reserved_high_bytes)
         return;
     mt_buf_printf(&note,
-                  "Addresses decided %s times which of equal free blocks was used. Over %d address "
-                  "orders, the best setting reserves at most %s.",
+                  "Addresses decided %s times between equal free blocks. Over %d orders of "
+                  "addresses, the best setting reserves at most %s.",
                   mt_format_count(text, best->address_ties), MT_BASE_ORDERS,
                   mt_format_bytes(bytes, best->reserved_high_bytes));
     add_paragraph(out, &note);

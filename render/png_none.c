@@ -8,7 +8,7 @@ bool mt_png_available(void)
 static enum mt_status refuse(struct mt_error *error)
 {
     return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
-                   "this memtrace was built without cairo and libpng: write an .svg instead");
+                   "this memtrace was built without cairo and libpng; write an .svg file instead");
 }
 
 enum mt_status mt_png_stream(const struct mt_drawing *drawing, enum mt_theme theme, double scale,

@@ -122,7 +122,7 @@ def cuda_async(program):
         cells = []
         for mode in modes:
             peak = replay(program, capture, "--policy", f"cuda-async:gpu={mode}")[0]["reserved_peak_bytes"]
-            cells.append(f"{peak} B ({100 * (peak - real) / real:+.1f} %)" if peak != real else f"{peak} B")
+            cells.append(f"{peak} B ({100 * (peak - real) / real:+.1f}%)" if peak != real else f"{peak} B")
         lines.append(f"| {capture} | {real} B | {' | '.join(cells)} |")
     return lines
 
@@ -232,7 +232,7 @@ def attributed(program):
             ties, peak = device["frameless_at_peak"], device["summary"]["allocated_peak"]["bytes"]
             if device["unattributed_bytes_at_peak"] * 50 >= peak:
                 raise SystemExit(f"{capture} {options}: {device['unattributed_bytes_at_peak']} of {peak} B unattributed")
-            share = [f"{100 * size / peak:.1f} %" for size in (peak - sum(ties.values()), ties["parameter"], ties["forward_site"],
+            share = [f"{100 * size / peak:.1f}%" for size in (peak - sum(ties.values()), ties["parameter"], ties["forward_site"],
                                                               ties["library"], ties["phase"], ties["before"])]
             if not options:
                 lines.append(f"| {capture} | {peak} B | {' | '.join(share)} | {device['unattributed_bytes_at_peak']} B |")

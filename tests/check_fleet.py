@@ -15,6 +15,7 @@ import xml.etree.ElementTree as ElementTree
 from json_schema import Schemas
 
 SCHEMAS = Schemas(pathlib.Path(__file__).resolve().parent.parent / "docs" / "schema")
+CAPTURE = pathlib.Path(__file__).resolve().parent.parent / "fixtures/captures/leak.pickle.zst"
 MIB = 1 << 20
 FACTS = ["logs=0", "talk=1", "leak=1023", "die=1022", "miss=100", "miss=101", "miss=340", "miss=500",
          "miss=900", "cut=5", "cut=512"]
@@ -197,7 +198,8 @@ def check_not_evaluated(bench):
     expect("a missing rank", states(answer), [("max-peak reserved", "pp 0", "not evaluated"),
                                               ("max-peak reserved", "pp 1", "pass")])
     bench.fleet(folder, *rule, "--max-missing", "1")
-    bench.fleet(folder, *rule, "--max-missing", "0", status=1)
+    text = bench.fleet(folder, *rule, "--max-missing", "0", status=1)
+    expect("one rank too few", "max-missing: 1 rank is missing, above 0\n" in text, True)
     bench.fleet(folder, *rule, "--allow-not-evaluated")
     bench.fleet(folder, "--max-imbalance", "90%", status=1)
     expect("a missing rank, and a peak that is too large",
@@ -336,8 +338,11 @@ def check_other_worlds(bench):
     back = bench.diff(large, small)
     expect("the other way", [-one["mean_bytes"] for one in back["sites"]],
            [one["mean_bytes"] for one in answer["sites"]])
-    answer = bench.diff(small, bench.job(2, 2, 2, 4))
+    other = bench.job(2, 2, 2, 4, "heavy=1")
+    answer = bench.diff(small, other)
     expect("matched by", answer["matched_by"], "parameters")
+    text = bench.fleet("diff", small, other)
+    expect("the plural of a set", " sets of parameters" in text and "parameterss" not in text, True)
     check_sums(answer)
 
 
@@ -347,6 +352,11 @@ def check_diff_inputs(bench):
     answer = bench.diff(one, other, status=3)
     expect("unreadable", answer["b"]["files_unreadable"], 1)
     expect("only in A", [rank["rank"] for rank in answer["only_in_a"]], [2])
+    mixed = bench.job(1, 4, 1, 4, "mesh=0", "job=")
+    bench.fleet(CAPTURE, "--quiet", "-o", mixed / "process_without_a_rank.mtsum")
+    text = bench.fleet("diff", mixed, bench.job(1, 4, 1, 4, "mesh=0", "job=", "miss=0", "miss=1"))
+    expect("ranks 0 and 1 after a process without a rank",
+           "3 only in A, not in the changes: rank 0-1\n" in text, True)
     bench.fleet("diff", one, status=2)
     bench.fleet("diff", one, other, one, status=2)
     bench.fleet("diff", one, bench.folder / "none.mtsum", status=3)
@@ -394,8 +404,8 @@ def check_memory(bench):
     """A job that does not fit into --max-memory: one line that says why and what to do."""
     folder = bench.job(4, 512, 2, 1024)
     expect("too little memory", bench.complaints_of(folder, "--max-memory", "3MiB", status=3),
-           [f"memtrace: cannot read '{folder}': needs more than the 3.00 MiB that --max-memory "
-            "allows; raise it"])
+           [f"memtrace: cannot read '{folder}': needs more memory than the 3.00 MiB that --max-memory "
+            "allows; raise --max-memory"])
 
 
 def check_restarts(bench):

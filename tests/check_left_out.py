@@ -11,10 +11,10 @@ import tempfile
 import unittest
 
 PROGRAM, MAKE_BOMB = (pathlib.Path(path).resolve() for path in sys.argv[1:3])
-CROWDED = "the trace has too many phases for another device"
+CROWDED = "the trace has too many phases for more devices"
 NUMBER = "only devices 0 to 63 are"
-NOTES = ("16 devices are left out: only devices 0 to 63 are replayed",
-         "48 devices are left out: the trace has too many phases to follow them")
+NOTES = ("16 devices are omitted: only devices 0 to 63 are replayed",
+         "48 devices are omitted: the trace has too many phases to follow them")
 
 
 class LeftOut(unittest.TestCase):

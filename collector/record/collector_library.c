@@ -42,7 +42,7 @@ static enum mt_status check_path(const char *path, struct mt_error *error)
     if (!strpbrk(path, " :\t\n"))
         return MT_OK;
     return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
-                   "LD_PRELOAD cannot hold the blank or colon in '%.150s'", path);
+                   "LD_PRELOAD does not support the space or colon in '%.150s'", path);
 }
 
 enum mt_status mt_collector_library(const char *name, char path[PATH_MAX], struct mt_error *error)
@@ -58,7 +58,7 @@ enum mt_status mt_collector_library(const char *name, char path[PATH_MAX], struc
                        strerror(errno));
     }
     if (!own_folder(own))
-        return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "the folder of memtrace is not known");
+        return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "the folder of memtrace is unknown");
     for (i = 0; i < MT_ARRAY_LEN(folders); i++) {
         snprintf(candidate, sizeof candidate, "%s%s%s", own, folders[i], name);
         if (resolve(candidate, path))
@@ -66,7 +66,6 @@ enum mt_status mt_collector_library(const char *name, char path[PATH_MAX], struc
     }
     return mt_fail(
         error, MT_ERR_IO, MT_NO_OFFSET,
-        "%s is neither in %.100s nor in ../lib of it: install memtrace again, with all its "
-        "files",
-        name, own);
+        "%s is neither in %.100s nor in its ../lib: reinstall memtrace with all its files", name,
+        own);
 }

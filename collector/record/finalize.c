@@ -115,7 +115,7 @@ static enum mt_status check_whole(const struct mt_source *source, struct mt_erro
 
     if (integrity->frames_damaged || integrity->events_invalid || integrity->events_unknown)
         return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET,
-                       "the trace is damaged, or of a later version: it stays as it is");
+                       "the trace is damaged or has a later version, so it is not changed");
     return MT_OK;
 }
 

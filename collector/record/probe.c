@@ -10,17 +10,17 @@
 #include "process_memory.h"
 
 const struct mt_probe mt_probes[] = {
-    {"collector", "the library that goes into programs", mt_probe_library, 10},
+    {"collector", "the library that records inside programs", mt_probe_library, 10},
     {"driver", "GPUs and their driver", mt_probe_driver, 60},
     {"cupti", "calls of the driver", mt_probe_cupti, 60},
-    {"nvtx", "ranges that programs name", mt_probe_nvtx, 10},
-    {"nvml", "what the whole device has in use", mt_probe_nvml, 30},
-    {"pytorch", "blocks of its allocator", mt_probe_pytorch, 120},
+    {"nvtx", "named ranges of programs", mt_probe_nvtx, 10},
+    {"nvml", "memory in use on the whole device", mt_probe_nvml, 30},
+    {"pytorch", "blocks of PyTorch's allocator", mt_probe_pytorch, 120},
     {"python", "Python call stacks", mt_probe_python, 20},
     {"native", "native call stacks", mt_probe_native, 10},
-    {"symbols", "names for native frames", mt_probe_symbols, 10},
-    {"tape", "memory that survives a killed process", mt_probe_tape, 30},
-    {"clock", "time stamps", mt_probe_clock, 10},
+    {"symbols", "function names of native frames", mt_probe_symbols, 10},
+    {"tape", "events that survive a killed process", mt_probe_tape, 30},
+    {"clock", "timestamps", mt_probe_clock, 10},
     {NULL, NULL, NULL, 0},
 };
 
@@ -46,14 +46,14 @@ void mt_probe_run(const struct mt_probe *probe, struct mt_probe_result *result)
             mt_probe_set(result, MT_PROBE_MISSING, "", "the check was killed by signal %d (%s)",
                          signal_number, strsignal(signal_number));
         else
-            mt_probe_set(result, MT_PROBE_MISSING, "", "the check ended without an answer");
+            mt_probe_set(result, MT_PROBE_MISSING, "", "the check ended without a result");
         break;
     case MT_APART_LATE:
-        mt_probe_set(result, MT_PROBE_MISSING, "", "the check did not end within %u s",
+        mt_probe_set(result, MT_PROBE_MISSING, "", "the check took longer than %u s",
                      probe->limit_s);
         break;
     case MT_APART_IMPOSSIBLE:
-        mt_probe_set(result, MT_PROBE_MISSING, "", "no process can be made: %s", strerror(errno));
+        mt_probe_set(result, MT_PROBE_MISSING, "", "cannot start a process: %s", strerror(errno));
         break;
     }
 }

@@ -171,15 +171,16 @@ static void explain(const struct mt_cupti_answer *answer, char *text, size_t cap
     case MT_CUPTI_FREE: *text = '\0'; break;
     case MT_CUPTI_NOT_FOUND: snprintf(text, capacity, "no libcupti found"); break;
     case MT_CUPTI_TAKEN:
-        snprintf(text, capacity, "%s holds CUPTI: only one tool at a time", answer->holder);
+        snprintf(text, capacity, "%s uses CUPTI, which supports only one tool at a time",
+                 answer->holder);
         break;
     case MT_CUPTI_TOO_NEW:
         snprintf(text, capacity, "%.200s, version %s, is newer than the driver", answer->path,
                  answer->version);
         break;
     case MT_CUPTI_REFUSES:
-        snprintf(text, capacity, "%.100s, version %.15s, refuses: %.60s (%d)", answer->path,
-                 answer->version, answer->reason, answer->error);
+        snprintf(text, capacity, "%.100s, version %.15s, returns an error: %.60s (%d)",
+                 answer->path, answer->version, answer->reason, answer->error);
         break;
     }
 }
@@ -188,8 +189,9 @@ static const char *remedy(enum mt_cupti_state state)
 {
     switch (state) {
     case MT_CUPTI_NOT_FOUND:
-        return "install the CUDA toolkit or the vendor's cupti wheel, or set MEMTRACE_CUPTI";
-    case MT_CUPTI_TAKEN: return "end the other tool, or do not run memtrace in it";
+        return "install the CUDA toolkit or a wheel such as nvidia-cuda-cupti-cu12, or set "
+               "MEMTRACE_CUPTI to a libcupti.so";
+    case MT_CUPTI_TAKEN: return "stop the other tool, or do not run memtrace under it";
     case MT_CUPTI_TOO_NEW: return "update the driver, or set MEMTRACE_CUPTI to an older libcupti";
     default: return "";
     }
@@ -205,13 +207,13 @@ void mt_probe_cupti(struct mt_probe_result *result)
     mt_cupti_try(mt_program_runs(&python) ? &python : NULL, true, &answer);
     explain(&answer, matter, sizeof matter);
     if (answer.state == MT_CUPTI_NO_DRIVER)
-        mt_probe_set(result, MT_PROBE_MISSING, "", "not tried without a driver");
+        mt_probe_set(result, MT_PROBE_MISSING, "", "not tested, because there is no driver");
     else if (answer.state == MT_CUPTI_FREE)
-        mt_probe_set(result, MT_PROBE_OK, "", "%.200s, version %s, free", answer.path,
+        mt_probe_set(result, MT_PROBE_OK, "", "%.200s, version %s, available", answer.path,
                      answer.version);
     else
         mt_probe_set(result, MT_PROBE_DEGRADED, remedy(answer.state),
-                     "%s; the driver's functions are wrapped", matter);
+                     "%s; memtrace wraps the functions of the driver instead", matter);
 }
 
 enum { LIMIT_S = 20 };

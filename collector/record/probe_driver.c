@@ -43,7 +43,7 @@ static void describe_devices(const struct mt_driver_library *driver, struct mt_p
     if (driver->total)
         driver->total(&total, 0);
     if (!count)
-        mt_probe_set(result, MT_PROBE_MISSING, "look at CUDA_VISIBLE_DEVICES",
+        mt_probe_set(result, MT_PROBE_MISSING, "check CUDA_VISIBLE_DEVICES",
                      "CUDA %d.%d, but no GPU", version / 1000, version % 1000 / 10);
     else
         mt_probe_set(result, MT_PROBE_OK, "", "CUDA %d.%d, %d GPU%s: %s, %s%s", version / 1000,
@@ -59,7 +59,7 @@ void mt_probe_driver(struct mt_probe_result *result)
 
     if (!mt_driver_open(&driver)) {
         mt_probe_set(result, MT_PROBE_MISSING,
-                     "install the NVIDIA driver; a container needs --gpus all",
+                     "install the NVIDIA driver; start a container with --gpus all",
                      "libcuda.so.1 is not on this machine");
         return;
     }
@@ -68,8 +68,8 @@ void mt_probe_driver(struct mt_probe_result *result)
         driver.error_text(error, &text);
     driver.version(&version);
     if (error)
-        mt_probe_set(result, MT_PROBE_MISSING, "nvidia-smi tells more", "cuInit fails: %s (%d)",
-                     text ? text : "unknown error", error);
+        mt_probe_set(result, MT_PROBE_MISSING, "run nvidia-smi for details",
+                     "cuInit fails: %s (%d)", text ? text : "unknown error", error);
     else
         describe_devices(&driver, result, version);
 }
@@ -85,8 +85,10 @@ void mt_probe_nvml(struct mt_probe_result *result)
     int error;
 
     if (!library) {
-        mt_probe_set(result, MT_PROBE_DEGRADED, "a container needs the driver capability 'utility'",
-                     "libnvidia-ml.so.1 is not on this machine: no samples of the whole device");
+        mt_probe_set(result, MT_PROBE_DEGRADED,
+                     "start a container with NVIDIA_DRIVER_CAPABILITIES=compute,utility",
+                     "libnvidia-ml.so.1 is not on this machine: the memory of the whole device is "
+                     "not sampled");
         return;
     }
     mt_find_function(library, "nvmlInit_v2", &init);
@@ -96,7 +98,7 @@ void mt_probe_nvml(struct mt_probe_result *result)
     mt_find_function(library, "nvmlSystemGetDriverVersion", &driver);
     error = init ? init() : -1;
     if (error) {
-        mt_probe_set(result, MT_PROBE_DEGRADED, "nvidia-smi tells more", "nvmlInit fails (%d)",
+        mt_probe_set(result, MT_PROBE_DEGRADED, "run nvidia-smi for details", "nvmlInit fails (%d)",
                      error);
         return;
     }
@@ -107,10 +109,11 @@ void mt_probe_nvml(struct mt_probe_result *result)
     error =
         at && processes && devices && at(0, &device) == 0 ? processes(device, &running, NULL) : -1;
     if (error == 0 || error == NVML_NO_ROOM)
-        mt_probe_set(result, MT_PROBE_OK, "", "driver %.90s, %u GPU%s, by process", version,
+        mt_probe_set(result, MT_PROBE_OK, "", "driver %.90s, %u GPU%s, memory per process", version,
                      devices, devices == 1 ? "" : "s");
     else
-        mt_probe_set(result, MT_PROBE_DEGRADED, "",
-                     "driver %.90s, %u GPU%s; not by process (%d): samples are of the whole device",
-                     version, devices, devices == 1 ? "" : "s", error);
+        mt_probe_set(
+            result, MT_PROBE_DEGRADED, "",
+            "driver %.90s, %u GPU%s; no memory per process (%d): samples are of the whole device",
+            version, devices, devices == 1 ? "" : "s", error);
 }

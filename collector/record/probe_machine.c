@@ -27,8 +27,8 @@ void mt_probe_library(struct mt_probe_result *result)
     if (mt_collector_library(MT_COLLECTOR_NAME, path, &error) != MT_OK)
         mt_probe_set(result, MT_PROBE_MISSING,
                      error.status == MT_ERR_UNSUPPORTED
-                         ? "install memtrace where no folder has a blank or a colon in its name"
-                         : "install memtrace as a whole: the program with its libraries",
+                         ? "install memtrace in a folder without spaces or colons in its path"
+                         : "reinstall memtrace: the program and its libraries",
                      "%s", error.text);
     else if (!dlopen(path, RTLD_NOW | RTLD_LOCAL))
         mt_probe_set(result, MT_PROBE_MISSING, "build memtrace on this machine", "%s", dlerror());
@@ -46,7 +46,7 @@ void mt_probe_nvtx(struct mt_probe_result *result)
     if (mt_collector_library(MT_COLLECTOR_NAME, path, &error) == MT_OK)
         library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library || !dlsym(library, "InitializeInjectionNvtx2"))
-        mt_probe_set(result, MT_PROBE_MISSING, "", "the collector does not take NVTX ranges");
+        mt_probe_set(result, MT_PROBE_MISSING, "", "the recording library does not support NVTX");
     else if (other && *other && strcmp(other, path) != 0)
         mt_probe_set(result, MT_PROBE_OK, "", "ready; %.200s is called first", other);
     else
@@ -60,7 +60,7 @@ void mt_probe_native(struct mt_probe_result *result)
 #if defined(__x86_64__)
     mt_probe_set(result, MT_PROBE_OK, "", "from call frame information");
 #else
-    mt_probe_set(result, MT_PROBE_MISSING, "use --stacks python", "only on x86-64");
+    mt_probe_set(result, MT_PROBE_MISSING, "use --stacks python", "supported only on x86-64");
 #endif
 }
 
@@ -70,7 +70,7 @@ void mt_probe_symbols(struct mt_probe_result *result)
         mt_probe_set(result, MT_PROBE_OK, "", "elfutils libdw");
     else
         mt_probe_set(result, MT_PROBE_DEGRADED, "install libdw-dev and build memtrace again",
-                     "built without libdw: native frames stay addresses");
+                     "built without libdw: native frames are addresses without names");
 }
 
 /* 0, or what the file system refuses. */
@@ -107,10 +107,10 @@ void mt_probe_tape(struct mt_probe_result *result)
         unlink(path);
     }
     if (refused)
-        mt_probe_set(result, MT_PROBE_MISSING, "write elsewhere: memtrace record -o FILE",
+        mt_probe_set(result, MT_PROBE_MISSING, "write to another folder: memtrace record -o FILE",
                      "%.200s: %s", folder, strerror(refused));
     else
-        mt_probe_set(result, MT_PROBE_OK, "", "%.200s can be written", folder);
+        mt_probe_set(result, MT_PROBE_OK, "", "%.200s is writable", folder);
 }
 
 void mt_probe_clock(struct mt_probe_result *result)
@@ -128,7 +128,7 @@ void mt_probe_clock(struct mt_probe_result *result)
         mt_probe_set(result, MT_PROBE_OK, "", "%s", source);
     else
         mt_probe_set(result, MT_PROBE_DEGRADED, "",
-                     "the system's clock is '%s', not the processor's counter: each event takes "
-                     "longer",
+                     "the system uses the clock '%s', not the counter of the processor: recording "
+                     "an event takes longer",
                      *source ? source : "unknown");
 }

@@ -90,27 +90,25 @@ void mt_probe_pytorch(struct mt_probe_result *result)
 
     if (!ask_python(torch_script, environ, STDOUT_FILENO, text, sizeof text) ||
         !read_facts(text, &facts))
-        mt_probe_set(result, MT_PROBE_DEGRADED,
-                     "activate the environment that has it, if you use it",
-                     "python3 has no PyTorch that can be imported");
+        mt_probe_set(result, MT_PROBE_DEGRADED, "if you use PyTorch, activate its environment",
+                     "python3 cannot import PyTorch");
     else if (!*facts.cuda)
-        mt_probe_set(result, MT_PROBE_DEGRADED, "install a build for CUDA",
+        mt_probe_set(result, MT_PROBE_DEGRADED, "install a build of PyTorch for CUDA",
                      "PyTorch %s is built without CUDA", facts.version);
     else if (!facts.known)
         mt_probe_set(result, MT_PROBE_DEGRADED, "",
-                     "PyTorch %s reports its memory in a way that is not known: blocks are missing",
+                     "PyTorch %s reports its memory in an unknown way: traces lack its blocks",
                      facts.version);
     else if (!facts.usable)
         mt_probe_set(result, MT_PROBE_DEGRADED, "see 'driver' above",
                      "PyTorch %s for CUDA %s finds no GPU", facts.version, facts.cuda);
     else if (!mt_torch_version_find(facts.version))
-        mt_probe_set(
-            result, MT_PROBE_DEGRADED, "",
-            "PyTorch %s, CUDA %s: not a release that memtrace knows; if its allocator does "
-            "not prove to be as expected, there are rounded sizes and no segments",
-            facts.version, facts.cuda);
+        mt_probe_set(result, MT_PROBE_DEGRADED, "",
+                     "PyTorch %s, CUDA %s: memtrace does not know this release; if its allocator "
+                     "differs from known ones, traces have rounded sizes and no segments",
+                     facts.version, facts.cuda);
     else
-        mt_probe_set(result, MT_PROBE_OK, "", "PyTorch %s, CUDA %s: its allocator is known",
+        mt_probe_set(result, MT_PROBE_OK, "", "PyTorch %s, CUDA %s: its allocator is supported",
                      facts.version, facts.cuda);
 }
 
@@ -181,7 +179,7 @@ static bool record_python(const char *library, char *said, size_t capacity)
     bool found;
 
     if (!make_folder(folder)) {
-        snprintf(said, capacity, "no folder for temporary files: %s", strerror(errno));
+        snprintf(said, capacity, "cannot create a temporary folder: %s", strerror(errno));
         return false;
     }
     snprintf(path, sizeof path, "%s/python.trace.zst", folder);
@@ -204,11 +202,11 @@ void mt_probe_python(struct mt_probe_result *result)
     if (!ask_python("import platform; print(platform.python_implementation(), "
                     "platform.python_version())",
                     environ, STDOUT_FILENO, version, sizeof version))
-        mt_probe_set(result, MT_PROBE_DEGRADED, "", "there is no python3 in PATH");
+        mt_probe_set(result, MT_PROBE_DEGRADED, "", "python3 is not in PATH");
     else if (mt_collector_library(MT_COLLECTOR_NAME, library, &error) != MT_OK)
         mt_probe_set(result, MT_PROBE_MISSING, "see 'collector' above", "%s", error.text);
     else if (record_python(library, said, sizeof said))
-        mt_probe_set(result, MT_PROBE_OK, "", "%s: tried, its frames are read", version);
+        mt_probe_set(result, MT_PROBE_OK, "", "%s: tested, its frames can be read", version);
     else
         mt_probe_set(result, MT_PROBE_DEGRADED, "use CPython 3.9 to 3.15, or --stacks native",
                      "%s: its frames cannot be read%s%s", version, *said ? ": " : "", said);

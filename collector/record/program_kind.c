@@ -234,7 +234,7 @@ static void set_reason(struct mt_program *program, const char *text, const char 
     if (name)
         at = name + strlen(library);
     if (!at)
-        at = "its loader ends without a reason";
+        at = "its loader fails without a message";
     at += strspn(at, "': ");
     snprintf(program->reason, sizeof program->reason, "%.*s", (int)strcspn(at, "\n"), at);
     program->kind = MT_PROGRAM_REFUSES;
@@ -278,8 +278,8 @@ const char *mt_program_reason(const struct mt_program *program)
     case MT_PROGRAM_NOT_EXECUTABLE: return "permission denied";
     case MT_PROGRAM_NO_INTERPRETER: return "the interpreter in its first line is missing";
     case MT_PROGRAM_STATIC: return "it is statically linked";
-    case MT_PROGRAM_SECURE: return "it runs with other rights than yours (setuid or the like)";
-    case MT_PROGRAM_OTHER_MACHINE: return "it is made for another processor";
+    case MT_PROGRAM_SECURE: return "it runs with the privileges of another user (such as setuid)";
+    case MT_PROGRAM_OTHER_MACHINE: return "it is built for another processor";
     case MT_PROGRAM_OTHER_LOADER: return "its C library is not glibc";
     case MT_PROGRAM_REFUSES: return program->reason;
     }

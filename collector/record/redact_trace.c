@@ -16,7 +16,7 @@ static enum mt_status copy_events(struct mt_source *source, struct mt_writer *wr
     if (source->integrity.frames_damaged || source->integrity.events_invalid ||
         source->integrity.events_unknown)
         return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET,
-                       "it is damaged: 'memtrace import --redact' makes a redacted copy");
+                       "it is damaged; use 'memtrace import --redact' to write a redacted copy");
     return source->integrity.closed ? mt_writer_finish(writer, error)
                                     : mt_writer_flush(writer, error);
 }
@@ -47,7 +47,7 @@ enum mt_status mt_trace_redact(const char *path, const struct mt_redaction *reda
 
     if (mt_recover_is_needed(path))
         return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
-                       "its tape was not added to it: run 'memtrace recover' first");
+                       "its tape is not merged into it: run 'memtrace recover' first");
     status = mt_trace_open(path, &source, error);
     if (status != MT_OK)
         return status;

@@ -130,19 +130,19 @@ static void resolve_names(struct mt_trace_end *end, const struct mt_trace_end_op
         return;
     case MT_APART_DIED:
         error->status =
-            number ? mt_fail(error, MT_ERR_IO, MT_NO_OFFSET,
-                             "the process that looks up their names died (signal %d)", number)
-                   : mt_fail(error, MT_ERR_IO, MT_NO_OFFSET,
-                             "the process that looks up their names ended early, perhaps for want "
-                             "of memory");
+            number
+                ? mt_fail(error, MT_ERR_IO, MT_NO_OFFSET,
+                          "the process that looks up names was killed (signal %d)", number)
+                : mt_fail(error, MT_ERR_IO, MT_NO_OFFSET,
+                          "the process that looks up names ended early; memory may have run out");
         return;
     case MT_APART_LATE:
-        error->status = mt_fail(error, MT_ERR_IO, MT_NO_OFFSET,
-                                "the process that looks up their names did not end");
+        error->status =
+            mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "the process that looks up names did not end");
         return;
     case MT_APART_IMPOSSIBLE:
         error->status = mt_fail(error, MT_ERR_IO, MT_NO_OFFSET,
-                                "the process that looks up their names could not be started");
+                                "the process that looks up names could not start");
     }
 }
 
@@ -157,8 +157,8 @@ static void judge(struct mt_trace_end *end)
                 (unsigned long long)summary->damaged);
     else if (!summary->closed)
         mt_fail(&end->error, MT_ERR_FORMAT, MT_NO_OFFSET,
-                "its end is missing and there is no tape beside it: what its process had not "
-                "written is lost");
+                "its end is missing, and there is no tape beside it: events that the process had "
+                "not written are lost");
     else
         return;
     end->state = MT_TRACE_INCOMPLETE;

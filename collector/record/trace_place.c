@@ -198,7 +198,7 @@ static enum mt_status check_room(const struct mt_trace_place *place, uint64_t ro
     close(fd);
     if (!why)
         return MT_OK;
-    return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s (a recording begins with %llu MiB)",
+    return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s (a recording starts with %llu MiB)",
                    strerror(why), (unsigned long long)(room_bytes >> 20));
 }
 
@@ -219,7 +219,7 @@ static enum mt_status check_replaced(const char *path, struct mt_error *error)
     int fd;
 
     if (is_being_recorded(path))
-        return refuse(error, "a process that still runs is being recorded to it");
+        return refuse(error, "the recording of a running process writes to it");
     if (stat(path, &facts) < 0)
         return errno == ENOENT ? MT_OK : refuse(error, strerror(errno));
     if (!S_ISREG(facts.st_mode))
@@ -231,9 +231,11 @@ static enum mt_status check_replaced(const char *path, struct mt_error *error)
         count = mt_io_pread_full(fd, bytes, sizeof bytes, 0);
     (void)mt_io_close(fd);
     if (count < 0)
-        return refuse(error, "it exists, and its contents cannot be read");
+        return refuse(error, "it exists, and its contents cannot be read, so it is not "
+                             "overwritten; choose another name");
     if (count > 0 && !mt_trace_probe(bytes, (size_t)count))
-        return refuse(error, "it exists and is not a trace: it would be overwritten");
+        return refuse(
+            error, "it exists and is not a trace, so it is not overwritten; choose another name");
     return MT_OK;
 }
 

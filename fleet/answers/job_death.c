@@ -110,28 +110,35 @@ static bool vanished(const struct mt_rank_record *record, uint64_t death_t_ns)
            record->identity.ended == MT_ENDED_UNKNOWN && record->outcome == MT_OUTCOME_UNKNOWN;
 }
 
-/* Ranks other than the dead one of which `is_one` holds, each once. */
+/* Ranks of which `is_one` holds, each once: not those that ran out of memory on any device. Rows
+ * ascend by rank. */
 static enum mt_status find_ranks(struct mt_job_work *work, const struct mt_job_death *death,
                                  bool (*is_one)(const struct mt_rank_record *, uint64_t),
                                  struct mt_job_range **ranges, uint32_t *range_count,
                                  uint32_t *count)
 {
     const struct mt_job_report *report = work->report;
-    int32_t before = report->rows[death->row].record->identity.rank, dead = before;
 
     *ranges = MT_JOB_ARRAY(work, report->row_count, struct mt_job_range);
     if (!*ranges)
         return MT_ERR_MEMORY;
     if (!has_clock(report->rows[death->row].record))
         return MT_OK; /* nothing is known to be later */
-    for (uint32_t i = 0; i < report->row_count; i++) {
-        const struct mt_rank_record *record = report->rows[i].record;
-        int32_t rank = record->identity.rank;
+    for (uint32_t i = 0, end; i < report->row_count; i = end) {
+        int32_t rank = report->rows[i].record->identity.rank;
+        bool died = false, found = false;
 
-        if (!is_one(record, death->t_ns) || rank == dead || rank == before)
+        for (end = i; end < report->row_count; end++) {
+            const struct mt_rank_record *record = report->rows[end].record;
+
+            if (record->identity.rank != rank)
+                break;
+            died |= record->has_death;
+            found |= is_one(record, death->t_ns);
+        }
+        if (died || !found)
             continue;
         ++*count;
-        before = rank;
         mt_job_range_add(*ranges, range_count, rank);
     }
     return MT_OK;

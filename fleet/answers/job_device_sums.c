@@ -29,6 +29,46 @@ static int by_time(const void *a, const void *b)
     return (x->bytes < x->before) - (y->bytes < y->before);
 }
 
+/* What a process has at one time after all that happens then, and the most before that. */
+static void add_change(struct change *changes, size_t *count, struct change last, uint64_t most)
+{
+    if (most > last.before && most > last.bytes) {
+        changes[(*count)++] = (struct change){last.t_ns, most, last.before, last.tenant};
+        last.before = most;
+    }
+    changes[(*count)++] = last;
+}
+
+/* Of one process: at each time at most a rise and a fall, so that sorting cannot swap its levels.
+ * What a file claims of times behind the end happens at the end. */
+static void add_changes(struct change *changes, size_t *count, const struct mt_rank_record *record,
+                        uint32_t tenant)
+{
+    struct change last = {0, 0, 0, tenant};
+    uint64_t most = 0;
+
+    for (uint32_t k = 0; k < record->level_count; k++) {
+        uint64_t t_ns = mt_min_u64(record->levels[k].t_ns, record->end_t_ns);
+
+        if (k && t_ns != last.t_ns) {
+            add_change(changes, count, last, most);
+            last.before = last.bytes;
+            most = 0;
+        }
+        last.t_ns = t_ns;
+        last.bytes = record->levels[k].reserved_bytes;
+        most = mt_max_u64(most, last.bytes);
+    }
+    if (last.t_ns != record->end_t_ns) {
+        add_change(changes, count, last, most);
+        last.before = last.bytes;
+        most = 0;
+    }
+    last.t_ns = record->end_t_ns;
+    last.bytes = 0;
+    add_change(changes, count, last, most);
+}
+
 /* Of all tenants, by time. NULL: no memory. */
 static struct change *changes_of(const struct mt_job_device *device, size_t *count)
 {
@@ -39,17 +79,8 @@ static struct change *changes_of(const struct mt_job_device *device, size_t *cou
         room += (size_t)device->tenants[i].record->level_count + 1;
     changes = calloc(room, sizeof *changes);
     *count = 0;
-    for (uint32_t i = 0; i < device->tenant_count && changes; i++) {
-        const struct mt_rank_record *record = device->tenants[i].record;
-        uint64_t before = 0;
-
-        for (uint32_t k = 0; k < record->level_count; k++) {
-            changes[(*count)++] = (struct change){record->levels[k].t_ns,
-                                                  record->levels[k].reserved_bytes, before, i};
-            before = record->levels[k].reserved_bytes;
-        }
-        changes[(*count)++] = (struct change){record->end_t_ns, 0, before, i};
-    }
+    for (uint32_t i = 0; i < device->tenant_count && changes; i++)
+        add_changes(changes, count, device->tenants[i].record, i);
     if (changes)
         qsort(changes, *count, sizeof *changes, by_time);
     return changes;
@@ -91,12 +122,14 @@ static void look_at_peaks(struct mt_job_device *device, const uint64_t *levels, 
 static void add_up(struct mt_job_device *device, const struct change *changes, size_t count,
                    uint64_t *levels)
 {
-    uint64_t sum = 0;
+    unsigned __int128 exact = 0; /* a hostile file may claim levels that overflow 64 bits */
 
     for (size_t i = 0; i < count; i++) {
         uint32_t tenant = changes[i].tenant;
+        uint64_t sum;
 
-        sum = mt_add_most_u64(sum - levels[tenant], changes[i].bytes);
+        exact = exact - levels[tenant] + changes[i].bytes;
+        sum = exact < UINT64_MAX ? (uint64_t)exact : UINT64_MAX;
         levels[tenant] = changes[i].bytes;
         fill_columns(device, changes[i].t_ns, i + 1 < count ? changes[i + 1].t_ns : changes[i].t_ns,
                      levels, sum);

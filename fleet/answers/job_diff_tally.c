@@ -58,6 +58,7 @@ void mt_job_tally_close(struct mt_job_tally *tally, const struct mt_job_diff *di
 {
     const struct mt_job_class *closed = &diff->classes[class];
 
+    forget_last(tally); /* nothing may have been added since: then this class has nothing */
     for (uint32_t i = 0; i < tally->touched_count; i++) {
         uint32_t number = tally->touched[i];
         struct mt_job_change *change = tally->changes[number];

@@ -25,7 +25,16 @@ struct replicas {
     uint32_t count;
     uint64_t median[MT_ARRAY_LEN(metrics)], tolerance[MT_ARRAY_LEN(metrics)];
     uint32_t median_row[MT_ARRAY_LEN(metrics)];
+    uint32_t known[MT_ARRAY_LEN(metrics)]; /* rows that know the metric */
 };
+
+/* Does the record tell it? Without calls of the driver, samples may. */
+static bool knows(const struct mt_rank_record *record, enum mt_job_metric metric)
+{
+    if (metric == MT_JOB_OUTSIDE)
+        return record->has_driver || record->outside_bytes;
+    return metric != MT_JOB_GROWTH || record->growth_is_judged;
+}
 
 /* What counts of a row: of growth, what all of its steps left behind. */
 static uint64_t amount_of(const struct mt_rank_record *record, enum mt_job_metric metric)
@@ -45,15 +54,21 @@ static void judge_replicas(struct mt_job_work *work, struct replicas *replicas)
     for (size_t m = 0; m < MT_ARRAY_LEN(metrics); m++) {
         struct mt_job_spread spread;
         uint64_t distance;
+        uint32_t known = 0;
 
-        for (uint32_t i = 0; i < replicas->count; i++)
-            work->values[i] = (struct mt_job_value){
-                amount_of(work->report->rows[replicas->rows[i]].record, metrics[m]),
-                replicas->rows[i]};
-        spread = mt_job_spread_of(work->values, replicas->count);
+        for (uint32_t i = 0; i < replicas->count; i++) {
+            const struct mt_rank_record *record = work->report->rows[replicas->rows[i]].record;
+
+            if (knows(record, metrics[m]))
+                work->values[known++] =
+                    (struct mt_job_value){amount_of(record, metrics[m]), replicas->rows[i]};
+        }
+        replicas->known[m] = known;
+        if (known < FEWEST_REPLICAS)
+            continue;
+        spread = mt_job_spread_of(work->values, known);
         /* Two replicas are as far apart as they are: that tells nothing about what is usual. */
-        distance =
-            replicas->count > 2 ? mt_job_distance(work->values, replicas->count, spread.median) : 0;
+        distance = known > 2 ? mt_job_distance(work->values, known, spread.median) : 0;
         replicas->median[m] = spread.median;
         replicas->median_row[m] = spread.median_row;
         replicas->tolerance[m] = mt_max_u64(mt_job_least_difference(work->options, spread.median),
@@ -74,16 +89,18 @@ static bool is_outlier(const struct mt_job_report *report, const struct replicas
 {
     const struct mt_rank_record *record = report->rows[row].record;
 
-    *outlier = (struct mt_job_outlier){
-        .row = row, .replicas = replicas->count, .path = MT_NO_PATH, .library = ""};
+    *outlier = (struct mt_job_outlier){.row = row, .path = MT_NO_PATH, .library = ""};
     for (size_t m = 0; m < MT_ARRAY_LEN(metrics); m++) {
         uint64_t value = amount_of(record, metrics[m]), median = replicas->median[m];
         uint64_t bytes = value > median ? value - median : median - value;
 
+        if (replicas->known[m] < FEWEST_REPLICAS || !knows(record, metrics[m]))
+            continue;
         if (bytes <= replicas->tolerance[m] || bytes <= outlier->bytes ||
             (value < median && may_lack_memory(record)))
             continue;
         outlier->metric = metrics[m];
+        outlier->replicas = replicas->known[m];
         outlier->is_less = value < median;
         outlier->bytes = bytes;
         outlier->median_bytes = median;

@@ -70,6 +70,8 @@ COMMANDS = {
     "fleet diff json": "fleet diff --json captures/ddp_rank0.pickle.zst captures/ddp_leak_rank0.pickle.zst "
                        "-j 1",
     "fleet folder": "fleet -q made/ranks.mtsum --max-imbalance 50% -o report -j 1",
+    "fleet tune": "fleet captures/ddp_leak_rank0.pickle.zst captures/ddp_leak_rank1.pickle.zst --tune -j 1",
+    "fleet tune json": "fleet captures/twogpu.pickle.zst --tune --json -j 1",
     "info summary": "info made/leak.trace.mtsum",
     "info summary json": "info --json made/leak.trace.mtsum",
     "info recorded": "info recorded/driver_only.trace.zst",

@@ -413,6 +413,38 @@ static void a_rank_that_is_missing_shifts_nothing(void **state)
     release(&pair);
 }
 
+/* A process that has nothing, in the allocator and outside of it. */
+static void empty(struct mt_rank_record *record)
+{
+    memset(record->role_bytes, 0, sizeof record->role_bytes);
+    record->allocated_peak.bytes = record->outside_bytes = 0;
+    record->leaf_count = record->owner_count = 0;
+}
+
+static void a_rank_without_memory_repeats_no_other(void **state)
+{
+    struct simulated_job a = simulated_job_new(1, 4, 1), b = a;
+    const struct mt_job_options usual = {0};
+    struct mt_error error;
+    struct pair pair;
+
+    (void)state;
+    b.heavy_stage = 0;
+    make_pair(&pair, &a, &b);
+    mt_job_diff_free(pair.diff);
+    mt_job_report_free(pair.a.report);
+    mt_job_report_free(pair.b.report);
+    empty(&pair.a.set.records[2]);
+    empty(&pair.b.set.records[2]);
+    assert_int_equal(mt_job_report_make(&pair.a.set, &usual, &pair.a.report, &error), MT_OK);
+    assert_int_equal(mt_job_report_make(&pair.b.set, &usual, &pair.b.report, &error), MT_OK);
+    pair.diff = diff_of(pair.a.report, pair.b.report);
+    check(pair.diff);
+    assert_int_equal(pair.diff->lines[0].change.mean_bytes, SIMULATED_MORE * 3 / 4);
+    assert_int_equal(pair.diff->classes[2].line, MT_NO_LINE);
+    release(&pair);
+}
+
 static void another_number_of_replicas_matches_by_stage(void **state)
 {
     struct simulated_job a = simulated_job_new(4, 2, 1), b = simulated_job_new(4, 6, 1);
@@ -476,6 +508,7 @@ int main(void)
         cmocka_unit_test(a_job_does_not_differ_from_itself),
         cmocka_unit_test(a_heavier_stage_is_found),
         cmocka_unit_test(a_rank_that_is_missing_shifts_nothing),
+        cmocka_unit_test(a_rank_without_memory_repeats_no_other),
         cmocka_unit_test(another_number_of_replicas_matches_by_stage),
         cmocka_unit_test(without_a_mesh_parameters_match),
         cmocka_unit_test(a_record_larger_than_any_device_is_refused),

@@ -28,6 +28,28 @@ static void a_leak_below_the_peak_is_an_outlier(void **state)
     release(&made);
 }
 
+/* What a trace does not tell is not less than what the others have. */
+static void what_is_not_known_is_no_outlier(void **state)
+{
+    struct simulated_job job = simulated_job_new(1, 8, 1);
+    struct made made = made_new();
+
+    (void)state;
+    assert_true(simulated_job_add(&job, 0, 1, made.set));
+    for (uint32_t r = 0; r < 8; r++) {
+        struct mt_rank_record *record = &made.set->records[r];
+
+        record->has_driver = r != 3;
+        record->growth_is_judged = r != 5;
+        record->growth_bytes_per_step = r != 5 ? 48 * MT_MIB : 0;
+        if (r == 3)
+            record->outside_bytes = record->owner_count = 0;
+    }
+    report_of_set(&made, &usual);
+    assert_int_equal(made.report->outlier_count, 0);
+    release(&made);
+}
+
 /* Two call paths of one site count as one, in each row and over all. */
 static void call_paths_of_one_site_are_one(void **state)
 {
@@ -79,6 +101,30 @@ static void ranks_without_an_exit_are_counted(void **state)
     assert_int_equal(made.report->death->followed_count, 1);
     assert_int_equal(made.report->death->vanished_count, 1);
     assert_int_equal(made.report->death->vanished[0].first, 2);
+    release(&made);
+}
+
+/* Rank 2 runs out on one of its two devices: it did not fail for another reason on the other. */
+static void a_rank_that_died_on_a_device_did_not_follow(void **state)
+{
+    struct simulated_job job = simulated_job_new(1, 4, 1);
+    struct made made = made_new();
+    struct mt_rank_record *records;
+
+    (void)state;
+    job.dying_rank = 1;
+    assert_true(simulated_job_add(&job, 0, 1, made.set));
+    records = made.set->records;
+    records[2].has_death = true;
+    records[2].outcome = MT_OUTCOME_OOM;
+    records[2].death_t_ns = records[1].death_t_ns + 1;
+    records[3].identity = records[2].identity;
+    records[3].device = records[2].device + 1;
+    report_of_set(&made, &usual);
+    assert_int_equal(made.report->row_count, 4);
+    assert_int_equal(made.report->death->count, 2);
+    assert_int_equal(made.report->death->followed_count, 1);
+    assert_int_equal(made.report->death->followed[0].last, 0);
     release(&made);
 }
 
@@ -146,17 +192,17 @@ static void communicators_without_a_member_are_no_axis(void **state)
 
 enum { TENANTS = 3, CHANGES = 40 };
 
-/* Largest sum by walking over all times at which anything changes. */
+/* Largest sum by walking over all levels, each with what the others have at its time. */
 static uint64_t slow_peak(struct mt_record_level levels[TENANTS][CHANGES], const uint64_t *ends)
 {
     uint64_t most = 0;
 
     for (uint32_t t = 0; t < TENANTS; t++)
         for (uint32_t c = 0; c < CHANGES; c++) {
-            uint64_t sum = 0, now = levels[t][c].t_ns;
+            uint64_t sum = levels[t][c].reserved_bytes, now = levels[t][c].t_ns;
 
             for (uint32_t i = 0; i < TENANTS; i++)
-                for (uint32_t k = CHANGES; k-- > 0;)
+                for (uint32_t k = CHANGES; k-- > 0 && i != t;)
                     if (levels[i][k].t_ns <= now) {
                         sum += now < ends[i] ? levels[i][k].reserved_bytes : 0;
                         break;
@@ -166,7 +212,7 @@ static uint64_t slow_peak(struct mt_record_level levels[TENANTS][CHANGES], const
     return most;
 }
 
-/* Times of the tenants differ, so that no two changes come at once. */
+/* Times of the tenants differ. A tenant may have several levels at one time. */
 static void add_random_tenant(struct mt_rank_set *set, uint64_t *seed, uint32_t number,
                               struct mt_record_level *levels)
 {
@@ -198,7 +244,8 @@ static void add_random_tenant(struct mt_rank_set *set, uint64_t *seed, uint32_t 
         levels[i] = (struct mt_record_level){t_ns, (dice_linear(seed) >> 40) * 512};
         record.reserved_peak.bytes =
             mt_max_u64(record.reserved_peak.bytes, levels[i].reserved_bytes);
-        t_ns += TENANTS * (1 + (dice_linear(seed) >> 44) % 1000);
+        if ((dice_linear(seed) >> 40) % 3)
+            t_ns += TENANTS * (1 + (dice_linear(seed) >> 44) % 1000);
     }
     record.begin_t_ns = levels[0].t_ns;
     record.end_t_ns = t_ns;
@@ -242,8 +289,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_leak_below_the_peak_is_an_outlier),
+        cmocka_unit_test(what_is_not_known_is_no_outlier),
         cmocka_unit_test(call_paths_of_one_site_are_one),
         cmocka_unit_test(ranks_without_an_exit_are_counted),
+        cmocka_unit_test(a_rank_that_died_on_a_device_did_not_follow),
         cmocka_unit_test(axes_come_from_communicators),
         cmocka_unit_test(communicators_without_a_member_are_no_axis),
         cmocka_unit_test(sums_of_a_shared_device_are_exact),

@@ -3,11 +3,11 @@ for words in "analyze $trace" "analyze --json $trace" "replay $trace" "fit $trac
     "lines $trace" "live $trace" "dump $trace" "info $trace" "export folded $trace" \
     "optimal $trace" "diff $trace $trace" "render timeline $trace -o t.svg" "import $trace -o t"; do
     memtrace ${words%% *} --max-memory 600KiB ${words#* } >out 2>said
-    echo "$? ${words%% *} $(wc -c <out) $(grep -c '600 KiB that --max-memory allows; raise it' said)"
+    echo "$? ${words%% *} $(wc -c <out) $(grep -c '600 KiB that --max-memory allows; raise --max-memory' said)"
 done
 for kib in 500 1000 1500 2000 2300 2600 3000; do
     memtrace render timeline captures/leak.pickle.zst -o t.svg --max-memory ${kib}KiB 2>said
-    echo "$? $(grep -c 'that --max-memory allows; raise it' said)"
+    echo "$? $(grep -c 'that --max-memory allows; raise --max-memory' said)"
 done | sort -u
 rm -f t.svg
 MEMTRACE_MAX_MEMORY=600KiB memtrace info $trace

@@ -1,1 +1,1 @@
-memtrace fleet captures --shard 2/1 -o x.mtsum; memtrace fleet captures --shard 1/2; memtrace fleet captures --shard 1/2 -o x; mkdir none; memtrace fleet none
+memtrace fleet captures --shard 2/1 -o x.mtsum; memtrace fleet captures --shard 1/2; memtrace fleet captures --shard 1/2 -o x; memtrace fleet captures --shard 1/2 --tune -o x.mtsum; mkdir none; memtrace fleet none

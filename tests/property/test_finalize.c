@@ -531,7 +531,7 @@ static void test_a_death_in_libdw_is_survived(void **state)
     assert_int_equal(end.state, MT_TRACE_WHOLE);
     assert_false(end.native.rewritten);
     assert_string_equal(end.native_error.text,
-                        "the process that looks up their names died (signal 6)");
+                        "the process that looks up names was killed (signal 6)");
     after = read_bytes(&after_length);
     assert_int_equal(after_length, length);
     assert_memory_equal(after, bytes, length);
@@ -540,8 +540,8 @@ static void test_a_death_in_libdw_is_survived(void **state)
     mt_trace_end(&end, path, &options);
     libdw_exits = false;
     assert_false(end.native.rewritten);
-    assert_string_equal(end.native_error.text, "the process that looks up their names ended early, "
-                                               "perhaps for want of memory");
+    assert_string_equal(end.native_error.text, "the process that looks up names ended early; "
+                                               "memory may have run out");
     expect_alone();
     mt_trace_end(&end, path, &options);
     assert_int_equal(end.native_error.status, MT_OK);

@@ -44,9 +44,9 @@ def library_in_a_folder_with_a_blank(bench):
         library = pathlib.Path(folder, "libmemtrace-inject.so")
         shutil.copyfile(bench.build / library.name, library)
         entry = ask(bench, MEMTRACE_INJECT=str(library))["collector"]
-    check(entry["state"] == "missing" and "blank" in entry["mend"], f"{entry}")
+    check(entry["state"] == "missing" and "spaces" in entry["mend"], f"{entry}")
     entry = ask(bench, MEMTRACE_INJECT="/nowhere/library.so")["collector"]
-    check("as a whole" in entry["mend"], f"{entry}")
+    check("reinstall memtrace" in entry["mend"], f"{entry}")
 
 
 def no_driver(bench):
@@ -57,9 +57,9 @@ def no_driver(bench):
 
 
 def cupti_in_trouble(bench):
-    for environment, words in (({"MEMTRACE_SIMULATED_CUPTI_HOLDER": "Nsight"}, "Nsight holds CUPTI"),
+    for environment, words in (({"MEMTRACE_SIMULATED_CUPTI_HOLDER": "Nsight"}, "Nsight uses CUPTI"),
                                ({"MEMTRACE_SIMULATED_CUPTI_ERROR": "15"}, "newer than the driver"),
-                               ({"MEMTRACE_SIMULATED_CUPTI_ERROR": "35"}, "refuses"),
+                               ({"MEMTRACE_SIMULATED_CUPTI_ERROR": "35"}, "returns an error"),
                                ({"MEMTRACE_CUPTI": "none"}, "no libcupti"),
                                ({"MEMTRACE_CUPTI": "/nowhere/libcupti.so"}, "no libcupti")):
         entry = ask(bench, **environment)["cupti"]
@@ -94,7 +94,7 @@ def other_pythons(bench):
                                     'PyPy 3.10;; esac\n')
     (folder / "python3").chmod(0o755)
     for path, words in ((f"{folder}:/bin:/usr/bin", "PyPy 3.10: its frames cannot be read"),
-                        ("/nowhere", "no python3")):
+                        ("/nowhere", "python3 is not in PATH")):
         environment = bench.environment(PATH=path)
         done = bench.run(bench.memtrace, "doctor", "--json", environment=environment)
         entry = {one["name"]: one for one in json.loads(done.stdout)["checks"]}["python"]

@@ -320,8 +320,8 @@ def sweep_goes_on_after_an_interruption(bench):
 def sweep_refusals(bench):
     for words, text in ((("--sweep", "batch=1", "echo", "{bach}"), "did you mean '{bach}'"), (("--sweep", "b=1", "true"), "'{b}'"),
                         (("--sweep", "b=1..65", "echo", "{b}"), "more than 64"),
-                        (("--sweep", "b=8..1", "echo", "{b}"), "'8..1' goes down; begin with the smaller number, 1..8"),
-                        (("--sweep", "b=0..8*2", "echo", "{b}"), "'0..8*2' wants a start of 1"), (("-j", "2", "true"), "wants a --sweep"),
+                        (("--sweep", "b=8..1", "echo", "{b}"), "'8..1' descends; start with the smaller number: 1..8"),
+                        (("--sweep", "b=0..8*2", "echo", "{b}"), "'0..8*2' needs a start of at least 1"), (("-j", "2", "true"), "needs --sweep"),
                         (("--sweep", "b", "echo", "{b}"), "NAME=VALUES")):
         done = dry_run(bench, *words)
         check(done.returncode == 2 and text in done.stderr.decode() and not done.stdout, f"{words}: {done}")
@@ -370,10 +370,10 @@ def rank_of_several_processes(bench):
 
 
 def rank_refusals(bench):
-    for words, text in ((("--ranks", "0", "true"), "needs '--world N'"), (("--world", "8", "true"), "wants --ranks"),
+    for words, text in ((("--ranks", "0", "true"), "needs '--world N'"), (("--world", "8", "true"), "needs --ranks"),
                         (("--ranks", "8", "--world", "8", "true"), "the last one is 7"), (("--ranks", "all", "--world", "72", "true"), "more than 64"),
                         (("--ranks", "0", "--world", "9", "--devices", "8", "true"), "9 ranks are not 8 on each"),
-                        (("--ranks", "0", "--world", "2", "--sweep", "a=1", "echo", "{a}"), "do not go together"),
+                        (("--ranks", "0", "--world", "2", "--sweep", "a=1", "echo", "{a}"), "cannot be combined"),
                         (("--ranks", "0", "--world", "2", "deepspeed", "train.py"), "name the script"),
                         (("--ranks", "0", "python3", "-m", "torch.distributed.run", "--nproc-per-node=16", "train.py"), "at most 8"),
                         (("--ranks", "0", "--world", "4", "python3", "-m", "torch.distributed.run", "--nnodes=1", "--nproc-per-node=2", "t.py"), "torchrun's nodes")):

@@ -290,7 +290,7 @@ def environments_that_cannot(bench):
     (bench.work / "arm").write_bytes(program)
     (bench.work / "arm").chmod(0o755)
     done = place.dry_run("--", bench.work / "arm")
-    check(done.returncode == 2 and b"it is made for another processor; a dry run needs programs for" in done.stderr, f"{done}")
+    check(done.returncode == 2 and b"it is built for another processor; a dry run needs programs for" in done.stderr, f"{done}")
     check(len(done.stderr.splitlines()) == 1 and not done.stdout, f"{done}")
     shutil.copy(bench.build / "tests" / "recorded", bench.work / "setuid")
     if os.geteuid() == 0:

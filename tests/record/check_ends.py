@@ -131,7 +131,7 @@ def library_in_a_folder_with_a_blank(bench):
     library.write_bytes((bench.build / "libmemtrace-inject.so").read_bytes())
     done = bench.record(bench.recorded, "exit", "5",
                         environment=bench.environment(MEMTRACE_INJECT=str(library)))
-    check(done.returncode == 5 and b"blank" in done.stderr, f"{done}")
+    check(done.returncode == 5 and b"space or colon" in done.stderr, f"{done}")
 
 
 def standard_input(bench):

@@ -153,8 +153,8 @@ def killed_with_the_launcher(bench):
     process = subprocess.Popen([bench.memtrace, "record", "-o", "both.trace.zst", bench.recorded, "wait", "gone"],
                                cwd=bench.work, env=environment(bench), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     (bench.work / "gone").touch()
-    child = None
-    while not child or not (bench.work / "both.trace.zst").exists():
+    child, trace = None, bench.work / "both.trace.zst"
+    while not child or not trace.exists() or not trace.stat().st_size:  # empty: its header comes next
         child = command_of(process, "recorded")
         time.sleep(0.01)
     process.kill()

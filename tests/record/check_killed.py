@@ -77,7 +77,7 @@ def one_kill(bench, number):
     check(got >= allocations, f"{name}: {got} of {allocations} allocations are in the trace")
     check(got_frees >= frees, f"{name}: {got_frees} of {frees} frees are in the trace")
     check(ends, f"{name}: the trace is not closed")
-    check(b"did not end in order" in err, f"{name}: nobody says what was recovered: {err}")
+    check(b"ended abnormally" in err, f"{name}: nobody says what was recovered: {err}")
     check(not (bench.work / f"{name}.trace.zst.tape").exists(), f"{name}: the tape is left")
     return allocations
 

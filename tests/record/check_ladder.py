@@ -57,7 +57,7 @@ def cupti_is_too_new(bench):
 
 def cupti_is_taken(bench):
     """By a tool that is injected, too."""
-    check_substitute(bench, ["Nsight holds CUPTI"], MEMTRACE_SIMULATED_CUPTI_HOLDER="Nsight",
+    check_substitute(bench, ["Nsight uses CUPTI"], MEMTRACE_SIMULATED_CUPTI_HOLDER="Nsight",
                      CUDA_INJECTION64_PATH="/nowhere/libother.so")
 
 

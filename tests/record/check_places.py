@@ -330,7 +330,7 @@ def unwritable(bench):
         check(done.returncode == 4, f"'{output}': {done}")
         check(done.stderr.count(b"\n") == 1 and b"cannot write" in done.stderr, f"{done}")
     done = bench.run(bench.memtrace, "record", "touch", bench.work / "started", cwd="/proc")
-    check(done.returncode == 4 and b"-o says where" in done.stderr, f"{done}")
+    check(done.returncode == 4 and b"use -o" in done.stderr, f"{done}")
     bench.check_left("pipe")
 
 

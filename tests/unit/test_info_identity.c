@@ -27,9 +27,9 @@ static void each_ending_is_said(void **state)
         {"signal:15", "  ended       signal 15\n"},
         {"timeout", "  ended       by memtrace, after a timeout\n"},
         {"oom-killed",
-         "  ended       signal 9, after the kernel had killed a process of its control "
-         "group for want of memory\n"},
-        {"unknown", "  ended       not in order; how is not known\n"},
+         "  ended       signal 9; the kernel had killed a process of its control group because "
+         "memory ran out\n"},
+        {"unknown", "  ended       abnormal; the cause is unknown\n"},
         {"dumped-core", ""}, /* of a later version, or of nobody */
         {"exit:256", ""},
     };

@@ -66,7 +66,7 @@ static void several_heaps(void **state)
         text.data, "  heaps       driver            peak  2.93 KiB  end  2.93 KiB  1 allocation\n"
                    "              pytorch           peak  0.98 KiB  end       0 B  1 allocation\n"
                    "  threads     loader\\x1b  4711\n"
-                   "  samples     2, used by the process at most 5.00 MiB\n"
+                   "  samples     2, at most 5.00 MiB used by the process\n"
                    "                       120 no room on the disk\n");
     assert_non_null(strstr(json.data, "\"threads\":[{\"thread\":1,\"name\":\"loader"));
     assert_non_null(strstr(json.data, "{\"events\":120,\"why\":\"no room on the disk\"}"));

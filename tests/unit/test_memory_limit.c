@@ -32,8 +32,9 @@ static void what_goes_beyond_is_refused(void **state)
     assert_true(mt_memory_is_unsaid());
     assert_true(mt_is_memory_failure(&blamed));
     assert_false(mt_is_memory_failure(&internal));
-    assert_string_equal(mt_memory_reason(text),
-                        "needs more than the 0.98 KiB that --max-memory allows; raise it");
+    assert_string_equal(
+        mt_memory_reason(text),
+        "needs more memory than the 0.98 KiB that --max-memory allows; raise --max-memory");
     assert_false(mt_memory_is_unsaid());
     assert_int_equal(mt_report_error("x", &blamed), MT_EXIT_INPUT);
     assert_int_equal(mt_report_output_error("x", &blamed), MT_EXIT_INPUT);
@@ -55,7 +56,7 @@ static void the_variable_is_read(void **state)
     assert_false(mt_memory_allows(4096));
     assert_string_equal(
         mt_memory_reason(text),
-        "needs more than 2.00 KiB (MEMTRACE_MAX_MEMORY); raise it with --max-memory");
+        "needs more memory than 2.00 KiB (MEMTRACE_MAX_MEMORY); raise the limit with --max-memory");
     setenv("MEMTRACE_MAX_MEMORY", "much", 1);
     assert_int_equal(mt_memory_limit_start(), 2);
     unsetenv("MEMTRACE_MAX_MEMORY");

@@ -1,0 +1,158 @@
+#include "fleet_traces.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "file_hash.h"
+#include "grow.h"
+
+static bool is_summary_name(const char *name)
+{
+    size_t length = strlen(name);
+
+    return length > 6 && !strcmp(name + length - 6, ".mtsum");
+}
+
+static enum mt_status add_trace(struct mt_fleet_traces *traces, const char *folder,
+                                const char *name)
+{
+    const char *path = strcmp(folder, "") == 0
+                           ? mt_arena_text(&traces->arena, name, strlen(name))
+                           : mt_arena_printf(&traces->arena, "%s/%s", folder, name);
+
+    if (!path || (traces->count == traces->capacity &&
+                  mt_grow(&traces->list, &traces->capacity, traces->count + 1,
+                          sizeof *traces->list) != MT_OK))
+        return MT_ERR_MEMORY;
+    traces->list[traces->count++] =
+        (struct mt_fleet_trace){path + strlen(path) - strlen(name), path};
+    return MT_OK;
+}
+
+static enum mt_status add_folder(struct mt_fleet_traces *traces, const char *path)
+{
+    DIR *folder = opendir(*path ? path : ".");
+    enum mt_status status = MT_OK;
+    struct dirent *entry;
+
+    if (!folder)
+        return MT_OK;
+    while (status == MT_OK && (entry = readdir(folder)))
+        if (entry->d_name[0] != '.' && !is_summary_name(entry->d_name))
+            status = add_trace(traces, path, entry->d_name);
+    closedir(folder);
+    return status;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct mt_fleet_trace *one = a, *other = b;
+    int order = strcmp(one->name, other->name);
+
+    return order ? order : strcmp(one->path, other->path);
+}
+
+static int compare_texts(const void *a, const void *b)
+{
+    const char *const *one = a, *const *other = b;
+
+    return strcmp(*one, *other);
+}
+
+/* The folders of the files, sorted; "" is the current one. */
+static const char **find_folders(const struct mt_fleet_files *files, struct mt_arena *arena)
+{
+    const char **folders = mt_arena_array(arena, (size_t)files->count + 1, sizeof *folders);
+
+    for (uint32_t i = 0; folders && i < files->count; i++) {
+        const char *path = files->paths[i], *slash = strrchr(path, '/');
+
+        folders[i] = mt_arena_text(arena, path, slash ? (size_t)(slash - path) : 0);
+        if (!folders[i])
+            return NULL;
+    }
+    if (folders && files->count)
+        qsort(folders, files->count, sizeof *folders, compare_texts);
+    return folders;
+}
+
+enum mt_status mt_fleet_traces_find(const struct mt_fleet_files *files,
+                                    struct mt_fleet_traces *traces)
+{
+    const char **folders = find_folders(files, &traces->arena);
+    enum mt_status status = folders ? MT_OK : MT_ERR_MEMORY;
+
+    for (uint32_t i = 0; status == MT_OK && i < files->count; i++)
+        if (!i || strcmp(folders[i], folders[i - 1]) != 0)
+            status = add_folder(traces, folders[i]);
+    if (status == MT_OK && traces->count)
+        qsort(traces->list, traces->count, sizeof *traces->list, compare);
+    return status;
+}
+
+void mt_fleet_traces_release(struct mt_fleet_traces *traces)
+{
+    free(traces->list);
+    mt_arena_release(&traces->arena);
+    memset(traces, 0, sizeof *traces);
+}
+
+/* The first of this name; `count` if there is none. */
+static size_t first_of(const struct mt_fleet_traces *traces, const char *name)
+{
+    size_t low = 0, high = traces->count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (strcmp(traces->list[middle].name, name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool is_file(const char *path)
+{
+    struct stat facts;
+
+    return stat(path, &facts) == 0 && S_ISREG(facts.st_mode);
+}
+
+const char *mt_fleet_trace_of(const struct mt_fleet_traces *traces,
+                              const struct mt_rank_record *record)
+{
+    const char *name = record->trace_name;
+    size_t first = first_of(traces, name), end = first;
+    struct mt_error ignored;
+
+    while (end < traces->count && !strcmp(traces->list[end].name, name))
+        end++;
+    if (end - first == 1)
+        return is_file(traces->list[first].path) ? traces->list[first].path : NULL;
+    for (size_t i = first; i < end && *record->trace_sha256; i++)
+        if (is_file(traces->list[i].path) &&
+            mt_fleet_trace_check(traces->list[i].path, record, &ignored) == MT_OK)
+            return traces->list[i].path;
+    return NULL;
+}
+
+enum mt_status mt_fleet_trace_check(const char *path, const struct mt_rank_record *record,
+                                    struct mt_error *error)
+{
+    char text[MT_SHA256_TEXT];
+    struct mt_file_hash hash;
+    enum mt_status status;
+
+    if (!*record->trace_sha256)
+        return MT_OK;
+    mt_file_hash_start(&hash, path);
+    status = mt_file_hash_finish(&hash, text, error);
+    if (status == MT_OK && strcmp(text, record->trace_sha256) != 0)
+        status = mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET,
+                         "the file is not the one that was summarized");
+    return status;
+}

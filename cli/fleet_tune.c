@@ -1,0 +1,391 @@
+/* See fleet_tune.h. The ranks to replay are planned first. If the trace of one turns out not to be
+ * usable, they are planned again without it, so that another rank of its cluster can stand in. */
+#include "fleet_tune.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "fleet_traces.h"
+#include "fleet_tune_replays.h"
+#include "memory_limit.h"
+
+enum {
+    MAX_PLANS = 8,        /* each but the first replaces ranks whose traces cannot be replayed */
+    SETTINGS_A_TRACE = 6, /* with the smallest peaks, and the one that tune calls the best */
+    MAX_TRACES = MT_JOB_TUNED + MT_JOB_WORST,
+    MAX_SETTINGS = MT_JOB_TUNED * (SETTINGS_A_TRACE + 1)
+};
+
+struct search {
+    const struct mt_fleet_tuning *asked;
+    struct mt_tune_work work;
+    struct mt_fleet_traces files;
+    const char **paths; /* one a row of the report: its trace; NULL: there is none */
+    bool *can_replay;   /* one a row */
+    struct mt_tuned_trace *known[MAX_PLANS * MAX_TRACES]; /* of all plans */
+    uint32_t known_count;
+    uint32_t check_count;
+    uint32_t *trace_of; /* one a check: index into work.traces */
+};
+
+#define ARRAY(search, count, type)                                                                 \
+    ((type *)mt_arena_array(&(search)->work.settings->arena, (size_t)(count) + 1, sizeof(type)))
+
+static enum mt_status find_traces(struct search *search)
+{
+    const struct mt_job_report *report = search->work.report;
+    struct mt_job_settings *settings = search->work.settings;
+    enum mt_status status = mt_fleet_traces_find(search->asked->files, &search->files);
+
+    search->paths = ARRAY(search, report->row_count, const char *);
+    search->can_replay = ARRAY(search, report->row_count, bool);
+    settings->reasons = ARRAY(search, report->row_count, const char *);
+    settings->states = ARRAY(search, report->row_count, enum mt_job_row_check);
+    if (status != MT_OK || !search->paths || !search->can_replay || !settings->reasons ||
+        !settings->states)
+        return MT_ERR_MEMORY;
+    for (uint32_t i = 0; i < report->row_count; i++) {
+        search->paths[i] = mt_fleet_trace_of(&search->files, report->rows[i].record);
+        search->can_replay[i] = search->paths[i] != NULL;
+        if (!search->paths[i])
+            settings->reasons[i] = "there is no trace beside its summary";
+    }
+    return MT_OK;
+}
+
+static struct mt_tuned_trace *known_trace(struct search *search, uint32_t row)
+{
+    struct mt_tuned_trace *trace;
+
+    for (uint32_t i = 0; i < search->known_count; i++)
+        if (search->known[i]->path == search->paths[row])
+            return search->known[i];
+    trace = ARRAY(search, 1, struct mt_tuned_trace);
+    if (!trace)
+        return NULL;
+    MT_ASSERT(search->known_count < MT_ARRAY_LEN(search->known));
+    trace->path = search->paths[row];
+    trace->record = search->work.report->rows[row].record;
+    search->known[search->known_count++] = trace;
+    return trace;
+}
+
+/* Tune may be asked of a trace that was only replayed by an earlier plan. */
+static enum mt_status want_tune(struct search *search, struct mt_tuned_trace *trace)
+{
+    if (trace->is_tuned)
+        return MT_OK;
+    trace->tune = ARRAY(search, 1, struct mt_tune_summary);
+    trace->is_tuned = true;
+    trace->is_done = false;
+    return trace->tune ? MT_OK : MT_ERR_MEMORY;
+}
+
+/* The traces of the checks, each once, in their order. */
+static enum mt_status use_plan(struct search *search, const struct mt_job_check *checks)
+{
+    struct mt_tune_work *work = &search->work;
+    enum mt_status status = MT_OK;
+
+    work->trace_count = 0;
+    for (uint32_t i = 0; i < search->check_count && status == MT_OK; i++) {
+        struct mt_tuned_trace *trace = known_trace(search, checks[i].row);
+        uint32_t at = 0;
+
+        if (!trace)
+            return MT_ERR_MEMORY;
+        while (at < work->trace_count && work->traces[at] != trace)
+            at++;
+        if (at == work->trace_count)
+            work->traces[work->trace_count++] = trace;
+        search->trace_of[i] = at;
+        if (checks[i].is_tuned)
+            status = want_tune(search, trace);
+    }
+    return status;
+}
+
+static enum mt_status plan(struct search *search)
+{
+    struct mt_job_settings *settings = search->work.settings;
+    enum mt_status status =
+        mt_job_settings_plan(search->work.report, search->can_replay, &settings->arena,
+                             &settings->checks, &search->check_count);
+
+    search->trace_of = ARRAY(search, search->check_count, uint32_t);
+    search->work.traces = ARRAY(search, search->check_count, struct mt_tuned_trace *);
+    if (status != MT_OK || !search->trace_of || !search->work.traces)
+        return MT_ERR_MEMORY;
+    return use_plan(search, settings->checks);
+}
+
+/* NULL: the row can be replayed. */
+static const char *reason_of(const struct mt_tuned_trace *trace, uint16_t device)
+{
+    const struct mt_setting_device *before = mt_setting_device_of(&trace->before, device);
+
+    if (trace->status != MT_OK)
+        return *trace->error.text ? trace->error.text : "the trace cannot be read";
+    if (!before)
+        return "the trace has no request on this device";
+    return before->serves ? NULL : "no limit of the allocator serves the run";
+}
+
+/* Are there rows of the plan that cannot be replayed after all? */
+static enum mt_status leave_out(struct search *search, bool *is_changed)
+{
+    const struct mt_job_report *report = search->work.report;
+    struct mt_job_settings *settings = search->work.settings;
+
+    *is_changed = false;
+    for (uint32_t i = 0; i < search->check_count; i++) {
+        const struct mt_tuned_trace *trace = search->work.traces[search->trace_of[i]];
+        uint32_t row = settings->checks[i].row;
+        const char *reason = reason_of(trace, report->rows[row].record->device);
+
+        if (!reason)
+            continue;
+        settings->reasons[row] = mt_arena_text(&settings->arena, reason, strlen(reason));
+        if (!settings->reasons[row])
+            return MT_ERR_MEMORY;
+        search->can_replay[row] = false;
+        *is_changed = true;
+    }
+    return MT_OK;
+}
+
+/* The rows of the last plan without those that cannot be replayed. */
+static enum mt_status keep_rest(struct search *search)
+{
+    struct mt_job_settings *settings = search->work.settings;
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < search->check_count; i++)
+        if (search->can_replay[settings->checks[i].row])
+            settings->checks[kept++] = settings->checks[i];
+    search->check_count = kept;
+    return use_plan(search, settings->checks);
+}
+
+static int say_no_memory(void)
+{
+    return mt_say_no_memory("cannot tune");
+}
+
+static int choose_rows(struct search *search)
+{
+    bool is_changed = true;
+
+    for (int i = 0; i < MAX_PLANS && is_changed; i++) {
+        int code = plan(search) == MT_OK ? mt_tune_traces(&search->work) : say_no_memory();
+
+        if (code != MT_EXIT_OK)
+            return code;
+        if (leave_out(search, &is_changed) != MT_OK)
+            return say_no_memory();
+    }
+    if (is_changed && keep_rest(search) != MT_OK)
+        return say_no_memory();
+    return MT_EXIT_OK;
+}
+
+/* The index of a setting, which is added if it is new. */
+static uint32_t setting_of(struct mt_tune_work *work, const char *conf)
+{
+    uint32_t i = 0;
+
+    while (i < work->setting_count && strcmp(work->confs[i], conf) != 0)
+        i++;
+    if (i == work->setting_count) {
+        MT_ASSERT(i < MAX_SETTINGS);
+        work->confs[work->setting_count++] = conf;
+    }
+    return i;
+}
+
+/* Settings of the front have ascending peaks. */
+static void add_settings(struct mt_tune_work *work, struct mt_tuned_trace *trace)
+{
+    const struct mt_tune_summary *tune = trace->tune;
+
+    for (size_t i = 0; i < tune->front_count; i++)
+        if (i < SETTINGS_A_TRACE || i == tune->best)
+            trace->is_own[setting_of(work, tune->front[i].conf)] = true;
+    work->settings->tune_settings += tune->tried;
+    work->settings->tuned_count++;
+}
+
+static enum mt_status collect_settings(struct search *search)
+{
+    struct mt_tune_work *work = &search->work;
+
+    work->confs = ARRAY(search, MAX_SETTINGS, const char *);
+    work->is_listed = ARRAY(search, MAX_SETTINGS, bool);
+    if (!work->confs || !work->is_listed)
+        return MT_ERR_MEMORY;
+    for (uint32_t t = 0; t < work->trace_count; t++) {
+        work->traces[t]->is_own = ARRAY(search, MAX_SETTINGS, bool);
+        if (!work->traces[t]->is_own)
+            return MT_ERR_MEMORY;
+        if (work->traces[t]->is_tuned)
+            add_settings(work, work->traces[t]);
+    }
+    for (uint32_t t = 0; t < work->trace_count; t++) {
+        work->traces[t]->trials = ARRAY(search, work->setting_count, struct mt_setting_trial);
+        if (!work->traces[t]->trials)
+            return MT_ERR_MEMORY;
+    }
+    return MT_OK;
+}
+
+static struct mt_job_cell cell_of(const struct mt_rank_record *record,
+                                  const struct mt_setting_trial *trial, bool is_searched)
+{
+    const struct mt_setting_device *device = mt_setting_device_of(trial, record->device);
+
+    if (!device)
+        return (struct mt_job_cell){.is_searched = is_searched};
+    return (struct mt_job_cell){.peak_bytes = device->peak_bytes,
+                                .driver_calls = device->driver_calls,
+                                .is_searched = is_searched,
+                                .serves = device->serves,
+                                .is_exact = device->covers_start && record->needed_is_known &&
+                                            record->is_complete,
+                                .limit_bytes = device->limit_bytes,
+                                .need_bytes = device->need_bytes};
+}
+
+/* A trial whose numbers are filled as they become known. */
+static enum mt_status make_trial(struct search *search, uint64_t **beside,
+                                 struct mt_job_cell **before, struct mt_job_cell **cells)
+{
+    uint32_t rows = search->check_count;
+
+    *beside = ARRAY(search, rows, uint64_t);
+    *before = ARRAY(search, rows, struct mt_job_cell);
+    *cells = ARRAY(search, (size_t)rows * search->work.setting_count, struct mt_job_cell);
+    search->work.settings->own_confs = ARRAY(search, rows, const char *);
+    if (!*beside || !*before || !*cells || !search->work.settings->own_confs)
+        return MT_ERR_MEMORY;
+    search->work.settings->trial =
+        (struct mt_job_trial){.row_count = rows,
+                              .beside_bytes = *beside,
+                              .before = *before,
+                              .setting_count = search->work.setting_count,
+                              .confs = search->work.confs,
+                              .cells = *cells};
+    return MT_OK;
+}
+
+static void fill_cells(struct search *search, struct mt_job_cell *cells, bool has_limits)
+{
+    const struct mt_tune_work *work = &search->work;
+
+    for (uint32_t i = 0; i < work->setting_count; i++)
+        for (uint32_t c = 0; c < search->check_count; c++) {
+            const struct mt_tuned_trace *trace = work->traces[search->trace_of[c]];
+            uint32_t row = work->settings->checks[c].row;
+
+            cells[(size_t)i * search->check_count + c] =
+                cell_of(work->report->rows[row].record, &trace->trials[i],
+                        has_limits && (work->is_listed[i] || trace->is_own[i]));
+        }
+}
+
+static void fill_rows(struct search *search, uint64_t *beside, struct mt_job_cell *before)
+{
+    const struct mt_tune_work *work = &search->work;
+
+    for (uint32_t c = 0; c < search->check_count; c++) {
+        const struct mt_tuned_trace *trace = work->traces[search->trace_of[c]];
+        const struct mt_rank_record *record =
+            work->report->rows[work->settings->checks[c].row].record;
+
+        beside[c] = mt_add_most_u64(record->outside_bytes, record->context_bytes);
+        before[c] = cell_of(record, &trace->before, true);
+        if (work->settings->checks[c].is_tuned)
+            work->settings->own_confs[c] = trace->tune->current.conf;
+    }
+}
+
+static int try_settings(struct search *search)
+{
+    struct mt_job_settings *settings = search->work.settings;
+    struct mt_job_cell *before, *cells;
+    uint64_t *beside;
+    int code;
+
+    if (collect_settings(search) != MT_OK || make_trial(search, &beside, &before, &cells) != MT_OK)
+        return say_no_memory();
+    fill_rows(search, beside, before);
+    code = mt_tune_replay_settings(&search->work);
+    if (code != MT_EXIT_OK)
+        return code;
+    fill_cells(search, cells, false);
+    mt_job_trial_shortlist(&settings->trial, MT_JOB_SHORTLIST, search->work.is_listed);
+    code = mt_tune_search_limits(&search->work);
+    if (code != MT_EXIT_OK)
+        return code;
+    fill_cells(search, cells, true);
+    mt_job_trial_choose(&settings->trial, &settings->choice);
+    return MT_EXIT_OK;
+}
+
+/* Why no rank can be replayed. */
+static int say_nothing_to_replay(const struct search *search)
+{
+    const struct mt_job_report *report = search->work.report;
+
+    for (uint32_t i = 0; i < report->row_count; i++)
+        if (search->paths[i] && search->work.settings->reasons[i]) {
+            mt_say("fleet: --tune cannot replay any rank; '%s': %s", search->paths[i],
+                   search->work.settings->reasons[i]);
+            return MT_EXIT_INPUT;
+        }
+    mt_say("fleet: --tune replays traces, and no rank has one beside its summary: copy the traces "
+           "there, or leave out --tune");
+    return MT_EXIT_INPUT;
+}
+
+static int tune(struct search *search)
+{
+    struct mt_job_settings *settings = search->work.settings;
+    int code = find_traces(search) == MT_OK ? choose_rows(search) : say_no_memory();
+
+    if (code == MT_EXIT_OK && !search->check_count)
+        return say_nothing_to_replay(search);
+    if (code == MT_EXIT_OK)
+        code = try_settings(search);
+    if (code == MT_EXIT_OK &&
+        mt_job_settings_states(search->work.report, settings->checks, search->check_count,
+                               &settings->arena, settings->states) != MT_OK)
+        return say_no_memory();
+    settings->trace_count = search->work.trace_count;
+    for (uint32_t i = 0; i < search->known_count; i++)
+        settings->readings += search->known[i]->readings;
+    return code;
+}
+
+int mt_fleet_tune(const struct mt_fleet_tuning *tuning, struct mt_job_settings **settings)
+{
+    struct search *search = calloc(1, sizeof *search);
+    int code;
+
+    *settings = calloc(1, sizeof **settings);
+    if (!search || !*settings) {
+        free(search);
+        return say_no_memory();
+    }
+    search->asked = tuning;
+    search->work = (struct mt_tune_work){.report = tuning->report,
+                                         .format = tuning->common->format,
+                                         .jobs = tuning->jobs,
+                                         .settings = *settings};
+    mt_progress_start(&search->work.progress, tuning->common);
+    code = tune(search);
+    mt_progress_end(&search->work.progress);
+    mt_fleet_traces_release(&search->files);
+    free(search);
+    return code;
+}

@@ -1,0 +1,49 @@
+/* PRIVATE to fleet_tune.c: the traces that are replayed, and what the replays find. */
+#ifndef MT_CLI_FLEET_TUNE_REPLAYS_H
+#define MT_CLI_FLEET_TUNE_REPLAYS_H
+
+#include "cli.h"
+#include "job_settings.h"
+#include "setting_trial.h"
+
+/* A trace that is replayed: one process, perhaps with several devices. */
+struct mt_tuned_trace {
+    const char *path;
+    const struct mt_rank_record *record; /* of one of its devices */
+    bool is_tuned, is_done;              /* done: what follows up to `before` is known */
+    enum mt_status status;               /* other than MT_OK: it cannot be replayed */
+    struct mt_error error;
+    struct mt_tune_summary *tune; /* if is_tuned */
+    struct mt_setting_trial before;
+    struct mt_setting_trial *trials; /* one a setting */
+    bool *is_own;                    /* one a setting: tune of this trace found it */
+    uint64_t readings;
+};
+
+struct mt_tune_work {
+    const struct mt_job_report *report;
+    const char *format; /* NULL: by the first bytes */
+    uint64_t jobs;      /* traces at the same time; 0: as many as there are processors */
+    struct mt_job_settings *settings;
+    struct mt_tuned_trace **traces; /* in the order of the plan */
+    uint32_t trace_count;
+    const char **confs;
+    uint32_t setting_count;
+    bool *is_listed; /* one a setting: searched on all traces */
+    struct mt_progress progress;
+};
+
+/* All three say what ends the work; enum mt_exit. */
+
+/* Of the traces that are not done: is it the one that was summarized, tune if is_tuned, and the
+ * need of the run as it was. A trace that cannot be replayed has a `status`, and nothing is said.
+ */
+int mt_tune_traces(struct mt_tune_work *work);
+
+/* A replay of each setting on each trace. */
+int mt_tune_replay_settings(struct mt_tune_work *work);
+
+/* The smallest limits: of settings that are listed on each trace, and of a trace's own. */
+int mt_tune_search_limits(struct mt_tune_work *work);
+
+#endif

@@ -1,0 +1,346 @@
+/* The setting for people: what it saves, the line to paste, on which ranks it was checked, and the
+ * best setting of each cluster. */
+#include "fleet_tune_output.h"
+
+#include <string.h>
+
+#include "job_values.h"
+#include "job_words.h"
+#include "text_table.h"
+#include "units.h"
+#include "util.h"
+#include "wrapped_text.h"
+
+enum { ROWS = 12, REASONS = 5 }; /* of lists, unless --all */
+
+struct text {
+    struct mt_buf *out;
+    const struct mt_fleet_answer *answer;
+    const struct mt_job_settings *settings;
+    const struct mt_style *style;
+};
+
+static const char *s(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+static const char *spelling(const char *conf)
+{
+    return *conf ? conf : "(defaults)";
+}
+
+/* NULL: there was no memory. */
+static const char *or_empty(const struct text *text, const char *words)
+{
+    text->out->failed |= !words;
+    return words ? words : "";
+}
+
+static const char *name_of_row(const struct text *text, uint32_t row)
+{
+    return or_empty(text, mt_job_row_name(text->answer->arena, text->answer->report, row));
+}
+
+static const char *row_name(const struct text *text, uint32_t check)
+{
+    return name_of_row(text, text->settings->checks[check].row);
+}
+
+/* Bold if it is the first line. NULL: there was no memory. */
+static void add_line(const struct text *text, bool is_first, const char *line)
+{
+    if (!line) {
+        text->out->failed = true;
+        return;
+    }
+    mt_buf_add_text(text->out, is_first ? text->style->bold : "");
+    mt_add_note(text->out, is_first ? 0 : 2, "%s", line);
+    mt_buf_add_text(text->out, is_first ? text->style->reset : "");
+}
+
+/* Was every device of the job replayed? */
+static bool is_all_checked(const struct text *text)
+{
+    const struct mt_job_report *report = text->answer->report;
+
+    for (uint32_t i = 0; i < report->row_count; i++)
+        if (text->settings->states[i] != MT_JOB_CHECKED)
+            return false;
+    return !report->missing_count && !report->unreadable_count;
+}
+
+static void add_headline(const struct text *text)
+{
+    const struct mt_job_choice *choice = &text->settings->choice;
+    uint64_t before = choice->before.needed_bytes, after = choice->after.needed_bytes;
+    char less[MT_UNITS_TEXT], then[MT_UNITS_TEXT], now[MT_UNITS_TEXT];
+    const char *at_least = choice->after.is_exact && choice->before.is_exact ? "" : "at least ";
+    const char *devices = is_all_checked(text) ? "each device" : "each device that was checked";
+    uint32_t count = text->settings->trial.setting_count;
+
+    mt_format_bytes_apart(then, after, now, before);
+    if (choice->setting == MT_NO_SETTING)
+        add_line(text, true,
+                 mt_arena_printf(text->answer->arena,
+                                 "0 B less on %s: none of the %u best settings of tune needs less "
+                                 "than the run did (%s%s)",
+                                 devices, (unsigned)count, at_least, now));
+    else
+        add_line(text, true,
+                 mt_arena_printf(text->answer->arena,
+                                 "%s less on %s with one setting for all ranks: %s%s instead of "
+                                 "%s%s",
+                                 mt_format_bytes(less, before - after), devices, at_least, then,
+                                 at_least, now));
+}
+
+/* A line to paste is never broken. */
+static void add_setting(const struct text *text)
+{
+    const struct mt_job_settings *settings = text->settings;
+    const char *conf = settings->trial.confs[settings->choice.setting];
+    const char *before = settings->own_confs[settings->choice.before.row];
+
+    mt_buf_printf(text->out, "  %s%s%s%s\n", text->style->bold,
+                  *conf ? "export PYTORCH_CUDA_ALLOC_CONF=" : "unset PYTORCH_CUDA_ALLOC_CONF", conf,
+                  text->style->reset);
+    if (before)
+        add_line(text, false,
+                 mt_arena_printf(text->answer->arena, "%s had %s",
+                                 row_name(text, settings->choice.before.row), spelling(before)));
+}
+
+static void add_worst(const struct text *text)
+{
+    const struct mt_job_choice *choice = &text->settings->choice;
+    const struct mt_job_trial *trial = &text->settings->trial;
+    const struct mt_job_cell *then =
+        trial->cells + (size_t)choice->setting * trial->row_count + choice->after.row;
+    char limit[MT_UNITS_TEXT], old_limit[MT_UNITS_TEXT], calls[2][MT_UNITS_TEXT];
+
+    if (choice->after.row == choice->before.row)
+        add_line(text, false,
+                 mt_arena_printf(text->answer->arena, "%s needs the most, before and after",
+                                 row_name(text, choice->after.row)));
+    else
+        add_line(text, false,
+                 mt_arena_printf(
+                     text->answer->arena, "%s needs the most with this setting; before, %s did",
+                     row_name(text, choice->after.row), row_name(text, choice->before.row)));
+    add_line(text, false,
+             mt_arena_printf(
+                 text->answer->arena,
+                 "%s MiB is the smallest allocator limit that serves all checked ranks, in every "
+                 "order of addresses that was tried; before, it was %s MiB",
+                 mt_format_count(limit, choice->after.limit_bytes / MT_MIB),
+                 mt_format_count(old_limit, choice->before.limit_bytes / MT_MIB)));
+    add_line(text, false,
+             mt_arena_printf(
+                 text->answer->arena, "%s makes %s driver calls instead of %s",
+                 row_name(text, choice->after.row), mt_format_count(calls[0], then->driver_calls),
+                 mt_format_count(calls[1], trial->before[choice->after.row].driver_calls)));
+}
+
+/* Rows of the report, as ranges of ranks. Those without a rank are only counted. */
+struct rows {
+    struct mt_job_range *ranges;
+    uint32_t range_count, rank_count, unranked_count;
+};
+
+/* Rows ascend by rank. */
+static struct rows rows_of(const struct text *text, enum mt_job_row_check state)
+{
+    const struct mt_job_report *report = text->answer->report;
+    struct rows rows = {0};
+
+    rows.ranges =
+        mt_arena_array(text->answer->arena, (size_t)report->row_count + 1, sizeof *rows.ranges);
+    text->out->failed |= !rows.ranges;
+    for (uint32_t i = 0; rows.ranges && i < report->row_count; i++) {
+        if (text->settings->states[i] != state)
+            continue;
+        if (report->rows[i].record->identity.rank < 0)
+            rows.unranked_count++;
+        else
+            mt_job_range_add(rows.ranges, &rows.range_count, report->rows[i].record->identity.rank);
+    }
+    for (uint32_t i = 0; i < rows.range_count; i++)
+        rows.rank_count += (uint32_t)(rows.ranges[i].last - rows.ranges[i].first) + 1;
+    return rows;
+}
+
+/* "Not checked: ranks 0-3, 8; <why>". Nothing if there are no such rows. */
+static void add_rows(const struct text *text, const struct rows *rows, const char *what,
+                     const char *why)
+{
+    struct mt_arena *arena = text->answer->arena;
+    const char *ranks = or_empty(text, mt_job_ranges(arena, rows->ranges, rows->range_count,
+                                                     rows->rank_count, text->answer->all));
+
+    if (rows->rank_count)
+        add_line(text, false,
+                 mt_arena_printf(arena, "%s: rank%s %s%s", what, s(rows->rank_count), ranks, why));
+    if (rows->unranked_count)
+        add_line(text, false,
+                 mt_arena_printf(arena, "%s: %u device%s of processes without a rank%s", what,
+                                 (unsigned)rows->unranked_count, s(rows->unranked_count), why));
+}
+
+/* A rank that was not checked may need more than those that were. */
+static void add_unchecked_worst(const struct text *text)
+{
+    const struct mt_job_report *report = text->answer->report;
+    const struct mt_job_largest *before = &text->settings->choice.before;
+    char bytes[MT_UNITS_TEXT];
+    uint32_t worst = MT_NO_ROW;
+
+    for (uint32_t i = 0; i < report->row_count; i++) {
+        uint64_t needed = report->rows[i].record->needed_bytes;
+
+        if (text->settings->states[i] != MT_JOB_CHECKED && needed > before->needed_bytes &&
+            (worst == MT_NO_ROW || needed > report->rows[worst].record->needed_bytes))
+            worst = i;
+    }
+    if (worst == MT_NO_ROW)
+        return;
+    add_line(text, false,
+             mt_arena_printf(text->answer->arena,
+                             "%s needs %s as it ran, more than any rank that was checked",
+                             name_of_row(text, worst),
+                             mt_format_bytes(bytes, report->rows[worst].record->needed_bytes)));
+}
+
+/* Rows that could not be replayed, with the reason; neighbors with the same reason share a line. */
+static void add_reasons(const struct text *text)
+{
+    const struct mt_job_report *report = text->answer->report;
+    struct mt_arena *arena = text->answer->arena;
+    uint32_t shown = 0, left = 0;
+
+    for (uint32_t i = 0, end; i < report->row_count; i = end) {
+        const char *reason = text->settings->reasons[i], *first, *last;
+
+        for (end = i + 1; end < report->row_count && reason && text->settings->reasons[end] &&
+                          !strcmp(reason, text->settings->reasons[end]);)
+            end++;
+        if (!reason)
+            continue;
+        if (shown++ >= REASONS && !text->answer->all) {
+            left += end - i;
+            continue;
+        }
+        first = name_of_row(text, i);
+        last = name_of_row(text, end - 1);
+        add_line(text, false,
+                 end == i + 1 ? mt_arena_printf(arena, "Not replayed: %s: %s", first, reason)
+                              : mt_arena_printf(arena, "Not replayed: %s to %s (%u): %s", first,
+                                                last, (unsigned)(end - i), reason));
+    }
+    if (left)
+        add_line(text, false,
+                 mt_arena_printf(arena, "Not replayed: %u more; --all names them", (unsigned)left));
+}
+
+static void add_checks(const struct text *text)
+{
+    const struct mt_job_report *report = text->answer->report;
+    const struct rows checked = rows_of(text, MT_JOB_CHECKED);
+    const struct rows alike = rows_of(text, MT_JOB_ALIKE);
+    const struct rows others = rows_of(text, MT_JOB_NOT_CHECKED);
+    const struct rows missing = {report->missing, report->missing_ranges, report->missing_count, 0};
+
+    add_rows(text, &checked, "Checked by replay", "");
+    add_rows(text, &alike, "Not checked",
+             "; a rank that should be equal was (same parameters, same place on the axes)");
+    add_rows(text, &others, "Not checked", "; neither was a rank that should be equal");
+    add_rows(text, &missing, "Not checked", ", which the job has no file of");
+    if (report->unreadable_count)
+        add_line(text, false,
+                 mt_arena_printf(text->answer->arena, "Not checked: %u file%s that cannot be read",
+                                 (unsigned)report->unreadable_count, s(report->unreadable_count)));
+    add_unchecked_worst(text);
+    add_reasons(text);
+}
+
+static void add_method(const struct text *text)
+{
+    const struct mt_job_settings *settings = text->settings;
+    struct mt_arena *arena = text->answer->arena;
+    unsigned best = (unsigned)settings->trial.setting_count;
+    char count[3][MT_UNITS_TEXT];
+
+    add_line(
+        text, false,
+        mt_arena_printf(
+            arena, "%s readings of %s trace%s: tune tried %s settings on %u of them, and %s",
+            mt_format_count(count[0], settings->readings),
+            mt_format_count(count[1], settings->trace_count), s(settings->trace_count),
+            mt_format_count(count[2], settings->tune_settings), (unsigned)settings->tuned_count,
+            best == 1 ? "its best one was replayed on all"
+                      : or_empty(text, mt_arena_printf(arena, "the best %u were replayed on all",
+                                                       best))));
+}
+
+static void add_cluster(const struct text *text, struct mt_table *table, uint32_t check)
+{
+    const struct mt_job_report *report = text->answer->report;
+    const struct mt_job_trial *trial = &text->settings->trial;
+    uint32_t setting = text->settings->choice.setting, own = mt_job_trial_own_best(trial, check);
+    uint32_t cluster = report->rows[text->settings->checks[check].row].cluster;
+    const struct mt_job_cell *before = &trial->before[check];
+    const struct mt_job_cell *with =
+        setting == MT_NO_SETTING ? before
+                                 : trial->cells + (size_t)setting * trial->row_count + check;
+    const struct mt_job_cell *best =
+        own == MT_NO_SETTING ? before : trial->cells + (size_t)own * trial->row_count + check;
+
+    MT_CELLS(table, MT_TEXT(row_name(text, check)), MT_COUNT(report->clusters[cluster].count),
+             MT_BYTES(mt_job_trial_needed(trial, before, check)));
+    if (setting != MT_NO_SETTING)
+        MT_CELLS(table, MT_BYTES(mt_job_trial_needed(trial, with, check)));
+    MT_CELLS(table, MT_BYTES(mt_job_trial_needed(trial, best, check)),
+             MT_TEXT(own == MT_NO_SETTING ? "what it had" : spelling(trial->confs[own])));
+}
+
+/* A row for each cluster that was tuned. */
+static void add_clusters(const struct text *text)
+{
+    const struct mt_job_settings *settings = text->settings;
+    uint32_t left = 0, shown = 0;
+    struct mt_table table;
+
+    mt_table_begin(&table, "on|#equal ranks|#needed");
+    if (settings->choice.setting != MT_NO_SETTING)
+        mt_table_columns(&table, "#with this");
+    mt_table_columns(&table, "#own best|!own best setting");
+    for (uint32_t i = 0; i < settings->trial.row_count; i++) {
+        if (!settings->checks[i].is_tuned)
+            continue;
+        if (shown++ < ROWS || text->answer->all)
+            add_cluster(text, &table, i);
+        else
+            left++;
+    }
+    mt_add_text_table(text->out, &table, 2, text->style);
+    if (left)
+        mt_add_note(text->out, 2, "and %u more", (unsigned)left);
+}
+
+void mt_fleet_tune_text(struct mt_buf *out, const struct mt_fleet_answer *answer,
+                        const struct mt_style *style)
+{
+    const struct text text = {out, answer, answer->settings, style};
+
+    if (!answer->settings)
+        return;
+    add_headline(&text);
+    if (answer->settings->choice.setting != MT_NO_SETTING) {
+        add_setting(&text);
+        add_worst(&text);
+    }
+    add_checks(&text);
+    add_method(&text);
+    add_clusters(&text);
+    mt_buf_add_char(out, '\n');
+}

@@ -1,0 +1,121 @@
+/* One setting of the allocator for all ranks of a job: which ranks to replay, and which setting to
+ * choose. Plain data; the caller replays (cli/fleet_tune.h).
+ *
+ *     mt_job_settings_plan()      which rows are replayed, and which of them are tuned
+ *     ... candidates from tune of the tuned rows; a replay of each on each row ...
+ *     mt_job_trial_shortlist()    for which the smallest limits are searched
+ *     ... the searches ...
+ *     mt_job_trial_choose(), mt_job_trial_own_best()
+ *
+ * A row needs what its allocator needs (struct mt_need) and what its process had beside the
+ * allocator, which no setting changes. */
+#ifndef MT_FLEET_JOB_SETTINGS_H
+#define MT_FLEET_JOB_SETTINGS_H
+
+#include "job_report.h"
+
+#define MT_JOB_TUNED     16 /* clusters that are tuned: those that need the most */
+#define MT_JOB_WORST     4  /* rows of the job that are replayed, whatever their cluster */
+#define MT_JOB_SHORTLIST 8  /* settings whose smallest limit is searched on every row */
+#define MT_NO_SETTING    UINT32_MAX
+
+/* A row to replay. */
+struct mt_job_check {
+    uint32_t row;
+    bool is_tuned; /* it represents its cluster */
+};
+
+/* Chooses the rows to replay among those with `can_replay` (one a row): of each of the MT_JOB_TUNED
+ * clusters that need the most, the row that needs the most, which is tuned; the MT_JOB_WORST rows
+ * that need the most; and all other devices of their processes, which have the same setting.
+ * *checks is of `arena`, by need, largest first, then by row; at most (MT_JOB_TUNED +
+ * MT_JOB_WORST) * MT_MAX_DEVICES. MT_ERR_MEMORY. O(rows * processes that are replayed). */
+enum mt_status mt_job_settings_plan(const struct mt_job_report *report, const bool *can_replay,
+                                    struct mt_arena *arena, struct mt_job_check **checks,
+                                    uint32_t *count) MT_MUST_USE;
+
+/* Are the rows devices of one process? */
+bool mt_job_is_one_process(const struct mt_rank_record *a, const struct mt_rank_record *b);
+
+/* A row under a setting. */
+struct mt_job_cell {
+    uint64_t peak_bytes;   /* reserved, without a limit */
+    uint64_t driver_calls; /* without a limit: allocations and frees */
+    bool is_searched;      /* the rest is known */
+    bool serves;           /* some limit serves the row */
+    bool is_exact;         /* need_bytes; otherwise it is a lower bound */
+    uint64_t limit_bytes;  /* smallest limit of the allocator, in every order of addresses */
+    uint64_t need_bytes;   /* of the allocator at this limit */
+};
+
+/* What was replayed. Rows are those of the plan. */
+struct mt_job_trial {
+    uint32_t row_count;
+    const uint64_t *beside_bytes;     /* of a row, beside its allocator */
+    const struct mt_job_cell *before; /* of a row, under the setting that it had; searched */
+    uint32_t setting_count;
+    const char *const *confs;        /* distinct, as PYTORCH_CUDA_ALLOC_CONF spells them */
+    const struct mt_job_cell *cells; /* setting * row_count + row */
+};
+
+/* Marks the `most` settings with the smallest largest peak over the rows. A row's peak counts with
+ * what is beside it. Of equals, the first. O(settings^2 + settings * rows). */
+void mt_job_trial_shortlist(const struct mt_job_trial *trial, uint32_t most, bool *is_listed);
+
+/* The largest of all rows. */
+struct mt_job_largest {
+    uint32_t row; /* of the trial: the first with the largest need */
+    uint64_t needed_bytes;
+    uint64_t limit_bytes; /* the smallest limit that serves all rows; may be of another row */
+    bool is_exact;        /* of all rows */
+};
+
+struct mt_job_choice {
+    uint32_t setting;                    /* MT_NO_SETTING: none needs less than the rows did */
+    struct mt_job_largest before, after; /* after: of `before` if no setting is chosen */
+};
+
+/* The setting with the smallest largest need among those that were searched on every row and serve
+ * all. Between equals decide, in this order: the smaller limit, the smaller sum of needs, fewer
+ * calls of the driver, fewer options, the first. O(settings * rows). */
+void mt_job_trial_choose(const struct mt_job_trial *trial, struct mt_job_choice *choice);
+
+/* The setting with the smallest need of one row among those that were searched on it; equals as
+ * above. MT_NO_SETTING: none needs less than the row did. */
+uint32_t mt_job_trial_own_best(const struct mt_job_trial *trial, uint32_t row);
+
+/* What the process needs in this cell. */
+uint64_t mt_job_trial_needed(const struct mt_job_trial *trial, const struct mt_job_cell *cell,
+                             uint32_t row);
+
+/* How sure the answer is about a row of the report. */
+enum mt_job_row_check {
+    MT_JOB_CHECKED,    /* replayed under the setting */
+    MT_JOB_ALIKE,      /* a row of its cluster was */
+    MT_JOB_NOT_CHECKED /* no row of its cluster was */
+};
+
+/* Fills `states`, one for each row of the report. MT_ERR_MEMORY. O(rows). */
+enum mt_status mt_job_settings_states(const struct mt_job_report *report,
+                                      const struct mt_job_check *checks, uint32_t count,
+                                      struct mt_arena *arena,
+                                      enum mt_job_row_check *states) MT_MUST_USE;
+
+/* The answer: all arrays are of `arena`. */
+struct mt_job_settings {
+    struct mt_arena arena;
+    struct mt_job_check *checks; /* trial.row_count of them */
+    struct mt_job_trial trial;
+    struct mt_job_choice choice;
+    const char **own_confs;        /* of a check that was tuned: what it had; otherwise NULL */
+    enum mt_job_row_check *states; /* one a row of the report */
+    const char **reasons;          /* one a row: why it cannot be replayed; NULL: it can */
+    uint64_t tune_settings;        /* that tune tried, over all tuned traces */
+    uint64_t readings;             /* of traces: replays, and what prepares them */
+    uint32_t trace_count;          /* that were replayed */
+    uint32_t tuned_count;          /* of those */
+};
+
+void mt_job_settings_free(struct mt_job_settings *settings);
+
+#endif

@@ -1,0 +1,1 @@
+memtrace fleet --json --tune captures/twogpu.pickle.zst | sed -n '/"settings": {/,/"first_death"/p'
