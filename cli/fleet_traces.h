@@ -22,9 +22,9 @@ enum mt_status mt_fleet_traces_find(const struct mt_fleet_files *files,
                                     struct mt_fleet_traces *traces) MT_MUST_USE;
 void mt_fleet_traces_release(struct mt_fleet_traces *traces);
 
-/* The path of the trace that a record is of, borrowed from `traces`; NULL: there is no file of its
- * name. Of several files, the first with the hash of the record, which costs a reading of each.
- * O(log n). */
+/* Returns the path of the trace from which a record was made, borrowed from `traces`, or NULL if no
+ * file has its name. If several files have that name, reads them to find the first with the
+ * record's hash. Otherwise O(log n). */
 const char *mt_fleet_trace_of(const struct mt_fleet_traces *traces,
                               const struct mt_rank_record *record);
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_fleet_tune.py PROGRAM [DIR...]: `memtrace fleet --tune`, held against `tune`, `replay` and
+"""check_fleet_tune.py PROGRAM [DIR...]: `memtrace fleet --tune`, compared with `tune`, `replay` and
 `fit` on each trace.
 
 The slow way to the same answer: the settings that `tune` prints for the rank of each cluster that
