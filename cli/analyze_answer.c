@@ -344,17 +344,15 @@ static void tell_missing_entries(const struct mt_teller *teller)
 
     if (!report->integrity.events_dropped)
         return;
-    tell_notice(
-        teller,
-        mt_tell_format(
-            teller,
-            "Events are missing from this recording (at least %s): no number below is exact",
-            mt_format_count(count, report->integrity.events_dropped)),
-        report->is_snapshot ? "PyTorch leaves out the actions in skip_actions of "
-                              "_record_memory_history(); 'memtrace info' shows what is missing"
-        : report->is_imported
-            ? "The imported file does not have them; 'memtrace info' shows which"
-            : "The recorder could not keep all of them; 'memtrace info' shows why");
+    tell_notice(teller,
+                mt_tell_format(teller, "Events are missing (at least %s): no number below is exact",
+                               mt_format_count(count, report->integrity.events_dropped)),
+                report->is_snapshot
+                    ? "PyTorch leaves out the actions in skip_actions of "
+                      "_record_memory_history(); 'memtrace info' shows what is missing"
+                : report->is_imported
+                    ? "The imported file does not have them; 'memtrace info' shows which"
+                    : "The recorder could not keep all of them; 'memtrace info' shows why");
 }
 
 /* What the arena of XLA took is no answer to what the program needs. */

@@ -104,11 +104,12 @@ static const char *one_title(const struct mt_address_layout *layout, const struc
                                 mt_format_count(more, place->segments));
     return mt_arena_printf(
         &layout->drawing->arena,
-        "%s %s (%s B) at 0x%llx\ncreated %s%s%s\n%s blocks, occupancy %s%s",
+        "%s %s (%s B) at 0x%llx\ncreated %s%s%s\n%s block%s, occupancy %s%s",
         place->is_expandable ? "expandable segment, at most" : "segment of",
         mt_format_bytes(size, place->bytes), mt_format_count(exact, place->bytes),
         (unsigned long long)place->base, born ? born : "", again ? again : "", end,
-        mt_format_count(blocks, place->blocks), occupancy(crowd, share),
+        mt_format_count(blocks, place->blocks), place->blocks == 1 ? "" : "s",
+        occupancy(crowd, share),
         place->was_idle
             ? layout->address->has_steps ? "\nidle during the last step" : "\nempty at the end"
             : "");

@@ -103,7 +103,8 @@ static void a_limit_within_the_range_of_a_dry_run(void **unused)
     assert_true(result->may_fail && result->has_range);
     assert_int_equal(result->low_bytes, 1800);
     assert_int_equal(result->high_bytes, 2200);
-    assert_non_null(strstr(result->verdict, "; may fail: 2.15 KiB (2,200 B) under another order"));
+    assert_non_null(
+        strstr(result->verdict, "; may fail: 2.15 KiB (2,200 B) with another address order"));
     mt_gates_release(&gates);
     assert_int_equal(mt_gates_check(&strict, &gates, &error), MT_OK);
     assert_int_equal(gates.verdict, MT_GATE_FAIL);

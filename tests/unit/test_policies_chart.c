@@ -194,8 +194,8 @@ static void words_are_whole(void **unused)
         op_with_text(&drawing, "expandable_segments:True");
         op_with_text(&drawing, "rmm-pool:initial_pool_size=0B");
         op_with_text(&drawing,
-                     "The run reached the limit of its memory: where there is more, it may ask "
-                     "for other memory.");
+                     "The run reached its memory limit: with more memory, it may make other "
+                     "requests.");
         t4 = op_with_text(&drawing, "T4 16 GB");
         v100 = op_with_text(&drawing, "V100 16 GB");
         assert_true(t4->y > v100->y + 12 || v100->y > t4->y + 12);
@@ -242,7 +242,7 @@ static void limits_of_several_orders_are_a_line(void **unused)
     assert_null(drawing_fault(&drawing));
     assert_non_null(drawing_find(&drawing, "range"));
     row = drawing_find(&drawing, "row");
-    assert_non_null(strstr(row->title, "in all 8 orders of addresses"));
+    assert_non_null(strstr(row->title, "for all 8 address orders"));
     mt_drawing_release(&drawing);
     mt_policy_table_release(&table);
 }

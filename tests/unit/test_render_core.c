@@ -132,7 +132,7 @@ static void names_are_cut_between_words(void **state)
         size_t room;
         const char *wanted;
     } heads[] = {
-        {"allocated before recording started", 25, "alive before recording"},
+        {"allocated before recording started", 28, "allocated before recording"},
         {"LlamaDecoderLayer.forward", 19, "LlamaDecoderLayer"},
         {"LlamaDecoderLayer.forward", 14, "LlamaDecoder"},
         {"_cudnn_attention_forward", 20, "_cudnn_attention"},
@@ -347,7 +347,7 @@ static void a_wider_font_keeps_a_heading_in_its_column(void **state)
         "7.98 MiB more after each step since step 0, 6.98 MiB of it from w_leakval train.py:128");
     for (; (line = next_of_role(&drawing, &at, "heading")); lines++)
         assert_true(1.22 * line->text_width <= heading.width);
-    assert_int_equal(lines, 2);
+    assert_int_equal(lines, 3);
     mt_drawing_release(&drawing);
 }
 

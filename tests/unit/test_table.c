@@ -32,9 +32,9 @@ static void text_has_columns(void **state)
     (void)state;
     fill(&table);
     mt_add_text_table(&out, &table, 2, mt_plain_style());
-    expect(&out, "     bytes     change   share  role   site\n"
+    expect(&out, "     bytes     change  share  role   site\n"
                  "  1.00 KiB  −2.00 KiB  25.0%  a<b    x|y\n"
-                 "                          0 s  -1234  +2.00 KiB (+200%)\n");
+                 "                         0 s  -1234  +2.00 KiB (+200%)\n");
 }
 
 static void a_page_has_exact_numbers(void **state)
