@@ -315,6 +315,7 @@ static void labels_name_what_matters(void **state)
     assert_says(&drawing, "title", "slurm:77 \xE2\x80\x94 reserved peak by rank");
     assert_says(&drawing, "facts", "61 of 64 ranks");
     assert_says(&drawing, "footnote", "off the scale: limit 80.0 GiB");
+    assert_says(&drawing, "footnote", "peaks of an incomplete recording are lower bounds");
     mt_drawing_release(&drawing);
     draw(made.report, "steps", &usual, &drawing);
     assert_says(&drawing, "label", "rank 61: out of memory, step 19");
