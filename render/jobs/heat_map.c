@@ -295,12 +295,11 @@ static const char *lane_title(const struct mt_heat_map *map, struct mt_drawing *
     }
     if (!most)
         return mt_job_frame_gap(drawing, slot);
-    return mt_arena_printf(&drawing->arena, "%s%s%s%s: reserved peak %s B, %s",
-                           rows > 1 ? "the largest of " : "",
-                           rows > 1 ? mt_format_count(count, rows) : "", rows > 1 ? ", " : "",
-                           mt_job_frame_row(drawing, map->report, most_row),
-                           mt_format_count(n, most->reserved_peak.bytes),
-                           mt_outcome_name(most->outcome));
+    return mt_arena_printf(
+        &drawing->arena, "%s%s%s%s: reserved peak %s B, %s", rows > 1 ? "the largest of " : "",
+        rows > 1 ? mt_format_count(count, rows) : "", rows > 1 ? ", " : "",
+        mt_job_frame_row(drawing, map->report, most_row),
+        mt_format_count(n, most->reserved_peak.bytes), mt_outcome_name(most->outcome));
 }
 
 /* What a pointer finds. */
