@@ -89,6 +89,19 @@ def check_facts(bench):
     expect("shared devices", answer["shared_devices"], [])
 
 
+def check_small_gaps(bench):
+    """One of 8 ranks is missing and one is cut: peaks and sums are lower bounds."""
+    folder = bench.job(2, 4, 1, 8, "logs=0", "miss=3", "cut=5")
+    answer = bench.answer(folder)
+    expect("8 ranks: missing", (answer["world"], answer["ranks_seen"], answer["missing_ranks"]), (8, 7, [3]))
+    expect("8 ranks: outcomes", {row["rank"]: row["outcome"] for row in answer["ranks"]},
+           {rank: "cut" if rank == 5 else "finished" for rank in range(8) if rank != 3})
+    expect("8 ranks: outliers", [(one["rank"], one["bytes"]) for one in answer["outliers"]], [(0, 700 * MIB)])
+    text = bench.fleet(folder)
+    for words in ("Needs at least 14.5 GiB", "7 of 8 ranks; missing: 3", "1 trace is not complete"):
+        expect(f"8 ranks: {words}", words in text, True)
+
+
 def check_bounds(bench):
     """The document of a large job stays below a megabyte, and has all with --all."""
     folder = bench.job(4, 512, 2, 8)
@@ -420,7 +433,7 @@ def check_restarts(bench):
 def main(program, writer):
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(program, writer, pathlib.Path(folder))
-        for check in (check_facts, check_bounds, check_order, check_axes, check_gates,
+        for check in (check_facts, check_small_gaps, check_bounds, check_order, check_axes, check_gates,
                       check_gates_of_strangers, check_budget, check_not_evaluated, check_regression,
                       check_inputs, check_nothing, check_many_damaged, check_memory, check_restarts,
                       check_planted_diff, check_other_worlds, check_diff_inputs):
