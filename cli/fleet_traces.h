@@ -26,9 +26,9 @@ enum mt_status mt_fleet_traces_find(const struct mt_fleet_files *files,
                                     struct mt_fleet_traces *traces) MT_MUST_USE;
 void mt_fleet_traces_release(struct mt_fleet_traces *traces);
 
-/* The path of the trace that a record is of, borrowed from `traces`. Of several files with its
- * name, the first with its hash: each is read at most once, whatever the number of records. NULL:
- * there is none; *reason says why. O(log n + files of the name). */
+/* The path of the trace that a record is of, borrowed from `traces`. If several files have its
+ * name, it is the first with its hash. Each is read at most once, whatever the number of records.
+ * NULL: there is none; *reason says why. O(log n + files of the name). */
 const char *mt_fleet_trace_of(struct mt_fleet_traces *traces, const struct mt_rank_record *record,
                               const char **reason);
 
