@@ -1,5 +1,6 @@
 /* See fleet_tune.h. The ranks to replay are planned first. If the trace of one turns out not to be
- * usable, they are planned again without it, so that another rank of its cluster takes its place. */
+ * usable, they are planned again without it, so that another rank of its cluster takes its place.
+ */
 #include "fleet_tune.h"
 
 #include <stdlib.h>

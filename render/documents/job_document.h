@@ -20,7 +20,7 @@ struct mt_job_document {
     const struct mt_job_gate *gates;
     uint32_t gate_count, failed_count;
     uint32_t skipped_count; /* not evaluated, which is no failure */
-    const char *command; /* that answered, "memtrace fleet traces/", as a person may copy it */
+    const char *command;    /* that answered, "memtrace fleet traces/", as a person may copy it */
 };
 
 #endif
