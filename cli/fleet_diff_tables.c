@@ -209,8 +209,10 @@ static void add_class(const struct mt_diff_text *text, struct mt_table *table, u
 {
     const struct mt_job_class *class = &text->diff->classes[number];
 
-    MT_CELLS(table, MT_TEXT(mt_diff_class_name(text, number)),
-             MT_CHANGE(mt_job_class_change(class, MT_JOB_RESERVED)),
+    MT_CELLS(table, MT_TEXT(mt_diff_class_name(text, number)));
+    if (mt_diff_sizes_differ(text->diff))
+        MT_CELLS(table, MT_COUNT(class->a_count), MT_COUNT(class->b_count));
+    MT_CELLS(table, MT_CHANGE(mt_job_class_change(class, MT_JOB_RESERVED)),
              MT_CHANGE(mt_job_class_change(class, MT_JOB_ALLOCATED)),
              class->metrics[MT_JOB_OUTSIDE].is_known
                  ? MT_CHANGE(mt_job_class_change(class, MT_JOB_OUTSIDE))
@@ -233,7 +235,10 @@ static void add_classes(const struct mt_diff_text *text)
     if (!changed)
         return;
     mt_diff_add_heading(text, diff->match == MT_MATCH_RANKS ? "by rank" : "by group");
-    mt_table_begin(&table, "!|#reserved|#allocated|#outside|#of it|~from");
+    mt_table_begin(&table, "!");
+    if (mt_diff_sizes_differ(diff))
+        mt_table_columns(&table, "#ranks of A|#of B");
+    mt_table_columns(&table, "#reserved|#allocated|#outside|#of it|~from");
     for (uint32_t i = 0; i < diff->compared_count && told < mt_diff_shown(text, changed); i++)
         if (class_changes(&diff->classes[diff->order[i]])) {
             add_class(text, &table, diff->order[i]);

@@ -124,6 +124,58 @@ static void add_match(const struct mt_diff_text *text)
                     mt_diff_kind_of(text, diff->compared_count), reasons[diff->match]);
 }
 
+/* How many ranks the classes that are compared have in a job. */
+struct sizes {
+    uint32_t min, max;
+};
+
+static struct sizes sizes_of(const struct mt_job_diff *diff, bool is_of_b)
+{
+    struct sizes sizes = {.min = UINT32_MAX};
+
+    for (uint32_t i = 0; i < diff->class_count; i++) {
+        uint32_t count = is_of_b ? diff->classes[i].b_count : diff->classes[i].a_count;
+
+        if (!diff->classes[i].is_compared)
+            continue;
+        sizes.min = count < sizes.min ? count : sizes.min;
+        sizes.max = count > sizes.max ? count : sizes.max;
+    }
+    return sizes;
+}
+
+/* "4 ranks", "3 to 4 ranks" */
+static const char *sizes_text(const struct mt_diff_text *text, struct sizes sizes)
+{
+    const char *words = sizes.min == sizes.max
+                            ? mt_arena_printf(text->answer->arena, "%u rank%s", (unsigned)sizes.max,
+                                              mt_diff_s(sizes.max))
+                            : mt_arena_printf(text->answer->arena, "%u to %u ranks",
+                                              (unsigned)sizes.min, (unsigned)sizes.max);
+
+    text->out->failed |= !words;
+    return words ? words : "";
+}
+
+/* Means of groups hide how many ranks they are of. */
+static void add_sizes(const struct mt_diff_text *text)
+{
+    const struct mt_job_diff *diff = text->diff;
+    struct sizes a, b;
+
+    if (!mt_diff_sizes_differ(diff))
+        return;
+    a = sizes_of(diff, false);
+    b = sizes_of(diff, true);
+    mt_add_note(text->out, 2, "a %s has %s in A and %s in B: changes are those of a mean rank",
+                mt_diff_kind_of(text, 1), sizes_text(text, a), sizes_text(text, b));
+    if (a.min != a.max || b.min != b.max)
+        mt_add_note(text->out, 2,
+                    "a mean change counts each %s once, and the mean of A or of B each rank once, "
+                    "so that the means may differ by another amount",
+                    mt_diff_kind_of(text, 1));
+}
+
 /* Ranks with a number that only one job has, as ranges. They ascend if ranks are matched by their
  * numbers; if not, classes with equal places or parameters stand together. */
 static void add_alone(const struct mt_diff_text *text, const char *name, bool is_of_b)
@@ -191,6 +243,7 @@ void mt_fleet_diff_text(struct mt_buf *out, const struct mt_fleet_diff_answer *a
     add_job(&text, "A", answer->a, diff->a);
     add_job(&text, "B", answer->b, diff->b);
     add_match(&text);
+    add_sizes(&text);
     add_alone(&text, "A", false);
     add_alone(&text, "B", true);
     add_need(&text);

@@ -56,3 +56,13 @@ const char *mt_diff_kind_of(const struct mt_diff_text *text, uint32_t count)
 
     return (count == 1 ? one : several)[text->diff->match];
 }
+
+bool mt_diff_sizes_differ(const struct mt_job_diff *diff)
+{
+    if (diff->match != MT_MATCH_GROUPS && diff->match != MT_MATCH_PARAMETERS)
+        return false;
+    for (uint32_t i = 0; i < diff->class_count; i++)
+        if (diff->classes[i].is_compared && diff->classes[i].a_count != diff->classes[i].b_count)
+            return true;
+    return false;
+}

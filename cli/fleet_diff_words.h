@@ -26,6 +26,9 @@ uint32_t mt_diff_shown(const struct mt_diff_text *text, uint32_t count);
 void mt_diff_add_rest(const struct mt_diff_text *text, uint32_t count, size_t indent);
 void mt_diff_add_heading(const struct mt_diff_text *text, const char *heading);
 
+/* Have groups that are compared another number of ranks in B? */
+bool mt_diff_sizes_differ(const struct mt_job_diff *diff);
+
 bool mt_diff_changes(const struct mt_job_change *change);
 
 /* fleet_diff_tables.c: where the change is, and which ranks ended in another way. */

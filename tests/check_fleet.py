@@ -413,10 +413,26 @@ def check_other_worlds(bench):
     back = bench.diff(large, small)
     expect("the other way", [-one["mean_bytes"] for one in back["sites"]],
            [one["mean_bytes"] for one in answer["sites"]])
+    text = bench.fleet("diff", small, large)
+    expect(f"sizes of groups in '{text[:400]}'",
+           "a group has 4 ranks in A and 12 ranks in B: changes are those of a mean rank" in text, True)
+    expect("one size of all groups", "a mean change counts each group once" in text, False)
+    short = bench.job(4, 6, 2, 4, "heavy=1", "miss=0", "miss=1", "miss=2")
+    text = bench.fleet("diff", small, short).replace("\n  ", " ")
+    expect(f"sizes that differ in '{text[:400]}'",
+           "a group has 4 ranks in A and 9 to 12 ranks in B" in text and
+           "a mean change counts each group once, and the mean of A or of B each rank once" in text, True)
+    expect("sizes of equal jobs", "ranks in A and" in bench.fleet("diff", small, small), False)
     other = bench.job(2, 2, 2, 4, "heavy=1")
     answer = bench.diff(small, other)
     expect("matched by", answer["matched_by"], "parameters")
     text = bench.fleet("diff", small, other)
+    expect("no sizes of sets with equal sizes", "ranks of A" in text, False)
+    wide = bench.fleet("diff", small, bench.job(2, 4, 2, 4, "heavy=1"))
+    expect("a set of other size", "a set of parameters has 4 ranks in A and 8 ranks in B" in wide, True)
+    expect(f"sizes in the table of '{wide}'",
+           [line.split()[7:9] for line in wide.splitlines()
+            if line.startswith("  parameters as of rank 12 of A")], [["4", "8"]])
     expect("the plural of a set", " sets of parameters" in text and "parameterss" not in text, True)
     check_sums(answer)
 
