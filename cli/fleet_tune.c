@@ -1,6 +1,5 @@
-/* See fleet_tune.h. The ranks to replay are planned first. If the trace of one turns out not to be
- * usable, they are planned again without it, so that another rank of its cluster takes its place.
- */
+/* See fleet_tune.h. The ranks to replay are planned first. If the trace of one of them is not
+ * usable, they are planned again without it, so that another rank of its cluster is replayed. */
 #include "fleet_tune.h"
 
 #include <stdlib.h>

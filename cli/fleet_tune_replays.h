@@ -35,9 +35,9 @@ struct mt_tune_work {
 
 /* All three say what ends the work; enum mt_exit. */
 
-/* For each trace that is not done: checks that it is the one that was summarized, runs tune if
- * is_tuned, and finds the need of the run as it was. A trace that cannot be replayed gets a
- * `status`, and no message is printed. */
+/* For each trace that is not done: checks that it is the summarized one, runs tune if is_tuned, and
+ * finds the need of the recorded run. If a trace cannot be replayed, sets its `status` without a
+ * message. */
 int mt_tune_traces(struct mt_tune_work *work);
 
 /* A replay of each setting on each trace. */
