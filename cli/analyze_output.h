@@ -26,7 +26,7 @@ struct mt_detail {
     uint32_t steps, phases, holders, stacks, findings;
     uint32_t modules;    /* of the line of the answer; 0 = no such line */
     uint32_t chart_rows; /* 0 = no chart */
-    bool small_parts;    /* parts of the whole device below 1 % have rows of their own */
+    bool small_parts;    /* parts of the whole device below 1% have rows of their own */
     bool worst_device; /* with several devices, only the worst has a report; those without memory of
                           the framework are counted */
     bool whole; /* with all devices, not only those that device_choice.h chooses, and with the

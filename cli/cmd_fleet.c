@@ -2,6 +2,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "fleet_diff.h"
 #include "fleet_folder.h"
@@ -12,6 +13,7 @@
 #include "outputs.h"
 #include "reduce.h"
 #include "summary_file.h"
+#include "summary_of_trace.h"
 #include "foreign_text.h"
 
 enum { MAX_COMMAND_BYTES = 1000 }; /* of a path in a command that the page names */
@@ -65,6 +67,46 @@ static int find_files(struct run *run)
            ".trace.zst, .pickle, .pickle.zst or .mtsum",
            run->arguments->paths[0]);
     return MT_EXIT_INPUT;
+}
+
+static bool is_same_file(const char *path, const struct stat *output)
+{
+    struct stat facts;
+
+    return stat(path, &facts) == 0 && facts.st_ino == output->st_ino &&
+           facts.st_dev == output->st_dev;
+}
+
+/* A summary that is read in the place of the trace that it is beside. */
+static bool is_summary_of(const char *trace, const struct stat *output)
+{
+    struct mt_buf path = {0};
+    bool is_same;
+
+    mt_summary_add_path(&path, trace);
+    is_same = path.data && !path.failed && is_same_file(path.data, output);
+    mt_buf_release(&path);
+    return is_same;
+}
+
+/* A summary that is read and replaced is lost if the command is a mistake, as "fleet part*.mtsum -o
+ * part1.mtsum" is. */
+static int check_output_is_no_input(const struct run *run)
+{
+    const char *output = run->arguments->output;
+    struct stat facts;
+
+    if (!output || !is_summary_name(output) || stat(output, &facts) != 0)
+        return MT_EXIT_OK;
+    for (uint32_t i = 0; i < run->files.count; i++)
+        if (is_same_file(run->files.paths[i], &facts) ||
+            (!is_summary_name(run->files.paths[i]) && is_summary_of(run->files.paths[i], &facts))) {
+            mt_say("fleet: -o '%s' is one of the files to read, and would be replaced: name "
+                   "another file",
+                   output);
+            return MT_EXIT_USAGE;
+        }
+    return MT_EXIT_OK;
 }
 
 /* With the other processes: each reads a share, and the first one gets all. */
@@ -190,8 +232,10 @@ static int answer(struct run *run)
 {
     struct mt_error error = {
         .status = MT_ERR_MEMORY, .offset = MT_NO_OFFSET, .text = "out of memory"};
-    const struct mt_fleet_naming naming = {run->arguments->paths[0], "job", run->arguments->job,
-                                           run->arguments->mesh};
+    const struct mt_fleet_naming naming = {.path = run->arguments->paths[0],
+                                           .option = "job",
+                                           .job = run->arguments->job,
+                                           .mesh = run->arguments->mesh};
     struct mt_job_report *report = NULL;
     int code = mt_fleet_make_report(&run->set, &run->files, &run->failures, &naming, &report);
 
@@ -219,6 +263,8 @@ static int fleet(struct run *run)
 {
     int code = find_files(run);
 
+    if (code == MT_EXIT_OK)
+        code = check_output_is_no_input(run);
     if (code == MT_EXIT_OK)
         code = read_files(run);
     if (code != MT_EXIT_OK || run->exchange.rank)

@@ -71,10 +71,14 @@ static int diff(const struct arguments *arguments)
 {
     const struct mt_fleet_reading reading = {.format = arguments->common.format,
                                              .name_all = arguments->common.all};
-    const struct mt_fleet_naming of_a = {arguments->paths[0], "job-a", arguments->job_a,
-                                         arguments->mesh};
-    const struct mt_fleet_naming of_b = {arguments->paths[1], "job-b", arguments->job_b,
-                                         arguments->mesh};
+    const struct mt_fleet_naming of_a = {.path = arguments->paths[0],
+                                         .option = "job-a",
+                                         .job = arguments->job_a,
+                                         .mesh = arguments->mesh};
+    const struct mt_fleet_naming of_b = {.path = arguments->paths[1],
+                                         .option = "job-b",
+                                         .job = arguments->job_b,
+                                         .mesh = arguments->mesh};
     struct mt_fleet_job a = {0}, b = {0};
     int code = mt_fleet_job_open(&a, &of_a, &reading, arguments->jobs);
 

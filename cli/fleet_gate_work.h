@@ -22,7 +22,8 @@ const char *mt_gate_group_name(struct mt_fleet_gates *gates, const struct mt_job
 const char *mt_gate_missing_in(const struct mt_fleet_gates *gates,
                                const struct mt_job_report *report, uint32_t group);
 /* Is every missing rank one of a group that has rows? */
-bool mt_gate_missing_are_placed(const struct mt_job_report *report);
+bool mt_gate_missing_are_placed(const struct mt_fleet_gates *gates,
+                                const struct mt_job_report *report);
 
 /* "max-peak reserved"; NULL: no memory. */
 const char *mt_gate_rule_name(struct mt_fleet_gates *gates, enum mt_gate_kind kind,
@@ -32,12 +33,16 @@ const char *mt_gate_rule_name(struct mt_fleet_gates *gates, enum mt_gate_kind ki
 struct mt_fleet_gate *mt_gate_add(struct mt_fleet_gates *gates, const char *rule, const char *group,
                                   const struct mt_gate_rule *bounds);
 
-/* What is not known keeps a rule from being kept, but not from being broken. */
+/* What is not known keeps a rule from being kept, but not from being broken by a lower bound. */
 void mt_gate_judge(struct mt_fleet_gate *gate);
 
 /* Are ranks missing, and more than --max-missing allows? */
 bool mt_gate_misses_ranks(const struct mt_fleet_gates *gates, const struct mt_job_report *report);
-/* Returns true if ranks are known to be missing at this coordinate. */
+/* Returns true if ranks are known to be missing at this coordinate. O(rows). */
 bool mt_gate_misses_at(const struct mt_job_report *report, uint32_t axis, uint32_t coordinate);
+/* Counts the ranks of each group, for mt_gate_missing_in and mt_gate_missing_are_placed. O(rows *
+ * log groups). */
+enum mt_status mt_gate_count_seen(struct mt_fleet_gates *gates,
+                                  const struct mt_job_report *report) MT_MUST_USE;
 
 #endif

@@ -13,7 +13,8 @@ int mt_fleet_gates_read(struct mt_fleet_gates *gates, const struct mt_fleet_gate
 int mt_fleet_gates_open_base(struct mt_fleet_gates *gates, const char *mesh, uint64_t jobs);
 
 /* Groups are those of the first axis; without axes, all ranks are one. If a rank is missing,
- * truncated, incomplete or out of memory, a rule that the other ranks keep does not pass.
+ * truncated, incomplete, killed, failed or out of memory, a rule that the other ranks keep does not
+ * pass.
  * MT_ERR_FORMAT: the base cannot be compared. */
 enum mt_status mt_fleet_gates_check(struct mt_fleet_gates *gates,
                                     const struct mt_job_report *report,

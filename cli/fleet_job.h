@@ -26,6 +26,7 @@ uint32_t mt_fleet_threads(uint64_t jobs);
  * a job. Prints errors; returns enum mt_exit. */
 struct mt_fleet_naming {
     const char *path, *option, *job, *mesh;
+    bool is_base; /* no option names its job */
 };
 int mt_fleet_make_report(const struct mt_rank_set *set, const struct mt_fleet_files *files,
                          const struct mt_gather_failures *failures,

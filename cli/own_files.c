@@ -139,8 +139,10 @@ static bool has_frames(const char *line, size_t length)
         if (line[i] == ';' || (line[i] == ':' && line[i + 1] >= '0' && line[i + 1] <= '9'))
             return true;
     return begins_exactly(line, length, "no stack") ||
+           begins_exactly(line, length, "allocated before recording started") ||
+           /* older versions */
            begins_exactly(line, length, "alive before recording began") ||
-           begins_exactly(line, length, "born before the trace"); /* until 0.1.0 */
+           begins_exactly(line, length, "born before the trace");
 }
 
 static bool is_folded(const void *start, size_t length)

@@ -15,7 +15,7 @@ import termios
 
 HEADING = "Memory over time"
 BLOCKS, COLOUR = re.compile("[\u2500-\u259f]"), "\033["
-PASTED = "    proof: "  # a command stays in one line
+PASTED = "    Check: "  # a command stays in one line
 MAX_LINES = 59
 
 
@@ -122,7 +122,7 @@ def every_command(program, fixtures):
                     yield f"{told}: {len(line)} columns: {line}"
             if words[0] in ("fit", "replay"):
                 yield from (f"{told}: {word} is cut" for word in policies if word in words and word not in text)
-            if words[0] == "analyze" and trace.stem == "oom_adam.pickle" and "asked by forward train.py:58" not in text:
+            if words[0] == "analyze" and trace.stem == "oom_adam.pickle" and "requested by forward train.py:58" not in text:
                 yield f"{told}: who asked is cut"
 
 
@@ -149,7 +149,7 @@ def progress(program, fixtures):
         pass
     os.close(master)
     child.wait()
-    if not re.search(rb"\rsearching +\d+ %", said) or not said.endswith(b"\r\033[K"):
+    if not re.search(rb"\rsearching +\d+%", said) or not said.endswith(b"\r\033[K"):
         yield f"no progress of optimal: {said!r}"
 
 

@@ -15,8 +15,9 @@ struct mt_setting_device {
     uint64_t peak_bytes;   /* reserved; without a limit, except what the run itself had */
     uint64_t driver_calls; /* allocations and frees */
     /* mt_setting_search */
-    bool serves;          /* some limit serves the run */
-    bool covers_start;    /* what was reserved when the trace began does not bound the need */
+    bool serves;   /* some limit serves the run */
+    bool is_exact; /* the rules of the setting are known, and what was reserved when the trace
+                      began does not bound the need */
     uint64_t limit_bytes; /* the smallest that serves in every order of addresses */
     uint64_t need_bytes;  /* of the allocator at this limit (mt_fit_need_bytes) */
 };

@@ -16,6 +16,7 @@
 #include "settings.h"
 #include "inject_source.h"
 #include "tape_file.h"
+#include "zstd_library.h"
 
 enum {
     COMPRESSION_LEVEL = 1,
@@ -179,6 +180,9 @@ static enum mt_status open_writer(struct job *job, struct mt_error *error)
         status = mt_drain_definitions(job->drain, &changed);
     if (status != MT_OK)
         return mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
+    if (!mt_zstd_load())
+        return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
+                       "zstd's library cannot be loaded; install libzstd 1.4 or newer");
     mt_drain_header(job->drain, &header);
     status = mt_writer_new_output(&output, &header, &job->symbols, &options, &job->writer, error);
     if (status == MT_OK)

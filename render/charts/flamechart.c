@@ -142,8 +142,8 @@ static const char *facts(const struct mt_flame_layout *layout)
     bool has_times = mt_report_has_times(layout->report);
     const char *text = mt_arena_printf(
         &layout->drawing->arena,
-        "x = %s · colour = net change of allocated bytes while the frame was on the stack · "
-        "%s allocations and frees%s%s · from %s to %s",
+        "x = %s · color = net change of allocated bytes while the frame was on the stack · %s "
+        "allocations and frees%s%s · from %s to %s",
         layout->axis.by_event ? "events" : "time", mt_format_count(events, chart->events),
         has_times ? " in " : "",
         has_times ? mt_format_duration(length, chart->end_t_ns - chart->begin_t_ns) : "",
@@ -252,7 +252,7 @@ static enum mt_status draw_chart(const struct mt_report *report,
 
 const struct mt_chart mt_chart_flamechart = {
     .name = "flamechart",
-    .summary = "which call grew or shrank it",
+    .summary = "which calls grew or shrank memory",
     .models = MT_MODEL_TIMELINE | MT_MODEL_FLAMECHART,
     .is_enlarged = true,
     .draw = draw_chart,

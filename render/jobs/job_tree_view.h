@@ -34,7 +34,7 @@ enum { MT_JOB_TREE_SHADES = 9 };
 enum mt_color mt_job_tree_color(uint32_t imbalance_ppm);
 uint32_t mt_job_tree_bound_ppm(uint32_t shade);
 
-/* "14.3 %", "×1,024" above ten times the mean: how far the largest row is above the mean. */
+/* "14.3%", "×1,024" above ten times the mean: how far the largest row is above the mean. */
 const char *mt_job_tree_above(const struct mt_job_tree_view *view, const struct mt_job_node *node);
 
 /* "step train.py:47", "Parameters", "no call path kept". */

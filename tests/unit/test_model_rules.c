@@ -177,14 +177,14 @@ static void the_module_shows_where_it_made_the_parameter(void **unused)
 {
     (void)unused;
     expect_origin("torch/nn/modules/sparse.py:__init__:160",
-                  "an embedding made it: __init__ sparse.py:160");
+                  "created by an embedding: __init__ sparse.py:160");
     expect_origin("torch/nn/modules/linear.py:__init__:106",
-                  "a linear layer made it: __init__ linear.py:106");
-    expect_origin("model.py:__init__:3", "which module made it does not show; it came to the "
-                                         "device at __init__ model.py:3");
+                  "created by a linear layer: __init__ linear.py:106");
+    expect_origin("model.py:__init__:3", "the recording does not show which module created it; it "
+                                         "reached the device at __init__ model.py:3");
     expect_origin("torch/nn/modules/sparse.py:reset_parameters:9",
-                  "which module made it does not show; it came to the device at reset_parameters "
-                  "sparse.py:9");
+                  "the recording does not show which module created it; it reached the device at "
+                  "reset_parameters sparse.py:9");
 }
 
 struct inference {

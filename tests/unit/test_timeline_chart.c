@@ -495,7 +495,7 @@ static void every_row_of_the_list_has_its_percent(void **state)
         assert_string_not_equal(drawing.ops[i].text, "");
         rows++;
         if (strcmp(drawing.ops[i - 2].text, "Reserved, unused") == 0)
-            assert_string_equal(drawing.ops[i].text, "15 %");
+            assert_string_equal(drawing.ops[i].text, "15%");
     }
     assert_true(rows > 2);
     mt_drawing_release(&drawing);
@@ -522,7 +522,7 @@ static void instants_are_rounded(void **state)
 /* "27" alone says nothing: phases that are gathered are counted as phases, or not at all. */
 static void gathered_phases_are_counted_as_phases(void **state)
 {
-    enum { GATHERED = 14 }; /* in 4 % of the width: room for their count, not for "14 phases" */
+    enum { GATHERED = 14 }; /* in 4% of the width: room for their count, not for "14 phases" */
     struct synthetic_options options = {.steps = 120};
     struct mt_report report;
     struct mt_drawing drawing;
