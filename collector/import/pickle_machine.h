@@ -113,7 +113,7 @@ static inline enum mt_status mt_window_take(struct mt_pickle *p, uint64_t length
     return MT_OK;
 }
 
-/* Skips `count` bytes. */
+/* Skips `length` bytes. */
 enum mt_status mt_window_skip(struct mt_pickle *p, uint64_t length) MT_MUST_USE;
 
 /* Returns the bytes up to the next newline, which is consumed but not included. */
