@@ -1,4 +1,4 @@
-/* Which blocks an icicle is of, and what it weighs: --at, --of, --metric, --zoom,
+/* Options of an icicle: which blocks it shows and what it weighs. --at, --of, --metric, --zoom,
  * --step, of render and export. */
 #ifndef MT_CLI_BLOCKS_OPTION_H
 #define MT_CLI_BLOCKS_OPTION_H
@@ -28,8 +28,8 @@ struct mt_blocks_option {
      &(blocks).metric}
 /* clang-format on */
 
-/* The index of a word, or -1 after a line that says what there is: "--metric is one
- * of allocated, requested, count, not 'x'". */
+/* Returns the index of a word, or -1 after a message with the valid words: "--metric is one of
+ * allocated, requested, count, not 'x'". */
 int mt_find_word(const char *what, const char *word, const char *const *names, size_t count);
 
 /* Fills the meaning; false after a line that says what is wrong. */

@@ -28,7 +28,7 @@ def run(program, *words):
 
 def flame(folded, width):
     """[(name, depth, value, pixels)] as flamegraph.pl has it: stacks are sorted, equal
-    neighbours merge, a frame is as wide as its share of the sum."""
+    neighbors merge, a frame is as wide as its share of the sum."""
     stacks = []
     for line in folded.splitlines():
         stack, _, value = line.rpartition(" ")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """check_terminal.py PROGRAM FIXTURES: what analyze shows in a terminal: a chart of
-memory over time, lines that fit, colours and Unicode only where they work; and
+memory over time, lines that fit, colors and Unicode only where they work; and
 nothing of that in a pipe without --all. And every command of text keeps to 80 columns, with policies
 and sites whole."""
 import fcntl

@@ -33,7 +33,8 @@ static enum mt_status refuse(struct mt_error *error, const char *why)
     return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "%s", why);
 }
 
-/* The value of a key of a dictionary; NULL if there is none. Of equal keys the last one holds. */
+/* Returns the value of a key of a dictionary; NULL if there is none. The last of several equal
+ * keys wins. */
 static const struct mt_pickle_value *member(const struct mt_pickle *pickle,
                                             struct mt_pickle_value dictionary, const char *key)
 {

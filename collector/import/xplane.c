@@ -17,7 +17,7 @@ enum { PIECE_BYTES = 256 * 1024, BATCH_EVENTS = 1024, DEVICES = 1024, UNKNOWN_AD
 /* What an arena takes from the driver: more and more regions, or all at once. */
 enum { GROWING, PREALLOCATED, KINDS };
 
-/* What is known of the arena of one GPU. */
+/* The known facts about the arena of one GPU. */
 struct arena {
     uint64_t limit_bytes, start_bytes; /* start: in use before the first event */
     uint64_t lowest, highest;          /* addresses of its blocks */

@@ -1,4 +1,4 @@
-/* The chart of the common call tree: cells are as wide as their bytes, in the colour of their
+/* The chart of the common call tree: cells are as wide as their bytes, in the color of their
  * imbalance, and nothing overlaps at any size and number of ranks. */
 #define _GNU_SOURCE
 #include "chart_checks.h"

@@ -27,7 +27,7 @@ static inline unsigned mutate_below(struct mutate_dice *dice, unsigned end)
     return end ? (unsigned)(mutate_throw(dice) % end) : 0;
 }
 
-/* Small ones, powers of two and their neighbours, ends of ranges. */
+/* Small ones, powers of two and their neighbors, ends of ranges. */
 static inline uint64_t mutate_number(struct mutate_dice *dice)
 {
     uint64_t power = (uint64_t)1 << mutate_below(dice, 64);

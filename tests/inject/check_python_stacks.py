@@ -137,7 +137,7 @@ def functions():
         with contextlib.suppress(KeyError):
             check()
             raise KeyError
-    for _ in range(300):  # specialised, where there is such a thing
+    for _ in range(300):  # specialized, where there is such a thing
         inner(0)
 
 

@@ -108,7 +108,7 @@ static int real_state(uint32_t *enabled, void *subscriber, uint32_t domain, uint
 
 static int real_disable_activity(uint32_t kind)
 {
-    cupti.activities_ended += kind == 8; /* CUPTI_ACTIVITY_KIND_KERNEL's neighbour */
+    cupti.activities_ended += kind == 8; /* CUPTI_ACTIVITY_KIND_KERNEL's neighbor */
     return kind < 55 ? 0 : 21;
 }
 

@@ -38,7 +38,7 @@ __attribute__((noinline)) static void other_callee(void)
     sink++;
 }
 
-/* What the frame of an interpreter is recognised by. */
+/* What the frame of an interpreter is recognized by. */
 __attribute__((noinline)) static void _PyEval_EvalFrameDefault(void)
 {
     note();

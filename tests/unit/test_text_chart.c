@@ -277,7 +277,7 @@ static void nothing_to_show_is_nothing(void **state)
     mt_buf_release(&out);
 }
 
-/* Colours are switched off again in every line. */
+/* Colors are switched off again in every line. */
 static void colours_end_with_their_line(void **state)
 {
     struct mt_text_chart chart = {90, 6, true, "<A>", "<R>", "<M>", "<0>"};
