@@ -12,9 +12,8 @@ struct mt_rank_wish {
     uint64_t world;    /* --world; 0 = what torchrun says */
 };
 
-/* Sets the runs, and ranks[i] of run i. Sets `each` to the number of ranks of a node as the
- * number of devices, if the command names it. Returns -1 or an exit code; errors were printed.
- * Release the plan in any case. */
+/* Sets the runs, and ranks[i] of run i. If each->devices is 0, sets it to the number of ranks of a
+ * node. Returns -1 or an exit code; errors were printed. Release the plan in any case. */
 int mt_rank_plan_make(struct mt_sweep_plan *plan, const struct mt_rank_wish *wish,
                       struct mt_simulated_run *each, struct mt_rank ranks[MT_MAX_RANKS]);
 

@@ -39,7 +39,7 @@ static inline struct chart_scale chart_scale_of(const struct mt_drawing *drawing
         else
             scale.bytes_per_pixel = (double)chart_bytes_of_label(op->text) / (scale.base_y - op->y);
     }
-    scale.base_y -= 4.5; /* labels are centerd on their line */
+    scale.base_y -= 4.5; /* labels are centered on their line */
     return scale;
 }
 
