@@ -4,7 +4,7 @@
     check_backends.py MEMTRACE FIXTURES
 
 Paints the rectangles and stepped areas of the SVG in their order and compares
-the color at many points with the pixel of the PNG there, but for points under
+the color at many points with the pixel of the PNG there, except for points under
 text. Lines and rounded corners make a few differ. Exit 77: built without PNG.
 """
 

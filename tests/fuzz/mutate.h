@@ -59,7 +59,7 @@ static inline size_t mutate_replace(struct mutate_text *text, size_t at, size_t 
     return text->size - length + count;
 }
 
-/* The same with bytes of the text itself, from `from` on. */
+/* The same with bytes of the text itself, starting at `from`. */
 static inline size_t mutate_copy(struct mutate_text *text, size_t at, size_t length, size_t from,
                                  size_t count)
 {

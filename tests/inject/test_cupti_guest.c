@@ -212,7 +212,7 @@ static void own_comes(void)
     cupti.watch_alloc = true;
 }
 
-/* What CUPTI does when something happens: who heard of it? 1 we, 2 the guest. */
+/* Which of the two received CUPTI's callback? 1: the collector, 2: the guest. */
 static int happens(uint32_t domain, uint32_t cbid)
 {
     static const char data;

@@ -144,7 +144,7 @@ def notes(bench):
     check("written or read" in first_line(done), f"{done}")
 
 
-# What PyTorch's allocator is asked for, by a program without PyTorch: `program.py FOLDER BYTES...`.
+# Requests to PyTorch's allocator, by a program without PyTorch: `program.py FOLDER BYTES...`.
 ALLOCATING = """
 import ctypes, sys
 torch = ctypes.CDLL(sys.argv[1] + "/lib/libtorch_cuda.so")

@@ -80,7 +80,7 @@ static unsigned filled(const struct page *page, unsigned rows, size_t column)
         for (unsigned i = 1; i <= 8; i++) {
             if (strcmp(text, heights[i]) != 0)
                 continue;
-            assert_int_equal(sum, 8 * row); /* nothing stands on a gap */
+            assert_int_equal(sum, 8 * row); /* nothing is on top of a gap */
             sum += i;
         }
     }

@@ -592,7 +592,7 @@ static void same_report_same_bytes(void **state)
     free(svgs[1]);
 }
 
-/* Each bin's allocated, dealt out among so many layers. */
+/* Distributes the allocated bytes of each bin among `count` layers. */
 static void deal(struct mt_report *report, struct mt_layers *layers, uint32_t count,
                  enum mt_layer_by by)
 {
