@@ -67,8 +67,8 @@ const struct mt_command mt_commands[] = {
      "  memtrace dry-run --ranks 0,1,7 -- torchrun --nproc-per-node 8 train.py",
      mt_cmd_dry_run},
     {"dump", "TRACE [options]", "print the events of a trace, one per line",
-     "With --json, each line is a JSON object. Times for --from and --to count from\n"
-     "the first event. Both ends are included.\n"
+     "With --json, it prints one JSON object per line, not one document. Times for\n"
+     "--from and --to count from the first event. Both ends are included.\n"
      "\n"
      "Examples:\n"
      "  memtrace dump run.trace --from 1.5s --to 1.6s --stacks\n"

@@ -253,7 +253,8 @@ static void help(void **state)
                             "      --format NAME       read the input as this format, without "
                             "detection\n"
                             "      --max-memory BYTES  limit for memtrace's own memory (default: "
-                            "half of the machine's)\n"
+                            "half of the\n"
+                            "                          machine's)\n"
                             "  -h, --help              print this help\n");
     }
 }
