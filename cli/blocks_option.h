@@ -19,12 +19,12 @@ struct mt_blocks_option {
 
 /* Their lines in a table of options; --step is the command's own. */
 /* clang-format off */
-#define MT_BLOCKS_OPTIONS(blocks)                                                                  \
+#define MT_BLOCKS_OPTIONS(blocks, prefix)                                                          \
     {"at", 0, MT_OPTION_TEXT, "INSTANT",                                                           \
-     "icicle: peak, reserved-peak, oom, end, 1.25s, an event, phase:PATH", &(blocks).at},          \
+     (prefix "peak, reserved-peak, oom, end, 1.25s, an event, phase:PATH"), &(blocks).at},         \
     {"of", 0, MT_OPTION_TEXT, "BLOCKS",                                                            \
-     "icicle: live, allocated-total, grew (left by steps), kept (by one step)", &(blocks).of},     \
-    {"metric", 0, MT_OPTION_TEXT, "METRIC", "icicle: allocated, requested or count",               \
+     (prefix "live, allocated-total, grew (left by steps), kept (by one step)"), &(blocks).of},    \
+    {"metric", 0, MT_OPTION_TEXT, "METRIC", (prefix "allocated, requested or count"),              \
      &(blocks).metric}
 /* clang-format on */
 

@@ -156,7 +156,7 @@ int mt_cmd_export(const struct mt_command *command, int argc, char **argv)
         {"output", 'o', MT_OPTION_TEXT, "FILE", "write to this file instead of standard output",
          &arguments.output},
         MT_FORCE_OPTION(arguments.outputs),
-        MT_BLOCKS_OPTIONS(arguments.blocks),
+        MT_BLOCKS_OPTIONS(arguments.blocks, ""),
         {"step", 0, MT_OPTION_STEP, "N", "with --of kept or allocated-total: only step N",
          &arguments.blocks.step},
         {"zoom", 0, MT_OPTION_TEXT, "PHASE",

@@ -179,7 +179,7 @@ static enum mt_status check_missing(struct mt_fleet_gates *gates,
     gate->unit = MT_FLEET_RANKS;
     gate->actual = report->missing_count;
     if (!report->world_is_known || report->worlds_differ)
-        gate->doubt = "the traces do not say how many ranks the job has";
+        gate->doubt = "no trace has the number of ranks of the job";
     mt_gate_judge(gate);
     return MT_OK;
 }

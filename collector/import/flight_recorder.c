@@ -157,7 +157,7 @@ static enum mt_status add_groups(struct dump *dump, struct mt_pickle_value root,
     size_t count = 0;
 
     if (!groups || groups->kind != MT_PICKLE_DICT)
-        return refuse(error, "no dump of PyTorch's Flight Recorder: it has no pg_config");
+        return refuse(error, "not a dump of PyTorch's Flight Recorder: it has no pg_config");
     pairs = mt_pickle_items(dump->pickle, *groups, &count);
     for (size_t i = 0; i + 1 < count && status == MT_OK && !lines->failed; i += 2) {
         status = add_group(dump, &pairs[i], lines);

@@ -258,7 +258,7 @@ static void draw_footnote(const struct mt_icicle_view *view)
         add_share(&text, view, view->dropped_weight);
     }
     if (has_engine(view->icicle))
-        mt_buf_printf(&text, "%sthe autograd thread has no Python frames",
+        mt_buf_printf(&text, "%sthe autograd thread records no Python frames",
                       text.length ? " · " : "");
     if (view->report->roles_inferred)
         mt_buf_printf(&text, "%sroles are inferred", text.length ? " · " : "");
@@ -358,6 +358,6 @@ static enum mt_status draw_chart(const struct mt_report *report,
 
 const struct mt_chart mt_chart_icicle = {
     .name = "icicle",
-    .summary = "who holds memory at the peak or another instant, or who allocated it",
+    .summary = "call sites that hold the memory at an instant, or allocated it",
     .draw = draw_chart,
 };

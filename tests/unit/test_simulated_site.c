@@ -549,7 +549,7 @@ static void test_what_cannot_be_simulated(void **state)
                0700);
     expect_failure(MT_ERR_UNSUPPORTED, "is Python 3.8");
     write_text(python, "#!/bin/sh\nexit 1\n", 0700);
-    expect_failure(MT_ERR_IO, "does not say where its packages are");
+    expect_failure(MT_ERR_IO, "did not report the folder of its packages");
     python_says(torch_lines("2.4.1+cu121", "12.1"));
 }
 
