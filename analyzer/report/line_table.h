@@ -37,7 +37,7 @@ struct mt_line_device {
     struct mt_line_function *functions; /* by site_bytes, largest first */
     uint32_t function_count;
     uint64_t allocations, allocated_bytes; /* of the whole trace */
-    /* Of these, outside of any line: there was no Python stack, and no line waited for backward. */
+    /* Outside of any line: there was no Python stack, and no line waited for backward. */
     uint64_t unseen_allocations, unseen_bytes;
 };
 
