@@ -105,7 +105,7 @@ static void guess_parameters(struct mt_job_report *report, struct refiner *refin
     }
 }
 
-/* Of the reserved peaks of a class. Leaves them in work->values, sorted. */
+/* The spread of the reserved peaks of a class. Leaves them in work->values, sorted. */
 static struct mt_job_spread spread_of_class(struct mt_job_work *work, const struct refiner *refiner,
                                             uint32_t first, uint32_t length)
 {
