@@ -142,11 +142,11 @@ char *mt_format_percent(char text[MT_UNITS_TEXT], double share)
         percent = -percent;
     }
     if (!(percent < 1e12))
-        put_text(at, "? %");
+        put_text(at, "?%");
     else if (percent == 0)
-        put_text(text, "0 %");
+        put_text(text, "0%");
     else if (percent < 0.05)
-        put_text(text, "<0.1 %");
+        put_text(text, "<0.1%");
     else {
         uint64_t tenths = (uint64_t)(percent * 10 + 0.5);
         at = put_digits(at, tenths / 10);
@@ -154,7 +154,7 @@ char *mt_format_percent(char text[MT_UNITS_TEXT], double share)
             *at++ = '.';
             *at++ = (char)('0' + tenths % 10);
         }
-        put_text(at, " %");
+        put_text(at, "%");
     }
     return text;
 }
@@ -194,13 +194,13 @@ bool mt_is_unit(const char *word, size_t length)
     for (size_t i = 0; i < MT_ARRAY_LEN(time_units); i++)
         if (is_word(word, length, time_units[i].name + 1))
             return true;
-    return is_word(word, length, "%");
+    return false;
 }
 
 static bool is_of_unit(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '%' || c == '\xC2' || c == '\xB5'; /* the micro sign */
+           c == '\xC2' || c == '\xB5'; /* the micro sign */
 }
 
 size_t mt_unit_length(const char *text)

@@ -26,13 +26,12 @@ char *mt_format_mib(char text[MT_UNITS_TEXT], uint64_t bytes);
 char *mt_format_change(char text[MT_UNITS_TEXT], int64_t bytes);
 /* "20,749,221,888" */
 char *mt_format_count(char text[MT_UNITS_TEXT], uint64_t value);
-/* "66.6 %", "<0.1 %" for tiny positive ones, "0 %". share: 0..1 and beyond. */
+/* "66.6%", "<0.1%" for tiny positive ones, "0%". share: 0..1 and beyond. */
 char *mt_format_percent(char text[MT_UNITS_TEXT], double share);
 /* "4.63 s", "26.4 ms", "13 us" with a micro sign, "0 s". */
 char *mt_format_duration(char text[MT_UNITS_TEXT], uint64_t ns);
 
-/* Returns whether `word` is a unit that one of these functions writes after a number: "GiB",
- * "%". */
+/* True for a unit that these functions write after a number and a space: "GiB", "ms". */
 bool mt_is_unit(const char *word, size_t length);
 /* Returns the length of the unit that `text` begins with, as a whole word: 3 for "GiB, ..."; 0 =
  * none. */

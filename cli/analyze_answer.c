@@ -28,9 +28,9 @@ static const char *death(const struct mt_teller *teller, const struct mt_oom *oo
     return mt_tell_format(
         teller,
         teller->report->what_if
-            ? "ied of OUT OF MEMORY %s: wanted %s more; under the simulated settings %s would be "
-              "allocated then, and %s reserved."
-            : "ied of OUT OF MEMORY %s: wanted %s more with %s allocated and %s reserved.",
+            ? "an OUT OF MEMORY %s: a request for %s failed; with the simulated settings, %s would "
+              "be allocated and %s reserved at that point."
+            : "an OUT OF MEMORY %s: a request for %s failed with %s allocated and %s reserved.",
         mt_tell_in(teller, oom->phase, oom->step), mt_format_mib(wanted, oom->request_bytes),
         mt_format_mib(allocated, oom->then.allocated), mt_format_mib(reserved, oom->then.reserved));
 }
@@ -40,7 +40,7 @@ static void tell_death(const struct mt_teller *teller)
     const struct mt_oom *oom = mt_fatal_oom(teller->device);
 
     if (oom && !teller->device->has_failure) /* else it fails before (tell_failure) */
-        tell_in_red(teller, mt_tell_format(teller, "D%s", death(teller, oom)));
+        tell_in_red(teller, mt_tell_format(teller, "R%s", death(teller, oom)));
 }
 
 /* Without a framework nobody tries again: a refused request is what such a program dies of. */
@@ -62,10 +62,10 @@ static void tell_refused(const struct mt_teller *teller)
                             mt_format_bytes(wanted, failure->request_bytes),
                             mt_heap_meaning(teller->report->symbols, failure->heap),
                             mt_tell_at(teller, failure->t_ns, failure->event),
-                            site && *site ? ", wanted by " : "", site ? site : "",
+                            site && *site ? ", requested by " : "", site ? site : "",
                             driver->failures_in_all == 1
                                 ? ""
-                                : mt_tell_format(teller, "; %s requests were refused in all",
+                                : mt_tell_format(teller, "; %s requests were refused in total",
                                                  mt_format_count(count, driver->failures_in_all))));
 }
 
@@ -93,12 +93,12 @@ static void add_orders(struct mt_buf *line, const struct mt_need *need)
 
     mt_format_bytes(low, need->low_bytes);
     if (need->is_one_of_many)
-        mt_buf_printf(line, ", for one order of addresses (memtrace fit tries %d)", MT_BASE_ORDERS);
+        mt_buf_printf(line, ", for one address order (memtrace fit tries %d)", MT_BASE_ORDERS);
     else if (need->low_bytes < need->bytes && !strcmp(low, mt_format_bytes(high, need->bytes)))
-        mt_buf_printf(line, " in all %u orders of addresses that were tried (%s less in the best)",
+        mt_buf_printf(line, " in all %u address orders that were tried (%s less in the best)",
                       need->order_count, mt_format_bytes(low, need->bytes - need->low_bytes));
     else if (need->low_bytes < need->bytes)
-        mt_buf_printf(line, " in all %u orders of addresses that were tried (%s in the best)",
+        mt_buf_printf(line, " in all %u address orders that were tried (%s in the best)",
                       need->order_count, low);
 }
 
@@ -115,11 +115,11 @@ static void tell_need(const struct mt_teller *teller)
                   mt_format_count(exact, need->bytes),
                   is_doubtful ? "what was recorded" : "this run");
     if (need->above_limit_bytes)
-        mt_buf_printf(&line, ", and %s that expandable segments map above it",
+        mt_buf_printf(&line, ", plus %s that expandable segments map above it",
                       mt_format_bytes(above, need->above_limit_bytes));
     add_orders(&line, need);
     if (need->depends_on_memory)
-        mt_buf_add_text(&line, ", if it asks for the same memory as it did when memory ran out");
+        mt_buf_add_text(&line, ", if it makes the same requests as it did when memory ran out");
     tell_first(teller, true,
                mt_tell_format(teller, "Needs %s%s", is_doubtful ? "at least " : "",
                               mt_need_text(text, need)),
@@ -140,15 +140,15 @@ static void tell_beside(const struct mt_teller *teller)
         return;
     if (!mt_card_need(teller->report, teller->device, &card)) {
         mt_tell_line(teller, 2,
-                     "A card must also hold the CUDA context and libraries, usually 0.5 to 1 GiB, "
-                     "which the recording did not measure");
+                     "A card also needs memory for the CUDA context and libraries, usually 0.5 to "
+                     "1 GiB; this recording did not measure it");
         return;
     }
     mt_tell_line(teller, 2,
                  mt_tell_format(
                      teller,
-                     "A card must have %s %s in all: also %s outside of the "
-                     "framework, as at the allocated peak, and %s for CUDA itself",
+                     "A card needs %s %s in total: this limit, %s outside the framework (as at the "
+                     "allocated peak), and %s for CUDA itself",
                      mt_peaks_doubt(teller->report, teller->device) ? "more than" : "about",
                      mt_format_bytes(all, card.bytes), mt_format_bytes(outside, card.outside_bytes),
                      mt_format_bytes(context, card.context_bytes)));
@@ -164,10 +164,10 @@ static void add_peak_range(struct mt_buf *line, uint64_t low_bytes, uint64_t hig
         return;
     mt_format_bytes(low, low_bytes);
     if (!strcmp(low, mt_format_bytes(high, high_bytes)))
-        mt_buf_printf(line, "; differs by up to %s", mt_format_bytes(low, high_bytes - low_bytes));
+        mt_buf_printf(line, "; varies by up to %s", mt_format_bytes(low, high_bytes - low_bytes));
     else
         mt_buf_printf(line, "; between %s and %s", low, high);
-    mt_buf_printf(line, " over %u orders of addresses; a real device has another", order_count);
+    mt_buf_printf(line, " over %u address orders; a real device has a different one", order_count);
 }
 
 static void tell_peak(const struct mt_teller *teller)
@@ -234,7 +234,7 @@ static void tell_reserved(const struct mt_teller *teller)
         add_peak_range(&line, device->peak_orders->reserved_low_bytes,
                        device->peak_orders->reserved_high_bytes, device->peak_orders->order_count);
     if (!mt_fatal_oom(device) && teller->report->device_count == 1) /* else in the devices' table */
-        mt_buf_printf(&line, "; at the end %s allocated of %s reserved",
+        mt_buf_printf(&line, "; at the end, %s allocated of %s reserved",
                       mt_format_bytes(bytes, device->end.allocated),
                       mt_format_bytes(unused, device->end.reserved));
     tell_first(teller, !device->need,
@@ -255,15 +255,16 @@ static void tell_failure(const struct mt_teller *teller)
 
     if (!teller->device->has_failure)
         return;
-    mt_buf_printf(&line,
-                  "Would RUN OUT OF MEMORY %s, at %s: %s wanted with %s allocated and %s reserved. "
-                  "%s request%s in all; what follows the first did not happen like that.",
-                  mt_tell_in(teller, failure->phase, failure->step),
-                  mt_tell_at(teller, failure->t_ns, failure->event),
-                  mt_format_mib(wanted, failure->request_bytes),
-                  mt_format_mib(allocated, failure->then.allocated),
-                  mt_format_mib(reserved, failure->then.reserved), mt_format_count(count, failures),
-                  failures == 1 ? " fails" : "s fail");
+    mt_buf_printf(
+        &line,
+        "Would RUN OUT OF MEMORY %s, at %s: a request for %s fails with %s allocated and %s "
+        "reserved. %s request%s in total; what follows the first failure is hypothetical.",
+        mt_tell_in(teller, failure->phase, failure->step),
+        mt_tell_at(teller, failure->t_ns, failure->event),
+        mt_format_mib(wanted, failure->request_bytes),
+        mt_format_mib(allocated, failure->then.allocated),
+        mt_format_mib(reserved, failure->then.reserved), mt_format_count(count, failures),
+        failures == 1 ? " fails" : "s fail");
     if (line.data)
         tell_in_red(teller, line.data);
     teller->out->failed |= line.failed;
@@ -283,7 +284,8 @@ static void tell_setup_peak(const struct mt_teller *teller)
         return;
     for (uint32_t i = 0; i < report->phase_count; i++)
         most = mt_max_u64(most, teller->device->phase_uses[i].peak.allocated);
-    mt_buf_printf(&line, "That is in set-up, before the first phase; in phases it is %s at most",
+    mt_buf_printf(&line,
+                  "This peak is in setup, before the first phase; within phases the peak is %s",
                   mt_format_bytes(size, most));
     if (line.data)
         mt_tell_line(teller, 2, line.data);
@@ -307,7 +309,7 @@ static void tell_one_instant(const struct mt_teller *teller)
     char allocated[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
-    mt_buf_printf(&line, ": at one instant %s were allocated (%s B) of %s reserved",
+    mt_buf_printf(&line, ": a single instant, with %s allocated (%s B) of %s reserved",
                   mt_format_bytes(allocated, end->allocated),
                   mt_format_count(exact, end->allocated), mt_format_bytes(reserved, end->reserved));
     tell_first(teller, true, "No history", &line);
@@ -326,11 +328,12 @@ static void tell_notice(const struct mt_teller *teller, const char *title, const
 static void tell_late_start(const struct mt_teller *teller)
 {
     if (teller->report->starts_in_middle && teller->device->start.allocated)
-        tell_notice(teller, "The beginning of the run is missing: earlier peaks are unknown",
-                    teller->report->is_snapshot
-                        ? "Recording began in mid-run, or its buffer was full. Begin it before the "
-                          "model is made, with a max_entries that holds the whole run"
-                        : "Recording began in mid-run");
+        tell_notice(
+            teller, "The beginning of the run is missing: earlier peaks are unknown",
+            teller->report->is_snapshot
+                ? "Recording started in the middle of the run, or its buffer overflowed. Start it "
+                  "before the model is created, with a max_entries that holds the whole run"
+                : "Recording started in the middle of the run");
 }
 
 /* The rest of the answer is made of what is there. */
@@ -342,16 +345,14 @@ static void tell_missing_entries(const struct mt_teller *teller)
     if (!report->integrity.events_dropped)
         return;
     tell_notice(teller,
-                mt_tell_format(teller,
-                               "Events are missing in this recording, at least %s: no number below "
-                               "is exact",
+                mt_tell_format(teller, "Events are missing (at least %s): no number below is exact",
                                mt_format_count(count, report->integrity.events_dropped)),
                 report->is_snapshot
-                    ? "PyTorch leaves out what skip_actions of _record_memory_history() names; "
-                      "'memtrace info' says what is missing"
+                    ? "PyTorch leaves out the actions in skip_actions of "
+                      "_record_memory_history(); 'memtrace info' shows what is missing"
                 : report->is_imported
-                    ? "The imported file lacks them; 'memtrace info' says which"
-                    : "The recorder could not keep all of them; 'memtrace info' says why");
+                    ? "The imported file does not have them; 'memtrace info' shows which"
+                    : "The recorder could not keep all of them; 'memtrace info' shows why");
 }
 
 /* What the arena of XLA took is no answer to what the program needs. */
@@ -408,7 +409,7 @@ void mt_tell_worst_device(const struct mt_teller *shared)
     teller.device = device;
     if (oom) {
         tell_in_red(&teller,
-                    mt_tell_format(&teller, "Device %u d%s", device->device, death(&teller, oom)));
+                    mt_tell_format(&teller, "Device %u r%s", device->device, death(&teller, oom)));
         return;
     }
     if (mt_lacks_requests(device))

@@ -83,7 +83,7 @@ static void tell_other_deaths(const struct mt_teller *teller, const struct mt_de
     }
     if (count && numbers.data)
         mt_tell_line(teller, 2,
-                     mt_tell_format(teller, "%u other device%s died of OUT OF MEMORY: %s%s", count,
+                     mt_tell_format(teller, "%u other device%s ran OUT OF MEMORY: %s%s", count,
                                     count == 1 ? "" : "s", numbers.data,
                                     count > MAX_NAMED_DEATHS ? ", ..." : ""));
     teller->out->failed |= numbers.failed;
@@ -97,8 +97,7 @@ static void tell_worst_alone(const struct mt_teller *teller)
     tell_other_deaths(teller, worst);
     mt_tell_line(teller, 2,
                  mt_tell_format(teller,
-                                "Only device %u has a report below; --all has one for each of "
-                                "the %u devices",
+                                "Only device %u is reported below; --all reports all %u devices",
                                 worst->device, teller->report->device_count));
 }
 
@@ -124,7 +123,7 @@ void mt_tell_devices_together(const struct mt_teller *teller, const struct mt_de
     mt_table_begin(&table, "device|#peak allocated|#peak reserved");
     if (has_orders)
         mt_table_columns(&table, "#at other addresses");
-    mt_table_columns(&table, "#unused then|#allocated at the end|~in");
+    mt_table_columns(&table, "#unused at peak|#allocated at the end|~in");
     for (uint32_t i = 0; i < rows; i++)
         add_row(teller, &table, teller->detail->whole ? &report->devices[i] : choice.devices[i],
                 has_orders);

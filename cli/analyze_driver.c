@@ -71,12 +71,13 @@ static void tell_registered(const struct mt_teller *teller, const struct mt_driv
         if (of->communicator != MT_NO_COMMUNICATOR && driver->communicator_count > 1)
             which = mt_tell_format(teller, " %d of %u", of->communicator + 1,
                                    driver->communicator_count);
-        mt_tell_line(teller, 2,
-                     mt_tell_format(teller,
-                                    "Buffers that the program registered with NCCL's "
-                                    "communicator%s: %s (%s B) at most",
-                                    which, mt_format_bytes(bytes, of->registered_peak_bytes),
-                                    mt_format_count(exact, of->registered_peak_bytes)));
+        mt_tell_line(
+            teller, 2,
+            mt_tell_format(
+                teller,
+                "Buffers that the program registered with NCCL communicator%s: %s (%s B) at most",
+                which, mt_format_bytes(bytes, of->registered_peak_bytes),
+                mt_format_count(exact, of->registered_peak_bytes)));
     }
 }
 
@@ -89,9 +90,8 @@ static void tell_outside(const struct mt_teller *teller, const struct mt_driver_
         return;
     mt_tell_line(teller, 2,
                  mt_tell_format(teller,
-                                "At the framework's peak the process held %s from the driver: %s "
-                                "where segments of the framework lie, and outside of them %s "
-                                "(%s B)%s",
+                                "At the framework's peak, the process held %s from the driver: %s "
+                                "in segments of the framework and %s (%s B) outside them%s",
                                 mt_format_bytes(all, then->bytes),
                                 mt_format_bytes(own, then->framework_bytes),
                                 mt_format_bytes(outside, then->bytes - then->framework_bytes),
@@ -118,7 +118,7 @@ static void tell_peak(const struct mt_teller *teller, const struct mt_driver_rep
                                mt_format_bytes(own, peak->framework_bytes),
                                mt_format_bytes(outside, peak->bytes - peak->framework_bytes));
     mt_tell_line(teller, 2,
-                 mt_tell_format(teller, "From the driver at most: %s (%s B)%s%s, at %s%s",
+                 mt_tell_format(teller, "Peak from the driver: %s (%s B)%s%s, at %s%s",
                                 mt_format_bytes(bytes, peak->bytes),
                                 mt_format_count(exact, peak->bytes), *in ? " " : "", in,
                                 mt_tell_at(teller, peak->t_ns, peak->event), split));
@@ -156,7 +156,7 @@ static const char *which_sample(const struct mt_teller *teller, const struct mt_
 
     if (residual->samples == 1)
         return "the only sample";
-    return mt_tell_format(teller, "the sample of largest use of %s; %s to %s over all of them",
+    return mt_tell_format(teller, "the highest use of %s samples; %s to %s over all samples",
                           mt_format_count(count, residual->samples),
                           difference(least, residual->least_bytes),
                           difference(most, residual->most_bytes));
@@ -173,21 +173,21 @@ static void tell_residual(const struct mt_teller *teller, const struct mt_driver
     if (!residual->samples) {
         mt_tell_line(teller, 2,
                      residual->unknown_samples
-                         ? "Used by the process: NVML does not tell here, so that what CUDA "
-                           "itself takes (context, modules) is not known"
-                         : "Used by the process: not sampled, so that what CUDA itself takes "
-                           "(context, modules) is not known");
+                         ? "NVML does not report the memory used by this process, so what CUDA "
+                           "itself takes (context, modules) is unknown"
+                         : "The memory used by the process was not sampled, so what CUDA itself "
+                           "takes (context, modules) is unknown");
         return;
     }
     mt_tell_line(
         teller, 2,
         mt_tell_format(teller, "%s: %s = %s used by the process (NVML) - %s tracked%s, at %s, %s",
                        from_driver ? "CUDA itself (context, modules, ...)"
-                                   : "CUDA itself, and all that is not the framework's",
+                                   : "CUDA itself and everything else outside the framework",
                        difference(rest, (int64_t)(residual->used_bytes - residual->tracked_bytes)),
                        mt_format_bytes(used, residual->used_bytes),
                        mt_format_bytes(tracked, residual->tracked_bytes),
-                       from_driver ? "" : " (segments; calls of the driver were not recorded)",
+                       from_driver ? "" : " (segments; driver calls were not recorded)",
                        mt_tell_at(teller, residual->t_ns, residual->event),
                        which_sample(teller, residual)));
 }
@@ -223,12 +223,12 @@ static void tell_failures(const struct mt_teller *teller, const struct mt_driver
 
 static void tell_driver(const struct mt_teller *teller, const struct mt_driver_report *driver)
 {
-    mt_tell_heading(teller, teller->report->is_driver_level ? "From the driver"
-                                                            : "Outside of the framework");
+    mt_tell_heading(teller,
+                    teller->report->is_driver_level ? "From the driver" : "Outside the framework");
     if (!driver->has_calls)
         mt_tell_line(teller, 2,
-                     "Calls of the driver were not recorded: what libraries take from it is not "
-                     "told apart");
+                     "Driver calls were not recorded: memory that libraries take from the driver "
+                     "is not shown separately");
     tell_outside(teller, driver);
     tell_peak(teller, driver);
     tell_heaps(teller, driver);
@@ -256,8 +256,8 @@ static void count_other_devices(const struct mt_teller *teller)
     mt_buf_add_char(teller->out, '\n');
     mt_tell_line(teller, 0,
                  mt_tell_format(teller,
-                                "%u other device%s nothing of the framework: --all shows what the "
-                                "driver gave out there",
+                                "%u other device%s no memory of the framework; --all shows what "
+                                "the driver allocated there",
                                 count, count == 1 ? " has" : "s have"));
 }
 
@@ -272,7 +272,7 @@ void mt_tell_other_devices(const struct mt_teller *teller)
 
         if (mt_report_device(teller->report, driver->device))
             continue;
-        mt_buf_printf(teller->out, "\n%sDevice %u: nothing of the framework%s\n",
+        mt_buf_printf(teller->out, "\n%sDevice %u: no memory of the framework%s\n",
                       teller->style->bold, driver->device, teller->style->reset);
         tell_driver(teller, driver);
     }

@@ -1,5 +1,5 @@
-/* What the answer says of a dry run: that it is one, what a card must have in all, and which
- * common cards do. */
+/* The part of the answer about a dry run: that it is one, the memory that a card must have, and
+ * the common cards that have it. */
 #include <string.h>
 
 #include "analyze_output.h"
@@ -19,7 +19,7 @@ void mt_tell_dry_run(const struct mt_teller *teller)
         return;
     mt_buf_add_text(&line, "Dry run on a ");
     mt_add_simulated_card(&line, &teller->report->dry_run);
-    mt_buf_add_text(&line, ": times and values mean nothing");
+    mt_buf_add_text(&line, ": times and values are meaningless");
     if (line.data)
         mt_tell_line(teller, 0, line.data);
     teller->out->failed |= line.failed;
@@ -50,7 +50,7 @@ static void add_row(struct mt_buf *out, const struct mt_beside_row *row)
         break;
     case MT_COST_CUBLAS_HANDLE:
         add_range(out, cost->least_bytes * row->count, cost->most_bytes * row->count);
-        mt_buf_printf(out, " for %u handle%s of cuBLAS", (unsigned)row->count, plural);
+        mt_buf_printf(out, " for %u cuBLAS handle%s", (unsigned)row->count, plural);
         break;
     case MT_COST_CUDNN_HANDLE:
     case MT_COST_NCCL_ONE_RANK:
@@ -67,7 +67,7 @@ static void add_beside(struct mt_buf *out, const struct mt_beside *beside, const
         mt_buf_printf(out, "; %s that simulated libraries took from the driver",
                       mt_format_bytes(text, beside->outside_bytes));
     for (uint32_t i = 0; i < beside->row_count; i++) {
-        mt_buf_add_text(out, i ? " and " : "; outside of the allocator ");
+        mt_buf_add_text(out, i ? " and " : "; outside the allocator, ");
         add_row(out, &beside->rows[i]);
     }
     if (beside->row_count)
@@ -75,15 +75,14 @@ static void add_beside(struct mt_buf *out, const struct mt_beside *beside, const
                       (int)strcspn(beside->rows[0].cost->card, " "), beside->rows[0].cost->card,
                       beside->cuda_major, MT_CARD_COSTS_VERSION);
     if (beside->unmeasured_ranks)
-        mt_buf_printf(
-            out,
-            "; NCCL's communicators are measured for up to 4 ranks of one node. What those "
-            "of %s ranks take is unknown: each counts as one of 2",
-            mt_format_count(text, beside->unmeasured_ranks));
+        mt_buf_printf(out,
+                      "; NCCL communicators were measured for up to 4 ranks on one node. The size "
+                      "of those for %s ranks is unknown: each counts as one for 2 ranks",
+                      mt_format_count(text, beside->unmeasured_ranks));
     if (!beside->lacks_rows)
         return;
-    mt_buf_add_text(out, "; what CUDA and its libraries take outside of the allocator is unknown "
-                         "for ");
+    mt_buf_add_text(out,
+                    "; what CUDA and its libraries take outside the allocator is unknown for ");
     mt_buf_add_printable_text(out, *card ? card : "this card");
     if (beside->cuda_major)
         mt_buf_printf(out, " with CUDA %u", beside->cuda_major);
@@ -97,7 +96,7 @@ static void tell_in_all(const struct mt_teller *teller, const struct mt_beside *
     char all[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
-    mt_buf_printf(&line, "A card must have %s %s in all", is_certain ? "about" : "more than",
+    mt_buf_printf(&line, "A card needs %s %s in total", is_certain ? "about" : "more than",
                   mt_format_bytes(all, mt_add_most_u64(need_bytes, beside->most_bytes)));
     add_beside(&line, beside, card);
     if (line.data)
@@ -106,7 +105,7 @@ static void tell_in_all(const struct mt_teller *teller, const struct mt_beside *
     mt_buf_release(&line);
 }
 
-/* Cards of one verdict are neighbours: those at the end that matters are named. */
+/* Cards of one verdict are neighbors: those at the end that matters are named. */
 static void add_cards(struct mt_buf *out, enum mt_card_verdict verdict, uint64_t need_bytes)
 {
     const char *names[NAMED_CARDS];

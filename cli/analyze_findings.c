@@ -8,17 +8,17 @@
 static void tell_finding(const struct mt_teller *teller, const struct mt_finding *finding)
 {
     mt_tell_line(teller, 2, finding->title);
-    mt_tell_line(teller, 4, mt_tell_format(teller, "do: %s", finding->advice));
+    mt_tell_line(teller, 4, mt_tell_format(teller, "Try: %s", finding->advice));
     if (finding->cost && teller->detail->findings > 1)
-        mt_tell_line(teller, 4, mt_tell_format(teller, "cost: %s", finding->cost));
+        mt_tell_line(teller, 4, mt_tell_format(teller, "Cost: %s", finding->cost));
     if (!finding->proved_by)
         return;
-    mt_buf_add_text(teller->out, "    proof: "); /* in one line, to be pasted */
+    mt_buf_add_text(teller->out, "    Check: "); /* in one line, to be pasted */
     mt_buf_add_printable(teller->out, finding->proved_by, strlen(finding->proved_by));
     mt_buf_add_char(teller->out, '\n');
 }
 
-/* Of several devices only if all is wanted: their tables need the lines. */
+/* With several devices only if all is requested: their tables need the lines. */
 static void tell_no_finding(const struct mt_teller *teller)
 {
     bool has_room =

@@ -31,13 +31,13 @@ static void tell_oom_table(const struct mt_teller *teller)
     const struct mt_device_report *device = teller->device;
     struct mt_table table;
 
-    mt_table_begin(&table, "#at|#wanted|#allocated|#reserved|#device free||~in|!asked by");
+    mt_table_begin(&table, "#at|#requested|#allocated|#reserved|#device free||~in|!requested by");
     for (uint32_t i = 0; i < device->oom_count; i++)
         if (i < 8 || i + 1 == device->oom_count)
             add_oom(&table, teller, &device->oom_list[i]);
     mt_add_text_table(teller->out, &table, 2, teller->style);
     if (device->oom_count > 9)
-        mt_buf_printf(teller->out, "  (%u in all)\n", (unsigned)device->ooms);
+        mt_buf_printf(teller->out, "  (%u in total)\n", (unsigned)device->ooms);
 }
 
 static void tell_limit(const struct mt_teller *teller)
@@ -59,11 +59,10 @@ static void tell_limit(const struct mt_teller *teller)
     if (!limit)
         return;
     if (replay->limit_inferred && replay->limit_high_bytes > replay->limit_low_bytes)
-        limit = mt_tell_format(teller,
-                               "%s: at least %s B, which were granted, and below %s B, which were "
-                               "refused",
-                               limit, mt_format_count(low, replay->limit_low_bytes),
-                               mt_format_count(high, replay->limit_high_bytes));
+        limit = mt_tell_format(
+            teller, "%s: at least %s B, which was granted, and less than %s B, which was refused",
+            limit, mt_format_count(low, replay->limit_low_bytes),
+            mt_format_count(high, replay->limit_high_bytes));
     mt_tell_line(teller, 2, mt_tell_format(teller, "T%s", limit + 1));
 }
 
@@ -81,22 +80,22 @@ static void tell_shortage(const struct mt_teller *teller, const struct mt_oom_an
     if (answer->cause == MT_OOM_DEMAND)
         mt_tell_line(teller, 2,
                      mt_tell_format(teller,
-                                    "Not fragmentation: %s lay unused in reserved memory, %s more "
-                                    "could be had, and both in one piece would not hold %s.",
+                                    "Not fragmentation: %s of reserved memory was unused and %s "
+                                    "more was available; even as one piece they could not hold %s.",
                                     have, more, wanted));
     else if (answer->unused_bytes >= oom->request_bytes)
         mt_tell_line(teller, 2,
                      mt_tell_format(teller,
-                                    "Fragmentation: %s lay unused in reserved memory, but no piece "
-                                    "of it could hold %s.",
+                                    "Fragmentation: %s of reserved memory was unused, but no "
+                                    "single piece of it could hold %s.",
                                     have, wanted));
     else
         mt_tell_line(
             teller, 2,
             mt_tell_format(
                 teller,
-                "%s: %s lay unused in reserved memory, %s more could be had at "
-                "most; only in one piece would they %s %s.",
+                "%s: %s of reserved memory was unused and at most %s more was available; as one "
+                "piece they would %s %s.",
                 answer->cause == MT_OOM_EITHER ? "Demand or fragmentation" : "Fragmentation", have,
                 more, answer->cause == MT_OOM_EITHER ? "perhaps hold" : "hold", wanted));
 }
@@ -125,12 +124,12 @@ static void add_ways(const struct mt_teller *teller, const struct mt_oom_answer 
         return;
     mt_format_mib(fit[0], own->fit_bytes);
     mt_format_mib(fit[1], best->fit_bytes);
-    mt_buf_add_text(line, "; it would have got past this request with ");
+    mt_buf_add_text(line, "; this request would have succeeded with ");
     if (better && better->same_limit)
-        mt_buf_printf(line, "%s under the same limit (%s%s do)%s", setting_of(better),
+        mt_buf_printf(line, "%s under the same limit (%s%s is enough)%s", setting_of(better),
                       about(better), fit[1], own->fits ? ", or with " : "");
     if (own->fits) {
-        mt_buf_printf(line, "%s%s (it had ", about(own), fit[0]);
+        mt_buf_printf(line, "%s%s (the limit was ", about(own), fit[0]);
         mt_buf_add_text(line, mt_limit_range_text(teller->arena, answer->least_limit_bytes,
                                                   answer->most_limit_bytes));
         mt_buf_add_char(line, ')');
@@ -138,7 +137,7 @@ static void add_ways(const struct mt_teller *teller, const struct mt_oom_answer 
     if (better && !better->same_limit)
         mt_buf_printf(line, "%s%s%s with %s%s", own->fits ? ", with " : "", setting_of(better),
                       own->fits ? " already" : "", about(better), fit[1]);
-    mt_buf_add_text(line, "; what it asks for next is not in the trace");
+    mt_buf_add_text(line, "; the trace does not show what follows it");
 }
 
 /* One line, below the first of the report. */
@@ -147,7 +146,7 @@ void mt_tell_oom_help(const struct mt_teller *teller)
     static const char *const causes[] = {
         [MT_OOM_DEMAND] = "Demand, not fragmentation",
         [MT_OOM_FRAGMENTATION] = "Fragmentation",
-        [MT_OOM_EITHER] = "Demand or fragmentation, the limit is not known well enough"};
+        [MT_OOM_EITHER] = "Demand or fragmentation: the limit is not known precisely enough"};
     const struct mt_oom_answer *answer = teller->device->oom_answer;
     struct mt_buf line = {0};
 
@@ -174,13 +173,13 @@ static void tell_ways(const struct mt_teller *teller, const struct mt_oom_answer
     struct mt_table table;
     char fit[MT_UNITS_TEXT];
 
-    mt_table_begin(&table, "!setting|#gets past it with|under the limit it had");
+    mt_table_begin(&table, "!setting|#enough memory|succeeds under the original limit");
     for (uint32_t i = 0; i < answer->way_count; i++) {
         const struct mt_oom_way *way = &answer->ways[i];
 
         MT_CELLS(&table,
                  MT_TEXT(i ? setting_of(way)
-                           : mt_tell_format(teller, "as it was (%s)", setting_of(way))),
+                           : mt_tell_format(teller, "unchanged (%s)", setting_of(way))),
                  MT_TEXT(!way->fits ? "no limit"
                                     : mt_tell_format(teller, "%s%s", about(way),
                                                      mt_format_mib(fit, way->fit_bytes))),
@@ -200,7 +199,7 @@ static void tell_fatal(const struct mt_teller *teller, const struct mt_oom *oom)
     }
     if (!instant || !instant->holder_count || !teller->detail->holders)
         return;
-    mt_buf_add_text(teller->out, "  Alive when it happened:\n");
+    mt_buf_add_text(teller->out, "  Allocated at the time:\n");
     mt_tell_holders(teller, instant);
 }
 
@@ -237,7 +236,7 @@ void mt_tell_ooms(const struct mt_teller *teller)
         return;
     tell_oom_table(teller);
     if (!device->oom_list[device->oom_count - 1].fatal)
-        mt_buf_add_text(teller->out, "  The program went on after each of them.\n");
+        mt_buf_add_text(teller->out, "  The program continued after each of them.\n");
     if (mt_fatal_oom(device))
         tell_fatal(teller, mt_fatal_oom(device));
 }

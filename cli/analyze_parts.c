@@ -32,7 +32,7 @@ static void tell_parts(const struct mt_teller *teller, const struct mt_device_pa
             rest_bytes += device_parts->parts[i];
     if (rest_bytes)
         MT_CELLS(&table, MT_BYTES(rest_bytes), MT_SHARE(rest_bytes, device_parts->total_bytes),
-                 MT_TEXT("parts below 1 % each, together"));
+                 MT_TEXT("parts below 1% each"));
     MT_CELLS(&table, MT_BYTES(device_parts->total_bytes),
              MT_SHARE(device_parts->total_bytes, device_parts->total_bytes),
              MT_TEXT("the whole device"));
@@ -48,12 +48,11 @@ static void tell_sample(const struct mt_teller *teller, const struct mt_device_p
     mt_tell_line(
         teller, 2,
         mt_tell_format(teller,
-                       "Context and modules: what NVML's sample at %s saw above all "
-                       "allocations, %s",
+                       "Context and modules: use reported by NVML at %s minus all allocations, %s",
                        mt_tell_when(teller, device_parts->context_t_ns),
                        device_parts->samples == 1
                            ? "the only sample"
-                           : mt_tell_format(teller, "the nearest of %s to the peak",
+                           : mt_tell_format(teller, "the sample nearest the peak, of %s",
                                             mt_format_count(count, device_parts->samples))));
 }
 
@@ -70,7 +69,7 @@ static void tell_limit(const struct mt_teller *teller, const struct mt_device_pa
                                 mt_format_bytes(spare, device_parts->spare_bytes),
                                 device_parts->context_is_known
                                     ? ""
-                                    : "; less what CUDA itself takes, which was not sampled"));
+                                    : ", minus what CUDA itself takes, which was not sampled"));
 }
 
 void mt_tell_device_parts(const struct mt_teller *teller)

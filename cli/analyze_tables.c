@@ -152,10 +152,10 @@ static void tell_phase_list(const struct mt_teller *teller, int64_t step)
     struct mt_table table;
     uint32_t left_out = 0;
 
-    mt_tell_heading(
-        teller, step == MT_NO_STEP
-                    ? "Phases"
-                    : mt_tell_format(teller, "Phases of step %lld, the peak's", (long long)step));
+    mt_tell_heading(teller, step == MT_NO_STEP
+                                ? "Phases"
+                                : mt_tell_format(teller, "Phases of step %lld, which has the peak",
+                                                 (long long)step));
     mt_table_begin(&table, mt_report_has_times(report)
                                ? "~phase|#before|#peak|#after|#change|#time|"
                                : "~phase|#before|#peak|#after|#change|#events|");
@@ -182,8 +182,8 @@ static void tell_folded_phases(const struct mt_teller *teller)
     if (mt_sum_phases(teller->report, teller->device, sums, MAX_PHASES, &count))
         teller->out->failed = true;
     mt_tell_heading(teller, "Phases, by name");
-    mt_table_begin(&table, has_times ? "~phase|#times|#peak|#change in all|#largest|#time in all"
-                                     : "~phase|#times|#peak|#change in all|#largest|");
+    mt_table_begin(&table, has_times ? "~phase|#times|#peak|#total change|#largest|#total time"
+                                     : "~phase|#times|#peak|#total change|#largest|");
     for (size_t i = 0; i < count && i < teller->detail->phases && i < MAX_PHASES; i++)
         MT_CELLS(&table, MT_TEXT(sums[i].name), MT_COUNT(sums[i].instances),
                  MT_BYTES(sums[i].peak_bytes), MT_CHANGE(sums[i].change),

@@ -12,8 +12,8 @@
 static void tell_driver_level(const struct mt_teller *teller)
 {
     mt_tell_line(teller, 2,
-                 "no allocator above the driver was seen: allocated is what the driver was asked "
-                 "for, all of its heaps together; what it rounds up itself is not in it");
+                 "no allocator above the driver was seen: \"allocated\" is the sum of requests to "
+                 "the driver, over all its heaps; it excludes what the driver rounds up");
 }
 
 /* How far the rules went that were given up for the recording. */
@@ -31,15 +31,15 @@ static void tell_rules(const struct mt_teller *teller)
         teller, 2,
         share->segment_events
             ? mt_tell_format(teller,
-                             "%s rules give %s of %s addresses and %s of %s segment events as "
-                             "recorded: all are taken over, and so are the sizes of blocks",
+                             "%s rules reproduce %s of %s addresses and %s of %s segment events, "
+                             "so addresses and block sizes are taken from the recording",
                              whose, mt_format_count(n[0], share->addresses_exact),
                              mt_format_count(n[1], replay->verify.allocations),
                              mt_format_count(n[2], share->segment_events_exact),
                              mt_format_count(n[3], share->segment_events))
             : mt_tell_format(teller,
-                             "%s rules give %s of %s addresses as recorded: all are taken over, "
-                             "and so are the sizes of blocks",
+                             "%s rules reproduce %s of %s addresses, so addresses and block sizes "
+                             "are taken from the recording",
                              whose, mt_format_count(n[0], share->addresses_exact),
                              mt_format_count(n[1], replay->verify.allocations)));
 }
@@ -51,7 +51,7 @@ static void tell_taken_over(const struct mt_teller *teller)
     char n[4][MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
-    mt_buf_printf(&line, "taken over from the recording, not replayed by rule: %s of %s addresses",
+    mt_buf_printf(&line, "taken from the recording, not replayed by rule: %s of %s addresses",
                   mt_format_count(n[0], verify->addresses_exact),
                   mt_format_count(n[1], verify->allocations));
     if (verify->segment_events)
@@ -74,9 +74,9 @@ static void tell_exactness(const struct mt_teller *teller)
     struct mt_buf line = {0};
 
     if (teller->report->what_if && !verify->exact) {
-        mt_tell_line(
-            teller, 2,
-            "simulated: not what the program ran under, so there is nothing to compare with");
+        mt_tell_line(teller, 2,
+                     "simulated: the program did not run with these settings, so there is nothing "
+                     "to compare with");
         return;
     }
     mt_buf_printf(&line, "replay (%s): %s of %s addresses %s", teller->report->policy,
@@ -110,12 +110,12 @@ static void tell_exactness(const struct mt_teller *teller)
 
 static void tell_frameless(const struct mt_teller *teller)
 {
-    static const char *const words[] = {[MT_TIE_PARAMETER] =
-                                            "as gradients to parameters of their size",
-                                        [MT_TIE_FORWARD] = "to what forward made of their size",
-                                        [MT_TIE_LIBRARY] = "as workspaces to cuBLAS",
-                                        [MT_TIE_PHASE] = "to their phase alone",
-                                        [MT_TIE_BEFORE] = ""};
+    static const char *const words[] = {
+        [MT_TIE_PARAMETER] = "to parameters of the same size (gradients)",
+        [MT_TIE_FORWARD] = "to forward allocations of the same size",
+        [MT_TIE_LIBRARY] = "to cuBLAS (workspaces)",
+        [MT_TIE_PHASE] = "to their phase only",
+        [MT_TIE_BEFORE] = ""};
     _Static_assert(sizeof words / sizeof *words == MT_TIE_COUNT, "one entry for each");
     const struct mt_device_report *device = teller->device;
     /* What was alive before has no stack either: tell_missing says so. */
@@ -129,12 +129,12 @@ static void tell_frameless(const struct mt_teller *teller)
     if (!teller->report->has_stacks) {
         mt_tell_line(teller, 2,
                      teller->report->is_plain
-                         ? "no stacks were recorded: nothing is known of call sites; 'memtrace "
-                           "record' takes stacks unless --stacks none is given"
+                         ? "no stacks were recorded, so call sites are unknown; 'memtrace record' "
+                           "records stacks unless --stacks none is given"
                      : teller->report->symbols->stack_count
-                         ? "stacks were recorded for the driver's allocations alone: the call "
-                           "sites of the framework's blocks are not known"
-                         : "no stacks were recorded: nothing is known of call sites");
+                         ? "stacks were recorded only for driver allocations: the call sites of "
+                           "the framework's blocks are unknown"
+                         : "no stacks were recorded, so call sites are unknown");
         return;
     }
     if (!frameless)
@@ -142,19 +142,19 @@ static void tell_frameless(const struct mt_teller *teller)
     if (teller->report->names_operations) {
         mt_tell_line(teller, 2,
                      mt_tell_format(teller,
-                                    "%s at the peak were allocated outside of TensorFlow's "
-                                    "operations, whose names stand for stacks here",
+                                    "%s at the peak was allocated outside TensorFlow operations; "
+                                    "operation names replace stacks here",
                                     mt_format_bytes(size, frameless)));
         return;
     }
     mt_buf_printf(&line,
-                  "%s at the peak have no Python stack: C++ threads allocated them, the autograd "
-                  "engine's above all",
+                  "%s at the peak has no Python stack because C++ threads, mostly of the autograd "
+                  "engine, allocated it",
                   mt_format_bytes(size, frameless));
     for (int tie = MT_TIE_PARAMETER; tie < MT_TIE_COUNT; tie++) {
         if (!device->tie_peak_bytes[tie] || tie == MT_TIE_BEFORE)
             continue;
-        mt_buf_printf(&line, "%s%s %s", listed ? ", " : "; they are tied, ",
+        mt_buf_printf(&line, "%s%s %s", listed ? ", " : "; it is attributed by size and phase: ",
                       mt_format_bytes(size, device->tie_peak_bytes[tie]), words[tie]);
         listed = true;
     }
@@ -173,9 +173,9 @@ static void tell_frameless(const struct mt_teller *teller)
 /* Steps and phases that the program did not name. */
 static void tell_found(const struct mt_teller *teller)
 {
-    static const char *const words[] = {[MT_PHASE_STACKS] = "the functions and lines in stacks",
-                                        [MT_PHASE_THREADS] = "which thread allocates",
-                                        [MT_PHASE_PERIOD] = "what repeats",
+    static const char *const words[] = {[MT_PHASE_STACKS] = "functions and lines in stacks",
+                                        [MT_PHASE_THREADS] = "the allocating thread",
+                                        [MT_PHASE_PERIOD] = "repeating patterns",
                                         [MT_PHASE_SCOPES] = "the framework's own ranges"};
     _Static_assert(sizeof words / sizeof *words == MT_PHASE_SOURCE_COUNT, "one entry for each");
     const struct mt_report *report = teller->report;
@@ -190,12 +190,12 @@ static void tell_found(const struct mt_teller *teller)
             *source = phase->source;
     }
     if (steps)
-        mt_buf_printf(&line, "steps %sare found by %s", parts == steps ? "and phases " : "",
+        mt_buf_printf(&line, "steps %sare inferred from %s", parts == steps ? "and phases " : "",
                       words[steps]);
     if (parts && parts != steps)
-        mt_buf_printf(&line, "%sphases are found by %s", steps ? ", " : "", words[parts]);
+        mt_buf_printf(&line, steps ? ", phases from %s" : "phases are inferred from %s", words[parts]);
     if (line.data) {
-        mt_buf_add_text(&line, ": the program did not name them");
+        mt_buf_add_text(&line, ", because the program did not name them");
         mt_tell_line(teller, 2, line.data);
     }
     teller->out->failed |= line.failed;
@@ -221,18 +221,19 @@ static void tell_missing(const struct mt_teller *teller)
     if (device->start.allocated)
         mt_tell_line(teller, 2,
                      mt_tell_format(teller,
-                                    "the trace begins in the middle: %s were alive already, born "
-                                    "where the history does not reach; peaks are those since then",
+                                    "the trace starts in the middle of the run: %s was allocated "
+                                    "before the recorded history; peaks are those since then",
                                     mt_format_bytes(text, device->start.allocated)));
     else if (!integrity->events_dropped && /* else the import cannot tell */
              (device->replay.starts_in_middle || teller->report->starts_in_middle))
-        mt_tell_line(teller, 2, "the trace begins in the middle: what came before is not known");
+        mt_tell_line(teller, 2,
+                     "the trace starts in the middle of the run: what came before is unknown");
     if (integrity->events_dropped)
         mt_tell_line(teller, 2,
                      mt_tell_format(teller, "events are missing (at least %s): nothing is exact",
                                     mt_format_count(text, integrity->events_dropped)));
     if (integrity->cut)
-        mt_tell_line(teller, 2, "the file is cut: what came after is not known");
+        mt_tell_line(teller, 2, "the file is cut: what came after is unknown");
 }
 
 static void tell_where_roles_are_from(const struct mt_teller *teller)
@@ -245,13 +246,13 @@ static void tell_where_roles_are_from(const struct mt_teller *teller)
     for (int role = 0; role < MT_ROLE_COUNT; role++)
         bytes += device->peak_recorded_role_bytes[role];
     if (!teller->report->roles_inferred) {
-        mt_tell_line(teller, 2, "roles are those that were recorded");
+        mt_tell_line(teller, 2, "roles are as recorded");
         return;
     }
     if (bytes)
-        mt_buf_printf(&line, "of %s at the peak the role was recorded, other ",
+        mt_buf_printf(&line, "the roles of %s at the peak were recorded; other ",
                       mt_format_bytes(recorded, bytes));
-    mt_buf_add_text(&line, "roles are inferred from where blocks were born and freed");
+    mt_buf_add_text(&line, "roles are inferred from where blocks were allocated and freed");
     mt_tell_line(teller, 2, line.data);
     teller->out->failed |= line.failed;
     mt_buf_release(&line);
@@ -265,8 +266,8 @@ static void tell_roles_of_the_start(const struct mt_teller *teller)
     if (!teller->device->peak_start_role_bytes)
         return;
     mt_buf_printf(&line,
-                  "%s at the peak were alive before recording began: their roles are inferred from "
-                  "sizes and lifetimes",
+                  "%s at the peak was allocated before recording started: its roles are inferred "
+                  "from sizes and lifetimes",
                   mt_format_bytes(size, teller->device->peak_start_role_bytes));
     mt_tell_line(teller, 2, line.data);
     teller->out->failed |= line.failed;
@@ -278,15 +279,15 @@ static void tell_steps_and_roles(const struct mt_teller *teller)
     const struct mt_report *report = teller->report;
 
     if (!report->step_count)
-        mt_tell_line(teller, 2, "no steps were named or found");
+        mt_tell_line(teller, 2, "no steps were named or inferred");
     tell_found(teller);
     tell_where_roles_are_from(teller);
     tell_roles_of_the_start(teller);
     if (report->roles_inferred && !report->saw_backward && !teller->device->ooms)
         mt_tell_line(teller, 2,
                      report->has_stacks
-                         ? "no backward pass was seen: take roles with care, sites are facts"
-                         : "no backward pass was seen: take roles with care");
+                         ? "no backward pass was seen: roles may be wrong, call sites are reliable"
+                         : "no backward pass was seen: roles may be wrong");
 }
 
 void mt_tell_trust(const struct mt_teller *teller)
@@ -304,7 +305,7 @@ void mt_tell_trust(const struct mt_teller *teller)
     tell_missing(teller);
     if (!report->has_segments && !report->is_driver_level)
         mt_tell_line(teller, 2,
-                     "segments were not recorded: of what was reserved only the blocks are known");
+                     "segments were not recorded: of reserved memory, only the blocks are known");
     if (!report->is_plain && !mt_lacks_requests(teller->device))
         tell_steps_and_roles(teller);
     if (teller->detail->holders)

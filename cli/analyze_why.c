@@ -31,7 +31,7 @@ static const char *subject_of_left(const struct mt_teller *teller, const struct 
 static const char *subject_of_rise(const struct mt_teller *teller, const struct mt_explanation *why)
 {
     if (why->phase == MT_NO_PHASE)
-        return "The maximum rises outside of any phase,";
+        return "The maximum rises outside any phase,";
     return mt_tell_format(teller, "The maximum rises in %s,",
                           mt_tell_where(teller, why->phase, why->step));
 }
@@ -85,9 +85,9 @@ static void add_roles(struct mt_buf *line, const struct mt_explanation *why)
 static const char *first_maximum(const struct mt_teller *teller, const struct mt_explanation *why)
 {
     if (teller->device->start.allocated)
-        return "Alive when the trace begins:";
+        return "Allocated when the trace starts:";
     if (why->phase == MT_NO_PHASE)
-        return "Set-up, outside of any phase, takes";
+        return "Setup, outside any phase, takes";
     return mt_tell_format(teller, "From nothing, in %s, it rises to",
                           mt_tell_where(teller, why->phase, why->step));
 }

@@ -45,7 +45,7 @@ const char *mt_tell_where(const struct mt_teller *teller, int32_t phase, int64_t
         where = mt_tell_format(teller, "step %lld, between phases", (long long)step);
     else
         where = mt_tell_format(teller, "step %lld, %s", (long long)step, named->name);
-    return where ? where : "outside of any phase";
+    return where ? where : "outside any phase";
 }
 
 const char *mt_tell_in(const struct mt_teller *teller, int32_t phase, int64_t step)

@@ -18,12 +18,13 @@ void mt_tell_missing_requests(const struct mt_teller *teller)
     char held[MT_UNITS_TEXT], exact[MT_UNITS_TEXT];
 
     mt_add_missing_requests(teller->out, teller->style);
-    mt_tell_line(teller, 2,
-                 mt_tell_format(teller,
-                                "The arena takes regions from the driver and hands out parts of "
-                                "them. The driver's calls show %s (%s B) at most. They do not show "
-                                "how much of it the program used, or for what",
-                                mt_format_bytes(held, bytes), mt_format_count(exact, bytes)));
+    mt_tell_line(
+        teller, 2,
+        mt_tell_format(
+            teller,
+            "The arena takes regions from the driver and hands out parts of them. The driver calls "
+            "show a peak of %s (%s B), but not how much of it the program used, or for what",
+            mt_format_bytes(held, bytes), mt_format_count(exact, bytes)));
 }
 
 static bool has_ties(const struct mt_xla_use *xla)
@@ -41,18 +42,18 @@ void mt_tell_arenas(const struct mt_teller *teller)
 
     if (!xla || xla->requests_missing)
         return;
-    mt_tell_heading(teller, "In XLA's own arena, which the program has by default (bfc)");
-    mt_table_begin(&table, "arena|#pool at most|#in use at most|#requests|#refused|~policy");
+    mt_tell_heading(teller, "In XLA's own arena (bfc, the default)");
+    mt_table_begin(&table, "arena|#peak pool|#peak in use|#requests|#refused|~policy");
     for (uint32_t i = 0; i < xla->arena_count; i++) {
         const struct mt_xla_arena *arena = &xla->arenas[i];
 
-        MT_CELLS(&table, MT_TEXT(arena->preallocated ? "preallocated (75 %)" : "growing"),
+        MT_CELLS(&table, MT_TEXT(arena->preallocated ? "preallocated (75%)" : "growing"),
                  MT_BYTES(arena->pool_bytes), MT_BYTES(arena->in_use_bytes),
                  MT_COUNT(arena->requests), MT_COUNT(arena->failures), MT_TEXT(arena->policy));
     }
     mt_add_text_table(teller->out, &table, 2, teller->style);
     if (has_ties(xla))
         mt_tell_line(teller, 2,
-                     "from replays; where the driver maps regions decides between equal free "
-                     "blocks, so these numbers are approximate");
+                     "from replays; approximate, because the addresses of regions decide between "
+                     "equal free blocks");
 }

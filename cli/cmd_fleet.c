@@ -2,6 +2,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "fleet_diff.h"
 #include "fleet_folder.h"
@@ -12,6 +13,7 @@
 #include "outputs.h"
 #include "reduce.h"
 #include "summary_file.h"
+#include "summary_of_trace.h"
 #include "foreign_text.h"
 
 enum { MAX_COMMAND_BYTES = 1000 }; /* of a path in a command that the page names */
@@ -65,6 +67,46 @@ static int find_files(struct run *run)
            ".trace.zst, .pickle, .pickle.zst or .mtsum",
            run->arguments->paths[0]);
     return MT_EXIT_INPUT;
+}
+
+static bool is_same_file(const char *path, const struct stat *output)
+{
+    struct stat facts;
+
+    return stat(path, &facts) == 0 && facts.st_ino == output->st_ino &&
+           facts.st_dev == output->st_dev;
+}
+
+/* A summary that is read in the place of the trace that it is beside. */
+static bool is_summary_of(const char *trace, const struct stat *output)
+{
+    struct mt_buf path = {0};
+    bool is_same;
+
+    mt_summary_add_path(&path, trace);
+    is_same = path.data && !path.failed && is_same_file(path.data, output);
+    mt_buf_release(&path);
+    return is_same;
+}
+
+/* A summary that is read and replaced is lost if the command is a mistake, as "fleet part*.mtsum -o
+ * part1.mtsum" is. */
+static int check_output_is_no_input(const struct run *run)
+{
+    const char *output = run->arguments->output;
+    struct stat facts;
+
+    if (!output || !is_summary_name(output) || stat(output, &facts) != 0)
+        return MT_EXIT_OK;
+    for (uint32_t i = 0; i < run->files.count; i++)
+        if (is_same_file(run->files.paths[i], &facts) ||
+            (!is_summary_name(run->files.paths[i]) && is_summary_of(run->files.paths[i], &facts))) {
+            mt_say("fleet: -o '%s' is one of the files to read, and would be replaced: name "
+                   "another file",
+                   output);
+            return MT_EXIT_USAGE;
+        }
+    return MT_EXIT_OK;
 }
 
 /* With the other processes: each reads a share, and the first one gets all. */
@@ -190,8 +232,10 @@ static int answer(struct run *run)
 {
     struct mt_error error = {
         .status = MT_ERR_MEMORY, .offset = MT_NO_OFFSET, .text = "out of memory"};
-    const struct mt_fleet_naming naming = {run->arguments->paths[0], "job", run->arguments->job,
-                                           run->arguments->mesh};
+    const struct mt_fleet_naming naming = {.path = run->arguments->paths[0],
+                                           .option = "job",
+                                           .job = run->arguments->job,
+                                           .mesh = run->arguments->mesh};
     struct mt_job_report *report = NULL;
     int code = mt_fleet_make_report(&run->set, &run->files, &run->failures, &naming, &report);
 
@@ -219,6 +263,8 @@ static int fleet(struct run *run)
 {
     int code = find_files(run);
 
+    if (code == MT_EXIT_OK)
+        code = check_output_is_no_input(run);
     if (code == MT_EXIT_OK)
         code = read_files(run);
     if (code != MT_EXIT_OK || run->exchange.rank)
@@ -264,21 +310,25 @@ static int check(struct run *run)
     const struct arguments *arguments = run->arguments;
 
     if (!read_shard(run)) {
-        mt_say("fleet: --shard is a number and how many there are, such as 3/64, counted from 1");
+        mt_say(
+            "fleet: --shard needs the number of a part and the number of parts, such as 3/64; the "
+            "first part is 1");
         return MT_EXIT_USAGE;
     }
     if (arguments->shard && (!arguments->output || folder_of(arguments))) {
-        mt_say("fleet: --shard needs -o FILE.mtsum: what all shards wrote is the job");
+        mt_say("fleet: --shard needs -o FILE.mtsum; afterwards, 'memtrace fleet' reads the files "
+               "of all "
+               "shards");
         return MT_EXIT_USAGE;
     }
     if (arguments->shard && arguments->tune) {
-        mt_say("fleet: --tune needs all ranks: give it to the command that reads what the shards "
-               "wrote");
+        mt_say(
+            "fleet: --tune needs all ranks: use it in the command that reads the summaries of all "
+            "shards");
         return MT_EXIT_USAGE;
     }
     if (mt_is_standard_output(arguments->output)) {
-        mt_say(
-            "fleet: -o names a folder or a summary, FILE.mtsum; --json writes to standard output");
+        mt_say("fleet: -o needs a folder or FILE.mtsum; to write to standard output, use --json");
         return MT_EXIT_USAGE;
     }
     return mt_fleet_gates_read(&run->gates, &arguments->gates);
@@ -304,21 +354,21 @@ int mt_cmd_fleet(const struct mt_command *command, int argc, char **argv)
     struct arguments arguments = {.jobs = 0};
     struct run run = {.arguments = &arguments};
     const struct mt_option options[] = {
-        {"job", 0, MT_OPTION_TEXT, "NAME", "of several jobs, the one to answer for",
+        {"job", 0, MT_OPTION_TEXT, "NAME", "the job to analyze, if the files are of several jobs",
          &arguments.job},
-        {"mesh", 0, MT_OPTION_TEXT, "AXES", "how ranks are arranged: pp:8,dp:32,tp:8",
-         &arguments.mesh},
+        {"mesh", 0, MT_OPTION_TEXT, "AXES",
+         "names and sizes of the axes of the job: pp:8,dp:32,tp:8", &arguments.mesh},
         MT_FLEET_GATE_OPTIONS(arguments.gates),
-        {"junit", 0, MT_OPTION_TEXT, "FILE", "write gates as JUnit XML, a case for each group",
-         &arguments.junit},
+        {"junit", 0, MT_OPTION_TEXT, "FILE",
+         "write rules as JUnit XML, one case per rule and group", &arguments.junit},
         {"summarize", 0, MT_OPTION_FLAG, NULL, "write TRACE.mtsum beside each trace that has none",
          &arguments.summarize},
         {"tune", 0, MT_OPTION_FLAG, NULL,
-         "find one allocator setting for all ranks by replays of their traces", &arguments.tune},
-        {"shard", 0, MT_OPTION_TEXT, "I/N", "read only share I of N of the files; needs -o",
-         &arguments.shard},
+         "replay traces to find one allocator setting for all ranks", &arguments.tune},
+        {"shard", 0, MT_OPTION_TEXT, "I/N",
+         "read only part I of N of the files; needs -o FILE.mtsum", &arguments.shard},
         {"output", 'o', MT_OPTION_TEXT, "OUT",
-         "write a page, charts and JSON into this folder; OUT.mtsum: one summary",
+         "write a page, charts and JSON to this folder; if OUT ends in .mtsum, write one summary",
          &arguments.output},
         {"jobs", 'j', MT_OPTION_POSITIVE, "N", "read at most N files at the same time",
          &arguments.jobs},
@@ -338,7 +388,7 @@ int mt_cmd_fleet(const struct mt_command *command, int argc, char **argv)
     if (code == MT_EXIT_OK)
         code = mt_fleet_processes_begin(&run.exchange);
     if (code == MT_EXIT_OK && run.exchange.size > 1 && arguments.shard) {
-        mt_say("fleet: processes of MPI share the files already: leave out --shard");
+        mt_say("fleet: MPI processes already share the files: omit --shard");
         code = MT_EXIT_USAGE;
     }
     if (code == MT_EXIT_OK && !run.exchange.rank)

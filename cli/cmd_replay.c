@@ -173,12 +173,12 @@ static void say_range(struct mt_buf *out, const char *peak, uint64_t low, uint64
     mt_format_bytes(n[0], low);
     mt_format_bytes(n[1], high);
     if (low == high)
-        mt_add_note(out, 2, "the %s peak is the same over %u orders of addresses", peak, orders);
+        mt_add_note(out, 2, "the %s peak is the same over %u address orders", peak, orders);
     else if (strcmp(n[0], n[1]) == 0)
-        mt_add_note(out, 2, "the %s peak over %u orders of addresses: %s, differing by at most %s",
-                    peak, orders, n[0], mt_format_bytes(n[1], high - low));
+        mt_add_note(out, 2, "the %s peak over %u address orders: %s, differing by at most %s", peak,
+                    orders, n[0], mt_format_bytes(n[1], high - low));
     else
-        mt_add_note(out, 2, "the %s peak over %u orders of addresses: %s to %s", peak, orders, n[0],
+        mt_add_note(out, 2, "the %s peak over %u address orders: %s to %s", peak, orders, n[0],
                     n[1]);
 }
 
@@ -188,8 +188,7 @@ static void say_orders(struct mt_buf *out, const struct mt_replay_result *result
         return;
     if (result->reserved_low_bytes == result->reserved_high_bytes &&
         result->allocated_low_bytes == result->allocated_high_bytes) {
-        mt_add_note(out, 2,
-                    "the reserved and the allocated peak are the same over %u orders of addresses",
+        mt_add_note(out, 2, "the reserved and allocated peaks are the same over %u address orders",
                     result->order_count);
         return;
     }
@@ -365,7 +364,7 @@ static int run_policies(struct mt_source *source, const char *path,
     return mt_counters_csv_close(&csv, exit_code);
 }
 
-/* A comparison that was asked for and failed is a failed check. */
+/* A requested comparison that fails is a failed check. */
 static int verify_exit(const struct mt_replay_summary *summaries, size_t count)
 {
     size_t i, d;

@@ -157,7 +157,7 @@ static void say_orders(struct mt_buf *out, const struct mt_fit_result *result)
                     format_mib(text[0], result->low_bytes), format_mib(text[1], result->high_bytes),
                     result->order_count, format_mib(text[2], result->fit_bytes));
     else if (result->order_count > 1)
-        mt_buf_printf(out, "  the same over %u orders of addresses\n", result->order_count);
+        mt_buf_printf(out, "  the same over %u address orders\n", result->order_count);
     else
         mt_add_note(out, 2,
                     "addresses decided %s times between equal free blocks: other addresses may "
@@ -216,7 +216,7 @@ static void say_verdict(struct mt_buf *out, const struct mt_fit_answer *answer, 
     bool fits = result->limit_fits;
 
     if (!fits && result->fits && result->high_bytes > answer->limit_bytes)
-        snprintf(more, sizeof more, ": %s more are needed",
+        snprintf(more, sizeof more, ": %s more is needed",
                  mt_format_bytes(missing, result->high_bytes - answer->limit_bytes));
     mt_buf_add_text(out, fits ? style->green : style->red);
     mt_add_note(out, 0, "%s in %s%s (%s, device %u)", fits ? "fits" : "does not fit",

@@ -1,4 +1,4 @@
-/* memtrace fleet diff: what another run of a job needs more, or less. */
+/* memtrace fleet diff: how much more or less memory another run of a job needs. */
 #ifndef MT_CLI_FLEET_DIFF_H
 #define MT_CLI_FLEET_DIFF_H
 

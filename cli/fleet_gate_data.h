@@ -19,9 +19,10 @@ enum mt_fleet_gate_unit { MT_FLEET_BYTES, MT_FLEET_PPM, MT_FLEET_RANKS };
 struct mt_fleet_gate {
     const char *rule, *group; /* "max-peak reserved", "pp 3" or "all ranks" */
     enum mt_fleet_gate_state state;
-    bool is_optional;             /* not evaluated is no failure */
-    const char *doubt;            /* why it may not hold, or cannot be evaluated; NULL: nothing */
-    uint32_t row;                 /* the worst of the group; MT_NO_ROW: none */
+    bool is_optional;  /* not evaluated is no failure */
+    const char *doubt; /* why it may not hold, or cannot be evaluated; NULL: nothing */
+    bool is_no_bound;  /* with the doubt, `actual` is no lower bound: it breaks no rule */
+    uint32_t row;      /* the worst of the group; MT_NO_ROW: none */
     uint64_t actual, limit, warn; /* in its unit; UINT64_MAX = no such bound */
     uint64_t base;                /* that the limit follows from */
     bool has_base;
@@ -34,7 +35,9 @@ struct mt_fleet_gates {
     struct mt_fleet_job base; /* of the rules; without files: none */
     struct mt_fleet_gate *list;
     uint32_t count, failed;
+    uint32_t skipped; /* not evaluated, which is no failure */
     size_t capacity;
+    uint32_t *seen; /* ranks with a number in each group (mt_gate_count_seen) */
 };
 
 #endif

@@ -57,10 +57,14 @@ const char *mt_gate_group_name(struct mt_fleet_gates *gates, const struct mt_job
 /* Why peaks of the rank may have been higher; NULL: they were not. */
 const char *mt_gate_rank_doubt(const struct mt_rank_record *record)
 {
-    if (record->outcome == MT_OUTCOME_OOM)
-        return "a rank ran out of memory, so that its peaks may have been higher";
-    if (record->outcome == MT_OUTCOME_CUT)
-        return "a trace is cut, so that its peaks may have been higher";
+    switch (record->outcome) {
+    case MT_OUTCOME_OOM: return "a rank ran out of memory, so that its peaks may have been higher";
+    case MT_OUTCOME_CUT: return "a trace is cut, so that its peaks may have been higher";
+    case MT_OUTCOME_KILLED: return "a rank was killed, so that its peaks may have been higher";
+    case MT_OUTCOME_FAILED: return "a rank failed, so that its peaks may have been higher";
+    case MT_OUTCOME_FINISHED:
+    case MT_OUTCOME_UNKNOWN: break;
+    }
     return record->is_complete ? NULL : "a trace is incomplete: its peaks may have been higher";
 }
 
@@ -83,10 +87,11 @@ struct mt_fleet_gate *mt_gate_add(struct mt_fleet_gates *gates, const char *rule
     return gate;
 }
 
-/* What is not known keeps a rule from being kept, but not from being broken. */
 void mt_gate_judge(struct mt_fleet_gate *gate)
 {
-    gate->state = gate->actual > gate->limit  ? MT_FLEET_FAIL
+    bool is_broken = gate->actual > gate->limit && !(gate->doubt && gate->is_no_bound);
+
+    gate->state = is_broken                   ? MT_FLEET_FAIL
                   : gate->doubt               ? MT_FLEET_NOT_EVALUATED
                   : gate->actual > gate->warn ? MT_FLEET_WARN
                                               : MT_FLEET_PASS;
@@ -132,6 +137,29 @@ static uint32_t seen_at(const struct mt_job_report *report, uint32_t axis, uint3
     return count;
 }
 
+/* Rows ascend by rank, so those of a rank are neighbors. */
+enum mt_status mt_gate_count_seen(struct mt_fleet_gates *gates, const struct mt_job_report *report)
+{
+    uint32_t groups = mt_gate_group_count(report);
+    int32_t *before = mt_arena_array(&gates->arena, groups, sizeof *before);
+
+    gates->seen = mt_arena_array(&gates->arena, groups, sizeof *gates->seen);
+    if (!before || !gates->seen)
+        return MT_ERR_MEMORY;
+    for (uint32_t g = 0; g < groups; g++)
+        before[g] = -1;
+    for (uint32_t i = 0; i < report->row_count; i++) {
+        int32_t rank = report->rows[i].record->identity.rank;
+        uint32_t group = mt_gate_group_of(report, i);
+
+        if (rank < 0)
+            continue;
+        gates->seen[group] += rank != before[group];
+        before[group] = rank;
+    }
+    return MT_OK;
+}
+
 /* Are ranks missing, and more than --max-missing allows? */
 bool mt_gate_misses_ranks(const struct mt_fleet_gates *gates, const struct mt_job_report *report)
 {
@@ -150,20 +178,28 @@ bool mt_gate_misses_at(const struct mt_job_report *report, uint32_t axis, uint32
     return !ranks || ranks > seen_at(report, axis, coordinate);
 }
 
+static bool group_misses(const struct mt_fleet_gates *gates, const struct mt_job_report *report,
+                         uint32_t group)
+{
+    uint64_t ranks = ranks_at(report, report->axes, report->axes[0].groups[group].coordinate);
+
+    return !ranks || ranks > gates->seen[group];
+}
+
 /* NULL: no rank of the group is missing. */
 const char *mt_gate_missing_in(const struct mt_fleet_gates *gates,
                                const struct mt_job_report *report, uint32_t group)
 {
     if (!mt_gate_misses_ranks(gates, report))
         return NULL;
-    if (group + 1 < mt_gate_group_count(report) &&
-        !mt_gate_misses_at(report, 0, report->axes[0].groups[group].coordinate))
+    if (group + 1 < mt_gate_group_count(report) && !group_misses(gates, report, group))
         return NULL;
     return "ranks are missing";
 }
 
 /* Is every missing rank one of a group that has rows? */
-bool mt_gate_missing_are_placed(const struct mt_job_report *report)
+bool mt_gate_missing_are_placed(const struct mt_fleet_gates *gates,
+                                const struct mt_job_report *report)
 {
     const struct mt_job_axis *axis = report->axes;
     uint64_t placed = 0;
@@ -171,8 +207,8 @@ bool mt_gate_missing_are_placed(const struct mt_job_report *report)
     if (!report->axis_count)
         return false;
     for (uint32_t g = 0; g < axis->group_count; g++)
-        placed += mt_sub_or_0_u64(ranks_at(report, axis, axis->groups[g].coordinate),
-                                  seen_at(report, 0, axis->groups[g].coordinate));
+        placed +=
+            mt_sub_or_0_u64(ranks_at(report, axis, axis->groups[g].coordinate), gates->seen[g]);
     return placed >= report->missing_count && (report->world_is_known || !report->unreadable_count);
 }
 

@@ -15,7 +15,8 @@ int mt_fleet_gates_read(struct mt_fleet_gates *gates, const struct mt_fleet_gate
 
 int mt_fleet_gates_open_base(struct mt_fleet_gates *gates, const char *mesh, uint64_t jobs)
 {
-    const struct mt_fleet_naming naming = {gates->rules.base, "base", NULL, mesh};
+    const struct mt_fleet_naming naming = {
+        .path = gates->rules.base, .mesh = mesh, .is_base = true};
     const struct mt_fleet_reading reading = {.format = NULL};
 
     return gates->rules.base ? mt_fleet_job_open(&gates->base, &naming, &reading, jobs)
@@ -103,7 +104,7 @@ static enum mt_status check_groups(struct mt_fleet_gates *gates, const struct mt
     for (uint32_t i = 0; i < report->row_count; i++)
         add_rank(&gates->list[first + mt_gate_group_of(report, i)], report, i, rule, read);
     last = &gates->list[gates->count - 1];
-    if (last->row == MT_NO_ROW && (!last->doubt || mt_gate_missing_are_placed(report)))
+    if (last->row == MT_NO_ROW && (!last->doubt || mt_gate_missing_are_placed(gates, report)))
         gates->count--;
     for (uint32_t i = gates->count; i-- > first;) {
         mt_gate_judge(&gates->list[i]);
@@ -142,7 +143,8 @@ static enum mt_status check_group(struct mt_fleet_gates *gates, const struct mt_
     return MT_OK;
 }
 
-/* Of the whole job: the largest reserved peak against the mean. */
+/* For the whole job: the largest reserved peak compared with the mean. A peak that is too low
+ * or missing changes the mean, so the share may be too large or too small. */
 static enum mt_status check_imbalance(struct mt_fleet_gates *gates,
                                       const struct mt_job_report *report,
                                       const struct mt_gate_rule *rule)
@@ -157,6 +159,7 @@ static enum mt_status check_imbalance(struct mt_fleet_gates *gates,
     gate->warn = rule->warn.text ? rule->warn.millionths : UINT64_MAX;
     gate->row = report->reserved.max_row;
     gate->actual = report->imbalance_ppm;
+    gate->is_no_bound = true;
     gate->doubt = mt_gate_misses_ranks(gates, report) ? "ranks are missing" : NULL;
     for (uint32_t i = 0; i < report->row_count && !gate->doubt; i++)
         gate->doubt = mt_gate_rank_doubt(report->rows[i].record);
@@ -176,7 +179,7 @@ static enum mt_status check_missing(struct mt_fleet_gates *gates,
     gate->unit = MT_FLEET_RANKS;
     gate->actual = report->missing_count;
     if (!report->world_is_known || report->worlds_differ)
-        gate->doubt = "the traces do not say how many ranks the job has";
+        gate->doubt = "no trace has the number of ranks of the job";
     mt_gate_judge(gate);
     return MT_OK;
 }
@@ -232,7 +235,9 @@ enum mt_status mt_fleet_gates_check(struct mt_fleet_gates *gates,
         gates->base.report ? mt_job_diff_make(gates->base.report, report, &diff, error) : MT_OK;
 
     if (status == MT_OK) {
-        status = check_all(gates, report, diff);
+        status = mt_gate_count_seen(gates, report);
+        if (status == MT_OK)
+            status = check_all(gates, report, diff);
         if (status != MT_OK)
             (void)mt_fail(error, status, MT_NO_OFFSET, "out of memory");
     }
@@ -242,6 +247,7 @@ enum mt_status mt_fleet_gates_check(struct mt_fleet_gates *gates,
 
         gates->failed += gate->state == MT_FLEET_FAIL ||
                          (gate->state == MT_FLEET_NOT_EVALUATED && !gate->is_optional);
+        gates->skipped += gate->state == MT_FLEET_NOT_EVALUATED && gate->is_optional;
     }
     return status;
 }

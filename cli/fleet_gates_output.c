@@ -59,9 +59,13 @@ void mt_fleet_gates_text(struct mt_buf *out, struct mt_fleet_gates *gates,
 {
     if (!gates->rules.is_given)
         return;
-    mt_buf_printf(out, "%s%s%s: %u of %u gates\n", gates->failed ? style->red : style->green,
+    mt_buf_printf(out, "%s%s%s: %u of %u gates", gates->failed ? style->red : style->green,
                   gates->failed ? "FAIL" : "PASS", style->reset,
-                  (unsigned)(gates->failed ? gates->failed : gates->count), (unsigned)gates->count);
+                  (unsigned)(gates->failed ? gates->failed : gates->count - gates->skipped),
+                  (unsigned)gates->count);
+    if (gates->skipped)
+        mt_buf_printf(out, "; %u not evaluated", (unsigned)gates->skipped);
+    mt_buf_add_char(out, '\n');
     for (uint32_t i = 0; i < gates->count; i++) {
         const char *verdict;
 
@@ -193,5 +197,6 @@ enum mt_status mt_fleet_gates_document(struct mt_fleet_gates *gates,
     document->gates = lines;
     document->gate_count = gates->count;
     document->failed_count = gates->failed;
+    document->skipped_count = gates->skipped;
     return MT_OK;
 }

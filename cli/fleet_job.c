@@ -90,8 +90,13 @@ static int say_jobs(const struct mt_rank_set *set, const struct mt_fleet_naming 
     uint32_t count;
 
     if (mt_job_names(set, &arena, &names, &count) == MT_OK) {
-        mt_say("fleet: there are %u jobs; choose one with --%s NAME", (unsigned)count,
-               naming->option);
+        if (naming->is_base)
+            mt_say("fleet: the base has %u jobs; --base takes files of one job: name a folder or a "
+                   "summary that has no other",
+                   (unsigned)count);
+        else
+            mt_say("fleet: there are %u jobs; choose one with --%s NAME", (unsigned)count,
+                   naming->option);
         for (uint32_t i = 0; i < count && i < 20; i++)
             mt_say("  '%s': %u record%s", names[i].name, (unsigned)names[i].record_count,
                    names[i].record_count == 1 ? "" : "s");

@@ -32,34 +32,44 @@ static bool mean_of(const struct mt_job_report *report, const uint32_t *rows, ui
     return true;
 }
 
+/* A base whose peaks may have been higher makes the bound too low: it can break no rule. NULL: the
+ * base is sure. */
+static const char *doubt_of_base(const struct mt_job_diff *diff, const struct mt_job_class *class)
+{
+    for (uint32_t i = 0; i < class->a_count; i++)
+        if (mt_gate_rank_doubt(diff->a->rows[class->a_rows[i]].record))
+            return "a rank of the base is cut, incomplete, killed, failed or out of memory";
+    return NULL;
+}
+
 /* The class that is farthest above its bound, or nearest to it, stands for the group. */
 static void compare_class(struct mt_fleet_gate *gate, const struct mt_job_diff *diff,
                           const struct mt_job_class *class, const struct mt_gate_rule *rule,
                           enum mt_gate_metric metric)
 {
     uint64_t a, b, bound, before = gate->limit == UINT64_MAX ? gate->warn : gate->limit;
+    const char *doubt = doubt_of_base(diff, class);
 
-    if (!class->is_compared || diff->match == MT_MATCH_NONE) {
-        gate->doubt = "the base has no rank that matches";
-    } else if (!mean_of(diff->a, class->a_rows, class->a_count, metric, &a) ||
-               !mean_of(diff->b, class->b_rows, class->b_count, metric, &b)) {
-        gate->doubt = "not known for every rank";
-    } else {
-        for (uint32_t i = 0; i < class->a_count && !gate->doubt; i++)
-            if (mt_gate_rank_doubt(diff->a->rows[class->a_rows[i]].record))
-                gate->doubt = "a rank of the base is cut, incomplete or out of memory";
-        for (uint32_t i = 0; i < class->b_count && !gate->doubt; i++)
-            gate->doubt = mt_gate_rank_doubt(diff->b->rows[class->b_rows[i]].record);
-        bound = above(a, rule->limit.text ? &rule->limit : &rule->warn);
-        if (gate->has_base && (__int128)b - bound <= (__int128)gate->actual - before)
-            return;
-        gate->has_base = true;
-        gate->base = a;
-        gate->actual = b;
-        gate->limit = above(a, &rule->limit);
-        gate->warn = above(a, &rule->warn);
-        gate->row = class->b_rows[0];
+    if (!class->is_compared || diff->match == MT_MATCH_NONE)
+        doubt = "the base has no rank that matches";
+    else if (!mean_of(diff->a, class->a_rows, class->a_count, metric, &a) ||
+             !mean_of(diff->b, class->b_rows, class->b_count, metric, &b))
+        doubt = "not known for every rank";
+    if (doubt) {
+        gate->doubt = doubt;
+        return;
     }
+    for (uint32_t i = 0; i < class->b_count && !gate->doubt; i++)
+        gate->doubt = mt_gate_rank_doubt(diff->b->rows[class->b_rows[i]].record);
+    bound = above(a, rule->limit.text ? &rule->limit : &rule->warn);
+    if (gate->has_base && (__int128)b - bound <= (__int128)gate->actual - before)
+        return;
+    gate->has_base = true;
+    gate->base = a;
+    gate->actual = b;
+    gate->limit = above(a, &rule->limit);
+    gate->warn = above(a, &rule->warn);
+    gate->row = class->b_rows[0];
 }
 
 static bool has_rows(const struct mt_job_report *report, uint32_t group)
@@ -86,6 +96,8 @@ enum mt_status mt_gate_check_regression(struct mt_fleet_gates *gates,
             return MT_ERR_MEMORY;
         gate->limit = gate->warn = UINT64_MAX;
         gate->doubt = diff ? mt_gate_missing_in(gates, report, g) : "there is no --base";
+        /* the mean of a group without some of its ranks may be larger or smaller than with them */
+        gate->is_no_bound = gate->doubt && diff && diff->match != MT_MATCH_RANKS;
     }
     for (uint32_t i = 0; diff && i < diff->class_count; i++)
         if (diff->classes[i].b_count)
@@ -93,7 +105,8 @@ enum mt_status mt_gate_check_regression(struct mt_fleet_gates *gates,
                 &gates->list[first + mt_gate_group_of(report, diff->classes[i].b_rows[0])], diff,
                 &diff->classes[i], rule, metric);
     if (count > 1 && !has_rows(report, count - 1) &&
-        (!diff || !gates->list[gates->count - 1].doubt || mt_gate_missing_are_placed(report)))
+        (!diff || !gates->list[gates->count - 1].doubt ||
+         mt_gate_missing_are_placed(gates, report)))
         gates->count--;
     for (uint32_t i = first; i < gates->count; i++)
         mt_gate_judge(&gates->list[i]);

@@ -58,12 +58,12 @@ static enum mt_status set_own(struct mt_fleet_rules *rules, enum mt_job_rule rul
     if (mt_budget_word_is(field, length, "allow-not-evaluated")) {
         if (entry->kind != MT_SETTING_BOOL)
             return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET,
-                           "line %u: '%.60s' wants true or false", entry->line, entry->path);
+                           "line %u: '%.60s' needs true or false", entry->line, entry->path);
         own->optional = entry->number;
         return MT_OK;
     }
     if (length && !is_warn && !mt_budget_word_is(field, length, "limit"))
-        return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "line %u: nothing is called '%.60s'",
+        return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "line %u: unknown key '%.60s'",
                        entry->line, entry->path);
     if (entry->kind != MT_SETTING_BOOL)
         status = read_own(rules, rule, entry->text, is_warn ? &own->warn : &own->limit);
@@ -71,50 +71,75 @@ static enum mt_status set_own(struct mt_fleet_rules *rules, enum mt_job_rule rul
         return mt_fail(error, status, MT_NO_OFFSET, "out of memory");
     return status == MT_OK
                ? MT_OK
-               : mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "line %u: '%.60s' wants %s",
+               : mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "line %u: '%.60s' needs %s",
                          entry->line, entry->path, what_is_wanted(rule));
 }
 
-/* The rules of a group, made if need be; NULL: too many, or no memory. */
-static struct mt_gate_rules *group_rules(struct mt_fleet_rules *rules, const char *axis,
-                                         size_t length, uint32_t coordinate)
+/* The rules of a group, made if need be. MT_ERR_FORMAT: too many groups. */
+static enum mt_status group_rules(struct mt_fleet_rules *rules, const char *axis, size_t length,
+                                  uint32_t coordinate, struct mt_gate_rules **found)
 {
     struct mt_fleet_group_rules *group;
 
     for (uint32_t i = 0; i < rules->group_count; i++)
         if (rules->groups[i].coordinate == coordinate && strlen(rules->groups[i].axis) == length &&
-            !memcmp(rules->groups[i].axis, axis, length))
-            return &rules->groups[i].rules;
+            !memcmp(rules->groups[i].axis, axis, length)) {
+            *found = &rules->groups[i].rules;
+            return MT_OK;
+        }
+    if (rules->group_count == MT_MAX_GROUP_RULES)
+        return MT_ERR_FORMAT;
     if (!rules->groups)
         rules->groups = calloc(MT_MAX_GROUP_RULES, sizeof *rules->groups);
-    if (!rules->groups || rules->group_count == MT_MAX_GROUP_RULES)
-        return NULL;
+    if (!rules->groups)
+        return MT_ERR_MEMORY;
     group = &rules->groups[rules->group_count];
     group->axis = mt_arena_text(&rules->all.arena, axis, length);
     group->coordinate = coordinate;
-    rules->group_count += group->axis != NULL;
-    return group->axis ? &group->rules : NULL;
+    if (!group->axis)
+        return MT_ERR_MEMORY;
+    rules->group_count++;
+    *found = &group->rules;
+    return MT_OK;
 }
 
-/* "group.pp.0.max-peak.reserved": the first dot ends the name of the axis. */
+/* The dot before the last part that is a number: the name of an axis may have dots, and even parts
+ * that are numbers. NULL: there is none, or the name is empty. */
+static const char *dot_of_coordinate(const char *axis)
+{
+    const char *found = NULL;
+
+    for (const char *dot = strchr(axis, '.'); dot; dot = strchr(dot + 1, '.')) {
+        size_t digits = strspn(dot + 1, "0123456789");
+
+        if (dot > axis && digits && digits <= 9 && dot[1 + digits] == '.')
+            found = dot;
+    }
+    return found;
+}
+
+/* "group.pp.0.max-peak.reserved" */
 static enum mt_status set_group(struct mt_fleet_rules *rules, const struct mt_setting *entry,
                                 struct mt_error *error)
 {
-    const char *axis = entry->path + strlen("group."), *dot = strchr(axis, '.');
-    size_t digits = dot ? strspn(dot + 1, "0123456789") : 0;
+    const char *axis = entry->path + strlen("group."), *dot = dot_of_coordinate(axis);
     struct mt_setting rule = *entry;
     struct mt_gate_rules *group;
+    enum mt_status status;
 
-    if (!digits || digits > 9 || dot[1 + digits] != '.')
+    if (!dot)
         return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET,
-                       "line %u: '%.60s' is no rule for a group; such as "
+                       "line %u: '%.60s' is not a rule for a group; write it as in "
                        "group.pp.0.max-peak.reserved",
                        entry->line, entry->path);
-    group = group_rules(rules, axis, (size_t)(dot - axis), (uint32_t)strtoul(dot + 1, NULL, 10));
-    if (!group)
-        return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "rules for more than %d groups",
+    status = group_rules(rules, axis, (size_t)(dot - axis), (uint32_t)strtoul(dot + 1, NULL, 10),
+                         &group);
+    if (status == MT_ERR_MEMORY)
+        return mt_fail(error, status, MT_NO_OFFSET, "out of memory");
+    if (status != MT_OK)
+        return mt_fail(error, status, MT_NO_OFFSET, "more than %d groups have rules",
                        MT_MAX_GROUP_RULES);
-    rule.path = dot + 1 + digits + 1;
+    rule.path = strchr(dot + 1, '.') + 1;
     return mt_gate_rules_set(group, &rule, error);
 }
 
@@ -132,13 +157,18 @@ static enum mt_status set(struct mt_fleet_rules *rules, const struct mt_setting 
     return mt_gate_rules_set(&rules->all, entry, error);
 }
 
+static bool has(const struct mt_gate_rule *rule)
+{
+    return rule->limit.text || rule->warn.text;
+}
+
 static void make_optional(struct mt_fleet_rules *rules)
 {
     mt_gate_rules_make_optional(&rules->all);
     for (uint32_t i = 0; i < rules->group_count; i++)
         mt_gate_rules_make_optional(&rules->groups[i].rules);
     for (int i = 0; i < MT_JOB_RULE_COUNT; i++)
-        rules->own[i].optional = true;
+        rules->own[i].optional |= has(&rules->own[i]);
 }
 
 static enum mt_status read_entries(struct mt_fleet_rules *rules, const struct mt_settings *settings,
@@ -168,11 +198,6 @@ static enum mt_status read_entries(struct mt_fleet_rules *rules, const struct mt
     return status;
 }
 
-static bool has(const struct mt_gate_rule *rule)
-{
-    return rule->limit.text || rule->warn.text;
-}
-
 /* Rules of one trace that no job has, and rules without a bound. */
 static enum mt_status check_rules(struct mt_fleet_rules *rules, struct mt_error *error)
 {
@@ -183,19 +208,22 @@ static enum mt_status check_rules(struct mt_fleet_rules *rules, struct mt_error 
         status = mt_gate_rules_check(&rules->groups[i].rules, error);
         for (size_t k = 0; k < rules->groups[i].rules.count && status == MT_OK; k++)
             if (rules->groups[i].rules.rules[k].kind == MT_GATE_REGRESSION)
-                status = mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET,
-                                 "a group has no max-regression; the one for all is checked for "
-                                 "each group");
+                status =
+                    mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET,
+                            "max-regression is not a rule for a group; the rule for all ranks is "
+                            "checked for each group");
     }
     for (size_t i = 0; i < rules->all.count && status == MT_OK; i++)
         if (rules->all.rules[i].kind == MT_GATE_FRAGMENTATION)
-            status = mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET,
-                             "a job has no max-fragmentation; 'memtrace analyze' checks it for one "
-                             "trace");
+            status =
+                mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET,
+                        "max-fragmentation is not a rule for a job; 'memtrace analyze' checks it "
+                        "for one trace");
     for (int i = 0; i < MT_JOB_RULE_COUNT && status == MT_OK; i++) {
         rules->is_given |= has(&rules->own[i]);
         if (rules->own[i].optional && !has(&rules->own[i]))
-            rules->own[i].optional = false;
+            status = mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "%s has neither limit nor warn",
+                             mt_job_rule_name((enum mt_job_rule)i));
     }
     return status;
 }
@@ -211,7 +239,7 @@ static int read_budget(struct mt_fleet_rules *rules, const char *path)
     if (status == MT_OK)
         status = check_rules(rules, &error);
     if (status == MT_OK && !rules->is_given)
-        status = mt_fail(&error, MT_ERR_FORMAT, MT_NO_OFFSET, "it has no rule");
+        status = mt_fail(&error, MT_ERR_FORMAT, MT_NO_OFFSET, "the budget has no rules");
     mt_settings_release(&settings);
     error.status = status;
     return status == MT_OK ? MT_EXIT_OK : mt_report_error(path, &error);

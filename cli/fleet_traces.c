@@ -27,7 +27,7 @@ static enum mt_status add_trace(struct mt_fleet_traces *traces, const char *fold
                           sizeof *traces->list) != MT_OK))
         return MT_ERR_MEMORY;
     traces->list[traces->count++] =
-        (struct mt_fleet_trace){path + strlen(path) - strlen(name), path};
+        (struct mt_fleet_trace){.name = path + strlen(path) - strlen(name), .path = path};
     return MT_OK;
 }
 
@@ -122,21 +122,40 @@ static bool is_file(const char *path)
     return stat(path, &facts) == 0 && S_ISREG(facts.st_mode);
 }
 
-const char *mt_fleet_trace_of(const struct mt_fleet_traces *traces,
-                              const struct mt_rank_record *record)
+static const char *hash_of(struct mt_fleet_traces *traces, size_t index)
+{
+    struct mt_fleet_trace *trace = &traces->list[index];
+    struct mt_file_hash hash;
+    struct mt_error ignored;
+
+    if (trace->is_hashed)
+        return trace->sha256;
+    trace->is_hashed = true;
+    if (!is_file(trace->path))
+        return trace->sha256;
+    traces->hashed_count++;
+    mt_file_hash_start(&hash, trace->path);
+    if (mt_file_hash_finish(&hash, trace->sha256, &ignored) != MT_OK)
+        trace->sha256[0] = '\0';
+    return trace->sha256;
+}
+
+const char *mt_fleet_trace_of(struct mt_fleet_traces *traces, const struct mt_rank_record *record,
+                              const char **reason)
 {
     const char *name = record->trace_name;
     size_t first = first_of(traces, name), end = first;
-    struct mt_error ignored;
 
     while (end < traces->count && !strcmp(traces->list[end].name, name))
         end++;
+    *reason = "there is no trace beside its summary";
     if (end - first == 1)
         return is_file(traces->list[first].path) ? traces->list[first].path : NULL;
     for (size_t i = first; i < end && *record->trace_sha256; i++)
-        if (is_file(traces->list[i].path) &&
-            mt_fleet_trace_check(traces->list[i].path, record, &ignored) == MT_OK)
+        if (!strcmp(hash_of(traces, i), record->trace_sha256))
             return traces->list[i].path;
+    if (first < end)
+        *reason = "several files have the name of its trace, and none of them has its hash";
     return NULL;
 }
 

@@ -1,12 +1,15 @@
-/* The traces of a job, by the names that its records have for them. */
+/* The traces of a job, by the names in its records. */
 #ifndef MT_CLI_FLEET_TRACES_H
 #define MT_CLI_FLEET_TRACES_H
 
 #include "fleet_files.h"
 #include "rank_record.h"
+#include "sha256.h"
 
 struct mt_fleet_trace {
-    const char *name, *path; /* name: without the folder */
+    const char *name, *path;     /* name: without the folder */
+    bool is_hashed;              /* `sha256` is known */
+    char sha256[MT_SHA256_TEXT]; /* "": the file cannot be read */
 };
 
 /* Zeroed memory is none. */
@@ -14,6 +17,7 @@ struct mt_fleet_traces {
     struct mt_arena arena;
     struct mt_fleet_trace *list; /* by name, then path */
     size_t count, capacity;
+    size_t hashed_count; /* files that were read to tell them from others of the same name */
 };
 
 /* Lists the files in the folders of `files`, except summaries. A folder that cannot be read has
@@ -22,13 +26,13 @@ enum mt_status mt_fleet_traces_find(const struct mt_fleet_files *files,
                                     struct mt_fleet_traces *traces) MT_MUST_USE;
 void mt_fleet_traces_release(struct mt_fleet_traces *traces);
 
-/* Returns the path of the trace from which a record was made, borrowed from `traces`, or NULL if no
- * file has its name. If several files have that name, reads them to find the first with the
- * record's hash. Otherwise O(log n). */
-const char *mt_fleet_trace_of(const struct mt_fleet_traces *traces,
-                              const struct mt_rank_record *record);
+/* The path of the trace that a record is of, borrowed from `traces`. If several files have its
+ * name, it is the first with its hash. Each is read at most once, whatever the number of records.
+ * NULL: there is none; *reason says why. O(log n + files of the name). */
+const char *mt_fleet_trace_of(struct mt_fleet_traces *traces, const struct mt_rank_record *record,
+                              const char **reason);
 
-/* Is the file the one that was summarized? MT_ERR_FORMAT: it is another one. Reads all of it. */
+/* Checks that the file is the summarized one. MT_ERR_FORMAT: it is another one. Reads all of it. */
 enum mt_status mt_fleet_trace_check(const char *path, const struct mt_rank_record *record,
                                     struct mt_error *error) MT_MUST_USE;
 

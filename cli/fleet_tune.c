@@ -14,7 +14,9 @@ enum {
     MAX_PLANS = 8,        /* each but the first replaces ranks whose traces cannot be replayed */
     SETTINGS_A_TRACE = 6, /* with the smallest peaks, and the one that tune calls the best */
     MAX_TRACES = MT_JOB_TUNED + MT_JOB_WORST,
-    MAX_SETTINGS = MT_JOB_TUNED * (SETTINGS_A_TRACE + 1)
+    /* A trace that an earlier plan tuned for a device that cannot be replayed may still be replayed
+     * for another one, so all traces of a plan may be tuned. */
+    MAX_SETTINGS = MAX_TRACES * (SETTINGS_A_TRACE + 1)
 };
 
 struct search {
@@ -46,10 +48,12 @@ static enum mt_status find_traces(struct search *search)
         !settings->states)
         return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < report->row_count; i++) {
-        search->paths[i] = mt_fleet_trace_of(&search->files, report->rows[i].record);
+        const char *reason;
+
+        search->paths[i] = mt_fleet_trace_of(&search->files, report->rows[i].record, &reason);
         search->can_replay[i] = search->paths[i] != NULL;
         if (!search->paths[i])
-            settings->reasons[i] = "there is no trace beside its summary";
+            settings->reasons[i] = reason;
     }
     return MT_OK;
 }
@@ -129,7 +133,7 @@ static const char *reason_of(const struct mt_tuned_trace *trace, uint16_t device
         return *trace->error.text ? trace->error.text : "the trace cannot be read";
     if (!before)
         return "the trace has no request on this device";
-    return before->serves ? NULL : "no limit of the allocator serves the run";
+    return before->serves ? NULL : "no allocator limit is enough for the run";
 }
 
 /* Are there rows of the plan that cannot be replayed after all? */
@@ -250,7 +254,7 @@ static struct mt_job_cell cell_of(const struct mt_rank_record *record,
                                 .driver_calls = device->driver_calls,
                                 .is_searched = is_searched,
                                 .serves = device->serves,
-                                .is_exact = device->covers_start && record->needed_is_known &&
+                                .is_exact = device->is_exact && record->needed_is_known &&
                                             record->is_complete,
                                 .limit_bytes = device->limit_bytes,
                                 .need_bytes = device->need_bytes};
@@ -343,8 +347,8 @@ static int say_nothing_to_replay(const struct search *search)
                    search->work.settings->reasons[i]);
             return MT_EXIT_INPUT;
         }
-    mt_say("fleet: --tune replays traces, and no rank has one beside its summary: copy the traces "
-           "there, or leave out --tune");
+    mt_say("fleet: --tune replays traces, but no rank has a trace beside its summary; copy the "
+           "traces there, or omit --tune");
     return MT_EXIT_INPUT;
 }
 

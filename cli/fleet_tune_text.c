@@ -70,29 +70,64 @@ static bool is_all_checked(const struct text *text)
     return !report->missing_count && !report->unreadable_count;
 }
 
+/* "each device"; "each rank" if ranks share a device, which must have the sum of their needs. */
+static const char *scope_of(const struct text *text)
+{
+    static const char *const words[2][2] = {{"each device that was checked", "each device"},
+                                            {"each rank that was checked", "each rank"}};
+
+    return words[text->answer->report->device_count > 0][is_all_checked(text)];
+}
+
+/* Why there is no setting to choose. */
+static const char *no_setting(const struct text *text)
+{
+    uint32_t count = text->settings->trial.setting_count;
+
+    if (!count)
+        return "tune found no setting that serves the run";
+    if (count == 1)
+        return "the best setting of tune does not need less than the run did";
+    return or_empty(text, mt_arena_printf(text->answer->arena,
+                                          "none of the %u best settings of tune needs less than "
+                                          "the run did",
+                                          (unsigned)count));
+}
+
+/* The difference of two lower bounds is no bound. */
 static void add_headline(const struct text *text)
 {
     const struct mt_job_choice *choice = &text->settings->choice;
     uint64_t before = choice->before.needed_bytes, after = choice->after.needed_bytes;
     char less[MT_UNITS_TEXT], then[MT_UNITS_TEXT], now[MT_UNITS_TEXT];
-    const char *at_least = choice->after.is_exact && choice->before.is_exact ? "" : "at least ";
-    const char *devices = is_all_checked(text) ? "each device" : "each device that was checked";
-    uint32_t count = text->settings->trial.setting_count;
+    bool is_exact = choice->after.is_exact && choice->before.is_exact;
+    const char *at_least = is_exact ? "" : "at least ", *about = is_exact ? "" : "about ";
 
     mt_format_bytes_apart(then, after, now, before);
     if (choice->setting == MT_NO_SETTING)
         add_line(text, true,
-                 mt_arena_printf(text->answer->arena,
-                                 "0 B less on %s: none of the %u best settings of tune needs less "
-                                 "than the run did (%s%s)",
-                                 devices, (unsigned)count, at_least, now));
+                 mt_arena_printf(text->answer->arena, "0 B less on %s: %s (%s%s)", scope_of(text),
+                                 no_setting(text), at_least, now));
     else
         add_line(text, true,
                  mt_arena_printf(text->answer->arena,
-                                 "%s less on %s with one setting for all ranks: %s%s instead of "
+                                 "%s%s less on %s with one setting for all ranks: %s%s instead of "
                                  "%s%s",
-                                 mt_format_bytes(less, before - after), devices, at_least, then,
-                                 at_least, now));
+                                 about, mt_format_bytes(less, before - after), scope_of(text),
+                                 at_least, then, at_least, now));
+}
+
+static void add_shared_devices(const struct text *text)
+{
+    uint32_t count = text->answer->report->device_count;
+
+    if (count)
+        add_line(text, false,
+                 mt_arena_printf(text->answer->arena,
+                                 "Ranks share %u device%s, and such a device must have memory for "
+                                 "all of its ranks; the setting is chosen for the rank that needs "
+                                 "the most",
+                                 (unsigned)count, s(count)));
 }
 
 /* A line to paste is never broken. */
@@ -206,8 +241,9 @@ static void add_unchecked_worst(const struct text *text)
         return;
     add_line(text, false,
              mt_arena_printf(text->answer->arena,
-                             "%s needs %s as it ran, more than any rank that was checked",
+                             "%s needs %s%s as it ran, more than any rank that was checked",
                              name_of_row(text, worst),
+                             report->rows[worst].record->needed_is_known ? "" : "at least ",
                              mt_format_bytes(bytes, report->rows[worst].record->needed_bytes)));
 }
 
@@ -242,6 +278,17 @@ static void add_reasons(const struct text *text)
                  mt_arena_printf(arena, "Not replayed: %u more; --all names them", (unsigned)left));
 }
 
+/* Do rows that are alike have parameters, so that these can be the same? */
+static bool have_parameters(const struct text *text)
+{
+    const struct mt_job_report *report = text->answer->report;
+
+    for (uint32_t i = 0; i < report->row_count; i++)
+        if (text->settings->states[i] == MT_JOB_ALIKE && !report->rows[i].parameter_hash)
+            return false;
+    return true;
+}
+
 static void add_checks(const struct text *text)
 {
     const struct mt_job_report *report = text->answer->report;
@@ -252,7 +299,9 @@ static void add_checks(const struct text *text)
 
     add_rows(text, &checked, "Checked by replay", "");
     add_rows(text, &alike, "Not checked",
-             "; a rank that should be equal was (same parameters, same place on the axes)");
+             have_parameters(text)
+                 ? "; a rank that should be equal was (same parameters, same place on the axes)"
+                 : "; a rank was that is not known to differ (no parameters were recognized)");
     add_rows(text, &others, "Not checked", "; neither was a rank that should be equal");
     add_rows(text, &missing, "Not checked", ", which the job has no file of");
     if (report->unreadable_count)
@@ -339,6 +388,7 @@ void mt_fleet_tune_text(struct mt_buf *out, const struct mt_fleet_answer *answer
         add_setting(&text);
         add_worst(&text);
     }
+    add_shared_devices(&text);
     add_checks(&text);
     add_method(&text);
     add_clusters(&text);

@@ -146,7 +146,7 @@ static void add_answer(struct mt_buf *out, const struct mt_lines_answer *answer,
 
     if (answer->table->device_count > 1)
         mt_buf_printf(&line, "Device %u: ", device->device);
-    mt_buf_printf(&line, "%s allocations, %s in all", mt_format_count(count, device->allocations),
+    mt_buf_printf(&line, "%s allocations, %s in total", mt_format_count(count, device->allocations),
                   mt_format_bytes(bytes, device->allocated_bytes));
     if (most)
         mt_buf_printf(&line, "; active memory is highest, %s, in %s",

@@ -119,7 +119,7 @@ static void tell_rows(const struct mt_teller *teller, enum mt_group_by by)
     mt_add_text_table(teller->out, &table, 2, teller->style);
 }
 
-/* "325 MiB (62.6 %), 144 blocks, parameters, born in forward" and what stands
+/* "325 MiB (62.6%), 144 blocks, parameters, born in forward" and what stands
  * below it: a stack is too long for a column. */
 static void tell_stack_row(const struct mt_teller *teller, const struct mt_live_row *row)
 {

@@ -139,8 +139,10 @@ static bool has_frames(const char *line, size_t length)
         if (line[i] == ';' || (line[i] == ':' && line[i + 1] >= '0' && line[i + 1] <= '9'))
             return true;
     return begins_exactly(line, length, "no stack") ||
+           begins_exactly(line, length, "allocated before recording started") ||
+           /* older versions */
            begins_exactly(line, length, "alive before recording began") ||
-           begins_exactly(line, length, "born before the trace"); /* until 0.1.0 */
+           begins_exactly(line, length, "born before the trace");
 }
 
 static bool is_folded(const void *start, size_t length)
@@ -221,7 +223,7 @@ const struct mt_file_kind_facts mt_file_kinds[MT_FILE_KINDS] = {
     [MT_FILE_SWEEP] = {"a table of dry runs by memtrace", is_sweep},
     [MT_FILE_LOG] = {"the log of a dry run by memtrace", is_log},
     [MT_FILE_RANK_SUMMARY] = {"the summary of a rank by memtrace", mt_summary_probe},
-    [MT_FILE_FLEET] = {"an answer of memtrace fleet", is_fleet},
-    [MT_FILE_FLEET_PAGE] = {"a page of memtrace fleet", is_fleet_page},
-    [MT_FILE_FLEET_SUMMARY] = {"a summary of memtrace fleet", is_fleet_summary},
+    [MT_FILE_FLEET] = {"a JSON document by memtrace fleet", is_fleet},
+    [MT_FILE_FLEET_PAGE] = {"a page by memtrace fleet", is_fleet_page},
+    [MT_FILE_FLEET_SUMMARY] = {"a summary by memtrace fleet", is_fleet_summary},
 };

@@ -51,7 +51,7 @@ void mt_progress_update(struct mt_progress *progress, const char *what, double s
     now = now_ns();
     if (now - progress->started_ns < 1000000000u || now - progress->shown_ns < 100000000u)
         return;
-    length = snprintf(line, sizeof line, "\r%.80s %3d %%", what, percent);
+    length = snprintf(line, sizeof line, "\r%.80s %3d%%", what, percent);
     if (length > 0)
         (void)!mt_io_write(STDERR_FILENO, line, (size_t)length);
     progress->shown_ns = now;

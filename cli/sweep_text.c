@@ -245,9 +245,11 @@ static void add_cards(struct mt_buf *out, const struct mt_sweep *sweep,
         add_card_row(&table, sweep, card);
     mt_buf_add_char(out, '\n');
     mt_add_text_table(out, &table, 0, style);
-    mt_add_note(out, 0,
-                "Only values that were run and finished are compared. Tight leaves less than 1 GiB "
-                "of the card for CUDA. Or more: a larger value did not finish here, but may fit.");
+    mt_add_note(
+        out, 0,
+        "The table compares only values whose run finished. \"tight\" leaves less than 1 GiB "
+        "of the card for CUDA. \"or more\": a larger value did not finish here but may "
+        "fit.");
 }
 
 static void say_out_of_memory(struct mt_buf *out, const struct mt_sweep_run *run)
@@ -277,23 +279,23 @@ static void say_doubts(struct mt_buf *out, const struct mt_sweep *sweep)
     }
     if (unfinished)
         mt_add_note(out, 0,
-                    "Peaks of a run that did not finish are those until its end: what it needs is "
-                    "not known. A larger card may serve a run that is out of memory (--device).");
+                    "A run that did not finish has the peaks up to its end; its full need is "
+                    "unknown. If it ran out of memory, try a larger card (--device).");
     if (dependent)
         mt_add_note(out, 0,
-                    "In %zu run%s sizes or decisions depended on data that a dry run does not "
-                    "have; peaks may differ.",
+                    "In %zu run%s, sizes or decisions depended on data that a dry run does not "
+                    "have: peaks may differ.",
                     dependent, dependent == 1 ? "" : "s");
     if (doubtful)
         mt_add_note(out, 0,
-                    "In %zu run%s a process is not in the peaks, or ran without the simulated "
-                    "device or the Python part of the dry run: peaks may differ. A dry run of one "
-                    "value alone says which.",
+                    "In %zu run%s, a process is missing from the peaks, or ran without the "
+                    "simulated device or without the Python part of the dry run: peaks may differ. "
+                    "For details, make a dry run of that value alone.",
                     doubtful, doubtful == 1 ? "" : "s");
     if (unknown)
         mt_add_note(out, 0,
-                    "A card must have more than that (>): what CUDA and its libraries take outside "
-                    "of the allocator is not measured for %s%s.",
+                    "> means that the card must have more: the memory of CUDA and its libraries "
+                    "outside the allocator was not measured for %s%s.",
                     sweep->card->name,
                     sweep->world > 2 ? " with more than 2 ranks of NCCL"
                                      : ", usually 0.5 to 1 GiB");
@@ -314,9 +316,12 @@ void mt_add_sweep_text(struct mt_buf *out, const struct mt_sweep *sweep)
     char memory[MT_UNITS_TEXT];
 
     if (sweep->world)
-        mt_add_note(out, 0, "%zu of %s ranks, each alone: what it gets from the others is its own",
-                    sweep->run_count, mt_format_count(memory, sweep->world));
-    mt_add_note(out, 0, "%zu dry run%s on a simulated %s with %s: times and values mean nothing",
+        mt_add_note(
+            out, 0,
+            "%zu of %s ranks, each simulated alone: in place of the values of other ranks it "
+            "receives its own",
+            sweep->run_count, mt_format_count(memory, sweep->world));
+    mt_add_note(out, 0, "%zu dry run%s on a simulated %s with %s: times and values are meaningless",
                 sweep->run_count, sweep->run_count == 1 ? "" : "s", sweep->card->name,
                 mt_format_bytes(memory, sweep->memory_bytes));
     add_peaks(out, sweep, style);

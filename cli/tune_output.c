@@ -23,7 +23,7 @@ static const char *spelling(const struct mt_tune_row *row)
     return *row->conf ? row->conf : "(defaults)";
 }
 
-/* "  reserved at the peak: 1.20 GiB less (13.0 %)". Adds nothing if `before` or `after` is not
+/* "  reserved at the peak: 1.20 GiB less (13.0%)". Adds nothing if `before` or `after` is not
  * known. */
 static void add_change(struct mt_buf *out, const char *what, uint64_t before, uint64_t after)
 {
@@ -46,8 +46,8 @@ static void add_calls(struct mt_buf *out, const struct mt_tune_row *before,
 {
     char text[2][MT_UNITS_TEXT];
 
-    mt_buf_printf(out, "  calls of the driver: %s instead of %s\n",
-                  mt_format_count(text[0], calls(after)), mt_format_count(text[1], calls(before)));
+    mt_buf_printf(out, "  driver calls: %s instead of %s\n", mt_format_count(text[0], calls(after)),
+                  mt_format_count(text[1], calls(before)));
 }
 
 static void add_recommendation(struct mt_buf *out, const struct mt_tune_answer *answer,

@@ -12,7 +12,7 @@ void mt_add_blanks(struct mt_buf *out, size_t count)
         mt_buf_add_char(out, ' ');
 }
 
-/* "GiB", "%),": punctuation after a unit is part of the word. */
+/* "GiB", "GiB),": punctuation after a unit is part of the word. */
 static bool is_unit(const char *word, size_t length)
 {
     while (length && strchr(").,;:", word[length - 1]))

@@ -18,8 +18,17 @@ if(NOT MEMTRACE_CAIRO STREQUAL "OFF")
 endif()
 message(STATUS "PNG pictures (cairo, libpng): ${MEMTRACE_HAVE_CAIRO}")
 
-# The library in the traced process must not depend on what that process has.
-find_library(MEMTRACE_STATIC_ZSTD NAMES libzstd.a REQUIRED)
+# The library in the traced process carries zstd as hidden code. A dependency on libzstd.so.1 would
+# put its names in front of those of the program's own libraries. Where there is no libzstd.a, the
+# library loads libzstd.so.1 itself, out of sight (collector/inject/zstd_loaded.c).
+find_library(MEMTRACE_STATIC_ZSTD NAMES libzstd.a HINTS ${ZSTD_LIBRARY_DIRS})
+set(MEMTRACE_ZSTD_IS_LINKED OFF)
+if(MEMTRACE_STATIC_ZSTD AND NOT MEMTRACE_ZSTD STREQUAL "SHARED")
+  set(MEMTRACE_ZSTD_IS_LINKED ON)
+elseif(MEMTRACE_ZSTD STREQUAL "STATIC")
+  message(FATAL_ERROR "libzstd.a was not found. MEMTRACE_ZSTD=SHARED works without it.")
+endif()
+message(STATUS "zstd within the injected library: ${MEMTRACE_ZSTD_IS_LINKED}")
 
 set(MEMTRACE_HAVE_LIBDW OFF)
 if(NOT MEMTRACE_LIBDW STREQUAL "OFF")

@@ -11,6 +11,11 @@ mt_optional(MPI "`memtrace fleet` over many processes through MPI")
 
 mt_optional(LTO "Optimise the program as a whole; AUTO: release builds without tests")
 
+set(MEMTRACE_ZSTD AUTO CACHE STRING
+  "zstd of the injected library: STATIC (libzstd.a), SHARED (libzstd.so.1 when it runs), or AUTO")
+set_property(CACHE MEMTRACE_ZSTD PROPERTY STRINGS AUTO STATIC SHARED)
+
+option(MEMTRACE_COLLECTOR "Build what runs inside recorded programs: record, dry-run" ON)
 option(MEMTRACE_WERROR "Treat warnings as errors" OFF)
 option(MEMTRACE_SANITIZE "Build with AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
 option(MEMTRACE_THREAD_SANITIZE "Build with ThreadSanitizer, the injected library included" OFF)

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """check_charts.py PROGRAM [--update]: docs/charts.md shows every chart, as the program draws it.
 
-A line "    memtrace ..." of the page is run among the recordings of fixtures/captures and
-fixtures/findings; what it writes is the picture of that name in docs/pictures. README's pictures
-are drawn by such lines, too."""
+A line "    memtrace ..." of the page is run among the recordings of fixtures/captures,
+fixtures/findings and fixtures/jobs; what it writes is the picture of that name in docs/pictures. A
+line "    memtrace fleet JOB -o DIR" draws the pictures CHART_JOB.svg. Such lines also draw README's
+pictures."""
 import os
 import pathlib
 import re
@@ -34,6 +35,28 @@ def draw(program, command, folder):
     return f"{command}: exit {done.returncode}: {done.stderr}" if done.returncode else None
 
 
+def drawn_by(command, shown):
+    """Pictures of the page that a command draws, each with its file among the recordings."""
+    output = re.search(r" -o (\S+)", command).group(1)
+    job = re.match(r"memtrace fleet (\S+) ", command)
+    if not job:
+        return {output: output}
+    return {name: f"{output}/{name.removesuffix(f'_{job.group(1)}.svg')}.svg"
+            for name in sorted(shown) if name.endswith(f"_{job.group(1)}.svg")}
+
+
+def compare(file, name, update):
+    """A complaint if a picture is not what was drawn."""
+    picture = PICTURES / name
+    if not file.exists():
+        return f"nothing drew {name}"
+    if update:
+        shutil.copy(file, picture)
+    elif not picture.exists() or file.read_bytes() != picture.read_bytes():
+        return f"docs/pictures/{name} is not what the program draws: look at it, then --update"
+    return None
+
+
 def complaints(program, update):
     text = PAGE.read_text(encoding="utf-8")
     commands = re.findall(r"^    (memtrace .*)$", text, re.MULTILINE)
@@ -46,18 +69,17 @@ def complaints(program, update):
         for kind in ("captures", "findings"):
             for recording in (ROOT / "fixtures" / kind).glob("*.pickle.zst"):
                 pathlib.Path(folder, recording.name).symlink_to(recording)
+        for job in (ROOT / "fixtures" / "jobs").glob("*/truth.json"):
+            pathlib.Path(folder, job.parent.name).symlink_to(job.parent)
         for command in commands:
-            name = re.search(r" -o (\S+)", command).group(1)
+            drawn = drawn_by(command, shown)
             wrong = draw(program, command, folder)
-            if wrong or name not in shown:
-                yield wrong or f"{name} is not shown"
+            if wrong or not drawn or not shown.issuperset(drawn):
+                yield wrong or f"{command}: what it draws is not shown"
                 continue
-            shown.discard(name)
-            if update:
-                shutil.copy(pathlib.Path(folder, name), PICTURES / name)
-            elif not (PICTURES / name).exists() or \
-                    pathlib.Path(folder, name).read_bytes() != (PICTURES / name).read_bytes():
-                yield f"docs/pictures/{name} is not what the program draws: look at it, then --update"
+            shown.difference_update(drawn)
+            wrongs = [compare(pathlib.Path(folder, file), name, update) for name, file in drawn.items()]
+            yield from (wrong for wrong in wrongs if wrong)
     yield from (f"nothing on {PAGE.name} draws {name}" for name in sorted(shown))
     used = text + "".join(page.read_text(encoding="utf-8")
                           for page in [ROOT / "README.md", *(ROOT / "docs" / "commands").glob("*.md")])

@@ -89,6 +89,19 @@ def check_facts(bench):
     expect("shared devices", answer["shared_devices"], [])
 
 
+def check_small_gaps(bench):
+    """One of 8 ranks is missing and one is cut: peaks and sums are lower bounds."""
+    folder = bench.job(2, 4, 1, 8, "logs=0", "miss=3", "cut=5")
+    answer = bench.answer(folder)
+    expect("8 ranks: missing", (answer["world"], answer["ranks_seen"], answer["missing_ranks"]), (8, 7, [3]))
+    expect("8 ranks: outcomes", {row["rank"]: row["outcome"] for row in answer["ranks"]},
+           {rank: "cut" if rank == 5 else "finished" for rank in range(8) if rank != 3})
+    expect("8 ranks: outliers", [(one["rank"], one["bytes"]) for one in answer["outliers"]], [(0, 700 * MIB)])
+    text = bench.fleet(folder)
+    for words in ("Needs at least 14.5 GiB", "7 of 8 ranks; missing: 3", "1 trace is not complete"):
+        expect(f"8 ranks: {words}", words in text, True)
+
+
 def check_bounds(bench):
     """The document of a large job stays below a megabyte, and has all with --all."""
     folder = bench.job(4, 512, 2, 8)
@@ -209,12 +222,87 @@ def check_not_evaluated(bench):
     expect("a stage that is missing", states(bench.answer(stage, *rule, status=1)),
            [("max-peak reserved", "pp 0", "pass"), ("max-peak reserved", "pp unknown",
                                                     "not evaluated")])
-    for fact in ("cut=5", "die=5"):
+    # the ranks that did not run out of memory themselves are killed later
+    for fact, first in (("cut=5", "pass"), ("die=5", "not evaluated")):
         expect(fact, [one[2] for one in states(bench.answer(bench.job(2, 4, 1, 8, fact), *rule,
-                                                            status=1))], ["pass", "not evaluated"])
+                                                            status=1))], [first, "not evaluated"])
     unreadable = bench.job(2, 4, 1, 8)
     (unreadable / "rank00007.mtsum").write_bytes(b"MTSUM1\0\0 and nothing else")
     bench.fleet(unreadable, *rule, status=1)
+
+
+def check_doubt_breaks_no_rule(bench):
+    """A share of the mean, or a bound of the base, can be wrong in both directions."""
+    for fact, reason in (("cut=5", "a trace is cut"), ("die=5", "out of memory"),
+                         ("miss=5", "ranks are missing")):
+        folder = bench.job(2, 4, 1, 8, "logs=0", fact)
+        gate = bench.answer(folder, "--max-imbalance", "1%", status=1)["gates"][0]
+        expect(f"imbalance with {fact}", gate["state"], "not evaluated")
+        expect(f"reason with {fact}", reason in str(gate["reason"]) or "killed" in str(gate["reason"]), True)
+        bench.fleet(folder, "--max-imbalance", "1%", "--allow-not-evaluated")
+    base, heavy = bench.job(2, 4, 1, 8, "cut=5"), bench.job(2, 4, 1, 8, "heavy=1")
+    answer = bench.answer(heavy, "--base", base, "--max-regression", "reserved=2%", status=1)
+    expect("ranks with a sure base", states(answer)[1][2], "fail")
+    expect("a sure base", answer["gates"][1]["rank"] == 5, False)
+    base = bench.job(2, 1, 1, 2, "cut=1")
+    answer = bench.answer(bench.job(2, 1, 1, 2, "heavy=1"), "--base", base, "--max-regression",
+                          "reserved=2%", status=1)
+    expect("a base that is cut", [one[2] for one in states(answer)], ["pass", "not evaluated"])
+    base, more = bench.job(2, 2, 1, 4), bench.job(2, 4, 1, 8, "heavy=1", "miss=5")
+    answer = bench.answer(more, "--base", base, "--max-regression", "reserved=2%", status=1)
+    expect("the mean of a group without a rank", [one[2] for one in states(answer)],
+           ["pass", "not evaluated"])
+
+
+def check_counts_of_gates(bench):
+    """What is not evaluated is not counted as passed."""
+    folder = bench.job(2, 4, 1, 8, "cut=5")
+    words = ("--max-peak", "reserved=90GiB", "--max-imbalance", "90%", "--allow-not-evaluated")
+    text = bench.fleet(folder, *words)
+    expect("gates that passed", text.splitlines()[0], "PASS: 1 of 3 gates; 2 not evaluated")
+    page = bench.folder / "page"
+    bench.fleet(folder, *words, "-o", page)
+    expect("gates on the page", "PASS: 1 of 3 gates; 2 not evaluated" in (page / "report.html").read_text(),
+           True)
+    junit = ElementTree.parse(page / "junit.xml").getroot()
+    expect("skipped cases", len(list(junit.iter("skipped"))), 2)
+
+
+def check_budget_words(bench):
+    """Rules without a bound, and bases of several jobs."""
+    folder, budget = bench.job(2, 4, 1, 8), bench.folder / "words.toml"
+    budget.write_text("[max-missing]\nallow-not-evaluated = true\n[max-peak]\nreserved = \"90GiB\"\n")
+    lines = bench.complaints_of(folder, "--budget", budget, status=3)
+    expect("a rule without a bound", "max-missing has neither limit nor warn" in "".join(lines), True)
+    budget.write_text('allow-not-evaluated = true\n[max-peak]\nreserved = "90GiB"\n')
+    bench.fleet(folder, "--budget", budget)
+    base = bench.job(2, 4, 1, 8, "job=slurm:1")
+    (base / "other.mtsum").write_bytes((bench.job(1, 1, 1, 1, "job=slurm:2") / "rank00000.mtsum").read_bytes())
+    lines = bench.complaints_of(folder, "--base", base, "--max-regression", "2%", status=2)
+    expect("a base of several jobs", lines[0],
+           "memtrace: fleet: the base has 2 jobs; --base takes files of one job: name a folder or a "
+           "summary that has no other")
+    expect("their names", len(lines), 3)
+
+
+def check_output_is_no_input(bench):
+    """A summary that is read is never replaced, whatever its name is spelled like."""
+    folder = bench.job(2, 4, 1, 2)
+    parts = sorted(folder.glob("*.mtsum"))
+    before = [part.read_bytes() for part in parts]
+    link = bench.folder / "link.mtsum"
+    link.symlink_to(parts[1])
+    for output in (parts[0], folder / "." / parts[1].name, link):
+        for words in ([*parts], [folder], [folder, "--force"]):
+            lines = bench.complaints_of(*words, "-o", output, status=2)
+            expect("a reason", "is one of the files to read, and would be replaced" in "".join(lines), True)
+    expect("the parts", [part.read_bytes() for part in parts], before)
+    bench.fleet(*parts, "-o", bench.folder / "whole.mtsum")
+    bench.fleet(*parts, "-o", bench.folder / "whole.mtsum")
+    trace = bench.folder / "trace.pickle.zst"
+    trace.write_bytes(CAPTURE.read_bytes())
+    bench.fleet(trace, "--summarize", "-q")
+    bench.complaints_of(trace, "-o", f"{trace}.mtsum", status=2)
 
 
 def check_regression(bench):
@@ -338,10 +426,26 @@ def check_other_worlds(bench):
     back = bench.diff(large, small)
     expect("the other way", [-one["mean_bytes"] for one in back["sites"]],
            [one["mean_bytes"] for one in answer["sites"]])
+    text = bench.fleet("diff", small, large)
+    expect(f"sizes of groups in '{text[:400]}'",
+           "a group has 4 ranks in A and 12 ranks in B: changes are those of a mean rank" in text, True)
+    expect("one size of all groups", "a mean change counts each group once" in text, False)
+    short = bench.job(4, 6, 2, 4, "heavy=1", "miss=0", "miss=1", "miss=2")
+    text = bench.fleet("diff", small, short).replace("\n  ", " ")
+    expect(f"sizes that differ in '{text[:400]}'",
+           "a group has 4 ranks in A and 9 to 12 ranks in B" in text and
+           "a mean change counts each group once, and the mean of A or of B each rank once" in text, True)
+    expect("sizes of equal jobs", "ranks in A and" in bench.fleet("diff", small, small), False)
     other = bench.job(2, 2, 2, 4, "heavy=1")
     answer = bench.diff(small, other)
     expect("matched by", answer["matched_by"], "parameters")
     text = bench.fleet("diff", small, other)
+    expect("no sizes of sets with equal sizes", "ranks of A" in text, False)
+    wide = bench.fleet("diff", small, bench.job(2, 4, 2, 4, "heavy=1"))
+    expect("a set of other size", "a set of parameters has 4 ranks in A and 8 ranks in B" in wide, True)
+    expect(f"sizes in the table of '{wide}'",
+           [line.split()[7:9] for line in wide.splitlines()
+            if line.startswith("  parameters as of rank 12 of A")], [["4", "8"]])
     expect("the plural of a set", " sets of parameters" in text and "parameterss" not in text, True)
     check_sums(answer)
 
@@ -420,8 +524,10 @@ def check_restarts(bench):
 def main(program, writer):
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(program, writer, pathlib.Path(folder))
-        for check in (check_facts, check_bounds, check_order, check_axes, check_gates,
+        for check in (check_facts, check_small_gaps, check_bounds, check_order, check_axes, check_gates,
                       check_gates_of_strangers, check_budget, check_not_evaluated, check_regression,
+                      check_doubt_breaks_no_rule, check_counts_of_gates, check_budget_words,
+                      check_output_is_no_input,
                       check_inputs, check_nothing, check_many_damaged, check_memory, check_restarts,
                       check_planted_diff, check_other_worlds, check_diff_inputs):
             check(bench)

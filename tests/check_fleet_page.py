@@ -225,15 +225,31 @@ def check_hostile(check):
     check.expect(title == name, f"the job's name is shown as it is: {title}")
 
 
+def check_gaps(check):
+    """On the open page of 8 ranks, one is missing and one is cut."""
+    before = check.view()["name"]
+    view = check.type("3")
+    check.expect("No rank 3 was read" in view["answer"] and view["name"] == before,
+                 f"the missing rank of 8: {view['answer']}, {view['name']}")
+    view = check.type("5")
+    check.expect(view["name"] == "rank 5" and "cut" in view["ended"].lower(),
+                 f"the cut rank of 8: {view['name']}, {view['ended']}")
+    view = check.type("6")
+    check.expect("cut" not in view["ended"].lower(), f"a whole rank of 8: {view['ended']}")
+    chart = check.browser.run("return document.querySelector('figure.chart svg').textContent")
+    check.expect("7 of 8" in chart and "Missing" in chart, "the first chart shows the missing rank")
+
+
 def check_all(program, writer, folder, browser):
     check = Check(program, writer, folder, browser)
     page = check.job("big", "8", "16", "8", "8", *BIG)
-    small = check.job("small", "2", "4", "1", "8", "logs=0")
+    small = check.job("small", "2", "4", "1", "8", "logs=0", "miss=3", "cut=5")
     for each in (check_picker, check_keys, check_links, check_sort, check_still):
         each(check, page)
     check.open(small)
     check.expect("no course" in check.browser.run("return document.querySelector('.course-box').textContent"),
                  "a rank without columns says so")
+    check_gaps(check)
     check_layout_of(check, (page, small))
     check_hostile(check)
     return check.failures

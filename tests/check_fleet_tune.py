@@ -190,7 +190,7 @@ def check_stand_in(program, folder, reason):
     text = run(program, "fleet", folder, "--tune", "-q").stdout.replace("\n  ", " ")
     for words in ("on each device that was checked", "Checked by replay: rank 0",
                   "Not checked: rank 1; a rank that should be equal was",
-                  "rank 1 needs 250 MiB as it ran, more than any rank that was checked",
+                  "rank 1 needs at least 250 MiB as it ran, more than any rank that was checked",
                   f"Not replayed: rank 1: {reason}"):
         expect(f"words of '{text[:600]}'", words in text, True)
 
@@ -206,6 +206,32 @@ def check_other_cluster(program, folder):
     expect("none is alike", settings["not_checked_but_alike"], [])
     text = run(program, "fleet", folder, "--tune", "-q").stdout
     expect("it is said", "Not checked: rank 0; neither was a rank that should be equal" in text, True)
+
+
+def check_shared(program):
+    """Two ranks on one device: the numbers are those of a rank, and the answer says so."""
+    text = run(program, "fleet", JOBS / "share", "--tune", "-q").stdout.replace("\n  ", " ")
+    for words in ("less on each rank: ", "Ranks share 1 device, and such a device must have memory"):
+        expect(f"words of a shared device in '{text[:600]}'", words in text, True)
+    expect("no number for each device", "less on each device" in text, False)
+
+
+def check_names(program, folder):
+    """Traces with one name in folders of their own, as snapshots of ranks often are."""
+    for rank in (0, 1):
+        (folder / str(rank)).mkdir()
+        shutil.copy(CAPTURES / f"ddp_leak_rank{rank}.pickle.zst", folder / str(rank) / "snapshot.pickle.zst")
+    run(program, "fleet", folder, "--summarize", "-q")
+    settings = answer_of(program, folder)["settings"]
+    expect("both are found", len(settings["checked"]), 2)
+    text = run(program, "fleet", folder, "--tune", "-q").stdout.replace("\n  ", " ")
+    expect(f"one setting in '{text[:200]}'", "the best setting of tune does not need less" in text, True)
+    for rank in (0, 1):
+        shutil.copy(CAPTURES / "leak.pickle.zst", folder / str(rank) / "snapshot.pickle.zst")
+    for summary in folder.rglob("*.mtsum"):
+        summary.touch()
+    done = run(program, "fleet", folder, "--tune", "-q", status=3)
+    expect(f"a reason in '{done.stderr[:300]}'", "no rank has one beside its summary" in done.stderr, True)
 
 
 def check_refusals(program, folder):
@@ -231,10 +257,12 @@ def main(program, *folders):
     for folder in folders:
         check_job(program, oracle, folder, folder)
     with tempfile.TemporaryDirectory() as folder:
-        for name in ("missing", "cluster"):
+        for name in ("missing", "cluster", "names"):
             (pathlib.Path(folder) / name).mkdir()
         check_missing(program, pathlib.Path(folder) / "missing")
         check_other_cluster(program, pathlib.Path(folder) / "cluster")
+        check_names(program, pathlib.Path(folder) / "names")
+        check_shared(program)
         check_refusals(program, pathlib.Path(folder))
     print("\n".join(complaints) or "fleet --tune: every number is that of tune, replay and fit")
     return 1 if complaints else 0

@@ -99,7 +99,7 @@ class Check:
 
 
 def strings(value):
-    """Every text in a document, keys too."""
+    """Every text in a document, including keys."""
     if isinstance(value, dict):
         for key, each in value.items():
             yield from strings(key)
@@ -158,7 +158,7 @@ def check_proofs(check):
                          ("\u202ex.pickle", "TRACE"), ("it's.pickle", "TRACE"), ("$(x).pickle", "$(x).pickle")):
         (check.folder / name).write_bytes(capture.read_bytes())
         out = check.run("analyze", "--all", "--", name).decode()
-        proofs = re.findall(r"^ *proof: (.*)", out, re.MULTILINE)
+        proofs = re.findall(r"^ *Check: (.*)", out, re.MULTILINE)
         check.expect(proofs, f"{name!a}: there is a proof")
         for proof in proofs:
             check.expect(shlex.split(proof)[2] == pasted, f"{name!a}: {pasted!a} in {proof!a}")

@@ -7,7 +7,7 @@ import sys
 
 MAX_LINES, MAX_COLUMNS, MORE = 59, 100, "(abridged: --all has the rest)"
 CHART = "Memory over time"
-PASTED = "    proof: "  # a command stays in one line
+PASTED = "    Check: "  # a command stays in one line
 
 
 def analyze(program, path, *options):

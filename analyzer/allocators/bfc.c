@@ -64,7 +64,7 @@ const struct mt_policy_ops mt_policy_bfc = {
     .name = "bfc",
     .summary = "TensorFlow's and JAX's arena, preallocated or growing",
     .doubt =
-        "for JAX the size of the pool was exact and the peak in use within 3.5 %; TensorFlow was "
+        "for JAX the size of the pool was exact and the peak in use within 3.5%; TensorFlow was "
         "compared only in host memory; the driver's addresses decide between chunks of equal size",
     .heap = &rules,
     .free_completed = mt_heap_op_free_completed,

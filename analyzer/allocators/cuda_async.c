@@ -410,7 +410,7 @@ const struct mt_policy_ops mt_policy_cuda_async = {
     .name = "cuda-async",
     .summary = "the driver's stream-ordered pool (cudaMallocAsync)",
     .doubt = "the driver is closed, and how far the GPU is behind is assumed; reserved peaks of "
-             "five PyTorch programs were 2.1 % too low to 9.1 % (one page of 32 MiB) too high",
+             "five PyTorch programs were 2.1% too low to 9.1% (one page of 32 MiB) too high",
     .heap = &rules,
     .destroy = destroy,
     .alloc = alloc,

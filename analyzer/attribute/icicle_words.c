@@ -11,7 +11,7 @@
 static const char *no_stack_label(struct mt_arena *arena, const struct mt_node *node)
 {
     if (node->is_initial)
-        return "alive before recording began";
+        return "allocated before recording started";
     if (node->is_engine && !strcmp(node->phase_name, "backward"))
         return "autograd engine";
     if (!*node->phase_name)

@@ -43,7 +43,7 @@ static void compare_runs(struct mt_arena *arena, struct mt_diff *diff)
     add_counted(arena, diff, "the number of devices", a->device_count, b->device_count);
     add_run(diff, "the kind of device", device_name(a), device_name(b));
     add_run(diff, "the framework's version", a->framework, b->framework);
-    add_run(diff, "options of the allocator", a->options, b->options);
+    add_run(diff, "allocator options", a->options, b->options);
     add_run(diff, "the level that is analysed", level(a), level(b));
     add_run(diff, "where the trace begins", start(a), start(b));
 }

@@ -144,8 +144,8 @@ static const char *of_tune(struct mt_gate_work *work, const struct mt_gate_resul
     char now[MT_UNITS_TEXT], then[MT_UNITS_TEXT];
 
     if (tuned->best == MT_TUNE_CURRENT)
-        return mt_arena_printf(&work->gates->arena,
-                               "none of %zu settings of the allocator reserves less", tuned->tried);
+        return mt_arena_printf(&work->gates->arena, "none of %zu allocator settings reserves less",
+                               tuned->tried);
     best = &tuned->front[tuned->best];
     mt_format_bytes_apart(then, best->reserved_peak_bytes, now, tuned->current.reserved_peak_bytes);
     if (!*best->conf)
@@ -181,7 +181,7 @@ static void advise(struct mt_gate_work *work, struct mt_gate_result *result,
     if (!is_of_reserved(result) || !advice->has_tuned) {
         result->advice = of_findings(work, result);
         if (!result->advice && is_of_reserved(result) && !work->check->report->is_driver_level)
-            result->advice = "memtrace tune searches options of the allocator that need less";
+            result->advice = "memtrace tune searches for allocator settings that need less";
         return;
     }
     base = of_base(work, result, advice);

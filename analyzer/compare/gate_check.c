@@ -77,7 +77,7 @@ static const char *peak_of(const struct mt_gate_work *work, const struct mt_gate
     case MT_METRIC_DEVICE:
         return mt_device_peak(report, result->device, bytes, &is_sampled)
                    ? NULL
-                   : "neither calls of the driver nor samples of NVML were recorded";
+                   : "neither driver calls nor NVML samples were recorded";
     case MT_METRIC_NONE: break;
     }
     return mt_has_allocator(report) ? NULL : "no allocator above the driver was recorded";
@@ -254,7 +254,7 @@ static void judge_fit(struct mt_gate_work *work, struct mt_gate_result *result,
         return;
     }
     if (fit->died_at != MT_FIT_NOT_DIED)
-        doubt = "the run died of out of memory: what it would have asked for is not known";
+        doubt = "the run ended out of memory: its later requests are unknown";
     else
         doubt = mt_peaks_doubt(work->check->report, mt_gate_device(work, result));
     /* A limit that was tried counts, not the order of limits. */

@@ -153,8 +153,7 @@ static const char *unexplained_rise(struct mt_gate_work *work, const struct mt_g
         return "";
     return mt_arena_printf(
         &work->gates->arena,
-        "; allocated memory rises by %s a step, but no line leaves blocks behind "
-        "that explain it",
+        "; allocated memory rises by %s per step, but no line leaves blocks behind that explain it",
         bytes_text(bytes, result->rise_bytes));
 }
 
@@ -172,7 +171,7 @@ static const char *within(struct mt_gate_work *work, const struct mt_gate_result
                 : NULL;
 }
 
-/* "66.6 % exceeds 25 % by 41.6 points (13,826,... of 20,749,... B unused)" */
+/* "66.6% exceeds 25% by 41.6 points (13,826,... of 20,749,... B unused)" */
 static const char *fragmentation(struct mt_gate_work *work, const struct mt_gate_result *result,
                                  const struct mt_gate_bound *bound, const char *what)
 {
@@ -196,7 +195,7 @@ static const char *fragmentation(struct mt_gate_work *work, const struct mt_gate
                            what, may, points, unused, whole, place_of(work, result));
 }
 
-/* "peak reserved 19.3 GiB is 11.8 GiB (156.6 %) above the base's 7.53 GiB; allowed: 2%" */
+/* "peak reserved 19.3 GiB is 11.8 GiB (156.6%) above the base's 7.53 GiB; allowed: 2%" */
 static const char *regression(struct mt_gate_work *work, const struct mt_gate_result *result,
                               const struct mt_gate_bound *bound, bool is_too_much)
 {
@@ -231,10 +230,10 @@ static const char *no_limit(struct mt_gate_work *work, const struct mt_gate_resu
         return "no limit serves the run";
     if (result->actual_bytes > result->limit_bytes)
         return NULL;
-    return mt_arena_printf(&work->gates->arena,
-                           "does not fit in %s, though %s does: the cache is given back at other "
-                           "times there",
-                           limit, bytes_text(smallest, result->actual_bytes));
+    return mt_arena_printf(
+        &work->gates->arena,
+        "does not fit in %s although %s fits: there the cache is released at other times", limit,
+        bytes_text(smallest, result->actual_bytes));
 }
 
 static const char *verdict_of(struct mt_gate_work *work, const struct mt_gate_result *result)
@@ -273,17 +272,16 @@ void mt_gate_say_range(struct mt_gate_work *work, struct mt_gate_result *result)
     if (!result->verdict)
         return;
     if (!result->may_fail)
-        result->verdict = mt_arena_printf(
-            arena, "%s; %s (%s B) under another order of addresses is within the limit",
-            result->verdict, text, exact);
+        result->verdict =
+            mt_arena_printf(arena, "%s; %s (%s B) with another address order is within the limit",
+                            result->verdict, text, exact);
     else if (work->check->strict)
         result->verdict = mt_arena_printf(
-            arena,
-            "%s, but %s (%s B) under another order of addresses exceeds the limit (--strict)",
+            arena, "%s, but %s (%s B) with another address order exceeds the limit (--strict)",
             result->verdict, text, exact);
     else
         result->verdict =
-            mt_arena_printf(arena, "%s; may fail: %s (%s B) under another order of addresses",
+            mt_arena_printf(arena, "%s; may fail: %s (%s B) with another address order",
                             result->verdict, text, exact);
 }
 
@@ -297,7 +295,7 @@ void mt_gate_say_not_evaluated(struct mt_gate_work *work, struct mt_gate_result 
     result->name = name_of(work, result);
     if (result->has_actual && result->rule->kind != MT_GATE_FRAGMENTATION)
         result->verdict =
-            mt_arena_printf(&work->gates->arena, "%s: %s; %s%s at least was seen", subject, why,
+            mt_arena_printf(&work->gates->arena, "%s: %s; at least %s%s was seen", subject, why,
                             bytes_text(text, result->actual_bytes), per(result));
     else
         result->verdict = mt_arena_printf(&work->gates->arena, "%s: %s", subject, why);
@@ -345,10 +343,10 @@ static const char *holders_of_reserved(struct mt_gate_work *work,
                            instant->holders[i].bytes, false);
     if (!text || !*text)
         return holders_of_peak(work, device);
-    return mt_arena_printf(
-        &work->gates->arena, "alive at the reserved peak: %s; unused then: %s", text,
-        mt_format_bytes(
-            unused, peak->bytes > peak->then.allocated ? peak->bytes - peak->then.allocated : 0));
+    return mt_arena_printf(&work->gates->arena, "held at the reserved peak: %s; unused: %s", text,
+                           mt_format_bytes(unused, peak->bytes > peak->then.allocated
+                                                       ? peak->bytes - peak->then.allocated
+                                                       : 0));
 }
 
 static uint64_t base_bytes_of(const struct mt_baseline_device *base, const struct mt_site_use *use)
@@ -404,10 +402,9 @@ static const char *holders_of_device(struct mt_gate_work *work, uint16_t device)
     if (!text || !*text)
         return NULL;
     if (!driver->residual.samples || driver->residual.most_bytes <= 0)
-        return mt_arena_printf(&work->gates->arena, "outside of the framework: %s", text);
-    return mt_arena_printf(&work->gates->arena,
-                           "outside of the framework: %s; CUDA itself: up to %s", text,
-                           bytes_text(bytes, driver->residual.most_bytes));
+        return mt_arena_printf(&work->gates->arena, "outside the framework: %s", text);
+    return mt_arena_printf(&work->gates->arena, "outside the framework: %s; CUDA itself: up to %s",
+                           text, bytes_text(bytes, driver->residual.most_bytes));
 }
 
 /* The results outlive the report. */

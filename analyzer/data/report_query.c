@@ -201,7 +201,7 @@ void mt_roles_by_bytes(const uint64_t bytes[MT_ROLE_COUNT], enum mt_role order[M
 
 const char *mt_holder_role_name(enum mt_role role, bool is_first)
 {
-    return is_first && role == MT_ROLE_OTHER ? "blocks of no known role" : mt_role_name(role);
+    return is_first && role == MT_ROLE_OTHER ? "blocks of unknown role" : mt_role_name(role);
 }
 
 bool mt_is_shown_by_event(const struct mt_report *report, const struct mt_device_report *device)
@@ -259,7 +259,7 @@ const char *mt_owner_text(struct mt_arena *arena, const struct mt_driver_report 
     const char *text = owner->library;
 
     if (!text)
-        return "a library outside of the framework";
+        return "a library outside the framework";
     if (has_number)
         text = communicator_text(arena, driver, owner);
     if (!text || !owner->what || (has_number && !strcmp(owner->what, "communicator")))

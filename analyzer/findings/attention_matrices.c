@@ -77,8 +77,9 @@ static enum mt_status find(struct mt_finding_search *search)
         .severity = "info",
         .evidence = evidence,
         .evidence_count = 1,
-        .advice = "torch.nn.functional.scaled_dot_product_attention: its fused kernels store none, "
-                  "so that memory grows with the length of the sequence, not with its square"};
+        .advice =
+            "torch.nn.functional.scaled_dot_product_attention: its fused kernels do not store "
+            "these matrices, so memory grows with the sequence length, not with its square"};
 
     if (!device->instant_count)
         return MT_OK;
@@ -99,14 +100,13 @@ static enum mt_status find(struct mt_finding_search *search)
     if (!label)
         return MT_ERR_MEMORY;
     finding.title =
-        mt_arena_printf(arena, "%s of the peak, %s, are matrices that attention stores: %s",
+        mt_arena_printf(arena, "%s (%s) of the peak: matrices that attention stores, in %s",
                         mt_format_bytes(n[0], finding.bytes),
                         mt_format_percent(n[1], (double)finding.bytes / (double)peak), label);
-    evidence[0] = mt_arena_printf(arena,
-                                  "%s result%s of softmax of up to %s; scores and masks of "
-                                  "that size are not counted",
-                                  mt_format_count(n[0], blocks), blocks == 1 ? "" : "s",
-                                  mt_format_bytes(n[1], largest_block_bytes));
+    evidence[0] = mt_arena_printf(
+        arena, "%s softmax result%s of up to %s; scores and masks of that size are not counted",
+        mt_format_count(n[0], blocks), blocks == 1 ? "" : "s",
+        mt_format_bytes(n[1], largest_block_bytes));
     return mt_finding_say(search, &finding);
 }
 

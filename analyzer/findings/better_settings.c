@@ -146,7 +146,7 @@ static enum mt_status tell_evidence(struct mt_finding_search *search, const stru
     if (!evidence)
         return MT_ERR_MEMORY;
     evidence[count++] = mt_arena_printf(
-        arena, "under %s %s were reserved at the peak, %s of them not allocated",
+        arena, "with %s: %s reserved at the peak, %s of it unused",
         options && *options ? options : "the defaults", mt_format_bytes(n[0], before),
         mt_format_bytes(n[1], before - search->device->reserved_peak.then.allocated));
     for (i = 0; i < MT_SETTING_COUNT; i++) {
@@ -154,11 +154,10 @@ static enum mt_status tell_evidence(struct mt_finding_search *search, const stru
         if (trial->made)
             evidence[count++] =
                 trial->serves
-                    ? mt_arena_printf(arena, "with %s, replayed: %s%s%s", mt_settings[i].what,
+                    ? mt_arena_printf(arena, "replay with %s: %s reserved%s%s", mt_settings[i].what,
                                       mt_format_bytes(n[0], trial->reserved_bytes),
                                       trial->doubt ? "; " : "", trial->doubt ? trial->doubt : "")
-                    : mt_arena_printf(arena, "with %s it would run out of memory",
-                                      mt_settings[i].what);
+                    : mt_arena_printf(arena, "replay with %s: out of memory", mt_settings[i].what);
     }
     return mt_finding_set_evidence(finding, evidence, count);
 }
@@ -180,9 +179,8 @@ static enum mt_status tell_need(struct mt_finding_search *search, const struct m
     else
         finding->severity = "info"; /* it helps other processes on the device, not this run */
     *words = need->bytes == own->bytes
-                 ? mt_arena_printf(arena, "; the device must have %s all the same",
-                                   mt_need_text(n[0], own))
-                 : mt_arena_printf(arena, "; the device must have %s instead of %s",
+                 ? mt_arena_printf(arena, "; the device still needs %s", mt_need_text(n[0], own))
+                 : mt_arena_printf(arena, "; the device needs %s instead of %s",
                                    mt_need_text(n[0], need), mt_need_text(n[1], own));
     return *words ? MT_OK : MT_ERR_MEMORY;
 }
@@ -195,8 +193,7 @@ static const char *cost_of(const struct mt_finding_search *search, const struct 
     if (trial->calls <= own)
         return NULL;
     return mt_arena_printf(&search->analysis->report->arena,
-                           "%s calls of the driver instead of %s, each of which may wait for the "
-                           "device",
+                           "%s driver calls instead of %s; each may wait for the device",
                            mt_format_count(n[0], trial->calls), mt_format_count(n[1], own));
 }
 

@@ -58,7 +58,8 @@ static enum mt_status try_settings(struct mt_finding_search *search, struct atte
 static void advise(const struct mt_finding_search *search, const struct attempt *best,
                    struct mt_finding *finding)
 {
-    finding->advice = "raise the limit, or need less: a smaller batch, activation checkpointing";
+    finding->advice =
+        "raise the memory limit, reduce the batch size, or use activation checkpointing";
     if (!best->setting)
         return;
     finding->advice = best->setting->advice;
@@ -74,16 +75,15 @@ static const char *title_of(const struct mt_finding_search *search, uint64_t flu
     char n[2][MT_UNITS_TEXT];
 
     if (best->setting && !best->flushes)
-        instead = mt_arena_printf(arena, "; with %s none is", best->setting->what);
+        instead = mt_arena_printf(arena, "; with %s none does", best->setting->what);
     else if (best->setting)
-        instead = mt_arena_printf(arena, "; with %s %s", best->setting->what,
+        instead = mt_arena_printf(arena, "; with %s: %s", best->setting->what,
                                   mt_format_count(n[1], best->flushes));
-    return instead ? mt_arena_printf(arena,
-                                     "%s request%s served only after a flush of the cache, which "
-                                     "waits for the device%s",
-                                     mt_format_count(n[0], flushes),
-                                     flushes == 1 ? " was" : "s were", instead)
-                   : NULL;
+    return instead
+               ? mt_arena_printf(
+                     arena, "%s request%s needed a cache flush, which synchronizes the device%s",
+                     mt_format_count(n[0], flushes), flushes == 1 ? "" : "s", instead)
+               : NULL;
 }
 
 static enum mt_status find(struct mt_finding_search *search)
@@ -105,7 +105,7 @@ static enum mt_status find(struct mt_finding_search *search)
         return status;
     advise(search, &best, &finding);
     finding.title = title_of(search, flushes, &best);
-    evidence[0] = mt_arena_printf(arena, "of %s reserved at the peak, %s were allocated",
+    evidence[0] = mt_arena_printf(arena, "%s reserved at the peak, %s of it allocated",
                                   mt_format_bytes(n[0], device->reserved_peak.bytes),
                                   mt_format_bytes(n[1], device->reserved_peak.then.allocated));
     if (mt_limit_is_known(&device->replay)) {

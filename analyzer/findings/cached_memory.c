@@ -17,18 +17,18 @@ static enum mt_status find(struct mt_finding_search *search)
         .bytes = then->reserved > then->active ? then->reserved - then->active : 0,
         .evidence = evidence,
         .evidence_count = 1,
-        .advice = "torch.cuda.empty_cache() gives back those segments that hold no block at all; "
-                  "expandable segments give back what lies between blocks as well; only a "
-                  "snapshot with a history shows what needed the memory before"};
+        .advice = "torch.cuda.empty_cache() releases segments that hold no block; expandable "
+                  "segments also release the space between blocks; to see what used the memory "
+                  "before, record a history (torch.cuda.memory._record_memory_history)"};
 
     if (device->events || !search->analysis->report->has_segments ||
         !mt_finding_matters(finding.bytes, then->reserved))
         return MT_OK;
     finding.title = mt_arena_printf(
-        arena, "%s of %s reserved were in no block when the snapshot was taken",
+        arena, "%s of %s reserved was in no block when the snapshot was taken",
         mt_format_bytes(n[0], finding.bytes), mt_format_bytes(n[1], then->reserved));
     evidence[0] =
-        mt_arena_printf(arena, "%s were allocated", mt_format_bytes(n[0], then->allocated));
+        mt_arena_printf(arena, "%s was allocated", mt_format_bytes(n[0], then->allocated));
     return mt_finding_say(search, &finding);
 }
 

@@ -134,19 +134,20 @@ static enum mt_status say(struct mt_finding_search *search, const struct look *l
         .bytes = look->bytes,
         .evidence = evidence,
         .evidence_count = 2,
-        .advice = "keep the weights in that dtype, if nothing needs them in full (inference); or "
-                  "torch.autocast(cache_enabled=False), which casts them at each use"};
+        .advice = "convert the weights once (model.to(torch.bfloat16)) if nothing needs them in "
+                  "full precision, as in inference; or torch.autocast(cache_enabled=False), which "
+                  "casts them at each use"};
 
     if (!label)
         return MT_ERR_MEMORY;
-    finding.title = mt_arena_printf(
-        arena, "%s of the peak, %s, are copies of the weights in half of their precision",
-        mt_format_bytes(n[0], look->bytes),
-        mt_format_percent(n[1], (double)look->bytes / (double)peak));
+    finding.title =
+        mt_arena_printf(arena, "%s (%s) of the peak: half-precision copies of the weights",
+                        mt_format_bytes(n[0], look->bytes),
+                        mt_format_percent(n[1], (double)look->bytes / (double)peak));
     evidence[0] = mt_arena_printf(
-        arena, "%s blocks are half as large as parameters, one for one, those of %s",
+        arena, "%s blocks match parameters of %s one to one, at half their size",
         mt_format_count(n[0], look->blocks), mt_format_bytes(n[1], look->parameter_bytes));
-    evidence[1] = mt_arena_printf(arena, "the largest are made by %s", label);
+    evidence[1] = mt_arena_printf(arena, "most bytes come from %s", label);
     return mt_finding_say(search, &finding);
 }
 

@@ -160,12 +160,12 @@ static bool are_copies(const struct setup *setup, const struct pairs *pairs)
 
 static const char *advice_for(const struct setup *setup)
 {
-    return setup->moved
-               ? "make the model in its last dtype before it is on the device: to(device, dtype) "
-                 "in one call, torch_dtype=..., torch.set_default_dtype; or make it under "
-                 "torch.device('meta') and call to_empty"
-               : "read it to the host (map_location='cpu'), or in the model's dtype and handed "
-                 "over instead of copied (load_state_dict with assign=True)";
+    return setup->moved ? "give the model its final dtype before it reaches the device: "
+                          "model.to(device, dtype) in one call, torch_dtype=... in "
+                          "from_pretrained(), or torch.set_default_dtype(); or create it under "
+                          "torch.device('meta') and call to_empty()"
+                        : "load the checkpoint with map_location='cpu', or save it in the model's "
+                          "dtype and load it with load_state_dict(..., assign=True)";
 }
 
 static enum mt_status say(const struct setup *setup, const struct pairs *pairs,
@@ -188,20 +188,21 @@ static enum mt_status say(const struct setup *setup, const struct pairs *pairs,
     if (!gone || !stays)
         return MT_ERR_MEMORY;
     finding.title = mt_arena_printf(
-        arena, "%s less at the peak if set-up does not have the model in two dtypes at once",
+        arena, "%s less at the peak if setup does not hold the model in two dtypes at once",
         mt_format_bytes(n[0], finding.bytes));
     evidence[0] = mt_arena_printf(
         arena,
-        "at the peak, before the first phase, %s blocks, %s, are there that end in set-up, and are "
-        "%s as large as blocks that stay, one for one",
+        "at the peak, before the first phase, %s blocks (%s) are alive that setup frees later; "
+        "each is %s as large as a block that stays",
         mt_format_count(n[0], pairs->at_peak), mt_format_bytes(n[1], pairs->bytes),
         largest->requested_bytes > pairs->stays->requested_bytes ? "twice" : "half");
-    evidence[1] = mt_arena_printf(arena, "made by %s; those that stay by %s", gone, stays);
-    evidence[2] = mt_arena_printf(
-        arena, "replayed, each of them ended as soon as it is born: %s allocated instead of %s",
-        mt_format_bytes(n[0], after->allocated_bytes),
-        mt_format_bytes(n[1], device->allocated_peak.bytes));
-    evidence[3] = mt_arena_printf(arena, "and %s reserved instead of %s",
+    evidence[1] = mt_arena_printf(arena, "the freed blocks come from %s, those that stay from %s",
+                                  gone, stays);
+    evidence[2] =
+        mt_arena_printf(arena, "replay with each of them freed at once: %s allocated instead of %s",
+                        mt_format_bytes(n[0], after->allocated_bytes),
+                        mt_format_bytes(n[1], device->allocated_peak.bytes));
+    evidence[3] = mt_arena_printf(arena, "in the same replay: %s reserved instead of %s",
                                   mt_format_bytes(n[0], after->reserved_bytes),
                                   mt_format_bytes(n[1], device->reserved_peak.bytes));
     return mt_finding_say(setup->search, &finding);

@@ -51,22 +51,22 @@ static enum mt_status say(struct mt_finding_search *search, const struct look *l
         mt_site_label(arena, &search->analysis->source->symbols, look->largest->stack, false);
     const char *evidence[1];
     char n[2][MT_UNITS_TEXT];
-    struct mt_finding finding = {
-        .id = "earlier-results",
-        .severity = "info",
-        .bytes = look->bytes,
-        .evidence = evidence,
-        .evidence_count = 1,
-        .advice = "del the result, or copy it to the host (.cpu()), before the model is called "
-                  "again"};
+    struct mt_finding finding = {.id = "earlier-results",
+                                 .severity = "info",
+                                 .bytes = look->bytes,
+                                 .evidence = evidence,
+                                 .evidence_count = 1,
+                                 .advice = "delete the result (del out) or copy it to the host "
+                                           "(out.cpu()) before the model is called again"};
 
     if (!label)
         return MT_ERR_MEMORY;
-    finding.title = mt_arena_printf(
-        arena,
-        "%s of the peak, %s, are results of earlier calls that a later call has made again: %s",
-        mt_format_bytes(n[0], look->bytes),
-        mt_format_percent(n[1], (double)look->bytes / (double)peak), label);
+    finding.title =
+        mt_arena_printf(arena,
+                        "%s (%s) of the peak: results of earlier calls that a later call has "
+                        "computed again, from %s",
+                        mt_format_bytes(n[0], look->bytes),
+                        mt_format_percent(n[1], (double)look->bytes / (double)peak), label);
     evidence[0] =
         mt_arena_printf(arena, "%s block%s of up to %s", mt_format_count(n[0], look->blocks),
                         look->blocks == 1 ? "" : "s", mt_format_bytes(n[1], look->largest->bytes));

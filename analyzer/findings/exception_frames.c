@@ -63,11 +63,11 @@ static enum mt_status tell_replay(struct mt_finding_search *search,
     status = replay_without(search, attempts, &peaks);
     if (status != MT_OK || !peaks.known || peaks.allocated_bytes >= device->allocated_peak.bytes)
         return status;
-    *text = mt_arena_printf(
-        &search->analysis->report->arena,
-        "replayed with their ends where the request failed: %s allocated at the peak instead of %s",
-        mt_format_bytes(n[0], peaks.allocated_bytes),
-        mt_format_bytes(n[1], device->allocated_peak.bytes));
+    *text = mt_arena_printf(&search->analysis->report->arena,
+                            "replay with these blocks freed when the request failed: %s allocated "
+                            "at the peak instead of %s",
+                            mt_format_bytes(n[0], peaks.allocated_bytes),
+                            mt_format_bytes(n[1], device->allocated_peak.bytes));
     return *text ? MT_OK : MT_ERR_MEMORY;
 }
 
@@ -89,7 +89,7 @@ static const char *tell_blocks(const struct mt_finding_search *search,
         if (is_before(&attempt->blocks[i], largest))
             largest = &attempt->blocks[i];
     label = mt_site_label(arena, &search->analysis->source->symbols, largest->stack, false);
-    return label ? mt_arena_printf(arena, "%s blocks of %s stacks, the largest, %s, from %s",
+    return label ? mt_arena_printf(arena, "%s blocks from %s stacks; the largest, %s, is from %s",
                                    mt_format_count(n[0], attempt->count),
                                    mt_format_count(n[1], attempt->stacks),
                                    mt_format_bytes(n[2], largest->bytes), label)
@@ -104,15 +104,15 @@ static const char *tell_end(const struct mt_finding_search *search,
     char n[2][MT_UNITS_TEXT];
 
     if (is_most(attempt->left_bytes, attempt->bytes))
-        return mt_arena_printf(arena, "%s of it are there until the trace ends",
+        return mt_arena_printf(arena, "%s of it stays allocated until the trace ends",
                                mt_format_bytes(n[0], attempt->left_bytes));
     if (mt_report_has_times(search->analysis->report))
         after =
             mt_arena_printf(arena, "%s after",
                             mt_format_duration(n[1], attempt->together_t_ns - attempt->oom_t_ns));
     return after ? mt_arena_printf(arena,
-                                   "%s of it end together, %s the request failed, with no request "
-                                   "between them",
+                                   "%s of it is freed together, %s the request failed, with no "
+                                   "request in between",
                                    mt_format_bytes(n[0], attempt->together_bytes), after)
                  : NULL;
 }
@@ -131,22 +131,22 @@ static enum mt_status say(struct mt_finding_search *search, const struct mt_atte
         .bytes = most->bytes,
         .evidence = evidence,
         .evidence_count = 2,
-        .advice =
-            "an exception holds the frames that it came through: try again after the except block, "
-            "not in it, and keep str(e), not e (traceback.clear_frames, sys.last_value)"};
+        .advice = "retry after the except block, not inside it: the exception keeps the frames "
+                  "that it passed through, and their tensors, alive. Store str(e) instead of e "
+                  "(traceback.clear_frames, sys.last_value)"};
 
     if (status != MT_OK || !label)
         return status != MT_OK ? status : MT_ERR_MEMORY;
-    finding.title = mt_arena_printf(
-        arena, "%s that an attempt made before it ran out of memory stay while %s runs again",
-        mt_format_bytes(n[0], most->bytes), label);
+    finding.title =
+        mt_arena_printf(arena, "%s from a failed attempt stays allocated while %s runs again",
+                        mt_format_bytes(n[0], most->bytes), label);
     evidence[0] = tell_blocks(search, most);
     evidence[1] = tell_end(search, most);
     if (replayed)
         evidence[finding.evidence_count++] = replayed;
     if (held > 1)
         evidence[finding.evidence_count++] =
-            mt_arena_printf(arena, "%s more failed attempt%s left such blocks",
+            mt_arena_printf(arena, "%s more failed attempt%s left memory behind",
                             mt_format_count(n[0], held - 1), held == 2 ? "" : "s");
     return mt_finding_say(search, &finding);
 }

@@ -27,9 +27,9 @@ static enum mt_status find(struct mt_finding_search *search)
         .severity = "info",
         .evidence = evidence,
         .evidence_count = 1,
-        .advice =
-            "look at what is held at the peak and not later (memtrace live --at peak): what a "
-            "model was loaded from, a copy in another dtype, a search for algorithms"};
+        .advice = "run memtrace live --at peak and look for memory that is gone later: the "
+                  "checkpoint that a model was loaded from, a copy in another dtype, a search for "
+                  "algorithms (torch.backends.cudnn.benchmark)"};
 
     if (device->step_count < FIRST_STEPS + LATER_STEPS ||
         search->analysis->report->starts_in_middle || search->analysis->report->is_driver_level)
@@ -47,12 +47,12 @@ static enum mt_status find(struct mt_finding_search *search)
     in_setup =
         device->allocated_peak.event < mt_step_begin(search->analysis->report, &device->steps[0]);
     finding.bytes = excess;
-    finding.title = mt_arena_printf(arena, "%s more are needed %s than ever after: %s, then %s",
+    finding.title = mt_arena_printf(arena, "%s extra is needed only %s: %s, then %s",
                                     mt_format_bytes(n[0], excess),
                                     in_setup ? "before the first step" : "in the first steps",
                                     mt_format_bytes(n[1], peak), mt_format_bytes(n[2], later));
     evidence[0] =
-        mt_arena_printf(arena, "the peaks of the %s steps from the third on lie within %s",
+        mt_arena_printf(arena, "the peaks of the %s steps after the second differ by at most %s",
                         mt_format_count(n[0], device->step_count - FIRST_STEPS),
                         mt_format_bytes(n[1], later - least));
     return mt_finding_say(search, &finding);

@@ -237,13 +237,12 @@ static const char *tell_peak(const struct look *look)
     const uint64_t peak = look->search->device->allocated_peak.bytes;
     char n[3][MT_UNITS_TEXT];
 
-    return mt_arena_printf(
-        &look->search->analysis->report->arena,
-        "%s of the peak, %s, are temporaries of the optimizer's step, of all parameters at once: "
-        "%s blocks, made by its foreach implementation",
-        mt_format_bytes(n[0], look->bytes),
-        mt_format_percent(n[1], (double)look->bytes / (double)peak),
-        mt_format_count(n[2], look->blocks));
+    return mt_arena_printf(&look->search->analysis->report->arena,
+                           "%s (%s) of the peak: temporaries of the optimizer step for all "
+                           "parameters at once, %s blocks of its foreach implementation",
+                           mt_format_bytes(n[0], look->bytes),
+                           mt_format_percent(n[1], (double)look->bytes / (double)peak),
+                           mt_format_count(n[2], look->blocks));
 }
 
 static const char *tell_replay(const struct look *look, const struct mt_retimed_peaks *peaks,
@@ -253,8 +252,7 @@ static const char *tell_replay(const struct look *look, const struct mt_retimed_
     char n[4][MT_UNITS_TEXT];
 
     return mt_arena_printf(&look->search->analysis->report->arena,
-                           "replayed with %s: %s allocated instead of %s, %s reserved instead of "
-                           "%s",
+                           "replay with %s: %s allocated instead of %s, %s reserved instead of %s",
                            with, mt_format_bytes(n[0], peaks->allocated_bytes),
                            mt_format_bytes(n[1], device->allocated_peak.bytes),
                            mt_format_bytes(n[2], peaks->reserved_bytes),
@@ -276,33 +274,33 @@ static enum mt_status say(struct look *look)
                             : look->bytes,
         .evidence = evidence,
         .evidence_count = 1,
-        .advice = !is_fused(look) ? "foreach=False for the optimizer: one parameter at a time"
-                  : by_loop || !by_fused ? "fused=True, or foreach=False, for the optimizer: no "
+        .advice = !is_fused(look)
+                      ? "pass foreach=False to the optimizer: it updates one parameter at a time"
+                  : by_loop || !by_fused ? "pass fused=True or foreach=False to the optimizer: no "
                                            "temporaries of all parameters at once"
-                                         : "fused=True for the optimizer: no temporaries "
+                                         : "pass fused=True to the optimizer: no temporaries "
                                            "(foreach=False has those of the largest parameter)"};
 
     evidence[0] = tell_peak(look);
     if (look->loop.known)
         evidence[finding.evidence_count++] = tell_replay(
             look, &look->loop,
-            mt_arena_printf(arena,
-                            "%s of one parameter at a time, as many as foreach=False may have",
-                            mt_format_count(n[0], look->lists + BEYOND_LISTS)));
+            mt_arena_printf(
+                arena, "at most %s temporaries, of one parameter at a time, as with foreach=False",
+                mt_format_count(n[0], look->lists + BEYOND_LISTS)));
     if (look->nothing.known && is_fused(look))
         evidence[finding.evidence_count++] =
-            tell_replay(look, &look->nothing, "one at a time, fused=True has none");
+            tell_replay(look, &look->nothing, "one temporary at a time (fused=True has none)");
     finding.title =
         by_loop || by_fused
-            ? mt_arena_printf(
-                  arena, "%s less at the peak, at least, %s", mt_format_bytes(n[0], finding.bytes),
-                  by_loop
-                      ? "if the optimizer's step makes its temporaries for one parameter at a time"
-                      : "if the optimizer's step is fused and makes no temporaries")
-            : mt_arena_printf(arena,
-                              "%s of the peak are temporaries of the optimizer's step, of all "
-                              "parameters at once",
-                              mt_format_bytes(n[0], look->bytes));
+            ? mt_arena_printf(arena, "At least %s less at the peak %s",
+                              mt_format_bytes(n[0], finding.bytes),
+                              by_loop ? "if the optimizer updates one parameter at a time"
+                                      : "if the optimizer step is fused and has no temporaries")
+            : mt_arena_printf(
+                  arena,
+                  "%s of the peak: temporaries of the optimizer step, for all parameters at once",
+                  mt_format_bytes(n[0], look->bytes));
     return mt_finding_say(look->search, &finding);
 }
 

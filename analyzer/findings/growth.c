@@ -278,8 +278,8 @@ static const char *tell_replaced(const struct look *look, const struct line *lin
 
     return mt_arena_printf(
         look->arena,
-        "%s a step from %s: each replaces %s block%s by longer, of the old and something new, "
-        "%s after step %lld, %s after step %lld",
+        "%s per step from %s: each step replaces %s block%s with longer copies, %s after step "
+        "%lld, %s after step %lld",
         mt_format_change(n[0], (int64_t)(line->bytes / (look->end - look->begin))), label,
         mt_format_count(n[1], line->blocks), line->blocks == 1 ? "" : "s",
         mt_format_bytes(n[2], line->old_bytes), (long long)number_of(look, look->begin - 1),
@@ -296,7 +296,7 @@ static const char *tell_line(const struct look *look, const struct line *line)
         return tell_replaced(look, line, label);
     return !label
                ? NULL
-               : mt_arena_printf(look->arena, "%s a step from %s: %s block%s of %s stack%s",
+               : mt_arena_printf(look->arena, "%s per step from %s: %s block%s from %s stack%s",
                                  mt_format_change(n[0], (int64_t)(line->bytes / steps)), label,
                                  mt_format_count(n[1], line->blocks), line->blocks == 1 ? "" : "s",
                                  mt_format_count(n[2], line->stacks), line->stacks == 1 ? "" : "s");
@@ -348,22 +348,19 @@ static const char *forecast(const struct look *look)
 
     if (!capacity)
         return mt_arena_printf(
-            look->arena,
-            "in %s more steps that makes %s (the device's memory was not "
-            "recorded)",
+            look->arena, "%s more steps add %s (the device's memory was not recorded)",
             mt_format_count(n[0], FAR_STEPS),
             mt_format_bytes(n[1], mt_mul_most_u64(look->bytes_per_step, FAR_STEPS)));
     steps = used < capacity ? (capacity - used) / look->bytes_per_step + 1 : 0;
     if (mt_mul_most_u64(steps, step_ns(look)) > UINT64_MAX / 2)
-        return "if it goes on like that, no run is long enough to fill the device";
+        return "at this rate, no run is long enough to fill the device";
     duration = duration_text(look, steps);
-    return duration
-               ? mt_arena_printf(look->arena,
-                                 "if it goes on like that, the %s of the %s are full after at "
-                                 "most %s more step%s%s",
-                                 mt_format_bytes(n[0], capacity), is_limit ? "limit" : "device",
-                                 mt_format_count(n[1], steps), steps == 1 ? "" : "s", duration)
-               : NULL;
+    return duration ? mt_arena_printf(
+                          look->arena,
+                          "at this rate, the %s of the %s fills up after at most %s more step%s%s",
+                          mt_format_bytes(n[0], capacity), is_limit ? "limit" : "device",
+                          mt_format_count(n[1], steps), steps == 1 ? "" : "s", duration)
+                    : NULL;
 }
 
 /* More than one value per step: the inputs of one backward pass. */
@@ -384,33 +381,32 @@ static enum mt_status tell_evidence(struct look *look, struct mt_finding *findin
     if (look->left_bytes)
         evidence[count++] = mt_arena_printf(
             look->arena,
-            "%s that steps %lld to %lld left behind are still there when step %lld begins",
+            "%s left behind by steps %lld to %lld is still allocated when step %lld begins",
             mt_format_bytes(n, look->left_bytes), (long long)number_of(look, look->begin),
             (long long)number_of(look, look->end - 1),
             (long long)number_of(look, look->lives->step_count - 1));
     for (i = 0; i < look->line_count && i < NAMED_LINES; i++)
         evidence[count++] = tell_line(look, &look->lines[i]);
     if (is_graph(look, &look->lines[0]))
-        evidence[count++] = "this many blocks of one line are what autograd keeps for a backward "
-                            "pass that never ran";
+        evidence[count++] = "this many blocks from one line are typical of graphs that autograd "
+                            "keeps because backward() never ran";
     evidence[count++] = forecast(look);
     return mt_finding_set_evidence(finding, evidence, count);
 }
 
 static const struct mt_framework_texts replaced_advice = {
-    {[MT_FRAMEWORK_UNKNOWN] =
-         "it grows in each step: keep a window of it, what it is for (a sum, a "
-         "count), or put it on the host",
+    {[MT_FRAMEWORK_UNKNOWN] = "it grows in each step: keep only its latest part, keep the sum or "
+                              "count that you need, or move it to the host",
      [MT_FRAMEWORK_TORCH] =
-         "torch.cat, stack or append makes it longer in each step: keep a window "
-         "of it, what it is for (a sum, a count), or put it on the host"}};
+         "torch.cat, torch.stack or append makes it longer in each step: keep only its latest "
+         "part, keep the sum or count that you need, or move it to the host (.cpu())"}};
 
 static const struct mt_framework_texts kept_advice = {
     {[MT_FRAMEWORK_UNKNOWN] =
          "something keeps this memory from step to step: copy what you need to "
          "the host, or free it",
-     [MT_FRAMEWORK_TORCH] = "a list, dict or attribute keeps these tensors: keep .item() or "
-                            ".detach().cpu(), or clear it",
+     [MT_FRAMEWORK_TORCH] = "a list, dict or attribute keeps these tensors: store .item() or "
+                            ".detach().cpu() in it, or clear it",
      [MT_FRAMEWORK_JAX] = "a list, dict or attribute keeps these arrays: copy what you need to the "
                           "host (jax.device_get), or clear it",
      [MT_FRAMEWORK_TENSORFLOW] =
@@ -422,8 +418,8 @@ static const char *advice_of(const struct look *look, const struct line *most)
     if (most->new_bytes)
         return mt_framework_text(look->search, &replaced_advice);
     return is_graph(look, most)
-               ? "keep loss.item() or loss.detach() instead of a value with its graph (total += "
-                 "loss), and run what needs no backward under torch.no_grad()"
+               ? "use loss.item() or loss.detach() where a value keeps its graph (total += loss), "
+                 "and run code that needs no backward under torch.no_grad()"
                : mt_framework_text(look->search, &kept_advice);
 }
 
@@ -443,7 +439,7 @@ static enum mt_status say(struct look *look)
     finding->bytes = look->gathered_bytes;
     finding->bytes_per_step = look->bytes_per_step;
     finding->title = mt_arena_printf(
-        look->arena, "%s more after each step%s, since step %lld: %s from %s",
+        look->arena, "%s more after each step%s since step %lld, %s of it from %s",
         mt_format_bytes(n[0], look->bytes_per_step), look->even ? "" : " on average",
         (long long)number_of(look, most->first_step),
         look->line_count == 1 ? "all"

@@ -68,17 +68,18 @@ static const char *tell(const struct mt_finding_search *search, const struct lin
                            arena, "%s in %s block%s from %s", mt_format_bytes(n[0], line->bytes),
                            mt_format_count(n[1], line->blocks), line->blocks == 1 ? "" : "s", label)
                      : NULL;
-    return mt_arena_printf(arena, "%s in %s block%s from %s, the first %s old",
+    return mt_arena_printf(arena,
+                           "%s in %s block%s from %s, the oldest allocated %s before the peak",
                            mt_format_bytes(n[0], line->bytes), mt_format_count(n[1], line->blocks),
                            line->blocks == 1 ? "" : "s", label, mt_format_duration(n[2], age_ns));
 }
 
 /* PyTorch's names the modules (checkpointing.h). */
 static const struct mt_framework_texts advice = {
-    {[MT_FRAMEWORK_UNKNOWN] = "keep fewer of them: compute the functions that make them again in "
-                              "backward (gradient checkpointing)",
+    {[MT_FRAMEWORK_UNKNOWN] =
+         "gradient checkpointing: recompute them in backward instead of keeping them",
      [MT_FRAMEWORK_JAX] = "jax.checkpoint around the functions that make them, with a policy "
-                          "(jax.checkpoint_policies) for those that are dear to compute",
+                          "(jax.checkpoint_policies) for values that are expensive to recompute",
      [MT_FRAMEWORK_TENSORFLOW] = "tf.recompute_grad around the functions that make them"}};
 
 static const char *advice_for(const struct mt_finding_search *search, struct mt_site site)
@@ -101,11 +102,11 @@ static enum mt_status find(struct mt_finding_search *search)
     const char *label;
     char n[3][MT_UNITS_TEXT];
     uint32_t i, count = 0;
-    struct mt_finding finding = {.id = "held-activations",
-                                 .severity = "info",
-                                 .evidence = evidence,
-                                 .cost = "the forward of those modules runs a second time, in "
-                                         "backward"};
+    struct mt_finding finding = {
+        .id = "held-activations",
+        .severity = "info",
+        .evidence = evidence,
+        .cost = "backward runs the forward pass of these modules a second time"};
 
     if (!report->saw_backward || !device->instant_count ||
         (device->instants[0].step == MT_NO_STEP && report->step_count))
@@ -131,7 +132,7 @@ static enum mt_status find(struct mt_finding_search *search)
     if (!label || !finding.advice)
         return MT_ERR_MEMORY;
     finding.title = mt_arena_printf(
-        arena, "%s of the peak, %s, are activations that wait for backward, %s of them from %s",
+        arena, "%s (%s) of the peak: activations waiting for backward, %s of it from %s",
         mt_format_bytes(n[0], finding.bytes),
         mt_format_percent(n[1], (double)finding.bytes / (double)peak),
         count == 1 ? "all" : mt_format_bytes(n[2], lines[0].bytes), label);

@@ -186,28 +186,28 @@ static enum mt_status say(struct look *look)
         .bytes = device->allocated_peak.bytes - look->after.allocated_bytes,
         .evidence = evidence,
         .evidence_count = 4,
-        .advice = "keep it in host memory and bring it for the step, if the time for that is "
-                  "there (ZeRO-Offload, FSDP's CPUOffload, a paged optimizer)"};
+        .advice = "keep it in host memory and copy it to the device for the step, if there is time "
+                  "for the transfer (ZeRO-Offload, FSDP's CPUOffload, a paged optimizer)"};
 
-    finding.title = mt_arena_printf(
+    finding.title = mt_arena_printf(look->arena,
+                                    "%s less at the peak if the optimizer state is on the device "
+                                    "only during the optimizer step",
+                                    mt_format_bytes(n[0], finding.bytes));
+    evidence[0] = mt_arena_printf(
         look->arena,
-        "%s less at the peak if the optimizer's state is on the device only during its step",
-        mt_format_bytes(n[0], finding.bytes));
-    evidence[0] = mt_arena_printf(look->arena,
-                                  "%s of it stay through %s, where the peak is, and are not "
-                                  "used there",
-                                  mt_format_bytes(n[0], look->idle->bytes), phase->path);
+        "%s of it stays allocated throughout %s, where the peak is, and is not used there",
+        mt_format_bytes(n[0], look->idle->bytes), phase->path);
     evidence[1] = mt_arena_printf(
         look->arena,
-        "replayed with it away from each step of the optimizer to the next: %s allocated instead "
-        "of %s",
+        "replay with the state absent between optimizer steps: %s allocated instead of %s",
         mt_format_bytes(n[0], look->after.allocated_bytes),
         mt_format_bytes(n[1], device->allocated_peak.bytes));
-    evidence[2] = mt_arena_printf(look->arena, "and %s reserved instead of %s",
+    evidence[2] = mt_arena_printf(look->arena, "in the same replay: %s reserved instead of %s",
                                   mt_format_bytes(n[0], look->after.reserved_bytes),
                                   mt_format_bytes(n[1], device->reserved_peak.bytes));
-    evidence[3] = mt_arena_printf(look->arena, "%s to be moved each way, each time",
-                                  mt_format_bytes(n[0], look->moved_bytes));
+    evidence[3] =
+        mt_arena_printf(look->arena, "%s to transfer in each direction for each optimizer step",
+                        mt_format_bytes(n[0], look->moved_bytes));
     return mt_finding_say(look->search, &finding);
 }
 

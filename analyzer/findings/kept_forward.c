@@ -95,22 +95,21 @@ static enum mt_status say(struct mt_finding_search *search, const struct look *l
 
     finding.advice =
         trains(search->device)
-            ? "torch.utils.checkpoint around the modules that make them: the backward pass "
-              "computes them again"
-            : "if no backward pass follows, torch.no_grad() or torch.inference_mode() around the "
-              "call, which keeps none of them; if one follows, torch.utils.checkpoint around the "
-              "modules that make them";
+            ? "torch.utils.checkpoint around the modules that make them: backward recomputes them"
+            : "if no backward pass follows, call the model under torch.no_grad() or "
+              "torch.inference_mode(), which keep none of them; otherwise torch.utils.checkpoint "
+              "around the modules that make them";
     if (!label)
         return MT_ERR_MEMORY;
-    finding.title = mt_arena_printf(arena,
-                                    "%s of the peak, %s, are activations that forward keeps; no "
-                                    "backward pass was recorded",
-                                    mt_format_bytes(n[0], look->bytes),
-                                    mt_format_percent(n[1], (double)look->bytes / (double)peak));
-    evidence[0] = mt_arena_printf(arena, "%s blocks from %u%s lines, most bytes from %s: %s",
-                                  mt_format_count(n[0], look->blocks), look->count,
-                                  look->count == MAX_LINES ? " or more" : "", label,
-                                  mt_format_bytes(n[1], look->largest->bytes));
+    finding.title = mt_arena_printf(
+        arena, "%s (%s) of the peak: activations that forward keeps; no backward pass was recorded",
+        mt_format_bytes(n[0], look->bytes),
+        mt_format_percent(n[1], (double)look->bytes / (double)peak));
+    evidence[0] =
+        mt_arena_printf(arena, "%s blocks from %u%s lines; the line with most bytes is %s: %s",
+                        mt_format_count(n[0], look->blocks), look->count,
+                        look->count == MAX_LINES ? " or more" : "", label,
+                        mt_format_bytes(n[1], look->largest->bytes));
     return mt_finding_say(search, &finding);
 }
 

@@ -33,13 +33,12 @@ static enum mt_status find(struct mt_finding_search *search)
     uint32_t i;
     const char *evidence[1];
     char n[2][MT_UNITS_TEXT];
-    struct mt_finding finding = {
-        .id = "kept-gradients",
-        .severity = "info",
-        .evidence = evidence,
-        .evidence_count = 1,
-        .advice =
-            "zero_grad(set_to_none=True), the default: gradients are gone while forward runs"};
+    struct mt_finding finding = {.id = "kept-gradients",
+                                 .severity = "info",
+                                 .evidence = evidence,
+                                 .evidence_count = 1,
+                                 .advice = "call zero_grad(set_to_none=True), the default: it "
+                                           "frees gradients before forward runs"};
 
     if (!has_zero_grad(search->analysis->report) ||
         !mt_finding_matters(device->peak_role_bytes[MT_ROLE_GRADIENTS], peak))
@@ -62,12 +61,12 @@ static enum mt_status find(struct mt_finding_search *search)
         return MT_OK;
     finding.bytes = kept;
     finding.title = mt_arena_printf(arena,
-                                    "%s of gradients are kept through forward, %s of the peak: "
-                                    "zero_grad(set_to_none=False)",
+                                    "%s of gradients (%s of the peak) stays allocated during "
+                                    "forward: zero_grad(set_to_none=False)",
                                     mt_format_bytes(n[0], kept),
                                     mt_format_percent(n[1], (double)kept / (double)peak));
     evidence[0] = mt_arena_printf(
-        arena, "%s blocks of the first steps are still there in step %lld",
+        arena, "%s blocks of the first steps are still allocated in step %lld",
         mt_format_count(n[0], blocks), (long long)device->steps[device->step_count - 1].step);
     return mt_finding_say(search, &finding);
 }

@@ -110,26 +110,26 @@ static enum mt_status say(struct look *look)
     finding->severity = "warning";
     finding->bytes = device->allocated_peak.bytes - look->after.allocated_bytes;
     finding->title = mt_arena_printf(
-        look->arena, "%s less at the peak if what %s made does not live on into the next step",
+        look->arena, "%s less at the peak if the results of %s are freed before the next step",
         mt_format_bytes(n[0], finding->bytes), label);
-    evidence[0] = mt_arena_printf(
-        look->arena,
-        "at the peak %s in %s block%s of the step before are alive, which "
-        "end once their successors are there",
-        mt_format_bytes(n[0], look->peak_bytes), mt_format_count(n[1], look->peak_blocks),
-        look->peak_blocks == 1 ? "" : "s");
+    evidence[0] = mt_arena_printf(look->arena,
+                                  "at the peak, %s in %s block%s of the previous step is still "
+                                  "allocated; it is freed only after its replacement exists",
+                                  mt_format_bytes(n[0], look->peak_bytes),
+                                  mt_format_count(n[1], look->peak_blocks),
+                                  look->peak_blocks == 1 ? "" : "s");
     evidence[1] = mt_arena_printf(
         look->arena,
-        "replayed with their ends at the end of their step: %s allocated instead of %s",
+        "replay with these blocks freed at the end of their step: %s allocated instead of %s",
         mt_format_bytes(n[0], look->after.allocated_bytes),
         mt_format_bytes(n[1], device->allocated_peak.bytes));
-    evidence[2] = mt_arena_printf(look->arena, "and %s reserved instead of %s",
+    evidence[2] = mt_arena_printf(look->arena, "in the same replay: %s reserved instead of %s",
                                   mt_format_bytes(n[0], look->after.reserved_bytes),
                                   mt_format_bytes(n[1], device->reserved_peak.bytes));
     finding->evidence = evidence;
     finding->evidence_count = 3;
-    finding->advice = "del them (out, loss, a list) at the end of the step, or put the step into a "
-                      "function, if the next step does not read them";
+    finding->advice = "if the next step does not read them, delete them at the end of the step "
+                      "(del out, loss), or put the step into a function";
     return finding->title && evidence[0] && evidence[1] && evidence[2] ? MT_OK : MT_ERR_MEMORY;
 }
 

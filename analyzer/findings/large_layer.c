@@ -98,28 +98,28 @@ static const char *kind_of(const struct mt_symbols *symbols, uint32_t stack)
 /* If the kind of layer is unknown. */
 static const struct mt_framework_texts advice = {
     {[MT_FRAMEWORK_UNKNOWN] =
-         "if it is an embedding: fewer or shorter rows; an output layer: the embedding's weight, "
-         "adaptive or sampled softmax; either: its parts shared by the devices",
+         "for an embedding: fewer or shorter rows; for an output layer: reuse the embedding's "
+         "weight, or adaptive or sampled softmax; for either: shard it over the devices",
      [MT_FRAMEWORK_TORCH] =
-         "if it is an embedding: gradients of the used rows alone (sparse=True, with SGD or "
-         "SparseAdam); an output layer: the embedding's weight, adaptive or sampled softmax; "
-         "either: its parts shared by the ranks (FSDP, TorchRec)",
-     [MT_FRAMEWORK_JAX] =
-         "if it is an embedding: fewer or shorter rows; an output layer: the embedding's weight, "
-         "adaptive or sampled softmax; either: its parts sharded over the devices (jax.sharding)",
-     [MT_FRAMEWORK_TENSORFLOW] =
-         "if it is an embedding: fewer or shorter rows; an output layer: the embedding's weight, "
-         "tf.nn.sampled_softmax_loss; either: its parts shared by the devices (tf.distribute)"}};
+         "for an embedding: sparse=True (with SGD or SparseAdam), so that only used rows have "
+         "gradients; for an output layer: reuse the embedding's weight, or adaptive or sampled "
+         "softmax; for either: shard it over the ranks (FSDP, TorchRec)",
+     [MT_FRAMEWORK_JAX] = "for an embedding: fewer or shorter rows; for an output layer: reuse the "
+                          "embedding's weight, or adaptive or sampled softmax; for either: shard "
+                          "it over the devices (jax.sharding)",
+     [MT_FRAMEWORK_TENSORFLOW] = "for an embedding: fewer or shorter rows; for an output layer: "
+                                 "reuse the embedding's weight, or tf.nn.sampled_softmax_loss; for "
+                                 "either: shard it over the devices (tf.distribute)"}};
 
 /* `kind`: of PyTorch's modules. */
 static const char *advice_for(const struct mt_finding_search *search, const char *kind)
 {
     if (kind && strcmp(kind, "an embedding") == 0)
-        return "gradients of the rows that are used alone (sparse=True, with SGD or SparseAdam), "
-               "fewer or shorter rows, or the table shared by the ranks (TorchRec, FSDP)";
+        return "sparse=True (with SGD or SparseAdam), so that only used rows have gradients; fewer "
+               "or shorter rows; or shard the table over the ranks (TorchRec, FSDP)";
     if (kind)
-        return "a shorter row for each output (adaptive or sampled softmax, a low rank), the "
-               "weight of the embedding, if they are as large, or its parts shared by the ranks";
+        return "adaptive or sampled softmax, or a low-rank layer; reuse the embedding's weight if "
+               "it is as large; or shard it over the ranks (FSDP)";
     return mt_framework_text(search, &advice);
 }
 
@@ -129,8 +129,8 @@ static const char *tell_blocks(struct mt_arena *arena, const struct layer *layer
     char n[4][MT_UNITS_TEXT];
 
     return mt_arena_printf(arena,
-                           "blocks of this size, by role: parameters %s, gradients %s, state of "
-                           "the optimizer %s, temporaries %s",
+                           "blocks of this size, by role: parameters %s, gradients %s, optimizer "
+                           "state %s, temporaries %s",
                            mt_format_count(n[0], blocks[MT_ROLE_PARAMETERS]),
                            mt_format_count(n[1], blocks[MT_ROLE_GRADIENTS]),
                            mt_format_count(n[2], blocks[MT_ROLE_OPTIMIZER_STATE]),
@@ -146,10 +146,10 @@ static const char *tell_origin(const struct mt_finding_search *search, const str
 
     if (!label)
         return NULL;
-    return kind ? mt_arena_printf(arena, "%s made it: %s", kind, label)
+    return kind ? mt_arena_printf(arena, "created by %s: %s", kind, label)
                 : mt_arena_printf(arena,
-                                  "which module made it does not show; it came to the "
-                                  "device at %s",
+                                  "the recording does not show which module created it; it reached "
+                                  "the device at %s",
                                   label);
 }
 
@@ -185,7 +185,7 @@ static enum mt_status find(struct mt_finding_search *search)
     finding.advice = advice_for(search, kind);
     is_one = layer.blocks[MT_ROLE_PARAMETERS] == 1;
     finding.title =
-        mt_arena_printf(arena, "%s of the peak, %s, are the %s and blocks of %s size, %s each",
+        mt_arena_printf(arena, "%s (%s) of the peak: the %s and other blocks of %s size, %s each",
                         mt_format_bytes(n[0], layer.bytes),
                         mt_format_percent(n[1], (double)layer.bytes / (double)peak),
                         is_one ? "largest parameter" : "two largest parameters",
@@ -193,7 +193,7 @@ static enum mt_status find(struct mt_finding_search *search)
     evidence[0] = tell_blocks(arena, &layer);
     evidence[1] = tell_origin(search, &layer, kind);
     evidence[2] =
-        mt_arena_printf(arena, "all parameters take %s", mt_format_bytes(n[0], parameters));
+        mt_arena_printf(arena, "all parameters together: %s", mt_format_bytes(n[0], parameters));
     return mt_finding_say(search, &finding);
 }
 

@@ -51,8 +51,8 @@ static enum mt_status find(struct mt_finding_search *search)
         .severity = "info",
         .evidence = evidence,
         .evidence_count = 1,
-        .advice = "compute the loss over a part of the tokens at a time, or fuse it with the last "
-                  "layer (chunked or fused linear cross-entropy)"};
+        .advice = "compute the loss over chunks of the tokens, or fuse it with the last layer "
+                  "(LigerFusedLinearCrossEntropyLoss, cut_cross_entropy)"};
 
     if (!device->instant_count)
         return MT_OK;
@@ -77,7 +77,7 @@ static enum mt_status find(struct mt_finding_search *search)
     if (!label)
         return MT_ERR_MEMORY;
     finding.title = mt_arena_printf(
-        arena, "%s of the peak, %s, are made by the loss and its backward: %s",
+        arena, "%s (%s) of the peak: the loss and its backward pass, %s",
         mt_format_bytes(n[0], bytes), mt_format_percent(n[1], (double)bytes / (double)peak), label);
     evidence[0] = mt_arena_printf(arena, "%s block%s of up to %s", mt_format_count(n[0], blocks),
                                   blocks == 1 ? "" : "s", mt_format_bytes(n[1], most));

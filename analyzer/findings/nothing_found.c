@@ -5,7 +5,7 @@
 #include "units.h"
 #include "util.h"
 
-enum { MIN_UNKNOWN_SHARE = 20 }; /* of the peak, as a fraction: 5 % */
+enum { MIN_UNKNOWN_SHARE = 20 }; /* of the peak, as a fraction: 5% */
 
 static const char *unused_part(struct mt_arena *arena, const struct mt_report *report,
                                const struct mt_device_report *device)
@@ -14,11 +14,11 @@ static const char *unused_part(struct mt_arena *arena, const struct mt_report *r
     char n[2][MT_UNITS_TEXT];
 
     if (!report->has_segments)
-        return "what was reserved is not recorded";
+        return "reserved memory was not recorded";
     return mt_arena_printf(
-        arena, "%s of the %s reserved %s unused",
+        arena, "%s%s of the %s reserved %s unused", device->events ? "at most " : "",
         mt_format_bytes(n[0], then->reserved - mt_min_u64(then->allocated, then->reserved)),
-        mt_format_bytes(n[1], then->reserved), device->events ? "at most were" : "are");
+        mt_format_bytes(n[1], then->reserved), device->events ? "was" : "is");
 }
 
 /* Steps may leave memory behind that is too little for a finding. */
@@ -26,8 +26,8 @@ static const char *growth_part(struct mt_arena *arena, const struct mt_report *r
                                const struct mt_device_report *device)
 {
     static const char *const words[] = {
-        [MT_GROWTH_JUDGED] = "no step leaves more and more behind",
-        [MT_GROWTH_NO_STEPS] = "no steps were found, so that growth is not judged",
+        [MT_GROWTH_JUDGED] = "no growth from step to step was found",
+        [MT_GROWTH_NO_STEPS] = "no steps were found, so growth is not judged",
         [MT_GROWTH_FEW_STEPS] = "there are too few steps to judge growth",
         [MT_GROWTH_MANY_BLOCKS] = "too many blocks outlive their step to judge growth"};
     const struct mt_growth *growth = &device->growth;
@@ -47,7 +47,7 @@ static const char *unknown_part(struct mt_arena *arena, const struct mt_device_r
 
     if (unknown <= peak / MIN_UNKNOWN_SHARE)
         return "";
-    return mt_arena_printf(arena, "; what %s of the peak is for is not known",
+    return mt_arena_printf(arena, "; the role of %s of the peak is unknown",
                            mt_format_percent(share, (double)unknown / (double)peak));
 }
 
@@ -61,6 +61,6 @@ const char *mt_nothing_found(struct mt_arena *arena, const struct mt_report *rep
     if (!unused || !unknown || !growth)
         return NULL;
     if (!device->events) /* then refused requests are also unknown */
-        return mt_arena_printf(arena, "%s, and there is no history to compare%s", unused, unknown);
+        return mt_arena_printf(arena, "%s; the snapshot has no history%s", unused, unknown);
     return mt_arena_printf(arena, "%s, no request was refused, and %s%s", unused, growth, unknown);
 }

@@ -8,21 +8,20 @@
 enum { MIN_SHARE = 10 }; /* of the peak */
 
 static const struct mt_framework_texts advice = {
-    {[MT_FRAMEWORK_UNKNOWN] = "an optimizer that keeps less (Adafactor, Lion, SGD), or its state "
-                              "shared by the devices",
+    {[MT_FRAMEWORK_UNKNOWN] =
+         "an optimizer with less state (Adafactor, Lion, SGD), or shard the state over the devices",
      [MT_FRAMEWORK_TORCH] =
-         "an optimizer that keeps less (8-bit Adam, Adafactor, SGD), or its state shared by "
-         "the ranks (ZeroRedundancyOptimizer, FSDP)",
-     [MT_FRAMEWORK_JAX] = "an optimizer that keeps less (optax.adafactor, optax.lion, SGD), or its "
-                          "state sharded over the devices",
+         "an optimizer with less state (8-bit Adam of bitsandbytes, Adafactor, SGD), or shard the "
+         "state over the ranks (ZeroRedundancyOptimizer, FSDP)",
+     [MT_FRAMEWORK_JAX] = "an optimizer with less state (optax.adafactor, optax.lion, SGD), or "
+                          "shard the state over the devices (jax.sharding)",
      [MT_FRAMEWORK_TENSORFLOW] =
-         "an optimizer that keeps less (tf.keras.optimizers.Adafactor, Lion, SGD), or its state "
-         "sharded over the devices"}};
+         "an optimizer with less state (tf.keras.optimizers.Adafactor, Lion, SGD), or shard the "
+         "state over the devices (tf.distribute)"}};
 
 static const struct mt_framework_texts cost = {
     {[MT_FRAMEWORK_UNKNOWN] = "another optimizer changes the results; sharding adds communication",
-     [MT_FRAMEWORK_TORCH] =
-         "states of 8 bits change the numerics; sharing them takes communication"}};
+     [MT_FRAMEWORK_TORCH] = "8-bit state changes the numerics; sharding adds communication"}};
 
 static enum mt_status find(struct mt_finding_search *search)
 {
@@ -43,11 +42,10 @@ static enum mt_status find(struct mt_finding_search *search)
 
     if (!mt_finding_matters(bytes, peak) || bytes < peak / MIN_SHARE)
         return MT_OK;
-    finding.title = mt_arena_printf(arena, "%s of the peak, %s, hold the optimizer's state",
-                                    mt_format_bytes(n[0], bytes),
-                                    mt_format_percent(n[1], (double)bytes / (double)peak));
-    evidence[0] =
-        mt_arena_printf(arena, "the parameters take %s", mt_format_bytes(n[0], parameters));
+    finding.title =
+        mt_arena_printf(arena, "%s (%s) of the peak: optimizer state", mt_format_bytes(n[0], bytes),
+                        mt_format_percent(n[1], (double)bytes / (double)peak));
+    evidence[0] = mt_arena_printf(arena, "parameters: %s", mt_format_bytes(n[0], parameters));
     return mt_finding_say(search, &finding);
 }
 

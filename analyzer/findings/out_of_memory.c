@@ -60,11 +60,11 @@ static enum mt_status say_setting(struct mt_finding_search *search, const struct
     if (!limit)
         return MT_ERR_MEMORY;
     finding.advice = setting->advice;
-    finding.title = mt_arena_printf(arena, "%s%s with %s get past the out-of-memory error; %s",
-                                    way->approximate ? "About " : "",
-                                    mt_format_mib(fit, way->fit_bytes), setting->what, limit);
+    finding.title = mt_arena_printf(
+        arena, "%s%s with %s is enough to get past the out-of-memory error; %s",
+        way->approximate ? "About " : "", mt_format_mib(fit, way->fit_bytes), setting->what, limit);
     finding.proved_by = proof(search, way);
-    evidence[0] = "what the run would have asked for next is not in the trace";
+    evidence[0] = "the trace does not show what the run would have requested next";
     return finding.proved_by ? mt_finding_say(search, &finding) : MT_ERR_MEMORY;
 }
 
@@ -84,8 +84,8 @@ static const char *title_of_lack(struct mt_arena *arena, const struct mt_oom_ans
     char bytes[MT_UNITS_TEXT];
 
     return mt_arena_printf(arena,
-                           "%s%s more%s%s would get past the out-of-memory error; under the limit "
-                           "that it had, no setting that was tried does",
+                           "%s%s more%s%s would get past the out-of-memory error; no setting that "
+                           "was tried does so under the limit that it had",
                            least->approximate ? "About " : "",
                            mt_format_mib(bytes, lack_of(answer, least)), setting ? " with " : "",
                            setting ? setting->what : "");
@@ -96,12 +96,11 @@ static const char *title_of_request(struct mt_arena *arena, const struct mt_oom_
 {
     char bytes[MT_UNITS_TEXT];
 
-    return mt_arena_printf(arena, "%s more were wanted when memory ran out; %s",
+    return mt_arena_printf(arena, "%s more was requested when memory ran out; %s",
                            mt_format_mib(bytes, answer->oom->request_bytes),
                            !answer->way_count ? "no setting was tried"
-                           : least
-                               ? "replayed under the same settings and limit, the run gets past it"
-                               : "no setting that was tried gets past it under any limit");
+                           : least ? "a replay with the same settings and limit gets past it"
+                                   : "no setting that was tried gets past it under any limit");
 }
 
 static enum mt_status say_candidates(struct mt_finding_search *search)
@@ -122,9 +121,8 @@ static enum mt_status say_candidates(struct mt_finding_search *search)
         return MT_ERR_MEMORY;
     finding.title =
         lack ? title_of_lack(arena, answer, least) : title_of_request(arena, answer, least);
-    finding.advice = *largest
-                         ? mt_arena_printf(arena, "make one of the largest smaller: %s", largest)
-                         : "a smaller batch, or a device with more memory";
+    finding.advice = *largest ? mt_arena_printf(arena, "reduce one of the largest: %s", largest)
+                              : "use a smaller batch, or a device with more memory";
     evidence[0] = limit_text(arena, answer);
     return finding.advice ? mt_finding_say(search, &finding) : MT_ERR_MEMORY;
 }

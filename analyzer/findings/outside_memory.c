@@ -28,7 +28,7 @@ static const char *largest_library(struct mt_arena *arena, const struct mt_drive
     if (!driver->owner_count || !driver->owners[0].library)
         return "";
     name = mt_owner_text(arena, driver, &driver->owners[0]);
-    return name ? mt_arena_printf(arena, "; the largest part is %s of %s",
+    return name ? mt_arena_printf(arena, "; the largest part is %s by %s",
                                   mt_format_bytes(bytes, driver->owners[0].bytes), name)
                 : NULL;
 }
@@ -47,7 +47,7 @@ static enum mt_status find(struct mt_finding_search *search)
         .id = "outside-memory",
         .severity = "info",
         .evidence = evidence,
-        .advice = "leave room for it: no limit or statistic of the framework counts it"};
+        .advice = "leave room for it: no limit or counter of the framework includes it"};
 
     if (!driver || !driver->has_then || driver->then.bytes < driver->then.framework_bytes)
         return MT_OK;
@@ -59,12 +59,11 @@ static enum mt_status find(struct mt_finding_search *search)
     finding.evidence_count = i;
     finding.bytes = bytes;
     largest = largest_library(arena, driver);
-    finding.title =
-        mt_arena_printf(arena,
-                        "%s lie outside of the framework at its peak, of %s that the process took "
-                        "from the driver%s",
-                        mt_format_bytes(n[0], bytes), mt_format_bytes(n[1], driver->then.bytes),
-                        largest ? largest : "");
+    finding.title = mt_arena_printf(
+        arena,
+        "%s is outside the framework at its peak, of %s that the process took from the driver%s",
+        mt_format_bytes(n[0], bytes), mt_format_bytes(n[1], driver->then.bytes),
+        largest ? largest : "");
     if (!largest)
         return MT_ERR_MEMORY;
     return mt_finding_say(search, &finding);

@@ -189,25 +189,24 @@ static enum mt_status say(struct look *look, const struct line *line, const char
     finding->severity = "warning";
     finding->bytes = before - peak_bytes;
     finding->title =
-        mt_arena_printf(look->arena, "%s block%s, %s, from %s keep%s %s reserved",
-                        mt_format_count(n[0], line->blocks), line->blocks == 1 ? "" : "s",
-                        mt_format_bytes(n[1], line->bytes), label, line->blocks == 1 ? "s" : "",
-                        mt_format_bytes(n[2], finding->bytes));
+        mt_arena_printf(look->arena, "%s stays reserved because of %s block%s (%s) from %s",
+                        mt_format_bytes(n[0], finding->bytes), mt_format_count(n[1], line->blocks),
+                        line->blocks == 1 ? "" : "s", mt_format_bytes(n[2], line->bytes), label);
     evidence[0] = mt_arena_printf(
-        look->arena, "of %s reserved at the peak, %s are free between live blocks",
+        look->arena, "%s reserved at the peak, %s of it free between live blocks",
         mt_format_bytes(n[0], before), mt_format_bytes(n[1], look->pins->stranded_bytes));
     evidence[1] = mt_arena_printf(
-        look->arena, "%s of that in the %s segment%s that %s in",
+        look->arena, "%s of that in the %s segment%s around %s",
         mt_format_bytes(n[0], line->around_bytes), mt_format_count(n[1], line->segments),
-        line->segments == 1 ? "" : "s", line->blocks == 1 ? "it lies" : "they lie");
+        line->segments == 1 ? "" : "s", line->blocks == 1 ? "it" : "them");
     evidence[2] = mt_arena_printf(
-        look->arena, "with a memory pool for that line, replayed: %s reserved at the peak",
+        look->arena, "replay with a memory pool for that line: %s reserved at the peak",
         mt_format_bytes(n[0], peak_bytes));
     finding->evidence = evidence;
     finding->evidence_count = 3;
     finding->advice =
-        "allocate them in a torch.cuda.MemPool of their own (torch.cuda.use_mem_pool around that "
-        "line), or all at once before the large ones, or keep them on the host";
+        "allocate them in their own torch.cuda.MemPool (torch.cuda.use_mem_pool around that line), "
+        "allocate them all before the large blocks, or keep them on the host";
     finding->proved_by = mt_finding_command(look->search, policy,
                                             mt_least_limit_bytes(&look->search->device->replay));
     return finding->title && evidence[0] && evidence[1] && evidence[2] && finding->proved_by

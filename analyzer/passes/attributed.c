@@ -148,11 +148,11 @@ const char *mt_attributed_site(const struct mt_attribution *attribution,
                                const struct mt_attributed *row)
 {
     if (row->stack == MT_NO_ID && row->initial)
-        return "alive before recording began";
+        return "allocated before recording started";
     if (row->tie == MT_TIE_LIBRARY || row->tied != MT_NO_ID)
         return mt_tie_label(attribution->arena, attribution->symbols, row->tie, row->site);
     if (row->stack == MT_NO_ID && attribution->names_operations)
-        return "outside of TensorFlow's operations";
+        return "outside TensorFlow operations";
     if (row->stack == MT_NO_ID && attribution->has_stacks && !row->backward)
         return "no Python stack (a C++ thread)";
     return mt_site_label(attribution->arena, attribution->symbols, row->stack, row->backward);

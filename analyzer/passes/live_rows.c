@@ -125,7 +125,7 @@ static const char *live_label(const struct mt_attribution *attribution,
     }
     if (row->birth != MT_NO_PHASE)
         return attribution->phases->phases[row->birth].path;
-    return row->initial ? "before the trace begins" : "no phase";
+    return row->initial ? "before the trace starts" : "no phase";
 }
 
 static enum mt_status fill_live(const struct mt_attribution *attribution,

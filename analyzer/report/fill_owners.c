@@ -248,7 +248,7 @@ static const char *file_name(const struct mt_attribution *attribution, uint32_t 
 
     if (place && *place == '[' && length > 2)
         return mt_arena_text(attribution->arena, place + 1, length - 2);
-    return place && !*place ? "a file that is not known" : place;
+    return place && !*place ? "an unknown file" : place;
 }
 
 static enum mt_status tell_row(struct mt_attribution *attribution,

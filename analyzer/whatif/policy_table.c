@@ -205,14 +205,13 @@ static const char *say_best(struct mt_policy_table *table)
         return mt_arena_printf(&table->arena, "%s%s reserves %s at its peak.", best->policy,
                                about(best), mt_format_bytes(n[0], best->reserved_peak_bytes));
     if (own && own->reserved_peak_bytes <= best->reserved_peak_bytes)
-        return mt_arena_printf(&table->arena,
-                               "None of these reserves less than what the run had, %s.",
+        return mt_arena_printf(&table->arena, "None of these reserves less than the run did, %s.",
                                mt_format_bytes(n[0], own->reserved_peak_bytes));
     if (!own)
         return mt_arena_printf(&table->arena, "%s%s reserves least, %s at its peak.", best->policy,
                                about(best), mt_format_bytes(n[0], best->reserved_peak_bytes));
     return mt_arena_printf(
-        &table->arena, "%s%s reserves %s less than what the run had (%s) and runs within %s.",
+        &table->arena, "%s%s reserves %s less than the run did (%s) and runs within %s.",
         best->policy, about(best),
         mt_format_bytes(n[0], own->reserved_peak_bytes - best->reserved_peak_bytes),
         mt_format_percent(share, (double)(own->reserved_peak_bytes - best->reserved_peak_bytes) /
@@ -243,12 +242,12 @@ static const char *say_need(struct mt_policy_table *table)
     char n[2][MT_UNITS_TEXT];
 
     if (greedy)
-        return mt_arena_printf(
-            &table->arena,
-            "%s reserves %s what it needs: it runs within %s, so its reserved peak is not what a "
-            "device must have.",
-            greedy->policy, times(&table->arena, greedy->reserved_peak_bytes, greedy->fit_bytes),
-            mt_format_bytes(n[0], greedy->fit_bytes));
+        return mt_arena_printf(&table->arena,
+                               "%s reserves %s what it needs: it runs within %s, so a device can "
+                               "have less than its reserved peak.",
+                               greedy->policy,
+                               times(&table->arena, greedy->reserved_peak_bytes, greedy->fit_bytes),
+                               mt_format_bytes(n[0], greedy->fit_bytes));
     if (!table->bound_bytes)
         return "";
     return mt_arena_printf(

@@ -57,8 +57,9 @@ static void keep_search(const struct mt_fit_result *result, struct mt_setting_de
     device->serves = result->fits;
     device->limit_bytes = result->fits ? result->high_bytes : 0;
     device->need_bytes = result->fits ? mt_fit_need_bytes(result) : 0;
-    device->covers_start =
-        !result->initial_bytes || result->high_bytes > mt_round_up(result->initial_bytes, MT_MIB);
+    device->is_exact =
+        result->policy_exact &&
+        (!result->initial_bytes || result->high_bytes > mt_round_up(result->initial_bytes, MT_MIB));
 }
 
 enum mt_status mt_setting_search(struct mt_source *source, const char *conf,

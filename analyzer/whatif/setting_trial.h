@@ -16,7 +16,8 @@ struct mt_setting_device {
     uint64_t driver_calls; /* allocations and frees */
     /* from mt_setting_search */
     bool serves;          /* some limit serves the run */
-    bool covers_start;    /* memory reserved at the start of the trace does not bound the need */
+    bool is_exact;        /* the rules of the setting are known, and memory reserved at the start
+                             of the trace does not bound the need */
     uint64_t limit_bytes; /* the smallest that serves in every order of addresses */
     uint64_t need_bytes;  /* of the allocator at this limit (mt_fit_need_bytes) */
 };

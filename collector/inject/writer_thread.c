@@ -16,6 +16,7 @@
 #include "settings.h"
 #include "inject_source.h"
 #include "tape_file.h"
+#include "zstd_library.h"
 
 enum {
     COMPRESSION_LEVEL = 1,
@@ -90,7 +91,7 @@ void mt_writer_thread_pause(void)
 
     if (pauses++ || !mt_core.writer_runs || pthread_equal(pthread_self(), mt_core.writer))
         return;
-    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state); /* the wait can be cancelled */
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state); /* the wait can be canceled */
     holds_the_writer = take_until(&mt_core.writer_sleeps, in_ns(MAX_PAUSE_NS));
     (void)pthread_setcancelstate(state, NULL);
     errno = saved;
@@ -179,6 +180,9 @@ static enum mt_status open_writer(struct job *job, struct mt_error *error)
         status = mt_drain_definitions(job->drain, &changed);
     if (status != MT_OK)
         return mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
+    if (!mt_zstd_load())
+        return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
+                       "zstd's library cannot be loaded; install libzstd 1.4 or newer");
     mt_drain_header(job->drain, &header);
     status = mt_writer_new_output(&output, &header, &job->symbols, &options, &job->writer, error);
     if (status == MT_OK)

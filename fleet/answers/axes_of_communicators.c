@@ -50,8 +50,20 @@ static uint32_t rank_at(const struct mt_job_report *report, const struct member 
     return (uint32_t)report->rows[member->row].record->identity.rank;
 }
 
-/* All members are present, each once, and their numbers are at equal distances; otherwise returns
- * 0. */
+/* Copies members to `ranks`, without further devices of the same rank at the same place. */
+static uint32_t ranks_of(const struct mt_job_report *report, const struct member *members,
+                         uint32_t count, struct member *ranks)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        if (!kept || ranks[kept - 1].position != members[i].position ||
+            rank_at(report, &ranks[kept - 1]) != rank_at(report, &members[i]))
+            ranks[kept++] = members[i];
+    return kept;
+}
+
+/* All members are there, each once, and their numbers are at equal distances. 0: they are not. */
 static uint32_t stride_of(const struct mt_job_report *report, const struct member *members,
                           uint32_t count)
 {
@@ -68,20 +80,22 @@ static uint32_t stride_of(const struct mt_job_report *report, const struct membe
     return stride;
 }
 
+/* Every device of a rank gets the group. `ranks`: room for `count` members. */
 static void add_groups(const struct mt_job_report *report, const struct member *members,
-                       uint32_t count, struct groups *groups)
+                       uint32_t count, struct member *ranks, struct groups *groups)
 {
-    uint32_t stride = stride_of(report, members, count);
+    uint32_t size = ranks_of(report, members, count, ranks);
+    uint32_t stride = stride_of(report, ranks, size);
 
     for (uint32_t i = 0; i < count && stride; i++) {
         uint32_t row = members[i].row;
 
         groups->list[groups->begin[row] + groups->count[row]++] =
             (struct mt_record_group){.name = "",
-                                     .size = count,
+                                     .size = size,
                                      .first = rank_at(report, &members[0]),
                                      .stride = stride,
-                                     .position = (int32_t)i};
+                                     .position = (int32_t)members[i].position};
     }
 }
 
@@ -206,7 +220,7 @@ enum mt_status mt_job_axes_of_communicators(struct mt_job_work *work, struct mt_
     struct mt_job_report *report = work->report;
     struct groups groups = {.begin = MT_JOB_ARRAY(work, report->row_count, uint32_t),
                             .count = MT_JOB_ARRAY(work, report->row_count, uint32_t)};
-    struct member *members;
+    struct member *members, *ranks;
     uint32_t room = 0, count;
 
     (void)error;
@@ -219,14 +233,15 @@ enum mt_status mt_job_axes_of_communicators(struct mt_job_work *work, struct mt_
         room += report->rows[r].record->communicator_count;
     }
     members = MT_JOB_ARRAY(work, room, struct member);
+    ranks = MT_JOB_ARRAY(work, room, struct member);
     groups.list = MT_JOB_ARRAY(work, room, struct mt_record_group);
-    if (!members || !groups.list)
+    if (!members || !ranks || !groups.list)
         return MT_ERR_MEMORY;
     count = collect(report, members);
     for (uint32_t i = 0, end; i < count; i = end) {
         for (end = i + 1; end < count && members[end].id == members[i].id;)
             end++;
-        add_groups(report, members + i, end - i, &groups);
+        add_groups(report, members + i, end - i, ranks, &groups);
     }
     return find_axes(work, &groups);
 }

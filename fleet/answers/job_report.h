@@ -140,7 +140,7 @@ struct mt_job_axis {
     /* The group with the largest mean, compared with the mean of the means. */
     uint32_t heavy; /* index */
     uint64_t mean_bytes;
-    uint32_t imbalance_ppm;  /* 50,000: the heavy group has 5 % more than the mean */
+    uint32_t imbalance_ppm;  /* 50,000: the heavy group has 5% more than the mean */
     enum mt_role heavy_role; /* in which it exceeds the mean by most */
     uint64_t heavy_role_bytes;
 };

@@ -12,6 +12,15 @@ bool mt_job_is_one_process(const struct mt_rank_record *a, const struct mt_rank_
            !strcmp(a->trace_name, b->trace_name) && !strcmp(a->identity.host, b->identity.host);
 }
 
+uint64_t mt_job_largest_need(const struct mt_rank_record *record)
+{
+    uint64_t reserved = mt_add_most_u64(
+        record->reserved_peak.bytes, mt_add_most_u64(record->outside_bytes, record->context_bytes));
+
+    return record->allocator_need_is_known ? record->needed_bytes
+                                           : mt_max_u64(record->needed_bytes, reserved);
+}
+
 /* A row that may be replayed. */
 struct choice {
     uint64_t needed_bytes;
@@ -75,7 +84,7 @@ enum mt_status mt_job_settings_plan(const struct mt_job_report *report, const bo
         return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < rows; i++)
         if (can_replay[i])
-            choices[able++] = (struct choice){report->rows[i].record->needed_bytes, i};
+            choices[able++] = (struct choice){mt_job_largest_need(report->rows[i].record), i};
     if (able)
         qsort(choices, able, sizeof *choices, by_need);
     wish_rows(report, choices, able, is_seen, wishes);

@@ -25,6 +25,11 @@ struct mt_job_check {
     bool is_tuned; /* it represents its cluster */
 };
 
+/* What orders the rows: the need of the record. If the need of its allocator is not known, as of a
+ * long trace, the record has a lower bound only, and the row counts with at least its reserved
+ * peak. */
+uint64_t mt_job_largest_need(const struct mt_rank_record *record);
+
 /* Chooses the rows to replay among those with `can_replay` (one a row): of each of the MT_JOB_TUNED
  * clusters that need the most, the row that needs the most, which is tuned; the MT_JOB_WORST rows
  * that need the most; and all other devices of their processes, which have the same setting.

@@ -65,7 +65,7 @@ static double draw_tiles(const struct mt_address_layout *layout, double y)
          verdict(share_of(address->idle_bytes, peak), 0.05, 0.25), "Idle in last step"}};
 
     count_segments(notes[0], address->segments_end);
-    snprintf(notes[1], sizeof notes[1], "%s in all", mt_format_bytes(bytes, address->once_bytes));
+    snprintf(notes[1], sizeof notes[1], "%s in total", mt_format_bytes(bytes, address->once_bytes));
     count_segments(notes[2], address->idle_segments);
     if (!address->has_steps)
         tiles[3].short_label = NULL;
@@ -81,7 +81,7 @@ static const char *facts_of(const struct mt_address_layout *layout, enum mt_addr
     const char *options = layout->report->options;
     const char *text =
         mt_arena_printf(&layout->drawing->arena,
-                        "a row of pixels is %s of device memory · segments stacked %s · %s · %s %s",
+                        "each pixel row is %s of device memory · segments stacked %s · %s · %s %s",
                         mt_format_bytes(row, (uint64_t)((double)layout->top / layout->plot.height)),
                         order_names[order], options && *options ? options : "default allocator",
                         mt_format_count(count, layout->address->place_count),
@@ -104,14 +104,13 @@ static const char *small_print(const struct mt_address_layout *layout)
         beside = mt_arena_printf(&layout->drawing->arena, " · %s of blocks lie in no known segment",
                                  mt_format_bytes(outside, address->outside_bytes));
     if (layout->unit > 1)
-        coarse = mt_arena_printf(&layout->drawing->arena, " · cells of %s pixels: very many",
+        coarse = mt_arena_printf(&layout->drawing->arena, " · drawn in cells of %s pixels",
                                  mt_format_count(unit, (uint64_t)layout->unit));
-    text = mt_arena_printf(
-        &layout->drawing->arena,
-        "every column shows its fullest instant · a segment that is given back leaves an empty "
-        "place, which the next one of its size takes%s%s%s%s",
-        layout->report->roles_inferred ? " · roles are inferred" : "", homeless ? homeless : "",
-        beside ? beside : "", coarse ? coarse : "");
+    text = mt_arena_printf(&layout->drawing->arena,
+                           "each column shows its fullest instant · a released segment leaves an "
+                           "empty place for the next one of its size%s%s%s%s",
+                           layout->report->roles_inferred ? " · roles are inferred" : "",
+                           homeless ? homeless : "", beside ? beside : "", coarse ? coarse : "");
     return text ? text : "";
 }
 
@@ -202,7 +201,7 @@ static void draw_peak(const struct mt_address_layout *layout)
  * any one time. */
 static void draw_axis_name(const struct mt_address_layout *layout)
 {
-    static const char *const names[] = {"all segments, one above the other", "all segments"};
+    static const char *const names[] = {"all segments, stacked", "all segments"};
     const struct mt_text_style style = {.size = MT_SIZE_SMALL,
                                         .color = MT_COLOR_MUTED,
                                         .anchor = MT_ANCHOR_MIDDLE,
@@ -271,10 +270,10 @@ static void draw_picture(struct mt_address_layout *layout, const char *title,
 static void draw_nothing(struct mt_drawing *drawing, const struct mt_report *report,
                          const struct mt_device_report *device, const char *title)
 {
-    const char *reason = "The trace has no segments: there are no addresses to lay out.";
+    const char *reason = "The trace has no segments, so there are no addresses to draw.";
 
     if (report && report->what_if)
-        reason = "Addresses are those of the run; under another policy there are none.";
+        reason = "Only the recorded run has addresses; a simulated policy has none.";
     mt_chart_frame_empty(drawing, report, device, title,
                          device ? "No address map" : "No allocator events", reason);
 }
@@ -315,7 +314,7 @@ static enum mt_status draw_chart(const struct mt_report *report,
 
 const struct mt_chart mt_chart_address = {
     .name = "address",
-    .summary = "what lies in which segment, over time",
+    .summary = "contents of each segment over time",
     .models = MT_MODEL_TIMELINE | MT_MODEL_ADDRESS,
     .is_enlarged = true,
     .called_for = wastes_memory,

@@ -1,4 +1,4 @@
-/* Around the map: how full segments were, what to point at, what colours mean. */
+/* Around the map: how full segments were, what to point at, what colors mean. */
 #include "address.h"
 
 #include <math.h>
@@ -47,7 +47,7 @@ static bool next_crowd(const struct mt_address_layout *layout, double least, str
 static void draw_axis(const struct mt_address_layout *layout)
 {
     const struct mt_paint line = {.stroke = MT_COLOR_GRID};
-    static const char *const labels[] = {"0", "50", "100 %"};
+    static const char *const labels[] = {"0", "50", "100%"};
     double bottom = layout->plot.y + layout->plot.height;
 
     for (int i = 0; i < 3; i++) {
@@ -100,15 +100,16 @@ static const char *one_title(const struct mt_address_layout *layout, const struc
                                mt_chart_frame_at(layout->drawing, layout->report,
                                                  place->created_t_ns, place->created_event));
     if (place->segments > 1)
-        again = mt_arena_printf(&layout->drawing->arena, ", %s segments one after the other",
+        again = mt_arena_printf(&layout->drawing->arena, ", %s segments in succession",
                                 mt_format_count(more, place->segments));
     return mt_arena_printf(
         &layout->drawing->arena,
-        "%s %s (%s B) at 0x%llx\ncreated %s%s%s\n%s blocks, occupancy %s%s",
+        "%s %s (%s B) at 0x%llx\ncreated %s%s%s\n%s block%s, occupancy %s%s",
         place->is_expandable ? "expandable segment, at most" : "segment of",
         mt_format_bytes(size, place->bytes), mt_format_count(exact, place->bytes),
         (unsigned long long)place->base, born ? born : "", again ? again : "", end,
-        mt_format_count(blocks, place->blocks), occupancy(crowd, share),
+        mt_format_count(blocks, place->blocks), place->blocks == 1 ? "" : "s",
+        occupancy(crowd, share),
         place->was_idle
             ? layout->address->has_steps ? "\nidle during the last step" : "\nempty at the end"
             : "");
@@ -222,7 +223,7 @@ void mt_address_draw_legend(const struct mt_address_layout *layout)
 {
     static const char *const words[] = {"A segment keeps its",     "place when it is given",
                                         "back: the axis counts",   "all places.",
-                                        "Grey is reserved and",    "free: only requests",
+                                        "Gray is reserved and",    "free: only requests",
                                         "that fit can use it.",    "Fainter colour marks",
                                         "rows of pixels that are", "used in part."};
     enum { ABOUT_PLACES = 4 }; /* lines; they go first where there is no room for all */
@@ -230,7 +231,7 @@ void mt_address_draw_legend(const struct mt_address_layout *layout)
     size_t count = entries_of(layout, entries), first = 0;
     double y = layout->plot.y + 6;
 
-    mt_chart_frame_text(layout->drawing, layout->legend_left, y, "Colour", 14, MT_SEMIBOLD,
+    mt_chart_frame_text(layout->drawing, layout->legend_left, y, "Color", 14, MT_SEMIBOLD,
                         MT_COLOR_TEXT, MT_ANCHOR_START, "heading");
     y += 24;
     for (size_t i = 0; i < count; i++, y += 22) {

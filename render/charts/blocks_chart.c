@@ -16,7 +16,7 @@
 #define ONE_LINE         1150.0 /* from this width on the facts need no second line */
 #define SPIKE            7.0    /* pixels: a narrower peak gets an inset */
 #define MAX_CORNERS      14000
-#define LEAST_SEEN       4.0 /* square pixels: what is smaller shows no colour */
+#define LEAST_SEEN       4.0 /* square pixels: what is smaller shows no color */
 #define MIN_LABEL_HEIGHT 14.0
 #define LABEL_SLACK      1.06 /* other fonts may be wider than ours */
 
@@ -111,15 +111,15 @@ static const char *small_print(const struct layout *layout)
     char thin[MT_UNITS_TEXT];
     const char *text = mt_arena_printf(
         &layout->drawing->arena,
-        "every column shows its fullest instant · a block slides down when one below it is "
-        "freed%s · colour = role, shade = block%s%s%s",
+        "each column shows its fullest instant · a block slides down when one below it is freed%s "
+        "· color = role, shade = block%s%s%s",
         layout->report->roles_inferred ? " · roles are inferred" : "",
         stack->rest_roles ? ", fainter on top = small blocks" : "",
         stack->thin
-            ? mt_arena_printf(&layout->drawing->arena, " · %s more have less than half a pixel",
+            ? mt_arena_printf(&layout->drawing->arena, " · %s more are smaller than half a pixel",
                               mt_format_count(thin, stack->thin))
             : "",
-        stack->column_width > 0.5 ? " · columns are wider than a pixel: very many corners" : "");
+        stack->column_width > 0.5 ? " · columns are wider than a pixel: too many corners" : "");
 
     return text ? text : "";
 }
@@ -404,7 +404,7 @@ static enum mt_status draw_chart(const struct mt_report *report,
     else
         mt_chart_frame_empty(drawing, report, device, title,
                              device ? "Nothing was allocated or freed" : "No allocator events",
-                             "There is no block to be shown.");
+                             "There are no blocks to show.");
     if (status || drawing->failed)
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the chart of blocks");
     return MT_OK;

@@ -1,5 +1,5 @@
 /* Blocks in the order (role, birth) from the base line up, what was not kept as layers
- * on top: one for each of the largest roles, and grey. Each column shows one instant in full.
+ * on top: one for each of the largest roles, and gray. Each column shows one instant in full.
  * Outlines are drawn from the top one down, each to the base line: no seams between them. */
 #include "blocks.h"
 
@@ -334,7 +334,7 @@ static const char *born(const struct mt_block_stack *stack, const struct mt_bloc
     const char *where = mt_chart_frame_where(stack->drawing, report, shape->phase, step);
 
     if (shape->initial)
-        return "alive before recording began";
+        return "allocated before recording started";
     return mt_arena_printf(
         &stack->drawing->arena, "born%s%s at %s", *where ? " in " : "", where,
         mt_chart_frame_at(stack->drawing, report, shape->birth_t_ns, shape->birth_event));
@@ -346,7 +346,7 @@ static const char *ended(const struct mt_block_stack *stack, const struct mt_blo
     char life[MT_UNITS_TEXT];
 
     if (shape->end_event == UINT64_MAX)
-        return "there at the end";
+        return "still allocated at the end";
     at = mt_chart_frame_at(stack->drawing, stack->report, shape->end_t_ns, shape->end_event);
     if (!mt_report_has_times(stack->report))
         return mt_arena_printf(&stack->drawing->arena, "freed at %s", at);

@@ -1,5 +1,5 @@
-/* What another run holds more or less, at the same instant of both (render notes
- * 4(h)). A's bytes and all changes sum to B's, in the waterfall and in the table. */
+/* How much more or less memory another run has, at the same instant of both. A's bytes and all
+ * changes add up to B's, in the waterfall and in the table. */
 #include "diff_chart.h"
 
 #include "diff_layout.h"
@@ -104,7 +104,7 @@ static double draw_warnings(struct mt_drawing *drawing, const struct mt_diff *di
     return y + height + 10;
 }
 
-/* "−1.92 GiB (−29.8 %)" */
+/* "−1.92 GiB (−29.8%)" */
 static const char *change_words(struct mt_drawing *drawing, uint64_t a, uint64_t b)
 {
     char change[MT_UNITS_TEXT], share[MT_UNITS_TEXT];
@@ -143,14 +143,14 @@ static double draw_tiles(struct mt_drawing *drawing, const struct mt_diff_view *
          change_words(drawing, a->allocated, b->allocated), edge_of(a->allocated, b->allocated),
          NULL},
         {"Largest change of one site", mt_format_change(values[1], most ? mt_diff_change(most) : 0),
-         !most || !mt_diff_size(most) ? "nothing differs"
+         !most || !mt_diff_size(most) ? "no differences"
          : !most->a_blocks            ? "new"
          : !most->b_blocks            ? "gone"
-                                      : "it was there before",
+                                      : "it existed before",
          most ? edge_of(most->a_bytes, most->b_bytes) : MT_COLOR_FAINT, "Largest change"},
         {"Reserved then", mt_format_bytes(values[2], b->reserved),
          change_words(drawing, a->reserved, b->reserved), edge_of(a->reserved, b->reserved), NULL},
-        {"Unused of it", mt_format_percent(values[3], unused_share(b)), unused ? unused : "",
+        {"Unused", mt_format_percent(values[3], unused_share(b)), unused ? unused : "",
          MT_COLOR_FAINT, NULL}};
 
     return mt_chart_frame_tiles(drawing, y, tiles, has_reserved ? 4 : 2);
@@ -164,10 +164,11 @@ static void place(struct mt_drawing *drawing, struct mt_diff_layout *layout, dou
 
     if (bottom - y - 40 >= MIN_FALLS + 60)
         bottom = mt_chart_frame_footnote(
-                     drawing, b->roles_inferred ? "hatched = less than before \xC2\xB7 roles are "
-                                                  "inferred \xC2\xB7 sites match after lines moved"
-                                                : "hatched = less than before \xC2\xB7 sites match "
-                                                  "after lines moved") -
+                     drawing,
+                     b->roles_inferred
+                         ? "hatched = less than before \xC2\xB7 roles are inferred \xC2\xB7 sites "
+                           "match even if lines moved"
+                         : "hatched = less than before \xC2\xB7 sites match even if lines moved") -
                  6;
     if (bottom - y - 78 >= MIN_FALLS)
         top = draw_tiles(drawing, layout->view, y) + 24;

@@ -1,5 +1,5 @@
 /* Flame chart: the curve of allocated bytes, and below it,
- * on the same x, what ran: step, phases, call stacks, coloured by what they did
+ * on the same x, what ran: step, phases, call stacks, colored by what they did
  * to memory. */
 #include "flamechart_layout.h"
 
@@ -27,7 +27,7 @@ static enum mt_status make_timeline(const struct mt_flame_layout *layout, struct
     return mt_time_axis_window(layout->drawing, layout->device, &window, axis);
 }
 
-/* The scale of colours with its numbers. */
+/* The scale of colors with its numbers. */
 static double draw_key(const struct mt_flame_layout *layout, double y)
 {
     const double cell = 13, height = 12;
@@ -142,8 +142,8 @@ static const char *facts(const struct mt_flame_layout *layout)
     bool has_times = mt_report_has_times(layout->report);
     const char *text = mt_arena_printf(
         &layout->drawing->arena,
-        "x = %s · colour = net change of allocated bytes while the frame was on the stack · "
-        "%s allocations and frees%s%s · from %s to %s",
+        "x = %s · color = net change of allocated bytes while the frame was on the stack · %s "
+        "allocations and frees%s%s · from %s to %s",
         layout->axis.by_event ? "events" : "time", mt_format_count(events, chart->events),
         has_times ? " in " : "",
         has_times ? mt_format_duration(length, chart->end_t_ns - chart->begin_t_ns) : "",
@@ -252,7 +252,7 @@ static enum mt_status draw_chart(const struct mt_report *report,
 
 const struct mt_chart mt_chart_flamechart = {
     .name = "flamechart",
-    .summary = "which call grew or shrank it",
+    .summary = "which calls grew or shrank memory",
     .models = MT_MODEL_TIMELINE | MT_MODEL_FLAMECHART,
     .is_enlarged = true,
     .draw = draw_chart,

@@ -68,8 +68,8 @@ static void fill_instant(struct mt_drawing *drawing, const struct mt_report *rep
     else
         subject->root =
             answer && answer->question->at != MT_AT_PEAK ? "allocated" : "peak allocated";
-    subject->why_nothing = device ? "No block was alive" : "No allocator events";
-    subject->about_nothing = "There is nothing that could hold memory.";
+    subject->why_nothing = device ? "No block was allocated" : "No allocator events";
+    subject->about_nothing = "There are no blocks to show.";
     if (!instant)
         return;
     subject->holdings = instant->holdings;
@@ -91,8 +91,8 @@ static void fill_allocated(struct mt_drawing *drawing, const struct mt_report *r
                            struct mt_icicle_subject *subject)
 {
     subject->verb = "allocated";
-    subject->root = "allocated in all";
-    subject->title = "who allocated, freed since or not";
+    subject->root = "total allocated";
+    subject->title = "who allocated, including what was freed";
     subject->facts = "in the whole run";
     subject->why_nothing = population->missing ? "No such phase or step" : "Nothing was allocated";
     if (population->phase != MT_NO_PHASE) {
@@ -112,8 +112,9 @@ static void fill_grew(struct mt_drawing *drawing, const struct mt_population *po
     subject->why_nothing = population->missing ? "Not enough steps" : "Nothing grew";
     subject->about_nothing =
         population->missing
-            ? "Growth shows from five steps on: two to warm up, and the last two do not tell yet."
-            : "Of what was allocated after the warm-up nothing was left when the last step began.";
+            ? "Growth needs at least five steps: two warm up, and the last two may still free "
+              "memory."
+            : "Everything allocated after the warm-up was freed before the last step began.";
     subject->facts = said(mt_arena_printf(&drawing->arena, "by %s, still there in the last step",
                                           steps_text(drawing, population)));
 }
@@ -126,8 +127,8 @@ static void fill_kept(struct mt_drawing *drawing, const struct mt_population *po
     subject->title = "what a step keeps";
     subject->why_nothing = population->missing ? "No such step" : "The step keeps nothing";
     subject->about_nothing = population->missing
-                                 ? "A step that keeps something is followed by another one."
-                                 : "All that it allocated was freed before the next step began.";
+                                 ? "Only a step that another step follows can keep memory."
+                                 : "Everything it allocated was freed before the next step began.";
     if (population->missing)
         return;
     subject->title = said(mt_arena_printf(&drawing->arena, "what %s keeps for the next",

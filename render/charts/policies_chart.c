@@ -47,7 +47,7 @@ static const char *requests_of(struct mt_drawing *drawing, const struct mt_polic
     const char *text;
 
     if (table->starts_in_middle)
-        return "starts in the middle: what was there then is given";
+        return "starts in the middle: memory allocated before is taken as recorded";
     text = mt_arena_printf(&drawing->arena, "%s requests",
                            mt_format_count(n, mt_policy_row_requests(&table->rows[0])));
     return text ? text : "";
@@ -67,8 +67,8 @@ static const char *facts_of(struct mt_drawing *drawing, const struct mt_policy_t
 }
 
 static const char footnote[] =
-    "replays of the recorded requests without a limit \xC2\xB7 smallest limit: in whole MiB, in "
-    "every order of addresses (line: from the best) \xC2\xB7 * some limit in between differs "
+    "replays of the recorded requests without a limit \xC2\xB7 smallest limit: in whole MiB, for "
+    "all address orders (line: from the best order) \xC2\xB7 * some limit in between differs "
     "\xC2\xB7 ~ approximate";
 
 static double draw_sample(struct mt_drawing *drawing, double x, double y,
@@ -90,7 +90,7 @@ static void draw_diamond_sample(struct mt_drawing *drawing, double x, double y)
         .fill = MT_COLOR_BACKGROUND, .stroke = MT_COLOR_TEXT, .stroke_width = 1.8};
     const struct mt_point points[4] = {
         {x + 6, y - 12}, {x + 12, y - 4.5}, {x + 6, y + 3}, {x, y - 4.5}};
-    const char *text = "smallest limit that still runs";
+    const char *text = "smallest limit that works";
 
     if (x + 19 + 1.05 * mt_text_width(text, 12.5, MT_REGULAR) > drawing->width - MT_MARGIN)
         return;
@@ -126,8 +126,7 @@ static struct mt_paragraph finding_words(double width)
 static const char *caveat_of(const struct mt_policy_table *table)
 {
     return any_depends_on_memory(table)
-               ? "The run reached the limit of its memory: where there is more, "
-                 "it may ask for other memory."
+               ? "The run reached its memory limit: with more memory, it may make other requests."
                : "";
 }
 

@@ -49,18 +49,18 @@ static const char *exact_words(struct mt_drawing *drawing, const struct mt_polic
 
     if (row->fits && row->fit_low_bytes < row->fit_bytes)
         snprintf(limit, sizeof limit,
-                 "smallest limit %s B in all %u orders of addresses, %s B in the best",
+                 "smallest limit %s B for all %u address orders, %s B for the best",
                  mt_format_count(n[3], row->fit_bytes), (unsigned)row->order_count,
                  mt_format_count(n[6], row->fit_low_bytes));
     else if (row->fits)
         snprintf(limit, sizeof limit, "smallest limit %s B", mt_format_count(n[3], row->fit_bytes));
     else
-        snprintf(limit, sizeof limit, "no limit that was tried serves it");
+        snprintf(limit, sizeof limit, "no limit that was tried works");
     if (row->smaller_fit_bytes || row->larger_fail_bytes)
         snprintf(more, sizeof more, "; limits in between differ: %s B %s",
                  mt_format_count(n[4], row->smaller_fit_bytes ? row->smaller_fit_bytes
                                                               : row->larger_fail_bytes),
-                 row->smaller_fit_bytes ? "would also do" : "would not do");
+                 row->smaller_fit_bytes ? "would also work" : "would not work");
     if (!row->exact)
         snprintf(doubt, sizeof doubt, "; approximate%s%.150s", row->doubt ? ": " : "",
                  row->doubt ? row->doubt : "");
@@ -72,7 +72,7 @@ static const char *exact_words(struct mt_drawing *drawing, const struct mt_polic
         mt_format_count(n[0], row->requested_peak_bytes),
         mt_format_count(n[1], row->allocated_peak_bytes),
         mt_format_count(n[2], row->reserved_peak_bytes), limit, more, doubt,
-        row->address_ties ? "; where free blocks are equal the driver's addresses decide" : "");
+        row->address_ties ? "; the driver's addresses decide between equal free blocks" : "");
 }
 
 /* Options of PyTorch's are longer than what they belong to, and most rows are its. */

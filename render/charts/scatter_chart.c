@@ -43,7 +43,7 @@ static double draw_tiles(struct mt_drawing *drawing, const struct mt_lifetimes *
         {"Never freed", mt_format_count(n[3], lifetimes->until_end.blocks), notes[3],
          mt_role_color(MT_ROLE_PARAMETERS), NULL}};
 
-    snprintf(notes[0], sizeof notes[0], "%s in all", mt_format_bytes(n[4], all->bytes));
+    snprintf(notes[0], sizeof notes[0], "%s in total", mt_format_bytes(n[4], all->bytes));
     snprintf(notes[1], sizeof notes[1], "%s of the bytes",
              percent_of(n[5], lifetimes->small.bytes, all->bytes));
     snprintf(notes[2], sizeof notes[2], "%s of churn",
@@ -134,13 +134,13 @@ static const char *footnote(struct mt_drawing *drawing, const struct mt_scatter_
 {
     char blocks[MT_UNITS_TEXT];
     const char *text = mt_arena_printf(
-        &drawing->arena, "bytes = the sum of all requests%s%s%s%s",
+        &drawing->arena, "bytes = sum of all requests%s%s%s%s",
         layout->report->roles_inferred ? " \xC2\xB7 roles are inferred" : "",
         layout->lifetimes->older.blocks ? " \xC2\xB7 " : "",
         layout->lifetimes->older.blocks ? mt_format_count(blocks, layout->lifetimes->older.blocks)
                                         : "",
         layout->lifetimes->older.blocks
-            ? " blocks are older than the recorded history: they lived longer than shown"
+            ? " blocks are older than the recorded history and lived longer than shown"
             : "");
 
     return text ? text : "";
@@ -215,7 +215,7 @@ static void draw_nothing(struct mt_drawing *drawing, const struct mt_report *rep
     double y = mt_chart_frame_header(drawing, title, mt_chart_frame_facts(drawing, report, device));
 
     mt_chart_frame_nothing(drawing, y + 8, "No allocations",
-                           "The trace holds no block of device memory.");
+                           "The trace has no block of device memory.");
 }
 
 static void draw(struct mt_drawing *drawing, struct mt_scatter_layout *layout, const char *title)

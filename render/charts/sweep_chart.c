@@ -191,7 +191,7 @@ static const char *amount_of(struct mt_drawing *drawing, const struct mt_sweep_r
     return text ? text : "";
 }
 
-/* Over the bar, if it has room between its neighbours. */
+/* Over the bar, if it has room between its neighbors. */
 static void draw_amount(struct mt_drawing *drawing, const struct layout *layout, double middle,
                         const struct mt_sweep_result *result)
 {
@@ -254,10 +254,9 @@ static void draw_run(struct mt_drawing *drawing, struct layout *layout, size_t i
 }
 
 static const char footnote[] =
-    "dry runs: sizes are mostly those of a real run \xC2\xB7 roles: at the "
-    "allocated peak \xC2\xB7 numbers: what a card must have, else the reserved peak \xC2\xB7 "
-    "dashed: a run that did not finish, until its end \xC2\xB7 lines: "
-    "memory of cards as their drivers report it";
+    "dry runs: sizes are mostly those of a real run \xC2\xB7 roles: at the allocated peak \xC2\xB7 "
+    "numbers: what a card must have, or the reserved peak \xC2\xB7 dashed: a run that did not "
+    "finish \xC2\xB7 lines: memory of cards as their drivers report it";
 
 static const char *title_of(struct mt_drawing *drawing, const struct mt_sweep *sweep)
 {

@@ -105,11 +105,10 @@ static const char *footnote(struct mt_drawing *drawing, const struct mt_timeline
 {
     const char *layers = mt_timeline_layers_text(drawing, layout);
     const char *text =
-        mt_arena_printf(&drawing->arena, "%s%s%s \xC2\xB7 every column shows its fullest instant",
+        mt_arena_printf(&drawing->arena, "%s%s%s \xC2\xB7 each column shows its fullest instant",
                         is_of_driver(layout->report)
-                            ? "allocated = what the driver was asked for, all heaps together"
-                            : "fragmentation = unused \xC3\xB7 reserved, at the "
-                              "instant of the reserved peak",
+                            ? "allocated = requests to the driver, over all heaps"
+                            : "fragmentation = unused \xC3\xB7 reserved, at the reserved peak",
                         layers ? " \xC2\xB7 " : "", layers ? layers : "");
 
     return text ? text : "";
@@ -272,7 +271,7 @@ static void draw_nothing(struct mt_drawing *drawing, const struct mt_report *rep
     double y = mt_chart_frame_header(drawing, title, mt_chart_frame_facts(drawing, report, device));
 
     mt_chart_frame_nothing(drawing, y + 8, "No allocator events",
-                           "The trace holds no allocation or release of device memory.");
+                           "The trace has no allocation or release of device memory.");
 }
 
 static bool is_empty(const struct mt_device_report *device)

@@ -71,13 +71,13 @@ static enum mt_color phase_color(struct mt_timeline_layout *layout, const char *
     return MT_COLOR_ROOT;
 }
 
-/* Layers of one role differ in shade; neighbours always do. */
+/* Layers of one role differ in shade; neighbors always do. */
 static void paint_layers(struct mt_timeline_layout *layout, const struct mt_layers *layers)
 {
     unsigned roles[MT_ROLE_COUNT] = {0}, greys = 0;
 
     for (uint32_t i = 0; i < layout->report->phase_count; i++)
-        if (layout->report->main_phase[i]) /* colours in order of first sight, as in the row */
+        if (layout->report->main_phase[i]) /* colors in order of first sight, as in the row */
             (void)mt_time_axis_name(&layout->axis, layout->report->phases[i].name);
     for (uint32_t i = 0; i < layers->count; i++) {
         const struct mt_layer *layer = &layers->layers[i];
@@ -117,8 +117,8 @@ const char *mt_timeline_layers_text(struct mt_drawing *drawing,
 {
     static const char *const words[] = {
         [MT_LAYERS_BY_ROLE] = "layers: roles",
-        [MT_LAYERS_BY_PHASE] = "layers: the phase that blocks were born in",
-        [MT_LAYERS_BY_SITE] = "layers: call sites, in the colour of their main role",
+        [MT_LAYERS_BY_PHASE] = "layers: the phase in which blocks were allocated",
+        [MT_LAYERS_BY_SITE] = "layers: call sites, in the color of their main role",
         [MT_LAYERS_BY_STREAM] = "layers: streams"};
     _Static_assert(sizeof words / sizeof *words == MT_LAYER_BY_COUNT, "one entry for each");
     const struct mt_layers *layers = layout->device->timeline->layers;

@@ -132,13 +132,13 @@ static const char *oom_title(struct mt_drawing *drawing, const struct mt_timelin
     mt_format_bytes(wanted, oom->request_bytes);
     mt_format_bytes(reserved, oom->then.reserved);
     mt_format_bytes(free_bytes, oom->device_free_bytes);
-    return mt_arena_printf(&drawing->arena,
-                           "%s%s out of memory%s%s: wanted %s, reserved %s, free on the device %s",
-                           flag->count > 1 ? "several times"
-                           : oom->fatal    ? "fatal"
-                                           : "caught",
-                           flag->count > 1 ? ", first:" : ":", *where ? " in " : "", where, wanted,
-                           reserved, free_bytes);
+    return mt_arena_printf(
+        &drawing->arena, "%s%s out of memory%s%s: requested %s, reserved %s, free on the device %s",
+        flag->count > 1 ? "several times"
+        : oom->fatal    ? "fatal"
+                        : "caught",
+        flag->count > 1 ? ", first:" : ":", *where ? " in " : "", where, wanted, reserved,
+        free_bytes);
 }
 
 static void draw_flag(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
@@ -177,7 +177,7 @@ static const char *oom_label(struct mt_drawing *drawing, const struct mt_device_
     return mt_arena_printf(
         &drawing->arena, "%s%sOOM%s%s%s%s%s%s", device->oom_count > 1 ? count : "",
         device->oom_count > 1 ? " \xC3\x97 " : "", fatal ? "" : ", caught",
-        detail > 0 ? ": wanted " : "", detail > 0 && !same ? "up to " : "",
+        detail > 0 ? ": requested " : "", detail > 0 && !same ? "up to " : "",
         detail > 0 ? wanted : "", detail > 1 ? ", reserved " : "", detail > 1 ? reserved : "");
 }
 
@@ -219,7 +219,7 @@ static void draw_oom_label(struct mt_drawing *drawing, const struct mt_timeline_
     }
 }
 
-/* Flags from left to right; neighbours that would overlap become one. */
+/* Flags from left to right; neighbors that would overlap become one. */
 static size_t gather_flags(const struct mt_timeline_layout *layout, struct flag *flags, size_t most)
 {
     const struct mt_oom *ooms = layout->device->oom_list;

@@ -27,7 +27,7 @@ static const char *title_of(struct mt_drawing *drawing, const struct mt_timeline
 
     return mt_arena_printf(&drawing->arena, "%s %s after emptying the cache%s, %s%s",
                            mt_format_count(count, retries), retries == 1 ? "retry" : "retries",
-                           retries == 1 ? "" : " from here on", by_event ? "event " : "t = ",
+                           retries == 1 ? "" : " from here", by_event ? "event " : "t = ",
                            by_event ? mt_format_count(event, first->event)
                                     : mt_chart_frame_when(drawing, layout->report, first->t_ns));
 }

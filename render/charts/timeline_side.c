@@ -58,15 +58,15 @@ static size_t layers_by_size(const struct mt_timeline_layout *layout, int layers
     return count;
 }
 
-/* "52 %", "<1 %" */
+/* "52%", "<1%" */
 static void whole_percent(char text[MT_UNITS_TEXT], uint64_t part, uint64_t whole)
 {
     double percent = whole ? (double)part / (double)whole * 100 : 0;
 
     if (percent > 0 && percent < 0.5)
-        snprintf(text, MT_UNITS_TEXT, "<1 %%");
+        snprintf(text, MT_UNITS_TEXT, "<1%%");
     else
-        snprintf(text, MT_UNITS_TEXT, "%u %%", (unsigned)(percent + 0.5));
+        snprintf(text, MT_UNITS_TEXT, "%u%%", (unsigned)(percent + 0.5));
 }
 
 /* The peak as one bar, roles in the order of the stack of the plot. */

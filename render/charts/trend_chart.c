@@ -75,11 +75,11 @@ static double draw_tiles(struct mt_drawing *drawing, const struct mt_trend_layou
     const struct mt_step_use *from = &layout->steps[trend->has_slope ? trend->begin : 0];
     char values[2][MT_UNITS_TEXT], bytes[MT_UNITS_TEXT];
     struct mt_tile tiles[4] = {
-        {"Trend of the level at step end",
+        {"Trend of the level at step ends",
          trend->has_slope ? mt_trend_slope_text(drawing, trend) : "none",
          trend->has_slope ? "per step" : "too few steps", mt_trend_color(trend), "Trend"},
-        {"Level at the last step's end", mt_format_bytes(values[0], last->exit.allocated),
-         mt_arena_printf(&drawing->arena, "%s at that of %s",
+        {"Level at the end of the last step", mt_format_bytes(values[0], last->exit.allocated),
+         mt_arena_printf(&drawing->arena, "%s at the end of %s",
                          mt_format_bytes(bytes, from->exit.allocated),
                          step_text(drawing, layout, from)),
          MT_COLOR_LEVEL, "Level at the end"},
@@ -201,7 +201,7 @@ static void place_axes(struct mt_trend_layout *layout)
 static const char footnote[] =
     "robust trend = median of the slopes between all pairs of steps (Theil\xE2\x80\x93Sen), "
     "without warm-up (first two steps, and first quarter) \xC2\xB7 growth = the trend rises, and "
-    "blocks that steps left behind are still there";
+    "blocks that steps left behind are still allocated";
 
 /* Small print goes first, then the enlarged panel, tiles, and what is below a narrow
  * picture. */
@@ -244,10 +244,8 @@ static void draw_nothing(struct mt_drawing *drawing, const struct mt_report *rep
     bool has_steps = device && device->step_count;
 
     mt_chart_frame_nothing(drawing, y + 8, "No steps",
-                           has_steps
-                               ? "All steps were over before the recorded history began."
-                               : "The trace names no steps, and none could be told from what it "
-                                 "does.");
+                           has_steps ? "All steps ended before the recorded history began."
+                                     : "The trace names no steps, and none could be inferred.");
 }
 
 static void draw(struct mt_drawing *drawing, struct mt_trend_layout *layout, const char *title)

@@ -172,7 +172,7 @@ static void draw_warm_up(struct mt_drawing *drawing, const struct mt_trend_layou
 
     if (layout->trend.has_slope)
         mt_draw_rect(drawing, box->x, box->y, warm_up_width(layout), box->height, &paint,
-                     "warm-up: counts neither for nor against growth", "warm-up");
+                     "warm-up: does not count toward growth", "warm-up");
 }
 
 /* After the lines of the axis, which would run through the words. */

@@ -54,16 +54,16 @@ static void tell_steady(struct mt_drawing *drawing, const struct mt_trend *trend
 {
     char n[MT_UNITS_TEXT];
 
-    words->head = "No line of the program leaves more behind after each step.";
+    words->head = "No line of the program leaves more memory behind after each step.";
     if (rises(trend))
-        add(words, mt_arena_printf(&drawing->arena,
-                                   "The level rises by %s per step all the same: what is replaced "
-                                   "by something larger, a queue or a cache that fills is no "
-                                   "growth without end.",
-                                   mt_format_bytes(n, (uint64_t)trend->bytes_per_step)));
+        add(words,
+            mt_arena_printf(&drawing->arena,
+                            "The level still rises by %s per step. Values replaced by larger ones, "
+                            "or a queue or cache that fills up, are not unbounded growth.",
+                            mt_format_bytes(n, (uint64_t)trend->bytes_per_step)));
     else
         add(words, "Memory grows if each step after the warm-up leaves blocks of the same line "
-                   "behind, and all of them are still there when the last step begins.");
+                   "behind, and all of them are still allocated when the last step begins.");
 }
 
 static struct words words_of(struct mt_drawing *drawing, const struct mt_trend *trend)
@@ -74,14 +74,14 @@ static struct words words_of(struct mt_drawing *drawing, const struct mt_trend *
     case MT_TREND_GROWS: tell_growth(trend->growth, &words); break;
     case MT_TREND_STEADY: tell_steady(drawing, trend, &words); break;
     case MT_TREND_NOT_JUDGED:
-        words.head = "Whether memory grows is not known.";
+        words.head = "It is unknown whether memory grows.";
         add(&words, trend->count < MT_GROWTH_MIN_STEPS
-                        ? "At least 8 steps are needed: the first two are warm-up, and what the "
-                          "last two leave behind may still be freed."
-                        : "More blocks outlive their steps than can be told apart.");
+                        ? "At least 8 steps are needed: the first two are warm-up, and the last "
+                          "two may still free what they leave behind."
+                        : "Too many blocks outlive their steps to judge growth.");
         break;
     case MT_TREND_TOO_SHORT:
-        add(&words, "A trend takes 5 steps, a verdict on growth 8: record more of them.");
+        add(&words, "A trend needs 5 steps and a verdict on growth needs 8: record more steps.");
         break;
     }
     return words;

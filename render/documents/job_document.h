@@ -1,4 +1,4 @@
-/* What the page and the summary of a job are made of. */
+/* The inputs of the page and the summary of a job. */
 #ifndef MT_RENDER_JOB_DOCUMENT_H
 #define MT_RENDER_JOB_DOCUMENT_H
 
@@ -19,7 +19,8 @@ struct mt_job_document {
     const struct mt_job_report *report;
     const struct mt_job_gate *gates;
     uint32_t gate_count, failed_count;
-    const char *command; /* that answered, "memtrace fleet traces/", as a person may copy it */
+    uint32_t skipped_count; /* not evaluated, which is no failure */
+    const char *command;    /* that answered, "memtrace fleet traces/", as a person may copy it */
 };
 
 #endif

@@ -15,8 +15,10 @@ void mt_add_job_verdict(struct mt_buf *out, const struct mt_job_document *docume
         uint32_t failed = document->failed_count;
 
         mt_buf_printf(out, "%s: %u of %u gates", failed ? "FAIL" : "PASS",
-                      (unsigned)(failed ? failed : document->gate_count),
+                      (unsigned)(failed ? failed : document->gate_count - document->skipped_count),
                       (unsigned)document->gate_count);
+        if (document->skipped_count)
+            mt_buf_printf(out, "; %u not evaluated", (unsigned)document->skipped_count);
         return;
     }
     mt_job_say_death(&words);

@@ -159,7 +159,7 @@ const char *mt_module_part_text(struct mt_arena *arena, const struct mt_modules 
     const bool is_named = strcmp(row->path, LAYER_WITHOUT_NAME) != 0;
 
     if (row->kind == MT_MODULE_BESIDE)
-        return "parameters outside of layers, their gradients and state";
+        return "parameters outside layers, their gradients and state";
     if (!part->layers)
         return last_part(row->path);
     return mt_arena_printf(arena, "%u layer%s%s%s", part->layers, part->layers == 1 ? "" : "s",

@@ -26,10 +26,10 @@ const formatCount = (value) => String(value).replace(/\B(?=(\d{3})+(?!\d))/g, ',
 
 function formatShare(part, whole) {
   const percent = whole ? 100 * part / whole : 0;
-  if (!percent) return '0 %';
-  if (percent < 0.05) return '<0.1 %';
+  if (!percent) return '0%';
+  if (percent < 0.05) return '<0.1%';
   const tenths = Math.floor(percent * 10 + 0.5);
-  return tenths >= 1000 && tenths % 10 === 0 ? `${tenths / 10} %` : `${(tenths / 10).toFixed(1)} %`;
+  return tenths >= 1000 && tenths % 10 === 0 ? `${tenths / 10}%` : `${(tenths / 10).toFixed(1)}%`;
 }
 
 function element(name, properties, ...children) {

@@ -31,10 +31,10 @@ static void add_peaks(struct mt_buf *out, const struct mt_report *report,
     begin(out, report, device, has_reserved ? "Reserved peak" : "Allocated peak");
     mt_buf_printf(out, "%s</strong> ", mt_format_bytes(bytes, peak->bytes));
     if (mt_fatal_oom(device))
-        mt_buf_printf(out, "when the run died: %s more were wanted",
+        mt_buf_printf(out, "when the run died: a request for %s failed",
                       mt_format_bytes(bytes, mt_fatal_oom(device)->request_bytes));
     else if (has_reserved)
-        mt_buf_printf(out, "of which %s were allocated then",
+        mt_buf_printf(out, "of which %s was allocated",
                       mt_format_bytes(bytes, peak->then.allocated));
     end(out);
 }
@@ -56,10 +56,10 @@ static void add_need(struct mt_buf *out, const struct mt_report *report,
                   is_doubtful ? "at least " : "", mt_need_text(need, device->need),
                   is_doubtful ? "what was recorded" : "this run");
     if (mt_card_need(report, device, &card))
-        mt_buf_printf(out, "; a card must have %s %s in all, with CUDA and libraries",
+        mt_buf_printf(out, "; a card needs %s %s in total, with CUDA and libraries",
                       is_doubtful ? "more than" : "about", mt_format_bytes(all, card.bytes));
     else if (!mt_is_host_memory(device))
-        mt_buf_add_text(out, "; CUDA and libraries come on top");
+        mt_buf_add_text(out, "; CUDA and libraries need more");
     end(out);
 }
 

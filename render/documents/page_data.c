@@ -94,7 +94,7 @@ static uint32_t node_of(struct writer *writer, uint32_t parent, uint32_t frame)
 /* Where blocks without a stack hang: what is known of them below why they have none. */
 static uint32_t node_without_stack(struct writer *writer, const struct mt_history_group *group)
 {
-    const char *why = group->is_initial    ? "alive before recording began"
+    const char *why = group->is_initial    ? "allocated before recording started"
                       : group->is_backward ? "autograd engine"
                                            : "no stack recorded";
     uint32_t node;

@@ -203,7 +203,7 @@ void mt_add_ooms_table(struct mt_buf *out, const struct mt_report *report,
         return;
     mt_buf_add_text(out, "<h3>Requests that ran out of memory</h3>\n");
     mt_table_begin(&table, when_title(report));
-    mt_table_columns(&table, "during|#wanted|#device free|#allocated then|#reserved then|");
+    mt_table_columns(&table, "during|#requested|#device free|#allocated then|#reserved then|");
     for (uint32_t i = 0; i < shown; i++) {
         const struct mt_oom *oom = &device->oom_list[i];
 
@@ -211,7 +211,7 @@ void mt_add_ooms_table(struct mt_buf *out, const struct mt_report *report,
         add_where(&table, report, oom->phase, oom->step);
         MT_CELLS(&table, MT_BYTES(oom->request_bytes), MT_BYTES(oom->device_free_bytes),
                  MT_BYTES(oom->then.allocated), MT_BYTES(oom->then.reserved),
-                 MT_TEXT(oom->fatal ? "the program died of it" : ""));
+                 MT_TEXT(oom->fatal ? "ended the program" : ""));
     }
     end(out, &table, "ooms", device, device->oom_count - shown);
 }

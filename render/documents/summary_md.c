@@ -142,7 +142,7 @@ static void add_peaks(struct page *page, const struct mt_report *report,
         add_peak(&table, "reserved", device->reserved_peak.bytes, reserved);
     add_table(page, &table);
     if (has_reserved) {
-        mt_buf_printf(&page->row, "\n%s of the reserved peak was unused then.\n",
+        mt_buf_printf(&page->row, "\n%s of the reserved peak was unused.\n",
                       mt_format_percent(text, device->fragmentation_at_reserved_peak));
         end_row(page);
     }

@@ -29,7 +29,7 @@ static void add_one_instant(struct mt_buf *out, const struct mt_bytes *end)
 {
     char allocated[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT];
 
-    mt_buf_printf(out, "no history: %s allocated of %s reserved, at one instant",
+    mt_buf_printf(out, "no history, a single instant: %s allocated of %s reserved",
                   mt_format_bytes(allocated, end->allocated),
                   mt_format_bytes(reserved, end->reserved));
 }
@@ -67,7 +67,7 @@ void mt_add_verdict(struct mt_buf *out, const struct mt_report *report,
     if (report->starts_in_middle && device->start.allocated && !mt_is_one_instant(report, device))
         mt_buf_add_text(out, "the beginning of the run is missing; ");
     if (oom)
-        mt_buf_printf(out, "out of memory when %s more were wanted; ",
+        mt_buf_printf(out, "out of memory: a request for %s failed; ",
                       mt_format_bytes(text, oom->request_bytes));
     if (mt_is_one_instant(report, device))
         add_one_instant(out, &device->end);

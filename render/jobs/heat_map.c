@@ -276,24 +276,30 @@ static enum mt_status draw_deaths(const struct mt_heat_map *map, struct work *wo
 static const char *lane_title(const struct mt_heat_map *map, struct mt_drawing *drawing,
                               const struct mt_job_lane *lane)
 {
-    const struct mt_job_slot *slot = &map->order.slots[lane->first_slot], *most = NULL;
-    char n[2][MT_UNITS_TEXT];
+    const struct mt_job_slot *slot = &map->order.slots[lane->first_slot];
+    const struct mt_rank_record *most = NULL;
+    uint32_t rows = 0, most_row = MT_NO_ROW;
+    char n[MT_UNITS_TEXT], count[MT_UNITS_TEXT];
 
-    for (uint32_t s = 0; s < lane->slot_count; s++)
-        if (slot[s].row != MT_NO_ROW &&
-            (!most || map->report->rows[slot[s].row].record->reserved_peak.bytes >
-                          map->report->rows[most->row].record->reserved_peak.bytes))
-            most = &slot[s];
+    for (uint32_t s = 0; s < lane->slot_count; s++) {
+        const struct mt_rank_record *record;
+
+        if (slot[s].row == MT_NO_ROW)
+            continue;
+        rows++;
+        record = map->report->rows[slot[s].row].record;
+        if (most && record->reserved_peak.bytes <= most->reserved_peak.bytes)
+            continue;
+        most = record;
+        most_row = slot[s].row;
+    }
     if (!most)
         return mt_job_frame_gap(drawing, slot);
     return mt_arena_printf(
-        &drawing->arena, "%s%s: reserved peak %s B, %s",
-        lane->slot_count == 1 ? ""
-                              : mt_arena_printf(&drawing->arena, "the largest of %s, ",
-                                                mt_format_count(n[1], lane->slot_count)),
-        mt_job_frame_row(drawing, map->report, most->row),
-        mt_format_count(n[0], map->report->rows[most->row].record->reserved_peak.bytes),
-        mt_outcome_name(map->report->rows[most->row].record->outcome));
+        &drawing->arena, "%s%s%s%s: reserved peak %s B, %s", rows > 1 ? "the largest of " : "",
+        rows > 1 ? mt_format_count(count, rows) : "", rows > 1 ? ", " : "",
+        mt_job_frame_row(drawing, map->report, most_row),
+        mt_format_count(n, most->reserved_peak.bytes), mt_outcome_name(most->outcome));
 }
 
 /* What a pointer finds. */

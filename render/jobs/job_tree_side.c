@@ -22,7 +22,7 @@ static void add_text(const struct mt_job_tree_view *view, double x, double y, co
 
 static const char *bound_text(const struct mt_job_tree_view *view, uint32_t bound_ppm)
 {
-    const char *text = mt_arena_printf(&view->drawing->arena, "%u %%", (unsigned)bound_ppm / 10000);
+    const char *text = mt_arena_printf(&view->drawing->arena, "%u%%", (unsigned)bound_ppm / 10000);
 
     if (!text)
         view->drawing->failed = true;

@@ -363,6 +363,8 @@ static const char *footnote_of(struct mt_drawing *drawing, const struct mt_ranks
     if (layout->unnamed_outliers)
         mt_job_frame_add(&note, "%u more %s from the replicas", (unsigned)layout->unnamed_outliers,
                          layout->unnamed_outliers == 1 ? "rank differs" : "ranks differ");
+    if (layout->report->incomplete_count)
+        mt_job_frame_add(&note, "peaks of an incomplete recording are lower bounds");
     mt_job_frame_add(&note, "peaks of one rank need not be at one time");
     return mt_job_frame_take(drawing, &note);
 }

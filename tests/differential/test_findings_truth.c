@@ -59,13 +59,15 @@ static void expect_pinned(const char *name, uint32_t count, const char *title)
 static void what_is_claimed_is_what_a_real_pool_saves(void **unused)
 {
     (void)unused;
-    expect_pinned("pinned", 1,
-                  "26 blocks, 129 MiB, from features pinned.py:12 keep 1.72 GiB reserved");
-    expect_pinned("pinned_more", 2,
-                  "23 blocks, 107 MiB, from features pinned.py:12 keep 702 MiB reserved");
+    expect_pinned(
+        "pinned", 1,
+        "1.72 GiB stays reserved because of 26 blocks (129 MiB) from features pinned.py:12");
+    expect_pinned(
+        "pinned_more", 2,
+        "702 MiB stays reserved because of 23 blocks (107 MiB) from features pinned.py:12");
 }
 
-/* Of all that is found, nothing of the kind on any device. */
+/* No device has a finding of this kind. */
 static void expect_silence(const char *folder, const char *name, const char *id)
 {
     struct mt_report *report = analyze(folder, name);
@@ -81,8 +83,8 @@ static void expect_silence(const char *folder, const char *name, const char *id)
     mt_source_close(source);
 }
 
-/* The same program with other batches: its blocks lie among 1 GiB and more of free
- * memory, too, but a real pool for them makes it worse. */
+/* The same program with other batches: its blocks also lie among at least 1 GiB of free
+ * memory, but a real pool for them makes it worse. */
 static void a_pool_that_does_not_help_is_not_claimed(void **unused)
 {
     (void)unused;
@@ -153,17 +155,18 @@ static void expect_growth(const char *name, const char *last_phase, const char *
 static void growth_is_found_to_the_byte_and_with_its_line(void **unused)
 {
     (void)unused;
-    expect_growth("leakval", "validate",
-                  "7.98 MiB more after each step, since step 0: 6.98 MiB from w_leakval "
-                  "train.py:128",
-                  "keep loss.item()");
-    expect_growth("ddp_leak_rank1", "optimizer",
-                  "7.98 MiB more after each step, since step 0: 6.98 MiB from <module> "
-                  "ddp_leak.py:19",
-                  "keep loss.item()");
-    expect_growth("keeps", "optimizer",
-                  "0.98 MiB more after each step, since step 0: all from w_keeps questions.py:20",
-                  "a list, dict or attribute keeps");
+    expect_growth(
+        "leakval", "validate",
+        "7.98 MiB more after each step since step 0, 6.98 MiB of it from w_leakval train.py:128",
+        "keep loss.item()");
+    expect_growth(
+        "ddp_leak_rank1", "optimizer",
+        "7.98 MiB more after each step since step 0, 6.98 MiB of it from <module> ddp_leak.py:19",
+        "keep loss.item()");
+    expect_growth(
+        "keeps", "optimizer",
+        "0.98 MiB more after each step since step 0, all of it from w_keeps questions.py:20",
+        "a list, dict or attribute keeps");
 }
 
 static void expect_longer_buffer(const char *name, const char *title)
@@ -183,11 +186,11 @@ static void expect_longer_buffer(const char *name, const char *title)
 static void buffers_that_are_joined_with_something_new_grow(void **unused)
 {
     (void)unused;
-    expect_longer_buffer("joined", "0.98 MiB more after each step, since step 0: all from w_joined "
-                                   "grows.py:25");
-    expect_longer_buffer("endless",
-                         "8.63 MiB more after each step on average, since step 0: all from "
-                         "w_endless grows.py:41");
+    expect_longer_buffer(
+        "joined",
+        "0.98 MiB more after each step since step 0, all of it from w_joined grows.py:25");
+    expect_longer_buffer("endless", "8.63 MiB more after each step on average since step 0, all of "
+                                    "it from w_endless grows.py:41");
     expect_silence("findings", "longer", "growth"); /* and longer batches do not */
 }
 
@@ -229,15 +232,15 @@ static void what_an_earlier_del_saves_is_what_it_saved(void **unused)
 {
     (void)unused;
     expect_kept("kept", 0,
-                "250 MiB less at the peak if what forward train.py:71 made does not live on into "
+                "250 MiB less at the peak if the results of forward train.py:71 are freed before "
                 "the next step");
     expect_kept("names", 0,
-                "129 MiB less at the peak if what forward worth.py:65 made does not live on into "
+                "129 MiB less at the peak if the results of forward worth.py:65 are freed before "
                 "the next step");
-    /* the graph kept the batch, too: no result of forward */
+    /* the graph also kept the batch, which is no result of forward */
     expect_kept("graph_kept", 32768,
-                "327 MiB less at the peak if what w_graph_kept worth.py:95 made does not live on "
-                "into the next step");
+                "327 MiB less at the peak if the results of w_graph_kept worth.py:95 are freed "
+                "before the next step");
 }
 
 static void values_that_end_in_time_are_not_found(void **unused)
@@ -267,27 +270,27 @@ static void expect_frames(const char *name, uint64_t missing, const char *title)
     assert_int_equal(count_of(report, "exception-holds-frame"), 1);
     assert_int_equal(finding->bytes, truth(name, "held") - missing);
     assert_string_equal(finding->title, title);
-    snprintf(
-        expected, sizeof expected,
-        "replayed with their ends where the request failed: %s allocated at the peak instead of %s",
-        mt_format_bytes(n[0], truth(name, "allocated_peak_clean")),
-        mt_format_bytes(n[1], truth(name, "allocated_peak")));
+    snprintf(expected, sizeof expected,
+             "replay with these blocks freed when the request failed: %s allocated at the peak "
+             "instead of %s",
+             mt_format_bytes(n[0], truth(name, "allocated_peak_clean")),
+             mt_format_bytes(n[1], truth(name, "allocated_peak")));
     assert_int_equal(finding->evidence_count, 3);
     assert_string_equal(finding->evidence[2], expected);
     mt_report_release(report);
     mt_source_close(source);
 }
 
-/* In one run the batch is held, too, but nobody made it in forward. */
+/* In one run the batch is also held, but it was not made in forward. */
 static void what_an_exception_holds_is_what_it_held(void **unused)
 {
     (void)unused;
-    expect_frames("tried_inside", 0,
-                  "1.55 GiB that an attempt made before it ran out of memory stay while forward "
-                  "train.py:69 runs again");
-    expect_frames("stored", 24 * 512 * 8,
-                  "1.55 GiB that an attempt made before it ran out of memory stay while w_stored "
-                  "failures.py:48 runs again");
+    expect_frames(
+        "tried_inside", 0,
+        "1.55 GiB from a failed attempt stays allocated while forward train.py:69 runs again");
+    expect_frames(
+        "stored", 24 * 512 * 8,
+        "1.55 GiB from a failed attempt stays allocated while w_stored failures.py:48 runs again");
 }
 
 /* Those who let go of it; libraries that fail and try something else; a run that dies. */
@@ -330,12 +333,15 @@ static void what_lists_cost_is_at_least_what_is_claimed(void **unused)
     assert_in_range(adagrad, 1,
                     truth("adagrad_lists", "allocated_peak") -
                         truth("adagrad_lists", "allocated_peak_clean"));
-    expect_lists("adam_lists", adam, "replayed with 3 of one parameter at a time");
-    expect_lists("adagrad_lists", adagrad, "replayed with 4 of one parameter at a time");
+    expect_lists("adam_lists", adam,
+                 "replay with at most 3 temporaries, of one parameter at a time");
+    expect_lists("adagrad_lists", adagrad,
+                 "replay with at most 4 temporaries, of one parameter at a time");
     /* here it saves nothing, and nothing of the kind is claimed */
     assert_true(truth("adam_table", "allocated_peak") <
                 truth("adam_table", "allocated_peak_clean"));
-    expect_lists("adam_table", 134283264, "replayed with 3 of one parameter at a time");
+    expect_lists("adam_table", 134283264,
+                 "replay with at most 3 temporaries, of one parameter at a time");
 }
 
 static uint64_t capture_truth(const char *path, const char *key)
@@ -383,7 +389,8 @@ static void settings_save_what_they_saved_in_a_real_run(void **unused)
     report = analyze("captures", "gpt_split64");
     setting = find(report, "allocator-settings");
     assert_int_equal(capture_truth("captures/gpt_default", "reserved_peak"), 8086618112);
-    assert_string_equal(setting->evidence[1], "with the allocator's defaults, replayed: 7.53 GiB");
+    assert_string_equal(setting->evidence[1],
+                        "replay with the allocator's defaults: 7.53 GiB reserved");
     mt_report_release(report);
     mt_source_close(source);
 }
@@ -408,33 +415,35 @@ static void findings_of_real_runs_read_so(void **unused)
 {
     static const struct said list[] = {
         {"captures", "gpt_default", "optimizer-state",
-         "1.01 GiB of the peak, 15.7 %, hold the optimizer's state"},
+         "1.01 GiB (15.7%) of the peak: optimizer state"},
         {"captures", "gpt_default", "loss-peak",
-         "2.26 GiB of the peak, 35.2 %, are made by the loss and its backward: train train.py:77"},
+         "2.26 GiB (35.2%) of the peak: the loss and its backward pass, train train.py:77"},
         {"captures", "seq2seq_native", "loss-peak",
-         "1.34 GiB of the peak, 30.2 %, are made by the loss and its backward: train train.py:77"},
+         "1.34 GiB (30.2%) of the peak: the loss and its backward pass, train train.py:77"},
         {"captures", "gpt_default", "held-activations",
-         "2.59 GiB of the peak, 40.2 %, are activations that wait for backward, 1.55 GiB of them "
-         "from forward train.py:58"},
+         "2.59 GiB (40.2%) of the peak: activations waiting for backward, 1.55 GiB of it from "
+         "forward train.py:58"},
         {"captures", "twogpu", "foreach-peak",
-         "80.0 MiB less at the peak, at least, if the optimizer's step is fused and makes no "
+         "At least 80.0 MiB less at the peak if the optimizer step is fused and has no "
          "temporaries"},
         {"captures", "seq2seq", "idle-state",
-         "561 MiB less at the peak if the optimizer's state is on the device only during its step"},
+         "561 MiB less at the peak if the optimizer state is on the device only during the "
+         "optimizer step"},
         {"captures", "accumulate", "idle-state",
-         "356 MiB less at the peak if the optimizer's state is on the device only during its step"},
+         "356 MiB less at the peak if the optimizer state is on the device only during the "
+         "optimizer step"},
         {"captures", "seq2seq", "kept-gradients",
-         "280 MiB of gradients are kept through forward, 6.2 % of the peak: "
+         "280 MiB of gradients (6.2% of the peak) stays allocated during forward: "
          "zero_grad(set_to_none=False)"},
         {"captures", "seq2seq_cap", "cache-flushes",
-         "4 requests were served only after a flush of the cache, which waits for the device; with "
-         "expandable segments none is"},
+         "4 requests needed a cache flush, which synchronizes the device; with expandable segments "
+         "none does"},
         {"findings", "first", "first-steps",
-         "155 MiB more are needed in the first steps than ever after: 559 MiB, then 404 MiB"},
+         "155 MiB extra is needed only in the first steps: 559 MiB, then 404 MiB"},
         {"findings", "benchmark", "first-steps", /* cuDNN tries its algorithms */
-         "2.32 GiB more are needed in the first steps than ever after: 2.59 GiB, then 276 MiB"},
+         "2.32 GiB extra is needed only in the first steps: 2.59 GiB, then 276 MiB"},
         {"findings", "warmup", "first-steps",
-         "741 MiB more are needed in the first steps than ever after: 1.06 GiB, then 347 MiB"}};
+         "741 MiB extra is needed only in the first steps: 1.06 GiB, then 347 MiB"}};
     size_t i;
 
     (void)unused;

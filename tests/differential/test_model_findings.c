@@ -19,28 +19,31 @@ struct expected {
 #define COPIES(name, bytes)                                                                        \
     {                                                                                              \
         "dtype-copies", name,                                                                      \
-            bytes " less at the peak if set-up does not have the model in two dtypes at once", 0,  \
+            bytes " less at the peak if setup does not hold the model in two dtypes at once", 0,   \
             false                                                                                  \
     }
 #define LAYER(name, bytes, share, each)                                                            \
     {                                                                                              \
         "large-layer", name,                                                                       \
-            bytes " of the peak, " share                                                           \
-                  ", are the largest parameter and blocks of its size, " each " each",             \
+            bytes " (" share                                                                       \
+                  ") of the peak: the largest parameter and other blocks of its size, " each       \
+                  " each",                                                                         \
             0, false                                                                               \
     }
 #define ENDS(name, bytes, share, each)                                                             \
     {                                                                                              \
         "large-layer", name,                                                                       \
-            bytes " of the peak, " share                                                           \
-                  ", are the two largest parameters and blocks of their size, " each " each",      \
+            bytes                                                                                  \
+            " (" share                                                                             \
+            ") of the peak: the two largest parameters and other blocks of their size, " each      \
+            " each",                                                                               \
             0, false                                                                               \
     }
 #define STATE(name, device, bytes)                                                                 \
     {                                                                                              \
         "idle-state", name,                                                                        \
-            bytes                                                                                  \
-            " less at the peak if the optimizer's state is on the device only during its step",    \
+            bytes " less at the peak if the optimizer state is on the device only during the "     \
+                  "optimizer step",                                                                \
             device, false                                                                          \
     }
 
@@ -65,18 +68,18 @@ static struct expected list[] = {
     STATE("seq2seq_native", 0, "561 MiB"),
     STATE("host_state", 0, "233 MiB"),
     STATE("two_states", 0, "292 MiB"),
-    LAYER("adam_table", "781 MiB", "52.6 %", "156 MiB"),
+    LAYER("adam_table", "781 MiB", "52.6%", "156 MiB"),
     STATE("host_stream", 0, "233 MiB"),
     STATE("restarted", 0, "149 MiB"),
-    LAYER("embedding", "781 MiB", "91.9 %", "391 MiB"),
-    LAYER("embedding_clean", "391 MiB", "83.6 %", "391 MiB"),
-    LAYER("labels", "1.15 GiB", "87.8 %", "195 MiB"),
-    LAYER("labels_clean", "120 MiB", "61.4 %", "19.5 MiB"),
-    LAYER("made_there", "1.43 GiB", "95.7 %", "244 MiB"),
-    LAYER("users", "1.43 GiB", "95.7 %", "244 MiB"),
-    LAYER("users_clean", "732 MiB", "91.3 %", "244 MiB"),
-    ENDS("first", "250 MiB", "44.7 %", "62.5 MiB"),
-    ENDS("first_clean", "250 MiB", "61.9 %", "62.5 MiB"),
+    LAYER("embedding", "781 MiB", "91.9%", "391 MiB"),
+    LAYER("embedding_clean", "391 MiB", "83.6%", "391 MiB"),
+    LAYER("labels", "1.15 GiB", "87.8%", "195 MiB"),
+    LAYER("labels_clean", "120 MiB", "61.4%", "19.5 MiB"),
+    LAYER("made_there", "1.43 GiB", "95.7%", "244 MiB"),
+    LAYER("users", "1.43 GiB", "95.7%", "244 MiB"),
+    LAYER("users_clean", "732 MiB", "91.3%", "244 MiB"),
+    ENDS("first", "250 MiB", "44.7%", "62.5 MiB"),
+    ENDS("first_clean", "250 MiB", "61.9%", "62.5 MiB"),
     COPIES("halved", "175 MiB"),
     COPIES("halved_native", "175 MiB"),
     COPIES("halved_beside", "193 MiB"),
@@ -85,7 +88,7 @@ static struct expected list[] = {
     COPIES("loaded_four", "559 MiB"),
     COPIES("loaded_around", "288 MiB"),
     {"cast-weights", "autocast",
-     "208 MiB of the peak, 29.1 %, are copies of the weights in half of their precision", 0, false},
+     "208 MiB (29.1%) of the peak: half-precision copies of the weights", 0, false},
 };
 
 static void expect(const char *name, uint16_t device, const struct mt_finding *finding)
@@ -180,8 +183,9 @@ static void expect_state(const char *name)
 
     assert_non_null(finding);
     assert_int_equal(finding->evidence_count, 4);
-    assert_string_equal(finding->evidence[0], "234 MiB of it stay through step#1/backward, where "
-                                              "the peak is, and are not used there");
+    assert_string_equal(finding->evidence[0],
+                        "234 MiB of it stays allocated throughout step#1/backward, where the peak "
+                        "is, and is not used there");
     assert_int_equal(truth(name, "reserved_peak_clean"), 2097152000);
     assert_string_equal(finding->evidence[2], "and 1.95 GiB reserved instead of 2.20 GiB");
     assert_string_equal(finding->evidence[3], "229 MiB to be moved each way, each time");
@@ -259,18 +263,18 @@ static void the_evidence_is_what_is_there(void **unused)
 {
     (void)unused;
     expect_evidence("users", "large-layer", 0,
-                    "blocks of this size, by role: parameters 1, gradients 1, state of the "
-                    "optimizer 2, temporaries 2");
+                    "blocks of this size, by role: parameters 1, gradients 1, optimizer state 2, "
+                    "temporaries 2");
     expect_evidence("users", "large-layer", 1,
-                    "which module made it does not show; it came to the device at w_users "
-                    "worth.py:184");
+                    "the recording does not show which module created it; it reached the device at "
+                    "w_users worth.py:184");
     expect_evidence("made_there", "large-layer", 1,
-                    "an embedding made it: w_made_there worth.py:268");
+                    "created by an embedding: w_made_there worth.py:268");
     expect_evidence("halved_beside", "dtype-copies", 0,
-                    "at the peak, before the first phase, 77 blocks, 356 MiB, are there that end "
-                    "in set-up, and are twice as large as blocks that stay, one for one");
+                    "at the peak, before the first phase, 77 blocks (356 MiB) are alive that setup "
+                    "frees later; each is twice as large as a block that stays");
     expect_evidence("autocast", "cast-weights", 0,
-                    "65 blocks are half as large as parameters, one for one, those of 416 MiB");
+                    "65 blocks match parameters of 416 MiB one to one, at half their size");
 }
 
 int main(void)

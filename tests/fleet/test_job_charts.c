@@ -315,6 +315,7 @@ static void labels_name_what_matters(void **state)
     assert_says(&drawing, "title", "slurm:77 \xE2\x80\x94 reserved peak by rank");
     assert_says(&drawing, "facts", "61 of 64 ranks");
     assert_says(&drawing, "footnote", "off the scale: limit 80.0 GiB");
+    assert_says(&drawing, "footnote", "peaks of an incomplete recording are lower bounds");
     mt_drawing_release(&drawing);
     draw(made.report, "steps", &usual, &drawing);
     assert_says(&drawing, "label", "rank 61: out of memory, step 19");
@@ -467,6 +468,30 @@ static void cells_show_the_largest(void **state)
         mt_drawing_release(&drawing);
         release(&made);
     }
+}
+
+/* Where ranks share a row of pixels, its title does not count a missing rank. */
+static void titles_count_ranks(void **state)
+{
+    static const char *const charts[] = {"steps", "times"};
+
+    (void)state;
+    for (size_t i = 3; i < MT_ARRAY_LEN(jobs); i++)
+        for (size_t chart = 0; chart < MT_ARRAY_LEN(charts); chart++) {
+            const struct simulated_job job = bad_job_of(i);
+            struct mt_drawing drawing;
+            struct made made;
+            uint32_t count = 0;
+
+            add_job(&made, &job);
+            report_on(&made);
+            draw(made.report, charts[chart], &usual, &drawing);
+            for (size_t n = 0; nth(&drawing, "lane", n); n++)
+                count += lane_count(nth(&drawing, "lane", n));
+            assert_int_equal(count, world_of(&job) - job.missing_count);
+            mt_drawing_release(&drawing);
+            release(&made);
+        }
 }
 
 /* One short peak of one rank is the darkest cell of the whole picture. */
@@ -855,6 +880,7 @@ int main(void)
         cmocka_unit_test(limits_are_lines),
         cmocka_unit_test(deaths_and_gaps_are_marked),
         cmocka_unit_test(cells_show_the_largest),
+        cmocka_unit_test(titles_count_ranks),
         cmocka_unit_test(a_short_peak_is_seen_over_time),
         cmocka_unit_test(no_data_is_not_zero),
         cmocka_unit_test(a_death_is_at_its_step),

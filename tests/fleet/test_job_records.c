@@ -178,6 +178,41 @@ static void axes_come_from_communicators(void **state)
     }
 }
 
+/* A process with two devices has a record for each, and both name its communicators. */
+static void a_rank_with_two_devices_is_one_member(void **state)
+{
+    struct simulated_job job = simulated_job_new(2, 4, 1);
+    struct mt_record_communicator rooms[9][8];
+    struct made made = made_new();
+
+    (void)state;
+    job.has_mesh = false;
+    assert_true(simulated_job_add(&job, 0, 1, made.set));
+    assert_true(simulated_job_add(&job, 3, 8, made.set));
+    assert_int_equal(made.set->record_count, 9);
+    made.set->records[8].device = 1;
+    for (uint32_t i = 0; i < 9; i++) {
+        uint32_t rank = i < 8 ? i : 3;
+
+        made.set->records[i].communicators = rooms[i];
+        add_communicator(made.set, i, 10 + rank / 4, 4, rank % 4);
+        add_communicator(made.set, i, 20 + rank % 4, 2, rank / 4);
+    }
+    report_of_set(&made, &usual);
+    assert_int_equal(made.status, MT_OK);
+    assert_int_equal(made.report->row_count, 9);
+    assert_int_equal(made.report->axes_source, MT_AXES_COMMUNICATORS);
+    assert_int_equal(made.report->axis_count, 2);
+    assert_axis(made.report, 0, "stage", 2, 4);
+    assert_axis(made.report, 1, "replica", 4, 1);
+    for (uint32_t row = 3; row < 5; row++) { /* both devices of rank 3 */
+        assert_int_equal(made.report->rows[row].record->identity.rank, 3);
+        assert_int_equal(made.report->rows[row].coordinates[0], 0);
+        assert_int_equal(made.report->rows[row].coordinates[1], 3);
+    }
+    release(&made);
+}
+
 /* A member is missing: the group of four is none, and the axis between groups of two remains. */
 static void communicators_without_a_member_are_no_axis(void **state)
 {
@@ -294,6 +329,7 @@ int main(void)
         cmocka_unit_test(ranks_without_an_exit_are_counted),
         cmocka_unit_test(a_rank_that_died_on_a_device_did_not_follow),
         cmocka_unit_test(axes_come_from_communicators),
+        cmocka_unit_test(a_rank_with_two_devices_is_one_member),
         cmocka_unit_test(communicators_without_a_member_are_no_axis),
         cmocka_unit_test(sums_of_a_shared_device_are_exact),
     };

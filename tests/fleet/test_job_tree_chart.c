@@ -1,4 +1,4 @@
-/* The chart of the common call tree: cells are as wide as their bytes, in the colour of their
+/* The chart of the common call tree: cells are as wide as their bytes, in the color of their
  * imbalance, and nothing overlaps at any size and number of ranks. */
 #define _GNU_SOURCE
 #include "chart_checks.h"
@@ -73,7 +73,7 @@ static void cells_are_as_wide_as_their_bytes(void **state)
         if (op->role && !strncmp(op->role, "cell:", 5) && op->y > root->y && op->y < root->y + 30)
             row += op->width;
     }
-    assert_true(row > 1140 && row <= 1152); /* sums close but for the gaps */
+    assert_true(row > 1140 && row <= 1152); /* sums close except for the gaps */
     mt_drawing_release(&drawing);
     mt_job_report_free(report);
     mt_rank_set_release(&set);
@@ -91,11 +91,11 @@ static void colors_and_titles_say_how_ranks_differ(void **state)
     report = report_of(&set);
     draw_chart(report, "tree", &usual, &drawing);
     embed = cell_of(&drawing, "embed embed.py:7");
-    assert_int_equal(embed->paint.fill, MT_COLOR_CHANGE_0 + 8 + 7); /* 300 % */
+    assert_int_equal(embed->paint.fill, MT_COLOR_CHANGE_0 + 8 + 7); /* 300% */
     assert_int_equal(cell_of(&drawing, "step adam.py:310")->paint.fill, MT_COLOR_CHANGE_0 + 8);
     assert_non_null(strstr(embed->title, "mean 1.50 GiB (1,610,612,736 B) per rank"));
     assert_non_null(strstr(embed->title, "minimum 0 B (0 B) on rank 256;"));
-    assert_non_null(strstr(embed->title, "maximum 6.00 GiB (6,442,450,944 B) on rank 0, 300 %"));
+    assert_non_null(strstr(embed->title, "maximum 6.00 GiB (6,442,450,944 B) on rank 0, 300%"));
     assert_non_null(strstr(embed->title, "sum 1.50 TiB (1,649,267,441,664 B), on 256 of 1,024"));
     /* Too narrow for a cell, but the largest difference of all. */
     assert_true(drawing_says(&drawing, "holder-name", "remember train.py:99"));

@@ -306,7 +306,7 @@ static void phases_name_what_has_no_stack(void **state)
     world.holdings[0].first_birth_event = 6;
     assert_string_equal(mt_node_label(&world.arena, &world.symbols,
                                       &build(&world, false, MT_WEIGH_ALLOCATED)->nodes[1]),
-                        "alive before recording began");
+                        "allocated before recording started");
     world.holdings[0].first_birth_event = 7;
     world.holdings[0].phase = MT_NO_PHASE;
     assert_string_equal(mt_node_label(&world.arena, &world.symbols,

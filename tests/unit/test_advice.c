@@ -59,8 +59,8 @@ static void the_worst_device_comes_first(void **unused)
     devices[2].oom_count = 1;
     mt_buf_reset(&out);
     mt_add_verdict(&out, &report, NULL);
-    assert_string_equal(out.data, "device 2: out of memory when 24.0 MiB more were wanted; "
-                                  "allocated peak 600 MiB");
+    assert_string_equal(
+        out.data, "device 2: out of memory: a request for 24.0 MiB failed; allocated peak 600 MiB");
     report.device_count = 1;
     mt_buf_reset(&out);
     mt_add_verdict(&out, &report, NULL);

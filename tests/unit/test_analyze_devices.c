@@ -51,8 +51,7 @@ static void the_worst_of_many_has_a_report(void **unused)
     expect_short(&run);
     assert_int_equal(count_of(run.text.data, "\nDevice "), 1);
     expect_text(&run, "8 of 20 devices are shown");
-    expect_text(&run,
-                "Only device 19 has a report below; --all has one for each of the 20 devices");
+    expect_text(&run, "Only device 19 is reported below; --all reports all 20 devices");
     end(&run);
 }
 
@@ -66,8 +65,8 @@ static void deaths_on_other_devices_are_named(void **unused)
     add(&run, PYTORCH, MT_EVENT_OOM, 0, 900 * MT_MIB)->device = 7;
     analyze(&run);
     expect_short(&run);
-    expect_text(&run, "Only device 7 has a report below");
-    expect_text(&run, "1 other device died of OUT OF MEMORY: 3");
+    expect_text(&run, "Only device 7 is reported below");
+    expect_text(&run, "1 other device ran OUT OF MEMORY: 3");
     end(&run);
 }
 
@@ -80,9 +79,9 @@ static void devices_without_a_framework_are_counted(void **unused)
     add(&run, PYTORCH, MT_EVENT_SEGMENT_ALLOC, SEGMENT, 20 * MT_MIB);
     add(&run, PYTORCH, MT_EVENT_ALLOC, SEGMENT, 2 * MT_MIB);
     analyze(&run);
-    assert_int_equal(count_of(run.text.data, ": nothing of the framework"), DEVICES - 1);
+    assert_int_equal(count_of(run.text.data, ": no memory of the framework"), DEVICES - 1);
     expect_short(&run);
-    expect_text(&run, "19 other devices have nothing of the framework");
+    expect_text(&run, "19 other devices have no memory of the framework");
     end(&run);
 }
 

@@ -104,8 +104,9 @@ static void the_context_is_that_of_the_peak(void **state)
     assert_int_equal(found->context_event, sample_of(&run)->seq + 10);
     assert_int_equal(found->parts[MT_DEVICE_FREE], 640 * MT_MIB);
     assert_int_equal(found->spare_bytes, 540 * MT_MIB);
-    expect_text(&run, "NVML's sample at 10.0 µs saw above all allocations, the nearest of 3 to "
-                      "the peak");
+    expect_text(
+        &run,
+        "use reported by NVML at 10.0 µs minus all allocations, the sample nearest the peak, of 3");
     end(&run);
 }
 
@@ -166,8 +167,8 @@ static void a_run_that_died_has_no_such_cache(void **state)
     end(&run);
 }
 
-/* What does not fit into the lines of a screen: the driver's table holds the bytes of the parts
- * once more, so that the parts stay, also of a run that died. */
+/* If the lines of a screen do not suffice: the driver's table repeats the bytes of the parts, so
+ * the parts stay, also for a run that died. */
 static void parts_replace_the_drivers_table(void **state)
 {
     const struct mt_style plain = {"", "", "", "", "", "", ""};
@@ -188,12 +189,12 @@ static void parts_replace_the_drivers_table(void **state)
         if (dies)
             add(&run, PYTORCH, MT_EVENT_OOM, 0, 900 * MT_MIB);
         analyze(&run);
-        assert_non_null(strstr(run.text.data, "Outside of the framework"));
+        assert_non_null(strstr(run.text.data, "Outside the framework"));
         mt_buf_reset(&run.text);
         mt_analyze_text(&run.text, run.report, &plain, NULL, false);
         assert_non_null(strstr(run.text.data, "The whole device at the allocated peak"));
         assert_non_null(strstr(run.text.data, "(abridged"));
-        assert_null(strstr(run.text.data, "Outside of the framework"));
+        assert_null(strstr(run.text.data, "Outside the framework"));
         end(&run);
     }
 }

@@ -1,4 +1,4 @@
-/* What a report says of memory beside the framework's, and how it is told. */
+/* What a report says about memory outside the framework, and how it is printed. */
 #include "cmocka_all.h"
 
 #include "driver_run.h"
@@ -29,13 +29,13 @@ static void memory_outside_of_the_framework(void **state)
     assert_string_equal(driver->outside_sites[0].site, "no stack recorded");
     assert_int_equal(driver->peak.bytes, 127 * MT_MIB);
     assert_int_equal(driver->residual.samples, 0);
-    expect_text(&run, "outside of them 7.00 MiB (7,340,032 B):");
+    expect_text(&run, "7.00 MiB (7,340,032 B) outside them:");
     expect_text(&run, "127 MiB (133,169,152 B), at 5.00 µs: 20.0 MiB for the framework");
-    expect_text(&run, "Used by the process: not sampled");
+    expect_text(&run, "The memory used by the process was not sampled");
     end(&run);
 }
 
-/* At the instant of the driver's peak the segment was not told of yet. */
+/* At the instant of the driver's peak, the segment was not reported yet. */
 static void a_segment_is_the_frameworks_from_its_birth(void **state)
 {
     struct run run;
@@ -47,7 +47,7 @@ static void a_segment_is_the_frameworks_from_its_birth(void **state)
     assert_int_equal(run.report->drivers[0].peak.event, 0);
     assert_int_equal(run.report->drivers[0].peak.framework_bytes, 20 * MT_MIB);
     assert_int_equal(run.report->drivers[0].outside_site_count, 0);
-    expect_text(&run, "outside of them 0 B (0 B)");
+    expect_text(&run, "0 B (0 B) outside them");
     end(&run);
 }
 
@@ -111,7 +111,7 @@ static void samples_without_the_drivers_calls(void **state)
     assert_false(run.report->drivers[0].has_calls);
     assert_int_equal(residual->tracked_from, MT_TRACKED_SEGMENTS);
     assert_int_equal(residual->tracked_bytes, 20 * MT_MIB);
-    expect_text(&run, "Calls of the driver were not recorded");
+    expect_text(&run, "Driver calls were not recorded");
     expect_text(&run, "680 MiB = 700 MiB used by the process (NVML) - 20.0 MiB tracked (segments");
     end(&run);
 }
@@ -133,11 +133,11 @@ static void refusals_and_other_devices(void **state)
     assert_int_equal(run.report->drivers[1].device, 1);
     assert_int_equal(run.report->drivers[1].peak.bytes, MT_MIB);
     expect_text(&run, "The driver refused 1 request:");
-    expect_text(&run, "Device 1: nothing of the framework");
+    expect_text(&run, "Device 1: no memory of the framework");
     end(&run);
 }
 
-/* Of the device's memory, and nothing but frees after it; host memory is none of it. */
+/* It is a refusal of device memory, and only frees follow it. Host memory does not count. */
 static void a_refusal_is_fatal_if_nothing_is_given_after_it(void **state)
 {
     for (int given = 0; given < 2; given++) {
@@ -206,7 +206,8 @@ static void programs_without_a_framework(void **state)
     end(&run);
 }
 
-/* "No stacks were recorded" would contradict the library that stands beside the driver's. */
+/* "No stacks were recorded" would contradict the library that is named for the driver's
+ * allocations. */
 static void native_stacks_alone(void **state)
 {
     struct run run;
@@ -226,7 +227,7 @@ static void native_stacks_alone(void **state)
     analyze(&run);
     assert_false(run.report->has_stacks);
     assert_null(strstr(run.text.data, "no stacks were recorded"));
-    expect_text(&run, "stacks were recorded for the driver's allocations alone");
+    expect_text(&run, "stacks were recorded only for driver allocations");
     end(&run);
 }
 

@@ -126,8 +126,8 @@ static void what_stays_while_it_is_tried_again_is_found(void **unused)
     drop(&failed);
     step_ends(2);
     good_step(3);
-    expect_held(5, "320 MiB of it end together, 67.0 µs after the request failed, with no request "
-                   "between them");
+    expect_held(5, "320 MiB of it is freed together, 67.0 µs after the request failed, with no "
+                   "request in between");
 }
 
 /* Times of a dry run mean nothing: no duration is told. */
@@ -141,8 +141,8 @@ static void without_times_no_duration_is_told(void **unused)
     drop(&failed);
     step_ends(2);
     good_step(3);
-    expect_held(5, "320 MiB of it end together, after the request failed, with no request between "
-                   "them");
+    expect_held(
+        5, "320 MiB of it is freed together, after the request failed, with no request in between");
 }
 
 /* From one line, as a loop does. */
@@ -154,7 +154,7 @@ static void the_same_stack_again_is_a_new_attempt(void **unused)
     try_again(CALLED);
     drop(&failed);
     step_ends(2);
-    expect_held(5, "5 blocks of 3 stacks, the largest, 64.0 MiB, from embed model.py:3");
+    expect_held(5, "5 blocks from 3 stacks; the largest, 64.0 MiB, is from embed model.py:3");
 }
 
 static void what_is_kept_for_good_is_found(void **unused)
@@ -164,7 +164,7 @@ static void what_is_kept_for_good_is_found(void **unused)
     step_ends(2);
     good_step(3);
     good_step(4);
-    expect_held(5, "320 MiB of it are there until the trace ends");
+    expect_held(5, "320 MiB of it stays allocated until the trace ends");
 }
 
 static void in_the_first_step_a_place_that_came_once_tells(void **unused)
@@ -176,7 +176,7 @@ static void in_the_first_step_a_place_that_came_once_tells(void **unused)
     drop(&failed);
     step_ends(0);
     good_step(1);
-    expect_held(5, "5 blocks of 3 stacks, the largest, 64.0 MiB, from embed model.py:3");
+    expect_held(5, "5 blocks from 3 stacks; the largest, 64.0 MiB, is from embed model.py:3");
 }
 
 /* Handled as it should be. */
@@ -300,7 +300,7 @@ static void one_old_block_of_the_same_line_does_not_matter(void **unused)
     try_again(RETRIED);
     drop(&failed);
     step_ends(2);
-    expect_held(7, "7 blocks of 3 stacks, the largest, 64.0 MiB, from embed model.py:3");
+    expect_held(7, "7 blocks from 3 stacks; the largest, 64.0 MiB, is from embed model.py:3");
 }
 
 /* Names that keep their values until the next ones are there. */
@@ -376,7 +376,7 @@ static void what_was_made_before_is_not_the_attempts(void **unused)
     drop(&failed);
     drop(&batch);
     step_ends(2);
-    expect_held(5, "5 blocks of 3 stacks, the largest, 64.0 MiB, from embed model.py:3");
+    expect_held(5, "5 blocks from 3 stacks; the largest, 64.0 MiB, is from embed model.py:3");
 }
 
 /* Inside of the except block of the one before. */
@@ -391,7 +391,7 @@ static void attempts_that_fail_one_after_another_are_all_counted(void **unused)
     drop(&second);
     drop(&first);
     step_ends(2);
-    expect_held(7, "1 more failed attempt left such blocks");
+    expect_held(7, "1 more failed attempt left memory behind");
 }
 
 int main(void)

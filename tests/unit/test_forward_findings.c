@@ -68,8 +68,9 @@ static void what_forward_keeps_is_found(void **unused)
     expect_finding("kept-forward", 600 * MT_MIB);
     forward_alone(6, 5);
     report = program_report();
-    assert_true(has_evidence(finding_of(report, "kept-forward"),
-                             "30 blocks from 5 lines, most bytes from layer model.py:1: 120 MiB"));
+    assert_true(has_evidence(
+        finding_of(report, "kept-forward"),
+        "30 blocks from 5 lines; the line with most bytes is layer model.py:1: 120 MiB"));
     program_end(report);
 }
 
@@ -254,8 +255,9 @@ static void the_largest_matrix_is_a_block(void **unused)
     report = program_report();
     finding = finding_of(report, "attention-matrices");
     assert_non_null(finding);
-    assert_true(has_evidence(finding, "3 results of softmax of up to 60.0 MiB; scores and masks "
-                                      "of that size are not counted"));
+    assert_true(has_evidence(
+        finding,
+        "3 softmax results of up to 60.0 MiB; scores and masks of that size are not counted"));
     program_end(report);
 }
 

@@ -103,14 +103,15 @@ static void a_limit_within_the_range_of_a_dry_run(void **unused)
     assert_true(result->may_fail && result->has_range);
     assert_int_equal(result->low_bytes, 1800);
     assert_int_equal(result->high_bytes, 2200);
-    assert_non_null(strstr(result->verdict, "; may fail: 2.15 KiB (2,200 B) under another order"));
+    assert_non_null(
+        strstr(result->verdict, "; may fail: 2.15 KiB (2,200 B) with another address order"));
     mt_gates_release(&gates);
     assert_int_equal(mt_gates_check(&strict, &gates, &error), MT_OK);
     assert_int_equal(gates.verdict, MT_GATE_FAIL);
     assert_non_null(strstr(gates.results[0].verdict, "exceeds the limit (--strict)"));
     assert_int_equal(check(MT_GATE_PEAK, "reserved=1999", NULL), MT_GATE_FAIL);
-    assert_non_null(strstr(gates.results[0].verdict, "1.76 KiB (1,800 B) under another order of "
-                                                     "addresses is within the limit"));
+    assert_non_null(strstr(gates.results[0].verdict,
+                           "1.76 KiB (1,800 B) with another address order is within the limit"));
     assert_false(gates.results[0].may_fail);
     assert_int_equal(check(MT_GATE_PEAK, "reserved=1799", NULL), MT_GATE_FAIL);
     assert_null(strstr(gates.results[0].verdict, "another order"));
@@ -134,7 +135,7 @@ static void a_doubt_of_the_caller_passes_no_gate(void **unused)
     assert_int_equal(gates.verdict, MT_GATE_FAIL);
     assert_int_equal(gates.results[1].state, MT_GATE_NOT_EVALUATED);
     assert_string_equal(gates.results[1].verdict,
-                        "peak reserved: the command failed; 1.95 KiB at least was seen");
+                        "peak reserved: the command failed; at least 1.95 KiB was seen");
 }
 
 static void fragmentation_is_exact(void **unused)
@@ -157,7 +158,7 @@ static void a_regression_is_in_whole_bytes(void **unused)
     struct mt_baseline base = {.name = "base", .devices = &of_base, .device_count = 1};
 
     (void)unused;
-    /* 2 % of 981 are 19.62: 1000 is within, of 980 (19.6) it is not */
+    /* 2% of 981 are 19.62: 1000 is within, of 980 (19.6) it is not */
     assert_int_equal(check(MT_GATE_REGRESSION, "allocated=2%", &base), MT_GATE_PASS);
     of_base.allocated_peak_bytes = 980;
     assert_int_equal(check(MT_GATE_REGRESSION, "allocated=2%", &base), MT_GATE_FAIL);

@@ -46,13 +46,15 @@ static void a_list_that_keeps_grows(void **unused)
     assert_int_equal(finding->bytes_per_step, 2 * MT_MIB);
     assert_int_equal(finding->bytes, 13 * 2 * MT_MIB); /* of steps 5 to 17 */
     assert_string_equal(finding->severity, "error");
-    assert_string_equal(finding->title,
-                        "2.00 MiB more after each step, since step 3: all from keep train.py:7");
+    assert_string_equal(
+        finding->title,
+        "2.00 MiB more after each step since step 3, all of it from keep train.py:7");
     /* the last step peaks with 40 MiB: 16 of its own, 8 of which are what it keeps */
-    assert_true(has_evidence(finding, "26.0 MiB that steps 5 to 17 left behind are still there "
-                                      "when step 19 begins"));
-    assert_true(has_evidence(finding, "if it goes on like that, the 100 MiB of the device are full "
-                                      "after at most 31 more steps (186 µs)"));
+    assert_true(has_evidence(
+        finding, "26.0 MiB left behind by steps 5 to 17 is still allocated when step 19 begins"));
+    assert_true(has_evidence(
+        finding,
+        "at this rate, the 100 MiB of the device fills up after at most 31 more steps (186 µs)"));
     program_end(report);
 }
 
@@ -68,8 +70,8 @@ static void without_times_steps_are_counted(void **unused)
     report = program_report();
     finding = finding_of(report, "growth");
     assert_non_null(finding);
-    assert_true(has_evidence(finding, "if it goes on like that, the 100 MiB of the device are full "
-                                      "after at most 31 more steps"));
+    assert_true(has_evidence(
+        finding, "at this rate, the 100 MiB of the device fills up after at most 31 more steps"));
     program_end(report);
 }
 
@@ -111,8 +113,9 @@ static void expect_growth(uint64_t bytes_per_step, const char *evidence)
     assert_non_null(finding);
     assert_int_equal(finding->bytes_per_step, bytes_per_step);
     assert_int_equal(finding->bytes, 13 * bytes_per_step); /* of steps 5 to 17 */
-    assert_true(strstr(finding->title, "more after each step, since step 0: all from join "
-                                       "train.py:9") != NULL);
+    assert_true(strstr(finding->title,
+                       "more after each step since step 0, all of it from join train.py:9") !=
+                NULL);
     if (!has_evidence(finding, evidence))
         fail_msg("%s", finding->evidence[0]);
     program_end(report);
@@ -122,13 +125,11 @@ static void a_buffer_that_is_joined_with_something_new_grows(void **unused)
 {
     (void)unused;
     replace(2 * MT_MIB, NOTHING, STEPS);
-    expect_growth(2 * MT_MIB,
-                  "+2.00 MiB a step from join train.py:9: each replaces 1 block by longer, of the "
-                  "old and something new, 10.0 MiB after step 4, 36.0 MiB after step 17");
+    expect_growth(2 * MT_MIB, "+2.00 MiB per step from join train.py:9: each step replaces 1 block "
+                              "with longer copies, 10.0 MiB after step 4, 36.0 MiB after step 17");
     replace(6 * MT_MIB, NOTHING, STEPS); /* a third of it */
-    expect_growth(2 * MT_MIB,
-                  "+2.00 MiB a step from join train.py:9: each replaces 1 block by longer, of the "
-                  "old and something new, 10.0 MiB after step 4, 36.0 MiB after step 17");
+    expect_growth(2 * MT_MIB, "+2.00 MiB per step from join train.py:9: each step replaces 1 block "
+                              "with longer copies, 10.0 MiB after step 4, 36.0 MiB after step 17");
 }
 
 static void longer_and_longer_batches_are_no_growth(void **unused)

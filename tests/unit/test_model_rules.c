@@ -5,7 +5,7 @@
 #include "step_program.h"
 #include "util.h"
 
-/* Of blocks a program has so many of each of these bytes. */
+/* The sizes of a program's blocks, and the number of blocks of each size. */
 struct model {
     uint64_t sizes[16];
     uint32_t counts[16];
@@ -145,7 +145,7 @@ static void without_training_roles_are_not_sure_enough(void **unused)
     expect_layer(&training, 0);
 }
 
-/* Ten MiB four times is nobody's trouble, be it all there is. */
+/* Four times ten MiB is not worth a report, even if there is nothing else. */
 static void it_has_to_matter(void **unused)
 {
     struct training training = one_layer;
@@ -177,14 +177,14 @@ static void the_module_shows_where_it_made_the_parameter(void **unused)
 {
     (void)unused;
     expect_origin("torch/nn/modules/sparse.py:__init__:160",
-                  "an embedding made it: __init__ sparse.py:160");
+                  "created by an embedding: __init__ sparse.py:160");
     expect_origin("torch/nn/modules/linear.py:__init__:106",
-                  "a linear layer made it: __init__ linear.py:106");
-    expect_origin("model.py:__init__:3", "which module made it does not show; it came to the "
-                                         "device at __init__ model.py:3");
+                  "created by a linear layer: __init__ linear.py:106");
+    expect_origin("model.py:__init__:3", "the recording does not show which module created it; it "
+                                         "reached the device at __init__ model.py:3");
     expect_origin("torch/nn/modules/sparse.py:reset_parameters:9",
-                  "which module made it does not show; it came to the device at reset_parameters "
-                  "sparse.py:9");
+                  "the recording does not show which module created it; it reached the device at "
+                  "reset_parameters sparse.py:9");
 }
 
 struct inference {

@@ -45,14 +45,14 @@ static void expect(const char *text)
     assert_string_equal(mt_nothing_found(&arena, &report, &device), text);
 }
 
-#define SEEN "20.0 MiB of the 120 MiB reserved at most were unused, no request was refused, and "
+#define SEEN "at most 20.0 MiB of the 120 MiB reserved was unused, no request was refused, and "
 
 static void growth_that_was_judged_is_told(void **unused)
 {
     (void)unused;
     device.step_count = STEPS;
     device.growth = (struct mt_growth){.judged = true, .steps = 13};
-    expect(SEEN "no step leaves more and more behind");
+    expect(SEEN "no growth from step to step was found");
     device.growth.bytes_per_step = 512;
     expect(SEEN "each step leaves 512 B behind, too little to matter");
 }
@@ -60,7 +60,7 @@ static void growth_that_was_judged_is_told(void **unused)
 static void growth_that_was_not_judged_has_a_reason(void **unused)
 {
     (void)unused;
-    expect(SEEN "no steps were found, so that growth is not judged");
+    expect(SEEN "no steps were found, so growth is not judged");
     device.step_count = MT_GROWTH_MIN_STEPS - 1;
     expect(SEEN "there are too few steps to judge growth");
     device.step_count = STEPS;
@@ -71,11 +71,11 @@ static void without_a_history_nothing_is_said_of_requests(void **unused)
 {
     (void)unused;
     device.events = 0;
-    expect("20.0 MiB of the 120 MiB reserved are unused, and there is no history to compare");
+    expect("20.0 MiB of the 120 MiB reserved is unused; the snapshot has no history");
     report.has_segments = false;
     device.peak_role_bytes[MT_ROLE_OTHER] = 50 * MT_MIB;
-    expect("what was reserved is not recorded, and there is no history to compare; what 50.0 % of "
-           "the peak is for is not known");
+    expect("reserved memory was not recorded; the snapshot has no history; the role of 50.0% of "
+           "the peak is unknown");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -65,9 +65,9 @@ static void what_is_not_there_at_the_peak_is_not_found(void **unused)
     expect_nothing("foreach-peak");
 }
 
-/* A step of an optimizer that makes lists for so many parameters of 100 MiB, one after the other,
- * each from a line of its own: they go together. Beside them 100 MiB of state, made there, too, and
- * 100 MiB of somebody else's; both stay. */
+/* A step of an optimizer that makes lists for `parameters` parameters of 100 MiB, one after the
+ * other, each from a line of its own: they go together. Beside them 100 MiB of state, also made
+ * there, and 100 MiB of somebody else's; both stay. */
 static void make_lists(const char *function, uint32_t lists, uint32_t parameters)
 {
     uint64_t made[16], other;
@@ -111,20 +111,22 @@ static void one_parameter_at_a_time_takes_less(void **unused)
 {
     (void)unused;
     make_lists("_multi_tensor_adagrad", 1, 8);
-    expect_foreach(500 * MT_MIB, "warning",
-                   "replayed with 3 of one parameter at a time, as many as foreach=False may have: "
-                   "550 MiB allocated instead of 1.03 GiB, 570 MiB reserved instead of 1.04 GiB");
+    expect_foreach(
+        500 * MT_MIB, "warning",
+        "replay with at most 3 temporaries, of one parameter at a time, as with foreach=False: 550 "
+        "MiB allocated instead of 1.03 GiB, 570 MiB reserved instead of 1.04 GiB");
     make_lists("_multi_tensor_adagrad", 2, 8);
-    expect_foreach(1200 * MT_MIB, "warning",
-                   "replayed with 4 of one parameter at a time, as many as foreach=False may have: "
-                   "650 MiB allocated instead of 1.81 GiB, 670 MiB reserved instead of 1.83 GiB");
+    expect_foreach(
+        1200 * MT_MIB, "warning",
+        "replay with at most 4 temporaries, of one parameter at a time, as with foreach=False: 650 "
+        "MiB allocated instead of 1.81 GiB, 670 MiB reserved instead of 1.83 GiB");
 }
 
 static void one_parameter_at_a_time_may_take_as_much(void **unused)
 {
     static const char evidence[] =
-        "replayed with 3 of one parameter at a time, as many as foreach=False may have: 550 MiB "
-        "allocated instead of 550 MiB, 570 MiB reserved instead of 570 MiB";
+        "replay with at most 3 temporaries, of one parameter at a time, as with foreach=False: 550 "
+        "MiB allocated instead of 550 MiB, 570 MiB reserved instead of 570 MiB";
 
     (void)unused;
     make_lists("_multi_tensor_adagrad", 1, 3);

@@ -247,7 +247,7 @@ static void ranges_tell_communicators(void **state)
     assert_null(strstr(run.text.data, "backward of"));
     assert_null(strstr(run.text.data, "autograd engine"));
     assert_non_null(strstr(run.text.data, "NCCL, communicator 2 of 2 (ncclCommSplit)"));
-    assert_non_null(strstr(run.text.data, "a library outside of the framework"));
+    assert_non_null(strstr(run.text.data, "a library outside the framework"));
     end(&run);
 }
 
@@ -294,7 +294,7 @@ static void buffer(struct run *run, uint8_t kind, uint64_t id, uint64_t bytes)
     add(run, DRIVER, kind, OTHER, bytes)->aux_bytes = id;
 }
 
-/* NCCL tells ids and ranks: what collective operations take has a communicator, too. */
+/* NCCL reports ids and ranks, so memory of collective operations also has a communicator. */
 static void ids_tell_whose_connections_they_are(void **state)
 {
     struct run run;

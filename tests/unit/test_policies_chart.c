@@ -194,8 +194,8 @@ static void words_are_whole(void **unused)
         op_with_text(&drawing, "expandable_segments:True");
         op_with_text(&drawing, "rmm-pool:initial_pool_size=0B");
         op_with_text(&drawing,
-                     "The run reached the limit of its memory: where there is more, it may ask "
-                     "for other memory.");
+                     "The run reached its memory limit: with more memory, it may make other "
+                     "requests.");
         t4 = op_with_text(&drawing, "T4 16 GB");
         v100 = op_with_text(&drawing, "V100 16 GB");
         assert_true(t4->y > v100->y + 12 || v100->y > t4->y + 12);
@@ -242,7 +242,7 @@ static void limits_of_several_orders_are_a_line(void **unused)
     assert_null(drawing_fault(&drawing));
     assert_non_null(drawing_find(&drawing, "range"));
     row = drawing_find(&drawing, "row");
-    assert_non_null(strstr(row->title, "in all 8 orders of addresses"));
+    assert_non_null(strstr(row->title, "for all 8 address orders"));
     mt_drawing_release(&drawing);
     mt_policy_table_release(&table);
 }
@@ -357,11 +357,12 @@ static void sentences_say_who_is_best_and_who_only_looks_bad(void **unused)
     table.rows[0].is_own = true;
     add_row(&table, "better", 6 * MT_GIB, 6 * MT_GIB, 7 * MT_GIB, 6 * MT_GIB);
     assert_int_equal(mt_policy_table_finish(&table, NULL), MT_OK);
-    assert_string_equal(table.finding[0], "better reserves 13.0 GiB less than what the run had "
-                                          "(65.0 %) and runs within 6.00 GiB.");
+    assert_string_equal(
+        table.finding[0],
+        "better reserves 13.0 GiB less than the run did (65.0%) and runs within 6.00 GiB.");
     assert_string_equal(table.finding[1],
-                        "own reserves 2.5 \xC3\x97 what it needs: it runs within 8.00 GiB, so its "
-                        "reserved peak is not what a device must have.");
+                        "own reserves 2.5 \xC3\x97 what it needs: it runs within 8.00 GiB, so a "
+                        "device can have less than its reserved peak.");
     mt_policy_table_release(&table);
     begin(&table);
     add_row(&table, "own", 100 * MT_MIB, 100 * MT_MIB, 101 * MT_MIB, 101 * MT_MIB);
@@ -369,10 +370,9 @@ static void sentences_say_who_is_best_and_who_only_looks_bad(void **unused)
     add_row(&table, "other", 100 * MT_MIB, 100 * MT_MIB, 102 * MT_MIB, 102 * MT_MIB);
     table.rows[1].exact = false;
     assert_int_equal(mt_policy_table_finish(&table, NULL), MT_OK);
-    assert_string_equal(table.finding[0],
-                        "None of these reserves less than what the run had, 101 MiB.");
+    assert_string_equal(table.finding[0], "None of these reserves less than the run did, 101 MiB.");
     assert_string_equal(table.finding[1],
-                        "The best is 1.0 % above the lower bound of 100 MiB, below "
+                        "The best is 1.0% above the lower bound of 100 MiB, below "
                         "which no allocator can go.");
     mt_policy_table_release(&table);
 }

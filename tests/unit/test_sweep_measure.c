@@ -61,7 +61,7 @@ static void the_device_that_ran_out_of_memory(void **state)
     assert_int_equal(result.device, 6);
     assert_int_equal(result.oom_request_bytes, 7 * MT_GIB);
     assert_string_equal(result.oom_site, "");
-    assert_string_equal(result.oom_phase, "outside of any phase");
+    assert_string_equal(result.oom_phase, "outside any phase");
     assert_false(result.has_need);
 }
 

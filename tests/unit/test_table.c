@@ -32,9 +32,9 @@ static void text_has_columns(void **state)
     (void)state;
     fill(&table);
     mt_add_text_table(&out, &table, 2, mt_plain_style());
-    expect(&out, "     bytes     change   share  role   site\n"
-                 "  1.00 KiB  −2.00 KiB  25.0 %  a<b    x|y\n"
-                 "                          0 s  -1234  +2.00 KiB (+200 %)\n");
+    expect(&out, "     bytes     change  share  role   site\n"
+                 "  1.00 KiB  −2.00 KiB  25.0%  a<b    x|y\n"
+                 "                         0 s  -1234  +2.00 KiB (+200%)\n");
 }
 
 static void a_page_has_exact_numbers(void **state)
@@ -53,11 +53,11 @@ static void a_page_has_exact_numbers(void **state)
                  "<th scope=\"col\">site</th></tr></thead>\n<tbody>\n"
                  "<tr><td class=\"number\" data-v=\"1024\" title=\"1,024 B\">1.00 KiB</td>"
                  "<td class=\"number\" data-v=\"-2048\">−2.00 KiB</td>"
-                 "<td class=\"number\" data-v=\"1\">25.0 %</td><td>a&lt;b</td>"
+                 "<td class=\"number\" data-v=\"1\">25.0%</td><td>a&lt;b</td>"
                  "<td class=\"site\">x|y</td></tr>\n"
                  "<tr><td></td><td></td><td class=\"number\" data-v=\"0\">0 s</td>"
                  "<td class=\"number\" data-v=\"-1234\">-1234</td>"
-                 "<td class=\"number\" data-v=\"2048\">+2.00 KiB (+200 %)</td></tr>\n"
+                 "<td class=\"number\" data-v=\"2048\">+2.00 KiB (+200%)</td></tr>\n"
                  "</tbody></table></div>\n<p class=\"omitted\">7 rows omitted</p>\n");
 }
 
@@ -73,7 +73,7 @@ static void markdown_cannot_end_a_cell(void **state)
     mt_table_release(&table);
     expect(&out, "| bytes | change | share | role | site |\n"
                  "|--:|--:|--:|---|---|\n"
-                 "| 1.00 KiB | −2.00 KiB | 25.0 % | a&#60;b | <code>x&#124;y</code> |\n");
+                 "| 1.00 KiB | −2.00 KiB | 25.0% | a&#60;b | <code>x&#124;y</code> |\n");
 }
 
 static void without_rows_there_is_no_text(void **state)

@@ -443,7 +443,7 @@ static void retries_are_marked(void **state)
         draw(&drawing, &report, &sizes[i]);
         for (size_t j = 0; j < drawing.op_count; j++)
             count += drawing_is(&drawing.ops[j], "retry");
-        assert_in_range(count, 1, 2); /* neighbours are one */
+        assert_in_range(count, 1, 2); /* neighbors are one */
         first = drawing_find(&drawing, "retry");
         assert_non_null(strstr(first->title, "5 retries after emptying the cache"));
         assert_true(fabs(first->points[2].x - drawing_find(&drawing, "ring")->x) < 60);
@@ -453,7 +453,7 @@ static void retries_are_marked(void **state)
     synthetic_release(&report);
 }
 
-/* Layers that only show elsewhere have a colour in the legend, but no row of zeros. */
+/* Layers that only show elsewhere have a color in the legend, but no row of zeros. */
 static void what_is_not_at_the_peak_has_no_zeros(void **state)
 {
     struct synthetic_options options = {.steps = 8};
@@ -495,7 +495,7 @@ static void every_row_of_the_list_has_its_percent(void **state)
         assert_string_not_equal(drawing.ops[i].text, "");
         rows++;
         if (strcmp(drawing.ops[i - 2].text, "Reserved, unused") == 0)
-            assert_string_equal(drawing.ops[i].text, "15 %");
+            assert_string_equal(drawing.ops[i].text, "15%");
     }
     assert_true(rows > 2);
     mt_drawing_release(&drawing);
@@ -522,7 +522,7 @@ static void instants_are_rounded(void **state)
 /* "27" alone says nothing: phases that are gathered are counted as phases, or not at all. */
 static void gathered_phases_are_counted_as_phases(void **state)
 {
-    enum { GATHERED = 14 }; /* in 4 % of the width: room for their count, not for "14 phases" */
+    enum { GATHERED = 14 }; /* in 4% of the width: room for their count, not for "14 phases" */
     struct synthetic_options options = {.steps = 120};
     struct mt_report report;
     struct mt_drawing drawing;
@@ -592,7 +592,7 @@ static void same_report_same_bytes(void **state)
     free(svgs[1]);
 }
 
-/* Each bin's allocated, dealt out among so many layers. */
+/* Distributes the allocated bytes of each bin among `count` layers. */
 static void deal(struct mt_report *report, struct mt_layers *layers, uint32_t count,
                  enum mt_layer_by by)
 {

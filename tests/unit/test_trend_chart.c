@@ -33,9 +33,9 @@ struct wish {
 };
 
 static const char *const evidence[] = {
-    "26.0 MiB that steps 5 to 17 left behind are still there when step 19 begins",
-    "+2.00 MiB a step from keep train.py:7: 1 block of 1 stack",
-    "if it goes on like that, the 140 GiB of the device are full after at most 71,653 more steps"};
+    "26.0 MiB left behind by steps 5 to 17 is still allocated when step 19 begins",
+    "+2.00 MiB per step from keep train.py:7: 1 block from 1 stack",
+    "at this rate, the 140 GiB of the device fills up after at most 71,653 more steps"};
 
 static void make(struct made *made, const struct wish *wish)
 {
@@ -79,7 +79,7 @@ static void make(struct made *made, const struct wish *wish)
         .id = "growth",
         .severity = "error",
         .bytes_per_step = 2 * MT_MIB,
-        .title = "2.00 MiB more after each step, since step 3: all from keep train.py:7",
+        .title = "2.00 MiB more after each step since step 3, all of it from keep train.py:7",
         .evidence = (const char **)(uintptr_t)evidence,
         .evidence_count = MT_ARRAY_LEN(evidence),
         .advice = "a list, dict or attribute keeps these tensors: clear it"};
@@ -305,9 +305,9 @@ static void expect_verdict(const struct wish *wish, const char *verdict)
         if (!strstr(words_of(&drawing, "tile-value"), verdict))
             fail_msg("%s, not %s", words_of(&drawing, "tile-value"), verdict);
         if (wish->grows) {
-            assert_string_equal(words_of(&drawing, "verdict"),
-                                "2.00 MiB more after each step, since step 3: all from keep "
-                                "train.py:7 ");
+            assert_string_equal(
+                words_of(&drawing, "verdict"),
+                "2.00 MiB more after each step since step 3, all of it from keep train.py:7 ");
             assert_non_null(strstr(words_of(&drawing, "evidence"), evidence[1]));
             assert_non_null(strstr(words_of(&drawing, "evidence"), evidence[2]));
             assert_non_null(strstr(words_of(&drawing, "evidence"), "clear it"));
@@ -317,7 +317,7 @@ static void expect_verdict(const struct wish *wish, const char *verdict)
     unmake(&made);
 }
 
-/* The finding decides, not the slope: growth takes evidence, too. */
+/* The finding decides, not the slope: growth also needs evidence. */
 static void the_verdict_is_that_of_the_finding(void **unused)
 {
     struct wish wish = {.steps = 20, .level = MT_GIB, .slope = 2 * MT_MIB, .peak = MT_MIB};

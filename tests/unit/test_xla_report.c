@@ -1,4 +1,4 @@
-/* What a report says of programs of XLA: are their requests there, and what would XLA's own arena
+/* Reports of XLA programs: are their requests there, and what would XLA's own arena
  * have held? */
 #include "cmocka_all.h"
 
@@ -207,7 +207,7 @@ static void requests_that_the_driver_serves(void **state)
     assert_false(mt_lacks_requests(&run.report->devices[0]));
     assert_int_equal(xla->arena_count, 2);
     assert_true(xla->arenas[0].preallocated);
-    assert_int_equal(xla->arenas[0].pool_bytes, 3 * MT_GIB); /* 75 % of the device */
+    assert_int_equal(xla->arenas[0].pool_bytes, 3 * MT_GIB); /* 75% of the device */
     assert_int_equal(xla->arenas[0].in_use_bytes, 4 * MT_MIB);
     assert_false(xla->arenas[1].preallocated);
     assert_int_equal(xla->arenas[1].pool_bytes, 8 * MT_MIB); /* regions: 4 MiB, then 4 MiB more */
