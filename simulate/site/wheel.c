@@ -59,7 +59,7 @@ static const char script[] =
     "elif find('jax'):\n"
     "    say('jax', 'yes')\n";
 
-/* The text behind "memtrace-KEY="; false: there is none, or it does not fit. */
+/* The text after "memtrace-KEY="; false: it is missing, or does not fit. */
 static bool find_value(const struct mt_buf *output, const char *key, char *value, size_t capacity)
 {
     char line[64];
