@@ -19,11 +19,11 @@ static void add_text(struct mt_buf *out, const struct mt_probe *probe,
                      const struct mt_probe_result *result)
 {
     const struct mt_style *style = mt_stdout_style();
-    const char *colour = result->state == MT_PROBE_OK         ? style->green
-                         : result->state == MT_PROBE_DEGRADED ? style->yellow
-                                                              : style->red;
+    const char *color = result->state == MT_PROBE_OK         ? style->green
+                        : result->state == MT_PROBE_DEGRADED ? style->yellow
+                                                             : style->red;
 
-    mt_buf_printf(out, "%-10s %s%-9s%s ", probe->name, colour, state_word(result->state),
+    mt_buf_printf(out, "%-10s %s%-9s%s ", probe->name, color, state_word(result->state),
                   style->reset);
     mt_buf_add_printable(out, result->text, strlen(result->text));
     mt_buf_add_char(out, '\n');

@@ -49,7 +49,7 @@ struct mt_screen mt_stdout_screen(void)
     return screen;
 }
 
-static bool wants_colour(void)
+static bool wants_color(void)
 {
     const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
 
@@ -65,8 +65,8 @@ const struct mt_style *mt_plain_style(void)
 
 const struct mt_style *mt_stdout_style(void)
 {
-    static const struct mt_style colours = {"\033[1m",  "\033[2m",  "\033[31m", "\033[32m",
-                                            "\033[33m", "\033[36m", "\033[0m"};
+    static const struct mt_style colors = {"\033[1m",  "\033[2m",  "\033[31m", "\033[32m",
+                                           "\033[33m", "\033[36m", "\033[0m"};
 
-    return wants_colour() ? &colours : mt_plain_style();
+    return wants_color() ? &colors : mt_plain_style();
 }

@@ -238,7 +238,7 @@ static enum mt_status encode(struct mt_writer *writer, const struct mt_event *ev
     status = mt_event_block_encode(writer->encoder, writer->symbols, events, count,
                                    &writer->definitions, &writer->raw, &reason);
     if (status != MT_OK)
-        return mt_fail(error, status, MT_NO_OFFSET, "%s (events from %llu on)", reason,
+        return mt_fail(error, status, MT_NO_OFFSET, "%s (event %llu and later)", reason,
                        (unsigned long long)events[0].seq);
     return MT_OK;
 }

@@ -184,8 +184,8 @@ static uint32_t most_common(struct search *search, size_t count)
     return are_turns(search, count, common) ? common : 0;
 }
 
-/* The first visit of the first line that is reached `times` times, or once more in a call that did
- * not end. */
+/* The first visit of the first line that is reached `times` times, or one time more in a call that
+ * did not end. */
 static const struct visit *find_anchor(const struct search *search, size_t visits, uint32_t times)
 {
     const struct visit *anchor = NULL;

@@ -153,7 +153,7 @@ static bool time_is_up(const struct mt_exact *exact)
 
 /* Raises the items beside `item` onto its top. Returns false if one does not fit above it; *alone:
  * no remaining item lives beside it. */
-static bool raise_neighbours(struct mt_exact *exact, uint32_t item, uint64_t top, bool *alone)
+static bool raise_neighbors(struct mt_exact *exact, uint32_t item, uint64_t top, bool *alone)
 {
     const struct mt_item *items = exact->instance->items;
     uint32_t i, other;
@@ -392,7 +392,7 @@ static uint64_t lowest_top(const struct mt_exact *exact, const struct part *part
     return lowest;
 }
 
-/* Places `item` and searches the rest. *alone as in raise_neighbours. */
+/* Places `item` and searches the rest. *alone as in raise_neighbors. */
 static bool search_with(struct mt_exact *exact, const struct part *part, uint32_t item, bool *alone)
 {
     uint64_t address = exact->lowest[item], top = address + exact->instance->items[item].bytes;
@@ -401,7 +401,7 @@ static bool search_with(struct mt_exact *exact, const struct part *part, uint32_
     bool found = false;
 
     place(exact, item);
-    if (raise_neighbours(exact, item, top, alone)) {
+    if (raise_neighbors(exact, item, top, alone)) {
         struct part left = order_left(exact, part, item, top);
         found = !left.count || (sections_suffice(exact, &left, address) &&
                                 search_left(exact, &left, item, address, rank));

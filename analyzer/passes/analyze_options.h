@@ -6,7 +6,7 @@
 #include "question.h"
 #include "replay.h"
 
-/* Called occasionally with the current activity ("analysing", static) and its progress, 0 to 1.
+/* Called occasionally with the current activity ("analyzing", static) and its progress, 0 to 1.
  * Each activity starts again at 0. */
 struct mt_analyze_progress {
     void (*tell)(void *context, const char *what, double share); /* NULL = no progress reports */

@@ -545,7 +545,7 @@ static void tell_progress(const struct mt_holders *holders, uint64_t event)
     const struct mt_survey *survey = holders->survey;
 
     if (survey->progress.tell && survey->last_event)
-        survey->progress.tell(survey->progress.context, "analysing",
+        survey->progress.tell(survey->progress.context, "analyzing",
                               0.5 + 0.5 * (double)event / (double)survey->last_event);
 }
 

@@ -508,7 +508,7 @@ static void tell_progress(const struct mt_survey *survey)
     const struct mt_source *source = survey->source;
 
     if (survey->progress.tell && source->input_bytes)
-        survey->progress.tell(survey->progress.context, "analysing",
+        survey->progress.tell(survey->progress.context, "analyzing",
                               0.5 * (double)source->progress_bytes / (double)source->input_bytes);
 }
 

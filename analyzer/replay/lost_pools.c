@@ -50,7 +50,7 @@ struct queued {
     uint32_t id, next;
 };
 
-struct colouring {
+struct coloring {
     struct mt_lost_pools *pools;
     const struct graph *graph;
     uint64_t *taken; /* by instance: colors of its neighbors */
@@ -61,7 +61,7 @@ struct colouring {
     bool is_named[MAX_COLOURS];  /* the trace names that pool */
 };
 
-static enum mt_status enqueue(struct colouring *self, uint32_t id)
+static enum mt_status enqueue(struct coloring *self, uint32_t id)
 {
     uint32_t *head = &self->heads[__builtin_popcountll(self->taken[id])];
     enum mt_status status =
@@ -74,16 +74,16 @@ static enum mt_status enqueue(struct colouring *self, uint32_t id)
     return MT_OK;
 }
 
-static enum mt_status set_colour(struct colouring *self, uint32_t id, uint16_t colour)
+static enum mt_status set_color(struct coloring *self, uint32_t id, uint16_t color)
 {
     enum mt_status status = MT_OK;
     uint32_t k;
 
-    self->pools->colour[id] = colour;
+    self->pools->color[id] = color;
     for (k = self->graph->first[id]; status == MT_OK && k < self->graph->first[id + 1]; k++) {
         uint32_t other = self->graph->items[k];
-        uint64_t bit = colour < MAX_COLOURS ? UINT64_C(1) << colour : 0;
-        if (self->pools->colour[other] != NO_COLOUR)
+        uint64_t bit = color < MAX_COLOURS ? UINT64_C(1) << color : 0;
+        if (self->pools->color[other] != NO_COLOUR)
             continue;
         if (self->taken[other] & bit)
             continue;
@@ -93,7 +93,7 @@ static enum mt_status set_colour(struct colouring *self, uint32_t id, uint16_t c
     return status;
 }
 
-static uint32_t most_constrained(struct colouring *self)
+static uint32_t most_constrained(struct coloring *self)
 {
     uint32_t i;
 
@@ -101,7 +101,7 @@ static uint32_t most_constrained(struct colouring *self)
         while (self->heads[i] != MT_NO_INSTANCE) {
             struct queued first = self->queued[self->heads[i]];
             self->heads[i] = first.next;
-            if (self->pools->colour[first.id] == NO_COLOUR)
+            if (self->pools->color[first.id] == NO_COLOUR)
                 return first.id;
         }
     }
@@ -112,41 +112,41 @@ static uint32_t most_constrained(struct colouring *self)
 /* Returns the default pool's color, if nothing contradicts it; otherwise the color of segments
  * released in the same flush, since pools are deleted one by one; otherwise the first free
  * color. */
-static uint16_t choose_colour(struct colouring *self, uint32_t id, uint32_t part)
+static uint16_t choose_color(struct coloring *self, uint32_t id, uint32_t part)
 {
     uint32_t group = self->pools->evidence->instances[id].group;
     uint64_t taken = self->taken[id];
-    uint16_t colour = 0, first;
+    uint16_t color = 0, first;
 
-    while (colour < MAX_COLOURS - 1 && taken >> colour & 1)
-        colour++;
-    first = colour;
+    while (color < MAX_COLOURS - 1 && taken >> color & 1)
+        color++;
+    first = color;
     if (part != MT_NO_PART)
         return first; /* any of its colors may be the default pool's */
-    while (colour && colour < MAX_COLOURS &&
-           (taken >> colour & 1 || (self->owner[colour] && self->owner[colour] != group)))
-        colour++;
-    if (colour == MAX_COLOURS)
+    while (color && color < MAX_COLOURS &&
+           (taken >> color & 1 || (self->owner[color] && self->owner[color] != group)))
+        color++;
+    if (color == MAX_COLOURS)
         return first;
-    if (colour && !self->is_named[colour])
-        self->owner[colour] = group;
-    return colour;
+    if (color && !self->is_named[color])
+        self->owner[color] = group;
+    return color;
 }
 
 /* Colors everything that the queue reaches. */
-static enum mt_status spread(struct colouring *self, uint32_t part)
+static enum mt_status spread(struct coloring *self, uint32_t part)
 {
     enum mt_status status = MT_OK;
     uint32_t id;
 
     while (status == MT_OK && (id = most_constrained(self)) != MT_NO_INSTANCE) {
         self->pools->part[id] = part;
-        status = set_colour(self, id, choose_colour(self, id, part));
+        status = set_color(self, id, choose_color(self, id, part));
     }
     return status;
 }
 
-static enum mt_status colour_parts(struct colouring *self)
+static enum mt_status color_parts(struct coloring *self)
 {
     struct mt_lost_pools *pools = self->pools;
     const struct mt_pool_evidence *evidence = pools->evidence;
@@ -155,19 +155,19 @@ static enum mt_status colour_parts(struct colouring *self)
 
     for (i = 0; i < evidence->count; i++) {
         pools->part[i] = MT_NO_PART;
-        pools->colour[i] = NO_COLOUR;
+        pools->color[i] = NO_COLOUR;
     }
     for (i = 0; status == MT_OK && i < evidence->count; i++) {
         if (!evidence->instances[i].is_known)
             continue;
         if (evidence->instances[i].pool < MAX_COLOURS)
             self->is_named[evidence->instances[i].pool] = true;
-        status = set_colour(self, i, evidence->instances[i].pool);
+        status = set_color(self, i, evidence->instances[i].pool);
     }
     if (status == MT_OK)
         status = spread(self, MT_NO_PART);
     for (i = 0; status == MT_OK && i < evidence->count; i++) {
-        if (pools->colour[i] != NO_COLOUR)
+        if (pools->color[i] != NO_COLOUR)
             continue;
         status = enqueue(self, i);
         if (status == MT_OK)
@@ -176,30 +176,30 @@ static enum mt_status colour_parts(struct colouring *self)
     return status;
 }
 
-static enum mt_status colour_all(struct mt_lost_pools *pools, const struct graph *graph)
+static enum mt_status color_all(struct mt_lost_pools *pools, const struct graph *graph)
 {
-    struct colouring colouring = {.pools = pools, .graph = graph};
+    struct coloring coloring = {.pools = pools, .graph = graph};
     enum mt_status status = MT_ERR_MEMORY;
     size_t i;
 
     for (i = 0; i <= MAX_COLOURS; i++)
-        colouring.heads[i] = MT_NO_INSTANCE;
-    colouring.taken = calloc((size_t)pools->evidence->count + 1, sizeof *colouring.taken);
-    if (colouring.taken)
-        status = colour_parts(&colouring);
-    free(colouring.taken);
-    free(colouring.queued);
+        coloring.heads[i] = MT_NO_INSTANCE;
+    coloring.taken = calloc((size_t)pools->evidence->count + 1, sizeof *coloring.taken);
+    if (coloring.taken)
+        status = color_parts(&coloring);
+    free(coloring.taken);
+    free(coloring.queued);
     return status;
 }
 
 static uint16_t pool_of(const struct mt_lost_pools *pools, uint32_t id)
 {
-    uint16_t colour = pools->colour[id], first;
+    uint16_t color = pools->color[id], first;
 
     if (pools->part[id] == MT_NO_PART)
-        return colour;
-    first = pools->parts[pools->part[id]].default_colour;
-    return colour == first ? 0 : colour == 0 ? first : colour;
+        return color;
+    first = pools->parts[pools->part[id]].default_color;
+    return color == first ? 0 : color == 0 ? first : color;
 }
 
 /* One entry per part and color: the entries of a part begin at its offset. */
@@ -211,20 +211,20 @@ static enum mt_status make_parts(struct mt_lost_pools *pools)
     if (!pools->parts)
         return MT_ERR_MEMORY;
     for (i = 0; i < pools->part_count; i++)
-        pools->parts[i].colours = 2;
+        pools->parts[i].colors = 2;
     for (i = 0; i < pools->evidence->count; i++) {
         struct mt_lost_part *part = &pools->parts[pools->part[i]];
-        if (pools->part[i] != MT_NO_PART && pools->colour[i] >= part->colours)
-            part->colours = (uint16_t)(pools->colour[i] + 1);
+        if (pools->part[i] != MT_NO_PART && pools->color[i] >= part->colors)
+            part->colors = (uint16_t)(pools->color[i] + 1);
     }
     for (i = 0; i < pools->part_count; i++)
-        pools->parts[i + 1].offset = pools->parts[i].offset + pools->parts[i].colours;
+        pools->parts[i + 1].offset = pools->parts[i].offset + pools->parts[i].colors;
     return MT_OK;
 }
 
 static size_t entry_of(const struct mt_lost_pools *pools, uint32_t id)
 {
-    return (size_t)pools->parts[pools->part[id]].offset + pools->colour[id];
+    return (size_t)pools->parts[pools->part[id]].offset + pools->color[id];
 }
 
 /* First release and last use of a color of a part. */
@@ -237,7 +237,7 @@ static enum mt_status decide_by_use(struct mt_lost_pools *pools)
 {
     struct use *uses = calloc((size_t)pools->parts[pools->part_count].offset + 1, sizeof *uses);
     uint32_t i;
-    uint16_t colour;
+    uint16_t color;
 
     if (!uses)
         return MT_ERR_MEMORY;
@@ -257,11 +257,11 @@ static enum mt_status decide_by_use(struct mt_lost_pools *pools)
     for (i = 0; i < pools->part_count; i++) {
         struct mt_lost_part *part = &pools->parts[i];
         unsigned found = 0;
-        for (colour = 0; colour < part->colours; colour++) {
-            const struct use *use = &uses[part->offset + colour];
+        for (color = 0; color < part->colors; color++) {
+            const struct use *use = &uses[part->offset + color];
             if (use->first_release >= use->last_alloc)
                 continue;
-            part->default_colour = found++ ? 0 : colour;
+            part->default_color = found++ ? 0 : color;
         }
         part->is_certain = found == 1;
     }
@@ -307,15 +307,15 @@ static void count_votes(const struct mt_lost_pools *pools, const bool *decided, 
 /* Chooses the color with most votes; returns false if there are none. */
 static bool follow_votes(struct mt_lost_part *part, const int64_t *votes)
 {
-    uint16_t colour, best = 0;
+    uint16_t color, best = 0;
     bool any = false;
 
-    for (colour = 0; colour < part->colours; colour++) {
-        any = any || votes[part->offset + colour] != 0;
-        if (votes[part->offset + colour] > votes[part->offset + best])
-            best = colour;
+    for (color = 0; color < part->colors; color++) {
+        any = any || votes[part->offset + color] != 0;
+        if (votes[part->offset + color] > votes[part->offset + best])
+            best = color;
     }
-    part->default_colour = best;
+    part->default_color = best;
     return any;
 }
 
@@ -373,12 +373,12 @@ enum mt_status mt_lost_pools_guess(const struct mt_pool_evidence *evidence,
     memset(pools, 0, sizeof *pools);
     pools->evidence = evidence;
     pools->part = calloc((size_t)evidence->count + 1, sizeof *pools->part);
-    pools->colour = calloc((size_t)evidence->count + 1, sizeof *pools->colour);
+    pools->color = calloc((size_t)evidence->count + 1, sizeof *pools->color);
     status = make_graph(evidence, &graph);
-    if (!pools->part || !pools->colour)
+    if (!pools->part || !pools->color)
         status = MT_ERR_MEMORY;
     if (status == MT_OK) {
-        status = colour_all(pools, &graph);
+        status = color_all(pools, &graph);
     }
     if (status == MT_OK)
         status = make_parts(pools);
@@ -393,7 +393,7 @@ enum mt_status mt_lost_pools_guess(const struct mt_pool_evidence *evidence,
 void mt_lost_pools_release(struct mt_lost_pools *pools)
 {
     free(pools->part);
-    free(pools->colour);
+    free(pools->color);
     free(pools->parts);
     memset(pools, 0, sizeof *pools);
 }
@@ -430,7 +430,7 @@ uint32_t mt_lost_pools_part_at(const struct mt_lost_pools *pools, uint64_t seq)
 
 uint16_t mt_lost_pools_ways(const struct mt_lost_pools *pools, uint32_t part)
 {
-    return part < pools->part_count ? pools->parts[part].colours : 2;
+    return part < pools->part_count ? pools->parts[part].colors : 2;
 }
 
 void mt_lost_pools_turn(struct mt_lost_pools *pools, uint32_t part)
@@ -439,11 +439,11 @@ void mt_lost_pools_turn(struct mt_lost_pools *pools, uint32_t part)
 
     if (part < pools->part_count) {
         struct mt_lost_part *one = &pools->parts[part];
-        one->default_colour = (uint16_t)((one->default_colour + 1) % one->colours);
+        one->default_color = (uint16_t)((one->default_color + 1) % one->colors);
         return;
     }
     for (i = 0; i < pools->part_count; i++) {
-        if (!pools->parts[i].is_certain && pools->parts[i].default_colour < 2)
-            pools->parts[i].default_colour ^= 1;
+        if (!pools->parts[i].is_certain && pools->parts[i].default_color < 2)
+            pools->parts[i].default_color ^= 1;
     }
 }

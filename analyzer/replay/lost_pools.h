@@ -28,17 +28,17 @@
 
 /* A part of the graph without a known pool. */
 struct mt_lost_part {
-    uint32_t offset;         /* PRIVATE */
-    uint16_t colours;        /* at least 2 */
-    uint16_t default_colour; /* the color that is swapped with color 0 */
-    bool is_certain;         /* default_color is certain */
+    uint32_t offset;        /* PRIVATE */
+    uint16_t colors;        /* at least 2 */
+    uint16_t default_color; /* the color that is swapped with color 0 */
+    bool is_certain;        /* default_color is certain */
 };
 
 struct mt_lost_pools {
     const struct mt_pool_evidence *evidence; /* borrowed */
     /* PRIVATE: by instance */
     uint32_t *part; /* MT_NO_PART = fixed by a known pool */
-    uint16_t *colour;
+    uint16_t *color;
     struct mt_lost_part *parts;
     uint32_t part_count;
 };

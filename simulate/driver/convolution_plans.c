@@ -7,7 +7,7 @@
 #include "stream_k_tail.h"
 #include "wheel_versions.h"
 
-/* Of the cards that stream_k_tail.h is about. */
+/* The cards that stream_k_tail.h describes. */
 enum { CAPABILITY_MAJOR = 9, MULTIPROCESSORS = 132 };
 
 /* Of convolution_workspaces.def. */

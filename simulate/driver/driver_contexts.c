@@ -53,7 +53,7 @@ static CUresult initialise(unsigned int flags)
         load_injection();
         sd_tell(SD_INIT_FINISHED, NULL, NULL, NULL);
     }
-    return sd_initialised();
+    return sd_initialized();
 }
 
 SD_EXPORT CUresult cuInit(unsigned int Flags)
@@ -75,14 +75,14 @@ SD_EXPORT CUresult cuDriverGetVersion(int *driverVersion)
 
 static CUresult device_ready(CUdevice device)
 {
-    CUresult result = sd_initialised();
+    CUresult result = sd_initialized();
     return result ? result : sd_is_device(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
 SD_EXPORT CUresult cuDeviceGetCount(int *count)
 {
     *count = device_count;
-    return sd_initialised();
+    return sd_initialized();
 }
 
 SD_EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal)
@@ -330,7 +330,7 @@ SD_EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx)
 SD_EXPORT CUresult cuCtxGetCurrent(CUcontext *pctx)
 {
     *pctx = sd_current_or_null();
-    return sd_initialised();
+    return sd_initialized();
 }
 
 SD_EXPORT CUresult cuCtxGetDevice(CUdevice *device)

@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-static pid_t started_in; /* 0: not initialised */
+static pid_t started_in; /* 0: not initialized */
 /* initial-exec: as in the real driver, the first call on a thread allocates nothing. */
 static __thread __attribute__((tls_model("initial-exec"))) CUcontext stack[16];
 static __thread __attribute__((tls_model("initial-exec"))) unsigned depth;
@@ -16,7 +16,7 @@ bool sd_begin(void)
     return first;
 }
 
-CUresult sd_initialised(void)
+CUresult sd_initialized(void)
 {
     return started_in && started_in == getpid() ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
 }
@@ -29,7 +29,7 @@ CUcontext sd_current_or_null(void)
 
 CUresult sd_current(CUcontext *context)
 {
-    CUresult result = sd_initialised();
+    CUresult result = sd_initialized();
     if (result)
         return result;
     *context = sd_current_or_null();

@@ -22,7 +22,7 @@ struct CUgraphExec_st {
 
 static CUresult create_graph(CUgraph *graph)
 {
-    CUresult result = sd_initialised();
+    CUresult result = sd_initialized();
     if (result)
         return result;
     *graph = calloc(1, sizeof **graph);

@@ -273,7 +273,7 @@ static CUresult create_array(void **handle, const CUDA_ARRAY3D_DESCRIPTOR *wante
 
 static CUresult destroy_array(void *handle, enum sd_kind kind)
 {
-    CUresult result = sd_initialised();
+    CUresult result = sd_initialized();
     if (result)
         return result;
     sd_lock();

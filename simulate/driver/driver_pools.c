@@ -122,7 +122,7 @@ ASYNC_ENTRY_POINTS(_ptsz)
 
 static CUresult create_pool(CUmemoryPool *pool, int device)
 {
-    CUresult result = sd_initialised();
+    CUresult result = sd_initialized();
     if (result || !sd_is_device(device))
         return result ? result : CUDA_ERROR_INVALID_DEVICE;
     *pool = calloc(1, sizeof **pool);
@@ -190,7 +190,7 @@ SD_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute 
 
 static CUresult get_pool(CUmemoryPool *pool, CUmemoryPool const *of, CUdevice device)
 {
-    CUresult result = sd_initialised();
+    CUresult result = sd_initialized();
     if (result || !sd_is_device(device))
         return result ? result : CUDA_ERROR_INVALID_DEVICE;
     *pool = of ? of[device] : &default_pools[device];

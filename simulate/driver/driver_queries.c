@@ -5,7 +5,7 @@
  * retained, which the device's memory shows. */
 SD_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active)
 {
-    CUresult result = sd_initialised();
+    CUresult result = sd_initialized();
     if (result || !sd_is_device(dev))
         return result ? result : CUDA_ERROR_INVALID_DEVICE;
     *flags = 0;
@@ -47,7 +47,7 @@ static CUresult answer(void *data, CUpointer_attribute attribute, const struct s
 
 SD_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-    CUresult result = sd_initialised();
+    CUresult result = sd_initialized();
     if (result)
         return result;
     sd_lock();

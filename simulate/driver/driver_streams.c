@@ -39,7 +39,7 @@ SD_EXPORT CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int f
 
 static CUresult destroy_stream(CUstream stream)
 {
-    CUresult result = sd_initialised();
+    CUresult result = sd_initialized();
     if (result || !stream)
         return result ? result : CUDA_ERROR_INVALID_HANDLE;
     sd_tell(SD_STREAM_DESTROY_STARTING, stream->context, stream, NULL);

@@ -30,7 +30,7 @@ static void drop_if_unused(struct physical *physical)
 
 static CUresult reserve(CUdeviceptr *addr, uint64_t bytes)
 {
-    CUresult result = sd_initialised();
+    CUresult result = sd_initialized();
     if (result || bytes % SD_PAGE)
         return result ? result : CUDA_ERROR_INVALID_VALUE;
     struct sd_block block = {.bytes = bytes, .kind = SD_RESERVED};
@@ -83,7 +83,7 @@ SD_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity,
     (void)prop;
     (void)option;
     *granularity = SD_PAGE;
-    return sd_initialised();
+    return sd_initialized();
 }
 
 static CUresult new_physical(CUmemGenericAllocationHandle *handle, const struct physical *wanted)
@@ -104,7 +104,7 @@ static CUresult new_physical(CUmemGenericAllocationHandle *handle, const struct 
 static CUresult create(CUmemGenericAllocationHandle *handle, uint64_t bytes,
                        const CUmemAllocationProp *prop)
 {
-    CUresult result = sd_initialised();
+    CUresult result = sd_initialized();
     if (result || !prop || !bytes || bytes % SD_PAGE)
         return result ? result : CUDA_ERROR_INVALID_VALUE;
     if (!sd_is_device(prop->location.id))
@@ -243,7 +243,7 @@ SD_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAcces
         const CUmemAccessDesc *desc;
         size_t count;
     } params = {ptr, size, desc, count};
-    SD_CALL(cuMemSetAccess, params, sd_initialised());
+    SD_CALL(cuMemSetAccess, params, sd_initialized());
 }
 
 static CUresult export_handle(int *fd, CUmemGenericAllocationHandle handle)

@@ -1,6 +1,6 @@
-/* The parts of cuSOLVER whose results PyTorch uses: the workspace sizes of factorizations. An H200
- * (cuSOLVER of CUDA 13.0) was asked for matrices of 500 x 500 in single precision; the sizes here
- * are those, and for other matrices a guess: they grow with what the workspace must hold. Every
+/* The parts of cuSOLVER whose results PyTorch uses: the workspace sizes of factorizations. The
+ * sizes are those of an H200 (cuSOLVER of CUDA 13.0) for matrices of 500 x 500 in single precision.
+ * For other matrices they are a guess: they grow with what the workspace must hold. Every
  * factorization succeeds. */
 #include <stddef.h>
 #include <stdint.h>

@@ -102,7 +102,7 @@ struct CUctx_st {
 };
 
 /* CUDA_SUCCESS if the driver is initialized in this process (not in its parent before a fork). */
-CUresult sd_initialised(void);
+CUresult sd_initialized(void);
 /* true: this is the first call of the process. Locked. */
 bool sd_begin(void);
 /* ... and a usable context is current: *context. */

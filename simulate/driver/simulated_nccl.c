@@ -33,7 +33,7 @@ typedef int result;
 enum { SUCCESS = 0, UNHANDLED_CUDA_ERROR = 1, SYSTEM_ERROR = 2, INVALID_ARGUMENT = 4 };
 
 static __thread __attribute__((tls_model("initial-exec"))) CUresult last_error;
-/* Of the next communicator that this thread splits; 0 ranks: nobody said. */
+/* The next communicator that this thread splits; ranks is 0 if it was not set. */
 static __thread __attribute__((tls_model("initial-exec"))) struct {
     int ranks, rank;
 } next_split;

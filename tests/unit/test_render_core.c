@@ -199,7 +199,7 @@ static void check_text_on_shades(void)
                                   mt_theme_rgb(theme, mt_theme_text_on_shade(color, i / 2)));
 
             if (got < 3)
-                fail_msg("colour %u, shade %u: contrast %d / 100", color, i / 2, (int)(got * 100));
+                fail_msg("color %u, shade %u: contrast %d / 100", color, i / 2, (int)(got * 100));
         }
     }
 }
@@ -215,7 +215,7 @@ static void text_can_be_read_on_every_cell(void **state)
             double got = contrast(mt_theme_rgb(themes[i], color),
                                   mt_theme_rgb(themes[i], mt_theme_text_on(color)));
             if (got < 3)
-                fail_msg("colour %u, theme %u: contrast %d / 100", color, i, (int)(got * 100));
+                fail_msg("color %u, theme %u: contrast %d / 100", color, i, (int)(got * 100));
         }
     }
     check_text_on_shades();
@@ -479,7 +479,7 @@ static void no_leader_crosses_text(void **state)
 }
 
 /* Rows of phases are told apart by color alone where words do not fit. */
-static void names_of_phases_have_colours_of_their_own(void **state)
+static void names_of_phases_have_colors_of_their_own(void **state)
 {
     static const char *const names[] = {"forward",   "backward", "optimizer", "loss",
                                         "zero_grad", "grow",     "shrink",    "drop",
@@ -505,7 +505,7 @@ int main(void)
         cmocka_unit_test(names_are_cut_between_words),
         cmocka_unit_test(no_number_is_cut),
         cmocka_unit_test(text_can_be_read_on_every_cell),
-        cmocka_unit_test(names_of_phases_have_colours_of_their_own),
+        cmocka_unit_test(names_of_phases_have_colors_of_their_own),
         cmocka_unit_test(svg_escapes_what_people_call_things),
         cmocka_unit_test(svg_merges_runs_of_stepped_paths),
         cmocka_unit_test(svg_knows_no_locale),

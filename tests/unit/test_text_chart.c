@@ -278,7 +278,7 @@ static void nothing_to_show_is_nothing(void **state)
 }
 
 /* Colors are switched off again in every line. */
-static void colours_end_with_their_line(void **state)
+static void colors_end_with_their_line(void **state)
 {
     struct mt_text_chart chart = {90, 6, true, "<A>", "<R>", "<M>", "<0>"};
     struct synthetic_options options = {.steps = 8, .ooms = 1};
@@ -310,7 +310,7 @@ int main(void)
         cmocka_unit_test(a_spike_is_not_lost),
         cmocka_unit_test(a_line_of_text),
         cmocka_unit_test(nothing_to_show_is_nothing),
-        cmocka_unit_test(colours_end_with_their_line),
+        cmocka_unit_test(colors_end_with_their_line),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,7 +10,7 @@ import sys
 
 from . import notes
 
-# Of a store that knows no such key: as long as NCCL's unique id, which is what ranks read from each other.
+# The value of a key that the store does not have: as long as NCCL's unique id, which is what ranks read from each other.
 UNKNOWN_VALUE = b"\7" * 128
 
 _kept = []  # C++ holds stores and backends without a reference to their Python half
@@ -246,7 +246,7 @@ def _is_source(distributed, bound):
 
 
 def _broadcast_object_list(distributed, function):
-    """Who does not have the objects sends its own to itself: what the source would allocate."""
+    """A rank that does not have the objects sends its own to itself: what the source would allocate."""
 
     @functools.wraps(function)
     def broadcast_object_list(*arguments, **named):

@@ -297,7 +297,7 @@ def _reduce_to(group, output, part, operation):
 
 
 def _name_of(operation):
-    """Of a ReduceOp as operators get it; None for one that is not known here."""
+    """The name of a ReduceOp as operators get it; None if it is unknown."""
     kinds = torch.distributed.ReduceOp
     if hasattr(kinds, "unbox"):
         operation = kinds.unbox(operation)

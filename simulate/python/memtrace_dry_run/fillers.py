@@ -13,7 +13,7 @@ SEED = 20261123
 NUMBER = 0.5
 COUNT = 1
 CERTAIN_BOUND = 1e4
-LARGE_RANGE = 64  # from here on, only the middle half of a range is chosen from
+LARGE_RANGE = 64  # for larger ranges, only the middle half is used
 MAX_COPIED_ELEMENTS = 1 << 20
 # Packages that compare values with a bound which one in a thousand passes.
 LOOK_FOR_OUTLIERS = ("bitsandbytes",)

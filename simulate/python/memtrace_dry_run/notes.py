@@ -1,4 +1,4 @@
-"""Which answers were made up: how many of each kind, and where the first was asked for.
+"""Which answers were made up: how many of each kind, and where the first was requested.
 
 Written as JSON to $MEMTRACE_DRY_RUN_NOTES.PID: when PyTorch is imported, when a kind is new, when its count has
 doubled, and at the end.

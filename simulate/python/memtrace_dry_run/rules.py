@@ -45,7 +45,7 @@ class Rule:
 
 
 class _Context(threading.local):
-    """What an operator that is running says of those that it runs itself."""
+    """What a running operator passes to the operators that it runs itself."""
 
     count = None  # the number of elements that it will read from the device
     boxes = False  # non-maximum suppression
@@ -450,7 +450,7 @@ def _told():
 
 
 def abandon():
-    """Forgets what was said of the operator that is running."""
+    """Forgets what the running operator passed on."""
     _context.found, _context.boxes = None, False
     _told()
 

@@ -11,7 +11,7 @@ import warnings
 from . import importing, notes, written_arguments
 
 WARP_THREADS = 32
-# Of a kernel that is not built. Programs divide by both for its occupancy: neither may be 0.
+# For a kernel that is not built. Programs divide by both for its occupancy: neither may be 0.
 REGISTERS_PER_THREAD = 32
 SHARED_BYTES = 1024
 BENCHMARK_CACHE_BYTES = 256 << 20  # what Triton's drivers for NVIDIA clear between two measurements
@@ -206,7 +206,7 @@ def install_in_inductor(heuristics):
     """After the import of Inductor's module of that name: a launcher that does nothing for each configuration."""
     tuner = heuristics.CachingAutotuner
     tuner.precompile = _precompile
-    if hasattr(heuristics, "TritonCompileResult"): # tuning builds neighbours of a configuration one by one, and measures them
+    if hasattr(heuristics, "TritonCompileResult"): # tuning builds neighbors of a configuration one by one, and measures them
         tuner._precompile_config = _precompile_config
     else: # PyTorch 2.4 and 2.5
         tuner.coordinate_descent_tuning = _first_launcher
