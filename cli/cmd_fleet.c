@@ -310,11 +310,13 @@ static int check(struct run *run)
     const struct arguments *arguments = run->arguments;
 
     if (!read_shard(run)) {
-        mt_say("fleet: --shard is a number and how many there are, such as 3/64, counted from 1");
+        mt_say("fleet: --shard needs a share and the number of shares, such as 3/64; the first "
+               "share is 1");
         return MT_EXIT_USAGE;
     }
     if (arguments->shard && (!arguments->output || folder_of(arguments))) {
-        mt_say("fleet: --shard needs -o FILE.mtsum: what all shards wrote is the job");
+        mt_say("fleet: --shard needs -o FILE.mtsum; another 'memtrace fleet' reads the files of "
+               "all shards");
         return MT_EXIT_USAGE;
     }
     if (arguments->shard && arguments->tune) {
@@ -350,7 +352,7 @@ int mt_cmd_fleet(const struct mt_command *command, int argc, char **argv)
     struct arguments arguments = {.jobs = 0};
     struct run run = {.arguments = &arguments};
     const struct mt_option options[] = {
-        {"job", 0, MT_OPTION_TEXT, "NAME", "of several jobs, the one to answer for",
+        {"job", 0, MT_OPTION_TEXT, "NAME", "the job to analyze, if there are several",
          &arguments.job},
         {"mesh", 0, MT_OPTION_TEXT, "AXES", "how ranks are arranged: pp:8,dp:32,tp:8",
          &arguments.mesh},
@@ -384,7 +386,7 @@ int mt_cmd_fleet(const struct mt_command *command, int argc, char **argv)
     if (code == MT_EXIT_OK)
         code = mt_fleet_processes_begin(&run.exchange);
     if (code == MT_EXIT_OK && run.exchange.size > 1 && arguments.shard) {
-        mt_say("fleet: processes of MPI share the files already: leave out --shard");
+        mt_say("fleet: the processes of MPI already share the files: omit --shard");
         code = MT_EXIT_USAGE;
     }
     if (code == MT_EXIT_OK && !run.exchange.rank)

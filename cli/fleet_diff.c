@@ -12,13 +12,12 @@ struct arguments {
 };
 
 static const struct mt_command diff_command = {
-    "fleet diff", "JOB1 JOB2 [options]", "what another run of a job needs more, or less",
+    "fleet diff", "JOB1 JOB2 [options]", "compare the memory of two runs of a job",
     "A job is a folder, a summary (.mtsum) or a trace, as 'memtrace fleet' reads it. Changes go\n"
-    "from JOB1 (A) to JOB2 (B): by axis of the job, by role, by site, by library outside of\n"
-    "the allocator, and by rank. Ranks are matched by their numbers if the jobs have the same "
-    "size,\n"
-    "else by their place on the axes, else by the sizes of their parameters; the answer says "
-    "which.\n"
+    "from JOB1 (A) to JOB2 (B): by axis of the job, by role, by site, by library outside the\n"
+    "allocator, and by rank. Ranks are matched by their numbers if the jobs have the same size,\n"
+    "otherwise by their place on the axes or, failing that, by the sizes of their parameters.\n"
+    "The answer says which.\n"
     "\n"
     "Examples:\n"
     "  memtrace fleet diff monday/ tuesday/\n"
@@ -95,9 +94,9 @@ int mt_fleet_diff(int argc, char **argv)
 {
     struct arguments arguments = {.jobs = 0};
     const struct mt_option options[] = {
-        {"job-a", 0, MT_OPTION_TEXT, "NAME", "of several jobs in JOB1, the one to compare",
+        {"job-a", 0, MT_OPTION_TEXT, "NAME", "the job in JOB1 to compare, if there are several",
          &arguments.job_a},
-        {"job-b", 0, MT_OPTION_TEXT, "NAME", "of several jobs in JOB2, the one to compare",
+        {"job-b", 0, MT_OPTION_TEXT, "NAME", "the job in JOB2 to compare, if there are several",
          &arguments.job_b},
         {"mesh", 0, MT_OPTION_TEXT, "AXES", "how ranks of both are arranged: pp:8,dp:32,tp:8",
          &arguments.mesh},

@@ -1,4 +1,4 @@
-/* memtrace fleet diff: what another run of a job needs more, or less. */
+/* memtrace fleet diff: compare the memory of two runs of a job. */
 #ifndef MT_CLI_FLEET_DIFF_H
 #define MT_CLI_FLEET_DIFF_H
 

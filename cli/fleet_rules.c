@@ -58,12 +58,12 @@ static enum mt_status set_own(struct mt_fleet_rules *rules, enum mt_job_rule rul
     if (mt_budget_word_is(field, length, "allow-not-evaluated")) {
         if (entry->kind != MT_SETTING_BOOL)
             return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET,
-                           "line %u: '%.60s' wants true or false", entry->line, entry->path);
+                           "line %u: '%.60s' needs true or false", entry->line, entry->path);
         own->optional = entry->number;
         return MT_OK;
     }
     if (length && !is_warn && !mt_budget_word_is(field, length, "limit"))
-        return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "line %u: nothing is called '%.60s'",
+        return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "line %u: unknown rule '%.60s'",
                        entry->line, entry->path);
     if (entry->kind != MT_SETTING_BOOL)
         status = read_own(rules, rule, entry->text, is_warn ? &own->warn : &own->limit);
@@ -71,7 +71,7 @@ static enum mt_status set_own(struct mt_fleet_rules *rules, enum mt_job_rule rul
         return mt_fail(error, status, MT_NO_OFFSET, "out of memory");
     return status == MT_OK
                ? MT_OK
-               : mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "line %u: '%.60s' wants %s",
+               : mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "line %u: '%.60s' needs %s",
                          entry->line, entry->path, what_is_wanted(rule));
 }
 
@@ -129,7 +129,7 @@ static enum mt_status set_group(struct mt_fleet_rules *rules, const struct mt_se
 
     if (!dot)
         return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET,
-                       "line %u: '%.60s' is no rule for a group; such as "
+                       "line %u: '%.60s' is not a rule for a group, such as "
                        "group.pp.0.max-peak.reserved",
                        entry->line, entry->path);
     status = group_rules(rules, axis, (size_t)(dot - axis), (uint32_t)strtoul(dot + 1, NULL, 10),
@@ -237,7 +237,7 @@ static int read_budget(struct mt_fleet_rules *rules, const char *path)
     if (status == MT_OK)
         status = check_rules(rules, &error);
     if (status == MT_OK && !rules->is_given)
-        status = mt_fail(&error, MT_ERR_FORMAT, MT_NO_OFFSET, "it has no rule");
+        status = mt_fail(&error, MT_ERR_FORMAT, MT_NO_OFFSET, "it has no rules");
     mt_settings_release(&settings);
     error.status = status;
     return status == MT_OK ? MT_EXIT_OK : mt_report_error(path, &error);

@@ -348,7 +348,7 @@ static int say_nothing_to_replay(const struct search *search)
             return MT_EXIT_INPUT;
         }
     mt_say("fleet: --tune replays traces, and no rank has one beside its summary: copy the traces "
-           "there, or leave out --tune");
+           "there, or omit --tune");
     return MT_EXIT_INPUT;
 }
 

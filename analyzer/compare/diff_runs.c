@@ -45,7 +45,7 @@ static void compare_runs(struct mt_arena *arena, struct mt_diff *diff)
     add_run(diff, "the kind of device", device_name(a), device_name(b));
     add_run(diff, "the framework's version", a->framework, b->framework);
     add_run(diff, "allocator options", a->options, b->options);
-    add_run(diff, "the level that is analysed", level(a), level(b));
+    add_run(diff, "the level that is analyzed", level(a), level(b));
     add_run(diff, "where the trace begins", start(a), start(b));
 }
 

@@ -1,4 +1,4 @@
-/* Who holds the memory of every bin of a timeline: by phase of birth, site or
+/* Who holds the memory of every bin of a timeline: by the phase of allocation, site or
  * stream. Parallel to the timeline's bins, at their instants, so that layers sum to
  * allocated in each. The seven that hold most, over time and at the peak, have layers of
  * their own, all others share one. One streaming pass, O(1) an event. */

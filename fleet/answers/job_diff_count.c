@@ -103,7 +103,7 @@ static uint32_t library_of(const struct counter *counter, const char *name)
     return mt_strings_find(&counter->names, name, strlen(name));
 }
 
-/* What no owner says is of a library that is not known. */
+/* What no owner says is of an unknown library. */
 static void add_owners(struct counter *counter, const struct mt_rank_record *record, bool is_of_b)
 {
     uint64_t left = record->outside_bytes;

@@ -167,7 +167,7 @@ static void without_training_nothing_is_suspected(void **unused)
     expect_nothing("kept-values");
 }
 
-/* Gradients made in step `from` at that line, given back before step `until` ends;
+/* Gradients made in step `from` at that line, released before step `until` ends;
  * others, made anew in each step. */
 static void keep_gradients(const char *line, uint32_t from, uint32_t until, uint64_t others)
 {
