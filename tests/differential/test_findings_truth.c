@@ -223,7 +223,7 @@ static void expect_kept(const char *name, uint64_t more, const char *title)
     assert_int_equal(kept->bytes + more, before - truth(name, "allocated_peak_clean"));
     assert_string_equal(kept->title, title);
     if (strcmp(name, "kept") == 0) /* truth: 2361393152 */
-        assert_string_equal(kept->evidence[2], "and 2.20 GiB reserved instead of 2.69 GiB");
+        assert_string_equal(kept->evidence[2], "in the same replay: 2.20 GiB reserved instead of 2.69 GiB");
     mt_report_release(report);
     mt_source_close(source);
 }
