@@ -21,7 +21,7 @@ static int add_chunk(struct mt_arena *arena, size_t payload)
 
     if (payload > SIZE_MAX - sizeof *chunk)
         return -1;
-    /* calloc of a large chunk costs nothing until it is touched */
+    /* the pages of a large calloc cost nothing until they are touched */
     chunk = calloc(1, sizeof *chunk + payload);
     if (!chunk) {
         mt_memory_note_failure();
@@ -98,7 +98,7 @@ void mt_arena_join(struct mt_arena *arena, struct mt_arena *other)
         arena->chunks = other->chunks;
         arena->used = other->used;
         arena->capacity = other->capacity;
-    } else { /* behind the newest chunk, which is still being filled */
+    } else { /* insert after the newest chunk, which is still being filled */
         *last = arena->chunks->next;
         arena->chunks->next = other->chunks;
     }

@@ -13,8 +13,8 @@ struct mt_arena {
     size_t total_bytes;            /* taken from the host so far */
 };
 
-/* Zeroed, 16-byte aligned memory that lives until mt_arena_release; NULL if
- * the host has none. Amortised O(1). */
+/* Returns zeroed, 16-byte aligned memory that lives until mt_arena_release, or NULL if the host has
+ * no memory. Amortized O(1). */
 void *mt_arena_alloc(struct mt_arena *arena, size_t size_bytes);
 
 /* As above for an array; NULL if count * size overflows. */
@@ -27,8 +27,8 @@ char *mt_arena_text(struct mt_arena *arena, const char *text, size_t length);
 char *mt_arena_printf(struct mt_arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Hands all memory of `other` to `arena`, which frees it with its own; `other` is empty then. What
- * was allocated stays where it is. O(chunks of other). */
+/* Moves all memory of `other` to `arena`, which frees it with its own. `other` is empty afterwards.
+ * Existing pointers stay valid. O(chunks of other). */
 void mt_arena_join(struct mt_arena *arena, struct mt_arena *other);
 
 /* Frees everything; the arena is empty and usable again. */

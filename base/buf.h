@@ -1,5 +1,5 @@
-/* Growable byte string with a sticky out-of-memory flag: write as much as you
- * like, look once at the end. Number formatting ignores the locale. */
+/* Growable byte string with a sticky out-of-memory flag: append freely and check the flag once at
+ * the end. Number formatting ignores the locale. */
 #ifndef MT_BASE_BUF_H
 #define MT_BASE_BUF_H
 
@@ -13,15 +13,16 @@
 struct mt_buf {
     char *data;
     size_t length, capacity;
-    bool failed;   /* the host had no memory: contents are incomplete */
-    bool is_fixed; /* `data` is the caller's, of `capacity` bytes: it never grows, is never freed */
+    bool failed;   /* the host had no memory: the contents are incomplete */
+    bool is_fixed; /* the caller owns `data` of `capacity` bytes: it never grows and is never freed
+                    */
 };
 
 void mt_buf_add(struct mt_buf *buf, const void *bytes, size_t length);
-/* NULL stands for a text that could not be made without memory: it sets `failed`. */
+/* NULL is a text whose allocation failed: it sets `failed`. */
 void mt_buf_add_text(struct mt_buf *buf, const char *text);
 void mt_buf_add_char(struct mt_buf *buf, char c);
-/* A Unicode character, which is no surrogate and below 0x110000, as UTF-8. */
+/* Appends a Unicode character as UTF-8. It must be below 0x110000 and not a surrogate. */
 void mt_buf_add_utf8(struct mt_buf *buf, uint32_t c);
 
 /* printf; only integers, strings and characters: '%f' obeys the locale. */
@@ -38,14 +39,14 @@ void mt_buf_add_i64(struct mt_buf *buf, int64_t value);
  * beyond 1e15 are written as 0: callers check first. */
 void mt_buf_add_decimal(struct mt_buf *buf, double value, int digits);
 
-/* Room for `length` more bytes; NULL if there is none. Write, then add what
- * you wrote to buf->length. */
+/* Returns room for `length` more bytes, or NULL without memory. Write there, then add the number of
+ * bytes written to buf->length. */
 char *mt_buf_reserve(struct mt_buf *buf, size_t length);
 
-/* Empties the buffer and keeps its memory. `failed` stays: a caller that reuses
- * one buffer for many parts may look at it once, after the last part. */
+/* Empties the buffer and keeps its memory. `failed` stays set: a caller that reuses one buffer for
+ * many parts can check it once, after the last part. */
 void mt_buf_reset(struct mt_buf *buf);
-/* Frees the memory; the buffer is as new, `failed` included. */
+/* Frees the memory and resets the buffer, including `failed`. */
 void mt_buf_release(struct mt_buf *buf);
 
 #endif

@@ -5,10 +5,9 @@
 
 #include "util.h"
 
-/* How the rows of CUDA itself were measured: a recorded trace has NVML's samples of what the
- * process uses and every call that takes memory from the driver; the difference, in the sample of
- * largest use, is what no call explains. Handles and communicators: the calls of the driver that
- * the library made for them. */
+/* How the rows of CUDA itself were measured: a recorded trace has NVML's samples of the process's
+ * memory and every call that takes memory from the driver. The row is the difference in the largest
+ * sample. Handles and communicators: the driver calls that the library made to create them. */
 #define H200_CUDA_13 "H200 141 GB", 13
 #define H100_CUDA_13 "H100 80 GB", 13
 #define NVML_REST    "NVML's use of the process less what driver calls took: recordings of "

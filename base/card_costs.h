@@ -1,20 +1,20 @@
-/* What a card holds beside the memory that an allocator reserves. Only a run on a device shows it:
- * a table of what was measured, with a source for each row. What is not in it is not known. */
+/* Memory of a card that the allocator does not reserve. Only a run on a device shows it, so this is
+ * a table of measurements with a source for each row. Costs without a row are unknown. */
 #ifndef MT_BASE_CARD_COSTS_H
 #define MT_BASE_CARD_COSTS_H
 
 #include <stdint.h>
 
-/* Changes with any row, so that two answers can be compared. */
+/* Incremented when a row changes, so that two results can be compared. */
 #define MT_CARD_COSTS_VERSION 3
 
 enum mt_card_cost_kind {
-    MT_COST_CUDA,           /* context, modules, local memory: of a process without NCCL */
-    MT_COST_CUDA_WITH_NCCL, /* the same of a process that has NCCL's kernels */
-    MT_COST_CUBLAS_HANDLE,  /* each: one for each thread that multiplies matrices */
-    MT_COST_CUDNN_HANDLE,   /* each */
-    MT_COST_NCCL_ONE_RANK,  /* each communicator of one rank */
-    MT_COST_NCCL_TWO_RANKS  /* each of two to four; what more ranks take is not measured */
+    MT_COST_CUDA,           /* context, modules, local memory; process without NCCL */
+    MT_COST_CUDA_WITH_NCCL, /* the same for a process with NCCL's kernels */
+    MT_COST_CUBLAS_HANDLE,  /* per handle: one for each thread that multiplies matrices */
+    MT_COST_CUDNN_HANDLE,   /* per handle */
+    MT_COST_NCCL_ONE_RANK,  /* per communicator of one rank */
+    MT_COST_NCCL_TWO_RANKS  /* per communicator of two to four ranks; more ranks are not measured */
 };
 
 struct mt_card_cost {
@@ -25,9 +25,9 @@ struct mt_card_cost {
     const char *source;
 };
 
-extern const struct mt_card_cost mt_card_costs[]; /* ends with a card of NULL */
+extern const struct mt_card_cost mt_card_costs[]; /* terminated by a row with card NULL */
 
-/* NULL: not measured. */
+/* Returns NULL if there is no measurement. */
 const struct mt_card_cost *mt_card_cost(const char *card, unsigned cuda_major,
                                         enum mt_card_cost_kind kind);
 

@@ -6,10 +6,9 @@
 #include "near_word.h"
 #include "util.h"
 
-/* Total memory as a program sees it (cudaMemGetInfo), which is less than what
- * is printed on the box: error correction and the driver take their part. It
- * differs by 0.1 to 0.2 GiB between drivers. Sources: what PyTorch's
- * out-of-memory messages call "total capacity" in the named public reports, in
+/* Total memory as reported to programs (cudaMemGetInfo). It is less than the nominal size because
+ * error correction and the driver use some. It differs by 0.1 to 0.2 GiB between drivers. Sources:
+ * what PyTorch's out-of-memory messages call "total capacity" in the named public reports, in
  * hundredths of a GiB; H200: cudaMemGetInfo of the runs in fixtures/captures.
  *
  * Compute capability decides threads and shared memory (CUDA C++ Programming Guide, "Technical
@@ -124,7 +123,7 @@ const struct mt_card *mt_card_find(const char *word, const char **near)
         if (is_same(word, card->name) || is_same(word, card->driver_name))
             return card;
         if (is_same(word, card->model)) {
-            of_model = card; /* of several: the one with most memory */
+            of_model = card; /* among several: the one with most memory */
             models++;
         }
         names[card - mt_cards] = card->name;

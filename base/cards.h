@@ -1,5 +1,5 @@
-/* Common GPUs as their drivers describe them: one table for `fit`, which asks what fits, and for
- * the simulated devices of a dry run, which answer the questions of programs from it. */
+/* Common GPUs as their drivers describe them. `fit` uses the table to find cards that are large
+ * enough, and the simulated devices of a dry run use it to answer queries of programs. */
 #ifndef MT_BASE_CARDS_H
 #define MT_BASE_CARDS_H
 
@@ -25,15 +25,16 @@ struct mt_card {
 
 enum mt_card_verdict { MT_CARD_NO, MT_CARD_TIGHT, MT_CARD_FITS };
 
-extern const struct mt_card mt_cards[]; /* ascending by memory; ends with a NULL name */
+extern const struct mt_card mt_cards[]; /* ascending by memory; terminated by a NULL name */
 
 /* Fits: with the overhead above. Tight: only if the overhead is smaller. */
 enum mt_card_verdict mt_card_verdict(const struct mt_card *card, uint64_t fit_bytes);
 const char *mt_card_verdict_name(enum mt_card_verdict verdict); /* "fits", "tight", "no" */
 
-/* The card that `word` names: its name, its model if no other card has that one, or the driver's
- * name. Letters and digits count, case and all else do not: "a100-80gb", "H200", "RTX 4090". NULL:
- * none, or several; then *near is the name that is meant perhaps, or NULL. Takes no memory. */
+/* Returns the card that `word` names: by its name, by its model if only one card has it, or by the
+ * driver's name. Only letters and digits count, in any case: "a100-80gb", "H200", "RTX 4090".
+ * Returns NULL if no card or several cards match; *near is then the likely intended name, or NULL.
+ * Allocates nothing. */
 const struct mt_card *mt_card_find(const char *word, const char **near);
 
 #endif

@@ -18,11 +18,11 @@ enum { FILE_BYTES = 16384, FOLDER_BYTES = 2048, MAX_LEVELS = 64 };
 
 struct group {
     bool is_unified; /* version 2 */
-    size_t mount;    /* length of `folder` up to where the hierarchy is mounted */
+    size_t mount;    /* length of `folder` up to the mount point */
     char folder[FOLDER_BYTES];
 };
 
-/* The file as text; false if it cannot be read, or not whole. */
+/* Reads the file as text; returns false if it cannot be read completely. */
 static bool read_text(const char *folder, const char *name, char text[FILE_BYTES])
 {
     char path[FOLDER_BYTES + 64];
@@ -40,7 +40,7 @@ static bool read_text(const char *folder, const char *name, char text[FILE_BYTES
     return length > 0 && length < FILE_BYTES - 1;
 }
 
-/* Is "memory" one of the controllers between commas? */
+/* Returns whether "memory" is in the list, which is separated by commas. */
 static bool has_memory(const char *list, size_t length)
 {
     static const char name[] = "memory";
@@ -55,7 +55,7 @@ static bool has_memory(const char *list, size_t length)
     return false;
 }
 
-/* "0::/user.slice" or "4:cpu,memory:/job". A path that leads out of what can be seen is none. */
+/* "0::/user.slice" or "4:cpu,memory:/job". A path outside the visible hierarchy counts as none. */
 static const char *path_of(const char *line, size_t length, bool is_unified, size_t *path_length)
 {
     const char *list = memchr(line, ':', length), *path;
@@ -84,7 +84,7 @@ static bool join(struct group *group, const char *root, const char *mount, const
     return written > 0 && written < (int)sizeof group->folder;
 }
 
-/* One that counts memory has its file of victims, or at least a limit. */
+/* A group that counts memory has a file with its OOM kills, or at least a limit. */
 static bool counts_memory(const struct group *group)
 {
     char text[FILE_BYTES];
@@ -95,8 +95,8 @@ static bool counts_memory(const struct group *group)
                      text);
 }
 
-/* A group without the memory controller is counted in the next one above that has it. In a
- * container the path may be that of the host: then the mount itself is the group. */
+/* The nearest ancestor with the memory controller accounts for a group that lacks it. In a
+ * container the path may be the host's: then the mount itself is the group. */
 static bool find_folder(struct group *group, const char *root, const char *mount, const char *path,
                         size_t length)
 {
@@ -130,7 +130,7 @@ static bool find_group_of(struct group *group, const char *root, const char *lis
     return false;
 }
 
-/* Version 1 first: where both are mounted, it has the memory. */
+/* Version 1 first: if both are mounted, it has the memory controller. */
 static bool find_group(struct group *group, const char *root)
 {
     char list[FILE_BYTES];
@@ -139,7 +139,7 @@ static bool find_group(struct group *group, const char *root)
            (find_group_of(group, root, list, false) || find_group_of(group, root, list, true));
 }
 
-/* 0: none. */
+/* 0 = no limit. */
 static uint64_t limit_here(const struct group *group)
 {
     char text[FILE_BYTES];

@@ -1,16 +1,17 @@
-/* The control group that this process is in, as far as memory of the host goes: version 2, 1, or
- * both mounted. `root` is "" except in tests, where it is a folder that stands for "/". */
+/* Host memory limits of this process's control group (version 2, 1, or both mounted). `root` is "",
+ * or in tests a folder that replaces "/". */
 #ifndef MT_BASE_CGROUP_H
 #define MT_BASE_CGROUP_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The smallest limit of the group and those above it that can be seen; 0 = none, or not known.
+/* Returns the smallest limit of the group and its visible ancestors; 0 = no limit, or unknown.
  * Reads a few small files. */
 uint64_t mt_cgroup_limit_bytes(const char *root);
 
-/* How often the kernel has killed a process of the group for want of memory. False: not known. */
+/* Sets how often the kernel has killed a process of the group because memory ran out. Returns false
+ * if unknown. */
 bool mt_cgroup_oom_kills(const char *root, uint64_t *kills);
 
 #endif

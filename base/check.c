@@ -1,5 +1,5 @@
-/* The only place of the libraries that may stop the process, and only in builds with
- * MEMTRACE_ASSERT. It writes with write(2), since the heap may be what is broken. */
+/* The only place in the libraries that may stop the process, and only in builds with
+ * MEMTRACE_ASSERT. It uses write(2), since the heap may be corrupt. */
 #include "check.h"
 
 #include <stdio.h>
@@ -28,7 +28,7 @@ static uint64_t next_random(uint64_t *state)
     return mixed ^ (mixed >> 31);
 }
 
-/* That of the environment, else the number of the process. */
+/* Returns the seed from the environment, or the process id. */
 static uint64_t seed_of_moments(void)
 {
     const char *text = getenv(SEED_VARIABLE);
@@ -54,8 +54,8 @@ _Noreturn void mt_assert_failed(const char *expression, const char *why, const c
     abort();
 }
 
-/* A check of `cost` steps comes after cost / 2 to cost * 3 / 2 operations, so that all checks take
- * about one step an operation. */
+/* A check of `cost` steps follows after cost / 2 to cost * 3 / 2 operations, so all checks together
+ * take about one step per operation. */
 bool mt_check_is_due(struct mt_check_pace *pace, uint64_t cost)
 {
     if (pace->left) {

@@ -1,9 +1,9 @@
-/* Statements about the program itself that run. Three kinds of wrong need three answers:
+/* Checks of the program itself. There are three kinds of errors, with three answers:
  *   wrong input          a status with a place and a reason (status.h)
  *   wrong program        MT_ASSERT, in development and CI builds
  *   wrong state that would become a wrong answer in the field
  *                        MT_CHECK, in every build
- * No input, however hostile, may make one of them fail. Depends on status.h. */
+ * No input, however hostile, may make an MT_ASSERT or MT_CHECK fail. Depends on status.h. */
 #ifndef MT_BASE_CHECK_H
 #define MT_BASE_CHECK_H
 
@@ -13,7 +13,7 @@
 
 #include "status.h"
 
-/* File names are unique in the tree, so the name without its folder says enough. */
+/* File names are unique in the tree, so the name without its folder identifies the file. */
 #ifdef __FILE_NAME__
 #define MT_CHECK_FILE __FILE_NAME__
 #else
@@ -41,8 +41,8 @@
 
 /* MT_CHECK(error, expression): for functions that return enum mt_status. If the expression is
  * false, the function returns MT_ERR_INTERNAL and *error (may be NULL) has expression and place. In
- * every build; it never stops the process. What the function holds must be in the hands of the
- * caller already, since it returns at once. */
+ * every build; it never stops the process. The function returns immediately, so the caller must
+ * already own its resources. */
 #define MT_CHECK(error, expression)                                                                \
     do {                                                                                           \
         if (MT_CHECK_UNLIKELY(!(expression)))                                                      \
@@ -57,26 +57,27 @@
 #define MT_CHECK_COLD
 #endif
 
-/* What MT_CHECK returns: MT_ERR_INTERNAL, with *error (may be NULL) filled. */
+/* Implements MT_CHECK: fills *error (may be NULL) and returns MT_ERR_INTERNAL. */
 MT_CHECK_COLD enum mt_status mt_check_failed(struct mt_error *error, const char *expression,
                                              const char *file, int line);
 
 #ifdef MEMTRACE_ASSERT
-/* Says what is wrong on standard error and aborts. `why` may be NULL. */
+/* Prints the failure to standard error and aborts. `why` may be NULL. */
 MT_CHECK_COLD _Noreturn void mt_assert_failed(const char *expression, const char *why,
                                               const char *file, int line, const char *function);
 #endif
 
-/* The moments at which a structure is checked as a whole: random, and rare enough that the checks
- * cost a fixed share of the work on the structure, whatever its size. One for each structure,
- * zeroed = new. The same seed gives the same moments in every run and thread. */
+/* Decides when a structure is checked as a whole: at random moments, rare enough that the checks
+ * cost a fixed share of the work on the structure, whatever its size. Each structure has its own;
+ * zeroed memory is a new one. The same seed gives the same moments in every run and thread. */
 struct mt_check_pace {
-    uint64_t state; /* of the generator; 0 = not seeded */
+    uint64_t state; /* state of the generator; 0 = not seeded */
     uint64_t left;  /* operations until the next check */
 };
 
-/* True at the moments: call it once an operation, where the structure must be sound, with what a
- * check costs in steps (about the number of items). Always false without MEMTRACE_ASSERT. */
+/* Returns true when a check is due. Call it once per operation, where the structure must be sound,
+ * with the cost of a check in steps (about the number of items). Always false without
+ * MEMTRACE_ASSERT. */
 #ifdef MEMTRACE_ASSERT
 bool mt_check_is_due(struct mt_check_pace *pace, uint64_t cost);
 #else
@@ -88,8 +89,8 @@ static inline bool mt_check_is_due(struct mt_check_pace *pace, uint64_t cost)
 }
 #endif
 
-/* For whole-structure checks `bool mt_X_is_sound(const struct mt_X *, const char **why)`: leaves
- * the function with false and the rule that is broken. */
+/* For whole-structure checks `bool mt_X_is_sound(const struct mt_X *, const char **why)`: returns
+ * false from the function and sets *why to the violated rule. */
 #define MT_SOUND(why, expression)                                                                  \
     do {                                                                                           \
         if (!(expression)) {                                                                       \

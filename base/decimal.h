@@ -6,11 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* All of the text: digits and nothing else, at least one. False if it is no uint64_t; *value has
- * no meaning then. */
+/* Reads a text that consists of one or more digits only. Returns false if it is not a uint64_t;
+ * *value is then undefined. */
 bool mt_decimal_read(const char *text, size_t length, uint64_t *value);
 
-/* The digits at *at: as above, and *at moves behind them. Stays where it is if this is false. */
+/* Reads the digits at *at and moves *at past them. Returns false, with *at unchanged, if there is
+ * no uint64_t. */
 bool mt_decimal_take(const char **at, const char *end, uint64_t *value);
 
 #endif

@@ -5,8 +5,8 @@
 
 #include "util.h"
 
-/* How many bytes follow a lead byte, and the bits that it carries; -1 for bytes that
- * begin nothing. */
+/* Returns the number of bytes that follow a lead byte, and sets the bits that it carries; -1 if the
+ * byte cannot begin a character. */
 static int utf8_tail(unsigned char lead, uint32_t *bits)
 {
     if (lead < 0x80) {
@@ -44,8 +44,8 @@ size_t mt_utf8_read(const char *at, size_t left, uint32_t *code)
     return (size_t)tail + 1;
 }
 
-/* Unicode 15: Cf, Zl, Zp and Default_Ignorable_Code_Point above Latin-1, without
- * U+FE00..U+FE0F; U+FDD0..U+FDEF are noncharacters. In order. */
+/* Unicode 15: Cf, Zl, Zp and Default_Ignorable_Code_Point above Latin-1, without U+FE00..U+FE0F;
+ * U+FDD0..U+FDEF are noncharacters. Sorted. */
 static const struct {
     uint32_t first, last;
 } hidden[] = {
@@ -76,8 +76,8 @@ static bool is_word(char c)
            c == '_';
 }
 
-/* The text goes on as "[" or "word[": with "##" before it a command of GitHub, Azure
- * Pipelines or TeamCity. A text that ends here may be continued by somebody else. */
+/* Returns whether the text continues as "[" or "word[". After "##" this is a command of GitHub,
+ * Azure Pipelines or TeamCity. A text that ends here counts, because other text may follow it. */
 static bool opens_command(const char *at, const char *end)
 {
     while (at < end && is_word(*at))
@@ -189,7 +189,10 @@ const char *mt_shell_word(struct mt_arena *arena, const char *text)
 {
     static const char bare[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-=:,";
-    const char *folder = *text == '-' && text[1] ? "./" : ""; /* "-x" is no option, "-" is input */
+    const char *folder =
+        *text == '-' && text[1]
+            ? "./"
+            : ""; /* a leading "./" keeps "-x" from being an option; "-" is standard input */
 
     if (strchr(text, '\'') || !all_shown(text))
         return NULL;

@@ -1,8 +1,8 @@
-/* Text that came from a file or another program, as it may be shown. This is the one
- * rule about which characters stand for themselves; every writer (terminal, JSON, XML,
- * HTML, Markdown, pictures) asks it. An escape is shown for
- *   - control and format characters (Unicode categories Cc, Cf, Zl, Zp): a terminal
- *     obeys them, they end lines, reverse the order of text, or nobody sees them;
+/* Text from a file or another program, made safe to show. Every writer (terminal, JSON, XML, HTML,
+ * Markdown, pictures) uses this one rule about which characters are shown unchanged. An escape
+ * replaces
+ *   - control and format characters (Unicode categories Cc, Cf, Zl, Zp): terminals interpret
+ *     them, they end lines, reverse the order of text, or are invisible;
  *   - other characters that are not visible by default, and noncharacters;
  *   - bytes that are not UTF-8;
  *   - the second '#' of "##[" and "##word[", and the first ':' of a "::" that follows
@@ -35,11 +35,11 @@ struct mt_foreign_char {
 
 struct mt_foreign_text mt_foreign_text(const char *text, size_t length);
 
-/* The next character; false at the end. O(1), except for a '#', which looks ahead to
- * the end of the word. */
+/* Reads the next character; returns false at the end. O(1), except for a '#', which requires
+ * looking ahead to the end of the word. */
 bool mt_foreign_next(struct mt_foreign_text *text, struct mt_foreign_char *character);
 
-/* Moves over bytes that every writer copies as they are, and returns how many. */
+/* Skips bytes that every writer copies unchanged, and returns their number. */
 size_t mt_foreign_skip_plain(struct mt_foreign_text *text);
 
 /* "\x1b" for ASCII and for bytes that are not UTF-8, else "\u202e" or "\U000e0001".
@@ -50,18 +50,18 @@ size_t mt_foreign_escape(const struct mt_foreign_char *character, char escape[MT
 /* Appends all of it, escaped by the rule; also escapes line ends. */
 void mt_buf_add_printable(struct mt_buf *out, const char *text, size_t length);
 
-/* The same, NUL-terminated. NULL stands for a text that could not be made without memory: it sets
- * out->failed, as in mt_buf_add_text. */
+/* The same, NUL-terminated. NULL is a text whose allocation failed: it sets out->failed, as in
+ * mt_buf_add_text. */
 void mt_buf_add_printable_text(struct mt_buf *out, const char *text);
 
-/* Length of the UTF-8 sequence at `at` (at most `left` > 0 bytes) and its code; 0 if it
- * is not one: overlong and cut sequences, surrogates, codes above 0x10ffff. Reads no
- * byte behind one that does not fit. */
+/* Returns the length of the UTF-8 sequence at `at` (at most `left` > 0 bytes) and sets its code.
+ * Returns 0 for an invalid one: overlong and truncated sequences, surrogates, codes above 0x10ffff.
+ * Does not read past the first byte that does not fit. */
 size_t mt_utf8_read(const char *at, size_t left, uint32_t *code);
 
-/* A path as one word of a command line that a person may copy, which is never read as an
- * option. NULL if quotes are not enough, if a character of it is not shown as it is, so that
- * the line could not be copied, or without memory. */
+/* Returns a path as one word of a command line that a person can copy; it is never read as an
+ * option. Returns NULL without memory, or if quotes do not suffice because a character is not shown
+ * unchanged, so the line could not be copied. */
 const char *mt_shell_word(struct mt_arena *arena, const char *text);
 
 #endif

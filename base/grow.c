@@ -22,7 +22,7 @@ enum mt_status mt_grow(void *array, size_t *capacity, size_t count, size_t entry
     }
     if (wanted > SIZE_MAX / 2 / entry_bytes)
         return MT_ERR_MEMORY;
-    /* the pointer is copied in and out: it may be of any object type */
+    /* copies the pointer, since its object type is unknown */
     memcpy(&memory, array, sizeof memory);
     memory = realloc(memory, wanted * entry_bytes);
     if (!memory) {

@@ -1,4 +1,4 @@
-/* Growable arrays: one rule for all of them. Depends on nothing but status. */
+/* Growable arrays: one growth rule for all of them. Depends only on status.h. */
 #ifndef MT_BASE_GROW_H
 #define MT_BASE_GROW_H
 
@@ -6,15 +6,14 @@
 
 #include "status.h"
 
-/* Makes room for `count` entries of entry_bytes in the heap array whose pointer
- * `array` points to (a T **, passed as it is); *capacity is at least doubled.
- * What is new is not initialised. MT_ERR_MEMORY leaves everything as it was.
+/* Makes room for `count` entries of entry_bytes in the heap array whose pointer `array` points to
+ * (a T **, passed as it is); *capacity is at least doubled. New entries are not initialized.
+ * MT_ERR_MEMORY changes nothing.
  *
- *     if (n == capacity && mt_grow(&things, &capacity, n + 1, sizeof *things)) ...
- */
+ *     if (n == capacity && mt_grow(&things, &capacity, n + 1, sizeof *things)) ... */
 enum mt_status mt_grow(void *array, size_t *capacity, size_t count, size_t entry_bytes) MT_MUST_USE;
 
-/* The same for an array that is in use up to its capacity: what is new is zero. */
+/* The same for an array that is used up to its capacity: new entries are zeroed. */
 enum mt_status mt_grow_zeroed(void *array, size_t *capacity, size_t count,
                               size_t entry_bytes) MT_MUST_USE;
 

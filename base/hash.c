@@ -8,10 +8,10 @@
 
 _Atomic uint64_t mt_hash_keys[2];
 
-/* The kernel hands 16 random bytes to every process that it starts. Reading them is no system
- * call, which a sandbox may forbid to a traced process, and cannot fail or wait. libc makes its
- * stack guard of the same bytes: they go through SHA-256, so that no hash tells about the guard.
- * Where they are missing, the place at which the program was loaded has to do. */
+/* The kernel provides 16 random bytes to every process that it starts. Reading them needs no system
+ * call, which a sandbox may forbid to a traced process, and cannot fail or block. libc derives its
+ * stack guard from the same bytes, so SHA-256 keeps hashes from revealing the guard. If the bytes
+ * are missing, the load address of the program is the seed. */
 static void read_seed(unsigned char seed[16])
 {
     const void *random_bytes = (const void *)(uintptr_t)getauxval(AT_RANDOM);
@@ -24,8 +24,8 @@ static void read_seed(unsigned char seed[16])
         memcpy(seed, &place, sizeof place);
 }
 
-/* Development builds take a number from MEMTRACE_DEBUG_HASH_KEY instead: for the test that no
- * answer depends on the key. */
+/* Development builds can take the seed from MEMTRACE_DEBUG_HASH_KEY, to test that no result depends
+ * on the key. */
 static void read_debug_seed(unsigned char seed[16])
 {
 #ifdef MEMTRACE_ASSERT
@@ -41,7 +41,7 @@ static void read_debug_seed(unsigned char seed[16])
 #endif
 }
 
-/* The number that 16 hexadecimal digits spell. */
+/* Returns the number that 16 hexadecimal digits spell. */
 static uint64_t number_of(const char *digits)
 {
     char text[17] = "";
@@ -62,7 +62,7 @@ uint64_t mt_hash_make_key(void)
     mt_sha256_init(&sha);
     mt_sha256_add(&sha, seed, sizeof seed);
     mt_sha256_finish(&sha, digest);
-    secret = number_of(digest + 16) | 1; /* an odd factor loses nothing, and is not 0 */
+    secret = number_of(digest + 16) | 1; /* an odd factor loses no information and is not 0 */
     atomic_store_explicit(&mt_hash_keys[0], number_of(digest), memory_order_relaxed);
     atomic_store_explicit(&mt_hash_keys[1], secret, memory_order_release);
     return secret;
@@ -71,7 +71,7 @@ uint64_t mt_hash_make_key(void)
 uint64_t mt_hash_bytes(const void *bytes, size_t length)
 {
     const unsigned char *at = bytes;
-    uint64_t hash = mt_hash_u64(length), word = 0; /* which made the key */
+    uint64_t hash = mt_hash_u64(length), word = 0; /* also creates the key */
     uint64_t secret = atomic_load_explicit(&mt_hash_keys[1], memory_order_acquire);
 
     for (; length >= 8; length -= 8, at += 8) {

@@ -1,6 +1,6 @@
-/* Hashes for tables in memory. They are keyed: the author of a file cannot choose values that
- * fall into one slot, because the key differs from process to process. No answer may depend on
- * them, neither on a value nor on the order of a table. */
+/* Hashes for tables in memory. They are keyed with a key that differs between processes, so the
+ * author of a file cannot choose values that collide. No result may depend on a hash value or on
+ * the order of a table. */
 #ifndef MT_BASE_HASH_H
 #define MT_BASE_HASH_H
 
@@ -8,15 +8,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* PRIVATE: the key, [1] is 0 until it was made. */
+/* PRIVATE: the key; [1] is 0 until it exists. */
 extern _Atomic uint64_t mt_hash_keys[2];
 
-/* PRIVATE: makes the key and returns its second word. Every call in a process makes the same one,
- * so threads may race here. */
+/* PRIVATE: creates the key and returns its second word. Every call in a process creates the same
+ * key, so threads may race here. */
 uint64_t mt_hash_make_key(void);
 
 /* PRIVATE: multiplies and folds the 128-bit product: the mixer of wyhash (Wang Yi, public domain)
- * and of the fallback of aHash (Tom Kaitchuck), both made against chosen input. */
+ * and of the fallback of aHash (Tom Kaitchuck), both designed to resist chosen input. */
 static inline uint64_t mt_hash_fold(uint64_t value, uint64_t secret)
 {
     unsigned __int128 product = (unsigned __int128)value * secret;
@@ -24,8 +24,8 @@ static inline uint64_t mt_hash_fold(uint64_t value, uint64_t secret)
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* Two rounds: after one, multiples of a power of two crowd under 3 keys of 100, and they are what
- * addresses are. */
+/* Two rounds: after one, multiples of a power of two cluster with 3% of the keys, and addresses are
+ * such multiples. */
 static inline uint64_t mt_hash_u64(uint64_t value)
 {
     uint64_t secret = atomic_load_explicit(&mt_hash_keys[1], memory_order_acquire), other;

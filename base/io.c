@@ -98,7 +98,7 @@ bool mt_io_write(int fd, const void *bytes, size_t length)
         if (written < 0 && errno == EINTR)
             continue;
         if (written == 0)
-            errno = EIO; /* no progress: never loop over it */
+            errno = EIO; /* no progress: prevents an endless loop */
         if (written <= 0)
             return false;
         at += written;
@@ -109,7 +109,8 @@ bool mt_io_write(int fd, const void *bytes, size_t length)
 
 bool mt_io_close(int fd)
 {
-    /* Linux releases the number before it waits: a second close could hit another thread's file. */
+    /* Linux releases the number before it waits, so a second close could hit another thread's
+     * file. */
     return close(fd) == 0 || errno == EINTR;
 }
 

@@ -1,10 +1,10 @@
-/* System calls on files, repeated where a signal interrupts them. They set errno as the calls do.
- * Every layer reads and writes files through these, with these exceptions:
+/* System calls on files, repeated where a signal interrupts them. They set errno like the calls
+ * themselves. Every layer reads and writes files through these, with these exceptions:
  * - trace/writer.c hands single calls of write and pwrite to its loops, which repeat them.
  * - own_file.c writes the trace of a traced process with pwrite: each call looks at the descriptor
  *   again, and the writer repeats it after EINTR and after a short write.
  * - run_facts.c, source_torch_symbols.c, source_torch_versions.c, thread_names.c and lifecycle.c in
- *   the traced process read with plain calls: a failure means that a fact is not known.
+ *   the traced process read with plain calls: after a failure the fact is simply missing.
  * - collect.c writes one line to standard error, check.c does before it aborts.
  * - leftovers.c opens with openat, which has no counterpart here.
  * - main.c opens /dev/null to fill closed standard streams.
@@ -19,27 +19,27 @@
 
 #include "status.h"
 
-/* open with O_CLOEXEC; `mode` matters only with O_CREAT. -1: errno says why. */
+/* open with O_CLOEXEC; `mode` is used only with O_CREAT. Returns -1 and sets errno on failure. */
 int mt_io_open(const char *path, int flags, mode_t mode);
 
 /* read, and pread. The result may be short; 0 is the end. */
 ssize_t mt_io_read(int fd, void *bytes, size_t length);
 ssize_t mt_io_pread(int fd, void *bytes, size_t length, uint64_t offset);
 
-/* These read until `length` bytes are there or the file ends; -1: errno says why. */
+/* Read until `length` bytes are read or the file ends. Return -1 and set errno on failure. */
 ssize_t mt_io_read_full(int fd, void *bytes, size_t length);
 ssize_t mt_io_pread_full(int fd, void *bytes, size_t length, uint64_t offset);
 
-/* flock; false: errno says why. */
+/* flock. Returns false and sets errno on failure. */
 bool mt_io_lock(int fd, int operation);
 
-/* fsync. A file system that has nothing to synchronize, and says so, is no failure. */
+/* fsync. A file system that reports that it has nothing to synchronize is not a failure. */
 bool mt_io_synchronize(int fd);
 
-/* rename; false: errno says why. */
+/* rename. Returns false and sets errno on failure. */
 bool mt_io_rename(const char *from, const char *to);
 
-/* All bytes, through short writes; false: errno says why. */
+/* Writes all bytes, despite short writes. Returns false and sets errno on failure. */
 bool mt_io_write(int fd, const void *bytes, size_t length);
 
 /* Fills *error with "WHAT: <the text of errno>" and returns `status`. */
@@ -48,7 +48,8 @@ enum mt_status mt_io_fail(struct mt_error *error, enum mt_status status, const c
 /* The same with only the text of errno, for an output file: MT_ERR_MEMORY or MT_ERR_OUTPUT. */
 enum mt_status mt_io_fail_output(struct mt_error *error);
 
-/* false: what was written may be lost, errno says why. The descriptor is gone in either case. */
+/* Returns false and sets errno if written data may be lost. Closes the descriptor in either
+ * case. */
 bool mt_io_close(int fd);
 
 #endif

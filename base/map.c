@@ -18,7 +18,7 @@ static inline size_t slot_of(const struct mt_map *map, uint64_t key)
     return i;
 }
 
-/* The same, of the key that was looked for last without looking. */
+/* The same for the key of the last lookup, without a search. */
 static inline size_t slot_of_last(const struct mt_map *map, uint64_t key)
 {
     return map->last_is_known && map->last_key == key ? map->last_slot : slot_of(map, key);
@@ -170,7 +170,7 @@ static enum mt_status grow_texts(struct mt_strings *strings)
                            : status;
 }
 
-/* The slot that holds the text, or the empty one where it would be. */
+/* Returns the slot of the text, or the empty slot where it belongs. */
 static size_t slot_of_text(const struct mt_strings *strings, const char *text, size_t length)
 {
     size_t i = (size_t)mt_hash_bytes(text, length) & strings->mask;
@@ -186,7 +186,7 @@ static size_t slot_of_text(const struct mt_strings *strings, const char *text, s
 
 uint32_t mt_strings_find(const struct mt_strings *strings, const char *text, size_t length)
 {
-    /* an empty slot is 0, and MT_MAP_NONE is what is before it */
+    /* an empty slot is 0, so subtracting 1 gives MT_MAP_NONE */
     return strings->slots ? strings->slots[slot_of_text(strings, text, length)] - 1 : MT_MAP_NONE;
 }
 

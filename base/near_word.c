@@ -5,8 +5,8 @@
 
 #include "util.h"
 
-/* Edits (insert, delete, replace, swap of neighbours) that turn one word into
- * the other; both at most MAX_WORD long. Three rows of the usual table. */
+/* Edits (insert, delete, replace, swap of neighbors) that turn one word into the other. Both have
+ * at most MAX_WORD letters. Three rows of the usual table. */
 #define MAX_WORD 40
 
 static size_t edit_distance(const char *a, size_t a_length, const char *b, size_t b_length)

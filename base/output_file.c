@@ -142,18 +142,19 @@ bool mt_output_restart(struct mt_output *output)
     return cut(output->fd) || fail(output);
 }
 
-/* Everything that can fail while the target is still untouched. */
+/* Everything that can fail while the target is still unchanged. */
 static bool complete(struct mt_output *output)
 {
     const struct mt_output_target *target = &output->target;
     bool ok = output->failure.status == MT_OK && flush(output), closed;
 
-    /* mkdir and open apply the umask. Without the old mode the new file is only narrower. */
+    /* mkdir and open apply the umask. If this fails, the new file only has fewer permissions. */
     if (ok && target->keeps_mode)
         (void)fchmod(output->fd, target->mode);
     if (ok && target->path && output->rules->is_durable)
         ok = mt_io_synchronize(output->fd) || fail(output);
-    /* Its lock ends here, its name when it is renamed: in between it must not look old. */
+    /* Closing ends the lock; the rename ends the temporary name. Until then the file must not look
+     * old. */
     if (target->path)
         (void)futimens(output->fd, NULL);
     closed = target->path ? mt_temporary_close(&output->temporary) : mt_io_close(output->fd);
@@ -175,7 +176,7 @@ enum mt_status mt_output_finish(struct mt_output *output, struct mt_error *error
 {
     enum mt_status status;
 
-    /* what was made since may lack a part: such a result gets no name */
+    /* results made after a failed allocation may be incomplete: discard them */
     if (output->failure.status == MT_OK && mt_memory_has_failed())
         (void)mt_fail(&output->failure, MT_ERR_MEMORY, MT_NO_OFFSET, "%s",
                       mt_status_text(MT_ERR_MEMORY));

@@ -1,15 +1,14 @@
-/* The one way in which a result reaches the file system. The bytes go to a temporary file beside
+/* Every result reaches the file system through this module. The bytes go to a temporary file beside
  * the target (temporary_file.h); only when all of them are written and checked does a rename put
- * them under the target's name. Whatever fails, the target is what it was before, and the
- * temporary file is removed. What cannot be replaced by a rename (standard output, pipes, devices)
- * is written through. output_target.h has the rules about what may be replaced.
+ * them under the target's name. After any failure the target is unchanged and the temporary file is
+ * removed. Targets that a rename cannot replace (standard output, pipes, devices) are written
+ * directly. output_target.h has the rules about what may be replaced.
  *
  *     struct mt_output output;
  *     if (mt_output_open(&output, path, &rules, &error) == MT_OK) {
  *         mt_output_add(&output, bytes, length);          // as often as you like
  *         status = mt_output_finish(&output, &error);     // the first failure of all, if any
- *     }
- */
+ *     } */
 #ifndef MT_BASE_OUTPUT_FILE_H
 #define MT_BASE_OUTPUT_FILE_H
 
@@ -21,41 +20,42 @@
 
 struct mt_output {
     int fd;         /* for callers that write themselves, before any mt_output_add */
-    uint64_t bytes; /* that mt_output_add took */
+    uint64_t bytes; /* passed to mt_output_add */
     /* PRIVATE */
     const char *path;
     const struct mt_output_rules *rules;
     struct mt_output_target target;
-    struct mt_temporary temporary; /* path NULL: written through */
+    struct mt_temporary temporary; /* path NULL: written directly */
     struct mt_buf pending;
     struct mt_error failure; /* the first one; status MT_OK = none */
 };
 
-/* Missing folders of the target are made. `path` and `rules` are borrowed until the output is
+/* Creates missing folders of the target. `path` and `rules` are borrowed until the output is
  * finished or abandoned. On failure there is nothing to release. */
 enum mt_status mt_output_open(struct mt_output *output, const char *path,
                               const struct mt_output_rules *rules,
                               struct mt_error *error) MT_MUST_USE;
 
-/* Buffered. false: something failed before or now; mt_output_finish says what. */
+/* Buffered. Returns false after the first failure; mt_output_finish returns it. */
 bool mt_output_add(struct mt_output *output, const void *bytes, size_t length);
 
-/* Forgets what was written so far; false: it has gone through a pipe already, or failed. */
+/* Discards what was written so far. Returns false if it already went through a pipe, or if
+ * something failed. */
 bool mt_output_restart(struct mt_output *output);
 
-/* Puts the file under its name, or removes it. The first failure since mt_output_open. */
+/* Renames the file to its target, or removes it. Returns the first failure since mt_output_open. */
 enum mt_status mt_output_finish(struct mt_output *output, struct mt_error *error) MT_MUST_USE;
 
-/* Removes what was written; the target stays as it was. After mt_output_finish, and on zeroed
- * memory with fd -1, this does nothing. */
+/* Removes what was written; the target is unchanged. Does nothing after mt_output_finish and on
+ * zeroed memory with fd -1. */
 void mt_output_abandon(struct mt_output *output);
 
-/* A whole file at once. */
+/* Writes a whole file. */
 enum mt_status mt_output_write(const char *path, const struct mt_output_rules *rules,
                                const void *bytes, size_t length,
                                struct mt_error *error) MT_MUST_USE;
 
-/* Makes a folder and those above it, as mkdir -p does. One that exists is fine. */
+/* Creates a folder and its parents, like mkdir -p. An existing folder is fine. */
 enum mt_status mt_make_folders(const char *path, struct mt_error *error) MT_MUST_USE;
 
 #endif

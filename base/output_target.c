@@ -15,7 +15,7 @@ static enum mt_status refuse(struct mt_error *error, const char *reason)
     return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s", reason);
 }
 
-/* The number of an open descriptor that the path names, or -1. */
+/* Returns the number of the open descriptor that the path names, or -1. */
 static int descriptor_of(const char *path)
 {
     static const struct {
@@ -23,7 +23,7 @@ static int descriptor_of(const char *path)
         int descriptor;
     } names[] = {
         {"-", STDOUT_FILENO},
-        {"/dev/stdout", STDOUT_FILENO}, /* as a name: nothing is printed here */
+        {"/dev/stdout", STDOUT_FILENO}, /* as a name, because nothing is printed here */
         {"/dev/stderr", STDERR_FILENO}, /* likewise */
     };
     static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
@@ -76,7 +76,7 @@ static bool is_input(const struct stat *file, const struct mt_output_rules *rule
     return false;
 }
 
-/* `command >FILE -o FILE`: the answer would be lost. */
+/* `command >FILE -o FILE` would lose the result. */
 static bool is_standard_output(const struct stat *file)
 {
     struct stat output;
@@ -84,7 +84,7 @@ static bool is_standard_output(const struct stat *file)
     return fstat(STDOUT_FILENO, &output) == 0 && is_same_file(file, &output);
 }
 
-/* *own: empty, or begins as `is_own` expects. */
+/* Sets *own if the file is empty, or begins as `is_own` expects. */
 static enum mt_status recognize(const char *path, const struct stat *file,
                                 const struct mt_output_rules *rules, bool *own,
                                 struct mt_error *error)
@@ -136,7 +136,7 @@ static enum mt_status check_file(const char *path, const struct stat *file,
     return status;
 }
 
-/* *follow: the destination is what is replaced. */
+/* Sets *follow if the destination of the link is replaced. */
 static enum mt_status check_link(const char *path, const struct stat *link, const struct stat *file,
                                  const struct mt_output_rules *rules, bool *follow,
                                  struct mt_error *error)
@@ -158,7 +158,7 @@ static enum mt_status check_link(const char *path, const struct stat *link, cons
         rules->kind ? rules->kind : "a result of memtrace");
 }
 
-/* What the path leads to, and what may be done with it. */
+/* The file that the path leads to, and what may be done with it. */
 struct found {
     bool exists, is_through, follow;
     mode_t mode;
@@ -175,7 +175,7 @@ static enum mt_status look(const char *path, const struct mt_output_rules *rules
         return refuse(error, strerror(ENOENT));
     if (path[strlen(path) - 1] == '/')
         return refuse(error, strerror(EISDIR));
-    if (lstat(path, &name) != 0) /* a missing folder is made later */
+    if (lstat(path, &name) != 0) /* a missing folder is created later */
         return errno == ENOENT ? MT_OK : refuse(error, strerror(errno));
     is_link = S_ISLNK(name.st_mode);
     resolves = stat(path, &file) == 0;
@@ -200,7 +200,7 @@ static enum mt_status look(const char *path, const struct mt_output_rules *rules
                    : check_file(path, &file, rules, error);
 }
 
-/* The name that a rename would replace, from malloc. */
+/* Returns the name that a rename would replace, from malloc. */
 static enum mt_status name_of(const char *path, const struct found *found, char **name,
                               struct mt_error *error)
 {

@@ -2,8 +2,8 @@
 
 #include <stdatomic.h>
 
-/* What libc itself takes, in strdup and the like, is not counted but given back by our code, so
- * the sum may fall short by a little and must not wrap. */
+/* Blocks that libc allocates, as in strdup, are not counted, but our code frees them. The sum may
+ * therefore be slightly too low, and must not wrap. */
 static _Atomic int64_t in_use;
 static _Atomic uint64_t budget, refused;
 static atomic_bool has_failed;

@@ -1,35 +1,35 @@
-/* What this process may take of memory, and whether it ever was refused any. Any thread may call
- * these functions.
+/* Memory budget of this process, and whether an allocation ever failed. Any thread may call these
+ * functions.
  *
- * The budget: the program `memtrace` counts every block that its own code takes (memory_wrap.c); a
- * block that would go beyond the budget is refused as if the host had no memory, so that every
- * error path is the one that exists anyway. Nothing is counted in the library in traced processes,
- * which has bounds of its own.
+ * Budget: the program `memtrace` counts every block that its own code allocates (memory_wrap.c). A
+ * block that would exceed the budget is refused as if the host had no memory, so the existing error
+ * paths handle it. The library in traced processes has its own bounds and counts nothing.
  *
- * The failure: arenas, buffers, arrays and maps (this folder) set a flag that nothing resets. Many
- * functions that make text have no status, and an answer with a missing word looks like a complete
- * one. The program therefore checks the flag once, before it hands out what it made. The flag
- * belongs to the process, not to a structure, so it is the one variable that libraries share. The
- * library in traced processes sets it and never reads it. */
+ * Failure: arenas, buffers, arrays and maps (in this folder) set a flag that nothing resets. Many
+ * functions that produce text return no status, and output with a missing word looks complete. The
+ * program therefore checks the flag once, before it emits its results. The flag belongs to the
+ * process, not to a structure, so it is the only variable that libraries share. The library in
+ * traced processes sets it and never reads it. */
 #ifndef MT_BASE_PROCESS_MEMORY_H
 #define MT_BASE_PROCESS_MEMORY_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* From now on. 0 = no budget, which is the state at the start. Forgets what was refused. */
+/* Sets the budget. 0 = no budget, the initial state. Forgets earlier refusals. */
 void mt_memory_budget_set(uint64_t bytes);
 uint64_t mt_memory_budget(void);
 
-/* Would `size_bytes` more stay within the budget? Remembers if not. */
+/* Returns whether `size_bytes` more stay within the budget, and records a refusal. */
 bool mt_memory_allows(uint64_t size_bytes);
 
-/* Counts what was taken, and what was given back. */
+/* Count allocated and freed bytes. */
 void mt_memory_taken(uint64_t size_bytes);
 void mt_memory_given_back(uint64_t size_bytes);
 uint64_t mt_memory_in_use(void);
 
-/* The first sum that was refused: what the program would have had in use. 0 = none was. */
+/* Returns the first refused total: the bytes that the program would have had in use. 0 = nothing
+ * was refused. */
 uint64_t mt_memory_refused(void);
 
 void mt_memory_note_failure(void);

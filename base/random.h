@@ -3,8 +3,9 @@
 
 #include <stdint.h>
 
-/* A random number that need not be secret. Without getrandom (old kernels, filters) it is made of
- * the time, the process and `place`, so that two processes do not get the same by accident. */
+/* Returns a random number that need not be secret. Without getrandom (old kernels, filters) it
+ * derives from the time, the process id and `place`, so that two processes are unlikely to get the
+ * same number. */
 uint64_t mt_random_number(const void *place);
 
 #endif

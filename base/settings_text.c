@@ -1,5 +1,4 @@
-/* One cursor, two grammars. Recursion is as deep as MT_SETTINGS_DEPTH allows,
- * whatever the document says. */
+/* One cursor and two grammars. MT_SETTINGS_DEPTH limits the recursion for any document. */
 #include "settings_text.h"
 
 #include <stdlib.h>
@@ -14,7 +13,7 @@ struct cursor {
     const char *at, *end;
     unsigned line;
     bool is_toml;
-    struct mt_buf path, text; /* of the value that is read */
+    struct mt_buf path, text; /* of the current value */
     struct mt_settings *settings;
     struct mt_error *error;
 };
@@ -48,7 +47,7 @@ static void skip_blanks(struct cursor *cursor)
         cursor->at++;
 }
 
-/* Blanks, ends of lines and, in TOML, comments. */
+/* Skips blanks, line ends and, in TOML, comments. */
 static void skip_space(struct cursor *cursor)
 {
     for (; cursor->at < cursor->end; cursor->at++) {
@@ -92,8 +91,8 @@ static enum mt_status add_entry(struct cursor *cursor, struct mt_setting entry)
     return MT_OK;
 }
 
-/* Adds a part to the path; returns its length before, for leave(). What is beyond the limit of a
- * path need not be kept: add_entry refuses it. */
+/* Adds a part to the path; returns the previous length, for leave(). Parts beyond the limit need
+ * not be kept: add_entry refuses the path. */
 static size_t enter(struct cursor *cursor, const char *part, size_t length)
 {
     size_t before = cursor->path.length;
@@ -122,7 +121,7 @@ static int digit_of(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* After "\u". Halves of surrogate pairs and NUL have no place in a setting. */
+/* After "\u". Refuses surrogates and NUL, which are not valid in a setting. */
 static enum mt_status read_code(struct cursor *cursor)
 {
     uint32_t code = 0;
@@ -157,7 +156,7 @@ static enum mt_status read_escape(struct cursor *cursor)
     return MT_OK;
 }
 
-/* After the quote that opens it, into cursor->text. */
+/* After the opening quote. The result is in cursor->text. */
 static enum mt_status read_string(struct cursor *cursor, char quote)
 {
     enum mt_status status = MT_OK;
@@ -187,7 +186,7 @@ static bool is_word_char(char c)
            c == '-';
 }
 
-/* true, 12, -1.5e3: into cursor->text. */
+/* true, 12, -1.5e3: the result is in cursor->text. */
 static void read_word(struct cursor *cursor)
 {
     mt_buf_reset(&cursor->text);
@@ -335,7 +334,7 @@ static enum mt_status read_json_document(struct cursor *cursor)
     return status;
 }
 
-/* a.b."c d" is added to the path. */
+/* Adds a.b."c d" to the path. */
 static enum mt_status read_key(struct cursor *cursor)
 {
     enum mt_status status = MT_OK;
@@ -431,7 +430,8 @@ enum mt_status mt_settings_parse(const char *text, size_t length, struct mt_sett
     cursor.is_toml = peek(&cursor) != '{';
     status = cursor.is_toml ? read_toml_document(&cursor) : read_json_document(&cursor);
     if (cursor.path.failed || cursor.text.failed)
-        status = no_memory(&cursor); /* a text that is not there has no syntax */
+        status =
+            no_memory(&cursor); /* without memory there is no text whose syntax could be wrong */
     mt_buf_release(&cursor.path);
     mt_buf_release(&cursor.text);
     return status;

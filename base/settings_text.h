@@ -1,6 +1,6 @@
-/* Small documents of settings that people write and commit: JSON, or a strict
- * subset of TOML (tables, dotted keys, strings, whole numbers, true and false,
- * comments). What was read is flat: one entry a value, named by its path. */
+/* Small documents of settings that people write and commit: JSON, or a strict subset of TOML
+ * (tables, dotted keys, strings, whole numbers, true and false, comments). The result is flat: one
+ * entry per value, named by its path. */
 #ifndef MT_BASE_SETTINGS_TEXT_H
 #define MT_BASE_SETTINGS_TEXT_H
 
@@ -17,33 +17,33 @@ enum mt_setting_kind { MT_SETTING_TEXT, MT_SETTING_NUMBER, MT_SETTING_BOOL };
 struct mt_setting {
     const char *path; /* "max-peak.reserved.limit"; members of arrays: "devices.0.name" */
     enum mt_setting_kind kind;
-    const char *text; /* of a number: as it is written */
-    uint64_t number;  /* of NUMBER, if it is whole; of BOOL 0 or 1 */
+    const char *text; /* for numbers: as written */
+    uint64_t number;  /* of NUMBER if it is whole; of BOOL, 0 or 1 */
     bool is_whole;
-    unsigned line; /* from 1 */
+    unsigned line; /* 1-based */
 };
 
 struct mt_settings {
     struct mt_arena arena;
-    struct mt_strings paths;    /* ids are places in `entries` */
+    struct mt_strings paths;    /* ids are indices of `entries` */
     struct mt_setting *entries; /* in the order of the document */
     size_t count, capacity;
 };
 
-/* Documents larger than this, nested deeper, with more entries or with longer paths are refused. */
+/* Larger or more deeply nested documents, more entries and longer paths are refused. */
 #define MT_SETTINGS_BYTES      1048576
 #define MT_SETTINGS_DEPTH      8
 #define MT_MAX_SETTINGS        16384
 #define MT_SETTINGS_PATH_BYTES 4096
 
-/* JSON if the first thing in it is '{', else TOML. MT_ERR_FORMAT names the line.
- * A key that comes twice is an error; null is as if the key were not there.
- * Release *settings in any case. */
+/* Parses JSON if the first character other than white space is '{', otherwise TOML. MT_ERR_FORMAT
+ * names the line. A duplicate key is an error; null is treated as a missing key. Release *settings
+ * even after an error. */
 enum mt_status mt_settings_parse(const char *text, size_t length, struct mt_settings *settings,
                                  struct mt_error *error) MT_MUST_USE;
 void mt_settings_release(struct mt_settings *settings);
 
-/* NULL if there is none. O(length of the path). */
+/* Returns NULL if there is no such entry. O(length of the path). */
 const struct mt_setting *mt_settings_find(const struct mt_settings *settings, const char *path);
 
 #endif

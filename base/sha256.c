@@ -29,7 +29,7 @@ static uint32_t read_word(const unsigned char *at)
     return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
-/* Names of the variables are those of the standard. */
+/* Variables have the names of the standard. */
 static void portable_block(uint32_t state[8], const unsigned char *bytes)
 {
     uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
@@ -78,8 +78,8 @@ static bool x86_available(void)
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & (1u << 29));
 }
 
-/* Four rounds an instruction pair. The state lives in two registers in the order that the
- * instructions want, ABEF and CDGH; message words in four, used in turn. */
+/* Four rounds per pair of instructions. Two registers have the state in the order that the
+ * instructions require, ABEF and CDGH; four others have the message words, in rotation. */
 __attribute__((target("sha,sse4.1,ssse3"))) static void x86_blocks(uint32_t state[8],
                                                                    const unsigned char *bytes,
                                                                    size_t blocks)
@@ -102,7 +102,7 @@ __attribute__((target("sha,sse4.1,ssse3"))) static void x86_blocks(uint32_t stat
 
             cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sum);
             abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(sum, 0x0E));
-            if (i < 12) { /* the words of four rounds, sixteen rounds on */
+            if (i < 12) { /* the words for the rounds 16 later */
                 __m128i last = words[(i + 3) & 3], before_last = words[(i + 2) & 3];
                 __m128i next = _mm_sha256msg1_epu32(now, words[(i + 1) & 3]);
 

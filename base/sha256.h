@@ -1,5 +1,5 @@
-/* SHA-256 (FIPS 180-4). With the SHA instructions of x86 where the processor
- * has them (>= 1 GB/s), else portable C. */
+/* SHA-256 (FIPS 180-4): with the SHA instructions of x86 if the processor has them (>= 1 GB/s),
+ * otherwise portable C. */
 #ifndef MT_BASE_SHA256_H
 #define MT_BASE_SHA256_H
 
@@ -18,7 +18,7 @@ struct mt_sha256 {
 
 void mt_sha256_init(struct mt_sha256 *sha);
 void mt_sha256_add(struct mt_sha256 *sha, const void *bytes, size_t length);
-/* Lower-case digits of the hash of everything added; `sha` is used up. */
+/* Writes the hash of everything added, in lower-case digits. `sha` cannot be used afterwards. */
 void mt_sha256_finish(struct mt_sha256 *sha, char text[MT_SHA256_TEXT]);
 
 #endif

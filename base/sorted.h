@@ -1,4 +1,4 @@
-/* The one search by address, number or time in arrays that are sorted by it. */
+/* Binary search by address, number or time in sorted arrays. */
 #ifndef MT_BASE_SORTED_H
 #define MT_BASE_SORTED_H
 
@@ -6,9 +6,9 @@
 #include <stdint.h>
 #include <string.h>
 
-/* How many of `count` entries, which ascend by the uint64_t that each begins with, begin with at
- * most `key`: the index of the first one above it. O(log count). Inline, so that `entry_bytes` is
- * a constant. */
+/* Returns the number of entries whose first uint64_t is at most `key`, which is the index of the
+ * first one above it. The `count` entries ascend by that number. O(log count). Inline, so that
+ * `entry_bytes` is a constant. */
 static inline size_t mt_sorted_count_to(const void *entries, size_t count, size_t entry_bytes,
                                         uint64_t key)
 {
@@ -27,8 +27,8 @@ static inline size_t mt_sorted_count_to(const void *entries, size_t count, size_
     return low;
 }
 
-/* How many of `count` ascending numbers are less than `key`: the index of the first one that is
- * not. O(log count). */
+/* Returns how many of `count` ascending numbers are below `key`, which is the index of the first
+ * one that is not. O(log count). */
 static inline size_t mt_sorted_count_below_u32(const uint32_t *numbers, size_t count, uint32_t key)
 {
     size_t low = 0, high = count;

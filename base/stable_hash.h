@@ -1,5 +1,5 @@
-/* FNV-1a with 64 bits: a hash that is the same in every process and on every machine, for answers
- * and files. Tables in memory use hash.h, against which nobody can choose keys. */
+/* FNV-1a with 64 bits: the same hash in every process and on every machine, for results and files.
+ * Tables in memory use hash.h, which resists chosen keys. */
 #ifndef MT_BASE_STABLE_HASH_H
 #define MT_BASE_STABLE_HASH_H
 
@@ -7,7 +7,7 @@
 
 #define MT_STABLE_HASH_START UINT64_C(0xcbf29ce484222325)
 
-/* The hash of what `hash` is of, followed by the 8 bytes of `value`, the lowest first. */
+/* Extends `hash` by the 8 bytes of `value`, lowest first. */
 static inline uint64_t mt_stable_hash_u64(uint64_t hash, uint64_t value)
 {
     for (int i = 0; i < 8; i++)

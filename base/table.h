@@ -1,6 +1,5 @@
-/* A table: columns, and rows of typed cells. Fill one, then give it to a writer, one file each:
- * text_table.h for terminals, html_table.h, markdown_table.h. Numbers are written in the same words
- * by all of them.
+/* A table of columns and rows of typed cells. Fill it, then pass it to a writer: text_table.h for
+ * terminals, html_table.h, or markdown_table.h. All writers format numbers the same way.
  *
  *     mt_table_begin(&table, "#bytes|#share|~site");
  *     MT_CELLS(&table, MT_BYTES(use->bytes), MT_SHARE(use->bytes, all), MT_SITE(use->site));
@@ -14,12 +13,12 @@
 
 #define MT_TABLE_COLUMNS 10
 
-/* Alignment, and which gives way if a line is too long. */
+/* Alignment, and which columns shrink first if a line is too long. */
 enum mt_column_kind {
-    MT_NUMBER, /* "#": aligned to the right, never shortened */
-    MT_WORDS,  /* shortened if nothing else helps */
+    MT_NUMBER, /* "#": right-aligned, never shortened */
+    MT_WORDS,  /* shortened last */
     MT_NAME,   /* "~": shortened first */
-    MT_KEY     /* "!": never shortened, rather on a line of its own */
+    MT_KEY     /* "!": never shortened; put on its own line if necessary */
 };
 
 struct mt_table_column {
@@ -29,10 +28,10 @@ struct mt_table_column {
 
 enum mt_cell_type {
     MT_TABLE_TEXT,
-    MT_TABLE_SENTENCE, /* text that is not cut as early as a name */
-    MT_TABLE_SITE,     /* text that is code: sites, rules */
-    MT_TABLE_COUNT,    /* this and what follows: numbers */
-    MT_TABLE_INTEGER,  /* that names something: digits without commas */
+    MT_TABLE_SENTENCE, /* text that is shortened later than a name */
+    MT_TABLE_SITE,     /* code: sites, rules */
+    MT_TABLE_COUNT,    /* this kind and all below are numbers */
+    MT_TABLE_INTEGER,  /* an identifier: digits without commas */
     MT_TABLE_BYTES,
     MT_TABLE_CHANGE, /* of bytes */
     MT_TABLE_SHARE,
@@ -43,7 +42,8 @@ struct mt_table_cell {
     enum mt_cell_type type;
     const char *text;
     uint64_t number; /* CHANGE, INTEGER: an int64_t */
-    uint64_t whole;  /* SHARE: of what; CHANGE: the share of this is said as well, 0 = it is not */
+    uint64_t whole; /* SHARE: the whole; CHANGE: also print the change as a share of this, unless it
+                       is 0 */
 };
 
 #define MT_CELL(...)           ((struct mt_table_cell){__VA_ARGS__})
@@ -56,7 +56,7 @@ struct mt_table_cell {
 #define MT_CHANGE(bytes)       MT_CELL(MT_TABLE_CHANGE, NULL, (uint64_t)(bytes), 0)
 #define MT_CHANGE_OF(from, to) MT_CELL(MT_TABLE_CHANGE, NULL, (to) - (from), from)
 #define MT_SHARE(part, whole)  MT_CELL(MT_TABLE_SHARE, NULL, part, whole)
-/* 0 if the end is before the beginning, as in damaged traces. */
+/* 0 if the end precedes the start, as in damaged traces. */
 #define MT_TIME(begin_ns, end_ns) MT_CELL(MT_TABLE_TIME, NULL, mt_sub_or_0_u64(end_ns, begin_ns), 0)
 
 struct mt_table {
@@ -67,14 +67,13 @@ struct mt_table {
     bool failed; /* the host had no memory: cells are missing */
 };
 
-/* Titles of columns, with a bar between them: constants of the program, never foreign text, because
- * writers do not escape them. */
+/* Adds titles of columns, separated by bars. They must be constants of the program, never foreign
+ * text: writers do not escape them. */
 void mt_table_begin(struct mt_table *table, const char *titles);
-/* More of them. */
+/* Adds more columns. */
 void mt_table_columns(struct mt_table *table, const char *titles);
 
-/* Adds cells in order; texts are copied. NULL means that there was no memory for the
- * text. */
+/* Adds cells in order; copies texts. NULL is a text whose allocation failed. */
 void mt_table_add(struct mt_table *table, const struct mt_table_cell *cells, size_t count);
 #define MT_CELLS(table, ...)                                                                       \
     mt_table_add(table, (const struct mt_table_cell[]){__VA_ARGS__},                               \
@@ -85,7 +84,7 @@ void mt_table_release(struct mt_table *table);
 
 size_t mt_table_rows(const struct mt_table *table);
 bool mt_cell_is_number(const struct mt_table_cell *cell);
-/* A cell that is a number, as people read it. */
+/* Formats a numeric cell for people. */
 void mt_add_number(struct mt_buf *out, const struct mt_table_cell *cell);
 
 #endif

@@ -32,8 +32,8 @@ size_t mt_folder_length(const char *path)
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-/* A signal between the two must not leave the file behind, so that the list has it first. The
- * name is random: a file of that name is nobody else's. */
+/* Lists the name before it creates the file, so that a signal in between does not leave the file
+ * behind. The name is random, so the handler cannot remove a file of another process. */
 static int open_listed(struct mt_unfinished *list, char *name, mode_t mode, bool *is_ours)
 {
     int fd;
@@ -50,11 +50,11 @@ enum mt_status mt_temporary_open(struct mt_temporary *file, const char *target, 
 {
     size_t folder = mt_folder_length(target), bytes = folder + NAME_BYTES;
     char *name = malloc(bytes);
-    bool is_ours = true; /* else a signal handler has it, and the process is about to end */
+    bool is_ours = true; /* false: a signal handler owns it, and the process is about to end */
     int fd = -1;
 
     *file = MT_TEMPORARY_NONE;
-    /* O_EXCL decides whether a name is free */
+    /* O_EXCL fails if the name exists */
     for (int i = 0; name && is_ours && fd < 0 && i < MAX_NAMES; i++) {
         (void)snprintf(name, bytes, "%.*s" PREFIX "%016llx" SUFFIX, (int)folder, target,
                        (unsigned long long)mt_random_number(file));
@@ -69,7 +69,7 @@ enum mt_status mt_temporary_open(struct mt_temporary *file, const char *target, 
             free(name);
         return status;
     }
-    (void)mt_io_lock(fd, LOCK_EX | LOCK_NB); /* what cannot be locked is never cleaned up */
+    (void)mt_io_lock(fd, LOCK_EX | LOCK_NB); /* a file that cannot be locked is never cleaned up */
     *file = (struct mt_temporary){fd, name, list};
     return MT_OK;
 }
@@ -118,7 +118,7 @@ bool mt_synchronize_folder_of(const char *path)
     if (fd >= 0)
         (void)mt_io_close(fd);
     else if (folder && (why == EACCES || why == EPERM))
-        ok = true; /* a folder that may be written and not read cannot be synchronized */
+        ok = true; /* a folder that is writable but not readable cannot be synchronized */
     free(folder);
     errno = why;
     return ok;
@@ -134,8 +134,8 @@ void mt_unfinished_add(struct mt_unfinished *list, char *path)
     }
 }
 
-/* A handler that came first left NULL in the slot, and so does a list that was full: the two are
- * told apart by `handled`. */
+/* NULL in the slot means that a handler took the path, or that the list was full. `handled`
+ * distinguishes the two. */
 bool mt_unfinished_take(struct mt_unfinished *list, char *path)
 {
     for (int i = 0; i < MT_MAX_UNFINISHED; i++) {

@@ -10,8 +10,8 @@ struct range {
     uint32_t first, last;
 };
 
-/* Categories Mn and Me, what joins or has no width of its own, and the tones of emoji. Holes of
- * letters that Unicode 14 does not assign are closed. */
+/* Categories Mn and Me, joiners and characters without a width of their own, and emoji modifiers.
+ * Gaps of characters that Unicode 14 does not assign are included. */
 static const struct range no_columns[] = {
     {0x0300, 0x036F},   {0x0483, 0x0489},   {0x0591, 0x05BD},   {0x05BF, 0x05BF},
     {0x05C1, 0x05C2},   {0x05C4, 0x05C5},   {0x05C7, 0x05C7},   {0x0610, 0x061A},
@@ -143,7 +143,7 @@ static size_t columns_of(uint32_t letter)
     return is_in(two_columns, MT_ARRAY_LEN(two_columns), letter) ? 2 : 1;
 }
 
-/* Bytes of the character at `text`; a byte that is none stands for itself. length > 0. */
+/* Returns the bytes of the character at `text`; an invalid byte counts as itself. length > 0. */
 static size_t decode(const char *text, size_t length, uint32_t *letter)
 {
     size_t bytes = mt_utf8_read(text, length, letter);
@@ -191,7 +191,7 @@ size_t mt_text_tail(const char *text, size_t length, size_t columns)
         at += decode(text + at, length - at, &letter);
         all -= columns_of(letter);
     }
-    while (at < length) { /* marks belong to a letter that is gone */
+    while (at < length) { /* skip marks whose letter was cut off */
         size_t bytes = decode(text + at, length - at, &letter);
 
         if (!at || columns_of(letter))

@@ -12,15 +12,15 @@
 /* Large enough for every function below. */
 #define MT_UNITS_TEXT 48
 
-/* "6.45 GiB", "774 MiB", "1.00 KiB", "512 B", "0 B". Switches unit so that
- * "1000 KiB" never appears. All return `text`. */
+/* "6.45 GiB", "774 MiB", "1.00 KiB", "512 B", "0 B". Switches units so that "1000 KiB" never
+ * appears. All functions return `text`. */
 char *mt_format_bytes(char text[MT_UNITS_TEXT], uint64_t bytes);
-/* Two numbers that one sentence compares: in bytes ("1,234,567 B") if they differ and would look
- * alike. */
+/* Formats two numbers that one sentence compares: in bytes ("1,234,567 B") if they differ and would
+ * look the same. */
 void mt_format_bytes_apart(char one[MT_UNITS_TEXT], uint64_t one_bytes, char other[MT_UNITS_TEXT],
                            uint64_t other_bytes);
-/* "1,690 MiB", "57.9 MiB": MiB whatever the size, with a decimal below 100. Upwards, so that a
- * limit of it is enough. For quantities of one sentence that a reader compares. */
+/* "1,690 MiB", "57.9 MiB": always MiB, with a decimal below 100. Rounds up, so that the result
+ * suffices as a limit. For quantities that a reader compares. */
 char *mt_format_mib(char text[MT_UNITS_TEXT], uint64_t bytes);
 /* "+458 MiB", "−1.94 GiB" (U+2212), "±0". */
 char *mt_format_change(char text[MT_UNITS_TEXT], int64_t bytes);
@@ -33,7 +33,8 @@ char *mt_format_duration(char text[MT_UNITS_TEXT], uint64_t ns);
 
 /* True for a unit that these functions write after a number and a space: "GiB", "ms". */
 bool mt_is_unit(const char *word, size_t length);
-/* Bytes of such a unit that `text` begins with as a whole word: 3 of "GiB, ..."; 0 = none. */
+/* Returns the length of the unit that `text` begins with, as a whole word: 3 for "GiB, ..."; 0 =
+ * none. */
 size_t mt_unit_length(const char *text);
 
 /* "12GiB", "9000 MiB", "1.5g", "512", "20MB" (decimal) -> bytes. */

@@ -45,8 +45,8 @@ static inline uint64_t mt_round_down(uint64_t value, uint64_t step)
     return value / step * step;
 }
 
-/* Spreads numbers over 64 bits, the same in every run: for shades and other choices that are part
- * of an answer. Tables use mt_hash_u64 (hash.h). */
+/* Spreads numbers over 64 bits, identically in every run: for colors and other choices that are
+ * part of a result. Tables use mt_hash_u64 (hash.h). */
 static inline uint64_t mt_mix_u64(uint64_t value)
 {
     value ^= value >> 32;
@@ -54,7 +54,7 @@ static inline uint64_t mt_mix_u64(uint64_t value)
     return value ^ (value >> 29);
 }
 
-/* That of 0 and b is b. */
+/* The greatest common divisor of 0 and b is b. */
 static inline uint64_t mt_greatest_divisor(uint64_t a, uint64_t b)
 {
     while (b) {
@@ -82,7 +82,7 @@ static inline bool mt_mul_ok(uint64_t a, uint64_t b, uint64_t *product)
     return !__builtin_mul_overflow(a, b, product);
 }
 
-/* The largest number where the result would be larger: for estimates of hostile sizes. */
+/* Returns a + b, saturated: for estimates of hostile sizes. */
 static inline uint64_t mt_add_most_u64(uint64_t a, uint64_t b)
 {
     uint64_t sum;

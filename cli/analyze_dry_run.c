@@ -1,5 +1,5 @@
-/* What the answer says of a dry run: that it is one, what a card must have in all, and which
- * common cards do. */
+/* The part of the answer about a dry run: that it is one, the memory that a card must have, and
+ * the common cards that have it. */
 #include <string.h>
 
 #include "analyze_output.h"
@@ -105,7 +105,7 @@ static void tell_in_all(const struct mt_teller *teller, const struct mt_beside *
     mt_buf_release(&line);
 }
 
-/* Cards of one verdict are neighbours: those at the end that matters are named. */
+/* Cards of one verdict are neighbors: those at the end that matters are named. */
 static void add_cards(struct mt_buf *out, enum mt_card_verdict verdict, uint64_t need_bytes)
 {
     const char *names[NAMED_CARDS];

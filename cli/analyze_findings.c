@@ -18,7 +18,7 @@ static void tell_finding(const struct mt_teller *teller, const struct mt_finding
     mt_buf_add_char(teller->out, '\n');
 }
 
-/* Of several devices only if all is wanted: their tables need the lines. */
+/* With several devices only if all is requested: their tables need the lines. */
 static void tell_no_finding(const struct mt_teller *teller)
 {
     bool has_room =

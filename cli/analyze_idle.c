@@ -7,7 +7,7 @@
 
 enum { NAMED_ROLES = 2 };
 
-/* Of one phase: its rows are neighbours. */
+/* Of one phase: its rows are neighbors. */
 struct stay {
     int32_t phase;
     uint64_t bytes, movable_bytes;

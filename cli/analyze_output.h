@@ -1,4 +1,4 @@
-/* How a report is told: as text, as JSON. */
+/* Prints a report as text or as JSON. */
 #ifndef MT_CLI_ANALYZE_OUTPUT_H
 #define MT_CLI_ANALYZE_OUTPUT_H
 
@@ -8,10 +8,10 @@
 #include "json.h"
 #include "report.h"
 
-/* The answer first, then why, then tables; lines of at most 100 columns. At most
- * MT_ANALYZE_LINES of them, unless all are wanted: of several devices whose reports need more,
- * the worst has a report and the others a row each. With a chart of memory over time, if
- * it is wanted and the report has timelines. */
+/* The answer first, then its reasons, then tables; lines of at most 100 columns. At most
+ * MT_ANALYZE_LINES lines, unless `all` is set: if several devices need more, the worst has a
+ * report and the others have a row each. Includes a chart of memory over time if it is requested
+ * and the report has timelines. */
 void mt_analyze_text(struct mt_buf *out, const struct mt_report *report,
                      const struct mt_style *style, const struct mt_screen *chart, bool all);
 #define MT_ANALYZE_LINES 59
@@ -27,10 +27,10 @@ struct mt_detail {
     uint32_t modules;    /* of the line of the answer; 0 = no such line */
     uint32_t chart_rows; /* 0 = no chart */
     bool small_parts;    /* parts of the whole device below 1% have rows of their own */
-    bool worst_device;   /* of several devices only the worst has a report; those that have nothing
-                            of the framework are counted */
-    bool whole; /* with all devices, not those that device_choice.h chooses, and with the tables
-                   that go first: who is idle, modules */
+    bool worst_device; /* with several devices, only the worst has a report; those without memory of
+                          the framework are counted */
+    bool whole; /* with all devices, not only those that device_choice.h chooses, and with the
+                   tables of idle memory and modules first */
 };
 
 struct mt_teller {
@@ -44,7 +44,7 @@ struct mt_teller {
 };
 extern const struct mt_detail mt_detail_all;
 
-/* The whole text, at the teller's detail; its device is not looked at. */
+/* The whole text, at the teller's detail; its device is ignored. */
 void mt_tell_everything(const struct mt_teller *teller);
 
 /* "gpt: NVIDIA H200, PyTorch 2.11, 12,345 events, 3 steps in 4.2 s" */
@@ -55,31 +55,30 @@ void mt_tell_dry_run(const struct mt_teller *teller);
 void mt_tell_card(const struct mt_teller *teller);
 /* The same as a line of the answer, with whether memory ever ran out. */
 void mt_tell_run(const struct mt_teller *teller);
-/* The first lines of a device's part: the answer, for readers of one line. */
+/* The first lines of a device's part: the answer. */
 void mt_tell_answer(const struct mt_teller *teller);
 /* One line, if a tag is more than a role. */
 void mt_tell_tags(const struct mt_teller *teller);
-/* The same in a line, of that of several devices which comes first (mt_worst_device). */
+/* The answer in one line, for the worst of several devices (mt_worst_device). */
 void mt_tell_worst_device(const struct mt_teller *shared);
 /* Devices that are not analyzed. */
 void mt_tell_devices_left_out(const struct mt_teller *teller);
-/* A table of these devices, a row each, and which devices it lacks. */
+/* A table with a row for each of these devices, and the devices that it leaves out. */
 void mt_tell_devices_together(const struct mt_teller *teller, const struct mt_device_choice *shown);
-/* printf into the scratch arena; "" and a failed teller->out if there is no
- * memory for it. */
+/* printf into the scratch arena. If memory runs out, returns "" and sets the failure of
+ * teller->out. */
 const char *mt_tell_format(const struct mt_teller *teller, const char *format, ...) MT_PRINTF(2, 3);
 /* "step 1, backward" / "backward" / "outside of any phase" */
 const char *mt_tell_where(const struct mt_teller *teller, int32_t phase, int64_t step);
 /* "in step 1, backward" / "outside of any phase" */
 const char *mt_tell_in(const struct mt_teller *teller, int32_t phase, int64_t step);
-/* "Device 1: NVIDIA H200", the title of its part of the text; the name is that of the trace. */
+/* "Device 1: NVIDIA H200", the title of its part of the text; the name comes from the trace. */
 void mt_tell_device_title(const struct mt_teller *teller);
 /* "3.76 s" after the first event */
 const char *mt_tell_when(const struct mt_teller *teller, uint64_t t_ns);
 /* The same; "event 4,496" of a trace without times */
 const char *mt_tell_at(const struct mt_teller *teller, uint64_t t_ns, uint64_t event);
-/* "optimizer (step 0)": where blocks were born, without the step that is spoken
- * of anyway. */
+/* "optimizer (step 0)": where blocks were allocated, without the step that the text is about. */
 const char *mt_tell_birth(const struct mt_teller *teller, const struct mt_contribution *part,
                           int64_t spoken_of);
 /* One paragraph: wrapped, continuation lines indented by two more. */
@@ -96,8 +95,8 @@ void mt_tell_phases(const struct mt_teller *teller);
 void mt_tell_sites(const struct mt_teller *teller);
 /* What stays through each phase, and how much of it is not used there. */
 void mt_tell_idle(const struct mt_teller *teller);
-/* What would have helped a run that died: in a line or two; "out_of_memory", which is
- * null for others. */
+/* What would have prevented the out-of-memory error, in one or two lines; in JSON
+ * "out_of_memory", null if there was none. */
 void mt_tell_oom_help(const struct mt_teller *teller);
 void mt_json_oom_answer(struct mt_json *json, const struct mt_device_report *device);
 void mt_tell_ooms(const struct mt_teller *teller);
@@ -117,12 +116,12 @@ void mt_tell_holders(const struct mt_teller *teller, const struct mt_instant *in
 void mt_tell_largest_modules(const struct mt_teller *teller);
 /* The device's table of modules, which must be there (modules_model.h). */
 void mt_tell_modules(const struct mt_teller *teller);
-/* The pools of PyTorch's allocator, if the detail is whole and the run had private ones. */
+/* The pools of PyTorch's allocator, if the detail is complete and the run had private ones. */
 void mt_tell_pools(const struct mt_teller *teller);
 /* The same with its heading, if the detail has it and the trace shows modules. */
 void mt_tell_peak_modules(const struct mt_teller *teller);
 
-/* Findings: the text has them only if there are any, "findings" is always there. */
+/* Findings: the text has them only if there are any; JSON always has "findings". */
 void mt_tell_findings(const struct mt_teller *teller);
 void mt_json_findings(struct mt_json *json, const struct mt_device_report *device);
 
@@ -130,7 +129,7 @@ void mt_json_findings(struct mt_json *json, const struct mt_device_report *devic
 void mt_json_xla(struct mt_json *json, const struct mt_xla_use *xla);
 /* The headline of it alone. */
 void mt_add_missing_requests(struct mt_buf *out, const struct mt_style *style);
-/* In place of the peak, if the driver's calls are all that was seen of XLA's arena. */
+/* Replaces the peak if the driver's calls are all that was recorded of XLA's arena. */
 void mt_tell_missing_requests(const struct mt_teller *teller);
 /* What that arena would have held, if the requests were seen. */
 void mt_tell_arenas(const struct mt_teller *teller);
@@ -138,8 +137,8 @@ void mt_tell_arenas(const struct mt_teller *teller);
 /* What the device is full of, of a run that serves a model. */
 void mt_tell_device_parts(const struct mt_teller *teller);
 
-/* What the process took from the driver beside (or without) the framework: of
- * the teller's device, and of those that have nothing of the framework. */
+/* What the process requested from the driver outside of the framework, on the teller's device and
+ * on those without memory of the framework. */
 void mt_tell_driver(const struct mt_teller *teller);
 void mt_tell_other_devices(const struct mt_teller *teller);
 

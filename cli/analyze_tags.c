@@ -7,7 +7,7 @@
 
 enum { MAX_TAGS = 8, MAX_TAG_BYTES = 60 };
 
-/* Those that are roles stand in the line of roles. */
+/* Tags that are roles are in the line of roles. */
 static bool is_worth_a_line(const struct mt_device_report *device)
 {
     for (uint32_t i = 0; i < device->peak_tag_count; i++)

@@ -1,4 +1,4 @@
-/* A trace with a question about one instant answered: for live and diff. */
+/* Reads a trace and answers a question about one instant, for live and diff. */
 #ifndef MT_CLI_ASKED_REPORT_H
 #define MT_CLI_ASKED_REPORT_H
 
@@ -13,8 +13,8 @@ struct mt_asked_report {
     struct mt_report *report;
 };
 
-/* Reads a trace; -1, or the exit code of having said why not. Closed with
- * mt_asked_close in either case. */
+/* Reads a trace. Returns -1, or the exit code after an error message. Call mt_asked_close in
+ * either case. */
 int mt_ask(const char *path, const struct mt_common *common, const struct mt_question *question,
            struct mt_asked_report *asked);
 /* The same with more to be told than the answer. */
@@ -25,8 +25,8 @@ void mt_asked_close(struct mt_asked_report *asked);
 /* Why there is no answer: "no request ran out of memory". */
 const char *mt_no_answer_text(enum mt_no_answer missing);
 
-/* -1 if `device` (or any, of MT_EVERY_DEVICE) has an answer, or if the trace has
- * no devices at all; else the exit code of having said why not. */
+/* Returns -1 if `device` (or any, with MT_EVERY_DEVICE) has an answer, or if the trace has no
+ * devices; otherwise the exit code after an error message. */
 int mt_asked_check(const struct mt_asked_report *asked, const struct mt_question *question,
                    uint64_t device);
 
@@ -36,10 +36,10 @@ void mt_say_no_device_events(const char *path, const struct mt_report *report, u
 /* True, and says so, if the number of a device is above those that are analyzed. */
 bool mt_refuses_device(uint64_t device);
 
-/* Says that there is no such phase, and which is meant; the exit code. */
+/* Prints that there is no such phase, with suggestions; returns the exit code. */
 int mt_say_no_phase(const struct mt_asked_report *asked, const char *phase);
 
-/* That device, or of MT_EVERY_DEVICE the one that reserved most; NULL = none. */
+/* Returns that device; with MT_EVERY_DEVICE the one that reserved most; NULL = none. */
 const struct mt_device_report *mt_asked_device(const struct mt_report *report, uint64_t device);
 
 #endif

@@ -1,4 +1,4 @@
-/* Which blocks an icicle is of, and what it weighs: --at, --of, --metric, --zoom,
+/* Options of an icicle: which blocks it shows and what it weighs. --at, --of, --metric, --zoom,
  * --step, of render and export. */
 #ifndef MT_CLI_BLOCKS_OPTION_H
 #define MT_CLI_BLOCKS_OPTION_H
@@ -19,17 +19,17 @@ struct mt_blocks_option {
 
 /* Their lines in a table of options; --step is the command's own. */
 /* clang-format off */
-#define MT_BLOCKS_OPTIONS(blocks)                                                                  \
+#define MT_BLOCKS_OPTIONS(blocks, prefix)                                                          \
     {"at", 0, MT_OPTION_TEXT, "INSTANT",                                                           \
-     "icicle: peak, reserved-peak, oom, end, 1.25s, an event, phase:PATH", &(blocks).at},          \
+     (prefix "peak, reserved-peak, oom, end, 1.25s, an event, phase:PATH"), &(blocks).at},         \
     {"of", 0, MT_OPTION_TEXT, "BLOCKS",                                                            \
-     "icicle: live, allocated-total, grew (left by steps), kept (by one step)", &(blocks).of},     \
-    {"metric", 0, MT_OPTION_TEXT, "METRIC", "icicle: allocated, requested or count",               \
+     (prefix "live, allocated-total, grew (left by steps), kept (by one step)"), &(blocks).of},    \
+    {"metric", 0, MT_OPTION_TEXT, "METRIC", (prefix "allocated, requested or count"),              \
      &(blocks).metric}
 /* clang-format on */
 
-/* The index of a word, or -1 after a line that says what there is: "--metric is one
- * of allocated, requested, count, not 'x'". */
+/* Returns the index of a word, or -1 after a message with the valid words: "--metric is one of
+ * allocated, requested, count, not 'x'". */
 int mt_find_word(const char *what, const char *word, const char *const *names, size_t count);
 
 /* Fills the meaning; false after a line that says what is wrong. */

@@ -1,6 +1,6 @@
-/* What the commands share: a declarative option table (parsing, --help and
- * completion come from it), exit codes, and the ways to speak to a person.
- * Only cli prints. Answers go to stdout, everything else to stderr. */
+/* Shared by all commands: a declarative option table (for parsing, --help and completion), exit
+ * codes, and functions that print. Only cli prints. Answers go to stdout, everything else to
+ * stderr. */
 #ifndef MT_CLI_CLI_H
 #define MT_CLI_CLI_H
 
@@ -80,40 +80,40 @@ struct mt_command {
 /* All commands; ends with a NULL name. In commands.c. */
 extern const struct mt_command mt_commands[];
 
-/* Parses argv by `options`; positional arguments are moved to the front of
- * *arguments (pointing into argv). Options may stand anywhere; "--" ends them.
- * Returns -1 to go on, else the exit code to return (0 after --help; usage
- * errors were printed, with did-you-mean). min/max: number of positionals. */
+/* Parses argv by `options` and moves positional arguments to the front of *arguments (pointing
+ * into argv). Options may be anywhere; "--" ends them. Returns -1 to continue, otherwise the exit
+ * code (0 after --help; usage errors were printed, with suggestions). min/max: number of
+ * positional arguments. */
 int mt_options_parse(const struct mt_command *command, const struct mt_option *options, int argc,
                      char **argv, int min_arguments, int max_arguments, char ***arguments,
                      int *argument_count);
 
-/* Says that an argument is missing; exit code. For commands that need one only
- * with some options. */
+/* Prints that an argument is missing; returns the exit code. For commands that need it only with
+ * some options. */
 int mt_missing_argument(const struct mt_command *command);
 
-/* What mt_options_parse prints for --help, and for the hidden
- * --completion-helper (one word a line). Exit code of mt_print. */
+/* Prints the text of --help, or with the hidden --completion-helper one word per line. Returns
+ * the exit code of mt_print. */
 int mt_print_help(const struct mt_command *command, const struct mt_option *options);
 int mt_print_completions(const struct mt_option *options);
 
-/* "memtrace: <text>\n" on stderr, control characters escaped. Takes no memory, so that it can say
- * that there is none. */
+/* Prints "memtrace: <text>\n" on stderr with control characters escaped. Allocates nothing, so it
+ * can report that memory ran out. */
 void mt_say(const char *format, ...) MT_PRINTF(1, 2);
 
-/* "memtrace: cannot read 'path': <error>" and the exit code for it. Control
+/* Prints "memtrace: cannot read 'path': <error>" and returns the exit code for it. Control
  * characters in path are escaped. */
 int mt_report_error(const char *path, const struct mt_error *error);
 
-/* Opens a trace or importable file, or says why not: NULL, *exit_code set. */
+/* Opens a trace or importable file. On failure prints the reason, sets *exit_code and returns
+ * NULL. */
 struct mt_source *mt_open_input(const char *path, const struct mt_common *common, int *exit_code);
 
-/* After reading to the end: says on stderr (unless quiet) what was damaged,
- * cut or dropped; the exit code that this deserves (3 damaged; 5 with strict;
- * else 0). */
+/* Call it at the end of the input. Prints on stderr (unless quiet) what was damaged, truncated or
+ * dropped, and returns the exit code (3 damaged; 5 with strict; otherwise 0). */
 enum { MT_MISSING_TEXT = 128 };
-/* "at least 134 events are missing from the history" of an imported file, "... were dropped by the
- * recorder" of a recording: what integrity.events_dropped counts. Returns `text`. */
+/* Describes integrity.events_dropped: "at least 134 events are missing from the history" for an
+ * imported file, "... were dropped by the recorder" for a recording. Returns `text`. */
 const char *mt_missing_events_text(const struct mt_source *source, char text[MT_MISSING_TEXT]);
 
 int mt_input_verdict(const struct mt_source *source, const char *path,
@@ -123,12 +123,12 @@ int mt_input_verdict(const struct mt_source *source, const char *path,
 int mt_answer_verdict(int code, const struct mt_source *source, const char *path,
                       const struct mt_common *common);
 
-/* Writes all of buf to stdout; a line and exit code 4 if it fails, 3 if memory ran out before
- * (memory_limit.h). Files: outputs.h. */
+/* Writes buf to stdout. If that fails, prints a line and returns exit code 4, or 3 if memory ran
+ * out before (memory_limit.h). Files: outputs.h. */
 int mt_print(const struct mt_buf *buf);
 int mt_print_and_release(struct mt_buf *buf);
 
-/* The same of an answer. JSON is UTF-8 always; text is ASCII where the locale is not UTF-8
+/* Same for an answer. JSON is always UTF-8; text is ASCII if the locale is not UTF-8
  * (ascii_text.h). */
 int mt_print_answer(const struct mt_buf *buf, bool is_json);
 int mt_print_answer_and_release(struct mt_buf *buf, bool is_json);
@@ -143,13 +143,13 @@ void mt_progress_update(struct mt_progress *progress, const char *what, double s
 uint64_t mt_progress_elapsed_ns(const struct mt_progress *progress); /* 0 if nothing is shown */
 void mt_progress_end(struct mt_progress *progress);
 
-/* Colour for stdout: empty strings unless it is a terminal and NO_COLOR and
+/* Color for stdout: empty strings unless it is a terminal and NO_COLOR and
  * TERM=dumb do not forbid it. */
 struct mt_style {
     const char *bold, *dim, *red, *green, *yellow, *cyan, *reset;
 };
 const struct mt_style *mt_stdout_style(void);
-const struct mt_style *mt_plain_style(void); /* for files: no colours */
+const struct mt_style *mt_plain_style(void); /* for files: no colors */
 
 /* Width of text where there is no terminal. */
 #define MT_TEXT_COLUMNS 100

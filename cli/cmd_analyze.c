@@ -109,7 +109,7 @@ static int write_document(const struct arguments *arguments, size_t which,
     return code;
 }
 
-/* The page has the whole answer, without colours. */
+/* The page has the whole answer, without colors. */
 static int write_page(const struct mt_report *report, const struct mt_gate_run *run,
                       const struct arguments *arguments, struct mt_buf *names)
 {

@@ -113,7 +113,7 @@ static int parse(const struct mt_command *command, struct dry_run *dry_run, int 
          "exit with 1 if a peak is larger: requested, allocated, active, reserved, device",
          &dry_run->gates.peaks},
         {"strict", 0, MT_OPTION_FLAG, NULL,
-         "with --max-peak: also exit with 1 if another order of addresses may exceed it",
+         "with --max-peak: also exit with 1 if a peak may exceed it in another order of addresses",
          &dry_run->gates.strict},
         {"sweep", 0, MT_OPTION_LIST, "NAME=VALUES",
          "run once per value, such as batch=1,2,4 or batch=1..64*2; replaces {batch}",

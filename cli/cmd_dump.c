@@ -358,7 +358,7 @@ int mt_cmd_dump(const struct mt_command *command, int argc, char **argv)
     const char *from = NULL, *to = NULL;
     const struct mt_option options[] = {
         {"from", 0, MT_OPTION_TEXT, "INSTANT",
-         "start at this event, time or phase (1200, 1.5s, 'step 3', phase:PATH)", &from},
+         "start at this event, time or phase (1200, 1.5s, step#3, phase:PATH)", &from},
         {"to", 0, MT_OPTION_TEXT, "INSTANT", "stop after this event, time or phase", &to},
         {"stacks", 0, MT_OPTION_FLAG, NULL, "print complete stacks, innermost frame first",
          &dump.stacks},

@@ -33,7 +33,7 @@ static const struct mt_export_format *find_format(const char *name)
     return found < 0 ? NULL : mt_export_formats[found];
 }
 
-/* Of a device that has nothing, or of no device: an empty tree. */
+/* An empty tree if the device has no blocks, or if there is no device. */
 static enum mt_status grow(struct mt_arena *arena, const struct arguments *arguments,
                            const struct mt_report *report, const struct mt_device_report *device,
                            struct mt_icicle **icicle)
@@ -156,7 +156,7 @@ int mt_cmd_export(const struct mt_command *command, int argc, char **argv)
         {"output", 'o', MT_OPTION_TEXT, "FILE", "write to this file instead of standard output",
          &arguments.output},
         MT_FORCE_OPTION(arguments.outputs),
-        MT_BLOCKS_OPTIONS(arguments.blocks),
+        MT_BLOCKS_OPTIONS(arguments.blocks, ""),
         {"step", 0, MT_OPTION_STEP, "N", "with --of kept or allocated-total: only step N",
          &arguments.blocks.step},
         {"zoom", 0, MT_OPTION_TEXT, "PHASE",

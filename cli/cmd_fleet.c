@@ -310,23 +310,25 @@ static int check(struct run *run)
     const struct arguments *arguments = run->arguments;
 
     if (!read_shard(run)) {
-        mt_say("fleet: --shard needs a share and the number of shares, such as 3/64; the first "
-               "share is 1");
+        mt_say(
+            "fleet: --shard needs the number of a part and the number of parts, such as 3/64; the "
+            "first part is 1");
         return MT_EXIT_USAGE;
     }
     if (arguments->shard && (!arguments->output || folder_of(arguments))) {
-        mt_say("fleet: --shard needs -o FILE.mtsum; another 'memtrace fleet' reads the files of "
-               "all shards");
+        mt_say("fleet: --shard needs -o FILE.mtsum; afterwards, 'memtrace fleet' reads the files "
+               "of all "
+               "shards");
         return MT_EXIT_USAGE;
     }
     if (arguments->shard && arguments->tune) {
-        mt_say("fleet: --tune needs all ranks: give it to the command that reads what the shards "
-               "wrote");
+        mt_say(
+            "fleet: --tune needs all ranks: use it in the command that reads the summaries of all "
+            "shards");
         return MT_EXIT_USAGE;
     }
     if (mt_is_standard_output(arguments->output)) {
-        mt_say(
-            "fleet: -o names a folder or a summary, FILE.mtsum; --json writes to standard output");
+        mt_say("fleet: -o needs a folder or FILE.mtsum; to write to standard output, use --json");
         return MT_EXIT_USAGE;
     }
     return mt_fleet_gates_read(&run->gates, &arguments->gates);
@@ -352,21 +354,21 @@ int mt_cmd_fleet(const struct mt_command *command, int argc, char **argv)
     struct arguments arguments = {.jobs = 0};
     struct run run = {.arguments = &arguments};
     const struct mt_option options[] = {
-        {"job", 0, MT_OPTION_TEXT, "NAME", "the job to analyze, if there are several",
+        {"job", 0, MT_OPTION_TEXT, "NAME", "the job to analyze, if the files are of several jobs",
          &arguments.job},
-        {"mesh", 0, MT_OPTION_TEXT, "AXES", "how ranks are arranged: pp:8,dp:32,tp:8",
-         &arguments.mesh},
+        {"mesh", 0, MT_OPTION_TEXT, "AXES",
+         "names and sizes of the axes of the job: pp:8,dp:32,tp:8", &arguments.mesh},
         MT_FLEET_GATE_OPTIONS(arguments.gates),
-        {"junit", 0, MT_OPTION_TEXT, "FILE", "write gates as JUnit XML, a case for each group",
-         &arguments.junit},
+        {"junit", 0, MT_OPTION_TEXT, "FILE",
+         "write rules as JUnit XML, one case per rule and group", &arguments.junit},
         {"summarize", 0, MT_OPTION_FLAG, NULL, "write TRACE.mtsum beside each trace that has none",
          &arguments.summarize},
         {"tune", 0, MT_OPTION_FLAG, NULL,
-         "find one allocator setting for all ranks by replays of their traces", &arguments.tune},
-        {"shard", 0, MT_OPTION_TEXT, "I/N", "read only share I of N of the files; needs -o",
-         &arguments.shard},
+         "replay traces to find one allocator setting for all ranks", &arguments.tune},
+        {"shard", 0, MT_OPTION_TEXT, "I/N",
+         "read only part I of N of the files; needs -o FILE.mtsum", &arguments.shard},
         {"output", 'o', MT_OPTION_TEXT, "OUT",
-         "write a page, charts and JSON into this folder; OUT.mtsum: one summary",
+         "write a page, charts and JSON to this folder; if OUT ends in .mtsum, write one summary",
          &arguments.output},
         {"jobs", 'j', MT_OPTION_POSITIVE, "N", "read at most N files at the same time",
          &arguments.jobs},
@@ -386,7 +388,7 @@ int mt_cmd_fleet(const struct mt_command *command, int argc, char **argv)
     if (code == MT_EXIT_OK)
         code = mt_fleet_processes_begin(&run.exchange);
     if (code == MT_EXIT_OK && run.exchange.size > 1 && arguments.shard) {
-        mt_say("fleet: the processes of MPI already share the files: omit --shard");
+        mt_say("fleet: MPI processes already share the files: omit --shard");
         code = MT_EXIT_USAGE;
     }
     if (code == MT_EXIT_OK && !run.exchange.rank)

@@ -367,7 +367,7 @@ static int run(const struct mt_command *command, int argc, char **argv)
          &arguments.blocks.zoom},
         {"whole", 0, MT_OPTION_FLAG, NULL, "flamechart, blocks: draw the whole run",
          &arguments.whole},
-        MT_BLOCKS_OPTIONS(arguments.blocks),
+        MT_BLOCKS_OPTIONS(arguments.blocks, "icicle: "),
         {"policy", 'p', MT_OPTION_LIST, "P", "policies: draw this allocator; repeatable",
          &arguments.policies},
         MT_JOBS_OPTION(&arguments.jobs),

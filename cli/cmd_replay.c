@@ -364,7 +364,7 @@ static int run_policies(struct mt_source *source, const char *path,
     return mt_counters_csv_close(&csv, exit_code);
 }
 
-/* A comparison that was asked for and failed is a failed check. */
+/* A requested comparison that fails is a failed check. */
 static int verify_exit(const struct mt_replay_summary *summaries, size_t count)
 {
     size_t i, d;

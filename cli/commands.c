@@ -4,13 +4,13 @@
 
 const struct mt_command mt_commands[] = {
     {"analyze", "TRACE [-o DIR] [options]", "show the peak, what holds it, and why it rose",
-     "Prints the peak and the blocks that hold it, why memory rose, what each phase did, the\n"
-     "largest call sites, and how exact the replay is. With -o it also writes report.html,\n"
-     "report.json, summary.md and pictures.\n"
+     "Prints the peak and the blocks that hold it, why memory rose, what each phase\n"
+     "did, the largest call sites, and how exact the replay is. With -o it also\n"
+     "writes report.html, report.json, summary.md and pictures.\n"
      "\n"
-     "Rules (--budget, --max-..., --fits) turn the run into a check. The verdict comes first. For\n"
-     "each rule that fails, it gives the excess, the responsible call site, and a fix. The exit\n"
-     "status is then 1.\n"
+     "Rules (--budget, --max-..., --fits) turn the run into a check. The verdict\n"
+     "comes first. For each rule that fails, the output has the excess, the\n"
+     "responsible call site, and a fix. The exit status is then 1.\n"
      "\n"
      "Examples:\n"
      "  memtrace analyze run.pickle\n"
@@ -19,49 +19,45 @@ const struct mt_command mt_commands[] = {
      "  memtrace analyze run.pickle --max-peak reserved=10GiB --max-growth 1MiB/step",
      mt_cmd_analyze},
     {"diff", "A B [--at INSTANT] [-o FILE] [options]", "compare the live memory of two runs",
-     "Compares the memory that A holds at its peak with the memory that B holds at its own peak: "
-     "by\n"
-     "role, by the phase in which the blocks were allocated, by call site, and by the unused "
-     "memory\n"
-     "that the allocator holds. The changes add up to the difference, to the byte.\n"
+     "Compares the memory that A holds at its peak with the memory that B holds at\n"
+     "its own peak: by role, by the phase in which the blocks were allocated, by call\n"
+     "site, and by the unused memory that the allocator holds. The changes add up to\n"
+     "the difference, to the byte.\n"
      "\n"
-     "INSTANT is as in 'memtrace live'. It is looked up in each run. Call sites match if "
-     "functions\n"
-     "and files are the same, even if line numbers changed.\n"
+     "INSTANT is as in 'memtrace live'. It is looked up in each run. Call sites match\n"
+     "if functions and files are the same, even if line numbers changed.\n"
      "\n"
      "Examples:\n"
      "  memtrace diff before.pickle after.pickle\n"
      "  memtrace diff before.trace after.trace --at phase:step#2/backward --json",
      mt_cmd_diff},
     {"doctor", "[options]", "check what can be recorded on this machine",
-     "Tests each part of a recording in a separate process. A part is ok, degraded (the trace "
-     "will\n"
-     "lack something) or missing. For each problem it prints a fix.",
+     "Tests each part of a recording in a separate process. A part is ok, degraded\n"
+     "(the trace will lack something) or missing. For each problem it prints a fix.",
      mt_cmd_doctor},
     {"dry-run", "[options] [--] COMMAND [ARGUMENT ...]",
-     "run a command without a GPU and estimate the GPU memory it needs",
-     "Runs COMMAND with its own PyTorch on a simulated device and records it as 'memtrace record'\n"
-     "does. Prints what 'memtrace analyze' prints, the memory that a card must have, and the "
-     "common\n"
-     "cards on which the run fits. Most sizes are those of a real run. Kernels compute nothing, "
-     "so\n"
-     "values and times are meaningless. No GPU of this machine is used.\n"
+     "run a command without a GPU and estimate its GPU memory",
+     "Runs COMMAND with its own PyTorch on a simulated device and records it as\n"
+     "'memtrace record' does. Prints what 'memtrace analyze' prints, the memory that\n"
+     "a card must have, and the common cards on which the run fits. Most sizes are\n"
+     "those of a real run. Kernels compute nothing, so values and times are\n"
+     "meaningless. No GPU of this machine is used.\n"
      "\n"
-     "Cards: RTX 3060, T4, V100 16 GB, L4, RTX 4090, RTX 3090, RTX 5090, V100 32 GB, A100 40 GB,\n"
-     "L40S, H100, A100 80 GB, H200, B200.\n"
+     "Cards: RTX 3060, T4, V100 16 GB, L4, RTX 4090, RTX 3090, RTX 5090, V100 32 GB,\n"
+     "A100 40 GB, L40S, H100, A100 80 GB, H200, B200.\n"
      "\n"
-     "The exit status is that of COMMAND. It is 1 if COMMAND runs out of the memory of --limit or "
-     "if\n"
-     "a peak exceeds --max-peak, and 124 after --timeout.\n"
+     "The exit status is that of COMMAND. It is 1 if the memory of --limit is not\n"
+     "enough or if a peak exceeds --max-peak, and 124 after --timeout.\n"
      "\n"
-     "--sweep runs COMMAND once for each value and replaces {NAME} with it. Values are a list\n"
-     "(1,2,4), a range (1..8), or a range of doubled values (1..64*2). Several --sweep options "
-     "run\n"
-     "all combinations, at most 64. -o DIR keeps traces, logs, the table and a picture. The exit\n"
-     "status is that of the first run that fails, or 0.\n"
+     "--sweep runs COMMAND once for each value and replaces {NAME} with it. Values\n"
+     "are a list (1,2,4), a range (1..8), or a range of doubled values (1..64*2).\n"
+     "Several --sweep options run all combinations, at most 64. -o DIR keeps traces,\n"
+     "logs, the table and a picture. The exit status is that of the first run that\n"
+     "fails, or 0.\n"
      "\n"
-     "--ranks runs the listed ranks of a distributed run, each one alone. It reads the options of\n"
-     "torchrun. Without torchrun, give the total number of ranks with --world.\n"
+     "--ranks runs the listed ranks of a distributed run, each one alone. It reads\n"
+     "the options of torchrun. Without torchrun, give the total number of ranks with\n"
+     "--world.\n"
      "\n"
      "Examples:\n"
      "  memtrace dry-run python train.py --epochs 1\n"
@@ -71,9 +67,8 @@ const struct mt_command mt_commands[] = {
      "  memtrace dry-run --ranks 0,1,7 -- torchrun --nproc-per-node 8 train.py",
      mt_cmd_dry_run},
     {"dump", "TRACE [options]", "print the events of a trace, one per line",
-     "With --json, each line is a JSON object. Times for --from and --to count from the first "
-     "event.\n"
-     "Both ends are included.\n"
+     "With --json, it prints one JSON object per line, not one document. Times for\n"
+     "--from and --to count from the first event. Both ends are included.\n"
      "\n"
      "Examples:\n"
      "  memtrace dump run.trace --from 1.5s --to 1.6s --stacks\n"
@@ -81,25 +76,22 @@ const struct mt_command mt_commands[] = {
      mt_cmd_dump},
     {"export", "FORMAT TRACE [--at INSTANT] [options]",
      "export call stacks with bytes for other programs",
-     "FORMAT is folded (call stacks and bytes, the input of flame graph programs) or speedscope.\n"
-     "INSTANT is as in 'memtrace live'. --of selects all allocations, the growth of steps, or the\n"
-     "blocks that a step keeps, instead of live blocks. --metric selects requested bytes or the\n"
-     "number of blocks.\n"
+     "FORMAT is folded (call stacks and bytes, the input of flame graph programs) or\n"
+     "speedscope. INSTANT is as in 'memtrace live'. --of selects all allocations, the\n"
+     "growth of steps, or the blocks that a step keeps, instead of live blocks.\n"
+     "--metric selects requested bytes or the number of blocks.\n"
      "\n"
      "Examples:\n"
-     "  memtrace export folded run.pickle | flamegraph.pl --countname bytes --width 1200 "
-     ">peak.svg\n"
+     "  memtrace export folded run.pickle | flamegraph.pl --countname bytes >peak.svg\n"
      "  memtrace export folded run.pickle --at phase:step#2/backward --metric count\n"
-     "  memtrace export speedscope run.trace --of allocated-total -o run.speedscope.json",
+     "  memtrace export speedscope run.trace --of allocated-total -o run.json",
      mt_cmd_export},
     {"fit", "TRACE [--policy P ...] [options]",
      "find the smallest memory limit under which a run fits",
-     "Finds, for each policy, the smallest memory limit under which every request that succeeded "
-     "in\n"
-     "the run succeeds again. Also names the request that fails first just below this limit. P is "
-     "as\n"
-     "in 'memtrace replay'. --limit also tests one limit, and exits with 1 if the run does not "
-     "fit.\n"
+     "Finds, for each policy, the smallest memory limit under which every request\n"
+     "that succeeded in the run succeeds again. Also names the request that fails\n"
+     "first just below this limit. P is as in 'memtrace replay'. --limit also tests\n"
+     "one limit, and exits with 1 if the run does not fit.\n"
      "\n"
      "Examples:\n"
      "  memtrace fit run.pickle\n"
@@ -107,15 +99,16 @@ const struct mt_command mt_commands[] = {
      "  memtrace fit run.pickle --limit 24GiB --json",
      mt_cmd_fit},
     {"fleet", "FILE|DIR ... [options]", "analyze the memory of all ranks of a job",
-     "Reads the traces, snapshots and summaries (.mtsum) of a job, one or more per rank. Prints\n"
-     "the ranks that are missing, the memory that a device must have, the rank that ran out of\n"
-     "memory first, the differences along each axis of the job, and the ranks that differ from\n"
-     "their replicas, with the responsible source lines. With -o DIR it also writes a page,\n"
-     "charts, JSON and a summary for CI. With --tune it replays traces to find one allocator\n"
-     "setting for all ranks.\n"
+     "Reads the traces, snapshots and summaries (.mtsum) of a job, one or more per\n"
+     "rank. Prints the ranks that are missing, the memory that a device must have,\n"
+     "the rank that ran out of memory first, the differences along each axis of the\n"
+     "job, and the ranks that differ from their replicas, with the responsible source\n"
+     "lines. With -o DIR it also writes a page, charts, JSON and a summary for CI.\n"
+     "With --tune it replays traces to find one allocator setting for all ranks.\n"
      "\n"
-     "To share the work between machines, use --shard. The files that it writes are read like any\n"
-     "other summary. 'memtrace fleet diff JOB1 JOB2' compares two runs of a job.\n"
+     "To share the work between machines, use --shard. The files that it writes are\n"
+     "read like any other summary. 'memtrace fleet diff JOB1 JOB2' compares two runs\n"
+     "of a job.\n"
      "\n"
      "Examples:\n"
      "  memtrace fleet traces/\n"
@@ -127,39 +120,37 @@ const struct mt_command mt_commands[] = {
      "  memtrace fleet diff monday/ tuesday/",
      mt_cmd_fleet},
     {"import", "FILE -o TRACE [options]", "convert a supported file to a memtrace trace",
-     "Reads PyTorch memory snapshots (torch.cuda.memory._dump_snapshot) and profiles of JAX and\n"
-     "TensorFlow (*.xplane.pb), with or without zstd compression. Every other command also reads\n"
-     "these files directly. A trace is smaller and can be read from any position.\n"
+     "Reads PyTorch memory snapshots (torch.cuda.memory._dump_snapshot) and profiles\n"
+     "of JAX and TensorFlow (*.xplane.pb), with or without zstd compression. Every\n"
+     "other command also reads these files directly. A trace is smaller and can be\n"
+     "read from any position.\n"
      "\n"
      "Example:\n"
      "  memtrace import snapshot.pickle -o run.trace.zst",
      mt_cmd_import},
     {"info", "TRACE [options]", "show the contents of a trace and whether it is complete",
-     "Prints the header, devices, events by kind, symbols and size, and what is damaged, cut or\n"
-     "missing. For a PyTorch snapshot it also lists the fields that memtrace does not read. TRACE "
-     "is\n"
-     "a memtrace trace, a PyTorch memory snapshot, or a profile of JAX or TensorFlow "
-     "(*.xplane.pb),\n"
-     "with or without zstd compression.",
+     "Prints the header, devices, events by kind, symbols and size, and what is\n"
+     "damaged, cut or missing. For a PyTorch snapshot it also lists the fields that\n"
+     "memtrace does not read. TRACE is a memtrace trace, a PyTorch memory snapshot,\n"
+     "or a profile of JAX or TensorFlow (*.xplane.pb), with or without zstd\n"
+     "compression.",
      mt_cmd_info},
     {"lines", "TRACE [options]", "show the memory use of each source line",
-     "Shows the functions of the model and of your own files. For each line: active and reserved\n"
-     "memory after it ran, the peak while it ran, the growth, and the bytes it allocated. A line\n"
-     "includes the functions that it calls. This is the table that line profilers for PyTorch "
-     "print,\n"
-     "computed from a trace.\n"
+     "Shows the functions of the model and of your own files. For each line: active\n"
+     "and reserved memory after it ran, the peak while it ran, the growth, and the\n"
+     "bytes that it allocated. A line includes the functions that it calls. This is\n"
+     "the table that line profilers for PyTorch print, computed from a trace.\n"
      "\n"
      "Examples:\n"
      "  memtrace lines run.pickle\n"
      "  memtrace lines run.pickle --function train_step --source",
      mt_cmd_lines},
     {"live", "TRACE [--at INSTANT] [--by GROUP] [options]", "show the live blocks at an instant",
-     "INSTANT is peak (of allocated bytes), reserved-peak, oom, end, a time since the first event\n"
-     "(1.25s, 340ms), an event number as 'memtrace dump' prints it, or phase:PATH, the peak within "
-     "a\n"
-     "phase. GROUP is site, stack, role, phase (in which the block was allocated), size or "
-     "module.\n"
-     "The rows add up to the total, to the byte.\n"
+     "INSTANT is peak (of allocated bytes), reserved-peak, oom, end, a time since the\n"
+     "first event (1.25s, 340ms), an event number as 'memtrace dump' prints it, or\n"
+     "phase:PATH, the peak within a phase. GROUP is site, stack, role, phase (in\n"
+     "which the block was allocated), size or module. The rows add up to the total,\n"
+     "to the byte.\n"
      "\n"
      "Examples:\n"
      "  memtrace live run.pickle\n"
@@ -167,14 +158,13 @@ const struct mt_command mt_commands[] = {
      "  memtrace live run.trace --at 1.25s --by stack --json",
      mt_cmd_live},
     {"optimal", "TRACE|CSV [options]", "find a plan of addresses that needs the least memory",
-     "No allocator needs less memory than the largest sum of live bytes, the lower bound. A plan\n"
-     "that knows all lifetimes in advance reaches the bound or comes close to it. This command\n"
-     "searches for such a plan, verifies it, and prints how far it is above the bound and whether "
-     "it\n"
-     "is proven that no smaller plan exists.\n"
+     "No allocator needs less memory than the largest sum of live bytes, the lower\n"
+     "bound. A plan that knows all lifetimes in advance reaches the bound or comes\n"
+     "close to it. This command searches for such a plan, verifies it, and prints how\n"
+     "far it is above the bound and whether it is proven that no smaller plan exists.\n"
      "\n"
-     "A CSV file has the columns lower and upper (times) and size, as the benchmarks of "
-     "MiniMalloc.\n"
+     "A CSV file has the columns lower and upper (times) and size, as in the\n"
+     "benchmarks of MiniMalloc.\n"
      "\n"
      "Examples:\n"
      "  memtrace optimal run.pickle\n"
@@ -182,14 +172,13 @@ const struct mt_command mt_commands[] = {
      "  memtrace optimal A.1048576.csv --capacity 1048576 --json",
      mt_cmd_optimal},
     {"record", "[options] [--] COMMAND [ARGUMENT ...]", "run a command and record its GPU memory",
-     "Runs COMMAND unchanged. Records what COMMAND and the processes that it starts do with GPU\n"
-     "memory: calls of the driver, blocks of PyTorch's allocator, ranges, and call stacks. Input,\n"
-     "output and exit status are those of COMMAND.\n"
+     "Runs COMMAND unchanged. Records what COMMAND and the processes that it starts\n"
+     "do with GPU memory: calls of the driver, blocks of PyTorch's allocator, ranges,\n"
+     "and call stacks. Input, output and exit status are those of COMMAND.\n"
      "\n"
-     "Without -o, the trace goes to the current folder and is named after the command and the\n"
-     "process: train-12345.trace.zst. For several processes use -o DIR/, which writes one trace "
-     "per\n"
-     "process: HOST-PID.trace.zst.\n"
+     "Without -o, the trace goes to the current folder and is named after the command\n"
+     "and the process: train-12345.trace.zst. For several processes use -o DIR/,\n"
+     "which writes one trace per process: HOST-PID.trace.zst.\n"
      "\n"
      "Examples:\n"
      "  memtrace record python train.py --epochs 3\n"
@@ -197,9 +186,8 @@ const struct mt_command mt_commands[] = {
      "  memtrace record -o traces/ -- torchrun --nproc-per-node 8 train.py",
      mt_cmd_record},
     {"recover", "TRACE ... [options]", "complete the trace of a process that was killed",
-     "'memtrace record' does this itself when the command ends. Use recover if record was killed "
-     "and\n"
-     "left a tape (TRACE.tape) beside the trace.",
+     "'memtrace record' does this itself when the command ends. Use recover if record\n"
+     "was killed and left a tape (TRACE.tape) beside the trace.",
      mt_cmd_recover},
     {"render", "CHART TRACE -o FILE [options]", "draw one chart as SVG or PNG",
      "CHART is\n" /* cmd_render.c adds the charts here */
@@ -210,36 +198,34 @@ const struct mt_command mt_commands[] = {
      "  memtrace render flamechart run.trace -o flamechart.png --size 830x600",
      mt_cmd_render},
     {"replay", "TRACE --policy P ...", "replay the requests of a trace with other allocators",
-     "Sends the requests of TRACE to simulated allocators and prints one row for each.\n"
+     "Sends the requests of TRACE to simulated allocators and prints one row for\n"
+     "each.\n"
      "\n"
      "P is one of these:\n"
      "  pytorch             PyTorch's allocator with the options of the run\n"
      "  pytorch:OPTIONS     with options in the syntax of PYTORCH_CUDA_ALLOC_CONF\n"
      "  pytorch:            with PyTorch's default options\n"
      "  recorded            the recorded addresses, without simulation\n"
-     "  NAME:OPTIONS        another allocator, such as cupy:limit=8GiB; --policies lists all\n"
-     "--verify exits with 1 if anything differs from the recording.\n"
+     "  NAME:OPTIONS        another allocator, such as cupy:limit=8GiB\n"
+     "--policies lists all allocators. --verify exits with 1 if anything differs from\n"
+     "the recording.\n"
      "\n"
-     "SELECTOR is one or more conditions, separated by commas: 'site=~REGEX' (matches any frame, "
-     "as\n"
-     "function or file:line), 'phase=~REGEX', 'size>=20MiB'. Requests that match get a pool of "
-     "their\n"
-     "own, as from torch.cuda.MemPool.\n"
+     "SELECTOR is one or more conditions, separated by commas: 'site=~REGEX' (matches\n"
+     "any frame, as function or file:line), 'phase=~REGEX', 'size>=20MiB'. Requests\n"
+     "that match get a separate pool, as from torch.cuda.MemPool.\n"
      "\n"
      "Examples:\n"
      "  memtrace replay run.pickle --verify\n"
      "  memtrace replay run.pickle -p pytorch -p pytorch:expandable_segments:True\n"
-     "  memtrace replay run.pickle -p pytorch:max_split_size_mb:64 --limit 16GiB --json\n"
+     "  memtrace replay run.pickle -p pytorch:max_split_size_mb:64 --limit 16GiB\n"
      "  memtrace replay run.pickle -p pytorch -p 'pytorch --pool site=~embedding'\n"
      "  memtrace replay run.pickle --counters counters.csv",
      mt_cmd_replay},
-    {"tune", "TRACE [options]",
-     "find the allocator options with which a run needs the least memory",
-     "Replays TRACE with about a hundred settings of PyTorch's caching allocator. Prints the best\n"
-     "setting as a line to paste, the memory that it saves, and the settings that no other "
-     "setting\n"
-     "beats. With --limit, only settings under which the run fits count. The exit status is 1 if\n"
-     "there is none.\n"
+    {"tune", "TRACE [options]", "find allocator options with which a run needs the least memory",
+     "Replays TRACE with about a hundred settings of PyTorch's caching allocator.\n"
+     "Prints the best setting as a line to paste, the memory that it saves, and the\n"
+     "settings that no other setting beats. With --limit, tune considers only\n"
+     "settings with which the run fits. The exit status is 1 if there is none.\n"
      "\n"
      "Examples:\n"
      "  memtrace tune run.pickle\n"

@@ -1,4 +1,4 @@
-/* One row of a device's counters after every memory event, as CSV:
+/* Writes a row of a device's counters after every memory event, as CSV:
  * event,t_ns,device,requested,allocated,active,reserved,inactive_split */
 #ifndef MT_CLI_COUNTERS_CSV_H
 #define MT_CLI_COUNTERS_CSV_H
@@ -13,15 +13,15 @@ struct mt_counters_csv {
     struct mt_buf row;
 };
 
-/* Opens the file and writes the header line; says what is wrong. enum mt_exit. */
+/* Opens the file and writes the header line. Prints errors; returns enum mt_exit. */
 int mt_counters_csv_open(struct mt_counters_csv *csv, const char *path,
                          const struct mt_outputs *outputs);
 
 /* An observer for mt_replay_run; the csv must stay where it is. */
 struct mt_replay_observer mt_counters_csv_observer(struct mt_counters_csv *csv);
 
-/* `code` is the replay's: unless it is MT_EXIT_OK the file is not kept. Puts the file under its
- * name; says what is wrong. enum mt_exit. */
+/* `code` is the replay's: unless it is MT_EXIT_OK, the file is discarded. Renames the file to its
+ * final name. Prints errors; returns enum mt_exit. */
 int mt_counters_csv_close(struct mt_counters_csv *csv, int code);
 
 #endif

@@ -1,5 +1,5 @@
-/* MEMTRACE_DEBUG=TOPIC[,TOPIC...]: what memtrace did, on standard error, for those who work on it.
- * Answers stay the same. */
+/* MEMTRACE_DEBUG=TOPIC[,TOPIC...]: prints internals on standard error, for developers of
+ * memtrace. Answers stay the same. */
 #ifndef MT_CLI_DEBUG_H
 #define MT_CLI_DEBUG_H
 
@@ -18,8 +18,8 @@ bool mt_debug_has(enum mt_debug_topic topic);
 /* Says, a line each, which words of MEMTRACE_DEBUG are no topic. */
 void mt_debug_check(void);
 
-/* How often an analysis read its input, and what each of its passes cost. Nothing unless
- * MT_DEBUG_PASSES is named. */
+/* Prints how often an analysis read its input, and what each of its passes cost. Prints nothing
+ * unless MT_DEBUG_PASSES is set. */
 void mt_debug_passes(const struct mt_report *report);
 
 #endif

@@ -1,5 +1,5 @@
-/* Two traces, asked the same and compared: for diff, render and analyze;
- * what changed between them, as a picture. */
+/* Compares two traces at the same instant, for diff, render and analyze, and draws the
+ * difference. */
 #ifndef MT_CLI_DIFF_RUN_H
 #define MT_CLI_DIFF_RUN_H
 
@@ -20,17 +20,15 @@ struct mt_diff_run {
     bool lacks_device; /* a trace has no events of the wish's device */
 };
 
-/* -1, or the exit code of having said what is wrong. Closed with mt_diff_run_close
- * in either case. */
+/* Returns -1, or the exit code after an error message. Call mt_diff_run_close in either case. */
 int mt_diff_run_open(const struct mt_diff_wish *wish, const struct mt_common *common,
                      struct mt_diff_run *run);
 /* `code`, or, if that is 0, what the inputs are worth. */
 int mt_diff_run_verdict(const struct mt_diff_run *run, const struct mt_common *common, int code);
 void mt_diff_run_close(struct mt_diff_run *run);
 
-/* Draws the device of B that reserved most of those that are compared, as large as the
- * picture is to be (NULL: as it likes). Says what is wrong; enum mt_exit. The drawing is
- * to be released in any case. */
+/* Draws the compared device of B that reserved most, at the picture's size (NULL: default size).
+ * Prints errors; returns enum mt_exit. Release the drawing in any case. */
 int mt_diff_run_draw(const struct mt_diff_run *run, const struct mt_question *question,
                      const struct mt_picture *picture, struct mt_drawing *drawing);
 

@@ -226,8 +226,9 @@ static const char *why_left_out(const struct mt_diff *diff, const struct mt_devi
         return mt_no_answer_text(device->answer->missing);
     for (uint32_t i = 0; i < other->device_count; i++)
         if (other->devices[i].device == device->device)
-            return of_a ? "B's has no such instant" : "A's has no such instant";
-    return of_a ? "B has none" : "A has none";
+            return of_a ? "the device of B has no such instant"
+                        : "the device of A has no such instant";
+    return of_a ? "B has no such device" : "A has no such device";
 }
 
 /* Devices of one side that have no partner, or no such instant. */

@@ -290,7 +290,7 @@ static void add_json(struct mt_buf *out, const struct mt_dry_run_answer *answer,
     mt_json_object_end(&json);
 }
 
-/* Out of memory on paper is an answer if a limit was asked for. */
+/* A simulated out-of-memory error is an answer if a limit was requested. */
 int mt_dry_run_exit_code(const struct mt_dry_run_answer *answer, const struct mt_report *report)
 {
     if (answer->timed_out)

@@ -1,4 +1,4 @@
-/* What a dry run prints when its command has ended. */
+/* The output of a dry run after its command has ended. */
 #ifndef MT_CLI_DRY_RUN_ANSWER_H
 #define MT_CLI_DRY_RUN_ANSWER_H
 
@@ -6,28 +6,29 @@
 #include "json.h"
 #include "report.h"
 
-/* Analyzes the trace that decides what a card must have (one that died of out of memory comes
- * first, then the largest reserved peak) and prints the answer; the exit code of the whole command.
- */
+/* Analyzes the trace that decides what a card must have (one that ended with out of memory comes
+ * first, then the largest reserved peak) and prints the answer. Returns the exit code of the
+ * whole command. */
 int mt_tell_dry_run_answer(const struct mt_dry_run_answer *answer);
 
-/* The line of a device that has less than `least_bytes`, which CUDA itself takes. */
+/* The line for a device that has less than `least_bytes`, which CUDA itself takes. */
 void mt_add_hopeless_text(struct mt_buf *out, const struct mt_dry_run_answer *answer,
                           uint64_t least_bytes);
 
-/* The answer where the command cannot run: the device has less than `least_bytes`, which CUDA
- * itself takes. MT_EXIT_BUDGET, or that of a failed output. */
+/* The answer if the command cannot run because the device has less than `least_bytes`, which CUDA
+ * itself takes. Returns MT_EXIT_BUDGET, or the code of a failed output. */
 int mt_tell_hopeless_dry_run(const struct mt_dry_run_answer *answer, uint64_t least_bytes);
 
 /* Parts of it, for commands that run several. */
 
-/* The one that decides what a card must have; NULL: no process used the device. */
+/* Returns the trace that decides what a card must have; NULL: no process used the device. */
 const struct mt_dry_run_trace *mt_dry_run_worst_trace(const struct mt_dry_run_answer *answer);
 
 /* Did it die of a request that the device could not serve? */
 bool mt_dry_run_ran_out(const struct mt_report *report);
 
-/* Of the whole command. The gates were checked; `report` is NULL without a trace. */
+/* Returns the exit code of the whole command. Call it after the gates; `report` is NULL without a
+ * trace. */
 int mt_dry_run_exit_code(const struct mt_dry_run_answer *answer, const struct mt_report *report);
 
 /* "simulated". */

@@ -1,5 +1,5 @@
-/* What the Python part of a dry run and its simulated libraries left: how much of the run depended
- * on data that is not there, and how workspaces were found. */
+/* Notes of the Python part of a dry run and its simulated libraries: how much of the run depended
+ * on data that does not exist, and how workspaces were determined. */
 #ifndef MT_CLI_DRY_RUN_NOTES_H
 #define MT_CLI_DRY_RUN_NOTES_H
 
@@ -12,7 +12,7 @@ struct mt_dry_run_notes {
     uint64_t sizes, decisions; /* over all processes that left notes */
     uint64_t compiled;         /* functions that Inductor compiled, without building kernels */
     uint64_t eager;            /* what torch.compile was to compile, and ran as it is */
-    /* Workspaces of convolutions: as measured, as the program's own cuDNN plans, by a rule that
+    /* Workspaces of convolutions: measured, planned by the program's cuDNN, by a rule that
      * measurements confirm, guessed. */
     uint64_t measured_workspaces, asked_workspaces, ruled_workspaces, guessed_workspaces;
     uint64_t unreadable;      /* notes that make no sense; 1 if there is no folder for them */
@@ -28,12 +28,12 @@ struct mt_dry_run_notes {
     bool failed; /* no memory: what is known is not all */
 };
 
-/* Makes an empty folder in the cache of sites, which removes what killed runs left; below $TMPDIR
- * if `cache` is empty. If it cannot be made, there will be no notes, and `unreadable` says that
- * they are missing. */
+/* Creates an empty folder in the cache of sites, and removes those of killed runs; below $TMPDIR
+ * if `cache` is empty. If it cannot be created, there will be no notes, and `unreadable` records
+ * that. */
 void mt_dry_run_notes_open(struct mt_dry_run_notes *notes, const char *cache);
-/* For MEMTRACE_DRY_RUN_NOTES: FOLDER/notes, to which each process adds .PID. NULL: no memory or no
- * folder. Release it with free. */
+/* The value of MEMTRACE_DRY_RUN_NOTES: FOLDER/notes, to which each process adds .PID. NULL: no
+ * memory or no folder. Release it with free. */
 char *mt_dry_run_notes_path(const struct mt_dry_run_notes *notes);
 /* Reads what is there, and removes the folder with all in it. */
 void mt_dry_run_notes_close(struct mt_dry_run_notes *notes);

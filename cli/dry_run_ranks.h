@@ -1,4 +1,4 @@
-/* memtrace dry-run --ranks: some ranks of a distributed run, each without the others, as a sweep
+/* memtrace dry-run --ranks: runs some ranks of a distributed job, each in isolation, as a sweep
  * over ranks. */
 #ifndef MT_CLI_DRY_RUN_RANKS_H
 #define MT_CLI_DRY_RUN_RANKS_H
@@ -12,13 +12,13 @@ struct mt_rank_wish {
     uint64_t world;    /* --world; 0 = what torchrun says */
 };
 
-/* The runs, and ranks[i] of run i. Sets `each` to as many devices as a node has ranks, if it names
- * none. -1 or an exit code; what is wrong was said. Release the plan in any case. */
+/* Sets the runs, and ranks[i] of run i. If each->devices is 0, sets it to the number of ranks of a
+ * node. Returns -1 or an exit code; errors were printed. Release the plan in any case. */
 int mt_rank_plan_make(struct mt_sweep_plan *plan, const struct mt_rank_wish *wish,
                       struct mt_simulated_run *each, struct mt_rank ranks[MT_MAX_RANKS]);
 
-/* After the table: the full answer about the rank with the largest reserved peak, of the process
- * that has it. An exit code; what the rank's own was stands in its result. */
+/* Prints, after the table, the full answer about the rank with the largest reserved peak, for the
+ * process that has it. Returns an exit code; the rank's own is in its result. */
 int mt_tell_worst_rank(const struct mt_sweep_request *request);
 
 #endif

@@ -1,4 +1,4 @@
-/* What is known when the command of a dry run has ended. */
+/* The result of a dry run when its command has ended. */
 #ifndef MT_CLI_DRY_RUN_RESULT_H
 #define MT_CLI_DRY_RUN_RESULT_H
 

@@ -1,4 +1,4 @@
-/* memtrace dry-run --sweep: the whole of it, behind the options. */
+/* memtrace dry-run --sweep, after the options are parsed. */
 #ifndef MT_CLI_DRY_RUN_SWEEP_H
 #define MT_CLI_DRY_RUN_SWEEP_H
 
@@ -18,7 +18,7 @@ struct mt_sweep_wish {
     const struct mt_outputs *outputs;
 };
 
-/* Runs all, writes what is to be written, prints the answer. The exit code. */
+/* Runs all, writes the files and prints the answer. Returns the exit code. */
 int mt_dry_run_sweep(const struct mt_sweep_wish *wish);
 
 #endif

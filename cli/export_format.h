@@ -1,4 +1,4 @@
-/* Blocks as other programs read them. */
+/* Exports blocks in formats of other programs. */
 #ifndef MT_CLI_EXPORT_FORMAT_H
 #define MT_CLI_EXPORT_FORMAT_H
 

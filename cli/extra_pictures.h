@@ -1,4 +1,4 @@
-/* The pictures of `analyze -o DIR` that take more than the report of the trace. */
+/* The pictures of `analyze -o DIR` that need more than the report of the trace. */
 #ifndef MT_CLI_EXTRA_PICTURES_H
 #define MT_CLI_EXTRA_PICTURES_H
 
@@ -14,10 +14,11 @@ struct mt_extra_pictures {
     const struct mt_outputs *outputs;
 };
 
-/* Before the analysis: says which of them could not be written; enum mt_exit. */
+/* Call it before the analysis: prints which pictures could not be written; returns enum mt_exit. */
 int mt_extra_pictures_precheck(const struct mt_extra_pictures *pictures);
 
-/* Writes them, and their names as the others' are. Says what is wrong; enum mt_exit. */
+/* Writes the pictures and prints their names like those of the others. Prints errors; returns
+ * enum mt_exit. */
 int mt_extra_pictures_write(const struct mt_extra_pictures *pictures, struct mt_buf *names);
 
 #endif

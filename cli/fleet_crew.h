@@ -1,4 +1,4 @@
-/* Several traces at the same time, with progress. */
+/* Processes several traces in parallel, with progress. */
 #ifndef MT_CLI_FLEET_CREW_H
 #define MT_CLI_FLEET_CREW_H
 
@@ -10,7 +10,8 @@ struct mt_fleet_share {
     void *context;
 };
 
-/* One item. Threads call it, so it says nothing and writes only to what belongs to the item. */
+/* Processes one item. Called from threads, so it prints nothing and writes only to data of the
+ * item. */
 typedef enum mt_status mt_fleet_item(void *context, uint32_t index,
                                      const struct mt_fleet_share *share);
 
@@ -22,9 +23,9 @@ struct mt_fleet_crew {
     void *context;
 };
 
-/* Runs the items 0 to count - 1, in this order, until one fails; those that other threads are
- * working on are finished. What comes of it does not depend on `threads`. *failed is the first item
- * that failed. */
+/* Runs the items 0 to count - 1, in this order, until one fails; items that other threads have
+ * started are finished. The result does not depend on `threads`. *failed is the first item that
+ * failed. */
 enum mt_status mt_fleet_crew_run(const struct mt_fleet_crew *crew, uint32_t *failed) MT_MUST_USE;
 
 #endif

@@ -13,16 +13,18 @@ struct arguments {
 
 static const struct mt_command diff_command = {
     "fleet diff", "JOB1 JOB2 [options]", "compare the memory of two runs of a job",
-    "A job is a folder, a summary (.mtsum) or a trace, as 'memtrace fleet' reads it. Changes go\n"
-    "from JOB1 (A) to JOB2 (B): by axis of the job, by role, by site, by library outside the\n"
-    "allocator, and by rank. Ranks are matched by their numbers if the jobs have the same size,\n"
-    "otherwise by their place on the axes or, failing that, by the sizes of their parameters.\n"
-    "The answer says which.\n"
+    "A job is a folder, a summary (.mtsum) or a trace, as in 'memtrace fleet'. Shows\n"
+    "the changes from JOB1 (A) to JOB2 (B): by axis of the job, by role, by site, by\n"
+    "library outside of the allocator, and by rank. Ranks match by number if the\n"
+    "jobs have the same size, or else by their place on the axes, or else by the\n"
+    "sizes of their parameters. The output states which.\n"
+    "\n"
+    "To read a folder named diff as a job, write ./diff.\n"
     "\n"
     "Examples:\n"
     "  memtrace fleet diff monday/ tuesday/\n"
     "  memtrace fleet diff base.mtsum traces/ --json\n"
-    "  memtrace fleet ./diff              what a folder called diff holds",
+    "  memtrace fleet ./diff",
     NULL};
 
 static int print(const struct mt_fleet_diff_answer *answer, bool json)
@@ -94,12 +96,12 @@ int mt_fleet_diff(int argc, char **argv)
 {
     struct arguments arguments = {.jobs = 0};
     const struct mt_option options[] = {
-        {"job-a", 0, MT_OPTION_TEXT, "NAME", "the job in JOB1 to compare, if there are several",
+        {"job-a", 0, MT_OPTION_TEXT, "NAME", "the job to compare, if JOB1 contains several",
          &arguments.job_a},
-        {"job-b", 0, MT_OPTION_TEXT, "NAME", "the job in JOB2 to compare, if there are several",
+        {"job-b", 0, MT_OPTION_TEXT, "NAME", "the job to compare, if JOB2 contains several",
          &arguments.job_b},
-        {"mesh", 0, MT_OPTION_TEXT, "AXES", "how ranks of both are arranged: pp:8,dp:32,tp:8",
-         &arguments.mesh},
+        {"mesh", 0, MT_OPTION_TEXT, "AXES",
+         "names and sizes of the axes of both jobs: pp:8,dp:32,tp:8", &arguments.mesh},
         {"jobs", 'j', MT_OPTION_POSITIVE, "N", "read at most N files at the same time",
          &arguments.jobs},
         MT_ALL_OPTION(arguments.common),
@@ -111,7 +113,7 @@ int mt_fleet_diff(int argc, char **argv)
     if (code >= 0)
         return code;
     if (arguments.path_count < 2) {
-        mt_say("fleet diff: it compares two jobs, JOB1 and JOB2; a folder called 'diff' is read as "
+        mt_say("fleet diff: needs two jobs, JOB1 and JOB2; to read a folder named 'diff', use "
                "'memtrace fleet ./diff'");
         return MT_EXIT_USAGE;
     }

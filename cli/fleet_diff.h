@@ -1,4 +1,4 @@
-/* memtrace fleet diff: compare the memory of two runs of a job. */
+/* memtrace fleet diff: how much more or less memory another run of a job needs. */
 #ifndef MT_CLI_FLEET_DIFF_H
 #define MT_CLI_FLEET_DIFF_H
 

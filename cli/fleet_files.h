@@ -1,4 +1,4 @@
-/* The files of a job: what stands on the command line, and what lies in the folders that do. */
+/* The files of a job: those on the command line, and those in folders on the command line. */
 #ifndef MT_CLI_FLEET_FILES_H
 #define MT_CLI_FLEET_FILES_H
 
@@ -15,9 +15,9 @@ struct mt_fleet_files {
     size_t capacity;
 };
 
-/* Adds a file, whatever its name, or the traces, snapshots and summaries below a folder, by the
- * ends of their names. A file whose summary is there as well and not older (FILE.mtsum) is left
- * out: the summary says what it does. MT_ERR_IO: a folder cannot be read. */
+/* Adds a file with any name, or the traces, snapshots and summaries below a folder, by their file
+ * name extensions. Leaves out a file whose summary is there and not older (FILE.mtsum).
+ * MT_ERR_IO: a folder cannot be read. */
 enum mt_status mt_fleet_files_add(struct mt_fleet_files *files, const char *path,
                                   struct mt_error *error) MT_MUST_USE;
 

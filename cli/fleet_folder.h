@@ -1,12 +1,13 @@
-/* What `memtrace fleet -o DIR` writes: report.html, fleet.json, summary.md, junit.xml if there are
- * gates, and the charts that the job calls for. */
+/* Writes the folder of `memtrace fleet -o DIR`: report.html, fleet.json, summary.md, junit.xml if
+ * there are gates, and the charts that fit the job. */
 #ifndef MT_CLI_FLEET_FOLDER_H
 #define MT_CLI_FLEET_FOLDER_H
 
 #include "fleet_output.h"
 #include "outputs.h"
 
-/* Before anything is read: says which file of the user's is in the way. enum mt_exit. */
+/* Call it before anything is read: prints which of the user's files would be overwritten. Returns
+ * enum mt_exit. */
 int mt_fleet_folder_precheck(const char *directory, const struct mt_outputs *outputs,
                              bool has_gates);
 

@@ -1,4 +1,4 @@
-/* What the files that check the rules of a job share. */
+/* Shared by the files that check the rules of a job. */
 #ifndef MT_CLI_FLEET_GATE_WORK_H
 #define MT_CLI_FLEET_GATE_WORK_H
 
@@ -8,16 +8,17 @@
 bool mt_gate_rank_peak(const struct mt_rank_record *record, enum mt_gate_metric metric,
                        uint64_t *bytes);
 
-/* Why peaks of the rank may have been higher; NULL: they were not. */
+/* Returns why peaks of the rank may have been higher; NULL: they were not. */
 const char *mt_gate_rank_doubt(const struct mt_rank_record *record);
 
-/* Groups of the first axis, and behind them one of the ranks whose place on it is not known. */
+/* Returns the number of groups of the first axis, followed by one of the ranks whose position on
+ * it is unknown. */
 uint32_t mt_gate_group_count(const struct mt_job_report *report);
 uint32_t mt_gate_group_of(const struct mt_job_report *report, uint32_t row);
 const char *mt_gate_group_name(struct mt_fleet_gates *gates, const struct mt_job_report *report,
                                uint32_t group);
 
-/* Why a group lacks ranks that the rules do not allow to be missing; NULL: it lacks none. */
+/* Returns why a group lacks ranks that the rules require; NULL: it lacks none. */
 const char *mt_gate_missing_in(const struct mt_fleet_gates *gates,
                                const struct mt_job_report *report, uint32_t group);
 /* Is every missing rank one of a group that has rows? */
@@ -37,7 +38,7 @@ void mt_gate_judge(struct mt_fleet_gate *gate);
 
 /* Are ranks missing, and more than --max-missing allows? */
 bool mt_gate_misses_ranks(const struct mt_fleet_gates *gates, const struct mt_job_report *report);
-/* Are ranks missing at this coordinate, as far as that is known? O(rows). */
+/* Returns true if ranks are known to be missing at this coordinate. O(rows). */
 bool mt_gate_misses_at(const struct mt_job_report *report, uint32_t axis, uint32_t coordinate);
 /* Counts the ranks of each group, for mt_gate_missing_in and mt_gate_missing_are_placed. O(rows *
  * log groups). */

@@ -143,8 +143,8 @@ static enum mt_status check_group(struct mt_fleet_gates *gates, const struct mt_
     return MT_OK;
 }
 
-/* Of the whole job: the largest reserved peak against the mean. A peak that is too low or missing
- * changes the mean, so that the share may be too large as well as too small. */
+/* For the whole job: the largest reserved peak compared with the mean. A peak that is too low
+ * or missing changes the mean, so the share may be too large or too small. */
 static enum mt_status check_imbalance(struct mt_fleet_gates *gates,
                                       const struct mt_job_report *report,
                                       const struct mt_gate_rule *rule)
@@ -179,7 +179,7 @@ static enum mt_status check_missing(struct mt_fleet_gates *gates,
     gate->unit = MT_FLEET_RANKS;
     gate->actual = report->missing_count;
     if (!report->world_is_known || report->worlds_differ)
-        gate->doubt = "the traces do not say how many ranks the job has";
+        gate->doubt = "no trace has the number of ranks of the job";
     mt_gate_judge(gate);
     return MT_OK;
 }

@@ -1,4 +1,4 @@
-/* Rules that a whole job has to keep to, and a case of each for each group of ranks. */
+/* Rules for a whole job, with a case of each rule for each group of ranks. */
 #ifndef MT_CLI_FLEET_GATES_H
 #define MT_CLI_FLEET_GATES_H
 
@@ -6,14 +6,15 @@
 #include "job_document.h"
 #include "json.h"
 
-/* Reads the options and the budget; says what is wrong. enum mt_exit. */
+/* Reads the options and the budget. Prints errors; returns enum mt_exit. */
 int mt_fleet_gates_read(struct mt_fleet_gates *gates, const struct mt_fleet_gate_options *options);
 
-/* Reads the job of --base; nothing without one. Says what is wrong; enum mt_exit. */
+/* Reads the job of --base, if there is one. Prints errors; returns enum mt_exit. */
 int mt_fleet_gates_open_base(struct mt_fleet_gates *gates, const char *mesh, uint64_t jobs);
 
-/* Groups are those of the first axis; without axes, all ranks are one. A rule that the ranks that
- * are there keep does not pass if one is missing, cut, incomplete, killed, failed or out of memory.
+/* Groups are those of the first axis; without axes, all ranks are one. If a rank is missing,
+ * truncated, incomplete, killed, failed or out of memory, a rule that the other ranks keep does not
+ * pass.
  * MT_ERR_FORMAT: the base cannot be compared. */
 enum mt_status mt_fleet_gates_check(struct mt_fleet_gates *gates,
                                     const struct mt_job_report *report,

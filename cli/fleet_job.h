@@ -1,4 +1,4 @@
-/* One job: its files, what they say of its ranks, and the report of it. */
+/* One job: its files, the records of its ranks, and its report. */
 #ifndef MT_CLI_FLEET_JOB_H
 #define MT_CLI_FLEET_JOB_H
 
@@ -22,8 +22,8 @@ enum mt_status mt_fleet_load(void *context, const char *path, struct mt_rank_set
 /* As many as there are processors if `jobs` is 0; at most 256. */
 uint32_t mt_fleet_threads(uint64_t jobs);
 
-/* The report of a set. `path` and `option` are for messages: what is read, and which option names a
- * job. Says what is wrong; enum mt_exit. */
+/* The report of a set. `path` and `option` are for messages: what is read, and which option names
+ * a job. Prints errors; returns enum mt_exit. */
 struct mt_fleet_naming {
     const char *path, *option, *job, *mesh;
     bool is_base; /* no option names its job */
@@ -32,8 +32,8 @@ int mt_fleet_make_report(const struct mt_rank_set *set, const struct mt_fleet_fi
                          const struct mt_gather_failures *failures,
                          const struct mt_fleet_naming *naming, struct mt_job_report **report);
 
-/* The files that could not be read, in the order of their names, and how many there are. Without
- * `all`, at most 100 are named. */
+/* Prints the files that could not be read, in the order of their names, and their number. Without
+ * `all`, names at most 100. */
 void mt_fleet_say_failures(const struct mt_fleet_files *files,
                            const struct mt_gather_failures *failures, bool all);
 
@@ -46,8 +46,8 @@ struct mt_fleet_job {
     struct mt_job_report *report;
 };
 
-/* Reads it. Files that cannot be read are named and left out; a job of which none can be read is an
- * error. Says what is wrong; enum mt_exit. Release it in any case; it may not move before. */
+/* Reads the job. Unreadable files are named and left out; a job without any readable file is an
+ * error. Prints errors; returns enum mt_exit. Release it in any case; it must not move before. */
 int mt_fleet_job_open(struct mt_fleet_job *job, const struct mt_fleet_naming *naming,
                       const struct mt_fleet_reading *reading, uint64_t jobs);
 void mt_fleet_job_release(struct mt_fleet_job *job);

@@ -1,4 +1,4 @@
-/* What there is to say about a job, as text and as memtrace.fleet/1. */
+/* The answer about a job, as text and as memtrace.fleet/1. */
 #ifndef MT_CLI_FLEET_OUTPUT_H
 #define MT_CLI_FLEET_OUTPUT_H
 

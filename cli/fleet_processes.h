@@ -1,4 +1,4 @@
-/* The processes that mpirun or srun started to share the work of one command. */
+/* The processes of mpirun or srun that share the work of one command. */
 #ifndef MT_CLI_FLEET_PROCESSES_H
 #define MT_CLI_FLEET_PROCESSES_H
 
@@ -6,14 +6,14 @@
 
 #include "exchange.h"
 
-/* Fills *exchange: this process alone, or one of those that a launcher of MPI started (Open MPI,
- * MPICH and Slurm say so in the environment). Returns an exit status; other than MT_EXIT_OK after a
- * message: the launcher started several, and MPI is not there. Each of them would do all the work
+/* Fills *exchange: this process alone, or the processes that an MPI launcher started (Open MPI,
+ * MPICH and Slurm set variables in the environment). Returns an exit status. Fails with a message
+ * if the launcher started several and MPI is missing, because each of them would do all the work
  * and write the same files. */
 int mt_fleet_processes_begin(struct mt_exchange *exchange);
 
-/* Waits for the others, if the work was shared. Else the others wait for a part of it that does not
- * come, and this ends them all with exit status `code`. */
+/* Waits for the others, if the work was shared. If this process failed before, the others wait
+ * for its part, so this ends them all with exit status `code`. */
 void mt_fleet_processes_end(const struct mt_exchange *exchange, bool has_shared, int code);
 
 #endif

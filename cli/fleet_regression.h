@@ -5,7 +5,7 @@
 #include "fleet_gate_data.h"
 #include "job_diff.h"
 
-/* A case for each group; `diff` goes from the base to the job; NULL: there is no base. */
+/* Adds a case for each group; `diff` goes from the base to the job; NULL: there is no base. */
 enum mt_status mt_gate_check_regression(struct mt_fleet_gates *gates,
                                         const struct mt_job_report *report,
                                         const struct mt_job_diff *diff,

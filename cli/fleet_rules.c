@@ -63,7 +63,7 @@ static enum mt_status set_own(struct mt_fleet_rules *rules, enum mt_job_rule rul
         return MT_OK;
     }
     if (length && !is_warn && !mt_budget_word_is(field, length, "limit"))
-        return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "line %u: unknown rule '%.60s'",
+        return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "line %u: unknown key '%.60s'",
                        entry->line, entry->path);
     if (entry->kind != MT_SETTING_BOOL)
         status = read_own(rules, rule, entry->text, is_warn ? &own->warn : &own->limit);
@@ -129,7 +129,7 @@ static enum mt_status set_group(struct mt_fleet_rules *rules, const struct mt_se
 
     if (!dot)
         return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET,
-                       "line %u: '%.60s' is not a rule for a group, such as "
+                       "line %u: '%.60s' is not a rule for a group; write it as in "
                        "group.pp.0.max-peak.reserved",
                        entry->line, entry->path);
     status = group_rules(rules, axis, (size_t)(dot - axis), (uint32_t)strtoul(dot + 1, NULL, 10),
@@ -137,7 +137,7 @@ static enum mt_status set_group(struct mt_fleet_rules *rules, const struct mt_se
     if (status == MT_ERR_MEMORY)
         return mt_fail(error, status, MT_NO_OFFSET, "out of memory");
     if (status != MT_OK)
-        return mt_fail(error, status, MT_NO_OFFSET, "rules for more than %d groups",
+        return mt_fail(error, status, MT_NO_OFFSET, "more than %d groups have rules",
                        MT_MAX_GROUP_RULES);
     rule.path = strchr(dot + 1, '.') + 1;
     return mt_gate_rules_set(group, &rule, error);
@@ -208,15 +208,17 @@ static enum mt_status check_rules(struct mt_fleet_rules *rules, struct mt_error 
         status = mt_gate_rules_check(&rules->groups[i].rules, error);
         for (size_t k = 0; k < rules->groups[i].rules.count && status == MT_OK; k++)
             if (rules->groups[i].rules.rules[k].kind == MT_GATE_REGRESSION)
-                status = mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET,
-                                 "a group has no max-regression; the one for all is checked for "
-                                 "each group");
+                status =
+                    mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET,
+                            "max-regression is not a rule for a group; the rule for all ranks is "
+                            "checked for each group");
     }
     for (size_t i = 0; i < rules->all.count && status == MT_OK; i++)
         if (rules->all.rules[i].kind == MT_GATE_FRAGMENTATION)
-            status = mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET,
-                             "a job has no max-fragmentation; 'memtrace analyze' checks it for one "
-                             "trace");
+            status =
+                mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET,
+                        "max-fragmentation is not a rule for a job; 'memtrace analyze' checks it "
+                        "for one trace");
     for (int i = 0; i < MT_JOB_RULE_COUNT && status == MT_OK; i++) {
         rules->is_given |= has(&rules->own[i]);
         if (rules->own[i].optional && !has(&rules->own[i]))
@@ -237,7 +239,7 @@ static int read_budget(struct mt_fleet_rules *rules, const char *path)
     if (status == MT_OK)
         status = check_rules(rules, &error);
     if (status == MT_OK && !rules->is_given)
-        status = mt_fail(&error, MT_ERR_FORMAT, MT_NO_OFFSET, "it has no rules");
+        status = mt_fail(&error, MT_ERR_FORMAT, MT_NO_OFFSET, "the budget has no rules");
     mt_settings_release(&settings);
     error.status = status;
     return status == MT_OK ? MT_EXIT_OK : mt_report_error(path, &error);

@@ -1,4 +1,4 @@
-/* Rules that a job has to keep to, from options and from a budget. */
+/* Rules for a job, from options and from a budget. */
 #ifndef MT_CLI_FLEET_RULES_H
 #define MT_CLI_FLEET_RULES_H
 

@@ -1,4 +1,4 @@
-/* The traces of a job, by the names that its records have for them. */
+/* The traces of a job, by the names in its records. */
 #ifndef MT_CLI_FLEET_TRACES_H
 #define MT_CLI_FLEET_TRACES_H
 
@@ -32,7 +32,7 @@ void mt_fleet_traces_release(struct mt_fleet_traces *traces);
 const char *mt_fleet_trace_of(struct mt_fleet_traces *traces, const struct mt_rank_record *record,
                               const char **reason);
 
-/* Is the file the one that was summarized? MT_ERR_FORMAT: it is another one. Reads all of it. */
+/* Checks that the file is the summarized one. MT_ERR_FORMAT: it is another one. Reads all of it. */
 enum mt_status mt_fleet_trace_check(const char *path, const struct mt_rank_record *record,
                                     struct mt_error *error) MT_MUST_USE;
 

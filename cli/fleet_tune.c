@@ -133,7 +133,7 @@ static const char *reason_of(const struct mt_tuned_trace *trace, uint16_t device
         return *trace->error.text ? trace->error.text : "the trace cannot be read";
     if (!before)
         return "the trace has no request on this device";
-    return before->serves ? NULL : "no limit of the allocator serves the run";
+    return before->serves ? NULL : "no allocator limit is enough for the run";
 }
 
 /* Are there rows of the plan that cannot be replayed after all? */
@@ -347,8 +347,8 @@ static int say_nothing_to_replay(const struct search *search)
                    search->work.settings->reasons[i]);
             return MT_EXIT_INPUT;
         }
-    mt_say("fleet: --tune replays traces, and no rank has one beside its summary: copy the traces "
-           "there, or omit --tune");
+    mt_say("fleet: --tune replays traces, but no rank has a trace beside its summary; copy the "
+           "traces there, or omit --tune");
     return MT_EXIT_INPUT;
 }
 

@@ -1,4 +1,4 @@
-/* How the result of a check is told, and how a baseline is written. */
+/* Prints the result of a check, and writes a baseline. */
 #ifndef MT_CLI_GATE_OUTPUT_H
 #define MT_CLI_GATE_OUTPUT_H
 

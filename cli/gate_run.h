@@ -1,5 +1,4 @@
-/* The gates of a command: its options, the files that they name, the check, and
- * how it is told. */
+/* The gates of a command: its options, the files that they name, the check, and its output. */
 #ifndef MT_CLI_GATE_RUN_H
 #define MT_CLI_GATE_RUN_H
 
@@ -48,12 +47,12 @@ struct mt_gate_run {
     bool is_checked;        /* there are rules, and `gates` has their results */
 };
 
-/* Reads budget and base, before anything else is done. Exit code; what is wrong
- * was said. Release *run in any case. */
+/* Reads budget and base; call it first. Returns the exit code; errors were printed. Release *run
+ * in any case. */
 int mt_gate_run_open(struct mt_gate_run *run, const struct mt_gate_options *options,
                      const struct mt_common *common);
-/* Checks what is to be checked, writes the baseline if one is wanted. Exit code,
- * without that of a failed gate. */
+/* Checks the gates and writes the baseline if it is requested. Returns the exit code, without
+ * that of a failed gate. */
 int mt_gate_run_check(struct mt_gate_run *run, const struct mt_gate_options *options,
                       struct mt_source *source, const struct mt_report *report, const char *policy);
 /* 1 if a gate failed or could not be evaluated, else 0. */
@@ -68,7 +67,7 @@ const struct mt_baseline *mt_gate_run_base(const struct mt_gate_run *run);
 enum mt_status mt_read_settings(const char *path, struct mt_settings *settings,
                                 struct mt_error *error) MT_MUST_USE;
 
-/* A base that a budget names lies beside the budget. NULL: no memory. */
+/* The path of a base that a budget names, which is relative to the budget. NULL: no memory. */
 char *mt_path_beside(struct mt_arena *arena, const char *budget, const char *base);
 
 #endif

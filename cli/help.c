@@ -5,7 +5,8 @@
 #include "cli.h"
 #include "util.h"
 
-#define HELP_COLUMN 26
+#define HELP_COLUMN  26
+#define MOST_COLUMNS 79
 
 static const struct mt_option help_option = {"help", 'h', MT_OPTION_FLAG, NULL, "print this help",
                                              NULL};
@@ -14,6 +15,30 @@ static void add_padding(struct mt_buf *out, size_t from, size_t to)
 {
     for (; from < to; from++)
         mt_buf_add_char(out, ' ');
+}
+
+/* The help of an option, broken at spaces. The width is fixed, so that the output is the same in
+ * every terminal. */
+static void add_help(struct mt_buf *out, const char *help)
+{
+    size_t column = HELP_COLUMN;
+
+    while (*help) {
+        size_t length = strcspn(help, " ");
+
+        if (column > HELP_COLUMN && column + 1 + length > MOST_COLUMNS) {
+            mt_buf_add_char(out, '\n');
+            add_padding(out, 0, HELP_COLUMN);
+            column = HELP_COLUMN;
+        } else if (column > HELP_COLUMN) {
+            mt_buf_add_char(out, ' ');
+            column++;
+        }
+        mt_buf_add(out, help, length);
+        column += length;
+        help += length + (help[length] == ' ');
+    }
+    mt_buf_add_char(out, '\n');
 }
 
 /* "  -o, --output FILE      where to write", the help on its own line if the
@@ -33,7 +58,7 @@ static void add_option(struct mt_buf *out, const struct mt_option *option)
         start = out->length;
     }
     add_padding(out, out->length - start, HELP_COLUMN);
-    mt_buf_printf(out, "%s\n", option->help);
+    add_help(out, option->help);
 }
 
 int mt_print_help(const struct mt_command *command, const struct mt_option *options)

@@ -1,4 +1,4 @@
-/* What `memtrace info` says of who a rank is and how it ended. */
+/* The part of `memtrace info` about the identity of a rank and how it ended. */
 #ifndef MT_CLI_INFO_IDENTITY_H
 #define MT_CLI_INFO_IDENTITY_H
 
@@ -6,7 +6,7 @@
 #include "json.h"
 #include "source.h"
 
-/* Lines behind labels of 14 columns; nothing of what is not known. `path` may say the rank. */
+/* Lines with labels of 14 columns; leaves out unknown facts. `path` may contain the rank. */
 void mt_info_identity_text(struct mt_buf *out, const struct mt_trace_header *header,
                            const char *path);
 

@@ -1,5 +1,5 @@
-/* What `memtrace info` says of traces that `memtrace record` made, beyond what
- * every trace has: heaps, threads, samples, and why events are missing. */
+/* The part of `memtrace info` about traces of `memtrace record`: heaps, threads, samples, and why
+ * events are missing. */
 #ifndef MT_CLI_INFO_RECORDED_H
 #define MT_CLI_INFO_RECORDED_H
 
@@ -28,8 +28,8 @@ enum mt_status mt_info_recorded_read(struct mt_info_recorded *recorded, struct m
                                      struct mt_error *error) MT_MUST_USE;
 void mt_info_recorded_release(struct mt_info_recorded *recorded);
 
-/* Lines behind labels of 14 columns; members of the document. Nothing of what a
- * trace does not have. */
+/* Lines with labels of 14 columns, or members of the document. Leaves out what a trace does not
+ * have. */
 void mt_info_recorded_text(struct mt_buf *out, const struct mt_info_recorded *recorded,
                            const struct mt_symbols *symbols);
 void mt_info_dropped_text(struct mt_buf *out, const struct mt_info_recorded *recorded,

@@ -201,9 +201,9 @@ static void add_text(struct mt_buf *out, const struct secrets *secrets, const ch
         add_row(&table, secrets, (enum kind)i);
     mt_add_text_table(out, &table, 2, mt_plain_style());
     mt_buf_add_text(
-        out, "\nA trace has no contents of memory. From the environment it has the options of the "
-             "allocator and\nthe variables with which launchers describe the job and the rank. To "
-             "replace names, write a\nredacted copy with 'memtrace import --redact'.\n");
+        out, "\nA trace does not contain data from memory. From the environment it has the options "
+             "of the\nallocator and the variables with which launchers describe the job and the "
+             "rank. To replace\nnames, write a redacted copy with 'memtrace import --redact'.\n");
 }
 
 static void add_json(struct mt_buf *out, const struct secrets *secrets, const char *path)

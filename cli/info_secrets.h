@@ -1,4 +1,4 @@
-/* `memtrace info --secrets`: what in a trace could identify a person, a machine or a
+/* `memtrace info --secrets`: the parts of a trace that could identify a person, a machine or a
  * project. */
 #ifndef MT_CLI_INFO_SECRETS_H
 #define MT_CLI_INFO_SECRETS_H

@@ -1,5 +1,4 @@
-/* Instants as options name them: an event's number, or a time since the first
- * event. */
+/* Instants in options: an event's number, or a time since the first event. */
 #ifndef MT_CLI_INSTANT_OPTION_H
 #define MT_CLI_INSTANT_OPTION_H
 
@@ -14,16 +13,17 @@ struct mt_instant_option {
     const char *phase; /* its path, borrowed; `value` is to be found. NULL: it is no phase */
 };
 
-/* The text of an option, NULL if it was not given: "1200" is an event, "1.5s", "20ms", "300us",
- * "7ns" are times, "step 3, backward" and "phase:PATH" are phases. Says so and returns false if it
- * is no instant. */
+/* Parses the text of an option, NULL if it was not given: "1200" is an event, "1.5s", "20ms",
+ * "300us", "7ns" are times, "step 3, backward" and "phase:PATH" are phases. Prints an error and
+ * returns false if it is not an instant. */
 bool mt_instant_option_read(const char *text, struct mt_instant_option *instant);
 
-/* Says that a time was asked for of a dry run, whose events have none; the exit code of that. */
+/* Prints that the events of a dry run have no times, so an option cannot name one; returns the
+ * exit code. */
 int mt_say_no_times(const char *path);
 
-/* --at and --by of a question; NULL: the allocated peak, by site. Says so and
- * returns false if a text means nothing. */
+/* Parses --at and --by of a question; NULL: the allocated peak, by site. Prints an error and
+ * returns false if a text is invalid. */
 bool mt_question_option_read(const char *at, const char *by, struct mt_question *question);
 
 #endif

@@ -1,9 +1,8 @@
-/* Writing JSON by hand into a buffer: commas and escapes are kept right, no
- * document object is built. Integers are written as they are, strings as
- * UTF-8 (bytes that are not become U+FFFD). What foreign_text.h hides is \u202e and the
- * like: the document has the same characters, and a terminal or a job's log does not
- * obey them. A text of more than MT_JSON_TEXT_BYTES is cut and ends with "…", unless `all` is
- * set. Lists: json_list.h. */
+/* Writes JSON into a buffer: handles commas and escapes, builds no document object. Integers are
+ * written in full, strings as UTF-8 (invalid bytes become U+FFFD). Characters that foreign_text.h
+ * hides are written as \u202e and the like: the document has the same characters, but a terminal
+ * or a job's log does not interpret them. A text of more than MT_JSON_TEXT_BYTES is cut and ends
+ * with "…", unless `all` is set. Lists: json_list.h. */
 #ifndef MT_CLI_JSON_H
 #define MT_CLI_JSON_H
 

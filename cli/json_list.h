@@ -27,11 +27,12 @@ struct mt_json_list {
 
 void mt_json_list_begin(struct mt_json_list *list, struct mt_json *json, const char *key);
 
-/* A list of at most `count` objects that have lists themselves. Not within another one. */
+/* A list of at most `count` objects that contain lists. Must not be inside another such list. */
 void mt_json_objects_begin(struct mt_json_list *list, struct mt_json *json, const char *key,
                            uint64_t count);
 
-/* For each row, before it is written: does the document have it? Once false, always false. */
+/* Call it for each row before writing the row: returns whether the document includes it. After
+ * false, it always returns false. */
 bool mt_json_list_takes(struct mt_json_list *list);
 void mt_json_list_end(struct mt_json_list *list);
 

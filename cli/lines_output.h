@@ -1,4 +1,4 @@
-/* How a table of lines is told: as text, as JSON. */
+/* Prints a table of lines, as text or as JSON. */
 #ifndef MT_CLI_LINES_OUTPUT_H
 #define MT_CLI_LINES_OUTPUT_H
 

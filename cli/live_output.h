@@ -18,7 +18,7 @@ static inline bool mt_live_tells(const struct mt_live_output *live,
     return live->device == MT_EVERY_DEVICE || live->device == device->device;
 }
 
-/* Requested for the blocks that are alive: the counter also has those that wait. */
+/* Requested bytes of live blocks; the counter also includes blocks that wait for a stream. */
 static inline uint64_t mt_requested_bytes(const struct mt_answer *answer)
 {
     return answer->instant.bytes.requested - answer->waiting_requested_bytes;

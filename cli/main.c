@@ -42,10 +42,11 @@ static int print_overview(void)
     for (command = mt_commands; command->name; command++)
         mt_buf_printf(&out, "  %-11s %s\n", command->name, command->summary);
     mt_buf_add_text(
-        &out, "  help        show what a command does and its options\n\n'memtrace help COMMAND' "
-              "describes a command. 'memtrace version' prints the version.\nTRACE is a memtrace "
-              "trace, a PyTorch memory snapshot (.pickle) or a profile of JAX or\nTensorFlow "
-              "(*.xplane.pb), with or without zstd compression, or - for standard input.\n");
+        &out,
+        "  help        show what a command does and its options\n\nUse 'memtrace help COMMAND' "
+        "for a command, 'memtrace version' for the version.\nTRACE is a memtrace "
+        "trace, a PyTorch memory snapshot (.pickle) or a profile of\nJAX or TensorFlow "
+        "(*.xplane.pb), with or without zstd compression, or - for\nstandard input.\n");
     return mt_print_and_release(&out);
 }
 

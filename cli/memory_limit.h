@@ -10,8 +10,9 @@
 #include "buf.h"
 #include "status.h"
 
-/* Sets the budget: MEMTRACE_MAX_MEMORY, else half of the machine's memory or of the container's
- * limit, whichever is less. -1, or the exit code after a line about a wrong variable. */
+/* Sets the budget: MEMTRACE_MAX_MEMORY, otherwise half of the machine's memory or of the
+ * container's limit, whichever is less. Returns -1, or the exit code after a message about an
+ * invalid variable. */
 int mt_memory_limit_start(void);
 
 /* --max-memory. */
@@ -22,8 +23,8 @@ void mt_memory_limit_set(uint64_t bytes);
 /* Did an allocation fail, because of the budget or on the host? Results may lack a part since. */
 bool mt_memory_ran_out(void);
 
-/* Is memory the reason of this error? Code that did not get memory may report another reason: a
- * reader blames its input. Internal errors are never taken for a lack of memory. */
+/* Returns true if memory is the cause of this error. Code that ran out of memory may report
+ * another reason: a reader blames its input. Internal errors never count as lack of memory. */
 bool mt_is_memory_failure(const struct mt_error *error);
 
 /* "needs more than 12 GiB (half of this machine's memory); raise it with --max-memory" if the
@@ -36,19 +37,20 @@ int mt_say_no_memory(const char *what);
 /* After the command: did memory run out without a message? */
 bool mt_memory_is_unsaid(void);
 
-/* What other processes may take right now: the least of the available memory of the machine and
- * what the container's limit leaves. UINT64_MAX: not known. */
+/* Returns the memory that other processes may take now: the minimum of the machine's available
+ * memory and the rest of the container's limit. UINT64_MAX: unknown. */
 uint64_t mt_memory_available(void);
 
 /* The first of these from what /proc/meminfo holds. For tests. */
 uint64_t mt_memory_available_in(const char *meminfo);
 
-/* The least limit of a cgroup and those above it: `root` is where cgroups are mounted, `self` what
- * /proc/self/cgroup holds. UINT64_MAX if there is none. For tests. */
+/* Returns the lowest limit of a cgroup and its ancestors: `root` is the mount point of cgroups,
+ * `self` the content of /proc/self/cgroup. UINT64_MAX if there is none. For tests. */
 uint64_t mt_memory_cgroup_limit(const char *root, const char *self);
 
-/* The least that these limits leave: each less what its group uses, without the file cache that the
- * kernel would give up. Where use is not known, the limit. For tests. */
+/* Returns the least memory that these limits leave: each limit minus the use of its group,
+ * without the file cache that the kernel can reclaim. If the use is unknown, the limit. For
+ * tests. */
 uint64_t mt_memory_cgroup_available(const char *root, const char *self);
 
 #endif

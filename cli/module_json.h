@@ -5,7 +5,7 @@
 #include "json.h"
 #include "modules_model.h"
 
-/* "kind", "path", "layer", and "roles": of each role that is there, its bytes. */
+/* "kind", "path", "layer", and "roles": the bytes of each role that occurs. */
 void mt_json_module(struct mt_json *json, const struct mt_module_row *row);
 
 /* "modules": of a device, null if it has none. */

@@ -118,7 +118,7 @@ static int add_to_list(const struct parser *parser, const struct mt_option *opti
     struct mt_text_list *list = option->target;
 
     if (list->count == MT_ARRAY_LEN(list->items)) {
-        mt_say("option '--%s' is given more than %zu times", option->name, list->count);
+        mt_say("option '--%s' may be given at most %zu times", option->name, list->count);
         return usage_hint(parser->command);
     }
     list->items[list->count++] = value;

@@ -223,7 +223,7 @@ const struct mt_file_kind_facts mt_file_kinds[MT_FILE_KINDS] = {
     [MT_FILE_SWEEP] = {"a table of dry runs by memtrace", is_sweep},
     [MT_FILE_LOG] = {"the log of a dry run by memtrace", is_log},
     [MT_FILE_RANK_SUMMARY] = {"the summary of a rank by memtrace", mt_summary_probe},
-    [MT_FILE_FLEET] = {"an answer of memtrace fleet", is_fleet},
-    [MT_FILE_FLEET_PAGE] = {"a page of memtrace fleet", is_fleet_page},
-    [MT_FILE_FLEET_SUMMARY] = {"a summary of memtrace fleet", is_fleet_summary},
+    [MT_FILE_FLEET] = {"a JSON document by memtrace fleet", is_fleet},
+    [MT_FILE_FLEET_PAGE] = {"a page by memtrace fleet", is_fleet_page},
+    [MT_FILE_FLEET_SUMMARY] = {"a summary by memtrace fleet", is_fleet_summary},
 };

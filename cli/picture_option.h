@@ -1,5 +1,4 @@
-/* A picture as a file: where to, how large, in which colours; for the commands that
- * draw one. */
+/* Options of a picture: its file, size, and colors; for the commands that draw one. */
 #ifndef MT_CLI_PICTURE_OPTION_H
 #define MT_CLI_PICTURE_OPTION_H
 
@@ -23,13 +22,14 @@ struct mt_picture {
             &(picture).theme                                                                       \
     }
 
-/* Says what is wrong and returns false, or fills the rest. There is an output. */
+/* Parses the options. Prints an error and returns false if one is invalid. An output must be set.
+ */
 bool mt_picture_read(struct mt_picture *picture, const struct mt_common *common);
 
 /* As mt_output_precheck. */
 int mt_picture_precheck(const struct mt_picture *picture);
 
-/* Writes the drawing, and says what is wrong; enum mt_exit. *bytes: size of the file. */
+/* Writes the drawing. Prints errors; returns enum mt_exit. *bytes: size of the file. */
 int mt_picture_write(const struct mt_picture *picture, const struct mt_drawing *drawing,
                      size_t *bytes);
 

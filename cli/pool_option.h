@@ -1,4 +1,4 @@
-/* --pool: pools that the run did not have, and what is said of them
+/* --pool: pools that the run did not have, and their part of the answer
  * (analyzer/replay/pool_routes.h). */
 #ifndef MT_CLI_POOL_OPTION_H
 #define MT_CLI_POOL_OPTION_H
@@ -8,13 +8,13 @@
 #include "json.h"
 #include "replay.h"
 
-/* Gives every pool of --pool to every policy of the list that is PyTorch's; the
- * new texts are the arena's. MT_EXIT_OK, or an exit code after saying why. */
+/* Gives every pool of --pool to every PyTorch policy of the list; the new texts are in the arena.
+ * Returns MT_EXIT_OK, or an exit code after an error message. */
 int mt_pools_to_policies(const struct mt_text_list *pools, struct mt_text_list *policies,
                          struct mt_arena *arena);
 
-/* What went to the pools that the text of the policy names: a line each, and
- * "pools". Nothing without pools. */
+/* The contents of the pools in the text of the policy: a line each, and "pools". Nothing without
+ * pools. */
 void mt_add_pool_shares(struct mt_buf *out, const char *policy, const struct mt_pool_share *shares);
 void mt_json_pool_shares(struct mt_json *json, const char *policy,
                          const struct mt_pool_share *shares);

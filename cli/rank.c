@@ -34,7 +34,7 @@ static bool read_number(const char **at, uint64_t *number)
 static int add(uint64_t rank, uint64_t world, uint64_t ranks[MT_MAX_RANKS], size_t *count)
 {
     if (rank >= world) {
-        mt_say("option '--ranks': with %llu ranks the last one is %llu", (unsigned long long)world,
+        mt_say("option '--ranks': the last of %llu ranks is %llu", (unsigned long long)world,
                (unsigned long long)(world - 1));
         return MT_EXIT_USAGE;
     }

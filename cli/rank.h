@@ -1,4 +1,4 @@
-/* One rank of a distributed run, of which only this one is run. */
+/* One rank of a distributed run, when only this rank runs. */
 #ifndef MT_CLI_RANK_H
 #define MT_CLI_RANK_H
 
@@ -15,11 +15,12 @@ struct mt_rank {
     bool is_launched;     /* by torchrun: programs see that */
 };
 
-/* "0,1,7", "0-3", "all" of `world` ranks. -1 or an exit code; what is wrong was said. */
+/* Parses "0,1,7", "0-3", or "all" of `world` ranks. Returns -1 or an exit code; errors were
+ * printed. */
 int mt_ranks_read(const char *text, uint64_t world, uint64_t ranks[MT_MAX_RANKS], size_t *count);
 
-/* In the rank's process: the variables that torchrun sets, and that it is alone. False: no
- * memory. */
+/* Call it in the rank's process: sets the variables of torchrun, and marks the rank as isolated.
+ * Returns false if memory runs out. */
 bool mt_rank_set_environment(const struct mt_rank *rank);
 
 #endif

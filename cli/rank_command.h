@@ -1,4 +1,4 @@
-/* The command of one rank: what a launcher of PyTorch would start, without the launcher. */
+/* The command of one rank: what a launcher of PyTorch would start. */
 #ifndef MT_CLI_RANK_COMMAND_H
 #define MT_CLI_RANK_COMMAND_H
 
@@ -14,8 +14,8 @@ struct mt_rank_command {
     bool is_launched;     /* by torchrun, or by python -m torch.distributed.run */
 };
 
-/* Understands the options of torchrun; a command without a launcher stays as it is. -1 or an exit
- * code; what is wrong was said. */
+/* Parses the options of torchrun; a command without a launcher is unchanged. Returns -1 or an
+ * exit code; errors were printed. */
 int mt_rank_command_read(struct mt_rank_command *read, char *const *command,
                          struct mt_arena *arena);
 

@@ -1,5 +1,4 @@
-/* What is said of recorded traces: by record when the command has ended, by
- * recover. */
+/* Messages about recorded traces: of record when the command has ended, and of recover. */
 #ifndef MT_CLI_RECORD_OUTPUT_H
 #define MT_CLI_RECORD_OUTPUT_H
 
@@ -7,18 +6,18 @@
 #include "json.h"
 #include "trace_end.h"
 
-/* One line, or a few if something is lost or missing; `before` stands at the
- * beginning of each. With `only_faults` what went well is left out. */
+/* Prints one line, or a few if something is lost or missing, each with the prefix `before`.
+ * `only_faults` leaves out successes. */
 void mt_add_trace_end(struct mt_buf *out, const struct mt_trace_end *end, const char *before,
                       bool only_faults);
 
-/* Of several traces: the first that can be analysed, and how many there are. Zeroed = none. */
+/* Of several traces: the first that can be analyzed, and how many there are. Zeroed = none. */
 struct mt_next_step {
     const char *path; /* borrowed */
     size_t count;
 };
 void mt_next_step_note(struct mt_next_step *next, const struct mt_trace_end *end);
-/* "memtrace: next: memtrace analyze run.trace.zst"; nothing if there is no such trace. */
+/* Prints "memtrace: next: memtrace analyze run.trace.zst"; nothing if there is no such trace. */
 void mt_add_next_step(struct mt_buf *out, const struct mt_next_step *next);
 
 /* An object of the array `traces`. */

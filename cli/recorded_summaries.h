@@ -1,11 +1,10 @@
-/* Summaries of traces that a command has just written. Each is made in a process of its own, some
- * at the same time: whatever goes wrong in it, memory and time included, the trace and the exit
- * status of the command stay as they are.
+/* Writes summaries of traces that a command has just recorded. Each is written in a separate
+ * process, several in parallel: a failure there, including lack of memory or time, does not
+ * change the trace or the exit status of the command.
  *
  *     struct mt_recorded_summaries summaries = {.is_quiet = quiet};
  *     mt_recorded_summaries_add(&summaries, path);      // for each trace
- *     mt_recorded_summaries_finish(&summaries);
- */
+ *     mt_recorded_summaries_finish(&summaries); */
 #ifndef MT_CLI_RECORDED_SUMMARIES_H
 #define MT_CLI_RECORDED_SUMMARIES_H
 
@@ -32,8 +31,8 @@ struct mt_recorded_summaries {
     } jobs[MT_SUMMARY_JOBS];
 };
 
-/* Starts to write the summary of the trace at `path`, which is borrowed until the end; waits for
- * another one if there are as many as processors. The calling process must have one thread. */
+/* Starts writing the summary of the trace at `path`, which is borrowed until the end. Waits for
+ * another one if as many run as there are processors. The calling process must have one thread. */
 void mt_recorded_summaries_add(struct mt_recorded_summaries *summaries, const char *path);
 
 /* Waits for all of them; says which are missing, and why. */

@@ -1,12 +1,12 @@
-/* The outcome of a replay as JSON; analyze and replay print the same words. */
+/* The outcome of a replay as JSON, shared by analyze and replay. */
 #ifndef MT_CLI_REPLAY_JSON_H
 #define MT_CLI_REPLAY_JSON_H
 
 #include "json.h"
 #include "replay.h"
 
-/* limit_bytes: as recorded or asked for; null if there is none, or if it is only
- * known to lie in a range, which limit_deduced gives then. */
+/* limit_bytes: recorded or requested; null if there is none, or if only a range is known, which
+ * limit_deduced then has. */
 void mt_json_limit(struct mt_json *json, const struct mt_replay_result *result);
 
 /* One entry of memtrace.replay/1's policies[]. */

@@ -17,15 +17,15 @@ void mt_json_bytes(struct mt_json *json, const char *key, const struct mt_bytes 
 /* "peak_orders": the range of the peaks of a dry run, or null. */
 void mt_json_peak_orders(struct mt_json *json, const struct mt_peak_orders *orders);
 
-/* "peak_roles": bytes of each role at the allocated peak, without roles of none. */
+/* "peak_roles": bytes of each role at the allocated peak, without roles of 0 bytes. */
 void mt_json_peak_roles(struct mt_json *json, const uint64_t role_bytes[MT_ROLE_COUNT]);
 
 /* A row of a table: one line, however the rest is laid out. */
 void mt_json_row_begin(struct mt_json *json);
 void mt_json_row_end(struct mt_json *json);
 
-/* "stack": labels of its frames, outermost first; without `all` the innermost MT_JSON_FRAMES, and
- * none beyond MT_JSON_STACK_BYTES of labels. */
+/* "stack": labels of its frames, outermost first; without `all` the innermost MT_JSON_FRAMES,
+ * within MT_JSON_STACK_BYTES of labels. */
 enum { MT_JSON_FRAMES = 128, MT_JSON_STACK_BYTES = 32 * 1024 };
 void mt_json_stack(struct mt_json *json, struct mt_arena *arena, const struct mt_report *report,
                    uint32_t stack);

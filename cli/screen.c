@@ -1,4 +1,4 @@
-/* What standard output can show: its width, characters, colours. */
+/* What standard output can show: its width, characters, colors. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

@@ -70,7 +70,7 @@ static bool add_summary(struct mt_buf *line, const char *path)
     return is_read;
 }
 
-/* Of a summary that lies beside its trace, the trace: that is what commands read. */
+/* For a summary beside its trace, returns the trace, which is what commands read. */
 static size_t length_of_trace(const char *path)
 {
     size_t length = strlen(path);

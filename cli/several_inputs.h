@@ -1,5 +1,5 @@
-/* Commands that read one trace, when they are given several or a folder of them: a line says what
- * each is, and the last one which commands read several. All on standard error. */
+/* Handles several inputs, or a folder, for commands that read one trace: prints a line for each
+ * input, and then which commands read several, on standard error. */
 #ifndef MT_CLI_SEVERAL_INPUTS_H
 #define MT_CLI_SEVERAL_INPUTS_H
 

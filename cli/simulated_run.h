@@ -1,13 +1,13 @@
-/* One command on simulated devices, from the look at its PyTorch to the traces that it left: what
- * every kind of dry run shares. In this order:
+/* One command on simulated devices, from the check of its PyTorch to its traces; shared by every
+ * kind of dry run. In this order:
  *
- *     struct mt_simulated_run run = {.recording = {.command = words}, .card = card, .devices = 1};
+ *     struct mt_simulated_run run = {.recording = {.command = words}, .card = card, .devices =
+ *     1};
  *     mt_simulated_run_init(&run);
  *     code = mt_simulated_run_prepare(&run);
  *     if (code < 0) code = mt_simulated_run_finish(&run);
  *     if (code < 0) ...mt_launch_exit_code(&run.recording.launch), run.traces, run.notes...
- *     mt_simulated_run_release(&run);
- */
+ *     mt_simulated_run_release(&run); */
 #ifndef MT_CLI_SIMULATED_RUN_H
 #define MT_CLI_SIMULATED_RUN_H
 
@@ -41,31 +41,31 @@ struct mt_simulated_run {
 
 enum { MT_MAX_SIMULATED_DEVICES = 8 }; /* as simulate/driver/simulated_driver.h */
 
-/* Sets what every dry run records. To call when the caller's part is filled. */
+/* Sets the options of recording for every dry run. Call it after the caller's fields are set. */
 void mt_simulated_run_init(struct mt_simulated_run *run);
 
 uint64_t mt_simulated_memory_bytes(const struct mt_simulated_run *run);
 
-/* Looks at the command, and makes its simulated libraries (0.1 s; the first time 1 s). Makes
- * nothing else. -1 or an exit code; what is wrong was said. */
+/* Checks the command, and builds its simulated libraries (0.1 s; the first time 1 s). Creates
+ * nothing else. Returns -1 or an exit code; errors were printed. */
 int mt_simulated_run_check(struct mt_simulated_run *run);
 
-/* 0, or the bytes that CUDA itself takes of the card if each device has no more: no context can be
- * made. After mt_simulated_run_check. */
+/* Returns 0, or the bytes that CUDA itself takes of the card if no device has more, so that no
+ * context can be created. Call it after mt_simulated_run_check. */
 uint64_t mt_simulated_run_lacks(const struct mt_simulated_run *run);
 
-/* The simulated libraries; NULL: the environment had some already. */
+/* The simulated libraries; NULL: the environment already had some. */
 const struct mt_simulated_site *mt_simulated_run_site(const struct mt_simulated_run *run);
 
-/* Checks unless that was done, refuses a device without room for a context, and makes the place of
- * the traces. -1 or an exit code. */
+/* Checks the command unless that was done, fails if a device has no room for a context, and
+ * creates the folder of the traces. Returns -1 or an exit code. */
 int mt_simulated_run_prepare(struct mt_simulated_run *run);
 
-/* Runs the command to its end, and ends its traces. The command has our terminal, signals and
- * standard input. -1 or an exit code, then nothing was recorded. */
+/* Runs the command to its end, and completes its traces. The command has the same terminal,
+ * signals and standard input. Returns -1, or an exit code if nothing was recorded. */
 int mt_simulated_run_finish(struct mt_simulated_run *run);
 
-/* What the answer reads of it; the caller adds options and gates. Borrows the run. */
+/* The inputs of the answer; the caller adds options and gates. Borrows the run. */
 struct mt_dry_run_answer mt_simulated_run_answer(const struct mt_simulated_run *run);
 
 void mt_simulated_run_release(struct mt_simulated_run *run);

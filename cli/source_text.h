@@ -1,6 +1,6 @@
-/* Lines of source files. A trace names files of the machine that it was recorded on,
- * and its author may name any file of this one: only regular files below the current
- * folder, or below a folder that the user named, are read. */
+/* Lines of source files. A trace names files of the machine that it was recorded on, and its
+ * author may name any file of this machine. So only regular files below the current folder, or
+ * below a folder that the user named, are read. */
 #ifndef MT_CLI_SOURCE_TEXT_H
 #define MT_CLI_SOURCE_TEXT_H
 
@@ -24,15 +24,15 @@ struct mt_source_text {
     uint32_t line; /* 0 = nothing is open */
 };
 
-/* The file of that path or, if it cannot be read, the one in a root whose path there is
- * the longest end of `path`: train/loop.py, then loop.py. Links are resolved before a
- * file is opened. False if there is none; the first few are said on stderr, with the
- * reason. At most 16 MiB. */
+/* Opens the file of that path or, if it cannot be read, the file below a root with the longest
+ * suffix of `path`: train/loop.py, then loop.py. Links are resolved before a file is opened.
+ * Returns false if there is none; the first few failures are printed on stderr with the reason.
+ * At most 16 MiB. */
 bool mt_source_text_open(struct mt_source_text *text, struct mt_source_files *files,
                          const char *path);
 
-/* A line without the space around it, in `text` until the next call; *length 0 if
- * there is no such line. Lines are asked for in ascending order. */
+/* Reads a line without surrounding space into `text`, valid until the next call; *length is 0 if
+ * there is no such line. Request lines in ascending order. */
 const char *mt_source_text_line(struct mt_source_text *text, uint32_t line, size_t *length);
 
 /* The last part of a path. */

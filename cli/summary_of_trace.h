@@ -1,12 +1,12 @@
-/* The summary of a trace (docs/rank-summary.md): analysis, records, file. Nothing is said; the
- * caller says what *error has. */
+/* Makes the summary of a trace (docs/rank-summary.md): analysis, records, file. Prints nothing;
+ * the caller prints *error. */
 #ifndef MT_CLI_SUMMARY_OF_TRACE_H
 #define MT_CLI_SUMMARY_OF_TRACE_H
 
 #include "buf.h"
 #include "rank_set.h"
 
-/* Appends what the summary of a trace is called: "run.trace.zst.mtsum". */
+/* Appends the name of the summary of a trace: "run.trace.zst.mtsum". */
 void mt_summary_add_path(struct mt_buf *out, const char *trace);
 
 /* Analyzes the trace or snapshot at `path` (`format` forces an importer, NULL = probe) and adds a
@@ -14,8 +14,8 @@ void mt_summary_add_path(struct mt_buf *out, const char *trace);
 enum mt_status mt_summary_add_trace(const char *path, const char *format, struct mt_rank_set *set,
                                     struct mt_error *error) MT_MUST_USE;
 
-/* The same, as a file of its own: whole, or not at all; never over `path`, nor over a file that is
- * no summary unless `force`. MT_ERR_OUTPUT: the file could not be written. */
+/* Same, as a file: whole, or not at all. Never replaces `path`, and without `force` no file that
+ * is not a summary. MT_ERR_OUTPUT: the file could not be written. */
 enum mt_status mt_summary_of_trace(const char *path, const char *format, const char *out_path,
                                    bool force, struct mt_error *error) MT_MUST_USE;
 

@@ -1,4 +1,4 @@
-/* How a sweep is told. */
+/* Prints the results of a sweep. */
 #ifndef MT_CLI_SWEEP_OUTPUT_H
 #define MT_CLI_SWEEP_OUTPUT_H
 
@@ -6,7 +6,7 @@
 #include "sweep.h"
 #include "sweep_plan.h"
 
-/* Tables of peaks, roles and cards, and what one step of a value costs. */
+/* Tables of peaks, roles and cards, and the cost of each increment of a value. */
 void mt_add_sweep_text(struct mt_buf *out, const struct mt_sweep *sweep);
 
 /* memtrace.sweep/1. Has the names of traces and logs only if `has_files`. */

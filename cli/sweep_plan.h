@@ -1,4 +1,4 @@
-/* What `--sweep` options mean: the runs, and the command of each. */
+/* Parses `--sweep` options into runs, and makes the command of each. */
 #ifndef MT_CLI_SWEEP_PLAN_H
 #define MT_CLI_SWEEP_PLAN_H
 
@@ -13,17 +13,17 @@ struct mt_sweep_plan {
     struct mt_arena arena;
 };
 
-/* -1 or an exit code; what is wrong was said. Every name has a placeholder in the command. Release
- * the plan in any case. */
+/* Returns -1 or an exit code; errors were printed. Every name must have a placeholder in the
+ * command. Release the plan in any case. */
 int mt_sweep_plan_make(struct mt_sweep_plan *plan, const struct mt_text_list *options,
                        char *const *command);
 
-/* The words of one run; ends with NULL. Placeholders without a sweep stay as they are. In the
- * plan's arena; NULL: no memory. */
+/* Returns the words of one run; ends with NULL. Placeholders without a sweep are unchanged. In
+ * the plan's arena; NULL: no memory. */
 char **mt_sweep_plan_command(struct mt_sweep_plan *plan, const struct mt_sweep_run *run);
 
-/* "batch=4,seq=128": no two runs have the same; only letters, digits and -_.+=,% in at most 240
- * bytes; other bytes of a value are written as %2F. In the plan's arena; NULL: no memory. */
+/* "batch=4,seq=128": unique for each run; only letters, digits and -_.+=,% in at most 240 bytes;
+ * other bytes of a value are written as %2F. In the plan's arena; NULL: no memory. */
 char *mt_sweep_plan_file(struct mt_sweep_plan *plan, const struct mt_sweep_run *run);
 
 void mt_sweep_plan_release(struct mt_sweep_plan *plan);

@@ -160,7 +160,7 @@ static void reap(struct crew *crew)
 static void begin_end(struct crew *crew, int number, const siginfo_t *info)
 {
     if (!crew->signal)
-        mt_say("ending all runs: %zu of %zu had ended; no answer", crew->ended,
+        mt_say("ending all runs: %zu of %zu had ended; there is no result", crew->ended,
                crew->request->plan->sweep.run_count);
     crew->kill_at_ms = crew->signal ? now_ms() : now_ms() + PATIENCE_MS;
     crew->signal = number;

@@ -1,4 +1,4 @@
-/* One run of a sweep, in a process of its own. */
+/* One run of a sweep, in a separate process. */
 #ifndef MT_CLI_SWEEP_WORKER_H
 #define MT_CLI_SWEEP_WORKER_H
 
@@ -23,7 +23,7 @@ struct mt_sweep_request {
 char *mt_sweep_path(struct mt_sweep_plan *plan, const char *folder, const struct mt_sweep_run *run,
                     const char *suffix);
 
-/* Runs the command and measures its trace. What there is to say goes to standard error. */
+/* Runs the command and measures its trace. Messages go to standard error. */
 void mt_sweep_work(const struct mt_sweep_request *request, const struct mt_sweep_run *run,
                    struct mt_sweep_result *result);
 

@@ -1,9 +1,9 @@
-/* How wide the columns of a table are on the screen that standard output is.
+/* Computes the widths of a table's columns for standard output.
  *
- * In a terminal, which would break lines, columns give way in this order: titles are set in several
- * lines; sites lose the user's place; names, then other words become short; then sites. A key
- * ("!") is never shortened: it stands on lines of its own if nothing else helps. What is no
- * terminal has 100 columns, in which names and sites become short, and nothing else changes. */
+ * In a terminal, which would break lines, columns shrink in this order: titles take several
+ * lines; sites lose the user's code line; names, then other words are shortened; then sites. A
+ * key ("!") is never shortened: as a last resort it gets lines of its own. If the output is not a
+ * terminal, it has 100 columns, and only names and sites are shortened. */
 #ifndef MT_CLI_TABLE_LAYOUT_H
 #define MT_CLI_TABLE_LAYOUT_H
 

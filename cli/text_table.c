@@ -91,7 +91,7 @@ static void add_words(struct mt_buf *words, const struct mt_table *table)
     }
 }
 
-/* Pads what stands in `out` from `start` on to `columns`. */
+/* Pads the text in `out` from `start` to `columns`. */
 static void fill_up(struct mt_buf *out, size_t start, size_t columns)
 {
     size_t written = out->data ? columns_in(out->data + start, out->length - start) : 0;
@@ -209,7 +209,7 @@ static size_t count_title_lines(const struct mt_table_layout *layout, const char
     return lines;
 }
 
-/* Line `line` of `lines`; short titles stand in the last one. */
+/* Line `line` of `lines`; short titles are in the last one. */
 static void add_title(const struct mt_table *table, const struct mt_table_layout *layout,
                       size_t column, const char *title, size_t above, struct mt_buf *out)
 {

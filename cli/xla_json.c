@@ -1,4 +1,4 @@
-/* What `memtrace analyze --json` says of programs of XLA. */
+/* The part of `memtrace analyze --json` about programs of XLA. */
 #include "analyze_output.h"
 #include "json_list.h"
 #include "report_json.h"

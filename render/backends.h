@@ -1,4 +1,4 @@
-/* From a display list to a file's bytes. */
+/* Writes a display list as a file's bytes. */
 #ifndef MT_RENDER_BACKENDS_H
 #define MT_RENDER_BACKENDS_H
 
@@ -9,8 +9,8 @@
 enum mt_status mt_svg_write(const struct mt_drawing *drawing, enum mt_theme theme,
                             struct mt_buf *out, struct mt_error *error) MT_MUST_USE;
 
-/* Appends the content of the one <style> element that mt_svg_write makes of the same list
- * and theme, byte for byte: a page that embeds the SVG allows it by its hash. */
+/* Appends the content of the single <style> element that mt_svg_write makes for the same list and
+ * theme, byte for byte. A page that embeds the SVG allows the element by its hash. */
 void mt_svg_add_style(const struct mt_drawing *drawing, enum mt_theme theme, struct mt_buf *out);
 
 /* Appends a PNG of width*scale x height*scale pixels, RGB 8 bit.
@@ -18,8 +18,9 @@ void mt_svg_add_style(const struct mt_drawing *drawing, enum mt_theme theme, str
 enum mt_status mt_png_write(const struct mt_drawing *drawing, enum mt_theme theme, double scale,
                             struct mt_buf *out, struct mt_error *error) MT_MUST_USE;
 
-/* The same, handed on piece by piece: what it takes does not grow with the picture.
- * `write` answers false if a piece could not be written: MT_ERR_OUTPUT then. */
+/* Like mt_png_write, but passes the file on in pieces, so that memory does not grow with the
+ * picture. `write` returns false if a piece could not be written; the result is then
+ * MT_ERR_OUTPUT. */
 struct mt_png_sink {
     bool (*write)(void *context, const void *bytes, size_t length);
     void *context;

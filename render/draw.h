@@ -1,10 +1,10 @@
-/* Display list: what a chart draws, before any pixel. Charts add operations,
- * back ends (backends.h) turn the finished list into a file. Coordinates are
- * logical pixels, origin top left, y down. Same list, same bytes: no clock, no
- * locale, no hash order, no fonts of the machine.
+/* Display list: the operations of a chart before any pixel. Charts add operations; back ends
+ * (backends.h) write the finished list as a file. Coordinates are logical pixels, origin top
+ * left, y down. The same list gives the same bytes: no clock, no locale, no hash order, no fonts
+ * of the machine.
  *
- * Colours are theme colours by name, so that one list serves light and dark;
- * charts never write a literal RGB. */
+ * Colors are names of theme colors, so one list serves light and dark themes. Charts never write
+ * a literal RGB value. */
 #ifndef MT_RENDER_DRAW_H
 #define MT_RENDER_DRAW_H
 
@@ -19,7 +19,7 @@
 /* AUTO: SVG carries both and follows prefers-color-scheme; PNG is light. */
 enum mt_theme { MT_THEME_AUTO, MT_THEME_LIGHT, MT_THEME_DARK };
 
-/* Theme colours: theme.c maps each to a light and a dark RGB. */
+/* Theme colors: theme.c maps each to a light and a dark RGB. */
 enum mt_color {
     MT_COLOR_NONE,
     MT_COLOR_BACKGROUND,
@@ -66,7 +66,7 @@ struct mt_text_style {
     enum mt_weight weight;
     enum mt_anchor anchor;
     enum mt_color color;
-    bool halo;     /* outline in the background colour */
+    bool halo;     /* outline in the background color */
     bool vertical; /* turned 90 degrees counter-clockwise */
 };
 
@@ -77,8 +77,8 @@ struct mt_paint {
     double opacity; /* 0 is read as 1 */
     bool dashed, dotted;
     bool hatched;  /* fill is drawn as a hatch on the background */
-    uint8_t shade; /* 0..3: slight variation to tell neighbours apart */
-    uint8_t tint;  /* 1..16: (tint - 1) / 15 of the fill over the colour of free memory */
+    uint8_t shade; /* 0..3: slight variation to tell neighbors apart */
+    uint8_t tint;  /* 1..16: (tint - 1) / 15 of the fill over the color of free memory */
     bool unseen;   /* draws nothing: only there to be pointed at */
     double radius; /* of rect corners */
 };
@@ -106,7 +106,7 @@ struct mt_grid_cell {
 struct mt_op {
     enum mt_op_kind kind;
     struct mt_paint paint;
-    double x, y, width, height; /* RECT; CIRCLE: centre and width = radius; TEXT: x, baseline y;
+    double x, y, width, height; /* RECT; CIRCLE: center and width = radius; TEXT: x, baseline y;
                                    CELLS: all of the grid */
     struct mt_point *points;    /* PATH, LINE: polyline */
     uint32_t point_count;
@@ -160,8 +160,8 @@ void mt_draw_circle(struct mt_drawing *drawing, double x, double y, double radiu
 /* Returns the advance width. */
 double mt_draw_text(struct mt_drawing *drawing, double x, double y, const char *text,
                     const struct mt_text_style *style, const char *role);
-/* Rectangles of one paint, sorted by y and x, on a grid of `unit` pixels whose corner
- * and size are `grid`. The array is borrowed: it lives as long as the drawing. */
+/* Rectangles of one paint, sorted by y and x, on a grid of `unit` pixels whose corner and size
+ * are `grid`. The array is borrowed and must live as long as the drawing. */
 struct mt_grid {
     double x, y, width, height, unit;
 };
@@ -174,12 +174,12 @@ void mt_draw_key(struct mt_drawing *drawing, const char *key);
 void mt_draw_group_begin(struct mt_drawing *drawing, const char *title, const char *role);
 void mt_draw_group_end(struct mt_drawing *drawing);
 
-/* The room that text needs: its width in the widest font that a viewer may show in place of the
- * built-in outlines. */
+/* Returns the width of text in the widest font that a viewer may use in place of the built-in
+ * outlines. */
 double mt_text_room(const char *text, double size, enum mt_weight weight);
 
-/* Shortens to fit `width`: at the end with an ellipsis, or in the middle (for
- * paths). "" if not even three characters fit. In the drawing's arena. */
+/* Shortens text to fit `width`: at the end with an ellipsis, or in the middle (for paths). "" if
+ * not even three characters fit. The result is in the drawing's arena. */
 const char *mt_text_fit(struct mt_drawing *drawing, const char *text, double size,
                         enum mt_weight weight, double width, bool middle);
 

@@ -1,6 +1,5 @@
-/* Coverage masks of letters that a picture has drawn already: most letters of a
- * chart come in a few sizes, and copying one is ten times quicker than filling
- * its outline. */
+/* Caches coverage masks of letters: most letters of a chart come in a few sizes, and copying a
+ * mask is ten times faster than filling an outline. */
 #ifndef MT_RENDER_GLYPH_CACHE_H
 #define MT_RENDER_GLYPH_CACHE_H
 
@@ -27,8 +26,8 @@ struct mt_glyph_cache {
 /* Positions of the pen within a pixel that are told apart. */
 #define MT_GLYPH_PHASES 2
 
-/* Mask of a character at `size` pixels an em with the pen `phase`
- * MT_GLYPH_PHASES-ths into its pixel. NULL if the host has no memory. */
+/* Returns the mask of a character at `size` pixels per em, with the pen at
+ * `phase`/MT_GLYPH_PHASES of a pixel. NULL if memory runs out. */
 const struct mt_glyph_mask *mt_glyph_cache_get(struct mt_glyph_cache *cache, uint32_t character,
                                                enum mt_weight weight, double size, unsigned phase);
 

@@ -14,8 +14,8 @@ struct mt_glyph_pen {
     bool vertical; /* turned 90 degrees counter-clockwise */
 };
 
-/* Adds one letter, `along` font units from the origin; glyph NULL is the hollow
- * box of a character that has no outline. */
+/* Adds one letter, `along` font units from the origin. glyph NULL draws the hollow box of a
+ * character that has no outline. */
 void mt_glyph_path(const struct mt_glyph_pen *pen, const struct mt_glyph_table *table,
                    const struct mt_glyph *glyph, double along);
 

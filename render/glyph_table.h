@@ -1,12 +1,12 @@
-/* Outlines and advance widths of Inter, compiled in: the build makes the tables from glyphs.txt
- * (cmake/glyphs.cmake). */
+/* Outlines and advance widths of Inter, compiled in: the build generates the tables from
+ * glyphs.txt (cmake/glyphs.cmake). */
 #ifndef MT_RENDER_GLYPH_TABLE_H
 #define MT_RENDER_GLYPH_TABLE_H
 
 #include <stdint.h>
 
-/* Operations of an outline, each followed by its points (x, y with y up). Every
- * MOVE begins a contour, which is closed. */
+/* Operations of an outline, each followed by its points (x, y with y up). Every MOVE starts a
+ * closed contour. */
 enum mt_glyph_op { MT_GLYPH_MOVE, MT_GLYPH_LINE, MT_GLYPH_CURVE };
 
 struct mt_glyph {

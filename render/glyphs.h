@@ -1,5 +1,5 @@
-/* Letters that every machine draws the same: outlines and advance widths of
- * Inter. Independent of cairo and SVG. */
+/* Letters that look the same on every machine: outlines and advance widths of Inter. Independent
+ * of cairo and SVG. */
 #ifndef MT_RENDER_GLYPHS_H
 #define MT_RENDER_GLYPHS_H
 

@@ -1,5 +1,5 @@
-/* Where to put a label: tries about 100 places around the thing that it names
- * and takes the one that covers least. Deterministic. */
+/* Places a label: tries about 100 positions around its target and takes the one that covers
+ * least. Deterministic. */
 #ifndef MT_RENDER_PLACE_H
 #define MT_RENDER_PLACE_H
 
@@ -33,10 +33,10 @@ void mt_placer_init(struct mt_placer *placer, struct mt_arena *arena, struct mt_
 /* Without memory the obstacle is forgotten. */
 void mt_placer_avoid(struct mt_placer *placer, struct mt_box box, double weight);
 
-/* Best box of width x height for a label of the point (x, y), which a leader
- * connects: near the point, else anywhere in the frame. No leader crosses the text of another
- * label. The result is avoided by what comes later,
- * unless its score, which is returned, reaches MT_PLACE_LIMIT. */
+/* Returns the best box of width x height for a label of the point (x, y), which a leader
+ * connects: near the point, otherwise anywhere in the frame. No leader crosses the text of
+ * another label. Later labels avoid the box, unless its score, which is returned, reaches
+ * MT_PLACE_LIMIT. */
 double mt_placer_label(struct mt_placer *placer, double x, double y, double width, double height,
                        struct mt_box *best);
 

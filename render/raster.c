@@ -49,7 +49,7 @@ static cairo_pattern_t *make_hatch(const struct canvas *canvas, enum mt_color co
     cairo_paint(cairo);
     set_rgb(cairo, mt_theme_rgb(canvas->theme, color), 1);
     cairo_set_line_width(cairo, MT_HATCH_WIDTH * canvas->scale);
-    /* The neighbours of the diagonal show in the corners. */
+    /* The neighbors of the diagonal show in the corners. */
     for (shift = -period; shift <= period; shift += period) {
         cairo_move_to(cairo, shift - 2, period + 2);
         cairo_line_to(cairo, shift + period + 2, -2);
@@ -233,7 +233,7 @@ static void draw_path(struct canvas *canvas, const struct mt_op *op)
     paint_path(canvas, &op->paint);
 }
 
-/* `coverage` 255ths of the way from one colour to another. */
+/* `coverage` 255ths of the way from one color to another. */
 static uint32_t mix(uint32_t from, uint32_t to, uint32_t coverage)
 {
     uint32_t rest = 255 - coverage;

@@ -1,6 +1,5 @@
-/* From a display list to pixels, through cairo. Axis-parallel edges are snapped
- * to pixels and drawn without anti-aliasing: crisp, quick, and the same with
- * every version of the rasteriser. */
+/* Draws a display list as pixels, with cairo. Axis-parallel edges are snapped to pixels and drawn
+ * without anti-aliasing: sharp, fast, and the same with every version of the rasterizer. */
 #ifndef MT_RENDER_RASTER_H
 #define MT_RENDER_RASTER_H
 
@@ -9,8 +8,8 @@
 #define MT_RASTER_MAX_SIDE   16384
 #define MT_RASTER_MAX_PIXELS 40000000 /* more only if the caller allows it */
 
-/* A picture of width*scale x height*scale pixels, a band of rows at a time: what it
- * needs does not grow with its height. */
+/* A picture of width*scale x height*scale pixels, one band of rows at a time, so that memory does
+ * not grow with its height. */
 struct mt_raster;
 
 /* MT_ERR_UNSUPPORTED beyond the limits above. */
@@ -19,8 +18,8 @@ enum mt_status mt_raster_open(const struct mt_drawing *drawing, enum mt_theme th
 int mt_raster_width(const struct mt_raster *raster);
 int mt_raster_height(const struct mt_raster *raster);
 
-/* The next rows, from the top down, as words 0x00RRGGBB; *rows is 0 behind the last.
- * They are there until the next call. */
+/* Returns the next rows, from the top down, as words 0x00RRGGBB; *rows is 0 after the last. Valid
+ * until the next call. */
 struct mt_raster_band {
     const uint32_t *words;
     size_t stride; /* words from row to row */

@@ -134,7 +134,7 @@ void mt_time_label(char text[MT_TICK_TEXT], uint64_t t_ns, uint64_t step_ns, uin
     while (i + 1 < MT_ARRAY_LEN(units) && longest_ns < units[i].ns)
         i++;
     mt_format_count(whole, t_ns / units[i].ns);
-    /* As many decimals as tell neighbouring ticks apart. */
+    /* As many decimals as tell neighboring ticks apart. */
     for (part = units[i].ns; step_ns % part && decimals < MAX_DECIMALS; part /= 10)
         decimals++;
     rest = t_ns % units[i].ns / part;

@@ -1,6 +1,5 @@
-/* Ticks that a person reads without thinking: bytes at 1, 2, 2.5 or 5 times a
- * power of ten of one IEC unit, times and counts at 1, 2 or
- * 5. Pure functions. */
+/* Ticks at round values: bytes at 1, 2, 2.5 or 5 times a power of ten of one IEC unit, times and
+ * counts at 1, 2 or 5. Pure functions. */
 #ifndef MT_RENDER_SCALE_H
 #define MT_RENDER_SCALE_H
 
@@ -20,12 +19,12 @@ struct mt_ticks {
     size_t count;
 };
 
-/* At most `most` (2..16) ticks from 0 to `top`. The unit is the largest of
- * which `largest_value` holds at least two: 200 MiB steps, not 0.2 GiB. */
+/* Returns at most `most` (2..16) ticks from 0 to `top`. The unit is the largest one with
+ * `largest_value` >= 2 units: steps of 200 MiB, not 0.2 GiB. */
 void mt_byte_ticks(struct mt_ticks *ticks, uint64_t largest_value, uint64_t top, size_t most);
 
-/* Smallest round step >= `least` ns: 1, 2, 5 x 10^k, from a minute on steps of
- * clocks (1, 2, 5, 10, 15, 30 min, 1, 2, 3, 6, 12 h, days). */
+/* Returns the smallest round step of at least `least` ns: 1, 2, 5 x 10^k; for a minute and more,
+ * steps of clocks (1, 2, 5, 10, 15, 30 min, 1, 2, 3, 6, 12 h, days). */
 uint64_t mt_time_step(double least_ns);
 /* Smallest of 1, 2, 5 x 10^k that is >= `least`, at least 1. */
 uint64_t mt_count_step(double least);

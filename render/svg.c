@@ -1,5 +1,5 @@
 /* SVG, written by hand: cairo's SVG surface knows no <title>, no classes and no
- * dark mode. Colours are classes whose literal light values come first, so that
+ * dark mode. Colors are classes whose literal light values come first, so that
  * renderers without media queries show the light theme. Numbers have at most
  * one decimal and never see the locale. */
 #include "backends.h"

@@ -1,6 +1,6 @@
 /* Roles are the Okabe-Ito palette, which stays apart in the common kinds of
- * colour blindness; phases and origins are paler so that they never pass for a
- * role. Change runs from blue (shrank) over grey to orange (grew). */
+ * color blindness; phases and origins are paler so that they never pass for a
+ * role. Change runs from blue (shrank) over gray to orange (grew). */
 #include "theme.h"
 
 #include <math.h>
@@ -40,7 +40,7 @@ static const struct pair colors[MT_COLOR_COUNT] = {
     [MT_COLOR_PHASE_0 + 1] = {0xC98FAE, 0xC98FAE},  /* pink: backward */
     [MT_COLOR_PHASE_0 + 2] = {0x86B98A, 0x86B98A},  /* green: optimizer */
     [MT_COLOR_PHASE_0 + 3] = {0xC9B458, 0xC9B458},  /* olive: loss */
-    [MT_COLOR_PHASE_0 + 4] = {0x8C9AA8, 0x8C9AA8},  /* grey: zero_grad */
+    [MT_COLOR_PHASE_0 + 4] = {0x8C9AA8, 0x8C9AA8},  /* gray: zero_grad */
     [MT_COLOR_PHASE_0 + 5] = {0xD7A077, 0xD7A077},  /* clay */
     [MT_COLOR_PHASE_0 + 6] = {0x7DB8B9, 0x7DB8B9},  /* teal */
     [MT_COLOR_PHASE_0 + 7] = {0xA79BD0, 0xA79BD0},  /* lilac */

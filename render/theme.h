@@ -1,4 +1,4 @@
-/* The colours behind the names of draw.h, in light and dark. */
+/* RGB values of the colors of draw.h, for light and dark themes. */
 #ifndef MT_RENDER_THEME_H
 #define MT_RENDER_THEME_H
 
@@ -7,17 +7,17 @@
 /* 0xRRGGBB. AUTO is read as LIGHT. */
 uint32_t mt_theme_rgb(enum mt_theme theme, enum mt_color color);
 
-/* `color` in one of four slight variations; 0 is the colour itself. */
+/* `color` in one of four slight variations; 0 is the color itself. */
 uint32_t mt_theme_shade(enum mt_theme theme, enum mt_color color, unsigned shade);
 
-/* `level` 15ths of `color` over the colour of memory that is reserved and free. */
+/* `level` 15ths of `color` over the color of memory that is reserved and free. */
 uint32_t mt_theme_tint(enum mt_theme theme, enum mt_color color, unsigned level);
 #define MT_TINTS 16
 
 /* What lies between the lines of a hatch in `color`. */
 uint32_t mt_theme_hatch_ground(enum mt_theme theme, enum mt_color color);
 
-/* Text colour that can be read on a cell filled with `color` in both themes:
+/* Text color that can be read on a cell filled with `color` in both themes:
  * ON_DARK, ON_LIGHT or TEXT. */
 enum mt_color mt_theme_text_on(enum mt_color color);
 

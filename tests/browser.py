@@ -75,7 +75,7 @@ class Browser:
             raise RuntimeError(f"{method} {path}: {error.read().decode()[:2000]}") from None
 
     def open(self, path, state=""):
-        """A file, loaded anew, with what its address says beside its name."""
+        """Loads a file again, with this fragment or query after its name."""
         self.ask("POST", "/url", {"url": "about:blank"})
         self.ask("POST", "/url", {"url": f"file://{path}{state}"})
 
@@ -91,7 +91,7 @@ class Browser:
         return [element[ELEMENT] for element in found]
 
     def rectangle(self, selector):
-        """Of the first such element, in the page; works without scripts."""
+        """The rectangle of the first such element, in the page; works without scripts."""
         return self.ask("GET", f"/element/{self.elements(selector)[0]}/rect")
 
     def click(self, selector):
@@ -123,7 +123,7 @@ class Browser:
         return [entry["message"] for entry in self.ask("POST", "/se/log", {"type": "browser"})]
 
     def requests(self):
-        """Addresses that were asked for since the last question."""
+        """Addresses that the page requested since the last call."""
         found = []
         for entry in self.ask("POST", "/se/log", {"type": "performance"}):
             message = json.loads(entry["message"])["message"]

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """check_accuracy.py PROGRAM [--update]: measures the tables of docs/accuracy.md
-anew, from the captures and from what the allocators of those runs said of
-themselves, and compares (or rewrites) them. Knows nothing of memtrace but its
-command line."""
+again, from the captures and from the counters of the allocators of those runs,
+and compares (or rewrites) them. Uses only the command line of memtrace."""
 import bisect
 import json
 import pathlib
@@ -18,7 +17,7 @@ LEVELS = ("requested", "allocated", "active", "reserved", "inactive_split")
 
 
 def ask(program, command, capture, *options):
-    """Policies of the JSON answer; status 1 is an answer, too."""
+    """Policies of the JSON answer; status 1 is also an answer."""
     done = subprocess.run([program, command, "--json", "--quiet", CAPTURES / f"{capture}.pickle.zst", *options],
                           stdout=subprocess.PIPE)
     if done.returncode not in (0, 1):
@@ -223,7 +222,7 @@ TRAINING = sorted({*ANNOTATED, "gpt_large40", "gpt_nonsplit", "gpt_round4", "gpt
 
 
 def attributed(program):
-    """Of the bytes at the peak that have no stack: what they are tied to. None may be left over by 2 % or more."""
+    """What the bytes at the peak without a stack are tied to. Less than 2% may be left."""
     lines = ["| capture | at the peak | with a stack | tied to a parameter | to what forward made | to a library | to a phase alone | to the time before the trace | unattributed |",
              "|---|---|---|---|---|---|---|---|---|"]
     for capture in TRAINING:

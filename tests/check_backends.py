@@ -4,7 +4,7 @@
     check_backends.py MEMTRACE FIXTURES
 
 Paints the rectangles and stepped areas of the SVG in their order and compares
-the colour at many points with the pixel of the PNG there, but for points under
+the color at many points with the pixel of the PNG there, except for points under
 text. Lines and rounded corners make a few differ. Exit 77: built without PNG.
 """
 
@@ -48,7 +48,7 @@ def is_inside(corners, x, y):
 
 
 def shapes_of(svg):
-    """(corners, colour or None for a hatch) of all filled areas, in order."""
+    """(corners, color or None for a hatch) of all filled areas, in order."""
     light = svg.split("@media")[0]
     colors = {name: int(rgb, 16) for name, rgb in re.findall(r"\.(f\w+)\{fill:#(\w{6})\}", light)}
     body, shapes = svg[svg.index("</style>"):], []
@@ -86,7 +86,7 @@ def texts_of(svg):
 
 
 def color_at(shapes, x, y):
-    """Colour that was painted last over a point; None where it is not plain."""
+    """Color that was painted last over a point; None where it is not plain."""
     color = None
     for corners, fill in shapes:
         if is_inside(corners, x, y):

@@ -40,7 +40,7 @@ def run_gate(program, folder, **settings):
 
 
 def example_budget():
-    """The budget of docs/ci.md, as it stands there."""
+    """The budget of docs/ci.md, verbatim."""
     text = (ROOT / "docs" / "ci.md").read_text()
     return re.search(r"^```toml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL).group(1)
 
@@ -131,7 +131,7 @@ def check_template():
 
 
 def lines_of_documents():
-    """{where: shell lines} of what docs/ci.md gives to paste, but for what records on a GPU."""
+    """{where: shell lines} of what docs/ci.md gives to paste, except the lines that record on a GPU."""
     lines = {}
     for text in re.findall(r"^```yaml\n(.*?)^```$", (ROOT / "docs" / "ci.md").read_text(),
                            re.MULTILINE | re.DOTALL):

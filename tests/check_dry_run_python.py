@@ -89,7 +89,7 @@ class CachingAutotuner:
     def __init__(self, fn, configs): self.fn, self.configs, self.launchers, self.lock = fn, configs, [], threading.Lock()
     def precompile(self, *_, **__): raise RuntimeError("no compiler")
     def _precompile_config(self, config): raise RuntimeError("no compiler")
-    def coordinate_descent_tuning(self, launcher): return self._precompile_config("neighbour").make_launcher()
+    def coordinate_descent_tuning(self, launcher): return self._precompile_config("neighbor").make_launcher()
 """,
     "torch/_inductor/compile_fx.py": """
 def compile_fx(model, settings=None):

@@ -28,7 +28,7 @@ def run(program, *words):
 
 def flame(folded, width):
     """[(name, depth, value, pixels)] as flamegraph.pl has it: stacks are sorted, equal
-    neighbours merge, a frame is as wide as its share of the sum."""
+    neighbors merge, a frame is as wide as its share of the sum."""
     stacks = []
     for line in folded.splitlines():
         stack, _, value = line.rpartition(" ")
@@ -89,7 +89,7 @@ def faults(program, path, options):
         if not drawn:
             yield f"{name}: {value} at depth {depth} is not in the picture"
         elif not -0.06 <= pixels - drawn.pop() <= 1.06:
-            yield f"{name}: {pixels:.1f} pixels there, not so many here"
+            yield f"{name}: {pixels:.1f} pixels there, another width here"
         seen += 1
     left = [key for key, widths in frames.items() if [width for width in widths if width >= least]]
     if left or not seen:

@@ -28,7 +28,7 @@ def recorded(runner, program, way, **settings):
 
 
 def driver_events(traces):
-    """Of the process that allocates; times aside, and where the device's memory lies."""
+    """Events of the process that allocates, without times and device addresses."""
     kinds = ("alloc", "free_requested", "free_completed", "alloc_failed")
     events = max(([event for event in events if event["heap"] == "driver" and event["kind"] in kinds]
                   for events in traces.values()), key=len, default=[])

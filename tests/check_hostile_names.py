@@ -99,7 +99,7 @@ class Check:
 
 
 def strings(value):
-    """Every text in a document, keys too."""
+    """Every text in a document, including keys."""
     if isinstance(value, dict):
         for key, each in value.items():
             yield from strings(key)

@@ -66,7 +66,7 @@ def dlsym_knows_who_calls(runner):
 
 
 def quiet_beside_cupti(runner):
-    """Both tell of the same calls: only one of them may."""
+    """Both see the same calls: only one of them may report them."""
     _, truth, _, traces = runner.run(["--no-sharing"], MEMTRACE_CUPTI="")
     check_cupti.compare("beside CUPTI", truth, traces)
 

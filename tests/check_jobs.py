@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_jobs.py PROGRAM: `memtrace fleet` over recordings of real jobs (fixtures/jobs), held against
+"""check_jobs.py PROGRAM: `memtrace fleet` over recordings of real jobs (fixtures/jobs), compared with
 what PyTorch counted in each rank, to the byte, and against what was planted in each program."""
 import json
 import pathlib

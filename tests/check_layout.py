@@ -142,7 +142,7 @@ for (const code of document.querySelectorAll('.do code, .proof code, .when code,
   if (!code.querySelector('.word')) say(`"${words(code.textContent)}" may break anywhere`);
 }
 
-/* A number stands on one line with its unit. */
+/* A number and its unit are on one line. */
 for (const cell of document.querySelectorAll('td.number')) {
   const range = document.createRange();
   range.selectNodeContents(cell);

@@ -559,7 +559,7 @@ def check_made_up(check, name, names, count):
 
 
 def check_deep(check):
-    """Rows of blocks whose stacks have no room give way to the history, not the other way round."""
+    """Rows of blocks whose stacks have no room give way to the history, not the reverse."""
     chance = random.Random(3)
     frames = [[{"filename": f"f{chance.randrange(500)}.py", "name": f"g{chance.randrange(9999)}",
                 "line": chance.randrange(1, 9999)} for _ in range(60)] for _ in range(1500)]
@@ -682,7 +682,7 @@ def check_shares(check, page):
 
 
 def check_costs(check, page):
-    """What an advice costs stands beside it, also where the words are short."""
+    """The cost of an advice is beside it, also where the words are short."""
     report = json.loads((page.parent / "report.json").read_text())
     costs = [finding["cost"] for device in report["devices"] for finding in device["findings"]
              if finding["cost"]]
@@ -719,7 +719,7 @@ return [before, page.scrollWidth, tables];
 """
 
 
-# Numbers that stand on another line than their unit, where sentences are.
+# Numbers that are on another line than their unit, in sentences.
 BROKEN_QUANTITIES = """
 let count = 0;
 const broken = [], quantity = /[0-9][ \\u00a0](?:[KMGT]iB|B|%|ms|s)(?![a-zA-Z0-9_])/g;

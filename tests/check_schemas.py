@@ -2,7 +2,7 @@
 """check_schemas.py PROGRAM: docs/schema describes what --json prints, all of it.
 
 Every JSON document among the golden outputs, and what the program prints here
-for more inputs, is held against its schema. The validator is tested, too, and
+for more inputs, is compared with its schema. The validator is also tested, and
 so are the schemas: a document with a field more, a field less or a field of
 another type has to fail."""
 import copy
@@ -309,7 +309,7 @@ def main(program):
                 if where.endswith(".stdout"):
                     complaints += check_broken(schemas, document, where, optional)
     missing = set(schemas.files) - {name for _, name in spoilt} - {"common.json"}
-    complaints += [f"docs/schema/{name}: no document was held against it"
+    complaints += [f"docs/schema/{name}: no document was compared with it"
                    for name in sorted(missing)]
     print("\n".join(complaints[:60]) or f"{count} documents are as their schemas say")
     return 1 if complaints else 0

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """check_summaries.py PROGRAM [--all]: the summaries of the small fixtures, or of all.
 
-The decoder that was written from the format's page reads what `memtrace info --json --all` says of
+The decoder that was written from the format's page reads the same as `memtrace info --json --all` prints for
 each, field by field; sums close, and figures are those of `memtrace analyze --json`; the same trace
 gives the same bytes twice, and another hash key changes nothing."""
 import csv

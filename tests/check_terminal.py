@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """check_terminal.py PROGRAM FIXTURES: what analyze shows in a terminal: a chart of
-memory over time, lines that fit, colours and Unicode only where they work; and
+memory over time, lines that fit, colors and Unicode only where they work; and
 nothing of that in a pipe without --all. And every command of text keeps to 80 columns, with policies
 and sites whole."""
 import fcntl
@@ -25,7 +25,7 @@ def environment(**more):
 
 
 def in_terminal(command, columns, codes=(0,), **more):
-    """What the command writes to a terminal of so many columns."""
+    """What the command writes to a terminal of `columns` columns."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=slave, stderr=subprocess.DEVNULL, env=environment(**more))
@@ -59,7 +59,7 @@ def faults(program, path, widths):
         if len(lines) - 1 > MAX_LINES:
             yield f"{len(lines) - 1} lines in a terminal of {columns} columns"
         if COLOUR in text:
-            yield "colours in spite of NO_COLOR"
+            yield "colors in spite of NO_COLOR"
         if not chart or not any("▲" in line for line in chart) or "█" not in "".join(chart):
             yield f"no chart in a terminal of {columns} columns"
         elif max(map(len, chart)) < columns - 1:
@@ -72,9 +72,9 @@ def settings(program, path):
     colourful = in_terminal(command, 100)
     plain = in_terminal(command, 100, NO_COLOR="1")
     if COLOUR not in colourful or re.sub("\033\\[\\d*m", "", colourful) != plain:
-        yield "colours are no decoration"
+        yield "colors are no decoration"
     if COLOUR in in_terminal(command, 100, TERM="dumb"):
-        yield "colours on a dumb terminal"
+        yield "colors on a dumb terminal"
     for locale in ({"LC_ALL": "C"}, {"LC_ALL": "", "LANG": "de_DE.ISO-8859-1"}, {"LC_ALL": "", "LC_CTYPE": "POSIX", "LANG": "C.UTF-8"}):
         chart = chart_of(in_terminal(command, 100, NO_COLOR="1", **locale))
         if not chart or any(ord(letter) > 126 for line in chart for letter in line) or not any("^" in line for line in chart):

@@ -1,6 +1,6 @@
 #!/bin/sh
 # check_valgrind.sh PROGRAM CAPTURE: reads, replays and draws without a wrong
-# access, an uninitialised value or a leak.
+# access, an uninitialized value or a leak.
 set -eu
 program=$1 capture=$2
 out=$(mktemp -d)

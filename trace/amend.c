@@ -14,7 +14,7 @@ static enum mt_status refuse(struct mt_error *error, const char *why)
     return mt_fail(error, MT_ERR_FORMAT, 0, "%s", why);
 }
 
-/* -1: *error says why. */
+/* Returns -1 and fills *error on failure. */
 static int open_file(const char *path, int flags, struct mt_error *error)
 {
     int fd = mt_io_open(path, flags | O_NOFOLLOW | O_NONBLOCK, 0);
@@ -31,7 +31,7 @@ static int open_file(const char *path, int flags, struct mt_error *error)
     return -1;
 }
 
-/* The length of the whole frame, 0 if there is none. */
+/* Length of the whole frame, 0 if there is none. */
 static size_t frame_bytes(int fd)
 {
     uint8_t start[MT_SKIPPABLE_HEADER_BYTES];

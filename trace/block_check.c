@@ -1,10 +1,10 @@
-/* Whole check of an encoded block: decoding it again gives the events that went in. */
+/* Whole check of an encoded block: decoding it returns the original events. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "encoder.h"
 
-/* Ids in the file are those of the symbols: what a reader has that lost nothing. */
+/* Ids in the file equal those of the symbols, as for a reader that lost nothing. */
 static bool all_defined(struct mt_ids *ids, const struct mt_symbols *symbols)
 {
     const uint32_t counts[MT_TABLE_COUNT] = {
@@ -30,7 +30,7 @@ static bool all_defined(struct mt_ids *ids, const struct mt_symbols *symbols)
     return true;
 }
 
-/* The decoder describes devices that the symbols lack, so that these get none to change. */
+/* The decoder adds devices that the symbols lack; the borrowed symbols must not change. */
 static bool names_known_devices(const struct mt_symbols *symbols, const struct mt_event *events,
                                 size_t count)
 {
@@ -71,7 +71,7 @@ static bool decodes_to(struct mt_decoder *decoder, const struct mt_event_block *
     if (status != MT_OK)
         return status == MT_ERR_MEMORY;
     MT_SOUND(why, decoded.invalid == 0);
-    if (decoded.unknown) /* kinds of a later version: the decoder leaves them out */
+    if (decoded.unknown) /* kinds of a later version, which the decoder drops */
         return true;
     MT_SOUND(why, decoded.count == count);
     for (i = 0; i < count; i++) {

@@ -1,6 +1,5 @@
-/* Little-endian integers, varints (LEB128) and zigzag: the alphabet of the
- * trace format (docs/trace-format.md, "Numbers"). Readers never go past the
- * end they are given. */
+/* Little-endian integers, varints (LEB128) and zigzag: the encoding of numbers in the trace format
+ * (docs/trace-format.md, "Numbers"). Readers never read past the given end. */
 #ifndef MT_TRACE_BYTES_H
 #define MT_TRACE_BYTES_H
 
@@ -62,8 +61,7 @@ static inline uint8_t *mt_put_varint(uint8_t *at, uint64_t value)
     return at;
 }
 
-/* A place in bytes that came from outside. `bad` is sticky: read as much as
- * you like, look once at the end. */
+/* A position in bytes from outside. `bad` is sticky: read freely and check it once at the end. */
 struct mt_cursor {
     const uint8_t *at, *end;
     bool bad;
@@ -74,7 +72,7 @@ static inline size_t mt_cursor_left(const struct mt_cursor *cursor)
     return (size_t)(cursor->end - cursor->at);
 }
 
-/* 0 and bad if the varint is cut, longer than 10 bytes or beyond 64 bits. */
+/* Returns 0 and sets bad if the varint is truncated, longer than 10 bytes or beyond 64 bits. */
 static inline uint64_t mt_cursor_varint(struct mt_cursor *cursor)
 {
     uint64_t value = 0;
@@ -93,7 +91,7 @@ static inline uint64_t mt_cursor_varint(struct mt_cursor *cursor)
     return 0;
 }
 
-/* A varint that has to be <= limit; 0 and bad if it is not. */
+/* A varint that must be <= limit; otherwise returns 0 and sets bad. */
 static inline uint64_t mt_cursor_bounded(struct mt_cursor *cursor, uint64_t limit)
 {
     uint64_t value = mt_cursor_varint(cursor);
@@ -104,7 +102,7 @@ static inline uint64_t mt_cursor_bounded(struct mt_cursor *cursor, uint64_t limi
     return 0;
 }
 
-/* The next `length` bytes, or NULL and bad if there are fewer. */
+/* Returns the next `length` bytes, or NULL and sets bad if there are fewer. */
 static inline const uint8_t *mt_cursor_take(struct mt_cursor *cursor, uint64_t length)
 {
     const uint8_t *bytes = cursor->at;

@@ -19,8 +19,8 @@ enum {
     MT_BLOCK_HEADER_BYTES = 32,
     MT_BLOCK_MAX_BYTES = 1 << 20,
     MT_BLOCK_MAX_EVENTS = 65536,   /* indexes are two bytes at most */
-    MT_ENCODER_MAX_EVENTS = 32768, /* so that sizes and aux fit one table */
-    MT_STRING_MAX_BYTES = 65535,   /* longer texts are cut by the writer */
+    MT_ENCODER_MAX_EVENTS = 32768, /* so that sizes and aux fit in one table */
+    MT_STRING_MAX_BYTES = 65535,   /* the writer cuts longer texts */
     MT_MAX_DEVICES = 1024,
     MT_MAX_POOLS = 8192, /* also heaps */
     MT_MAX_THREADS = 65535
@@ -46,17 +46,17 @@ enum mt_column {
 };
 #define MT_COLUMN_COUNT 16
 
-/* Which columns an event of a form takes a value from. */
+/* Columns that an event of a form takes a value from. */
 enum mt_form_fields {
     MT_FIELD_PLACE = 3 << 0, /* one of the four below */
     MT_FIELD_PLACE_NONE = 0,
-    MT_FIELD_PLACE_NEW = 1,  /* address index; becomes a place of the block */
-    MT_FIELD_PLACE_BACK = 2, /* distance n: the n-th place before the newest one */
-    MT_FIELD_PLACE_SAME = 3, /* the place that was used last */
+    MT_FIELD_PLACE_NEW = 1,  /* address index; creates a place of the block */
+    MT_FIELD_PLACE_BACK = 2, /* distance n: the n-th place before the newest */
+    MT_FIELD_PLACE_SAME = 3, /* the most recently used place */
     MT_FIELD_SIZE = 1 << 2,
     MT_FIELD_AUX = 1 << 3,
     MT_FIELD_STACK = 1 << 4,
-    MT_FIELD_STACK_SAME = 1 << 5, /* the stack that was used last */
+    MT_FIELD_STACK_SAME = 1 << 5, /* the most recently used stack */
     MT_FIELD_NAME = 1 << 6,
     MT_FIELD_SEQ_GAP = 1 << 7,
     MT_FIELD_PAYLOAD = 1 << 8 /* bytes that this version does not understand */
@@ -85,27 +85,27 @@ struct mt_event_block {
     struct mt_cursor definitions, columns;
 };
 
-/* Reads header and layout. On error *reason is a static text, as in all of
- * this file: MT_ERR_FORMAT, or MT_ERR_UNSUPPORTED for another version. */
+/* Reads header and layout. On error *reason is a static text, as everywhere in this file:
+ * MT_ERR_FORMAT, or MT_ERR_UNSUPPORTED for another version. */
 enum mt_status mt_event_block_parse(const uint8_t *raw, size_t length, struct mt_event_block *block,
                                     const char **reason) MT_MUST_USE;
 
 /* How much of a symbol table has been written. Zeroed = nothing. */
 struct mt_definitions_written {
     uint32_t count[MT_TABLE_COUNT];
-    uint64_t text_bytes;   /* of strings, so far */
-    uint64_t file_bytes;   /* length of the file so far, set by the caller: texts beyond
+    uint64_t text_bytes;   /* of strings so far */
+    uint64_t file_bytes;   /* length of the file so far, set by the caller: longer texts than
                               mt_text_limit of it are cut */
     uint64_t devices_hash; /* devices may be described again later */
 };
 
-/* Appends definitions that are not written yet, at most about `limit` bytes
- * (but at least one entry). True if nothing is left to write. */
+/* Appends definitions that are not written yet, at most about `limit` bytes but at least one entry.
+ * Returns true if nothing is left to write. */
 bool mt_definitions_write(const struct mt_symbols *symbols, struct mt_definitions_written *written,
                           size_t limit, struct mt_buf *out);
 
-/* Ids in the file -> ids in the reader's symbols. The two are equal unless
- * definitions were lost or the file is not by our writer. */
+/* Maps ids of the file to ids of the reader's symbols. They differ only if definitions were lost or
+ * another writer made the file. */
 struct mt_id_map {
     uint32_t *ids; /* MT_NO_ID = definition lost */
     uint32_t count;
@@ -113,13 +113,13 @@ struct mt_id_map {
 };
 
 struct mt_ids {
-    struct mt_id_map map[MT_TABLE_COUNT]; /* devices: unused, they are no ids */
-    uint32_t lost[MT_TABLE_COUNT];        /* what lost ids become; MT_NO_ID = not made yet */
-    uint32_t limit;                       /* entries a table may have: keeps hostile files small */
+    struct mt_id_map map[MT_TABLE_COUNT]; /* the map of devices is unused: they have no ids */
+    uint32_t lost[MT_TABLE_COUNT];        /* replacement of lost ids; MT_NO_ID = not created yet */
+    uint32_t limit; /* maximum entries of a table: bounds the memory for hostile files */
     uint64_t text_bytes, text_limit;
 };
 
-/* Bytes of text that a reader takes from a file of `file_bytes`. */
+/* Bytes of text that a reader accepts from a file of `file_bytes`. */
 static inline uint64_t mt_text_limit(uint64_t file_bytes)
 {
     enum { TEXT_PER_BYTE = 64, FREE_TEXT_MIB = 16, MAX_BYTES = 1 << 30 };
@@ -128,8 +128,8 @@ static inline uint64_t mt_text_limit(uint64_t file_bytes)
            (file_bytes < MAX_BYTES ? file_bytes : MAX_BYTES) * TEXT_PER_BYTE;
 }
 
-/* Limits that a file of `input_bytes` can honestly reach: 65,536 + 4 entries a
- * byte in every table, 16 MiB + 64 bytes of text a byte. */
+/* Limits that no valid file of `input_bytes` exceeds: 65,536 entries + 4 per byte in every table,
+ * 16 MiB + 64 bytes of text per byte. */
 void mt_ids_init(struct mt_ids *ids, uint64_t input_bytes);
 void mt_ids_release(struct mt_ids *ids);
 
@@ -137,8 +137,8 @@ void mt_ids_release(struct mt_ids *ids);
 enum mt_status mt_ids_define(struct mt_ids *ids, struct mt_symbols *symbols,
                              struct mt_cursor definitions, const char **reason) MT_MUST_USE;
 
-/* The symbols' id for a file's id. If its definition is lost: an entry that
- * shows as unknown ("?"), and *lost is set. */
+/* Sets the symbols' id for a file's id. If its definition is lost, the id is that of a placeholder
+ * ("?"), and *lost is set. */
 enum mt_status mt_ids_resolve(struct mt_ids *ids, struct mt_symbols *symbols, enum mt_table table,
                               uint64_t id, uint32_t *resolved, bool *lost) MT_MUST_USE;
 
@@ -147,10 +147,9 @@ struct mt_encoder;
 struct mt_encoder *mt_encoder_new(size_t max_events); /* NULL: no memory */
 void mt_encoder_free(struct mt_encoder *encoder);
 
-/* Appends a whole block: header, `definitions`, columns of `count` events
- * (<= max_events; with 0, events[0] still tells seq and time). Events are in
- * order of seq and time and refer to ids that `symbols` has (devices may be
- * missing), else MT_ERR_USAGE and *reason. */
+/* Appends a whole block: header, `definitions` and columns of `count` events (<= max_events; if 0,
+ * seq and time still come from events[0]). Events are in order of seq and time and refer to ids in
+ * `symbols` (devices may be missing); otherwise MT_ERR_USAGE and *reason. */
 enum mt_status mt_event_block_encode(struct mt_encoder *encoder, const struct mt_symbols *symbols,
                                      const struct mt_event *events, size_t count,
                                      const struct mt_buf *definitions, struct mt_buf *out,
@@ -162,12 +161,12 @@ struct mt_decoder *mt_decoder_new(void); /* NULL: no memory */
 void mt_decoder_free(struct mt_decoder *decoder);
 
 struct mt_decoded {
-    struct mt_event *events; /* the decoder's; valid until the next block */
-    size_t count;            /* less than the header's if some are unknown */
+    struct mt_event *events; /* owned by the decoder; valid until the next block */
+    size_t count;            /* less than in the header if some kinds are unknown */
     uint64_t unknown;        /* of kinds that this version does not know */
-    uint64_t invalid;        /* refer to definitions that were lost */
+    uint64_t invalid;        /* events that refer to lost definitions */
     uint64_t dropped;        /* sum of DROPPED events */
-    bool closed;             /* holds an END event */
+    bool closed;             /* contains an END event */
     uint32_t only_heap;      /* see struct mt_event_batch */
 };
 

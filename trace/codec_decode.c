@@ -1,6 +1,5 @@
-/* Blocks -> events. Columns are read and checked first (columns_read.c), so that
- * the loop over events has only two checks left: the distance to a place, and
- * time. */
+/* Blocks -> events. columns_read.c reads and checks the columns first, so the loop over events
+ * checks only the distance to a place, and time. */
 #include "decoder.h"
 
 #include <stdlib.h>
@@ -122,13 +121,13 @@ enum mt_status mt_event_block_parse(const uint8_t *raw, size_t length, struct mt
     return MT_OK;
 }
 
-/* Where build_events stands in the columns that not every event has a value of. */
+/* Position of build_events in the columns that not every event has a value in. */
 struct column_places {
     const uint16_t *address, *back, *size, *aux, *stack, *name;
     const uint64_t *gap;
 };
 
-/* Was every value of every column used? */
+/* Whether every value of every column was used. */
 static bool are_used_up(const struct mt_decoding *job, const struct column_places *at)
 {
     const struct mt_decoder *decoder = job->decoder;
@@ -149,8 +148,7 @@ static inline bool pass_gap(struct column_places *at, uint64_t *seq)
     return sound;
 }
 
-/* The loop that decoding speed is made of: no check that the columns' checks
- * have made already. */
+/* The loop that determines decoding speed: it repeats no check of columns_read.c. */
 static bool build_events(struct mt_decoding *job)
 {
     const struct mt_decoder *decoder = job->decoder;
@@ -209,10 +207,10 @@ static bool build_events(struct mt_decoding *job)
             event->name = decoder->names[*at.name++];
     }
     MT_ASSERT(are_used_up(job, &at));
-    return sound && seq - 1 <= MT_MAX_SEQ; /* that of the last event: they ascend */
+    return sound && seq - 1 <= MT_MAX_SEQ; /* the seq of the last event: they ascend */
 }
 
-/* Events that refer to lost definitions, when there is any such reference. */
+/* Counts events that refer to lost definitions, if there are any. */
 static uint64_t count_invalid(const struct mt_decoding *job)
 {
     const struct mt_decoder *decoder = job->decoder;
@@ -236,7 +234,7 @@ static uint64_t count_invalid(const struct mt_decoding *job)
     return invalid;
 }
 
-/* Counts drops and the end; takes unknown kinds out. */
+/* Counts drops and the end; removes unknown kinds. */
 static void sort_out_special(const struct mt_decoding *job, struct mt_decoded *decoded)
 {
     struct mt_event *events = decoded->events;

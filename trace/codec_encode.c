@@ -1,10 +1,10 @@
-/* Events -> columns of a block. One pass over the events turns each into a
- * form (everything that hardly varies, and which columns it needs) and a few
- * indexes into tables of the block; a second writes tables and indexes out.
+/* Events -> columns of a block. The first pass turns each event into a form (the fields that hardly
+ * vary, and which columns it needs) and a few indexes into tables of the block. The second writes
+ * tables and indexes.
  *
- * A block freed in the block of events where it was allocated costs no
- * address: it is "the place n allocations ago", which is a small number
- * for temporaries and a smooth one for activations. */
+ * The free of a block that was allocated in the same block of events needs no address: it refers to
+ * "the place n allocations ago", a small number for temporaries and a smooth one for
+ * activations. */
 #include "encoder.h"
 
 static uint32_t power_of_two_from(size_t count)
@@ -90,7 +90,7 @@ static unsigned encode_size(struct mt_encoder *encoder, uint64_t size_bytes)
     return MT_FIELD_SIZE;
 }
 
-/* A block that comes into being, or an address not seen yet in this block. */
+/* A new block, or an address that is new in this block of events. */
 static unsigned encode_new_place(struct mt_encoder *encoder, const struct mt_event *event)
 {
     struct mt_dictionary_slot *slot = mt_dictionary_add(&encoder->addresses, event->addr);
@@ -174,8 +174,8 @@ static bool form_is(const struct mt_encoder_form *form, uint64_t ids, uint64_t m
     return form->ids == ids && form->more == more;
 }
 
-/* Looks the form up or makes it. Keys are hashes of both words; equal hashes of
- * unequal forms walk on. */
+/* Finds or adds the form. Keys are hashes of both words; forms with equal hashes use the next
+ * key. */
 static enum mt_status find_form(struct mt_encoder *encoder, uint64_t ids, uint64_t more,
                                 const struct mt_event *event, uint32_t *index)
 {

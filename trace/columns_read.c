@@ -19,7 +19,7 @@ static enum mt_status split_columns(struct mt_decoding *job, const char **reason
         const uint8_t *bytes = mt_cursor_take(&in, length);
         if (in.bad)
             return mt_malformed(reason, "columns are cut short");
-        if (column < MT_COLUMN_COUNT) /* else of a later version */
+        if (column < MT_COLUMN_COUNT) /* otherwise a column of a later version */
             job->columns[column] = (struct mt_cursor){bytes, bytes + length, false};
     }
     return MT_OK;
@@ -79,8 +79,7 @@ static bool read_sizes(struct mt_cursor *in, uint32_t limit, uint64_t *out, uint
     return !in->bad && !mt_cursor_left(in);
 }
 
-/* Unit, width, planes of that width, then a varint for each value that is all
- * ones. */
+/* Unit, width, planes of that width, then a varint for each value whose bits are all ones. */
 static bool read_times(struct mt_decoding *job)
 {
     struct mt_cursor *in = &job->columns[MT_COLUMN_TIMES];
@@ -117,8 +116,7 @@ static bool read_gaps(struct mt_decoding *job)
     return !in->bad && !mt_cursor_left(in);
 }
 
-/* Payloads belong to kinds that this version does not know: only their
- * lengths are looked at. */
+/* Payloads belong to kinds that this version does not know: only their lengths are read. */
 static bool skip_payloads(struct mt_decoding *job)
 {
     struct mt_cursor *in = &job->columns[MT_COLUMN_PAYLOADS];
@@ -149,7 +147,7 @@ static enum mt_status resolve_ids(struct mt_decoding *job, enum mt_table table,
     return MT_OK;
 }
 
-/* The symbols' id of a form's id. Small ids fit: the tables are bounded. */
+/* The symbols' id for a form's id. Small ids fit because the tables are bounded. */
 static uint64_t form_id(struct mt_decoding *job, enum mt_table table, uint64_t id,
                         struct mt_decoder_form *form, enum mt_status *status)
 {
@@ -162,7 +160,7 @@ static uint64_t form_id(struct mt_decoding *job, enum mt_table table, uint64_t i
     return resolved;
 }
 
-/* A device that nobody described is still that device: nothing is lost. */
+/* A device without a description is still that device: nothing is lost. */
 static enum mt_status form_device(struct mt_decoding *job, uint64_t device,
                                   struct mt_decoder_form *form)
 {
@@ -241,7 +239,7 @@ static void count_fields(struct mt_decoding *job, uint32_t uses, unsigned fields
     job->paid += fields & MT_FIELD_PAYLOAD ? uses : 0;
 }
 
-/* How many values each column has to have. */
+/* Counts the values that each column must have. */
 static void count_uses(struct mt_decoding *job)
 {
     const uint16_t *form_index = job->decoder->form_index;
@@ -262,7 +260,7 @@ static enum mt_status read_symbol_columns(struct mt_decoding *job, const char **
     struct mt_cursor *columns = job->columns;
     enum mt_status status;
 
-    /* times are not read yet: their array holds the file's ids meanwhile */
+    /* times are not read yet, so their array holds the file's ids for now */
     if (!read_differences(&columns[MT_COLUMN_STACKS], job->count, decoder->times,
                           &job->stack_count))
         return mt_malformed(reason, "column of stacks is malformed");

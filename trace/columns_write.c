@@ -17,8 +17,8 @@ static void add_column(struct mt_buf *out, enum mt_column column, const uint8_t 
     mt_buf_add(out, bytes, length);
 }
 
-/* Room at the end of `scratch` that a table surely fits into; the bytes then
- * go into the column. NULL without memory. */
+/* Returns room at the end of `scratch` for a table; the bytes then go into the column. NULL without
+ * memory. */
 static uint8_t *scratch_for(struct mt_buf *scratch, size_t entries, size_t entry_bytes)
 {
     mt_buf_reset(scratch);
@@ -90,8 +90,8 @@ static uint64_t common_unit(const uint64_t *times, size_t count)
     return 1000;
 }
 
-/* Bytes a time (1 or 2) that give the shorter column. The largest value of
- * that width means "see the varints that follow". */
+/* Bytes per time (1 or 2) that give the shorter column. The largest value of that width means that
+ * a varint follows. */
 static unsigned best_width(const uint64_t *times, size_t count, uint64_t unit)
 {
     size_t beyond_one = 0, beyond_two = 0, i;
@@ -119,7 +119,7 @@ static void write_times(struct mt_encoder *encoder, struct mt_buf *out, struct m
         uint64_t value = unit == 1 ? times[i] : times[i] / 1000;
         MT_ASSERT(value * unit == times[i] && rest <= i);
         if (value >= escape) {
-            times[rest++] = value; /* rest <= i: in place */
+            times[rest++] = value; /* rest <= i, so this works in place */
             value = escape;
         }
         at[i] = (uint8_t)value;
@@ -132,7 +132,7 @@ static void write_times(struct mt_encoder *encoder, struct mt_buf *out, struct m
     finish_column(out, MT_COLUMN_TIMES, scratch, at);
 }
 
-/* Values as differences to the one before, without the low bits that all lack. */
+/* Values as differences from the previous one, without the low bits that are 0 in all. */
 static void write_differences(struct mt_buf *out, struct mt_buf *scratch, enum mt_column column,
                               const struct mt_dictionary *table)
 {

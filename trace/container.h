@@ -9,7 +9,7 @@
 #include "trace.h"
 
 #define MT_OWN_FRAME_MAGIC   UINT32_C(0x184D2A5D) /* skippable frame: header, index */
-#define MT_SEEK_FRAME_MAGIC  UINT32_C(0x184D2A5E) /* as the seekable format has it */
+#define MT_SEEK_FRAME_MAGIC  UINT32_C(0x184D2A5E) /* from zstd's seekable format */
 #define MT_SEEK_FOOTER_MAGIC UINT32_C(0x8F92EAB1)
 #define MT_ZSTD_MAGIC        UINT32_C(0xFD2FB528)
 
@@ -27,24 +27,24 @@ struct mt_index_entry {
     uint32_t definition_bytes; /* > 0: holds definitions */
 };
 
-/* A whole frame; padded to `frame_bytes` (0 = no padding) by a fact that nobody
- * reads, so that another header can take its place. Larger if the facts are. */
+/* Writes a whole frame, padded to `frame_bytes` (0 = no padding) by a fact that readers ignore, so
+ * that another header can replace it. Larger if the facts need more. */
 void mt_header_write(const struct mt_trace_header *header, size_t frame_bytes, struct mt_buf *out);
 
-/* `payload` is what the skippable frame holds. Texts go into the arena. */
+/* `payload` is the content of the skippable frame. Texts go into the arena. */
 enum mt_status mt_header_read(const uint8_t *payload, size_t length, struct mt_arena *arena,
                               struct mt_trace_header *header, const char **reason) MT_MUST_USE;
 
-/* Index frame and seek table. The frames of `entries` follow each other after
- * the header frame of `header_bytes`. */
+/* Writes index frame and seek table. The frames of `entries` are contiguous and follow the header
+ * frame of `header_bytes`. */
 void mt_index_write(const struct mt_index_entry *entries, size_t count, uint64_t header_bytes,
                     struct mt_buf *out);
 
-/* Frames that the seek table's footer (last MT_SEEK_FOOTER_BYTES of a file)
- * speaks of: the length of the whole seek table frame, or 0 if it is none. */
+/* Returns the length of the whole seek table frame from its footer (the last MT_SEEK_FOOTER_BYTES
+ * of a file), or 0 if there is none. */
 uint64_t mt_seek_table_bytes(const uint8_t *footer);
 
-/* The last frame of events and the index frame, as the seek table has them. */
+/* The last event frame and the index frame, according to the seek table. */
 struct mt_seek_table {
     uint64_t covered_bytes; /* sum of all compressed sizes */
     uint64_t index_bytes;   /* length of the last frame: the index */
@@ -52,20 +52,20 @@ struct mt_seek_table {
 enum mt_status mt_seek_table_read(const uint8_t *frame, size_t length, struct mt_seek_table *table,
                                   const char **reason) MT_MUST_USE;
 
-/* *entries is malloc'd. `limit` is the offset at which the index begins. */
+/* *entries is malloc'd. `limit` is the offset of the index. */
 enum mt_status mt_index_read(const uint8_t *frame, size_t length, uint64_t limit,
                              struct mt_index_entry **entries, size_t *count,
                              const char **reason) MT_MUST_USE;
 
-/* Is this payload of a skippable frame ours, and which one? */
+/* Whether this payload of a skippable frame is ours: a header or an index. */
 bool mt_payload_is_header(const uint8_t *payload, size_t length);
 bool mt_payload_is_index(const uint8_t *payload, size_t length);
 
-/* A file or memory, read from anywhere; a window moves over it. */
+/* A file or memory with random access through a moving window. */
 struct mt_input {
     int fd; /* -1 = memory */
     const uint8_t *memory;
-    uint8_t *owned; /* freed on close: what came through a pipe */
+    uint8_t *owned; /* input from a pipe; freed on close */
     uint64_t size;
     uint8_t *window;
     size_t window_capacity, window_length;
@@ -74,15 +74,15 @@ struct mt_input {
 
 enum mt_status mt_input_open(struct mt_input *input, const char *path,
                              struct mt_error *error) MT_MUST_USE;
-/* The first `limit_bytes` of a regular file that is open for reading (all of it
- * if it is shorter); works on a duplicate of `fd`, which stays the caller's. */
+/* The first `limit_bytes` of a regular file that is open for reading (all of it if shorter). Uses a
+ * duplicate of `fd`; the caller keeps `fd`. */
 enum mt_status mt_input_open_fd(struct mt_input *input, int fd, uint64_t limit_bytes,
                                 struct mt_error *error) MT_MUST_USE;
 void mt_input_open_memory(struct mt_input *input, const void *bytes, size_t length);
 void mt_input_close(struct mt_input *input);
 
-/* The bytes from `offset` on, at most `length` of them and fewer only at the
- * end of the file. Valid until the next call. */
+/* Returns the bytes at `offset`: at most `length`, and fewer only at the end of the file. Valid
+ * until the next call. */
 enum mt_status mt_input_at(struct mt_input *input, uint64_t offset, size_t length,
                            const uint8_t **bytes, size_t *got, struct mt_error *error) MT_MUST_USE;
 

@@ -1,7 +1,7 @@
 #include "bytes.h"
 
-/* Four bits at a time: the table fits in one cache line, and only headers and
- * indexes are summed this way (event frames carry zstd's own checksum). */
+/* Four bits at a time: the table fits in one cache line, and this checksum covers only headers and
+ * indexes (event frames have zstd's own). */
 uint32_t mt_crc32(const void *bytes, size_t length)
 {
     static const uint32_t table[16] = {0x00000000, 0x1DB71064, 0x3B6E20C8, 0x26D930AC,

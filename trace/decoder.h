@@ -1,13 +1,12 @@
-/* The decoder of a block between its two passes: columns have been read and
- * checked (columns_read.c), events have not been built (codec_decode.c).
- * Private to these two. */
+/* The decoder of a block between its two passes: columns_read.c has read and checked the columns,
+ * codec_decode.c has not built the events yet. Private to these two. */
 #ifndef MT_TRACE_DECODER_H
 #define MT_TRACE_DECODER_H
 
 #include "codec.h"
 
 struct mt_decoder_form {
-    struct mt_event of; /* what all events of this form share */
+    struct mt_event of; /* the fields that all events of this form share */
     uint16_t fields;
     bool lost;
 };
@@ -16,11 +15,11 @@ struct mt_decoder_place {
     uint64_t addr, size_bytes;
 };
 
-/* Arrays for blocks of up to `capacity` events. No table has more entries than
- * the block has events, except that of sizes, which has at most twice as many. */
+/* Arrays for blocks of up to `capacity` events. No table has more entries than the block has
+ * events, except the one of sizes, which has at most twice as many. */
 struct mt_decoder {
     uint32_t capacity;
-    void *memory; /* of all that follows */
+    void *memory; /* of all arrays below */
     struct mt_event *events;
     struct mt_decoder_form *forms;
     struct mt_decoder_place *places;
@@ -30,7 +29,7 @@ struct mt_decoder {
     uint8_t *stack_lost, *name_lost;
 };
 
-/* What is known of the block that is being decoded. */
+/* The state of a block during decoding. */
 struct mt_decoding {
     struct mt_decoder *decoder;
     const struct mt_event_block *block;
@@ -38,10 +37,10 @@ struct mt_decoding {
     struct mt_symbols *symbols;
     struct mt_cursor columns[MT_COLUMN_COUNT];
     uint32_t count, form_count, address_count, size_count, stack_count, name_count;
-    /* how many events have a value in each column, by their forms */
+    /* number of events with a value in each column, from their forms */
     uint32_t new_places, back_places, sized, auxed, stacked, named, gapped, paid;
     uint32_t only_heap;         /* see struct mt_event_batch; UINT32_MAX = none so far */
-    bool any_lost, any_special; /* special: counted one by one afterwards */
+    bool any_lost, any_special; /* special events are counted one by one afterwards */
 };
 
 static inline enum mt_status mt_malformed(const char **reason, const char *text)
@@ -55,9 +54,9 @@ static inline bool mt_kind_is_known(unsigned kind)
     return kind > 0 && kind < MT_EVENT_KIND_COUNT;
 }
 
-/* Fills the decoder's arrays, which have room. What the loop over events then
- * relies on: every column has exactly the values that the forms of the events
- * ask for, and every index lies within its table. */
+/* Fills the decoder's arrays, which have room. Afterwards every column has exactly the values that
+ * the forms of the events require, and every index is within its table. The loop over events relies
+ * on this. */
 enum mt_status mt_columns_read(struct mt_decoding *job, const char **reason) MT_MUST_USE;
 
 #endif

@@ -1,6 +1,5 @@
-/* Definitions of a block -> symbols, and ids of the file -> ids of symbols.
- * Nothing in the bytes is trusted: ids, counts and texts are bounded by what a
- * file of that size can honestly hold. */
+/* Definitions of a block -> symbols, and ids of the file -> ids of symbols. The bytes are not
+ * trusted: ids, counts and texts are bounded by what a valid file of that size can hold. */
 #include "check.h"
 #include "codec.h"
 #include "grow.h"
@@ -75,9 +74,8 @@ enum mt_status mt_ids_resolve(struct mt_ids *ids, struct mt_symbols *symbols, en
     return MT_OK;
 }
 
-/* As mt_ids_resolve for ids written as 0 = missing, else id + 1. Definitions
- * that refer to lost ones are not counted: the events that use them are not
- * wrong, they only show a "?" inside. */
+/* Like mt_ids_resolve for ids written as 0 = missing, otherwise id + 1. Definitions that refer to
+ * lost ones are not counted: the events that use them are valid and only show a "?" inside. */
 static enum mt_status resolve_optional(struct mt_ids *ids, struct mt_symbols *symbols,
                                        enum mt_table table, uint64_t value, uint32_t *resolved)
 {
@@ -187,7 +185,7 @@ static enum mt_status define_heap(struct mt_ids *ids, struct mt_symbols *symbols
     return status == MT_OK ? mt_symbols_heap(symbols, name_id, id) : status;
 }
 
-/* Thread 0 exists in every table of symbols: the file's only describes it. */
+/* Thread 0 exists in every symbol table: the file only describes it. */
 static enum mt_status define_thread(struct mt_ids *ids, struct mt_symbols *symbols,
                                     struct mt_cursor *in, uint32_t file_id, uint32_t *id)
 {
@@ -247,7 +245,7 @@ static uint32_t table_limit(const struct mt_ids *ids, enum mt_table table)
 {
     switch (table) {
     case MT_TABLE_DEVICES: return MT_MAX_DEVICES;
-    case MT_TABLE_POOLS: /* looked up one by one, so their number is cost */
+    case MT_TABLE_POOLS: /* looked up linearly, so their number is bounded */
     case MT_TABLE_HEAPS: return MT_MAX_POOLS;
     case MT_TABLE_THREADS: return MT_MAX_THREADS;
     default: return ids->limit;

@@ -1,6 +1,5 @@
-/* Symbols -> definitions of a block. Every table is written as entries with
- * consecutive ids from an explicit first id, so that a lost frame loses
- * definitions but never shifts later ones. */
+/* Symbols -> definitions of a block. Every table is written as entries with an explicit first id
+ * and consecutive ids. A lost frame therefore loses definitions but never shifts later ones. */
 #include "codec.h"
 
 #include <string.h>
@@ -23,8 +22,7 @@ static void add_optional(struct mt_buf *out, uint32_t id)
     add_varint(out, id == MT_NO_ID ? 0 : (uint64_t)id + 1);
 }
 
-/* Length to write of a string: as it is, or cut before the character that
- * crosses the limit. */
+/* Length of a string to write: all of it, or cut before the character that crosses the limit. */
 static uint32_t written_length(const char *text, uint32_t length, uint64_t limit)
 {
     if (length <= limit)
@@ -35,9 +33,9 @@ static uint32_t written_length(const char *text, uint32_t length, uint64_t limit
     return length;
 }
 
-/* The reader refuses a file whose text is out of proportion to its size, and with
- * the text the events: so the text is cut. Only texts that compress like no
- * recorded ones get there. */
+/* The reader refuses files whose text is out of proportion to their size, and loses the events with
+ * it. The writer therefore cuts such text. Only text that compresses unlike any recorded text
+ * reaches this limit. */
 static void add_string(const struct mt_symbols *symbols, struct mt_definitions_written *written,
                        uint32_t id, struct mt_buf *out)
 {
@@ -118,7 +116,7 @@ static uint32_t table_count(const struct mt_symbols *symbols, enum mt_table tabl
     return 0;
 }
 
-/* Writes entries of one table from what is written on, at most `limit` bytes but at
+/* Writes entries of one table, beginning with the first unwritten one: at most `limit` bytes but at
  * least one entry. */
 static void write_table(const struct mt_symbols *symbols, enum mt_table table,
                         struct mt_definitions_written *written, size_t limit, struct mt_buf *out)

@@ -1,5 +1,5 @@
-/* Values of one block -> dense indexes 0, 1, 2, ... in order of first sight.
- * Fixed capacity; emptied in O(1) by a new stamp. Private to the encoder. */
+/* Values of one block -> dense indexes 0, 1, 2, ... in order of first appearance. Fixed capacity; a
+ * new stamp empties it in O(1). Private to the encoder. */
 #ifndef MT_TRACE_DICTIONARY_H
 #define MT_TRACE_DICTIONARY_H
 
@@ -14,7 +14,7 @@ struct mt_dictionary_slot {
     uint64_t value;
     uint32_t stamp; /* != the dictionary's: empty */
     uint16_t index;
-    uint16_t note; /* the caller's, e.g. the newest place at an address */
+    uint16_t note; /* for the caller, e.g. the newest place at an address */
 };
 
 struct mt_dictionary {
@@ -23,7 +23,7 @@ struct mt_dictionary {
     uint32_t count, stamp, mask;
 };
 
-/* For at most `capacity` distinct values (a power of two <= 65536). */
+/* For at most `capacity` distinct values (a power of two <= 65,536). */
 static inline bool mt_dictionary_init(struct mt_dictionary *dictionary, uint32_t capacity)
 {
     dictionary->mask = capacity * 2 - 1;
@@ -47,12 +47,12 @@ static inline void mt_dictionary_clear(struct mt_dictionary *dictionary)
     dictionary->count = 0;
     if (++dictionary->stamp)
         return;
-    for (i = 0; i <= dictionary->mask; i++) /* once in 2^32 blocks */
+    for (i = 0; i <= dictionary->mask; i++) /* the stamp wraps once in 2^32 blocks */
         dictionary->slots[i].stamp = 0;
     dictionary->stamp = 1;
 }
 
-/* The slot that holds value, or an empty one (stamp differs) for it. */
+/* Returns the slot of value, or an empty one (its stamp differs) for it. */
 static inline struct mt_dictionary_slot *mt_dictionary_find(const struct mt_dictionary *dictionary,
                                                             uint64_t value)
 {
@@ -63,7 +63,7 @@ static inline struct mt_dictionary_slot *mt_dictionary_find(const struct mt_dict
     return &dictionary->slots[i];
 }
 
-/* The slot that holds value, added if it was not there. */
+/* Returns the slot of value; adds value if it is missing. */
 static inline struct mt_dictionary_slot *mt_dictionary_add(struct mt_dictionary *dictionary,
                                                            uint64_t value)
 {
@@ -81,7 +81,7 @@ static inline struct mt_dictionary_slot *mt_dictionary_add(struct mt_dictionary 
     return slot;
 }
 
-/* Each value is found, under its own index. */
+/* Checks that each value is found under its own index. */
 static inline bool mt_dictionary_is_sound(const struct mt_dictionary *dictionary, const char **why)
 {
     uint32_t i, filled = 0;

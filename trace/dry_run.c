@@ -13,7 +13,7 @@ void mt_dry_run_write(const struct mt_dry_run *dry_run, struct mt_buf *out)
     mt_buf_add_u64(out, dry_run->memory_bytes);
 }
 
-/* Digits only; 0 for anything else. */
+/* Reads digits only; returns 0 for anything else. */
 static uint64_t number_of(const char *text, size_t length)
 {
     uint64_t number;

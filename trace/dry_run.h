@@ -1,5 +1,5 @@
-/* The fact of a trace that its device was simulated: which card, how many of them, and how much
- * memory each of them had. */
+/* The header's fact that the device was simulated: the card, the number of devices, and the memory
+ * of each. */
 #ifndef MT_TRACE_DRY_RUN_H
 #define MT_TRACE_DRY_RUN_H
 
@@ -17,8 +17,8 @@ struct mt_dry_run {
 /* "version=1;card=H200 141 GB;devices=1;memory_bytes=150109880320" */
 void mt_dry_run_write(const struct mt_dry_run *dry_run, struct mt_buf *out);
 
-/* The fact of the header. False for NULL: a real device. Of a text that is damaged, or of a later
- * version, what can be read is filled. */
+/* Reads the fact of the header. Returns false for NULL: a real device. Fills what can be read of a
+ * damaged text or of a later version. */
 bool mt_dry_run_read(const char *fact, struct mt_dry_run *dry_run);
 
 /* "simulated H200 141 GB" */

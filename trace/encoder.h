@@ -1,6 +1,5 @@
-/* The encoder of a block between its two passes: events have become indexes
- * into tables (codec_encode.c), which become bytes (columns_write.c). Private
- * to these two. */
+/* The encoder of a block between its two passes: codec_encode.c turns events into indexes of
+ * tables, and columns_write.c turns these into bytes. Private to these two. */
 #ifndef MT_TRACE_ENCODER_H
 #define MT_TRACE_ENCODER_H
 
@@ -35,12 +34,12 @@ struct mt_encoder {
     struct mt_check_pace pace; /* of mt_block_holds */
 };
 
-/* Do the bytes from `start` on decode to exactly these events? *why is the first difference. True
- * without the memory to find out. */
+/* Returns whether the bytes at `start` decode to exactly these events; *why is the first
+ * difference. Also returns true if memory for the check is missing. */
 bool mt_block_holds(const struct mt_buf *bytes, size_t start, const struct mt_symbols *symbols,
                     const struct mt_event *events, size_t count, const char **why);
 
-/* Appends all columns to `out`; look at out->failed and scratch->failed. */
+/* Appends all columns to `out`. The caller checks out->failed and scratch->failed. */
 void mt_columns_write(struct mt_encoder *encoder, struct mt_buf *out, struct mt_buf *scratch);
 
 #endif

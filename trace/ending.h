@@ -11,21 +11,22 @@ enum mt_ending {
     MT_ENDED_UNKNOWN,
     MT_ENDED_EXIT,      /* number is the exit status, 0 to 255 */
     MT_ENDED_SIGNAL,    /* number is the signal, 1 to 127 */
-    MT_ENDED_TIMEOUT,   /* memtrace ended it: the time that it was given was over */
-    MT_ENDED_OOM_KILLED /* by SIGKILL, after the kernel had killed a process of its control group,
-                           most often this one, for want of memory of the host */
+    MT_ENDED_TIMEOUT,   /* memtrace ended it at its time limit */
+    MT_ENDED_OOM_KILLED /* by SIGKILL, after the kernel killed a process of its control group,
+                           usually this one, because host memory ran out */
 };
 
-enum { MT_ENDING_TEXT = 16 }; /* bytes of the text, with its zero */
+enum { MT_ENDING_TEXT = 16 }; /* bytes of the text with its NUL */
 
-/* `number` counts for EXIT and SIGNAL; one that is out of range is written as "unknown". */
+/* `number` is used for EXIT and SIGNAL; a value out of range is written as "unknown". */
 const char *mt_ending_text(enum mt_ending ending, int32_t number, char text[MT_ENDING_TEXT]);
 
-/* Why a run that ended like this may need more than it shows; NULL: it ended by itself, or nothing
- * is known. */
+/* Returns why a run with this ending may need more memory than it shows, or NULL if it ended by
+ * itself or nothing is known. */
 const char *mt_ending_doubt(enum mt_ending kind, int32_t number);
 
-/* Reads what mt_ending_text wrote. False, MT_ENDED_UNKNOWN and 0 for any other text, or NULL. */
+/* Reads the result of mt_ending_text. Returns false, MT_ENDED_UNKNOWN and 0 for NULL and any other
+ * text. */
 bool mt_ending_read(const char *text, enum mt_ending *ending, int32_t *number);
 
 #endif

@@ -1,6 +1,5 @@
-/* The header frame: facts about the run as pairs of texts, so that a fact can
- * be added without a new version. Booleans are "1" and absent; numbers are
- * decimal; what is not known is absent. */
+/* The header frame: facts about the run as pairs of texts, so that a new fact needs no new version.
+ * Booleans are "1" or absent, numbers are decimal, and unknown facts are absent. */
 #include "container.h"
 
 #include <inttypes.h>
@@ -88,7 +87,7 @@ static const struct fact facts[] = {
 };
 _Static_assert(MT_IDENTITY_DEVICES == 16, "a line for each device");
 
-/* Bounded so that what the writer writes is what the reader accepts. */
+/* Bounded so that the reader accepts everything that the writer writes. */
 enum { MAX_TEXT_BYTES = 65536 };
 
 static void add_u32(struct mt_buf *out, uint32_t value)
@@ -165,7 +164,7 @@ static void add_fact(struct mt_buf *out, const struct fact *fact,
     }
 }
 
-/* Fills the frame up to `frame_bytes` if a pair still fits. */
+/* Fills the frame up to `frame_bytes` if another pair fits. */
 static void add_room(struct mt_buf *out, size_t start, size_t frame_bytes, uint32_t *pairs)
 {
     static const char key[] = "room";
@@ -216,7 +215,7 @@ bool mt_trace_probe(const void *bytes, size_t length)
 
     if (length >= 4 && mt_get_u32(at) == MT_OWN_FRAME_MAGIC)
         return true;
-    /* the first bytes are damaged, but what follows speaks for itself */
+    /* the first bytes are damaged, but the rest identifies the frame */
     return length >= MT_SKIPPABLE_HEADER_BYTES + sizeof own_magic &&
            mt_payload_is_header(at + MT_SKIPPABLE_HEADER_BYTES, length - MT_SKIPPABLE_HEADER_BYTES);
 }

@@ -5,7 +5,7 @@
 
 #include "heaps.h"
 
-/* Answers about heaps, each asked once. */
+/* Facts about heaps, each determined once. */
 struct choice {
     const struct mt_source *source;
     struct mt_heap_view view;
@@ -24,7 +24,7 @@ static bool is_framework_heap(struct choice *choice, uint16_t heap)
     return is;
 }
 
-/* Who takes segments is an allocator above the driver, whatever it is called. */
+/* A heap that takes segments is an allocator above the driver, whatever its name. */
 static bool is_of_framework(struct choice *choice, const struct mt_event *event)
 {
     if (mt_event_is_segment(event))
@@ -62,7 +62,7 @@ enum mt_status mt_heap_view_choose(struct mt_source *source, struct mt_error *er
         status = mt_source_next(source, &batch, error);
     }
     if (status == MT_OK && is_first)
-        source->unread = batch; /* nobody touched it: no need to read it again */
+        source->unread = batch; /* the batch is unchanged: no need to read it again */
     else if (status == MT_OK || status == MT_END)
         status = mt_source_rewind(source, error);
     if (status == MT_OK)
@@ -70,7 +70,7 @@ enum mt_status mt_heap_view_choose(struct mt_source *source, struct mt_error *er
     return status;
 }
 
-/* Number of the heap of that name; false if none was defined so far. */
+/* Finds the number of the heap of that name; false if it is not defined so far. */
 static bool find_heap(const struct mt_symbols *symbols, const char *name, uint16_t *heap)
 {
     uint32_t i;

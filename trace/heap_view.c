@@ -40,8 +40,8 @@ static inline void tell_heaps_apart(const struct mt_heap_view *view, struct mt_e
         event->addr ^= (uint64_t)(event->heap % ADDRESS_HEAPS) << ADDRESS_SHIFT;
 }
 
-/* How many events at the beginning of a batch are a framework's, and nothing to
- * do: in a snapshot all. */
+/* Returns how many events at the start of a batch belong to a framework and need no change: all of
+ * them in a snapshot. */
 static size_t plain_events(const struct mt_heap_view *view, const struct mt_event_batch *batch)
 {
     size_t i = 0;

@@ -1,10 +1,10 @@
-/* Which allocator's events a reader of a source is handed. The same bytes stand
- * in a recorded trace at two levels: a segment of PyTorch is also an
- * allocation of the driver. Code that simulates or sums looks at one level:
+/* Filters a source to the events of one level of allocators. A recorded trace has the same bytes at
+ * two levels: a segment of PyTorch is also an allocation of the driver. Code that simulates or sums
+ * reads one level:
  *
  * framework: memory events of one allocator above the driver, the first one
  *            of the trace. A recorded trace then reads like a snapshot.
- * driver:    for programs without such an allocator: all that the process took
+ * driver: for programs without such an allocator: all that the process took
  *            from the driver, its heaps (heaps.h) together. So that they do not
  *            share addresses, an address has the heap's number in its high bits.
  *
@@ -20,27 +20,27 @@
 #include "symbols.h"
 
 enum mt_view_level {
-    MT_VIEW_EVERYTHING, /* as it stands in the trace */
+    MT_VIEW_EVERYTHING, /* unfiltered */
     MT_VIEW_FRAMEWORK,
     MT_VIEW_DRIVER
 };
 
 #define MT_VIEW_KNOWN_HEAPS 64
-/* What is known of a heap. */
+/* What is known about a heap. */
 enum { MT_VIEW_NOT_LOOKED_AT, MT_VIEW_IN, MT_VIEW_OUT };
 
-/* Part of a source; zeroed memory hands on everything. A reader that wants all
- * sets `level` to MT_VIEW_EVERYTHING for as long as it reads. */
+/* Part of a source; zeroed memory passes everything on. A reader that wants all events sets `level`
+ * to MT_VIEW_EVERYTHING while it reads. */
 struct mt_heap_view {
     enum mt_view_level level;
     bool chosen;
-    bool has_more;                      /* memory events were left out, or samples passed */
-    bool one_heap;                      /* DRIVER: `heap` alone, whatever it holds */
-    uint16_t heap;                      /* FRAMEWORK, one_heap: whose events */
+    bool has_more;                      /* memory events were filtered out, or samples passed */
+    bool one_heap;                      /* DRIVER: only `heap`, whatever it holds */
+    uint16_t heap;                      /* FRAMEWORK, one_heap: the heap whose events pass */
     uint8_t known[MT_VIEW_KNOWN_HEAPS]; /* DRIVER: by heap, 0 = not looked at yet */
 };
 
-/* Takes out of a batch what is not in view. Order stays. O(events). */
+/* Removes events from a batch that are not in view. Keeps the order. O(events). */
 void mt_heap_view_apply(struct mt_heap_view *view, const struct mt_symbols *symbols,
                         struct mt_event_batch *batch);
 

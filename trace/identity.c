@@ -5,7 +5,7 @@
 #include "decimal.h"
 #include "ending.h"
 
-/* A text that does not fit whole is unknown: cut, it could equal another one. */
+/* A text that does not fit is unknown: a truncated one could equal another. */
 static void copy_text(char *out, size_t capacity, const char *text)
 {
     size_t length = text ? strnlen(text, capacity) : 0;
@@ -15,7 +15,7 @@ static void copy_text(char *out, size_t capacity, const char *text)
     out[length < capacity ? length : 0] = '\0';
 }
 
-/* -1 if it is no number from 0 to MT_MAX_RANK. */
+/* Returns -1 unless the text is a number from 0 to MT_MAX_RANK. */
 static int32_t small_number(const char *text)
 {
     uint64_t number;

@@ -1,7 +1,6 @@
-/* What ends a finished trace: our index (where each frame is and which events
- * it holds) and the seek table of zstd's seekable format (for other tools, and
- * to find our index). Both are redundant: a trace without them is read by
- * walking over its frames. */
+/* The end of a finished trace: our index (position and events of each frame) and the seek table of
+ * zstd's seekable format (for other tools, and to find our index). Both are redundant: without them
+ * a trace is read by walking over its frames. */
 #include "container.h"
 
 #include <stdlib.h>
@@ -15,7 +14,7 @@ static const char own_magic[8] = {'m', 't', 'i', 'n', 'd', 'e', 'x', '\0'};
 
 enum { FIXED_BYTES = 16, ENTRY_BYTES = 40, CHECKSUM_BYTES = 4, SEEK_ENTRY_BYTES = 8 };
 
-/* Frames follow each other without a hole, in order of events and time. */
+/* Frames are contiguous and in order of events and time. */
 static bool entry_follows(const struct mt_index_entry *entry, const struct mt_index_entry *last)
 {
     const struct mt_zstd_frame_info *info = &entry->info;
@@ -68,8 +67,8 @@ static void write_index(const struct mt_index_entry *entries, size_t count, stru
         add_u32(out, mt_crc32(out->data + payload, out->length - payload));
 }
 
-/* The seek table counts every frame from the first byte of the file on, those
- * that hold no events with a raw size of 0. */
+/* The seek table covers every frame from the first byte of the file; frames without events have a
+ * raw size of 0. */
 static void write_seek_table(const struct mt_index_entry *entries, size_t count,
                              uint64_t header_bytes, uint64_t index_bytes, struct mt_buf *out)
 {
@@ -157,7 +156,7 @@ static enum mt_status read_entries(const uint8_t *at, size_t count, uint64_t lim
             frame->compressed_bytes > limit - frame->offset)
             return MT_ERR_FORMAT;
     }
-    if (count && entries[0].info.offset > UINT32_MAX) /* where the header ends */
+    if (count && entries[0].info.offset > UINT32_MAX) /* the end of the header */
         return MT_ERR_FORMAT;
     if (count && entries[count - 1].info.offset + entries[count - 1].info.compressed_bytes != limit)
         return MT_ERR_FORMAT;

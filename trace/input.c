@@ -1,5 +1,5 @@
-/* A file through pread and a moving window, or memory as it is. Not mmap: a
- * file that shrinks while we read it must not kill us. */
+/* A file through pread and a moving window, or memory. Not mmap: if a file shrinks while it is
+ * mapped, reading it raises SIGBUS. */
 #include "container.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* See lost_events.h. */
 #include "lost_events.h"
 
 void mt_lost_events_add(struct mt_lost_events *lost, const struct mt_event *event)

@@ -12,7 +12,7 @@ static const char wrong_form[] =
     "it wants a coordinate and a size for each axis, such as pp=1/8,dp=3/32";
 static const char wrong_name[] = "the name of an axis has 1 to 16 of the characters a to z and _";
 
-/* "pp=": NULL, or what is wrong. */
+/* "pp=": returns NULL, or what is wrong. */
 static const char *take_name(const char **at, const char *end, struct mt_mesh_axis *axis)
 {
     size_t length = 0;

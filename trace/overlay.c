@@ -11,7 +11,7 @@ enum mt_status mt_overlay_add(struct mt_overlay *overlay, uint64_t before,
 {
     if (mt_grow(&overlay->events, &overlay->capacity, overlay->count + 1, sizeof *overlay->events))
         return MT_ERR_MEMORY;
-    /* ranges found in a damaged trace may overlap: what comes late belongs behind the others */
+    /* ranges inferred from a damaged trace may overlap: move late events after the others */
     if (overlay->count && overlay->events[overlay->count - 1].before > before)
         before = overlay->events[overlay->count - 1].before;
     overlay->events[overlay->count++] = (struct mt_overlay_event){before, *event};

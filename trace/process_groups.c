@@ -25,7 +25,7 @@ static bool take_run(const char **at, const char *end, struct run *run)
            run->stride <= MT_MAX_RANK && (run->last - run->first) % run->stride == 0;
 }
 
-/* Runs come in order, and no two overlap: that bounds their sum. */
+/* Runs are sorted and do not overlap, which bounds their sum. */
 static bool take_runs(const char *at, const char *end, int32_t rank,
                       struct mt_identity_group *group)
 {
@@ -104,8 +104,8 @@ static void add_name(const char *name, struct mt_buf *out)
         mt_buf_add_char(out, '_');
 }
 
-/* How many ranks from the first one on lie equally far apart. Two alone are no run, unless they are
- * all or lie side by side, so that the same ranks are always written alike. */
+/* Returns how many ranks at the start are equally far apart. Two ranks are a run only if they are
+ * all, or adjacent, so that the same ranks are always written the same way. */
 static size_t run_length(const uint32_t *ranks, size_t count)
 {
     size_t length = count < 2 ? count : 2;

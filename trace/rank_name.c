@@ -14,7 +14,7 @@ static bool is_word_part(char c)
     return isalnum((unsigned char)c) != 0;
 }
 
-/* Of a rank within its node, or of a node, the name says nothing here. */
+/* The rank within a node and the rank of a node are not the rank of the job. */
 static bool is_other_rank(const char *name, const char *at)
 {
     static const char *const others[] = {"local_", "local-", "node_", "node-", "group_", "group-"};
@@ -27,7 +27,7 @@ static bool is_other_rank(const char *name, const char *at)
     return false;
 }
 
-/* `word` and digits at `at`: the number, or -1. */
+/* Reads `word` and digits at `at`: the number, or -1. */
 static int32_t number_at(const char *name, const char *at, const char *word, bool may_part)
 {
     const char *end = at + strlen(at), *digits = at + strlen(word);

@@ -4,9 +4,9 @@
 
 #include <stdint.h>
 
-/* The rank that the name of a file says, 0 to MT_MAX_RANK; -1 if it says none, or several that
- * differ. Looks at the last part of the path: "rank" or "r" with digits behind it, perhaps after
- * '_', '-' or '=', as a word of its own. */
+/* Returns the rank in the name of a file, 0 to MT_MAX_RANK; -1 if there is none, or several that
+ * differ. Looks at the last part of the path for "rank" or "r" as a separate word, followed by
+ * digits, with an optional '_', '-' or '=' in between. */
 int32_t mt_rank_of_name(const char *path);
 
 #endif

@@ -1,5 +1,4 @@
-/* A trace file as a source of events: one batch a frame, damage counted and
- * stepped over. */
+/* A trace file as a source of events: one batch per frame; damage is counted and skipped. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,13 +16,13 @@ struct trace_source {
     struct mt_decoder *decoder;
     struct mt_ids ids;
     struct mt_arena arena;
-    size_t next;                  /* in frames.found */
-    uint64_t next_seq, last_t_ns; /* the least that the next event may have */
-    enum skip skip;               /* events before the target of a seek are left out */
+    size_t next;                  /* index in frames.found */
+    uint64_t next_seq, last_t_ns; /* lower bounds of the next event */
+    enum skip skip;               /* events before the target of a seek are dropped */
     uint64_t skip_target;
     /* frames without the damage between them, for mt_trace_frames and seek */
     struct mt_zstd_frame_info *infos;
-    size_t *places; /* of infos in frames.found */
+    size_t *places; /* indices of infos in frames.found */
     size_t info_count;
     struct mt_check_pace pace; /* of mt_symbols_is_sound */
 };
@@ -33,7 +32,8 @@ static struct trace_source *from_base(struct mt_source *base)
     return (struct trace_source *)(void *)base;
 }
 
-/* "frame 12: checksum mismatch", and where. A damaged header is no frame. */
+/* Counts damage with its place: "frame 12: checksum mismatch". A damaged header does not count as a
+ * frame. */
 static void count_damage(struct trace_source *source, size_t i, const char *reason)
 {
     struct mt_integrity *integrity = &source->base.integrity;
@@ -56,7 +56,7 @@ static enum mt_status host_error(struct mt_error *error, enum mt_status status)
     return mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
 }
 
-/* Is it damage of the file, which is counted, not a failure of the host? */
+/* Whether this is damage of the file, which is counted, and not a failure of the host. */
 static bool is_damage(enum mt_status status)
 {
     return status == MT_ERR_FORMAT || status == MT_ERR_UNSUPPORTED;
@@ -122,7 +122,7 @@ static void count_frame(struct trace_source *source, const struct mt_found *foun
     source->base.progress_bytes = found->entry.info.offset + found->entry.info.compressed_bytes;
 }
 
-/* Events ascend, and every id is of a symbol: what all readers of a source rely on. */
+/* Events ascend and every id refers to a symbol. All readers of a source rely on this. */
 static bool batch_is_sound(const struct mt_symbols *symbols, const struct mt_decoded *decoded,
                            const char **why)
 {
@@ -153,7 +153,7 @@ static void check_batch(struct trace_source *source, const struct mt_decoded *de
         MT_ASSERT_SOUND(mt_symbols_is_sound(symbols, &why), why);
 }
 
-/* Leaves out what lies before the target of a seek. */
+/* Drops the events before the target of a seek. */
 static void skip_events(struct trace_source *source, struct mt_event_batch *batch)
 {
     while (source->skip != SKIP_NONE && batch->count) {
@@ -264,8 +264,8 @@ enum mt_status mt_trace_frames(struct mt_source *base, const struct mt_zstd_fram
     return MT_OK;
 }
 
-/* Symbols that events from frame `end` on may refer to. Most frames define
- * nothing and are not looked at. */
+/* Defines the symbols that events of frame `end` and later may refer to. Most frames define nothing
+ * and are not read. */
 static enum mt_status define_before(struct trace_source *source, size_t end, struct mt_error *error)
 {
     size_t i;
@@ -283,8 +283,8 @@ static enum mt_status define_before(struct trace_source *source, size_t end, str
     return MT_OK;
 }
 
-/* The last frame that begins before the target (at it, by seq): by time, equal
- * instants may lie on both sides of a border. */
+/* Returns the last frame that starts before the target (by seq: at or before it). By time, equal
+ * instants may be on both sides of a border. */
 static size_t frame_before(const struct trace_source *source, uint64_t target, bool by_time)
 {
     size_t low = 0, high = source->info_count;
@@ -354,8 +354,8 @@ static struct trace_source *new_source(void)
     return source;
 }
 
-/* The header is gone: its facts are not known. What a trace usually has is
- * taken for granted, so that nothing that is there is left unread. */
+/* The header is lost, so its facts are unknown. Assumes what a trace usually has, so that no
+ * existing data is ignored. */
 static void assume_usual_header(struct mt_trace_header *header)
 {
     header->format_version = MT_FORMAT_VERSION;
@@ -368,7 +368,7 @@ static bool header_is_lost(const struct mt_zstd_frames *frames)
     return frames->count && frames->found[0].damage && frames->found[0].entry.info.offset == 0;
 }
 
-/* The first frame must be whole if the header is not, else the file could be
+/* If the header is damaged, the first frame must be intact: otherwise the file could be
  * anything. */
 static enum mt_status check_is_trace(struct trace_source *source, struct mt_error *error)
 {
@@ -410,7 +410,7 @@ static enum mt_status open_input(struct trace_source *source, struct mt_error *e
     return status;
 }
 
-/* Goes on with an input that was opened with `status`. */
+/* Continues with an input that was opened with `status`. */
 static enum mt_status open_source(struct trace_source *source, enum mt_status status,
                                   struct mt_source **out, struct mt_error *error)
 {

@@ -42,8 +42,8 @@ static bool begins_with(const char *text, size_t length, const char *start)
     return length >= start_length && !memcmp(text, start, start_length);
 }
 
-/* What follows one of these is the same on every machine. The first of this list that
- * occurs in a path counts, at its last place there. */
+/* The part after one of these is the same on every machine. The first entry that occurs in a path
+ * is used, at its last occurrence. */
 static const char *const public_parts[] = {
     "/site-packages/", "/dist-packages/", "/lib/python2",        "/lib/python3",
     "/lib64/python3",  "/torch/nn/",      "/torch/optim/",       "/torch/autograd/",
@@ -56,7 +56,7 @@ static const char *const system_folders[] = {
     "/lib64/",    "/usr/include/", "/usr/share/", "/usr/local/cuda",
 };
 
-/* Only files that lie in the folder itself: /dev/shm holds files of users. */
+/* Only files directly in the folder: /dev/shm holds files of users. */
 static const char device_folder[] = "/dev/";
 
 static const char *const public_relative[] = {"redacted/", "torch/", "aten/", "c10/"};
@@ -70,7 +70,7 @@ static bool begins_with_one(const char *text, size_t length, const char *const *
     return false;
 }
 
-/* Where the last one of the public part begins; `length` if there is none. */
+/* Start of the last public part; `length` if there is none. */
 static size_t public_part(const char *text, size_t length)
 {
     for (size_t i = 0; i < MT_ARRAY_LEN(public_parts); i++)
@@ -88,7 +88,7 @@ static bool has_parent(const char *text, size_t length)
     return false;
 }
 
-/* The length of the folder, its last separator included. */
+/* Length of the folder, including its last separator. */
 static size_t folder_length(const char *text, size_t length)
 {
     while (length && text[length - 1] != '/' && text[length - 1] != '\\')
@@ -124,7 +124,7 @@ static void redact_path(const struct mt_redaction *redaction, const char *text, 
 {
     size_t part = public_part(text, length), folder = folder_length(text, length);
 
-    bool leads_up = has_parent(text, length); /* what follows a public part may be private */
+    bool leads_up = has_parent(text, length); /* the part after a public part may be private */
 
     if (is_public_file(text, length) || (begins_with(text, length, redacted_root) && !leads_up)) {
         mt_buf_add(out, text, length);
@@ -146,7 +146,7 @@ static bool ends_path(char c)
     return (unsigned char)c <= ' ' || strchr("\"'()[]{},;|", c);
 }
 
-/* "<frozen runpy>", "[libcuda.so.1]": what has no path stays. */
+/* "<frozen runpy>", "[libcuda.so.1]": text without a path is unchanged. */
 static void redact_marked(const struct mt_redaction *redaction, const char *text, size_t length,
                           struct mt_buf *out)
 {
@@ -172,7 +172,7 @@ static void redact_file(const struct mt_redaction *redaction, const char *text, 
         redact_path(redaction, text, length, out);
 }
 
-/* Where a path may begin: not in the middle of a word such as "a/b". */
+/* Whether a path may begin here: not in the middle of a word such as "a/b". */
 static bool may_begin_path(const char *text, size_t at)
 {
     return text[at] == '/' && (!at || ends_path(text[at - 1]) || strchr("=:<>@", text[at - 1]));
@@ -204,7 +204,7 @@ static bool is_common_thread(const char *text, size_t length)
     return !length || begins_with_one(text, length, starts, MT_ARRAY_LEN(starts));
 }
 
-/* A name that its owner chose does not begin like one of ours. */
+/* Names that users choose do not begin like one of ours. */
 static bool is_hashed_name(const char *text, size_t length, const char *prefix)
 {
     size_t prefix_length = strlen(prefix);

@@ -1,16 +1,15 @@
-/* Replaces what in a trace identifies a person, a machine or a place of files. This is
- * the one rule about what that is: `memtrace info --secrets` counts the texts that it
- * would change. Equal texts become equal texts, as long as the salt is the same; the
- * salt is random and kept nowhere, so nobody can find a text by trying.
+/* Replaces everything in a trace that identifies a person, a machine or a location of files.
+ * `memtrace info --secrets` uses the same rules to count the texts that would change. With the same
+ * salt, equal texts become equal texts. The salt is random and never stored, so a text cannot be
+ * found by trial.
  *
- *   file      the folder is hashed, the name of the file stays. Only the beginning goes
- *             where what follows identifies nobody: site-packages/, dist-packages/,
- *             lib/python3.12/, aten/src/, torch/csrc/. Folders of the system stay.
- *   words     (functions, phases, marks, settings) paths in them, as above
- *   thread    hashed, except for the names that Python and PyTorch give
- *   host, command, boot id, job, UUID of a device   hashed
+ *   file      the folder is hashed, the name of the file stays. Only the start is hashed if the
+ * rest is public: site-packages/, dist-packages/, lib/python3.12/, aten/src/, torch/csrc/. Folders
+ * of the system stay. words     (functions, phases, marks, settings) paths in them, as above thread
+ * hashed, except for the names that Python and PyTorch give host, command, boot id, job, UUID of a
+ * device   hashed
  *
- * What was redacted stays as it is when it is redacted again. */
+ * Redacting a redacted text does not change it. */
 #ifndef MT_TRACE_REDACTION_H
 #define MT_TRACE_REDACTION_H
 
@@ -35,14 +34,14 @@ struct mt_redaction {
     unsigned char salt[16];
 };
 
-/* Draws a salt; MT_ERR_IO if the system has no random numbers. */
+/* Draws a salt; MT_ERR_IO if the system provides no random numbers. */
 enum mt_status mt_redaction_init(struct mt_redaction *redaction) MT_MUST_USE;
 
-/* Appends the text as it may be shown to anybody. O(length). */
+/* Appends the redacted text. O(length). */
 void mt_redact(const struct mt_redaction *redaction, enum mt_text_kind kind, const char *text,
                size_t length, struct mt_buf *out);
 
-/* Does redaction change it? */
+/* Returns whether redaction changes the text. */
 bool mt_text_identifies(enum mt_text_kind kind, const char *text, size_t length);
 
 #endif

@@ -2,15 +2,15 @@
 
 #include <string.h>
 
-/* Of a simulated device, times say how fast the simulation was. Readers treat such a trace as they
- * treat a snapshot without times. */
+/* The times of a simulated device show the speed of the simulation. Readers treat such a trace like
+ * a snapshot without times. */
 static void forget_times(struct mt_event_batch *batch)
 {
     for (size_t i = 0; i < batch->count; i++)
         batch->events[i].t_ns = 0;
 }
 
-/* The one place where events are decoded, so that no reading goes uncounted. */
+/* All events are decoded here, so every pass is counted. */
 static enum mt_status decode(struct mt_source *source, struct mt_event_batch *batch,
                              struct mt_error *error)
 {

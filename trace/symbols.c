@@ -24,8 +24,8 @@ enum mt_status mt_symbols_string(struct mt_symbols *symbols, const char *text, s
     return mt_strings_intern(&symbols->strings, text, length, id);
 }
 
-/* The frame table is looked up through a map keyed by a hash of the triple;
- * equal hashes of unequal frames (2^-64) walk on to the next key. */
+/* A map finds frames by a hash of the triple; unequal frames with equal hashes (2^-64) use the next
+ * key. */
 enum mt_status mt_symbols_frame(struct mt_symbols *symbols, uint32_t function, uint32_t file,
                                 uint32_t line, uint32_t *id)
 {

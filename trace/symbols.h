@@ -1,6 +1,6 @@
-/* What events refer to by id: strings, frames, stacks, streams, threads,
- * heaps, pools, devices. Ids are dense and given in order of first sight; a
- * table only grows, so ids and string pointers stay valid while it lives. */
+/* The objects that events refer to by id: strings, frames, stacks, streams, threads, heaps, pools,
+ * devices. Ids are dense and assigned in order of first appearance. Tables only grow, so ids and
+ * string pointers stay valid until mt_symbols_release. */
 #ifndef MT_TRACE_SYMBOLS_H
 #define MT_TRACE_SYMBOLS_H
 
@@ -15,9 +15,9 @@ struct mt_frame {
     uint32_t line;     /* 0 = unknown */
 };
 
-/* Frames of the deepest stack. Deeper ones are cut where they are read, so that a step that walks
- * a stack has a bound that no file moves. The recorder keeps 512 frames of Python and 512 native
- * ones; PyTorch keeps all, and Python stops at 1,000 calls unless a program asks for more. */
+/* Maximum depth of a stack. Readers cut deeper stacks, so that no file can make a walk over a stack
+ * arbitrarily long. The recorder keeps 512 frames of Python and 512 native ones. PyTorch keeps all,
+ * and Python stops at 1,000 calls unless a program raises the limit. */
 #define MT_MAX_STACK_DEPTH 4096
 
 /* Node of the tree of stacks; a stack is the path from a root to a node. The
@@ -29,7 +29,7 @@ struct mt_stack {
 };
 
 struct mt_stream_info {
-    uint64_t handle; /* raw stream pointer or number; sorts as the driver's */
+    uint64_t handle; /* raw stream pointer or number; sorts like the driver's */
 };
 
 struct mt_pool_info {
@@ -64,7 +64,7 @@ struct mt_symbols {
     struct mt_thread_info *threads;
     uint32_t frame_count, stack_count, stream_count, pool_count;
     uint32_t device_count, heap_count, thread_count;
-    uint64_t frames_cut; /* left out of stacks deeper than MT_MAX_STACK_DEPTH */
+    uint64_t frames_cut; /* removed from stacks deeper than MT_MAX_STACK_DEPTH */
     /* PRIVATE: capacities and lookup tables */
     size_t capacity[7];
     struct mt_map frame_ids, stack_ids, stream_ids;
@@ -73,12 +73,12 @@ struct mt_symbols {
 enum mt_status mt_symbols_init(struct mt_symbols *symbols) MT_MUST_USE;
 void mt_symbols_release(struct mt_symbols *symbols);
 
-/* Intern: the id of an equal entry, made if there is none. Amortised O(1). */
+/* Return the id of an equal entry, added if it is missing. Amortized O(1). */
 enum mt_status mt_symbols_string(struct mt_symbols *symbols, const char *text, size_t length,
                                  uint32_t *id) MT_MUST_USE;
 enum mt_status mt_symbols_frame(struct mt_symbols *symbols, uint32_t function, uint32_t file,
                                 uint32_t line, uint32_t *id) MT_MUST_USE;
-/* If the parent is as deep as stacks may be, the frame is counted in frames_cut and *id is the
+/* If the parent has the maximum depth, counts the frame in frames_cut and sets *id to the
  * parent. */
 enum mt_status mt_symbols_stack(struct mt_symbols *symbols, uint32_t parent, uint32_t frame,
                                 uint32_t *id) MT_MUST_USE;
@@ -90,12 +90,12 @@ enum mt_status mt_symbols_heap(struct mt_symbols *symbols, uint32_t name,
                                uint32_t *id) MT_MUST_USE; /* linear in the number of heaps */
 enum mt_status mt_symbols_thread(struct mt_symbols *symbols, uint32_t name, uint64_t os_id,
                                  uint32_t *id) MT_MUST_USE; /* always a new id */
-/* Makes sure devices 0..index exist (index < 1024) and describes one. */
+/* Ensures that devices 0..index exist (index < 1024) and describes one. */
 enum mt_status mt_symbols_device(struct mt_symbols *symbols, uint32_t index, uint32_t name,
                                  uint64_t total_memory_bytes) MT_MUST_USE;
 
-/* Every entry is found under its own id, and refers to entries that exist; parents come before
- * their stacks. *why: the rule that is broken. */
+/* Checks that every entry is found under its own id and refers to existing entries, and that
+ * parents precede their stacks. *why: the violated rule. */
 bool mt_symbols_is_sound(const struct mt_symbols *symbols, const char **why);
 
 /* Text of a string id; "?" for an id that is not in the table. */

@@ -23,7 +23,7 @@ enum mt_status mt_symbols_copy_string(const struct mt_symbols_copy *copy, enum m
     return status;
 }
 
-/* Ids of small tables stay as they are: events refer to them. */
+/* Events refer to small tables by id, so the ids must not change. */
 static enum mt_status same_id(enum mt_status status, const uint32_t *id, uint32_t wanted)
 {
     return status == MT_OK && *id != wanted ? MT_ERR_FORMAT : status;
@@ -38,7 +38,7 @@ static enum mt_status copy_threads(const struct mt_symbols_copy *copy)
     for (i = 0; i < from->thread_count && status == MT_OK; i++) {
         const struct mt_thread_info *thread = &from->threads[i];
         if (i > 0 && i < copy->to->thread_count)
-            continue; /* only thread 0 is described late */
+            continue; /* only thread 0 gets its description later */
         status = mt_symbols_copy_string(copy, MT_TEXT_THREAD, thread->name, &name);
         if (status == MT_OK && i == copy->to->thread_count)
             status = same_id(mt_symbols_thread(copy->to, name, thread->os_id, &id), &id, i);
@@ -62,7 +62,7 @@ static enum mt_status copy_devices(const struct mt_symbols_copy *copy)
     return status;
 }
 
-/* Two heaps of one name would be one heap: redaction can make names equal. */
+/* Two heaps of one name would be one heap, and redaction can make names equal. */
 static enum mt_status add_heap(const struct mt_symbols_copy *copy, uint32_t name, uint32_t wanted)
 {
     struct mt_buf text = {0};

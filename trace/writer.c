@@ -1,6 +1,6 @@
-/* Events -> file. Events gather in memory; a full block (or a flush) becomes
- * one zstd frame, handed to the operating system in one write. Nothing that is
- * written is ever touched again, so a killed writer leaves a readable file. */
+/* Writes events to a file. Events gather in memory; a full block (or a flush) becomes one zstd
+ * frame, passed to the operating system in one write. Written data is never changed, except the
+ * header, so a killed writer leaves a readable file. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ enum {
     DEFAULT_LEVEL = 3,
     DEFAULT_EVENTS = 32768, /* as many as a block of the encoder holds */
     MIN_EVENTS = 16,
-    RAW_BYTES_PER_EVENT = 6, /* typical, to turn frame_bytes into events */
+    RAW_BYTES_PER_EVENT = 6, /* typical; converts frame_bytes to a number of events */
     DEFINITIONS_PER_BLOCK = MT_BLOCK_MAX_BYTES / 4,
     MAX_HEADER_ROOM = 65536
 };
@@ -39,7 +39,7 @@ struct mt_writer {
     uint64_t next_seq, last_t_ns;
     uint64_t events_added, events_written;
     bool ended;  /* an END event was added */
-    bool failed; /* a frame could not be written: the file may hold half of it */
+    bool failed; /* a frame could not be written: the file may end with half of it */
     bool finished;
 };
 
@@ -205,7 +205,7 @@ static enum mt_status remember_frame(struct mt_writer *writer, const struct mt_e
     return MT_OK;
 }
 
-/* writer->raw -> a frame in the file. */
+/* Writes writer->raw as a frame of the file. */
 static enum mt_status write_frame(struct mt_writer *writer, const struct mt_event *first,
                                   size_t count, struct mt_error *error)
 {
@@ -243,8 +243,8 @@ static enum mt_status encode(struct mt_writer *writer, const struct mt_event *ev
     return MT_OK;
 }
 
-/* Definitions that do not fit beside events get blocks of their own, before
- * them; the rest stays in writer->definitions. */
+/* Writes definitions that do not fit beside events as blocks of their own, before them; the rest
+ * stays in writer->definitions. */
 static enum mt_status write_large_definitions(struct mt_writer *writer, struct mt_error *error)
 {
     for (;;) {
@@ -272,8 +272,8 @@ static bool is_too_large(const struct mt_writer *writer)
            writer->raw.length - writer->definitions.length > writer->frame_bytes;
 }
 
-/* Events that vary more than any real trace may exceed a frame's size: then
- * smaller blocks are tried, for these and all that follow. */
+/* Events that vary more than in any real trace may exceed a frame's size. Smaller blocks are then
+ * used for these and all later events. */
 static enum mt_status write_events(struct mt_writer *writer, struct mt_error *error)
 {
     size_t done = 0;
@@ -364,7 +364,7 @@ enum mt_status mt_writer_copy(struct mt_writer *writer, struct mt_source *source
     return status == MT_END ? MT_OK : status;
 }
 
-/* Where the last frame ends, as the index will say. */
+/* End of the last frame for the index. */
 static uint64_t end_of_frames(const struct mt_writer *writer)
 {
     const struct mt_zstd_frame_info *last;
@@ -403,7 +403,7 @@ enum mt_status mt_writer_finish(struct mt_writer *writer, struct mt_error *error
 
 static ssize_t append_to_fd(void *context, const void *bytes, size_t length, uint64_t offset)
 {
-    (void)offset; /* a pipe has none */
+    (void)offset; /* a pipe has no offset */
     return write((int)(intptr_t)context, bytes, length);
 }
 

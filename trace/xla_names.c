@@ -14,8 +14,8 @@ static const struct {
     {"TSL: Xla", "module", MT_XLA_COMPILE},
 };
 
-/* Where the value of `key` begins in "key=value,key=value#", or NULL. Values may hold commas and
- * equal signs: what counts is a key behind '#' or ','. */
+/* Returns the start of the value of `key` in "key=value,key=value#", or NULL. Values may contain
+ * commas and equal signs, so a key must follow '#' or ','. */
 static const char *value_of(const char *arguments, const char *key)
 {
     size_t length = strlen(key);

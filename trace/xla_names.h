@@ -1,5 +1,5 @@
-/* What the names of XLA's own ranges say (TraceMe: xla/tsl/profiler, domain "TSL" of NVTX): the
- * module that runs or is compiled, without the numbers that make each call a name of its own. */
+/* Parses the names of XLA's own ranges (TraceMe: xla/tsl/profiler, domain "TSL" of NVTX): the
+ * module that runs or is compiled, without the numbers that make the name of each call unique. */
 #ifndef MT_TRACE_XLA_NAMES_H
 #define MT_TRACE_XLA_NAMES_H
 
@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 enum mt_xla_range {
-    MT_XLA_NONE,    /* no range of XLA */
+    MT_XLA_NONE,    /* not a range of XLA */
     MT_XLA_MODULE,  /* "TSL: XlaModule:#hlo_module=jit_step,program_id=7#": the module runs */
     MT_XLA_COMPILE, /* "TSL: XlaPass:#name=...,module=jit_step,...#": it is compiled */
     MT_XLA_THUNK    /* "TSL: Thunk:#hlo_op=copy.1,...#": one operation of a module that runs */
@@ -21,9 +21,9 @@ enum mt_xla_range {
 /* *module: the name within `name`, of *length bytes; "" if it has none. */
 enum mt_xla_range mt_xla_range_of(const char *name, const char **module, size_t *length);
 
-/* Were the requests of a program that ran modules served by an arena above the driver, so that its
- * trace lacks them? Nearly every run of a module asks for memory; an arena that doubles asks the
- * driver some 20 times. */
+/* Returns whether an arena above the driver served the requests of a program that ran modules, so
+ * that they are missing in its trace. Nearly every run of a module requests memory; an arena that
+ * doubles calls the driver about 20 times. */
 bool mt_xla_serves_itself(uint64_t module_runs, uint64_t device_allocations);
 
 #endif

@@ -10,12 +10,12 @@
 #include "grow.h"
 #include "util.h"
 
-/* Failed attempts to read a frame may cost 16 MiB + 32 bytes a byte of the file
- * in all: enough for any accident, not for a file made to be slow. */
+/* Failed attempts to read a frame may cost 16 MiB + 32 bytes per byte of the file in total: enough
+ * for any accident, but not for a file that is made to be slow. */
 enum { EFFORT_PER_BYTE = 32, CHECK_EFFORT = 8, MIN_FRAME_BYTES = 8 };
 #define FREE_EFFORT ((uint64_t)16 << 20)
 
-/* Why bytes are no frame. */
+/* Reasons why bytes are not a frame. */
 static const char cut_short[] = "cut short";
 
 enum mt_status mt_zstd_frames_init(struct mt_zstd_frames *frames, struct mt_input *input)
@@ -47,7 +47,7 @@ static enum mt_status add_found(struct mt_zstd_frames *frames, const struct mt_f
     return MT_OK;
 }
 
-/* Once a place: the header may have been found damaged before the walk. */
+/* Once per place: the header may have been found damaged before the walk. */
 static enum mt_status add_damage(struct mt_zstd_frames *frames, uint64_t offset, const char *what,
                                  const char *damage, struct mt_error *error)
 {
@@ -82,8 +82,8 @@ static const char *decompress(struct mt_zstd_frames *frames, const uint8_t *byte
     }
 }
 
-/* Is there a frame of events at bytes? Fills *entry except its offset;
- * otherwise returns why not. */
+/* Reads the event frame at bytes and fills *entry except its offset; returns NULL, or why there is
+ * no frame. */
 static const char *try_events(struct mt_zstd_frames *frames, const uint8_t *bytes, size_t got,
                               struct mt_index_entry *entry)
 {
@@ -99,7 +99,7 @@ static const char *try_events(struct mt_zstd_frames *frames, const uint8_t *byte
     }
     reason = decompress(frames, bytes, length);
     if (reason || mt_event_block_parse(frames->raw, frames->raw_length, &block, &reason) != MT_OK) {
-        /* a content size that is not known is a huge number here */
+        /* an unknown content size is a huge number here */
         spend(frames,
               length + mt_min_u64(ZSTD_getFrameContentSize(bytes, got), MT_BLOCK_MAX_BYTES));
         return reason;
@@ -118,7 +118,7 @@ static bool is_skippable(uint32_t magic)
     return (magic & 0xFFFFFFF0) == 0x184D2A50;
 }
 
-/* What a skippable frame of ours is called in messages. */
+/* The name of a skippable frame of ours for messages. */
 static const char *skippable_name(const uint8_t *bytes, size_t got)
 {
     const uint8_t *payload = bytes + MT_SKIPPABLE_HEADER_BYTES;
@@ -131,7 +131,7 @@ static const char *skippable_name(const uint8_t *bytes, size_t got)
     return length && mt_payload_is_index(payload, length) ? "index" : "frame";
 }
 
-/* What is wrong with a whole skippable frame of ours; NULL = nothing. */
+/* Returns what is wrong with a complete skippable frame of ours; NULL = nothing. */
 static const char *check_ours(const struct mt_zstd_frames *frames, const uint8_t *bytes,
                               size_t length)
 {
@@ -155,9 +155,9 @@ static const char *check_ours(const struct mt_zstd_frames *frames, const uint8_t
     return status == MT_OK ? NULL : reason;
 }
 
-/* What stands at frames->walked, once it is known to be no whole frame. */
+/* What is at frames->walked if it is not an intact frame. */
 struct trouble {
-    const char *what, *reason; /* reason NULL = it was whole and is walked over */
+    const char *what, *reason; /* reason NULL = it was intact and is skipped */
 };
 
 static enum mt_status step_over_events(struct mt_zstd_frames *frames, const uint8_t *bytes,
@@ -207,7 +207,7 @@ static enum mt_status step_over_skippable(struct mt_zstd_frames *frames, const u
             return status;
         trouble->reason = check_ours(frames, bytes, got);
         spend(frames, trouble->reason ? CHECK_EFFORT * length : 0);
-    } else { /* other programs may say what they like, in their own words */
+    } else { /* skippable frames of other programs are ignored */
         trouble->reason = strcmp(trouble->what, "frame") != 0 ? "not marked as ours" : NULL;
     }
     if (!trouble->reason) {
@@ -240,8 +240,7 @@ static bool is_candidate(const uint8_t *bytes)
     return magic == MT_ZSTD_MAGIC || magic == MT_OWN_FRAME_MAGIC || magic == MT_SEEK_FRAME_MAGIC;
 }
 
-/* The next offset >= from where a frame could begin; the file's size if there
- * is none. */
+/* Finds the next offset >= from where a frame could begin; the file's size if there is none. */
 static enum mt_status next_candidate(struct mt_zstd_frames *frames, uint64_t from, uint64_t *offset,
                                      struct mt_error *error)
 {
@@ -266,7 +265,7 @@ static enum mt_status next_candidate(struct mt_zstd_frames *frames, uint64_t fro
     }
 }
 
-/* Notes damage that begins at `start`, before what was found[first..) since. */
+/* Inserts damage that begins at `start` before found[first..). */
 static enum mt_status insert_damage(struct mt_zstd_frames *frames, size_t first, uint64_t start,
                                     const struct trouble *trouble, struct mt_error *error)
 {
@@ -283,8 +282,8 @@ static enum mt_status insert_damage(struct mt_zstd_frames *frames, size_t first,
     return status;
 }
 
-/* The walk stands before something that is no whole frame: goes on to the next
- * one, or to the end of the file. */
+/* The walk has reached something that is not an intact frame: moves to the next frame, or to the
+ * end of the file. */
 static enum mt_status recover(struct mt_zstd_frames *frames, const struct trouble *trouble,
                               struct mt_error *error)
 {
@@ -320,7 +319,7 @@ static enum mt_status step(struct mt_zstd_frames *frames, struct mt_error *error
         frames->complete = true;
         return MT_OK;
     }
-    frames->cut = true; /* unless the end of the trace comes now */
+    frames->cut = true; /* unless the end of the trace follows */
     status = try_step(frames, &trouble, error);
     return status == MT_OK && trouble.reason ? recover(frames, &trouble, error) : status;
 }
@@ -394,7 +393,7 @@ enum mt_status mt_zstd_frames_read_header(struct mt_zstd_frames *frames, struct 
     return add_damage(frames, 0, "header", reason, error);
 }
 
-/* The tail that belongs to these entries, byte for byte? */
+/* Whether the tail belongs to these entries, byte for byte. */
 static bool tail_agrees(const struct mt_index_entry *entries, size_t count, const uint8_t *tail,
                         size_t length)
 {
@@ -423,8 +422,8 @@ static enum mt_status adopt(struct mt_zstd_frames *frames, const struct mt_index
     return status;
 }
 
-/* The seek table ends the file and the index lies before it. Whatever does
- * not fit: no index, and no word of it here. */
+/* The seek table ends the file and the index precedes it. If anything does not fit, there is no
+ * index, and nothing is reported here. */
 enum mt_status mt_zstd_frames_use_index(struct mt_zstd_frames *frames, struct mt_error *error)
 {
     uint64_t size = frames->input->size, table_bytes;

@@ -7,7 +7,7 @@
 #include "grow.h"
 #include "util.h"
 
-/* Recorded addresses lie above (0x7f0000000000 on Linux), so that the two never meet. */
+/* Recorded addresses are above this (0x7f0000000000 on Linux), so the two never collide. */
 static const uint64_t TOP = UINT64_C(1) << 46;
 static const uint64_t MAX_REQUEST = UINT64_C(1) << 45;
 static const uint64_t REGION_BYTES = 32 * MT_MIB;
@@ -70,7 +70,7 @@ static size_t piece_at(const struct mt_address_space *space, uint64_t base)
     return low;
 }
 
-/* The gap below piece `at`; below the end of the space for at == count. */
+/* The gap below piece `at`; if at == count, the gap below the end of the space. */
 static uint64_t gap_begin(const struct mt_address_space *space, size_t at)
 {
     return at > 0 ? space->pieces[at - 1].end : REGION_BYTES;
@@ -97,7 +97,7 @@ static void drop(struct mt_address_space *space, size_t at)
             (space->count - at) * sizeof *space->pieces);
 }
 
-/* The smallest hole of the newest region that has one; the lowest of several equal holes. */
+/* The smallest hole of the newest region that has one; the lowest among equal holes. */
 static struct mt_address_piece *best_hole(struct mt_address_space *space, uint64_t size)
 {
     struct mt_address_piece *best = NULL;
@@ -131,7 +131,7 @@ static uint64_t take_hole(struct mt_address_space *space, struct mt_address_piec
     return rest.base - size;
 }
 
-/* The highest gap that is larger than the region; below all regions any room will do. */
+/* The highest gap that is larger than the region; below all regions any space suffices. */
 static uint64_t region_base(struct mt_address_space *space, uint64_t region)
 {
     for (size_t at = space->gap_bound > region ? space->count : 0; at > 0; at--)
@@ -216,8 +216,8 @@ static uint64_t new_region(struct mt_address_space *space, uint64_t size, uint64
     return region_base(space, region);
 }
 
-/* Without room: an address within others, where no piece begins now. It is not noted, so that
- * later requests may get it again. */
+/* If there is no room: an address inside existing pieces at which none begins. It is not recorded,
+ * so later requests may get it again. */
 static uint64_t place_twice(const struct mt_address_space *space, uint64_t region)
 {
     uint64_t base = space->top - mt_min_u64(region, space->top - REGION_BYTES);
@@ -230,7 +230,8 @@ static uint64_t place_twice(const struct mt_address_space *space, uint64_t regio
     return base;
 }
 
-/* The room between the piece `at` and the one before it; there is none below all. */
+/* Updates the bound with the gap between piece `at` and the previous one; below all regions there
+ * is no bound. */
 static void note_gap(struct mt_address_space *space, size_t at)
 {
     if (at > 0)
@@ -272,7 +273,7 @@ enum mt_status mt_address_space_take(struct mt_address_space *space, uint64_t si
     return MT_OK;
 }
 
-/* Is piece `at` a hole of this region? */
+/* Whether piece `at` is a hole of this region. */
 static bool is_hole_of(const struct mt_address_space *space, size_t at, uint64_t region)
 {
     return at < space->count && space->pieces[at].region == region && !space->pieces[at].taken;

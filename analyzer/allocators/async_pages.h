@@ -1,7 +1,6 @@
-/* Physical memory behind a range of addresses: pages of 32 MiB, mapped or not,
- * that know how many bytes are held in them. A mapped page in which nothing is
- * held is idle; idle pages are moved to where memory is missing, the highest
- * first. Offsets are bytes from the start of the range. */
+/* Physical memory behind a range of addresses: pages of 32 MiB, mapped or not, each with a count of
+ * the held bytes in it. A mapped page without held bytes is idle. Idle pages are moved to where
+ * memory is missing, the highest first. Offsets are bytes from the start of the range. */
 #ifndef MT_ANALYZER_ASYNC_PAGES_H
 #define MT_ANALYZER_ASYNC_PAGES_H
 
@@ -23,31 +22,31 @@ struct mt_async_page {
 struct mt_async_pages {
     struct mt_async_page *pages;
     size_t count, capacity;
-    uint64_t idle;   /* how many are */
+    uint64_t idle;   /* number of idle pages */
     size_t idle_end; /* above all idle ones */
 };
 
 void mt_async_pages_release(struct mt_async_pages *pages);
 
-/* Makes the range at least so long. */
+/* Extends the range to at least this length. */
 enum mt_status mt_async_pages_reach(struct mt_async_pages *pages, uint64_t bytes) MT_MUST_USE;
 
 void mt_async_pages_hold(struct mt_async_pages *pages, uint64_t offset, uint64_t size_bytes);
 void mt_async_pages_let_go(struct mt_async_pages *pages, uint64_t offset, uint64_t size_bytes);
 
-/* How many pages of a part of the range are not mapped. */
+/* Number of unmapped pages in a part of the range. */
 uint64_t mt_async_pages_missing(const struct mt_async_pages *pages, uint64_t offset,
                                 uint64_t size_bytes);
 
-/* Maps `count` of the missing pages of a part that is held, the lowest first;
- * `moved` of them are idle ones. */
+/* Maps `count` of the missing pages of a held part, the lowest first; takes `moved` of them from
+ * the idle ones. */
 void mt_async_pages_map(struct mt_async_pages *pages, uint64_t offset, uint64_t count,
                         uint64_t moved);
 
-/* Unmaps as many idle pages; there are as many. */
+/* Unmaps this many idle pages; that many must exist. */
 void mt_async_pages_unmap_idle(struct mt_async_pages *pages, uint64_t count);
 
-/* The pages hold and back that many bytes, each no more than it is long. */
+/* Checks the sums of held and backed bytes, and that no page holds more than its length. */
 bool mt_async_pages_are_sound(const struct mt_async_pages *pages, uint64_t held_bytes,
                               uint64_t mapped_bytes, const char **why);
 

@@ -1,7 +1,6 @@
-/* The policy `bfc`: the arena of TensorFlow, XLA and JAX. One pool for all
- * streams. `memory_fraction` of the device is its limit, and all of that is
- * taken at the first request if it preallocates. Regions are mapped one above
- * the other. */
+/* The policy `bfc`: the arena of TensorFlow, XLA and JAX. One pool for all streams.
+ * `memory_fraction` of the device is its limit, and all of that is taken at the first request if it
+ * preallocates. Regions are mapped at ascending addresses. */
 #include "bfc_arena.h"
 #include "policy_options.h"
 #include "util.h"
@@ -10,7 +9,7 @@ struct mt_policy {
     struct mt_bfc_arena arena; /* first: see heap.h */
 };
 
-/* Of what XLA maps; the first region of an arena that grows. */
+/* Granularity of XLA's mappings, and the first region of an arena that grows. */
 static const uint64_t GRANULARITY = 2 * MT_MIB;
 
 enum { FRACTION, PREALLOCATE, GARBAGE, FRAGMENTATION };
@@ -36,7 +35,7 @@ static enum mt_status init(struct mt_policy *self, uint64_t *values, struct mt_e
 
     (void)error;
     if (!memory)
-        values[PREALLOCATE] = 0; /* of what size? */
+        values[PREALLOCATE] = 0; /* the device's size is unknown */
     arena->limit_bytes = limit;
     arena->region_bytes = mt_round_up(values[PREALLOCATE] ? limit : first, MT_BFC_ALIGNMENT);
     arena->waste_bytes = 128 * MT_MIB;

@@ -3,8 +3,8 @@
 #include "check.h"
 #include "util.h"
 
-/* Below this a refused region is not tried smaller; at 2.5 KiB rounding would
- * undo the tenth that was taken away. */
+/* Below this a refused region is not retried with a smaller size; at 2.5 KiB rounding would undo
+ * the reduction by a tenth. */
 static const uint64_t MIN_TRY = 8 * MT_KIB;
 
 static uint64_t available(const struct mt_bfc_arena *arena)
@@ -24,7 +24,7 @@ static void double_region(struct mt_bfc_arena *arena)
     arena->region_bytes = mt_min_u64(2 * arena->region_bytes, cap);
 }
 
-/* Size of the region to ask for; the next one will be larger. */
+/* Size of the region to request; the next one will be larger. */
 static uint64_t next_region(struct mt_bfc_arena *arena, uint64_t size_bytes, uint64_t most)
 {
     bool increased = false;
@@ -42,7 +42,7 @@ static uint64_t next_region(struct mt_bfc_arena *arena, uint64_t size_bytes, uin
     return bytes;
 }
 
-/* A new region, smaller by tenths if the device refuses. */
+/* Adds a region, reduced by tenths while the device refuses. */
 static enum mt_status extend(struct mt_bfc_arena *arena, uint64_t size_bytes, uint32_t stream,
                              uint32_t free_list, uint32_t *block)
 {
@@ -78,7 +78,7 @@ static uint64_t idle_bytes(const struct mt_heap *heap)
     return bytes;
 }
 
-/* Idle regions go back only if that makes the request possible. */
+/* Releases idle regions only if that makes the request possible. */
 static enum mt_status collect_and_extend(struct mt_bfc_arena *arena, uint64_t size_bytes,
                                          uint32_t stream, uint32_t free_list, uint32_t *block)
 {
@@ -92,7 +92,7 @@ static enum mt_status collect_and_extend(struct mt_bfc_arena *arena, uint64_t si
     return status == MT_OK ? extend(arena, size_bytes, stream, free_list, block) : status;
 }
 
-/* The better fit of two free lists, taken out. */
+/* Removes and returns the better fit of two free lists. */
 static uint32_t take_best(struct mt_heap *heap, uint32_t own, uint32_t nobody, uint64_t size_bytes)
 {
     struct mt_free_cursor mine = mt_free_set_find(&heap->free_lists[own].free, size_bytes, 0),
@@ -112,7 +112,7 @@ static uint32_t take_best(struct mt_heap *heap, uint32_t own, uint32_t nobody, u
                               size_bytes);
 }
 
-/* A chunk in no set, from the arena or from the device. */
+/* Finds a chunk, in no set, from the arena or from the device. */
 static enum mt_status find(struct mt_bfc_arena *arena, uint64_t size_bytes, uint32_t stream,
                            uint32_t own, uint32_t *block)
 {

@@ -20,7 +20,7 @@ void mt_block_store_release(struct mt_block_store *store)
 enum mt_status mt_block_new(struct mt_block_store *store, const struct mt_block *like,
                             uint32_t *block)
 {
-    struct mt_block copy = *like; /* `like` may lie in the array that moves */
+    struct mt_block copy = *like; /* `like` may be in the array that moves */
     uint32_t id;
 
     MT_ASSERT(like->size_bytes > 0 && like->state != MT_BLOCK_UNUSED);
@@ -169,7 +169,7 @@ static bool has_sound_neighbours(const struct mt_block_store *store, uint32_t id
     return true;
 }
 
-/* The list of unused slots ends, and holds unused slots only. */
+/* Checks that the list of unused slots is finite and has only unused slots. */
 static bool has_sound_rest(const struct mt_block_store *store, const char **why)
 {
     uint32_t id = store->has_unused ? store->unused : MT_NO_BLOCK, unused = 0;

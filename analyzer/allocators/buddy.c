@@ -1,6 +1,6 @@
-/* The policy `buddy`: binary buddies. Blocks are powers of two of 512 bytes and
- * more, halves are split off as needed, the lower one is handed out, and free
- * halves merge again up to the segment (a power of two, 2 MiB at least). */
+/* The policy `buddy`: binary buddies. Blocks are powers of two of at least 512 bytes. Halves are
+ * split off as needed, the lower one is allocated, and free halves merge again up to the segment (a
+ * power of two, at least 2 MiB). */
 #include "heap.h"
 #include "check.h"
 #include "util.h"
@@ -17,7 +17,7 @@ static uint64_t power_of_two(uint64_t size_bytes)
     return (uint64_t)1 << (mt_log2_floor(mt_max_u64(size_bytes, 2) - 1) + 1);
 }
 
-/* Halves a block until it is as long as wanted; keeps the low end. */
+/* Halves a block down to the requested length; keeps the low end. */
 static enum mt_status halve(struct mt_heap *heap, uint32_t id, uint64_t size_bytes)
 {
     enum mt_status status = MT_OK;
@@ -47,8 +47,8 @@ static enum mt_status find(struct mt_policy *policy, const struct mt_policy_requ
     return status == MT_OK ? halve(heap, share->block, size) : status;
 }
 
-/* The other half, if it is free and whole. Segments are aligned to their size,
- * so one bit of the address says which half a block is. */
+/* Returns the other half if it is free and whole. Segments are aligned to their size, so one bit of
+ * the address tells the halves apart. */
 static uint32_t buddy_of(const struct mt_heap *heap, uint32_t id)
 {
     const struct mt_block *block = &heap->store.blocks[id], *other;

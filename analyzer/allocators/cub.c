@@ -1,7 +1,7 @@
-/* The policy `cub`: cub::CachingDeviceAllocator. Requests become the next power
- * of `bin_growth`; a cached block of that bin and stream is used again whole;
- * blocks are never split. Longer requests than the largest bin are not cached,
- * and a free block goes back if the cache would pass `max_cached_bytes`. */
+/* The policy `cub`: cub::CachingDeviceAllocator. Requests are rounded up to the next power of
+ * `bin_growth`. A cached block of that bin and stream is reused as a whole; blocks are never split.
+ * Requests larger than the largest bin are not cached, and a free block is released if the cache
+ * would exceed `max_cached_bytes`. */
 #include "heap.h"
 #include "policy_options.h"
 #include "check.h"
@@ -53,7 +53,7 @@ static enum mt_status init(struct mt_policy *self, uint64_t *values, struct mt_e
     return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "these bins are empty or too large");
 }
 
-/* The bin for a request, max_bin + 1 if it is not cached. */
+/* The bin of a request, max_bin + 1 if it is not cached. */
 static uint64_t bin_of(const struct mt_policy *self, uint64_t size_bytes)
 {
     uint64_t bin = self->min_bin;

@@ -1,15 +1,13 @@
-/* The policy `cuda-async`: the driver's stream-ordered pool (cudaMallocAsync).
- * Its source is closed; the rules are what programs on an H200 showed, address by
- * address (docs/policies.md).
+/* The policy `cuda-async`: the driver's stream-ordered pool (cudaMallocAsync). Its source is
+ * closed; the rules were inferred from the addresses of programs on an H200 (docs/policies.md).
  *
- * All blocks lie side by side in one range of addresses without end; physical
- * memory comes in pages of 32 MiB, mapped where blocks lie. What a stream freed
- * is its own until the free has completed, then everybody's: one free list of free
- * blocks a stream, and one for all. A request takes the best fit of its stream's
- * free list; else of everybody's blocks with all their pages; else of other streams'
- * free lists; else what completed goes into the free list of all, and the best fit of
- * that, or the end of the range, gets the pages it lacks: idle ones from the high
- * end, then new ones. */
+ * All blocks are adjacent in one endless range of addresses. Physical memory comes in pages of 32
+ * MiB, mapped where blocks are. Each stream has a free list of blocks it freed until the free has
+ * completed; one common free list has the completed ones. A request takes the best fit of its
+ * stream's free list; otherwise of the common blocks that have all their pages; otherwise of other
+ * streams' free lists. Otherwise completed frees move to the common list, and the best fit there,
+ * or the end of the range, gets the pages that it lacks: idle ones from the high end, then new
+ * ones. */
 #include "async_pages.h"
 #include "heap.h"
 #include "check.h"
@@ -21,16 +19,16 @@
 enum { ALIGNMENT = 512, EVERYBODY = 0 };
 
 static const uint64_t FIRST_ADDR = (uint64_t)1 << 40;
-/* Every page is looked at; these bounds are enough for any GPU. */
+/* Every page is examined; these bounds suffice for any GPU. */
 static const uint64_t MAX_REQUEST = (uint64_t)1 << 42;
 static const uint64_t MAX_RANGE = (uint64_t)1 << 45;
 
-/* When frees complete, which a trace does not show. */
+/* When frees complete, which is not in a trace. */
 enum gpu { SYNCHRONIZED, IDLE, BUSY };
 
 struct mt_policy {
-    /* First: see heap.h. requested_bytes of a free block: when it was freed.
-     * loose_bytes: what is reserved less the range, modulo 2^64. */
+    /* First: see heap.h. requested_bytes of a free block: when it was freed. loose_bytes: reserved
+     * bytes minus the range, modulo 2^64. */
     struct mt_heap heap;
     uint64_t threshold_bytes, gpu;
     uint64_t range_bytes; /* up to the end of the last block */
@@ -48,7 +46,7 @@ static const struct mt_policy_option options[] = {
     {"max_size", MT_POLICY_BYTES, 0, 0, MT_HEAP_MAX_SEGMENT, NULL},
     {"gpu", MT_POLICY_CHOICE, SYNCHRONIZED, 0, BUSY, progress}};
 
-/* Best fit; of equals the one that was filed first. */
+/* Best fit; among equals the one filed first. */
 static struct mt_heap_key oldest_best_fit(const struct mt_block *block)
 {
     struct mt_heap_key key = {block->size_bytes, block->gc_base};
@@ -71,10 +69,11 @@ static enum mt_status init(struct mt_policy *self, uint64_t *values, struct mt_e
     self->threshold_bytes = values[THRESHOLD];
     self->gpu = values[GPU];
     self->last = MT_NO_BLOCK;
-    return mt_heap_free_list(&self->heap, UINT64_MAX, &free_list); /* EVERYBODY: no stream's name */
+    return mt_heap_free_list(&self->heap, UINT64_MAX,
+                             &free_list); /* EVERYBODY: not the name of a stream */
 }
 
-/* Gives idle pages back to the device. */
+/* Returns idle pages to the device. */
 static void release_idle(struct mt_policy *self, uint64_t count)
 {
     struct mt_counters *counters = &self->heap.counters;
@@ -85,7 +84,7 @@ static void release_idle(struct mt_policy *self, uint64_t count)
     counters->device_frees += count;
 }
 
-/* How many pages the limit has room for. */
+/* Number of pages within the limit. */
 static uint64_t room(const struct mt_policy *self)
 {
     uint64_t reserved = self->heap.counters.reserved.now, limit = self->heap.limit_bytes;
@@ -93,8 +92,8 @@ static uint64_t room(const struct mt_policy *self)
     return limit ? (limit - mt_min_u64(reserved, limit)) / MT_ASYNC_PAGE : UINT64_MAX;
 }
 
-/* Backs a part of the range that is held already. What a refused request could
- * get stays where it is. */
+/* Backs a held part of the range. Pages moved for a request that is then refused stay where they
+ * are. */
 static enum mt_status map(struct mt_policy *self, uint64_t offset, uint64_t size_bytes)
 {
     struct mt_counters *counters = &self->heap.counters;
@@ -118,7 +117,7 @@ static void settle(struct mt_policy *self)
     self->heap.loose_bytes = self->heap.counters.reserved.now - self->range_bytes;
 }
 
-/* The last block, free and in no free list, is the endless rest again. */
+/* Returns the last block, free and in no free list, to the endless rest. */
 static void shorten(struct mt_policy *self, uint32_t id)
 {
     const struct mt_block *block = &self->heap.store.blocks[id];
@@ -157,7 +156,7 @@ static enum mt_status lengthen(struct mt_policy *self, uint64_t size_bytes, uint
     return MT_OK;
 }
 
-/* A free block, in no free list, becomes everybody's. */
+/* Adds a free block, in no free list, to the common list. */
 static enum mt_status give_to_all(struct mt_policy *self, uint32_t id)
 {
     struct mt_heap *heap = &self->heap;
@@ -184,7 +183,7 @@ static int latest_first(const void *a, const void *b)
     return (left->when < right->when) - (left->when > right->when);
 }
 
-/* All that one stream freed becomes everybody's, the latest first. */
+/* Moves everything that one stream freed to the common list, the latest first. */
 static enum mt_status complete_free_list(struct mt_policy *self, uint32_t free_list)
 {
     struct mt_heap *heap = &self->heap;
@@ -225,7 +224,7 @@ static bool lacks_pages(const struct mt_policy *self, const struct mt_block *blo
     return mt_async_pages_missing(&self->pages, block->addr - FIRST_ADDR, block->size_bytes) > 0;
 }
 
-/* Best fit among everybody's blocks that have all their pages, taken out. */
+/* Removes and returns the best fit among common blocks that have all their pages. */
 static uint32_t take_mapped(struct mt_policy *self, uint64_t size)
 {
     struct mt_heap *heap = &self->heap;
@@ -255,7 +254,7 @@ static uint32_t take_from_others(struct mt_policy *self, uint32_t own, uint64_t 
     return id;
 }
 
-/* A free block in no free list, or a longer range. */
+/* Finds a free block in no free list, or extends the range. */
 static enum mt_status find_for(struct mt_policy *self, uint64_t size, uint32_t own, uint32_t *id)
 {
     struct mt_heap *heap = &self->heap;
@@ -277,8 +276,7 @@ static enum mt_status find_for(struct mt_policy *self, uint64_t size, uint32_t o
     return status;
 }
 
-/* Memory for the low end of a block of everybody's; if there is none, the block
- * is put back. */
+/* Backs the low end of a common block; on failure the block is returned to its list. */
 static enum mt_status back(struct mt_policy *self, uint32_t id, uint64_t size)
 {
     const struct mt_block *block = &self->heap.store.blocks[id];
@@ -294,7 +292,7 @@ static enum mt_status back(struct mt_policy *self, uint32_t id, uint64_t size)
         shorten(self, id);
     else
         put = mt_heap_put(&self->heap, id);
-    settle(self); /* what it got is reserved */
+    settle(self); /* the pages that it got are reserved */
     return put == MT_OK ? status : put;
 }
 
@@ -354,7 +352,7 @@ static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
     return status;
 }
 
-/* Waits for the device and gives back what is idle, as PyTorch does. */
+/* Waits for the device and releases idle memory, like PyTorch. */
 static enum mt_status empty_cache(struct mt_policy *policy)
 {
     enum mt_status status = complete_all(policy);
@@ -371,7 +369,7 @@ static bool holds_memory(const struct mt_block *block)
            (block->state != MT_BLOCK_FREE || block->reservation != EVERYBODY);
 }
 
-/* Pages know what lies in them, and all that is held is backed. */
+/* Checks that pages know their contents, and that all held memory is backed. */
 static bool pages_are_sound(const struct mt_policy *self, const char **why)
 {
     uint64_t held = 0;

@@ -1,6 +1,6 @@
-/* The policy `cupy`: CuPy's MemoryPool. One arena a stream; requests rounded up
- * to 512 bytes; best fit; the rest of a block is always split off; a miss asks
- * the device for exactly the rounded size. */
+/* The policy `cupy`: CuPy's MemoryPool. One arena per stream; requests are rounded up to 512 bytes;
+ * best fit; the rest of a block is always split off; a miss requests exactly the rounded size from
+ * the device. */
 #include "heap.h"
 #include "policy_options.h"
 #include "util.h"
@@ -38,7 +38,7 @@ static enum mt_status find(struct mt_policy *policy, const struct mt_policy_requ
     if (share->block != MT_NO_BLOCK)
         return MT_OK;
     if (policy->limit_bytes && size > policy->limit_bytes)
-        return MT_ERR_DEVICE_OOM; /* refused before anything is given back */
+        return MT_ERR_DEVICE_OOM; /* refused before anything is released */
     return mt_heap_grow_or_flush(heap, size, request->stream, free_list, &share->block);
 }
 

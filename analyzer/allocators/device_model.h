@@ -1,6 +1,6 @@
-/* A simulated GPU: a limit, a supply of addresses, and a log of what an
- * allocator asked of it. Addresses are recorded segment bases as long as the
- * supply has a fitting one, else made up by a rule (address_space.h). */
+/* A simulated GPU: a limit, a supply of addresses, and a log of the allocator's driver operations.
+ * Addresses are recorded segment bases as long as the supply has a fitting one, otherwise invented
+ * by a rule (address_space.h). */
 #ifndef MT_ANALYZER_DEVICE_MODEL_H
 #define MT_ANALYZER_DEVICE_MODEL_H
 
@@ -12,11 +12,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* No machine has more; keeps sums of sizes far from overflow whatever a trace claims. */
+/* No machine has more. Keeps sums of sizes far from overflow for any trace. */
 #define MT_MAX_TOTAL_BYTES ((uint64_t)1 << 60)
 
-/* One thing the allocator did to the device, with the counters right after
- * it: what a recorded trace shows as a segment event. */
+/* One operation of the allocator on the device, with the counters right after it. A recorded trace
+ * shows it as a segment event. */
 struct mt_device_op {
     uint8_t kind; /* MT_EVENT_SEGMENT_* */
     uint32_t stream;
@@ -26,7 +26,7 @@ struct mt_device_op {
 
 /* A segment base that the trace recorded and the simulation may use next. */
 struct mt_device_base {
-    uint8_t kind; /* MT_EVENT_SEGMENT_*: releases are listed too */
+    uint8_t kind; /* MT_EVENT_SEGMENT_*: includes releases */
     bool used;
     uint16_t pool;
     uint32_t stream;
@@ -38,29 +38,28 @@ struct mt_device_plan;
 struct mt_device_model {
     uint64_t limit_bytes;          /* 0 = unlimited */
     uint64_t total_memory_bytes;   /* physical size; sizes VA reservations */
-    struct mt_address_space space; /* of addresses that no recording gave */
+    struct mt_address_space space; /* for invented addresses */
 
     struct mt_device_op *ops; /* since the last mt_device_clear */
     size_t op_count, op_capacity;
 
-    struct mt_device_base *bases; /* of the event group at hand */
+    struct mt_device_base *bases; /* of the current event group */
     size_t base_count, base_capacity;
     uint64_t bases_missing; /* how often no recorded base fitted */
     bool use_bases;
-    uint64_t address_ties;      /* choices between equal free blocks, made by address */
-    uint64_t certain_ties;      /* those while every segment lay where the run had it */
-    uint64_t refusals;          /* requests that the limit turned away, retried or not */
-    uint64_t most_tested_bytes; /* largest sum that PyTorch held, or would have held, against
-                                   a limit: from there on a limit changes nothing */
+    uint64_t address_ties;      /* choices between equal free blocks by address */
+    uint64_t certain_ties;      /* of these, while every segment was at its recorded address */
+    uint64_t refusals;          /* requests refused by the limit, retried or not */
+    uint64_t most_tested_bytes; /* largest sum that PyTorch compared, or would have compared, with a
+                                   limit: a limit of at least this changes nothing */
 
     /* For the policy `planned` (step_plan.h), set by the lane. */
     const struct mt_device_plan *plan; /* NULL = there is none */
-    uint32_t planned;                  /* 1 + entry for the request that comes, 0 = none */
-    uint64_t plan_hits, plan_misses;   /* requests that found their place free, and not */
+    uint32_t planned;                  /* 1 + entry of the next request, 0 = none */
+    uint64_t plan_hits, plan_misses;   /* requests whose place was free, and the others */
 
-    /* An allocator that gives up waits for the streams first: completes all
-     * frees that were requested, whatever the trace says of when they were.
-     * Set by the lane; NULL = nothing ever waits. */
+    /* Before an allocator fails, it waits for the streams: completes all requested frees, whenever
+     * they complete in the trace. Set by the lane; NULL = nothing ever waits. */
     enum mt_status (*complete_waiting)(void *lane);
     void *lane;
 };
@@ -69,17 +68,18 @@ void mt_device_init(struct mt_device_model *device, uint64_t limit_bytes,
                     uint64_t total_memory_bytes, bool use_bases);
 void mt_device_release(struct mt_device_model *device);
 
-/* How addresses are made up, unless as the driver does. Before the first request. */
+/* Selects the rule for invented addresses; the default is the driver's. Call it before the first
+ * request. */
 void mt_device_order_addresses(struct mt_device_model *device, struct mt_base_order order);
 
-/* What an allocator has at most: the limit, else the physical size; 0 = not known. */
+/* The maximum memory of an allocator: the limit, otherwise the physical size; 0 = unknown. */
 static inline uint64_t mt_device_memory(const struct mt_device_model *device)
 {
     return device->limit_bytes ? device->limit_bytes : device->total_memory_bytes;
 }
 
-/* Choices between equal free blocks that a real run may make otherwise: those
- * from the first segment on that does not lie where the recorded run had one. */
+/* Choices between equal free blocks that a real run may make differently: all those since the first
+ * segment that is not at its recorded address. */
 uint64_t mt_device_open_ties(const struct mt_device_model *device);
 
 /* *addr: for a new segment (kind SEGMENT_ALLOC) or for the first mapped range of a new reservation
@@ -87,18 +87,20 @@ uint64_t mt_device_open_ties(const struct mt_device_model *device);
 enum mt_status mt_device_base(struct mt_device_model *device, uint8_t kind, uint64_t size_bytes,
                               uint64_t va_bytes, uint32_t stream, uint64_t *addr) MT_MUST_USE;
 
-/* Appends to the op log; counters are those right after the operation. A segment that is freed
- * gives its address back. */
+/* Appends to the operation log; counters are those right after the operation. Freeing a segment
+ * frees its address. */
 enum mt_status mt_device_log(struct mt_device_model *device, uint8_t kind, uint64_t addr,
                              uint64_t size_bytes, uint32_t stream,
                              const struct mt_counters *after) MT_MUST_USE;
 
-/* A recorded segment event of the group at hand, of a segment of this pool. */
+/* Offers the address of a recorded segment event of the current group, for a segment of this
+ * pool. */
 enum mt_status mt_device_offer_base(struct mt_device_model *device, const struct mt_event *event,
                                     uint16_t pool) MT_MUST_USE;
 void mt_device_clear(struct mt_device_model *device); /* ops and bases */
 
-/* The addresses are sound, and the log holds segment operations in the order of their counters. */
+/* Checks that the addresses are sound, and that the log has segment operations in the order of
+ * their counters. */
 bool mt_device_is_sound(const struct mt_device_model *device, const char **why);
 
 #endif

@@ -1,5 +1,5 @@
-/* Where the requests of a planned step go on one device: made by step_plan.h, followed by
- * the policy `planned`. */
+/* Places of the requests of a planned step on one device: made by step_plan.h, used by the policy
+ * `planned`. */
 #ifndef MT_ANALYZER_DEVICE_PLAN_H
 #define MT_ANALYZER_DEVICE_PLAN_H
 
@@ -13,12 +13,12 @@ struct mt_plan_entry {
     uint64_t offset; /* in the arena; MT_NOT_PLANNED if it outlives the step */
 };
 
-/* One device's; without entries nothing is planned there. */
+/* The plan of one device; no entries = nothing is planned. */
 struct mt_device_plan {
-    struct mt_plan_entry *entries; /* in order */
+    struct mt_plan_entry *entries; /* in order of the requests */
     uint32_t entry_count, planned_count;
-    uint64_t arena_bytes, bound_bytes; /* of the plan; what no plan is below */
-    uint32_t steps, equal_steps;       /* of the trace; the planned one and those like it */
+    uint64_t arena_bytes, bound_bytes; /* of the plan; lower bound of any plan */
+    uint32_t steps, equal_steps;       /* in the trace; the planned one and those equal to it */
     uint64_t requests;                 /* of all steps, on that device */
 };
 

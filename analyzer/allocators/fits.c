@@ -1,6 +1,6 @@
-/* The policies `first-fit`, `next-fit`, `best-fit` and `worst-fit`: one list of
- * free blocks for everything, 512-byte steps, the low end is handed out and the
- * rest always split off, neighbours merge at once, growth in steps of 2 MiB. */
+/* The policies `first-fit`, `next-fit`, `best-fit` and `worst-fit`: one list of all free blocks,
+ * 512-byte steps. The low end is allocated and the rest always split off, neighbors merge
+ * immediately, and growth is in steps of 2 MiB. */
 #include "heap.h"
 #include "policy_options.h"
 #include "check.h"
@@ -8,7 +8,7 @@
 
 enum { ALIGNMENT = 512 };
 
-/* Which of the free blocks that fit; taken out. MT_NO_BLOCK if none does. */
+/* Removes and returns one of the free blocks that fit; MT_NO_BLOCK if none. */
 typedef uint32_t (*choice)(struct mt_policy *self, uint64_t size_bytes);
 
 struct mt_policy {
@@ -48,7 +48,7 @@ static uint32_t first_fit(struct mt_policy *self, uint64_t size_bytes)
                       size_bytes);
 }
 
-/* Starts with the free block at the rover, or the one that swallowed it. */
+/* Starts with the free block at the rover, or the one that absorbed it. */
 static uint32_t next_fit(struct mt_policy *self, uint64_t size_bytes)
 {
     const struct mt_free_set *set = &self->heap.free_lists[0].free;

@@ -6,8 +6,8 @@
 #include "check.h"
 #include "grow.h"
 
-/* The number of the block comes last: it tells blocks apart whose segments a damaged trace puts at
- * one address. */
+/* The number of the block is the last part of the key. It distinguishes blocks of segments that a
+ * damaged trace has at one address. */
 static bool is_before(const struct mt_free_entry *entry, const struct mt_free_entry *key)
 {
     if (entry->size_bytes != key->size_bytes)
@@ -17,7 +17,7 @@ static bool is_before(const struct mt_free_entry *entry, const struct mt_free_en
     return entry->addr != key->addr ? entry->addr < key->addr : entry->block < key->block;
 }
 
-/* Is the entry at a place above the one before it and below the one behind it? */
+/* Whether the entry at a position is above the previous one and below the next. */
 static bool is_in_order(const struct mt_free_leaf *leaf, uint32_t place)
 {
     const struct mt_free_entry *entry = &leaf->entries[place];
@@ -57,7 +57,7 @@ static uint32_t find_in_leaf(const struct mt_free_leaf *leaf, const struct mt_fr
     return low;
 }
 
-/* Opens a new, empty leaf at place `at`; the caller fills it. */
+/* Inserts a new, empty leaf at index `at`; the caller fills it. */
 static struct mt_free_leaf *add_leaf(struct mt_free_set *set, size_t at)
 {
     struct mt_free_leaf *leaf;
@@ -82,7 +82,7 @@ enum mt_status mt_free_set_insert(struct mt_free_set *set, struct mt_free_entry 
     uint32_t place;
 
     if (at == set->leaf_count && at > 0)
-        at--; /* larger than everything: goes to the end of the last leaf */
+        at--; /* largest entry: goes to the end of the last leaf */
     if (!set->leaf_count && !add_leaf(set, 0))
         return MT_ERR_MEMORY;
     leaf = set->leaves[at];
@@ -135,8 +135,8 @@ bool mt_free_set_remove(struct mt_free_set *set, struct mt_free_entry entry)
     return true;
 }
 
-/* Does a key lie between the last entry of the leaf before and the first one of
- * the leaf behind? */
+/* Whether a key lies between the last entry of the previous leaf and the first one of the next
+ * leaf. */
 static bool belongs_to_leaf(const struct mt_free_set *set, size_t leaf,
                             const struct mt_free_entry *key)
 {
@@ -160,7 +160,7 @@ enum mt_status mt_free_set_move(struct mt_free_set *set, struct mt_free_cursor a
     }
     to = find_in_leaf(set->leaves[at.leaf], &entry);
     if (to > at.index) {
-        to--; /* the entry itself lies before its new place */
+        to--; /* the entry itself precedes its new position */
         memmove(entries + at.index, entries + at.index + 1, (to - at.index) * sizeof *entries);
     } else {
         memmove(entries + to + 1, entries + to, (at.index - to) * sizeof *entries);

@@ -1,10 +1,10 @@
-/* Ordered set of free blocks, key (size, age, address, block) ascending: best fit is the
- * lower bound of (size, 0), and ties go to the smallest age, then to the lowest address. A
- * caller without ages leaves them 0.
+/* Ordered set of free blocks, key (size, age, address, block) ascending: best fit is the lower
+ * bound of (size, 0), and ties go to the smallest age, then to the lowest address. A caller without
+ * ages leaves them 0.
  *
- * A sorted array cut into leaves of at most MT_FREE_LEAF entries. Most traces
- * keep a few hundred free blocks: one to a few leaves, all in cache. Insert,
- * remove and lower bound are O(log n + MT_FREE_LEAF + n / MT_FREE_LEAF). */
+ * A sorted array divided into leaves of at most MT_FREE_LEAF entries. Most traces keep a few
+ * hundred free blocks: one to a few leaves, all in cache. Insert, remove and lower bound are O(log
+ * n + MT_FREE_LEAF + n / MT_FREE_LEAF). */
 #ifndef MT_ANALYZER_FREE_SET_H
 #define MT_ANALYZER_FREE_SET_H
 
@@ -19,7 +19,7 @@ enum { MT_FREE_LEAF = 32 };
 struct mt_free_entry {
     uint64_t size_bytes, addr;
     uint32_t block;
-    uint32_t age; /* number in the order of creation: the smallest is the oldest */
+    uint32_t age; /* order of creation: the smallest is the oldest */
 };
 
 struct mt_free_leaf {
@@ -34,7 +34,7 @@ struct mt_free_set {
     size_t count;
 };
 
-/* A place in a set; valid until the set changes. entry NULL = past the end. */
+/* A position in a set; valid until the set changes. entry NULL = past the end. */
 struct mt_free_cursor {
     size_t leaf;
     uint32_t index;
@@ -43,28 +43,28 @@ struct mt_free_cursor {
 
 enum mt_status mt_free_set_insert(struct mt_free_set *set, struct mt_free_entry entry) MT_MUST_USE;
 
-/* False if there is no such entry. */
+/* Returns false if there is no such entry. */
 bool mt_free_set_remove(struct mt_free_set *set, struct mt_free_entry entry);
 
-/* Removes the entry at a place; cheaper than by key. */
+/* Removes the entry at a position; cheaper than by key. */
 void mt_free_set_erase(struct mt_free_set *set, struct mt_free_cursor at);
 
-/* Replaces the entry at a place by another: what erasing it and inserting the other
- * does, but mostly within its leaf. The other is not in the set. */
+/* Replaces the entry at a position by another, like erasing it and inserting the other, but mostly
+ * within its leaf. The other must not be in the set. */
 enum mt_status mt_free_set_move(struct mt_free_set *set, struct mt_free_cursor at,
                                 struct mt_free_entry entry) MT_MUST_USE;
 
 /* First entry with (size, age, addr) >= (size_bytes, 0, addr). */
 struct mt_free_cursor mt_free_set_find(const struct mt_free_set *set, uint64_t size_bytes,
                                        uint64_t addr);
-/* The place of an entry; past the end if there is none. */
+/* Position of an entry; past the end if there is none. */
 struct mt_free_cursor mt_free_set_find_entry(const struct mt_free_set *set,
                                              struct mt_free_entry entry);
-/* The last of the entries that have the size and the age of one that is in the set. O(log n). */
+/* The last entry with the size and age of one that is in the set. O(log n). */
 struct mt_free_cursor mt_free_set_last_like(const struct mt_free_set *set,
                                             struct mt_free_entry entry);
 struct mt_free_cursor mt_free_set_next(const struct mt_free_set *set, struct mt_free_cursor at);
-/* Of the end: the last entry. Of the first entry: past the end. */
+/* For the end: the last entry. For the first entry: past the end. */
 struct mt_free_cursor mt_free_set_previous(const struct mt_free_set *set, struct mt_free_cursor at);
 
 /* Leaves hold 1 to MT_FREE_LEAF entries, in strictly ascending order throughout. */

@@ -145,7 +145,7 @@ enum mt_status mt_heap_drop(struct mt_heap *heap, uint32_t id)
                          block.stream, &heap->counters);
 }
 
-/* Is this the first block of a segment that is free from end to end? */
+/* Whether this is the first block of a segment that is wholly free. */
 static bool starts_idle_segment(const struct mt_heap *heap, uint32_t id)
 {
     const struct mt_block *blocks = heap->store.blocks;
@@ -292,7 +292,7 @@ static struct mt_heap *heap_of(struct mt_policy *policy)
     return (struct mt_heap *)(void *)policy;
 }
 
-/* A heap with the rules of its policy, before it knows its options. */
+/* Sets up a heap with the rules of its policy, before the options are known. */
 static enum mt_status set_up(struct mt_heap *heap, const struct mt_heap_rules *rules,
                              struct mt_device_model *device)
 {
@@ -408,7 +408,7 @@ const struct mt_counters *mt_heap_op_counters(const struct mt_policy *policy)
     return &((const struct mt_heap *)(const void *)policy)->counters;
 }
 
-/* Every entry names a free block of that free list under its own key. */
+/* Checks that every entry refers to a free block of that free list under its own key. */
 static bool free_lists_are_sound(const struct mt_heap *heap, uint64_t free_blocks, const char **why)
 {
     uint64_t filed = 0;

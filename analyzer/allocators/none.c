@@ -1,5 +1,5 @@
-/* The policy `none`: no allocator at all, one device allocation a request, given
- * back when its free completes. Counts each request in steps of `page_size`. */
+/* The policy `none`: no caching, one device allocation per request, released when its free
+ * completes. Rounds each request up to `page_size`. */
 #include "heap.h"
 #include "policy_options.h"
 #include "check.h"

@@ -1,5 +1,5 @@
-/* The policy `ort`: ONNX Runtime's arena. Like bfc, but it starts at 1 MiB,
- * extends by either of two strategies, and what a stream has used is for that stream. */
+/* The policy `ort`: ONNX Runtime's arena. Like bfc, but it starts at 1 MiB, extends by either of
+ * two strategies, and keeps chunks for the stream that used them. */
 #include "bfc_arena.h"
 #include "policy_options.h"
 #include "util.h"
@@ -38,7 +38,7 @@ static enum mt_status init(struct mt_policy *self, uint64_t *values, struct mt_e
 static enum mt_status find(struct mt_policy *policy, const struct mt_policy_request *request,
                            struct mt_heap_share *share)
 {
-    /* the default stream is none, as in ORT's Alloc() */
+    /* the default stream is no owner, as in ORT's Alloc() */
     return mt_bfc_arena_find(&policy->arena, request, request->stream, share);
 }
 

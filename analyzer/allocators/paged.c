@@ -1,6 +1,6 @@
-/* The policy `paged`: what virtual memory could do at best. Physical pages of
- * 2 MiB, any of which can back any request longer than 1 MiB; shorter ones share
- * pages by best fit. A page is free again when nothing lies in it. */
+/* The policy `paged`: the best case of virtual memory. Physical pages of 2 MiB, any of which can
+ * back any request larger than 1 MiB; smaller ones share pages by best fit. A page is free when it
+ * is empty. */
 #include "heap.h"
 #include "check.h"
 #include "util.h"
@@ -14,7 +14,7 @@ struct mt_policy {
 static const uint64_t PAGE = 2 * MT_MIB;
 static const uint64_t MAX_SHARING = MT_MIB;
 
-/* A free block of whole pages: free pages first, then new ones. */
+/* Takes a free block of whole pages: free pages first, then new ones. */
 static enum mt_status map_pages(struct mt_heap *heap, uint64_t size_bytes, uint32_t stream,
                                 uint32_t *block)
 {

@@ -1,8 +1,7 @@
-/* The policy `planned`: what STAlloc does (arXiv 2507.16274), in outline. The step
- * that the program repeats was planned before the run (step_plan.h); its requests
- * come from one arena, each from its own place, as long as nothing lies there. All
- * others, and those that find their place taken, come from PyTorch's caching
- * allocator, which has the rest of the device. */
+/* The policy `planned`: the method of STAlloc (arXiv 2507.16274), in outline. The repeated step of
+ * the program was planned before the run (step_plan.h). Its requests come from one arena, each from
+ * its own place, unless that place is in use. All others, and those whose place is in use, come
+ * from PyTorch's caching allocator, which has the rest of the device. */
 #include "policy.h"
 
 #include "check.h"
@@ -23,7 +22,7 @@ struct arena_block {
 
 struct mt_policy {
     struct mt_device_model *device;
-    struct mt_device_model rest_device; /* what the arena leaves of it */
+    struct mt_device_model rest_device; /* the device without the arena */
     struct mt_policy *rest;             /* PyTorch's */
     const struct mt_device_plan *plan;  /* NULL = nothing is planned */
     bool is_refused;                    /* the arena is larger than the device */
@@ -31,13 +30,13 @@ struct mt_policy {
     uint32_t *live;                     /* entries with a block, ascending by offset */
     uint32_t live_count;
     struct arena_block *blocks; /* by entry */
-    struct mt_counters own;     /* the arena's */
-    struct mt_counters seen;    /* the rest's, when all was added up last */
+    struct mt_counters own;     /* counters of the arena */
+    struct mt_counters seen;    /* counters of the rest at the last sum */
     struct mt_counters all;
 };
 
-/* While the rest worked, the arena stood still: a new peak of the one is one of
- * both with what the other has now. */
+/* The arena did not change while the rest worked, so a new peak of the rest plus the arena's
+ * current level is a peak of both. */
 static void join(struct mt_level *all, const struct mt_level *own, const struct mt_level *rest,
                  const struct mt_level *seen)
 {
@@ -68,8 +67,7 @@ static void add_up(struct mt_policy *self, const struct mt_counters *rest)
     self->seen = *rest;
 }
 
-/* After everything that is asked of it: what the rest did to its device was done to
- * the real one. */
+/* After every call of the rest: repeats its device operations on the real device. */
 static enum mt_status settle(struct mt_policy *self, enum mt_status status)
 {
     enum mt_status logged = MT_OK;
@@ -88,7 +86,7 @@ static enum mt_status settle(struct mt_policy *self, enum mt_status status)
     return logged == MT_OK ? status : logged;
 }
 
-/* What the trace says about private pools that were given back (pytorch_release.c). */
+/* Passes on the trace's information about released private pools (pytorch_release.c). */
 static void lend_bases(struct mt_policy *self)
 {
     self->rest_device.bases = self->device->bases;
@@ -105,7 +103,7 @@ static void destroy(struct mt_policy *self)
     free(self);
 }
 
-/* The arena is there from the start. */
+/* Takes the arena, which exists from the start. */
 static enum mt_status take_arena(struct mt_policy *self)
 {
     const struct mt_device_plan *plan = self->device->plan;
@@ -132,7 +130,7 @@ static enum mt_status take_arena(struct mt_policy *self)
     return MT_OK;
 }
 
-/* The rest, made as the policy itself would be. */
+/* Creates the rest from the same setup as the policy. */
 static enum mt_status create_rest(struct mt_policy *self, struct mt_policy_setup setup,
                                   struct mt_error *error)
 {
@@ -145,7 +143,7 @@ static enum mt_status create_rest(struct mt_policy *self, struct mt_policy_setup
         limit = mt_max_u64(limit - mt_min_u64(limit, self->own.reserved.now), 1);
     mt_device_init(&self->rest_device, limit, device->total_memory_bytes, false);
     mt_device_order_addresses(&self->rest_device, device->space.order);
-    /* A space of the same order gives the arena the same place, so that the two never meet. */
+    /* A space with the same order gives the arena the same place, so the two never overlap. */
     if (self->own.reserved.now) {
         status = mt_address_space_take(&self->rest_device.space, self->own.reserved.now, &arena);
         if (status != MT_OK)
@@ -219,7 +217,7 @@ static bool is_planned(const struct mt_policy *self, const struct mt_policy_requ
            self->plan->entries[planned - 1].bytes >= request->size_bytes;
 }
 
-/* false: something lies there. */
+/* Returns false if the place is in use. */
 static bool place(struct mt_policy *self, const struct mt_policy_request *request,
                   struct mt_policy_block *out)
 {
@@ -333,7 +331,7 @@ static const struct mt_counters *counters(const struct mt_policy *self)
     return &self->all;
 }
 
-/* Live blocks of the arena lie apart, within it, and are what is counted. */
+/* Checks that live blocks of the arena are disjoint, inside it, and match the counters. */
 static bool is_sound(const struct mt_policy *self, const char **why)
 {
     uint64_t end = 0, active = 0, allocated = 0;

@@ -75,7 +75,7 @@ static bool parse_value(const struct mt_policy_option *option, const char *text,
     return ok && *value >= option->least && *value <= option->most;
 }
 
-/* Index of an option, `count` if there is none of that name. */
+/* Index of an option, `count` if there is none with that name. */
 static size_t find_option(const struct mt_policy_option *options, size_t count, const char *name,
                           size_t length)
 {
@@ -87,7 +87,7 @@ static size_t find_option(const struct mt_policy_option *options, size_t count, 
     return i;
 }
 
-/* Says that there is no option `name`, and which one it may have been meant to be. */
+/* Reports that option `name` does not exist, with the likely intended name. */
 static enum mt_status refuse_name(const struct mt_policy_option *options, size_t count,
                                   const char *name, size_t length, struct mt_error *error)
 {

@@ -1,5 +1,5 @@
-/* Options of a policy as a user writes them, "name=value,name=value" (':' for
- * '=' is accepted), read by one table a policy. */
+/* Options of a policy as users write them, "name=value,name=value" (':' also works for '='), read
+ * with one table per policy. */
 #ifndef MT_ANALYZER_POLICY_OPTIONS_H
 #define MT_ANALYZER_POLICY_OPTIONS_H
 
@@ -28,22 +28,21 @@ struct mt_policy_option {
 
 enum { MT_POLICY_WHOLE = 1000000 }; /* a share of 1 */
 
-/* One value per option: the default where `text`, which may be NULL, names none. */
+/* Sets one value per option: the default for options that `text` (may be NULL) does not name. */
 enum mt_status mt_policy_options_parse(const char *text, const struct mt_policy_option *options,
                                        size_t count, uint64_t *values,
                                        struct mt_error *error) MT_MUST_USE;
 
-/* "name:a=1,b=True" of the values that are not the default; the bare name if none is. */
+/* Writes "name:a=1,b=True" with the values that are not the default; the bare name if none. */
 void mt_policy_options_spell(const char *name, const struct mt_policy_option *options,
                              const uint64_t *values, size_t count, char *text, size_t size);
 
-/* The options of the policy of that name in the recorded run, if its allocator was that policy:
- * then the header's settings are "policy=NAME:OPTIONS". NULL: it was another. */
+/* Returns the options of that policy in the recorded run if it was the run's allocator: then the
+ * header's settings are "policy=NAME:OPTIONS". NULL: it was another one. */
 const char *mt_policy_recorded_options(const struct mt_trace_header *header, const char *name);
 
-/* The policy of the allocator above the driver: "bfc" if the header says so, else "pytorch".
- * Static.
- */
+/* Returns the policy of the allocator above the driver: "bfc" if the header names it, otherwise
+ * "pytorch". Static. */
 const char *mt_policy_of_run(const struct mt_trace_header *header);
 
 #endif

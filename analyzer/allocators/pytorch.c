@@ -1,6 +1,6 @@
-/* The policy `pytorch`: the native caching allocator of PyTorch, rule by rule
- * (source read: PyTorch 2.11, c10/cuda/CUDACachingAllocator.cpp). Checked against
- * captures with the allocator's own counters: see docs/accuracy.md. */
+/* The policy `pytorch`: PyTorch's native caching allocator, rule by rule (source read: PyTorch
+ * 2.11, c10/cuda/CUDACachingAllocator.cpp). Verified with captures that have the allocator's own
+ * counters: see docs/accuracy.md. */
 #include "policy.h"
 
 #include <stdlib.h>
@@ -12,8 +12,7 @@
 #include "pytorch_restore.h"
 #include "util.h"
 
-/* No request of a real program is larger; keeps sums of sizes far from
- * overflow whatever a trace claims. */
+/* No real program requests more; keeps sums of sizes far from overflow for any trace. */
 static const uint64_t MAX_REQUEST = (uint64_t)1 << 48;
 
 struct mt_policy {
@@ -102,7 +101,7 @@ static struct mt_pytorch_search search_for(const struct mt_pytorch *self,
     return search;
 }
 
-/* How large a free block may become by mapping what lies behind it. */
+/* The size that a free block can reach by mapping the space after it. */
 static uint64_t expandable_bytes(const struct mt_pytorch *self, const struct mt_block *block)
 {
     const struct mt_block *next;
@@ -113,8 +112,8 @@ static uint64_t expandable_bytes(const struct mt_pytorch *self, const struct mt_
     return block->size_bytes + (next->state == MT_BLOCK_UNMAPPED ? next->size_bytes : 0);
 }
 
-/* Best fit counts a block at the growing end as large as it can become, so
- * that holes inside are filled first. Looks one element ahead at a time. */
+/* Best fit counts a block at the growing end with its maximum size, so that holes inside are filled
+ * first. Looks one element ahead at a time. */
 static struct mt_free_cursor prefer_holes(const struct mt_pytorch *self,
                                           const struct mt_free_set *set, struct mt_free_cursor at)
 {
@@ -129,7 +128,7 @@ static struct mt_free_cursor prefer_holes(const struct mt_pytorch *self,
     }
 }
 
-/* Place of the free block for a request, its entry NULL if none. */
+/* Position of the free block for a request; its entry is NULL if none. */
 static struct mt_free_cursor find_free(const struct mt_pytorch *self,
                                        const struct mt_pytorch_free_list *free_list,
                                        const struct mt_pytorch_search *search)
@@ -161,9 +160,9 @@ static struct mt_free_cursor find_free(const struct mt_pytorch *self,
     return at;
 }
 
-/* Is there another free block of that size which is as old? Then only the address decided: of
- * one segment that order is the same in every run, where ages count. Segments do not overlap, so
- * the last of these blocks shows whether all are of one. */
+/* Whether there is another free block of the same size and age. If so, only the address broke the
+ * tie. Within one segment that order is the same in every run if ages count. Segments do not
+ * overlap, so the last of these blocks shows whether all are in one. */
 static bool has_twin(const struct mt_pytorch *self, const struct mt_free_set *set,
                      struct mt_free_cursor at)
 {
@@ -184,7 +183,7 @@ static bool garbage_is_collected(const struct mt_pytorch *self)
     return self->device->limit_bytes && self->config.gc_threshold > 0;
 }
 
-/* *block: MT_NO_BLOCK if none does. It stays in its set for the time being. */
+/* Sets *block, or MT_NO_BLOCK if nothing fits. Does not remove it from its free list. */
 static enum mt_status take_free(struct mt_pytorch *self, struct mt_pytorch_search *search,
                                 uint32_t *block)
 {
@@ -245,7 +244,7 @@ static enum mt_status take_new(struct mt_pytorch *self, const struct mt_pytorch_
                          fresh.stream, &self->counters);
 }
 
-/* Everything the allocator tries after a miss, in its order. */
+/* Everything that the allocator tries after a miss, in its order. */
 static enum mt_status take_after_miss(struct mt_pytorch *self,
                                       const struct mt_pytorch_search *search, uint32_t *block)
 {
@@ -274,8 +273,7 @@ static enum mt_status take_after_miss(struct mt_pytorch *self,
     return status == MT_OK ? take_new(self, search, true, block) : status;
 }
 
-/* Takes the block that was found, if any, out of its set, and files the rest that
- * was split off it, if any. */
+/* Removes the found block, if any, from its set, and files the rest that was split off, if any. */
 static enum mt_status settle(struct mt_pytorch *self, const struct mt_pytorch_search *search,
                              uint32_t rest)
 {
@@ -297,7 +295,7 @@ static enum mt_status settle(struct mt_pytorch *self, const struct mt_pytorch_se
     return MT_OK;
 }
 
-/* Hands out the low end of a block that is in no set but as search->found. */
+/* Allocates the low end of a block that is in no set, except as search->found. */
 static enum mt_status hand_out(struct mt_pytorch *self, const struct mt_pytorch_search *search,
                                uint32_t id)
 {

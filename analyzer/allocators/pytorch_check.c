@@ -25,7 +25,7 @@ static bool set_is_sound(const struct mt_pytorch *self, uint32_t pool,
     return true;
 }
 
-/* What can be used again is in exactly one set, under its own key; free lists ascend by stream. */
+/* Reusable blocks are in exactly one set, under their own key; free lists ascend by stream. */
 static bool pools_are_sound(const struct mt_pytorch *self, const char **why)
 {
     uint32_t id, pool, free_list;
@@ -50,7 +50,7 @@ static bool pools_are_sound(const struct mt_pytorch *self, const char **why)
     return true;
 }
 
-/* free + used = reserved; the counters are what the blocks say. */
+/* free + used = reserved; the counters match the blocks. */
 static bool counters_are_sound(const struct mt_pytorch *self, const char **why)
 {
     const struct mt_counters *counters = &self->counters;

@@ -64,7 +64,7 @@ static bool read_count(struct token token, uint64_t *value)
     return token.length > 0;
 }
 
-/* Decimal fraction without the locale: "0.6", "1", ".5", "6e-1" is refused. */
+/* Reads a decimal fraction without the locale: "0.6", "1", ".5"; refuses "6e-1". */
 static bool read_fraction(struct token token, double *value)
 {
     double scale = 1;
@@ -104,8 +104,8 @@ static enum mt_status refuse(struct mt_error *error, struct token key, const cha
                    (int)mt_min_u64(key.length, 60), key.text, why);
 }
 
-/* "[256:1,512:2,>:4]": the first pair fills everything below it too, ">" all
- * above the last boundary; what nobody names stays 0. */
+/* "[256:1,512:2,>:4]": the first pair also fills everything below it, ">" everything above the last
+ * boundary; other entries stay 0. */
 static enum mt_status read_division_list(const char **at, struct token key,
                                          struct mt_pytorch_config *config, struct mt_error *error)
 {
@@ -156,7 +156,7 @@ static enum mt_status read_divisions(const char **at, struct token key,
     return MT_OK;
 }
 
-/* Skips the value of an option that does not matter here. */
+/* Skips the value of an option that has no effect here. */
 static void skip_value(const char **at)
 {
     unsigned depth = 0;
@@ -258,7 +258,7 @@ static enum mt_status read_option(const char **at, struct token key,
     return refuse_name(key, error);
 }
 
-/* Of a recorded option that is not understood, the name is kept, and the value is skipped. */
+/* Keeps the name of a recorded option that is not understood, and skips its value. */
 static void skip_unknown(const char **at, struct token key, struct mt_pytorch_config *config)
 {
     size_t length = mt_min_u64(key.length, sizeof config->unknown - 1);
@@ -268,8 +268,8 @@ static void skip_unknown(const char **at, struct token key, struct mt_pytorch_co
     skip_value(at);
 }
 
-/* One walk over the string. PyTorch reads large_segment_size_mb before all
- * others, because their limits depend on it: hence two walks. */
+/* One pass over the string. PyTorch reads large_segment_size_mb before all others, because their
+ * limits depend on it: hence two passes. */
 static enum mt_status walk(const char *text, bool large_segment_only, bool is_recorded,
                            struct mt_pytorch_config *config, struct mt_error *error)
 {
@@ -296,7 +296,7 @@ static enum mt_status walk(const char *text, bool large_segment_only, bool is_re
             status = read_option(&at, key, config, error);
         if (is_recorded && (status != MT_OK || (*at && *at != ','))) {
             at = value;
-            *config = before; /* nothing of a value that is refused */
+            *config = before; /* a refused value changes nothing */
             skip_unknown(&at, key, config);
             status = MT_OK;
         }
@@ -410,8 +410,8 @@ static void spell_mib(struct mt_buf *out, const char *key, uint64_t bytes, uint6
         mt_buf_printf(out, "%s:%llu,", key, (unsigned long long)(bytes / MT_MIB));
 }
 
-/* In millionths. What lies between 0 and 1 must not round to either: there, the
- * options mean something else. */
+/* In millionths. Values between 0 and 1 must not round to either, because 0 and 1 have other
+ * meanings. */
 static void spell_fraction(struct mt_buf *out, const char *key, double value)
 {
     if (value > 0 && value < 0.000001)
@@ -506,7 +506,7 @@ unsigned mt_pytorch_version(const struct mt_trace_header *header)
     return major * 100 + minor;
 }
 
-/* Read in the comparators of libc10_cuda.so of 2.11.0, 2.12.1, 2.13.0, 2.14.1 and 2.15.0. */
+/* From the comparators of libc10_cuda.so of 2.11.0, 2.12.1, 2.13.0, 2.14.1 and 2.15.0. */
 enum mt_free_order mt_pytorch_free_order(const struct mt_trace_header *header)
 {
     enum { BY_BLOCK = 212, BY_SEGMENT = 213 };

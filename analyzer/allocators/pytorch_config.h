@@ -23,8 +23,8 @@ struct mt_pytorch_config {
     uint64_t divisions[MT_PYTORCH_DIVISIONS]; /* [i]: sizes in [2^i, 2^(i+1)) MiB */
     bool expandable_segments;
     bool async_backend; /* backend:cudaMallocAsync: another allocator */
-    /* The first recorded option that was not understood, as far as it fits; "" if none. A newer
-     * PyTorch may have options that this version does not know. */
+    /* The first recorded option that was not understood, truncated if necessary; "" if none. A
+     * newer PyTorch may have options that this version does not know. */
     char unknown[64];
 };
 
@@ -36,38 +36,37 @@ void mt_pytorch_config_defaults(struct mt_pytorch_config *config);
 enum mt_status mt_pytorch_config_parse(const char *text, struct mt_pytorch_config *config,
                                        struct mt_error *error) MT_MUST_USE;
 
-/* What the recorded run had: its option string, then the numeric settings that
- * the trace carries (they win: PyTorch prints what is in force). Options that cannot be read are
- * left out, the first of them is config->unknown. */
+/* Reads the settings of the recorded run: its option string, then the numeric settings in the
+ * trace, which take precedence (PyTorch prints the effective values). Skips options that cannot be
+ * read; the first of them is config->unknown. */
 enum mt_status mt_pytorch_config_recorded(const struct mt_trace_header *header,
                                           struct mt_pytorch_config *config,
                                           struct mt_error *error) MT_MUST_USE;
 
-/* "PyTorch 2.11.0+cu130" -> 211; 0 if the trace does not say. */
+/* "PyTorch 2.11.0+cu130" -> 211; 0 if not in the trace. */
 unsigned mt_pytorch_version(const struct mt_trace_header *header);
 
-/* What was found by a replay, else the rule of the recorded version, else MT_FREE_LOWEST. `header`
- * may be NULL. */
+/* Returns the order found by a replay, otherwise the rule of the recorded version, otherwise
+ * MT_FREE_LOWEST. `header` may be NULL. */
 enum mt_free_order mt_pytorch_free_order(const struct mt_trace_header *header);
 
-/* Canonical spelling, options that differ from the defaults only; "" if none.
- * MT_ERR_MEMORY leaves `text` as it was. */
+/* Writes the canonical spelling of options that differ from the defaults; "" if none. MT_ERR_MEMORY
+ * leaves `text` unchanged. */
 enum mt_status mt_pytorch_config_spell(const struct mt_pytorch_config *config, char *text,
                                        size_t size) MT_MUST_USE;
 
 /* Bytes of the block for a request; > 0. */
 uint64_t mt_pytorch_round_size(const struct mt_pytorch_config *config, uint64_t size_bytes);
 
-/* Bytes of the segment that a miss of this rounded size asks for. */
+/* Bytes of the segment that is requested if no free block of this rounded size exists. */
 uint64_t mt_pytorch_segment_size(const struct mt_pytorch_config *config, uint64_t rounded_bytes);
 
 #define MT_PYTORCH_SMALL_LIMIT   ((uint64_t)1 << 20)  /* largest size of the small pool */
-#define MT_PYTORCH_OWN_SEGMENT   ((uint64_t)10 << 20) /* from here a segment of its own size */
+#define MT_PYTORCH_OWN_SEGMENT   ((uint64_t)10 << 20) /* at least this: a segment of its own */
 #define MT_PYTORCH_SMALL_SEGMENT ((uint64_t)2 << 20)
 #define MT_PYTORCH_MIN_BLOCK     ((uint64_t)512)
 
-/* Does a free block of `block_bytes` keep its rest for later when a request of
- * `rounded_bytes` takes it? */
+/* Whether a free block of `block_bytes` is split when a request of `rounded_bytes` takes it. */
 bool mt_pytorch_should_split(const struct mt_pytorch_config *config, uint64_t block_bytes,
                              uint64_t rounded_bytes, bool expandable_request);
 

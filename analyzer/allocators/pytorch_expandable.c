@@ -9,8 +9,7 @@
 #include "check.h"
 #include "util.h"
 
-/* If the GPU's size is not recorded, a reservation of this many bytes stands
- * for "more than it can have". */
+/* Size of a reservation if the GPU's size is not recorded: more than any GPU has. */
 static const uint64_t ASSUMED_TOTAL_MEMORY = 512 * MT_GIB;
 
 static uint64_t chunk_bytes(const struct mt_pytorch *policy, uint32_t pool)
@@ -24,7 +23,7 @@ static bool is_reusable(const struct mt_block *block)
     return block->state == MT_BLOCK_FREE || block->state == MT_BLOCK_UNMAPPED;
 }
 
-/* Are there size_bytes of free or unmapped space in a row from here on? */
+/* Whether size_bytes of contiguous free or unmapped space begin here. */
 static bool has_room(const struct mt_pytorch *policy, uint32_t id, uint64_t size_bytes)
 {
     uint64_t found = 0;
@@ -62,8 +61,8 @@ static enum mt_status reserve(struct mt_pytorch *policy, const struct mt_pytorch
     return status == MT_OK ? mt_pytorch_insert(policy, *block) : status;
 }
 
-/* First place, in address order of the unmapped blocks, where the request
- * fits; a free block right below an unmapped one is used along with it. */
+/* First position, in address order of the unmapped blocks, where the request fits; includes a free
+ * block right below an unmapped one. */
 static enum mt_status find_space(struct mt_pytorch *policy, const struct mt_pytorch_search *search,
                                  uint32_t *block)
 {
@@ -86,8 +85,8 @@ static enum mt_status find_space(struct mt_pytorch *policy, const struct mt_pyto
     return reserve(policy, search, block);
 }
 
-/* Maps the first size_bytes of an unmapped block, in whole chunks. The block
- * becomes free and swallows free neighbours: *id still names it after. */
+/* Maps the first size_bytes of an unmapped block, in whole chunks. The block becomes free and
+ * absorbs free neighbors; *id still refers to it afterwards. */
 static enum mt_status map(struct mt_pytorch *policy, uint32_t id, uint64_t size_bytes)
 {
     uint64_t bytes = mt_round_up(size_bytes, chunk_bytes(policy, policy->store.blocks[id].pool));
@@ -139,7 +138,7 @@ enum mt_status mt_pytorch_expand(struct mt_pytorch *policy, const struct mt_pyto
         if (next == MT_NO_BLOCK || policy->store.blocks[next].state != MT_BLOCK_UNMAPPED)
             return MT_ERR_DEVICE_OOM;
         status = map(policy, next, mt_min_u64(missing, policy->store.blocks[next].size_bytes));
-        *block = next; /* it swallowed the one before */
+        *block = next; /* it absorbed the previous block */
     }
     if (status == MT_OK) {
         MT_ASSERT(policy->store.blocks[*block].state == MT_BLOCK_FREE);
@@ -149,8 +148,7 @@ enum mt_status mt_pytorch_expand(struct mt_pytorch *policy, const struct mt_pyto
     return status;
 }
 
-/* Cuts a free piece off the low end of `*id` and files it; *id goes on with
- * the rest. */
+/* Cuts a free piece off the low end of `*id` and files it; *id is then the rest. */
 static enum mt_status keep_low(struct mt_pytorch *policy, uint32_t *id, uint64_t bytes)
 {
     uint32_t rest;
@@ -164,7 +162,7 @@ static enum mt_status keep_low(struct mt_pytorch *policy, uint32_t *id, uint64_t
     return status;
 }
 
-/* Drops a reservation that has lost all its memory. */
+/* Drops a reservation without mapped memory. */
 static void drop_if_empty(struct mt_pytorch *policy, uint32_t id)
 {
     if (!mt_block_is_split(&policy->store.blocks[id])) {
@@ -173,7 +171,7 @@ static void drop_if_empty(struct mt_pytorch *policy, uint32_t id)
     }
 }
 
-/* Lowest address of the reservation that holds `id`. */
+/* Lowest address of the reservation that contains `id`. */
 static uint64_t reservation_base(const struct mt_pytorch *policy, uint32_t id)
 {
     while (policy->store.blocks[id].previous != MT_NO_BLOCK)

@@ -11,7 +11,7 @@ static bool holds(const struct mt_block *block, const struct mt_policy_request *
            offset < block->size_bytes && request->block_bytes <= block->size_bytes - offset;
 }
 
-/* The free block of a pool and stream that holds the request, MT_NO_BLOCK if none does. */
+/* Returns the free block of a pool and stream that contains the request, or MT_NO_BLOCK. */
 static uint32_t find_holder(const struct mt_pytorch *self,
                             const struct mt_pytorch_free_list *free_list,
                             const struct mt_policy_request *request)
@@ -48,7 +48,7 @@ static enum mt_status find(struct mt_pytorch *self, const struct mt_policy_reque
     return MT_ERR_FORMAT;
 }
 
-/* Leaves the request's part in *id, in no set; what is left of it and right of it is filed. */
+/* Leaves the request's part in *id, in no set; files the parts to its left and right. */
 static enum mt_status cut_out(struct mt_pytorch *self, const struct mt_policy_request *request,
                               uint32_t *id)
 {

@@ -26,7 +26,7 @@ static enum mt_status add_pools(struct mt_pytorch *policy, uint32_t pool)
     return MT_OK;
 }
 
-/* Place of a stream among the free lists, or where it would be. */
+/* Index of a stream among the free lists, or where it would be inserted. */
 static uint32_t place_of_stream(const struct mt_pytorch_pool *pool, uint64_t handle,
                                 uint32_t stream)
 {
@@ -71,7 +71,7 @@ struct mt_pytorch_free_list *mt_pytorch_find_free_list(struct mt_pytorch *policy
     return &pool->free_lists[i];
 }
 
-/* Saturates: what comes after four billion blocks counts as equally old. */
+/* Saturates: blocks after four billion count as equally old. */
 static uint32_t next_age(struct mt_pytorch *policy)
 {
     policy->age_count += policy->age_count < UINT32_MAX;
@@ -146,7 +146,7 @@ static bool is_free(const struct mt_pytorch *policy, uint32_t id)
     return id != MT_NO_BLOCK && policy->store.blocks[id].state == MT_BLOCK_FREE;
 }
 
-/* The entry of one neighbour becomes that of the whole. */
+/* One neighbor's entry becomes the entry of the whole. */
 enum mt_status mt_pytorch_file_freed(struct mt_pytorch *policy, uint32_t id, uint64_t *merged_bytes)
 {
     struct mt_block *blocks = policy->store.blocks, *block = &blocks[id];

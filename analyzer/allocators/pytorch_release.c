@@ -1,5 +1,5 @@
-/* When the cache gives memory back: a flush (retry or empty_cache), the search
- * for oversize blocks under max_split_size, and garbage collection. */
+/* When the cache releases memory: a flush (retry or empty_cache), the search for oversize blocks
+ * under max_split_size, and garbage collection. */
 #include "pytorch_pools.h"
 
 #include "check.h"
@@ -15,7 +15,7 @@ static enum mt_status collect(struct mt_pytorch *policy, uint32_t block)
     return status;
 }
 
-/* A whole segment goes back to the driver. */
+/* Releases a whole segment to the driver. */
 static enum mt_status release_segment(struct mt_pytorch *policy, uint32_t id)
 {
     struct mt_block block = policy->store.blocks[id];
@@ -31,7 +31,7 @@ static enum mt_status release_segment(struct mt_pytorch *policy, uint32_t id)
                          block.stream, &policy->counters);
 }
 
-/* All free blocks of a pool, in the order of its set, into the scratch list. */
+/* Collects all free blocks of a pool, in set order, in the scratch list. */
 static enum mt_status collect_pool(struct mt_pytorch *policy, const struct mt_pytorch_pool *pool)
 {
     uint32_t free_list;
@@ -71,7 +71,7 @@ static enum mt_status release_pool(struct mt_pytorch *policy, uint32_t pool)
     return status;
 }
 
-/* The default pool's large blocks go first, a private pool's small ones. */
+/* The default pool releases its large blocks first, a private pool its small ones. */
 static enum mt_status release_owner(struct mt_pytorch *policy, uint16_t owner)
 {
     uint32_t large = 2u * owner, small = large + 1;
@@ -88,9 +88,9 @@ static bool is_release(const struct mt_device_base *base)
     return base->kind == MT_EVENT_SEGMENT_FREE || base->kind == MT_EVENT_SEGMENT_UNMAP;
 }
 
-/* A private pool gives back only once the program has deleted it, which no
- * trace says but by what went back. Deleting a MemPool flushes that pool alone,
- * so the pools, and their order, are those of the recorded group. */
+/* A private pool releases memory only after the program has deleted it, and a trace shows this only
+ * by the releases. Deleting a MemPool flushes only that pool, so the pools, and their order, are
+ * those of the recorded group. */
 static enum mt_status release_as_recorded(struct mt_pytorch *policy)
 {
     const struct mt_device_model *device = policy->device;
@@ -121,7 +121,8 @@ enum mt_status mt_pytorch_release_cached(struct mt_pytorch *policy)
     return release_owner(policy, 0);
 }
 
-/* Oversize blocks are never split, unless a trace that starts in the middle has them so. */
+/* Oversize blocks are never split, except in a trace that starts in the middle and has split
+ * ones. */
 static bool is_whole_segment(const struct mt_pytorch *policy, uint32_t id)
 {
     const struct mt_block *block = &policy->store.blocks[id];
@@ -129,8 +130,8 @@ static bool is_whole_segment(const struct mt_pytorch *policy, uint32_t id)
     return !block->expandable && !mt_block_is_split(block);
 }
 
-/* Releases oversize blocks of the free list from the largest down until `wanted`
- * bytes are free; too few are released all the same, and the answer is no. */
+/* Releases oversize blocks of the free list from the largest down until `wanted` bytes are
+ * released. Returns false if they are too few, but releases them anyway. */
 static enum mt_status release_largest(struct mt_pytorch *policy,
                                       struct mt_pytorch_free_list *free_list, uint64_t wanted,
                                       bool *released)

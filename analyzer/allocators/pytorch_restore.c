@@ -1,5 +1,5 @@
-/* State of a trace that starts in the middle: segments and blocks are put where
- * they were, then everything that is left over is free. */
+/* State of a trace that starts in the middle: segments and blocks are put at their recorded places,
+ * and all remaining space is free. */
 #include "pytorch_restore.h"
 
 #include "check.h"
@@ -7,7 +7,7 @@
 
 static bool is_small_segment(const struct mt_pytorch *self, const struct mt_event *segment)
 {
-    /* the recorder knows, and says so by the largest size that the pool serves */
+    /* the recorder gives the largest size that the pool serves */
     if (segment->aux_bytes)
         return segment->aux_bytes <= MT_PYTORCH_SMALL_LIMIT;
     if (segment->kind == MT_EVENT_SEGMENT_ALLOC)
@@ -15,8 +15,8 @@ static bool is_small_segment(const struct mt_pytorch *self, const struct mt_even
     return segment->size_bytes % self->config.large_segment_bytes != 0;
 }
 
-/* Links a new block behind the last one of the same reservation, with unmapped
- * space between them if there is a gap. */
+/* Links a new block after the last one of the same reservation, with unmapped space in between if
+ * there is a gap. */
 static enum mt_status append(struct mt_pytorch *self, uint32_t last, uint32_t id)
 {
     struct mt_block *below = &self->store.blocks[last], *block = &self->store.blocks[id];
@@ -122,7 +122,7 @@ enum mt_status mt_pytorch_restore_block(struct mt_pytorch *self, const struct mt
     uint32_t id = self->restore_hint, rest;
     enum mt_status status = MT_OK;
 
-    /* blocks come in address order: the rest of the last split comes first */
+    /* blocks come in address order: try the rest of the last split first */
     if (id >= self->store.count || self->store.blocks[id].state != MT_BLOCK_FREE ||
         event->addr < self->store.blocks[id].addr ||
         event->addr - self->store.blocks[id].addr >= self->store.blocks[id].size_bytes ||
@@ -153,7 +153,7 @@ enum mt_status mt_pytorch_restore_block(struct mt_pytorch *self, const struct mt
     return MT_OK;
 }
 
-/* The rest of the address space of a reservation, behind its last block. */
+/* Adds the remaining address space of a reservation after its last block. */
 static enum mt_status add_unmapped_end(struct mt_pytorch *self, uint32_t last)
 {
     struct mt_block rest = self->store.blocks[last];
@@ -172,7 +172,7 @@ static enum mt_status add_unmapped_end(struct mt_pytorch *self, uint32_t last)
     return MT_OK;
 }
 
-/* Ranges that touch are mapped one by one; what is free in them is one block. */
+/* Adjacent ranges are mapped one by one; free space in them is one block. */
 static void merge_touching(struct mt_pytorch *self)
 {
     uint32_t id, next;

@@ -1,5 +1,5 @@
-/* Inside of the policy `pytorch`: a start in the middle of a run. Segments
- * first, ascending, then blocks, ascending, then mt_pytorch_restored. */
+/* Internals of the policy `pytorch`: a start in the middle of a run. Segments first, ascending,
+ * then blocks, ascending, then mt_pytorch_restored. */
 #ifndef MT_ANALYZER_PYTORCH_RESTORE_H
 #define MT_ANALYZER_PYTORCH_RESTORE_H
 

@@ -1,7 +1,7 @@
-/* The policy `recorded`: no simulation. Segments come and go as the trace says,
- * blocks lie where they lay; only what a trace leaves out is derived: the size
- * of a block, by PyTorch's split rule applied to the free block at its address.
- * For traces whose allocator is unknown, or does what no policy can explain. */
+/* The policy `recorded`: no simulation. Segments and blocks are at their recorded places. Only
+ * missing facts are derived: the size of a block, by PyTorch's split rule applied to the free block
+ * at its address. For traces whose allocator is unknown, or does something that no policy can
+ * explain. */
 #include "recorded.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "pytorch_config.h"
 #include "util.h"
 
-/* A block that lies in no segment of the trace is a segment of its own. */
+/* A block outside of all segments of the trace is a segment of its own. */
 enum { RESERVATION_OWN = 1 };
 
 struct mt_policy {
@@ -21,7 +21,7 @@ struct mt_policy {
     struct mt_block_store store;
     struct mt_free_set by_addr; /* every block: key (address, 0) */
     struct mt_counters counters;
-    bool flushed;        /* segments went back since the last request */
+    bool flushed;        /* segments were released after the last request */
     bool explicit_flush; /* ... because the program emptied the cache */
 };
 
@@ -43,7 +43,7 @@ static enum mt_status create(const struct mt_policy_setup *setup, struct mt_poli
     if (!self)
         return MT_ERR_MEMORY;
     self->device = setup->device;
-    /* options that cannot be read only blur the sizes of blocks */
+    /* with unreadable options, only the sizes of blocks are less exact */
     if (mt_pytorch_config_recorded(setup->header, &self->config, NULL) != MT_OK)
         mt_pytorch_config_defaults(&self->config);
     snprintf(setup->spelling, setup->spelling_size, "recorded");
@@ -69,7 +69,7 @@ static void unfile(struct mt_policy *self, uint32_t id)
     MT_ASSERT(was_filed);
 }
 
-/* The block that holds addr, MT_NO_BLOCK if none does. */
+/* Returns the block that contains addr, or MT_NO_BLOCK. */
 static uint32_t block_at(const struct mt_policy *self, uint64_t addr)
 {
     struct mt_free_cursor at = mt_free_set_find(&self->by_addr, addr, 1);
@@ -92,7 +92,7 @@ static void merge_free(struct mt_policy *self, uint32_t id, uint32_t other, uint
     mt_block_merge(&self->store, id, other);
 }
 
-/* Cuts block `id` at `addr`; *high is the part from addr on. */
+/* Cuts block `id` at `addr`; *high is the part at and above addr. */
 static enum mt_status cut(struct mt_policy *self, uint32_t id, uint64_t addr, uint32_t *high)
 {
     enum mt_status status =
@@ -101,12 +101,12 @@ static enum mt_status cut(struct mt_policy *self, uint32_t id, uint64_t addr, ui
     return status == MT_OK ? file(self, *high) : status;
 }
 
-/* Two expandable blocks that touch become neighbours. */
+/* Makes two adjacent expandable blocks neighbors. */
 static void join(struct mt_policy *self, uint32_t low, uint32_t high)
 {
     struct mt_block *below = &self->store.blocks[low], *above = &self->store.blocks[high];
 
-    /* segments of a damaged trace may overlap: those do not touch */
+    /* segments of a damaged trace may overlap: these are not adjacent */
     if (below->expandable && above->expandable && below->stream == above->stream &&
         below->addr + below->size_bytes == above->addr && below->next == MT_NO_BLOCK &&
         above->previous == MT_NO_BLOCK) {
@@ -130,7 +130,7 @@ static enum mt_status add_segment(struct mt_policy *self, const struct mt_event 
     if (!fresh.size_bytes || fresh.addr + fresh.size_bytes < fresh.addr ||
         fresh.size_bytes > MT_MAX_TOTAL_BYTES - self->counters.reserved.now ||
         block_at(self, fresh.addr) != MT_NO_BLOCK)
-        return MT_OK; /* impossible; the engine counts what is not exact */
+        return MT_OK; /* impossible; the engine counts inexact events */
     status = mt_block_new(&self->store, &fresh, &id);
     if (status != MT_OK)
         return status;
@@ -160,7 +160,7 @@ static uint64_t inactive_bytes(const struct mt_policy *self, uint32_t id)
                : 0;
 }
 
-/* Takes a block out of its segment: what lay around it are strangers now, segments of their own. */
+/* Removes a block from its segment; the parts around it become separate segments. */
 static void take_out(struct mt_policy *self, uint32_t id)
 {
     struct mt_block *block = &self->store.blocks[id];
@@ -185,7 +185,7 @@ static void take_out(struct mt_policy *self, uint32_t id)
         mt_level_add(&self->counters.inactive_split, inactive_bytes(self, above));
 }
 
-/* Takes [addr, addr + size) away; it must be free. */
+/* Removes [addr, addr + size), which must be free. */
 static enum mt_status remove_segment(struct mt_policy *self, const struct mt_event *event)
 {
     uint32_t id = block_at(self, event->addr), high;
@@ -268,9 +268,9 @@ static enum mt_status alloc(struct mt_policy *self, const struct mt_policy_reque
     bool was_split;
     struct mt_block *block;
 
-    /* An OOM is raised after a flush and a second try. What else went back
-     * before a request was a flush too, unless these options release by
-     * themselves: then the count is a lower bound. */
+    /* An OOM is raised after a flush and a second attempt. Other releases before a request were
+     * also a flush, unless these options release memory by themselves: then the count is a lower
+     * bound. */
     self->counters.retries += !request->addr || (self->flushed && only_flushes_release(self));
     self->flushed = self->explicit_flush = false;
     if (!request->addr || request->size_bytes > (uint64_t)1 << 48) {
@@ -344,7 +344,7 @@ static enum mt_status free_completed(struct mt_policy *self, uint32_t id)
     return file(self, id);
 }
 
-/* Memory goes back before a request only if the request passes the limit. */
+/* Memory is released before a request only if the request exceeds the limit. */
 static bool would_release(struct mt_policy *self, const struct mt_policy_request *request)
 {
     uint64_t size = mt_min_u64(request->size_bytes, (uint64_t)1 << 48);
@@ -360,7 +360,7 @@ static bool would_release(struct mt_policy *self, const struct mt_policy_request
 
 static enum mt_status empty_cache(struct mt_policy *self)
 {
-    self->explicit_flush = true; /* what follows is not a retry */
+    self->explicit_flush = true; /* later releases are not a retry */
     return MT_OK;
 }
 
@@ -377,7 +377,7 @@ static enum mt_status restored(struct mt_policy *self)
 {
     uint32_t id;
 
-    /* blocks came in one by one, segments were whole before: count again */
+    /* blocks were added one by one to segments that were whole before: count again */
     self->counters.inactive_split.now = 0;
     for (id = 0; id < self->store.count; id++)
         self->counters.inactive_split.now += inactive_bytes(self, id);
@@ -390,7 +390,7 @@ static const struct mt_counters *counters_of(const struct mt_policy *self)
     return &self->counters;
 }
 
-/* Every block is filed under its address. */
+/* Checks that every block is filed under its address. */
 static bool places_are_sound(const struct mt_policy *self, const char **why)
 {
     struct mt_free_cursor at = mt_free_set_find(&self->by_addr, 0, 0);

@@ -1,7 +1,7 @@
-/* The policy `rmm-arena`: RMM's arena_memory_resource. All memory is taken at
- * construction. It is cut into superblocks of 1 MiB and more; those of the global
- * arena serve requests above 1 MiB, and each stream owns some for the rest.
- * Everything is first fit by address. A superblock is a free list of the heap. */
+/* The policy `rmm-arena`: RMM's arena_memory_resource. All memory is taken at construction and cut
+ * into superblocks of at least 1 MiB. Those of the global arena serve requests above 1 MiB, and
+ * each stream owns some for smaller ones. Everything is first fit by address. A superblock is a
+ * free list of the heap. */
 #include "check.h"
 #include "grow.h"
 #include "heap.h"
@@ -63,7 +63,7 @@ static enum mt_status init(struct mt_policy *self, uint64_t *values, struct mt_e
                    "give arena_size or a limit");
 }
 
-/* Place in `order` of the first superblock at or above an address. */
+/* Index in `order` of the first superblock at or above an address. */
 static size_t place_of(const struct mt_policy *self, uint64_t addr)
 {
     size_t low = 0, high = self->order_count;
@@ -78,7 +78,7 @@ static size_t place_of(const struct mt_policy *self, uint64_t addr)
     return low;
 }
 
-/* A superblock, in order, without free blocks yet. */
+/* Adds a superblock, in order, without free blocks. */
 static enum mt_status add_superblock(struct mt_policy *self, const struct superblock *superblock,
                                      uint32_t *free_list)
 {
@@ -146,7 +146,7 @@ static uint32_t first_fit(const struct mt_policy *self, uint64_t owner, uint64_t
     return id;
 }
 
-/* An empty superblock keeps as many bytes; the rest becomes another one. */
+/* An empty superblock keeps this many bytes; the rest becomes another one. */
 static enum mt_status cut_superblock(struct mt_policy *self, uint32_t id, uint64_t keep)
 {
     uint32_t free_list = self->heap.store.blocks[id].reservation, tail, rest;
@@ -170,7 +170,7 @@ static enum mt_status cut_superblock(struct mt_policy *self, uint32_t id, uint64
     return status == MT_OK ? put(self, id) : status;
 }
 
-/* A free block of the global arena, its superblock cut to the size if empty. */
+/* Finds a free block of the global arena; cuts its superblock to the size if it is empty. */
 static enum mt_status find_global(struct mt_policy *self, uint64_t size, uint32_t *block)
 {
     uint64_t keep = mt_max_u64(MIN_SUPERBLOCK, size);
@@ -185,7 +185,7 @@ static enum mt_status find_global(struct mt_policy *self, uint64_t size, uint32_
     return MT_OK;
 }
 
-/* Both empty, neighbours, and of the global arena? Then they become one. */
+/* Joins two superblocks if both are empty, adjacent, and in the global arena. */
 static enum mt_status join(struct mt_policy *self, size_t at, bool *joined)
 {
     uint32_t low, high, id, other;
@@ -219,7 +219,7 @@ static enum mt_status join(struct mt_policy *self, size_t at, bool *joined)
     return put(self, id);
 }
 
-/* Merges a superblock of the global arena with its neighbours. */
+/* Merges a superblock of the global arena with its neighbors. */
 static enum mt_status coalesce(struct mt_policy *self, uint32_t free_list)
 {
     size_t at = place_of(self, self->superblocks[free_list].addr);
@@ -229,7 +229,7 @@ static enum mt_status coalesce(struct mt_policy *self, uint32_t free_list)
     return status == MT_OK && at > 0 ? join(self, at - 1, &joined) : status;
 }
 
-/* After a failure: every stream gives back all its superblocks. */
+/* After a failure: every stream returns all its superblocks. */
 static enum mt_status defragment(struct mt_policy *self)
 {
     enum mt_status status = MT_OK;
@@ -246,7 +246,7 @@ static enum mt_status defragment(struct mt_policy *self)
     return status;
 }
 
-/* What the constructor takes. */
+/* Takes the memory of the constructor. */
 static enum mt_status start(struct mt_policy *self)
 {
     struct superblock all = {0, self->arena_bytes, 0, GLOBAL};
@@ -326,7 +326,7 @@ static enum mt_status free_completed(struct mt_policy *policy, uint32_t handle)
     return status;
 }
 
-/* The free blocks of a superblock lie in it, and it knows how many bytes they have. */
+/* Checks that the free blocks of a superblock are inside it, and that their sum is right. */
 static bool superblock_is_sound(const struct mt_policy *self, uint32_t free_list, const char **why)
 {
     const struct superblock *superblock = &self->superblocks[free_list];
@@ -345,7 +345,7 @@ static bool superblock_is_sound(const struct mt_policy *self, uint32_t free_list
     return true;
 }
 
-/* Superblocks follow each other without a gap and are all that is reserved. */
+/* Checks that superblocks are contiguous and cover all reserved memory. */
 static bool is_sound(const struct mt_policy *self, const char **why)
 {
     uint64_t held = 0;

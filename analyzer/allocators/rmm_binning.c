@@ -1,6 +1,6 @@
-/* The policy `rmm-binning`: RMM's binning_memory_resource over cudaMalloc. Bins
- * of 2^min to 2^max bytes, each a fixed_size_memory_resource that asks for 128
- * blocks at a time, at its construction too; larger requests go upstream. */
+/* The policy `rmm-binning`: RMM's binning_memory_resource over cudaMalloc. Bins of 2^min to 2^max
+ * bytes, each a fixed_size_memory_resource that requests 128 blocks at a time, also at
+ * construction; larger requests go upstream. */
 #include "heap.h"
 #include "policy_options.h"
 #include "check.h"
@@ -20,7 +20,7 @@ static const struct mt_policy_option options[] = {
     {"min_size_exponent", MT_POLICY_COUNT, 18, 8, 30, NULL},
     {"max_size_exponent", MT_POLICY_COUNT, 22, 8, 30, NULL}};
 
-/* Free blocks of a bin are used first in, first out. */
+/* A bin reuses free blocks in FIFO order. */
 static struct mt_heap_key oldest_first(const struct mt_block *block)
 {
     struct mt_heap_key key = {0, block->gc_base};
@@ -44,7 +44,7 @@ static enum mt_status free_list_of(struct mt_heap *heap, uint32_t stream, uint64
     return mt_heap_free_list(heap, (uint64_t)stream * FREE_LISTS_PER_STREAM + exponent, free_list);
 }
 
-/* One more chunk, cut into its blocks, the lowest first in line. */
+/* Adds a chunk, cut into its blocks, the lowest first in line. */
 static enum mt_status add_chunk(struct mt_heap *heap, uint64_t exponent, uint32_t stream)
 {
     uint64_t size = (uint64_t)1 << exponent;
@@ -63,7 +63,7 @@ static enum mt_status add_chunk(struct mt_heap *heap, uint64_t exponent, uint32_
     return status == MT_OK ? mt_heap_put(heap, id) : status;
 }
 
-/* What the constructors take: a chunk a bin, in the default stream's lists. */
+/* Takes the memory of the constructors: one chunk per bin, in the default stream's lists. */
 static enum mt_status start(struct mt_policy *self)
 {
     enum mt_status status = MT_OK;
@@ -75,7 +75,7 @@ static enum mt_status start(struct mt_policy *self)
     return status;
 }
 
-/* From the stream's own list, else from another's of the same bin. */
+/* Takes from the stream's own list, otherwise from another one of the same bin. */
 static uint32_t take_free(struct mt_heap *heap, uint32_t own, uint64_t exponent)
 {
     uint32_t id = mt_heap_take_first(heap, own, 0), free_list;

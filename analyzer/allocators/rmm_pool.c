@@ -1,7 +1,7 @@
-/* The policy `rmm-pool`: RMM's pool_memory_resource. A free list a stream, best
- * fit with ties to the lowest address, the rest always split off; a miss looks
- * into the lists of other streams, then merges them into its own, then doubles
- * the pool. Segments go back only to stay below a maximum. */
+/* The policy `rmm-pool`: RMM's pool_memory_resource. One free list per stream, best fit, ties go to
+ * the lowest address, the rest is always split off. A miss searches the lists of other streams,
+ * then merges them into its own, then doubles the pool. Segments are released only to stay below a
+ * maximum. */
 #include "heap.h"
 #include "policy_options.h"
 #include "check.h"
@@ -25,7 +25,7 @@ static const struct mt_policy_option options[] = {
 
 static enum mt_status init(struct mt_policy *self, uint64_t *values, struct mt_error *error)
 {
-    if (values[INITIAL] == NOTHING_SAID) /* as RMM for Python: half of the device */
+    if (values[INITIAL] == NOTHING_SAID) /* like RMM for Python: half of the device */
         values[INITIAL] = mt_min_u64(mt_device_memory(self->heap.device) / 2, MT_HEAP_MAX_SEGMENT);
     self->initial_bytes = values[INITIAL] = mt_round_down(values[INITIAL], ALIGNMENT);
     self->maximum_bytes = values[MAXIMUM] = mt_round_down(values[MAXIMUM], ALIGNMENT);
@@ -35,7 +35,7 @@ static enum mt_status init(struct mt_policy *self, uint64_t *values, struct mt_e
                    "initial_pool_size is more than maximum_pool_size");
 }
 
-/* The constructor's block lies in the list of the default stream. */
+/* The constructor's block is in the list of the default stream. */
 static enum mt_status start(struct mt_policy *self)
 {
     enum mt_status status;
@@ -95,7 +95,7 @@ static enum mt_status merge_others(struct mt_heap *heap, uint32_t own, uint64_t 
     return status;
 }
 
-/* Free segment with the lowest address; MT_NO_BLOCK if there is none. */
+/* Free segment with the lowest address, or MT_NO_BLOCK. */
 static uint32_t lowest_whole(const struct mt_heap *heap)
 {
     uint32_t id, lowest = MT_NO_BLOCK;
@@ -109,7 +109,7 @@ static uint32_t lowest_whole(const struct mt_heap *heap)
     return lowest;
 }
 
-/* Gives whole segments back until a request fits below the maximum again. */
+/* Releases whole segments until a request fits below the maximum. */
 static enum mt_status reclaim(struct mt_policy *self, uint64_t size)
 {
     struct mt_heap *heap = &self->heap;
@@ -126,8 +126,8 @@ static enum mt_status reclaim(struct mt_policy *self, uint64_t size)
     return status;
 }
 
-/* With a maximum: half of what remains, or the request. Without: the pool's
- * size again, halved as long as the device refuses. */
+/* With a maximum: half of what remains, or the request. Without: doubles the pool, and halves the
+ * growth while the device refuses. */
 static enum mt_status expand(struct mt_policy *self, uint64_t size, uint32_t stream,
                              uint32_t free_list, uint32_t *block)
 {
@@ -179,7 +179,7 @@ static enum mt_status find(struct mt_policy *policy, const struct mt_policy_requ
     enum mt_status status = start(policy);
 
     share->size_bytes = mt_round_up(mt_max_u64(request->size_bytes, 1), ALIGNMENT);
-    if (status == MT_OK) /* freed on this stream, wherever it came from */
+    if (status == MT_OK) /* freed on this stream, regardless of its origin */
         status = mt_heap_free_list(&policy->heap, request->stream, &share->free_list);
     if (status == MT_OK)
         status =

@@ -1,6 +1,6 @@
-/* The policy `segregated`: size classes, four a doubling. Up to 1 MiB a class
- * has slabs of 2 MiB, cut into objects, with one list: last freed, first used.
- * Longer requests are device allocations of their own, in steps of 2 MiB. */
+/* The policy `segregated`: size classes, four per doubling. Each class up to 1 MiB has slabs of 2
+ * MiB, cut into objects, with one LIFO list. Larger requests are device allocations of their own,
+ * in steps of 2 MiB. */
 #include "heap.h"
 #include "check.h"
 #include "util.h"
@@ -30,7 +30,7 @@ static uint64_t class_of(uint64_t size_bytes)
                        mt_max_u64(((uint64_t)1 << mt_log2_floor(size_bytes - 1)) / 4, ALIGNMENT));
 }
 
-/* A slab cut into its objects, the lowest on top of the list. */
+/* Adds a slab cut into its objects, the lowest on top of the list. */
 static enum mt_status add_slab(struct mt_heap *heap, uint64_t class_bytes, uint32_t stream,
                                uint32_t free_list)
 {

@@ -1,6 +1,6 @@
-/* The policy `tlsf`: two-level segregated fit. Free blocks lie in classes, 32 to
- * each power of two; a request is rounded up to a class whose blocks all fit,
- * and takes what was freed last in the first such class that has any. */
+/* The policy `tlsf`: two-level segregated fit. Free blocks are in classes, 32 per power of two. A
+ * request is rounded up to a class whose blocks all fit, and takes the most recently freed block of
+ * the first such class that has any. */
 #include "heap.h"
 #include "check.h"
 #include "util.h"
@@ -13,7 +13,7 @@ struct mt_policy {
 
 static const uint64_t SEGMENT_STEP = 2 * MT_MIB;
 
-/* size_bytes >= ALIGNMENT, so that there are bits enough */
+/* size_bytes >= ALIGNMENT, so there are enough bits */
 static uint64_t class_of(uint64_t size_bytes)
 {
     unsigned power = mt_log2_floor(size_bytes);
@@ -30,7 +30,7 @@ static struct mt_heap_key newest_of_class(const struct mt_block *block)
     return key;
 }
 
-/* First class whose blocks are all as long as wanted. */
+/* First class whose blocks are all large enough. */
 static uint64_t fitting_class(uint64_t size_bytes)
 {
     return class_of(size_bytes + ((uint64_t)1 << (mt_log2_floor(size_bytes) - SECOND_LEVEL_BITS)) -

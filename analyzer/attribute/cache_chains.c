@@ -7,11 +7,11 @@
 #include <string.h>
 
 enum {
-    MIN_BLOCKS = 3, /* of a generation: fewer cannot show that they are replaced one by one */
+    MIN_BLOCKS = 3, /* in a generation: fewer cannot show that they are replaced one by one */
     PAIR = 2,       /* keys and values are made, then the old ones are freed */
     MIN_LINKS = 2,  /* three generations */
     YOUNG_GENERATIONS =
-        2 /* if the trace begins within the first one, the second replaces as well */
+        2 /* if the trace begins in the first generation, the second also replaces */
 };
 
 void mt_cache_chains_release(struct mt_cache_chains *chains)
@@ -55,7 +55,7 @@ static enum mt_status add_head(struct mt_cache_chains *chains, struct mt_cache_c
     return MT_OK;
 }
 
-/* Each block of the first generation holds one step more than what it replaced. */
+/* Each block of the first generation is one step longer than the one it replaced. */
 static enum mt_status take_heads(struct mt_cache_chains *chains, struct mt_cache_chain *chain)
 {
     uint64_t least_bytes = mt_sub_or_0_u64(chain->first_bytes, chain->step_bytes);
@@ -166,7 +166,7 @@ static enum mt_status replace(struct mt_cache_chains *chains, uint64_t allocatio
     return add_head(chains, chain, allocation);
 }
 
-/* A block of a chain that is there: of which generation? */
+/* A block of a chain ends: finds its generation. */
 static void leave_generation(struct mt_cache_chain *chain, uint64_t allocation)
 {
     if (allocation >= chain->begin)

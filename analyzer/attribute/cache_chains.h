@@ -1,22 +1,22 @@
-/* Key-value caches that a program keeps by hand: for each token, every layer concatenates its keys,
- * and its values, with those of the new token, and drops the shorter block. Such a cache is a chain
+/* Key-value caches that a program keeps by hand: for each token, every layer concatenates its keys
+ * and its values with those of the new token, and drops the shorter block. Such a cache is a chain
  * of generations, all made by one stack:
  *
  *   - the blocks of a generation have one size, and each generation is longer than the one before
  *     by the same number of bytes;
  *   - it has as many blocks as the one before, 3 or more: one for each layer, or two;
- *   - all of them live until the next generation begins, and each is freed when its successor is
- *     there. What a model without a cache computes again, longer with each token, ends within its
- *     token, or all at once;
- *   - something else is born between its blocks, or between its pairs: the rest of a layer.
+ *   - all of them live until the next generation begins, and each is freed when its successor
+ *     exists. In a model without a cache, which recomputes longer blocks with each token, they end
+ *     within their token, or all at once;
+ *   - something else is allocated between its blocks, or between its pairs: the rest of a layer.
  *
- * Two such links in a row make a chain, and all blocks of its stack a cache. What the first
- * generation replaces was made elsewhere: by the projection of the prompt, or before the trace
- * begins. It is cache as well: blocks that are freed right after a birth of the first two
- * generations, were there before the chain, and are no shorter than what the chain began with.
+ * Two such links in a row make a chain, and all blocks of its stack a cache. The blocks that the
+ * first generation replaces were made elsewhere: by the projection of the prompt, or before the
+ * trace begins. They are also cache: blocks that are freed right after an allocation of the first
+ * two generations, existed before the chain, and are at least as long as the chain's first blocks.
  *
- * Memory: 96 bytes for each stack, 32 for each block of a later generation that lives, and 16 for
- * each block that may be such a first one. */
+ * Memory: 96 bytes for each stack, 32 for each live block of a later generation, and 16 for each
+ * block that may be such a first one. */
 #ifndef MT_ANALYZER_CACHE_CHAINS_H
 #define MT_ANALYZER_CACHE_CHAINS_H
 
@@ -28,26 +28,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What the blocks of one stack do. */
+/* State of the blocks of one stack. */
 struct mt_cache_chain {
     uint64_t bytes;                 /* of a block of this generation */
-    uint64_t step_bytes;            /* longer than the one before */
-    uint64_t first_bytes;           /* of a block of the first */
-    uint64_t first;                 /* allocation that the chain began with, */
-    uint64_t old_begin;             /* ... the generation before, */
-    uint64_t begin;                 /* ... and this generation */
-    uint64_t last;                  /* allocation of this stack */
+    uint64_t step_bytes;            /* growth over the previous generation */
+    uint64_t first_bytes;           /* of a block of the first generation */
+    uint64_t first;                 /* first allocation of the chain, */
+    uint64_t old_begin;             /* ... of the previous generation, */
+    uint64_t begin;                 /* ... and of this generation */
+    uint64_t last;                  /* last allocation of this stack */
     uint32_t generation;            /* 0 = no block yet, 1 = the first */
-    uint32_t links;                 /* in a row, with the same step */
-    uint32_t blocks, live;          /* of this generation; in the first none is followed */
-    uint32_t old_blocks, old_live;  /* of the one before */
-    uint32_t parted;                /* blocks of this generation that did not follow at once */
-    uint32_t first_head, last_head; /* list of what it may have replaced; index + 1 */
-    bool is_uneven;                 /* more of the old generation lives than is not replaced yet */
-    bool is_cache;                  /* stays: a next request begins a chain of its own */
+    uint32_t links;                 /* consecutive, with the same step */
+    uint32_t blocks, live;          /* of this generation; not followed in the first one */
+    uint32_t old_blocks, old_live;  /* of the previous one */
+    uint32_t parted;                /* blocks of this generation that did not follow directly */
+    uint32_t first_head, last_head; /* list of blocks that it may have replaced; index + 1 */
+    bool is_uneven; /* more of the old generation lives than still has to be replaced */
+    bool is_cache;  /* final: the next request begins a new chain */
 };
 
-/* A block that is freed right after one of a young chain was born. */
+/* A block that is freed right after an allocation of a young chain. */
 struct mt_cache_head {
     uint64_t allocation;
     uint32_t next; /* index + 1 */
@@ -56,7 +56,7 @@ struct mt_cache_head {
 /* A block that a chain has replaced. */
 struct mt_cache_replaced {
     uint64_t allocation;
-    uint64_t least_bytes; /* is cache if it has as many */
+    uint64_t least_bytes; /* cache if it has at least this many */
 };
 
 /* Zeroed memory is ready. */
@@ -70,18 +70,18 @@ struct mt_cache_chains {
     struct mt_cache_replaced *replaced;
     size_t replaced_count, replaced_capacity;
     uint32_t last_stack; /* of the last birth */
-    bool failed;         /* no memory: what is found is not all */
+    bool failed;         /* no memory: results are incomplete */
 };
 
 void mt_cache_chains_release(struct mt_cache_chains *chains);
 
-/* Allocations in order: numbers rise. Amortised O(1). */
+/* Allocations in order: numbers rise. Amortized O(1). */
 enum mt_status mt_cache_chains_birth(struct mt_cache_chains *chains, uint64_t allocation,
                                      uint32_t stack, uint64_t size_bytes) MT_MUST_USE;
 /* Sets `failed` if there is no memory. */
 void mt_cache_chains_end(struct mt_cache_chains *chains, uint64_t allocation);
 
-/* Is what that stack makes cache? */
+/* Whether the blocks of that stack are cache. */
 static inline bool mt_cache_chains_has(const struct mt_cache_chains *chains, uint32_t stack)
 {
     return stack < chains->chain_capacity && chains->chains[stack].is_cache;

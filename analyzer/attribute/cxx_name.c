@@ -1,5 +1,5 @@
-/* One pass over the symbol: brackets of every kind are skipped with what they
- * hold; a space outside of brackets ends a return type. */
+/* One pass over the symbol: skips brackets of every kind with their contents; a space outside of
+ * brackets ends a return type. */
 #include "cxx_name.h"
 
 #include "util.h"
@@ -11,8 +11,8 @@
 #define ANONYMOUS "(anonymous namespace)::"
 #define OPERATOR  "operator"
 
-/* Just behind the bracket that closes the one at `at`. In templates the '>' of
- * "->" closes nothing. */
+/* Position after the bracket that closes the one at `at`. In templates the '>' of "->" closes
+ * nothing. */
 static const char *skip_brackets(const char *at)
 {
     int depth = 0;
@@ -33,7 +33,7 @@ static bool is_identifier(char c)
     return isalnum((unsigned char)c) || c == '_';
 }
 
-/* Length of "operator<<", "operator()", ... at `at`, 0 if it is no operator. */
+/* Length of "operator<<", "operator()", ... at `at`, 0 if it is not an operator. */
 static size_t operator_length(const char *symbol, const char *at)
 {
     size_t length = sizeof OPERATOR - 1;
@@ -78,7 +78,7 @@ char *mt_cxx_name(const char *symbol, char name[MT_CXX_NAME_SIZE])
             at = skip_brackets(at);
         } else if (*at == '(') {
             at = skip_brackets(at);
-            if (strncmp(at, "::", 2)) /* a lambda's home goes on after its arguments */
+            if (strncmp(at, "::", 2)) /* the scope of a lambda continues after its arguments */
                 break;
         } else if (*at == '{') {
             at = skip_brackets(at);

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* No device has as much. Eight times the sum over MT_EARLY_BLOCKS_MAX blocks does not overflow. */
+/* No device has this much. Eight times the sum over MT_EARLY_BLOCKS_MAX blocks does not
+ * overflow. */
 #define MAX_BLOCK_BYTES ((uint64_t)1 << 40)
 
 _Static_assert(MAX_BLOCK_BYTES <= UINT64_MAX / 8 / MT_EARLY_BLOCKS_MAX, "sums of sizes wrap");
@@ -17,8 +18,8 @@ void mt_early_blocks_release(struct mt_early_blocks *early)
     memset(early, 0, sizeof *early);
 }
 
-/* Frees say nothing of themselves where no range is: those before the first birth belong to the
- * part that it is in. */
+/* Frees outside of ranges have no evidence of their own: those before the first allocation belong
+ * to its part. */
 static void begin(struct mt_early_blocks *early, uint8_t kind, bool named)
 {
     early->first_kind = kind;

@@ -3,25 +3,26 @@
 #include "util.h"
 #include "workspaces.h"
 
-/* Of the blocks that an optimizer with m of them for each parameter needs. */
+/* Share of the blocks that an optimizer with m of them per parameter needs. */
 #define NEARLY_ALL_PERCENT 90
 #define MOST_PERCENT       50
 #define MAX_STATE_BLOCKS   3
 
-/* A third block for each parameter is the state of AMSGrad, or a copy of the model: an average of
- * its parameters (EMA), a teacher. Both are made once and changed in place: nothing tells them. */
+/* A third block per parameter is the state of AMSGrad, or a copy of the model: an average of its
+ * parameters (EMA), a teacher. Both are made once and changed in place, so they cannot be
+ * distinguished. */
 #define SURE_STATE_BLOCKS 2
 
 /* Temporaries of an optimizer for one parameter: Adam makes two. */
 #define MAX_UPDATES 8
 
-/* Counts of blocks: embeddings, which are there once, may be no more than a hundredth. */
+/* Share of the counts: embeddings, which exist once, may be at most 0.5%. */
 #define NEARLY_ALL_COUNTS_PERMILLE 995
 
 /* Fewer sizes may have such counts by accident: a model of equal layers. */
 #define MIN_DIFFERENT_SIZES 3
 
-/* Of `each` blocks of `factor` times the size for every parameter, the bytes that are there. */
+/* Existing bytes of `each` blocks of `factor` times the size for every parameter. */
 static uint64_t state_bytes(const struct mt_early_evidence *evidence, uint32_t each,
                             uint32_t factor)
 {
@@ -51,7 +52,7 @@ uint32_t mt_early_left_over(const struct mt_early_evidence *evidence,
     return beyond > states ? beyond - states : 0;
 }
 
-/* Bytes of sizes that no gradient has, which are there `each` times. */
+/* Bytes of sizes without a gradient that exist `each` times. */
 static uint64_t odd_bytes(const struct mt_early_evidence *evidence, uint32_t each)
 {
     uint64_t bytes = 0;
@@ -72,7 +73,7 @@ static bool is_near(uint64_t bytes, uint64_t wanted)
     return apart <= wanted / 100 * (100 - NEARLY_ALL_PERCENT) / 2;
 }
 
-/* In doubles: hostile sizes leave no room for the products. */
+/* In doubles: products of hostile sizes would overflow. */
 static bool has_share(uint64_t part, uint64_t whole, unsigned percent)
 {
     return (double)part * 100 >= (double)whole * percent;
@@ -83,7 +84,7 @@ static bool has_more(uint64_t part, uint64_t whole, unsigned percent)
     return (double)part * 100 > (double)whole * percent;
 }
 
-/* Parts of backward that were seen from their begin. */
+/* Parts of backward whose start is in the trace. */
 static uint32_t whole_turns(const struct mt_early_blocks *early)
 {
     return early->turns - (early->turns && early->first_kind == MT_PHASE_BACKWARD);
@@ -94,8 +95,8 @@ bool mt_early_began_in_last_turn(const struct mt_early_blocks *early)
     return whole_turns(early) == 0;
 }
 
-/* The trace begins within backward, and no whole part of backward leaves gradients behind: those of
- * the first are not all, and later ones are added to them. */
+/* The trace begins in backward, and no whole part of backward leaves gradients behind: those of the
+ * first part are incomplete, and later ones are added to them. */
 static bool shows_first_gradients_alone(const struct mt_early_evidence *evidence)
 {
     bool later = mt_early_began_in_last_turn(evidence->early) ||
@@ -143,8 +144,9 @@ static void find_buckets(struct mt_early_evidence *evidence)
         (is_near(bytes, evidence->gradient_bytes) || is_near(bytes, 2 * evidence->gradient_bytes));
 }
 
-/* Backward was not seen from its begin, or left nothing behind. Gradients that are freed where they
- * are cleared are made in each turn, however few: most parameters of a LoRA are frozen. */
+/* The start of backward is not in the trace, or it left nothing behind. Gradients that are freed
+ * where they are cleared are made in each turn, however few: most parameters of a LoRA are
+ * frozen. */
 static bool gradients_are_old(const struct mt_early_evidence *evidence)
 {
     if (shows_first_gradients_alone(evidence))
@@ -155,8 +157,8 @@ static bool gradients_are_old(const struct mt_early_evidence *evidence)
            !has_more(evidence->gradient_bytes, evidence->stay_bytes, 100 - NEARLY_ALL_PERCENT);
 }
 
-/* Rule 6, by what backward makes of each size in a whole turn: 0 = that does not tell. Of sizes of
- * which it makes more than there are, most are no gradients. */
+/* Rule 6, by the blocks of each size that backward makes in a whole turn: 0 = no evidence. If it
+ * makes more blocks of a size than exist, most are not gradients. */
 static uint32_t each_by_backward(const struct mt_early_evidence *evidence)
 {
     const uint32_t turns = whole_turns(evidence->early);
@@ -183,7 +185,8 @@ static uint32_t each_by_backward(const struct mt_early_evidence *evidence)
     return 0;
 }
 
-/* Does the optimizer work on most of what stays? Then no other size is that of a parameter. */
+/* Whether the optimizer works on most of the blocks that stay. Then no other size is that of a
+ * parameter. */
 static bool optimizer_tells(const struct mt_early_evidence *evidence)
 {
     uint64_t updated = 0;
@@ -195,7 +198,7 @@ static bool optimizer_tells(const struct mt_early_evidence *evidence)
            has_share(updated, evidence->stay_bytes, MOST_PERCENT);
 }
 
-/* Do the counts of this size say how many blocks each parameter has? */
+/* Whether the counts of this size show how many blocks each parameter has. */
 static bool counts_tell(const struct mt_early_evidence *evidence,
                         const struct mt_early_sizes *sizes)
 {
@@ -218,7 +221,7 @@ static void count_each(struct mt_early_evidence *evidence)
     if (gradients_are_old(evidence))
         evidence->each = each_by_backward(evidence);
     if (evidence->replaced_bytes)
-        most = least = 2; /* the state is elsewhere: itself and its gradient */
+        most = least = 2; /* the state is elsewhere: a parameter has itself and its gradient */
     for (uint32_t each = most; gradients_are_old(evidence) && each >= least && !evidence->each;
          each--) {
         uint64_t bytes = 0, whole = 0;
@@ -240,7 +243,7 @@ static void count_each(struct mt_early_evidence *evidence)
     }
 }
 
-/* Blocks that the optimizer makes and frees for each parameter, as most bytes say; 0: unknown. */
+/* Blocks that the optimizer makes and frees per parameter, according to most bytes; 0: unknown. */
 static uint32_t updates_each(const struct mt_early_evidence *evidence)
 {
     uint64_t bytes[MAX_UPDATES + 1] = {0}, whole = 0;
@@ -271,8 +274,8 @@ uint32_t mt_early_pairs(const struct mt_early_evidence *evidence,
     return count > states && (count - states) % 2 == 0 ? (count - states) / 2 : 0;
 }
 
-/* Of a flat parameter (cuDNN's weights) the optimizer sees the pieces: their state is there, but
- * neither they nor their gradients, and their bytes are those of a block that it does not see. */
+/* For a flat parameter (cuDNN's weights) the optimizer has the pieces: their state exists, but
+ * neither they nor their gradients, and their bytes are those of a block that it does not have. */
 static void find_flat(struct mt_early_evidence *evidence)
 {
     uint64_t missing = 0, flat = 0;

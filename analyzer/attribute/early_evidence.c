@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Two may share one graph, as those of a generator and its critic. */
+/* Two may share one graph, like those of a generator and its critic. */
 #define TURNS_OF_WHAT_STAYS 3
 
-/* Blocks of the state that the optimizer makes and frees, one for one: the last may be left. */
+/* Blocks of the state that the optimizer makes and frees, one for one: the last may remain. */
 #define MAX_APART 20
 
 bool mt_early_stays(const struct mt_early_blocks *early, const struct mt_early_block *block)
@@ -46,7 +46,8 @@ static uint32_t birth_of(const struct mt_early_evidence *evidence,
     return block->initial ? 0 : (uint32_t)(block - evidence->early->blocks);
 }
 
-/* How many of the members that `chosen` names live at once, at most. Members come by birth. */
+/* Maximum number of the members in `chosen` that live at the same time. Members are sorted by
+ * allocation. */
 static uint32_t most_at_once(const struct mt_early_evidence *evidence,
                              const struct mt_early_sizes *sizes,
                              bool (*chosen)(const struct mt_early_block *))
@@ -108,14 +109,14 @@ static bool is_left_behind(const struct mt_early_block *block)
     return is_kept(block) && (block->left_behind || block->ended == MT_EARLY_LIVES);
 }
 
-/* The optimizer frees it. */
+/* Whether the optimizer frees it. */
 static bool ends_in_optimizer(const struct mt_early_block *block)
 {
     return block->initial && block->ended != MT_EARLY_LIVES &&
            block->end_kind == MT_PHASE_OPTIMIZER;
 }
 
-/* Of the part of backward that the trace began in, only the end is there. */
+/* Only the end exists of the part of backward in which the trace began. */
 static bool is_of_whole_backward(const struct mt_early_blocks *early,
                                  const struct mt_early_block *block)
 {
@@ -125,14 +126,14 @@ static bool is_of_whole_backward(const struct mt_early_blocks *early,
     return !block->initial && block->birth_kind == MT_PHASE_BACKWARD && !in_first;
 }
 
-/* Among them are gradients that are added to those that are there. */
+/* These include gradients that are added to existing ones. */
 static bool is_passed_by_backward(const struct mt_early_blocks *early,
                                   const struct mt_early_block *block)
 {
     return block->died_in_part && is_of_whole_backward(early, block);
 }
 
-/* Work on one parameter, as the root of Adam's second moment. */
+/* Work on one parameter, such as the root of Adam's second moment. */
 static bool is_passed_by_optimizer(const struct mt_early_block *block)
 {
     return !block->initial && block->birth_kind == MT_PHASE_OPTIMIZER && block->died_in_part;
@@ -149,7 +150,7 @@ bool mt_early_is_open(const struct mt_early_block *block)
            block->stack_kind != MT_PHASE_LOSS;
 }
 
-/* `m = beta * m + ...`: each new block of the state takes the place of an old one. */
+/* `m = beta * m + ...`: each new block of the state replaces an old one. */
 static void count_replaced(const struct mt_early_evidence *evidence, struct mt_early_sizes *sizes)
 {
     uint32_t last = 0;
@@ -241,7 +242,7 @@ enum mt_status mt_early_evidence_gather(struct mt_early_evidence *evidence)
 
         weigh(evidence, sizes);
         if (!sizes->stay && !sizes->parameters)
-            sizes->gradients = 0; /* of no parameter: what backward passed on */
+            sizes->gradients = 0; /* no parameters: other results of backward */
         evidence->gradient_bytes += sizes->gradients * sizes->bytes;
         evidence->cleared_bytes += sizes->clears_gradients ? sizes->gradients * sizes->bytes : 0;
         evidence->stay_bytes += sizes->stay * sizes->bytes;

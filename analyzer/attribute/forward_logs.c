@@ -12,7 +12,7 @@ static bool is_module_call(const struct mt_symbols *symbols, const struct mt_fra
            mt_path_has(mt_symbols_text(symbols, frame->file), "torch/nn/modules/module.py");
 }
 
-/* The model's own code, not a wrapper's; a container's stands for it. */
+/* The model's own code, not a wrapper's. A container represents its code. */
 static bool is_own_line(const struct mt_forward_logs *logs, const struct mt_symbols *symbols,
                         uint32_t frame)
 {
@@ -74,7 +74,7 @@ bool mt_forward_logs_is_inner(const struct mt_forward_logs *logs, uint32_t node)
     return node < logs->root_count && logs->roots[node].is_inner;
 }
 
-/* Is it inside of a call of a model that goes forward? */
+/* Whether it is inside of a forward call of a model. */
 static bool is_in_call(const struct mt_forward_logs *logs, uint32_t stack)
 {
     uint8_t kind = mt_forward_logs_kind(logs, stack);
@@ -106,7 +106,7 @@ static void forget(struct mt_forward_logs *logs, uint32_t index)
     logs->unused = index + 1;
 }
 
-/* It is the newest of its line now. */
+/* It is now the newest of its line. */
 static void close_log(struct mt_forward_logs *logs)
 {
     uint32_t index = logs->open - 1;

@@ -1,10 +1,9 @@
-/* What each call of a model allocated, in order: its stacks, from which
- * module_calls.h tells the repeated functions when somebody asks. A call begins with
- * another part of the run, at another line of the program, or when control comes back
- * to the line that the last call began with.
+/* Allocations of each call of a model, in order: their stacks. module_calls.h later infers repeated
+ * functions from them. A call begins with another part of the run, at another line of the program,
+ * or when control returns to the first line of the previous call.
  *
- * A log is kept while a block of its call lives, and the newest of each calling line
- * in any case. 8 bytes for each allocation. */
+ * A log is kept while a block of its call lives, and the newest one of each calling line is always
+ * kept. 8 bytes per allocation. */
 #ifndef MT_ANALYZER_FORWARD_LOGS_H
 #define MT_ANALYZER_FORWARD_LOGS_H
 
@@ -12,15 +11,15 @@
 #include "site.h"
 #include "stack_kinds.h"
 
-/* Allocations in all logs, and in one. What is beyond has no log. */
+/* Maximum allocations in all logs, and in one. Further ones have no log. */
 #define MT_FORWARD_LOGS_MAX (UINT64_C(1) << 23)
 #define MT_FORWARD_LOG_MAX  (1u << 18)
-/* Calling lines of which the newest log is kept. */
+/* Calling lines for which the newest log is kept. */
 #define MT_FORWARD_LINES_MAX 32
 
 struct mt_forward_log {
     uint32_t call;  /* node of the outermost module's call */
-    int32_t owner;  /* the part of the run it happened in */
+    int32_t owner;  /* the part of the run in which it happened */
     uint32_t first; /* node of the model's own line that came first; MT_NO_ID */
     uint32_t last;  /* ... that came last */
     uint32_t *nodes;
@@ -33,9 +32,9 @@ struct mt_forward_log {
     struct mt_module_call *calls; /* parallel to nodes, after mt_forward_logs_settle */
 };
 
-/* Where a block was made. */
+/* The log and position of a block's allocation. */
 struct mt_forward_place {
-    uint32_t log; /* MT_NO_ID: in no call of a model that is followed */
+    uint32_t log; /* MT_NO_ID: in no tracked call of a model */
     uint32_t at;
 };
 
@@ -46,30 +45,30 @@ struct mt_forward_logs {
     struct mt_python_tree tree;
     struct mt_site_table sites;
     struct mt_stack_kinds kinds;
-    uint32_t open;   /* index + 1 of the log of the call that goes on; 0 = none does */
+    uint32_t open;   /* index + 1 of the log of the current call; 0 = none */
     uint32_t closed; /* calls that have ended */
     /* PRIVATE */
     size_t capacity;
     struct mt_forward_root {
         uint32_t call, top; /* the outermost module's call; the model's own line */
-        bool is_call;       /* itself a module's */
-        bool has_code;      /* below the call: a model's own, not only a container's */
-        bool is_inner;      /* in a module's that the model's own code calls */
+        bool is_call;       /* is a module's call */
+        bool has_code;      /* below the call: code of a model's own, not only of a container */
+        bool is_inner;      /* in a module that the model's own code calls */
     } * roots;              /* by stack */
     uint32_t root_count;
     size_t root_capacity;
     uint32_t newest[MT_FORWARD_LINES_MAX], newest_count;
-    uint32_t unused; /* index + 1 of a log without anything; chained by `call` */
+    uint32_t unused; /* index + 1 of an empty log; chained by `call` */
     uint64_t held;   /* allocations in all logs */
 };
 
-/* Is it the framework's frame that calls a module's forward? */
+/* Whether it is the framework's frame that calls a module's forward. */
 bool mt_forward_logs_is_call(const struct mt_forward_logs *logs, uint32_t node);
 
-/* Is it in a module that a model's own code calls, not only a container's? */
+/* Whether it is in a module that a model's own code calls, not only a container's. */
 bool mt_forward_logs_is_inner(const struct mt_forward_logs *logs, uint32_t node);
 
-/* Takes in new stacks. */
+/* Adds new stacks. */
 enum mt_status mt_forward_logs_update(struct mt_forward_logs *logs,
                                       const struct mt_symbols *symbols) MT_MUST_USE;
 
@@ -79,26 +78,26 @@ struct mt_forward_birth {
     int32_t phase, owner; /* innermost range; the part of the run that the program named */
 };
 
-/* An allocation. *place refers to its log until mt_forward_logs_leave. What backward or an
- * optimizer allocates ends the call before it. */
+/* Adds an allocation. *place refers to its log until mt_forward_logs_leave. Allocations of backward
+ * or an optimizer end the previous call. */
 enum mt_status mt_forward_logs_add(struct mt_forward_logs *logs,
                                    const struct mt_forward_birth *birth,
                                    struct mt_forward_place *place) MT_MUST_USE;
-/* One more block refers to a place, or one less. */
+/* Add and remove a reference of a block to a place. */
 void mt_forward_logs_enter(struct mt_forward_logs *logs, struct mt_forward_place place);
 void mt_forward_logs_leave(struct mt_forward_logs *logs, struct mt_forward_place place);
 
-/* Part of a training step that a stack says (enum mt_phase_kind). */
+/* Part of a training step according to a stack (enum mt_phase_kind). */
 static inline uint8_t mt_forward_logs_kind(const struct mt_forward_logs *logs, uint32_t stack)
 {
     return mt_stack_kind(&logs->kinds, stack) & MT_STACK_KIND_MASK;
 }
 
-/* Numbers the entries of repeated functions in the logs that there are. */
+/* Numbers the entries of repeated functions in the existing logs. */
 enum mt_status mt_forward_logs_settle(struct mt_forward_logs *logs,
                                       const struct mt_symbols *symbols) MT_MUST_USE;
 
-/* After that: what the allocation at a place belongs to. */
+/* Afterwards: returns the entry that the allocation at a place belongs to. */
 struct mt_module_call mt_forward_logs_call(const struct mt_forward_logs *logs,
                                            struct mt_forward_place place);
 void mt_forward_logs_release(struct mt_forward_logs *logs);

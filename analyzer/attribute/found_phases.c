@@ -32,10 +32,10 @@ struct layer {
     struct mt_source *source;
     const struct mt_stretches *stretches;
     const struct mt_step_groups *groups;
-    uint16_t thread; /* that all ranges are laid on, so that they nest */
+    uint16_t thread; /* the thread of all inserted ranges, so that they nest */
 };
 
-/* The first that is not autograd's. */
+/* The first thread that is not autograd's. */
 static uint16_t main_thread(const struct mt_stretches *stretches)
 {
     for (size_t i = 0; i < stretches->count; i++) {
@@ -62,7 +62,7 @@ static enum mt_status add(struct layer *layer, uint8_t kind, const char *name,
                           is_push ? stretch->begin_seq : stretch->end_seq + 1, &event);
 }
 
-/* What a person calls the part; NULL: nothing that has a name. */
+/* The common name of the part; NULL: none. */
 static const char *part_name(const struct layer *layer, size_t i)
 {
     static const char *const names[] = {
@@ -78,13 +78,13 @@ static const char *part_name(const struct layer *layer, size_t i)
     return stretch->kind <= MT_PHASE_OPTIMIZER ? names[stretch->kind] : NULL;
 }
 
-/* The neighbours from `i` on that are one part: those of its name; and within
- * validation what lies between two of its calls. */
+/* End of the adjacent stretches from `i` that are one part: those of its name, and within
+ * validation those between two of its calls. */
 static size_t end_of_part(const struct layer *layer, size_t i, size_t end)
 {
     const char *name = part_name(layer, i);
     size_t last = i + 1;
-    bool calls = !layer->stretches->is_training; /* each is one of its own */
+    bool calls = !layer->stretches->is_training; /* each is a part of its own */
 
     for (size_t at = i + 1; at < end; at++) {
         const char *other = part_name(layer, at);
@@ -117,7 +117,7 @@ static enum mt_status lay_parts(struct layer *layer, size_t begin, size_t end)
     return status;
 }
 
-/* Of a run that died in its first turn it is not known whether it would have gone backward. */
+/* If a run ended in its first turn, it is unknown whether it would have gone backward. */
 static const char *name_of_steps(const struct layer *layer)
 {
     const struct mt_stretches *stretches = layer->stretches;
@@ -127,7 +127,7 @@ static const char *name_of_steps(const struct layer *layer)
     return stretches->kinds_told & 1u << MT_PHASE_FORWARD ? "request" : "iteration";
 }
 
-/* A step is as sure as what tells the turns. */
+/* A step inherits the confidence of the evidence for its iterations. */
 static uint8_t source_of_steps(const struct mt_stretches *stretches)
 {
     if (stretches->named_turns)
@@ -202,7 +202,7 @@ static enum mt_status add_to_period(void *period, struct mt_event *event)
     return mt_period_add(period, event);
 }
 
-/* One reading more, if nothing else says anything. */
+/* One more pass, if there is no other evidence. */
 static enum mt_status find_period(struct layer *layer, struct mt_error *error)
 {
     struct mt_period period = {0};
@@ -242,8 +242,8 @@ static enum mt_status find(struct mt_source *source, struct mt_stretches *stretc
     return status;
 }
 
-/* Of a program without a framework and without Python, only what it named itself counts: what
- * repeats there need not be a training step. Known when all has been read once. */
+/* In a program without a framework and without Python, only its own names count: its repetitions
+ * need not be training steps. Known after one complete pass. */
 static bool may_have_steps(const struct mt_source *source)
 {
     return source->view.level != MT_VIEW_DRIVER || source->overlay.hides_ranges ||

@@ -1,5 +1,5 @@
-/* A frame is judged by its file (origin) and by its function (plumbing). Static
- * tables hold all that is known of other people's code. */
+/* Judges a frame by its file (origin) and by its function (plumbing). Static tables have all
+ * knowledge about other people's code. */
 #include "frame_judge.h"
 
 #include "cxx_name.h"
@@ -8,7 +8,7 @@
 #include <ctype.h>
 #include <string.h>
 
-/* Parts of a path, first match wins; tried on files that are not native. */
+/* Parts of a path, first match wins; for files that are not native. */
 static const struct {
     const char *part;
     enum mt_origin origin;
@@ -26,7 +26,7 @@ static const struct {
     {"torch/functional.py", MT_ORIGIN_FRAMEWORK},
     {"torchinductor_", MT_ORIGIN_FRAMEWORK},      /* compiled kernels' wrappers */
     {"/memtrace_dry_run/", MT_ORIGIN_FRAMEWORK},  /* hooks of a dry run */
-    {"torch_geometric.nn.", MT_ORIGIN_FRAMEWORK}, /* what it generates of a layer */
+    {"torch_geometric.nn.", MT_ORIGIN_FRAMEWORK}, /* code that it generates from a layer */
     {"/lib/python3", MT_ORIGIN_FRAMEWORK},
     {"/lib64/python3", MT_ORIGIN_FRAMEWORK},
     {"/lib/python2", MT_ORIGIN_FRAMEWORK},
@@ -35,14 +35,14 @@ static const struct {
     {"<__array_function__", MT_ORIGIN_FRAMEWORK},
 };
 
-/* Installed packages: a model's code speaks for its memory, unless it is listed
- * here. Beginnings of what follows site-packages/, first match wins. */
+/* Installed packages: a model's code owns its memory, unless it is listed here. Prefixes after
+ * site-packages/, first match wins. */
 static const struct {
     const char *beginning;
     const char *function; /* NULL = any */
     bool speaks;
 } packages[] = {
-    /* What computes: its callers say for what. */
+    /* Functions that compute: their callers know the purpose. */
     {"torch/", NULL, false},
     {"torchgen/", NULL, false},
     {"functorch/", NULL, false},
@@ -76,7 +76,7 @@ static const struct {
     {"torch_geometric/utils/", NULL, false},
     {"torch_scatter/", NULL, false},
     {"torch_sparse/", NULL, false},
-    /* What stands around a model and hands on. */
+    /* Wrappers around a model. */
     {"accelerate/", NULL, false},
     {"peft/peft_model.py", NULL, false},
     {"peft/mixed_model.py", NULL, false},
@@ -106,11 +106,11 @@ static const struct {
     {"tqdm/", NULL, false},
 };
 
-/* Of torch.optim: what holds every optimizer, and says nothing of one. */
+/* torch.optim's code that is common to all optimizers. */
 static const char *const optimizer_wrappers[] = {"torch/optim/optimizer.py",
                                                  "torch/optim/lr_scheduler.py"};
 
-/* Python functions that only call on; outside of user code. */
+/* Python functions that only forward a call; outside of user code. */
 static const struct {
     const char *function;
     const char *file; /* base name, NULL = in any file */
@@ -140,10 +140,10 @@ static const struct {
     {"_run_code", NULL},
 };
 
-/* C and C++ names without arguments, first match wins. Operators, nodes of the
- * autograd graph and the engine itself speak; what lies between them does not;
- * what is not listed is somebody's own code and speaks too. `short_name`: the
- * label is the name between prefix and suffix; `label`: it is this. */
+/* C and C++ names without arguments, first match wins. Operators, nodes of the autograd graph and
+ * the engine itself are informative; functions between them are not; unlisted functions are other
+ * code and count as informative. `short_name`: the label is the name between prefix and suffix;
+ * `label`: the label itself. */
 static const struct {
     const char *prefix, *suffix;
     bool plumbing, short_name, node;
@@ -216,7 +216,7 @@ const char *mt_code_base_name(const char *path)
     return base;
 }
 
-/* A frame without a name: a place in a module, or in the process. */
+/* A frame without a name: an address in a module, or in the process. */
 static bool is_address(const char *function)
 {
     return !strncmp(function, "+0x", 3) || !strncmp(function, "0x", 2);
@@ -237,8 +237,8 @@ bool mt_code_is_native(const char *function, const char *file)
     return false;
 }
 
-/* Linux opens no longer path. A trace may hold longer names, and every frame is judged several
- * times by every part. */
+/* Linux opens no longer path. A trace may have longer names, and every part judges every frame
+ * several times. */
 enum { MAX_PATH = 4096 };
 
 static bool is_at(const char *path, const char *part)
@@ -324,8 +324,7 @@ static enum mt_origin python_origin(const char *file)
     return MT_ORIGIN_USER;
 }
 
-/* "Module.cuda.<locals>.<lambda>" -> "<lambda>": who records qualified names
- * means the same function. */
+/* "Module.cuda.<locals>.<lambda>" -> "<lambda>": qualified names mean the same function. */
 static const char *bare_name(const char *function)
 {
     const char *dot = strrchr(function, '.');
@@ -344,7 +343,7 @@ static bool python_is_plumbing(const char *qualified, const char *file)
     return false;
 }
 
-/* "transformers/trainer.py" of an installed file, else NULL. */
+/* "transformers/trainer.py" for an installed file, otherwise NULL. */
 static const char *path_in_packages(const char *file)
 {
     static const char *const roots[] = {"/site-packages/", "/dist-packages/"};

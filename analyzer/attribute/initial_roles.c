@@ -32,7 +32,7 @@ static enum mt_role most_of(const struct mt_early_ends *ends)
     return (enum mt_role)most;
 }
 
-/* What others of the size that end there are, else what most bytes that end there are. */
+/* The role of other blocks of the size with that end, otherwise of most bytes with that end. */
 static enum mt_role find_role_of_end(const struct mt_early_evidence *evidence,
                                      const struct mt_early_sizes *sizes, uint8_t kind)
 {
@@ -99,13 +99,13 @@ static uint32_t take(uint32_t *left, uint32_t most)
     return taken;
 }
 
-/* How many of the blocks of a size that stay are what, in order of their addresses. */
+/* How the blocks of a size that stay divide into roles, in order of their addresses. */
 struct shares {
     uint32_t parameters, gradients, states, workspaces, activations;
 };
 
-/* Rule 6: of the blocks for each parameter one is it, one may be its gradient, born before or
- * in the trace. */
+/* Rule 6: of the blocks per parameter one is the parameter, and one may be its gradient, allocated
+ * before or in the trace. */
 static struct shares shares_of_each(const struct mt_early_evidence *evidence,
                                     const struct mt_early_sizes *sizes)
 {

@@ -5,13 +5,13 @@
 
 #include <string.h>
 
-/* Its builds may link other libraries, NCCL above all, into its own files. */
+/* Its builds may link other libraries, especially NCCL, into its own files. */
 static const char pytorch[] = "PyTorch";
 
-/* Of a dry run (simulate/driver): functions of many libraries. */
+/* In a dry run (simulate/driver): functions of many libraries. */
 static const char simulated[] = "libmemtrace-simulated";
 
-/* Beginnings of file names, first match wins. NULL: says nothing of who asked, the caller does. */
+/* Prefixes of file names, first match wins. NULL: no evidence; the caller decides. */
 static const struct {
     const char *beginning, *library;
 } files[] = {
@@ -56,8 +56,8 @@ static const struct {
     {"libtriton", "Triton"},
 };
 
-/* Libraries by the names of their functions: of those that come with the lines of their source, as
- * a frame has no room for line and library, and of those that are linked into PyTorch. */
+/* Libraries by the names of their functions: those recorded with source lines, because a frame has
+ * no room for both line and library, and those that are linked into PyTorch. */
 static const struct {
     const char *beginning, *library;
 } prefixes[] = {
@@ -65,9 +65,9 @@ static const struct {
     {"ucp_", "UCX"},  {"uct_", "UCX"},   {"rmm::", "RMM"},
 };
 
-/* Where NCCL is entered: its public functions that may take memory (nccl.h), also with "p" in
- * front, and what its threads run. Where only lines of source are known, another function that
- * begins with "nccl" may be the program's own. */
+/* Entry points of NCCL: its public functions that may take memory (nccl.h), also with a "p" prefix,
+ * and the functions of its threads. If only source lines are known, another function that begins
+ * with "nccl" may be the program's own. */
 static const char *const nccl_entries[] = {
     "ncclCommInitRank",
     "ncclCommInitRankConfig",
@@ -99,7 +99,7 @@ static const char *const nccl_entries[] = {
     "ncclProxyProgress",
 };
 
-/* Beginnings of function names, first match wins. */
+/* Prefixes of function names, first match wins. */
 static const struct {
     const char *beginning, *what;
 } functions[] = {
@@ -143,7 +143,7 @@ static bool starts_with(const char *text, const char *beginning)
     return !strncmp(text, beginning, strlen(beginning));
 }
 
-/* "[libnccl.so.2]", or "/usr/lib/libnccl.so.2 (build id 5e7...)" where names were not resolved. */
+/* "[libnccl.so.2]", or "/usr/lib/libnccl.so.2 (build id 5e7...)" if names were not resolved. */
 static const char *base_of_module(const char *file)
 {
     return *file == '[' ? file + 1 : mt_code_base_name(file);
@@ -170,7 +170,7 @@ static bool is_graph_call(const char *function)
     return false;
 }
 
-/* A file of source code, not of a library. */
+/* Whether it is a file of source code, not of a library. */
 static bool is_source(const char *file)
 {
     return *file && *file != '[' && !strstr(file, ".so");
@@ -184,7 +184,7 @@ static const char *library_by_name(const char *function)
     return NULL;
 }
 
-/* The library that a frame's file belongs to. Simulated libraries are all one file. */
+/* The library of a frame's file. Simulated libraries are all one file. */
 static const char *library_of_row(int row, const char *function)
 {
     if (row == NOT_LISTED)
@@ -195,8 +195,8 @@ static const char *library_of_row(int row, const char *function)
 
 struct walk {
     struct mt_stack_owner owner;
-    const char *file_library; /* that the files of the owner's frames belong to */
-    bool in_source; /* frames of a library that only its source names so far, or names all along */
+    const char *file_library; /* library of the files of the owner's frames */
+    bool in_source; /* frames of a library that so far, or always, only its source names */
 };
 
 static bool begin_graph(struct walk *walk, uint32_t frame)
@@ -223,7 +223,7 @@ static const char *library_of_source(const char *function)
     return library && !strcmp(library, "NCCL") && !enters_nccl(function) ? NULL : library;
 }
 
-/* A frame with a line: of the library at hand, as far as is known. */
+/* A frame with a source line: belongs to the current library, as far as is known. */
 static bool take_source(struct walk *walk, uint32_t frame, const char *function)
 {
     const char *library = library_of_source(function);
@@ -262,7 +262,7 @@ static bool take_library(struct walk *walk, uint32_t frame, const char *library,
     return true;
 }
 
-/* False: the walk is at its end. */
+/* Returns false at the end of the walk. */
 static bool take_frame(struct walk *walk, const struct mt_symbols *symbols, uint32_t id)
 {
     const char *function = mt_symbols_text(symbols, symbols->frames[id].function);

@@ -1,6 +1,6 @@
-/* From the root inwards, a level of frames at a time. The allocations of one line are
- * parted by the function that is called there, those of a function by its lines, until
- * a function is found whose lines come again. */
+/* From the root inwards, one level of frames at a time. Splits the allocations of one line by the
+ * called function, and those of a function by its lines, until it finds a function whose lines
+ * repeat. */
 #include "module_calls.h"
 
 #include "grow.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An allocation, as one level sees it. */
+/* An allocation at one level. */
 struct item {
     size_t index;      /* into nodes */
     uint64_t function; /* of the frame at this level */
@@ -20,10 +20,10 @@ struct item {
 struct visit {
     uint32_t node;
     size_t first;   /* item */
-    uint32_t times; /* that line is reached, in all */
+    uint32_t times; /* total visits of that line */
 };
 
-/* Items that have all frames above `depth` in common. */
+/* Items that share all frames above `depth`. */
 struct span {
     size_t begin, end;
     uint32_t depth;
@@ -133,7 +133,7 @@ static size_t find_visits(struct search *search, const struct item *items, size_
     return visits;
 }
 
-/* How often each line is reached; into counts[], those of lines that come again. */
+/* Counts how often each line is reached; counts[] gets those of repeated lines. */
 static size_t count_lines(struct search *search, size_t visits)
 {
     size_t lines = 0;
@@ -151,9 +151,9 @@ static size_t count_lines(struct search *search, size_t visits)
     return lines;
 }
 
-/* A line that is reached more often is in a loop of its own: whole turns of it in each
- * entry. A loop that is left in the middle shows no entries, but a call that did not end
- * may lack the last lines of the last one. */
+/* A line that is reached more often is in a loop of its own, with whole turns in each entry. A loop
+ * that is left in the middle shows no entries, but a call that did not end may lack the last lines
+ * of the last one. */
 static bool are_turns(const struct search *search, size_t count, uint32_t times)
 {
     const uint32_t *counts = search->counts;
@@ -164,8 +164,7 @@ static bool are_turns(const struct search *search, size_t count, uint32_t times)
     return true;
 }
 
-/* What most lines that come again have; of two that are equally frequent the smaller. 0: they do
- * not. */
+/* The count of most repeated lines; the smaller of two equally frequent ones. 0: none repeats. */
 static uint32_t most_common(struct search *search, size_t count)
 {
     uint32_t *counts = search->counts, common = 0;
@@ -185,8 +184,8 @@ static uint32_t most_common(struct search *search, size_t count)
     return are_turns(search, count, common) ? common : 0;
 }
 
-/* The first line that is reached `times` times, or once more in a call that did not end:
- * its first visit. */
+/* The first visit of the first line that is reached `times` times, or once more in a call that did
+ * not end. */
 static const struct visit *find_anchor(const struct search *search, size_t visits, uint32_t times)
 {
     const struct visit *anchor = NULL;
@@ -201,8 +200,8 @@ static const struct visit *find_anchor(const struct search *search, size_t visit
     return anchor;
 }
 
-/* What is reached once and lies before the first entry or behind the last is beside
- * them: the lines before and after a loop. */
+/* Lines that are reached once, before the first entry or after the last, are not part of the
+ * loop. */
 static size_t find_last_repeated(const struct search *search, size_t visits)
 {
     size_t last = 0;
@@ -231,7 +230,7 @@ static void number_entries(struct search *search, const struct item *items, size
         search->calls[items[i].index].times = entries;
 }
 
-/* One function, called from one line: numbers its entries, or looks into each line. */
+/* One function, called from one line: numbers its entries, or descends into each line. */
 static enum mt_status look_into(struct search *search, struct span span)
 {
     struct item *items = search->items + span.begin;
@@ -253,7 +252,7 @@ static enum mt_status look_into(struct search *search, struct span span)
     return status;
 }
 
-/* What is called from one line, function after function. */
+/* Functions called from one line, one after another. */
 static enum mt_status part(struct search *search, struct span span)
 {
     size_t kept = span.begin;

@@ -1,23 +1,22 @@
-/* Which function one call of a model enters again and again, told from the order of
- * its allocations. In
+/* Finds the function that one call of a model enters repeatedly, from the order of its allocations.
+ * In
  *
  *     for layer in self.layers: x = layer(x)
  *
- * all allocations of all layers have the same stacks; but control comes back to the
- * first line of the layer's function n times. That is a body: a function, called from
- * one line. It is entered as often as most of its lines are reached, and the first
- * such line begins an entry. A loop over several lines of one function counts as well:
- * its turns are the entries.
+ * all allocations of all layers have the same stacks, but control returns to the first line of the
+ * layer's function n times. That is a body: a function, called from one line. It is entered as
+ * often as most of its lines are reached, and the first such line begins an entry. A loop over
+ * several lines of one function also counts: its turns are the entries.
  *
- * Only the outermost repeated body is told. A body in which fewer than two lines come
- * again is none: one line that allocates twice looks the same. */
+ * Only the outermost repeated body is reported. A body with fewer than two repeated lines does not
+ * count, because one line that allocates twice looks the same. */
 #ifndef MT_ANALYZER_MODULE_CALLS_H
 #define MT_ANALYZER_MODULE_CALLS_H
 
 #include "python_tree.h"
 
-/* Calls that are deeper below the model's are not told apart; nor are those of a
- * sequence with more (frames of distinct stacks) in all. */
+/* Deeper calls below the model's are not distinguished, nor are those of a sequence with more
+ * (frames of distinct stacks) in total. */
 #define MT_MODULE_CALL_DEPTH 128
 #define MT_MODULE_CALL_CELLS (UINT64_C(1) << 22)
 
@@ -27,7 +26,8 @@ struct mt_module_call {
     uint32_t times; /* entries into the body in the whole sequence */
 };
 
-/* What one call of a model allocated, in order: all below the node `root`, or that itself. */
+/* Allocations of one call of a model, in order: all below the node `root`, or at the node
+ * itself. */
 struct mt_module_sequence {
     uint32_t root;
     const uint32_t *nodes;

@@ -10,7 +10,7 @@ static uint32_t frame_of(const struct mt_module_namer *namer, uint32_t node)
     return namer->symbols->stacks[node].frame;
 }
 
-/* A function within another one is a wrapper of something else. */
+/* A nested function is a wrapper of something else. */
 static bool speaks(const struct mt_module_namer *namer, uint32_t node)
 {
     uint32_t frame = frame_of(namer, node);
@@ -19,7 +19,7 @@ static bool speaks(const struct mt_module_namer *namer, uint32_t node)
     return mt_site_table_rank(namer->sites, frame) == MT_RANK_CODE && !strstr(function, "<locals>");
 }
 
-/* "LlamaMLP.forward" is LlamaMLP. */
+/* Length of the class: "LlamaMLP.forward" is LlamaMLP. */
 static size_t class_length(const char *function)
 {
     static const char *const methods[] = {".forward", ".__call__", ".__init__"};
@@ -55,8 +55,7 @@ static const char *element(const struct mt_module_namer *namer, uint32_t node, b
     return *place ? mt_arena_printf(arena, "%s %s", function, place) : function;
 }
 
-/* A method of the class that stands outside of it adds nothing: "Net/Net.features/Block" is
- * "Net/Block". */
+/* An outer method of the class adds nothing: "Net/Net.features/Block" is "Net/Block". */
 static const char *join(struct mt_arena *arena, const char *outer, const char *path)
 {
     size_t length = strlen(outer);

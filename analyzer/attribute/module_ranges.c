@@ -3,9 +3,9 @@
 #include <ctype.h>
 #include <string.h>
 
-/* Deeper ranges than these are those of operators. */
+/* Deeper ranges are those of operators. */
 #define MAX_RANGES 16
-/* Larger numbers are no layers. */
+/* Larger numbers are not layers. */
 #define MAX_LAYER 9999u
 
 static bool parts(char c)
@@ -39,7 +39,7 @@ const char *mt_layer_number(const char *name, uint32_t *layer, size_t *length)
     return NULL;
 }
 
-/* Does it begin before the call and end after it? */
+/* Whether it begins before the call and ends after it. */
 static bool is_around(const struct mt_phase *phase, const struct mt_forward_log *log)
 {
     return phase->begin_event < log->first_event && phase->end_event > log->last_event;
@@ -62,7 +62,7 @@ static size_t find_names(const struct mt_phases *phases, const struct mt_forward
     return count;
 }
 
-/* Hooks name modules in full: "model.layers" is in "model.layers.3". */
+/* Hooks use full names of modules: "model.layers" is in "model.layers.3". */
 static const char *add_name(struct mt_arena *arena, const char *path, const char *name,
                             size_t length)
 {

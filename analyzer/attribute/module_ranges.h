@@ -1,5 +1,5 @@
-/* Modules that a program names itself: record_function and NVTX ranges within one call
- * of a model. */
+/* Modules that a program names itself: record_function and NVTX ranges inside one call of a
+ * model. */
 #ifndef MT_ANALYZER_MODULE_RANGES_H
 #define MT_ANALYZER_MODULE_RANGES_H
 
@@ -11,15 +11,15 @@ struct mt_module_range {
     uint32_t layer;   /* number in the name: 3 of "layer_3" and of "h.3.attn"; MT_NO_ID */
 };
 
-/* The module of what is allocated in `phase` during the call of `log`: the ranges of the
- * program around it, outermost first, without those that last longer than the call. A
- * layer ends the path: what lies within it belongs to it. NULL path without memory. */
+/* The module of an allocation in `phase` during the call of `log`: the program's ranges around it,
+ * outermost first, without those that last longer than the call. A layer ends the path and includes
+ * everything inside. NULL path without memory. */
 struct mt_module_range mt_module_range_of(struct mt_arena *arena, const struct mt_phases *phases,
                                           const struct mt_forward_log *log, int32_t phase);
 
-/* Where the number of a layer begins in a name: behind "layer_", "model.layers.", "block ["
- * or "h."; "conv1" has none. NULL: nowhere. *layer: the number, *length: of what stands
- * before it, without what parts them. */
+/* Returns the start of the number of a layer in a name: after "layer_", "model.layers.", "block ["
+ * or "h."; "conv1" has none. NULL: none. *layer: the number, *length: length of the text before it,
+ * without separators. */
 const char *mt_layer_number(const char *name, uint32_t *layer, size_t *length);
 
 #endif

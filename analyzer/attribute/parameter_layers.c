@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the bytes of all parameters; fewer are an accident. */
+/* Share of the bytes of all parameters; a smaller one may be an accident. */
 #define MIN_PERMILLE_OF_REPEAT 1
-/* Without a second witness. */
+/* Without a second piece of evidence. */
 #define MIN_TIMES_ALONE 3
 
 static uint64_t bytes_of(const struct mt_parameter *parameters, size_t begin, size_t end)
@@ -26,7 +26,7 @@ static size_t end_of(const struct mt_repeat *repeat)
     return repeat->begin + repeat->period * repeat->times;
 }
 
-/* In doubles: hostile sizes leave no room for the product. */
+/* In doubles: products of hostile sizes would overflow. */
 static bool has_share(uint64_t part, uint64_t whole, unsigned permille)
 {
     return (double)part * 1000 >= (double)whole * permille;
@@ -72,8 +72,8 @@ static bool fits(const struct mt_layer_group *group, const struct mt_repeat *rep
            (group->is_cut && repeat->times + more > group->times);
 }
 
-/* Are there as many groups like this one as repeats that fit it? Else nobody can say which
- * is which. Of a call that did not end, those from `next` on are left. */
+/* Whether there are as many groups like this one as repeats that fit it; otherwise the match is
+ * ambiguous. For a call that did not end, those at and after `next` remain. */
 static bool is_even(const struct match *match, const struct mt_layer_group *group, uint32_t more,
                     uint32_t next)
 {
@@ -86,7 +86,7 @@ static bool is_even(const struct match *match, const struct mt_layer_group *grou
     return groups == repeats;
 }
 
-/* First and last event of the gradients of a repeat; false: none was seen. */
+/* First and last event of the gradients of a repeat; false: there are none. */
 static bool find_gradients(const struct match *match, const struct mt_repeat *repeat,
                            uint64_t *first, uint64_t *last)
 {
@@ -106,7 +106,7 @@ static bool find_gradients(const struct match *match, const struct mt_repeat *re
     return is_found;
 }
 
-/* Backward goes the other way round: all gradients of what is called later come first. */
+/* Backward runs in reverse: all gradients of later calls come first. */
 static bool is_called_before(const struct match *match, uint32_t repeat, uint32_t later)
 {
     uint64_t first, last, later_first, later_last;
@@ -116,9 +116,9 @@ static bool is_called_before(const struct match *match, uint32_t repeat, uint32_
            later_last < first;
 }
 
-/* A program may make what it calls last first. That two groups with one number come in the
- * order of their parameters is known if a group with another number lies between them, as
- * among the stages of a ResNet, or from their gradients. */
+/* A program may make first what it calls last. Two groups with one number are known to be in the
+ * order of their parameters if a group with another number is between them, as among the stages of
+ * a ResNet, or from their gradients. */
 static bool is_in_order(const struct match *match, const uint32_t *repeat_of, uint32_t g,
                         uint32_t later)
 {
@@ -158,8 +158,8 @@ static void drop_doubtful(const struct match *match, uint32_t *repeat_of)
     }
 }
 
-/* Both come in order: calls, and what makes the parameters. Which repeat is that of
- * each group, if it comes `more` times less than the calls, or NO_REPEAT. */
+/* Calls and parameters are both in order. Sets the repeat of each group if it comes `more` times
+ * less than the calls, or NO_REPEAT. */
 static void pair_in_order(const struct match *match, uint32_t more, uint32_t *repeat_of)
 {
     uint32_t next = 0;
@@ -180,7 +180,7 @@ static void pair_in_order(const struct match *match, uint32_t more, uint32_t *re
     }
 }
 
-/* How many groups have a repeat; *in_layers: parameters that are in layers then. */
+/* Returns how many groups have a repeat; *in_layers: parameters that are then in layers. */
 static uint32_t pair(const struct match *match, uint32_t more, uint32_t *repeat_of,
                      size_t *in_layers)
 {
@@ -199,9 +199,9 @@ static uint32_t pair(const struct match *match, uint32_t more, uint32_t *repeat_
     return paired;
 }
 
-/* Where the first layer begins that differs from those of the repeat: where modules are
- * less deep, or another repeat ends. SIZE_MAX: a small repeat lies between, which may be
- * layers of something else. */
+/* Start of the first layer that differs from those of the repeat: where modules are less deep, or
+ * another repeat ends. SIZE_MAX: a small repeat is between them, which may be layers of something
+ * else. */
 static size_t begin_of_first(const struct match *match, const struct mt_repeat *repeat)
 {
     uint32_t depth = UINT32_MAX;
@@ -227,8 +227,8 @@ static void confirm_group(struct match *match, uint32_t g, const struct mt_repea
     number_layers(match->parameters, repeat, g, 0);
 }
 
-/* The repeat ends where its last layer does; what stands before it may look like a part.
- * A first layer of less than half the size is none. */
+/* The repeat ends with its last layer; the blocks before it may look like a part. A first layer of
+ * less than half the size does not count. */
 static void confirm_with_first(struct match *match, uint32_t g, const struct mt_repeat *repeat)
 {
     struct mt_repeat others = *repeat;
@@ -258,7 +258,7 @@ static void confirm(struct match *match, uint32_t more, const uint32_t *repeat_o
     }
 }
 
-/* Layers that are all alike, or first ones that differ: what explains more. Less than half
+/* Layers that are all alike, or first ones that differ: the one that explains more. Less than half
  * of the parameters may be an accident. */
 static enum mt_status match_groups(struct match *match, size_t parameter_count)
 {
@@ -279,7 +279,7 @@ static enum mt_status match_groups(struct match *match, size_t parameter_count)
     return MT_OK;
 }
 
-/* Layers of another model may be among the rest: nobody can say that they are in none. */
+/* Layers of another model may be among the rest, so these may also be layers. */
 static void mark_repeated(struct match *match)
 {
     for (uint32_t r = 0; r < match->repeats.count; r++) {
@@ -290,7 +290,7 @@ static void mark_repeated(struct match *match)
     }
 }
 
-/* No call shows layers: the repeat that most parameters are in does, if it holds half. */
+/* No call shows layers: uses the repeat with most parameters, if it has half of them. */
 static uint32_t number_alone(struct match *match, size_t count)
 {
     const struct mt_repeat *largest = NULL;
@@ -338,7 +338,7 @@ enum mt_status mt_parameter_layers_find(struct mt_parameter *parameters, size_t 
     return status;
 }
 
-/* A block of state, or a parameter, by what ties them. */
+/* A block of state, or a parameter, by its key. */
 struct entry {
     uint32_t node; /* of state */
     uint64_t bytes;
@@ -413,7 +413,7 @@ static size_t tie_size(struct owners *owners, size_t begin, size_t end)
     return 0;
 }
 
-/* States [begin, end) of one stack, size by size: were all tied? */
+/* States [begin, end) of one stack, size by size: returns whether all were tied. */
 static bool tie_tensor(struct owners *owners, size_t begin, size_t end)
 {
     size_t tied = 0;
@@ -433,7 +433,7 @@ static int by_index(const void *a, const void *b)
     return (x->index > y->index) - (x->index < y->index);
 }
 
-/* Blocks of one size, as many as the tensor [model, model + count) that was tied. */
+/* Blocks of one size, as many as in the tensor [model, model + count) that was tied. */
 static void follow(struct owners *owners, size_t begin, size_t model, size_t count)
 {
     if (owners->sorted[begin].bytes != owners->sorted[begin + count - 1].bytes ||

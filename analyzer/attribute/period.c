@@ -1,7 +1,6 @@
-/* A token that is unique within a turn comes again after exactly one period, so
- * distances to the next equal token point at it; a few candidates are then
- * compared in full. The first third is left out of that: set-up and the first
- * turns differ. */
+/* A token that is unique within a turn repeats after exactly one period, so distances to the next
+ * equal token reveal it; a few candidates are then compared in full. The first third is excluded
+ * because set-up and the first turns differ. */
 #include "period.h"
 
 #include "grow.h"
@@ -13,7 +12,7 @@
 #define MAX_CANDIDATES 16
 #define MIN_REQUESTS   24
 #define MIN_TURNS      3
-/* Share of the requests that have to be equal to those one period later. */
+/* Share of the requests that must equal those one period later. */
 #define EQUAL_PERCENT 95
 
 enum mt_status mt_period_add(struct mt_period *period, const struct mt_event *event)
@@ -42,7 +41,7 @@ enum mt_status mt_period_add(struct mt_period *period, const struct mt_event *ev
     return MT_OK;
 }
 
-/* How often a token comes again after each distance. */
+/* Counts how often a token repeats after each distance. */
 static enum mt_status count_distances(const struct mt_period *period, uint32_t *distances,
                                       size_t longest)
 {
@@ -60,7 +59,7 @@ static enum mt_status count_distances(const struct mt_period *period, uint32_t *
     return status;
 }
 
-/* Are almost all of the requests [begin, end) equal to those one length later? */
+/* Whether almost all of the requests [begin, end) equal those one length later. */
 static bool repeats(const struct mt_period *period, size_t begin, size_t end, size_t length)
 {
     size_t equal = 0;
@@ -80,7 +79,7 @@ static size_t most_frequent(const uint32_t *distances, size_t longest)
     return best;
 }
 
-/* The shortest length that repeats. A length of one or two is no turn. */
+/* The shortest length that repeats. A length of one or two is not a turn. */
 static size_t find_length(const struct mt_period *period, uint32_t *distances, size_t longest)
 {
     size_t found = 0, from = period->count / 3;
@@ -98,15 +97,15 @@ static size_t find_length(const struct mt_period *period, uint32_t *distances, s
     return found;
 }
 
-/* The first request, from a third on, at whose place in the turn least is
- * allocated. */
+/* The first request after a third of the sequence at whose position in the turn the lowest
+ * allocation is. */
 static size_t lowest_begin(const struct mt_period *period, double *levels)
 {
     size_t from = period->count / 3, best = 0;
 
     for (size_t i = from; i + period->length <= period->count; i++)
         levels[(i - from) % period->length] += (double)period->requests[i].level_bytes;
-    /* those at the end of the range have had one turn less, at most */
+    /* positions at the end of the range have at most one turn less */
     for (size_t i = 0; i < period->length; i++) {
         size_t times = (period->count - period->length - from - i) / period->length + 1;
 

@@ -1,7 +1,6 @@
-/* The period of a sequence of requests, for programs that tell nothing else: no
- * names, no stacks, no threads. Requests repeat if almost all are equal, in
- * size, stream and stack, to those one period later. A turn begins where, over
- * all of them, least is allocated. */
+/* The period of a sequence of requests, for programs without other evidence: no names, no stacks,
+ * no threads. Requests repeat if almost all are equal, in size, stream and stack, to those one
+ * period later. A turn begins at the position with the lowest allocation over all turns. */
 #ifndef MT_ANALYZER_PERIOD_H
 #define MT_ANALYZER_PERIOD_H
 
@@ -11,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Later requests are not looked at. */
+/* Later requests are ignored. */
 #define MT_PERIOD_MAX (1u << 20)
 
 struct mt_request {
@@ -26,19 +25,19 @@ struct mt_period {
     size_t count, capacity;
     uint64_t level_bytes, last_seq, last_t_ns;
 
-    /* found: turns begin with requests first, first + length, ...; turns whole ones */
+    /* result: turns begin with requests first, first + length, ...; number of whole turns */
     size_t length, first, turns;
 };
 
-/* Tell it every event, then ask. */
+/* Pass every event to it, then call mt_period_find. */
 enum mt_status mt_period_add(struct mt_period *period, const struct mt_event *event) MT_MUST_USE;
 
 /* turns = 0: there is no period. O(requests). */
 enum mt_status mt_period_find(struct mt_period *period) MT_MUST_USE;
 void mt_period_release(struct mt_period *period);
 
-/* Request with which turn i begins; of `turns` itself: what follows the last
- * one, or the number of requests. */
+/* Request with which turn i begins; for `turns` itself: the one after the last turn, or the number
+ * of requests. */
 size_t mt_period_begin(const struct mt_period *period, size_t turn);
 
 #endif

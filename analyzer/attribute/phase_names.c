@@ -1,4 +1,4 @@
-/* Tables of words, tried in order: the first row that fits decides. */
+/* Tables of words, tried in order: the first match decides. */
 #include "phase_names.h"
 
 #include "report.h"
@@ -64,7 +64,7 @@ static const struct {
     {"model", MT_PHASE_FORWARD}, {"test", MT_PHASE_FORWARD},
 };
 
-/* Libraries and compilers below a framework: their words are about themselves. */
+/* Libraries and compilers below a framework: their names concern only themselves. */
 static const char *const library_prefixes[] = {"TSL:", "CCCL:", "NCCL:", "cuDNN", "cuBLAS"};
 
 static const char *const plumbing_prefixes[] = {
@@ -99,7 +99,7 @@ static bool starts_with(const char *text, const char *prefix)
     return !strncmp(text, prefix, strlen(prefix));
 }
 
-/* `word` (lower case) at the start of `text`, whatever the case of `text`. */
+/* Whether `word` (lower case) is at the start of `text`, in any case. */
 static bool starts_with_word(const char *text, const char *word)
 {
     for (; *word; text++, word++)
@@ -116,8 +116,8 @@ static bool has_word(const char *text, const char *word)
     return false;
 }
 
-/* "Step" in "ProfilerStep", "step" in "train_step", but not in "timestep"; and
- * a micro-batch is no step. */
+/* Matches "Step" in "ProfilerStep", "step" in "train_step", but not in "timestep"; and a
+ * micro-batch is not a step. */
 static bool begins_word(const char *name, const char *at)
 {
     if (at == name)
@@ -136,7 +136,7 @@ static const char *skip_separators(const char *at)
     return at;
 }
 
-/* A number that stands alone: "3", "3/100", "3]", but not "2_conv" or "2x". */
+/* Reads a separate number: "3", "3/100", "3]", but not "2_conv" or "2x". */
 static bool read_number(const char *at, int64_t *number)
 {
     int64_t value = 0;
@@ -210,7 +210,7 @@ bool mt_phase_name_is_plumbing(const char *name)
     return is_of_library(name);
 }
 
-/* Is `end` the whole path of `length` bytes, or its last names? */
+/* Whether `end` is the whole path of `length` bytes, or its last names. */
 static bool ends_with(const char *path, size_t length, const char *end)
 {
     size_t tail = strlen(end);
@@ -220,8 +220,8 @@ static bool ends_with(const char *path, size_t length, const char *end)
     return tail == length || path[length - tail - 1] == '/';
 }
 
-/* The number of the step that the first `length` bytes of a path lead into: of the names with a
- * number the one of the highest rank. False without one. */
+/* The number of the step around the first `length` bytes of a path: among names with a number, the
+ * one with the highest rank. False if there is none. */
 static bool step_of_path(const char *path, size_t length, int64_t *number)
 {
     int best = MT_STEP_RANK_NONE;
@@ -247,7 +247,7 @@ static bool step_of_path(const char *path, size_t length, int64_t *number)
     return best != MT_STEP_RANK_NONE;
 }
 
-/* "step 2, backward": the number, and what stands behind it; false if it is not in such words. */
+/* "step 2, backward": reads the number and the rest; returns false for other text. */
 static bool read_step_words(const char *asked, int64_t *number, const char **part)
 {
     char *end;
@@ -266,7 +266,7 @@ static bool read_step_words(const char *asked, int64_t *number, const char **par
     return true;
 }
 
-/* Is it the last name of the path, within that step? */
+/* Whether it is the last name of the path, in that step. */
 static bool matches_words(const char *path, int64_t step, const char *part)
 {
     size_t length = strlen(path), tail = strlen(part);

@@ -1,5 +1,5 @@
-/* Open ranges are a linked list per thread, innermost first, in one pool;
- * threads that are in a range are a list by last activity. */
+/* Open ranges are a linked list per thread, innermost first, in one pool; threads in a range are a
+ * list sorted by last activity. */
 #include "phases.h"
 #include "grow.h"
 #include "symbols.h"
@@ -61,8 +61,8 @@ static uint32_t plain_name(struct mt_phases *phases, const char *text)
     return add_name(phases, &name);
 }
 
-/* A name of XLA's as reports say it: "jit_step", "compile jit_step", "thunk copy.1". Its other
- * words are numbers, and passes of the compiler. */
+/* A name of XLA's as in reports: "jit_step", "compile jit_step", "thunk copy.1". The rest of it is
+ * numbers, and passes of the compiler. */
 static const char *speak_xla(struct mt_phases *phases, enum mt_xla_range kind, const char *module,
                              size_t length)
 {
@@ -75,7 +75,7 @@ static const char *speak_xla(struct mt_phases *phases, enum mt_xla_range kind, c
                            (int)mt_min_u64(length, PATH_MAX_BYTES), module);
 }
 
-/* Their words are about XLA, not about parts of a training step. */
+/* Their words concern XLA, not parts of a training step. */
 static uint32_t xla_name(struct mt_phases *phases, enum mt_xla_range kind, const char *module,
                          size_t length)
 {
@@ -92,7 +92,7 @@ static uint32_t xla_name(struct mt_phases *phases, enum mt_xla_range kind, const
     return index == MT_MAP_NONE || mt_map_set(&phases->xla_ids, id, index) ? MT_MAP_NONE : index;
 }
 
-/* Index of what a name of the trace says; MT_MAP_NONE: no memory. */
+/* Index of the parsed name; MT_MAP_NONE: no memory. */
 static uint32_t name_index(struct mt_phases *phases, uint32_t name)
 {
     uint32_t index = mt_map_get(&phases->name_ids, name);
@@ -150,7 +150,7 @@ static void unlist(struct mt_phases *phases, struct mt_phase_thread *thread)
     thread->listed = false;
 }
 
-/* The thread did something: it comes first, or leaves the list. */
+/* The thread was active: moves it to the front, or removes it from the list. */
 static void touch(struct mt_phases *phases, struct mt_phase_thread *thread)
 {
     unlist(phases, thread);
@@ -183,8 +183,8 @@ static void set_owner(struct mt_phases *phases, struct mt_phase_facts *facts, in
     }
 }
 
-/* A range that the framework inserted on a thread without ranges (a node of the
- * autograd graph) lies within what the program is doing. */
+/* A range that the framework inserted on a thread without ranges (a node of the autograd graph) is
+ * inside the current activity of the program. */
 static int32_t parent_of(const struct mt_phases *phases, const struct mt_phase_thread *thread,
                          bool is_plumbing)
 {
@@ -195,7 +195,7 @@ static int32_t parent_of(const struct mt_phases *phases, const struct mt_phase_t
     return inherits ? phases->latest : thread->innermost;
 }
 
-/* Ranges that were found say where (overlay.h); those in the trace do not. */
+/* Inferred ranges have their origin (overlay.h); recorded ones do not. */
 static uint8_t source_of(const struct mt_event *event, bool is_plumbing)
 {
     if (event->aux_bytes && event->aux_bytes < MT_PHASE_SOURCE_COUNT)
@@ -255,9 +255,9 @@ static struct mt_open_range *open_range(struct mt_phases *phases, uint32_t *inde
     return &phases->open[*index];
 }
 
-/* A range directly inside one of the same name says nothing new: NVTX and
- * record_function, say, were both asked to name a part of the program. Nor do XLA's thunks within
- * their module, nor the passes of its compiler within the compilation. */
+/* A range directly inside one of the same name adds nothing: the program was named with both NVTX
+ * and record_function, for example. Nor do XLA's thunks inside their module, or the passes of its
+ * compiler inside the compilation. */
 static bool is_told_already(const struct mt_phases *phases, const struct mt_phase_thread *thread,
                             uint32_t name)
 {
@@ -323,7 +323,7 @@ static void end_range(struct mt_phases *phases, uint32_t index, const struct mt_
     phases->open_free = index + 1;
 }
 
-/* Link that holds the innermost open range of that name; NULL if none. */
+/* Returns the link to the innermost open range of that name, or NULL. */
 static uint32_t *find_open(struct mt_phases *phases, struct mt_phase_thread *thread, uint32_t name)
 {
     for (uint32_t *link = &thread->top; *link; link = &phases->open[*link - 1].outer)

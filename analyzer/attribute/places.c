@@ -1,5 +1,5 @@
-/* Parents have lower ids than their children: one walk down the ids gives each
- * node the kinds of everything below it. */
+/* Parents have lower ids than their children, so one walk down the ids gives each node the kinds of
+ * everything below it. */
 #include "places.h"
 
 #include "grow.h"
@@ -58,7 +58,7 @@ static bool does_parts(uint32_t below)
     return !!(below & FORWARD) + !!(below & BACKWARD) + !!(below & UPDATE) >= 2;
 }
 
-/* What happens below each node, and in each body. */
+/* Sums the kinds below each node, and in each body. */
 static enum mt_status sum_up(const struct mt_places *places, uint8_t *below, struct mt_map *bodies)
 {
     for (uint32_t id = places->count; id-- > 0;) {
@@ -81,11 +81,11 @@ static enum mt_status sum_up(const struct mt_places *places, uint8_t *below, str
     return MT_OK;
 }
 
-/* How deep a node is in what a model does: */
+/* Depth of a node relative to a model: */
 enum { BESIDE_MODEL, MODEL_BODY, IN_MODEL };
 
-/* The lines of the outermost module's forward are places, too: a model that is
- * called again and again from one line turns there. */
+/* The lines of the outermost module's forward are also places: a model that is called repeatedly
+ * from one line turns there. */
 static uint8_t find_model(const struct mt_places *places, const struct mt_stack_kinds *kinds,
                           const uint8_t *model, uint32_t id)
 {
@@ -100,7 +100,7 @@ static uint8_t find_model(const struct mt_places *places, const struct mt_stack_
                                                                                     : MODEL_BODY;
 }
 
-/* Does node `id` do a part of the work that others in its body do not? */
+/* Whether node `id` does a part of the work that others in its body do not. */
 static bool is_place(const struct mt_places *places, const struct mt_stack_kinds *kinds,
                      const struct mt_map *bodies, const uint8_t *model, uint32_t id)
 {

@@ -1,8 +1,7 @@
-/* Where in the program's loops an event happens, told from stacks. A place is a
- * node of the tree of stacks in a function body whose lines do different parts
- * of the work (one calls the model, another backward): the loop is in there. Of
- * two places in the same body the one on the lower line comes first, so control
- * that goes back to a lower line has begun another turn. */
+/* Position of an event in the program's loops, from stacks. A place is a node of the tree of stacks
+ * in a function body whose lines do different parts of the work (one calls the model, another
+ * backward): the loop is there. Places in the same body are ordered by line, so when control
+ * returns to a lower line, another turn has begun. */
 #ifndef MT_ANALYZER_PLACES_H
 #define MT_ANALYZER_PLACES_H
 
@@ -12,7 +11,7 @@
 struct mt_places {
     const struct mt_symbols *symbols;
     uint32_t *place; /* by stack: its innermost place, MT_NO_ID = none */
-    uint8_t *used;   /* by stack: bits of kinds that happened right there */
+    uint8_t *used;   /* by stack: bits of kinds that happened directly there */
     uint32_t count;
     size_t capacity;
 
@@ -27,13 +26,13 @@ static inline uint8_t mt_place_bit(uint8_t kind)
     return (uint8_t)(1u << (kind & 7));
 }
 
-/* Room for all stacks that there are; new ones are unused. */
+/* Makes room for all existing stacks; new ones are unused. */
 enum mt_status mt_places_update(struct mt_places *places,
                                 const struct mt_symbols *symbols) MT_MUST_USE;
 
-/* Finds the places, once `used` is known. Without work of different parts
- * (`is_training` false) every line outside of a model's call is one, and those
- * of the outermost module's forward. */
+/* Finds the places, once `used` is known. Without work of different parts (`is_training` false)
+ * every line outside of a model's call is a place, and so are those of the outermost module's
+ * forward. */
 enum mt_status mt_places_find(struct mt_places *places, const struct mt_stack_kinds *kinds,
                               bool is_training) MT_MUST_USE;
 void mt_places_release(struct mt_places *places);
@@ -43,17 +42,17 @@ static inline uint32_t mt_place_of(const struct mt_places *places, uint32_t stac
     return places->place && stack < places->count ? places->place[stack] : MT_NO_ID;
 }
 
-/* Where control went back to. */
+/* Position to which control returned. */
 struct mt_turn {
-    uint32_t body; /* node whose callee turns, MT_NO_ID = that at the roots */
+    uint32_t body; /* node whose callee turns, MT_NO_ID = the one at the roots */
     uint32_t line; /* of it */
 };
 
-/* Does control that comes from place `from` to `to` go back? O(depth). */
+/* Whether control that moves from place `from` to `to` returns. O(depth). */
 bool mt_places_turn(const struct mt_places *places, uint32_t from, uint32_t to,
                     struct mt_turn *turn);
 
-/* Was place `inner` called from place `outer`, directly or not? O(depth). */
+/* Whether place `inner` was called from place `outer`, directly or indirectly. O(depth). */
 bool mt_places_encloses(const struct mt_places *places, uint32_t outer, uint32_t inner);
 
 /* The turn of a loop around one line. */

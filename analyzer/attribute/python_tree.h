@@ -1,6 +1,5 @@
-/* The tree of stacks with Python's frames alone. Frames of C and C++ stand between
- * them at random where both were recorded; without them, equal calls of Python code
- * are the same node. */
+/* The tree of stacks reduced to Python frames. Frames of C and C++ are between them at random if
+ * both were recorded; without them, equal calls of Python code are the same node. */
 #ifndef MT_ANALYZER_PYTHON_TREE_H
 #define MT_ANALYZER_PYTHON_TREE_H
 
@@ -28,13 +27,13 @@ struct mt_python_tree {
     struct mt_map known; /* parent and frame -> self */
 };
 
-/* Takes in what is new in `symbols`. O(new stacks and frames). */
+/* Adds new entries of `symbols`. O(new stacks and frames). */
 enum mt_status mt_python_tree_update(struct mt_python_tree *tree,
                                      const struct mt_symbols *symbols) MT_MUST_USE;
 void mt_python_tree_release(struct mt_python_tree *tree);
 
-/* The node of a stack; MT_NO_ID for one without Python frames, and for one that
- * the tree has not seen. */
+/* The node of a stack; MT_NO_ID for one without Python frames, and for one that the tree does not
+ * have. */
 static inline uint32_t mt_python_node_of(const struct mt_python_tree *tree, uint32_t stack)
 {
     return stack < tree->count ? tree->nodes[stack].self : MT_NO_ID;

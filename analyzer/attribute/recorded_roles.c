@@ -7,9 +7,9 @@
 
 enum { MAX_WORD_BYTES = 24, MAX_TEXT_BYTES = 1024 };
 
-/* torch.profiler's (torch/profiler/_memory_profiler.py, Category), and what people call the same.
- * What backward makes beside gradients of parameters is its "autograd_detail": here, as
- * everywhere, these are temporaries. */
+/* torch.profiler's (torch/profiler/_memory_profiler.py, Category), and common synonyms. Its
+ * "autograd_detail" has the other results of backward, besides gradients of parameters; these are
+ * temporaries here, as everywhere. */
 static const struct {
     const char *word;
     enum mt_role role;
@@ -23,7 +23,8 @@ static const struct {
     {"kv_cache", MT_ROLE_KV_CACHE},           {"other", MT_ROLE_OTHER},
 };
 
-/* "KV cache" as "kv_cache", "Activations" as "activation"; false if it is too long to be one. */
+/* "KV cache" as "kv_cache", "Activations" as "activation"; returns false if it is too long to be
+ * one. */
 static bool spell(const char *text, size_t length, char word[MAX_WORD_BYTES])
 {
     size_t i;
@@ -65,7 +66,7 @@ static size_t skip_spaces(const char *text, size_t at, size_t length)
     return at;
 }
 
-/* The value of "role" in a text that is a JSON object; the first one, whatever it is in. */
+/* The value of the first "role" anywhere in a text that is a JSON object. */
 static bool role_of_object(const char *text, size_t length, enum mt_role *role)
 {
     static const char key[] = "\"role\"";
@@ -84,7 +85,7 @@ static bool role_of_object(const char *text, size_t length, enum mt_role *role)
     return end < length && role_of_word(text + at, end - at, role);
 }
 
-/* Texts of one block are joined by "; ": the last one that is a role holds. */
+/* Texts of one block are joined by "; ": the last one that is a role counts. */
 bool mt_recorded_role(const struct mt_symbols *symbols, uint32_t name, enum mt_role *role)
 {
     const char *text;

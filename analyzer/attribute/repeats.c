@@ -14,7 +14,7 @@ static bool differ(const uint64_t *tokens, size_t count)
     return false;
 }
 
-/* A run of `length` tokens that are equal to those one period later ends. */
+/* Considers a run of `length` tokens that equal those one period later. */
 static void consider(const uint64_t *tokens, struct mt_repeat run, size_t length,
                      struct mt_repeat *best)
 {

@@ -1,6 +1,6 @@
-/* What comes again and again in a sequence of tokens, without anything between:
- * "e abc abc abc n" has abc three times. The parameters of a model in the order in
- * which they were made repeat like that, a layer after another. */
+/* Contiguous repetitions in a sequence of tokens: "e abc abc abc n" has abc three times. The
+ * parameters of a model in the order in which they were made repeat like that, one layer after
+ * another. */
 #ifndef MT_ANALYZER_REPEATS_H
 #define MT_ANALYZER_REPEATS_H
 
@@ -9,14 +9,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Longer sequences are not looked at: the search takes the square of their length. */
+/* Longer sequences are skipped: the search takes the square of their length. */
 #define MT_REPEATS_TOKENS_MAX 8192
 #define MT_REPEATS_MAX        64
 
 struct mt_repeat {
     size_t begin, period, times; /* tokens [begin, begin + period * times) */
-    size_t more; /* tokens after those that go on with the period, but not to its end: it may
-                    as well begin that much later */
+    size_t more; /* further tokens that continue the period, but not to its end: the repeat may
+                    begin up to this much later */
 };
 
 struct mt_repeats {
@@ -24,9 +24,9 @@ struct mt_repeats {
     uint32_t count;
 };
 
-/* The repeat that covers most tokens, then the same to its left and to its right. Of
- * equal ones that of the shortest period, then the first. A period has at least two
- * tokens, and two that differ: that one size is there twice says nothing. */
+/* Finds the repeat that covers most tokens, then the same to its left and to its right. Among
+ * equals the one with the shortest period, then the first. A period has at least two tokens, and
+ * two that differ: one size twice is no evidence. */
 void mt_repeats_find(const uint64_t *tokens, size_t count, struct mt_repeats *repeats);
 
 #endif

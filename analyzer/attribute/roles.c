@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What outlives as many calls of a model is kept on purpose. */
+/* Blocks that survive this many model calls count as kept on purpose. */
 #define CALLS_OF_A_CACHE 4
 
 void mt_role_clock_init(struct mt_role_clock *clock, const struct mt_phases *phases,
@@ -39,8 +39,8 @@ static void next_cycle(struct mt_role_clock *clock)
     clock->stale = true;
 }
 
-/* A top-level range whose name was there before in this cycle begins the next
- * one; so does the first of all. */
+/* A top-level range whose name was already in this cycle begins the next one; so does the first
+ * one. */
 static void watch_turn(struct mt_role_clock *clock, uint32_t name)
 {
     bool seen = clock->named_ranges == 1 && !clock->began_within;
@@ -94,7 +94,7 @@ static void see(struct mt_role_clock *clock, uint8_t kind)
     clock->now.before_call = clock->now.calls == clock->cycle_calls;
 }
 
-/* Where an event in `phase` happens, as far as the ranges say. */
+/* Enters the part of an event in `phase`, as far as the ranges show it. */
 static void enter(struct mt_role_clock *clock, int32_t phase)
 {
     struct mt_moment *now = &clock->now;
@@ -114,8 +114,8 @@ static void enter(struct mt_role_clock *clock, int32_t phase)
     see(clock, now->kind);
 }
 
-/* No range says what part this is: the stack may. Parts that are told from
- * stacks get instances of their own, below those of pauses. */
+/* The ranges do not show the part, so the stack may. Parts found from stacks get instances of their
+ * own, below those of pauses. */
 static void consult(struct mt_role_clock *clock, uint32_t stack)
 {
     uint8_t kind = mt_stack_kind(&clock->stacks, stack) & MT_STACK_KIND_MASK;
@@ -156,7 +156,7 @@ static enum mt_status note_birth(struct mt_role_clock *clock, uint64_t allocatio
     return MT_OK;
 }
 
-/* Is the begin of the part that this happens in an event of the trace? */
+/* Whether the start of the current part is an event of the trace. */
 static bool is_in_named_part(const struct mt_role_clock *clock)
 {
     int32_t instance = clock->now.instance;
@@ -189,8 +189,8 @@ enum mt_status mt_role_clock_birth(struct mt_role_clock *clock, int32_t phase,
     return status ? status : mt_early_blocks_birth(&clock->early, allocation, &block);
 }
 
-/* Run that holds an allocation: most blocks die young, so search from the end
- * in growing strides, then between. */
+/* Finds the run of an allocation. Most blocks die young, so searches from the end in growing
+ * strides, then between. */
 static const struct mt_birth_run *birth_of(const struct mt_role_clock *clock, uint64_t allocation)
 {
     size_t high = clock->run_count, low = high - 1, stride = 1;
@@ -232,7 +232,7 @@ static uint8_t code_of_forward(struct mt_role_clock *clock, const struct mt_mome
     return MT_ROLE_ACTIVATIONS;
 }
 
-/* What is freed where gradients are cleared was one, however large: a workspace stays. */
+/* A block freed where gradients are cleared was a gradient, however large: a workspace stays. */
 static uint8_t code_of_backward(const struct mt_moment *birth, const struct mt_moment *end,
                                 enum mt_fate fate)
 {
@@ -242,8 +242,8 @@ static uint8_t code_of_backward(const struct mt_moment *birth, const struct mt_m
                                                                    : MT_ROLE_GRADIENTS;
 }
 
-/* A batch that something keeps, as a graph does that goes with a loss which is kept. In the first
- * cycle programs also make what they need later. */
+/* A batch that something keeps, such as the graph of a retained loss. In the first cycle programs
+ * also make what they need later. */
 static bool is_kept_batch(const struct mt_role_clock *clock, const struct mt_moment *birth,
                           enum mt_fate fate)
 {
@@ -320,7 +320,7 @@ uint8_t mt_role_clock_end(struct mt_role_clock *clock, int32_t phase, uint64_t a
     return code;
 }
 
-/* What initial blocks are by what follows, if no stack of their own says it. */
+/* Infers initial blocks from later events, if no stack of their own identifies them. */
 static enum mt_status infer_initial(struct mt_role_clock *clock, uint8_t *codes, uint64_t count)
 {
     enum mt_status status = mt_initial_roles_infer(&clock->early);
@@ -336,7 +336,7 @@ static enum mt_status infer_initial(struct mt_role_clock *clock, uint8_t *codes,
     return status;
 }
 
-/* What stacks say of the program as a whole. */
+/* Facts about the program as a whole from stacks. */
 static enum mt_status learn_from_stacks(struct mt_role_clock *clock)
 {
     enum mt_status status = mt_stack_kinds_update(&clock->stacks, clock->symbols);
@@ -355,20 +355,20 @@ static bool is_over_calls(uint8_t code)
     return code >= MT_ROLE_CODE_OVER_CALLS && code < MT_ROLE_CODE_OVER_CALLS + MT_ROLE_COUNT;
 }
 
-/* What the block is if it is no cache. */
+/* The role if it is not a cache. */
 static uint8_t without_calls(uint8_t code)
 {
     return is_over_calls(code) ? (uint8_t)(code - MT_ROLE_CODE_OVER_CALLS) : code;
 }
 
-/* Gradients that are added up stay while the model is called once for each micro-batch. */
+/* Accumulated gradients stay while the model is called once per micro-batch. */
 static bool is_of_a_parameter(uint8_t code)
 {
     return without_calls(code) == MT_ROLE_GRADIENTS || code == MT_ROLE_CODE_KEPT_BACKWARD ||
            without_calls(code) == MT_ROLE_OPTIMIZER_STATE;
 }
 
-/* A block of a MiB or more may have a tail of up to a MiB, so that blocks of one request differ:
+/* A block of at least 1 MiB may have a remainder of up to 1 MiB, so blocks of one request differ:
  * sizes are compared by the MiB, and with the next one. */
 #define LARGE_UNITS 2048
 
@@ -388,8 +388,8 @@ static bool has_size(const struct mt_map *sizes, uint32_t units)
     return false;
 }
 
-/* Many blocks of that size are tensors that happen to have it: a workspace is
- * taken once per handle and stream. */
+/* Many blocks of that size are tensors that happen to have it: a workspace is taken once per handle
+ * and stream. */
 static bool are_workspaces(const struct mt_role_clock *clock, uint32_t blocks,
                            uint64_t requested_bytes)
 {
@@ -398,8 +398,8 @@ static bool are_workspaces(const struct mt_role_clock *clock, uint32_t blocks,
     return mt_is_workspace(requested_bytes) && blocks <= MT_WORKSPACES_MAX * devices;
 }
 
-/* Backward leaves a gradient, or an optimizer its state, in the size of each parameter; and it
- * takes workspaces. */
+/* Backward leaves a gradient, or an optimizer its state, of the size of each parameter; and
+ * backward takes workspaces. */
 static enum mt_status find_alone(const struct mt_role_clock *clock, uint8_t *codes,
                                  const uint32_t *units, uint64_t count)
 {
@@ -420,7 +420,7 @@ static enum mt_status find_alone(const struct mt_role_clock *clock, uint8_t *cod
 
 /* A block that outlived calls of the model. */
 struct over_calls {
-    uint32_t cycle; /* it was born in, and ended in */
+    uint32_t cycle; /* of its allocation, and of its end */
     uint32_t units;
     uint64_t allocation;
 };
@@ -434,7 +434,7 @@ static int by_cycle_and_units(const void *a, const void *b)
     return x->units < y->units ? -1 : x->units > y->units;
 }
 
-/* `b` follows `a` in order. */
+/* Whether `b` follows `a` in order. */
 static bool may_be_pair(const struct over_calls *a, const struct over_calls *b)
 {
     uint32_t apart = b->units - a->units;
@@ -442,8 +442,8 @@ static bool may_be_pair(const struct over_calls *a, const struct over_calls *b)
     return a->cycle == b->cycle && (a->units < LARGE_UNITS ? apart == 0 : apart < LARGE_UNITS);
 }
 
-/* A cache holds keys and values: in its cycle there are at least two blocks of a size. A single
- * one is what the loop of calls works on, again in each cycle. */
+/* A cache has keys and values, so at least two blocks of a size in its cycle. A single one is the
+ * working data of the loop of calls, in each cycle. */
 static enum mt_status drop_lone_caches(const struct mt_role_clock *clock, uint8_t *codes,
                                        const uint32_t *units, uint64_t count)
 {
@@ -470,7 +470,7 @@ static enum mt_status drop_lone_caches(const struct mt_role_clock *clock, uint8_
     return MT_OK;
 }
 
-/* What a chain of caches replaced, wherever it was made. */
+/* Marks the blocks that a chain of caches replaced, wherever they were made. */
 static enum mt_status mark_replaced(const struct mt_role_clock *clock, uint8_t *codes,
                                     const uint32_t *units, uint64_t count)
 {
@@ -518,8 +518,8 @@ enum mt_status mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes,
     return status ? status : mark_replaced(clock, codes, units, count);
 }
 
-/* A module that is moved while the loop goes on, layer by layer, between the parts of a step or by
- * the call of an outer module: what is kept are its parameters, however long. */
+/* A module that is moved while the loop continues, layer by layer, between the parts of a step or
+ * by the call of an outer module: the kept blocks are its parameters, for any duration. */
 static bool is_moved_module(const struct mt_role_clock *clock, uint8_t code, uint32_t stack)
 {
     if (!(mt_stack_kind(&clock->stacks, stack) & MT_STACK_MOVES))
@@ -539,16 +539,16 @@ static bool is_moved_module(const struct mt_role_clock *clock, uint8_t code, uin
     }
 }
 
-/* A model that is called before the first cycle, as to validate it or to warm it up, takes the
- * workspaces then. */
+/* A model that is called before the first cycle, for validation or warm-up, takes the workspaces
+ * then. */
 static bool is_early_workspace(uint8_t stack_kind, uint64_t requested_bytes)
 {
     return (stack_kind == MT_PHASE_FORWARD || stack_kind == MT_PHASE_LOSS) &&
            (mt_is_workspace(requested_bytes) || requested_bytes == MT_LT_WORKSPACE_BYTES);
 }
 
-/* Of a block that was there before the first cycle, and stayed. Where stacks show how the model
- * came, a block that came in another way and has no gradient is a batch or a data set. */
+/* The role of a block from before the first cycle that stayed. If stacks show how the model was
+ * loaded, a block that came in another way and has no gradient is a batch or a data set. */
 static enum mt_role role_of_kept(const struct mt_role_clock *clock, uint8_t code, uint8_t kind,
                                  uint64_t requested_bytes)
 {
@@ -571,15 +571,15 @@ static enum mt_role role_of_setup(const struct mt_role_clock *clock, uint8_t cod
         return kind == MT_PHASE_SETUP && kept ? MT_ROLE_PARAMETERS : MT_ROLE_OTHER;
     if (kept)
         return role_of_kept(clock, code, kind, requested_bytes);
-    /* what was moved or converted once more was a parameter until then */
+    /* a block that was moved or converted again was a parameter until then */
     if (code == MT_ROLE_CODE_SETUP_FREED)
         return mt_stack_kind(&clock->stacks, stack) & MT_STACK_MOVES ? MT_ROLE_PARAMETERS
                                                                      : MT_ROLE_TEMPORARIES;
-    /* freed while the loop went on: a batch, not a parameter */
+    /* freed while the loop continued: a batch, not a parameter */
     return freed_in < clock->cycles ? MT_ROLE_INPUTS : MT_ROLE_PARAMETERS;
 }
 
-/* A checkpoint calls the model within backward; gradients come from below its calls. */
+/* A checkpoint calls the model in backward; gradients come from below its calls. */
 static bool is_recomputed_workspace(const struct mt_role_clock *clock, uint32_t stack,
                                     uint64_t requested_bytes)
 {
@@ -639,6 +639,6 @@ enum mt_role mt_role_resolve(const struct mt_role_clock *clock, uint8_t code, ui
         return clock->saw_backward || clock->names_caches ? (enum mt_role)without_calls(code)
                                                           : MT_ROLE_KV_CACHE;
     if (code == MT_ROLE_INPUTS && !clock->saw_model)
-        return MT_ROLE_OTHER; /* of nothing: no model works in this trace */
+        return MT_ROLE_OTHER; /* no role: no model works in this trace */
     return code < MT_ROLE_COUNT ? (enum mt_role)code : MT_ROLE_OTHER;
 }

@@ -1,15 +1,15 @@
-/* Roles of blocks from where they were born and where they ended.
- * They are inferred: say so. What the trace itself says (recorded_roles.h) wins.
- * Blocks that were alive when the trace began have rules of their own
- * (initial_roles.h). If such a trace begins within a turn, that turn is a cycle.
+/* Roles of blocks from where they were allocated and freed. They are inferred, and output must say
+ * so. Recorded roles (recorded_roles.h) have priority. Blocks that were alive when the trace began
+ * have rules of their own (initial_roles.h). If such a trace begins in a turn, that turn is a
+ * cycle.
  *
- * The first reading of a trace settles a code per allocation at the moment its
- * block ends; what needs knowledge of the whole trace or of the stack becomes a
- * role in the second reading (mt_role_resolve).
+ * The first pass over a trace settles a code per allocation when its block ends. Decisions that
+ * require knowledge of the whole trace or of the stack are made in the second pass
+ * (mt_role_resolve).
  *
- * A cycle is one turn of the program's loop: from a step's begin to the next;
- * without steps, from one top-level range to the next one of that name; without
- * ranges, from one forward pass to the next, told from stacks. */
+ * A cycle is one turn of the program's loop: from the start of a step to the next; without steps,
+ * from one top-level range to the next one of that name; without ranges, from one forward pass to
+ * the next, according to stacks. */
 #ifndef MT_ANALYZER_ROLES_H
 #define MT_ANALYZER_ROLES_H
 
@@ -21,27 +21,27 @@
 
 /* Codes beside the roles themselves. */
 enum mt_role_code {
-    MT_ROLE_CODE_SETUP_FREED = 16, /* born and freed before the first cycle */
-    MT_ROLE_CODE_SETUP_FREED_1,    /* born before, freed in cycle 1 */
+    MT_ROLE_CODE_SETUP_FREED = 16, /* allocated and freed before the first cycle */
+    MT_ROLE_CODE_SETUP_FREED_1,    /* allocated before, freed in cycle 1 */
     MT_ROLE_CODE_SETUP_FREED_2,    /* ... in cycle 2 */
     MT_ROLE_CODE_SETUP_KEPT,       /* ... later or never */
     MT_ROLE_CODE_SETUP_ALONE,      /* the same, and no gradient or optimizer state has its size */
-    MT_ROLE_CODE_KEPT_ONLY,        /* forward; never freed, and there is but one cycle */
+    MT_ROLE_CODE_KEPT_ONLY,        /* forward; never freed, in the only cycle */
     MT_ROLE_CODE_KEPT_EARLY,       /* forward of cycle 1, alive for two or more */
     MT_ROLE_CODE_KEPT_LATE,        /* forward of a later cycle, alive for two or more */
     MT_ROLE_CODE_KEPT_BACKWARD,    /* backward; never freed, or alive for two or more cycles */
     MT_ROLE_CODE_INITIAL_KEPT,     /* alive when the trace began, never freed */
     MT_ROLE_CODE_INITIAL_FREED,
     MT_ROLE_CODE_REPLACED, /* a key-value cache that a longer one replaced (cache_chains.h) */
-    MT_ROLE_CODE_OVER_CALLS = 32, /* plus a role: alive while the model was called again and
-                                     again; without backward that is a cache, if there are
-                                     two or more of the size in its cycle */
-    MT_ROLE_CODE_RECORDED = 64,   /* plus a role: the trace says so; lives, */
-    MT_ROLE_CODE_ENDED = 96,      /* ... or has ended */
-    MT_ROLE_CODE_INITIAL = 128,   /* plus a role: alive when the trace began; inferred from
-                                     what follows (initial_roles.h) */
-    MT_ROLE_CODE_XLA = 160,       /* plus a role: by the modules that XLA runs (xla_roles.h) */
-    MT_ROLE_CODE_OPEN = 255       /* the block has not ended yet */
+    MT_ROLE_CODE_OVER_CALLS =
+        32, /* plus a role: alive over repeated calls of the model; without backward that is a
+               cache, if there are at least two of the size in its cycle */
+    MT_ROLE_CODE_RECORDED = 64, /* plus a role: recorded; alive, */
+    MT_ROLE_CODE_ENDED = 96,    /* ... or has ended */
+    MT_ROLE_CODE_INITIAL = 128, /* plus a role: alive when the trace began; inferred from later
+                                   events (initial_roles.h) */
+    MT_ROLE_CODE_XLA = 160,     /* plus a role: from the modules that XLA runs (xla_roles.h) */
+    MT_ROLE_CODE_OPEN = 255     /* the block has not ended yet */
 };
 
 static inline bool mt_role_code_is_recorded(uint8_t code)
@@ -59,18 +59,18 @@ static inline bool mt_role_code_is_of_xla(uint8_t code)
     return code >= MT_ROLE_CODE_XLA && code < MT_ROLE_CODE_XLA + MT_ROLE_COUNT;
 }
 
-/* Of a block that lives. */
+/* Whether it is the code of a live block. */
 static inline bool mt_role_code_is_open(uint8_t code)
 {
     return code == MT_ROLE_CODE_OPEN ||
            (code >= MT_ROLE_CODE_RECORDED && code < MT_ROLE_CODE_ENDED);
 }
 
-/* Where in the program's loop something happened. */
+/* Position in the program's loop. */
 struct mt_moment {
-    int32_t instance; /* equal = same instance of a part, or same pause between */
+    int32_t instance; /* equal = same instance of a part, or same pause */
     uint32_t cycle;   /* 0 = before the first */
-    uint32_t calls;   /* forward passes begun until then */
+    uint32_t calls;   /* forward passes begun so far */
     uint8_t kind;     /* enum mt_phase_kind */
     bool outside;     /* of every range */
     bool before_call; /* of a model, in this cycle */
@@ -89,8 +89,8 @@ struct mt_role_clock {
     bool has_stacks;
     struct mt_moment now;
     int32_t phase;   /* that `now` is for */
-    bool stale;      /* a range began or ended since */
-    bool ask_stacks; /* the ranges do not say what part this is */
+    bool stale;      /* a range began or ended since then */
+    bool ask_stacks; /* the ranges do not show which part this is */
     uint8_t step_rank;
     uint32_t named_ranges;
     uint32_t turn_names[16], turn_name_count; /* top-level ranges of this cycle */
@@ -99,23 +99,23 @@ struct mt_role_clock {
     int32_t stack_instance;
 
     struct mt_early_blocks early;
-    struct mt_cache_chains chains; /* until something goes backward */
+    struct mt_cache_chains chains; /* until backward is seen */
     struct mt_birth_run *runs;     /* births, run-length encoded by allocation */
     size_t run_count, run_capacity;
 
-    uint32_t cycles;      /* in all */
+    uint32_t cycles;      /* total */
     uint32_t cycle_calls; /* forward passes begun before this one */
-    bool began_within;    /* the first one had begun before the trace did */
+    bool began_within;    /* the first one began before the trace */
     bool saw_backward, kept_late;
-    bool saw_model;            /* any part of what programs with models do */
-    bool moves_models;         /* some stack says that a model is built or moved */
+    bool saw_model;            /* any part of a model's work */
+    bool moves_models;         /* some stack builds or moves a model */
     bool names_caches;         /* some stack is of a library's key-value cache */
     uint64_t devices;          /* with blocks: bit i for devices i, i + 64 and so on */
     uint32_t kept_workspaces;  /* kept blocks of a workspace's size, beyond cycle 1 */
     uint32_t early_workspaces; /* ... that the model's calls made until cycle 1 */
 };
 
-/* `has_stacks`: allocations have stacks, so that one without a stack is autograd's. */
+/* `has_stacks`: allocations have stacks, so a missing stack means an autograd thread. */
 void mt_role_clock_init(struct mt_role_clock *clock, const struct mt_phases *phases,
                         const struct mt_symbols *symbols, bool has_stacks);
 void mt_role_clock_release(struct mt_role_clock *clock);
@@ -124,7 +124,7 @@ void mt_role_clock_release(struct mt_role_clock *clock);
 void mt_role_clock_push(struct mt_role_clock *clock, int32_t phase, uint32_t name);
 void mt_role_clock_pop(struct mt_role_clock *clock);
 
-/* Allocation number `allocation` happened in `phase`. */
+/* Takes allocation number `allocation` in `phase`. */
 enum mt_status mt_role_clock_birth(struct mt_role_clock *clock, int32_t phase,
                                    const struct mt_event *event, uint64_t allocation) MT_MUST_USE;
 
@@ -134,7 +134,7 @@ enum mt_fate {
     MT_FATE_NEVER
 };
 
-/* Code of an allocation whose block ends now, in `phase`. */
+/* Returns the code of an allocation whose block ends now, in `phase`. */
 uint8_t mt_role_clock_end(struct mt_role_clock *clock, int32_t phase, uint64_t allocation,
                           enum mt_fate fate);
 
@@ -143,7 +143,7 @@ uint8_t mt_role_clock_end(struct mt_role_clock *clock, int32_t phase, uint64_t a
 enum mt_status mt_role_clock_finish(struct mt_role_clock *clock, uint8_t *codes,
                                     const uint32_t *units, uint64_t count) MT_MUST_USE;
 
-/* When the block is followed: its role with that code. */
+/* Second pass: returns the block's role from its code. */
 enum mt_role mt_role_resolve(const struct mt_role_clock *clock, uint8_t code, uint32_t stack,
                              uint64_t requested_bytes);
 

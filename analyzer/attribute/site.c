@@ -76,7 +76,7 @@ const char *mt_frame_function(struct mt_arena *arena, const struct mt_symbols *s
                                              : cut_text(arena, function);
 }
 
-/* The digits that tell a notebook's cells apart, and how many: a count in
+/* The digits that distinguish a notebook's cells, and their number: a count in
  * "<ipython-input-5-0c8b1d>", a hash in "/tmp/ipykernel_123/3105878423.py". */
 static const char *cell_number(const char *path, size_t *length)
 {
@@ -94,7 +94,7 @@ static const char *cell_number(const char *path, size_t *length)
     return *length && *length < 20 ? digits : NULL;
 }
 
-/* The base name of a file, as people know it. */
+/* The common base name of a file. */
 static const char *file_words(struct mt_arena *arena, const struct mt_frame *frame,
                               const char *path)
 {
@@ -189,7 +189,7 @@ static struct mt_judged judged_at(const struct mt_site_table *table, uint32_t fr
                               (enum mt_rank)table->frames[frame].rank};
 }
 
-/* From the parent's answer: parents come first. */
+/* From the parent's result: parents come first. */
 static void judge_stack(struct mt_site_table *table, const struct mt_stack *stack, uint32_t id)
 {
     struct mt_judged judged = judged_at(table, stack->frame), outer;

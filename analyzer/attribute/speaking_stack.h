@@ -1,19 +1,19 @@
-/* A stack without its plumbing, root first, fast enough for every event. */
+/* Returns a stack without its plumbing, root first, fast enough for every event. */
 #ifndef MT_ANALYZER_SPEAKING_STACK_H
 #define MT_ANALYZER_SPEAKING_STACK_H
 
 #include "arena.h"
 #include "symbols.h"
 
-/* Deeper frames are left out: the caller above them stands for them. */
+/* Deeper frames are omitted: the caller above represents them. */
 #define MT_SPEAKING_DEPTH 24
 
 struct mt_speaking_stack {
     struct mt_arena *arena;
     const struct mt_symbols *symbols;
     uint8_t *plumbing; /* by frame */
-    uint32_t *node;    /* by stack: its innermost ancestor that speaks */
-    uint8_t *depth;    /* by stack: speaking frames down to that one */
+    uint32_t *node;    /* by stack: its innermost ancestor that is not plumbing */
+    uint8_t *depth;    /* by stack: number of such frames down to that one */
     uint32_t frame_count, frame_capacity, stack_count, stack_capacity;
 };
 
@@ -21,9 +21,8 @@ struct mt_speaking_stack {
 void mt_speaking_stack_init(struct mt_speaking_stack *speaking, struct mt_arena *arena,
                             const struct mt_symbols *symbols);
 
-/* Frames of `stack` into frames[], their number into *count: 0 for MT_NO_ID; a
- * stack of plumbing alone gives its innermost frame. O(count), and once O(1)
- * for every stack and frame of the trace. */
+/* Fills frames[] with the frames of `stack`, and *count: 0 for MT_NO_ID; a stack of only plumbing
+ * gives its innermost frame. O(count), plus O(1) once for every stack and frame of the trace. */
 enum mt_status mt_speaking_stack_get(struct mt_speaking_stack *speaking, uint32_t stack,
                                      uint32_t frames[MT_SPEAKING_DEPTH],
                                      uint32_t *count) MT_MUST_USE;

@@ -1,8 +1,7 @@
-/* A stack takes the kind of its innermost frame that has one; but what runs
- * inside of backward, an optimizer or the construction of a model stays part
- * of it (a checkpoint's second forward is work of backward). An optimizer that
- * is handed a closure runs the other parts itself: those stay what they are, and
- * what the closure does beside them is not the optimizer's. */
+/* A stack has the kind of its innermost frame that has one. But work inside of backward, an
+ * optimizer or the construction of a model stays part of it (a checkpoint's second forward is work
+ * of backward). An optimizer with a closure runs the other parts itself: these keep their kinds,
+ * and the closure's other work does not belong to the optimizer. */
 #include "stack_kinds.h"
 
 #include "frame_judge.h"
@@ -12,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rows are tried in order; both texts must be found, "" is found anywhere. A file without '/' is
- * looked for in the last part of the path: a project may lie in a folder of that name. */
+/* Rows are tried in order; both texts must be found, "" matches anything. A file without '/' is
+ * searched in the last part of the path, because a project may be in a folder of that name. */
 static const struct {
     const char *file, *function;
     uint8_t judged;
@@ -45,11 +44,11 @@ static const struct {
     {"deepspeed/runtime/", "__init__", MT_PHASE_SETUP},
     {"megatron/", "__init__", MT_PHASE_SETUP},
     {"", "from_pretrained", MT_PHASE_SETUP},
-    /* vLLM and SGLang make their pools of pages once, before the first request */
+    /* vLLM and SGLang allocate their pools of pages once, before the first request */
     {"", "_allocate_kv_cache", MT_PHASE_SETUP | MT_STACK_KV_CACHE},
     {"", "KVPool", MT_PHASE_SETUP | MT_STACK_KV_CACHE},
     {"mem_cache/", "_create_buffers", MT_PHASE_SETUP | MT_STACK_KV_CACHE},
-    {"", "ReqToTokenPool", MT_PHASE_DATA}, /* which pages a request has */
+    {"", "ReqToTokenPool", MT_PHASE_DATA}, /* the pages of each request */
     {"cache_utils.py", "", MT_PHASE_FORWARD | MT_STACK_KV_CACHE},
     {"kv_cache", "", MT_PHASE_FORWARD | MT_STACK_KV_CACHE},
     {"torch/nn/modules/module.py", "_call_impl", MT_PHASE_FORWARD},
@@ -72,9 +71,9 @@ static bool is_in(const char *path, const char *part)
     return strchr(part, '/') ? mt_path_has(path, part) : strstr(last_part(path), part) != NULL;
 }
 
-/* What programs call the functions that make a key-value cache of their own, or put something into
- * it: "update_kv_cache", "Attention._init_kv_caches". A function that only works
- * with a cache, such as "generate_with_kv_cache", also makes blocks that are no cache. */
+/* Common names of functions that make or fill a key-value cache: "update_kv_cache",
+ * "Attention._init_kv_caches". A function that only works with a cache, such as
+ * "generate_with_kv_cache", also makes other blocks. */
 static bool makes_cache(const char *function)
 {
     static const char *const verbs[] = {

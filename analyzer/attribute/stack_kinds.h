@@ -1,6 +1,5 @@
-/* What a stack says about the part of a training step that it belongs to, for
- * traces without annotations and for what happens outside of them. Judged once
- * per distinct stack. */
+/* The part of a training step that a stack belongs to, for traces without annotations and events
+ * outside of them. Judged once per distinct stack. */
 #ifndef MT_ANALYZER_STACK_KINDS_H
 #define MT_ANALYZER_STACK_KINDS_H
 
@@ -12,10 +11,10 @@
 
 /* A judged stack: enum mt_phase_kind in the low bits, and this. */
 #define MT_STACK_KIND_MASK 0x0F
-#define MT_STACK_KV_CACHE  0x10 /* a frame of a key-value cache is in it */
+#define MT_STACK_KV_CACHE  0x10 /* it has a frame of a key-value cache */
 #define MT_STACK_MOVES     0x40 /* it ends where a module is moved or converted */
 #define MT_STACK_BUCKETS   0x20 /* it ends where DDP makes buckets for gradients */
-#define MT_STACK_CLOSURE   0x80 /* within an optimizer, in the closure that it was handed */
+#define MT_STACK_CLOSURE   0x80 /* in an optimizer, in the closure passed to it */
 
 /* Zeroed memory is ready. */
 struct mt_stack_kinds {
@@ -24,10 +23,10 @@ struct mt_stack_kinds {
     size_t frame_capacity, stack_capacity;
 };
 
-/* Judges what is new in the symbols. */
+/* Judges new stacks of the symbols. */
 enum mt_status mt_stack_kinds_update(struct mt_stack_kinds *kinds,
                                      const struct mt_symbols *symbols) MT_MUST_USE;
-/* Does it, or what it is within, call a model? A checkpoint does so within backward. */
+/* Whether the stack, or an outer part of it, calls a model. A checkpoint does so in backward. */
 bool mt_stack_kinds_calls_model(const struct mt_stack_kinds *kinds,
                                 const struct mt_symbols *symbols, uint32_t stack);
 void mt_stack_kinds_release(struct mt_stack_kinds *kinds);
@@ -37,7 +36,7 @@ static inline uint8_t mt_stack_kind(const struct mt_stack_kinds *kinds, uint32_t
     return stack < kinds->stack_count ? kinds->stacks[stack] : MT_PHASE_UNKNOWN;
 }
 
-/* Parts that an optimizer does not do itself, but a closure that it is handed may. */
+/* Parts that an optimizer does not do itself, but that a closure passed to it may. */
 static inline bool mt_stack_kind_trains(uint8_t kind)
 {
     return kind == MT_PHASE_FORWARD || kind == MT_PHASE_LOSS || kind == MT_PHASE_BACKWARD ||

@@ -12,8 +12,8 @@ static bool is_forward(const struct mt_stretch *stretch)
     return stretch->kind == MT_PHASE_FORWARD || stretch->kind == MT_PHASE_LOSS;
 }
 
-/* Of what the program's own threads do between two runs of autograd's, the
- * forward pass is what follows the moment at which least was allocated. */
+/* Splits the work of the program's own threads between two runs of autograd's: the forward pass is
+ * the part after the lowest allocation. */
 static void split(struct mt_stretch *left, struct mt_stretch *right)
 {
     *right = *left;
@@ -56,7 +56,7 @@ static enum mt_status split_by_level(struct mt_stretches *stretches)
     return MT_OK;
 }
 
-/* For each stretch: is there a zero_grad from it on, before the model is called? */
+/* For each stretch: whether a zero_grad follows before the model is called. */
 static void find_clearing(struct mt_step_groups *groups)
 {
     const struct mt_stretches *stretches = groups->stretches;
@@ -73,7 +73,7 @@ static void find_clearing(struct mt_step_groups *groups)
     }
 }
 
-/* What has been in a turn so far. */
+/* Contents of the current turn. */
 struct turn {
     bool backward, update;
 };
@@ -85,8 +85,8 @@ static void follow(struct turn *turn, uint8_t kind, bool has_backward)
         turn->update |= turn->backward || !has_backward;
 }
 
-/* Do updates of parameters show, in the later half of the turns too? A fused
- * optimizer allocates in the first one alone. */
+/* Whether updates of parameters also show in the later half of the turns. A fused optimizer
+ * allocates only in the first turn. */
 static bool updates_show(const struct mt_step_groups *groups)
 {
     const struct mt_stretches *stretches = groups->stretches;
@@ -129,13 +129,13 @@ static void start_training(struct mt_step_groups *groups)
     }
 }
 
-/* A loop that turns: depth of the body it is in, and the line it goes back to. */
+/* A loop: depth of its body, and the line to which it returns. */
 struct loop {
     uint32_t depth;
     struct mt_turn turn;
 };
 
-/* The outer one of two: in a body further out, or from an earlier line in one. */
+/* The outer one of two: in a body further out, or at an earlier line of the same one. */
 static bool is_outer(const struct loop *a, const struct loop *b)
 {
     if (a->depth != b->depth)
@@ -175,8 +175,8 @@ static enum mt_status start_calls(struct mt_step_groups *groups)
     return status;
 }
 
-/* In how many of the turns each place is, and which of them fetch a batch: the
- * first of a turn, if it does nothing but call a function that allocates. */
+/* Counts the turns that contain each place, and finds the places that fetch a batch: the first of a
+ * turn, if it only calls a function that allocates. */
 static enum mt_status count_places(struct mt_step_groups *groups, struct mt_stretches *stretches)
 {
     uint32_t strings = stretches->symbols->strings.count;
@@ -212,7 +212,7 @@ static enum mt_status count_places(struct mt_step_groups *groups, struct mt_stre
     return groups->seen && last && fetches ? MT_OK : MT_ERR_MEMORY;
 }
 
-/* At the edge of a step: what is not part of every turn is not part of it. */
+/* At the edge of a step: a place that is not in every turn is not part of it. */
 static bool is_beside(const struct mt_step_groups *groups, const struct mt_stretch *stretch,
                       bool leads)
 {
@@ -228,7 +228,7 @@ static bool is_beside(const struct mt_step_groups *groups, const struct mt_stret
     return groups->turn_count > 1 ? rare : leads && stretch->kind == MT_PHASE_UNKNOWN;
 }
 
-/* Has a range of stretches what a step needs? */
+/* Whether a range of stretches has what a step needs. */
 static bool is_step(const struct mt_step_groups *groups, struct mt_group group, bool has_forward)
 {
     const struct mt_stretches *stretches = groups->stretches;
@@ -273,7 +273,7 @@ static bool ends_search(const struct mt_stretch *stretch)
     return stretch->kind == MT_PHASE_BACKWARD || stretch->kind == MT_PHASE_OPTIMIZER;
 }
 
-/* Backward is ahead of it in the same turn. */
+/* Whether backward follows in the same turn. */
 static void find_training(struct mt_step_groups *groups)
 {
     const struct mt_stretches *stretches = groups->stretches;
@@ -290,8 +290,8 @@ static void find_training(struct mt_step_groups *groups)
     }
 }
 
-/* The trace may end before backward begins: then what is called where training
- * calls it counts as that. */
+/* The trace may end before backward begins: then calls at the place of training calls count as
+ * such. */
 static enum mt_status find_cut_training(struct mt_step_groups *groups)
 {
     const struct mt_stretches *stretches = groups->stretches;
@@ -319,7 +319,7 @@ bool mt_step_groups_validates(const struct mt_step_groups *groups, size_t stretc
            !groups->stretches->list[stretch].covered && !groups->trains[stretch];
 }
 
-/* A run that died in its first turn had a step, if anything in it says what it was at. */
+/* A run that ended in its first turn had a step, if anything in it identifies its activity. */
 static bool died_in_first(const struct mt_step_groups *groups)
 {
     const struct mt_stretches *stretches = groups->stretches;
@@ -332,8 +332,8 @@ static bool died_in_first(const struct mt_step_groups *groups)
     return stretches->died && has_part && !stretches->user_steps;
 }
 
-/* A trace may hold no more than one step. It ended if the model was called, backward followed, and
- * then the optimizer. If backward comes again, there are several, whose turns do not show. */
+/* A trace may have only one step. It ended if the model was called, and backward and then the
+ * optimizer followed. If backward repeats, there are several steps whose turns do not show. */
 static bool ended_in_first(const struct mt_step_groups *groups)
 {
     const struct mt_stretches *stretches = groups->stretches;

@@ -1,23 +1,22 @@
-/* From stretches to steps. A step of a training program goes from one turn of
- * its loop to the next, but not before backward was in it and, if the program
- * changes its parameters less often (gradient accumulation), not before the
- * optimizer was. A program that only calls a model, or none, has a step for
- * each turn of its outermost loop. */
+/* Groups stretches into steps. A step of a training program extends from one turn of its loop to
+ * the next that follows backward and, if the program updates its parameters less often (gradient
+ * accumulation), the optimizer. A program that only calls a model, or none, has a step for each
+ * turn of its outermost loop. */
 #ifndef MT_ANALYZER_STEP_GROUPS_H
 #define MT_ANALYZER_STEP_GROUPS_H
 
 #include "stretches.h"
 
-/* One part, or one step: stretches [first, end), which are neighbours. */
+/* One part, or one step: the adjacent stretches [first, end). */
 struct mt_group {
     size_t first, end;
 };
 
 struct mt_step_groups {
     const struct mt_stretches *stretches;
-    bool *starts;   /* by stretch: a turn that may begin a step begins with it */
-    bool *trains;   /* by stretch: backward follows in its turn, or it is that */
-    bool *clears;   /* by stretch: gradients are cleared from it on, before a model's call */
+    bool *starts; /* by stretch: a turn that may begin a step starts here */
+    bool *trains; /* by stretch: it is backward, or backward follows in the same turn */
+    bool *clears; /* by stretch: gradients are cleared at or after it, before a call of the model */
     uint32_t *seen; /* by place: in how many steps */
     uint32_t place_count, turn_count;
     struct mt_group *steps;
@@ -25,14 +24,13 @@ struct mt_step_groups {
     bool has_backward;
 };
 
-/* Changes kinds in the stretches: what fetches a batch becomes data, what is
- * before backward on another thread becomes forward. */
+/* Changes kinds of stretches: code that fetches a batch becomes data, and work before backward on
+ * another thread becomes forward. */
 enum mt_status mt_step_groups_make(struct mt_step_groups *groups,
                                    struct mt_stretches *stretches) MT_MUST_USE;
 void mt_step_groups_release(struct mt_step_groups *groups);
 
-/* Is the stretch part of a forward pass that nothing goes backward from, in a
- * program that trains? */
+/* Whether the stretch is part of a forward pass without backward, in a program that trains. */
 bool mt_step_groups_validates(const struct mt_step_groups *groups, size_t stretch);
 
 #endif

@@ -1,4 +1,4 @@
-/* The second reading: the cut. */
+/* The second pass: the cut. */
 #include "stretches.h"
 
 #include "grow.h"
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What an event says. */
+/* Evidence of an event. */
 struct told {
     uint8_t kind, source;
     bool covered;
@@ -45,7 +45,7 @@ static void push_range(struct mt_stretch_thread *thread, uint32_t name, uint32_t
     thread->depth++;
 }
 
-/* Takes the innermost range of that name out; false = there is none. */
+/* Removes the innermost range of that name; returns false if there is none. */
 static bool pop_range(struct mt_stretch_thread *thread, uint32_t name)
 {
     uint32_t at = thread->depth;
@@ -65,7 +65,7 @@ static bool pop_range(struct mt_stretch_thread *thread, uint32_t name)
     return true;
 }
 
-/* Ranges of the program on a thread that it named a part with, or all. */
+/* Ranges of the program on a thread: those that name a part, or all. */
 static uint32_t user_ranges(const struct mt_stretch_thread *thread, bool with_kind)
 {
     uint32_t count = 0;
@@ -128,15 +128,16 @@ static void attach(struct mt_stretches *stretches, const struct mt_event *event)
     }
 }
 
-/* Does the program's own name for it cover what happens on this thread? A
- * thread in no range inherits, as in phases.h. */
+/* Whether the program's own name covers events on this thread. A thread in no range inherits, as in
+ * phases.h. */
 static bool is_covered(const struct mt_stretches *stretches, const struct mt_stretch_thread *thread)
 {
     return thread && user_ranges(thread, false) ? user_ranges(thread, true) > 0
                                                 : stretches->user_open > 0;
 }
 
-/* Who has no frames among threads that have is autograd's, if no name says who is. */
+/* A missing Python stack, among threads that have them, means autograd, if no thread name
+ * identifies it. */
 static bool is_of_nameless_engine(const struct mt_stretches *stretches,
                                   const struct mt_event *event)
 {
@@ -144,9 +145,8 @@ static bool is_of_nameless_engine(const struct mt_stretches *stretches,
            stretches->is_training && stretches->has_framework && !stretches->has_engine;
 }
 
-/* An optimizer that is handed a closure (LBFGS; every optimizer under Lightning) runs the other
- * parts within its range. Stacks and threads tell them; a free without a stack goes on with them.
- */
+/* An optimizer with a closure (LBFGS; every optimizer under Lightning) runs the other parts in its
+ * range. Stacks and threads identify them; a free without a stack continues them. */
 static bool is_of_closure(const struct mt_stretches *stretches, const struct mt_event *event,
                           const struct mt_stretch_thread *thread)
 {
@@ -200,7 +200,7 @@ static bool turns(struct mt_stretches *stretches, const struct told *told, struc
         return false;
     stretches->last_place = told->place;
     if (from != MT_NO_ID && mt_places_encloses(&stretches->places, told->place, from))
-        from = MT_NO_ID; /* back in a caller: it may call the same again */
+        from = MT_NO_ID; /* back in a caller: it may call the same function again */
     else
         stretches->turn_place = told->place;
     if (last == told->place && told->kind == MT_PHASE_FORWARD &&
@@ -212,8 +212,8 @@ static bool turns(struct mt_stretches *stretches, const struct told *told, struc
            mt_places_turn(&stretches->places, from, told->place, turn);
 }
 
-/* Backward or an update ran while the program stood at its last place. What comes between that
- * and the next call of a model (gradients are cleared, a batch is made) does not change it. */
+/* Backward or an update ran while the program was at its last place. Events between that and the
+ * next call of a model (clearing gradients, making a batch) do not change it. */
 static void note_training(struct mt_stretches *stretches, const struct told *told)
 {
     if (told->kind == MT_PHASE_BACKWARD || told->kind == MT_PHASE_OPTIMIZER)
@@ -222,7 +222,7 @@ static void note_training(struct mt_stretches *stretches, const struct told *tol
         stretches->trained_place = MT_NO_ID;
 }
 
-/* A range of the framework (FSDP's) began the model's call before a stack could say where. */
+/* A range of the framework (FSDP's) began the model's call before a stack showed its place. */
 static bool begun_by_range(const struct mt_stretches *stretches, const struct mt_event *event,
                            const struct told *told)
 {
@@ -233,7 +233,7 @@ static bool begun_by_range(const struct mt_stretches *stretches, const struct mt
            now->thread == event->thread && now->covered == told->covered;
 }
 
-/* A loss within a model's forward: it goes on. */
+/* A loss in a model's forward: the forward continues. */
 static bool returns_to_forward(const struct mt_stretches *stretches, const struct told *told,
                                bool same_place)
 {
@@ -245,7 +245,7 @@ static bool returns_to_forward(const struct mt_stretches *stretches, const struc
            last->place == stretches->now.place;
 }
 
-/* Known events name what the same statement began. */
+/* Known events name the part that the same statement began. */
 static bool goes_on(struct mt_stretches *stretches, const struct told *told, bool same_place)
 {
     struct mt_stretch *now = &stretches->now;
@@ -272,8 +272,8 @@ static bool goes_on(struct mt_stretches *stretches, const struct told *told, boo
     return false;
 }
 
-/* Where frees have no stacks: a block that an autograd thread allocated and
- * another one frees was a gradient. */
+/* If frees have no stacks: a block that an autograd thread allocated and another thread frees was a
+ * gradient. */
 static enum mt_status follow_gradient(struct mt_stretches *stretches, const struct mt_event *event,
                                       struct told *told)
 {
@@ -306,7 +306,7 @@ static enum mt_status on_block(struct mt_stretches *stretches, const struct mt_e
     if (stretches->main_thread < 0 && told.kind > MT_PHASE_DATA && told.place != MT_NO_ID)
         stretches->main_thread = event->thread;
     if (stretches->main_thread >= 0 && event->thread != stretches->main_thread)
-        told.place = MT_NO_ID; /* lines of several threads make no loop */
+        told.place = MT_NO_ID; /* lines of several threads do not form a loop */
     speaks = told.kind != MT_PHASE_UNKNOWN ||
              (is_alloc && (told.place != MT_NO_ID || !stretches->has_stacks));
 
@@ -339,7 +339,7 @@ static enum mt_status on_block(struct mt_stretches *stretches, const struct mt_e
     return status;
 }
 
-/* A top-level range whose name was there before begins another turn. */
+/* A top-level range whose name was already in this turn begins another one. */
 static bool turns_name(struct mt_stretches *stretches, uint32_t name)
 {
     bool seen = false;
@@ -423,7 +423,7 @@ static enum mt_status on_pop(struct mt_stretches *stretches, const struct mt_eve
     return MT_OK;
 }
 
-/* What the allocator does before it serves a request is part of serving it. */
+/* Actions of the allocator before it serves a request are part of serving it. */
 static void wait_for_block(struct mt_stretches *stretches, const struct mt_event *event)
 {
     stretches->empties |= event->kind == MT_EVENT_EMPTY_CACHE;
@@ -476,7 +476,7 @@ enum mt_status mt_stretches_finish(struct mt_stretches *stretches)
     bool is_guess =
         stretches->now.kind == MT_PHASE_ZERO_GRAD && stretches->now.source == MT_PHASE_THREADS;
 
-    if (is_guess) /* the end of the program frees gradients, too */
+    if (is_guess) /* the end of the program also frees gradients */
         stretches->now.kind = MT_PHASE_UNKNOWN;
     return close(stretches);
 }

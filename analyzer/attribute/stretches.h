@@ -1,24 +1,22 @@
-/* A trace cut into stretches of one part of the work each, from what its
- * events tell, in this order of trust: ranges that the program named, ranges
- * that the framework inserted (Optimizer.step), stacks, the thread (autograd's
- * threads have no Python frames). Events that tell nothing (frees without a
- * stack) belong to the stretch before them.
+/* A trace cut into stretches of one part of the work each, from evidence in this order of trust:
+ * ranges that the program named, ranges that the framework inserted (Optimizer.step), stacks, the
+ * thread (autograd's threads have no Python frames). Events without evidence (frees without a
+ * stack) belong to the previous stretch.
  *
- *     learn: one reading; what it says decides if a second one is worth it
- *     mt_stretches_prepare, then cut: the second reading
- */
+ *     learn: one pass, which also decides whether a second one is needed
+ *     mt_stretches_prepare, then cut: the second pass */
 #ifndef MT_ANALYZER_STRETCHES_H
 #define MT_ANALYZER_STRETCHES_H
 
 #include "stretches_learn.h"
 
-/* `has_framework`: the events are those of an allocator above the driver; only
- * there who has no frames may be autograd. */
+/* `has_framework`: the events are those of an allocator above the driver; only there a missing
+ * stack may mean autograd. */
 void mt_stretches_init(struct mt_stretches *stretches, struct mt_symbols *symbols,
                        bool has_framework);
 void mt_stretches_release(struct mt_stretches *stretches);
 
-/* Second reading, then the end. */
+/* Second pass, then the end. */
 enum mt_status mt_stretches_cut(struct mt_stretches *stretches,
                                 const struct mt_event *event) MT_MUST_USE;
 enum mt_status mt_stretches_finish(struct mt_stretches *stretches) MT_MUST_USE;

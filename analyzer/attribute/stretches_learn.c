@@ -1,4 +1,4 @@
-/* The first reading: what there is to go by. */
+/* The first pass: collects the available evidence. */
 #include "stretches_learn.h"
 
 #include "grow.h"
@@ -82,7 +82,7 @@ static void learn_alloc(struct mt_stretches *stretches)
         stretches->names[innermost].allocations++;
 }
 
-/* Do the program's own names say what it does, except for its steps? */
+/* Whether the program's own names describe its work, except for its steps. */
 static bool names_tell(const struct mt_stretches *stretches)
 {
     uint64_t within = 0, others = stretches->beside;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many parameters of one size are looked at for one without a gradient. */
+/* How many parameters of one size are examined for one without a gradient. */
 #define MAX_TRIED 256
 
 static uint64_t key_of(const struct mt_tie_facts *facts, bool is_parameter)
@@ -51,7 +51,7 @@ static bool has_partner(const struct mt_ties *ties, uint32_t block)
     return ties->blocks[block].partner != MT_NO_ID;
 }
 
-/* The newest parameter of that size without a gradient, of those that were moved or of all;
+/* The newest parameter of that size without a gradient, among those that were moved or all;
  * MT_NO_ID. */
 static uint32_t find_single(const struct mt_ties *ties, uint32_t newest, bool moved)
 {
@@ -65,7 +65,7 @@ static uint32_t find_single(const struct mt_ties *ties, uint32_t newest, bool mo
     return MT_NO_ID;
 }
 
-/* If all have a gradient (they are added up), the newest. */
+/* If all have a gradient (they are accumulated), the newest. */
 static uint32_t find_parameter(const struct mt_ties *ties, const struct mt_tie_facts *facts)
 {
     uint32_t newest = mt_map_get(&ties->newest, key_of(facts, true));

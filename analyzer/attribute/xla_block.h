@@ -9,11 +9,11 @@
 
 struct mt_xla_block {
     uint64_t size_bytes;
-    uint32_t run;         /* of the module that it is of, MT_NO_ID = none */
-    uint32_t born, ended; /* runs begun until then; ended: MT_NO_ID = lives */
+    uint32_t run;         /* of its module, MT_NO_ID = none */
+    uint32_t born, ended; /* runs begun before its allocation and its end; ended: MT_NO_ID = live */
     uint32_t next;        /* allocation number + 1: of the thread's, or the size's, list */
     uint32_t stack;
-    uint8_t role;     /* enum mt_role; MT_ROLE_OTHER = not known */
+    uint8_t role;     /* enum mt_role; MT_ROLE_OTHER = unknown */
     bool is_followed; /* a request of XLA */
 };
 

@@ -39,7 +39,7 @@ static enum mt_status gather_runs(struct inference *inference, const struct mt_x
     return MT_OK;
 }
 
-/* How many of them had begun when `run` runs of any module had. */
+/* How many of them had begun when `run` runs of any module had begun. */
 static size_t begun_until(const struct inference *inference, uint32_t run)
 {
     return mt_sorted_count_below_u32(inference->runs, inference->count, run);
@@ -62,8 +62,7 @@ static bool is_replaced(const struct inference *inference, const struct mt_xla_b
            end_of(inference, block) < inference->count;
 }
 
-/* Sizes of which two such blocks were there in one and the same run: one in each request is what
- * the loop works on. */
+/* Sizes with two such blocks in the same run: one per request is the working data of the loop. */
 static enum mt_status find_pairs(const struct inference *inference, struct mt_map *pairs)
 {
     struct mt_map last = {0};
@@ -86,7 +85,7 @@ static enum mt_status find_pairs(const struct inference *inference, struct mt_ma
     return status;
 }
 
-/* Stacks of what the program makes again for each request. */
+/* Stacks of blocks that the program makes again for each request. */
 static enum mt_status find_caches(struct inference *inference)
 {
     struct mt_map pairs = {0};

@@ -11,13 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is kept outlives as many runs; what an initializer needs on its way does not. */
+/* Kept blocks outlive this many runs; temporaries of an initializer do not. */
 #define RUNS_OF_A_KEPT_BLOCK 4
 
-/* Whose code makes what, by a part of the path of a file, in order. Within jit or a gradient of a
- * library the program's own function makes it: OTHER. Only the parts of a library that make
- * parameters or state are here: others load checkpoints, fetch batches, compute losses, and
- * programs lie in folders such as flax/examples. */
+/* Roles by parts of file paths, in order. Inside jit or a gradient function of a library the
+ * program's own function makes the blocks: OTHER. The table has only the parts of libraries that
+ * make parameters or state: other parts load checkpoints, fetch batches, compute losses, and
+ * programs are in folders such as flax/examples. */
 static const struct {
     const char *folder;
     enum mt_role role;
@@ -62,7 +62,7 @@ static struct mt_xla_list *thread_at(struct mt_xla_roles *roles, uint16_t id)
                : &roles->threads[id];
 }
 
-/* What waited for it is of this run. */
+/* Assigns the waiting blocks to this run. */
 static void begin_run(struct mt_xla_roles *roles, struct mt_xla_list *thread, uint32_t run)
 {
     for (uint32_t at = thread->first; at; at = roles->blocks[at - 1].next)
@@ -88,7 +88,7 @@ enum mt_status mt_xla_roles_range(struct mt_xla_roles *roles, const struct mt_ev
     return MT_OK;
 }
 
-/* Of the first row that the file is of; NULL: of none. */
+/* The first row that matches the file, or NULL. */
 static const enum mt_role *role_of_file(const char *file)
 {
     for (size_t i = 0; i < MT_ARRAY_LEN(makers); i++)
@@ -97,8 +97,8 @@ static const enum mt_role *role_of_file(const char *file)
     return NULL;
 }
 
-/* Flax has optimizers that call optax, and jit that calls the program: what is no parameter wins,
- * from the innermost frame on. */
+/* Flax has optimizers that call optax, and jit that calls the program: from the innermost frame
+ * outwards, any match other than parameters has priority. */
 static enum mt_role maker_of(const struct mt_symbols *symbols, uint32_t stack)
 {
     enum mt_role role = MT_ROLE_OTHER;
@@ -115,7 +115,7 @@ static enum mt_role maker_of(const struct mt_symbols *symbols, uint32_t stack)
     return role;
 }
 
-/* Asked once for each stack. MT_ROLE_COUNT: no memory. */
+/* Computed once for each stack. MT_ROLE_COUNT: no memory. */
 static enum mt_role made_by(struct mt_xla_roles *roles, uint32_t stack)
 {
     size_t old = roles->stack_capacity;
@@ -131,7 +131,7 @@ static enum mt_role made_by(struct mt_xla_roles *roles, uint32_t stack)
     return (enum mt_role)(roles->stacks[stack] - 1);
 }
 
-/* Blocks of other heaps have a place too: they are never followed. */
+/* Blocks of other heaps also have an entry, but are never tracked. */
 static struct mt_xla_block *block_at(struct mt_xla_roles *roles, uint64_t allocation)
 {
     if (allocation >= MT_XLA_END - 1 ||
@@ -198,7 +198,7 @@ enum mt_status mt_xla_roles_end(struct mt_xla_roles *roles, uint64_t allocation)
     return note(roles, allocation, MT_XLA_END);
 }
 
-/* The results without a role that have that size. NULL: no memory. */
+/* The results of that size without a role. NULL: no memory. */
 static struct mt_xla_list *list_of(struct mt_xla_roles *roles, uint64_t size_bytes)
 {
     uint32_t index = mt_map_get(&roles->lists, size_bytes);
@@ -213,7 +213,7 @@ static struct mt_xla_list *list_of(struct mt_xla_roles *roles, uint64_t size_byt
     return &roles->waiting[roles->waiting_count++];
 }
 
-/* Does it end before another module runs? */
+/* Whether it ends before another module runs. */
 static bool is_temporary(const struct mt_xla_block *block)
 {
     return block->run != MT_NO_ID && block->ended != MT_NO_ID && block->ended <= block->run + 1;
@@ -226,7 +226,7 @@ static bool is_kept(const struct mt_xla_roles *roles, const struct mt_xla_block 
     return ended - block->born >= RUNS_OF_A_KEPT_BLOCK;
 }
 
-/* Takes the oldest result off that still lives; it has the role from here on. */
+/* Removes the oldest live result from the list and gives it the role. */
 static void take_over(struct mt_xla_roles *roles, struct mt_xla_list *list, uint8_t role,
                       const bool *has_ended)
 {
@@ -243,7 +243,8 @@ static void take_over(struct mt_xla_roles *roles, struct mt_xla_list *list, uint
     }
 }
 
-/* Goes through births and ends once more: who has a role hands it on when it ends. */
+/* Goes through allocations and frees again: when a block with a role ends, it passes the role
+ * on. */
 static enum mt_status hand_on(struct mt_xla_roles *roles, bool *has_ended)
 {
     for (size_t i = 0; i < roles->log_count; i++) {
@@ -268,7 +269,8 @@ static enum mt_status hand_on(struct mt_xla_roles *roles, bool *has_ended)
     return MT_OK;
 }
 
-/* What ends within its run is a temporary, and what a maker did not keep is not its own. */
+/* A block that ends in its run is a temporary, and a block that its maker did not keep does not
+ * have the maker's role. */
 static void judge_lives(struct mt_xla_roles *roles)
 {
     for (uint64_t i = 0; i < roles->count; i++) {

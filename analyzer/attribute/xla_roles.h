@@ -1,18 +1,17 @@
-/* Roles of blocks of a program of XLA, from the modules that it runs. A module that runs asks for
- * the memory of its results and temporaries right before its range begins, or within it, on the
- * thread of the range: such blocks are of that run.
+/* Roles of blocks of a program of XLA, from the modules that it runs. A module requests the memory
+ * of its results and temporaries right before or inside its range, on the thread of the range: such
+ * blocks belong to that run.
  *
  *   temporaries      end before another module runs
  *   parameters and   are made where modules of flax, equinox or haiku (parameters) or transforms of
  *   optimizer state  optax (state) are in the stack, and stay. A step makes new ones and drops the
- * old ones: when a block with one of these roles ends, the oldest result of its size that has no
- * role yet takes the role over
- *
- *   KV cache and     of a program that does not differentiate (xla_inference.h)
+ *                    old ones: when a block with one of these roles ends, the oldest result of its
+ *                    size without a role takes the role over
+ *   KV cache and     in a program that does not differentiate (xla_inference.h)
  *   parameters
  *
- * Of blocks of one size that a step makes, which is a parameter and which is state is a guess;
- * their sums are not. Everything else keeps the role that roles.h finds. */
+ * Among blocks of one size that a step makes, it is a guess which is a parameter and which is
+ * state; their sums are not. Everything else keeps the role from roles.h. */
 #ifndef MT_ANALYZER_XLA_ROLES_H
 #define MT_ANALYZER_XLA_ROLES_H
 
@@ -29,7 +28,7 @@ struct mt_xla_roles {
     struct mt_xla_block *blocks; /* by allocation number */
     uint64_t count;
     size_t capacity;
-    uint32_t *log; /* births and ends in order: number + 1, ends with MT_XLA_END */
+    uint32_t *log; /* allocations and frees in order: number + 1, ends with MT_XLA_END */
     size_t log_count, log_capacity;
     struct mt_xla_runs runs;
     struct mt_xla_list { /* of blocks: number + 1 */
@@ -40,15 +39,15 @@ struct mt_xla_roles {
     struct mt_xla_list *waiting;
     uint32_t waiting_count;
     size_t waiting_capacity;
-    uint8_t *stacks; /* enum mt_role by stack + 1; 0 = not asked yet */
+    uint8_t *stacks; /* enum mt_role by stack + 1; 0 = unknown so far */
     size_t stack_capacity;
 };
 
-/* `is_on`: else nothing is followed, and nothing is found. */
+/* `is_on`: otherwise nothing is tracked or found. */
 void mt_xla_roles_init(struct mt_xla_roles *roles, const struct mt_symbols *symbols, bool is_on);
 void mt_xla_roles_release(struct mt_xla_roles *roles);
 
-/* Each range that begins or ends. Amortised O(1). */
+/* Takes each start or end of a range. Amortized O(1). */
 enum mt_status mt_xla_roles_range(struct mt_xla_roles *roles,
                                   const struct mt_event *event) MT_MUST_USE;
 /* Allocations in order: their numbers do not fall. */
@@ -56,7 +55,7 @@ enum mt_status mt_xla_roles_birth(struct mt_xla_roles *roles, const struct mt_ev
                                   uint64_t allocation) MT_MUST_USE;
 enum mt_status mt_xla_roles_end(struct mt_xla_roles *roles, uint64_t allocation) MT_MUST_USE;
 
-/* Puts what was found into codes (roles.h). */
+/* Merges the results into codes (roles.h). */
 enum mt_status mt_xla_roles_finish(struct mt_xla_roles *roles, uint8_t *codes,
                                    uint64_t count) MT_MUST_USE;
 

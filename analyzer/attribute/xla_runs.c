@@ -17,8 +17,8 @@ void mt_xla_runs_release(struct mt_xla_runs *runs)
     memset(runs, 0, sizeof *runs);
 }
 
-/* "jit(step)/transpose(jvp(loss))/dot_general": what jax.grad made of an operation.
- * "loop_dynamic_update_slice_fusion.3", "jit(decode)/scatter": a part of an array is written. */
+/* "jit(step)/transpose(jvp(loss))/dot_general": jax.grad's version of an operation.
+ * "loop_dynamic_update_slice_fusion.3", "jit(decode)/scatter": writes a part of an array. */
 static void learn_operation(struct mt_xla_runs *runs, const char *text)
 {
     runs->differentiates |= strstr(text, "transpose(jvp(") != NULL;

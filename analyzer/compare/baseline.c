@@ -83,7 +83,7 @@ static void add_device(struct mt_baseline *baseline, const struct mt_report *rep
         baseline->doubt = mt_peaks_doubt(report, from);
 }
 
-/* As they were in force; NULL: it is not PyTorch's allocator, or they are not known. */
+/* The effective options; NULL: it is not PyTorch's allocator, or they are unknown. */
 static const char *options_of(struct mt_baseline *baseline, const struct mt_report *report,
                               const struct mt_trace_header *header, bool *failed)
 {

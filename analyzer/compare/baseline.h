@@ -1,5 +1,5 @@
-/* A baseline: what a run needed, small enough to be committed; later runs are
- * compared with it. As a file it is JSON (memtrace.baseline/1). */
+/* A baseline: the need of a run, small enough to commit; later runs are compared with it. The file
+ * is JSON (memtrace.baseline/1). */
 #ifndef MT_ANALYZER_BASELINE_H
 #define MT_ANALYZER_BASELINE_H
 
@@ -20,32 +20,32 @@ struct mt_baseline_device {
     uint64_t requested_peak_bytes, allocated_peak_bytes;
     bool has_reserved; /* there was an allocator above the driver */
     uint64_t active_peak_bytes, reserved_peak_bytes;
-    uint64_t device_peak_bytes;                       /* 0 = not known */
+    uint64_t device_peak_bytes;                       /* 0 = unknown */
     struct mt_baseline_site sites[MT_BASELINE_SITES]; /* at the allocated peak, largest first */
     uint32_t site_count;
-    bool all_sites; /* there were no more */
+    bool all_sites; /* the list is complete */
 };
 
 struct mt_baseline {
     struct mt_arena arena;
-    const char *name, *sha256, *framework; /* NULL = not known */
-    const char *options; /* of PyTorch's allocator, those that differ from its defaults; NULL */
+    const char *name, *sha256, *framework; /* NULL = unknown */
+    const char *options; /* of PyTorch's allocator, those other than its defaults; NULL */
     const char *doubt;   /* why its peaks may be too small, NULL = they are not */
     struct mt_baseline_device *devices; /* ascending */
     uint32_t device_count;
 };
 
-/* Why the peaks of a device may be less than those of the whole program: the
- * trace is cut, the run died, the caller knows one, ...; a clause, NULL if they are not. */
+/* Why the peaks of a device may be less than those of the whole program: the trace is truncated,
+ * the run ended early, the caller knows a reason, ...; a clause, NULL if they are not. */
 const char *mt_peaks_doubt(const struct mt_report *report, const struct mt_device_report *device);
 
-/* What the process held of a device at most, as far as the driver's calls and
- * NVML's samples tell; false: neither was recorded. */
+/* The process's largest use of a device, according to the driver's calls and NVML's samples;
+ * returns false if neither was recorded. */
 bool mt_device_peak(const struct mt_report *report, uint16_t device, uint64_t *bytes,
                     bool *is_sampled);
 
-/* Release *baseline in any case. `doubt` is that of any device; `header`: of the
- * source, for the options that were in force. */
+/* Release *baseline even after an error. `doubt` is that of any device; `header`: of the source,
+ * for the effective options. */
 enum mt_status mt_baseline_of_report(struct mt_baseline *baseline, const struct mt_report *report,
                                      const struct mt_trace_header *header) MT_MUST_USE;
 /* MT_ERR_UNSUPPORTED for another schema, MT_ERR_FORMAT with a reason. */

@@ -1,5 +1,4 @@
-/* A baseline from its file. Members that are not known are skipped: later
- * versions of /1 may add some. */
+/* Reads a baseline from its file. Skips unknown members: later versions of /1 may add some. */
 #include "baseline.h"
 
 #include <stddef.h>
@@ -19,7 +18,7 @@ static enum mt_status fail(const struct reading *reading, const char *path, cons
     return mt_fail(reading->error, MT_ERR_FORMAT, MT_NO_OFFSET, "'%.80s' %s", path, what);
 }
 
-/* NULL if it is not there. */
+/* Sets NULL if it is missing. */
 static enum mt_status read_text(const struct reading *reading, const char *path, const char **text)
 {
     const struct mt_setting *entry = mt_settings_find(reading->settings, path);

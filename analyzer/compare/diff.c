@@ -13,8 +13,8 @@ struct item {
     const struct mt_live_row *row;
     uint64_t largest;
     bool several_roles;
-    const char *file;  /* the user's, or that of the site */
-    const char *loose; /* as the key of the place, without that file */
+    const char *file;  /* the user's, or the site's */
+    const char *loose; /* like the key of the place, without that file */
 };
 
 struct side {
@@ -24,8 +24,8 @@ struct side {
     size_t count;
 };
 
-/* What follows the last of some character: "cuda" of "Module.cuda". Recorders
- * differ in the rest, machines in folders. */
+/* Suffix after the last occurrence of a character: "cuda" of "Module.cuda". Recorders differ in the
+ * rest, machines in folders. */
 static const char *last_part(const char *text, char separator)
 {
     const char *last = strrchr(text, separator);
@@ -96,7 +96,7 @@ static void absorb(struct item *item, const struct item *other)
     }
 }
 
-/* The rows of an answer as places: roles of one place together. */
+/* Converts the rows of an answer to places; merges the roles of one place. */
 static enum mt_status make_side(struct side *side, const struct mt_answer *answer)
 {
     size_t kept = 0;
@@ -129,7 +129,7 @@ static struct mt_diff_row row_of(const struct item *a, const struct item *b)
     if (a) {
         row.a_bytes = a->place.bytes;
         row.a_blocks = a->place.blocks;
-        if (b) /* what went may have had another role than what stayed */
+        if (b) /* freed memory may have had another role than the remaining memory */
             row.several_roles |= a->several_roles || a->row->role != b->row->role;
         if (b && strcmp(a->row->label, row.label) != 0)
             row.label_a = a->row->label;
@@ -142,7 +142,7 @@ static struct mt_diff_row row_of(const struct item *a, const struct item *b)
     return row;
 }
 
-/* Those of both sides are in order, so that partners are also indices of items. */
+/* Both sides are sorted, so partner values index `items` directly. */
 static struct mt_place_item *places_of(const struct side *side)
 {
     struct mt_place_item *places = calloc(side->count + 1, sizeof *places);
@@ -152,10 +152,10 @@ static struct mt_place_item *places_of(const struct side *side)
     return places;
 }
 
-/* What has no partner, by its looser key. */
+/* Items without a partner, by their looser key. */
 struct rest {
     struct mt_place_item *places;
-    size_t *indices; /* parallel: of the side's items */
+    size_t *indices; /* parallel: indices of the side's items */
     size_t count;
 };
 
@@ -181,8 +181,8 @@ static int by_loose(const void *a, const void *b)
     return order ? order : (x->index > y->index) - (x->index < y->index);
 }
 
-/* Those whose file the other side does not know at all: it may be there under another
- * name. Of equal ones the first. */
+/* Items whose file is unknown to the other side, where it may have another name. The first among
+ * equals. */
 static enum mt_status find_rest(const struct side *side, const struct mt_place_item *places,
                                 const struct side *other, struct rest *rest)
 {
@@ -219,7 +219,7 @@ static void release_rest(struct rest *rest)
     free(rest->indices);
 }
 
-/* A file that is gone and one that is new, with the same functions, are one file. */
+/* A file that is gone and a new one with the same functions are one file. */
 static enum mt_status match_renamed(const struct side *a, struct mt_place_item *of_a,
                                     const struct side *b, struct mt_place_item *of_b)
 {

@@ -1,14 +1,14 @@
-/* From what one run holds at an instant to what another does: by role, by phase
- * of birth, by site. A's bytes and all changes sum to B's, in each of the three. */
+/* The difference between the live memory of two runs at an instant: by role, by phase of
+ * allocation, by site. A's bytes and all changes sum to B's, in each of the three. */
 #ifndef MT_ANALYZER_DIFF_H
 #define MT_ANALYZER_DIFF_H
 
 #include "report.h"
 
 struct mt_diff_row {
-    const char *label;   /* a role, a phase, a site: B's words, A's if it is gone */
-    const char *label_a; /* SITE: A's words if they are others (a line that moved); else NULL */
-    const char *phase;   /* SITE: of birth, "" = none */
+    const char *label;   /* a role, a phase, a site: B's words, or A's if it is gone */
+    const char *label_a; /* SITE: A's words if they differ (a line that moved); otherwise NULL */
+    const char *phase;   /* SITE: phase of allocation, "" = none */
     enum mt_role role;   /* of its largest blocks */
     bool several_roles;
     bool moved;                                    /* SITE: to another line */
@@ -26,12 +26,12 @@ struct mt_device_diff {
     struct mt_diff_rows roles, phases, sites;
 };
 
-/* Both reports answered a question BY_SITE for that device. What *diff points to
- * lives in the arena and in the reports. */
+/* Both reports must have answered a question BY_SITE for that device. Pointers in *diff refer to
+ * the arena and the reports. */
 enum mt_status mt_diff_devices(struct mt_arena *arena, const struct mt_report *a,
                                const struct mt_report *b, struct mt_device_diff *diff) MT_MUST_USE;
 
-/* Something about the runs themselves, that a difference of memory may come from. */
+/* A property of the runs that may cause a difference of memory. */
 struct mt_run_difference {
     const char *what; /* "the number of steps", "options of the allocator", ... */
     const char *a, *b;
@@ -42,15 +42,15 @@ struct mt_run_difference {
 
 struct mt_diff {
     const struct mt_report *a, *b;
-    uint64_t only;                  /* as asked for */
+    uint64_t only;                  /* as requested */
     struct mt_device_diff *devices; /* of the same number, or the only one of each */
     uint32_t device_count;
     struct mt_run_difference runs[MT_RUN_DIFFERENCES];
     uint32_t run_count;
 };
 
-/* Both reports answered a question BY_SITE. `only`: a device of A, or MT_EVERY_DEVICE.
- * What *diff points to lives in the arena and in the reports. */
+/* Both reports must have answered a question BY_SITE. `only`: a device of A, or MT_EVERY_DEVICE.
+ * Pointers in *diff refer to the arena and the reports. */
 enum mt_status mt_diff_reports(struct mt_arena *arena, const struct mt_report *a,
                                const struct mt_report *b, uint64_t only,
                                struct mt_diff *diff) MT_MUST_USE;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Beyond this product only equal lines are paired. */
+/* Above this product only equal lines are paired. */
 #define MAX_CELLS ((size_t)1 << 22)
 
 static int by_lines(const struct mt_place_item *a, const struct mt_place_item *b)
@@ -25,7 +25,7 @@ int mt_place_item_order(const struct mt_place_item *a, const struct mt_place_ite
 /* Items of one key. */
 struct group {
     struct mt_place_item *a, *b;
-    size_t a_first, b_first; /* what `partner` counts from */
+    size_t a_first, b_first; /* offsets of `partner` */
     size_t a_count, b_count;
 };
 
@@ -58,7 +58,7 @@ static uint32_t likeness(const struct mt_place_item *a, const struct mt_place_it
     return 1 + 2 * equal;
 }
 
-/* best[i][j]: of the items from i and j on. */
+/* best[i][j]: for the items since i and j. */
 static void fill(const struct group *group, uint32_t *best)
 {
     size_t width = group->b_count + 1;

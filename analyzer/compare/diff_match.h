@@ -1,8 +1,7 @@
-/* Which place in one program is which in another version of it: by functions and
- * files first, then by order of lines, so that a line that moved is still the
- * same. Places with equal functions and files are aligned: order is kept, and
- * of all such pairings that one is taken which has most equal lines, sizes and
- * numbers of blocks. */
+/* Matches the places of two versions of a program: by functions and files first, then by order of
+ * lines, so that a line that moved is still the same. Places with equal functions and files are
+ * aligned in order; among these alignments the one with most equal lines, sizes and numbers of
+ * blocks is chosen. */
 #ifndef MT_ANALYZER_DIFF_MATCH_H
 #define MT_ANALYZER_DIFF_MATCH_H
 
@@ -14,7 +13,7 @@
 #define MT_NO_PARTNER SIZE_MAX
 
 struct mt_place_item {
-    const char *key;   /* all but lines */
+    const char *key;   /* everything except lines */
     uint32_t lines[2]; /* outer first */
     uint64_t bytes, blocks;
     size_t partner; /* of the other side, or MT_NO_PARTNER */
@@ -23,8 +22,8 @@ struct mt_place_item {
 /* Order of items: by key, then lines. */
 int mt_place_item_order(const struct mt_place_item *a, const struct mt_place_item *b);
 
-/* Sets `partner` of both; both are in order, without equal items. O(n), except for
- * places of one key, which cost the product of their numbers. */
+/* Sets `partner` of both sides, which are sorted and have no equal items. O(n), except for places
+ * of one key, which cost the product of their numbers. */
 enum mt_status mt_match_places(struct mt_place_item *a, size_t a_count, struct mt_place_item *b,
                                size_t b_count) MT_MUST_USE;
 

@@ -1,5 +1,4 @@
-/* Two runs as wholes: how they differ, and which device of one is compared with
- * which of the other. */
+/* Two runs as wholes: how they differ, and the pairs of devices that are compared. */
 #include "diff.h"
 #include "report_query.h"
 
@@ -35,7 +34,7 @@ static const char *start(const struct mt_report *report)
     return report->starts_in_middle ? "in the middle of the run" : "at its beginning";
 }
 
-/* Whatever may be why memory differs, or makes the comparison lame. */
+/* Everything that may explain a difference of memory, or makes the comparison unreliable. */
 static void compare_runs(struct mt_arena *arena, struct mt_diff *diff)
 {
     const struct mt_report *a = diff->a, *b = diff->b;
@@ -49,8 +48,7 @@ static void compare_runs(struct mt_arena *arena, struct mt_diff *diff)
     add_run(diff, "where the trace begins", start(a), start(b));
 }
 
-/* Devices of the same number; those of two runs with one device each, whatever
- * their numbers. */
+/* Devices of the same number; those of two runs with one device each, whatever their numbers. */
 static const struct mt_device_report *partner(const struct mt_diff *diff,
                                               const struct mt_device_report *device)
 {

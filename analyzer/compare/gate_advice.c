@@ -1,5 +1,5 @@
-/* What would help: other options of the allocator, as replays of the same
- * requests show; else what the findings say. */
+/* Remedies: other options of the allocator, proved by replays of the same requests; otherwise those
+ * of the findings. */
 #include "gate_advice.h"
 
 #include <stdio.h>
@@ -12,14 +12,14 @@
 #include "units.h"
 #include "util.h"
 
-/* Some hundred replays of more events than this are left to `memtrace tune`. */
+/* Above this many events, hundreds of replays are left to `memtrace tune`. */
 enum { MAX_EVENTS = 3000000 };
 
-/* What the replays told, once for all results. */
+/* Results of the replays, once for all rules. */
 struct advice {
     bool has_tuned;
     struct mt_tune_summary tuned;
-    bool has_base_peak; /* reserved, under the base's options, if they are others */
+    bool has_base_peak; /* reserved, under the base's options, if they differ */
     uint64_t base_peak_bytes[MT_MAX_DEVICES];
     char options[512]; /* of the run */
 };
@@ -108,8 +108,8 @@ static const char *spelling(const char *options)
     return *options ? options : "the defaults";
 }
 
-/* With --strict, a peak of a dry run must hold under every order of addresses; advice is replayed
- * under one. */
+/* With --strict, a peak of a dry run must hold under every order of addresses, but advice is
+ * replayed under only one. */
 static const char *passes(const struct mt_gate_work *work, const struct mt_gate_result *result,
                           uint64_t reserved_bytes)
 {

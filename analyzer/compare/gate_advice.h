@@ -1,10 +1,10 @@
-/* What would help a run that breaks a rule, proved by replays. */
+/* Remedies for a run that violates a rule, proved by replays. */
 #ifndef MT_ANALYZER_GATE_ADVICE_H
 #define MT_ANALYZER_GATE_ADVICE_H
 
 #include "gate_result.h"
 
-/* Replays; all results that did not pass. */
+/* Replays, and fills all results that did not pass. */
 enum mt_status mt_gate_say_advice(struct mt_gate_work *work) MT_MUST_USE;
 
 #endif

@@ -40,8 +40,8 @@ static int64_t largest_within(const struct mt_gate_result *result,
     return clamp((wide)result->base_bytes + (uint64_t)more);
 }
 
-/* Judges result->actual_bytes. `doubt`: why it may be too small, NULL = it is not;
- * then only a failure is certain. */
+/* Judges result->actual_bytes. `doubt`: why it may be too small, NULL = it is not; with a doubt
+ * only a failure is certain. */
 static void judge(struct mt_gate_work *work, struct mt_gate_result *result, const char *doubt)
 {
     result->has_actual = true;
@@ -61,7 +61,7 @@ static void judge(struct mt_gate_work *work, struct mt_gate_result *result, cons
         mt_gate_say(work, result);
 }
 
-/* The peak of a metric; else NULL and why it is not known. */
+/* Sets the peak of a metric and returns NULL, or returns why it is unknown. */
 static const char *peak_of(const struct mt_gate_work *work, const struct mt_gate_result *result,
                            uint64_t *bytes)
 {
@@ -98,7 +98,7 @@ static void find_range(const struct mt_peak_orders *orders, struct mt_gate_resul
     }
 }
 
-/* A dry run has one order of addresses, a real device another: what is within its limit here may
+/* A dry run has one order of addresses, a real device another: a value within its limit here may
  * exceed it there. */
 static void judge_range(struct mt_gate_work *work, struct mt_gate_result *result)
 {
@@ -128,7 +128,7 @@ static void check_peak(struct mt_gate_work *work, struct mt_gate_result *result)
     judge_range(work, result);
 }
 
-/* The base's number; else NULL and why there is none. */
+/* Sets the base's number and returns NULL, or returns why there is none. */
 static const char *base_of(const struct mt_gate_work *work, const struct mt_gate_result *result,
                            uint64_t *bytes)
 {
@@ -188,7 +188,7 @@ static void check_fragmentation(struct mt_gate_work *work, struct mt_gate_result
     judge(work, result, mt_peaks_doubt(work->check->report, device));
 }
 
-/* By how much allocated memory rises from step to step, 0 if it does not; false: no memory. */
+/* The rise of allocated memory from step to step, 0 if there is none; false: no memory. */
 static bool find_rise(const struct mt_report *report, const struct mt_device_report *device,
                       int64_t *bytes)
 {
@@ -200,7 +200,7 @@ static bool find_rise(const struct mt_report *report, const struct mt_device_rep
     return true;
 }
 
-/* What steps leave behind, each: the estimate of the finding (growth.c). */
+/* Memory that each step leaves behind: the estimate of the finding (growth.c). */
 static void check_growth(struct mt_gate_work *work, struct mt_gate_result *result)
 {
     static const char *const why_not[] = {
@@ -257,7 +257,7 @@ static void judge_fit(struct mt_gate_work *work, struct mt_gate_result *result,
         doubt = "the run ended out of memory: its later requests are unknown";
     else
         doubt = mt_peaks_doubt(work->check->report, mt_gate_device(work, result));
-    /* A limit that was tried is what counts, not the order of limits. */
+    /* A limit that was tried counts, not the order of limits. */
     result->actual_bytes = fit->fits ? clamp(mt_fit_need_bytes(fit)) : INT64_MAX;
     if (fit->limit_fits && result->actual_bytes > clamp(result->rule->limit.bytes))
         result->actual_bytes = clamp(result->rule->limit.bytes);
@@ -358,7 +358,7 @@ static int rank(const struct mt_gate_result *result)
     return ranks[result->state] + result->excused;
 }
 
-/* The worst first, else as they are; a handful. */
+/* Worst first, otherwise in their order; there are few. */
 static void sort_and_count(struct mt_gates *gates)
 {
     for (size_t i = 0; i < gates->count; i++) {

@@ -1,4 +1,4 @@
-/* What a check of gates is given, and its results: plain data in one arena. */
+/* Input and results of a check of gates: plain data in one arena. */
 #ifndef MT_ANALYZER_GATE_RESULT_H
 #define MT_ANALYZER_GATE_RESULT_H
 
@@ -12,7 +12,7 @@ enum mt_gate_state {
     MT_GATE_PASS,
     MT_GATE_WARN,
     MT_GATE_FAIL,
-    MT_GATE_NOT_EVALUATED /* which is no pass */
+    MT_GATE_NOT_EVALUATED /* does not count as passed */
 };
 
 /* "pass", "warn", "fail", "not evaluated". */
@@ -26,24 +26,24 @@ static inline const char *mt_gate_state_name(enum mt_gate_state state)
 /* One rule on one device. */
 struct mt_gate_result {
     const struct mt_gate_rule *rule;
-    enum mt_gate_metric metric; /* of the rule, or one of those that it stands for */
+    enum mt_gate_metric metric; /* of the rule, or one of those that it covers */
     uint16_t device;
     enum mt_gate_state state;
     bool excused; /* not evaluated, and the rule is optional */
-    /* What was measured and what is allowed, in bytes (growth: a step);
-     * fragmentation: in unused bytes of `of_bytes`. Only if has_actual. */
+    /* Measured and allowed values, in bytes (growth: per step); fragmentation: unused bytes of
+     * `of_bytes`. Only if has_actual. */
     bool has_actual, has_base;
     int64_t actual_bytes, limit_bytes, warn_bytes; /* limit, warn: INT64_MAX = none */
     uint64_t base_bytes, of_bytes;
-    int64_t rise_bytes; /* growth: the slope of allocated memory at the ends of steps, a step; 0 if
-                           it does not rise */
+    int64_t rise_bytes; /* growth: the slope of allocated memory at the ends of steps, per step; 0
+                           if it does not rise */
     bool has_range;     /* a peak of a dry run that tried other orders of addresses (report.h) */
     int64_t low_bytes, high_bytes; /* the smallest and the largest such peak; only if has_range */
     bool may_fail; /* actual_bytes is within the limit, high_bytes is not: WARN; FAIL if strict */
-    const char *name;    /* the rule alone: the same in every run */
+    const char *name;    /* only the rule: the same in every run */
     const char *verdict; /* one clause: "peak reserved 19.3 GiB exceeds ..." */
-    const char *culprit; /* site and phase, NULL = passed, or not known */
-    const char *advice;  /* what would help, NULL = nothing that is known */
+    const char *culprit; /* site and phase, NULL = passed, or unknown */
+    const char *advice;  /* a remedy, NULL = none known */
 };
 
 struct mt_gates {
@@ -51,7 +51,7 @@ struct mt_gates {
     struct mt_gate_result *results; /* failures first, then not evaluated, warnings, passes;
                                        each in the order of rules, then devices */
     size_t count;
-    size_t states[4]; /* how many of each; excused ones are not among them */
+    size_t states[4]; /* number of each; excludes excused ones */
     size_t excused;
     enum mt_gate_state verdict; /* the worst: FAIL, then NOT_EVALUATED */
     const char *base;           /* its name, NULL = none */
@@ -62,8 +62,8 @@ struct mt_gate_check {
     const struct mt_report *report;
     const struct mt_baseline *base; /* NULL = none */
     struct mt_source *source;       /* of the report: replayed for `fits` and for advice */
-    const char *policy;             /* that was asked for, NULL = none */
-    bool strict;                    /* what may fail under another order of addresses fails */
+    const char *policy;             /* the requested one, NULL = none */
+    bool strict; /* a rule that may fail under another order of addresses fails */
 };
 
 struct mt_gate_work {
@@ -72,7 +72,7 @@ struct mt_gate_work {
     struct mt_error *error;
 };
 
-/* What the result is about: of the report, never NULL. */
+/* The device of the result, from the report; never NULL. */
 static inline const struct mt_device_report *mt_gate_device(const struct mt_gate_work *work,
                                                             const struct mt_gate_result *result)
 {

@@ -51,7 +51,7 @@ static bool parse_percent(const char *text, uint64_t *millionths)
     return strcmp(text, "%") == 0;
 }
 
-/* A regression is a share or bytes: "2" could be meant as either. */
+/* A regression is a share or bytes: "2" could mean either. */
 static bool lacks_unit(enum mt_gate_kind kind, const char *text)
 {
     return kind == MT_GATE_REGRESSION && !text[strspn(text, "0123456789. ")];
@@ -81,7 +81,7 @@ static bool parse_parts(enum mt_gate_kind kind, char *text, struct mt_gate_bound
         return false;
     *comma++ = '\0';
     if (!strchr(text, '%') == !strchr(comma, '%'))
-        return false; /* one of each */
+        return false; /* at most one of each */
     return parse_part(kind, text, bound) && parse_part(kind, comma + strspn(comma, " "), bound);
 }
 
@@ -132,7 +132,7 @@ static bool find_metric(const char *name, size_t length, enum mt_gate_metric *me
     return false;
 }
 
-/* The rule of this kind and metric, made if need be; NULL: too many. */
+/* The rule of this kind and metric, created if missing; NULL: too many. */
 static struct mt_gate_rule *rule_of(struct mt_gate_rules *rules, enum mt_gate_kind kind,
                                     enum mt_gate_metric metric)
 {
@@ -145,7 +145,7 @@ static struct mt_gate_rule *rule_of(struct mt_gate_rules *rules, enum mt_gate_ki
     return &rules->rules[rules->count++];
 }
 
-/* A warning at or above what fails would never be heard. */
+/* A warning threshold at or above the limit would never have an effect. */
 static bool warns_too_late(const struct mt_gate_rule *rule)
 {
     const struct mt_gate_bound *limit = &rule->limit, *warn = &rule->warn;
@@ -207,7 +207,7 @@ bool mt_budget_word_is(const char *a, size_t length, const char *b)
     return true;
 }
 
-/* The part of a path before the next '.'; moves *path behind it. */
+/* Length of the part of a path before the next '.'; moves *path past it. */
 static size_t next_part(const char **path, const char **part)
 {
     size_t length = strcspn(*path, ".");
@@ -226,7 +226,7 @@ static enum field field_of(const char *part, size_t length)
     return mt_budget_word_is(part, length, "allow-not-evaluated") ? FIELD_OPTIONAL : FIELD_UNKNOWN;
 }
 
-/* KIND[.METRIC][.FIELD]; false: nothing that is known. */
+/* KIND[.METRIC][.FIELD]; returns false if it is unknown. */
 static bool parse_path(const char *path, enum mt_gate_kind *kind, enum mt_gate_metric *metric,
                        enum field *field)
 {

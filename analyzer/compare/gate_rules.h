@@ -1,12 +1,11 @@
-/* Rules of a gate: what a run may need. They come from a budget file and from
- * options, in the same spelling:
+/* Rules of a gate: limits for a run. They come from a budget file and from options, in the same
+ * spelling:
  *
  *     max-peak METRIC=10GiB      the largest number of bytes of one kind
- *     max-growth 1MiB/step       what steps leave behind, each
- *     max-fragmentation 25%      of reserved memory, unused at the reserved peak
+ *     max-growth 1MiB/step       bytes left behind by each step
+ *     max-fragmentation 25%      of reserved memory is unused at the reserved peak
  *     max-regression [METRIC=]2% above a base; 2%,64MiB: the larger of both
- *     fits 16GiB                 the smallest limit that serves the run
- */
+ *     fits 16GiB                 the smallest limit that serves the run */
 #ifndef MT_ANALYZER_GATE_RULES_H
 #define MT_ANALYZER_GATE_RULES_H
 
@@ -29,15 +28,15 @@ enum mt_gate_metric {
     MT_METRIC_ALLOCATED,
     MT_METRIC_ACTIVE,
     MT_METRIC_RESERVED,
-    MT_METRIC_DEVICE, /* what the process holds of the device, in all */
-    MT_METRIC_NONE    /* the rule's kind needs none */
+    MT_METRIC_DEVICE, /* total use of the device by the process */
+    MT_METRIC_NONE    /* the rule's kind has none */
 };
 
 /* "requested", ...; "" for none. */
 const char *mt_gate_metric_name(enum mt_gate_metric metric);
 
-/* Bytes, a share, or (regression) both: then the larger one counts. A value that
- * is equal to a bound is within it. */
+/* Bytes, a share, or (regression) both: then the larger one counts. A value equal to a bound is
+ * within it. */
 struct mt_gate_bound {
     const char *text; /* as written, NULL = not given */
     uint64_t bytes, millionths;
@@ -46,8 +45,8 @@ struct mt_gate_bound {
 struct mt_gate_rule {
     enum mt_gate_kind kind;
     enum mt_gate_metric metric;       /* NONE for a regression: allocated and reserved */
-    struct mt_gate_bound limit, warn; /* one of them at least */
-    bool optional;                    /* not evaluated is no failure */
+    struct mt_gate_bound limit, warn; /* at least one of them */
+    bool optional;                    /* the rule may remain unevaluated without failing */
 };
 
 #define MT_MAX_GATE_RULES 32
@@ -56,11 +55,11 @@ struct mt_gate_rules {
     struct mt_arena arena;
     struct mt_gate_rule rules[MT_MAX_GATE_RULES];
     size_t count;
-    const char *base; /* of a budget: a path beside it, NULL = none */
+    const char *base; /* in a budget: a path relative to it, NULL = none */
 };
 
-/* One rule as an option spells it: "reserved=10GiB", "10GiB,warn=9GiB". It takes
- * the place of one of its kind and metric. MT_ERR_USAGE with a reason. */
+/* Adds a rule as an option spells it: "reserved=10GiB", "10GiB,warn=9GiB". It replaces one of its
+ * kind and metric. MT_ERR_USAGE with a reason. */
 enum mt_status mt_gate_rules_add(struct mt_gate_rules *rules, enum mt_gate_kind kind,
                                  const char *text, struct mt_error *error) MT_MUST_USE;
 
@@ -68,21 +67,21 @@ enum mt_status mt_gate_rules_add(struct mt_gate_rules *rules, enum mt_gate_kind 
 enum mt_status mt_gate_rules_read(struct mt_gate_rules *rules, const struct mt_settings *settings,
                                   struct mt_error *error) MT_MUST_USE;
 
-/* For readers of budgets that have rules of their own (memtrace fleet). One entry that is a rule,
- * then the check that each rule has a bound. MT_ERR_FORMAT with a reason. */
+/* For readers of budgets with further rules (memtrace fleet). Sets one entry that is a rule, and
+ * then checks that each rule has a bound. MT_ERR_FORMAT with a reason. */
 enum mt_status mt_gate_rules_set(struct mt_gate_rules *rules, const struct mt_setting *entry,
                                  struct mt_error *error) MT_MUST_USE;
 enum mt_status mt_gate_rules_check(const struct mt_gate_rules *rules,
                                    struct mt_error *error) MT_MUST_USE;
 enum mt_status mt_budget_schema_check(const struct mt_setting *entry,
                                       struct mt_error *error) MT_MUST_USE;
-/* A bound as a rule of that kind spells it, copied to `arena`. MT_ERR_USAGE. */
+/* Reads a bound as spelled in a rule of that kind, copied to `arena`. MT_ERR_USAGE. */
 enum mt_status mt_gate_bound_read(struct mt_arena *arena, enum mt_gate_kind kind, const char *text,
                                   struct mt_gate_bound *bound) MT_MUST_USE;
-/* "max_peak" is "max-peak". */
+/* Whether two words are equal, where "max_peak" is "max-peak". */
 bool mt_budget_word_is(const char *a, size_t length, const char *b);
 
-/* Whatever the rules say of it themselves. */
+/* Makes all rules optional, whatever they specify. */
 void mt_gate_rules_make_optional(struct mt_gate_rules *rules);
 void mt_gate_rules_release(struct mt_gate_rules *rules);
 

@@ -1,4 +1,4 @@
-/* What gates say: verdicts and culprits, one clause each. */
+/* Words of gates: verdicts and culprits, one clause each. */
 #include "gate_words.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@ static const char *metric_words(enum mt_gate_metric metric)
     return metric == MT_METRIC_DEVICE ? "use of the device" : mt_gate_metric_name(metric);
 }
 
-/* Names of a trace may be of any length; cut between characters. */
+/* Names in a trace may have any length; cut between characters. */
 static const char *shorten(struct mt_gate_work *work, const char *text)
 {
     size_t length = strlen(text);
@@ -30,8 +30,8 @@ static const char *shorten(struct mt_gate_work *work, const char *text)
     return mt_arena_printf(&work->gates->arena, "%.*s...", (int)length, text);
 }
 
-/* As the option spells it; with the device if there are several. No measured
- * value: those who keep histories know a rule by its name. */
+/* Spelled like the option, with the device if there are several. It has no measured value, because
+ * histories identify a rule by its name. */
 static const char *name_of(struct mt_gate_work *work, const struct mt_gate_result *result)
 {
     const struct mt_gate_rule *rule = result->rule;
@@ -142,8 +142,8 @@ static const char *exceeds(struct mt_gate_work *work, const struct mt_gate_resul
         count_text(e, bound), place_of(work, result));
 }
 
-/* Memory may rise although no line leaves blocks behind in step after step: the gate judges those
- * alone (growth.c), and says so. */
+/* Memory may rise although no line leaves blocks behind in consecutive steps. The gate judges only
+ * such blocks (growth.c), and says so. */
 static const char *unexplained_rise(struct mt_gate_work *work, const struct mt_gate_result *result,
                                     int64_t bound)
 {
@@ -326,7 +326,7 @@ static const char *holders_of_peak(struct mt_gate_work *work, const struct mt_de
                : NULL;
 }
 
-/* Unused memory has no site; who is alive keeps it from being given back. */
+/* Unused memory has no site; live blocks keep it from being released. */
 static const char *holders_of_reserved(struct mt_gate_work *work,
                                        const struct mt_device_report *device)
 {
@@ -355,11 +355,11 @@ static uint64_t base_bytes_of(const struct mt_baseline_device *base, const struc
         if (strcmp(base->sites[i].site, use->site) == 0 &&
             strcmp(base->sites[i].phase, use->phase) == 0)
             return base->sites[i].bytes;
-    /* a base with more sites than it lists: none of those is larger than the last */
+    /* a base with more sites than it lists: the others are at most as large as the last */
     return base->all_sites || !base->site_count ? 0 : base->sites[base->site_count - 1].bytes;
 }
 
-/* Who holds more at the allocated peak than in the base; NULL = nobody. */
+/* Sites that hold more at the allocated peak than in the base; NULL = none. */
 static const char *growers(struct mt_gate_work *work, const struct mt_device_report *device)
 {
     const struct mt_baseline_device *base = mt_baseline_device(work->check->base, device->device);
@@ -387,7 +387,7 @@ static const char *owner_or_site(struct mt_gate_work *work, const struct mt_driv
     return owner->library ? mt_owner_text(&work->gates->arena, driver, owner) : owner->site;
 }
 
-/* What the process holds of a device beside the framework: by whom. */
+/* Memory of the process on a device outside of the framework, by owner. */
 static const char *holders_of_device(struct mt_gate_work *work, uint16_t device)
 {
     const struct mt_driver_report *driver = mt_driver_of(work->check->report, device);

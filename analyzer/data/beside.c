@@ -19,7 +19,7 @@ static unsigned cuda_major_of(const char *framework)
     return number / 10;
 }
 
-/* The simulated library took memory for itself: it is in the trace. */
+/* The simulated library took memory itself, which is in the trace. */
 static bool has_owner(const struct mt_driver_report *driver, const char *library)
 {
     for (uint32_t i = 0; driver && i < driver->owner_count; i++)
@@ -44,7 +44,8 @@ static void add(struct mt_beside *beside, const char *card, enum mt_card_cost_ki
     beside->most_bytes = mt_add_most_u64(beside->most_bytes, bytes);
 }
 
-/* Of the run, and of each communicator that the process made without a launcher. */
+/* Largest number of ranks, of the run and of each communicator that the process made without a
+ * launcher. */
 static uint64_t most_ranks(const struct mt_report *report, const struct mt_driver_report *driver)
 {
     uint64_t most = report->world_size > 0 ? (uint64_t)report->world_size : 0;

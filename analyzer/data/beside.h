@@ -1,5 +1,5 @@
-/* What a card must hold beside the allocator's memory, when that was not measured because the
- * device was simulated: from the table of what real ones hold (card_costs.h). */
+/* What a card must hold in addition to the allocator's memory, if a simulated device could not
+ * measure it: from the table of real measurements (card_costs.h). */
 #ifndef MT_DATA_BESIDE_H
 #define MT_DATA_BESIDE_H
 
@@ -8,29 +8,29 @@
 
 struct mt_beside_row {
     const struct mt_card_cost *cost;
-    uint64_t count; /* how many of them: handles */
+    uint64_t count; /* number of handles */
 };
 
 struct mt_beside {
-    unsigned cuda_major;    /* 0 = the trace does not say it */
-    uint64_t outside_bytes; /* that the simulated libraries took from the driver themselves */
-    bool lacks_rows;        /* the table has not all of them for this card and this CUDA */
+    unsigned cuda_major;    /* 0 = not in the trace */
+    uint64_t outside_bytes; /* taken from the driver by the simulated libraries */
+    bool lacks_rows;        /* the table lacks rows for this card and this CUDA */
     /* Ranks of the run, if NCCL connects more of them than a communicator was measured with;
-     * else 0. */
+     * otherwise 0. */
     uint64_t unmeasured_ranks;
-    bool is_known; /* neither of these */
+    bool is_known; /* lacks_rows is false and unmeasured_ranks is 0 */
     struct mt_beside_row rows[3];
     uint32_t row_count;
-    uint64_t most_bytes; /* outside_bytes and the rows, each at its most */
+    uint64_t most_bytes; /* outside_bytes and the rows at their maximum */
 };
 
-/* Of a dry run. Handles are counted by what the run shows: one for the main thread, one more for
+/* For a dry run. The number of handles follows from the run: one for the main thread, and one for
  * autograd's if there was a backward pass. Cheap. */
 struct mt_beside mt_beside_of(const struct mt_report *report,
                               const struct mt_device_report *device);
 
-/* What to ask mt_card_verdict for, which leaves 1 GiB for CUDA: more than `need_bytes` if what is
- * beside is more than that, as with NCCL. Up to UINT64_MAX. */
+/* Returns the argument for mt_card_verdict, which reserves 1 GiB for CUDA: more than `need_bytes`
+ * if the memory beside is larger, as with NCCL. Up to UINT64_MAX. */
 uint64_t mt_beside_fit_bytes(const struct mt_beside *beside, uint64_t need_bytes);
 
 #endif

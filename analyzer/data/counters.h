@@ -1,5 +1,5 @@
-/* What an allocator counts, in bytes: requested by the program, allocated (the blocks handed out),
- * active (those, and freed ones that wait for another stream), reserved (held from the driver). */
+/* Counters of an allocator, in bytes: requested by the program, allocated (blocks in use), active
+ * (those, and freed ones that wait for another stream), reserved (taken from the driver). */
 #ifndef MT_ANALYZER_COUNTERS_H
 #define MT_ANALYZER_COUNTERS_H
 
@@ -26,12 +26,12 @@ static inline void mt_level_sub(struct mt_level *level, uint64_t amount)
     level->now -= amount;
 }
 
-/* All in bytes but segments and the counts. */
+/* In bytes, except segments and the counts. */
 struct mt_counters {
     struct mt_level requested, allocated, active, reserved, inactive_split;
     struct mt_level segments;
     uint64_t allocations, frees;
-    uint64_t device_allocs, device_frees; /* driver calls, map and unmap too */
+    uint64_t device_allocs, device_frees; /* driver calls, including map and unmap */
     uint64_t retries;                     /* flushed the cache and tried again */
     uint64_t ooms;
 };
@@ -48,8 +48,7 @@ static inline struct mt_bytes mt_counters_bytes(const struct mt_counters *counte
     return bytes;
 }
 
-/* What is asked for lies in blocks, blocks lie in what is reserved, and no peak is below its level.
- */
+/* Whether requested <= allocated <= active <= reserved, and no peak is below its level. */
 static inline bool mt_counters_agree(const struct mt_counters *counters)
 {
     return counters->requested.now <= counters->active.now &&
@@ -63,7 +62,7 @@ static inline bool mt_counters_agree(const struct mt_counters *counters)
            counters->segments.now <= counters->segments.peak;
 }
 
-/* Counting starts here: peaks are what is there now, counts are 0. */
+/* Restarts counting: peaks become the current levels, counts become 0. */
 static inline void mt_counters_restart(struct mt_counters *counters)
 {
     counters->requested.peak = counters->requested.now;

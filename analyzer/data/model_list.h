@@ -1,15 +1,15 @@
-/* The models that charts draw, and the course of a run, which summaries of ranks hold. Everything
- * about a model outside its own files follows from its line here:
+/* The models behind charts, and the one of summaries of ranks. Everything about a model outside its
+ * own files is generated from its line here:
  *
- *   MT_MODEL_TIMELINE                   the bit that asks for it (mt_analyze_options.models)
- *   struct mt_timeline *timeline        what it puts into a device's report
- *   mt_model_timeline                   how it is made (model_ops.h)
+ *   MT_MODEL_TIMELINE                   the bit that requests it (mt_analyze_options.models)
+ *   struct mt_timeline *timeline        its part of a device's report
+ *   mt_model_timeline                   its operations (model_ops.h)
  *
- * The struct is in timeline_model.h; that of population in report.h. */
+ * The struct is in timeline_model.h; that of population is in report.h. */
 #ifndef MT_ANALYZER_MODEL_LIST_H
 #define MT_ANALYZER_MODEL_LIST_H
 
-/* In the order in which they begin, hear of an event, and finish. */
+/* In the order in which they begin, receive events, and finish. */
 #define MT_MODELS(ROW)                                                                             \
     ROW(TIMELINE, timeline)                                                                        \
     ROW(FLAMECHART, flamechart)                                                                    \
@@ -21,7 +21,7 @@
     ROW(MODULES, modules)                                                                          \
     ROW(COURSE, course)
 
-/* Places in the list. */
+/* Indices in the list. */
 #define MT_MODEL_AT(NAME, name) MT_MODEL_AT_##NAME,
 enum mt_model_at { MT_MODELS(MT_MODEL_AT) MT_MODEL_COUNT };
 #undef MT_MODEL_AT

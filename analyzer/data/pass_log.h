@@ -1,4 +1,4 @@
-/* What each pass of an analysis read and cost: for those who work on memtrace, not for answers. */
+/* What each pass of an analysis read and cost: for developers of memtrace, not part of results. */
 #ifndef MT_ANALYZER_PASS_LOG_H
 #define MT_ANALYZER_PASS_LOG_H
 
@@ -6,17 +6,15 @@
 
 #define MT_MAX_PASS_COSTS 48
 
-/* Readings, events and time are its own: what a part with an entry of its own takes is counted
- * there alone. */
+/* Own passes, events and time only: a part with its own entry is counted only there. */
 struct mt_pass_cost {
     const char *name;
-    uint64_t readings, events; /* of the source, as mt_source counts them */
+    uint64_t readings, events; /* of the source, as counted by mt_source */
     uint64_t time_ns;
-    uint64_t
-        memory_bytes; /* what is left of it when it ends, as far as it is counted; 0 = not known */
+    uint64_t memory_bytes; /* still allocated when it ends, as far as it is counted; 0 = unknown */
 };
 
-/* In the order in which they began. */
+/* In order of their start. */
 struct mt_pass_log {
     struct mt_pass_cost costs[MT_MAX_PASS_COSTS];
     uint32_t count;

@@ -1,4 +1,4 @@
-/* Phases: one instance of a named range, and where its name comes from. */
+/* A phase is one instance of a named range, with the origin of its name. */
 #ifndef MT_ANALYZER_PHASE_H
 #define MT_ANALYZER_PHASE_H
 
@@ -8,25 +8,24 @@
 #define MT_NO_STEP  INT64_MIN
 #define MT_NO_PHASE (-1)
 
-/* What says that there is a phase, most trusted first. */
+/* Evidence for a phase, most trusted first. */
 enum mt_phase_source {
     MT_PHASE_ANNOTATED, /* the program named it */
-    MT_PHASE_SCOPES,    /* the framework did: Optimizer.step, autograd's nodes */
-    MT_PHASE_STACKS,    /* functions in the stacks, and their lines */
-    MT_PHASE_THREADS,   /* autograd's threads, and what is between their work */
-    MT_PHASE_PERIOD     /* requests repeat */
+    MT_PHASE_SCOPES,    /* the framework named it: Optimizer.step, autograd's nodes */
+    MT_PHASE_STACKS,    /* functions and lines in the stacks */
+    MT_PHASE_THREADS,   /* autograd's threads, and the gaps between their work */
+    MT_PHASE_PERIOD     /* a repeating pattern of requests */
 };
 enum { MT_PHASE_SOURCE_COUNT = MT_PHASE_PERIOD + 1 };
 
 /* "annotation", "scopes", "stacks", "threads", "period". */
 const char *mt_phase_source_name(enum mt_phase_source source);
 
-/* One instance of a named range. Phases are stored in order of their begin;
- * a child comes after its parent. */
+/* One instance of a named range. Phases are sorted by start; a child comes after its parent. */
 struct mt_phase {
     const char *name; /* as recorded: "forward" */
     const char *path; /* names from the outermost in: "step#0/forward" */
-    int64_t step;     /* of the innermost step that holds it, itself included */
+    int64_t step;     /* of the innermost step that contains it, possibly itself */
     int32_t parent;   /* MT_NO_PHASE at the top */
     uint32_t depth;   /* 0 at the top */
     uint16_t thread;
@@ -36,11 +35,11 @@ struct mt_phase {
                          "Optimizer.step#Adam.step", "nccl:..." */
     bool cut;         /* no end was recorded: ended with its parent or trace */
     uint64_t begin_t_ns, end_t_ns;
-    uint64_t begin_event, end_event; /* of its own; the first and the last event in
-                                        it, if it was found */
+    uint64_t begin_event, end_event; /* its own begin and end event, or the first and the last event
+                                        in it if it was inferred */
 };
 
-/* The last event before the phase: after it, memory is as it was when the phase began. */
+/* The last event before the phase: memory after it is the memory at the start of the phase. */
 static inline uint64_t mt_phase_eve(const struct mt_phase *phase)
 {
     bool has_event = phase->source == MT_PHASE_ANNOTATED || phase->source == MT_PHASE_SCOPES;

@@ -1,19 +1,19 @@
-/* What a person may ask of an analysis: the blocks of one instant, a part of the run,
- * a population of blocks, the layers of a timeline. */
+/* Questions to an analysis: the blocks of one instant, a part of the run, a population of blocks,
+ * the layers of a timeline. */
 #ifndef MT_ANALYZER_QUESTION_H
 #define MT_ANALYZER_QUESTION_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* An instant that a person names, and how the blocks alive then are grouped. */
+/* An instant, and how the blocks alive then are grouped. */
 enum mt_question_at {
     MT_AT_PEAK, /* of allocated bytes */
     MT_AT_RESERVED_PEAK,
-    MT_AT_OOM, /* that the program died of; without such, the last one */
+    MT_AT_OOM, /* the one that ended the program; otherwise the last one */
     MT_AT_END,
-    MT_AT_TIME,  /* after the last event by then, in ns since the first event */
-    MT_AT_EVENT, /* after the event of that number */
+    MT_AT_TIME,  /* after the last event up to this time, in ns since the first event */
+    MT_AT_EVENT, /* after the event of this number */
     MT_AT_PHASE  /* at the allocated peak within that phase */
 };
 
@@ -30,22 +30,22 @@ struct mt_question {
 /* "site", "stack", "role", "phase", "size", "module". */
 const char *mt_group_by_name(enum mt_group_by by);
 
-/* Which blocks a population holds: selected over time, not at one instant. */
+/* Selects blocks over time, not at one instant. */
 enum mt_population_of {
-    MT_POPULATION_ALLOCATED, /* all that were allocated, each as often as it was */
-    MT_POPULATION_GREW,      /* born after the warm-up, but not in the last two steps, and
-                                still there when the last step begins */
-    MT_POPULATION_KEPT       /* born in one step, and still there when the next begins */
+    MT_POPULATION_ALLOCATED, /* all allocations, each counted as often as it happened */
+    MT_POPULATION_GREW, /* allocated after the warm-up but not in the last two steps, and alive when
+                           the last step begins */
+    MT_POPULATION_KEPT  /* allocated in one step, and alive when the next begins */
 };
 enum { MT_POPULATION_KINDS = MT_POPULATION_KEPT + 1 };
 
 /* "allocated-total", "grew", "kept". */
 const char *mt_population_name(enum mt_population_of of);
 
-/* What the layers of a timeline are. */
+/* The layers of a timeline. */
 enum mt_layer_by {
     MT_LAYERS_BY_ROLE,
-    MT_LAYERS_BY_PHASE, /* of birth */
+    MT_LAYERS_BY_PHASE, /* phase of allocation */
     MT_LAYERS_BY_SITE,
     MT_LAYERS_BY_STREAM
 };
@@ -54,12 +54,11 @@ enum { MT_LAYER_BY_COUNT = MT_LAYERS_BY_STREAM + 1 };
 /* "role", "phase", "site", "stream". */
 const char *mt_layer_by_name(enum mt_layer_by by);
 
-/* The part of the run that a model shows. Without any member set: the step with the
- * allocated peak. */
+/* The part of the run that a model shows. Default: the step with the allocated peak. */
 struct mt_window_wish {
-    bool has_step, whole; /* the step of that number; the whole trace */
+    bool has_step, whole; /* the step of this number; the whole trace */
     int64_t step;
-    const char *phase; /* NULL, or a path as in questions: of several, that with the
+    const char *phase; /* NULL, or a path as in questions; among several instances, the one with the
                           largest peak */
 };
 

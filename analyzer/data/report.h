@@ -1,10 +1,9 @@
-/* The report: everything that text, JSON, pictures and documents may read. One
- * arena owns it all; it is plain data, final once mt_analyze returns.
+/* The report: all input of text, JSON, pictures and documents. It is plain data in one arena, final
+ * when mt_analyze returns.
  *
- * Indices instead of pointers: `phase` is an index into report->phases, -1 =
- * outside of any phase; `step` is the number in the step's own name
- * (MT_NO_STEP = none); stacks and names are symbol ids. Times are Unix time in
- * nanoseconds as in the trace, `event` is a sequence number. */
+ * Indices instead of pointers: `phase` is an index into report->phases, -1 = outside of all phases;
+ * `step` is the number in the step's own name (MT_NO_STEP = none); stacks and names are symbol ids.
+ * Times are Unix time in nanoseconds as in the trace, `event` is a sequence number. */
 #ifndef MT_ANALYZER_REPORT_H
 #define MT_ANALYZER_REPORT_H
 
@@ -22,20 +21,20 @@
 struct mt_symbols;    /* symbols.h */
 struct mt_module_row; /* modules_model.h */
 
-/* What one phase was for one device. */
+/* One phase on one device. */
 struct mt_phase_use {
     struct mt_bytes enter, exit, peak; /* peak: largest of each, in the phase */
     uint64_t peak_allocated_t_ns, peak_allocated_event;
-    uint64_t allocations, frees; /* events directly or deeper inside */
-    bool raises_peak;            /* the device's allocated maximum so far rose in it */
+    uint64_t allocations, frees; /* including nested phases */
+    bool raises_peak;            /* the running maximum of allocated bytes rose in it */
 };
 
-/* Bytes of a role that are there before a phase begins and after it ended. */
+/* Bytes of a role that exist before a phase begins and after it ends. */
 struct mt_idle_use {
-    int32_t phase; /* of the main phases of one name: the one with the highest peak */
+    int32_t phase; /* among main phases of one name: the one with the highest peak */
     enum mt_role role;
     uint64_t bytes;
-    uint64_t movable_bytes; /* of them: nothing in the phase uses them (idle.h) */
+    uint64_t movable_bytes; /* of these: not used in the phase (idle.h) */
 };
 
 struct mt_peak {
@@ -45,21 +44,21 @@ struct mt_peak {
     struct mt_bytes then; /* all four at that instant */
 };
 
-/* Sum over holdings with the same site (site.h) and phase name of birth. */
+/* Sum over holdings with the same site (site.h) and the same name of the phase of allocation. */
 struct mt_site_use {
-    const char *site;  /* "forward train.py:47", or what stands for no stack:
-                          "autograd engine (no Python stack)" */
+    const char *site;  /* "forward train.py:47", or a placeholder if there is no stack: "autograd
+                          engine (no Python stack)" */
     uint32_t stack;    /* one representative stack, MT_NO_ID */
-    const char *phase; /* name of the phase of birth, "" = none */
+    const char *phase; /* name of the phase of allocation, "" = none */
     enum mt_role role; /* of most of its bytes */
     uint64_t bytes, blocks;
 };
 
-/* One line of the answer to "why did it change": who made the difference. */
+/* One row of "why did it change": a site that contributes to the difference. */
 struct mt_contribution {
     const char *site;
     const char *phase;
-    int64_t step; /* of birth, MT_NO_STEP */
+    int64_t step; /* of allocation, MT_NO_STEP */
     enum mt_role role;
     int64_t bytes, blocks; /* signed */
 };
@@ -77,81 +76,81 @@ enum mt_instant_kind {
 struct mt_instant {
     enum mt_instant_kind kind;
     uint64_t t_ns, event;
-    int32_t phase; /* innermost for peaks and OOMs; the phase that is meant else */
+    int32_t phase; /* peaks and OOMs: the innermost phase; otherwise the phase in question */
     int64_t step;
     struct mt_bytes bytes;
     struct mt_holding *holdings;
     uint32_t holding_count;
-    /* Of peaks and OOMs, else NULL: who holds it, largest first, finer than
-     * peak_sites (also by role); sums to allocated. */
+    /* For peaks and OOMs, else NULL: the holders, largest first, finer than peak_sites (also by
+     * role); sums to allocated. */
     struct mt_contribution *holders;
     uint32_t holder_count;
 };
 
-/* Blocks alive at the instant of a question that have in common what was asked for. */
+/* Blocks alive at the instant of a question, grouped as requested. */
 struct mt_live_row {
     const char *label;     /* of the group: a site, a stack, a role, a phase */
     const char *site;      /* of its largest blocks */
-    const char *operation; /* what made those: the innermost frame that is not plumbing, in words;
-                              NULL = none, or the site itself */
+    const char *operation; /* the operation that made those blocks: the innermost frame that is not
+                              plumbing; NULL = none, or the site itself */
     uint32_t stack;        /* of its largest blocks, MT_NO_ID = none recorded */
-    uint32_t tied;         /* and what those belong to then: see mt_holding */
+    uint32_t tied;         /* and the stack of their owner: see mt_holding */
     enum mt_tie tie;
-    const char *phase; /* name of the phase of birth, "" = none, NULL = several */
-    int64_t step;      /* of birth, MT_NO_STEP = none or several */
+    const char *phase; /* name of the phase of allocation, "" = none, NULL = several */
+    int64_t step;      /* of allocation, MT_NO_STEP = none or several */
     enum mt_role role; /* of its largest blocks */
     bool several_roles;
     uint64_t block_bytes; /* of each block; 0 = several sizes */
     uint64_t bytes, requested_bytes, blocks;
-    const struct mt_module_row *module; /* by module (modules_model.h); else NULL */
+    const struct mt_module_row *module; /* by module (modules_model.h); otherwise NULL */
 };
 
 enum mt_no_answer {
     MT_ANSWERED,
     MT_NO_OOM,         /* of this device */
     MT_NO_SUCH_PHASE,  /* no instance has that path */
-    MT_NOT_IN_HISTORY, /* the phase was over before the recorded history of the device */
+    MT_NOT_IN_HISTORY, /* the phase ended before the recorded history of the device */
     MT_BEYOND_END      /* later than the last event */
 };
 
-/* What was alive on a device at the instant of a question. Its bytes come from
- * the replay, its rows from the blocks: rows sum to allocated; allocated and
- * what waits to active; requested of both to requested. */
+/* Blocks alive on a device at the instant of a question. Bytes come from the replay and rows from
+ * the blocks: rows sum to allocated; allocated and waiting blocks sum to active; requested bytes of
+ * both sum to requested. */
 struct mt_answer {
-    const struct mt_question *question; /* the asker's */
+    const struct mt_question *question; /* borrowed from the caller */
     enum mt_no_answer missing;
-    struct mt_instant instant;          /* MT_INSTANT_ASKED */
-    int32_t asked_phase;                /* PHASE: the instance with the largest peak of those */
-    uint32_t asked_number, asked_count; /* its index, and how many have that path */
-    uint64_t waiting_blocks;            /* freed, but other streams may still use them */
+    struct mt_instant instant; /* MT_INSTANT_ASKED */
+    int32_t asked_phase;       /* PHASE: among those instances, the one with the largest peak */
+    uint32_t asked_number,
+        asked_count;         /* its index among the instances of that path, and their number */
+    uint64_t waiting_blocks; /* freed, but other streams may still use them */
     uint64_t waiting_bytes, waiting_requested_bytes;
     struct mt_live_row *rows; /* by bytes descending */
     uint32_t row_count;
-    uint32_t told_count; /* of them deserve a line of their own in a table */
+    uint32_t told_count; /* number of rows that get a line of their own in a table */
 };
 
 enum mt_explanation_kind {
     MT_WHY_PHASE_RAISED_PEAK, /* running maximum rose in the phase */
     MT_WHY_PHASE_LEFT_MORE,   /* memory is higher after the phase than before */
-    MT_WHY_STEP_PEAK_ROSE     /* the step's peak is above the step's before */
+    MT_WHY_STEP_PEAK_ROSE     /* the step's peak is above that of the step before */
 };
 
 struct mt_explanation {
     enum mt_explanation_kind kind;
-    int32_t phase;       /* or the step's phase */
-    int32_t other_phase; /* that it is compared with; MT_NO_PHASE: its own begin,
-                            or the maximum until then */
+    int32_t phase;       /* or the phase of the step */
+    int32_t other_phase; /* compared with this one; MT_NO_PHASE: with its own start, or with the
+                            maximum so far */
     int64_t step, other_step;
     uint64_t from_bytes, to_bytes;         /* allocated */
-    struct mt_contribution *contributions; /* largest first; sum to the
-                                              difference, the rest is one line
-                                              with site NULL */
+    struct mt_contribution *contributions; /* largest first; they sum to the difference, the rest is
+                                              one row with site NULL */
     uint32_t contribution_count;
 };
 
 struct mt_step_use {
     int64_t step;
-    int32_t phase; /* the range that is the step */
+    int32_t phase; /* the range of the step */
     uint64_t begin_t_ns, end_t_ns, begin_event, end_event;
     struct mt_bytes enter, exit, peak;
     uint64_t peak_allocated_t_ns, peak_allocated_event;
@@ -162,132 +161,133 @@ struct mt_oom {
     int32_t phase;
     int64_t step;
     uint32_t stack;
-    bool fatal; /* nothing but frees followed */
+    bool fatal; /* only frees followed */
     struct mt_bytes then;
 };
 
-/* Requests for which the allocator emptied its cache and tried again; several if there were many
- * of them in the run. */
+/* Requests for which the allocator emptied its cache and tried again; one mark covers several if
+ * the run had many. */
 struct mt_retry_mark {
-    uint64_t t_ns, event; /* of the first */
+    uint64_t t_ns, event; /* of the first retry */
     uint64_t retries;
 };
 
-/* Why the request that a run died of was not served. */
+/* Why the request that ended the run was not served. */
 enum mt_oom_cause {
-    MT_OOM_DEMAND,        /* not even if all unused memory were one piece */
-    MT_OOM_FRAGMENTATION, /* it would have been, were it one piece */
-    MT_OOM_EITHER         /* that depends on where within its bounds the limit was */
+    MT_OOM_DEMAND,        /* too large even if all unused memory were one piece */
+    MT_OOM_FRAGMENTATION, /* it would have fit in one piece */
+    MT_OOM_EITHER         /* depends on the value of the limit within its bounds */
 };
 
-/* A setting under which the run could have gone on, by replays. */
+/* A setting with which the run could have continued, according to replays. */
 struct mt_oom_way {
     const char *policy; /* as for `memtrace fit`; the first way is the run's own */
-    bool fits;          /* under any limit; the rest is 0 if not */
-    /* The smallest limit from which on the run goes on, the request that it died of
-     * included, in every order of addresses that was tried (fit.h), and the least of them; a
-     * smaller one that also does, although larger ones do not, or 0. */
+    bool fits;          /* under some limit; otherwise the rest is 0 */
+    /* fit_bytes: the smallest limit at and above which the run continues, past the request that
+     * ended it, in every order of addresses that was tried (fit.h). low_bytes: the smallest over
+     * these orders. smaller_fit_bytes: a smaller limit that also works although larger ones do not,
+     * or 0. */
     uint64_t fit_bytes, low_bytes, smaller_fit_bytes;
     uint32_t order_count;
-    bool same_limit; /* also under the least that the limit of the run can have been */
-    /* Addresses decide between equal free blocks, and they are not the run's: under
-     * another setting, or because the cache was given back at another time. */
+    bool same_limit; /* also under the smallest possible limit of the run */
+    /* Addresses decide between equal free blocks, and they are not the run's: under another
+     * setting, or because the cache was emptied at another time. */
     bool approximate;
 };
 #define MT_OOM_WAYS 3
 
-/* What would have helped a run that died. */
+/* Remedies for a run that ended out of memory. */
 struct mt_oom_answer {
     const struct mt_oom *oom;
     enum mt_oom_cause cause;
-    uint64_t unused_bytes; /* reserved, and in no block */
-    /* What the allocator could have had: at least, and at most. Equal if known. */
+    uint64_t unused_bytes; /* reserved, but not in a block */
+    /* Bounds of the memory that the allocator could use. Equal if it is known. */
     uint64_t least_limit_bytes, most_limit_bytes;
     struct mt_oom_way ways[MT_OOM_WAYS];
     uint32_t way_count; /* 0: not replayed */
 };
 
-/* What a device must have for the run: the smallest limit under which the allocator of the report
- * serves it, by replays (fit.h). */
+/* Memory that a device must have for the run: the smallest limit under which the allocator of the
+ * report serves it, by replays (fit.h). */
 struct mt_need {
-    uint64_t bytes;     /* in every order of addresses that was tried: the one to rely on */
-    uint64_t low_bytes; /* in the best of them */
-    /* Of both: what expandable segments map above that limit. PyTorch compares the limit with the
-     * size that it asks for, and then maps whole pages of 2 or 20 MiB. */
+    uint64_t bytes;     /* in every order of addresses that was tried: the safe value */
+    uint64_t low_bytes; /* in the best order */
+    /* For both: what expandable segments map beyond that limit. PyTorch compares the limit with the
+     * requested size, and then maps whole pages of 2 or 20 MiB. */
     uint64_t above_limit_bytes;
-    uint32_t order_count;   /* 1 also if addresses decided nothing */
+    uint32_t order_count;   /* also 1 if addresses decided nothing */
     bool is_one_of_many;    /* addresses decide, and only one order was tried */
-    bool depends_on_memory; /* the run reached the limit of its memory: it may ask for other memory
-                               where there is more or less of it */
+    bool depends_on_memory; /* the run reached its memory limit: with another limit it may request
+                               other memory */
 };
 
-/* Peaks of a dry run, over the order of addresses that it had and those that were tried
+/* Peaks of a dry run over its own order of addresses and the other orders that were tried
  * (peak_orders.h). */
 struct mt_peak_orders {
-    uint32_t order_count; /* tried; 1: addresses decided nothing */
+    uint32_t order_count; /* orders tried; 1: addresses decided nothing */
     uint64_t reserved_low_bytes, reserved_high_bytes;
     uint64_t allocated_low_bytes, allocated_high_bytes;
 };
 
-/* The arena that XLA and TensorFlow have by default, as requests of a run would have met it: what
- * memory_stats() of JAX calls peak_pool_bytes, peak_bytes_in_use and num_allocs, by a replay. */
+/* The default arena of XLA and TensorFlow, as the requests of a run would have used it, by a
+ * replay. JAX's memory_stats() has peak_pool_bytes, peak_bytes_in_use and num_allocs for it. */
 struct mt_xla_arena {
     const char *policy; /* as for `memtrace replay -p` */
-    bool preallocated;  /* else it grows */
+    bool preallocated;  /* otherwise it grows */
     uint64_t pool_bytes, in_use_bytes, requests;
     uint64_t failures;     /* requests that it could not serve */
     uint64_t address_ties; /* see struct mt_replay_result */
 };
 #define MT_XLA_ARENAS 2
 
-/* What a trace without an allocator above the driver says about XLA on a device. */
+/* XLA on a device, in a trace without an allocator above the driver. */
 struct mt_xla_use {
-    /* The program had that arena: the driver saw it grow, and nobody saw a request. The rest is 0
-     * then, else the requests to the driver's pool are XLA's. */
+    /* The program had that arena: the driver saw the arena grow, and the trace has no requests. The
+     * rest is then 0. Otherwise the requests to the driver's pool are XLA's. */
     bool requests_missing;
     struct mt_xla_arena arenas[MT_XLA_ARENAS];
     uint32_t arena_count;
 };
 
-/* A pause in which nothing happened: candidates for folding the time axis. */
+/* A pause without events: a candidate for folding the time axis. */
 struct mt_gap {
     uint64_t begin_t_ns, end_t_ns;
 };
 
-/* What the process held from the driver on one device, at an instant. */
+/* Driver memory of the process on one device, at an instant. */
 struct mt_driver_level {
     uint64_t bytes;           /* of all heaps that are memory of the device */
-    uint64_t framework_bytes; /* of them: where segments of the framework lie */
-    uint64_t pool_bytes;      /* of them, at_allocated_peak only: segments of private pools */
+    uint64_t framework_bytes; /* of these: segments of the framework */
+    uint64_t pool_bytes;      /* of these, at_allocated_peak only: segments of private pools */
     uint64_t t_ns, event;
     int32_t phase;
 };
 
-/* Memory beside the framework, by who asked the driver for it. */
+/* Memory outside of the framework, by owner. */
 struct mt_owner_use {
-    const char *library;  /* "NCCL"; the file of one that is not known; NULL: native frames of the
-                             call were not recorded */
+    const char *library;  /* "NCCL"; the file of an unknown library; NULL: native frames of the call
+                             were not recorded */
     const char *what;     /* "communicator", "handle", NULL */
-    const char *call;     /* "ncclCommInitRankConfig", NULL = not known */
+    const char *call;     /* "ncclCommInitRankConfig", NULL = unknown */
     const char *site;     /* where the program called it, as in struct mt_site_use */
     int32_t communicator; /* of NCCL: 0, 1, ... in order of creation; MT_NO_COMMUNICATOR */
     uint64_t bytes, blocks;
 };
 #define MT_NO_COMMUNICATOR (-1)
 
-/* What NCCL says of one of the process's communicators. */
+/* A communicator of the process, as NCCL reports it. */
 struct mt_communicator_use {
-    int32_t communicator;           /* as in struct mt_owner_use; MT_NO_COMMUNICATOR: it has an id,
-                                       and which call made it is not known */
-    uint64_t id;                    /* 0 = not known */
-    uint64_t ranks, rank;           /* ranks: 0 = neither is known */
-    uint64_t registered_peak_bytes; /* of buffers that the program registered; 0: none was seen */
+    int32_t communicator; /* as in struct mt_owner_use; MT_NO_COMMUNICATOR: it has an id, but the
+                             call that made it is unknown */
+    uint64_t id;          /* 0 = unknown */
+    uint64_t ranks, rank; /* ranks: 0 = both are unknown */
+    uint64_t registered_peak_bytes; /* of buffers that the program registered; 0: none */
 };
 
 /* One heap on one device, other than the framework's own. */
 struct mt_heap_use {
     const char *name, *what; /* "driver:async", "stream-ordered allocations" or "" */
-    bool is_device_memory;   /* counts in mt_driver_level */
+    bool is_device_memory;   /* included in mt_driver_level */
     uint64_t allocations, frees, failures;
     uint64_t live_blocks, live_bytes; /* at the end */
     uint64_t peak_bytes, peak_t_ns, peak_event;
@@ -295,17 +295,17 @@ struct mt_heap_use {
 
 /* A pool of PyTorch's allocator: the default one, or a private one of CUDA graphs or MemPools. */
 struct mt_pool_use {
-    uint64_t id[2];                           /* PyTorch's (a, b); (0, 0) = the default pool */
-    bool is_inferred;                         /* the trace does not name it: it has no id */
+    uint64_t id[2];   /* PyTorch's (a, b); (0, 0) = the default pool */
+    bool is_inferred; /* inferred: the trace does not name it, and it has no id */
     uint64_t reserved_bytes, allocated_bytes; /* at the end */
     uint64_t reserved_peak_bytes, allocated_peak_bytes;
     uint64_t segments; /* at the end, without expandable ones */
     uint64_t allocations;
     uint64_t first_event, first_t_ns; /* of its first block */
-    const char *site;                 /* which allocated that, NULL = not known */
+    const char *site;                 /* which allocated that block, NULL = unknown */
 };
 
-/* A request that the driver refused; the program may have gone on. */
+/* A request that the driver refused. The program may have continued. */
 struct mt_driver_failure {
     uint16_t device, heap;
     uint64_t t_ns, event, request_bytes;
@@ -313,66 +313,65 @@ struct mt_driver_failure {
     int32_t phase;
 };
 
-/* Of what is the rest of "used by process" the rest? */
+/* What "used by process" is compared with to get the residual */
 enum mt_tracked {
-    MT_TRACKED_SEGMENTS, /* no calls of the driver were recorded: the framework's */
+    MT_TRACKED_SEGMENTS, /* no driver calls were recorded: the framework's segments */
     MT_TRACKED_DRIVER
 };
 enum { MT_TRACKED_COUNT = MT_TRACKED_DRIVER + 1 };
 
-/* What NVML saw of the process, and what no allocation explains: the context,
- * modules, what the driver rounds up. */
+/* NVML's measurement of the process, and the part that no allocation explains: the context,
+ * modules, rounding by the driver. */
 struct mt_residual {
     enum mt_tracked tracked_from;
-    uint64_t samples, unknown_samples;  /* unknown: NVML did not tell */
+    uint64_t samples, unknown_samples;  /* unknown: NVML reported no value */
     uint64_t t_ns, event;               /* of the sample of largest use */
-    uint64_t used_bytes, tracked_bytes; /* there */
-    int64_t least_bytes, most_bytes;    /* of all samples: used - tracked */
-    /* Used - tracked at the sample that is nearest in time to the framework's allocated peak, of
-     * those that saw at least what was tracked. */
+    uint64_t used_bytes, tracked_bytes; /* at that sample */
+    int64_t least_bytes, most_bytes;    /* over all samples: used - tracked */
+    /* Used - tracked at the sample nearest in time to the framework's allocated peak, among those
+     * that show at least the tracked bytes. */
     bool has_peak_sample;
     uint64_t peak_t_ns, peak_event, peak_bytes;
 };
 
-/* What a trace says about a device beside the framework's heap. */
+/* Memory of a device outside of the framework's heap. */
 struct mt_driver_report {
     uint16_t device;
-    bool has_calls;              /* calls of the driver were recorded */
+    bool has_calls;              /* driver calls were recorded */
     struct mt_driver_level peak; /* of its bytes */
-    /* At the framework's allocated peak, if there is a framework: what is not
-     * the framework's, by site, largest first; sums to then.bytes - then.framework_bytes. */
+    /* At the framework's allocated peak, if there is a framework: memory outside of it by site,
+     * largest first; sums to then.bytes - then.framework_bytes. */
     bool has_then;
     struct mt_driver_level then;
     struct mt_site_use *outside_sites;
     uint32_t outside_site_count;
     struct mt_owner_use *owners; /* the same bytes by library, largest first */
     uint32_t owner_count;
-    uint32_t communicator_count; /* that the process made, NCCL's ranges say so; 0 = not known */
-    struct mt_communicator_use *communicators; /* those that NCCL says more of */
+    uint32_t communicator_count; /* made by the process according to NCCL's ranges; 0 = unknown */
+    struct mt_communicator_use *communicators; /* those with further reports by NCCL */
     uint32_t told_communicator_count;
-    struct mt_heap_use *heaps; /* in order of first sight */
+    struct mt_heap_use *heaps; /* in order of first appearance */
     uint32_t heap_count;
     struct mt_residual residual;
     struct mt_driver_failure *failures; /* the first ones */
     uint32_t failure_count;
     uint64_t failures_in_all;
-    /* The first request for memory of the device that was refused, after which it was given none.
-     * NULL: there is none. */
+    /* The first refused request for device memory after which nothing was granted, or NULL. */
     const struct mt_driver_failure *fatal;
 };
 
-/* What a device is full of while a model serves: every byte of it is of one part. */
+/* Parts of a device's memory while a model serves: every byte belongs to one part. */
 enum mt_device_part {
     MT_DEVICE_WEIGHTS,
     MT_DEVICE_KV_CACHE,
-    MT_DEVICE_ACTIVATIONS, /* with temporaries and inputs */
-    MT_DEVICE_GRAPHS,      /* segments of private pools, without weights, KV cache, workspaces */
+    MT_DEVICE_ACTIVATIONS, /* including temporaries and inputs */
+    MT_DEVICE_GRAPHS,      /* segments of private pools, except weights, KV cache and workspaces */
     MT_DEVICE_WORKSPACES,
     MT_DEVICE_OTHER,     /* blocks of no known role */
-    MT_DEVICE_UNUSED,    /* segments of the framework where no block is */
-    MT_DEVICE_LIBRARIES, /* what the driver gave out beside them */
-    MT_DEVICE_CONTEXT,   /* what no allocation explains, at NVML's sample nearest to the peak */
-    MT_DEVICE_FREE       /* the rest: free, other processes', or not seen */
+    MT_DEVICE_UNUSED,    /* framework segments without a block */
+    MT_DEVICE_LIBRARIES, /* driver memory outside of the segments */
+    MT_DEVICE_CONTEXT,   /* not explained by any allocation, at NVML's sample nearest to the peak */
+    MT_DEVICE_FREE       /* the rest: free, in use by other processes, or not seen */
 };
 enum { MT_DEVICE_PART_COUNT = MT_DEVICE_FREE + 1 };
 
@@ -384,53 +383,53 @@ struct mt_device_parts {
     uint64_t total_bytes;
     uint64_t parts[MT_DEVICE_PART_COUNT];
     bool context_is_known;                /* NVML was sampled */
-    uint64_t context_t_ns, context_event; /* of the sample that it is from */
-    uint64_t samples;                     /* of which that is the nearest */
-    bool died;                            /* of an OOM: what else it asks for is not in the trace */
-    uint64_t spare_bytes; /* free at every instant: at most the part MT_DEVICE_FREE, and less if
-                             the driver's peak is not the allocated peak, or if the context was
-                             larger at the sample of largest use */
+    uint64_t context_t_ns, context_event; /* of the sample it comes from */
+    uint64_t samples;                     /* number of samples, of which that is the nearest */
+    bool died;                            /* of an OOM: the further requests are not in the trace */
+    uint64_t spare_bytes; /* free at every instant: at most the part MT_DEVICE_FREE, and less if the
+                             driver's peak is not the allocated peak, or if the context was larger
+                             at the sample of largest use */
 };
 
-/* What is worth a change (analyzer/findings). */
+/* A suggested change (analyzer/findings). */
 struct mt_finding {
     const char *id;          /* of the kind: "pinned-segments" */
     const char *severity;    /* "error", "warning", "info" (findings.c) */
-    uint64_t bytes;          /* that the change saves, or that the finding is about */
-    uint64_t bytes_per_step; /* of growth; else 0 */
-    const char *title;       /* one line: who, and how many bytes */
-    const char **evidence;   /* a line each */
+    uint64_t bytes;          /* saved by the change, or concerned by the finding */
+    uint64_t bytes_per_step; /* for growth; otherwise 0 */
+    const char *title;       /* one line: the cause and the bytes */
+    const char **evidence;   /* one line each */
     uint32_t evidence_count;
     const char *advice;    /* what to change */
-    const char *cost;      /* what the change costs, NULL = nothing that is known */
+    const char *cost;      /* what the change costs, NULL = unknown */
     const char *proved_by; /* the command that shows the saving, NULL = none */
-    /* How much less the device must have (mt_need) after the change, by replays. Of advice that no
-     * replay can follow it is not known. */
+    /* How much the device's need (mt_need) shrinks after the change, by replays. Unknown for advice
+     * that a replay cannot follow. */
     bool has_saving;
     uint64_t saved_need_bytes;
 };
 
-/* What each step leaves behind: one estimate for the finding, the gate and the picture. */
+/* Memory that each step leaves behind: one estimate for the finding, the gate and the picture. */
 struct mt_growth {
-    /* False: there are fewer than MT_GROWTH_MIN_STEPS steps that were recorded, or too many blocks
-     * outlive their step to look at. The rest is 0 then. */
+    /* False: fewer than MT_GROWTH_MIN_STEPS steps were recorded, or too many blocks outlive their
+     * step to examine. The rest is then 0. */
     bool judged;
-    uint32_t steps; /* that it is an average of */
-    /* Of blocks that are still there when the last step begins, born in one step after another at
-     * one line; 0 = no line leaves any, or memory does not rise by as much (trend.h). */
+    uint32_t steps; /* number of steps in the average */
+    /* From blocks allocated at one line in consecutive steps and alive when the last step begins. 0
+     * = no line leaves any, or memory does not rise by as much (trend.h). */
     uint64_t bytes_per_step;
-    uint32_t stack; /* one of the line that leaves most; MT_NO_ID: none, or not known */
+    uint32_t stack; /* a stack of the line that leaves most; MT_NO_ID: none, or unknown */
 };
 
-/* Blocks selected over time, not at one instant. */
+/* A set of blocks selected over time, not at one instant. */
 struct mt_population {
     enum mt_population_of of;
-    bool missing; /* there are not enough steps, or not that step or phase */
-    /* Born from the first event on, before the second, and still there after the third. */
+    bool missing; /* there are not enough steps, or the step or phase does not exist */
+    /* Allocated at or after the first event and before the second, and alive after the third. */
     uint64_t from_event, until_event, alive_event;
-    int64_t first_step, last_step; /* MT_NO_STEP: not of steps */
-    int32_t phase;                 /* ALLOCATED: in this alone, or MT_NO_PHASE */
-    struct mt_holding *holdings;   /* in no order; `phase` is one of its name */
+    int64_t first_step, last_step; /* MT_NO_STEP: not selected by steps */
+    int32_t phase;                 /* ALLOCATED: only in this phase, or MT_NO_PHASE */
+    struct mt_holding *holdings;   /* unsorted; `phase` is one with its name */
     uint32_t holding_count;
     uint64_t bytes, requested_bytes, blocks;
 };
@@ -440,11 +439,11 @@ struct mt_population {
 
 MT_MODELS(MT_MODEL_STRUCT)
 
-/* Blocks that the program itself gave a name: PyTorch's user_metadata and annotations. */
+/* Blocks that the program named: PyTorch's user_metadata and annotations. */
 struct mt_tag_use {
     const char *tag;
     uint64_t bytes, requested_bytes, blocks;
-    bool names_role; /* `role` is what the tag says; else roles of its blocks are inferred */
+    bool names_role; /* `role` comes from the tag; otherwise the roles of its blocks are inferred */
     enum mt_role role;
 };
 
@@ -458,8 +457,8 @@ struct mt_device_report {
     struct mt_peak requested_peak, allocated_peak, active_peak, reserved_peak;
     /* 1 - allocated/reserved at the instant of the reserved peak. */
     double fragmentation_at_reserved_peak;
-    /* Under a policy or limit that is not the recorded one: the first request
-     * that it could not serve; what follows it did not happen like that. */
+    /* Under a policy or limit other than the recorded one: the first request that it could not
+     * serve. Later events would not have happened like this. */
     struct mt_oom first_failure;
     bool has_failure;
     uint64_t worst_unused_bytes, worst_unused_t_ns; /* max reserved - allocated */
@@ -471,45 +470,48 @@ struct mt_device_report {
     struct mt_site_use *peak_sites; /* at the allocated peak, largest first */
     uint32_t peak_site_count;
     uint64_t peak_role_bytes[MT_ROLE_COUNT], peak_recorded_role_bytes[MT_ROLE_COUNT];
-    struct mt_tag_use *peak_tags; /* what the program said, largest first */
+    struct mt_tag_use *peak_tags; /* by the program's own names, largest first */
     uint32_t peak_tag_count;
-    /* alive when the trace began, without a stack; the role is told from sizes and lifetimes */
+    /* alive when the trace began, without a stack; the role is inferred from sizes and lifetimes */
     uint64_t peak_start_role_bytes;
-    struct mt_instant *instants; /* [0] is the allocated peak if any event */
+    struct mt_instant *instants; /* [0] is the allocated peak if there are events */
     uint32_t instant_count;
     struct mt_explanation *explanations;
     uint32_t explanation_count;
     struct mt_oom *oom_list;
     uint32_t oom_count;
-    /* The default pool first, then by first block. Only of a run with private pools, as it was. */
+    /* The default pool first, then by first block. Only for the run as it was, if it has private
+     * pools. */
     struct mt_pool_use *pools;
     uint32_t pool_count;
-    struct mt_retry_mark *retry_marks; /* in order; `retries` in all, if no device was left out */
+    struct mt_retry_mark
+        *retry_marks; /* in order; they sum to `retries` if no device was left out */
     uint32_t retry_mark_count;
     struct mt_idle_use *idle; /* by phase, then role */
     uint32_t idle_count;
     struct mt_gap *gaps; /* the longest pauses, by time */
     uint32_t gap_count;
-    /* Of blocks without a stack, at the peak: in all, and by what they belong to;
-     * [MT_TIE_NONE]: to nothing that is known. */
+    /* For blocks without a stack, at the peak: the total, and by owner; [MT_TIE_NONE]: no known
+     * owner. */
     uint64_t frameless_peak_bytes, tie_peak_bytes[MT_TIE_COUNT];
     uint64_t first_t_ns, last_t_ns, first_event, last_event;
 
     struct mt_xla_use *xla;     /* NULL: no module of XLA ran, or its requests are the driver's */
-    const struct mt_need *need; /* NULL: not asked for, not known, or the run died */
-    const struct mt_peak_orders *peak_orders; /* NULL: likewise, or no dry run */
-    struct mt_oom_answer *oom_answer;         /* NULL: did not die, or what-if */
+    const struct mt_need *need; /* NULL: not requested, unknown, or the run ended out of memory */
+    const struct mt_peak_orders *peak_orders; /* NULL: as above, or not a dry run */
+    struct mt_oom_answer *oom_answer;         /* NULL: did not end out of memory, or what-if */
     struct mt_finding *findings;              /* by bytes, largest first */
     uint32_t finding_count;
-    const char *no_finding; /* why there is none; NULL: there are, or requests were refused, or the
-                               level is the driver's, or the settings are not the program's */
+    const char
+        *no_finding; /* why there are none; NULL: there are some, or requests were refused, or this
+                        is the driver's level, or the settings are not the program's */
     struct mt_growth growth;
-    struct mt_device_parts *device_parts; /* NULL: no KV cache, not recorded with the driver's
-                             calls, or numbers that contradict each other */
+    struct mt_device_parts
+        *device_parts; /* NULL: no KV cache, driver calls not recorded, or contradictory numbers */
 
-    struct mt_answer *answer; /* NULL unless a question was asked */
-    /* timeline, flamechart, ...: all that model_list.h has. NULL unless asked for, and where
-     * there is nothing to show: addresses that were not recorded. */
+    struct mt_answer *answer; /* NULL unless there is a question */
+    /* timeline, flamechart, ...: the models of model_list.h. NULL unless requested, and if there is
+     * nothing to show: addresses were not recorded. */
     MT_MODELS(MT_MODEL_MEMBER)
 };
 
@@ -522,13 +524,13 @@ struct mt_report {
     const char *path, *name; /* name: file name without its extensions */
     const char *format;      /* "memtrace/1", "pytorch-snapshot" */
     const char *framework, *options;
-    int32_t world_size;        /* of the distributed run; -1 = not known */
-    bool is_dry_run;           /* no device: times and values mean nothing */
-    struct mt_dry_run dry_run; /* what was simulated then */
+    int32_t world_size;        /* of the distributed run; -1 = unknown */
+    bool is_dry_run;           /* no device: times and values are meaningless */
+    struct mt_dry_run dry_run; /* the simulated device of a dry run */
     char sha256[65];           /* of the file, "" if it was a pipe */
     struct mt_integrity integrity;
-    const char *doubt; /* why the program may need more than the trace shows: its dry run was ended
-                          early, or what the caller of mt_analyze knows and sets; static, or NULL */
+    const char *doubt; /* why the program may need more than the trace shows: its dry run ended
+                          early, or a reason set by the caller of mt_analyze; static, or NULL */
     bool starts_in_middle;
     bool is_snapshot; /* recorded by PyTorch itself */
     bool is_imported; /* a snapshot, or a file of another tool */
@@ -539,32 +541,30 @@ struct mt_report {
     const struct mt_symbols *symbols; /* borrowed from the source */
 
     struct mt_phase *phases;
-    bool *main_phase; /* parallel: one of the parts that steps are made of (the
-                         outermost ranges that a user named, without steps and
-                         what contains them) */
+    bool *main_phase; /* parallel to `phases`: one of the parts that steps consist of (the outermost
+                         ranges that a user named, without steps and their parents) */
     uint32_t phase_count;
     uint64_t phases_not_recorded; /* too deep or too many */
     int64_t step_count;
-    bool roles_inferred;            /* of some blocks at least */
+    bool roles_inferred;            /* of at least some blocks */
     bool has_stacks;                /* any were recorded */
     bool names_operations;          /* they are TensorFlow's operations, not call stacks */
-    bool has_segments;              /* else reserved is the sum of what lived */
-    bool saw_backward;              /* or an optimizer: else roles are by call site */
-    char policy[MT_POLICY_TEXT];    /* what the replay simulated */
-    bool what_if;                   /* asked for: not what the program ran under */
-    const char *pytorch_difference; /* why not PyTorch's rules, NULL = they are, or
-                                       another policy was asked for */
+    bool has_segments;              /* otherwise reserved is the sum of live blocks */
+    bool saw_backward;              /* or an optimizer; otherwise roles are by call site */
+    char policy[MT_POLICY_TEXT];    /* the simulated policy */
+    bool what_if;                   /* requested: not the settings of the program's run */
+    const char *pytorch_difference; /* why not PyTorch's rules; NULL = it is those, or another
+                                       policy was requested */
 
     struct mt_device_report *devices; /* those with events, ascending */
     uint32_t device_count;
 
-    /* No allocator above the driver: what is analysed are all requests to it. */
+    /* No allocator above the driver: the analysis covers all requests to the driver. */
     bool is_driver_level;
-    /* ... and no Python frame: a program without a framework, to which roles of blocks and a
-     * backward pass mean nothing; steps only if it names them. */
+    /* ... and no Python frame: a program without a framework, for which roles of blocks and a
+     * backward pass are meaningless; it has steps only if it names them. */
     bool is_plain;
-    /* Recorded traces: of each device with events other than the framework's,
-     * ascending. */
+    /* Recorded traces: for each device with events other than the framework's, ascending. */
     struct mt_driver_report *drivers;
     uint32_t driver_count;
 

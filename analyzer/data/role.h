@@ -1,4 +1,4 @@
-/* Roles: what a block is for. */
+/* Roles: the purpose of a block. */
 #ifndef MT_ANALYZER_ROLE_H
 #define MT_ANALYZER_ROLE_H
 

@@ -62,7 +62,7 @@ static void take_larger(const struct mt_sweep_run **best, const struct mt_sweep_
         *best = run;
 }
 
-/* Out of memory on a card is an answer for that card and those with less. */
+/* Out of memory on a card rules out that card and those with less memory. */
 static bool may_fit(const struct mt_sweep *sweep, const struct mt_sweep_result *result,
                     const struct mt_card *card)
 {
@@ -109,7 +109,7 @@ struct point {
     uint64_t value, bytes;
 };
 
-/* By value; of equal values the first counts. */
+/* By value; among equal values the first is used. */
 static size_t collect_points(const struct mt_sweep *sweep,
                              uint64_t (*bytes_of)(const struct mt_sweep_result *),
                              struct point points[MT_MAX_SWEEP_RUNS])
@@ -136,7 +136,7 @@ static size_t collect_points(const struct mt_sweep *sweep,
     return count;
 }
 
-/* Towards minus infinity. */
+/* Rounds towards minus infinity. */
 static int64_t floor_of(int64_t rise, int64_t run)
 {
     return rise / run - (rise % run != 0 && rise < 0);

@@ -9,16 +9,16 @@
 struct mt_setting {
     const char *policy; /* as for mt_replay_options */
     const char *what;   /* in words */
-    const char *advice; /* a line for a shell */
+    const char *advice; /* a shell command */
 };
 
 enum { MT_SETTING_COUNT = 2 };
 extern const struct mt_setting mt_settings[MT_SETTING_COUNT];
 
-/* Is it what the run had? */
+/* Whether it is the run's own setting. */
 bool mt_setting_is_own(const struct mt_report *report, const struct mt_setting *setting);
 
-/* The one with that policy, NULL if there is none. */
+/* The setting with that policy, or NULL. */
 const struct mt_setting *mt_setting_of(const char *policy);
 
 #endif

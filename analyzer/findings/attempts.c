@@ -12,33 +12,34 @@
 #include "util.h"
 
 enum {
-    MAX_MARKS = 64, /* places of an attempt that are remembered */
-    MAX_STEPS = 2   /* steps after a failure without a return to one of these places: it is over */
+    MAX_MARKS = 64, /* places recorded per attempt */
+    MAX_STEPS = 2 /* steps after a failure without a return to one of these places, after which the
+                     attempt is over */
 };
 
-/* Every failure looks at all live blocks. No more failures are followed when this many blocks were
- * looked at: a thousand failures with a hundred thousand live blocks each. */
+/* Every failure examines all live blocks. No further failures are followed after this many examined
+ * blocks: a thousand failures with a hundred thousand live blocks each. */
 static const uint64_t MAX_LOOKS = UINT64_C(100000000);
 
 struct live {
     struct mt_life block;
-    uint32_t attempt; /* index + 1 of the one that left it, 0 = of none */
+    uint32_t attempt; /* index + 1 of the attempt that left it, 0 = none */
     bool by_forward;
 };
 
 struct mark {
     uint64_t place;
     uint32_t stack; /* the first of that place */
-    uint32_t left;  /* requests of it that are still to come without a new attempt */
+    uint32_t left;  /* remaining requests of it without a new attempt */
     uint64_t event;
 };
 
-/* An attempt that failed, while it is followed. */
+/* A failed attempt that is being followed. */
 struct watch {
     struct mark marks[MAX_MARKS];
     uint32_t mark_count;
     uint32_t steps;   /* begun since */
-    bool over;        /* no place is waited for any more */
+    bool over;        /* no place is expected any more */
     uint64_t ends_at; /* number of requests at its last block's end */
     uint64_t ending_bytes;
 };
@@ -55,14 +56,14 @@ struct reading {
     uint64_t looks;
     uint32_t next_step; /* index of the device's */
     bool in_step;
-    /* The attempt that goes on. */
+    /* The current attempt. */
     uint64_t begin;
     struct mark *births; /* the first of each place */
     size_t birth_count, birth_capacity;
     struct mt_map counts, counts_before; /* births by place, of the step before */
 };
 
-/* Of a stack, its frames from the user's inwards: the same for all who come there. */
+/* A stack's frames from the user's inwards: the same for all requests of that place. */
 static uint64_t place_of(const struct reading *reading, uint32_t stack)
 {
     const struct mt_symbols *symbols = &reading->analysis->source->symbols;
@@ -103,7 +104,7 @@ static void begin_attempt(struct reading *reading, uint64_t event)
     mt_map_release(&reading->counts);
 }
 
-/* Of a step that failed attempts are part of, the last attempt is what it has of each place. */
+/* For a step with failed attempts, the last attempt determines the count of each place. */
 static void begin_step(struct reading *reading, uint64_t event)
 {
     uint32_t i;
@@ -119,7 +120,7 @@ static void begin_step(struct reading *reading, uint64_t event)
     begin_attempt(reading, event);
 }
 
-/* How many more of that place a step has; UINT32_MAX: that is not known. */
+/* How many more requests of that place a step has; UINT32_MAX: unknown. */
 static uint32_t left_of(const struct reading *reading, uint64_t place)
 {
     uint32_t now = mt_map_get(&reading->counts, place),
@@ -142,7 +143,7 @@ static void set_marks(const struct reading *reading, struct watch *watch)
     }
 }
 
-/* Blocks by stack: of the attempt, and of those that are there from before it. */
+/* Blocks by stack: of the attempt, and those from before it. */
 struct held {
     struct mt_map now, before;
 };
@@ -167,8 +168,8 @@ static enum mt_status count_held(const struct reading *reading, struct held *hel
     return status;
 }
 
-/* No failed attempt left those from before: where there are half as many, the program keeps
- * such anyway. A single one may be a library's, which keeps what it took the first time. */
+/* The earlier blocks are not from a failed attempt: if there are half as many, the program keeps
+ * such blocks anyway. A single one may be a library's, which keeps its first allocation. */
 static bool is_kept_anyway(const struct held *held, uint32_t stack)
 {
     uint32_t now = mt_map_get(&held->now, stack), before = mt_map_get(&held->before, stack);
@@ -176,7 +177,7 @@ static bool is_kept_anyway(const struct held *held, uint32_t stack)
     return before != MT_MAP_NONE && before >= (now + 1) / 2;
 }
 
-/* One that is over and showed nothing makes room. MT_MAX_ATTEMPTS = there is none. */
+/* An attempt that is over without a result makes room. MT_MAX_ATTEMPTS = none. */
 static uint32_t free_place(struct reading *reading)
 {
     struct mt_attempts *attempts = reading->attempts;
@@ -300,7 +301,7 @@ static enum mt_status pass_place(struct reading *reading, const struct mt_event 
     return status == MT_OK ? count_birth(reading, event, place) : status;
 }
 
-/* Of an attempt whose place was come back to. */
+/* For an attempt to whose place the program returned. */
 static void note_end(struct reading *reading, const struct live *live, uint64_t t_ns)
 {
     struct mt_attempt *attempt;

@@ -1,7 +1,7 @@
-/* Attention that stores its matrix: one number for each pair of tokens and each head,
- * so that memory grows with the square of the sequence. Sizes alone prove nothing,
- * stacks do: what softmax makes below a function that is named after attention. Only
- * those blocks are counted, so there is more: scores and masks are as large. */
+/* Attention that stores its matrix: one number for each pair of tokens and each head, so memory
+ * grows with the square of the sequence length. Sizes alone prove nothing, but stacks do: blocks
+ * that softmax makes below a function named after attention. Only these blocks are counted, so the
+ * true amount is larger: scores and masks have the same size. */
 #include "finding.h"
 
 #include <ctype.h>
@@ -31,8 +31,8 @@ static bool has_word(const char *text, const char *word)
     return false;
 }
 
-/* From the innermost frame out: softmax, and at most MAX_CALLERS frames further attention. Not
- * log_softmax: that is a loss's, or a classifier's, whatever the model is called. */
+/* From the innermost frame outwards: softmax, and at most MAX_CALLERS frames further attention. Not
+ * log_softmax: that belongs to a loss or a classifier, whatever the model's name. */
 static bool is_matrix(const struct mt_symbols *symbols, uint32_t stack)
 {
     uint32_t callers = MAX_CALLERS;

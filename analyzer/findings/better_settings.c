@@ -1,8 +1,8 @@
-/* Settings of PyTorch's allocator under which the run would have reserved less:
- * its defaults, if it had others, and expandable segments. Both are replayed, under
- * the limit of the run; only what a replay saves is claimed, and no setting is advised
- * under which the device must have more. Not asked where reserved memory is near what
- * was allocated: no setting goes below that. */
+/* Settings of PyTorch's allocator under which the run would have reserved less: its defaults, if it
+ * had others, and expandable segments. Both are replayed, under the limit of the run. Only the
+ * saving of a replay is claimed, and no setting is advised that increases the need of the device.
+ * Not tried if reserved memory is near the allocated memory, which is a lower bound for every
+ * setting. */
 #include "finding.h"
 
 #include <stdlib.h>
@@ -13,16 +13,16 @@
 #include "report_query.h"
 #include "util.h"
 
-enum { MIN_SHARE = 10 }; /* of the reserved peak: a setting may cost time */
+enum { MIN_SHARE = 10 }; /* share of the reserved peak: a setting may cost time */
 
 struct trial {
     bool made;
-    bool known;  /* it was made to its end: the bytes are those of the whole run */
-    bool serves; /* all that the run was granted */
+    bool known;  /* replayed to its end: the bytes are those of the whole run */
+    bool serves; /* serves all requests that the run was granted */
     uint64_t reserved_bytes;
     uint64_t calls;             /* of the driver */
     const char *doubt;          /* NULL: exact */
-    const struct mt_need *need; /* what the device must have; NULL: not measured, or not known */
+    const struct mt_need *need; /* need of the device; NULL: not measured, or unknown */
 };
 
 static bool may_be_asked(const struct mt_finding_search *search)
@@ -35,7 +35,7 @@ static bool may_be_asked(const struct mt_finding_search *search)
                               device->reserved_peak.bytes);
 }
 
-/* A setting under which more is reserved is not worth a word. */
+/* A setting that reserves more is not reported. */
 static uint64_t most_reserved(const struct mt_finding_search *search)
 {
     const uint64_t before = search->device->reserved_peak.bytes;
@@ -56,7 +56,7 @@ static struct mt_trial *find_trial(struct mt_analysis *analysis, const struct mt
     return NULL;
 }
 
-/* Trials go along with the reading of the live blocks, if there is room for one more. */
+/* Trials share the pass over live blocks, if there is room for another. */
 static void ask(struct mt_finding_search *search)
 {
     struct mt_analysis *analysis = search->analysis;
@@ -102,7 +102,7 @@ static void read_result(const struct mt_finding_search *search,
     }
 }
 
-/* As far as it takes to know if less than `most_bytes` are reserved. */
+/* Replays only as far as necessary to decide whether less than `most_bytes` are reserved. */
 static enum mt_status replay(struct mt_finding_search *search, const char *policy,
                              uint64_t most_bytes, struct trial *trial)
 {
@@ -162,7 +162,7 @@ static enum mt_status tell_evidence(struct mt_finding_search *search, const stru
     return mt_finding_set_evidence(finding, evidence, count);
 }
 
-/* How the setting changes what the device must have, where that is known of both. */
+/* Adds the change of the device's need, if both needs are known. */
 static enum mt_status tell_need(struct mt_finding_search *search, const struct mt_need *need,
                                 struct mt_finding *finding, const char **words)
 {
@@ -177,7 +177,7 @@ static enum mt_status tell_need(struct mt_finding_search *search, const struct m
     if (need->bytes < own->bytes)
         finding->saved_need_bytes = own->bytes - need->bytes;
     else
-        finding->severity = "info"; /* it helps others on the device, not this run */
+        finding->severity = "info"; /* it helps other processes on the device, not this run */
     *words = need->bytes == own->bytes
                  ? mt_arena_printf(arena, "; the device still needs %s", mt_need_text(n[0], own))
                  : mt_arena_printf(arena, "; the device needs %s instead of %s",
@@ -226,7 +226,7 @@ static enum mt_status say(struct mt_finding_search *search, const struct trial *
                                                 : MT_ERR_MEMORY;
 }
 
-/* What is said of a setting is the whole truth, even if it is not the best. */
+/* The text about a setting is complete, even if it is not the best. */
 static enum mt_status finish_trials(struct mt_finding_search *search, struct trial *trials)
 {
     enum mt_status status = MT_OK;
@@ -245,7 +245,7 @@ static bool raises_need(const struct mt_finding_search *search, const struct tri
     return own && trial->need && trial->need->bytes > own->bytes;
 }
 
-/* The setting that reserves least of those that may be advised; MT_SETTING_COUNT: there is none. */
+/* The advisable setting that reserves least, or MT_SETTING_COUNT. */
 static size_t least_reserved(const struct mt_finding_search *search, const struct trial *trials)
 {
     uint64_t least = most_reserved(search) + 1;
@@ -261,7 +261,7 @@ static size_t least_reserved(const struct mt_finding_search *search, const struc
     return best;
 }
 
-/* Needs are searched for the candidates alone: a search replays the run many times. */
+/* Searches needs only for the candidates: a search replays the run many times. */
 static enum mt_status choose(struct mt_finding_search *search, struct trial *trials, size_t *best)
 {
     enum mt_status status = MT_OK;

@@ -1,7 +1,7 @@
-/* Requests that the device refused until the cache was flushed: PyTorch gives back all
- * it has cached and asks again. Each waits for the device. A flush before a request
- * that failed all the same is not counted: that one has other troubles. Other settings are
- * replayed under the limit of the run, or under the least that it can have been. */
+/* Requests that the device refused until the cache was flushed: PyTorch releases its whole cache
+ * and tries again. Each flush waits for the device. A flush before a request that failed anyway is
+ * not counted, because that request has another problem. Other settings are replayed under the
+ * limit of the run, or under its smallest possible value. */
 #include "finding.h"
 
 #include <stdlib.h>
@@ -11,11 +11,11 @@
 #include "units.h"
 
 struct attempt {
-    const struct mt_setting *setting; /* NULL: none does with fewer flushes */
+    const struct mt_setting *setting; /* NULL: none has fewer flushes */
     uint64_t flushes;
 };
 
-/* Keeps the setting if it serves the run with at most half of the flushes of the best until now. */
+/* Keeps the setting if it serves the run with at most half of the flushes of the best so far. */
 static void judge(const struct mt_finding_search *search, const struct mt_setting *setting,
                   const struct mt_replay_summary *summary, struct attempt *best)
 {
@@ -36,7 +36,7 @@ static enum mt_status try_settings(struct mt_finding_search *search, struct atte
     struct mt_replay_summary *summary;
     enum mt_status status = MT_OK;
 
-    /* A run that died has an answer of its own (out_of_memory.c). */
+    /* A run that ended out of memory has its own finding (out_of_memory.c). */
     if (!mt_finding_replayable(search) || !mt_limit_is_known(replay) ||
         mt_fatal_oom(search->device))
         return MT_OK;

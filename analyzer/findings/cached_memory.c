@@ -1,6 +1,5 @@
-/* A snapshot without a history: how much of what is reserved no block uses. What the
- * program needed earlier is not known; that the memory is there, and idle at that
- * instant, is. */
+/* A snapshot without a history: the part of the reserved memory that no block uses. It is unknown
+ * what the program needed earlier, but known that the memory is idle at that instant. */
 #include "finding.h"
 
 #include "units.h"

@@ -1,7 +1,7 @@
-/* Copies of the weights in half precision, as autocast makes and keeps them: at the
- * peak, beside the parameters, blocks of phases that are half as large, one for one.
- * Results of forward may be as large by chance, and then those of all layers at once;
- * but not those of weights and of biases both. So several sizes of either are needed. */
+/* Copies of the weights in half precision, as autocast makes and keeps them: at the peak, besides
+ * the parameters, blocks of phases of half their size, one for one. Results of forward may have
+ * such sizes by chance, even for all layers at once; but not those of both weights and biases. So
+ * several sizes of both are required. */
 #include "finding.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 enum {
     MIN_SHARE = 10,       /* of the peak */
-    PARAMETERS_SHARE = 2, /* of the parameters: those that have copies */
+    PARAMETERS_SHARE = 2, /* share of the parameters with copies */
     MIN_SIZES = 2         /* of large and of small parameters, each */
 };
 
@@ -67,7 +67,7 @@ static void gather_parameters(struct look *look)
     look->count = kept;
 }
 
-/* Made in a phase, and kept there for what follows. */
+/* Made in a phase, and kept for later use. */
 static bool may_be_copy(const struct mt_holding *holding)
 {
     return holding->phase != MT_NO_PHASE &&

@@ -1,13 +1,13 @@
-/* How to make activations again instead of keeping them, for the library that the code belongs
- * to. */
+/* How to recompute activations instead of keeping them, for the library of the code. */
 #ifndef MT_ANALYZER_CHECKPOINTING_H
 #define MT_ANALYZER_CHECKPOINTING_H
 
 #include "arena.h"
 #include "site.h"
 
-/* What to write: the call of a library that has one ("model.gradient_checkpointing_enable()"), else
- * torch.utils.checkpoint around the module of the site. In the arena; NULL without memory. */
+/* The code to write: the call of a library that has one ("model.gradient_checkpointing_enable()"),
+ * otherwise torch.utils.checkpoint around the module of the site. In the arena; NULL without
+ * memory. */
 const char *mt_checkpoint_advice(struct mt_arena *arena, const struct mt_symbols *symbols,
                                  struct mt_site site);
 

@@ -1,11 +1,10 @@
-/* A model that is on the device twice while it is set up, in two dtypes: halved after
- * it was moved there, or read there and then copied. If the peak is in set-up, what is
- * there and gone when the first phase begins is held against what stays: is nearly all
- * of it twice, or half, as large as blocks that stay, one for one, then the ones are
- * copies of the others. Looked at are first those blocks that modules made when they
- * were moved or converted, which can be nothing else; then all others, which have to
- * be many and of several sizes. What is claimed is what a replay saves in which each
- * of them ends as soon as it is born. */
+/* A model that is on the device twice during set-up, in two dtypes: converted to half precision
+ * after it was moved there, or loaded there and then copied. If the peak is in set-up, blocks that
+ * are gone when the first phase begins are compared with those that stay. If nearly all of them
+ * have twice, or half, the size of blocks that stay, one for one, they are copies. The finding
+ * first examines blocks that modules made when they were moved or converted, which cannot be
+ * anything else; then all others, which must be many and of several sizes. The claimed saving is
+ * that of a replay in which each copy ends as soon as it is allocated. */
 #include "retime.h"
 #include "read_again.h"
 
@@ -19,9 +18,9 @@
 #include "units.h"
 
 enum {
-    PAIRED_PARTS = 10, /* all but this part has to be paired, in bytes */
-    MIN_PAIRS = 4,     /* of what may be anything: */
-    MIN_SIZES = 3      /* that are different */
+    PAIRED_PARTS = 10, /* everything except this part must be paired, in bytes */
+    MIN_PAIRS = 4,     /* for blocks that may be anything: */
+    MIN_SIZES = 3      /* different sizes */
 };
 
 #define MAX_BLOCKS (1u << 20) /* in set-up */
@@ -33,17 +32,17 @@ struct setup {
     size_t count, capacity;
     struct mt_map slots; /* address -> live block */
 
-    bool moved;                     /* looked at is what modules moved or converted */
-    struct mt_life **gone, **stays; /* of that, by size */
+    bool moved; /* examines only blocks of modules that were moved or converted */
+    struct mt_life **gone, **stays; /* of these, by size */
     size_t gone_count, stay_count;
     uint64_t gone_bytes; /* at the peak */
 };
 
-/* Blocks that are gone, each with one that stays. */
+/* Pairs of a block that is gone and one that stays. */
 struct pairs {
     struct mt_life **gone;
     const struct mt_life *stays; /* of the largest */
-    uint64_t bytes;              /* of those there at the peak */
+    uint64_t bytes;              /* of those alive at the peak */
     uint32_t count, at_peak, sizes;
 };
 
@@ -94,7 +93,7 @@ static bool was_moved(const struct setup *setup, const struct mt_life *block)
     return mt_stack_kind(kinds, block->stack) & MT_STACK_MOVES;
 }
 
-/* What is looked at: gone, or there when set-up is over. */
+/* Divides the examined blocks: gone, or alive when set-up ends. */
 static void divide(struct setup *setup)
 {
     size_t i;
@@ -132,7 +131,8 @@ static void add_pair(const struct setup *setup, struct pairs *pairs, struct mt_l
     pairs->stays = stays;
 }
 
-/* One for one: `gone_times` blocks that are gone are as large as `stay_times` that stay. */
+/* Pairs each freed block with a surviving one: the sizes differ by the ratio of `gone_times` and
+ * `stay_times`. */
 static void pair(const struct setup *setup, uint64_t gone_times, uint64_t stay_times,
                  struct pairs *pairs)
 {
@@ -229,7 +229,7 @@ static enum mt_status prove(const struct setup *setup, const struct pairs *pairs
     return status;
 }
 
-/* In one dtype and then in one of half its size, or the other way. */
+/* In one dtype and then in one of half its size, or the reverse. */
 static bool find_copies(struct setup *setup, bool moved, struct pairs *pairs)
 {
     setup->moved = moved;
@@ -259,7 +259,7 @@ static enum mt_status look_at(struct setup *setup)
     return status;
 }
 
-/* The peak is in set-up, and later ones are well below it. */
+/* Whether the peak is in set-up, and later ones are well below it. */
 static bool may_pay(const struct mt_finding_search *search)
 {
     const struct mt_report *report = search->analysis->report;

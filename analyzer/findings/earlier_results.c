@@ -1,8 +1,7 @@
-/* Results of earlier calls of a model that are alive while a later call makes them
- * again: `out = model(x)` keeps the old result until the new one is there, and a list
- * keeps all of them. Only for programs without backward: there nothing else needs
- * them. A result is one block that its stack makes in each call; a cache has one or
- * two for each layer. */
+/* Results of earlier calls of a model that are alive while a later call makes them again: `out =
+ * model(x)` keeps the old result until the new one exists, and a list keeps all of them. Only for
+ * programs without backward, where nothing else needs them. A result is one block that its stack
+ * makes in each call; a cache has one or two per layer. */
 #include "finding.h"
 
 #include "site.h"
@@ -84,7 +83,7 @@ static enum mt_status find(struct mt_finding_search *search)
 
     if (report->saw_backward || report->is_driver_level || !device->instant_count)
         return MT_OK;
-    /* They come largest first: at most a thousand are compared with all others. */
+    /* Sorted by size: at most a thousand are compared with all others. */
     for (uint32_t i = 0; i < peak->holding_count && peak->holdings[i].bytes > least; i++) {
         const struct mt_holding *holding = &peak->holdings[i];
 

@@ -1,9 +1,8 @@
-/* An exception that holds frames: memory of an attempt that failed is there while the
- * next one runs. In an `except` block, and as long as anything holds the exception, its
- * traceback holds the frames of all calls that it came through, and they what their
- * names stand for. What shows it: blocks of the failed attempt are there when the
- * program is back at a place which that attempt had passed (attempts.h), and then they
- * end all together, or never. What somebody works with ends one by one. */
+/* An exception that holds frames: memory of a failed attempt remains while the next one runs. In an
+ * `except` block, and as long as anything refers to the exception, its traceback holds the frames
+ * of all calls that it passed through, and with them their local variables. Evidence: blocks of the
+ * failed attempt exist when the program returns to a place which that attempt had passed
+ * (attempts.h), and then they end all together, or never. Working data ends one by one. */
 #include "attempts.h"
 #include "finding.h"
 #include "report_query.h"
@@ -13,7 +12,7 @@
 
 enum {
     MIN_BLOCKS = 3,    /* of... */
-    MIN_STACKS = 2,    /* less is a value that is held by its name */
+    MIN_STACKS = 2,    /* fewer may be a value that is held by its name */
     TOGETHER_PARTS = 4 /* of four parts, three end together, or stay */
 };
 
@@ -152,7 +151,7 @@ static enum mt_status say(struct mt_finding_search *search, const struct mt_atte
     return mt_finding_say(search, &finding);
 }
 
-/* Is there a failure after which the program went on? */
+/* Whether there is a failure after which the program continued. */
 static bool may_be(const struct mt_finding_search *search)
 {
     const struct mt_device_report *device = search->device;

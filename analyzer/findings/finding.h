@@ -1,5 +1,5 @@
-/* A finding as a plug-in: one file each, one line in the table of findings.c. Below it,
- * what several findings use. */
+/* A finding as a plug-in: one file each, one line in the table of findings.c. Functions that
+ * several findings use follow below. */
 #ifndef MT_ANALYZER_FINDING_H
 #define MT_ANALYZER_FINDING_H
 
@@ -8,55 +8,53 @@
 #include "trend.h"
 #include "util.h"
 
-/* Most findings of one kind on one device. */
+/* Maximum number of findings of one kind on one device. */
 #define MT_FINDINGS_MAX 4
 
-/* Stacks by what several findings look for in them; made when one asks. */
+/* Marks of stacks that several findings use; made on first use. */
 struct mt_finding_marks {
     struct mt_stack_marks loss, foreach;
 };
 
-/* What a finding is made from. */
+/* Input of a finding. */
 struct mt_finding_search {
-    struct mt_analysis *analysis;             /* the report is filled;
-                                                 in `ask` only its facts are */
-    const struct mt_device_report *device;    /* the one that is looked at */
-    struct mt_holders_device *held;           /* what was asked of the pass `blocks` */
-    struct mt_finding_marks *marks;           /* shared by all devices; NULL in `ask` */
+    struct mt_analysis *analysis;          /* the report is filled; in `ask` only its facts are */
+    const struct mt_device_report *device; /* the current device */
+    struct mt_holders_device *held;        /* requested from the pass `blocks` */
+    struct mt_finding_marks *marks;        /* shared by all devices; NULL in `ask` */
     struct mt_finding found[MT_FINDINGS_MAX]; /* texts: of the report's arena */
     uint32_t count;
-    struct mt_growth growth; /* see mt_device_report; of the finding that judges it */
+    struct mt_growth growth; /* see mt_device_report; set by the finding that judges it */
 };
 
 struct mt_finding_ops {
-    /* Before the pass `blocks`: asks it for what the finding needs. NULL = nothing. */
+    /* Before the pass `blocks`: requests the data that the finding needs. NULL = none. */
     void (*ask)(struct mt_finding_search *search);
-    /* Adds what it finds on one device (mt_finding_say). */
+    /* Adds the findings of one device (mt_finding_say). */
     enum mt_status (*find)(struct mt_finding_search *search);
 };
 
-/* What outlives its step on that device. */
+/* Requests blocks that outlive their step on that device. */
 enum mt_status mt_finding_lives(struct mt_finding_search *search,
                                 const struct mt_lives **lives) MT_MUST_USE;
 
-/* Only of a run whose allocator the replay explains in full is it known what
- * something else would have done to it. */
+/* Only for a run whose allocator the replay fully explains is the effect of a change known. */
 bool mt_finding_replayable(const struct mt_finding_search *search);
 
 /* The trace as a word for a shell. */
 const char *mt_finding_path(const struct mt_finding_search *search);
 
-/* The line of a shell that replays the run as it was and under the policy, with a limit if there
- * is one (0 = none); of the report's arena. */
+/* The shell command that replays the run as it was and under the policy, with a limit if there is
+ * one (0 = none); in the report's arena. */
 const char *mt_finding_command(const struct mt_finding_search *search, const char *policy,
                                uint64_t limit_bytes);
 
-/* Under the policy, on the device that is looked at; see mt_replay_options. */
+/* Replays under the policy, on the current device; see mt_replay_options. */
 enum mt_status mt_finding_replay(struct mt_finding_search *search, const char *policy,
                                  uint64_t limit_bytes, uint64_t most_reserved_bytes,
                                  struct mt_replay_summary *summary) MT_MUST_USE;
 
-/* Marks the stacks with cross_entropy or its like in them, for mt_finding_is_loss. */
+/* Marks the stacks with cross_entropy or similar functions, for mt_finding_is_loss. */
 enum mt_status mt_finding_mark_losses(struct mt_finding_search *search) MT_MUST_USE;
 bool mt_finding_is_loss(const struct mt_finding_search *search, uint32_t stack);
 
@@ -71,17 +69,17 @@ static inline bool mt_finding_matters(uint64_t bytes, uint64_t peak_bytes)
     return bytes >= mt_finding_least(peak_bytes);
 }
 
-/* Gives a finding of the report its evidence, `count` lines that live as long as the report.
+/* Sets the evidence of a finding of the report: `count` lines that live as long as the report.
  * MT_ERR_MEMORY if one of them is NULL. */
 enum mt_status mt_finding_set_evidence(struct mt_finding *finding, const char **evidence,
                                        uint32_t count) MT_MUST_USE;
 
-/* One more, if there is room: a copy, with a copy of its evidence, in the report's
- * arena. MT_ERR_MEMORY if a text is NULL: there was no memory for it. */
+/* Adds a finding, if there is room: a copy, with a copy of its evidence, in the report's arena.
+ * MT_ERR_MEMORY if a text is NULL because its allocation failed. */
 enum mt_status mt_finding_say(struct mt_finding_search *search,
                               const struct mt_finding *finding) MT_MUST_USE;
 
-/* Room for one more, NULL if there is none. */
+/* Returns room for one more, NULL if there is none. */
 static inline struct mt_finding *mt_finding_add(struct mt_finding_search *search)
 {
     return search->count < MT_FINDINGS_MAX ? &search->found[search->count++] : NULL;

@@ -7,7 +7,7 @@
 #include "nothing_found.h"
 #include "report_query.h"
 
-/* Every finding, in the order in which they look. */
+/* Every finding, in the order in which they run. */
 #define FINDINGS(ROW)                                                                              \
     ROW(out_of_memory)                                                                             \
     ROW(growth)                                                                                    \
@@ -39,11 +39,11 @@
 FINDINGS(DECLARE)
 static const struct mt_finding_ops *const findings[] = {FINDINGS(POINT_TO)};
 
-/* As the log of the passes calls them. */
+/* Their names in the log of the passes. */
 static const char *const names[] = {FINDINGS(NAME)};
 
-/* "error": it ends the run if it goes on; "warning": memory is to be had; "info":
- * where it is. */
+/* "error": ends the run if it continues; "warning": memory can be saved; "info": where memory
+ * is. */
 static int rank_of(const struct mt_finding *finding)
 {
     static const char *const severities[] = {"error", "warning", "info"};
@@ -54,8 +54,8 @@ static int rank_of(const struct mt_finding *finding)
     return (int)i;
 }
 
-/* What the run died of comes before what would have ended it later. Among equals: what the device
- * must have less, or, where no replay says that, what the finding is about. */
+/* The cause of the run's end comes before causes that would have ended it later. Among equals: the
+ * reduction of the device's need or, if no replay shows that, the bytes of the finding. */
 static int by_worth(const void *a, const void *b)
 {
     const struct mt_finding *x = a, *y = b;

@@ -1,5 +1,5 @@
-/* Findings: what is worth a change in the program or its settings, each with evidence, and
- * with the replay that proves what it saves. */
+/* Findings: suggested changes of the program or its settings, each with evidence, and with the
+ * replay that proves the saving. */
 #ifndef MT_ANALYZER_FINDINGS_H
 #define MT_ANALYZER_FINDINGS_H
 
@@ -7,11 +7,11 @@
 
 struct mt_analysis;
 
-/* Before the pass `blocks`: asks it for what findings need. */
+/* Call it before the pass `blocks`: requests the data that findings need. */
 enum mt_status mt_findings_begin(struct mt_analysis *analysis) MT_MUST_USE;
 
-/* Fills devices[].findings, the severest first, then the largest. Reads the source again, from
- * its start, if a finding has to: last of all. */
+/* Fills devices[].findings, the most severe first, then the largest. Reads the source again, from
+ * its start, if a finding requires it: call it last. */
 enum mt_status mt_findings_fill(struct mt_analysis *analysis) MT_MUST_USE;
 
 #endif

@@ -1,5 +1,5 @@
-/* A peak that comes once: in set-up or in the first two steps, with all later steps
- * well below it and alike. The device must have room for it all the same. */
+/* A peak that occurs once: in set-up or in the first two steps, with all later steps well below it
+ * and similar. The device must still have room for it. */
 #include "finding.h"
 
 #include "report_query.h"
@@ -8,7 +8,7 @@
 
 enum {
     FIRST_STEPS = 2,
-    LATER_STEPS = 3, /* at least, that are compared with */
+    LATER_STEPS = 3, /* minimum number of steps to compare with */
     SWING_PARTS = 4  /* they may differ by this part of the excess */
 };
 

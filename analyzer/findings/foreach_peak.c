@@ -1,10 +1,10 @@
-/* A peak in the optimizer's step, made by temporaries of all parameters at once: the
- * foreach implementation of torch.optim makes lists of them. What the step would take
- * for one parameter after the other is what a replay says in which each temporary ends
- * before the next one is made. How many there are at a time is not known of a loop that
- * did not run: as many as foreach has lists at a time; one more, because what foreach
- * does in place the loop may not (Adam's root, and that divided); and the last one of
- * the parameter before, which its name keeps. So the least that is saved is claimed. */
+/* A peak in the optimizer's step, made by temporaries of all parameters at once: the foreach
+ * implementation of torch.optim makes lists of them. The memory of a step that handles one
+ * parameter after the other is that of a replay in which each temporary ends before the next one is
+ * made. How many exist at a time in a loop that did not run is unknown: as many as foreach has
+ * lists at a time; one more, because the loop may not do in place what foreach does (Adam's root,
+ * and its quotient); and the last one of the previous parameter, which its name keeps. So only the
+ * smallest possible saving is claimed. */
 #include "finding.h"
 #include "read_again.h"
 
@@ -23,12 +23,12 @@ enum {
     MAX_MADE = 1 << 18 /* temporaries of a run that is replayed */
 };
 
-#define COPY_ADDRESSES (UINT64_C(1) << 62) /* no block of the run is there */
+#define COPY_ADDRESSES (UINT64_C(1) << 62) /* an address range without blocks of the run */
 
 static const char *const has_fused[] = {"_multi_tensor_adam", "_multi_tensor_adamw",
                                         "_multi_tensor_sgd"};
 
-/* Is it a function of torch.optim that makes lists? */
+/* Whether it is a function of torch.optim that makes lists. */
 static uint8_t makes_lists(const struct mt_symbols *symbols, const struct mt_frame *frame)
 {
     static const char prefix[] = "_multi_tensor_";
@@ -55,7 +55,7 @@ struct look {
     size_t made_count, made_capacity;
     bool too_many;
     uint32_t lists;                        /* at a time */
-    struct mt_retimed_peaks loop, nothing; /* with that of a loop; with one at a time */
+    struct mt_retimed_peaks loop, nothing; /* with temporaries as in a loop; with one at a time */
 };
 
 static void look_at_peak(struct look *look)
@@ -79,8 +79,8 @@ static void look_at_peak(struct look *look)
 struct reading {
     struct look *look;
     uint64_t *alive_bytes;  /* by stack: of its temporaries */
-    struct mt_map slots;    /* address -> index of what was made */
-    uint64_t now_bytes;     /* alive, of all stacks */
+    struct mt_map slots;    /* address -> index in `made` */
+    uint64_t now_bytes;     /* live, over all stacks */
     uint64_t most_bytes;    /* at most */
     uint64_t longest_bytes; /* at most, of one stack: a list */
 };
@@ -161,7 +161,7 @@ static enum mt_status read_all(struct look *look)
     return status;
 }
 
-/* Where it is made, `count` blocks of its size are there for a moment, itself included. */
+/* Where it is made, `count` blocks of its size exist briefly, including itself. */
 static enum mt_status make_for_a_moment(const struct look *look, struct mt_retime *retime,
                                         const struct mt_life *made, uint32_t count)
 {

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Files of the frameworks that hand modules to XLA, in the stack of every request. */
+/* Files of the frameworks that pass modules to XLA, in the stack of every request. */
 static const struct {
     const char *folder;
     enum mt_framework framework;

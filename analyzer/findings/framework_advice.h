@@ -1,4 +1,4 @@
-/* Advice in the words of the framework that the recording shows. */
+/* Advice in the terms of the recorded framework. */
 #ifndef MT_ANALYZER_FRAMEWORK_ADVICE_H
 #define MT_ANALYZER_FRAMEWORK_ADVICE_H
 
@@ -12,11 +12,11 @@ enum mt_framework {
     MT_FRAMEWORK_COUNT
 };
 
-/* Whose requests are analyzed: PyTorch's allocator's, or those of a program that runs modules of
- * XLA and whose stacks, or modules, name JAX or TensorFlow. O(frames + modules). */
+/* The framework whose requests are analyzed: those of PyTorch's allocator, or of a program that
+ * runs modules of XLA and whose stacks, or modules, name JAX or TensorFlow. O(frames + modules). */
 enum mt_framework mt_framework_of(const struct mt_finding_search *search);
 
-/* One text for each framework; NULL: the first one does for it, which names none. */
+/* One text for each framework; NULL: uses the first one, which names no framework. */
 struct mt_framework_texts {
     const char *of[MT_FRAMEWORK_COUNT];
 };

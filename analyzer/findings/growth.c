@@ -1,12 +1,11 @@
-/* Growth: every step leaves memory behind that nothing gives back. Asked for are
- * both: evidence, blocks born in one step after another at one line of the program
- * that are all still there when the last step begins; and the trend, memory after
- * a step rises with the steps (trend.h). Blocks that are replaced are evidence if the new one is
- * made of the old one (replaced.h), else of nothing (the output of a longer batch), nor
- * are those that a queue of some steps gives back later.
+/* Growth: every step leaves memory behind that nothing frees. Two things are required: evidence,
+ * which is blocks allocated in consecutive steps at one line of the program that all exist when the
+ * last step begins; and the trend, memory after a step rises with the steps (trend.h). Replaced
+ * blocks are evidence if the new one is made from the old one (replaced.h), but not otherwise (the
+ * output of a longer batch). Blocks that a queue of several steps frees later are not evidence.
  *
- * Steps in which a program warms up count neither for the rate nor against it. Of
- * the last two steps it is not known yet what they leave behind. */
+ * Warm-up steps count neither for the rate nor against it. It is still unknown what the last two
+ * steps leave behind. */
 #include "finding.h"
 
 #include <stdlib.h>
@@ -21,22 +20,23 @@
 enum {
     MAX_LINES = 16, /* lines that grow, of which the largest are named */
     NAMED_LINES = 3,
-    GRAPH_BLOCKS = 3,  /* a step, of... */
-    GRAPH_STACKS = 2,  /* in one line: more than one value that somebody keeps */
-    FAR_STEPS = 10000, /* slower growth, which does not add a peak in this many steps, is none */
+    GRAPH_BLOCKS = 3, /* per step, of... */
+    GRAPH_STACKS = 2, /* in one line: more than one kept value */
+    FAR_STEPS =
+        10000, /* slower growth, which does not reach a peak in this many steps, is not reported */
     MIN_BYTES = 1 << 20
 };
 
 struct line {
     uint32_t frame;       /* MT_NO_ID: no stack */
     uint32_t stack;       /* one */
-    uint64_t bytes;       /* left by the steps that are told from */
-    uint32_t first_step;  /* that left something, and each after it did */
+    uint64_t bytes;       /* left by the steps that count */
+    uint32_t first_step;  /* first step that left something, and so did each later one */
     uint32_t blocks;      /* left by the last of them */
     uint32_t stacks;      /* and from how many */
     uint32_t activations; /* of its blocks, those that forward made */
-    /* Replaced by longer ones: left by the step before those that are told from, and by
-     * the last of these; 0 if they are left for good. */
+    /* Replaced by longer ones: left by the step before those that count, and by the last of these;
+     * 0 if they are permanent. */
     uint64_t old_bytes, new_bytes;
 };
 
@@ -47,14 +47,14 @@ struct look {
     struct mt_arena *arena;
     const struct mt_symbols *symbols;
     uint32_t offset;      /* the device's index of lives' step 0 */
-    uint32_t begin, end;  /* steps that are told from: [begin, end) */
-    struct mt_life *left; /* what is there when the last step begins, by line and step */
+    uint32_t begin, end;  /* steps that count: [begin, end) */
+    struct mt_life *left; /* blocks alive when the last step begins, by line and step */
     uint32_t left_count;
     struct line lines[MAX_LINES]; /* that grow; largest first */
     uint32_t line_count;
     uint64_t bytes_per_step, gathered_bytes; /* of all lines */
     uint64_t left_bytes;                     /* of those that are not replaced */
-    bool even;                               /* each step left as much */
+    bool even;                               /* each step left the same amount */
 };
 
 static void choose_steps(struct look *look, uint32_t step_count)
@@ -63,7 +63,7 @@ static void choose_steps(struct look *look, uint32_t step_count)
     look->end = step_count - 2;
 }
 
-/* Does memory rise by at least half of what steps leave behind? */
+/* Whether memory rises by at least half of the amount that steps leave behind. */
 static bool rises(const struct look *look, double bytes_per_step)
 {
     double found = (double)look->trend.bytes_per_step;
@@ -76,8 +76,8 @@ static uint32_t line_of(const struct look *look, const struct mt_life *life)
     return mt_site_table_site(&look->search->analysis->attribution.sites, life->stack);
 }
 
-/* Order by line, then step, then stack. The line is kept in end_step, which says
- * nothing any more. */
+/* Order by line, then step, then stack. end_step has the line, since its own value is no longer
+ * needed. */
 static int by_line(const void *a, const void *b)
 {
     const struct mt_life *x = a, *y = b;
@@ -118,7 +118,7 @@ struct halves {
     uint64_t bytes[2];
 };
 
-/* Does it go on: neither a warm-up that ends, nor a queue that drains? */
+/* Whether it continues: neither a warm-up that ends, nor a queue that drains. */
 static bool goes_on(const struct look *look, const struct halves *halves)
 {
     uint64_t counts[2] = {halves->middle - look->begin, look->end - halves->middle};
@@ -155,7 +155,7 @@ static void add_line(struct look *look, const struct line *line)
     look->line_count += look->line_count < MAX_LINES;
 }
 
-/* All that one line left. */
+/* All blocks that one line left. */
 static void judge(struct look *look, const struct mt_life *lives, uint32_t count)
 {
     struct halves halves = {.middle = look->begin + (look->end - look->begin) / 2};
@@ -165,7 +165,7 @@ static void judge(struct look *look, const struct mt_life *lives, uint32_t count
     for (i = 0; i < count; i++) {
         uint32_t step = lives[i].birth_step;
         if (step != last && (last == MT_NO_ID || (step != last + 1 && step < look->begin)))
-            run = step; /* a gap of the warm-up: what was before is something else */
+            run = step; /* a gap in the warm-up: earlier blocks do not count */
         if (step >= look->begin) {
             uint32_t half = step >= halves.middle;
             halves.bytes[half] += lives[i].bytes;
@@ -253,7 +253,7 @@ static enum mt_status add_up(struct look *look)
     return MT_OK;
 }
 
-/* A scalar kept for each step is nobody's trouble. */
+/* One scalar per step is not reported. */
 static bool matters(const struct look *look)
 {
     return look->gathered_bytes >= MIN_BYTES &&
@@ -302,8 +302,7 @@ static const char *tell_line(const struct look *look, const struct line *line)
                                  mt_format_count(n[2], line->stacks), line->stacks == 1 ? "" : "s");
 }
 
-/* What a step needs at most when the last one begins, if all steps are as those
- * that there were. */
+/* The largest need of a step when the last one begins, if all steps are like the earlier ones. */
 static uint64_t level(const struct look *look)
 {
     const struct mt_device_report *device = look->search->device;
@@ -327,7 +326,7 @@ static uint64_t step_ns(const struct look *look)
     return (last_t_ns - begin_t_ns) / (look->lives->step_count - 1 - look->begin);
 }
 
-/* " (3.20 s)": how long that many steps take; "" if nothing says how long one takes. */
+/* " (3.20 s)": the duration of that many steps; "" if the duration of a step is unknown. */
 static const char *duration_text(const struct look *look, uint64_t steps)
 {
     const uint64_t ns = step_ns(look);
@@ -364,7 +363,7 @@ static const char *forecast(const struct look *look)
                     : NULL;
 }
 
-/* More than one value a step: what one backward would have used. */
+/* More than one value per step: the inputs of one backward pass. */
 static bool is_graph(const struct look *look, const struct line *line)
 {
     return mt_framework_of(look->search) == MT_FRAMEWORK_TORCH &&
@@ -450,7 +449,7 @@ static enum mt_status say(struct look *look)
     return finding->title ? tell_evidence(look, finding) : MT_ERR_MEMORY;
 }
 
-/* What the lines leave that grow: in all, a step. */
+/* Finds the growing lines: their sum per step. */
 static enum mt_status look_at(struct look *look)
 {
     enum mt_status status = take_left(look);

@@ -1,8 +1,7 @@
-/* Activations that wait for backward, by the line of the model that made them: what
- * checkpointing could make again instead. Only the peak is looked at, and of what is
- * alive there only what the peak's own step made: what is older waits for nothing. A
- * recording without steps holds no more than one that did not end.
- * The loss is left out, it has a finding of its own. */
+/* Activations that wait for backward, by the line of the model that made them: memory that
+ * checkpointing could recompute instead. Only the peak counts, and there only blocks of the peak's
+ * own step: older ones wait for nothing. A recording without steps has at most one, which did not
+ * end. The loss is excluded, since it has its own finding. */
 #include "finding.h"
 
 #include "checkpointing.h"
@@ -32,7 +31,7 @@ static bool waits(const struct mt_finding_search *search, const struct mt_holdin
            !mt_finding_is_loss(search, holding->stack);
 }
 
-/* Into its line; the lines stay in order of what they hold. */
+/* Adds to its line; the lines stay sorted by their bytes. */
 static uint32_t add(struct line *lines, uint32_t count, struct mt_site site,
                     const struct mt_holding *holding)
 {

@@ -1,36 +1,36 @@
-/* The optimizer's state on the host, except during the optimizer's step: nothing else reads
- * it. Peaks of forward and backward would be lower by it, that of the step would not;
- * what is claimed is what a replay says in which each block of it ends when a step is
- * over, and is asked for again before the next.
+/* Moving the optimizer's state to the host, except during the optimizer's step: nothing else reads
+ * it. Peaks of forward and backward would be lower by its size, that of the step would not. The
+ * claimed saving is that of a replay in which each block of the state ends after a step and is
+ * requested again before the next.
  *
- * Before anything is read again, the peaks of phases tell what can be saved at most:
- * where the state has to be there, and in phases that were before it, nothing is. */
+ * The peaks of phases first give an upper bound without another pass: phases that need the state,
+ * and earlier phases, save nothing. */
 #include "retime.h"
 
 #include <stdlib.h>
 
 #include "units.h"
 
-#define MAX_MOVES  (1u << 20) /* of a block, there and back, that are replayed */
-#define MAX_EVENTS 500000     /* of the device: a replay takes as long as the first reading */
+#define MAX_MOVES  (1u << 20) /* moves of a block, in both directions, that are replayed */
+#define MAX_EVENTS 500000     /* of the device: a replay takes as long as the first pass */
 
 struct look {
     struct mt_finding_search *search;
     const struct mt_phases *phases;
     struct mt_arena *arena;
     const struct mt_idle_use *idle; /* of the state in the peak's phase */
-    struct away {                   /* from the end of one step to the begin of the next */
+    struct away {                   /* from the end of one step to the start of the next */
         uint64_t from, until;       /* events: away before `from`, back before `until` */
     } * aways;
     uint32_t away_count;
-    const struct mt_life **state; /* in order of their births */
+    const struct mt_life **state; /* in order of allocation */
     uint32_t state_count;
-    uint64_t moved_bytes; /* one way, each time; where it varies the most */
+    uint64_t moved_bytes; /* in one direction, each time; at its maximum */
     struct mt_retime retime;
     struct mt_retimed_peaks after;
 };
 
-/* Of the phase that the peak is in: the row of the state that stays through it. */
+/* For the phase of the peak: the row of the state that stays through it. */
 static const struct mt_idle_use *idle_at_peak(const struct mt_finding_search *search)
 {
     const struct mt_device_report *device = search->device;
@@ -53,7 +53,7 @@ static bool is_optimizer(const struct look *look, uint32_t phase)
     return look->phases->facts[phase].kind == MT_PHASE_OPTIMIZER;
 }
 
-/* The highest peak of a phase in which the state is there, or not yet. */
+/* The highest peak of a phase in which the state exists, or does not exist yet. */
 static uint64_t least_peak(const struct look *look)
 {
     const struct mt_device_report *device = look->search->device;
@@ -82,8 +82,8 @@ static bool may_pay(struct look *look)
            mt_finding_matters(look->idle->bytes, peak);
 }
 
-/* From the end of a step of the optimizer to the begin of the next, if there is a
- * backward between them: what is stepped in pieces stays. */
+/* From the end of a step of the optimizer to the start of the next, if backward is in between:
+ * parts of one step are not separated. */
 static enum mt_status note_aways(struct look *look)
 {
     uint64_t over = 0, backward = 0;
@@ -133,7 +133,7 @@ static enum mt_status gather_state(struct look *look, const struct mt_lives *liv
     return MT_OK;
 }
 
-/* All of them leave, in order of their births, and come back in that order. */
+/* All blocks leave in order of allocation, and return in that order. */
 static enum mt_status send_away(struct look *look, const struct away *away)
 {
     const uint16_t device = look->search->device->device;

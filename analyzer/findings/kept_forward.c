@@ -1,7 +1,7 @@
-/* What forward keeps though no backward is recorded: autograd saves it. Inference
- * under no_grad frees each result when the next layer has used it, so that few lines
- * of the model hold anything. Where many do, either a backward follows that the
- * recording does not have, or none does and nobody said so. Both are said. */
+/* Memory that forward keeps although no backward is recorded: autograd saves it. Inference under
+ * no_grad frees each result when the next layer has used it, so few lines of the model hold
+ * anything. If many do, either a backward follows that is not in the recording, or there is none
+ * and gradients were not disabled. The text names both. */
 #include "finding.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 enum {
     MIN_SHARE = 10,  /* of the peak */
     MIN_BLOCKS = 16, /* a list of results, or a cache, has one or two lines; */
-    MIN_LINES = 4,   /* a graph has those of all layers */
+    MIN_LINES = 4,   /* a graph has blocks of all layers */
     MAX_LINES = 64,  /* that are told apart */
     MAX_LEAD = 2     /* the largest line holds no more than half */
 };
@@ -70,7 +70,7 @@ static bool is_graph(const struct look *look)
            look->largest->bytes <= look->bytes / MAX_LEAD;
 }
 
-/* State and gradients beside the parameters: a backward pass follows. */
+/* State and gradients in addition to the parameters: a backward pass follows. */
 static bool trains(const struct mt_device_report *device)
 {
     const uint64_t *bytes = device->peak_role_bytes;
@@ -113,7 +113,7 @@ static enum mt_status say(struct mt_finding_search *search, const struct look *l
     return mt_finding_say(search, &finding);
 }
 
-/* Autocast keeps those whatever autograd does; they have a finding of their own. */
+/* Autocast keeps those regardless of autograd; they have their own finding. */
 static uint64_t weight_copies(const struct mt_device_report *device)
 {
     uint64_t bytes = 0;

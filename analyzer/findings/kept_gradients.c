@@ -1,6 +1,6 @@
-/* Gradients that stay through forward: zero_grad(set_to_none=False) writes zeros into
- * them, so they are held while the activations grow. Asked for: the program has
- * zero_grad, and gradients of the first two steps are there until the last. */
+/* Gradients that stay through forward: zero_grad(set_to_none=False) writes zeros into them, so they
+ * occupy memory while the activations grow. Required: the program has zero_grad, and gradients of
+ * the first two steps exist until the last. */
 #include "finding.h"
 
 #include "roles.h"

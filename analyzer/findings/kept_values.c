@@ -1,13 +1,12 @@
-/* Values that live on into the next step: `out`, `loss`, what a list holds until
- * it is filled again. A name keeps its value until another one is assigned, so
- * that for a while there are two. Suspected are results of forward that end in the
- * next step, after a block of the same stack was born there: its successor. What
- * an earlier `del` would save is what a replay saves in which they end when their
- * step does.
+/* Values that survive into the next step: `out`, `loss`, the contents of a list until it is filled
+ * again. A name keeps its value until another one is assigned, so two exist for a while. The
+ * finding looks at results of forward that end in the next step, after a block of the same stack,
+ * their successor, was allocated there. The saving of an earlier `del` is that of a replay in which
+ * they end with their step.
  *
- * A trace knows births and ends, not uses: that the next step does not read them
- * is assumed, for training alone, and said. Nothing is assumed about batches, which
- * may be fetched ahead. */
+ * A trace has allocations and frees, not uses. That the next step does not read them is assumed,
+ * only for training, and the text says so. Nothing is assumed about batches, which may be
+ * prefetched. */
 #include "retime.h"
 
 #include "map.h"
@@ -21,9 +20,9 @@ struct look {
     struct mt_arena *arena;
     struct mt_map successors;      /* stack and step -> its first block there, of lives */
     const struct mt_life *largest; /* at the peak */
-    uint64_t peak_bytes;           /* of all that is suspected, at the peak */
+    uint64_t peak_bytes;           /* of all candidates, at the peak */
     uint32_t peak_blocks;
-    struct mt_retime retime; /* all that is suspected ends with its step */
+    struct mt_retime retime; /* all candidates end with their step */
     struct mt_retimed_peaks after;
 };
 
@@ -32,7 +31,7 @@ static uint64_t key_of(uint32_t stack, uint32_t step)
     return (uint64_t)stack << 32 | step;
 }
 
-/* The first block of each stack in each step, also of those that outlive the step. */
+/* Records the first block of each stack in each step, including those that outlive the step. */
 static enum mt_status note_successors(struct look *look)
 {
     const struct mt_life *lives = look->lives->lives;
@@ -48,8 +47,8 @@ static enum mt_status note_successors(struct look *look)
     return status;
 }
 
-/* Its successor in the last step need not outlive that, so it is not known: there
- * the step before tells. */
+/* The successor in the last step need not outlive it, so it is unknown: the step before is the
+ * evidence. */
 static bool is_suspect(const struct look *look, const struct mt_life *life)
 {
     bool in_last = life->end_step == look->lives->step_count - 1;
@@ -134,7 +133,7 @@ static enum mt_status say(struct look *look)
     return finding->title && evidence[0] && evidence[1] && evidence[2] ? MT_OK : MT_ERR_MEMORY;
 }
 
-/* Of a run that the replay explains, in training. */
+/* Only for a run that the replay explains, in training. */
 static bool may_be_asked(const struct look *look)
 {
     const struct mt_report *report = look->analysis->report;

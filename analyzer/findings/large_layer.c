@@ -1,7 +1,7 @@
-/* A layer that is most of the model: one or two parameters of a size, with what else
- * of that size lies there at the peak for them, gradients, the optimizer's state and
- * its temporaries. Sizes are all that ties them, so they are counted, not called its
- * own; what the layer puts out is no part of it: a trace has no shapes. */
+/* A layer that is most of the model: one or two parameters of a size, with other blocks of that
+ * size at the peak, which are gradients, the optimizer's state and its temporaries. Only the size
+ * connects them, so the text counts them and does not attribute them to the layer. The layer's
+ * output is not included: a trace has no shapes. */
 #include "finding.h"
 
 #include <string.h>
@@ -14,12 +14,12 @@
 
 enum {
     MIN_SHARE = 4,        /* of the peak */
-    PARAMETERS_SHARE = 2, /* of all parameters: the model is not made of such */
-    MAX_PARAMETERS = 2,   /* of one size: an embedding, and an output layer as large, */
+    PARAMETERS_SHARE = 2, /* of all parameters: the model does not consist of such layers */
+    MAX_PARAMETERS = 2,   /* of one size: an embedding, and an equally large output layer, */
     MIN_OTHERS = 8        /* with layers between them: parameters of other sizes */
 };
 
-/* What lies there of one size. */
+/* The blocks of one size. */
 struct layer {
     uint64_t each_bytes; /* requested */
     uint64_t bytes, parameter_bytes;
@@ -62,7 +62,7 @@ static struct layer layer_of(const struct mt_instant *peak, uint64_t each_bytes)
     return layer;
 }
 
-/* The largest of the parameters there. */
+/* The largest of the parameters. */
 static struct layer largest_layer(const struct mt_instant *peak)
 {
     uint64_t most = 0;
@@ -74,8 +74,8 @@ static struct layer largest_layer(const struct mt_instant *peak)
     return layer_of(peak, most);
 }
 
-/* The class that made the parameter, if the stack has its __init__: where it was made
- * on the device, not moved there. */
+/* The class that made the parameter, if its __init__ is in the stack: if it was made on the device,
+ * not moved there. */
 static const char *kind_of(const struct mt_symbols *symbols, uint32_t stack)
 {
     static const struct {
@@ -95,7 +95,7 @@ static const char *kind_of(const struct mt_symbols *symbols, uint32_t stack)
     return NULL;
 }
 
-/* Where nothing shows which kind of layer it is. */
+/* If the kind of layer is unknown. */
 static const struct mt_framework_texts advice = {
     {[MT_FRAMEWORK_UNKNOWN] =
          "for an embedding: fewer or shorter rows; for an output layer: reuse the embedding's "

@@ -1,6 +1,5 @@
-/* A peak that the loss makes: what cross_entropy and its like, and their backward,
- * hold at the peak. Of logits over a large vocabulary that is several copies in
- * full precision. */
+/* A peak that the loss makes: memory of cross_entropy and similar functions, and their backward, at
+ * the peak. For logits over a large vocabulary this is several copies in full precision. */
 #include "finding.h"
 
 #include <string.h>
@@ -11,7 +10,7 @@
 
 enum { MIN_SHARE = 5 }; /* of the peak */
 
-/* A function of that name elsewhere is the program's own: what calls it is no loss. */
+/* A function of that name elsewhere belongs to the program: its caller is not a loss. */
 enum { LOSS = 1, NAMESAKE };
 
 static uint8_t judge_frame(const struct mt_symbols *symbols, const struct mt_frame *frame)

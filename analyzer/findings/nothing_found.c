@@ -21,7 +21,7 @@ static const char *unused_part(struct mt_arena *arena, const struct mt_report *r
         mt_format_bytes(n[1], then->reserved), device->events ? "was" : "is");
 }
 
-/* What steps leave behind may be there, and too little for a finding. */
+/* Steps may leave memory behind that is too little for a finding. */
 static const char *growth_part(struct mt_arena *arena, const struct mt_report *report,
                                const struct mt_device_report *device)
 {
@@ -60,7 +60,7 @@ const char *mt_nothing_found(struct mt_arena *arena, const struct mt_report *rep
 
     if (!unused || !unknown || !growth)
         return NULL;
-    if (!device->events) /* then it is not known what was refused, either */
+    if (!device->events) /* then refused requests are also unknown */
         return mt_arena_printf(arena, "%s; the snapshot has no history%s", unused, unknown);
     return mt_arena_printf(arena, "%s, no request was refused, and %s%s", unused, growth, unknown);
 }

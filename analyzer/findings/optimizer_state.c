@@ -1,5 +1,5 @@
-/* What the optimizer keeps for each parameter, where that is much of the peak. It is
- * needed by that optimizer; others keep less, and ranks can share it. */
+/* The optimizer's state for each parameter, if it is a large part of the peak. That optimizer needs
+ * it; others keep less, and ranks can share it. */
 #include "finding.h"
 
 #include "framework_advice.h"

@@ -1,5 +1,5 @@
-/* What the run died of: the setting that gets past it, or how many bytes fewer must be alive and
- * who holds most. The answer itself is oom_answers.h's, by replays. */
+/* The cause of the run's end: the setting that gets past it, or how many bytes fewer must be alive
+ * and the largest holders. oom_answers.h has the answer itself, by replays. */
 #include "finding.h"
 
 #include <string.h>
@@ -33,7 +33,7 @@ static const char *limit_text(struct mt_arena *arena, const struct mt_oom_answer
     return mt_limit_text(arena, answer->least_limit_bytes, answer->most_limit_bytes);
 }
 
-/* The setting is tried under the least that the limit can have been. */
+/* The setting is tried under the smallest possible limit. */
 static const char *proof(const struct mt_finding_search *search, const struct mt_oom_way *way)
 {
     return mt_arena_printf(&search->analysis->report->arena, "memtrace fit %s -p '%s' --limit %llu",
@@ -68,7 +68,7 @@ static enum mt_status say_setting(struct mt_finding_search *search, const struct
     return finding.proved_by ? mt_finding_say(search, &finding) : MT_ERR_MEMORY;
 }
 
-/* What the limit lacks for the way that needs least; 0 = nothing, or that is not known. */
+/* Bytes that the limit lacks for the way that needs least; 0 = none, or unknown. */
 static uint64_t lack_of(const struct mt_oom_answer *answer, const struct mt_oom_way *least)
 {
     return least && least->fit_bytes > answer->least_limit_bytes

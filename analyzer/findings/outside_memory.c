@@ -1,5 +1,5 @@
-/* Memory of the device that the process holds beside the framework's: libraries (NCCL,
- * cuBLAS), other allocators, other code. Known of recorded traces alone. */
+/* Device memory of the process outside of the framework: libraries (NCCL, cuBLAS), other
+ * allocators, other code. Known only for recorded traces. */
 #include "finding.h"
 
 #include "report_query.h"
@@ -18,8 +18,8 @@ static const char *owner_evidence(struct mt_arena *arena, const struct mt_driver
                 : NULL;
 }
 
-/* "; the largest part is 388 MiB of NCCL, communicator 1 of 2"; "" if no library is known. The
- * title is all that the text shows of a finding that is information. */
+/* "; the largest part is 388 MiB of NCCL, communicator 1 of 2"; "" if no library is known. Text
+ * output shows only the title of an informational finding. */
 static const char *largest_library(struct mt_arena *arena, const struct mt_driver_report *driver)
 {
     char bytes[MT_UNITS_TEXT];

@@ -1,9 +1,8 @@
-/* Why so much is reserved: at the reserved peak memory is free, but lies between
- * live blocks, where it is of no use to larger requests and cannot go back to the
- * driver. Suspected are lines of the program whose blocks lie in segments with
- * much more free memory than they take themselves. That such a line is to blame
- * is proved by a replay in which its requests come from a memory pool of their own
- * (pool_routes.h); only what that replay saves is claimed. */
+/* The reason for a large reserved peak: free memory lies between live blocks, where larger requests
+ * cannot use it and the driver cannot take it back. The finding looks at lines of the program whose
+ * blocks are in segments with much more free memory than their own size. A replay in which the
+ * requests of the line come from a memory pool of their own (pool_routes.h) proves that the line is
+ * the cause; only the saving of that replay is claimed. */
 #include "finding.h"
 #include "read_again.h"
 
@@ -18,13 +17,13 @@
 #include "util.h"
 
 enum {
-    AROUND_TIMES = 2, /* free around a suspect's blocks, to their bytes */
+    AROUND_TIMES = 2, /* ratio of free bytes around a line's blocks to their own */
     MAX_REPLAYS = 4,
     MAX_EVENTS = 2000000 /* in all replays; one is always made */
 };
 
 struct line {
-    uint32_t frame; /* the site: a user can change something there */
+    uint32_t frame; /* the site: a place that a user can change */
     uint32_t stack; /* one that it is of */
     uint64_t blocks, bytes;
     uint64_t around_bytes; /* free in the segments that its blocks lie in */
@@ -108,7 +107,7 @@ static enum mt_status count_lines(struct look *look)
     return status;
 }
 
-/* What is free around the blocks beyond what they take; 0 = nothing to suspect. */
+/* Free bytes around the blocks beyond their own size; 0 = not a candidate. */
 static uint64_t suspicion(const struct line *line)
 {
     return line->around_bytes / AROUND_TIMES >= line->bytes ? line->around_bytes - line->bytes : 0;
@@ -123,8 +122,8 @@ static int by_suspicion(const void *a, const void *b)
     return (x->frame > y->frame) - (x->frame < y->frame);
 }
 
-/* Means the frame, wherever its file lies; NULL if it cannot be said in a line of
- * shell. */
+/* Selects the frame, regardless of the folder of its file; NULL if a shell command cannot express
+ * it. */
 static const char *selector_of(const struct look *look, uint32_t frame)
 {
     static const char special[] = ".[]()*+?^$|\\{}";
@@ -233,7 +232,7 @@ static enum mt_status prove(struct look *look, const struct line *line)
     return say(look, line, policy, after);
 }
 
-/* Fewer in long traces: analyze shall stay fast. */
+/* Fewer in long traces, to keep analyze fast. */
 static uint32_t most_replays(const struct look *look)
 {
     uint64_t events = mt_max_u64(look->search->device->events, 1);

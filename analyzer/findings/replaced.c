@@ -10,14 +10,14 @@
 #include "site.h"
 #include "util.h"
 
-enum { MAX_PARTS = 8 }; /* that the new bytes may be one of */
+enum { MAX_PARTS = 8 }; /* maximum denominator of the fraction */
 
-/* What one line left in the steps [begin - 1, end), by step, then birth. */
+/* Blocks that one line left in the steps [begin - 1, end), by step, then allocation. */
 struct chain {
     const struct mt_life *lives;
     uint32_t count;
     uint32_t frame;
-    uint32_t parts; /* bit n: each was longer by one nth of something, so far */
+    uint32_t parts; /* bit n: so far, each was longer by 1/n of something */
     bool even;      /* see struct mt_replaced */
 };
 
@@ -30,7 +30,7 @@ struct look {
     uint32_t chain_count;
 };
 
-/* Order by line, then step. The line is kept in end_step, which says nothing any more. */
+/* Order by line, then step. end_step has the line, since its own value is no longer needed. */
 static int by_line(const void *a, const void *b)
 {
     const struct mt_life *x = a, *y = b;
@@ -73,7 +73,7 @@ static uint64_t bytes_of_step(const struct chain *chain, uint32_t step)
     return bytes;
 }
 
-/* In the steps that are asked about, and the one before them. */
+/* In the steps in question, and the one before them. */
 static bool rises(const struct look *look, struct chain *chain)
 {
     const uint32_t first = look->question->begin - 1;
@@ -130,18 +130,18 @@ static void find_chains(struct look *look)
 
 struct live {
     uint64_t addr, requested_bytes;
-    uint32_t chain;  /* index + 1 of the one whose line it is of; 0 = of none */
-    bool is_of_step; /* born in the step that goes on */
+    uint32_t chain;  /* index + 1 of the chain with its line; 0 = none */
+    bool is_of_step; /* allocated in the current step */
 };
 
 struct reading {
     struct look *look;
     struct mt_map slots; /* address -> live block */
-    struct live *live;   /* in no order */
+    struct live *live;   /* unsorted */
     size_t live_count, live_capacity;
-    struct mt_map sizes; /* requested bytes -> live blocks of the step that goes on */
+    struct mt_map sizes; /* requested bytes -> live blocks of the current step */
     struct mt_map line_sizes[MT_MAX_REPLACED]; /* ... of each line */
-    uint32_t next[MT_MAX_REPLACED];            /* link of each chain that is born next */
+    uint32_t next[MT_MAX_REPLACED];            /* next link of each chain */
     uint32_t step;                             /* that begins next */
 };
 
@@ -191,7 +191,7 @@ static enum mt_status end_block(struct reading *reading, uint64_t addr)
     return mt_map_set(&reading->slots, reading->live[slot].addr, slot);
 }
 
-/* Bit n: the block is longer than another of its line by one nth of something new. */
+/* Bit n: the block is longer than another of its line by 1/n of something new. */
 static uint32_t parts_of(const struct reading *reading, uint32_t chain, uint64_t bytes)
 {
     const struct mt_map *line = &reading->line_sizes[chain];
@@ -208,7 +208,7 @@ static uint32_t parts_of(const struct reading *reading, uint32_t chain, uint64_t
     return parts;
 }
 
-/* Number + 1 of the chain whose line it is, and what that says of it. */
+/* Number + 1 of the chain with its line, and its link. */
 static uint32_t link_of(struct reading *reading, const struct mt_event *event)
 {
     struct look *look = reading->look;

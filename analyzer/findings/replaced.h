@@ -1,9 +1,8 @@
-/* Buffers that each step replaces by a longer one, x = torch.cat([x, new]): of one
- * line of the program, what each step leaves ends in the next one, and that leaves
- * more. So do longer and longer batches. What tells them apart is how the new one is
- * made: while the old one is there, and longer than that by as much as something that
- * the step made before, or a part of it that is the same in each step (one of three,
- * for keys and values that were computed together). */
+/* Buffers that each step replaces by a longer one, x = torch.cat([x, new]): blocks of one line of
+ * the program that each step leaves end in the next step, which leaves more. Batches of growing
+ * length do the same. The difference is how the new block is made: while the old one exists, and
+ * longer than it by the size of something that the step made before, or by a fraction of that size
+ * that is the same in each step (a third, for keys and values that were computed together). */
 #ifndef MT_ANALYZER_REPLACED_H
 #define MT_ANALYZER_REPLACED_H
 
@@ -14,14 +13,14 @@
 
 struct mt_replaced {
     uint32_t frame, stack;         /* the line, and one stack of it */
-    uint32_t first_step;           /* that left some, and each after it more */
+    uint32_t first_step;           /* first step that left some; each later one left more */
     uint32_t blocks, stacks;       /* left by the last of the steps; from how many */
-    bool even;                     /* each left as much more */
+    bool even;                     /* each left the same additional amount */
     uint64_t old_bytes, new_bytes; /* left by the step before `begin`, by the last one */
 };
 
-/* Those of the steps [begin, end) of the lives, begin > 0. Reads the source, from its start to its
- * end, if there is a line that leaves more in each step, `least` bytes in all of them. `lines` has
+/* Finds them for the steps [begin, end) of the lives, begin > 0. Reads the source from its start to
+ * its end if there is a line that leaves more in each step, `least` bytes in total. `lines` has
  * room for MT_MAX_REPLACED. */
 struct mt_replaced_question {
     const struct mt_device_report *device;

@@ -59,8 +59,8 @@ static int by_place(const void *a, const void *b)
     return (x->number > y->number) - (x->number < y->number);
 }
 
-/* What was laid over the source, and this: those that come first of two at one place
- * are the source's. */
+/* Merges the existing overlay with these changes; among two events at one place, the source's come
+ * first. */
 static bool merge(const struct mt_retime *retime, const struct mt_overlay *old,
                   struct mt_overlay *merged)
 {
@@ -86,7 +86,7 @@ enum mt_status mt_retime_replay(struct mt_retime *retime, struct mt_finding_sear
     struct mt_analysis *analysis = search->analysis;
     struct mt_source *source = analysis->source;
     uint64_t most_reserved_bytes[MT_MAX_DEVICES] = {0}; /* other devices do not matter */
-    /* What the run did says nothing here: there is nothing to be learned of it. */
+    /* The comparison with the recording is meaningless here, so nothing is inferred from it. */
     const struct mt_replay_options options = {.policy = analysis->report->policy,
                                               .limit_bytes =
                                                   mt_least_limit_bytes(&search->device->replay),

@@ -1,11 +1,10 @@
-/* The run again, with other lifetimes: blocks that end earlier, or are away for a
- * while. What differs is laid over the source, as found ranges are (overlay.h), and
- * the run's own policy and limit are replayed.
+/* Replays the run with other lifetimes: blocks that end earlier, or are absent for a while. The
+ * changes are inserted into the source like inferred ranges (overlay.h), and the run's own policy
+ * and limit are replayed.
  *
- *     mt_retime_free(&retime, device, before, life);    it ends there, its own end is passed over
- *     mt_retime_alloc(&retime, device, before, life);   it is asked for once more
- *     mt_retime_replay(&retime, search, &peaks);
- */
+ *     mt_retime_free(&retime, device, before, life);    it ends there, and its own end is ignored
+ *     mt_retime_alloc(&retime, device, before, life);   it is requested again
+ *     mt_retime_replay(&retime, search, &peaks); */
 #ifndef MT_ANALYZER_RETIME_H
 #define MT_ANALYZER_RETIME_H
 
@@ -15,14 +14,14 @@
 struct mt_retime {
     struct mt_retimed {
         struct mt_overlay_event at;
-        size_t number; /* of those at one place the first comes first */
+        size_t number; /* among those at one place, the first comes first */
     } * events;
     size_t count, capacity;
-    bool within_reserved; /* of no use if more is reserved than in the run: given up there */
+    bool within_reserved; /* give up if more is reserved than in the run */
 };
 
 struct mt_retimed_peaks {
-    bool known; /* false: requests would have failed that did not fail in the run; or given up */
+    bool known; /* false: requests failed that did not fail in the run; or it was given up */
     uint64_t allocated_bytes, reserved_bytes;
 };
 
@@ -30,7 +29,7 @@ struct mt_retimed_peaks {
 enum mt_status mt_retime_free(struct mt_retime *retime, uint16_t device, uint64_t before,
                               const struct mt_life *life) MT_MUST_USE;
 
-/* It is asked for once more, before that event; its own end ends that one. */
+/* Requests the block again before that event; its own end then ends the new block. */
 enum mt_status mt_retime_alloc(struct mt_retime *retime, uint16_t device, uint64_t before,
                                const struct mt_life *life) MT_MUST_USE;
 

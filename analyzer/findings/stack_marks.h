@@ -1,5 +1,5 @@
-/* What a finding looks for in stacks, judged once per frame and once per stack:
- * a stack takes the mark of its innermost frame that has one. */
+/* Marks of stacks, judged once per frame and once per stack: a stack has the mark of its innermost
+ * frame that has one. */
 #ifndef MT_ANALYZER_STACK_MARKS_H
 #define MT_ANALYZER_STACK_MARKS_H
 
@@ -15,8 +15,7 @@ struct mt_stack_marks {
 /* The mark of a frame, 0 = none. */
 typedef uint8_t mt_frame_judge(const struct mt_symbols *symbols, const struct mt_frame *frame);
 
-/* Marks all stacks; a table that is complete stays as it is. O(frames + stacks), however deep
- * the stacks are. */
+/* Marks all stacks; does nothing if the table is complete. O(frames + stacks), at any depth. */
 enum mt_status mt_stack_marks_make(struct mt_stack_marks *marks, const struct mt_symbols *symbols,
                                    mt_frame_judge *judge) MT_MUST_USE;
 void mt_stack_marks_release(struct mt_stack_marks *marks);

@@ -1,5 +1,5 @@
-/* A policy as text, and what is known of a whole trace before a replay begins: what the
- * text, or the policy, wants to know. For the others nothing is read, and it is empty. */
+/* A policy as text, and facts about a whole trace that the text or the policy needs before a replay
+ * begins. If neither needs any, nothing is read, and it is empty. */
 #ifndef MT_ANALYZER_FORESIGHT_H
 #define MT_ANALYZER_FORESIGHT_H
 
@@ -8,11 +8,11 @@
 #include "replay_result.h"
 #include "step_plan.h"
 
-/* A policy as a user spells it: "name", "name:options", a bare option string of
- * PyTorch; behind "pytorch" pools that the run did not have (pool_routes.h). */
+/* A policy as a user spells it: "name", "name:options", or a bare option string of PyTorch; pools
+ * that the run did not have may follow "pytorch" (pool_routes.h). */
 struct mt_policy_text {
     const struct mt_policy_ops *ops;
-    const char *options;       /* in `head`; NULL = none were given */
+    const char *options;       /* in `head`; NULL = none */
     const char *pools;         /* " --pool SELECTOR ...", in the text; "" = none */
     char head[MT_POLICY_TEXT]; /* the text without the pools */
 };
@@ -27,13 +27,13 @@ struct mt_foresight {
     struct mt_step_plan plan;     /* for `planned` */
 };
 
-/* The source stands at its start, before and after. */
+/* The source is at its start, before and after. */
 enum mt_status mt_foresight_make(struct mt_source *source, const struct mt_policy_text *policy,
                                  struct mt_foresight *foresight,
                                  struct mt_error *error) MT_MUST_USE;
 void mt_foresight_release(struct mt_foresight *foresight);
 
-/* Does the policy want any? */
+/* Whether the policy needs foresight. */
 static inline bool mt_foresight_is_wanted(const struct mt_policy_text *policy)
 {
     return *policy->pools || policy->ops == &mt_policy_planned;

@@ -22,8 +22,8 @@ struct builder {
     struct mt_request_selector *selectors[MT_MAX_POLICY_POOLS];
     uint64_t meant[MT_MAX_POLICY_POOLS]; /* requests that go to the pool */
     uint64_t
-        elsewhere[MT_MAX_POLICY_POOLS]; /* also meant: private already, or another selector's */
-    struct mt_buf texts;                /* one behind the other, with their ends */
+        elsewhere[MT_MAX_POLICY_POOLS]; /* also selected: private already, or another selector's */
+    struct mt_buf texts;                /* one after the other, with their NULs */
     size_t text_at[MT_MAX_POLICY_POOLS];
     struct mt_phases phases;
     struct mt_arena arena;
@@ -153,7 +153,7 @@ static enum mt_status read_source(struct builder *builder, struct mt_error *erro
     return status == MT_OK ? mt_source_rewind(builder->source, error) : status;
 }
 
-/* A pool that nothing would come from is a mistake in its selector. */
+/* A pool without requests is a mistake in its selector. */
 static enum mt_status check(const struct builder *builder, struct mt_error *error)
 {
     uint32_t i;

@@ -14,7 +14,7 @@ enum { MAX_CONDITIONS = 16 };
 enum condition_kind { SITE, PHASE, SIZE };
 enum { UNKNOWN, NO, YES };
 
-/* What was found out of frames, stacks or phases, by number. */
+/* Cached matches of frames, stacks or phases, by number. */
 struct answers {
     uint8_t *of;
     size_t count, capacity;
@@ -53,7 +53,7 @@ static size_t key_at(const char *text)
     return MT_ARRAY_LEN(keys);
 }
 
-/* A condition ends at a comma behind which another one begins. */
+/* A condition ends at a comma that another condition follows. */
 static size_t value_length(const char *value)
 {
     const char *comma = value;
@@ -119,7 +119,7 @@ static enum mt_status read_condition(struct mt_request_selector *selector, size_
     return read_regex(condition, value, error);
 }
 
-/* The text is the parser's own: it is cut into values. */
+/* The parser owns the text, and cuts it into values. */
 static enum mt_status parse(struct mt_request_selector *selector, char *text,
                             struct mt_error *error)
 {
@@ -205,8 +205,8 @@ static enum mt_status make_room(struct answers *answers, size_t count)
     return MT_OK;
 }
 
-/* Matching takes memory of its own. Without it glibc answers "no match", and only errno tells: then
- * `failed` is set. */
+/* Matching allocates memory. Without it glibc returns "no match", and only errno shows the failure:
+ * then `failed` is set. */
 static bool has(struct condition *condition, const char *text)
 {
     int code;
@@ -238,8 +238,8 @@ static bool frame_matches(struct mt_request_selector *selector, struct condition
     return *answer == YES;
 }
 
-/* From the innermost frame outward, to one that matches or a stack that was
- * looked at; the answer holds for all of the way there. */
+/* Searches from the innermost frame outward for a match or a stack with a cached result; caches the
+ * result for the whole path. */
 static enum mt_status stack_matches(struct mt_request_selector *selector,
                                     struct condition *condition, const struct mt_symbols *symbols,
                                     uint32_t stack, bool *matches)

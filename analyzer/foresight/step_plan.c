@@ -16,7 +16,7 @@
 
 enum {
     ROUNDING = 512,
-    WINDOW = 4 /* places looked at for a request: a step may skip some */
+    WINDOW = 4 /* places examined for a request: a step may skip some */
 };
 
 struct request {
@@ -127,7 +127,7 @@ static enum mt_status read_source(struct planner *planner)
     return mt_source_rewind(planner->source, planner->error);
 }
 
-/* Those that lie in no other one. */
+/* Steps that are not inside another one. */
 static enum mt_status collect_steps(struct planner *planner)
 {
     const struct mt_phases *phases = &planner->phases;
@@ -148,7 +148,7 @@ static enum mt_status collect_steps(struct planner *planner)
     return MT_OK;
 }
 
-/* The stream that asks for the most bytes of the default pool of a device. */
+/* The stream that requests most bytes from the default pool of a device. */
 static uint32_t main_stream(const struct planner *planner, uint16_t device)
 {
     uint32_t best = 0, count = planner->source->symbols.stream_count;
@@ -202,8 +202,7 @@ static int by_hash(const void *a, const void *b)
     return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
-/* The last of the steps that ask for the same, which with the others asks for most;
- * NULL if no two do. */
+/* The last of the equal steps that together request most; NULL if no two are equal. */
 static enum mt_status repeating_step(const struct planner *planner, const struct step **repeating)
 {
     const struct step **sorted = calloc(planner->step_count + 1, sizeof *sorted);
@@ -230,8 +229,7 @@ static enum mt_status repeating_step(const struct planner *planner, const struct
     return MT_OK;
 }
 
-/* Addresses for the buffers, checked by nobody but the policy, which places only
- * where nothing is. */
+/* Addresses for the buffers. Only the policy checks them: it places blocks only in free space. */
 static enum mt_status place(const struct mt_buffers *buffers, struct mt_device_plan *plan,
                             const uint32_t *entry_of)
 {
@@ -260,8 +258,7 @@ static enum mt_status place(const struct mt_buffers *buffers, struct mt_device_p
     return status;
 }
 
-/* How many requests of its step were made before the block was free again; 0 = it
- * outlives the step. */
+/* Number of requests of its step before the block is free again; 0 = it outlives the step. */
 static uint32_t end_place(const struct planner *planner, const struct step *step,
                           const struct request *request)
 {
@@ -280,8 +277,8 @@ static uint32_t end_place(const struct planner *planner, const struct step *step
     return (uint32_t)(low - step->first);
 }
 
-/* Each place has to be free for as long as in any of the equal steps: ends[] of the
- * planned one grow, or become 0. */
+/* Each place must be free for as long as in any of the equal steps: ends[] of the planned one grow,
+ * or become 0. */
 static void heed_step(const struct planner *planner, const struct step *step,
                       const struct mt_device_plan *plan, uint32_t *ends)
 {

@@ -1,17 +1,16 @@
-/* A plan for the step that a program repeats: where each of its requests goes in
- * one arena, worked out before the run (analyzer/optimal), as STAlloc does.
+/* A plan for the repeated step of a program: a place for each of its requests in one arena,
+ * computed before the run (analyzer/optimal), like STAlloc.
  *
- * - Steps are those that the trace names, else those that are found
- *   (found_phases.h). The repeating step is the one whose requests (size, in
- *   order) return in the steps that ask for the most bytes together.
- * - Planned are the requests of the default pool, on the stream that asks for most,
- *   that are free again before the step ends, in all of these steps; each for as
- *   long as the longest of them. What outlives its step is not.
+ * - Steps are recorded or inferred (found_phases.h). The repeating step is the one whose requests
+ *   (size, in
+ *   order) recur in the steps that together request most bytes.
+ * - The plan covers requests of the default pool, on the stream that requests most, whose blocks
+ *   are free again before the step ends, in all of these steps; each for as long as the longest of
+ *   them. Blocks that outlive their step are not planned.
  * - In every step, requests are matched to the plan in order, by size: the next
  *   one of that size, if it is among the next four. A request that has no match, or
- *   that outlives its step, is not planned. Whether the place is really free is for
- *   the policy to see: other steps may free later.
- */
+ *   that outlives its step, is not planned. The policy checks whether the place is really free:
+ * other steps may free later. */
 #ifndef MT_ANALYZER_STEP_PLAN_H
 #define MT_ANALYZER_STEP_PLAN_H
 
@@ -33,7 +32,7 @@ enum mt_status mt_step_plan_make(struct mt_source *source, struct mt_step_plan *
                                  struct mt_error *error) MT_MUST_USE;
 void mt_step_plan_release(struct mt_step_plan *plan);
 
-/* 1 + entry for the request of an event, 0 = it is not planned. */
+/* 1 + entry of an event's request, 0 = not planned. */
 static inline uint32_t mt_step_plan_of(const struct mt_step_plan *plan, uint64_t seq)
 {
     return seq < plan->count ? plan->of_event[seq] : 0;

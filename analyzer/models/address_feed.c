@@ -1,4 +1,4 @@
-/* What the model of addresses needs to know before the pass `blocks`. */
+/* Inputs that the model of addresses needs before the pass `blocks`. */
 #include "analysis.h"
 #include "model_ops.h"
 
@@ -22,7 +22,7 @@ static void find_steps(const struct mt_analysis *analysis, struct mt_address_wis
     }
 }
 
-/* Addresses are those of the recorded run: there are none of what might have been. */
+/* Addresses are those of the recorded run, so a what-if replay has none. */
 static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct mt_model_feed *feed)
 {
     struct mt_survey_device *device = &analysis->survey.devices[slot];
@@ -32,7 +32,8 @@ static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct 
                          : 0;
     struct mt_address_wish wish = {.reserved_peak_bytes =
                                        mt_highs_since(&device->high[MT_HIGH_RESERVED], 0)->value,
-                                   /* So many PyTorch takes: an eighth more than the device has. */
+                                   /* PyTorch reserves this much: an eighth more than the device
+                                    * has */
                                    .reservation_bytes = total + total / 8,
                                    .rows = analysis->options->bins,
                                    .columns = analysis->options->bins,

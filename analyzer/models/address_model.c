@@ -1,6 +1,5 @@
-/* Segments that are reserved now lie in one array, sorted by address; a block finds
- * its segment there by bisection, and its rows by its offset. Everything else is
- * bookkeeping of sums. */
+/* Currently reserved segments are in one array, sorted by address. A block finds its segment there
+ * by bisection, and its rows by its offset. Everything else is bookkeeping of sums. */
 #include "address_model.h"
 
 #include "event.h"
@@ -17,29 +16,29 @@
 #define NOWHERE          UINT32_MAX
 #define FAR              (UINT64_C(64) << 30) /* bytes between parts of one reservation */
 
-enum { PARTS = 2 }; /* segments that a block may lie in */
+enum { PARTS = 2 }; /* maximum number of segments that a block spans */
 
-/* A place while it is built. */
+/* A place under construction. */
 struct place {
     struct mt_address_place out;
     size_t row_capacity;
     uint64_t allocated, reserved;
-    uint64_t settled_t_ns;   /* until then used and held are summed */
-    uint64_t since_event;    /* the segment came */
-    uint64_t emptied_event;  /* its last block went */
+    uint64_t settled_t_ns;   /* used and held are summed up to this time */
+    uint64_t since_event;    /* the segment was allocated */
+    uint64_t emptied_event;  /* its last block was freed */
     uint64_t segment_blocks; /* that were in this segment */
     uint32_t next_free;      /* of the free places of the same size, NOWHERE */
 };
 
-/* Where memory is reserved now. */
+/* Currently reserved memory. */
 struct held {
     uint64_t base, end; /* base first: sorted.h */
     uint32_t place;
 };
 
-/* Where a part of a live block lies. */
+/* Position of a part of a live block. */
 struct seat {
-    uint64_t offset, bytes; /* bytes: as far as it lies in the segment */
+    uint64_t offset, bytes; /* bytes: the part in the segment */
     uint32_t place;
 };
 
@@ -59,7 +58,7 @@ struct mt_address_builder {
         struct seat parts[PARTS];
     } * seats; /* by number of the block */
     size_t seat_count, seat_capacity;
-    uint32_t span; /* that the last event was in */
+    uint32_t span; /* of the last event */
     uint64_t span_offset;
     uint64_t now_t_ns;
     uint64_t homeless_segments, homeless_bytes, outside_blocks, outside_bytes;
@@ -158,7 +157,7 @@ static void settle(struct mt_address_builder *builder, struct place *place)
     place->settled_t_ns = builder->now_t_ns;
 }
 
-/* Rows for the first `bytes` of a place; false if there are none left. */
+/* Rows for the first `bytes` of a place; false if none are left. */
 static bool has_rows(const struct mt_address_builder *builder, const struct place *place,
                      uint64_t bytes)
 {
@@ -187,7 +186,7 @@ static enum mt_status make_rows(struct mt_address_builder *builder, struct place
     return MT_OK;
 }
 
-/* Adds (or takes) a stretch of a place; role MT_ROLE_COUNT: of reserved bytes. */
+/* Adds (or removes) a stretch of a place; role MT_ROLE_COUNT: of reserved bytes. */
 static enum mt_status change_rows(struct mt_address_builder *builder, const struct place *place,
                                   const struct seat *seat, unsigned role, bool take)
 {
@@ -226,7 +225,7 @@ static enum mt_status reserve(struct mt_address_builder *builder, const struct p
     return change_rows(builder, place, &range, MT_ROLE_COUNT, take);
 }
 
-/* Number of the first that begins above `addr`. */
+/* Index of the first that begins above `addr`. */
 static uint32_t first_above(const struct mt_address_builder *builder, uint64_t addr)
 {
     return (uint32_t)mt_sorted_count_to(builder->held, builder->held_count, sizeof *builder->held,
@@ -262,7 +261,7 @@ static void let_go(struct mt_address_builder *builder, const struct held *held)
             (--builder->held_count - at) * sizeof *builder->held);
 }
 
-/* A free place of that size, the one that was freed last. */
+/* Returns the most recently freed place of that size. */
 static uint32_t take_free(struct mt_address_builder *builder, uint64_t bytes)
 {
     uint32_t place = mt_map_take(&builder->free, bytes);
@@ -271,7 +270,7 @@ static uint32_t take_free(struct mt_address_builder *builder, uint64_t bytes)
         return NOWHERE;
     if (builder->places[place].next_free != NOWHERE &&
         mt_map_set(&builder->free, bytes, builder->places[place].next_free))
-        builder->places[place].next_free = NOWHERE; /* no memory: the others stay white */
+        builder->places[place].next_free = NOWHERE; /* no memory: the others are not reused */
     return place;
 }
 
@@ -359,8 +358,8 @@ static enum mt_status on_segment_free(struct mt_address_builder *builder,
     return status;
 }
 
-/* The expandable segment that an address is reserved for: addresses are, at once, for
- * more than the device has, so what is mapped may have holes. */
+/* The expandable segment that an address is reserved for. Addresses for more than the device's
+ * memory are reserved at once, so the mapped part may have holes. */
 static struct held *band_of(const struct mt_address_builder *builder, uint64_t addr)
 {
     uint32_t at = first_above(builder, addr);
@@ -391,7 +390,7 @@ static enum mt_status new_band(struct mt_address_builder *builder, const struct 
     return MT_OK;
 }
 
-/* Maps addresses that belong to one band, which may have to be made. */
+/* Maps addresses of one band, which is created if necessary. */
 static enum mt_status map_piece(struct mt_address_builder *builder, const struct mt_event *event,
                                 uint64_t addr, uint64_t end)
 {
@@ -435,7 +434,7 @@ static enum mt_status unmap_piece(struct mt_address_builder *builder, uint64_t a
     return reserve(builder, place, addr - band->base, bytes, true);
 }
 
-/* A range may lie in two bands, if a trace begins when there was a hole between. */
+/* A range may be in two bands, if there was a hole between them when the trace began. */
 static uint64_t piece_end(const struct mt_address_builder *builder, uint64_t addr, uint64_t end)
 {
     uint32_t at = first_above(builder, addr);
@@ -460,7 +459,7 @@ static enum mt_status on_range(struct mt_address_builder *builder, const struct 
 
 static enum mt_status on_segment(struct mt_address_builder *builder, const struct mt_event *event)
 {
-    /* Nothing, or past the end of all addresses: damaged input. */
+    /* Empty, or past the end of all addresses: damaged input. */
     if (!event->size_bytes && event->kind != MT_EVENT_SEGMENT_FREE)
         return MT_OK;
     if (event->addr + event->size_bytes < event->addr || event->size_bytes >> 62)
@@ -482,12 +481,12 @@ static enum mt_status seats_for(struct mt_address_builder *builder, uint32_t blo
             for (int i = 0; i < PARTS; i++)
                 builder->seats[builder->seat_count].parts[i].place = NOWHERE;
     }
-    for (int i = 0; i < PARTS; i++) /* nobody can sit there still */
+    for (int i = 0; i < PARTS; i++) /* no block may remain */
         builder->seats[block].parts[i].place = NOWHERE;
     return MT_OK;
 }
 
-/* The part of a block that lies where `addr` does. */
+/* The part of a block in the segment at `addr`. */
 static struct seat sit(struct mt_address_builder *builder, uint64_t addr, uint64_t end)
 {
     const struct held *held = held_at(builder, addr);

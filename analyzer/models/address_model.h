@@ -1,14 +1,13 @@
-/* The memory of a device over time: rows are addresses, segment by segment, columns
- * are time (or events); what is reserved, and what of that is allocated, by role.
+/* The memory of a device over time: rows are addresses, segment by segment, columns are time (or
+ * events); shows reserved memory, and the allocated part of it by role.
  *
- * Every segment has its place, of as many rows as it needs; an expandable segment one
- * that grows with what is mapped. When a segment is given back its place stays, white,
- * until another segment of that size takes it. So rows do not move, and a picture may
- * put places into any order.
+ * Every segment has a place with as many rows as it needs; that of an expandable segment grows with
+ * the mapped memory. When a segment is freed its place stays, white, until another segment of that
+ * size takes it. So rows do not move, and a picture may sort places freely.
  *
- * Bounded: at most MT_ADDRESS_ROWS rows and as many places, each row as runs of equal
- * columns (mosaic.h). A segment that finds no room is counted, not drawn. Of single blocks
- * the MT_ADDRESS_BLOCKS with the most bytes x time are kept by name. */
+ * Bounded: at most MT_ADDRESS_ROWS rows and as many places, each row as runs of equal columns
+ * (mosaic.h). A segment without room is counted, not drawn. The MT_ADDRESS_BLOCKS single blocks
+ * with the most bytes x time are kept by name. */
 #ifndef MT_ANALYZER_ADDRESS_MODEL_H
 #define MT_ANALYZER_ADDRESS_MODEL_H
 
@@ -21,20 +20,19 @@
 #define MT_ADDRESS_BLOCKS 500u
 
 struct mt_address_place {
-    uint64_t base;  /* of the segment that was there last */
-    uint64_t bytes; /* of the largest that was there; mapped at most */
+    uint64_t base;  /* of the last segment there */
+    uint64_t bytes; /* of the largest segment there; mapped at most */
     uint64_t created_t_ns, created_event;
-    uint32_t *rows, row_count; /* from the lowest address up */
+    uint32_t *rows, row_count; /* from the lowest address upwards */
     uint32_t stream;           /* symbols */
     uint16_t pool;             /* symbols */
     bool is_expandable, initial;
-    uint32_t segments;     /* that were there, one after the other */
-    uint64_t blocks;       /* that were ever in it */
+    uint32_t segments;     /* number of segments there, one after the other */
+    uint64_t blocks;       /* number of blocks ever in it */
     uint64_t reserved_end; /* bytes, after the last event */
     uint64_t allocated_end;
-    bool was_idle; /* reserved and empty, all through the last step */
-    /* Bytes x seconds since the first step began: of blocks, and of what was
-     * reserved. */
+    bool was_idle; /* reserved and empty during the whole last step */
+    /* Bytes x seconds since the start of the first step: of blocks, and of reserved memory. */
     double used, held;
 };
 
@@ -46,40 +44,40 @@ struct mt_address_axis {
 };
 
 struct mt_address {
-    uint64_t bytes_per_row;          /* of full rows; the last of a place may be less */
+    uint64_t bytes_per_row;          /* of full rows; the last one of a place may have fewer */
     struct mt_address_place *places; /* by creation */
     uint32_t place_count, row_count;
     struct mt_address_axis time, event;
 
-    struct mt_block_shape *blocks; /* by birth; words are left to the caller */
+    struct mt_block_shape *blocks; /* by allocation; the caller adds words */
     uint32_t block_count;
 
     uint64_t reserved_end, allocated_end, segments_end;
     double used, held; /* of all places */
-    /* Reserved at the end, and empty all through the last step (without steps: at the
-     * end); expandable ones do not count. */
+    /* Reserved at the end, and empty during the whole last step (without steps: at the end);
+     * expandable ones do not count. */
     uint64_t idle_segments, idle_bytes;
-    uint64_t once_segments, once_bytes; /* of those: at most one block was ever in them */
+    uint64_t once_segments, once_bytes; /* of those: with at most one block ever */
     bool has_steps;
-    uint64_t homeless_segments, homeless_bytes; /* for which there was no room */
-    uint64_t outside_blocks, outside_bytes;     /* in no segment that is known */
+    uint64_t homeless_segments, homeless_bytes; /* without room */
+    uint64_t outside_blocks, outside_bytes;     /* in no known segment */
 };
 
 struct mt_address_wish {
     uint64_t reserved_peak_bytes;
-    uint64_t reservation_bytes; /* addresses of an expandable segment; 0 = not known */
-    uint32_t rows;              /* that many for the reserved peak, 0 = 2048 */
+    uint64_t reservation_bytes; /* addresses of an expandable segment; 0 = unknown */
+    uint32_t rows;              /* this many for the reserved peak, 0 = 2048 */
     uint32_t columns;           /* 0 = 2048 */
     uint64_t first_t_ns, last_t_ns, first_event, last_event;
-    const struct mt_span *spans; /* of time that is drawn */
+    const struct mt_span *spans; /* of the drawn time */
     uint32_t span_count;
-    uint64_t count_from_t_ns; /* occupancy: begin of the first step */
-    uint64_t last_step_event; /* begin of the last step; UINT64_MAX = no steps */
+    uint64_t count_from_t_ns; /* occupancy: start of the first step */
+    uint64_t last_step_event; /* start of the last step; UINT64_MAX = no steps */
 };
 
 struct mt_address_builder;
 
-/* The model comes from the arena, what it takes to build it from the heap. */
+/* The model is in the arena; temporary memory is on the heap. */
 enum mt_status mt_address_builder_new(struct mt_arena *arena, const struct mt_address_wish *wish,
                                       struct mt_address_builder **builder) MT_MUST_USE;
 void mt_address_builder_release(void *builder);

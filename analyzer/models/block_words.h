@@ -1,4 +1,4 @@
-/* What single blocks are called: the site that allocated them, and the operation. */
+/* Words for single blocks: the site that allocated them, and the operation. */
 #ifndef MT_ANALYZER_BLOCK_WORDS_H
 #define MT_ANALYZER_BLOCK_WORDS_H
 
@@ -7,7 +7,7 @@
 
 struct mt_block_words {
     const char *site, *head; /* with the user's place, and without */
-    const char *operation;   /* what made it; NULL if the site says it */
+    const char *operation;   /* the operation; NULL if the site names it */
 };
 
 /* Everything comes from the attribution's arena. */

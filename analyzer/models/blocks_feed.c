@@ -1,5 +1,5 @@
-/* Blocks get their words here: sites of those that have a shape, and the largest
- * groups of all that is alive at the peak. */
+/* Blocks get their words here: sites of those with a shape, and the largest groups of blocks alive
+ * at the peak. */
 #include "analysis.h"
 #include "model_ops.h"
 #include "model_window.h"
@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-/* Where allocated is largest in the window. */
+/* The event with the largest allocated level in the window. */
 static uint64_t peak_event(const struct mt_analysis *analysis, uint32_t slot,
                            const struct mt_model_window *window)
 {

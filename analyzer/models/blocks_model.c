@@ -1,4 +1,4 @@
-/* Three sets look at the same stream, each through its own window and axis. */
+/* Three sets read the same stream, each with its own window and axis. */
 #include "blocks_model.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ struct set_builder {
     struct mt_block_set set;
     struct mt_level_curve curve;
     struct mt_kept_blocks kept;
-    uint64_t lived; /* blocks that were there at some time of the window */
+    uint64_t lived; /* blocks alive at some time of the window */
     bool by_event, started;
 };
 
@@ -144,7 +144,7 @@ enum mt_status mt_blocks_builder_state(void *context, const struct mt_model_stat
     return MT_OK;
 }
 
-/* Of [begin, end) what lies in [low, high]; at least 1, as it was there. */
+/* Length of the overlap of [begin, end) and [low, high]; at least 1, since the block existed. */
 static uint64_t shared_length(uint64_t begin, uint64_t end, uint64_t low, uint64_t high)
 {
     begin = mt_max_u64(begin, low);

@@ -1,11 +1,11 @@
-/* Single blocks of one part of a run, each from its birth to its end, for a picture
- * in which every block is a shape of its own.
+/* Single blocks of one part of a run, each from its allocation to its end, for a picture in which
+ * every block has its own shape.
  *
- * Bounded: of all blocks that live in the window the MT_MAX_KEPT_BLOCKS with the most
- * bytes x length are kept by name; the length is what lies in the window, in
- * nanoseconds for the axis of time and in events for that of events. Of the others
- * nothing is lost: at the fullest instant of every bin allocated is known, and so
- * is what is kept; the rest is the difference, exactly. */
+ * Bounded: of all blocks that live in the window, the MT_MAX_KEPT_BLOCKS with the most bytes x
+ * length are kept by name; the length is that of the part in the window, in nanoseconds on the axis
+ * of time and in events on that of events. No bytes of the others are lost: at the fullest instant
+ * of every bin both the allocated bytes and the kept ones are known; the rest is the difference,
+ * exactly. */
 #ifndef MT_ANALYZER_BLOCKS_MODEL_H
 #define MT_ANALYZER_BLOCKS_MODEL_H
 
@@ -18,7 +18,7 @@
 #define MT_BLOCKS_GROUPS   8
 #define MT_BLOCKS_AROUND   48 /* events on either side of the peak */
 
-/* What roles hold at the two instants of a bin; each sums to its level. */
+/* Bytes of roles at the two instants of a bin; each sums to its level. */
 struct mt_role_levels {
     uint64_t max[MT_ROLE_COUNT], last[MT_ROLE_COUNT];
 };
@@ -26,15 +26,15 @@ struct mt_role_levels {
 /* The window along one axis. */
 struct mt_block_set {
     uint64_t begin_t_ns, end_t_ns, begin_event, end_event;
-    struct mt_curve_bin *bins; /* of allocated; the first is that of the begin */
+    struct mt_curve_bin *bins; /* of allocated; the first is that of the start */
     uint32_t bin_count;
     struct mt_role_levels *levels; /* parallel to the bins */
-    struct mt_block_shape *blocks; /* by birth */
+    struct mt_block_shape *blocks; /* by allocation */
     uint32_t block_count;
-    uint64_t others; /* blocks that were there, too, and have no shape */
+    uint64_t others; /* blocks alive in the window without a shape */
 };
 
-/* Blocks of one size and origin that were there at the peak. */
+/* Blocks of one size and origin alive at the peak. */
 struct mt_block_group {
     const char *site, *head;
     enum mt_role role;
@@ -42,11 +42,11 @@ struct mt_block_group {
 };
 
 struct mt_blocks {
-    int64_t step;  /* that the window lies in, MT_NO_STEP */
-    int32_t phase; /* that the window is, MT_NO_PHASE: the whole run */
+    int64_t step;  /* that contains the window, MT_NO_STEP */
+    int32_t phase; /* the window, or MT_NO_PHASE: the whole run */
     uint64_t peak_allocated, peak_t_ns, peak_event;
-    uint64_t events;                                /* of the window, that concern memory */
-    struct mt_block_set time, event;                /* the window, by either axis */
+    uint64_t events;                                /* of the window that concern memory */
+    struct mt_block_set time, event;                /* the window on either axis */
     struct mt_block_set around;                     /* the events around the peak, by event */
     struct mt_block_group groups[MT_BLOCKS_GROUPS]; /* at the peak, largest first */
     uint32_t group_count, groups_in_all;
@@ -54,7 +54,7 @@ struct mt_blocks {
 
 struct mt_blocks_builder;
 
-/* Everything comes from the arena. `peak_event`: where allocated is largest in the
+/* Everything comes from the arena. `peak_event`: the event with the largest allocated level in the
  * window; `bins`: at most 8192. */
 enum mt_status mt_blocks_builder_new(struct mt_arena *arena, const struct mt_model_window *window,
                                      uint64_t peak_event, uint32_t bins,
@@ -66,7 +66,7 @@ enum mt_status mt_blocks_builder_end(void *builder, const struct mt_block_life *
 enum mt_status mt_blocks_builder_state(void *builder,
                                        const struct mt_model_state *state) MT_MUST_USE;
 
-/* Without words: sites and groups are left to the caller. */
+/* Without words: the caller adds sites and groups. */
 struct mt_blocks *mt_blocks_builder_finish(struct mt_blocks_builder *builder);
 
 #endif

@@ -1,9 +1,7 @@
-/* A wide cell is written out when it closes. A narrow one waits with the cell
- * around it: the next narrow neighbour joins it, until the two are wide, or a
- * wide neighbour or a gap comes between. What waits in a narrow cell goes with
- * it. So merged cells of two rows that belong together differ by a few bins at
- * their edges at most, and the number of cells is O(bins * rows), whatever
- * comes. */
+/* A wide cell is written when it closes. A narrow one waits with the surrounding cell: the next
+ * narrow neighbor joins it, until the two are wide, or a wide neighbor or a gap follows. Cells that
+ * wait inside a narrow cell move with it. So merged cells of two corresponding rows differ by at
+ * most a few bins at their edges, and the number of cells is always O(bins * rows). */
 #include "cell_nest.h"
 
 #include "symbols.h"
@@ -56,8 +54,8 @@ static uint32_t lowest_row(uint32_t rows)
     return (uint32_t)__builtin_ctz(rows);
 }
 
-/* Writes out what waits in the cell at `depth` of the open ones. What waits
- * further out lies before it, and must not grow across it: it goes first. */
+/* Writes the cells that wait in the open cell at `depth`. Cells that wait further out precede them
+ * and must not grow across them, so they go first. */
 static enum mt_status flush(struct mt_cell_nest *nest, uint32_t depth)
 {
     for (uint32_t i = 0; i <= depth; i++) {
@@ -107,8 +105,8 @@ static void join(struct mt_open_cell *around, const struct mt_cell *cell)
     into->peak_allocated = mt_max_u64(into->peak_allocated, cell->peak_allocated);
 }
 
-/* The narrow cell that was closed last, and what waits in it, now wait in the
- * one around it. */
+/* The narrow cell that was closed last, and the cells waiting in it, now wait in the surrounding
+ * one. */
 static enum mt_status wait_in(struct mt_cell_nest *nest, struct mt_open_cell *around,
                               struct mt_open_cell *inner)
 {

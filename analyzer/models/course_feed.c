@@ -1,5 +1,5 @@
 /* The course of a run, from the state after each event. Leaving a column closes it and opens the
- * next ones with the levels of that moment, so every event costs O(1). */
+ * next ones with the current levels, so every event costs O(1). */
 #include "analysis.h"
 #include "course_model.h"
 #include "model_ops.h"
@@ -10,11 +10,11 @@
 struct course_feed {
     struct mt_course *course;
     uint32_t at;                      /* column of the last event */
-    uint64_t end_t_ns;                /* first time behind it */
-    bool begun;                       /* the first event of the recorded history was seen */
+    uint64_t end_t_ns;                /* first time after it */
+    bool begun;                       /* the first event of the recorded history has passed */
     bool has_many_levels;             /* more than the course has room for */
     struct mt_bytes state;            /* after the last event */
-    uint64_t first_event, last_event; /* between which the step's requests lie */
+    uint64_t first_event, last_event; /* the step's requests are between these */
     uint64_t hash, requests;
 };
 
@@ -38,7 +38,7 @@ static void raise_column(struct course_feed *feed)
     column->reserved_bytes = mt_max_u64(column->reserved_bytes, feed->state.reserved);
 }
 
-/* Columns up to that of `t_ns` begin with the state before. */
+/* Columns up to that of `t_ns` start with the previous state. */
 static void advance(struct course_feed *feed, uint64_t t_ns)
 {
     while (t_ns >= feed->end_t_ns && feed->at + 1 < feed->course->column_count) {
@@ -94,10 +94,10 @@ static enum mt_status on_state(void *context, const struct mt_model_state *state
     return MT_OK;
 }
 
-/* The last step that was recorded from its begin to its end. */
+/* The last step whose start and end are both recorded. */
 static void find_step(struct course_feed *feed, const struct mt_survey *survey)
 {
-    feed->first_event = 1; /* and no event is in it */
+    feed->first_event = 1; /* no event is in it */
     for (uint32_t i = survey->phases.count; i-- > 0;) {
         const struct mt_phase *phase = &survey->phases.phases[i];
 

@@ -1,6 +1,6 @@
-/* One pass. Phases open and close at their own events; between them every
- * ALLOC and FREE compares its stack with the one that is open, closes what is
- * not shared, opens the rest, and adds its bytes to the innermost cell. */
+/* One pass. Phases open and close at their own events. Between them every ALLOC and FREE compares
+ * its stack with the open one, closes the frames that are not shared, opens the rest, and adds its
+ * bytes to the innermost cell. */
 #include "flamechart_model.h"
 
 #include "cell_nest.h"
@@ -14,7 +14,7 @@ enum { PHASE_ROWS = 6, DEFAULT_BINS = 2048, MAX_BINS = 8192, NOT_SHOWN = -1 };
 
 _Static_assert(PHASE_ROWS + 1 + MT_SPEAKING_DEPTH <= MT_NEST_ROWS, "every row has a place");
 
-/* What the rows of call stacks have in common: function and file. */
+/* Common function and file of a row of call stacks. */
 struct common_row {
     uint32_t function, file;
     bool seen, varies;
@@ -26,7 +26,7 @@ struct mt_flamechart_builder {
     const struct mt_phase *phases;
     const struct mt_symbols *symbols;
     uint32_t phase_count;
-    int8_t *phase_rows; /* NOT_SHOWN: left out */
+    int8_t *phase_rows; /* NOT_SHOWN: omitted */
     uint32_t frame_row;
 
     struct mt_speaking_stack speaking;
@@ -44,7 +44,7 @@ struct mt_flamechart_builder {
     bool frees_have_stacks; /* somewhere in the trace */
     bool started;
 
-    uint64_t clock_ns; /* time of the last thing that happened */
+    uint64_t clock_ns; /* time of the last change */
     uint64_t allocated;
     uint64_t enter_allocated, peak_allocated, peak_t_ns, peak_event, events;
 };
@@ -54,7 +54,8 @@ static bool in_window(const struct mt_flamechart_window *window, const struct mt
     return phase->begin_event <= window->end_event && phase->end_event >= window->begin_event;
 }
 
-/* A phase that is looked at for itself is shown, and no step that it is in. */
+/* Whether a phase only surrounds the window. The window's own phase is shown, and the step around
+ * it is not. */
 static bool surrounds(const struct mt_flamechart_window *window, const struct mt_phase *phase)
 {
     if (phase == window->zoom)
@@ -63,8 +64,7 @@ static bool surrounds(const struct mt_flamechart_window *window, const struct mt
            phase->end_event >= window->end_event;
 }
 
-/* Rows belong to one thread: that of the first step, else of the longest
- * phase. */
+/* Rows belong to one thread: that of the first step, otherwise that of the longest phase. */
 static uint16_t thread_of_rows(const struct mt_flamechart_window *window,
                                const struct mt_phase *phases, uint32_t count)
 {
@@ -88,7 +88,7 @@ static uint16_t thread_of_rows(const struct mt_flamechart_window *window,
     return thread;
 }
 
-/* Row 0 is for steps; other phases begin in row 1, or below what is around. */
+/* Row 0 is for steps; other phases begin in row 1, or below the surrounding one. */
 static int row_below(int around, const struct mt_phase *phase)
 {
     if (around != NOT_SHOWN)
@@ -100,7 +100,7 @@ static enum mt_status assign_phase_rows(struct mt_flamechart_builder *builder)
 {
     const struct mt_flamechart_window *window = &builder->window;
     uint16_t thread = thread_of_rows(window, builder->phases, builder->phase_count);
-    int8_t *around; /* row of the innermost shown phase, itself included */
+    int8_t *around; /* row of the innermost shown phase, possibly itself */
 
     builder->phase_rows = mt_arena_array(builder->arena, builder->phase_count, sizeof(int8_t));
     around = mt_arena_array(builder->arena, builder->phase_count, sizeof(int8_t));
@@ -159,7 +159,7 @@ enum mt_status mt_flamechart_builder_new(struct mt_arena *arena,
     return status;
 }
 
-/* Time never runs backwards, whatever phases claim, and stays in the window. */
+/* Time never runs backwards, even in damaged phases, and stays in the window. */
 static uint64_t advance(struct mt_flamechart_builder *builder, uint64_t t_ns)
 {
     t_ns = mt_min_u64(t_ns, builder->window.end_t_ns);
@@ -215,7 +215,7 @@ static enum mt_status open_phase(struct mt_flamechart_builder *builder, uint32_t
     return status;
 }
 
-/* The next phase that is shown, and its first event in the window. */
+/* The next shown phase, and its first event in the window. */
 static bool next_begin(struct mt_flamechart_builder *builder, uint64_t *begin)
 {
     while (builder->next_phase < builder->phase_count &&
@@ -228,7 +228,7 @@ static bool next_begin(struct mt_flamechart_builder *builder, uint64_t *begin)
     return true;
 }
 
-/* Damaged input may claim siblings that overlap: the later one ends the other. */
+/* Damaged input may have siblings that overlap: the later one ends the other. */
 static bool is_beside_top(const struct mt_flamechart_builder *builder, uint32_t phase)
 {
     int32_t top = builder->open_phases[builder->open_phase_count - 1];
@@ -236,7 +236,7 @@ static bool is_beside_top(const struct mt_flamechart_builder *builder, uint32_t 
     return builder->phase_rows[phase] <= builder->phase_rows[top];
 }
 
-/* Opens and closes the phases that lie between the last event and this one. */
+/* Opens and closes the phases between the last event and this one. */
 static enum mt_status pass_phases(struct mt_flamechart_builder *builder, uint64_t event)
 {
     enum mt_status status = MT_OK;
@@ -324,7 +324,7 @@ static enum mt_status enter_stack(struct mt_flamechart_builder *builder,
     return status;
 }
 
-/* Where frees record no stacks, one between two calls belongs to the former. */
+/* If frees have no stacks, one between two calls belongs to the earlier call. */
 static enum mt_status enter(struct mt_flamechart_builder *builder, const struct mt_event *event,
                             int32_t phase, uint64_t t_ns)
 {
@@ -402,7 +402,7 @@ static enum mt_status close_all(struct mt_flamechart_builder *builder)
     return status;
 }
 
-/* The innermost row of call stacks always stays. */
+/* The innermost row of call stacks is always kept. */
 static uint32_t common_rows(const struct mt_flamechart_builder *builder)
 {
     uint32_t rows = 0;

@@ -1,12 +1,12 @@
-/* Flame chart: x is time, rows are step, phase, then the call stacks of
- * consecutive events, merged while the prefix is equal, broken at phase ends. A cell knows how
- * allocated bytes changed while it was on the stack. Bounded: cells narrower than a bin are merged
- * with their neighbours into one cell that says how many it stands for.
+/* Flame chart: x is time, rows are step, phase, then the call stacks of consecutive events, merged
+ * while the prefix is equal, broken at phase ends. A cell has the change of allocated bytes while
+ * it was on the stack. Bounded: cells narrower than a bin are merged with their neighbors into one
+ * cell with their number.
  *
- * Cells of one row do not overlap; a cell lies within one cell of a row above
- * (or within none), merged ones up to three bins beyond. The nets of what lies directly in a cell
- * and of what happened in it outside of those add up to its own. Plumbing frames, phases that the
- * framework inserted, and phases that only surround the window are left out. */
+ * Cells of one row do not overlap. A cell is inside one cell of a row above (or none); merged ones
+ * may extend up to three bins beyond it. The net change of a cell is the sum of its direct
+ * children's and of the changes outside of these. Plumbing frames, phases that the framework
+ * inserted, and phases that only surround the window are omitted. */
 #ifndef MT_ANALYZER_FLAMECHART_MODEL_H
 #define MT_ANALYZER_FLAMECHART_MODEL_H
 
@@ -17,13 +17,12 @@
 struct mt_flamechart {
     uint64_t begin_t_ns, end_t_ns, begin_event, end_event; /* window */
     int64_t step;          /* MT_NO_STEP = whole trace, or the phase is in none */
-    int32_t phase;         /* the window is this phase and no step, or MT_NO_PHASE */
-    struct mt_cell *cells; /* by row, then begin */
+    int32_t phase;         /* the window is this phase and not a step, or MT_NO_PHASE */
+    struct mt_cell *cells; /* by row, then start */
     uint32_t cell_count, row_count;
-    uint32_t frame_row; /* first row of call stacks; the one before is that of
-                           cells without a stack */
-    /* How many of the first rows of call stacks hold one and the same function
-     * everywhere (<module>, main, train): charts may leave them out. */
+    uint32_t frame_row; /* first row of call stacks; the row before has cells without a stack */
+    /* Number of leading rows of call stacks with a single function throughout (<module>, main,
+     * train): charts may omit them. */
     uint32_t common_rows;
     /* allocated over the window, by equal time and by equal numbers of events */
     struct mt_curve_bin *curve, *event_curve;
@@ -39,8 +38,7 @@ struct mt_flamechart_window {
     uint64_t begin_t_ns, end_t_ns, begin_event, end_event; /* ends inclusive */
     int64_t step;
     uint32_t bins;               /* 0 = 2048; at most 8192 */
-    const struct mt_phase *zoom; /* of `phases`: the window is this phase; NULL = it is none,
-                                    or a step */
+    const struct mt_phase *zoom; /* of `phases`: the window is this phase; NULL = none, or a step */
 };
 
 /* Phases are the report's, complete; symbols the source's, which may grow. All

@@ -1,4 +1,4 @@
-/* The history of a device as columns of changes: what history_model.h builds. */
+/* The history of a device as columns of changes, built by history_model.h. */
 #ifndef MT_ANALYZER_HISTORY_H
 #define MT_ANALYZER_HISTORY_H
 
@@ -12,21 +12,20 @@ enum mt_history_detail {
     MT_HISTORY_BY_SIZE,  /* stack, phase and role, and the size of each */
     MT_HISTORY_BY_STACK, /* of several sizes */
     MT_HISTORY_BY_SITE,  /* of several stacks with one site */
-    MT_HISTORY_BY_ROLE   /* all that is small in a role */
+    MT_HISTORY_BY_ROLE   /* all small blocks of a role */
 };
 
-/* Who holds memory. Equal words are equal pointers; they live as long as the
- * history's arena. */
+/* Holders of memory. Equal words are equal pointers; they live as long as the history's arena. */
 struct mt_history_group {
-    const char *site;     /* as `memtrace live` tells it; "" = several */
-    const char *phase;    /* name, of birth; "" = none; NULL = several */
-    uint32_t stack;       /* of several: what they have in common, MT_NO_ID = nothing */
+    const char *site;     /* as in `memtrace live`; "" = several */
+    const char *phase;    /* name, at allocation; "" = none; NULL = several */
+    uint32_t stack;       /* of several: their common part, MT_NO_ID = none */
     uint64_t block_bytes; /* of each, 0 = of several sizes */
     enum mt_role role;
     enum mt_history_detail detail;
     bool is_initial;     /* alive when the trace began */
     bool is_backward;    /* without a stack: the autograd engine's */
-    uint64_t most_bytes; /* that it held at the instant of any column, or more */
+    uint64_t most_bytes; /* maximum at the instants of all columns, or more */
 };
 
 struct mt_history_change {
@@ -35,12 +34,12 @@ struct mt_history_change {
 };
 
 struct mt_history_column {
-    uint64_t begin_t_ns;  /* where it begins */
+    uint64_t begin_t_ns;  /* its start */
     uint64_t begin_event; /* the first event in it, or after it */
-    uint64_t t_ns, event; /* of its fullest instant: after that event */
-    int32_t phase;        /* innermost, then */
+    uint64_t t_ns, event; /* of its fullest instant: after this event */
+    int32_t phase;        /* innermost at that instant */
     struct mt_bytes bytes;
-    uint32_t first_change, change_count; /* since the instant of the column before */
+    uint32_t first_change, change_count; /* since the instant of the previous column */
 };
 
 struct mt_history {
@@ -54,7 +53,7 @@ struct mt_history {
     uint32_t group_count;
     struct mt_history_change *changes; /* of each column by group */
     uint32_t change_count;
-    uint64_t small_bytes; /* groups that held less may have been put together; 0 = none */
+    uint64_t small_bytes; /* groups with less may have been merged; 0 = none */
 };
 
 #endif

@@ -1,5 +1,5 @@
-/* From lives to groups. What is said of a block (its site in words, phase, role)
- * depends on few things, and is made once for each combination of them. */
+/* Turns lives into groups. The words of a block (site, phase, role) depend on few facts, and are
+ * made once for each combination of them. */
 #include "attributed.h"
 #include "analysis.h"
 #include "history_model.h"
@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the words of a block depend on. */
+/* The facts that determine the words of a block. */
 struct origin {
     uint32_t stack, tied;
-    uint32_t phase_name; /* number of the name that a person would give the phase */
+    uint32_t phase_name; /* number of the phase's name as a person would give it */
     uint8_t role, tie;
     bool initial;
 };
@@ -32,7 +32,7 @@ struct mt_history_feed {
     struct known *known;
     uint32_t known_count, known_capacity;
     struct mt_map ids; /* hash of an origin -> known */
-    uint32_t share;    /* how many devices share the page */
+    uint32_t share;    /* number of devices that share the page */
 };
 
 /* Steps have thousands of phases, and few names. */

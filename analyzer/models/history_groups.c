@@ -76,7 +76,7 @@ void mt_history_groups_release(struct mt_history_groups *groups)
     memset(groups, 0, sizeof *groups);
 }
 
-/* The stack that both are called from. */
+/* The common caller of both stacks. */
 static uint32_t common_stack(const struct mt_symbols *symbols, uint32_t a, uint32_t b)
 {
     while (a != b) {
@@ -90,7 +90,7 @@ static uint32_t common_stack(const struct mt_symbols *symbols, uint32_t a, uint3
     return a;
 }
 
-/* The same, told a degree less finely. */
+/* The same group, one degree coarser. */
 static struct mt_history_group coarser(const struct mt_history_group *group)
 {
     struct mt_history_group next = *group;
@@ -129,8 +129,8 @@ static enum mt_status merge_one(struct mt_history_groups *groups, const struct m
     return MT_OK;
 }
 
-/* Those that were not put into others become 0, 1, ...; the rest get the number
- * of the one that they are in. */
+/* Groups that were not merged get the numbers 0, 1, ...; the others get the number of their new
+ * group. */
 static void renumber(const struct mt_history_groups *groups, uint32_t *into, uint32_t *numbers)
 {
     uint32_t next = 0;
@@ -179,7 +179,7 @@ enum mt_status mt_history_groups_merge(struct mt_history_groups *groups,
         status = MT_ERR_MEMORY;
     for (uint32_t i = 0; i < groups->count && !status; i++)
         into[i] = i;
-    /* Coarser ones are appended, and looked at in turn. */
+    /* Coarser groups are appended, and then also examined. */
     for (uint32_t i = 0; i < groups->count && !status; i++)
         if (groups->list[i].detail != MT_HISTORY_BY_ROLE && into[i] == i &&
             groups->list[i].most_bytes < small_bytes)
@@ -206,7 +206,7 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Adds the changes of a column up. */
+/* Sums the changes of a column. */
 static void add_up(struct sums *sums, const struct mt_history_change *changes, uint32_t count,
                    const uint32_t *into)
 {
@@ -224,7 +224,7 @@ static void add_up(struct sums *sums, const struct mt_history_change *changes, u
         qsort(sums->touched, sums->touched_count, sizeof *sums->touched, by_number);
 }
 
-/* Writes what is left of them, and forgets it. */
+/* Writes the sums that are not 0, and clears them. */
 static uint32_t tell(struct sums *sums, struct mt_history_change *changes)
 {
     uint32_t count = 0;

@@ -1,4 +1,4 @@
-/* A set of groups that can be found by what they have in common, and what makes fewer of them. */
+/* A set of groups, found by their common properties, and the functions that reduce it. */
 #ifndef MT_ANALYZER_HISTORY_GROUPS_H
 #define MT_ANALYZER_HISTORY_GROUPS_H
 
@@ -11,27 +11,25 @@ struct mt_history_groups {
     struct mt_map ids; /* hash -> index */
 };
 
-/* The group with the key of `like`, made if there is none. Amortised O(1). */
+/* The group with the key of `like`, added if missing. Amortized O(1). */
 enum mt_status mt_history_groups_find(struct mt_history_groups *groups,
                                       const struct mt_history_group *like,
                                       uint32_t *index) MT_MUST_USE;
 void mt_history_groups_release(struct mt_history_groups *groups);
 
-/* Puts every group that held less than `small_bytes` into one that tells less
- * of it. into: of `count` groups as they were, their new numbers; the caller
- * frees it. */
+/* Merges every group with less than `small_bytes` into a coarser one. into: for the previous
+ * `count` groups, their new numbers; the caller frees it. */
 enum mt_status mt_history_groups_merge(struct mt_history_groups *groups,
                                        const struct mt_symbols *symbols, uint64_t small_bytes,
                                        uint32_t **into) MT_MUST_USE;
 
-/* Gives groups their new numbers, of which there are `group_count`, and puts the
- * changes of each column together. */
+/* Assigns groups their new numbers below `group_count`, and merges the changes of each column. */
 enum mt_status mt_history_renumber(struct mt_history_column *columns, uint32_t column_count,
                                    struct mt_history_change *changes, uint32_t *change_count,
                                    const uint32_t *into, uint32_t group_count) MT_MUST_USE;
 
 /* Makes a history small enough for a page: merges groups, the smallest first, until at most these
- * numbers of groups and changes are left. */
+ * numbers of groups and changes remain. */
 enum mt_status mt_history_reduce(struct mt_history *history, uint32_t most_groups,
                                  uint32_t most_changes) MT_MUST_USE;
 

@@ -1,7 +1,6 @@
-/* Between two instants only differences are kept (history_sums.h): a new maximum
- * settles what came later; a finished column writes what is settled, and what came
- * later is the state that the next one begins with. Every change is moved at most
- * twice, so an event costs O(1). */
+/* Between two instants only differences are kept (history_sums.h). A new maximum settles the later
+ * changes. A finished column writes the settled changes, and the later ones are the state at the
+ * start of the next column. Every change is moved at most twice, so an event costs O(1). */
 #include "history_groups.h"
 #include "history_model.h"
 #include "history_sums.h"
@@ -11,18 +10,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* While it is built; beyond, small groups are put together. */
+/* During construction; beyond this, small groups are merged. */
 #define MAX_GROUPS  16384u
 #define MAX_CHANGES (1u << 19)
 
-/* Of the event whose state is not known yet. */
+/* The event whose state is not known yet. */
 struct pending {
     uint32_t group;
     struct mt_history_delta delta;
 };
 
 struct mt_history_builder {
-    struct mt_history *history; /* columns in the arena; the rest is put there at the end */
+    struct mt_history *history; /* columns in the arena; the rest is added at the end */
     struct mt_history_groups groups;
     struct mt_history_sums sums; /* of the groups */
     struct mt_strings words;
@@ -37,7 +36,7 @@ struct mt_history_builder {
     uint32_t at; /* the column that is being filled */
     struct mt_history_column now;
     bool begun;
-    uint64_t small_bytes; /* groups that held less were put together */
+    uint64_t small_bytes; /* groups with less were merged */
 };
 
 const char *mt_history_word(struct mt_history_builder *builder, const char *text)
@@ -49,7 +48,7 @@ const char *mt_history_word(struct mt_history_builder *builder, const char *text
         return NULL;
     if (id < known && id < builder->text_capacity)
         return builder->texts[id];
-    if (id >= builder->text_capacity) { /* more than one behind if it could not grow before */
+    if (id >= builder->text_capacity) { /* more than one entry behind if it could not grow before */
         uint32_t capacity = builder->text_capacity ? builder->text_capacity : 64;
         const char **bigger;
 
@@ -107,7 +106,7 @@ static enum mt_status merge_small(struct mt_history_builder *builder)
     return status;
 }
 
-/* What was seen but once does not count as small yet. */
+/* A group that was seen only once does not count as small yet. */
 static void note_most(struct mt_history_builder *builder)
 {
     for (uint32_t i = 0; i < builder->groups.count; i++) {
@@ -172,8 +171,8 @@ static enum mt_status tell_settled(struct mt_history_builder *builder)
     return status;
 }
 
-/* Of the column that begins with an event, or before it: the state that it begins
- * with is an instant of it. */
+/* Opens the column that starts with an event, or before it: its start state is one of its
+ * instants. */
 static enum mt_status open_column(struct mt_history_builder *builder, uint64_t t_ns, uint64_t event)
 {
     struct mt_history_column *column = &builder->history->columns[builder->at];
@@ -210,7 +209,7 @@ static enum mt_status advance(struct mt_history_builder *builder, uint32_t colum
     return status;
 }
 
-/* Time at which so much of the busy time is over. */
+/* Time at which this much of the busy time has passed. */
 static uint64_t time_at(const struct mt_timeline *axis, uint64_t busy_ns)
 {
     for (uint32_t i = 0; i < axis->span_count; i++) {
@@ -223,13 +222,13 @@ static uint64_t time_at(const struct mt_timeline *axis, uint64_t busy_ns)
     return 0;
 }
 
-/* So much of a whole as i is of all columns. */
+/* i/columns of the whole. */
 static uint64_t part(uint64_t whole, uint32_t i)
 {
     return whole / MT_HISTORY_COLUMNS * i + whole % MT_HISTORY_COLUMNS * i / MT_HISTORY_COLUMNS;
 }
 
-/* Where they begin, along the axis. */
+/* Start of column i on the axis. */
 static enum mt_status make_columns(struct mt_history *history)
 {
     const struct mt_timeline *axis = &history->axis;
@@ -276,7 +275,7 @@ enum mt_status mt_history_builder_new(struct mt_arena *arena, const struct mt_sy
     builder->history->axis.busy_ns = busy_of(axis);
     status = make_columns(builder->history);
     builder->now.bytes = *start;
-    builder->now.bytes.allocated = 0; /* until its blocks are told of */
+    builder->now.bytes.allocated = 0; /* until its blocks are passed in */
     builder->now.event = axis->first_event ? axis->first_event - 1 : 0;
     builder->now.t_ns = axis->span_count ? axis->spans[0].begin_t_ns : 0;
     builder->now.phase = MT_NO_PHASE;
@@ -315,8 +314,8 @@ static enum mt_status room_for_block(struct mt_history_builder *builder, uint32_
     return MT_OK;
 }
 
-/* Until its state is told, an event may be of a column that is not open yet; the
- * state that the trace begins with is before all of them. */
+/* Until its state is known, an event may belong to a column that is not open yet. The state at the
+ * start of the trace precedes all columns. */
 static enum mt_status note(struct mt_history_builder *builder, uint32_t group,
                            struct mt_history_delta delta, bool at_start)
 {
@@ -339,7 +338,7 @@ enum mt_status mt_history_birth(struct mt_history_builder *builder, uint32_t blo
     uint32_t index;
     enum mt_status status;
 
-    /* Where groups had to be put together, new sizes of small blocks have no end. */
+    /* After a merge of groups, new sizes of small blocks would not end. */
     if (like.detail == MT_HISTORY_BY_SIZE && like.block_bytes < builder->small_bytes) {
         like.detail = MT_HISTORY_BY_STACK;
         like.block_bytes = 0;
@@ -367,7 +366,7 @@ enum mt_status mt_history_death(struct mt_history_builder *builder, uint32_t blo
     return note(builder, group, (struct mt_history_delta){-(int64_t)bytes, -1}, at_start);
 }
 
-/* The last one that has begun by then. */
+/* The last column that has begun by then. */
 static uint32_t column_of(const struct mt_history_builder *builder, uint64_t t_ns, uint64_t event)
 {
     const struct mt_history *history = builder->history;
@@ -445,7 +444,7 @@ enum mt_status mt_history_finish(struct mt_history_builder *builder, struct mt_h
     }
     if (made->change_count)
         memcpy(made->changes, builder->changes, made->change_count * sizeof *made->changes);
-    /* Their order is that in which they were seen: now it is by group. */
+    /* Changes are in order of appearance; from here they are sorted by group. */
     status = mt_history_renumber(made->columns, made->column_count, made->changes,
                                  &made->change_count, same, made->group_count);
     free(same);

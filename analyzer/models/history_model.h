@@ -1,8 +1,7 @@
-/* What was alive, by whom, at every time: the trace cut into columns of equal
- * busy time, or of equally many events, each with the state at its fullest instant, as differences
- * between neighbours. Exact to the byte whatever the trace; what a page cannot hold is not left out
- * but told less finely: groups that never held much are put together, first over sizes, then over
- * stacks, then over sites.
+/* Holders of memory at every time: the trace cut into columns of equal busy time, or of equally
+ * many events, each with the state at its fullest instant, as differences between neighbors. Exact
+ * to the byte. Detail that does not fit in a page is merged, not dropped: groups that never held
+ * much are merged, first over sizes, then over stacks, then over sites.
  *
  * Built in one pass; size does not depend on the length of the trace. */
 #ifndef MT_ANALYZER_HISTORY_MODEL_H
@@ -11,37 +10,37 @@
 #include "history.h"
 
 #define MT_HISTORY_COLUMNS 512u
-/* What is left when it is finished, of all devices together. */
+/* Limits of the finished history, for all devices together. */
 #define MT_HISTORY_GROUPS  2000u
 #define MT_HISTORY_CHANGES 20000u
 
 struct mt_history_builder;
 
-/* `start`: before the first event; its allocated bytes are those of the blocks that
- * are born at_start. */
+/* `start`: before the first event; its allocated bytes are those of the blocks that begin
+ * at_start. */
 enum mt_status mt_history_builder_new(struct mt_arena *arena, const struct mt_symbols *symbols,
                                       const struct mt_timeline *axis, bool by_event,
                                       const struct mt_bytes *start,
                                       struct mt_history_builder **builder) MT_MUST_USE;
 void mt_history_builder_release(struct mt_history_builder *builder);
 
-/* Words as the builder keeps them: equal texts, equal pointers. NULL without memory. */
+/* Interns words in the builder: equal texts, equal pointers. NULL without memory. */
 const char *mt_history_word(struct mt_history_builder *builder, const char *text);
 
-/* A block is allocated or freed. No two live blocks have the same number. `group` has words of
- * the builder. at_start: the event describes the state that the trace begins with. */
+/* A block is allocated or freed. Live blocks have different numbers. `group` has words of the
+ * builder. at_start: the event describes the state at the start of the trace. */
 enum mt_status mt_history_birth(struct mt_history_builder *builder, uint32_t block,
                                 const struct mt_history_group *group, uint64_t bytes,
                                 bool at_start) MT_MUST_USE;
 enum mt_status mt_history_death(struct mt_history_builder *builder, uint32_t block, uint64_t bytes,
                                 bool at_start) MT_MUST_USE;
 
-/* After an event, with all that was born and died in it; in order. Births
- * before the first are what the trace begins with. */
+/* State after an event, following its allocations and frees; in order. Blocks that begin before the
+ * first event are the state at the start. */
 enum mt_status mt_history_state(struct mt_history_builder *builder, uint64_t t_ns, uint64_t event,
                                 int32_t phase, const struct mt_bytes *bytes) MT_MUST_USE;
 
-/* The model, not reduced, in the arena. The builder is still to be released. */
+/* The model, not reduced, in the arena. The builder must still be released. */
 enum mt_status mt_history_finish(struct mt_history_builder *builder,
                                  struct mt_history **history) MT_MUST_USE;
 

@@ -1,5 +1,4 @@
-/* What is being added up for each group of a history while it is built; for
- * history_*.c alone. */
+/* Sums for each group of a history during construction; for history_*.c only. */
 #ifndef MT_ANALYZER_HISTORY_SUMS_H
 #define MT_ANALYZER_HISTORY_SUMS_H
 
@@ -14,7 +13,7 @@ struct mt_history_delta {
 
 struct mt_history_tally {
     int64_t told_bytes;              /* at the instant of the last finished column */
-    struct mt_history_delta settled; /* from there to the fullest instant of this one so far */
+    struct mt_history_delta settled; /* from there to the fullest instant of this column so far */
     struct mt_history_delta later;   /* since that instant */
     bool in_settled, in_later;       /* listed below */
 };
@@ -31,14 +30,14 @@ struct mt_history_sums {
     struct mt_history_list settled, later; /* groups with any */
 };
 
-/* Makes room for `group_count` groups. */
+/* Ensures room for `group_count` groups. */
 enum mt_status mt_history_sums_room(struct mt_history_sums *sums, uint32_t group_count) MT_MUST_USE;
-/* To what came later. */
+/* Adds to the later changes. */
 enum mt_status mt_history_sums_add(struct mt_history_sums *sums, uint32_t group,
                                    struct mt_history_delta delta) MT_MUST_USE;
-/* Up to now is up to the fullest instant. */
+/* The fullest instant is now: settles the later changes. */
 enum mt_status mt_history_sums_settle(struct mt_history_sums *sums) MT_MUST_USE;
-/* `into`: of old_count groups their new numbers, below new_count. */
+/* `into`: for old_count groups, their new numbers below new_count. */
 enum mt_status mt_history_sums_renumber(struct mt_history_sums *sums, const uint32_t *into,
                                         uint32_t old_count, uint32_t new_count) MT_MUST_USE;
 void mt_history_sums_release(struct mt_history_sums *sums);

@@ -10,7 +10,7 @@ enum mt_status mt_kept_blocks_init(struct mt_kept_blocks *kept, struct mt_arena 
     return kept->heap ? MT_OK : MT_ERR_MEMORY;
 }
 
-/* Does a go before b? Then b is what is kept of the two. */
+/* Whether a goes before b; b is then the one that is kept. */
 static bool is_less(const struct mt_kept_block *a, const struct mt_kept_block *b)
 {
     if (a->score < b->score || a->score > b->score)

@@ -75,7 +75,7 @@ static enum mt_status group_of_name(struct mt_layer_groups *groups, const char *
     return *group == MT_MAP_NONE ? add_group(groups, name, id, group) : MT_OK;
 }
 
-/* A site's words are made once for all that they depend on. */
+/* The words of a site are made once per combination of the facts that they depend on. */
 static enum mt_status find_site(struct mt_layer_groups *groups, const struct mt_block_life *life,
                                 uint32_t *group)
 {

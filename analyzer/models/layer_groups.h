@@ -1,5 +1,5 @@
-/* Which group of a timeline's layers a block belongs to: its phase of birth, its site,
- * its stream, by name. */
+/* The group of a block in a timeline's layers: its phase of allocation, its site, or its stream, by
+ * name. */
 #ifndef MT_ANALYZER_LAYER_GROUPS_H
 #define MT_ANALYZER_LAYER_GROUPS_H
 
@@ -8,9 +8,9 @@
 
 struct mt_analysis;
 
-#define MT_LAYER_GROUPS 4096 /* those that come later share number 0 */
+#define MT_LAYER_GROUPS 4096 /* later ones share number 0 */
 
-/* What decides how a site is called. */
+/* The facts that determine the name of a site. */
 struct mt_layer_origin {
     uint32_t stack, tied, kind, group;
 };
@@ -29,7 +29,7 @@ struct mt_layer_groups {
     uint32_t origin_count, origin_capacity;
 };
 
-/* By what is in the analysis' options. */
+/* Uses the options of the analysis. */
 enum mt_status mt_layer_groups_init(struct mt_layer_groups *groups,
                                     struct mt_analysis *analysis) MT_MUST_USE;
 enum mt_status mt_layer_group(struct mt_layer_groups *groups, const struct mt_block_life *life,

@@ -1,8 +1,7 @@
-/* Of every group is known what it holds now. An axis remembers, for the bin that it
- * is in, what each group held at the fullest instant so far: of the groups that
- * changed since the last such instant only, so that an event costs O(1). When a bin
- * is over, the groups that hold something else than in the bin before are written
- * down. At the end it is known who holds most, and the layers are filled from that. */
+/* Each group has its current bytes. Each axis records, for the current bin, the bytes of each group
+ * at the fullest instant so far, and updates only groups that changed since the last such instant,
+ * so an event costs O(1). At the end of a bin, the groups that differ from the previous bin are
+ * written. At the end the largest groups become layers. */
 #include "layers_model.h"
 
 #include <stdlib.h>
@@ -19,21 +18,21 @@ struct group {
     uint64_t bytes;                    /* now */
     double role_scores[MT_ROLE_COUNT]; /* bytes times events, by role */
     double score;                      /* bytes times bins */
-    double worth;                      /* by which layers are chosen */
+    double worth;                      /* determines the choice of layers */
     uint64_t most;                     /* in any bin */
     uint32_t layer;
 };
 
-/* What a group holds from a bin on. */
+/* Bytes of a group since a bin. */
 struct change {
     uint32_t bin, group;
     uint64_t bytes;
 };
 
 struct axis {
-    uint64_t *kept, *written;        /* of each group: in this bin, and in the last one */
+    uint64_t *kept, *written;        /* by group: in this bin, and in the last one */
     bool *is_changed, *is_unwritten; /* since `kept`, since `written` */
-    uint32_t *changed, *unwritten;   /* groups for which that is so */
+    uint32_t *changed, *unwritten;   /* groups that are marked in these */
     uint32_t changed_count, unwritten_count;
     uint32_t bin;
     struct change *changes;
@@ -184,7 +183,7 @@ void mt_layers_next_bin(struct mt_layers_builder *builder, int axis)
     mt_layers_keep(builder, axis);
 }
 
-/* What a group holds from a bin on counts until its next change, or the end. */
+/* The bytes of a group since a bin count until its next change, or the end. */
 static enum mt_status add_scores(struct mt_layers_builder *builder, const struct axis *at,
                                  uint32_t bins)
 {
@@ -216,14 +215,14 @@ static enum mt_role main_role(const struct group *group)
     return (enum mt_role)best;
 }
 
-/* Mean over most: 1 = it never moves. */
+/* Mean divided by maximum: 1 = constant. */
 static double steadiness(const struct group *group, uint32_t bins)
 {
     return group->most ? group->score / ((double)group->most * 2 * bins) : 0;
 }
 
-/* Of all that is held over time, and of what is held at the peak: who matters for
- * either gets a layer. */
+/* Weighs both the memory over time and that at the peak: a group that matters for either gets a
+ * layer. */
 static void weigh(struct mt_layers_builder *builder, const struct mt_timeline *timeline,
                   uint64_t peak_event, uint64_t *held)
 {
@@ -245,7 +244,7 @@ static void weigh(struct mt_layers_builder *builder, const struct mt_timeline *t
                                    (bytes > 0 ? (double)held[i] / bytes : 0);
 }
 
-/* The groups that hold most get layers, the steadiest first. */
+/* The largest groups become layers, the steadiest first. */
 static uint32_t choose(struct mt_layers_builder *builder, uint32_t bins, uint32_t *chosen)
 {
     uint32_t count = 0, with_bytes = 0;
@@ -267,7 +266,7 @@ static uint32_t choose(struct mt_layers_builder *builder, uint32_t bins, uint32_
         builder->groups[best].layer = count;
         chosen[count++] = best;
     }
-    for (uint32_t i = 1; i < count; i++) { /* they are few */
+    for (uint32_t i = 1; i < count; i++) { /* there are few */
         uint32_t group = chosen[i], at = i;
 
         for (; at && steadiness(&builder->groups[chosen[at - 1]], bins) <
@@ -298,7 +297,7 @@ static void name_layers(struct mt_layers_builder *builder, const uint32_t *chose
             (struct mt_layer){.name = "all others", .role = MT_ROLE_OTHER};
 }
 
-/* Changes in order of bins: what each layer holds, bin by bin. */
+/* Changes in order of bins: the bytes of each layer, bin by bin. */
 static uint64_t *fill(const struct mt_layers_builder *builder, const struct axis *at,
                       const struct mt_layers *layers, uint32_t bins, uint64_t *held)
 {

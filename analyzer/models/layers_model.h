@@ -1,7 +1,7 @@
-/* Who holds the memory of every bin of a timeline: by the phase of allocation, site or
- * stream. Parallel to the timeline's bins, at their instants, so that layers sum to
- * allocated in each. The seven that hold most, over time and at the peak, have layers of
- * their own, all others share one. One streaming pass, O(1) an event. */
+/* Holders of the memory of every bin of a timeline: by phase of allocation, site or stream.
+ * Parallel to the timeline's bins, at their instants, so layers sum to allocated in each. The seven
+ * largest, over time and at the peak, have layers of their own; all others share one. One streaming
+ * pass, O(1) per event. */
 #ifndef MT_ANALYZER_LAYERS_MODEL_H
 #define MT_ANALYZER_LAYERS_MODEL_H
 
@@ -12,7 +12,7 @@
 struct mt_analysis;
 struct mt_timeline;
 
-#define MT_MAX_LAYERS 8 /* the one of all others included */
+#define MT_MAX_LAYERS 8 /* including the one of all others */
 
 struct mt_layer {
     const char *name;
@@ -22,32 +22,32 @@ struct mt_layer {
 
 struct mt_layers {
     enum mt_layer_by by;
-    struct mt_layer layers[MT_MAX_LAYERS]; /* what lies most still first, the others last */
+    struct mt_layer layers[MT_MAX_LAYERS]; /* the steadiest first, the others last */
     uint32_t count;
-    uint32_t other_groups; /* that the last layer is of; 0 = it is one like the rest */
+    uint32_t other_groups; /* in the last layer; 0 = it is an ordinary layer */
     /* of bin i and layer j at [i * count + j]; sum over j = the bin's allocated */
     uint64_t *time_bytes, *event_bytes;
 };
 
 struct mt_layers_builder;
 
-/* What the layers are is in the analysis' options. */
+/* The options of the analysis choose the kind of layers. */
 enum mt_status mt_layers_builder_new(struct mt_analysis *analysis,
                                      struct mt_layers_builder **builder) MT_MUST_USE;
 
-/* Blocks that become allocated, or stop being it, with the next event. */
+/* Blocks that become allocated, or are freed, with the next event. */
 enum mt_status mt_layers_birth(struct mt_layers_builder *builder,
                                const struct mt_block_life *life) MT_MUST_USE;
 enum mt_status mt_layers_end(struct mt_layers_builder *builder,
                              const struct mt_block_life *life) MT_MUST_USE;
 
-/* For the timeline alone, which knows its bins. `axis`: 0 = time, 1 = events. */
+/* For the timeline only, which has the bins. `axis`: 0 = time, 1 = events. */
 enum { MT_LAYERS_TIME, MT_LAYERS_EVENTS, MT_LAYERS_AXES };
-/* The bin of the last event is over; the next begins with what is there now. */
+/* Ends the bin of the last event; the next starts with the current state. */
 void mt_layers_next_bin(struct mt_layers_builder *builder, int axis);
-/* What was told of since the last event happens. */
+/* Applies the changes passed in since the last event. */
 void mt_layers_happen(struct mt_layers_builder *builder);
-/* This is the fullest instant of the bin. */
+/* Now is the fullest instant of the bin. */
 void mt_layers_keep(struct mt_layers_builder *builder, int axis);
 
 /* In the arena of the report. peak_event: of the allocated peak. */

@@ -15,8 +15,8 @@ enum mt_status mt_level_curve_init(struct mt_level_curve *curve, struct mt_arena
     return curve->bins ? MT_OK : MT_ERR_MEMORY;
 }
 
-/* Positions never decrease. Both products fit: bins <= 2^13, and a window of
- * more than 2^51 (26 days, in ns) is counted in coarser units. */
+/* Positions never decrease. Both products fit: bins <= 2^13, and a window of more than 2^51 (26
+ * days, in ns) uses coarser units. */
 static void curve_enter_bin(struct mt_level_curve *curve, uint64_t position)
 {
     unsigned shift = curve->width >> 50 ? 14 : 0;

@@ -11,7 +11,7 @@ struct mt_level_curve {
     struct mt_curve_bin *bins;
     uint32_t count, bin_count;
     uint64_t begin, width;  /* of the window, width > 0 */
-    uint64_t next_position; /* begin of the bin after the current one */
+    uint64_t next_position; /* start of the bin after the current one */
 };
 
 /* Bins of [begin, end], at most `bins` + 1 of them, in the arena. */

@@ -1,4 +1,4 @@
-/* Lifetimes, fed by every block that ends, or that is there at the end. */
+/* Lifetimes, fed by every block that ends or exists at the end. */
 #include "lifetimes_model.h"
 
 #include <string.h>
@@ -34,7 +34,7 @@ static bool is_pytorch(const struct mt_source *source)
            strncmp(source->header.framework, "PyTorch", 7) == 0;
 }
 
-/* Which of PyTorch's limits the run was under. */
+/* PyTorch's limits in the run. */
 static void set_pools(const struct mt_source *source, struct mt_lifetimes *lifetimes)
 {
     struct mt_pytorch_config config;

@@ -5,12 +5,12 @@
 
 #include "util.h"
 
-#define NO_CELL 0 /* in the index: place + 1 */
+#define NO_CELL 0 /* the index has position + 1 */
 
 struct mt_lifetimes_builder {
     struct mt_arena *arena;
     struct mt_lifetimes *lifetimes;
-    uint32_t *index; /* by row and column: place in cells + 1 */
+    uint32_t *index; /* by row and column: position in cells + 1 */
     uint32_t capacity;
 };
 
@@ -45,7 +45,7 @@ uint32_t mt_size_column(uint64_t bytes)
 
 uint32_t mt_life_row(uint64_t ns)
 {
-    /* 5 log10(2) = 1.50515: not above the row that it belongs to */
+    /* 5 log10(2) = 1.50515: at most the row that it belongs to */
     uint32_t row = ns ? mt_log2_floor(ns) * 1505 / 1000 : 0;
 
     while (row + 1 < MT_LIFE_UNTIL_END && (double)ns >= mt_life_edge(row + 1))
@@ -68,8 +68,8 @@ enum mt_status mt_lifetimes_builder_new(struct mt_arena *arena,
     return made->lifetimes && made->index ? MT_OK : MT_ERR_MEMORY;
 }
 
-/* Cells lie in the arena: a bigger array leaves the smaller ones behind, less than
- * as much again in all. */
+/* Cells are in the arena: a larger array leaves the smaller ones behind, which together are
+ * smaller. */
 static enum mt_status make_room(struct mt_lifetimes_builder *builder)
 {
     struct mt_lifetimes *lifetimes = builder->lifetimes;

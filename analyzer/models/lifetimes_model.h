@@ -1,6 +1,6 @@
-/* Sizes and lifetimes of all blocks, in cells: sizes by thirds of a power of two,
- * lifetimes by fifths of a power of ten. What sizes and cells there can be is fixed,
- * so the model is small whatever the trace. All bytes are requested ones. */
+/* Sizes and lifetimes of all blocks, in cells: sizes by thirds of a power of two, lifetimes by
+ * fifths of a power of ten. The set of possible cells is fixed, so the model is always small. All
+ * bytes are requested ones. */
 #ifndef MT_ANALYZER_LIFETIMES_MODEL_H
 #define MT_ANALYZER_LIFETIMES_MODEL_H
 
@@ -9,8 +9,8 @@
 #define MT_SIZES_PER_DOUBLING 3
 #define MT_LIVES_PER_DECADE   5
 #define MT_SIZE_COLUMNS       193 /* column c: above the edge c - 1, up to the edge c, in bytes */
-#define MT_LIFE_ROWS          97  /* row r: from the edge r on, below the edge r + 1, in ns */
-#define MT_LIFE_UNTIL_END     (MT_LIFE_ROWS - 1) /* the last row: what was never freed */
+#define MT_LIFE_ROWS          97  /* row r: at least the edge r, below the edge r + 1, in ns */
+#define MT_LIFE_UNTIL_END     (MT_LIFE_ROWS - 1) /* the last row: never freed */
 
 struct mt_lifetime_cell {
     uint16_t size, life; /* column, row */
@@ -27,20 +27,20 @@ struct mt_lifetimes {
     uint32_t cell_count;
     struct mt_lifetime_sum all;       /* sums of all cells */
     struct mt_lifetime_sum small;     /* of at most MT_LIFETIMES_SMALL */
-    struct mt_lifetime_sum brief;     /* that lived less than MT_LIFETIMES_BRIEF_NS */
+    struct mt_lifetime_sum brief;     /* with lifetimes below MT_LIFETIMES_BRIEF_NS */
     struct mt_lifetime_sum until_end; /* that were never freed */
-    struct mt_lifetime_sum older; /* than the recorded history: their lives were longer than seen */
+    struct mt_lifetime_sum older; /* than the recorded history: their lifetimes are lower bounds */
     uint64_t largest_bytes;
-    /* PyTorch's: requests up to there are of the small pool, those from there on get a
-     * segment of their own size; 0 = that is not so in this run. */
+    /* PyTorch's: requests up to small_pool_bytes are in the small pool, those of at least
+     * own_segment_bytes get a segment of their own size; 0 = not so in this run. */
     uint64_t small_pool_bytes, own_segment_bytes;
 };
 
 #define MT_LIFETIMES_SMALL    ((uint64_t)1 << 20)
 #define MT_LIFETIMES_BRIEF_NS 1000000u
 
-/* Where a size, and a lifetime in ns, belongs: 0 <= column < MT_SIZE_COLUMNS,
- * 0 <= row < MT_LIFE_UNTIL_END. */
+/* Column of a size and row of a lifetime in ns: 0 <= column < MT_SIZE_COLUMNS, 0 <= row <
+ * MT_LIFE_UNTIL_END. */
 uint32_t mt_size_column(uint64_t bytes);
 uint32_t mt_life_row(uint64_t ns);
 /* Upper edge of a column, lower edge of a row. */
@@ -50,7 +50,7 @@ double mt_life_edge(uint32_t row);
 struct mt_lifetimes_builder;
 
 struct mt_lifetime {
-    uint64_t bytes, ns; /* ns: of what was seen of it */
+    uint64_t bytes, ns; /* ns: the recorded part of it */
     bool ended, is_older;
     enum mt_role role;
 };

@@ -9,8 +9,8 @@ uint32_t mt_model_bins(const struct mt_analysis *analysis)
     return analysis->options->bins ? analysis->options->bins : DEFAULT_BINS;
 }
 
-/* Of several phases of that path the one with the largest peak, the first of equal
- * ones; MT_NO_PHASE without any. */
+/* Among several phases of that path, the one with the largest peak, the first among equals;
+ * MT_NO_PHASE without any. */
 static int32_t find_phase(const struct mt_survey *survey, uint32_t slot, const char *path)
 {
     const struct mt_survey_device *device = &survey->devices[slot];

@@ -1,5 +1,5 @@
-/* Groups of layers come from the calls of the model, their parameters from the order in
- * which those were made (module_numbers.h); then every block is put into its row. */
+/* Groups of layers come from the calls of the model, their parameters from the order in which they
+ * were made (module_numbers.h); then every block is assigned to its row. */
 #include "module_blocks.h"
 
 #include "buf.h"
@@ -12,18 +12,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Groups and rows that are told apart; what is beyond is not known. */
+/* Groups and rows that are distinguished; blocks beyond count as unknown. */
 #define MAX_GROUPS 256u
 #define MAX_ROWS   4096u
 
-/* A row whose path nobody recorded. */
+/* A row without a recorded path. */
 #define BESIDE_LAYERS "(outside of layers)"
 #define UNKNOWN       "(not known)"
 
 struct group {
     uint32_t first;    /* number of the first layer */
     bool is_ambiguous; /* another one has the same name */
-    const char *name;  /* as it is shown */
+    const char *name;  /* as shown */
 };
 
 struct table {
@@ -55,7 +55,7 @@ struct table {
     uint32_t row_count;
 };
 
-/* Is a module called on the way from the function of `body` to `node`? */
+/* Whether a module is called on the way from the function of `body` to `node`. */
 static bool calls_module(const struct table *table, uint32_t body, uint32_t node)
 {
     const struct mt_python_node *nodes = table->logs->tree.nodes;
@@ -84,8 +84,8 @@ static enum mt_status add_group(struct table *table, const struct mt_forward_log
     return MT_OK;
 }
 
-/* A body is a group of layers if it calls modules. It has the name of the first function of
- * the model's own code in it: same lines above that function, same function, same group. */
+/* A body is a group of layers if it calls modules. It has the name of the first function of the
+ * model's own code in it: bodies with the same function at the same line are one group. */
 static enum mt_status look_at_call(struct table *table, const struct mt_forward_log *log,
                                    uint32_t index)
 {
@@ -105,7 +105,7 @@ static bool is_cut_in(const struct mt_forward_log *log, uint32_t body)
     return log->is_open && log->calls[log->count - 1].body == body;
 }
 
-/* A call that ended says how often; one that did not, how often at least. */
+/* A completed call gives the number of entries; an incomplete one, a minimum. */
 static void count_entries(struct mt_layer_group *group, const struct mt_forward_log *log,
                           struct mt_module_call call)
 {
@@ -143,7 +143,8 @@ static enum mt_status add_range(struct table *table, uint32_t call,
     return MT_OK;
 }
 
-/* Ranges that the program numbers are layers: of a call that has some, functions are not asked. */
+/* Ranges that the program numbers are layers: in a call with such ranges, functions are not
+ * used. */
 static enum mt_status look_at_ranges(struct table *table, uint32_t index)
 {
     const struct mt_forward_log *log = &table->logs->logs[index];
@@ -184,7 +185,7 @@ static enum mt_status look_at_log(struct table *table, const struct mt_forward_l
     return status;
 }
 
-/* Two groups with one name are shown with the lines that tell them apart. */
+/* Two groups with one name are shown with the lines that distinguish them. */
 static void tell_apart(struct table *table)
 {
     for (uint32_t i = 0; i < table->group_count; i++)
@@ -196,7 +197,7 @@ static void tell_apart(struct table *table)
             table->names[i].name = table->paths.texts[i];
 }
 
-/* Do calls of the model show modules that it calls? Those of a compiled model do not. */
+/* Whether calls of the model show modules that it calls. Those of a compiled model do not. */
 static bool shows_modules(const struct table *table)
 {
     for (uint32_t i = 0; i < table->logs->count; i++)
@@ -225,7 +226,7 @@ static enum mt_status find_groups(struct table *table)
     return status;
 }
 
-/* What says in which row a block is. */
+/* The key that determines the row of a block. */
 struct row_key {
     enum mt_module_kind kind;
     const char *path;
@@ -251,7 +252,7 @@ static bool has_layers(const struct table *table)
     return has;
 }
 
-/* A role may be wrong: what a model's call or a metric keeps is no parameter. */
+/* A role may be wrong: a block kept by a model's call or a metric is not a parameter. */
 static bool is_made_with_model(const struct table *table, uint32_t number)
 {
     const struct mt_module_block *block = &table->blocks[table->numbers.order[number]];
@@ -259,7 +260,7 @@ static bool is_made_with_model(const struct table *table, uint32_t number)
     return !block->is_initial && mt_forward_logs_kind(table->logs, block->stack) == MT_PHASE_SETUP;
 }
 
-/* In no layer, if there are layers, and if the order of the parameters is known. */
+/* Outside of layers, if there are layers and the order of the parameters is known. */
 static struct row_key of_parameter(const struct table *table, uint32_t number)
 {
     const struct mt_parameter *parameter;
@@ -275,7 +276,8 @@ static struct row_key of_parameter(const struct table *table, uint32_t number)
     return (struct row_key){MT_MODULE_BESIDE, BESIDE_LAYERS, MT_NO_LAYER, 0};
 }
 
-/* The module whose code `node` is; NULL without memory. Many blocks have one node: made once. */
+/* The module with the code of `node`; NULL without memory. Many blocks share a node, so it is made
+ * once. */
 static const char *module_path(struct table *table, uint32_t call, uint32_t node)
 {
     uint64_t key = (uint64_t)call << 32 | node;
@@ -294,7 +296,7 @@ static const char *module_path(struct table *table, uint32_t call, uint32_t node
     return path;
 }
 
-/* What the program's ranges say; a NULL path in the key: nothing. */
+/* From the program's ranges; a NULL path in the key: none. */
 static enum mt_status of_range(struct table *table, struct mt_forward_place place,
                                struct row_key *key)
 {
@@ -314,9 +316,8 @@ static enum mt_status of_range(struct table *table, struct mt_forward_place plac
     return MT_OK;
 }
 
-/* Does the n-th entry of this call into a body of the group enter the n-th layer? One that
- * entered it less often left layers out, is a part of a call, or is of another model of the
- * class. */
+/* Whether the n-th entry of this call into a body of the group enters the n-th layer. A call with
+ * fewer entries skipped layers, is a part of a call, or is of another model of the class. */
 static bool enters_all(const struct table *table, uint32_t group, const struct mt_forward_log *log,
                        struct mt_module_call call)
 {
@@ -326,8 +327,8 @@ static bool enters_all(const struct table *table, uint32_t group, const struct m
                                    table->groups[group].call == log->call);
 }
 
-/* What a model's call made: in the layer that it entered, else in the module whose code
- * it was. */
+/* A block of a model's call: in the layer that the call entered, otherwise in the module of the
+ * code. */
 static enum mt_status of_call(struct table *table, struct mt_forward_place place,
                               struct row_key *key)
 {

@@ -1,5 +1,4 @@
-/* The live blocks of an instant, as the table of modules needs them, and the table that
- * is made from them. */
+/* The live blocks of an instant for the table of modules, and the function that makes the table. */
 #ifndef MT_ANALYZER_MODULE_BLOCKS_H
 #define MT_ANALYZER_MODULE_BLOCKS_H
 

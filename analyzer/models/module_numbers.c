@@ -55,13 +55,13 @@ static uint32_t moving_line(const struct mt_module_numbers *numbers, uint32_t no
     return 0;
 }
 
-/* A module's buffers are moved behind its parameters, on a later line of one function. */
+/* A module's buffers are moved after its parameters, on a later line of one function. */
 static void find_buffers(struct mt_module_numbers *numbers)
 {
     uint32_t first = UINT32_MAX;
 
     if (numbers->parameter_count > MT_REPEATS_TOKENS_MAX)
-        return; /* nobody looks for layers */
+        return; /* layers are not needed */
     for (size_t i = 0; i < numbers->parameter_count; i++) {
         uint32_t line = moving_line(numbers, numbers->parameters[i].node);
 
@@ -124,7 +124,7 @@ static enum mt_status list_states(struct mt_module_numbers *numbers)
     return status;
 }
 
-/* A gradient's parameter may have gone. */
+/* A gradient's parameter may have been freed. */
 static void number_gradients(struct mt_module_numbers *numbers)
 {
     for (size_t i = 0; i < numbers->count; i++) {
@@ -139,7 +139,7 @@ static void number_gradients(struct mt_module_numbers *numbers)
     }
 }
 
-/* The parameter before `number` of that size that is no buffer; MT_NO_ID. */
+/* The previous parameter of that size that is not a buffer; MT_NO_ID. */
 static uint32_t parameter_before(const struct mt_module_numbers *numbers, size_t number,
                                  uint64_t bytes)
 {
@@ -160,8 +160,8 @@ static bool has_buffer(const struct mt_module_numbers *numbers, uint64_t bytes)
     return false;
 }
 
-/* Ties take buffers for parameters. Of a size that buffers have, the first gradient is that of
- * the last parameter, and so on: backward goes the other way round. */
+/* Ties take buffers for parameters. For a size that buffers also have, the first gradient is that
+ * of the last parameter, and so on: backward runs in reverse. */
 static enum mt_status number_beside_buffers(struct mt_module_numbers *numbers)
 {
     uint32_t *order = calloc(numbers->count + 1, sizeof *order);
@@ -175,7 +175,7 @@ static enum mt_status number_beside_buffers(struct mt_module_numbers *numbers)
 
         if (!has_buffer(numbers, bytes))
             continue;
-        if (count > MT_REPEATS_TOKENS_MAX) { /* too many to look through */
+        if (count > MT_REPEATS_TOKENS_MAX) { /* too many to search */
             numbers->number[order[i]] = MT_NO_ID;
             continue;
         }

@@ -1,5 +1,5 @@
-/* Which parameter each live block of a model belongs to: itself, its gradient, or its state.
- * Parameters are numbered in the order in which they were made, and put into layers. */
+/* Assigns each live block of a model to a parameter: itself, its gradient, or its state. Parameters
+ * are numbered in the order in which they were made, and grouped into layers. */
 #ifndef MT_ANALYZER_MODULE_NUMBERS_H
 #define MT_ANALYZER_MODULE_NUMBERS_H
 
@@ -12,7 +12,7 @@ struct mt_module_numbers {
     const struct mt_forward_logs *logs;
     const struct mt_module_block *blocks;
     size_t count;
-    /* found; zero before */
+    /* results; zero before */
     uint32_t *order; /* live parameters, then live state: indices of blocks, by birth */
     struct mt_parameter *parameters;
     struct mt_state_block *states;
@@ -21,10 +21,10 @@ struct mt_module_numbers {
     uint32_t own_layers;
 };
 
-/* Once. `groups` of layers that calls of the model showed are confirmed by what repeats among the
- * parameters. Unless `shows_modules`, repeats alone also make layers: own_layers of them. O(n log
- * n) of the blocks; quadratic of at most MT_REPEATS_TOKENS_MAX parameters. To be released also
- * after an error. */
+/* Call it once. Repeats among the parameters confirm `groups` of layers that calls of the model
+ * showed. Unless `shows_modules`, repeats alone also make layers: own_layers of them. O(n log n) of
+ * the blocks; quadratic in at most MT_REPEATS_TOKENS_MAX parameters. Release it even after an
+ * error. */
 enum mt_status mt_module_numbers_find(struct mt_module_numbers *numbers,
                                       struct mt_layer_group *groups, uint32_t group_count,
                                       bool shows_modules) MT_MUST_USE;

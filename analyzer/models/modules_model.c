@@ -14,11 +14,11 @@ struct builder {
     struct mt_module_block *blocks; /* by life's block */
     size_t capacity;
     uint64_t event;       /* of the instant */
-    bool is_past;         /* what is in `blocks` is what it was at the instant */
-    uint32_t calls_heard; /* once this many calls of a model have ended, all is known */
+    bool is_past;         /* `blocks` has the state at the instant */
+    uint32_t calls_heard; /* when this many calls of a model have ended, all is known */
 };
 
-/* The call that the instant lies in has to end; there must have been one. */
+/* The call around the instant must end, and there must be one. */
 static void freeze(struct builder *builder)
 {
     builder->is_past = true;
@@ -41,7 +41,7 @@ static struct mt_module_block *block_at(struct builder *builder, uint32_t index)
                                                                        : NULL;
 }
 
-/* A gradient knows its parameter; backward's work stands where forward's does. */
+/* A gradient has its parameter; a block of backward takes the place of its block of forward. */
 static void tie(struct builder *builder, struct mt_module_block *block,
                 const struct mt_block_life *life)
 {

@@ -1,7 +1,7 @@
-/* The rows always show now; a column wants the instant at which it was fullest. So
- * changes since that instant are logged, and undone for the rows that need it when
- * the column closes. A log that grows too long is closed early: the cells of the
- * instant are computed and kept, which costs what the log has cost. */
+/* The rows always have the current state, but a column shows its fullest instant. So changes since
+ * that instant are logged, and undone for the affected rows when the column closes. A log that
+ * grows too long is closed early: the cells of the instant are computed and kept, at the cost of
+ * the log so far. */
 #include "mosaic.h"
 
 #include "grow.h"
@@ -91,7 +91,7 @@ static enum mt_status add_run(struct mt_mosaic *mosaic, uint32_t row, uint32_t e
     return MT_OK;
 }
 
-/* From the open column on the row looks like that. */
+/* From the open column the row has this cell. */
 static enum mt_status set_cell(struct mt_mosaic *mosaic, uint32_t row,
                                const struct mt_mosaic_cell *cell)
 {
@@ -125,7 +125,7 @@ static enum mt_status mark(struct mt_mosaic *mosaic, uint32_t row)
     return MT_OK;
 }
 
-/* Cells as of the fullest instant: now, with what was logged undone. */
+/* Cells at the fullest instant: the current state with the logged changes undone. */
 static void freeze(struct mt_mosaic *mosaic)
 {
     struct mt_mosaic_row *rows = mosaic->rows->rows;
@@ -169,14 +169,14 @@ void mt_mosaic_state(struct mt_mosaic *mosaic, const struct mt_mosaic_column *st
     mosaic->is_frozen = false;
 }
 
-/* A boundary of columns after they were joined: one within a pair goes to the side of
- * the column that stayed. */
+/* A boundary after columns were joined: one inside a pair moves to the side of the column that
+ * stayed. */
 static uint16_t joined(const struct mt_mosaic *mosaic, uint16_t column)
 {
     return (uint16_t)(column / 2 + (column % 2 && !mosaic->picks[column / 2]));
 }
 
-/* Two columns become one: of each pair the fuller one stays. At even places only. */
+/* Joins pairs of columns: the fuller one of each stays. Only at even positions. */
 static void halve(struct mt_mosaic *mosaic)
 {
     size_t kept = 0;
@@ -202,12 +202,12 @@ static void halve(struct mt_mosaic *mosaic)
     mosaic->column_count /= 2;
 }
 
-/* What changed after the fullest instant is a change of the next column. */
+/* Changes after the fullest instant are changes of the next column. */
 static enum mt_status carry_marks(struct mt_mosaic *mosaic)
 {
     enum mt_status status = MT_OK;
 
-    if (mosaic->is_frozen) { /* which of them is not known any more */
+    if (mosaic->is_frozen) { /* it is no longer known which */
         mosaic->is_frozen = false;
         return MT_OK;
     }
@@ -226,7 +226,7 @@ static enum mt_status close_column(struct mt_mosaic *mosaic)
 
     if (!mosaic->is_frozen)
         freeze(mosaic);
-    /* Of those that changed after they were frozen the cell is the one that they have. */
+    /* The cells of those that changed after the freeze are their current ones. */
     for (size_t i = 0; i < mosaic->changed_count && !status; i++)
         status = set_cell(mosaic, mosaic->changed[i], &mosaic->tracks[mosaic->changed[i]].frozen);
     return status ? status : carry_marks(mosaic);
@@ -249,7 +249,7 @@ enum mt_status mt_mosaic_advance(struct mt_mosaic *mosaic, uint64_t place)
     return MT_OK;
 }
 
-/* They are in order within a row. */
+/* They are sorted within a row. */
 static enum mt_status sort_runs(const struct mt_mosaic *mosaic, struct mt_arena *arena,
                                 struct mt_mosaic_run **runs, uint32_t **first_run)
 {

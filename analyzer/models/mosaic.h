@@ -1,11 +1,10 @@
-/* Rows of memory over time, as a picture that grows from left to right. A row knows
- * how many of its bytes are reserved, and how many are covered by blocks of which
- * role. A column shows the state at its fullest instant: that of most allocated bytes,
- * which may be the state that it begins with.
+/* Rows of memory over time, as a picture that grows from left to right. A row has the number of its
+ * reserved bytes, and of those covered by blocks of each role. A column shows the state at its
+ * fullest instant, which has most allocated bytes and may be its start.
  *
- * Bounded: a row is stored as runs of equal columns; once there are MT_MOSAIC_RUNS of
- * them, columns are joined by two, of which the fuller one stays. An event costs its
- * rows; a column costs the rows that changed in it. */
+ * Bounded: a row is stored as runs of equal columns; once there are MT_MOSAIC_RUNS of them, columns
+ * are joined in pairs, and the fuller one stays. An event costs its rows; a column costs the rows
+ * that changed in it. */
 #ifndef MT_ANALYZER_MOSAIC_H
 #define MT_ANALYZER_MOSAIC_H
 
@@ -14,12 +13,12 @@
 #include <stddef.h>
 
 #define MT_MOSAIC_RUNS (1u << 20)
-#define MT_MOSAIC_LOG  (1u << 14) /* changes that are remembered one by one */
+#define MT_MOSAIC_LOG  (1u << 14) /* changes that are logged one by one */
 
-/* Both in 65535ths of a row's bytes, at least 1 if there is any. */
+/* Both in 65535ths of a row's bytes, at least 1 unless it is 0. */
 struct mt_mosaic_cell {
     uint16_t covered, reserved;
-    uint8_t role; /* of most of what covers it */
+    uint8_t role; /* of most of the covered bytes */
 };
 
 struct mt_mosaic_run {
@@ -31,7 +30,7 @@ struct mt_mosaic_column {
     uint64_t t_ns, event, allocated, reserved; /* of its instant */
 };
 
-/* What the rows hold now; shared by the mosaics of one device. */
+/* Current contents of the rows; shared by the mosaics of one device. */
 struct mt_mosaic_row {
     uint64_t reserved, covered, role_bytes[MT_ROLE_COUNT];
 };
@@ -51,7 +50,7 @@ struct mt_mosaic {
     bool started;
     uint8_t *picks;      /* by pair of columns that were joined: the second stayed */
     uint64_t length;     /* of the axis, divided between the columns */
-    uint64_t column_end; /* first place that is not in the open column */
+    uint64_t column_end; /* first position after the open column */
 
     struct mt_mosaic_run *runs; /* as they ended */
     size_t run_count, run_capacity, most_runs;
@@ -67,7 +66,7 @@ struct mt_mosaic {
     size_t changed_count, changed_capacity;
     struct mt_mosaic_change *log; /* since the fullest instant */
     size_t log_count, log_capacity, most_log;
-    bool is_frozen; /* the log was too long: cells of that instant are kept */
+    bool is_frozen; /* the log was too long: the cells of that instant are stored */
 };
 
 /* One row's change of bytes; role MT_ROLE_COUNT: of reserved ones. */
@@ -77,26 +76,25 @@ struct mt_mosaic_change {
     int64_t bytes;
 };
 
-/* `length`: places 0 .. length - 1; columns: rounded up to a power of two, at most
- * 32768. */
+/* `length`: positions 0 .. length - 1; columns: rounded up to a power of two, at most 32,768. */
 enum mt_status mt_mosaic_init(struct mt_mosaic *mosaic, const struct mt_mosaic_rows *rows,
                               uint64_t length, uint32_t columns) MT_MUST_USE;
 
-/* Before any change at `place`, which never decreases. */
+/* Call it before any change at `place`, which never decreases. */
 enum mt_status mt_mosaic_advance(struct mt_mosaic *mosaic, uint64_t place) MT_MUST_USE;
 /* A row of `rows` was changed. */
 enum mt_status mt_mosaic_change(struct mt_mosaic *mosaic,
                                 const struct mt_mosaic_change *change) MT_MUST_USE;
-/* After the changes of an event: is this the fullest instant of the column? */
+/* After the changes of an event: checks whether this is the fullest instant of the column. */
 void mt_mosaic_state(struct mt_mosaic *mosaic, const struct mt_mosaic_column *state);
 
-/* Closes all columns. Runs by row and column into the arena; those of row r begin at
- * first_run[r], and end at first_run[r + 1]. Columns without a run are white. */
+/* Closes all columns. Copies runs by row and column to the arena; those of row r begin at
+ * first_run[r] and end at first_run[r + 1]. Columns without a run are white. */
 enum mt_status mt_mosaic_finish(struct mt_mosaic *mosaic, struct mt_arena *arena,
                                 struct mt_mosaic_run **runs, uint32_t **first_run) MT_MUST_USE;
 void mt_mosaic_release(struct mt_mosaic *mosaic);
 
-/* What a row would look like. */
+/* The cell of a row in this state. */
 struct mt_mosaic_cell mt_mosaic_cell_of(const struct mt_mosaic_row *row, uint64_t bytes_per_row);
 
 #endif

@@ -1,7 +1,7 @@
-/* Blocks selected over time: all that a run allocated, what grew from step to step, what a step
- * kept. Streamed; grouped as a snapshot is, except that phases of one name count as one: bounded
- * by distinct stacks and sizes. A block is judged when it ends: then it is known whether it
- * outlived what it had to. */
+/* Blocks selected over time: all allocations of a run, growth from step to step, blocks kept by a
+ * step. Streamed; grouped like a snapshot, except that phases of one name count as one, so it is
+ * bounded by distinct stacks and sizes. A block is judged when it ends, because then it is known
+ * whether it lived long enough. */
 #include "model_ops.h"
 #include "model_window.h"
 
@@ -13,7 +13,7 @@
 #include "trend.h"
 #include "util.h"
 
-/* From here on new sizes of a stack are not told apart. */
+/* Beyond this, new sizes of a stack are not distinguished. */
 #define MANY_GROUPS 100000u
 
 struct mt_population_builder {
@@ -23,13 +23,13 @@ struct mt_population_builder {
     struct mt_holding *rows;
     uint32_t count, capacity;
     struct mt_strings names; /* of phases */
-    int32_t *same_name;      /* phase -> the first seen of its name; UNKNOWN: not looked up */
+    int32_t *same_name;      /* phase -> the first one with its name; UNKNOWN: not looked up */
     int32_t *first_of_name;  /* by id of `names` */
 };
 
 enum { UNKNOWN = -2 };
 
-/* Phases that a picture would call the same are one. */
+/* Phases with the same name in pictures are one. */
 static enum mt_status same_name(struct mt_population_builder *builder, int32_t *phase)
 {
     const struct mt_report *report = builder->report;
@@ -166,7 +166,7 @@ static void born_in(struct mt_population *population, const struct mt_phase *fir
     population->until_event = mt_phase_eve(behind) + 1;
 }
 
-/* Of the last two steps it is not known yet what they leave behind. */
+/* It is still unknown what the last two steps leave behind. */
 static void look_for_growth(struct mt_population *population, const struct steps *steps)
 {
     uint32_t first = mt_warm_up_steps(steps->count);
@@ -180,7 +180,7 @@ static void look_for_growth(struct mt_population *population, const struct steps
     population->last_step = steps->list[steps->count - 3]->step;
 }
 
-/* Of the step that was asked for, else of the last that another one follows. */
+/* For the requested step, otherwise for the last step that another one follows. */
 static void look_for_kept(struct mt_population *population, const struct steps *steps,
                           const struct mt_window_wish *wish)
 {

@@ -1,4 +1,4 @@
-/* The parts of a timeline: its bins, and the time that it shows. */
+/* The parts of a timeline: its bins, and the time shown. */
 #ifndef MT_ANALYZER_TIMELINE_BINS_H
 #define MT_ANALYZER_TIMELINE_BINS_H
 
@@ -14,7 +14,7 @@ struct mt_bin {
     uint64_t allocated_min; /* in the bin */
 };
 
-/* Time that is drawn, in order; between two spans lies a folded gap. */
+/* Drawn time, in order; between two spans is a folded gap. */
 struct mt_span {
     uint64_t begin_t_ns, end_t_ns;
 };
@@ -26,7 +26,7 @@ struct mt_timeline {
     uint32_t span_count;
     uint64_t busy_ns; /* sum of spans */
     uint64_t first_event, last_event;
-    const struct mt_layers *layers; /* NULL: by role, as the bins have it */
+    const struct mt_layers *layers; /* NULL: by role, as in the bins */
 };
 
 #endif

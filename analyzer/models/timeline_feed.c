@@ -8,7 +8,7 @@
 struct timeline_feed {
     struct mt_timeline_builder *builder;
     struct mt_layers_builder *layers; /* NULL: by role */
-    bool begun;                       /* the first event of the recorded history was seen */
+    bool begun;                       /* the first event of the recorded history has passed */
 };
 
 static enum mt_status on_state(void *context, const struct mt_model_state *state)

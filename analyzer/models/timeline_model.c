@@ -1,6 +1,6 @@
-/* One streaming pass. Each axis walks along its bins: leaving a bin closes it
- * and opens the next ones with the state at that moment, so a bin that no event
- * falls into still shows what was alive, and every event costs O(1). */
+/* One streaming pass. Each axis walks along its bins: leaving a bin closes it and opens the next
+ * ones with the current state. So a bin without events still shows what was alive, and every event
+ * costs O(1). */
 #include "timeline_model.h"
 
 #include "layers_model.h"
@@ -11,16 +11,16 @@
 #include "util.h"
 
 #define MAX_FOLDS 6
-/* A gap is folded if it is so much of the time that is drawn: less would hardly
- * gain room, as the fold takes some itself. Inside of a phase a pause is work
- * that needs no memory, so it takes more. */
+/* A gap is folded if it is this share of the drawn time: less would hardly save room, as the fold
+ * itself takes some. Inside of a phase a pause is work without memory changes, so the share is
+ * larger. */
 #define FOLD_SHARE          0.1
 #define FOLD_SHARE_IN_PHASE 0.3
-#define PAD_SHARE           0.006 /* of a folded gap, what stays on either side of it */
+#define PAD_SHARE           0.006 /* part of a folded gap that stays on either side */
 #define MAX_BINS            65536u
 
-/* Share from which on a gap may be folded; above 1 = never, as it holds the
- * begin or end of a phase. */
+/* Minimum share for folding a gap; above 1 = never, because it contains the start or end of a
+ * phase. */
 static double fold_share(const struct mt_gap *gap, const struct mt_phase *phases,
                          size_t phase_count)
 {
@@ -47,8 +47,8 @@ static uint64_t gap_length(const struct mt_gap *gap, uint64_t first_t_ns, uint64
     return end > begin ? end - begin : 0;
 }
 
-/* Marks the longest gaps, as long as they are long compared with the time that
- * is left. Returns that time. */
+/* Marks the longest gaps, as long as they are long compared with the remaining time. Returns that
+ * time. */
 static uint64_t choose_folds(const struct mt_gap *gaps, size_t gap_count, bool *looked_at,
                              bool *folded, uint64_t first_t_ns, uint64_t last_t_ns,
                              const struct mt_phase *phases, size_t phase_count)
@@ -134,14 +134,14 @@ double mt_timeline_position(const struct mt_timeline *timeline, uint64_t t_ns)
     return (double)before / (double)timeline->busy_ns;
 }
 
-/* Bins along one axis; `length` is what they divide between them. */
+/* Bins along one axis; they divide `length`. */
 struct axis {
     struct mt_bin *bins;
     uint32_t count, at;
     uint64_t length;
     uint64_t end;                     /* of bin `at`, along the axis */
-    struct mt_layers_builder *layers; /* that follow it, or NULL */
-    int number;                       /* theirs of this axis */
+    struct mt_layers_builder *layers; /* layers that follow the bins, or NULL */
+    int number;                       /* the number of this axis for the layers */
 };
 
 struct mt_timeline_builder {
@@ -152,7 +152,7 @@ struct mt_timeline_builder {
     uint64_t span_offset; /* busy time before it */
 };
 
-/* The first whole place that is not in bin `at` any more. */
+/* The first whole position after bin `at`. */
 static void set_end(struct axis *axis)
 {
     double next = (double)axis->at + 1;
@@ -175,8 +175,7 @@ static enum mt_status axis_init(struct axis *axis, struct mt_arena *arena, uint3
     return MT_OK;
 }
 
-/* Closes bins up to the one that `place` falls into; those that are entered
- * begin with `state`. */
+/* Closes bins up to that of `place`; new ones start with `state`. */
 static void axis_advance(struct axis *axis, uint64_t place, const struct mt_bin *state)
 {
     while (place >= axis->end) {

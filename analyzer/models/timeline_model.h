@@ -1,17 +1,15 @@
-/* Memory over time, reduced without losing a peak: each bin
- * holds the state at its fullest instant, so layers add up exactly; reserved is
- * the maximum in the bin. Two sets of bins: equal time (idle gaps cut out) and
- * equal numbers of events. Built in one streaming pass; size does not depend
- * on the length of the trace. */
+/* Memory over time, reduced without losing a peak: each bin has the state at its fullest instant,
+ * so layers add up exactly; reserved is the maximum in the bin. Two sets of bins: equal time
+ * (without idle gaps) and equal numbers of events. Built in one streaming pass; size does not
+ * depend on the length of the trace. */
 #ifndef MT_ANALYZER_TIMELINE_MODEL_H
 #define MT_ANALYZER_TIMELINE_MODEL_H
 
 #include "report.h"
 #include "timeline_bins.h"
 
-/* Spans left after folding the gaps that exceed a tenth of the busy time (inside
- * of a phase: three tenths) and hold no begin or end of a phase. `gaps` is
- * sorted by time. */
+/* Remaining spans after folding the gaps that exceed a tenth of the busy time (inside of a phase:
+ * three tenths) and contain no start or end of a phase. `gaps` is sorted by time. */
 enum mt_status mt_timeline_spans(struct mt_arena *arena, uint64_t first_t_ns, uint64_t last_t_ns,
                                  const struct mt_gap *gaps, size_t gap_count,
                                  const struct mt_phase *phases, size_t phase_count,
@@ -28,12 +26,12 @@ enum mt_status mt_timeline_builder_new(struct mt_arena *arena, struct mt_span *s
                                        uint64_t last_event, uint32_t bin_count,
                                        struct mt_timeline_builder **builder) MT_MUST_USE;
 
-/* Before the first event: tells who follows the layers of each bin. */
+/* Before the first event: sets the layers that follow each bin. */
 void mt_timeline_builder_follow(struct mt_timeline_builder *builder,
                                 struct mt_layers_builder *layers);
 
-/* What was there when the history began: the bins begin with it. Before the first
- * event; the last call counts. */
+/* State at the start of the history, with which the bins start. Before the first event; the last
+ * call counts. */
 void mt_timeline_builder_start(struct mt_timeline_builder *builder, uint64_t event,
                                const struct mt_bytes *bytes, const uint64_t *role_bytes);
 

@@ -1,7 +1,6 @@
-/* The median of all pairwise slopes without looking at all pairs: a pair's slope is
- * at most s exactly if y - s x does not rise from its first to its second, so that
- * the number of such pairs is a number of inversions, which sorting by merging
- * counts; a binary search over s finds the median. */
+/* The median of all pairwise slopes without visiting all pairs: a pair's slope is at most s exactly
+ * if y - s x does not rise from its first to its second. So the number of such pairs is a number of
+ * inversions, which a merge sort counts; a binary search over s finds the median. */
 #include "trend.h"
 
 #include <stdlib.h>
@@ -18,11 +17,11 @@ enum { MAX_VALUES = 1 << 13 };
 struct pairs {
     const uint64_t *values;
     uint32_t count, stride; /* every stride-th value */
-    int64_t steepest;       /* no pair's slope is steeper, up or down */
+    int64_t steepest;       /* no pair's slope is steeper in either direction */
     wide *rest, *scratch;
 };
 
-/* Pairs of [begin, end) of which the second is not above the first; sorts. */
+/* Counts pairs of [begin, end) whose second is not above the first; sorts. */
 static uint64_t count_falling(struct pairs *pairs, uint32_t begin, uint32_t end)
 {
     uint32_t middle = begin + (end - begin) / 2, left = begin, right = middle, at;
@@ -43,7 +42,7 @@ static uint64_t count_falling(struct pairs *pairs, uint32_t begin, uint32_t end)
     return falling;
 }
 
-/* Pairs whose slope is at most `slope`. */
+/* Counts pairs whose slope is at most `slope`. */
 static uint64_t count_up_to(struct pairs *pairs, int64_t slope)
 {
     uint32_t i;

@@ -1,14 +1,13 @@
-/* Memory from step to step: which steps tell something, the trend of what is still
- * allocated when they end, and what the finding "growth" says of it. Findings and
- * pictures take the steps from here, so that they speak of the same ones. */
+/* Memory from step to step: the steps that count, the trend of the memory allocated at their ends,
+ * and the verdict of the finding "growth". Findings and pictures use these steps, so they refer to
+ * the same ones. */
 #ifndef MT_ANALYZER_TREND_H
 #define MT_ANALYZER_TREND_H
 
 #include "report.h"
 
-#define MT_TREND_MIN_STEPS 5 /* fewer are no trend */
-#define MT_GROWTH_MIN_STEPS                                                                        \
-    8 /* for a verdict: four that are told from, two of warm-up, the last two */
+#define MT_TREND_MIN_STEPS  5 /* fewer are no trend */
+#define MT_GROWTH_MIN_STEPS 8 /* for a verdict: four that count, two of warm-up, the last two */
 
 /* How many of the first `steps` steps are warm-up: two, or a quarter if that is more. */
 static inline uint32_t mt_warm_up_steps(uint32_t steps)
@@ -16,46 +15,45 @@ static inline uint32_t mt_warm_up_steps(uint32_t steps)
     return steps / 4 > 2 ? steps / 4 : 2;
 }
 
-/* Slope of values at 0, 1, 2, ...: the median of the slopes of all pairs
- * (Theil-Sen), rounded to whole bytes; values in the middle of a range that is far
- * away from the others do not change it. O(n log n); of more than 2^13 values
- * every second, third, ... is looked at. count >= 2, values below 2^53. */
+/* Slope of values at 0, 1, 2, ...: the median of the slopes of all pairs (Theil-Sen), rounded to
+ * whole bytes; outliers do not change it. O(n log n); with more than 2^13 values, only every
+ * second, third, ... is used. count >= 2, values below 2^53. */
 enum mt_status mt_robust_slope(const uint64_t *values, uint32_t count, int64_t *slope) MT_MUST_USE;
 
 enum mt_trend_verdict {
-    MT_TREND_TOO_SHORT,  /* less than MT_TREND_MIN_STEPS */
+    MT_TREND_TOO_SHORT,  /* fewer than MT_TREND_MIN_STEPS */
     MT_TREND_NOT_JUDGED, /* long enough for a slope, not for a verdict, or no memory for it */
-    MT_TREND_GROWS,      /* the finding says so */
-    MT_TREND_STEADY      /* nothing that steps leave behind makes it grow */
+    MT_TREND_GROWS,      /* the finding reports growth */
+    MT_TREND_STEADY      /* no memory left behind by steps makes it grow */
 };
 
 struct mt_trend {
-    uint32_t first, count; /* steps of the device that are looked at */
-    uint32_t begin, end;   /* of them (from 0), those that make the slope: without warm-up and
-                              without a last one that was cut */
+    uint32_t first, count; /* the device's steps considered */
+    uint32_t begin, end;   /* indices in these (from 0): the steps of the slope, without warm-up and
+                              without a truncated last one */
     bool has_slope;
     int64_t bytes_per_step; /* the slope */
-    int64_t level_bytes;    /* of its line at `begin` */
+    int64_t level_bytes;    /* of the line at `begin` */
     enum mt_trend_verdict verdict;
     const struct mt_finding *growth; /* NULL = none */
 };
 
-/* The steps and the slope; neither verdict nor growth, which follow from the findings. */
+/* The steps and the slope, without verdict and growth, which follow from the findings. */
 enum mt_status mt_trend_fit(const struct mt_report *report, const struct mt_device_report *device,
                             struct mt_trend *trend) MT_MUST_USE;
-/* All of it, of a report with its findings. */
+/* All fields, from a report with its findings. */
 enum mt_status mt_trend_make(const struct mt_report *report, const struct mt_device_report *device,
                              struct mt_trend *trend) MT_MUST_USE;
 
-/* Was it judged what steps leave behind, and if not, why? */
+/* Whether the memory left behind by steps was judged, and if not, why. */
 enum mt_growth_basis {
     MT_GROWTH_JUDGED,
     MT_GROWTH_NO_STEPS,
-    MT_GROWTH_FEW_STEPS,  /* that the recording covers: less than MT_GROWTH_MIN_STEPS */
-    MT_GROWTH_MANY_BLOCKS /* more outlive their step than are followed */
+    MT_GROWTH_FEW_STEPS,  /* in the recording: fewer than MT_GROWTH_MIN_STEPS */
+    MT_GROWTH_MANY_BLOCKS /* more outlive their step than can be followed */
 };
 
-/* Of a report with its findings. */
+/* For a report with its findings. */
 enum mt_growth_basis mt_growth_basis(const struct mt_report *report,
                                      const struct mt_device_report *device);
 

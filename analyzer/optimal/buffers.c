@@ -44,7 +44,7 @@ struct reading {
     struct mt_buffers *devices;
     struct live_buffers live[MT_BUFFERS_DEVICES];
     uint64_t now;
-    bool end_at_request; /* the trace does not say when frees completed */
+    bool end_at_request; /* the trace has no completions of frees */
     struct mt_error *error;
 };
 
@@ -68,7 +68,7 @@ static enum mt_status begin_buffer(struct reading *reading, const struct mt_even
     if (event->size_bytes > END_OF_TOTAL)
         return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "an allocation of more than 4 EiB");
     buffer.bytes = mt_round_up(event->size_bytes, ROUND_BYTES);
-    end_buffer(reading, event); /* its free was not seen */
+    end_buffer(reading, event); /* its free is missing */
     status = mt_buffers_add(buffers, &buffer, error);
     if (status != MT_OK || buffers->count == before)
         return status;
@@ -93,7 +93,7 @@ static enum mt_status read_event(void *self, struct mt_event *event)
     return begins ? begin_buffer(reading, event) : end_buffer(reading, event);
 }
 
-/* What was never freed lives to the end. */
+/* Blocks that were never freed live to the end. */
 static void end_all(struct reading *reading)
 {
     size_t d, i;

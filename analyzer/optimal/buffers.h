@@ -1,4 +1,4 @@
-/* Buffers: what an offline plan has to find addresses for. */
+/* Buffers: the input of an offline plan. */
 #ifndef MT_ANALYZER_BUFFERS_H
 #define MT_ANALYZER_BUFFERS_H
 
@@ -16,21 +16,20 @@ struct mt_buffers {
     uint64_t total_bytes;
 };
 
-/* A buffer that never lives or has no bytes is left out. */
+/* Ignores a buffer with no lifetime or no bytes. */
 enum mt_status mt_buffers_add(struct mt_buffers *buffers, const struct mt_buffer *buffer,
                               struct mt_error *error) MT_MUST_USE;
 void mt_buffers_release(struct mt_buffers *buffers);
 
-/* MiniMalloc's files: a line of column names, among them lower, upper (or start,
- * end) and size, in any order; then one buffer a line. Does the file begin so? */
+/* MiniMalloc's files: a line of column names, among them lower, upper (or start, end) and size, in
+ * any order; then one buffer per line. Returns whether the file begins like this. */
 bool mt_buffers_csv_probe(const char *text, size_t length);
 enum mt_status mt_buffers_from_csv(const char *text, size_t length, struct mt_buffers *buffers,
                                    struct mt_error *error) MT_MUST_USE;
 
-/* The allocations of a trace, those of device d in devices[d] (0..63; what lies
- * beyond is an error). Time is the number of the event. Sizes are what was
- * requested, rounded up to 512 bytes; a buffer ends when the allocator may reuse
- * it; what is never freed lives to the end. Reads the source to its end. */
+/* The allocations of a trace, those of device d in devices[d] (0..63; others are an error). Time is
+ * the number of the event. Sizes are requested bytes, rounded up to 512; a buffer ends when the
+ * allocator may reuse it, or at the end of the trace. Reads the source to its end. */
 #define MT_BUFFERS_DEVICES 64
 enum mt_status mt_buffers_from_source(struct mt_source *source,
                                       struct mt_buffers devices[MT_BUFFERS_DEVICES],

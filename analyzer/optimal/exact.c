@@ -7,7 +7,7 @@
 
 enum { WORD_BITS = 64, NODES_A_LOOK = 256 };
 
-/* An address that a neighbour's placement raised. */
+/* An address that a neighbor's placement raised. */
 struct raised {
     uint64_t lowest;
     uint32_t item;
@@ -28,10 +28,10 @@ struct mt_exact {
     uint64_t *lowest;   /* of each item: no lower address is free */
     uint64_t *left;     /* of each section: bytes not placed yet */
     uint32_t *crossing; /* items not placed that live in sections s and s + 1 */
-    uint32_t *rank;     /* place in the order */
+    uint32_t *rank;     /* position in the order */
     uint32_t *by_rank;  /* the order */
     bool *placed;
-    uint32_t *neighbour_start, *neighbours; /* who shares a section with whom */
+    uint32_t *neighbour_start, *neighbours; /* pairs that share a section */
     uint64_t *words;                        /* scratch: a bit for each section or rank */
     uint64_t *addresses;
 
@@ -43,15 +43,15 @@ struct mt_exact {
     uint64_t nodes, deadline_ns;
     bool gave_up;
 
-    bool by_load;               /* ranks follow how much is left beside an item */
+    bool by_load;               /* ranks follow the remaining load beside an item */
     uint32_t *base;             /* rank in the caller's order */
     struct sorted_item *sorted; /* scratch */
-    uint32_t *spare;            /* scratch: ranks to give away */
+    uint32_t *spare;            /* scratch: ranks to reassign */
     struct old_rank *old_ranks; /* stack of changes */
     size_t old_ranks_top;
 };
 
-/* Items that are left of a part of time, by lowest address, then by rank. */
+/* Remaining items of a part of time, by lowest address, then by rank. */
 struct part {
     const uint32_t *items;
     uint32_t count, first, last; /* sections [first, last) */
@@ -111,7 +111,7 @@ struct mt_exact *mt_exact_new(const struct mt_instance *instance)
     exact->neighbour_start = calloc(n, sizeof *exact->neighbour_start);
     exact->words = calloc((n > s ? n : s) / WORD_BITS + 1, sizeof *exact->words);
     exact->addresses = calloc(n, sizeof *exact->addresses);
-    /* A level has one list of what is left, and its cut into parts. */
+    /* A level has one list of remaining items, and its cut into parts. */
     exact->lists = calloc(2 * n * (n + 1), sizeof *exact->lists);
     exact->raised = calloc(n * n / 2 + n, sizeof *exact->raised);
     if (exact->lowest && exact->left && exact->crossing && exact->rank && exact->by_rank &&
@@ -151,8 +151,8 @@ static bool time_is_up(const struct mt_exact *exact)
     return exact->nodes % NODES_A_LOOK == 0 && mt_deadline_passed(exact->deadline_ns);
 }
 
-/* Raises what lives beside `item` onto its top. False if something does not fit
- * above it; *alone: nothing that is left lives beside it. */
+/* Raises the items beside `item` onto its top. Returns false if one does not fit above it; *alone:
+ * no remaining item lives beside it. */
 static bool raise_neighbours(struct mt_exact *exact, uint32_t item, uint64_t top, bool *alone)
 {
     const struct mt_item *items = exact->instance->items;
@@ -203,8 +203,8 @@ static void take_back(struct mt_exact *exact, uint32_t item, size_t raised_top)
     exact->placed[item] = false;
 }
 
-/* What is left of `part` after `item` was placed and others were raised to `top`,
- * in order again: what lies at `top` now is collected and put in by rank. */
+/* The rest of `part` after `item` was placed and others were raised to `top`, sorted again: the
+ * items at `top` are collected and inserted by rank. */
 static struct part order_left(struct mt_exact *exact, const struct part *part, uint32_t item,
                               uint64_t top)
 {
@@ -236,9 +236,9 @@ static struct part order_left(struct mt_exact *exact, const struct part *part, u
     return left;
 }
 
-/* Can each section hold what is left of it above the lowest address that any of
- * it may have? Items come by rising address, so the first that lives in a section
- * says which that is; no item goes below `floor`. */
+/* Whether each section can hold its remaining items above the lowest address that any of them may
+ * have. Items come by rising address, so the first one in a section determines it; no item goes
+ * below `floor`. */
 static bool sections_suffice(struct mt_exact *exact, const struct part *part, uint64_t floor)
 {
     uint64_t *open = exact->words;
@@ -296,8 +296,7 @@ static uint64_t most_left(const struct mt_exact *exact, const struct mt_item *it
     return most;
 }
 
-/* The items change ranks among themselves, those first that live where most is
- * left to place, and are put in order again. */
+/* Permutes the ranks of the items by remaining load, largest first, and sorts them again. */
 static void rank_by_load(struct mt_exact *exact, uint32_t *items, uint32_t count)
 {
     struct sorted_item *sorted = exact->sorted;
@@ -333,8 +332,7 @@ static void rank_as_before(struct mt_exact *exact, size_t old_ranks_top)
     }
 }
 
-/* Searches the items of `left` that live in [first, last): nothing connects them
- * with the rest. */
+/* Searches the items of `left` that live in [first, last): nothing connects them with the rest. */
 static bool search_cut(struct mt_exact *exact, const struct part *left, uint32_t first,
                        uint32_t last, uint64_t floor, uint32_t floor_rank)
 {
@@ -361,8 +359,8 @@ static bool search_cut(struct mt_exact *exact, const struct part *left, uint32_t
     return found;
 }
 
-/* Where nothing but `item` connected two sections of its life, what is left falls
- * apart; each part is searched alone, and one failure is enough. */
+/* If only `item` connected two sections of its life, the rest splits into parts. Each part is
+ * searched alone, and one failure is enough. */
 static bool search_left(struct mt_exact *exact, const struct part *left, uint32_t item,
                         uint64_t floor, uint32_t floor_rank)
 {
@@ -381,7 +379,7 @@ static bool search_left(struct mt_exact *exact, const struct part *left, uint32_
     return search_cut(exact, left, begin, left->last, floor, floor_rank);
 }
 
-/* What is left has to start below this: else something of it would fit under it. */
+/* The rest must start below this: otherwise something would fit under it. */
 static uint64_t lowest_top(const struct mt_exact *exact, const struct part *part)
 {
     uint64_t lowest = UINT64_MAX;

@@ -1,15 +1,14 @@
-/* Exact search for a plan within a capacity, in the manner of MiniMalloc
- * (Moffitt, ASPLOS 2023): depth first over canonical plans, in which every
- * buffer lies on another one or on the floor and buffers are placed by rising
- * address; cut off where the free room of a section cannot hold what is left of
- * it, where a gap stays that a buffer would fill, and taken apart where what is
- * left falls into parts that no buffer connects. */
+/* Exact search for a plan within a capacity, in the manner of MiniMalloc (Moffitt, ASPLOS 2023):
+ * depth first over canonical plans, in which every buffer lies on another one or on the floor and
+ * buffers are placed by rising address; pruned where the free room of a section cannot hold its
+ * remaining buffers or where a gap remains that a buffer would fill, and split where the remaining
+ * buffers form unconnected parts. */
 #ifndef MT_ANALYZER_EXACT_H
 #define MT_ANALYZER_EXACT_H
 
 #include "instance.h"
 
-/* More items than this are not for an exact search; bounds its recursion. */
+/* Limit of an exact search; bounds its recursion. */
 #define MT_EXACT_MAX_ITEMS 1024
 
 enum mt_exact_answer { MT_EXACT_FOUND, MT_EXACT_IMPOSSIBLE, MT_EXACT_GAVE_UP };
@@ -18,13 +17,12 @@ struct mt_exact;
 
 /* NULL: no memory, or too many items. The instance is borrowed. */
 struct mt_exact *mt_exact_new(const struct mt_instance *instance);
-void mt_exact_free(struct mt_exact *exact); /* NULL is fine */
+void mt_exact_free(struct mt_exact *exact); /* accepts NULL */
 
-/* Searches with at most *nodes placements (what is left is written back), until
- * the monotonic clock reads deadline_ns (UINT64_MAX = never). `order` says which
- * of the items that may start at one address is tried first; by_load: before that
- * comes the largest load in an item's life, of what is left of the part that it is
- * in. addresses is written if a plan was found. */
+/* Searches with at most *nodes placements (the remaining number is written back), until the
+ * monotonic clock reads deadline_ns (UINT64_MAX = never). `order` decides which of the items that
+ * may start at one address is tried first; by_load: before that, the largest remaining load in an
+ * item's life. Writes addresses if a plan was found. */
 enum mt_exact_answer mt_exact_search(struct mt_exact *exact, uint64_t capacity,
                                      const uint32_t *order, bool by_load, uint64_t *nodes,
                                      uint64_t deadline_ns, uint64_t *addresses);

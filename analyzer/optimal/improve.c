@@ -38,7 +38,7 @@ void mt_improver_release(struct mt_improver *improver)
     memset(improver, 0, sizeof *improver);
 }
 
-/* Places improver->order below `limit`; a whole plan becomes the best. */
+/* Places improver->order below `limit`; a complete plan becomes the best. */
 static enum mt_status try_order(struct mt_improver *improver, enum mt_fit fit, uint64_t limit,
                                 uint64_t deadline_ns, uint32_t *placed)
 {
@@ -93,7 +93,7 @@ uint64_t mt_improver_random(struct mt_improver *improver)
     return improver->random;
 }
 
-/* The item at `from` goes to an earlier place, near ones more often. */
+/* Moves the item at `from` to an earlier position, near ones more often. */
 static void move_forward(struct mt_improver *improver, uint32_t from)
 {
     uint64_t a = mt_improver_random(improver) % from, b = mt_improver_random(improver) % from;

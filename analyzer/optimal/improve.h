@@ -1,5 +1,4 @@
-/* Improving an order: place, see who found no room below the target, let it come
- * earlier, place again. */
+/* Improves an order: place, move items without room below the target forward, place again. */
 #ifndef MT_ANALYZER_IMPROVE_H
 #define MT_ANALYZER_IMPROVE_H
 
@@ -10,7 +9,7 @@ struct mt_improver {
     struct mt_occupancy occupancy;
     uint32_t *order, *best_order;
     uint64_t *trial, *addresses; /* addresses: the best plan so far */
-    uint64_t height;             /* of it; UINT64_MAX = there is none yet */
+    uint64_t height;             /* of the best plan; UINT64_MAX = none yet */
     enum mt_fit fit;
     uint64_t random;
     uint32_t since_progress;
@@ -21,16 +20,16 @@ enum mt_status mt_improver_init(struct mt_improver *improver,
                                 const struct mt_instance *instance) MT_MUST_USE;
 void mt_improver_release(struct mt_improver *improver);
 
-/* Tries the usual orders, first fit and best fit, until one reaches `goal` or
- * the deadline is passed; the first is always finished. */
+/* Tries the usual orders, first fit and best fit, until one reaches `goal` or the deadline passes;
+ * always finishes the first. */
 enum mt_status mt_improver_construct(struct mt_improver *improver, uint64_t goal,
                                      uint64_t deadline_ns) MT_MUST_USE;
 
-/* `steps` attempts at a plan that is not above `target` (below the height). */
+/* `steps` attempts at a plan of at most `target` (below the height). */
 enum mt_status mt_improver_run(struct mt_improver *improver, uint64_t target, uint32_t steps,
                                uint64_t deadline_ns) MT_MUST_USE;
 
-/* The next number of the improver's own sequence, always the same one. */
+/* The next number of the improver's own sequence, which is always the same. */
 uint64_t mt_improver_random(struct mt_improver *improver);
 
 #endif

@@ -9,7 +9,7 @@ struct moment {
     bool begins;
 };
 
-/* By time; at one time frees come before allocations. */
+/* By time; at equal times frees come before allocations. */
 static int compare_moments(const void *left, const void *right)
 {
     const struct moment *a = left, *b = right;

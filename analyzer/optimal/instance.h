@@ -1,8 +1,7 @@
-/* Dynamic storage allocation: buffers that live for a while, each needs a range
- * of addresses of its own. In an instance time is cut to the sections that
- * matter: instants at which the set of live buffers is as large as it gets
- * (right before the first free after an allocation). Two buffers are alive at
- * the same time exactly if they share a section. */
+/* Dynamic storage allocation: buffers with lifetimes, each of which needs its own range of
+ * addresses. An instance reduces time to the sections that matter: instants at which the set of
+ * live buffers is maximal (right before the first free after an allocation). Two buffers are alive
+ * at the same time exactly if they share a section. */
 #ifndef MT_ANALYZER_INSTANCE_H
 #define MT_ANALYZER_INSTANCE_H
 
@@ -12,7 +11,7 @@ struct mt_item {
     uint64_t bytes;
     uint64_t duration;    /* in the time of the buffers */
     uint32_t first, last; /* sections [first, last) */
-    uint32_t origin;      /* number of the buffer, or of the item it was cut from */
+    uint32_t origin;      /* number of the buffer, or of the original item */
 };
 
 struct mt_instance {
@@ -26,8 +25,8 @@ struct mt_instance {
 enum mt_status mt_instance_build(const struct mt_buffers *buffers,
                                  struct mt_instance *instance) MT_MUST_USE;
 
-/* Parts that no buffer connects, in order of time: *parts is an array of
- * *count instances whose origins are items of `whole`. */
+/* Splits into parts that no buffer connects, in order of time: *parts is an array of *count
+ * instances whose origins are items of `whole`. */
 enum mt_status mt_instance_split(const struct mt_instance *whole, struct mt_instance **parts,
                                  uint32_t *count) MT_MUST_USE;
 void mt_instances_release(struct mt_instance *parts, uint32_t count);

@@ -9,20 +9,20 @@ struct range {
     uint64_t begin, end;
 };
 
-/* Sorted, disjoint, not even touching. */
+/* Sorted, disjoint and not adjacent. */
 struct ranges {
     struct range *items;
     size_t count, capacity;
 };
 
 struct mt_occupancy_node {
-    struct ranges whole; /* taken during all of the node's time by what does not
-                            take it during all of its parent's */
-    struct ranges some;  /* taken at some time of the node, without what takes it
-                            during all of an ancestor's time */
+    struct ranges
+        whole; /* taken during all of the node's time, except by takers of all of its parent's */
+    struct ranges
+        some; /* taken at some time of the node, except by takers of all of an ancestor's time */
 };
 
-/* The most nodes that a question touches: two paths, two nodes a level. */
+/* Maximum number of nodes that a query touches: two paths, two nodes per level. */
 enum { MAX_LISTS = 160 };
 
 enum mt_status mt_occupancy_init(struct mt_occupancy *occupancy, uint32_t sections)
@@ -96,14 +96,14 @@ static enum mt_status ranges_add(struct ranges *ranges, uint64_t begin, uint64_t
     return MT_OK;
 }
 
-/* The nodes whose time lies in [first, last) while their parent's does not
- * (inside), and all nodes above these (above). */
+/* The nodes whose time is in [first, last) while their parent's is not (inside), and all nodes
+ * above these (above). */
 struct cut {
     uint32_t inside[MAX_LISTS / 2], above[MAX_LISTS / 2];
     unsigned inside_count, above_count;
 };
 
-/* Does the node's time reach out of [first, last)? */
+/* Whether the node's time extends beyond [first, last). */
 static bool reaches_out(uint32_t node, uint64_t width, uint32_t leaves, uint32_t first,
                         uint32_t last)
 {
@@ -166,7 +166,7 @@ static void search_add(struct search *search, const struct ranges *ranges)
     search->end[search->count++] = ranges->items + ranges->count;
 }
 
-/* The lowest address from `address` on at which `bytes` are free. */
+/* The lowest address at or above `address` at which `bytes` are free. */
 static uint64_t next_free(struct search *search, uint64_t address, uint64_t bytes)
 {
     unsigned i = 0, agreed = 0;
@@ -186,7 +186,7 @@ static uint64_t next_free(struct search *search, uint64_t address, uint64_t byte
     return address;
 }
 
-/* Where the gap ends in which next_free just stopped. */
+/* End of the gap at which next_free stopped. */
 static uint64_t end_of_gap(const struct search *search)
 {
     uint64_t end = UINT64_MAX;

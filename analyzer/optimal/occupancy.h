@@ -1,6 +1,6 @@
-/* Which addresses are taken in which sections: a tree over time whose nodes keep
- * merged address ranges. Well-packed buffers merge to few ranges, so questions
- * about long times stay cheap with hundreds of thousands of buffers. */
+/* Taken addresses by section: a tree over time whose nodes have merged address ranges. Well-packed
+ * buffers merge to few ranges, so queries about long times stay cheap with hundreds of thousands of
+ * buffers. */
 #ifndef MT_ANALYZER_OCCUPANCY_H
 #define MT_ANALYZER_OCCUPANCY_H
 
@@ -13,20 +13,20 @@
 struct mt_occupancy_node;
 
 struct mt_occupancy {
-    struct mt_occupancy_node *nodes; /* 1 = root, leaves from `leaves` on */
+    struct mt_occupancy_node *nodes; /* 1 = root, leaves start at `leaves` */
     uint32_t leaves;
 };
 
 enum mt_status mt_occupancy_init(struct mt_occupancy *occupancy, uint32_t sections) MT_MUST_USE;
-void mt_occupancy_clear(struct mt_occupancy *occupancy); /* nothing is taken; keeps memory */
+void mt_occupancy_clear(struct mt_occupancy *occupancy); /* frees all ranges; keeps memory */
 void mt_occupancy_release(struct mt_occupancy *occupancy);
 
 /* Takes [begin, end) during the sections [first, last). */
 enum mt_status mt_occupancy_take(struct mt_occupancy *occupancy, uint32_t first, uint32_t last,
                                  uint64_t begin, uint64_t end) MT_MUST_USE;
 
-/* Start of a gap of `bytes` that is free during all of [first, last): the lowest,
- * or (best) the smallest there is between taken ranges, the lowest of equals. */
+/* Start of a gap of `bytes` that is free during all of [first, last): the lowest, or (best) the
+ * smallest between taken ranges, the lowest among equals. */
 uint64_t mt_occupancy_find(const struct mt_occupancy *occupancy, uint32_t first, uint32_t last,
                            uint64_t bytes, bool best);
 

@@ -49,7 +49,7 @@ static void part_release(struct part_search *part)
     free(part->shuffled);
 }
 
-/* What the exact search needs, made when it is first wanted. */
+/* Creates the state of the exact search on first use. */
 static enum mt_status part_prepare_exact(struct part_search *part)
 {
     static const char *const criteria[ORDERS] = {"WA", "AW", "WAT"};
@@ -94,7 +94,7 @@ static struct part_search *highest_part(const struct solver *solver)
     return highest;
 }
 
-/* A part that is not above this needs no more work. */
+/* A part of at most this height is finished. */
 static uint64_t goal(const struct solver *solver)
 {
     return mt_max_u64(lower_bound(solver),
@@ -123,7 +123,7 @@ static enum mt_exact_answer search_below(const struct solver *solver, struct par
     return answer;
 }
 
-/* Target t of a round: the goal itself, half way, a little less than we have. */
+/* Target t of a round: the goal itself, half way, a little below the current height. */
 static uint64_t target_of(const struct solver *solver, const struct part_search *part, int t)
 {
     uint64_t least = goal(solver), most = part->improver.height - solver->unit;
@@ -133,7 +133,7 @@ static uint64_t target_of(const struct solver *solver, const struct part_search 
     return t == 1 ? least + mt_round_down((most - least) / 2, solver->unit) : most;
 }
 
-/* Two of three items change places with one of the next few. */
+/* Swaps two of three items with one of the next few. */
 static void shuffle_a_little(struct part_search *part, const uint32_t *order)
 {
     uint32_t count = part->instance->count, i;
@@ -155,10 +155,9 @@ static void show_progress(const struct solver *solver)
         solver->options->progress(solver->options->context);
 }
 
-/* Exact searches for `target`, with each order, until one has an answer: one long
- * search, which may also show that there is no plan, and as much work again in
- * short ones. Where a long one is lost in a bad beginning, a short one, begun a
- * little differently, often is not. */
+/* Exact searches for `target`, with each order, until one has an answer: one long search, which may
+ * also prove that there is no plan, and as much work again in short ones. If a long one is lost
+ * after a bad start, a short one with a slightly different start often is not. */
 static void search_exactly(const struct solver *solver, struct part_search *part, uint64_t target)
 {
     uint64_t restarts = part->nodes / RESTART_NODES;
@@ -180,8 +179,7 @@ static void search_exactly(const struct solver *solver, struct part_search *part
     }
 }
 
-/* A capacity that was asked for is what the exact searches are for; without one
- * they also come from above. */
+/* The exact searches are for a requested capacity; without one they also come from above. */
 static enum mt_status round_of(const struct solver *solver, struct part_search *part)
 {
     enum mt_status status = part_prepare_exact(part);
@@ -211,7 +209,7 @@ static bool has_time(const struct solver *solver, const struct part_search *part
     return part->work < WORK_WITHOUT_CLOCK;
 }
 
-/* The highest part is what counts; once it can come no lower, all is done. */
+/* The highest part determines the result; when it cannot become lower, all is done. */
 static enum mt_status improve_all(struct solver *solver)
 {
     enum mt_status status = MT_OK;

@@ -1,5 +1,5 @@
-/* The judge of plans; shares nothing with what makes them. Goes through time
- * with a tree over addresses that says which are in use. */
+/* Checks plans; shares no code with the planner. Goes through time with a tree over addresses that
+ * records which are in use. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ struct instant {
 };
 
 struct address_tree {
-    uint64_t *edges; /* all begins and ends of ranges, sorted, each once */
+    uint64_t *edges; /* all starts and ends of ranges, sorted and unique */
     size_t edge_count;
     uint32_t *users;  /* of a node's whole range */
     bool *used_below; /* at a node or anywhere below it */

@@ -115,7 +115,8 @@ void mt_alloc_log_next_change(struct mt_alloc_log *log)
     log->next_change = (int64_t)(zigzag >> 1) ^ -(int64_t)(zigzag & 1);
 }
 
-/* Every mark of an odd size has its size, and the numbers end with the last change. */
+/* Checks that every mark of an odd size has its size, and that the numbers end with the last
+ * change. */
 bool mt_alloc_log_is_sound(const struct mt_alloc_log *log, const char **why)
 {
     uint64_t i, odd = 0, numbers = 0;

@@ -1,7 +1,6 @@
-/* What the pass `run` notes for the pass `blocks`, a few bytes an
- * allocation: the size of its block and its role, by its number; and every
- * change of reserved bytes. Costs 5 bytes an allocation whose block is a
- * multiple of 512 bytes below 2 TiB (else 13), and 3 to 7 bytes a driver call. */
+/* Notes of the pass `run` for the pass `blocks`: block size and role of each allocation by its
+ * number, and every change of reserved bytes. Costs 5 bytes per allocation whose block is a
+ * multiple of 512 bytes below 2 TiB (otherwise 13), and 3 to 7 bytes per driver call. */
 #ifndef MT_ANALYZER_ALLOC_LOG_H
 #define MT_ANALYZER_ALLOC_LOG_H
 
@@ -13,8 +12,8 @@
 #include <stdint.h>
 
 struct mt_alloc_log {
-    uint32_t *sizes; /* in units of 512 bytes, or the mark of an odd one */
-    uint8_t *roles;  /* roles.h, settled when the block is freed */
+    uint32_t *sizes; /* in units of 512 bytes, or a mark for other sizes */
+    uint8_t *roles;  /* roles.h, final when the block is freed */
     uint64_t count, capacity;
     uint64_t *odd_sizes;
     size_t odd_count, odd_capacity;
@@ -24,7 +23,7 @@ struct mt_alloc_log {
     size_t reserved_bytes, reserved_capacity;
     uint64_t last_change_event;
 
-    /* reading it */
+    /* state of reading */
     uint64_t next;
     size_t next_odd, next_reserved;
     uint64_t next_change_event; /* UINT64_MAX = no more */
@@ -40,14 +39,15 @@ enum mt_status mt_alloc_log_reserved(struct mt_alloc_log *log, uint64_t event, u
 void mt_alloc_log_rewind(struct mt_alloc_log *log);
 /* Block size and role of the next allocation; false if there is none. */
 bool mt_alloc_log_next(struct mt_alloc_log *log, uint64_t *block_bytes, uint8_t *role);
-/* Does this allocation end the block at its address, whose free was lost? In a replay every request
- * does, even one that fails. Initial state that could not be restored (no bytes) does not. */
+/* Whether this allocation ends the block at its address, whose free was lost. In a replay every
+ * request does, even one that fails. Initial state that could not be restored (no bytes) does
+ * not. */
 static inline bool mt_alloc_log_ends_old(const struct mt_event *event, uint64_t block_bytes)
 {
     return block_bytes || !(event->flags & MT_EVENT_INITIAL);
 }
 
-/* To the change after next_change. */
+/* Moves to the change after next_change. */
 void mt_alloc_log_next_change(struct mt_alloc_log *log);
 uint64_t mt_alloc_log_bytes(const struct mt_alloc_log *log); /* that it holds */
 bool mt_alloc_log_is_sound(const struct mt_alloc_log *log, const char **why);

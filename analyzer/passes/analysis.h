@@ -1,4 +1,4 @@
-/* What an analysis has learned so far. Passes fill it, models and findings read it. */
+/* State of an analysis. Passes fill it; models and findings read it. */
 #ifndef MT_ANALYZER_ANALYSIS_H
 #define MT_ANALYZER_ANALYSIS_H
 
@@ -12,8 +12,8 @@
 
 #define MT_MAX_TRIALS 4
 
-/* A replay under other settings that shares the reading of the live blocks. Not of the recorded
- * policy: see mt_replay_run_together. */
+/* A replay under other settings that shares the pass over live blocks. Not for the recorded policy:
+ * see mt_replay_run_together. */
 struct mt_trial {
     const char *policy; /* borrowed for the whole analysis */
     uint64_t limit_bytes;
@@ -21,10 +21,10 @@ struct mt_trial {
     struct mt_replay_summary *summary;            /* after it */
 };
 
-/* What each device must have under a policy (needs.h). */
+/* The memory that each device needs under a policy (needs.h). */
 struct mt_policy_needs {
     const char *policy;                 /* NULL: the recorded one; borrowed */
-    struct mt_need *of[MT_MAX_DEVICES]; /* NULL: not known; in the arena of the report */
+    struct mt_need *of[MT_MAX_DEVICES]; /* NULL: unknown; in the arena of the report */
     struct mt_policy_needs *next;
 };
 
@@ -37,7 +37,7 @@ struct mt_analysis {
     struct mt_holders holders;
     struct mt_trial trials[MT_MAX_TRIALS];
     uint32_t trial_count;
-    struct mt_policy_needs *needs; /* of the policies that were asked for; in the report's arena */
+    struct mt_policy_needs *needs; /* of the requested policies; in the report's arena */
     struct mt_readings readings;
     struct mt_attribution attribution;
     struct mt_driver_ledger ledger;

@@ -1,4 +1,4 @@
-/* What a caller of mt_analyze asks for. */
+/* The options of mt_analyze. */
 #ifndef MT_ANALYZER_ANALYZE_OPTIONS_H
 #define MT_ANALYZER_ANALYZE_OPTIONS_H
 
@@ -6,10 +6,10 @@
 #include "question.h"
 #include "replay.h"
 
-/* Called occasionally with what is done ("analysing", static) and the share of it, 0..1. Each thing
- * that is done begins again at 0. */
+/* Called occasionally with the current activity ("analysing", static) and its progress, 0 to 1.
+ * Each activity starts again at 0. */
 struct mt_analyze_progress {
-    void (*tell)(void *context, const char *what, double share); /* NULL = nobody listens */
+    void (*tell)(void *context, const char *what, double share); /* NULL = no progress reports */
     void *context;
 };
 
@@ -18,16 +18,16 @@ struct mt_analyze_options {
     const char *path;                /* of the input, for the report; may be NULL */
     struct mt_replay_options replay; /* policy NULL: "pytorch", or "recorded" if
                                         that does not reproduce the trace */
-    unsigned models;                 /* built only if asked for: enum mt_model_bit */
+    unsigned models;                 /* built only if requested: enum mt_model_bit */
     uint32_t bins;                   /* resolution of the models, 0 = 4096 */
     struct mt_window_wish window;
-    bool needs;       /* what the devices must have (mt_need), by some hundred replays */
-    bool peak_orders; /* of a dry run: its peaks under other orders of addresses, by some replays;
-                         `needs` asks for them as well */
-    enum mt_population_of population; /* that its model is of */
+    bool needs;       /* the devices' needs (mt_need), by hundreds of replays */
+    bool peak_orders; /* for a dry run: its peaks under other orders of addresses, by several
+                         replays; `needs` includes them */
+    enum mt_population_of population; /* of its model */
     enum mt_layer_by layer_by;        /* of the timeline */
-    /* Only this, and peaks and phases: no explanations, no findings, nothing of
-     * what is beside the framework. NULL = the whole report. */
+    /* Only the answer to this question, peaks and phases: no explanations, no findings, and no
+     * memory outside of the framework. NULL = the whole report. */
     const struct mt_question *question;
 };
 

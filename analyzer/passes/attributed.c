@@ -20,7 +20,7 @@ void mt_attribution_release(struct mt_attribution *attribution)
     mt_site_table_release(&attribution->sites);
 }
 
-/* The range that a person would name: not the framework's, if there is one. */
+/* The range that a person would name: not one of the framework, if possible. */
 static int32_t named_phase(const struct mt_attribution *attribution, int32_t phase)
 {
     int32_t at = phase;
@@ -56,7 +56,7 @@ struct mt_attributed mt_attributed_of(const struct mt_attribution *attribution,
         row.backward =
             !attribution->is_outside && attribution->phases->facts[phase].kind == MT_PHASE_BACKWARD;
         if (attribution->phases->phases[phase].is_step)
-            row.phase = "step"; /* equal over steps */
+            row.phase = "step"; /* the same for all steps */
     }
     return row;
 }
@@ -89,7 +89,7 @@ int mt_attributed_by_place(const struct mt_attributed *x, const struct mt_attrib
     if (x->initial != y->initial)
         return x->initial ? -1 : 1;
     if (x->initial && x->site.frame == MT_NO_ID && x->role != y->role)
-        return x->role < y->role ? -1 : 1; /* no site tells them apart */
+        return x->role < y->role ? -1 : 1; /* equal sites: order by role */
     if (x->tie != y->tie)
         return x->tie < y->tie ? -1 : 1;
     return (int)x->backward - (int)y->backward;

@@ -1,4 +1,4 @@
-/* A holding as a row that can be summed up: frames, phase and role as its key. */
+/* A holding as a row that can be summed: its key is frames, phase and role. */
 #ifndef MT_ANALYZER_ATTRIBUTED_H
 #define MT_ANALYZER_ATTRIBUTED_H
 
@@ -14,8 +14,8 @@ struct mt_attribution {
     struct mt_site_table sites;
     bool has_stacks;       /* any were recorded */
     bool names_operations; /* mt_header_names_operations */
-    bool is_outside;       /* of memory beside the framework: no node of its backward made it */
-    uint64_t first_event;  /* what was born before is the state that the trace began with */
+    bool is_outside; /* of memory outside of the framework, which no node of backward allocates */
+    uint64_t first_event; /* earlier blocks are the state at the start of the trace */
 };
 
 enum mt_status mt_attribution_init(struct mt_attribution *attribution, struct mt_arena *arena,
@@ -24,19 +24,19 @@ enum mt_status mt_attribution_init(struct mt_attribution *attribution, struct mt
 void mt_attribution_release(struct mt_attribution *attribution);
 
 struct mt_attributed {
-    struct mt_site site; /* of its stack, or of what it belongs to */
+    struct mt_site site; /* of its stack, or of its owner's */
     uint32_t stack;      /* of its largest holding */
     const char *phase;
     int64_t step;
     enum mt_role role;
     bool initial;  /* alive when the trace began */
-    bool backward; /* born in backward: who allocates without a stack there */
+    bool backward; /* allocated in backward, without a stack: by the autograd engine */
     enum mt_tie tie;
-    uint32_t tied; /* stack of what it belongs to, if it has none */
+    uint32_t tied; /* the owner's stack, if it has none */
     int64_t bytes, blocks;
-    uint64_t largest; /* holding: it gives stack and role */
-    /* of what is alive at an instant */
-    int32_t birth; /* phase that a person would name */
+    uint64_t largest; /* the holding that gives stack and role */
+    /* live blocks at an instant */
+    int32_t birth; /* the phase that a person would name */
     uint64_t requested_bytes, block_bytes;
     bool several_roles, several_phases;
 };
@@ -47,17 +47,17 @@ struct mt_block_life;
 struct mt_attributed mt_attributed_of_life(const struct mt_attribution *attribution,
                                            const struct mt_block_life *life);
 
-/* Equal: the same site, phase name and sort of origin. */
+/* Equal if the site, phase name and kind of origin are the same. */
 int mt_attributed_by_place(const struct mt_attributed *x, const struct mt_attributed *y);
-/* For qsort: by place and role; by size of bytes, largest first. */
+/* For qsort: by place and role; by bytes, largest first. */
 int mt_attributed_by_source(const void *a, const void *b);
 int mt_attributed_by_size(const void *a, const void *b);
 
 /* Adds a row to one with an equal key. */
 void mt_attributed_absorb(struct mt_attributed *row, const struct mt_attributed *other);
 
-/* How many of sorted rows deserve a line of their own: not more than `most`, none
- * below half a percent of the largest; a single row that is left over also gets its line. */
+/* Returns how many of the sorted rows get a line of their own: at most `most`, and none below half
+ * a percent of the largest; a single remaining row also gets its line. */
 size_t mt_attributed_worth(const struct mt_attributed *rows, size_t count, size_t most);
 
 static inline uint64_t mt_attributed_size(const struct mt_attributed *row)
@@ -65,13 +65,13 @@ static inline uint64_t mt_attributed_size(const struct mt_attributed *row)
     return mt_magnitude(row->bytes);
 }
 
-/* What made its largest blocks, in words: "embedding functional.py:2567"; NULL if its site says it,
- * if nothing does, and without memory. */
+/* The operation that made its largest blocks: "embedding functional.py:2567"; NULL if the site is
+ * that operation, if there is none, and without memory. */
 const char *mt_attributed_operation(const struct mt_attribution *attribution,
                                     const struct mt_attributed *row);
 
-/* The site in words; blocks without a stack are told apart by what is known.
- * NULL without memory. */
+/* The site in words; blocks without a stack are described by what is known about them. NULL without
+ * memory. */
 const char *mt_attributed_site(const struct mt_attribution *attribution,
                                const struct mt_attributed *row);
 #endif

@@ -1,5 +1,5 @@
-/* Holdings become rows with a key of frames, phase name and role; equal keys
- * are neighbours after sorting, and become one. */
+/* Holdings become rows with a key of frames, phase name and role; sorting makes equal keys
+ * adjacent, and they are merged. */
 #include "attribution.h"
 
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static int by_site(const void *a, const void *b)
     return (x->role > y->role) - (x->role < y->role);
 }
 
-/* Rows of a site and phase differ in role alone now: the largest gives its own. */
+/* Rows of a site and phase now differ only in role: the largest row determines it. */
 static size_t merge_roles(struct mt_attributed *rows, size_t count)
 {
     size_t kept = 0;

@@ -1,5 +1,5 @@
-/* From holdings to the words a person looks for: sums by site, phase of birth
- * and role, of one instant or of the difference between two. */
+/* Turns holdings into sums by site, phase of allocation and role, at one instant or for the
+ * difference between two. */
 #ifndef MT_ANALYZER_ATTRIBUTION_H
 #define MT_ANALYZER_ATTRIBUTION_H
 
@@ -7,13 +7,13 @@
 #include "report.h"
 #include "snapshot.h"
 
-/* Every site of a snapshot, largest first; bytes and blocks sum to its. */
+/* Every site of a snapshot, largest first; bytes and blocks sum to those of the snapshot. */
 enum mt_status mt_attribute_sites(struct mt_attribution *attribution,
                                   const struct mt_snapshot *snapshot, struct mt_site_use **sites,
                                   uint32_t *count) MT_MUST_USE;
 
-/* Who made the difference from one snapshot (NULL = nothing) to another: at
- * most `most` lines and one for the rest, which sum to it. */
+/* The sites behind the difference from one snapshot (NULL = nothing) to another: at most `most`
+ * rows and one for the rest, which sum to it. */
 enum mt_status mt_attribute_change(struct mt_attribution *attribution,
                                    const struct mt_snapshot *from, const struct mt_snapshot *to,
                                    uint32_t most, struct mt_contribution **contributions,

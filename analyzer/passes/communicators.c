@@ -35,7 +35,7 @@ static enum mt_status find(struct mt_communicators *communicators, uint64_t id, 
     return *index == MT_MAP_NONE ? add(communicators, id, index) : MT_OK;
 }
 
-/* The innermost range of the thread, if the event is about it. */
+/* The innermost range of the thread, if the event concerns it. */
 static int32_t range_of(const struct mt_phases *phases, const struct mt_event *event)
 {
     int32_t phase = event->thread < phases->thread_count ? phases->threads[event->thread].innermost
@@ -79,7 +79,7 @@ static enum mt_status on_buffer(struct mt_communicators *communicators,
     enum mt_status status;
     uint32_t index;
 
-    if (!event->aux_bytes) /* whose is not known */
+    if (!event->aux_bytes) /* its communicator is unknown */
         return MT_OK;
     status = find(communicators, event->aux_bytes, &index);
     if (status || index == MT_MAP_NONE)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How far back a mapping that does not name its memory looks for some. */
+/* How many allocations back to search for the memory of a mapping that does not name it. */
 #define LOOK_BACK 64
 
 static uint64_t key_of(uint16_t heap, uint16_t device, uint64_t addr)
@@ -16,7 +16,7 @@ static uint64_t key_of(uint16_t heap, uint16_t device, uint64_t addr)
     return addr ^ heap * UINT64_C(0x9E3779B97F4A7C15) ^ device * UINT64_C(0xD6E8FEB86659FD93);
 }
 
-/* Blocks stand in the set of places by their address alone. */
+/* The set of places identifies blocks only by their address. */
 static struct mt_free_entry place_of(const struct mt_ledger_block *block, uint32_t index)
 {
     return (struct mt_free_entry){.size_bytes = block->addr, .addr = index, .block = index};
@@ -90,7 +90,7 @@ static void drop(struct mt_driver_ledger *ledger, uint32_t index)
     ledger->block_free = index + 1;
 }
 
-/* The live block of an event, MT_MAP_NONE if there is none. */
+/* Returns the live block of an event, or MT_MAP_NONE. */
 static uint32_t find(const struct mt_driver_ledger *ledger, uint32_t heap, uint64_t addr)
 {
     const struct mt_ledger_heap *of = &ledger->heaps[heap];
@@ -122,7 +122,7 @@ static enum mt_status note_unmapped(struct mt_driver_ledger *ledger, uint32_t bl
     return MT_OK;
 }
 
-/* The newest of that size that was not mapped yet. */
+/* Returns the newest unmapped memory of that size. */
 static uint32_t guess_physical(struct mt_driver_ledger *ledger, struct mt_ledger_device *device,
                                uint64_t bytes)
 {
@@ -144,7 +144,7 @@ static uint32_t guess_physical(struct mt_driver_ledger *ledger, struct mt_ledger
     return 0;
 }
 
-/* Index + 1 of the memory behind a mapping, 0 = not known. */
+/* Index + 1 of the memory behind a mapping, 0 = unknown. */
 static uint32_t physical_of(struct mt_driver_ledger *ledger, uint32_t heap,
                             const struct mt_event *event)
 {
@@ -178,7 +178,7 @@ static void mark(struct mt_driver_ledger *ledger, uint32_t index)
     }
 }
 
-/* Its place may hold another block by now: a younger one. */
+/* The slot may be reused for another, younger block. */
 static bool is_behind(const struct mt_ledger_block *physical, const struct mt_ledger_block *mapping)
 {
     return physical->is_live && physical->birth_event < mapping->birth_event;
@@ -321,7 +321,7 @@ static enum mt_status on_other(struct mt_driver_ledger *ledger, const struct mt_
 
     if (heap_at(ledger, event, &heap))
         return MT_ERR_MEMORY;
-    /* pinned host memory is all that a snapshot has of the driver's */
+    /* pinned host memory is the only driver memory in a snapshot */
     ledger->has_driver |= ledger->heaps[heap].is.level == MT_HEAP_DRIVER &&
                           !mt_header_is_snapshot(&ledger->source->header);
     if (event->kind == MT_EVENT_ALLOC)

@@ -1,8 +1,7 @@
-/* `earlier` holds, from the first begin on, maxima of consecutive stretches of
- * begins; a stretch that is exceeded by a later one is merged into it, so the
- * values never rise along the stack. Equal ones stay apart: the first of them
- * is the instant that an earlier window wants. A stretch that begins at the
- * very value that was the largest until then is no new one. */
+/* `earlier` has the maxima of consecutive stretches of starts, from the first start. A stretch that
+ * a later one exceeds is merged into it, so values never rise along the stack. Equal ones stay
+ * separate: an earlier window needs the first instant of the maximum. A stretch that starts exactly
+ * at the previous maximum is not a new one. */
 #include "highs.h"
 
 #include "grow.h"
@@ -22,7 +21,7 @@ enum mt_status mt_highs_begin(struct mt_highs *window, const struct mt_high *now
 {
     settle(window);
     if (now->value == window->top.value)
-        return MT_OK; /* what was the largest still is, now */
+        return MT_OK; /* the previous maximum is still the maximum */
     if (mt_grow(&window->earlier, &window->capacity, window->count + 1, sizeof *window->earlier))
         return MT_ERR_MEMORY;
     window->earlier[window->count++] = window->top;

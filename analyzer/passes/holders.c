@@ -9,7 +9,7 @@ enum { UNUSED, LIVE, WAITING };
 
 #define NO_BLOCK UINT32_MAX
 
-/* Addresses of different devices may be equal in other people's formats. */
+/* Foreign formats may reuse an address on several devices. */
 static uint64_t key_of(const struct mt_event *event)
 {
     return event->addr ^ event->device * UINT64_C(0x9E3779B97F4A7C15);
@@ -45,7 +45,7 @@ static void give_slot(struct mt_holders *holders, uint32_t index)
     holders->block_free = index + 1;
 }
 
-/* Tells the models of the birth (event NULL), or of the end by an event. */
+/* Notifies models that a block was allocated (event is NULL) or freed. */
 static enum mt_status tell_life(const struct mt_holders *holders, struct mt_holders_device *device,
                                 uint32_t index, const struct mt_event *end)
 {
@@ -114,8 +114,8 @@ static enum mt_status leave_allocated(struct mt_holders *holders, struct mt_hold
                                                  : status;
 }
 
-/* Does its stack say whose it is? Where Python stacks are recorded, native frames alone are
- * those of a thread that works for other code: as if there were none. */
+/* Whether its stack identifies the code. If Python stacks are recorded, a stack of only native
+ * frames is that of a worker thread, and counts as none. */
 static enum mt_status finds_code(struct mt_holders *holders, uint32_t stack, bool *found)
 {
     enum mt_status status = MT_OK;
@@ -129,7 +129,8 @@ static enum mt_status finds_code(struct mt_holders *holders, uint32_t stack, boo
     return status;
 }
 
-/* What it belongs to, or may be belonged to; initial blocks are nobody's. */
+/* Links the block to its owner, or registers it as a possible owner. Blocks that are alive at the
+ * start have no owner. */
 static enum mt_status tie(struct mt_holders *holders, uint32_t index, bool initial)
 {
     struct mt_holder *block = &holders->blocks[index];
@@ -165,7 +166,7 @@ static enum mt_status drop(struct mt_holders *holders, struct mt_holders_device 
     enum mt_status status = leave_allocated(holders, device, index, event);
 
     device->now.active -= block->block_bytes;
-    device->now.requested -= block->requested_bytes; /* PyTorch counts it until here */
+    device->now.requested -= block->requested_bytes; /* PyTorch counts it as requested until here */
     mt_ties_free(&holders->ties, index);
     give_slot(holders, index);
     return status;
@@ -238,7 +239,7 @@ static enum mt_status on_free_completed(struct mt_holders *holders,
     return index == MT_MAP_NONE ? MT_OK : drop(holders, device, index, event);
 }
 
-/* And by who says so. */
+/* Then by whether the role is recorded. */
 static int by_role(const struct mt_holding *x, const struct mt_holding *y)
 {
     if (x->role != y->role)
@@ -303,7 +304,7 @@ static void count_waiting(struct mt_snapshot *snapshot, const struct mt_holder *
     snapshot->waiting_requested_bytes += block->requested_bytes;
 }
 
-/* Live blocks of a device, one row each, into scratch. */
+/* Copies the live blocks of a device, one row each, into scratch. */
 static size_t gather(struct mt_holders *holders, struct mt_snapshot *snapshot)
 {
     size_t count = 0;
@@ -343,7 +344,7 @@ static size_t gather(struct mt_holders *holders, struct mt_snapshot *snapshot)
     return count;
 }
 
-/* Rows of the same group become one; how many are left. */
+/* Merges rows of the same group; returns the number of remaining rows. */
 static size_t merge(struct mt_holding *rows, size_t count)
 {
     size_t kept = 0;
@@ -362,7 +363,7 @@ static size_t merge(struct mt_holding *rows, size_t count)
     return kept;
 }
 
-/* What keeps segments at that event, if it is asked for. */
+/* Fills the pins at that event, if requested. */
 static enum mt_status take_pins(struct mt_holders *holders, const struct mt_snapshot *snapshot)
 {
     uint32_t slot = holders->survey->device_slot[snapshot->device];
@@ -456,7 +457,7 @@ static enum mt_status tell_no_end(struct mt_holders *holders, uint32_t index)
     return !status && device->models.wants_lives ? tell_life(holders, device, index, &end) : status;
 }
 
-/* What is there at the end has no end. */
+/* Passes on the blocks that exist at the end, without an end. */
 static enum mt_status tell_rest(struct mt_holders *holders)
 {
     enum mt_status status = MT_OK;
@@ -467,7 +468,7 @@ static enum mt_status tell_rest(struct mt_holders *holders)
     return status;
 }
 
-/* Of a device that is not followed: its place in the log goes by. */
+/* Untracked device: skip its entry in the allocation log. */
 static enum mt_status skip_allocation(struct mt_holders *holders, const struct mt_event *event)
 {
     uint64_t block_bytes;

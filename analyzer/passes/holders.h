@@ -1,5 +1,5 @@
-/* The pass `blocks`: who holds the memory. Keeps the live blocks with
- * stack, phase of birth and role, and copies them, grouped, at chosen events. */
+/* The pass `blocks`: keeps the live blocks with stack, phase of allocation and role, and copies
+ * them, grouped, at chosen events. */
 #ifndef MT_ANALYZER_HOLDERS_H
 #define MT_ANALYZER_HOLDERS_H
 
@@ -18,8 +18,8 @@ struct mt_holders_device {
     struct mt_bytes now;
     uint64_t role_bytes[MT_ROLE_COUNT];
     struct mt_model_feeds models;
-    struct mt_lives lives; /* zero: not wanted */
-    struct mt_pins pins;   /* the same */
+    struct mt_lives lives; /* zero: not requested */
+    struct mt_pins pins;   /* likewise */
 };
 
 struct mt_holders {
@@ -27,7 +27,7 @@ struct mt_holders {
     struct mt_survey *survey;
     struct mt_map slots; /* address and device -> index */
     struct mt_ties ties; /* of its blocks, by index */
-    bool has_stacks;     /* the trace has some: who has none can be tied */
+    bool has_stacks;     /* the trace has stacks, so blocks without one can be tied */
     const struct mt_symbols *symbols;
     struct mt_site_table sites;
     struct mt_holder *blocks;
@@ -37,20 +37,20 @@ struct mt_holders {
 
     struct mt_snapshot *snapshots; /* sorted by event */
     uint32_t snapshot_count, next_snapshot;
-    uint64_t events;     /* so far */
+    uint64_t events;     /* number so far */
     uint64_t next_event; /* of the next snapshot, UINT64_MAX = none */
     struct mt_holding *scratch;
     size_t scratch_capacity;
 };
 
-/* Before the first event of a reading. `holders` holds snapshots, builders, and lives
- * and pins that have begun; the rest is zero. Fills and feeds them. */
+/* Call it before the first event of a pass. `holders` has snapshots, builders, and started lives
+ * and pins; the rest is zero. Fills and feeds them. */
 void mt_holders_begin(struct mt_holders *holders, const struct mt_source *source);
 enum mt_status mt_holders_event(struct mt_holders *holders,
                                 const struct mt_event *event) MT_MUST_USE;
-/* After the last one. */
+/* Call it after the last event. */
 enum mt_status mt_holders_finish(struct mt_holders *holders) MT_MUST_USE;
-/* That it holds for live blocks, without what it feeds. */
+/* Bytes that it uses for live blocks, without its listeners. */
 uint64_t mt_holders_bytes(const struct mt_holders *holders);
 void mt_holders_release(struct mt_holders *holders);
 

@@ -18,7 +18,7 @@ bool mt_role_is_idle_in(enum mt_role role, enum mt_phase_kind kind)
     return (idle[role] & KIND(kind)) != 0;
 }
 
-/* Of all that lies within a phase. */
+/* Whether it is idle in all nested phases. */
 static bool is_idle_in(enum mt_role role, uint32_t kinds)
 {
     int kind;
@@ -43,8 +43,7 @@ static bool has_name(const struct mt_phases *phases, int32_t phase, const char *
     return strcmp(phases->phases[phase].name, name) == 0;
 }
 
-/* Where a phase belongs in the choice: the one of its name, else a free place, else
- * that of the lowest. */
+/* Slot for a phase: that of its name, otherwise a free one, otherwise that of the lowest. */
 static uint32_t place_for(const struct mt_idle_watch *watch, const struct mt_phases *phases,
                           const struct mt_phase_use *uses, const char *name)
 {
@@ -122,7 +121,7 @@ static bool is_live_activation(const struct mt_holder *block, uint16_t device)
     return mt_holder_is_live(block, device) && block->role == MT_ROLE_ACTIVATIONS;
 }
 
-/* What the model's last line made: the newest activation, and all from there. */
+/* Outputs of the model's last line: the newest activation, and all with its stack. */
 static void note_outputs(const struct mt_holder *blocks, size_t count, uint16_t device,
                          struct mt_idle_phase *phase)
 {

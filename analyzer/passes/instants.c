@@ -7,11 +7,11 @@
 
 enum { MAX_RISES = 12, MAX_LEFT = 6, MAX_OF_A_NAME = 2, MAX_OOMS = 8 };
 
-/* Changes below this share of the peak are not worth a word. */
+/* Changes below this share of the peak are not explained. */
 #define MIN_SHARE 200 /* 1/200 */
 
-/* Ranges around steps, and ranges of no kind around ranges of one ("train"
- * around "forward" and "backward"), are containers, no parts. */
+/* Ranges around steps, and ranges of no kind around ranges of one ("train" around "forward" and
+ * "backward"), are containers, not parts. */
 static void mark_containers(const struct mt_phases *phases, bool *container)
 {
     for (uint32_t i = 0; i < phases->count; i++) {
@@ -53,7 +53,7 @@ enum mt_status mt_main_phases(struct mt_arena *arena, const struct mt_phases *ph
     mark_main(phases, container, false, *is_main);
     for (uint32_t i = 0; i < phases->count; i++)
         any |= (*is_main)[i];
-    if (!any) /* better the framework's own ranges than none */
+    if (!any) /* without user ranges, use those of the framework */
         mark_main(phases, container, true, *is_main);
     return MT_OK;
 }
@@ -132,7 +132,7 @@ static void add_phase_end(struct mt_instants *chosen, const struct mt_survey *su
 /* A change that may be explained. */
 struct change {
     enum mt_explanation_kind kind;
-    const char *name; /* changes of one name crowd each other out */
+    const char *name; /* changes of one name compete with each other */
     int32_t phase, other_phase;
     int64_t step, other_step;
     uint64_t from_bytes, to_bytes, from_event, to_event;
@@ -150,7 +150,7 @@ static uint64_t size_of(const struct change *change)
     return change->to_bytes - change->from_bytes;
 }
 
-/* The smallest one kept, of a name or (NULL) of all; and how many there are. */
+/* The smallest one kept, of a name or (NULL) of all, and their number. */
 static size_t smallest_of(const struct choice *choice, const char *name, size_t *count)
 {
     size_t smallest = SIZE_MAX;
@@ -208,7 +208,7 @@ static void explain_chosen(struct mt_instants *chosen, const struct choice *choi
     }
 }
 
-/* Not over before the first event that the trace holds. */
+/* Whether it did not end before the first event of the trace. */
 static bool is_recorded(const struct mt_survey_device *device, const struct mt_phase *phase)
 {
     return phase->end_event >= device->first_event;
@@ -263,9 +263,9 @@ static void find_rises(struct choice *choice, const struct mt_survey *survey,
     consider_rise(choice, survey, peak->phase, &running, peak->value, peak->event);
 }
 
-/* Forward and loss leave what backward will free: no need to ask. Of the other
- * parts the first instance tells; the last but one is compared with in traces
- * without steps. */
+/* Forward and loss leave memory that backward will free, so they need no explanation. For other
+ * parts the first instance is informative; traces without steps are compared with the last but
+ * one. */
 static int32_t instance_before(const struct mt_phases *phases, const bool *is_main, uint32_t index)
 {
     for (uint32_t i = index; i-- > 0 && index - i < 200;)
@@ -274,7 +274,7 @@ static int32_t instance_before(const struct mt_phases *phases, const bool *is_ma
     return MT_NO_PHASE;
 }
 
-/* What is there before the first event of all? Nothing. */
+/* Memory before the first event is empty. */
 static uint64_t state_before(const struct mt_phase *phase)
 {
     bool is_found = phase->source > MT_PHASE_SCOPES;
@@ -372,8 +372,8 @@ static int32_t next_step(const struct mt_survey *survey, const struct mt_survey_
     return MT_NO_PHASE;
 }
 
-/* Memory that grows from step to step, after the first two, is explained as a
- * whole: that is what a leak looks like. Else the largest growths are. */
+/* Memory that grows from step to step, after the first two, is explained as a whole, because it
+ * looks like a leak. Otherwise the largest growths are. */
 static void find_step_ends(struct choice *choice, const struct mt_survey *survey,
                            const struct mt_survey_device *device)
 {
@@ -387,7 +387,7 @@ static void find_step_ends(struct choice *choice, const struct mt_survey *survey
         last = at;
     }
     if (steps >= 3 && grown * 3 >= steps * 2) {
-        choice->least_bytes /= 10; /* a trend is worth it, a fluctuation is not */
+        choice->least_bytes /= 10; /* a trend is worth explaining, a fluctuation is not */
         consider_ends(choice, survey, device, second, last);
         return;
     }
@@ -397,7 +397,7 @@ static void find_step_ends(struct choice *choice, const struct mt_survey *survey
     }
 }
 
-/* Steps whose peak is above that of the step before and of all others before. */
+/* Steps whose peak exceeds that of the previous step and of all earlier ones. */
 static void find_step_peaks(struct choice *choice, const struct mt_survey *survey,
                             const struct mt_survey_device *device)
 {

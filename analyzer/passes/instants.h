@@ -1,5 +1,5 @@
-/* The pass `wanted`: which instants are worth a closer look, and which
- * changes need an explanation. Bounded, whatever the trace. */
+/* The pass `wanted`: chooses instants for a closer look, and changes that need an explanation.
+ * Their number is bounded. */
 #ifndef MT_ANALYZER_INSTANTS_H
 #define MT_ANALYZER_INSTANTS_H
 
@@ -7,7 +7,7 @@
 
 #define MT_INSTANT_NOTHING UINT64_MAX /* from_event: an empty device */
 
-/* One device's. */
+/* The instants of one device. */
 struct mt_instants {
     struct mt_instant instants[96];
     uint32_t instant_count;
@@ -16,9 +16,8 @@ struct mt_instants {
     uint32_t explanation_count;
 };
 
-/* `is_main`: for every phase, is it one of the parts that a step (or the
- * program) is made of: the outermost ranges that a user named, without steps
- * and what contains steps. */
+/* `is_main`: for every phase, whether it is one of the parts that a step (or the program) consists
+ * of: the outermost ranges that a user named, without steps and their parents. */
 enum mt_status mt_main_phases(struct mt_arena *arena, const struct mt_phases *phases,
                               bool **is_main) MT_MUST_USE;
 

@@ -1,17 +1,17 @@
-/* What the ledger notes at single instants: samples of NVML, and who held the memory. */
+/* Records of the ledger at single instants: samples of NVML, and holders of the memory. */
 #ifndef MT_ANALYZER_LEDGER_INSTANTS_H
 #define MT_ANALYZER_LEDGER_INSTANTS_H
 
 #include "ledger_state.h"
 
-/* Zeroed memory, arena and phases set. Asks for a copy of who holds the memory
- * of a device after an event, and for the sample that is nearest to its time. */
+/* Needs zeroed memory with arena and phases set. Requests a copy of the holders of a device's
+ * memory after an event, and the sample nearest to its time. */
 enum mt_status mt_driver_ledger_want(struct mt_driver_ledger *ledger, uint16_t device,
                                      uint64_t event, uint64_t t_ns) MT_MUST_USE;
 
 enum mt_status mt_ledger_sample(struct mt_driver_ledger *ledger,
                                 const struct mt_event *event) MT_MUST_USE;
-/* Copies that are due before event number `seq`. */
+/* Makes the copies due before event number `seq`. */
 enum mt_status mt_ledger_copy_due(struct mt_driver_ledger *ledger, uint64_t seq) MT_MUST_USE;
 
 #endif

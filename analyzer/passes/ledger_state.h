@@ -1,4 +1,4 @@
-/* What the driver ledger keeps while it reads, and what it knows at the end. */
+/* State of the driver ledger during and after its pass. */
 #ifndef MT_ANALYZER_LEDGER_STATE_H
 #define MT_ANALYZER_LEDGER_STATE_H
 
@@ -10,13 +10,13 @@
 #include "source.h"
 
 #define MT_LEDGER_FAILURES 64
-/* No allocation is larger: sums of what hostile files claim do not overflow. */
+/* No allocation is larger, so sums of sizes in hostile files do not overflow. */
 #define MT_LEDGER_MAX_BYTES (UINT64_C(1) << 48)
 
 struct mt_ledger_block {
     uint64_t addr, bytes, birth_t_ns, birth_event;
     uint32_t stack;
-    int32_t phase;         /* of birth */
+    int32_t phase;         /* of allocation */
     uint32_t physical;     /* of a mapping: index + 1 of the memory behind it */
     uint32_t copy;         /* index + 1 in the device's copies */
     uint32_t heap, device; /* indices in the ledger */
@@ -29,23 +29,23 @@ struct mt_ledger_heap {
     uint16_t heap;
     uint32_t device; /* index */
     struct mt_heap_class is;
-    bool has_addresses; /* those of memory that a segment may lie in */
+    bool has_addresses; /* those of memory that can contain a segment */
     bool is_virtual, is_mapped;
     uint64_t allocations, frees, failures;
     uint64_t live_blocks, live_bytes, peak_bytes, peak_t_ns, peak_event;
 };
 
-/* One sample of NVML, and what was tracked then. */
+/* One sample of NVML, with the bytes tracked at that time. */
 struct mt_ledger_sample {
     uint64_t t_ns, event, used_bytes, tracked_bytes;
 };
 
-/* What NVML saw, beside what was tracked. */
+/* Samples of NVML with the tracked bytes. */
 struct mt_ledger_samples {
-    uint64_t count, unknown;         /* unknown: NVML did not tell about this process */
+    uint64_t count, unknown;         /* unknown: NVML did not report this process */
     struct mt_ledger_sample largest; /* use */
-    struct mt_ledger_sample nearest; /* to wanted_t_ns, of those that are not below what was
-                                        tracked; no used bytes: there is none */
+    struct mt_ledger_sample nearest; /* to wanted_t_ns, among those of at least the tracked bytes;
+                                        no used bytes: none */
     int64_t least_residual, most_residual;
 };
 
@@ -54,10 +54,10 @@ struct mt_ledger_device {
     uint64_t bytes, framework_bytes;            /* of heaps that are memory of the device */
     uint64_t segment_bytes, pool_segment_bytes; /* pool: of private pools */
     struct mt_driver_level peak;
-    bool wants_copy, has_copy; /* of who holds it after wanted_event */
+    bool wants_copy, has_copy; /* of the holders after wanted_event */
     uint64_t wanted_event, wanted_t_ns;
     struct mt_driver_level then; /* its bytes */
-    struct mt_holding *copies;   /* one a block; those of the framework have no bytes */
+    struct mt_holding *copies;   /* one per block; those of the framework have no bytes */
     uint32_t copy_count;
     struct mt_ledger_samples samples[MT_TRACKED_COUNT];
     struct mt_free_set places; /* (address, block) of blocks with addresses */
@@ -66,8 +66,8 @@ struct mt_ledger_device {
         uint64_t birth_event;
     } * unmapped;
     size_t unmapped_count, unmapped_capacity;
-    bool was_refused;                 /* memory of the device, and was given none since */
-    struct mt_driver_failure refused; /* the first time since it was given any */
+    bool was_refused; /* a request for device memory was refused, and none was granted later */
+    struct mt_driver_failure refused; /* the first refusal after the last grant */
 };
 
 struct mt_driver_ledger {
@@ -91,7 +91,7 @@ struct mt_driver_ledger {
     struct mt_communicators communicators;
 };
 
-/* Index of a device, made if there is none. */
+/* Returns the index of a device, created if missing. */
 enum mt_status mt_ledger_device_at(struct mt_driver_ledger *ledger, uint16_t number,
                                    uint32_t *index) MT_MUST_USE;
 

@@ -11,7 +11,7 @@ struct mt_holder {
     uint64_t birth_t_ns, birth_event;
     uint32_t stack;
     uint32_t tied;    /* see mt_holding */
-    uint32_t tied_to; /* index of the block that is of, when this one was born; MT_NO_ID */
+    uint32_t tied_to; /* index of the owner when this block was allocated; MT_NO_ID */
     uint32_t stream;
     uint32_t tag; /* string id, MT_NO_ID = none */
     int32_t phase;

@@ -1,4 +1,4 @@
-/* What is alive at an instant, in the groups that were asked for. */
+/* Live blocks of an instant in the requested groups. */
 #include "live_rows.h"
 
 #include "units.h"
@@ -8,7 +8,7 @@
 
 enum { MAX_STACK_TEXT = 400 };
 
-/* Blocks without a stack are told apart as sites are. */
+/* Blocks without a stack are distinguished like sites. */
 static int by_stack(const void *a, const void *b)
 {
     const struct mt_attributed *x = a, *y = b;
@@ -39,7 +39,7 @@ static int by_block_size(const void *a, const void *b)
     return (x->block_bytes > y->block_bytes) - (x->block_bytes < y->block_bytes);
 }
 
-/* Each group gets the words of its largest holding. */
+/* Each group takes its words from its largest holding. */
 static size_t merge_live(struct mt_attributed *rows, size_t count,
                          int (*order)(const void *, const void *))
 {
@@ -82,8 +82,8 @@ static int (*const orders[MT_GROUP_BY_COUNT])(const void *, const void *) = {
     [MT_BY_SIZE] = by_block_size,
     [MT_BY_MODULE] = mt_attributed_by_source};
 
-/* "cross_entropy functional.py:3504 < train train.py:77 < main train.py:120";
- * of very deep ones the inner part. */
+/* "cross_entropy functional.py:3504 < train train.py:77 < main train.py:120"; the inner part of
+ * very deep ones. */
 static const char *stack_label(const struct mt_attribution *attribution,
                                const struct mt_attributed *row)
 {

@@ -1,4 +1,4 @@
-/* The rows of an answer: everything in a snapshot, grouped. */
+/* The rows of an answer: a whole snapshot, grouped. */
 #ifndef MT_ANALYZER_LIVE_ROWS_H
 #define MT_ANALYZER_LIVE_ROWS_H
 
@@ -7,8 +7,8 @@
 #include "report.h"
 #include "snapshot.h"
 
-/* Everything in a snapshot, grouped: the answer's rows, which sum to it. Sites
- * are as fine as in mt_attribute_change. `most`: of told_count, 0 = all. */
+/* Groups a whole snapshot into the answer's rows, which sum to it. Sites are as fine as in
+ * mt_attribute_change. `most`: limit of told_count, 0 = all. */
 enum mt_status mt_attribute_live(struct mt_attribution *attribution,
                                  const struct mt_snapshot *snapshot, enum mt_group_by by,
                                  uint32_t most, struct mt_answer *answer) MT_MUST_USE;

@@ -35,7 +35,7 @@ enum mt_status mt_lives_begin(struct mt_lives *lives, const struct mt_report *re
     return MT_OK;
 }
 
-/* Steps that have begun when the event comes. */
+/* Number of steps that have begun at the event. */
 static uint32_t steps_until(const struct mt_lives *lives, uint64_t event)
 {
     return (uint32_t)mt_sorted_count_to(lives->begins, lives->now, sizeof *lives->begins, event);

@@ -11,45 +11,45 @@
 #include "model_list.h"
 #include "status.h"
 
-/* A block that the program holds, or held, from the request to its free request. */
+/* A live or ended block of the program, from the request to its free request. */
 struct mt_block_life {
     uint64_t addr, requested_bytes, block_bytes;
     uint64_t birth_t_ns, birth_event;
-    uint64_t end_t_ns, end_event; /* end_event UINT64_MAX: it was there at the end */
-    uint32_t block;               /* no two that live at the same time have the same */
+    uint64_t end_t_ns, end_event; /* end_event UINT64_MAX: it exists at the end */
+    uint32_t block;               /* unique among blocks that live at the same time */
     uint32_t stack, tied;         /* see mt_holding */
-    uint32_t tied_to;             /* block that `tied` is of, at its birth; MT_NO_ID: several may */
+    uint32_t tied_to;             /* the owner block at its allocation; MT_NO_ID: ambiguous */
     uint32_t stream;              /* symbols */
-    int32_t phase;                /* innermost, at its birth */
+    int32_t phase;                /* innermost, at its allocation */
     uint8_t role, tie;            /* enum mt_role, enum mt_tie */
     bool initial;                 /* it is older than the recorded history */
 };
 
 /* A device after an event that concerns its memory. */
 struct mt_model_state {
-    const struct mt_event *event; /* of any kind that mt_event_is_memory() has */
+    const struct mt_event *event; /* of any kind for which mt_event_is_memory() is true */
     int32_t phase;                /* innermost, of the event's thread */
     const struct mt_bytes *now;
     const uint64_t *role_bytes; /* sum = allocated */
     uint64_t allocated_before;
 };
 
-/* What a listener receives, in the order of events; NULL = it does not want that. For one
- * event, births and ends come first, then the state after it. */
+/* Events for a listener, in order; NULL = not wanted. For one event, starts and ends of blocks come
+ * first, then the state after it. */
 struct mt_model_feed {
     void *builder;
     enum mt_status (*on_birth)(void *builder, const struct mt_block_life *life);
     enum mt_status (*on_end)(void *builder, const struct mt_block_life *life);
     enum mt_status (*on_state)(void *builder, const struct mt_model_state *state);
-    void (*release)(void *builder); /* in any case, last of all */
+    void (*release)(void *builder); /* always called, last of all */
 };
 
 /* Of one device. */
 struct mt_model_feeds {
     struct mt_model_feed feeds[MT_MODEL_COUNT];
-    uint8_t rows[MT_MODEL_COUNT]; /* of the table, parallel */
+    uint8_t rows[MT_MODEL_COUNT]; /* indices in the table, parallel */
     uint32_t count;
-    bool wants_lives; /* any births or ends */
+    bool wants_lives; /* any starts or ends of blocks */
 };
 
 /* Releases every listener, finished or not. */

@@ -6,7 +6,7 @@
 #include "grow.h"
 #include "sorted.h"
 
-/* Number of the first segment that begins above `addr`. */
+/* Index of the first segment that begins above `addr`. */
 static uint32_t first_above(const struct mt_pins *pins, uint64_t addr)
 {
     return (uint32_t)mt_sorted_count_to(pins->segments, pins->segment_count, sizeof *pins->segments,
@@ -60,7 +60,7 @@ static int by_address(const void *a, const void *b)
     return (x->addr > y->addr) - (x->addr < y->addr);
 }
 
-/* Drops blocks that lie in no ordinary segment, and segments without a block. */
+/* Drops blocks outside of ordinary segments, and segments without a block. */
 void mt_pins_settle(struct mt_pins *pins)
 {
     uint32_t i, at, kept = 0, kept_segments = 0, last = UINT32_MAX;
@@ -80,7 +80,7 @@ void mt_pins_settle(struct mt_pins *pins)
         pins->blocks[kept++] = block;
     }
     pins->block_count = kept;
-    for (i = 0; i < kept; i++) { /* in order of address: so are their segments */
+    for (i = 0; i < kept; i++) { /* blocks are sorted by address, and so are their segments */
         at = pins->blocks[i].segment;
         if (at != last)
             pins->segments[kept_segments++] = pins->segments[at];

@@ -1,8 +1,7 @@
-/* Which block lies in which segment at one instant: what keeps free memory from
- * going back to the driver. A segment with a live block in it stays, whatever
- * else of it is free: those bytes are stranded. Wholly free segments are not,
- * and neither is what expandable segments can unmap: both are left out, as are
- * private pools, whose memory follows rules of its own. Filled by the pass `blocks`
+/* Blocks and their segments at one instant: the reason why free memory cannot be released to the
+ * driver. A segment with a live block stays, and the free bytes in it are stranded. Wholly free
+ * segments and the parts that expandable segments can unmap are not stranded. Both are excluded,
+ * and so are private pools, whose memory has its own rules. Filled by the pass `blocks`
  * (holders.h): segments until the instant, then the blocks. */
 #ifndef MT_ANALYZER_PINS_H
 #define MT_ANALYZER_PINS_H
@@ -16,7 +15,7 @@
 struct mt_pin_block {
     uint64_t addr, bytes;
     uint32_t stack;   /* MT_NO_ID = none recorded */
-    uint32_t segment; /* number of the segment that it lies in */
+    uint32_t segment; /* number of its segment */
 };
 
 struct mt_pin_segment {
@@ -24,10 +23,10 @@ struct mt_pin_segment {
     uint64_t free_bytes;
 };
 
-/* Zeroed, and `wanted` and `event` set, it is ready. */
+/* Zeroed memory with `wanted` and `event` set is ready. */
 struct mt_pins {
     bool wanted;
-    uint64_t event;              /* the state is that after it */
+    uint64_t event;              /* the state after this event */
     struct mt_pin_block *blocks; /* live ones, ascending by address */
     uint32_t block_count;
     struct mt_pin_segment *segments; /* those with such a block, ascending */
@@ -37,9 +36,10 @@ struct mt_pins {
     size_t block_capacity, segment_capacity;
 };
 
-/* Any memory event of the device that is no block's, in order. */
+/* Takes memory events of the device that do not concern a block, in order. */
 enum mt_status mt_pins_segment(struct mt_pins *pins, const struct mt_event *event) MT_MUST_USE;
-/* At the instant: a block that is live or waits for streams; after the last one settle. */
+/* At the instant: adds a block that is live or waits for streams; call settle after the last
+ * one. */
 enum mt_status mt_pins_add(struct mt_pins *pins, uint64_t addr, uint64_t bytes,
                            uint32_t stack) MT_MUST_USE;
 void mt_pins_settle(struct mt_pins *pins);

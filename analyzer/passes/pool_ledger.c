@@ -12,7 +12,7 @@ void mt_pool_ledger_release(struct mt_pool_ledger *ledger)
     memset(ledger, 0, sizeof *ledger);
 }
 
-/* The row of a pool, made if new; NULL without memory. */
+/* Returns the row of a pool, created if missing; NULL without memory. */
 static struct mt_pool_row *row_of(struct mt_pool_ledger *ledger, uint16_t pool)
 {
     while (ledger->row_count <= pool) {
@@ -43,7 +43,7 @@ enum mt_status mt_pool_ledger_alloc(struct mt_pool_ledger *ledger, const struct 
     return MT_OK;
 }
 
-/* A damaged trace may free more than there is. */
+/* A damaged trace may free more than was allocated. */
 static void sub(struct mt_level *level, uint64_t bytes)
 {
     mt_level_sub(level, mt_min_u64(level->now, bytes));

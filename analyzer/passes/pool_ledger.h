@@ -1,4 +1,4 @@
-/* Part of the survey: what each pool of PyTorch's allocator holds on one device. Memory: a row for
+/* Part of the survey: contents of each pool of PyTorch's allocator on one device. Memory: a row for
  * each pool up to the highest number. */
 #ifndef MT_ANALYZER_POOL_LEDGER_H
 #define MT_ANALYZER_POOL_LEDGER_H
@@ -12,7 +12,7 @@ struct mt_pool_row {
     struct mt_level reserved, allocated;
     uint64_t segments, allocations;
     uint64_t first_event, first_t_ns; /* of its first block */
-    uint32_t first_stack;             /* of the first block that has one, MT_NO_ID */
+    uint32_t first_stack;             /* of the first block with a stack, MT_NO_ID */
     bool is_used;
 };
 
@@ -25,10 +25,10 @@ struct mt_pool_ledger {
 
 void mt_pool_ledger_release(struct mt_pool_ledger *ledger);
 
-/* An allocation; one that was not served counts, without bytes. */
+/* Takes an allocation; one that was not served counts without bytes. */
 enum mt_status mt_pool_ledger_alloc(struct mt_pool_ledger *ledger, const struct mt_event *event,
                                     const struct mt_replay_view *view) MT_MUST_USE;
-/* The first of the frees of a block. */
+/* Takes the first free event of a block. */
 void mt_pool_ledger_free(struct mt_pool_ledger *ledger, const struct mt_replay_view *view);
 enum mt_status mt_pool_ledger_segment(struct mt_pool_ledger *ledger, const struct mt_event *event,
                                       const struct mt_replay_view *view) MT_MUST_USE;

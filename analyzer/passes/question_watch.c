@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_TOLD 12 /* as in the tables of the whole report */
+#define MAX_TOLD 12 /* like the tables of the whole report */
 
 static bool is_watched(const struct mt_watch *watch)
 {
@@ -100,7 +100,7 @@ static void at_watched(const struct mt_watch *watch, uint32_t slot, struct mt_an
     }
     answer->instant =
         (struct mt_instant){.t_ns = watch->t_ns, .event = watch->event, .phase = watch->phase};
-    if (slot < watch->device_count) /* else the device had no event yet */
+    if (slot < watch->device_count) /* otherwise the device had no event yet */
         answer->instant.bytes = watch->now[slot];
 }
 
@@ -118,7 +118,7 @@ static struct mt_instant in_phase(const struct mt_phases *phases,
                                .bytes = device->befores[index].then};
 }
 
-/* Of several instances the one with the largest peak, and of equal peaks the first. */
+/* Among several instances, the one with the largest peak, and the first among equal peaks. */
 static void at_phase(const struct mt_watch *watch, const struct mt_survey *survey,
                      const struct mt_survey_device *device, struct mt_answer *answer)
 {
@@ -187,7 +187,7 @@ enum mt_status mt_question_answer(const struct mt_question *question,
     answer->waiting_requested_bytes = snapshot->waiting_requested_bytes;
     if (question->by == MT_BY_MODULE) /* its model answers (modules_model.h) */
         return MT_OK;
-    if (question->by == MT_BY_ROLE) /* they are few: all of them */
+    if (question->by == MT_BY_ROLE) /* there are few roles: show all */
         return mt_attribute_live(attribution, snapshot, question->by, 0, answer);
     return mt_attribute_live(attribution, snapshot, question->by, MAX_TOLD, answer);
 }

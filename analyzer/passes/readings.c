@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Charges what was read since the last time. */
+/* Charges the passes since the last call. */
 static void charge(struct mt_readings *readings)
 {
     const struct mt_source *source = readings->source;
@@ -39,7 +39,7 @@ void mt_readings_begin(struct mt_readings *readings, const struct mt_source *sou
                                      .time_ns = mt_clock_ns()};
 }
 
-/* Its index, made if there is none. A full log charges the last entry. */
+/* Returns its index, created if missing. A full log charges the last entry. */
 static uint32_t entry_of(struct mt_pass_log *log, const char *name)
 {
     for (uint32_t i = 0; i < log->count; i++)
@@ -90,7 +90,7 @@ bool mt_readings_is_sound(const struct mt_readings *readings, const char **why)
              readings->readings <= source->readings && readings->events <= source->events_read);
     MT_SOUND(why,
              readings->charged == MT_READINGS_OUTSIDE || readings->charged < readings->log->count);
-    /* nobody is charged any more: everything must have been charged */
+    /* after the last entry was left, everything must have been charged */
     MT_SOUND(why, readings->charged != MT_READINGS_OUTSIDE ||
                       (readings->readings == source->readings && !readings->outside_readings));
     return true;

@@ -1,4 +1,4 @@
-/* When an allocator emptied its cache and tried again: a list of bounded length. */
+/* Times at which an allocator emptied its cache and tried again: a list of bounded length. */
 #ifndef MT_ANALYZER_RETRY_MARKS_H
 #define MT_ANALYZER_RETRY_MARKS_H
 
@@ -16,8 +16,8 @@ struct mt_retry_marks {
     uint64_t retries; /* the sum of the marks */
 };
 
-/* `retries` so far, after an event; in order. O(1) on average. A full list gives way by marks that
- * stand for two each: no retry is lost. */
+/* Takes `retries` so far, after an event; in order. O(1) on average. A full list merges pairs of
+ * marks: no retry is lost. */
 enum mt_status mt_retry_marks_add(struct mt_retry_marks *list, uint64_t t_ns, uint64_t event,
                                   uint64_t retries) MT_MUST_USE;
 void mt_retry_marks_release(struct mt_retry_marks *list);

@@ -33,8 +33,8 @@ bool mt_schedule_is_sound(const struct mt_pass *passes, size_t count, const char
             return false;
         for (size_t j = 0; j < i; j++)
             MT_SOUND(why, strcmp(passes[i].name, passes[j].name) != 0);
-        MT_SOUND(why, !(passes[i].needs & ~known)); /* no pass before it gives what it needs */
-        MT_SOUND(why, !(passes[i].gives & known));  /* two passes give the same */
+        MT_SOUND(why, !(passes[i].needs & ~known)); /* no pass before it has this result */
+        MT_SOUND(why, !(passes[i].gives & known));  /* two passes have the same result */
         known |= passes[i].gives;
     }
     return true;
@@ -46,7 +46,7 @@ struct schedule {
     struct mt_analysis *analysis;
     unsigned known;
     bool done[MT_MAX_PASSES];
-    const struct mt_pass *group[MT_MAX_PASSES]; /* that share the next reading */
+    const struct mt_pass *group[MT_MAX_PASSES]; /* that share the next pass over the source */
     size_t group_count;
 };
 
@@ -62,8 +62,8 @@ static void finish(struct schedule *schedule, const struct mt_pass *pass)
     schedule->known |= pass->gives;
 }
 
-/* Those that are not wanted are done with. What they give may let others begin, also others that
- * are not wanted. */
+/* Completes the passes that are not wanted. Their results may let others begin, including others
+ * that are not wanted. */
 static void drop_unwanted(struct schedule *schedule)
 {
     for (size_t i = 0; i < schedule->count; i++) {
@@ -112,7 +112,7 @@ static enum mt_status run_alone(struct schedule *schedule, const struct mt_pass 
     return status;
 }
 
-/* `first` and those that can share its reading. */
+/* `first` and the passes that can share its pass over the source. */
 static const struct mt_pass *choose_group(struct schedule *schedule, const struct mt_pass *first)
 {
     const struct mt_pass *driver = NULL;

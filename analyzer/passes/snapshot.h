@@ -1,5 +1,5 @@
-/* The live blocks of one device at one event, grouped: what the pass `blocks` copies at the events
- * that the instants ask for. */
+/* The live blocks of one device at one event, grouped. The pass `blocks` copies them at the chosen
+ * instants. */
 #ifndef MT_ANALYZER_SNAPSHOT_H
 #define MT_ANALYZER_SNAPSHOT_H
 
@@ -7,7 +7,7 @@
 
 /* The blocks of one device after one event. */
 struct mt_snapshot {
-    uint64_t event; /* wanted: after the last event <= this */
+    uint64_t event; /* wanted: the last event <= this */
     uint16_t device;
     struct mt_holding *holdings;
     uint32_t holding_count;

@@ -82,7 +82,7 @@ static bool reserve_uses(struct mt_survey_device *device, uint32_t count)
     return true;
 }
 
-/* Phases that ended before the device had its first event are nothing to it. */
+/* Phases that ended before the device's first event do not concern it. */
 static void skip_ended(const struct mt_survey *survey, struct mt_survey_device *device)
 {
     const struct mt_phases *phases = &survey->phases;
@@ -95,7 +95,7 @@ static void skip_ended(const struct mt_survey *survey, struct mt_survey_device *
                 device->befores[phases->open[at - 1].phase].ended = false;
 }
 
-/* What phases cost is per device: both together are bounded. */
+/* Phases cost memory per device, so their product is bounded. */
 static bool can_follow(const struct mt_survey *survey, uint16_t device)
 {
     return device < MT_MAX_DEVICES &&
@@ -161,8 +161,8 @@ static inline void note_reserved(struct mt_survey_device *device, const struct m
     }
 }
 
-/* Between a segment and the block that it was made for lies no state that a program
- * could see: what is reserved counts when the request is served. */
+/* A program cannot observe a state between a segment and the block that it was made for, so
+ * reserved bytes count when the request is served. */
 static inline void note_levels(struct mt_survey_device *device, const struct mt_event *event,
                                const struct mt_bytes *now, int32_t phase)
 {
@@ -180,8 +180,8 @@ static inline void note_levels(struct mt_survey_device *device, const struct mt_
     note_reserved(device, event, now, phase);
 }
 
-/* A trace that ends there. If nothing happened on the device, its state at the start is
- * the one instant that is known. */
+/* For a trace that ends there. If nothing happened on the device, its state at the start is the
+ * only known instant. */
 static void note_last_level(struct mt_survey_device *device)
 {
     const struct mt_event end = {.seq = device->last_event, .t_ns = device->last_t_ns};
@@ -249,7 +249,7 @@ static enum mt_status begin_use(const struct mt_survey *survey, struct mt_survey
     return MT_OK;
 }
 
-/* The phase's own maximum of allocated; at its begin, if it never rose. */
+/* The phase's own maximum of allocated bytes; the level at its start, if it never rose. */
 static void take_peak(struct mt_survey *survey, struct mt_survey_device *device, int32_t index)
 {
     const struct mt_high *high =
@@ -316,7 +316,7 @@ static void on_pop(struct mt_survey *survey, const struct mt_event *event)
     }
 }
 
-/* Allocations of devices that are not followed also take a place in the log. */
+/* Allocations of untracked devices also take an entry in the log. */
 static enum mt_status pad_log(struct mt_survey *survey, uint64_t allocation)
 {
     while (allocation != MT_NO_ALLOCATION && survey->log.count < allocation)
@@ -344,7 +344,7 @@ static void note_failure(struct mt_survey_device *device, const struct mt_event 
     device->first_failure = oom_of(device, event, phase);
 }
 
-/* A role that the trace tells is settled. */
+/* A recorded role is final. */
 static uint8_t first_code(struct mt_survey *survey, const struct mt_event *event)
 {
     enum mt_role role;
@@ -427,7 +427,7 @@ static enum mt_status on_oom(struct mt_survey_device *device, const struct mt_ev
     return MT_OK;
 }
 
-/* What was there when the trace began counts: peaks are those since then. */
+/* State at the start of the trace counts: peaks are those since then. */
 static void begin_devices(struct mt_survey *survey, uint64_t first_event)
 {
     survey->first_event = first_event;
@@ -458,7 +458,7 @@ static enum mt_status on_memory(struct mt_survey *survey, const struct mt_event 
     if (!device && can_follow(survey, event->device))
         return MT_ERR_MEMORY;
     if (!device) {
-        if (event->device < MT_MAX_DEVICES) /* the others are the replay's to count */
+        if (event->device < MT_MAX_DEVICES) /* the replay counts the others */
             survey->not_followed |= UINT64_C(1) << event->device;
         return MT_OK;
     }

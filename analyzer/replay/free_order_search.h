@@ -1,18 +1,18 @@
-/* Which of equal free blocks the run's allocator took, if the trace does not name the version of
- * PyTorch: the rule whose replay agrees longest with the recorded addresses. */
+/* Infers which of several equal free blocks the run's allocator took, if the trace does not name
+ * the version of PyTorch: the rule whose replay agrees longest with the recorded addresses. */
 #ifndef MT_ANALYZER_FREE_ORDER_SEARCH_H
 #define MT_ANALYZER_FREE_ORDER_SEARCH_H
 
 #include "pool_search.h"
 #include "source.h"
 
-/* A replay of the run by the rule that stands in source->header.free_order. */
+/* A replay of the run by the rule in source->header.free_order. */
 struct mt_free_order_trial {
     void *context;
     enum mt_status (*run)(void *context, struct mt_pool_reach *reach, struct mt_error *error);
 };
 
-/* lowest: how far the replay by MT_FREE_LOWEST agreed. Two trials; settles
+/* lowest: how far the replay with MT_FREE_LOWEST agreed. Makes two trials; sets
  * source->header.free_order. */
 enum mt_status mt_free_order_search(struct mt_source *source, struct mt_pool_reach lowest,
                                     const struct mt_free_order_trial *trial,

@@ -3,7 +3,7 @@
 #include "util.h"
 #include "verify.h"
 
-/* A pool of the run, 0 = the default one. */
+/* The pool in the run, 0 = the default one. */
 static uint16_t own_pool_of(const struct mt_lane *lane, const struct mt_event *event)
 {
     return lane->pools ? mt_lost_pools_of(lane->pools, event) : event->pool;
@@ -27,7 +27,7 @@ static struct mt_policy_request request_of(const struct mt_lane *lane, const str
     return request;
 }
 
-/* The policy's answer to a new request. */
+/* Passes a new request to the policy. */
 static enum mt_status ask(struct mt_lane *lane, const struct mt_event *event,
                           struct mt_policy_block *block)
 {
@@ -49,7 +49,7 @@ static void show(const struct mt_lane *lane, struct mt_replay_view *view)
     view->counters = lane->ops->counters(lane->policy);
 }
 
-/* The events that complete them later find no block any more. */
+/* The events that complete them later find no block. */
 static enum mt_status complete_waiting(void *context)
 {
     struct mt_lane *lane = context;
@@ -101,8 +101,8 @@ static bool is_release(uint8_t kind)
     return kind == MT_EVENT_SEGMENT_FREE || kind == MT_EVENT_SEGMENT_UNMAP;
 }
 
-/* Did the program empty the cache, or did the request behind the group? The
- * policy knows what the request would do, if it plays the recorded options. */
+/* Whether the program emptied the cache, rather than the request behind the group. The policy knows
+ * what the request would do if it simulates the recorded options. */
 static bool is_explicit_flush(struct mt_lane *lane, const struct mt_event *trigger)
 {
     struct mt_policy_request request;
@@ -125,7 +125,7 @@ enum mt_status mt_lane_resolve_group(struct mt_lane *lane, uint64_t first_seq,
     if (explicit_flush || is_explicit_flush(lane, trigger))
         status = lane->ops->empty_cache(lane->policy);
     if (status != MT_OK || lane->ops->follow_segment)
-        return status; /* who follows the trace needs no look ahead */
+        return status; /* policies that follow the trace need no lookahead */
     if (is_request(trigger) && (trigger->kind == MT_EVENT_ALLOC || lane->device.limit_bytes)) {
         lane->outcome = ask(lane, trigger, &lane->outcome_block);
         lane->served_ahead = true;
@@ -187,7 +187,8 @@ static void count_tile(struct mt_restore_share *share, const struct mt_pool_tile
     share->gaps_left_out += tile->freed && !is_placed;
 }
 
-/* Before the first tile of a segment: is there a segment like it that can be cut as it is cut? */
+/* Before the first tile of a segment: looks for a segment in the simulated pool that can be cut in
+ * the same way. */
 static void look_at_segment(struct mt_lane *lane, const struct mt_pool_tile *tile,
                             struct mt_policy_request request)
 {
@@ -201,8 +202,8 @@ static void look_at_segment(struct mt_lane *lane, const struct mt_pool_tile *til
         lane->ops->place && tile->place_bytes && lane->ops->is_idle_segment(lane->policy, &request);
 }
 
-/* A tile of a restore gets its place in the simulated pool. Where that pool has none, a block that
- * stays is an ordinary request; a gap is no request of the program's, and left out. */
+/* Places a tile of a restore in the simulated pool. If the pool lacks the place, a block that stays
+ * becomes an ordinary request. A gap is not a request of the program, so it is skipped. */
 static enum mt_status serve_tile(struct mt_lane *lane, const struct mt_event *event,
                                  const struct mt_pool_tile *tile, struct mt_policy_block *block)
 {
@@ -221,7 +222,7 @@ static enum mt_status serve_tile(struct mt_lane *lane, const struct mt_event *ev
     return tile->freed ? MT_OK : ask(lane, event, block);
 }
 
-/* The policy's answer to a request: the one given ahead, or a new one. */
+/* Serves a request: with the result computed ahead, or by the policy. */
 static enum mt_status serve(struct mt_lane *lane, const struct mt_event *event,
                             struct mt_policy_block *block)
 {
@@ -369,8 +370,8 @@ enum mt_status mt_lane_oom(struct mt_lane *lane, const struct mt_event *event,
     struct mt_policy_block block;
     enum mt_status status = MT_OK;
 
-    /* Without a limit nothing can run out: the request is not made, since the
-     * program went on without the memory. */
+    /* Without a limit nothing can run out. The request is skipped, because the program continued
+     * without the memory. */
     if (lane->device.limit_bytes || lane->ops->follow_segment)
         status = serve(lane, event, &block);
     else {
@@ -407,7 +408,7 @@ void mt_lane_tell_plan(struct mt_lane *lane)
     };
 }
 
-/* Has the policy done anything, or was its state restored? */
+/* Whether the policy has done anything, or its state was restored. */
 static bool has_begun(const struct mt_lane *lane)
 {
     const struct mt_counters *counters = lane->ops->counters(lane->policy);
@@ -415,7 +416,8 @@ static bool has_begun(const struct mt_lane *lane)
     return lane->is_restored || counters->allocations || counters->device_allocs || counters->ooms;
 }
 
-/* A policy files what is free when all has been put back, so that nothing completes before. */
+/* Some policies file free blocks only after the whole state is restored, so nothing may complete
+ * before. */
 static bool must_wait(const struct mt_lane *lane, const struct mt_event *event)
 {
     return lane->ops->restored &&
@@ -440,7 +442,7 @@ static enum mt_status restore_free(struct mt_lane *lane, const struct mt_event *
                : lane->ops->free_requested(lane->policy, live->handle);
 }
 
-/* What a damaged trace says of its start when it has begun: nothing can be said of the block. */
+/* An INITIAL event after the start in a damaged trace: nothing is known about the block. */
 static enum mt_status restore_late(struct mt_lane *lane, const struct mt_event *event,
                                    uint64_t allocation, struct mt_replay_view *view)
 {
@@ -459,7 +461,7 @@ static enum mt_status restore_block(struct mt_lane *lane, const struct mt_event 
     enum mt_status status;
 
     status = lane->ops->restore_block(lane->policy, event, &block);
-    /* it lies in no segment, or passes every limit: nothing can be said of it */
+    /* it is in no segment, or exceeds every limit: nothing is known about it */
     if (status == MT_ERR_FORMAT || status == MT_ERR_DEVICE_OOM) {
         lane->result->failed_requests++;
         block = (struct mt_policy_block){MT_LIVE_NO_HANDLE, 0, 0};

@@ -1,15 +1,14 @@
-/* One simulated device of a replay: its policy, its device model, what is alive
- * on it, and the group of segment events that it is in the middle of.
+/* One simulated device of a replay: its policy, its device model, its live blocks, and the current
+ * group of segment events.
  *
- * A trace shows what an allocator did to the device *before* the request that
- * made it do so:
+ * A trace shows what an allocator did to the device *before* the request that made it do so:
  *
  *     segment_free  segment_free  segment_alloc  alloc
  *     `------------ group ----------------------' `- trigger
  *
- * So the lane serves the trigger when the group begins (the engine looks
- * ahead), compares all operations with the group, and then lets the events of
- * the group pass one by one, each with the counters right after it. */
+ * So the lane serves the trigger when the group begins (the engine looks ahead) and compares all
+ * operations with the group. It then passes the events of the group on one by one, each with the
+ * counters right after it. */
 #ifndef MT_ANALYZER_LANE_H
 #define MT_ANALYZER_LANE_H
 
@@ -31,15 +30,15 @@ struct mt_lane {
     struct mt_replay_result *result;
     bool follows_options;            /* simulates the options of the recorded run */
     bool completes_at_request;       /* the trace has no free_completed events */
-    bool restoring;                  /* INITIAL events come in */
-    bool is_restored;                /* they are over: what comes later is out of place */
+    bool restoring;                  /* INITIAL events are arriving */
+    bool is_restored;                /* INITIAL events have ended: later ones are out of place */
     bool watches_reserved, given_up; /* see most_reserved_bytes */
     uint64_t most_reserved_bytes;
     const struct mt_lost_pools *pools;    /* NULL = those of the trace */
     const struct mt_foresight *foresight; /* NULL = none */
-    struct mt_pool_tracks tracks; /* empty if the policy follows the trace: it needs no restores */
+    struct mt_pool_tracks tracks; /* empty if the policy follows the trace and needs no restores */
     struct mt_pool_restores restores;
-    bool serves_gap; /* what a restore allocates only to free it is no state of a pool */
+    bool serves_gap; /* allocations that a restore frees again are not part of a pool's state */
 
     bool group_open;
     size_t group_shown; /* operations that have been shown */
@@ -52,34 +51,33 @@ struct mt_lane {
     struct mt_check_pace pace; /* of mt_lane_is_sound */
 };
 
-/* Policy, device and live table are sound, and the policy counts what is live. Not while the lane
- * restores. */
+/* Checks that policy, device and live table are sound, and that the policy's counters match the
+ * live blocks. Do not call it during a restore. */
 bool mt_lane_is_sound(const struct mt_lane *lane, const char **why);
 
-/* At random moments, and if `always`: asserts that the lane is sound. */
+/* Asserts at random moments, or `always`, that the lane is sound. */
 void mt_lane_check(struct mt_lane *lane, bool always);
 
-/* After mt_device_init: the policy may complete frees that wait. */
+/* Call it after mt_device_init: the policy may complete waiting frees. */
 void mt_lane_let_complete(struct mt_lane *lane);
 
-/* A new group: recorded segment events are offered to it one by one with
- * mt_lane_offer, then it is resolved. `trigger` is
- * the memory event behind the group, NULL at the end of the trace;
- * explicit_flush: an EMPTY_CACHE event opened it. */
+/* Opens a new group. mt_lane_offer then takes its recorded segment events one by one, and the group
+ * is resolved. `trigger` is the memory event behind the group, NULL at the end of the trace;
+ * explicit_flush: an EMPTY_CACHE event opened the group. */
 void mt_lane_open_group(struct mt_lane *lane);
 enum mt_status mt_lane_offer(struct mt_lane *lane, const struct mt_event *event) MT_MUST_USE;
 enum mt_status mt_lane_resolve_group(struct mt_lane *lane, uint64_t first_seq,
                                      const struct mt_event *trigger,
                                      bool explicit_flush) MT_MUST_USE;
 
-/* Memory events, in order. Fill view; count in lane->result. */
+/* Memory events, in order. These fill view and count in lane->result. */
 enum mt_status mt_lane_segment(struct mt_lane *lane, const struct mt_event *event,
                                struct mt_replay_view *view) MT_MUST_USE;
 enum mt_status mt_lane_alloc(struct mt_lane *lane, const struct mt_event *event,
                              uint64_t allocation, struct mt_replay_view *view) MT_MUST_USE;
-/* Before mt_lane_alloc, or before the group that the allocation triggers: can it begin a restore of
- * a private pool? Then mt_lane_scan is told the events behind it until it returns false, and
- * mt_lane_settle says if it is one. */
+/* Call it before mt_lane_alloc, or before the group that the allocation triggers. Returns whether
+ * the allocation can begin a restore of a private pool. If so, pass the events after it to
+ * mt_lane_scan until that returns false; mt_lane_settle then returns whether it is one. */
 bool mt_lane_may_restore(struct mt_lane *lane, const struct mt_event *event,
                          enum mt_status *status);
 bool mt_lane_scan(struct mt_lane *lane, const struct mt_event *event, enum mt_status *status);
@@ -90,11 +88,11 @@ enum mt_status mt_lane_free(struct mt_lane *lane, const struct mt_event *event,
 enum mt_status mt_lane_oom(struct mt_lane *lane, const struct mt_event *event,
                            struct mt_replay_view *view) MT_MUST_USE;
 
-/* At the end: what became of the plan, if there is one, into lane->result. */
+/* At the end: stores the outcome of the plan, if there is one, in lane->result. */
 void mt_lane_tell_plan(struct mt_lane *lane);
 
-/* State at the start of the trace; mt_lane_restored once after the last. Such an event
- * behind others is lost: policies take in a state only once, and only at the start. */
+/* State at the start of the trace; call mt_lane_restored once after the last event. An INITIAL
+ * event after other events is lost: policies accept a state only once, at the start. */
 enum mt_status mt_lane_restore(struct mt_lane *lane, const struct mt_event *event,
                                uint64_t allocation, struct mt_replay_view *view) MT_MUST_USE;
 enum mt_status mt_lane_restored(struct mt_lane *lane) MT_MUST_USE;

@@ -1,9 +1,9 @@
-/* Whole-structure check of a lane: each part by itself, and all that the policy counts against what
- * the trace has live. */
+/* Whole-structure check of a lane: each part by itself, and the counters of the policy against the
+ * live blocks of the trace. */
 #include "lane.h"
 
-/* Sums of the blocks that the policy serves: those the program has, and all that it holds for it.
- */
+/* Sums of the blocks that the policy serves: those that the program has, and all those held for
+ * it. */
 struct held {
     uint64_t allocated_bytes, active_bytes;
 };
@@ -24,7 +24,7 @@ static struct held held_by(const struct mt_lane *lane)
         held.active_bytes += live->block_bytes;
         held.allocated_bytes += live->free_requested ? 0 : live->block_bytes;
     }
-    if (lane->served_ahead && lane->outcome == MT_OK) { /* its event comes later */
+    if (lane->served_ahead && lane->outcome == MT_OK) { /* its event follows later */
         held.active_bytes += lane->outcome_block.size_bytes;
         held.allocated_bytes += lane->outcome_block.size_bytes;
     }

@@ -31,7 +31,7 @@ static void refused(struct mt_limit_evidence *evidence, uint64_t total)
     evidence->high_bytes = mt_min_u64(evidence->high_bytes, total);
 }
 
-/* A request that failed, or that a group of segment events belongs to. */
+/* A request that failed, or that caused a group of segment events. */
 static void observe_request(struct mt_limit_evidence *evidence,
                             const struct mt_pytorch_config *config, const struct mt_event *event)
 {
@@ -41,8 +41,8 @@ static void observe_request(struct mt_limit_evidence *evidence,
     evidence->refused = evidence->refused || event->kind == MT_EVENT_OOM;
     if (event->kind == MT_EVENT_OOM)
         refused(evidence, evidence->reserved_bytes + wanted);
-    /* Memory was given back and then taken: without garbage collection and
-     * explicit flushes that is a retry after a refusal. */
+    /* Memory was released and then taken. Without garbage collection and explicit flushes this is a
+     * retry after a refusal. */
     else if (evidence->freed && evidence->granted_bytes && !evidence->explicit_flush &&
              !(config->gc_threshold > 0))
         refused(evidence, evidence->at_group_start + wanted);
@@ -52,8 +52,8 @@ static void observe_request(struct mt_limit_evidence *evidence,
             mt_min_u64(evidence->high_bytes,
                        (uint64_t)((double)evidence->at_group_start / config->gc_threshold) + 1);
     }
-    /* Granted at once: the allocator's test was passed, in terms of the size
-     * that it tests, which for expandable segments is more than it maps. */
+    /* Granted immediately, so the allocator's check passed. The checked size is larger than the
+     * mapped one for expandable segments. */
     else if (evidence->granted_bytes && !evidence->freed)
         evidence->low_bytes = mt_max_u64(evidence->low_bytes, evidence->at_group_start + wanted);
 }

@@ -57,9 +57,9 @@ enum mt_status mt_limit_watch_source(struct mt_limit_watch *watch, struct mt_sou
     return status == MT_END ? mt_source_rewind(source, error) : status;
 }
 
-/* Garbage collection frees less the higher the limit is. So the first group in
- * which a replay frees too much or too little says on which side of its limit
- * the real one lies: bisection in whole MiB. */
+/* Garbage collection releases less with a higher limit. So the first group in which a replay
+ * releases too much or too little shows on which side of its limit the real one is: bisection in
+ * whole MiB. */
 static enum mt_status search_one(struct mt_limit_evidence *evidence,
                                  const struct mt_limit_trial *trial, struct mt_error *error)
 {
@@ -88,7 +88,7 @@ static enum mt_status search_one(struct mt_limit_evidence *evidence,
     return status;
 }
 
-/* The search compares one device: with several, a limit has to be given. */
+/* The search compares one device. With several, the user must give a limit. */
 enum mt_status mt_limit_search(struct mt_limit_watch *watch, const struct mt_limit_trial *trial,
                                struct mt_error *error)
 {

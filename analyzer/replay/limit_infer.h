@@ -1,6 +1,5 @@
-/* The limits of a recorded run, device by device, from the evidence of its
- * events (limit.h). Where that is garbage that was collected, the limit is
- * searched by replays. */
+/* The limits of a recorded run for each device, from the evidence of its events (limit.h). If the
+ * evidence is garbage collection, replays search for the limit. */
 #ifndef MT_ANALYZER_LIMIT_INFER_H
 #define MT_ANALYZER_LIMIT_INFER_H
 
@@ -9,15 +8,15 @@
 struct mt_limit_watch {
     struct mt_pytorch_config config; /* recorded */
     struct mt_limit_evidence devices[MT_MAX_DEVICES];
-    uint64_t tested_bytes[MT_MAX_DEVICES]; /* most that a replay without a limit would have held
-                                              against one: the caller's to set */
+    uint64_t tested_bytes[MT_MAX_DEVICES]; /* most that a replay without a limit would have compared
+                                              with a limit; set by the caller */
 };
 
-/* NULL without memory. Release with free(). */
+/* Returns NULL without memory. Release with free(). */
 struct mt_limit_watch *mt_limit_watch_new(const struct mt_trace_header *header);
 
-/* One event of the run after the other, of all devices. True: it may have told of
- * a limit. */
+/* Takes the events of the run in order, for all devices. Returns true if the event may be evidence
+ * of a limit. */
 static inline bool mt_limit_watch_event(struct mt_limit_watch *watch, const struct mt_event *event)
 {
     if (event->device >= MT_MAX_DEVICES || !mt_limit_tells(&watch->devices[event->device], event))
@@ -29,27 +28,27 @@ static inline bool mt_limit_watch_event(struct mt_limit_watch *watch, const stru
 /* Forgets all events. */
 void mt_limit_watch_restart(struct mt_limit_watch *watch);
 
-/* After a replay without a limit that was watched: would it have been another
- * under the limits that the events agree with? */
+/* After a replay without a limit that was watched: whether a limit that agrees with the events
+ * would have changed it. */
 bool mt_limit_matters(const struct mt_limit_watch *watch);
-/* The same of one device, by what was seen so far. */
+/* The same for one device, by the events so far. */
 bool mt_limit_matters_on(const struct mt_limit_watch *watch, uint16_t device);
 
-/* Watches the whole source, which stands at its start, and rewinds it. */
+/* Watches the whole source from its start, and rewinds it. */
 enum mt_status mt_limit_watch_source(struct mt_limit_watch *watch, struct mt_source *source,
                                      struct mt_error *error) MT_MUST_USE;
 
-/* One replay of the whole source under a limit, from its start, where it leaves the source: how
- * it compares with the recorded run. *verify means something if *compared is set to true, that
- * is, if a device has events. */
+/* Makes one replay of the whole source under a limit, from its start, and compares it with the
+ * recorded run. Rewinds the source. *verify is valid if *compared is set, that is, if a device has
+ * events. */
 struct mt_limit_trial {
     void *context;
     enum mt_status (*replay)(void *context, uint64_t limit_bytes, bool *compared,
                              struct mt_replay_verify *verify, struct mt_error *error);
 };
 
-/* After all events: narrows the evidence of collected garbage down, by trials under one limit
- * after the other. */
+/* After all events: narrows the evidence from garbage collection by trials with different
+ * limits. */
 enum mt_status mt_limit_search(struct mt_limit_watch *watch, const struct mt_limit_trial *trial,
                                struct mt_error *error) MT_MUST_USE;
 

@@ -1,4 +1,4 @@
-/* Allocations that are alive in the trace, by recorded address. */
+/* Live allocations of the trace by recorded address. */
 #ifndef MT_ANALYZER_LIVE_TABLE_H
 #define MT_ANALYZER_LIVE_TABLE_H
 
@@ -15,7 +15,7 @@ struct mt_live {
     uint32_t handle;                  /* the policy's name for the block */
     bool free_requested;
     bool is_tracked; /* the block is in the pool tracks (pool_tracks.h) */
-    uint16_t pool;   /* of the run */
+    uint16_t pool;   /* the pool in the run */
 };
 
 /* Zeroed memory is an empty table. Slots are reused. */
@@ -28,15 +28,15 @@ struct mt_live_table {
     size_t capacity, unused_capacity;
 };
 
-/* The live allocation at an address, NULL if none. */
+/* Returns the live allocation at an address, or NULL. */
 struct mt_live *mt_live_find(struct mt_live_table *table, uint64_t addr);
 
-/* Adds one at an address where none is. */
+/* Adds an allocation at an address that has none. */
 enum mt_status mt_live_add(struct mt_live_table *table, uint64_t addr,
                            const struct mt_live *live) MT_MUST_USE;
 enum mt_status mt_live_remove(struct mt_live_table *table, uint64_t addr) MT_MUST_USE;
 
-/* Each slot is unused or of one address. */
+/* Checks that each slot is unused or belongs to one address. */
 bool mt_live_is_sound(const struct mt_live_table *table, const char **why);
 
 void mt_live_release(struct mt_live_table *table);

@@ -5,12 +5,12 @@
 
 #include "grow.h"
 
-/* Pools that are told apart; a trace that needs more is not explained. */
+/* Maximum number of pools to distinguish; a trace with more is not explained. */
 enum { MAX_COLOURS = 64, MAX_ROUNDS = 16, KEPT_WEIGHT = 1000 };
 
 #define NO_COLOUR UINT16_MAX
 
-/* Neighbours of instance i: items[first[i]] to items[first[i + 1]]. */
+/* Neighbors of instance i: items[first[i]] to items[first[i + 1]]. */
 struct graph {
     uint32_t *first, *items;
 };
@@ -25,7 +25,7 @@ static enum mt_status make_graph(const struct mt_pool_evidence *evidence, struct
     graph->items = calloc(2 * pairs->count + 1, sizeof *graph->items);
     if (!graph->first || !graph->items)
         return MT_ERR_MEMORY;
-    for (k = 0; k < pairs->count; k++) { /* degrees, one place to the right */
+    for (k = 0; k < pairs->count; k++) { /* degrees, shifted right by one */
         graph->first[pairs->items[k].a + 2]++;
         graph->first[pairs->items[k].b + 2]++;
     }
@@ -44,8 +44,8 @@ static void release_graph(struct graph *graph)
     free(graph->items);
 }
 
-/* Instances to be coloured, by the number of colours around them. An instance
- * is queued again when that number grows; old entries are passed over. */
+/* Instances to be colored, by the number of colors around them. An instance is queued again when
+ * that number grows; outdated entries are skipped. */
 struct queued {
     uint32_t id, next;
 };
@@ -53,12 +53,12 @@ struct queued {
 struct colouring {
     struct mt_lost_pools *pools;
     const struct graph *graph;
-    uint64_t *taken; /* by instance: colours of its neighbours */
+    uint64_t *taken; /* by instance: colors of its neighbors */
     struct queued *queued;
     size_t count, capacity;
     uint32_t heads[MAX_COLOURS + 1];
-    uint32_t owner[MAX_COLOURS]; /* flush in which a colour's segments went, 0 = any */
-    bool is_named[MAX_COLOURS];  /* the trace knows that pool */
+    uint32_t owner[MAX_COLOURS]; /* flush that released the segments of a color, 0 = any */
+    bool is_named[MAX_COLOURS];  /* the trace names that pool */
 };
 
 static enum mt_status enqueue(struct colouring *self, uint32_t id)
@@ -109,8 +109,9 @@ static uint32_t most_constrained(struct colouring *self)
     return MT_NO_INSTANCE;
 }
 
-/* The default pool's, if nothing speaks against it; else one of what went in
- * the same flush, since pools are deleted one by one; else the first. */
+/* Returns the default pool's color, if nothing contradicts it; otherwise the color of segments
+ * released in the same flush, since pools are deleted one by one; otherwise the first free
+ * color. */
 static uint16_t choose_colour(struct colouring *self, uint32_t id, uint32_t part)
 {
     uint32_t group = self->pools->evidence->instances[id].group;
@@ -121,7 +122,7 @@ static uint16_t choose_colour(struct colouring *self, uint32_t id, uint32_t part
         colour++;
     first = colour;
     if (part != MT_NO_PART)
-        return first; /* any of its colours may be the default pool's */
+        return first; /* any of its colors may be the default pool's */
     while (colour && colour < MAX_COLOURS &&
            (taken >> colour & 1 || (self->owner[colour] && self->owner[colour] != group)))
         colour++;
@@ -132,7 +133,7 @@ static uint16_t choose_colour(struct colouring *self, uint32_t id, uint32_t part
     return colour;
 }
 
-/* Colours everything that the queue reaches. */
+/* Colors everything that the queue reaches. */
 static enum mt_status spread(struct colouring *self, uint32_t part)
 {
     enum mt_status status = MT_OK;
@@ -201,7 +202,7 @@ static uint16_t pool_of(const struct mt_lost_pools *pools, uint32_t id)
     return colour == first ? 0 : colour == 0 ? first : colour;
 }
 
-/* One entry per part and colour: those of a part begin at its offset. */
+/* One entry per part and color: the entries of a part begin at its offset. */
 static enum mt_status make_parts(struct mt_lost_pools *pools)
 {
     uint32_t i;
@@ -226,12 +227,12 @@ static size_t entry_of(const struct mt_lost_pools *pools, uint32_t id)
     return (size_t)pools->parts[pools->part[id]].offset + pools->colour[id];
 }
 
-/* When a colour of a part first gave memory back, and was last used. */
+/* First release and last use of a color of a part. */
 struct use {
     uint64_t first_release, last_alloc;
 };
 
-/* A part in which exactly one of the colours was used on after a release. */
+/* Decides parts in which exactly one color was used after a release. */
 static enum mt_status decide_by_use(struct mt_lost_pools *pools)
 {
     struct use *uses = calloc((size_t)pools->parts[pools->part_count].offset + 1, sizeof *uses);
@@ -268,7 +269,7 @@ static enum mt_status decide_by_use(struct mt_lost_pools *pools)
     return MT_OK;
 }
 
-/* For (or against) the colour of instance `id` as its part's default one. */
+/* Votes for (or against) the color of instance `id` as the default one of its part. */
 static void vote(const struct mt_lost_pools *pools, int64_t *votes, uint32_t id, int64_t weight)
 {
     if (pools->part[id] != MT_NO_PART)
@@ -288,7 +289,7 @@ static void count_votes(const struct mt_lost_pools *pools, const bool *decided, 
     for (k = 0; k < evidence->kept.count; k++) {
         struct mt_pool_pair pair = evidence->kept.items[k];
         if (is_decided(pools, decided, pair.b) && pool_of(pools, pair.b) != 0)
-            continue; /* the deletion of a pool flushes that pool alone */
+            continue; /* deleting a pool flushes only that pool */
         vote(pools, votes, pair.a, -KEPT_WEIGHT);
         vote(pools, votes, pair.b, KEPT_WEIGHT);
     }
@@ -303,7 +304,7 @@ static void count_votes(const struct mt_lost_pools *pools, const bool *decided, 
     }
 }
 
-/* Sets the colour with most votes; false if there were none. */
+/* Chooses the color with most votes; returns false if there are none. */
 static bool follow_votes(struct mt_lost_part *part, const int64_t *votes)
 {
     uint16_t colour, best = 0;
@@ -318,8 +319,8 @@ static bool follow_votes(struct mt_lost_part *part, const int64_t *votes)
     return any;
 }
 
-/* Follows the votes; the first part without any is decided as it is when
- * there are none. False if all were decided before. */
+/* Follows the votes. The first part without votes keeps its current choice if no part has any.
+ * Returns false if all parts were already decided. */
 static bool decide_round(struct mt_lost_pools *pools, bool *decided, const int64_t *votes)
 {
     uint32_t i, first = MT_NO_PART;
@@ -337,7 +338,7 @@ static bool decide_round(struct mt_lost_pools *pools, bool *decided, const int64
     return changed;
 }
 
-/* Decided parts vote on their neighbours in time. */
+/* Decided parts vote on their neighbors in time. */
 static enum mt_status decide_by_votes(struct mt_lost_pools *pools)
 {
     size_t count = (size_t)pools->parts[pools->part_count].offset + 1;

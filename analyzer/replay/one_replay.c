@@ -9,8 +9,8 @@
 #include "util.h"
 #include "verify.h"
 
-/* For what both loops over events call, of a replay alone and of several: without it, the calls
- * cost analyze 1 to 2% of its instructions. */
+/* For functions called in both loops over events, of one replay and of several: without it, the
+ * calls cost analyze 1% to 2% of its instructions. */
 #define INLINE inline __attribute__((always_inline))
 
 bool mt_one_replay_is_driver_level(const struct mt_one_replay *replay)
@@ -42,13 +42,13 @@ static uint64_t limit_of(const struct mt_one_replay *replay, uint16_t device,
     return limit;
 }
 
-/* What the driver did is nothing to compare another allocator with. */
+/* The driver's actions cannot be compared with those of another allocator. */
 static bool is_comparable(const struct mt_one_replay *replay)
 {
     return !mt_one_replay_is_driver_level(replay) || replay->policy.ops->follow_segment;
 }
 
-/* What a policy doubts by its rules, or because of the run that it follows. */
+/* Collects a policy's doubts, from its rules or from the run that it follows. */
 static enum mt_status make_policy(struct mt_one_replay *replay, struct mt_lane *lane,
                                   struct mt_error *error)
 {
@@ -65,7 +65,8 @@ static enum mt_status make_policy(struct mt_one_replay *replay, struct mt_lane *
     return status;
 }
 
-/* State at the start of the trace. That the cache was emptied is none, whatever its flags say. */
+/* State at the start of the trace. An EMPTY_CACHE event is never such state, whatever its flags
+ * are. */
 static bool is_initial(const struct mt_event *event)
 {
     return (event->flags & MT_EVENT_INITIAL) && event->kind != MT_EVENT_EMPTY_CACHE;
@@ -119,8 +120,8 @@ static enum mt_status open_lane(struct mt_one_replay *replay, const struct mt_ev
     return make_policy(replay, lane, error);
 }
 
-/* A deduced limit that never turned a request away explains nothing: what
- * looked like a flush before a request was an empty_cache(). */
+/* An inferred limit that never refused a request explains nothing: what looked like a flush before
+ * a request was an empty_cache(). */
 static void forget_idle_limit(struct mt_lane *lane)
 {
     struct mt_replay_result *result = lane->result;
@@ -156,8 +157,7 @@ static void close_lane(struct mt_lane *lane, const struct mt_source *source)
     free(lane);
 }
 
-/* Is this allocation, `ahead` events before the next one that is looked at, the first of a
- * restore? */
+/* Whether this allocation, `ahead` events before the next event, begins a restore. */
 static enum mt_status find_restore(struct mt_one_replay *replay, struct mt_lane *lane,
                                    const struct mt_event *first, size_t ahead, bool *found,
                                    struct mt_error *error)
@@ -179,8 +179,9 @@ static enum mt_status find_restore(struct mt_one_replay *replay, struct mt_lane 
     return status == MT_END ? MT_OK : status;
 }
 
-/* What the request behind a group of segment events is to the group: a restore makes none, so that
- * such a group is a flush. `copy` takes it, since looking ahead may move the window. */
+/* Decides how the request behind a group of segment events relates to the group: a restore causes
+ * no segment events, so such a group is a flush. Stores the request in `copy`, since lookahead may
+ * move the window. */
 static enum mt_status judge_trigger(struct mt_one_replay *replay, struct mt_lane *lane,
                                     const struct mt_event **trigger, struct mt_event *copy,
                                     size_t ahead, struct mt_error *error)
@@ -200,9 +201,8 @@ static enum mt_status judge_trigger(struct mt_one_replay *replay, struct mt_lane
     return status;
 }
 
-/* Looks ahead for the group that begins with `event` (or right behind it, if
- * that is EMPTY_CACHE) and lets the lane serve it. `event` is copied first:
- * looking ahead may move the window. */
+/* Looks ahead for the group that begins with `event` (or directly after it, for EMPTY_CACHE) and
+ * lets the lane serve it. `event` is copied first, since lookahead may move the window. */
 static enum mt_status resolve_group(struct mt_one_replay *replay, struct mt_lane *lane,
                                     const struct mt_event *first, struct mt_error *error)
 {
@@ -247,7 +247,7 @@ static enum mt_status finish_restoring(struct mt_one_replay *replay)
     return status;
 }
 
-/* Memory events that are not of a block of the run. */
+/* Memory events that do not concern a block of the run. */
 static enum mt_status replay_memory(struct mt_one_replay *replay, const struct mt_event *event,
                                     struct mt_lane *lane, struct mt_replay_view *view,
                                     struct mt_error *error)
@@ -271,7 +271,7 @@ static enum mt_status replay_memory(struct mt_one_replay *replay, const struct m
     return MT_OK;
 }
 
-/* Most events: a block begins or ends. */
+/* Whether a block begins or ends, as in most events. */
 static inline bool is_block(const struct mt_event *event)
 {
     return event->kind <= MT_EVENT_FREE_COMPLETED && !(event->flags & MT_EVENT_INITIAL);
@@ -285,7 +285,7 @@ static inline enum mt_status replay_block(struct mt_one_replay *replay,
                                          : mt_lane_free(lane, event, view);
 }
 
-/* Where a limit shows, a run without one is over for those who observe it. */
+/* At the first evidence of a limit, an observed run without a limit ends. */
 static bool watch_limit(struct mt_one_replay *replay, const struct mt_event *event)
 {
     const struct mt_lane *lane = replay->lanes[event->device];
@@ -297,8 +297,8 @@ static bool watch_limit(struct mt_one_replay *replay, const struct mt_event *eve
     return replay->stopped;
 }
 
-/* What the event does to the simulated device. Looking ahead moves the window: then
- * *event becomes `copy`. */
+/* Applies the event to the simulated device. Lookahead moves the window: then *event becomes
+ * `copy`. */
 static INLINE enum mt_status simulate(struct mt_one_replay *replay, const struct mt_event **event,
                                       struct mt_event *copy, struct mt_replay_view *view,
                                       struct mt_error *error)
@@ -333,8 +333,8 @@ static INLINE enum mt_status simulate(struct mt_one_replay *replay, const struct
     return resolve_group(replay, lane, *event, error);
 }
 
-/* Counts a device whose number is too large for a lane, so that commands can say so. A replay that
- * stops early sees fewer of them: the source keeps the largest count. */
+/* Counts a device whose number is too large for a lane, so that commands can report it. A replay
+ * that stops early sees fewer of them, so the source keeps the largest count. */
 static void leave_out(struct mt_one_replay *replay, uint16_t device)
 {
     uint64_t bit = UINT64_C(1) << device % 64;
@@ -384,8 +384,8 @@ static void begin(struct mt_one_replay *replay, struct mt_window *window)
     replay->window = window;
 }
 
-/* `status`: how the reading ended, MT_END at the end of the trace. Releases what the replay holds
- * in any case. */
+/* `status`: how the pass ended, MT_END at the end of the trace. Always releases the replay's
+ * memory. */
 static enum mt_status finish(struct mt_one_replay *replay, enum mt_status status,
                              struct mt_error *error)
 {
@@ -424,7 +424,7 @@ enum mt_status mt_one_replay_run(struct mt_one_replay *replay, struct mt_error *
     return status;
 }
 
-/* Tells one event to all of them; *left: how many want the next one. */
+/* Passes one event to all replays; *left: number of replays that want the next event. */
 static enum mt_status tell_all(struct mt_one_replay *replays, size_t count,
                                const struct mt_event *event, size_t *left, struct mt_error *error)
 {
@@ -444,7 +444,7 @@ static enum mt_status tell_all(struct mt_one_replay *replays, size_t count,
     return status;
 }
 
-/* Finishes all, also after a failure; the first thing that goes wrong is returned. */
+/* Finishes all replays, even after a failure; returns the first failure. */
 static enum mt_status finish_all(struct mt_one_replay *replays, size_t count, enum mt_status status,
                                  struct mt_error *error)
 {
@@ -479,7 +479,7 @@ enum mt_status mt_one_replay_run_all(struct mt_one_replay *replays, size_t count
 
         if (!next)
             break;
-        event = *next; /* a replay that looks ahead moves the window */
+        event = *next; /* lookahead of a replay moves the window */
         status = tell_all(replays, count, &event, &left, error);
         if (status == MT_OK && listener)
             status = listener->event(listener->context, &event);

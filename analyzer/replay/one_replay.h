@@ -1,10 +1,9 @@
-/* One replay of the whole trace, as replay.c has decided to make it: with this policy, these
- * limits, pools and foresight. Several of them can share a reading of the source.
+/* One replay of the whole trace with the policy, limits, pools and foresight that replay.c chose.
+ * Several replays can share one pass over the source.
  *
  *     struct mt_one_replay replay = {.options = ..., .summary = ..., .source = ...};
- *     status = mt_one_replay_run(&replay, error);                     one reading
- *     status = mt_one_replay_run_all(list, count, listener, error);   one reading for all
- */
+ *     status = mt_one_replay_run(&replay, error);                     one pass
+ *     status = mt_one_replay_run_all(list, count, listener, error);   one pass for all */
 #ifndef MT_ANALYZER_ONE_REPLAY_H
 #define MT_ANALYZER_ONE_REPLAY_H
 
@@ -23,31 +22,31 @@ struct mt_one_replay {
     struct mt_source *source;
     struct mt_window *window; /* while it runs; may be shared */
     struct mt_policy_text policy;
-    const struct mt_foresight *foresight;  /* NULL = none is wanted */
-    bool as_recorded;                      /* options and limit of the recorded run */
-    struct mt_limit_watch *watch;          /* evidence of limits, NULL = not wanted */
-    bool watching;                         /* it is being collected, and no limit is known */
-    bool stopped;                          /* an observed run, where a limit showed */
+    const struct mt_foresight *foresight; /* NULL = none */
+    bool as_recorded;                     /* options and limit of the recorded run */
+    struct mt_limit_watch *watch;         /* evidence of limits, NULL = not collected */
+    bool watching;                        /* evidence is being collected, and no limit is known */
+    bool stopped; /* an observed run stopped at the first evidence of a limit */
     struct mt_lane *lanes[MT_MAX_DEVICES]; /* by device */
     const struct mt_lost_pools *pools;     /* NULL = those of the trace */
-    bool compares;        /* to see if pools were lost, or free blocks had another order */
-    uint64_t allocations; /* so far: all of the trace, also those that no lane simulates */
-    uint64_t left_out[(UINT16_MAX + 1) / 64]; /* bits: devices from MT_MAX_DEVICES on */
-    uint64_t left_out_count;                  /* bits that are set */
+    bool compares;        /* compares, to detect lost pools or another order of free blocks */
+    uint64_t allocations; /* so far, in the whole trace, including devices that no lane simulates */
+    uint64_t left_out[(UINT16_MAX + 1) / 64]; /* bits: devices at or above MT_MAX_DEVICES */
+    uint64_t left_out_count;                  /* number of bits set */
     bool restoring;
-    bool over; /* one of several: its observer wants no more */
+    bool over; /* one of several: its observer ended it */
 };
 
-/* Its source has the driver's events alone (heap_view.h). */
+/* Whether its source has only the driver's events (heap_view.h). */
 bool mt_one_replay_is_driver_level(const struct mt_one_replay *replay);
 
-/* Reads the source, which stands at its start, to its end, or until the observer returns MT_END.
- * Fills the summary. */
+/* Reads the source from its start to its end, or until the observer returns MT_END. Fills the
+ * summary. */
 enum mt_status mt_one_replay_run(struct mt_one_replay *replay, struct mt_error *error) MT_MUST_USE;
 
-/* The same for one or more replays of one source, side by side. Each event reaches the replays in
- * their order, then the listener (may be NULL). Ends early if every replay is over and nobody
- * listens. */
+/* The same for one or more replays of one source, side by side. Each event goes to the replays in
+ * their order, then to the listener (may be NULL). Ends early if every replay has ended and there
+ * is no listener. */
 enum mt_status mt_one_replay_run_all(struct mt_one_replay *replays, size_t count,
                                      const struct mt_replay_listener *listener,
                                      struct mt_error *error) MT_MUST_USE;

@@ -9,8 +9,7 @@
 #include "recorded.h"
 #include "util.h"
 
-/* Beyond these the search gives up: it is for traces of programs, not for
- * whatever a file claims. */
+/* Beyond these limits the search gives up: real traces stay below them, hostile files may not. */
 static const size_t MAX_EVENTS = (size_t)1 << 26;
 static const uint64_t MAX_LOOKS = UINT64_C(2000000000);
 
@@ -21,7 +20,7 @@ static bool is_small_segment(const struct mt_event *event)
     return event->size_bytes == MT_PYTORCH_SMALL_SEGMENT; /* chunks of large ones are larger */
 }
 
-/* Unequal to every reservation of its kind that exists. */
+/* Marks the reservation as unequal to every existing one of its kind. */
 static enum mt_status tell_reservations_apart(struct mt_pool_walk *walk,
                                               const struct mt_pool_lane *lane, uint32_t id)
 {
@@ -65,8 +64,8 @@ static enum mt_status new_instance(struct mt_pool_walk *walk, struct mt_pool_lan
     return fresh.expandable ? tell_reservations_apart(walk, lane, *id) : MT_OK;
 }
 
-/* The reservation that a mapped range continues: it begins below the range and
- * was mapped at least up to it, once. */
+/* Returns the reservation that a mapped range continues: it begins below the range and was mapped
+ * at least up to it at some time. */
 static uint32_t reservation_of(const struct mt_pool_walk *walk, const struct mt_pool_lane *lane,
                                const struct mt_event *event)
 {
@@ -124,7 +123,7 @@ static enum mt_status remove_memory(struct mt_pool_walk *walk, struct mt_pool_la
     return MT_OK;
 }
 
-/* What a request found: the free block that it took the low end of. */
+/* A request and the free block whose low end it took. */
 struct landing {
     uint32_t instance, rest;
     uint64_t wanted_bytes; /* rounded */
@@ -132,8 +131,8 @@ struct landing {
     bool grew;
 };
 
-/* Would the pool of `block` have passed it over, whatever the pool's other
- * blocks are? Then it says nothing. */
+/* Whether the pool of `block` would have skipped it regardless of the pool's other blocks. If so,
+ * it is no evidence. */
 static bool says_nothing(const struct mt_pool_walk *walk, const struct landing *landing,
                          const struct mt_block *block)
 {
@@ -332,7 +331,7 @@ static enum mt_status walk_batch(struct mt_pool_walk *walk, const struct mt_even
     return status;
 }
 
-/* What is still there at the end has the pool that the snapshot says. */
+/* Segments that exist at the end have the pool named by the snapshot. */
 static enum mt_status finish(struct mt_pool_walk *walk)
 {
     enum mt_status status = MT_OK;

@@ -1,5 +1,5 @@
-/* What a trace shows of the pools of its segments where it does not name them.
- * One walk with every block where it was recorded (policy `recorded`):
+/* Evidence of the pools of segments that the trace does not name. One pass with every block at its
+ * recorded address (policy `recorded`):
  *
  * - Best fit. A request landed in segment S. A free block of the same stream
  *   and size class that the allocator would have preferred, or any fitting one
@@ -7,22 +7,20 @@
  *   segment of that block are unequal.
  * - Reservations. A pool has one expandable reservation per stream and size
  *   class: two that exist at the same time are unequal.
- * - Flushes. A pool that is flushed gives back all that is wholly free. So at
- *   an empty_cache() what could have gone but stayed was in another pool than
- *   everything that went.
- * - A segment that is there at the end of the trace: the snapshot names its
- *   pool, and no name means the default pool.
+ * - Flushes. A flushed pool releases all segments that are wholly free. So a segment that
+ *   empty_cache() could have released, but did not, was in another pool than all that it released.
+ * - A segment that exists at the end of the trace: the snapshot names its pool, and no name means
+ *   the default pool.
  *
- * "Segment" means one instance: from its segment_alloc to its segment_free; of
- * expandable segments the whole reservation, from the first map until nothing
- * is mapped. */
+ * "Segment" means one instance: from its segment_alloc to its segment_free; of expandable segments
+ * the whole reservation, from the first map until nothing is mapped. */
 #ifndef MT_ANALYZER_POOL_EVIDENCE_H
 #define MT_ANALYZER_POOL_EVIDENCE_H
 
 #include "pool_facts.h"
 #include "source.h"
 
-/* Reads the source from where it is to its end. */
+/* Reads the source from its current position to its end. */
 enum mt_status mt_pool_evidence_collect(struct mt_source *source, struct mt_pool_evidence *evidence,
                                         struct mt_error *error) MT_MUST_USE;
 

@@ -1,4 +1,4 @@
-/* What the walk of pool_evidence.h found out about the segments of a trace and their pools. */
+/* Results of the pass of pool_evidence.h: the segments of a trace and their pools. */
 #ifndef MT_ANALYZER_POOL_FACTS_H
 #define MT_ANALYZER_POOL_FACTS_H
 
@@ -9,17 +9,17 @@
 #define MT_NO_INSTANCE UINT32_MAX
 
 struct mt_pool_instance {
-    uint64_t base, end; /* of an expandable one: as far as it was ever mapped */
+    uint64_t base, end; /* for an expandable one: the range that was ever mapped */
     uint64_t mapped_bytes;
-    uint64_t first_release_seq; /* UINT64_MAX = nothing of it was given back */
+    uint64_t first_release_seq; /* UINT64_MAX = no part of it was released */
     uint64_t last_alloc_seq;    /* 0 = nothing was allocated from it */
     uint32_t stream;
-    uint32_t group; /* number of the flush in which it went last, 0 = it stayed */
+    uint32_t group; /* number of the flush that last released it, 0 = it stayed */
     uint16_t device;
-    uint16_t pool; /* the trace's, 0 = default or not known */
+    uint16_t pool; /* from the trace, 0 = default or unknown */
     bool is_small, expandable;
     bool is_known;     /* its pool is known for certain */
-    bool has_nameless; /* events about it that name no pool */
+    bool has_nameless; /* it has events without a pool */
 };
 
 struct mt_pool_pair {
@@ -42,11 +42,12 @@ struct mt_pool_evidence {
     uint32_t count;
     size_t capacity;
     struct mt_pool_pairs unequal; /* a < b */
-    struct mt_pool_pairs kept;    /* a could have gone and stayed when b went first */
-    struct mt_pool_pairs turns;   /* a request of b's came right after one of a's */
-    uint32_t *instance_of;        /* by event number: what it lies in */
+    struct mt_pool_pairs
+        kept; /* a could have been released, but stayed when b was first released */
+    struct mt_pool_pairs turns; /* a request of b directly followed one of a */
+    uint32_t *instance_of;      /* by event number: the instance that the event concerns */
     size_t event_count, event_capacity;
-    bool gave_up; /* too large for this kind of search */
+    bool gave_up; /* too large for this search */
 };
 
 void mt_pool_evidence_release(struct mt_pool_evidence *evidence);

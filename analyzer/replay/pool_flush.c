@@ -3,7 +3,7 @@
 #include "recorded.h"
 #include "util.h"
 
-/* Would a flush of its pool take this free block, or chunks of it? */
+/* Whether a flush of its pool would release this free block, or chunks of it. */
 static bool can_go(const struct mt_pool_walk *walk, const struct mt_block *block,
                    const struct mt_pool_instance *instance)
 {
@@ -38,8 +38,8 @@ enum mt_status mt_pool_note_idle(struct mt_pool_walk *walk, struct mt_pool_lane 
     return status;
 }
 
-/* A flush takes all that can go of a pool: who stayed is of another one than
- * all who went. */
+/* A flush releases all that it can of a pool: a segment that stayed is in another pool than all
+ * that were released. */
 static enum mt_status compare_flushed(struct mt_pool_walk *walk, struct mt_pool_lane *lane,
                                       uint32_t stayed)
 {
@@ -59,7 +59,7 @@ static uint64_t stream_handle(const struct mt_pool_walk *walk, uint32_t stream)
     return stream < symbols->stream_count ? symbols->streams[stream].handle : stream;
 }
 
-/* Do whole segments of one pool go in this order? By stream, size, address. */
+/* Whether one flush of a pool releases whole segments in this order: by stream, size, address. */
 static bool is_in_order(const struct mt_pool_walk *walk, const struct mt_pool_instance *a,
                         const struct mt_pool_instance *b)
 {
@@ -72,7 +72,7 @@ static bool is_in_order(const struct mt_pool_walk *walk, const struct mt_pool_in
     return size_a < size_b || (size_a == size_b && a->base <= b->base);
 }
 
-/* Who went in another order than one flush has, went in two. */
+/* Segments released in another order than that of one flush belong to two pools. */
 static enum mt_status compare_order(struct mt_pool_walk *walk, struct mt_pool_lane *lane)
 {
     const struct mt_pool_instance *instances = walk->evidence->instances;

@@ -1,12 +1,12 @@
-/* Evidence from flushes: which segments went, which stayed, and in which order. */
+/* Evidence from flushes: the segments that were released, those that stayed, and the order. */
 #ifndef MT_ANALYZER_POOL_FLUSH_H
 #define MT_ANALYZER_POOL_FLUSH_H
 
 #include "pool_walk.h"
 
-/* Notes what could go, as empty_cache() begins. */
+/* Notes the releasable segments at the start of empty_cache(). */
 enum mt_status mt_pool_note_idle(struct mt_pool_walk *walk, struct mt_pool_lane *lane) MT_MUST_USE;
-/* The group of segment events is over. */
+/* Ends the group of segment events. */
 enum mt_status mt_pool_end_group(struct mt_pool_walk *walk, struct mt_pool_lane *lane) MT_MUST_USE;
 
 #endif

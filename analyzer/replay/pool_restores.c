@@ -7,18 +7,19 @@
 #include "grow.h"
 #include "util.h"
 
-/* Sizes of PyTorch's blocks are multiples of it. */
+/* PyTorch's block sizes are multiples of this. */
 enum { GRAIN = 512 };
 
-/* Searches look at no more than a fixed share of the trace, whatever it holds. */
+/* Searches examine at most a fixed share of the trace. */
 enum { FREE_LOOKS = 1 << 16, LOOKS_PER_ALLOC = 8 };
 
-/* Of one state that are compared. */
+/* Number of moments with the same state that are compared. */
 enum { MAX_MOMENTS = 256 };
 
-/* One tile looks like a program that makes its only buffer again, which best fit serves alike;
- * where no stack says that one call made all tiles, two prove nothing either. A pool that is put
- * back to nothing looks like requests for whole segments, which a single segment serves alike. */
+/* One tile looks like a program that allocates its only buffer again, which best fit serves equally
+ * well. Without a stack that shows that one call made all tiles, two prove nothing either. A pool
+ * that is restored to an empty state looks like requests for whole segments, and a single segment
+ * serves these equally well. */
 enum { MIN_TILES = 2, MIN_TILES_WITHOUT_STACK = 3, MIN_SEGMENTS_OF_GAPS = 2 };
 
 void mt_pool_restores_release(struct mt_pool_restores *restores)
@@ -41,8 +42,8 @@ static bool has_evidence(const struct mt_pool_restores *restores)
            (restores->stays || restores->segments >= MIN_SEGMENTS_OF_GAPS);
 }
 
-/* Is what was found so far a restore, if nothing more belongs to it? Every segment that the pool
- * had at the checkpoint is tiled, and the pool holds what it held then. */
+/* Whether the tiles so far are a restore if no more follow: every segment that the pool had at the
+ * checkpoint is tiled, and the pool has the contents that it had then. */
 static void judge(struct mt_pool_restores *restores, const struct mt_pool_tracks *tracks)
 {
     const struct mt_pool_tile *last = &restores->tiles[restores->tile_count - 1];
@@ -79,7 +80,7 @@ static bool add_tile(struct mt_pool_restores *restores, const struct mt_pool_tra
     return true;
 }
 
-/* The first tile of a segment that has none yet. */
+/* The first tile of a segment without tiles. */
 static bool begin_segment(struct mt_pool_restores *restores, struct mt_pool_tracks *tracks,
                           const struct mt_event *event, enum mt_status *status)
 {
@@ -130,7 +131,7 @@ static bool scan_alloc(struct mt_pool_restores *restores, struct mt_pool_tracks 
            add_tile(restores, tracks, event, status);
 }
 
-/* The tile of the last segment at an address, NULL if there is none. */
+/* The tile of the last segment at an address, or NULL. */
 static struct mt_pool_tile *tile_at(struct mt_pool_restores *restores, uint64_t addr)
 {
     size_t low = restores->group, high = restores->tile_count;
@@ -146,7 +147,7 @@ static struct mt_pool_tile *tile_at(struct mt_pool_restores *restores, uint64_t 
                                                                            : NULL;
 }
 
-/* Gaps are freed upwards, and never touch: free neighbours are one block. */
+/* Gaps are freed in ascending order and never touch: free neighbors are one block. */
 static bool scan_free(struct mt_pool_restores *restores, const struct mt_pool_tracks *tracks,
                       const struct mt_event *event)
 {
@@ -185,8 +186,8 @@ bool mt_pool_restores_scan(struct mt_pool_restores *restores, struct mt_pool_tra
 }
 
 /* Bytes of the tiles that were not requested at a moment; UINT64_MAX if that is `least` or more, if
- * not all blocks of that moment are known, or if one is larger than its tile. Later calls are for
- * earlier moments: each goes on where the last one stopped. */
+ * not all blocks of that moment are known, or if one is larger than its tile. Later calls must be
+ * for earlier moments: each continues where the previous one stopped. */
 static uint64_t slack_at(struct mt_pool_restores *restores, const struct mt_pool_tracks *tracks,
                          uint32_t moment, uint64_t least)
 {
@@ -209,8 +210,8 @@ static uint64_t slack_at(struct mt_pool_restores *restores, const struct mt_pool
     return slack;
 }
 
-/* The pool may have held these addresses more than once, in blocks of other sizes. *least: bytes
- * of the tiles that were not requested at the moment that is chosen. */
+/* The pool may have had these addresses more than once, with blocks of other sizes. *least: bytes
+ * of the tiles that were not requested at the chosen moment. */
 static uint32_t choose_moment(struct mt_pool_restores *restores,
                               const struct mt_pool_tracks *tracks, uint64_t *least)
 {
@@ -235,8 +236,8 @@ static uint32_t choose_moment(struct mt_pool_restores *restores,
     return best;
 }
 
-/* Does the simulated pool have the tiles of a segment at one distance from the recorded ones, each
- * with its size? Then *distance is that. */
+/* Whether the simulated pool has the tiles of a segment with the same sizes, at one constant
+ * distance from the recorded ones. Then sets *distance. */
 static bool is_congruent(const struct mt_pool_restores *restores,
                          const struct mt_pool_tracks *tracks, size_t first, size_t end,
                          uint64_t *distance)
@@ -282,8 +283,8 @@ static void place_segment(struct mt_pool_restores *restores, const struct mt_poo
     }
 }
 
-/* A program that fills its pool again makes the same requests. A restore asks for whole blocks, and
- * makes and frees gaps. Without a stack nothing else tells them apart. */
+/* A program that refills its pool makes the same requests. A restore requests whole blocks, and
+ * makes and frees gaps. Without a stack nothing else distinguishes them. */
 static bool may_be_refilled(const struct mt_pool_restores *restores, uint64_t slack_bytes)
 {
     return restores->stack == MT_NO_ID && !restores->found_frees && !slack_bytes;

@@ -4,8 +4,7 @@
 
 #include <string.h>
 
-/* Trials, and events behind the place where a replay differs that are looked
- * at: what is wrong by then lies near. */
+/* Number of trials, and of events examined after the first difference: the cause is close to it. */
 enum { MAX_TRIALS = 24, NEAR_EVENTS = 64 };
 
 bool mt_pool_reach_is_further(struct mt_pool_reach a, struct mt_pool_reach b)
@@ -13,7 +12,7 @@ bool mt_pool_reach_is_further(struct mt_pool_reach a, struct mt_pool_reach b)
     return a.event > b.event || (a.event == b.event && a.exact > b.exact);
 }
 
-/* Turns a part, or all, and back if that leads no further. */
+/* Rotates a part, or all, and back if the agreement does not extend. */
 static enum mt_status try_turned(const struct mt_pool_trial *trial, struct mt_lost_pools *pools,
                                  uint32_t part, struct mt_pool_reach *best, struct mt_error *error)
 {
@@ -35,7 +34,7 @@ static enum mt_status try_turned(const struct mt_pool_trial *trial, struct mt_lo
     return MT_OK;
 }
 
-/* Turns parts around where the replay differs, one after the other. */
+/* Rotates parts near the difference, one after the other. */
 static enum mt_status improve_pools(const struct mt_pool_trial *trial, struct mt_lost_pools *pools,
                                     struct mt_pool_reach *best, struct mt_error *error)
 {

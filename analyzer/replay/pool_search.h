@@ -1,14 +1,14 @@
-/* Looking for lost pools (lost_pools.h): a guess from the evidence, tried in a
- * replay, and turned around in parts where the replay still differs. */
+/* Searches for lost pools (lost_pools.h): replays a guess from the evidence, and rotates the colors
+ * of parts where the replay still differs. */
 #ifndef MT_ANALYZER_POOL_SEARCH_H
 #define MT_ANALYZER_POOL_SEARCH_H
 
 #include "lost_pools.h"
 #include "source.h"
 
-/* How far a replay agrees with the trace: to which event, and how often. */
+/* How far a replay agrees with the trace: up to which event, and how often. */
 struct mt_pool_reach {
-    uint64_t event; /* the first that differs, UINT64_MAX = none does */
+    uint64_t event; /* the first that differs, UINT64_MAX = none */
     uint64_t exact;
 };
 
@@ -21,8 +21,8 @@ struct mt_pool_trial {
                           struct mt_pool_reach *reach, struct mt_error *error);
 };
 
-/* Reads the source from its start. *pools are the best found, to be released
- * before *evidence; best->event is 0 if there was nothing to try. */
+/* Reads the source from its start. *pools is the best result, to be released before *evidence;
+ * best->event is 0 if there was nothing to try. */
 enum mt_status mt_pool_search(struct mt_source *source, const struct mt_pool_trial *trial,
                               struct mt_pool_evidence *evidence, struct mt_lost_pools *pools,
                               struct mt_pool_reach *best, struct mt_error *error) MT_MUST_USE;

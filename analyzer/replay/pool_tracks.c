@@ -81,7 +81,7 @@ static void drop_since(struct mt_pool_track *pool, uint32_t since)
     pool->since_count--;
 }
 
-/* Takes the segment at a place of the list out of everything. */
+/* Removes the segment at an index of the list from all tables. */
 static enum mt_status drop_segment(struct mt_pool_tracks *tracks, uint32_t place)
 {
     struct mt_segment_track gone = tracks->segments[place], *last;
@@ -129,7 +129,7 @@ static enum mt_status add_segment(struct mt_pool_tracks *tracks, struct mt_segme
     return MT_OK;
 }
 
-/* A mapped range joins the ranges of its pool that it touches. */
+/* Joins a mapped range with the ranges of its pool that it touches. */
 static enum mt_status join_ranges(struct mt_pool_tracks *tracks, struct mt_segment_track *range)
 {
     uint32_t below = mt_map_get(&tracks->ends, range->base), above;
@@ -159,7 +159,7 @@ enum mt_status mt_pool_tracks_segment(struct mt_pool_tracks *tracks, const struc
     uint32_t there = mt_map_get(&tracks->bases, event->addr);
     enum mt_status status = MT_OK;
 
-    /* What is unmapped somewhere else leaves a range that no restore can tile. */
+    /* Unmapping in the middle leaves a range that no restore can tile. */
     if (there != MT_MAP_NONE)
         status = drop_segment(tracks, there);
     if (status != MT_OK || !pool || !event->size_bytes ||
@@ -171,7 +171,7 @@ enum mt_status mt_pool_tracks_segment(struct mt_pool_tracks *tracks, const struc
     return status == MT_OK ? add_segment(tracks, fresh) : status;
 }
 
-/* Forgets every block that is not alive, and all moments. */
+/* Forgets all dead blocks and all moments. */
 static enum mt_status forget_dead(struct mt_pool_tracks *tracks)
 {
     enum mt_status status = MT_OK;
@@ -192,7 +192,7 @@ static enum mt_status forget_dead(struct mt_pool_tracks *tracks)
     return status;
 }
 
-/* Room for one more block: what lives can fill it, then the list grows. */
+/* Makes room for one more block; the list grows if live blocks fill it. */
 static enum mt_status make_room(struct mt_pool_tracks *tracks)
 {
     enum mt_status status = MT_OK;
@@ -206,7 +206,7 @@ static enum mt_status make_room(struct mt_pool_tracks *tracks)
                            : status;
 }
 
-/* The pool is in a new state from the next moment on. */
+/* Puts the pool in a new state from the next moment. */
 static enum mt_status set_state(struct mt_pool_tracks *tracks, uint16_t pool)
 {
     uint64_t key = state_key(pool, tracks->pools[pool].hash);

@@ -3,9 +3,8 @@
 #include "grow.h"
 #include "util.h"
 
-/* Pairs that are kept at most, of each kind. Those of n segments can be n * n / 2, which at 100
- * bytes a pair makes a trace of 1 KB take 400 MiB; those of the captures are at most one for nine
- * events. */
+/* Maximum number of pairs of each kind. n segments can have n * n / 2 pairs, and at 100 bytes a
+ * pair a trace of 1 KB could take 400 MiB. The captures have at most one pair per nine events. */
 static const size_t MAX_PAIRS = (size_t)1 << 22;
 enum { FREE_PAIRS = 4096, PAIRS_PER_EVENT = 4 };
 
@@ -33,7 +32,7 @@ enum mt_status mt_pool_push(uint32_t **items, size_t *count, size_t *capacity, u
     return status;
 }
 
-/* Adds a pair, until there are too many: then the search gives up. */
+/* Adds a pair. With too many pairs the search gives up. */
 static enum mt_status add_pair(struct mt_pool_evidence *evidence, struct mt_pool_pairs *pairs,
                                uint32_t a, uint32_t b)
 {

@@ -1,5 +1,4 @@
-/* The walk over a trace that collects evidence of pools: its state, shared by pool_evidence.c
- * and pool_flush.c. */
+/* State of the pass that collects evidence of pools, shared by pool_evidence.c and pool_flush.c. */
 #ifndef MT_ANALYZER_POOL_WALK_H
 #define MT_ANALYZER_POOL_WALK_H
 
@@ -7,18 +6,18 @@
 #include "pool_facts.h"
 #include "pytorch_config.h"
 
-/* One device of the walk. */
+/* One device of the pass. */
 struct mt_pool_lane {
     struct mt_lane lane;
     struct mt_replay_result result;
     uint32_t *alive; /* instances, ascending by base */
     size_t alive_count, alive_capacity;
-    uint32_t *idle; /* could go when the cache was emptied */
+    uint32_t *idle; /* could be released when the cache was emptied */
     size_t idle_count, idle_capacity;
-    uint32_t *gone; /* went, or some of it, in this group */
+    uint32_t *gone; /* released in this group, at least partly */
     size_t gone_count, gone_capacity;
-    uint32_t last; /* where the last request landed */
-    bool grew;     /* memory came right before the request */
+    uint32_t last; /* instance of the last request */
+    bool grew;     /* memory was added directly before the request */
     bool is_flush; /* the cache is being emptied */
 };
 
@@ -33,11 +32,11 @@ struct mt_pool_walk {
 
 enum mt_status mt_pool_push(uint32_t **items, size_t *count, size_t *capacity,
                             uint32_t item) MT_MUST_USE;
-/* Two pieces of evidence. With too many of either the search gives up (evidence->gave_up). */
+/* Add a piece of evidence. With too many of either kind the search gives up (evidence->gave_up). */
 enum mt_status mt_pool_set_unequal(struct mt_pool_walk *walk, uint32_t a, uint32_t b) MT_MUST_USE;
 enum mt_status mt_pool_set_kept(struct mt_pool_walk *walk, uint32_t stayed,
                                 uint32_t gone) MT_MUST_USE;
-/* Place in `alive` of the first instance that begins above addr. */
+/* Index in `alive` of the first instance that begins above addr. */
 size_t mt_pool_place_above(const struct mt_pool_walk *walk, const struct mt_pool_lane *lane,
                            uint64_t addr);
 uint32_t mt_pool_instance_at(const struct mt_pool_walk *walk, const struct mt_pool_lane *lane,

@@ -33,8 +33,8 @@ static enum mt_status find_policy(struct mt_one_replay *replay, struct mt_error 
     return MT_OK;
 }
 
-/* Only the recorded options explain the recorded refusals: other options are
- * replayed without a limit unless one is given. */
+/* Only the recorded options explain the recorded refusals, so other options are replayed without a
+ * limit unless one is given. */
 static bool limit_is_wanted(const struct mt_one_replay *replay)
 {
     return !replay->options->limit_bytes && !replay->options->no_inferred_limit &&
@@ -69,7 +69,7 @@ static enum mt_status try_limit(void *context, uint64_t limit_bytes, bool *compa
     return status == MT_OK ? mt_source_rewind(search->source, error) : status;
 }
 
-/* What was collected as garbage shows a limit of PyTorch's alone. */
+/* Garbage collection is evidence only of PyTorch's limit. */
 static enum mt_status search_limit(struct mt_one_replay *replay, struct mt_error *error)
 {
     struct limit_search search = {replay->source, replay->options, NULL};
@@ -83,8 +83,7 @@ static enum mt_status search_limit(struct mt_one_replay *replay, struct mt_error
     return status;
 }
 
-/* Tries a run without a limit: most were never refused anything, and then that
- * was it. */
+/* Tries a run without a limit, which suffices for most runs: they were never refused anything. */
 static enum mt_status try_unlimited(struct mt_one_replay *replay, bool *done,
                                     struct mt_error *error)
 {
@@ -101,7 +100,7 @@ static enum mt_status try_unlimited(struct mt_one_replay *replay, bool *done,
     return status == MT_OK ? mt_source_rewind(replay->source, error) : status;
 }
 
-/* All events are looked through before a run that cannot be tried, or was not to its end. */
+/* Reads all events before a run that cannot be tried, or whose trial stopped early. */
 static enum mt_status run_with_limit(struct mt_one_replay *replay, struct mt_error *error)
 {
     bool may_try = replay->policy.ops == &mt_policy_pytorch &&
@@ -125,7 +124,7 @@ static enum mt_status run_with_limit(struct mt_one_replay *replay, struct mt_err
     return status == MT_OK ? mt_one_replay_run(replay, error) : status;
 }
 
-/* May it run again if it differs from the trace? A run that agrees costs nothing more than the
+/* Whether to run again if the replay differs from the trace. A run that agrees costs only the
  * comparison. */
 static bool may_be_mended(const struct mt_one_replay *replay)
 {
@@ -139,7 +138,8 @@ static bool pools_are_watched(const struct mt_one_replay *replay)
     return may_be_mended(replay) && !replay->source->header.never_refused;
 }
 
-/* Neither the version nor an earlier replay says which of equal free blocks is used first. */
+/* Whether neither the version nor an earlier replay determines which of several equal free blocks
+ * is used first. */
 static bool order_is_open(const struct mt_one_replay *replay)
 {
     const struct mt_trace_header *header = &replay->source->header;
@@ -168,7 +168,7 @@ static struct mt_pool_reach reach_of(const struct mt_replay_summary *summary)
     return reach;
 }
 
-/* Replays with these pools, unseen by the observer. */
+/* Replays with these pools, without the observer. */
 static enum mt_status try_pools(void *context, const struct mt_lost_pools *pools,
                                 struct mt_pool_reach *reach, struct mt_error *error)
 {
@@ -188,8 +188,8 @@ static enum mt_status try_pools(void *context, const struct mt_lost_pools *pools
     return status;
 }
 
-/* After a first run that differs: looks for pools with which it does not, or
- * later, and replays with them. */
+/* After a first run that differs: looks for pools that remove or delay the difference, and replays
+ * with them. */
 static enum mt_status replay_with_pools(struct mt_one_replay *replay, struct mt_error *error)
 {
     struct mt_pool_reach before = reach_of(replay->summary), best;
@@ -226,7 +226,8 @@ static enum mt_status try_order(void *context, struct mt_pool_reach *reach, stru
     return try_pools(context, NULL, reach, error);
 }
 
-/* Another order of free blocks moves blocks. It asks the driver for nothing else before that. */
+/* Whether another order of free blocks may explain the difference. It moves blocks, and does not
+ * change driver requests before that. */
 static bool may_be_the_order(const struct mt_replay_summary *summary)
 {
     for (uint16_t i = 0; i < summary->device_count; i++)
@@ -235,7 +236,7 @@ static bool may_be_the_order(const struct mt_replay_summary *summary)
     return false;
 }
 
-/* After a replay by the lowest address that compared. */
+/* After a replay with the lowest address that compared. */
 static enum mt_status find_order(struct mt_one_replay *replay, struct mt_error *error)
 {
     const struct mt_free_order_trial trial = {replay, try_order};
@@ -246,7 +247,7 @@ static enum mt_status find_order(struct mt_one_replay *replay, struct mt_error *
     return MT_OK;
 }
 
-/* After a first run: finds the order of free blocks, and replays with it if it is another. */
+/* After a first run: determines the order of free blocks, and replays with it if it is another. */
 static enum mt_status settle_order(struct mt_one_replay *replay, struct mt_error *error)
 {
     enum mt_status status = find_order(replay, error);
@@ -260,8 +261,8 @@ static enum mt_status settle_order(struct mt_one_replay *replay, struct mt_error
     return status == MT_OK ? run_once(replay, error) : status;
 }
 
-/* Options that the run did not have cannot be compared with it: what order it had is learned from a
- * replay of the run itself. */
+/* A replay with options that the run did not have cannot be compared with it. Learns the order from
+ * a replay of the run itself. */
 static enum mt_status learn_order(const struct mt_one_replay *replay, struct mt_error *error)
 {
     const struct mt_replay_options options = {
@@ -283,7 +284,7 @@ static enum mt_status learn_order(const struct mt_one_replay *replay, struct mt_
     return status;
 }
 
-/* What was compared for the sake of a mend alone is not the caller's business. */
+/* Removes results of a comparison that the caller did not request. */
 static void forget_comparison(struct mt_replay_summary *summary)
 {
     uint16_t i;
@@ -292,7 +293,7 @@ static void forget_comparison(struct mt_replay_summary *summary)
         memset(&summary->devices[i].verify, 0, sizeof summary->devices[i].verify);
 }
 
-/* The caller's foresight, or a new one, in *made. */
+/* Returns the caller's foresight, or a new one, also in *made. */
 static enum mt_status foresee(struct mt_one_replay *replay, struct mt_foresight **made,
                               struct mt_error *error)
 {
@@ -311,7 +312,7 @@ static enum mt_status foresee(struct mt_one_replay *replay, struct mt_foresight 
     return status;
 }
 
-/* What was really simulated: the policy's own spelling, and the pools. */
+/* Completes the spelling of what was simulated: the policy's own spelling, and the pools. */
 static void finish_spelling(const struct mt_one_replay *replay)
 {
     char *text = replay->summary->policy;
@@ -324,8 +325,8 @@ static void finish_spelling(const struct mt_one_replay *replay)
         snprintf(text + used, room - used, "%s", replay->policy.pools);
 }
 
-/* Decides what is simulated. *made: foresight for this replay alone, NULL = none; the caller's also
- * after a failure. */
+/* Decides what is simulated. *made: foresight for this replay only, NULL = none; the caller owns it
+ * even after a failure. */
 static enum mt_status open_replay(struct mt_one_replay *replay, struct mt_source *source,
                                   const struct mt_replay_job *job, struct mt_foresight **made,
                                   struct mt_error *error)
@@ -388,7 +389,7 @@ enum mt_status mt_replay_run(struct mt_source *source, const struct mt_replay_op
     return name_lack_of_memory(status, error);
 }
 
-/* Nothing about it is found out by further replays: one reading is enough. */
+/* Whether no further replays are needed to find something out: one pass suffices. */
 static bool is_plain(const struct mt_one_replay *replay)
 {
     return !limit_is_wanted(replay) && !pools_are_watched(replay) && !order_is_watched(replay);
@@ -444,7 +445,7 @@ static void note_difference(const struct mt_replay_summary *summary, char differ
     }
 }
 
-/* By device; both replays see the same ones. */
+/* By device; both replays have the same ones. */
 static void note_rule_shares(const struct mt_replay_summary *summary,
                              struct mt_rule_share shares[MT_MAX_DEVICES])
 {

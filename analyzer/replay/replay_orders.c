@@ -10,7 +10,7 @@ void mt_replay_use_order(struct mt_replay_options *options, uint32_t index, bool
     options->order = mt_base_order_at(recorded && index > 0 ? index - 1 : index);
 }
 
-/* Devices come in the same order in every replay of a source. */
+/* Every replay of a source has the devices in the same order. */
 static bool begin(struct mt_replay_summary *summary)
 {
     bool open = false;

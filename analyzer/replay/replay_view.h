@@ -1,4 +1,4 @@
-/* What a replay shows of itself after each event. */
+/* The state that a replay shows after each event. */
 #ifndef MT_ANALYZER_REPLAY_VIEW_H
 #define MT_ANALYZER_REPLAY_VIEW_H
 
@@ -10,17 +10,17 @@
 /* State after one event, as the observer sees it. */
 struct mt_replay_view {
     const struct mt_counters *counters; /* of the event's device */
-    /* ALLOC: the block that the policy handed out (0 bytes if it failed).
-     * FREE_*: the block that is concerned. */
+    /* ALLOC: the block that the policy allocated (0 bytes if it failed). FREE_*: the block of the
+     * event. */
     uint64_t block_addr, block_bytes;
     /* ALLOC, FREE_*: number of the allocation, 0, 1, 2, ... in order of ALLOC
      * events of the whole trace (all devices), MT_NO_ALLOCATION if unknown. */
     uint64_t allocation;
-    /* ALLOC, FREE_*, segment events: the pool of the run, also one that the trace does not name
-     * (lost_pools.h). */
+    /* ALLOC, FREE_*, segment events: the pool of the run, including one that the trace does not
+     * name (lost_pools.h). */
     uint16_t pool;
-    /* ALLOC: not asked of the policy, since it only cuts a pool that is put back, and the simulated
-     * one is cut in another way (pool_restores.h). It has 0 bytes, and did not fail. */
+    /* ALLOC: not passed to the policy, because it only cuts a restored pool, and the layout of the
+     * simulated one differs (pool_restores.h). It has 0 bytes, and did not fail. */
     bool is_left_out;
 };
 #define MT_NO_ALLOCATION UINT64_MAX

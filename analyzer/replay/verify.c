@@ -6,7 +6,7 @@
 
 #include "units.h"
 
-/* Keeps the first difference only. */
+/* Keeps only the first difference. */
 static void differs(struct mt_replay_verify *verify, uint64_t event_seq, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -30,7 +30,7 @@ static void name_op(char text[96], const struct mt_device_op *op)
              mt_format_bytes(size, op->size_bytes), (unsigned long long)op->addr);
 }
 
-/* Bytes that a group gave back: what the replay did minus what was recorded. */
+/* Bytes that a group released: simulated minus recorded. */
 static int64_t excess_release(const struct mt_device_model *device)
 {
     int64_t excess = 0;

@@ -1,13 +1,13 @@
-/* Comparing what a policy did with what was recorded; names the first
- * difference, counts the rest. */
+/* Compares the actions of a policy with the recorded ones; describes the first difference and
+ * counts the others. */
 #ifndef MT_ANALYZER_VERIFY_H
 #define MT_ANALYZER_VERIFY_H
 
 #include "device_model.h"
 #include "replay_result.h"
 
-/* The operations on the device against the recorded group of segment events:
- * same number, same order, same kind, address and size. */
+/* Compares the operations on the device with the recorded group of segment events: the same number,
+ * order, kinds, addresses and sizes. */
 void mt_verify_group(struct mt_replay_verify *verify, const struct mt_device_model *device,
                      uint64_t event_seq);
 

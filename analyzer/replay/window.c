@@ -34,7 +34,7 @@ struct mt_event *mt_window_refill(struct mt_window *window, enum mt_status *stat
 {
     struct mt_event_batch batch;
 
-    MT_ASSERT(window->at == window->count); /* nothing is skipped */
+    MT_ASSERT(window->at == window->count); /* no event is skipped */
     do {
         *status = fetch(window, &batch, error);
         if (*status != MT_OK)
@@ -46,14 +46,14 @@ struct mt_event *mt_window_refill(struct mt_window *window, enum mt_status *stat
     return window->events;
 }
 
-/* Puts the next batch behind the events that are left. */
+/* Appends the next batch to the remaining events. */
 static enum mt_status join(struct mt_window *window, struct mt_error *error)
 {
     size_t left = window->count - window->at;
     struct mt_event_batch batch;
     enum mt_status status;
 
-    /* the batch at hand is the source's: save what is left of it first */
+    /* the current batch belongs to the source: save its rest first */
     if (window->joined_capacity < left || !window->joined) {
         struct mt_event *joined = malloc((left + 1) * sizeof *joined);
         if (!joined)

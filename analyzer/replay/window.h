@@ -1,5 +1,5 @@
-/* A window on a source's events that can look ahead: batches are handed through
- * as they come, and joined only while somebody looks beyond the end of one. */
+/* A window on a source's events with lookahead. Batches are passed through unchanged, and joined
+ * only if a caller looks beyond the end of one. */
 #ifndef MT_ANALYZER_WINDOW_H
 #define MT_ANALYZER_WINDOW_H
 
@@ -7,7 +7,7 @@
 
 struct mt_window {
     struct mt_source *source;
-    struct mt_event *events; /* [at, count): not handed out yet */
+    struct mt_event *events; /* [at, count): not returned yet */
     size_t at, count;
     struct mt_event *joined; /* own memory, when batches had to be joined */
     size_t joined_capacity;
@@ -17,7 +17,7 @@ struct mt_window {
 void mt_window_init(struct mt_window *window, struct mt_source *source);
 void mt_window_release(struct mt_window *window);
 
-/* The same as mt_window_next, of a window that is used up. */
+/* Continues mt_window_next at the end of a batch. */
 struct mt_event *mt_window_refill(struct mt_window *window, enum mt_status *status,
                                   struct mt_error *error);
 
@@ -31,8 +31,8 @@ static inline struct mt_event *mt_window_next(struct mt_window *window, enum mt_
     return &window->events[window->at++];
 }
 
-/* The event `ahead` places behind the last one handed out (0 = the next one),
- * NULL if the trace ends before. Pointers of mt_window_next become invalid. */
+/* Returns the event `ahead` places after the last one returned (0 = the next one), or NULL if the
+ * trace ends before. Invalidates pointers from mt_window_next. */
 struct mt_event *mt_window_peek(struct mt_window *window, size_t ahead, enum mt_status *status,
                                 struct mt_error *error);
 

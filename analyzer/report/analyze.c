@@ -1,7 +1,6 @@
-/* What happens when a trace is analyzed, in order. A pass begins when what it needs is known;
- * passes that hear events and can begin at the same time share one reading of the source
- * (schedule.h). How often the source is read in all depends on the run: MEMTRACE_DEBUG=passes says
- * it. */
+/* The passes of an analysis, in order. A pass starts when its inputs are known. Passes that receive
+ * events and can start together share one pass over the source (schedule.h). The total number of
+ * passes over the source depends on the run: MEMTRACE_DEBUG=passes prints it. */
 #include "analysis.h"
 #include "analyze.h"
 #include "check.h"
@@ -22,20 +21,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is known, a bit each. */
+/* Results that are available, one bit each. */
 enum {
-    RANGES = 1,   /* which heaps are in view; steps and phases that nobody named */
-    RUN = 2,      /* what was when: peaks, phases, steps; block sizes and roles */
-    FACTS = 4,    /* that, in the report */
-    DRIVER = 8,   /* what lies beside the framework */
-    WANTED = 16,  /* which instants, models, lives, pins and trials are wanted */
+    RANGES = 1,   /* heaps in view; inferred steps and phases */
+    RUN = 2,      /* history: peaks, phases, steps; block sizes and roles */
+    FACTS = 4,    /* the results of RUN in the report */
+    DRIVER = 8,   /* memory outside of the framework */
+    WANTED = 16,  /* requested instants, models, lives, pins and trials */
     TRIALS = 32,  /* the run under other settings */
-    BLOCKS = 64,  /* who held the memory at those instants; models; lives; pins */
-    REPORT = 128, /* the report, except what follows */
+    BLOCKS = 64,  /* holders of the memory at those instants; models; lives; pins */
+    REPORT = 128, /* the report, except the parts below */
     FINDINGS = 256,
     ANSWERS = 512, /* to fatal OOMs */
-    NEEDS = 1024,  /* what the devices must have */
-    ARENAS = 2048, /* what XLA's own arena would have held */
+    NEEDS = 1024,  /* memory that the devices need */
+    ARENAS = 2048, /* the arena of XLA itself */
     ORDERS = 4096  /* peaks of a dry run under other orders of addresses */
 };
 

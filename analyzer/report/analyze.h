@@ -1,4 +1,4 @@
-/* From a source to a report: the passes of an analysis, in order. */
+/* Turns a source into a report: runs the passes of an analysis, in order. */
 #ifndef MT_ANALYZER_ANALYZE_H
 #define MT_ANALYZER_ANALYZE_H
 
@@ -10,6 +10,6 @@
  * mt_report_release. `source` must outlive it. */
 enum mt_status mt_analyze(struct mt_source *source, const struct mt_analyze_options *options,
                           struct mt_report **report, struct mt_error *error) MT_MUST_USE;
-void mt_report_release(struct mt_report *report); /* NULL is fine */
+void mt_report_release(struct mt_report *report); /* accepts NULL */
 
 #endif

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* Snapshots are bounded by the rows that they may hold in all. */
+/* Limits all snapshots together to this many rows. */
 #define MAX_SNAPSHOT_ROWS 2000000
 
 static void want(struct mt_holders *holders, uint64_t event, uint16_t device)
@@ -38,7 +38,7 @@ static void drop_duplicates(struct mt_holders *holders)
     holders->snapshot_count = kept;
 }
 
-/* Of a question only the allocated peak, and the instant itself. */
+/* For a question only the allocated peak and the instant itself. */
 static void want_answer(struct mt_analysis *analysis, uint32_t slot)
 {
     struct mt_instants *chosen = &analysis->instants[slot];
@@ -51,7 +51,7 @@ static void want_answer(struct mt_analysis *analysis, uint32_t slot)
         want(&analysis->holders, answer->instant.event, analysis->survey.devices[slot].device);
 }
 
-/* Fewer instants and explanations of a device with very many live blocks. */
+/* Fewer instants and explanations for a device with very many live blocks. */
 static void shorten(struct mt_instants *chosen, const struct mt_survey_device *device)
 {
     uint64_t most = MAX_SNAPSHOT_ROWS / (device->live_blocks_peak + 1);

@@ -1,5 +1,5 @@
-/* What the reading of the live blocks is asked for: snapshots, models of charts, lives and pins of
- * findings, trials. For analyze.c alone. */
+/* Chooses the outputs of the pass over live blocks: snapshots, models of charts, lives and pins of
+ * findings, trials. For analyze.c only. */
 #ifndef MT_ANALYZER_CHOOSE_WANTED_H
 #define MT_ANALYZER_CHOOSE_WANTED_H
 

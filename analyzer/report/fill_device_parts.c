@@ -1,5 +1,5 @@
-/* Blocks by role, the framework's segments, what the driver gave out beside them, and what NVML saw
- * above that: each is a count of its own, and the rest of the device is free, or was not seen. */
+/* Blocks by role, framework segments, other driver memory, and NVML's value beyond these are
+ * counted separately. The rest of the device is free, or was not seen. */
 #include "fill_device_parts.h"
 
 #include "analysis.h"
@@ -16,7 +16,7 @@ static uint64_t role_bytes(const struct mt_device_report *device, const struct m
     return bytes - mt_min_u64(bytes, peak->pool_role_bytes[role]);
 }
 
-/* Weights, caches and workspaces are that in any pool. */
+/* Weights, caches and workspaces count as such in any pool. */
 static uint64_t pool_bytes(const struct mt_snapshot *peak, const struct mt_driver_level *then)
 {
     static const enum mt_role told[] = {MT_ROLE_PARAMETERS, MT_ROLE_KV_CACHE, MT_ROLE_WORKSPACE};
@@ -45,7 +45,7 @@ static void fill_blocks(struct mt_device_parts *device_parts, const struct mt_de
     device_parts->parts[MT_DEVICE_GRAPHS] = pool_bytes(peak, then);
 }
 
-/* What is left of `whole` beside the first `count` parts; false: they are more. */
+/* Sets the rest of `whole` after the first `count` parts; returns false if they exceed it. */
 static bool take_rest(struct mt_device_parts *device_parts, int count, uint64_t whole,
                       enum mt_device_part rest)
 {
@@ -60,8 +60,7 @@ static bool take_rest(struct mt_device_parts *device_parts, int count, uint64_t 
     return true;
 }
 
-/* By how much the context was larger when NVML saw most: modules are loaded as kernels are called.
- */
+/* Growth of the context up to NVML's largest sample: modules are loaded when kernels are called. */
 static uint64_t context_growth(const struct mt_device_parts *device_parts,
                                const struct mt_residual *residual)
 {
@@ -71,7 +70,7 @@ static uint64_t context_growth(const struct mt_device_parts *device_parts,
     return largest - mt_min_u64(largest, device_parts->parts[MT_DEVICE_CONTEXT]);
 }
 
-/* Segments, libraries and the context may take more later than at the allocated peak: a larger
+/* Segments, libraries and the context may later take more than at the allocated peak, and a larger
  * cache must leave room for that. */
 static uint64_t spare_bytes(const struct mt_device_parts *device_parts,
                             const struct mt_driver_report *driver)

@@ -1,4 +1,4 @@
-/* What a device is full of while a model serves. */
+/* The parts of a device's memory while a model serves. */
 #ifndef MT_ANALYZER_FILL_DEVICE_PARTS_H
 #define MT_ANALYZER_FILL_DEVICE_PARTS_H
 
@@ -8,8 +8,8 @@ struct mt_analysis;
 struct mt_snapshot;
 struct mt_device_report;
 
-/* After the driver's report. `peak`: of the device, at its allocated peak; NULL: there is none.
- * out->device_parts stays NULL where the table would not close. */
+/* Call it after the driver's report is filled. `peak`: of the device, at its allocated peak, or
+ * NULL. out->device_parts stays NULL if the parts would not sum to the total. */
 enum mt_status mt_fill_device_parts(struct mt_analysis *analysis, const struct mt_snapshot *peak,
                                     struct mt_device_report *out) MT_MUST_USE;
 

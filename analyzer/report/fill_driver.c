@@ -1,4 +1,4 @@
-/* What the ledger of the driver found, as part of the report. */
+/* Moves the results of the driver ledger to the report. */
 #include "fill_driver.h"
 
 #include "analysis.h"
@@ -159,7 +159,7 @@ enum mt_status mt_fill_driver(struct mt_analysis *analysis)
         mt_arena_array(&report->arena, ledger->device_count + 1, sizeof *report->drivers);
     if (!report->drivers)
         return MT_ERR_MEMORY;
-    analysis->attribution.first_event = 0; /* the driver's history is whole */
+    analysis->attribution.first_event = 0; /* the driver's history is complete */
     analysis->attribution.is_outside = true;
     for (uint32_t i = 0; i < ledger->device_count && !status; i++)
         status = fill_device(analysis, &report->drivers[report->driver_count++], i);

@@ -1,4 +1,4 @@
-/* What lies outside the framework's heap, from the driver ledger to the report. */
+/* Fills the report with memory outside of the framework's heap, from the driver ledger. */
 #ifndef MT_ANALYZER_FILL_DRIVER_H
 #define MT_ANALYZER_FILL_DRIVER_H
 
@@ -6,7 +6,7 @@
 
 struct mt_analysis;
 
-/* After the devices are filled. */
+/* Call it after the devices are filled. */
 enum mt_status mt_fill_driver(struct mt_analysis *analysis) MT_MUST_USE;
 
 #endif

@@ -1,7 +1,7 @@
-/* Native frames name the library. Which communicator it is for, they do not: equal calls have
- * equal stacks. NCCL's own ranges do: each that makes a communicator is an instance, and its
- * threads are in the range that waits for them. Where no native frames were recorded, the range
- * also stands for the library. */
+/* Native frames name the library, but not the communicator: equal calls have equal stacks. NCCL's
+ * own ranges do: each range that makes a communicator is an instance, and its threads are in the
+ * range that waits for them. If no native frames were recorded, the range also identifies the
+ * library. */
 #include "fill_owners.h"
 
 #include "libraries.h"
@@ -25,8 +25,8 @@ static const char *nccl_call(const struct mt_attribution *attribution, int32_t p
     return mt_is_nccl_range(attribution->phases->phases[phase].name, &call) ? call : NULL;
 }
 
-/* Recorders that did not hear of NVTX's payloads missed the ends of ranges of NCCL. Such a range
- * holds what came later, unless the framework's own range around it ended it. */
+/* Recorders that did not receive NVTX's payloads missed the ends of ranges of NCCL. Such a range
+ * includes later calls, unless the framework's own range around it ended it. */
 static bool is_whole(const struct mt_attribution *attribution, int32_t phase)
 {
     const struct mt_phase *range = &attribution->phases->phases[phase];
@@ -35,7 +35,7 @@ static bool is_whole(const struct mt_attribution *attribution, int32_t phase)
            (range->parent != MT_NO_PHASE && attribution->phases->phases[range->parent].is_plumbing);
 }
 
-/* The range of NCCL that a phase lies in: the one that makes a communicator, else the innermost. */
+/* The range of NCCL around a phase: the one that makes a communicator, otherwise the innermost. */
 static int32_t range_of(const struct mt_attribution *attribution, int32_t phase)
 {
     int32_t found = MT_NO_PHASE;
@@ -53,13 +53,13 @@ static int32_t range_of(const struct mt_attribution *attribution, int32_t phase)
 
 static const int32_t MADE_TWICE = MT_NO_COMMUNICATOR - 1;
 
-/* The ranges that make communicators, in order, and what NCCL says of them. */
+/* The ranges that make communicators, in order, and NCCL's reports about them. */
 struct communicators {
     uint32_t *ranges;
     uint32_t count;
-    bool is_unknown; /* how many there are: a call made one for each of its devices */
+    bool is_unknown; /* the number is unknown: a call made one for each of its devices */
     const struct mt_communicators *told;
-    int32_t *orders; /* of each of those, its place in `ranges`; MT_NO_COMMUNICATOR */
+    int32_t *orders; /* index in `ranges` for each of those; MT_NO_COMMUNICATOR */
 };
 
 static enum mt_status find_communicators(const struct mt_attribution *attribution,
@@ -80,15 +80,15 @@ static enum mt_status find_communicators(const struct mt_attribution *attributio
     return MT_OK;
 }
 
-/* Those that began before `range`. */
+/* Number of those that began before `range`. */
 static uint32_t made_before(const struct communicators *communicators, int32_t range)
 {
     return (uint32_t)mt_sorted_count_below_u32(communicators->ranges, communicators->count,
                                                (uint32_t)range);
 }
 
-/* NCCL 2.28 reports the id of a child of ncclCommSplit only after the call that makes it. If one
- * such call and one id without a call are left, they belong together. */
+/* NCCL 2.28 reports the id of a child of ncclCommSplit only after the call that makes it. If
+ * exactly one such call and one id without a call remain, they belong together. */
 static void match_the_last(struct communicators *found)
 {
     size_t orphan = SIZE_MAX, orphans = 0, makers = 0;
@@ -108,8 +108,8 @@ static void match_the_last(struct communicators *found)
         found->orders[orphan] = maker;
 }
 
-/* Two calls that make a communicator with one id make two ranks of it in this process: what is told
- * of the id is about either. */
+/* Two calls that make a communicator with one id make two ranks of it in this process: reports
+ * about the id apply to either. */
 static void match_makers(struct communicators *found)
 {
     const struct mt_communicators *told = found->told;
@@ -217,8 +217,8 @@ static size_t merge(struct row *rows, size_t count, int (*order)(const void *, c
     return kept;
 }
 
-/* A range may say which communicator it is about. Else, what is made while there is one
- * communicator is that one's. */
+/* A range may name its communicator. Otherwise, allocations made while there is one communicator
+ * belong to that one. */
 static void tell_communicator(const struct mt_attribution *attribution,
                               const struct communicators *communicators, struct row *row)
 {
@@ -239,8 +239,8 @@ static void tell_communicator(const struct mt_attribution *attribution,
         row->use.communicator = 0;
 }
 
-/* "[libfoo.so.1]" and "/usr/lib/libfoo.so.1 (build id 5e7...)" -> "libfoo.so.1"; a file of source
- * code as it is called. */
+/* "[libfoo.so.1]" and "/usr/lib/libfoo.so.1 (build id 5e7...)" -> "libfoo.so.1"; a source file
+ * keeps its name. */
 static const char *file_name(const struct mt_attribution *attribution, uint32_t frame)
 {
     const char *place = mt_frame_place(attribution->arena, attribution->symbols, frame);

@@ -1,12 +1,11 @@
-/* Who asked the driver for what lies beside the framework: libraries, and of NCCL its
- * communicators. */
+/* Owners of driver memory outside of the framework: libraries, and communicators of NCCL. */
 #ifndef MT_ANALYZER_FILL_OWNERS_H
 #define MT_ANALYZER_FILL_OWNERS_H
 
 #include "attribution.h"
 #include "communicators.h"
 
-/* The holdings of `outside` as rows of `out`; bytes and blocks sum to those of its sites. */
+/* Adds the holdings of `outside` as rows of `out`; bytes and blocks sum to those of its sites. */
 enum mt_status mt_fill_owners(struct mt_attribution *attribution, const struct mt_snapshot *outside,
                               const struct mt_communicators *told,
                               struct mt_driver_report *out) MT_MUST_USE;

@@ -12,8 +12,8 @@ static bool has_private(const struct mt_pool_ledger *ledger)
     return false;
 }
 
-/* A block whose free the trace lacks leaves the replay when another takes its place, and no event
- * says which pool it was in: the rows of such a trace hold too much. */
+/* If the trace lacks the free of a block, the block leaves the replay when another one takes its
+ * place, and no event names its pool: the rows of such a trace are too large. */
 static bool is_whole(const struct mt_pool_ledger *ledger, const struct mt_device_report *device)
 {
     uint64_t allocated_bytes = 0;

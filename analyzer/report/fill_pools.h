@@ -4,9 +4,9 @@
 
 #include "analysis.h"
 
-/* Of the device at a place of the survey, whose attribution is ready. No rows if the run had no
- * private pool, if its segments are not known, if another run is simulated than it was, or if a
- * damaged trace lost the free of a block. */
+/* Fills the rows of the device at an index of the survey; its attribution must be ready. No rows if
+ * the run had no private pool, if its segments are unknown, in a what-if replay, or if a damaged
+ * trace lost the free of a block. */
 enum mt_status mt_fill_pools(struct mt_analysis *analysis, struct mt_device_report *out,
                              uint32_t slot) MT_MUST_USE;
 

@@ -1,4 +1,4 @@
-/* The report out of what the passes found: plain data in one arena. */
+/* Builds the report from the results of the passes: plain data in one arena. */
 #include "fill_report.h"
 
 #include "analysis.h"
@@ -317,14 +317,14 @@ static enum mt_status fill_devices(struct mt_analysis *analysis)
     return status;
 }
 
-/* A bare name means the recorded options, and the limit is the recorded one. */
+/* A bare name means the recorded options, with the recorded limit. */
 static bool is_what_if(const struct mt_replay_options *wish)
 {
     return wish->limit_bytes || wish->blind ||
            (wish->policy && strcmp(wish->policy, "pytorch") && strcmp(wish->policy, "recorded"));
 }
 
-/* A dry run is asked what a whole run needs; one that was ended early shows a part of it. */
+/* A dry run shows the need of a whole run only if it was not ended early. */
 static const char *doubt_of_dry_run(const struct mt_trace_header *header)
 {
     enum mt_ending kind;

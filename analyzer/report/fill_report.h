@@ -1,4 +1,4 @@
-/* From what the passes learned to the report, for analyze.c alone. */
+/* Fills the report from the results of the passes. For analyze.c only. */
 #ifndef MT_ANALYZER_FILL_REPORT_H
 #define MT_ANALYZER_FILL_REPORT_H
 
@@ -6,10 +6,10 @@
 
 struct mt_analysis;
 
-/* What the pass `run` learned: phases; of each device the replay, peaks and steps. Runs
- * before the pass `blocks`, whose models and findings need it. */
+/* Adds the results of pass `run`: phases, and for each device the replay, peaks and steps. Call it
+ * before pass `blocks`, whose models and findings need them. */
 enum mt_status mt_fill_facts(struct mt_analysis *analysis) MT_MUST_USE;
-/* What the pass `blocks` learned, after it. */
+/* Adds the results of pass `blocks`. Call it after that pass. */
 enum mt_status mt_fill_report(struct mt_analysis *analysis) MT_MUST_USE;
 
 #endif

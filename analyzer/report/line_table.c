@@ -22,7 +22,7 @@ struct reading {
     struct mt_stack_kinds kinds;
     struct mt_site_table sites;
     bool has_frees;
-    uint32_t waiting; /* stack that called backward last, on its thread; MT_NO_ID */
+    uint32_t waiting; /* the last stack that called backward on its thread; MT_NO_ID */
 };
 
 static bool is_line(const struct reading *reading, uint32_t frame)
@@ -40,8 +40,7 @@ static const struct mt_frame *root_of(const struct mt_symbols *symbols, uint32_t
     return &symbols->frames[symbols->stacks[stack].frame];
 }
 
-/* Do both begin in one function? Then they are one thread's, as far as stacks
- * tell. */
+/* Whether both begin in one function and so may belong to one thread. */
 static bool same_root(const struct mt_symbols *symbols, uint32_t stack, uint32_t other)
 {
     const struct mt_frame *a = root_of(symbols, stack), *b = root_of(symbols, other);
@@ -49,8 +48,8 @@ static bool same_root(const struct mt_symbols *symbols, uint32_t stack, uint32_t
     return a->function == b->function && a->file == b->file;
 }
 
-/* The stack that waits for what happens on `stack`, a thread of the autograd
- * engine; MT_NO_ID if this is no such thread. */
+/* Returns the stack that waits for `stack`, a thread of the autograd engine; MT_NO_ID if it is not
+ * such a thread. */
 static uint32_t waits_for(struct reading *reading, uint32_t stack)
 {
     const struct mt_symbols *symbols = &reading->source->symbols;
@@ -81,16 +80,16 @@ static void raise_all(struct mt_bytes *most, const struct mt_bytes *now)
 
 struct charge {
     struct mt_bytes now;
-    uint64_t block_bytes; /* handed out */
+    uint64_t block_bytes; /* allocated */
     bool by_engine;
 };
 
-/* What a line is of a stack. */
+/* How a line takes part in a stack. */
 struct part {
     bool is_own, is_site;
 };
 
-/* False if it was charged already: a function that calls itself. */
+/* Returns false if the line was charged already: a recursive function. */
 static bool charge_line(struct line_rows *rows, uint32_t frame, const struct charge *charge,
                         struct part part)
 {
@@ -113,7 +112,7 @@ static bool charge_line(struct line_rows *rows, uint32_t frame, const struct cha
     return true;
 }
 
-/* Was any line charged? */
+/* Returns whether any line was charged. */
 static bool charge_stack(const struct reading *reading, struct line_rows *rows, uint32_t stack,
                          const struct charge *charge)
 {
@@ -244,7 +243,7 @@ static bool same_function(const struct sorted_line *a, const struct sorted_line 
     return a->file == b->file && a->function == b->function;
 }
 
-/* The lines that did something, by file, function and line. */
+/* Sorts the lines with activity by file, function and line. */
 static uint32_t sort_lines(const struct reading *reading, const struct line_rows *rows,
                            struct sorted_line *sorted)
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* xla/tsl/framework/bfc_allocator.cc: takes a region from the driver. */
+/* xla/tsl/framework/bfc_allocator.cc: the function that takes a region from the driver. */
 static const char arena_function[] = "BFCAllocator::Extend";
 
 static const struct {
@@ -27,7 +27,7 @@ static bool is_of_arena(const struct mt_symbols *symbols, uint32_t stack)
     return false;
 }
 
-/* Of what the device held at its peak, most is regions of the arena: the stacks say so. */
+/* Whether most memory at the device's peak is regions of the arena, according to the stacks. */
 static bool holds_arena(const struct mt_report *report, const struct mt_device_report *device)
 {
     const struct mt_instant *peak = device->instant_count ? &device->instants[0] : NULL;
@@ -54,7 +54,8 @@ bool mt_arenas_are_wanted(const struct mt_analysis *analysis)
     return report->is_driver_level && !report->what_if;
 }
 
-/* Ranges of modules name no device: they are held against what all devices together were asked. */
+/* Ranges of modules name no device, so they are compared with the requests to all devices
+ * together. */
 static uint64_t all_allocations(const struct mt_report *report)
 {
     uint64_t count = 0;
@@ -64,7 +65,7 @@ static uint64_t all_allocations(const struct mt_report *report)
     return count;
 }
 
-/* *replayed: the requests of some device are there. */
+/* *replayed: the trace has the requests of some device. */
 static enum mt_status judge(struct mt_analysis *analysis, bool *replayed)
 {
     struct mt_report *report = analysis->report;

@@ -1,5 +1,5 @@
-/* The pass for programs of XLA (JAX) and TensorFlow: are their requests in the trace, and what
- * would their own arena have made of them? For analyze.c alone. */
+/* The pass for programs of XLA (JAX) and TensorFlow: whether their requests are in the trace, and
+ * how their own arena would have served them. For analyze.c only. */
 #ifndef MT_ANALYZER_READ_ARENAS_H
 #define MT_ANALYZER_READ_ARENAS_H
 
@@ -9,10 +9,10 @@
 
 struct mt_analysis;
 
-/* Is it a program of theirs, whose calls of the driver were recorded? */
+/* Whether it is such a program, with recorded driver calls. */
 bool mt_arenas_are_wanted(const struct mt_analysis *analysis);
 
-/* One reading more if the requests are there, else none. */
+/* One more pass if the trace has the requests, otherwise none. */
 enum mt_status mt_fill_arenas(struct mt_analysis *analysis) MT_MUST_USE;
 
 #endif

@@ -1,5 +1,5 @@
-/* The passes that follow live blocks, and replay the run under other settings beside them. For
- * analyze.c alone. */
+/* The passes that follow live blocks and simultaneously replay the run under other settings. For
+ * analyze.c only. */
 #ifndef MT_ANALYZER_READ_BLOCKS_H
 #define MT_ANALYZER_READ_BLOCKS_H
 

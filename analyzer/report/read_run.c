@@ -51,7 +51,7 @@ enum mt_status mt_read_ranges(struct mt_analysis *analysis)
     return status ? status : mt_found_phases_lay(analysis->source, analysis->error);
 }
 
-/* Without a wish as the run was. */
+/* Replays the run as it was unless the options request something else. */
 enum mt_status mt_read_run(struct mt_analysis *analysis)
 {
     struct mt_replay_options options = analysis->options->replay;

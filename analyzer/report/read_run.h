@@ -1,4 +1,4 @@
-/* The passes that replay the run: what was when. For analyze.c alone. */
+/* The passes that replay the run. For analyze.c only. */
 #ifndef MT_ANALYZER_READ_RUN_H
 #define MT_ANALYZER_READ_RUN_H
 
@@ -8,12 +8,12 @@
 
 struct mt_analysis;
 
-/* Chooses the heaps in view, and lays steps and phases over a source whose program did not name
+/* Chooses the heaps in view, and inserts inferred steps and phases if the program did not name
  * them. */
 enum mt_status mt_read_ranges(struct mt_analysis *analysis) MT_MUST_USE;
 
-/* Replays the run for the survey and the question. A replay that looks for a limit or for lost
- * pools starts again, so that this reads the source as often as it has to. */
+/* Replays the run for the survey and the question. A replay that searches for a limit or for lost
+ * pools restarts, so this makes as many passes over the source as necessary. */
 enum mt_status mt_read_run(struct mt_analysis *analysis) MT_MUST_USE;
 enum mt_status mt_finish_run(struct mt_analysis *analysis) MT_MUST_USE;
 uint64_t mt_run_memory_bytes(const struct mt_analysis *analysis);

@@ -1,5 +1,5 @@
 /* Whole-structure check of a report: its tables agree with the counters of the replay, which come
- * from another reading of the trace. */
+ * from another pass over the trace. */
 #include "report_check.h"
 
 #include "check.h"
@@ -26,7 +26,7 @@ static bool sums_to_peak(const struct mt_device_report *device, const char **why
     return true;
 }
 
-/* Of the peak, or of the instant of a question. */
+/* For the peak, or the instant of a question. */
 static bool modules_are_sound(const struct mt_device_report *device, const char **why)
 {
     const struct mt_modules *modules = device->modules;
@@ -70,7 +70,7 @@ static bool instant_is_sound(const struct mt_instant *instant, const char **why)
     return true;
 }
 
-/* What the pools hold is what the device holds. */
+/* The pools sum to the device. */
 static bool pools_are_sound(const struct mt_device_report *device, const char **why)
 {
     uint64_t allocated = 0;

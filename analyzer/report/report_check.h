@@ -3,8 +3,8 @@
 
 #include "report.h"
 
-/* Every table of the allocated peak sums to that peak, and each peak is what was there at its
- * instant. If not, *why is the rule that is broken. Cost: linear in the tables. */
+/* Checks that every table of the allocated peak sums to that peak, and that each peak equals the
+ * memory at its instant. If not, *why is the violated rule. Cost: linear in the tables. */
 bool mt_report_is_sound(const struct mt_report *report, const char **why);
 
 #endif

@@ -10,12 +10,12 @@
 #include "check.h"
 #include "util.h"
 
-/* In MiB. Distances at which neighbours of an answer are tried: segments come
- * in steps of 2 MiB. */
+/* In MiB. Distances from an answer at which its neighbors are tried: segments come in steps of 2
+ * MiB. */
 static const uint64_t distances[] = {2, 4, 6, 8, 16, 32};
 
 enum {
-    FIRST_STEP = 64,   /* upwards, if the peak without a limit does not do */
+    FIRST_STEP = 64,   /* upwards, if the peak without a limit does not suffice */
     MAX_ROUNDS = 16,   /* searches for one answer, if limits contradict each other */
     MAX_LIMIT_LOG = 40 /* no limit above 2^40 MiB is tried */
 };
@@ -25,20 +25,20 @@ struct search {
     struct mt_source *source;
     struct mt_replay_options replay;
     struct mt_replay_summary *trial;
-    struct mt_replay_summary *fitting; /* of the last limit that fits, of those tried alone */
-    uint64_t fitting_bytes;            /* that limit, 0 = none was tried yet */
+    struct mt_replay_summary *fitting; /* for the last limit that fits, among those tried alone */
+    uint64_t fitting_bytes;            /* that limit, 0 = none so far */
     struct mt_arena *arena;
     struct mt_error *error;
     struct mt_fit_result *result;
     uint16_t device;
-    uint64_t unplaced;     /* blocks of the state at the start that fail without a limit */
-    bool addresses_matter; /* in some replay until now */
-    bool recorded;         /* the run's addresses are used as long as they serve */
+    uint64_t unplaced;     /* blocks of the initial state that fail without a limit */
+    bool addresses_matter; /* in some replay so far */
+    bool recorded;         /* recorded addresses are used where possible */
     struct mt_analyze_progress progress;
     uint32_t orders;
 };
 
-/* One limit that is tried. */
+/* A trial of one limit. */
 struct attempt {
     struct search *search;
     struct mt_replay_options replay;
@@ -48,8 +48,8 @@ struct attempt {
     bool failed;
 };
 
-/* One answer takes some thirty replays, that of each further order some fifteen; those that need
- * more wait at the end. */
+/* One answer takes about 30 replays, and about 15 for each further order; if it needs more,
+ * progress waits at the end. */
 static void tell_progress(const struct search *search)
 {
     const double expected = 30 + 15 * (double)(search->orders ? search->orders - 1 : 0);
@@ -84,7 +84,7 @@ static void prepare(struct search *search, uint64_t limit_bytes, struct mt_repla
                                 .observer = {attempt, stop_at_failure, NULL},
                                 .summary = summary,
                                 .limit_bytes = limit_bytes};
-    attempt->replay.limit_bytes = mt_max_u64(limit_bytes, 1); /* 0 would be no limit */
+    attempt->replay.limit_bytes = mt_max_u64(limit_bytes, 1); /* 0 would mean no limit */
 }
 
 static const struct mt_replay_result *result_of(const struct search *search,
@@ -130,7 +130,7 @@ static enum mt_status try_bytes(struct search *search, uint64_t limit_bytes, boo
     return MT_OK;
 }
 
-/* Limits that do not depend on each other's results: one reading for all of them. */
+/* Tries independent limits in one pass. */
 static enum mt_status try_limits(struct search *search, const uint64_t *limits, size_t count,
                                  bool *fits)
 {
@@ -167,7 +167,7 @@ static enum mt_status try_limit(struct search *search, uint64_t limit, bool *fit
     return try_bytes(search, limit * MT_MIB, fits);
 }
 
-/* What the answer holds at its peak: the search usually ended with a replay of it. */
+/* Memory at the peak under the answer: the search usually ended with a replay of it. */
 static enum mt_status measure(struct search *search)
 {
     const struct mt_replay_result *found;
@@ -183,7 +183,7 @@ static enum mt_status measure(struct search *search)
     return MT_OK;
 }
 
-/* From *high, upwards to the first limit that fits; *fits false if there is none. */
+/* From *high upwards to the first limit that fits; *fits is false if there is none. */
 static enum mt_status ascend(struct search *search, uint64_t *low, uint64_t *high, bool *fits)
 {
     enum mt_status status;
@@ -197,7 +197,7 @@ static enum mt_status ascend(struct search *search, uint64_t *low, uint64_t *hig
     return status;
 }
 
-/* From *low, downwards to the first limit that fails; 0 does, untried. */
+/* From *low downwards to the first limit that fails; 0 fails without a trial. */
 static enum mt_status descend(struct search *search, uint64_t *low, uint64_t *high)
 {
     enum mt_status status = MT_OK;
@@ -215,7 +215,7 @@ static enum mt_status descend(struct search *search, uint64_t *low, uint64_t *hi
     return status;
 }
 
-/* low fails, high fits: until they are neighbours. */
+/* low fails, high fits: until they are adjacent. */
 static enum mt_status bisect(struct search *search, uint64_t *low, uint64_t *high)
 {
     enum mt_status status = MT_OK;
@@ -230,7 +230,7 @@ static enum mt_status bisect(struct search *search, uint64_t *low, uint64_t *hig
     return status;
 }
 
-/* The largest limit a little above `fit` that fails, 0 = none. */
+/* The largest failing limit a little above `fit`, 0 = none. */
 static enum mt_status look_above(struct search *search, uint64_t fit, uint64_t *fails)
 {
     uint64_t limits[MT_ARRAY_LEN(distances)];
@@ -247,7 +247,7 @@ static enum mt_status look_above(struct search *search, uint64_t fit, uint64_t *
     return status;
 }
 
-/* The smallest limit a little below `fit` that fits. */
+/* The smallest fitting limit a little below `fit`. */
 static enum mt_status look_below(struct search *search, uint64_t fit)
 {
     uint64_t limits[MT_ARRAY_LEN(distances)];
@@ -266,8 +266,8 @@ static enum mt_status look_below(struct search *search, uint64_t fit)
     return status;
 }
 
-/* The first interval: below what was requested at the peak a policy can hardly
- * serve anything, with what it reserves without a limit it nearly always can. */
+/* The first interval: a policy can hardly serve anything below the peak of requested bytes, and
+ * nearly always can with its reserved peak without a limit. */
 static enum mt_status enclose(struct search *search, uint64_t *low, uint64_t *high)
 {
     const struct mt_fit_result *result = search->result;
@@ -280,14 +280,14 @@ static enum mt_status enclose(struct search *search, uint64_t *low, uint64_t *hi
     return status == MT_OK && result->fits ? descend(search, low, high) : status;
 }
 
-/* Of an order of addresses, in MiB. */
+/* For an order of addresses, in MiB. */
 struct answer {
-    uint64_t fits, fails; /* neighbours */
+    uint64_t fits, fails; /* adjacent */
     uint64_t larger_fail, smaller_fit;
 };
 
 /* From an interval whose lower end fails. Every answer is checked against larger limits; if one of
- * those fails, the search goes on above it. */
+ * those fails, the search continues above it. */
 static enum mt_status search_between(struct search *search, uint64_t low, uint64_t high,
                                      struct answer *answer)
 {
@@ -331,7 +331,7 @@ static enum mt_status search_fit(struct search *search)
     return status == MT_OK ? measure(search) : status;
 }
 
-/* With addresses in another order; the search starts at the answer of the driver's. */
+/* With addresses in another order; the search starts at the answer of the driver's order. */
 static enum mt_status search_order(struct search *search, struct answer *answer)
 {
     struct mt_fit_result *result = search->result;
@@ -360,7 +360,7 @@ static enum mt_status explain(struct search *search, uint64_t limit_bytes,
                                search->error);
 }
 
-/* Does the limit that was asked about do in this order? */
+/* Whether the limit in question suffices in this order. */
 static enum mt_status try_asked(struct search *search, uint64_t limit_bytes)
 {
     struct mt_fit_result *result = search->result;
@@ -400,8 +400,8 @@ static void widen(struct search *search, uint32_t index, const struct answer *an
     result->high_fails_at_bytes = answer->fails * MT_MIB;
 }
 
-/* The run's own addresses decided for that run. The next one gets others, so whether they matter is
- * seen in a replay without them. */
+/* The run's own addresses decided in that run. The next run gets others, so a replay without them
+ * shows whether they matter. */
 static enum mt_status look_without_recorded(struct search *search)
 {
     bool fits;
@@ -416,8 +416,8 @@ static enum mt_status look_without_recorded(struct search *search)
     return status;
 }
 
-/* What the answer is with other addresses. An order in which no limit does leaves the range as it
- * is: it asks for more than any device has. */
+/* Answers with other addresses. An order in which no limit suffices leaves the range unchanged: it
+ * requires more than any device has. */
 static enum mt_status search_orders(struct search *search, const struct mt_fit_options *options)
 {
     struct mt_fit_result *result = search->result;
@@ -453,7 +453,7 @@ static enum mt_status search_device(struct search *search, const struct mt_fit_o
 
     result->limit_fits = options->limit_bytes > 0;
     if (!result->reserved_peak_bytes && !result->requested_peak_bytes) {
-        result->fits = result->limit_fits = true; /* nothing was ever asked for */
+        result->fits = result->limit_fits = true; /* there were no requests */
         return MT_OK;
     }
     status = search_fit(search);
@@ -465,15 +465,15 @@ static enum mt_status search_device(struct search *search, const struct mt_fit_o
     return status == MT_OK ? search_orders(search, options) : status;
 }
 
-/* What a replay without a limit shows of the trace, by device. */
+/* Facts about the trace from a replay without a limit, by device. */
 struct baseline {
     uint64_t ooms[MT_MAX_DEVICES], retries[MT_MAX_DEVICES];
-    uint64_t died_at[MT_MAX_DEVICES], died_bytes[MT_MAX_DEVICES]; /* unless it went on */
+    uint64_t died_at[MT_MAX_DEVICES], died_bytes[MT_MAX_DEVICES]; /* unless it continued */
     uint64_t unplaced[MT_MAX_DEVICES], initial_bytes[MT_MAX_DEVICES];
     uint64_t lost_segments[MT_MAX_DEVICES];
 };
 
-/* The run died of the refusals after which it asked for nothing more. */
+/* The run ended with the refusals after which it made no requests. */
 static void watch_refusals(struct baseline *baseline, const struct mt_event *event)
 {
     if (event->kind == MT_EVENT_ALLOC)
@@ -504,8 +504,8 @@ static enum mt_status watch(void *context, const struct mt_event *event,
     return MT_OK;
 }
 
-/* Retries of the run: those of its own allocator under the limit that the trace
- * recorded or implies. A trace whose options cannot be simulated has none. */
+/* Retries of the run: those of its own allocator under the recorded or inferred limit. A trace
+ * whose options cannot be simulated has none. */
 static enum mt_status count_retries(struct search *search, struct baseline *baseline)
 {
     const struct mt_replay_options as_recorded = {.policy =
@@ -561,8 +561,8 @@ static enum mt_status replay_unlimited(struct search *search, struct baseline *b
     return status;
 }
 
-/* What is wrong with the input is known once it was read to its end; the last
- * replay may have stopped before. */
+/* Damage of the input is known only after a complete pass, and the last replay may have stopped
+ * before. */
 static enum mt_status read_to_the_end(struct search *search)
 {
     struct mt_event_batch batch;
@@ -596,7 +596,7 @@ static enum mt_status run(struct search *search, const struct mt_fit_options *op
     return status == MT_OK ? read_to_the_end(search) : status;
 }
 
-/* A program that asks the driver for each block would also do so on a smaller device. */
+/* A program that calls the driver for each block would also do so on a smaller device. */
 static const char *usual_policy(const struct mt_source *source)
 {
     return source->view.level == MT_VIEW_DRIVER ? "none" : mt_policy_of_run(&source->header);
@@ -620,7 +620,8 @@ enum mt_status mt_fit_run(struct mt_source *source, const struct mt_fit_options 
         return status;
     search.replay.policy = options->policy ? options->policy : usual_policy(source);
     search.replay.no_inferred_limit = true;
-    search.replay.no_inferred_pools = true; /* comparing finds them; limits differ */
+    search.replay.no_inferred_pools =
+        true; /* inference compares with the recording, and limits differ */
     status = mt_policy_text_parse(search.replay.policy, &policy, error);
     if (status == MT_OK && policy.ops->follow_segment)
         status = mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,

@@ -10,7 +10,7 @@
 #include "phases.h"
 #include "site.h"
 
-/* Live memory is counted by stack; blocks without one by where they were born. */
+/* Live memory is counted by stack; blocks without one by where they were allocated. */
 enum { NO_STACK, NO_STACK_IN_BACKWARD, FIRST_STACK };
 
 struct holding {
@@ -107,7 +107,7 @@ static bool is_same_site(struct mt_site a, struct mt_site b)
     return a.frame != MT_NO_ID && a.frame == b.frame && a.own == b.own;
 }
 
-/* One entry a holding, then one a site: stacks that end in one site are joined. */
+/* One entry per holding becomes one per site: stacks with the same site are joined. */
 static size_t sum_sites(const struct witness *witness, struct site_sum *sums)
 {
     size_t count = 0, joined = 0, i;

@@ -8,10 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A run that died did not ask for all that it needs (oom_answers.h). One that recorded a single
- * instant asked for nothing; and what was reserved when the recording began may have been given
- * back under a smaller limit, so that it bounds the answer from below only as long as the recording
- * needs more. */
+/* A run that ended out of memory did not make all its requests (oom_answers.h). A recording of a
+ * single instant has none. Memory reserved at the start of the recording may have been released
+ * under a smaller limit, so it bounds the answer from below only while the recording needs more. */
 static bool is_known(const struct mt_device_report *device, const struct mt_fit_result *result)
 {
     return result->fits && device->allocations && !mt_fatal_oom(device) && !device->has_failure &&
@@ -29,7 +28,8 @@ static struct mt_need need_of(const struct mt_fit_result *result, uint32_t order
                             .depends_on_memory = mt_fit_depends_on_memory(result)};
 }
 
-/* One search for all devices; released by the caller. An empty summary: there is no answer. */
+/* One search for all devices; the caller releases the result. An empty summary: there is no
+ * answer. */
 static enum mt_status search(struct mt_analysis *analysis, const char *policy, uint32_t orders,
                              struct mt_fit_summary *summary)
 {
@@ -50,7 +50,7 @@ static enum mt_status search(struct mt_analysis *analysis, const char *policy, u
     return status;
 }
 
-/* What is known of a summary, before the next needs. */
+/* Keeps the results of a summary before the next search. */
 static enum mt_status keep(struct mt_analysis *analysis, const char *policy, uint32_t orders,
                            const struct mt_fit_summary *summary, struct mt_policy_needs **needs)
 {
@@ -94,7 +94,7 @@ static enum mt_status measure(struct mt_analysis *analysis, const char *policy,
     return status;
 }
 
-/* Of all devices: each policy is searched once an analysis. */
+/* For all devices: each policy is searched once per analysis. */
 static enum mt_status needs_under(struct mt_analysis *analysis, const char *policy,
                                   struct mt_policy_needs **needs)
 {

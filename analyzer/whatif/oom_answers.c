@@ -1,6 +1,5 @@
-/* What would have helped: the smallest limit under the run's own settings and
- * under those that PyTorch's error message and its defaults suggest, each found by
- * some thirty replays (fit.h). */
+/* Possible remedies: the smallest limit under the run's own settings and under those that PyTorch's
+ * error message and its defaults suggest, each found by about 30 replays (fit.h). */
 #include "oom_answers.h"
 
 #include "analysis.h"
@@ -11,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The limit of the run, or what was left of the device, as bounds. */
+/* The limit of the run, or the remaining memory of the device, as bounds. */
 static void bound_limit(const struct mt_device_report *device, struct mt_oom_answer *answer)
 {
     const struct mt_replay_result *replay = &device->replay;
@@ -40,8 +39,8 @@ static enum mt_oom_cause cause_of(const struct mt_oom_answer *answer)
     return would_hold(answer, answer->most_limit_bytes) ? MT_OOM_EITHER : MT_OOM_DEMAND;
 }
 
-/* The first way has the run's own options, spelled in full; others as they were
- * asked for, unless they are the same. */
+/* The first way has the run's own options, spelled in full; the others as requested, unless they
+ * are the same. */
 static enum mt_status add_way(struct mt_oom_answer *answer, struct mt_arena *arena,
                               const char *policy, const struct mt_fit_summary *summary,
                               const struct mt_fit_result *result)
@@ -65,7 +64,7 @@ static enum mt_status add_way(struct mt_oom_answer *answer, struct mt_arena *are
     return MT_OK;
 }
 
-/* One setting on the device that the answer is for. */
+/* One setting on the device of the answer. */
 static enum mt_status try_policy(struct mt_analysis *analysis,
                                  const struct mt_device_report *device, const char *policy,
                                  struct mt_fit_summary *summary)

@@ -1,4 +1,4 @@
-/* What would have helped a run that died. */
+/* Remedies for a run that ended out of memory. */
 #ifndef MT_ANALYZER_OOM_ANSWERS_H
 #define MT_ANALYZER_OOM_ANSWERS_H
 
@@ -6,8 +6,8 @@
 
 struct mt_analysis;
 
-/* Fills devices[].oom_answer of the devices on which the run died, by replays, if the trace
- * is not too long for some hundred of them. Reads the source from its start. */
+/* Fills devices[].oom_answer of the devices on which the run ended, by replays, if the trace is
+ * short enough for hundreds of them. Reads the source from its start. */
 enum mt_status mt_fill_oom_answers(struct mt_analysis *analysis) MT_MUST_USE;
 
 #endif

@@ -16,7 +16,7 @@ bool mt_peak_orders_are_wanted(const struct mt_analysis *analysis)
            mt_run_can_be_replayed(analysis);
 }
 
-/* The run's own peak counts as well: its addresses need not be any of the orders tried. */
+/* The run's own peak also counts: its addresses may differ from all orders tried. */
 static void fill(struct mt_peak_orders *orders, const struct mt_replay_result *result,
                  const struct mt_device_report *device)
 {
@@ -38,7 +38,7 @@ static struct mt_device_report *device_of(struct mt_report *report, uint16_t num
     return NULL;
 }
 
-/* A device that ran out of memory has peaks that its limit cut. */
+/* The limit truncated the peaks of a device that ran out of memory. */
 static enum mt_status keep(struct mt_report *report, const struct mt_replay_summary *summary)
 {
     for (uint16_t i = 0; i < summary->device_count; i++) {

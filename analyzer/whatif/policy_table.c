@@ -44,7 +44,7 @@ static void fill(struct mt_policy_row *row, const struct mt_fit_summary *summary
     memcpy(row->policy, summary->policy, sizeof row->policy);
 }
 
-/* Is the replay of the run's own allocator what was recorded? */
+/* Whether the replay of the run's own allocator equals the recording. */
 static enum mt_status verify(struct mt_source *source, uint16_t device, struct mt_policy_row *row,
                              struct mt_error *error)
 {
@@ -105,11 +105,11 @@ bool mt_policy_row_refuses(const struct mt_policy_table *table, const struct mt_
            mt_policy_row_requests(row) < mt_policy_row_requests(&table->rows[0]);
 }
 
-/* A gap that is left out may be the one that a peak of requested bytes counts. */
+/* A skipped gap may be one that a peak of requested bytes counts. */
 static bool are_of_one_trace(const struct mt_policy_row *a, const struct mt_policy_row *b,
                              bool starts_in_middle)
 {
-    /* what was there before the trace began counts as requests of some policies */
+    /* state from before the trace counts as requests for some policies */
     return (starts_in_middle || mt_policy_row_requests(a) == mt_policy_row_requests(b)) &&
            (a->gaps_left_out || b->gaps_left_out ||
             a->requested_peak_bytes == b->requested_peak_bytes);
@@ -144,7 +144,7 @@ static enum mt_status check_requests(const struct mt_policy_table *table, struct
     return MT_OK;
 }
 
-/* The first of those of one spelling stays. */
+/* Keeps the first row of each spelling. */
 static void drop_twins(struct mt_policy_table *table)
 {
     uint32_t kept = 0, i, j;
@@ -181,7 +181,7 @@ static const struct mt_policy_row *own_row(const struct mt_policy_table *table)
     return NULL;
 }
 
-/* "2.6" of 2.57: a tenth is enough to say by how much. */
+/* "2.6" for 2.57: a tenth is precise enough. */
 static const char *times(struct mt_arena *arena, uint64_t a, uint64_t b)
 {
     uint64_t tenths = (uint64_t)((double)a / (double)b * 10 + 0.5);
@@ -195,7 +195,7 @@ static const char *about(const struct mt_policy_row *row)
     return row->exact ? "" : " (approximate)";
 }
 
-/* Who is best, and by how much. */
+/* The best policy, and its advantage. */
 static const char *say_best(struct mt_policy_table *table)
 {
     const struct mt_policy_row *best = &table->rows[0], *own = own_row(table);
@@ -219,7 +219,7 @@ static const char *say_best(struct mt_policy_table *table)
         best->fits ? mt_format_bytes(n[1], best->fit_bytes) : "no limit that was tried");
 }
 
-/* The row whose reserved peak is furthest from what it needs. */
+/* The row whose reserved peak exceeds its need the most. */
 static const struct mt_policy_row *greediest(const struct mt_policy_table *table)
 {
     const struct mt_policy_row *most = NULL;

@@ -1,6 +1,5 @@
-/* The same requests under several allocators: what each reserves, and the smallest
- * limit that it runs in. Every row is a replay (fit.h); a row that is what the run
- * itself did says so. */
+/* The same requests under several allocators: the reserved memory of each, and the smallest limit
+ * in which it runs. Every row is a replay (fit.h); the row of the run's own allocator is marked. */
 #ifndef MT_ANALYZER_POLICY_TABLE_H
 #define MT_ANALYZER_POLICY_TABLE_H
 
@@ -9,26 +8,26 @@
 struct mt_policy_row {
     char policy[MT_POLICY_TEXT]; /* canonical spelling */
     const char *what;            /* "what the run had", "PyTorch's defaults", ...; static */
-    bool is_own;                 /* what the run had */
-    bool is_measured;            /* and the replay is, event by event, what it did */
+    bool is_own;                 /* the run's own allocator */
+    bool is_measured;            /* and the replay equals it, event by event */
     bool exact;                  /* the rules of the policy are known */
-    const char *doubt;           /* why they are not; static */
+    const char *doubt;           /* why not; static */
     bool fits;                   /* there is a limit that serves the trace */
     uint64_t requests;           /* of the trace, without... */
-    uint64_t gaps_left_out;      /* what PyTorch allocates and frees at once when it restores a
-                                    private pool, where the simulated pool is cut otherwise */
+    uint64_t gaps_left_out; /* memory that PyTorch allocates and frees immediately when it restores
+                               a private pool, if the layout of the simulated pool differs */
     uint64_t requested_peak_bytes, allocated_peak_bytes, reserved_peak_bytes; /* without a limit */
-    uint64_t fit_bytes;     /* smallest limit from which on all that were tried serve it, in every
-                               order of addresses that was tried (fit.h): the one to rely on */
-    uint64_t fit_low_bytes; /* in the best of these orders */
-    uint32_t order_count;   /* 1 also if addresses decide nothing */
-    uint64_t smaller_fit_bytes; /* a limit below the failing ones that does, too; 0 = none */
-    uint64_t larger_fail_bytes; /* one above that does not; 0 = none */
+    uint64_t fit_bytes; /* smallest limit at and above which all tried ones serve it, in every order
+                           of addresses that was tried (fit.h): the safe value */
+    uint64_t fit_low_bytes;     /* in the best of these orders */
+    uint32_t order_count;       /* also 1 if addresses decide nothing */
+    uint64_t smaller_fit_bytes; /* a limit below the failing ones that also suffices; 0 = none */
+    uint64_t larger_fail_bytes; /* one above that does not suffice; 0 = none */
     uint64_t address_ties;      /* see replay.h */
     bool depends_on_memory;     /* the run reached the limit of its memory */
 };
 
-/* A size of memory that people know. */
+/* A common size of memory. */
 struct mt_known_size {
     const char *name;
     uint64_t bytes;
@@ -43,27 +42,27 @@ struct mt_policy_table {
     bool starts_in_middle;
     struct mt_policy_row rows[MT_MAX_POLICY_ROWS]; /* smallest reserved peak first */
     uint32_t row_count;
-    uint64_t bound_bytes;              /* peak of requested bytes: no allocator does with less */
-    const struct mt_known_size *sizes; /* borrowed, ascending; ends with a NULL name */
-    const char *finding[2];            /* a sentence each, made of the rows */
+    uint64_t bound_bytes; /* peak of requested bytes: lower bound for every allocator */
+    const struct mt_known_size *sizes; /* borrowed, ascending; terminated by a NULL name */
+    const char *finding[2];            /* one sentence each, from the rows */
 };
 
-/* One policy (NULL: what the run had) over the whole source. `device` is that one, or
- * UINT64_MAX: the one that reserves most. Fills all of *row but `what`; *of: its device.
- * MT_END without requests on the device. */
+/* One policy (NULL: the run's own) over the whole source. `device` is its number, or UINT64_MAX:
+ * the one that reserves most. Fills *row except `what`; *of: its device. MT_END without requests on
+ * the device. */
 enum mt_status mt_policy_row_measure(struct mt_source *source, const char *policy, uint64_t device,
                                      struct mt_policy_row *row, uint16_t *of,
                                      struct mt_error *error) MT_MUST_USE;
 
-/* Of the trace, gaps that the policy leaves out included: equal for all policies. */
+/* Requests of the trace, including gaps that the policy skips: equal for all policies. */
 uint64_t mt_policy_row_requests(const struct mt_policy_row *row);
 
-/* Does the policy serve fewer requests than the first row, because it runs out of the device's
- * memory? Its peaks are then not of this run. False if the trace starts in the middle: counts
- * differ there. */
+/* Whether the policy serves fewer requests than the first row because the device runs out of
+ * memory. Its peaks are then not those of this run. False if the trace starts in the middle, where
+ * counts differ. */
 bool mt_policy_row_refuses(const struct mt_policy_table *table, const struct mt_policy_row *row);
 
-/* Rows are filled: drops those of equal spelling, sorts them and makes the sentences.
+/* Completes a table with rows: drops those of equal spelling, sorts them and makes the sentences.
  * MT_ERR_USAGE if they are not of the same requests. */
 enum mt_status mt_policy_table_finish(struct mt_policy_table *table,
                                       struct mt_error *error) MT_MUST_USE;

@@ -9,7 +9,7 @@
 #include "replay.h"
 #include "util.h"
 
-/* A policy as `conf` asks for it, in `text`. */
+/* The policy of `conf`, in `text`. */
 static const char *policy_of(const char *conf, char text[MT_TUNE_CONF_BYTES + 16])
 {
     if (!conf)

@@ -1,5 +1,5 @@
-/* One setting of PyTorch's allocator on one trace: what each device needs under it. The same
- * numbers as `memtrace replay -p pytorch:CONF` and `memtrace fit -p pytorch:CONF` print. */
+/* One setting of PyTorch's allocator on one trace: the need of each device under it. The same
+ * numbers as in `memtrace replay -p pytorch:CONF` and `memtrace fit -p pytorch:CONF`. */
 #ifndef MT_ANALYZER_SETTING_TRIAL_H
 #define MT_ANALYZER_SETTING_TRIAL_H
 
@@ -11,13 +11,13 @@
 
 struct mt_setting_device {
     uint16_t device;
-    /* mt_setting_replay */
-    uint64_t peak_bytes;   /* reserved; without a limit, except what the run itself had */
+    /* from mt_setting_replay */
+    uint64_t peak_bytes;   /* reserved; without a limit, except the run's own */
     uint64_t driver_calls; /* allocations and frees */
-    /* mt_setting_search */
-    bool serves;   /* some limit serves the run */
-    bool is_exact; /* the rules of the setting are known, and what was reserved when the trace
-                      began does not bound the need */
+    /* from mt_setting_search */
+    bool serves;          /* some limit serves the run */
+    bool is_exact;        /* the rules of the setting are known, and memory reserved at the start
+                             of the trace does not bound the need */
     uint64_t limit_bytes; /* the smallest that serves in every order of addresses */
     uint64_t need_bytes;  /* of the allocator at this limit (mt_fit_need_bytes) */
 };
@@ -29,14 +29,14 @@ struct mt_setting_trial {
 };
 
 /* Replays the source, from its start, under `conf` as PYTORCH_CUDA_ALLOC_CONF spells it, "" for the
- * defaults, NULL for the options of the run. MT_ERR_UNSUPPORTED: no request of the trace goes to an
+ * defaults, NULL for the options of the run. MT_ERR_UNSUPPORTED: the trace has no requests to an
  * allocator like PyTorch's, or the options of the run cannot be simulated. */
 enum mt_status mt_setting_replay(struct mt_source *source, const char *conf,
                                  struct mt_setting_trial *trial,
                                  struct mt_error *error) MT_MUST_USE;
 
-/* Searches the smallest limit for each device of a trial that mt_setting_replay filled (fit.h):
- * some thirty readings, and some fifteen for each further order of addresses. */
+/* Searches for the smallest limit for each device of a trial that mt_setting_replay filled (fit.h):
+ * about 30 passes, and about 15 for each further order of addresses. */
 enum mt_status mt_setting_search(struct mt_source *source, const char *conf,
                                  struct mt_setting_trial *trial,
                                  struct mt_error *error) MT_MUST_USE;

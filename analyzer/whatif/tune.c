@@ -1,7 +1,7 @@
-/* See tune.h. The grid is small enough to be tried whole: expandable segments,
- * the largest block that is split, and rounding interact, so that going one
- * option at a time can miss the best. What only matters beside a good setting
- * (the size of segments, garbage collection) is tried on the front alone. */
+/* The grid is small enough to be tried completely: expandable segments, the largest block that is
+ * split, and rounding interact, so changing one option at a time can miss the best. Options that
+ * matter only with a good setting (the size of segments, garbage collection) are tried only on the
+ * front. */
 #include "tune.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 enum {
     MAX_ROWS = 1024,
-    MAX_FIT_ROWS = 6,         /* of the front: each costs some thirty replays */
+    MAX_FIT_ROWS = 6,         /* on the front: each costs about 30 replays */
     LARGE_SEGMENT_SINCE = 211 /* PyTorch 2.11 */
 };
 
@@ -38,9 +38,9 @@ struct search {
     struct mt_replay_summary *replay;
     struct mt_error *error;
     struct row *rows;
-    size_t count, expected; /* expected: replays in all, for progress */
+    size_t count, expected; /* expected: total number of replays, for progress */
     size_t replays;
-    uint64_t refused; /* requests that fail without any limit: none of ours */
+    uint64_t refused; /* requests that fail without any limit: not caused by a setting */
 };
 
 static void show_progress(struct search *search)
@@ -88,7 +88,7 @@ static unsigned count_options(const char *conf)
     unsigned count = *conf != '\0';
 
     for (; *conf; conf++)
-        count += *conf == ','; /* lists in brackets are not among ours */
+        count += *conf == ','; /* lists in brackets are not used here */
     return count;
 }
 
@@ -153,7 +153,7 @@ static enum mt_status try_grid(struct search *search)
     return status;
 }
 
-/* PyTorch wants the largest block that is split to be no smaller than a segment. */
+/* PyTorch requires the largest block that is split to be no smaller than a segment. */
 static bool is_legal(const struct mt_pytorch_config *config)
 {
     return config->max_split_bytes >= config->large_segment_bytes;
@@ -186,7 +186,7 @@ static uint64_t calls(const struct row *row)
     return row->result.device_allocs + row->result.device_frees;
 }
 
-/* Is `a` at least as good in all, and better in something? */
+/* Whether `a` is at least as good in every respect, and better in one. */
 static bool beats(const struct row *a, const struct row *b)
 {
     uint64_t peak_a = a->result.reserved_peak_bytes, peak_b = b->result.reserved_peak_bytes;
@@ -194,7 +194,7 @@ static bool beats(const struct row *a, const struct row *b)
     if (peak_a > peak_b || calls(a) > calls(b))
         return false;
     return peak_a < peak_b || calls(a) < calls(b) || a->option_count < b->option_count ||
-           (a->option_count == b->option_count && a < b); /* the first of equals */
+           (a->option_count == b->option_count && a < b); /* the first among equals */
 }
 
 static bool is_on_front(const struct search *search, const struct row *row)
@@ -266,8 +266,8 @@ static enum mt_status find_fit(struct search *search, const char *policy, struct
     return status;
 }
 
-/* The peak again, with addresses in other orders, if they decided anything; and is every request
- * served in all of them? */
+/* The peak with addresses in other orders, if they decided anything; and whether every request is
+ * served in all of them. */
 static enum mt_status try_orders(struct search *search, const char *policy, struct mt_tune_row *row)
 {
     const struct mt_replay_options options = {.policy = policy,
@@ -303,8 +303,8 @@ static enum mt_status try_row_orders(struct search *search, struct mt_tune_row *
     return try_orders(search, policy, row);
 }
 
-/* Under a limit a setting counts only if it serves in every order of addresses, as for `fit`. One
- * that does not may have beaten others, which are then on the front. */
+/* Under a limit a setting counts only if it serves in every order of addresses, as for `fit`.
+ * Dropping one may return settings that it had beaten to the front. */
 static enum mt_status keep_sure(struct search *search)
 {
     struct row *front[MT_MAX_TUNE_FRONT];
@@ -326,7 +326,7 @@ static enum mt_status keep_sure(struct search *search)
     return status;
 }
 
-/* Is `a` what one should rather use? */
+/* Whether `a` is the better recommendation. */
 static bool is_better(const struct search *search, const struct mt_tune_row *a,
                       const struct mt_tune_row *b)
 {
@@ -378,7 +378,7 @@ static enum mt_status answer(struct search *search, struct mt_tune_summary *summ
     return status;
 }
 
-/* What the run had; what fails there for other reasons than options. */
+/* The run's own setting; requests that fail with it fail for other reasons than options. */
 static enum mt_status measure_current(struct search *search, struct mt_tune_summary *summary)
 {
     struct mt_pytorch_config config;

@@ -33,7 +33,8 @@ static enum mt_status refuse(struct mt_error *error, const char *why)
     return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "%s", why);
 }
 
-/* The value of a key of a dictionary; NULL if there is none. Of equal keys the last one holds. */
+/* Returns the value of a key of a dictionary; NULL if there is none. The last of several equal
+ * keys wins. */
 static const struct mt_pickle_value *member(const struct mt_pickle *pickle,
                                             struct mt_pickle_value dictionary, const char *key)
 {
@@ -156,7 +157,7 @@ static enum mt_status add_groups(struct dump *dump, struct mt_pickle_value root,
     size_t count = 0;
 
     if (!groups || groups->kind != MT_PICKLE_DICT)
-        return refuse(error, "no dump of PyTorch's Flight Recorder: it has no pg_config");
+        return refuse(error, "not a dump of PyTorch's Flight Recorder: it has no pg_config");
     pairs = mt_pickle_items(dump->pickle, *groups, &count);
     for (size_t i = 0; i + 1 < count && status == MT_OK && !lines->failed; i += 2) {
         status = add_group(dump, &pairs[i], lines);

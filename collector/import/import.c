@@ -48,8 +48,8 @@ static const struct mt_importer *probe(const void *bytes, size_t length)
 typedef enum mt_status (*read_piece_fn)(struct mt_feed *feed, void *bytes, size_t capacity,
                                         size_t *got, struct mt_error *error);
 
-/* A trace that comes through a pipe, or that was compressed once more, has to
- * be in memory: it is read more than once. */
+/* A trace that comes through a pipe, or that is compressed again, must be in memory: it is read
+ * more than once. */
 static enum mt_status open_trace_in_memory(struct mt_feed *feed, read_piece_fn read_piece,
                                            struct mt_source **source, struct mt_error *error)
 {

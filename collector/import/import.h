@@ -1,6 +1,5 @@
-/* Foreign formats, one file each behind one table. An importer opens a file as
- * a source; `memtrace import` writes that source to a trace, every other
- * command reads it as it is. */
+/* The table of foreign formats, with one file for each. An importer opens a file as a source.
+ * `memtrace import` writes that source to a trace; every other command reads it directly. */
 #ifndef MT_COLLECTOR_IMPORT_H
 #define MT_COLLECTOR_IMPORT_H
 
@@ -11,19 +10,18 @@ struct mt_feed;
 struct mt_importer {
     const char *name;    /* "pytorch-snapshot" */
     const char *summary; /* one line for --help */
-    /* Do the first bytes (decompressed; up to 4096) look like this format? */
+    /* Returns true if the first bytes (decompressed, at most 4096) look like this format. */
     bool (*probe)(const void *bytes, size_t length);
-    /* Reads `feed` (feed.h), which stays the caller's, up to the end of what
-     * the source needs; the source lives on without it. */
+    /* Reads `feed` (feed.h) up to the end of what the source needs. The caller keeps the feed;
+     * the source does not need it afterwards. */
     enum mt_status (*open)(struct mt_feed *feed, struct mt_source **source, struct mt_error *error);
 };
 
-/* All importers; ends with an entry whose name is NULL. */
+/* All importers; the last entry has the name NULL. */
 extern const struct mt_importer mt_importers[];
 
-/* Opens whatever `path` is: a memtrace trace, or anything an importer knows,
- * zstd-compressed or not; "-" is standard input. `format` forces an importer
- * by name or "memtrace", NULL = probe. */
+/* Opens a memtrace trace or a file that an importer recognizes, with or without zstd; "-" is
+ * standard input. `format` selects an importer by name, or "memtrace"; NULL probes the file. */
 enum mt_status mt_open_any(const char *path, const char *format, struct mt_source **source,
                            struct mt_error *error) MT_MUST_USE;
 

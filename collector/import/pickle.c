@@ -163,7 +163,7 @@ static enum mt_status run_text_line(struct mt_pickle *p, unsigned opcode)
     if (plain.failed)
         status = mt_pickle_no_memory(p);
     else if (!sound)
-        status = mt_pickle_damaged(p, "a text that is not quoted or escaped as it should be");
+        status = mt_pickle_damaged(p, "a text is not quoted or escaped correctly");
     else
         status = mt_machine_text(
             p, MT_PICKLE_TEXT, (const unsigned char *)(plain.data ? plain.data : ""), plain.length);

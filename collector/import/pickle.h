@@ -1,43 +1,42 @@
-/* A bounded reader of Python pickles, protocols 0 to 5, for plain data. It
- * never executes anything: an opcode that would import, call or build an
- * object is an error that names the opcode and its place.
+/* A bounded reader of Python pickles, protocols 0 to 5, for plain data. It never executes
+ * anything: an opcode that would import, call or build an object is an error that names the
+ * opcode and its offset.
  *
- * One pass over the input. The caller may turn containers into something of
- * its own (a HOST value) as soon as they are complete, so that a long list of
- * records never exists as a tree of objects. Memory: at most 128 bytes for
- * each byte of (hostile) input, about one byte for real snapshots. */
+ * It reads the input in one pass. A hook of the caller may replace a container by a HOST value as
+ * soon as the container is complete, so that a long list of records never exists as a tree of
+ * objects. Memory: at most 128 bytes for each byte of (hostile) input, about one byte for real
+ * snapshots. */
 #ifndef MT_COLLECTOR_PICKLE_H
 #define MT_COLLECTOR_PICKLE_H
 
 #include "feed.h"
 #include "pickle_value.h"
 
-/* Reads one pickle up to its STOP; *root is its value. `hooks` may be NULL.
- * On success *pickle is the caller's and holds texts and containers. */
+/* Reads one pickle up to its STOP; *root is its value. `hooks` may be NULL. On success the caller
+ * owns *pickle, which holds texts and containers. */
 enum mt_status mt_pickle_read(struct mt_feed *feed, const struct mt_pickle_hooks *hooks,
                               struct mt_pickle **pickle, struct mt_pickle_value *root,
                               struct mt_error *error) MT_MUST_USE;
 
 void mt_pickle_free(struct mt_pickle *pickle); /* NULL is fine */
 
-/* Items of a LIST, TUPLE, SET or DICT (as for the hook); NULL and 0 of others.
- * Valid until the next call of a hook returns. A container can hold itself. */
+/* Returns the items of a LIST, TUPLE, SET or DICT (in the order that hooks get them); NULL and 0
+ * for other kinds. Valid until the next call of a hook returns. A container can contain itself. */
 const struct mt_pickle_value *mt_pickle_items(const struct mt_pickle *pickle,
                                               struct mt_pickle_value value, size_t *count);
 
-/* NUL-terminated text or bytes; "" for other kinds. */
+/* Returns NUL-terminated text or bytes; "" for other kinds. */
 const char *mt_pickle_text(const struct mt_pickle *pickle, struct mt_pickle_value value,
                            size_t *length);
 
-/* Within a hook: a number that stands for the keys of the dictionary at hand and
- * their order, so that what was found out about them need not be found out
- * again; 0 = nothing is known. */
+/* Call within a hook. Returns a number that identifies the keys of the current dictionary and
+ * their order, so that a hook can cache what it found out about them; 0 if unknown. */
 uint64_t mt_pickle_shape(const struct mt_pickle *pickle);
 
-/* Decoded bytes up to and including STOP. */
+/* Number of decoded bytes up to and including STOP. */
 uint64_t mt_pickle_bytes(const struct mt_pickle *pickle);
 
-/* Do these first bytes look like a pickle of a list or dictionary? */
+/* Returns true if these first bytes look like a pickle of a list or dictionary. */
 bool mt_pickle_probe(const void *bytes, size_t length);
 
 #endif

@@ -4,8 +4,8 @@
  *
  *     } MEMOIZE ( GET key value  GET key value ... u
  *
- * where a value is a number, a pair of them, a text, a memoised value, or a
- * list of memoised values. This file reads such a dictionary in one go, without
+ * where a value is a number, a pair of them, a text, a memoized value, or a
+ * list of memoized values. This file reads such a dictionary in one go, without
  * the stack and without ever making a container: the hook gets its items and
  * makes of it what it makes of all. Whatever is not exactly like that, or comes
  * near the end of the window, is left to the ordinary opcodes: nothing was
@@ -49,7 +49,7 @@ static inline uint32_t load_u32(const unsigned char *bytes)
     return word;
 }
 
-/* Skips the operation that memoises the newest value, if there is one, and
+/* Skips the operation that memoizes the newest value, if there is one, and
  * gives its slot (or MT_PICKLE_NO_SLOT). False: not in the usual order. */
 static inline bool take_slot(struct mt_pickle *p, struct flat *flat, uint32_t *slot)
 {
@@ -188,7 +188,7 @@ static enum mt_status take_pair(struct mt_pickle *p, struct flat *flat,
     return status;
 }
 
-/* The same short text as in this field of the dictionary before, memoised again,
+/* The same short text as in this field of the dictionary before, memoized again,
  * as most writers do with equal texts that are not the same object. */
 static inline bool take_known_text(struct mt_pickle *p, struct flat *flat,
                                    const struct mt_flat_text *known, struct mt_pickle_value *value)

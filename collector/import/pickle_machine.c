@@ -104,7 +104,7 @@ enum mt_status mt_machine_put(struct mt_pickle *p, uint64_t slot)
     uint64_t word;
 
     if (!p->depth)
-        return mt_pickle_damaged(p, "nothing on the stack to memoise");
+        return mt_pickle_damaged(p, "nothing on the stack to memoize");
     value = p->stack[p->depth - 1];
     if (slot >= p->memo_count)
         status = make_slot(p, slot);

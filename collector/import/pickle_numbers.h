@@ -1,6 +1,6 @@
-/* Numbers and texts of the pickle protocol 0 (decimal, quoted, escaped) and
- * the little-endian integers of the others. Pure functions; a number that 64
- * bits do not hold becomes MT_PICKLE_BIG. False: not a number. */
+/* Parses numbers and texts of pickle protocol 0 (decimal, quoted, escaped) and the little-endian
+ * integers of the other protocols. Pure functions. A number that does not fit in 64 bits becomes
+ * MT_PICKLE_BIG. Functions return false if the text is not a number. */
 #ifndef MT_COLLECTOR_PICKLE_NUMBERS_H
 #define MT_COLLECTOR_PICKLE_NUMBERS_H
 
@@ -8,7 +8,7 @@
 #include "feed.h"
 #include "pickle_value.h"
 
-/* "-12", "12L", with `true_false` also "00" and "01". */
+/* "-12", "12L"; `true_false` also accepts "00" and "01" as booleans. */
 bool mt_pickle_parse_int(const unsigned char *text, size_t length, bool true_false,
                          struct mt_pickle_value *value);
 

@@ -1,7 +1,7 @@
-/* A PyTorch snapshot that was read: records, put in order and completed by
- * what has to be inferred. torch_snapshot.c reads it, torch_events.c makes its
- * events, torch_marks.c finds phases, pools and empty_cache calls, torch_start.c the
- * state at the start of an incomplete history. */
+/* A PyTorch snapshot after reading: its records in order, completed with inferred ones.
+ * torch_snapshot.c reads it, torch_events.c produces its events, torch_marks.c finds phases,
+ * pools and empty_cache calls, and torch_start.c the state at the start of an incomplete history.
+ */
 #ifndef MT_COLLECTOR_TORCH_H
 #define MT_COLLECTOR_TORCH_H
 
@@ -9,7 +9,7 @@
 #include "source.h"
 #include "torch_records.h"
 
-/* Options of the run that decide how large blocks are. */
+/* Options of the run that determine the sizes of blocks. */
 struct mt_torch_options {
     uint64_t max_split_bytes;       /* UINT64_MAX = unlimited */
     uint64_t roundup_divisions[16]; /* by floor(log2(MiB)) */
@@ -27,39 +27,39 @@ struct mt_torch {
     struct mt_torch_records records;
     struct mt_torch_device *devices;
     uint32_t device_count;
-    bool has_host; /* after the devices there is one more, which is pinned host memory */
+    bool has_host; /* one more entry after the devices, for pinned host memory */
     struct mt_torch_segment *segments; /* by device, then by address; those of the host last */
     size_t segment_count, device_segment_count, segment_capacity;
-    bool has_segments;   /* the file lists them, be it none */
-    bool has_host_parts; /* it says what pinned memory there is: since PyTorch 2.14 */
-    bool is_profile;     /* made from torch.profiler's: tensors, no times, no segments */
+    bool has_segments;   /* the file has a list of segments, even if it is empty */
+    bool has_host_parts; /* it lists pinned host memory: PyTorch 2.14 and later */
+    bool is_profile;     /* converted from a torch.profiler trace: tensors, no times, no segments */
     struct mt_torch_annotation *annotations; /* in file order, matched */
     size_t annotation_count;
     struct mt_torch_options options;
     /* entries that the history lacks, by kind of event (torch_missing.h) */
     uint64_t missing[MT_EVENT_SEGMENT_FREE + 1];
     uint32_t missing_names[MT_EVENT_SEGMENT_FREE + 1];
-    uint64_t latest_ns;       /* of all entries and phases */
+    uint64_t latest_ns;       /* the latest time of all entries and phases */
     struct mt_event *initial; /* state at the start */
     size_t initial_count, initial_capacity;
     uint16_t heap;                   /* the allocator of the devices */
-    uint16_t host_heap, pinned_heap; /* the host's allocator, and what it takes from the driver */
-    /* texts of the header */
+    uint16_t host_heap, pinned_heap; /* the host's allocator, and its requests to the driver */
+    /* texts for the header */
     struct mt_buf allocator_options, settings, not_used;
     /* where the reader is */
     size_t *next_entry; /* of each device, relative to its first */
     size_t next_initial, next_annotation;
     uint64_t next_seq;
     uint8_t next_missing; /* kind of event */
-    bool half_told;       /* the first event of the entry at hand is out */
+    bool half_told;       /* the first event of the current entry was returned */
     struct mt_event *batch;
 };
 
-/* mt_torch_snapshot_open; `no_short_cuts` as in struct mt_pickle_hooks. */
+/* Like mt_torch_snapshot_open; `no_short_cuts` as in struct mt_pickle_hooks. */
 enum mt_status mt_torch_open(struct mt_feed *feed, bool no_short_cuts, struct mt_source **source,
                              struct mt_error *error) MT_MUST_USE;
 
-/* Devices, and the host if it is one of them here. */
+/* Number of devices, plus one if the snapshot has host memory. */
 static inline uint32_t mt_torch_lanes(const struct mt_torch *torch)
 {
     return torch->device_count + torch->has_host;
@@ -77,31 +77,30 @@ enum mt_status mt_torch_next(struct mt_source *source, struct mt_event_batch *ba
                              struct mt_error *error) MT_MUST_USE;
 enum mt_status mt_torch_rewind(struct mt_source *source, struct mt_error *error) MT_MUST_USE;
 
-/* Marks annotations that have a partner, or may still get one after the end:
- * an END matches the innermost open START of its name. Returns in *unmatched
- * how many ENDs have none. */
+/* Marks annotations that have a partner, or may get one after the end. An END matches the
+ * innermost open START of its name. Sets *unmatched to the number of ENDs without a START. */
 enum mt_status mt_torch_match_phases(struct mt_torch_annotation *annotations, size_t count,
                                      size_t *unmatched) MT_MUST_USE;
 
-/* PyTorch 2.4 and 2.5 keep phases among the entries of every device: turns
- * those of one device into phase entries (addr = name), ignores the others. */
+/* PyTorch 2.4 and 2.5 keep phases among the entries of every device. Turns those of one device
+ * into phase entries (addr = name) and ignores the copies of the others. */
 enum mt_status mt_torch_inline_phases(struct mt_torch *torch, size_t *unmatched) MT_MUST_USE;
 
-/* Flags the entries at which an explicit empty_cache begins. */
+/* Flags the entries where an explicit empty_cache begins. */
 void mt_torch_find_empty_cache(struct mt_torch *torch);
 
 /* Fills entry.pool from the segments that are left at the end. */
 enum mt_status mt_torch_route_pools(struct mt_torch *torch) MT_MUST_USE;
 
-/* Decides for each device whether its history is complete; if not, rebuilds
- * the state at its start into torch->initial. */
+/* Decides for each device whether its history is complete. If not, reconstructs the state at its
+ * start in torch->initial. */
 enum mt_status mt_torch_find_start(struct mt_torch *torch) MT_MUST_USE;
 
-/* Reads allocator_settings (items of its dictionary) into options and texts. */
+/* Reads the dictionary allocator_settings into options and texts. */
 void mt_torch_read_settings(struct mt_torch *torch, struct mt_pickle *pickle,
                             const struct mt_pickle_value *items, size_t count);
 
-/* What the allocator makes of a request: PyTorch's round_size. */
+/* Returns the block size for a request, like PyTorch's round_size. */
 uint64_t mt_torch_round_size(const struct mt_torch_options *options, uint64_t bytes);
 
 #endif

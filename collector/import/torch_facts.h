@@ -1,17 +1,16 @@
-/* The records of a snapshot, and the words that it is written in (torch_records.h makes them). */
+/* The records of a snapshot and the keywords of its format (torch_records.h fills the records). */
 #ifndef MT_COLLECTOR_TORCH_FACTS_H
 #define MT_COLLECTOR_TORCH_FACTS_H
 
 #include "pickle.h"
 #include "symbols.h"
 
-/* `kind` of entries that are no memory events; the others have theirs from
- * enum mt_event_kind. */
+/* `kind` of entries that are not memory events; the others use enum mt_event_kind. */
 enum {
     MT_TORCH_UNKNOWN = 0,
     MT_TORCH_IGNORED = 100,
     MT_TORCH_USER_DEFINED = 101,
-    MT_TORCH_ANNOTATE = 102 /* a text for the block that lives at addr */
+    MT_TORCH_ANNOTATE = 102 /* a text for the block at addr */
 };
 
 enum mt_torch_entry_flags {
@@ -23,7 +22,7 @@ enum mt_torch_entry_flags {
 struct mt_torch_entry {
     uint64_t addr; /* oom: free bytes of the device */
     uint64_t size_bytes;
-    uint64_t time_us : 52; /* widen before you calculate with it */
+    uint64_t time_us : 52; /* widen before arithmetic */
     uint64_t kind : 7;
     uint64_t flags : 2;
     uint64_t category : 3; /* records.categories; 0 = none recorded */
@@ -31,21 +30,21 @@ struct mt_torch_entry {
     uint16_t stream, pool; /* symbols */
 };
 #define MT_TORCH_MAX_TIME_US ((UINT64_C(1) << 52) - 1) /* in the year 2112 */
-#define MT_TORCH_CATEGORIES  8                         /* torch.profiler knows 7 */
+#define MT_TORCH_CATEGORIES  8                         /* torch.profiler has 7 */
 
-/* Records [first .. first + count) of one kind: a list in the file. A list that
- * shares or reorders its records has more than one piece. */
+/* Records [first .. first + count) of one kind, a list in the file. A list that shares or
+ * reorders its records has more than one piece. */
 struct mt_torch_range {
     size_t first, count;
-    size_t next; /* piece: index of a range, 0 = none */
-    size_t last; /* piece, of the first one; 0 = the first one */
-    bool taken;  /* by a segment or device: a list counts once */
+    size_t next; /* next piece: index of a range, 0 = none */
+    size_t last; /* last piece of the list, kept in the first; 0 = the first one */
+    bool taken;  /* used by a segment or device: each list counts once */
 };
 
 enum mt_torch_block_state { MT_TORCH_INACTIVE, MT_TORCH_ALLOCATED, MT_TORCH_PENDING };
 
 struct mt_torch_block {
-    uint64_t addr; /* 0 = not recorded: follows the block before it */
+    uint64_t addr; /* 0 = not recorded: follows the previous block */
     uint64_t size_bytes;
     uint64_t requested_bytes; /* 0 = not recorded */
     uint32_t stack;
@@ -68,10 +67,10 @@ struct mt_torch_annotation {
     bool matched; /* filled by mt_torch_match_phases */
 };
 
-/* What HOST values of the pickle reader are; bits: an index, unless noted. */
+/* Kinds of HOST values of the pickle reader; bits: an index, unless noted. */
 enum mt_torch_host {
     MT_TORCH_ENTRY = 1,
-    MT_TORCH_ENTRIES, /* range: what one device did */
+    MT_TORCH_ENTRIES, /* range: the history of one device */
     MT_TORCH_FRAME,   /* symbols: frame */
     MT_TORCH_STACK,   /* symbols: stack */
     MT_TORCH_SEGMENT,
@@ -83,7 +82,7 @@ enum mt_torch_host {
     MT_TORCH_PAIR   /* two numbers of 24 bits */
 };
 
-/* Keys and words that mean something; also their text ids in the pickle. */
+/* Keys and words with a meaning; the values are also their text ids in the pickle. */
 enum mt_torch_word {
     MT_WORD_ACTION,
     MT_WORD_ADDR,
@@ -138,13 +137,13 @@ enum mt_torch_word {
 
 extern const char *const mt_torch_words[MT_WORD_COUNT];
 
-/* Where an entry's fields are among the items of its dictionary. */
+/* Positions of an entry's fields among the items of its dictionary. */
 struct mt_torch_entry_plan {
     uint64_t shape; /* of the dictionary; 0 = none */
     uint8_t action, addr, size, stream, time_us, frames, pool, category, tag;
 };
 
-/* What a dictionary of a snapshot is: whose fields may be of no use. */
+/* Kinds of dictionaries in a snapshot, for reports of unused fields. */
 enum mt_torch_record {
     MT_TORCH_OF_SNAPSHOT,
     MT_TORCH_OF_ENTRY,
@@ -182,21 +181,21 @@ struct mt_torch_records {
     struct mt_torch_entry_plan entry_plan;
     uint64_t last_stream_handle, last_pool[2];
     uint32_t last_stream, last_pool_id;
-    /* what blocks are for, in the profiler's words: string ids; the first is no one's */
+    /* purposes of blocks as the profiler names them: string ids; the first is unused */
     uint32_t categories[MT_TORCH_CATEGORIES], category_count;
-    /* what the program said that blocks are: string id by entry, 0 = nothing; entries from
-     * tag_count on have none */
+    /* the program's descriptions of blocks: string id by entry, 0 = none; entries from tag_count
+     * have none */
     uint32_t *tags;
     size_t tag_count;
-    struct mt_torch_unused unused[MT_TORCH_MAX_UNUSED]; /* the first ones, in order of sight */
+    struct mt_torch_unused unused[MT_TORCH_MAX_UNUSED]; /* the first ones, in order of appearance */
     size_t unused_count;
 };
 
-/* Value of `word` in a dictionary, or NULL. */
+/* Returns the value of `word` in a dictionary, or NULL. */
 const struct mt_pickle_value *mt_torch_find(const struct mt_pickle_value *items, size_t count,
                                             enum mt_torch_word word);
 
-/* Integers and booleans as an unsigned number; negative ones and all else 0. */
+/* Returns integers and booleans as an unsigned number; 0 for negative and other values. */
 static inline uint64_t mt_torch_number(struct mt_pickle_value value)
 {
     bool negative = value.kind == MT_PICKLE_INT && (int64_t)value.bits < 0;
@@ -205,13 +204,13 @@ static inline uint64_t mt_torch_number(struct mt_pickle_value value)
                                                                                      : 0;
 }
 
-/* The records that a value stands for if it is a list of this kind that nobody
- * took before; else none. */
+/* Returns the records of a value if it is a list of this kind that was not taken before;
+ * otherwise none. */
 enum mt_status mt_torch_take(struct mt_torch_records *records, const struct mt_pickle_value *value,
                              enum mt_torch_host host, struct mt_torch_range *range) MT_MUST_USE;
 
-/* `array` with room for one more than `count` entries; NULL if there is none,
- * and the array is as it was. */
+/* Makes room in `array` for one more than `count` entries. Returns NULL if memory runs out; the
+ * array is then unchanged. */
 void *mt_torch_grow(void *array, size_t *capacity, size_t count, size_t entry_bytes);
 
 #endif

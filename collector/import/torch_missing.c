@@ -5,7 +5,7 @@
 
 #include "event.h"
 
-/* What the history says of an address, as far as it has said something. */
+/* The state of an address according to the history so far. */
 enum { GONE, ALIVE, ACCOUNTED };
 
 /* Things that are taken and given back: blocks or segments. */

@@ -173,7 +173,7 @@ static bool is_stack_of(const struct mt_symbols *symbols, uint32_t stack,
     return true;
 }
 
-/* Of a stack that is too deep, the inner frames: those that say who allocated. */
+/* Keeps the inner frames of a stack that is too deep: they show the allocating code. */
 static enum mt_status intern_stack(struct mt_torch_records *r, const struct mt_pickle_value *frames,
                                    size_t count, uint32_t *stack)
 {

@@ -1,5 +1,4 @@
-/* Values of a pickle as entries of the symbol tables: what all records of a
- * snapshot need. */
+/* Converts values of a pickle to entries of the symbol tables, for all records of a snapshot. */
 #ifndef MT_COLLECTOR_TORCH_NAMES_H
 #define MT_COLLECTOR_TORCH_NAMES_H
 
@@ -16,13 +15,13 @@ static inline void mt_torch_set(struct mt_pickle_value *value, enum mt_torch_hos
     *value = (struct mt_pickle_value){bits, MT_PICKLE_HOST, (uint8_t)host};
 }
 
-/* Addresses may come as negative numbers: some devices have them beyond 2^63. */
+/* Addresses may be negative numbers: some devices have addresses beyond 2^63. */
 static inline uint64_t mt_torch_address(const struct mt_pickle_value *value)
 {
     return value->kind == MT_PICKLE_INT || value->kind == MT_PICKLE_UINT ? value->bits : 0;
 }
 
-/* MT_WORD_COUNT: none that means something. */
+/* Returns MT_WORD_COUNT for texts that are not keywords. */
 static inline enum mt_torch_word mt_torch_word_of(const struct mt_pickle_value *value)
 {
     return value->kind == MT_PICKLE_TEXT && value->bits < MT_WORD_COUNT
@@ -30,7 +29,7 @@ static inline enum mt_torch_word mt_torch_word_of(const struct mt_pickle_value *
                : MT_WORD_COUNT;
 }
 
-/* String id of a pickled text; other values are the empty string. */
+/* Returns the string id of a pickled text; other values become the empty string. */
 enum mt_status mt_torch_string(struct mt_torch_records *r, struct mt_pickle *pickle,
                                const struct mt_pickle_value *value, uint32_t *id) MT_MUST_USE;
 
@@ -47,7 +46,7 @@ enum mt_status mt_torch_stack(struct mt_torch_records *r, const struct mt_pickle
 enum mt_status mt_torch_stream(struct mt_torch_records *r, const struct mt_pickle_value *value,
                                uint32_t *stream) MT_MUST_USE;
 
-/* Pool id of a pair; leaves *pool and *known alone if the value is none. */
+/* Sets the pool id of a pair; leaves *pool and *known unchanged if the value is not a pair. */
 enum mt_status mt_torch_pool(struct mt_torch_records *r, struct mt_pickle *pickle,
                              const struct mt_pickle_value *value, uint16_t *pool,
                              bool *known) MT_MUST_USE;

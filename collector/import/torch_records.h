@@ -1,7 +1,6 @@
-/* What a PyTorch memory snapshot says, as flat arrays: the pickle reader hands
- * each dictionary to mt_torch_hook as soon as it is complete, which turns it
- * into one of these records. A dictionary is known by the keys it has, not by
- * its place, so that keys may come in any order and from any version. */
+/* The contents of a PyTorch memory snapshot as flat arrays. The pickle reader passes each
+ * complete dictionary to mt_torch_hook, which turns it into one of these records. A dictionary is
+ * recognized by its keys, not by its position, so keys may be in any order and from any version. */
 #ifndef MT_COLLECTOR_TORCH_RECORDS_H
 #define MT_COLLECTOR_TORCH_RECORDS_H
 
@@ -13,7 +12,7 @@ enum mt_status mt_torch_hook(void *context, struct mt_pickle *pickle,
                              const struct mt_pickle_value *items, size_t count,
                              struct mt_pickle_value *value, struct mt_error *error);
 
-/* The `append` hook: device traces. */
+/* The `append` hook, for device traces. */
 enum mt_status mt_torch_append(void *context, struct mt_pickle *pickle,
                                const struct mt_pickle_value *items, size_t count,
                                struct mt_pickle_value *list, bool *taken, struct mt_error *error);

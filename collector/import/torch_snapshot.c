@@ -337,7 +337,7 @@ static enum mt_status take_lists(struct mt_torch *torch, struct mt_pickle *pickl
     if (status == MT_ERR_UNSUPPORTED)
         return mt_fail(error, status, MT_NO_OFFSET, "more than %d devices", MAX_DEVICES);
     if (status == MT_ERR_FORMAT)
-        return mt_fail(error, status, MT_NO_OFFSET, "host memory, but no device");
+        return mt_fail(error, status, MT_NO_OFFSET, "the snapshot has host memory but no device");
     return status == MT_OK ? MT_OK : no_memory(error);
 }
 

@@ -6,14 +6,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Borrowed from the text, not terminated. */
+/* Borrowed from the text, not NUL-terminated. */
 struct mt_source_line {
     const char *file, *function;
     size_t file_length, function_length;
     uint32_t line;
 };
 
-/* The last such line of a text, which is the innermost call; false if it has none. */
+/* Finds the last such line of a text, which is the innermost call. Returns false if there is
+ * none. */
 bool mt_source_line_last(const char *text, struct mt_source_line *found);
 
 #endif

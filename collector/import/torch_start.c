@@ -391,7 +391,7 @@ static enum mt_status rebuild(struct mt_torch_start *start)
         return status;
     if (start->block_count)
         qsort(start->blocks, start->block_count, sizeof *start->blocks, compare_blocks);
-    if (start->segment_heap == start->heap) /* the host's are as large as what was asked for */
+    if (start->segment_heap == start->heap) /* the host's blocks have the requested size */
         mt_torch_size_blocks(start);
     return add_events(start);
 }

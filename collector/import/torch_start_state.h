@@ -1,5 +1,5 @@
-/* The state at the start of an incomplete history, while it is rebuilt: torch_start.c finds out
- * what was there, torch_sizes.c how large it was. */
+/* The state at the start of an incomplete history during its reconstruction: torch_start.c finds
+ * the blocks, torch_sizes.c their sizes. */
 #ifndef MT_COLLECTOR_TORCH_START_STATE_H
 #define MT_COLLECTOR_TORCH_START_STATE_H
 
@@ -20,7 +20,7 @@ struct mt_start_segment {
     bool expandable;
 };
 
-/* An end point of a mapped range: coverage changes by `change` here. */
+/* An end point of a mapped range, where coverage changes by `change`. */
 struct mt_start_edge {
     uint64_t addr;
     const struct mt_torch_segment *segment; /* of the final state, or NULL */
@@ -38,9 +38,9 @@ struct mt_torch_start {
     size_t segment_count, segment_capacity;
     struct mt_start_edge *edges;
     size_t edge_count, edge_capacity;
-    struct mt_map seen; /* address -> block index + 1; 0 = born in the window */
+    struct mt_map seen; /* address -> block index + 1; 0 = allocated within the history */
     struct mt_map seen_segments;
-    struct mt_map tags; /* address -> string id: what annotations say of blocks of the start */
+    struct mt_map tags;       /* address -> string id: annotations of initial blocks */
     bool frees_are_requested; /* free_requested entries were recorded */
 };
 

@@ -17,7 +17,7 @@ enum { PIECE_BYTES = 256 * 1024, BATCH_EVENTS = 1024, DEVICES = 1024, UNKNOWN_AD
 /* What an arena takes from the driver: more and more regions, or all at once. */
 enum { GROWING, PREALLOCATED, KINDS };
 
-/* What is known of the arena of one GPU. */
+/* The known facts about the arena of one GPU. */
 struct arena {
     uint64_t limit_bytes, start_bytes; /* start: in use before the first event */
     uint64_t lowest, highest;          /* addresses of its blocks */
@@ -445,10 +445,10 @@ enum mt_status mt_xplane_open(struct mt_feed *feed, struct mt_source **source,
     if (!status && profile->settings.failed)
         status = no_memory(error);
     if (!status && !profile->count)
-        status =
-            mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
-                    "a profile without memory events of a GPU: XLA and TensorFlow write them with "
-                    "host_tracer_level 2 while their own arena serves the requests");
+        status = mt_fail(
+            error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
+            "the profile has no memory events of a GPU: XLA and TensorFlow write them only with "
+            "host_tracer_level 2 and with their own arena");
     if (status) {
         close_profile(&profile->source);
         return status;

@@ -1,22 +1,22 @@
-/* Profiles of XLA's profiler (*.xplane.pb: jax.profiler, TensorFlow's profiler) as a source: what
- * the arena of each GPU handed out and took back, with addresses. Everything else in the profile is
- * left out.
+/* Profiles of XLA's profiler (*.xplane.pb from jax.profiler or TensorFlow's profiler) as a
+ * source: allocations and frees of each GPU's arena, with addresses. The rest of the profile is
+ * ignored.
  *
- * Format: tsl/profiler/protobuf/xplane.proto; the events MemoryAllocation and MemoryDeallocation
- * are written by xla/tsl/framework/bfc_allocator.cc (AddTraceMe) under the arena's lock, so that
- * their times are the order in which they happened. */
+ * Format: tsl/profiler/protobuf/xplane.proto. xla/tsl/framework/bfc_allocator.cc (AddTraceMe)
+ * writes the events MemoryAllocation and MemoryDeallocation while it has the arena's lock, so
+ * their times give their order. */
 #ifndef MT_COLLECTOR_XPLANE_H
 #define MT_COLLECTOR_XPLANE_H
 
 #include "feed.h"
 #include "source.h"
 
-/* Do the first bytes look like such a profile? */
+/* Returns true if the first bytes look like such a profile. */
 bool mt_xplane_probe(const void *bytes, size_t length);
 
-/* Reads all of `feed`, which stays the caller's. Memory: the file while it is read and 80 bytes for
- * each block or free, then 80 more for each event. A file that is cut or damaged is refused as a
- * whole: events of one arena lie in several of its parts. */
+/* Reads all of `feed`, which the caller keeps. Memory: the file while reading, 80 bytes for each
+ * allocation or free, then 80 more for each event. A truncated or damaged file is an error as a
+ * whole, because the events of one arena are in several parts of it. */
 enum mt_status mt_xplane_open(struct mt_feed *feed, struct mt_source **source,
                               struct mt_error *error) MT_MUST_USE;
 

@@ -1,4 +1,4 @@
-/* From the bytes of a profile to the memory events in it, in order of time. For xplane.c. */
+/* Extracts the memory events from the bytes of a profile, in order of time. For xplane.c. */
 #ifndef MT_COLLECTOR_XPLANE_READ_H
 #define MT_COLLECTOR_XPLANE_READ_H
 
@@ -6,16 +6,16 @@
 #include "status.h"
 #include "symbols.h"
 
-/* One MemoryAllocation or MemoryDeallocation of an arena: of a GPU, or of host memory if the
- * profile has none of a GPU. */
+/* One MemoryAllocation or MemoryDeallocation of a GPU's arena, or of host memory if the profile
+ * has no GPU. */
 struct mt_xplane_record {
-    uint64_t t_ns;  /* since the profile's start, or Unix time, and ... */
-    uint32_t t_ps;  /* ... picoseconds more */
+    uint64_t t_ns;  /* since the profile's start, or Unix time, plus ... */
+    uint32_t t_ps;  /* ... this many picoseconds */
     uint64_t order; /* in the file */
     uint64_t addr, requested_bytes, chunk_bytes;
-    uint64_t in_use_bytes; /* of the arena, after it */
-    uint64_t limit_bytes;  /* that the arena may take */
-    uint32_t operation;    /* string id: what TensorFlow was doing, MT_NO_ID */
+    uint64_t in_use_bytes; /* of the arena, after this event */
+    uint64_t limit_bytes;  /* limit of the arena */
+    uint32_t operation;    /* string id: TensorFlow's current operation, or MT_NO_ID */
     uint16_t device, thread;
     bool is_free, is_host;
 };
@@ -24,12 +24,13 @@ struct mt_xplane_records {
     struct mt_symbols *symbols; /* the caller's: operations, threads */
     struct mt_xplane_record *list;
     size_t count, capacity;
-    size_t of_gpus;      /* of those that were read */
+    size_t of_gpus;      /* records of GPUs */
     uint64_t start_t_ns; /* Unix time of the profile's start, 0 = not known */
-    uint64_t invalid;    /* memory events that cannot be */
+    uint64_t invalid;    /* number of impossible memory events */
 };
 
-/* MT_ERR_FORMAT where the bytes are no profile; *at: there. Release the records in any case. */
+/* Returns MT_ERR_FORMAT if the bytes are not a profile; *at is the offset. Release the records in
+ * any case. */
 enum mt_status mt_xplane_read(struct mt_pb_bytes profile, struct mt_xplane_records *records,
                               const uint8_t **at) MT_MUST_USE;
 void mt_xplane_records_release(struct mt_xplane_records *records);

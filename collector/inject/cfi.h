@@ -1,7 +1,6 @@
-/* Call frame information (.eh_frame): how to get from a frame to its caller's,
- * for x86-64. Every module of the process carries it, because C++ exceptions
- * need it; only what a walk needs is read: where the caller's stack pointer,
- * frame pointer and return address are. */
+/* Call frame information (.eh_frame): how to find the caller's frame, for x86-64. Every module of
+ * the process has it, because C++ exceptions need it. Only what a walk needs is read: the
+ * caller's stack pointer, frame pointer and return address. */
 #ifndef MT_INJECT_CFI_H
 #define MT_INJECT_CFI_H
 
@@ -35,9 +34,9 @@ struct mt_cfi_rule {
     uint8_t base, fp; /* enums above */
 };
 
-/* The rule at an address of code (a return address less 1). Takes the loader's
- * list lock for a moment; microseconds. Reads nothing outside of the segments
- * of loaded modules, whatever their tables say. */
+/* Returns the rule at a code address (a return address minus 1). Takes the loader's list lock
+ * briefly; microseconds. Reads nothing outside of the segments of loaded modules, whatever their
+ * tables contain. */
 struct mt_cfi_rule mt_cfi_find(uintptr_t pc);
 
 struct mt_cfi_program {

@@ -1,15 +1,13 @@
-/* What a source (CUPTI, NVTX, PyTorch, ...) does with an event. Everything here
- * may be called from any thread, inside the driver's and the framework's locks:
- * nothing takes the GIL, calls CUDA, or waits for another thread (but a bounded
- * time when the disk cannot keep up). Errors are counted, never returned: the
- * program goes on.
+/* The interface for sources (CUPTI, NVTX, PyTorch, ...) to record an event. Every function may be
+ * called from any thread, inside the driver's and the framework's locks: none takes the GIL,
+ * calls CUDA, or waits for another thread (except for a bounded time when the disk cannot keep
+ * up). Errors are counted, never returned: the program continues.
  *
  *     if (!mt_collect_enter()) return;
  *     struct mt_raw_event event = {.kind = MT_EVENT_ALLOC, .heap = MT_RAW_DRIVER, ...};
  *     mt_collect_stacks(&event);
  *     mt_collect_emit(&event);
- *     mt_collect_leave();
- */
+ *     mt_collect_leave(); */
 #ifndef MT_INJECT_COLLECT_H
 #define MT_INJECT_COLLECT_H
 
@@ -19,11 +17,10 @@
 #include "tell_user.h"
 #include "tape.h"
 
-/* True if this thread may emit now. The first call of a process starts the
- * collector (files, writer thread). False, and no leave: not asked for, could
- * not start, a forked child that is not followed, or nested inside another
- * event of this thread (a signal handler, a callback of our own making).
- * Costs a few ns. */
+/* Returns true if this thread may emit events now. The first call of a process starts the
+ * collector (files, writer thread). Returns false, and needs no leave, if recording is off, could
+ * not start, is in a forked child that is not followed, or is nested inside another event of this
+ * thread (a signal handler, or a callback that the collector caused). Costs a few ns. */
 bool mt_collect_enter(void);
 void mt_collect_leave(void);
 
@@ -36,9 +33,9 @@ bool mt_collect_is_running(void);
 /* Stamps the event with the global order and the time, and appends it. <= 30 ns. */
 void mt_collect_emit(const struct mt_raw_event *event);
 
-/* Fills in python_stack and native_stack, as far as the user asked for them: not
- * those of frees, usually. The first 16,384 allocations of device memory by the driver in a process
- * have native stacks in any case: they name the library that asked. */
+/* Fills in python_stack and native_stack according to the settings; frees usually have no stacks.
+ * The first 16,384 driver allocations of device memory in a process always have native stacks:
+ * they identify the library that allocates. */
 void mt_collect_stacks(struct mt_raw_event *event);
 
 /* Do stacks of this process have native frames: asked for, or the usual choice without Python?
@@ -59,9 +56,9 @@ uint32_t mt_collect_pool(uint64_t a, uint64_t b);
 /* Number of the calling thread in the tape, from 1. */
 uint32_t mt_collect_thread(void);
 
-/* A fact for the trace's header; keys are those of docs/trace-format.md 2.1 (a
- * second value for `sources` or `not_recorded` is appended, for others it
- * replaces the first). Any time after the start. */
+/* Sets a fact in the trace's header; keys are in docs/trace-format.md 2.1. A second value is
+ * appended for `sources` and `not_recorded` and replaces the first for other keys. Call it at any
+ * time after the start. */
 void mt_collect_fact(const char *key, const char *value);
 void mt_collect_device(uint32_t index, uint64_t total_bytes, const char *name);
 

@@ -1,12 +1,12 @@
-/* State of the collector in this process (mt_core) and of the calling thread (mt_self),
- * and what its parts (collect.c, intern.c, lifecycle.c, writer_thread.c) do for each
- * other. Calls go one way:
+/* State of the collector in this process (mt_core) and of the calling thread (mt_self), and the
+ * interfaces between its parts (collect.c, intern.c, lifecycle.c, writer_thread.c). Calls go one
+ * way:
  *
  *     core <- intern <- collect <- {run_facts, trace_file, the sources}
  *          <- writer_thread <- lifecycle <- sources
  *
- * What collect.c needs of lifecycle.c, and writer_thread.c of the sources, is handed in
- * when the library is loaded. */
+ * collect.c gets callbacks of lifecycle.c, and writer_thread.c those of the sources, when the
+ * library is loaded. */
 #ifndef MT_INJECT_CORE_H
 #define MT_INJECT_CORE_H
 
@@ -93,11 +93,11 @@ void mt_intern_forget(void); /* in a forked child */
 bool mt_writer_thread_start(void);
 /* Drains everything and closes the trace; waits at most some seconds. */
 void mt_writer_thread_finish(void);
-/* Around fork(): the writer holds no lock of the C library or of the program's
- * allocator meanwhile. A child has no writer, so such a lock would stay held there,
- * and not every allocator resets its own (those of AddressSanitizer before GCC 13
- * do not). A writer that works for more than a second is not waited for: it may wait
- * itself for a lock that a prepare handler of the program has taken. */
+/* Call these around fork(): the writer holds no lock of the C library or of the program's
+ * allocator meanwhile. A child has no writer, so such a lock would stay held there, and not every
+ * allocator resets its own (AddressSanitizer's before GCC 13 does not). Waits at most a second
+ * for the writer, which may itself wait for a lock that a prepare handler of the program has
+ * taken. */
 void mt_writer_thread_pause(void);
 void mt_writer_thread_resume(void);
 void mt_writer_thread_resume_in_child(void);

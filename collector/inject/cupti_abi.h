@@ -1,8 +1,7 @@
-/* The part of CUPTI's and the CUDA driver's binary interface that the collector
- * reads, declared here so that no header of theirs is needed. Fields have the
- * vendor's names; tests/cupti_headers holds every offset, size and number
- * against the headers of CUPTI 11 to 13. Handles are integers: nobody looks
- * behind them. */
+/* The part of CUPTI's and the CUDA driver's binary interface that the collector reads, declared
+ * here so that no vendor header is needed. Fields have the vendor's names; tests/cupti_headers
+ * compares every offset, size and number with the headers of CUPTI 11 to 13. Handles are integers
+ * and are never dereferenced. */
 #ifndef MT_INJECT_CUPTI_ABI_H
 #define MT_INJECT_CUPTI_ABI_H
 

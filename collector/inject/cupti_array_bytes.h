@@ -1,4 +1,4 @@
-/* The size of arrays from their descriptors. */
+/* Computes the size of arrays from their descriptors. */
 #ifndef MT_INJECT_CUPTI_ARRAY_BYTES_H
 #define MT_INJECT_CUPTI_ARRAY_BYTES_H
 

@@ -1,8 +1,8 @@
-/* Calls of the driver, as CUPTI reports them: what decoders get, what they do
- * with it, and the table that says which decoder reads which call.
+/* Driver calls as CUPTI reports them: the input of decoders, their actions, and the table of the
+ * decoder for each call.
  *
- * Frees are told at ENTER, before the driver can hand the address to another
- * thread, and taken back at EXIT if the call failed; everything else at EXIT. */
+ * Frees are recorded at ENTER, before the driver can return the address to another thread, and
+ * undone at EXIT if the call failed. Everything else is recorded at EXIT. */
 #ifndef MT_INJECT_CUPTI_CALLS_H
 #define MT_INJECT_CUPTI_CALLS_H
 

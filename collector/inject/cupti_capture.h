@@ -1,7 +1,7 @@
-/* Does a stream-ordered allocation add a node to the graph that its stream is
- * capturing? CUPTI reports such calls as it does others, and with 13.0 and driver 580 its
- * resource callback for graph nodes said nothing of captured ones, so the driver is
- * asked: the one question to it from within a callback. */
+/* Checks whether a stream-ordered allocation adds a node to the graph that its stream is
+ * capturing. CUPTI reports such calls like others, and with 13.0 and driver 580 its resource
+ * callback for graph nodes did not report captured ones. So this queries the driver; it is the
+ * only driver call from within a callback. */
 #ifndef MT_INJECT_CUPTI_CAPTURE_H
 #define MT_INJECT_CUPTI_CAPTURE_H
 

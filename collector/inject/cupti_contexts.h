@@ -1,4 +1,4 @@
-/* Contexts of the driver: which device each is on, and whether it still works. */
+/* Contexts of the driver: the device of each, and whether it still works. */
 #ifndef MT_INJECT_CUPTI_CONTEXTS_H
 #define MT_INJECT_CUPTI_CONTEXTS_H
 
@@ -23,8 +23,8 @@ void mt_cupti_contexts_ask(int (*device_id)(const void *context, uint32_t *devic
 void mt_cupti_context_created(uint64_t context);
 void mt_cupti_context_destroyed(uint64_t context);
 
-/* Does the call ask for a device's name or size? What the answers are is kept, and
- * told of in the trace: at once if there is one, else by tell_devices. */
+/* Handles calls that query a device's name or size. Keeps the answers and records them in the
+ * trace: at once if there is one, otherwise in tell_devices. */
 bool mt_cupti_asks_device(const struct mt_cupti_entry *entry);
 void mt_cupti_contexts_tell_devices(void);
 

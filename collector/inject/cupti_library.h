@@ -1,5 +1,5 @@
-/* Finding and loading CUPTI at run time: the copy that the process already has,
- * else one beside its CUDA libraries, else the machine's. Nothing is linked. */
+/* Finds and loads CUPTI at run time: the copy that the process has already loaded, otherwise one
+ * beside its CUDA libraries, otherwise the machine's. Nothing is linked. */
 #ifndef MT_INJECT_CUPTI_LIBRARY_H
 #define MT_INJECT_CUPTI_LIBRARY_H
 
@@ -26,10 +26,10 @@ struct mt_cupti_library {
     int (*finalize)(void);
 };
 
-/* Calls `try` with each library that can be loaded, best first, until it says
- * true: that one stays loaded, others are closed again. `wanted`: a path, the
- * only one to try; empty: search. False if none was good; errno is then ENOMEM if the
- * loader lacked memory for one of them, else 0. Not for inside a lock. */
+/* Calls `try` with each library that can be loaded, best first, until it returns true. That
+ * library stays loaded; the others are closed. `wanted`: the only path to try; empty: search.
+ * Returns false if no library was good; errno is then ENOMEM if the loader ran out of memory for
+ * one of them, otherwise 0. Do not call it inside a lock. */
 typedef bool mt_cupti_try(void *user, const struct mt_cupti_library *library);
 bool mt_cupti_search(const char *wanted, mt_cupti_try *try, void *user);
 

@@ -1,7 +1,7 @@
-/* What is alive of the driver's memory: so that a free, which only says an
- * address, finds heap, size and device; and so that nothing is told twice. Each
- * kind of handle is a space of its own. All calls are for any thread; each holds
- * the lock of one of several parts for a hash lookup. */
+/* The live memory of the driver: a free has only an address, and its heap, size and device are
+ * found here. This also prevents recording an event twice. Each kind of handle is a separate
+ * space. Any thread may call these functions; each holds the lock of one partition for a hash
+ * lookup. */
 #ifndef MT_INJECT_CUPTI_LIVE_H
 #define MT_INJECT_CUPTI_LIVE_H
 
@@ -45,8 +45,8 @@ enum mt_live_outcome { MT_LIVE_UNKNOWN, MT_LIVE_STAYS, MT_LIVE_GONE };
 enum mt_live_outcome mt_live_count(enum mt_live_space space, uint64_t addr, int references,
                                    int mappings, struct mt_live_block *block);
 
-/* Takes out all blocks that go with the context, in no particular order, and
- * hands each out (under a lock of this file: the visitor calls nothing here). */
+/* Removes all blocks of the context, in no particular order, and passes each to the visitor,
+ * which must not call functions of this file, because a lock is held. */
 typedef void mt_live_visit(void *user, const struct mt_live_block *taken);
 void mt_live_take_of_context(uint64_t context, mt_live_visit *visit, void *user);
 

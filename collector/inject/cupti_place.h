@@ -1,7 +1,7 @@
-/* CUPTI's one place for a subscriber, and the two who share it: the collector,
- * and a guest, which is whatever else of the process subscribes to the same copy
- * of CUPTI (cupti_guest.c). Both have a callback and wishes; CUPTI enables what
- * one of them wishes, and each hears what it wished. */
+/* CUPTI accepts one subscriber. Two share it: the collector, and a guest, which is any other code
+ * in the process that subscribes to the same copy of CUPTI (cupti_guest.c). Each has a callback
+ * and a set of enabled domains; CUPTI enables the union, and each receives only the calls that it
+ * enabled. */
 #ifndef MT_INJECT_CUPTI_PLACE_H
 #define MT_INJECT_CUPTI_PLACE_H
 
@@ -11,9 +11,9 @@
 
 enum mt_cupti_side { MT_CUPTI_OWN = 1, MT_CUPTI_GUEST = 2 };
 
-/* Who comes or goes claims the place first. Waits for another thread, but not
- * long; false: it had no end, or this thread has claimed it already (CUPTI called
- * back, or started CUDA, while it subscribed). */
+/* Claims the subscription before a change of subscribers. Waits for another thread for a bounded
+ * time. Returns false if the wait timed out, or if this thread has already claimed it (CUPTI
+ * called back, or started CUDA, during a subscription). */
 bool mt_cupti_place_claim(void);
 void mt_cupti_place_release(void);
 

@@ -54,7 +54,7 @@ static void learn(const struct pool *pool)
     pthread_mutex_unlock(&lock);
 }
 
-/* What is known of a pool; of one that is not, nothing but its handle. */
+/* The known facts about a pool; for an unknown pool, only its handle. */
 static struct pool look_up(uint64_t handle)
 {
     struct pool pool = {.handle = handle, .device = MT_CU_UNKNOWN_DEVICE};

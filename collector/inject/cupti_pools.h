@@ -1,4 +1,4 @@
-/* Pools of stream-ordered memory: where each is, and which one is current. */
+/* Pools of stream-ordered memory: the device of each, and the current one. */
 #ifndef MT_INJECT_CUPTI_POOLS_H
 #define MT_INJECT_CUPTI_POOLS_H
 

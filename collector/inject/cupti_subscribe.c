@@ -139,7 +139,7 @@ static int take(const struct attempt *attempt, const struct mt_cupti_library *li
     return result;
 }
 
-/* Another copy would be refused, too, if somebody holds the place. */
+/* Another copy would also be refused if there is a subscriber. */
 static bool try_library(void *user, const struct mt_cupti_library *library)
 {
     struct attempt *attempt = user;

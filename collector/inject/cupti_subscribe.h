@@ -1,4 +1,4 @@
-/* Becoming CUPTI's subscriber, and choosing what to hear of. */
+/* Subscribes to CUPTI and enables callbacks. */
 #ifndef MT_INJECT_CUPTI_SUBSCRIBE_H
 #define MT_INJECT_CUPTI_SUBSCRIBE_H
 
@@ -16,9 +16,9 @@ struct mt_cupti_subscription {
     char refusal[1280]; /* why there is no subscription */
 };
 
-/* Searches (settings.h, cupti), subscribes, and enables every entry of the table
- * and the resource callbacks. `place_of[cbid]` becomes the entry's place in the
- * table + 1. False: `refusal` is a sentence for the user. */
+/* Searches CUPTI (settings.h, cupti), subscribes, and enables every entry of the table and the
+ * resource callbacks. Sets `place_of[cbid]` to the entry's index in the table + 1. On failure
+ * returns false, and `refusal` is a sentence for the user. */
 bool mt_cupti_subscribe(mt_cupti_callback *callback, uint8_t *place_of, size_t places,
                         struct mt_cupti_subscription *subscription);
 

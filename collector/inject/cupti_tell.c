@@ -13,7 +13,7 @@ struct change {
 
 enum { MAX_CHANGES = 4 };
 
-/* Of the call that the thread is in; calls do not nest. */
+/* The current call of the thread; calls do not nest. */
 static __thread struct {
     struct change changes[MAX_CHANGES];
     unsigned count;

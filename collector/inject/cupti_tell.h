@@ -1,5 +1,5 @@
-/* From calls of the driver to events; between mt_collect_enter and leave. Keeps
- * what is alive (cupti_live.h) in step with what was told. */
+/* Converts driver calls to events; call it between mt_collect_enter and leave. Keeps the live
+ * memory (cupti_live.h) consistent with the recorded events. */
 #ifndef MT_INJECT_CUPTI_TELL_H
 #define MT_INJECT_CUPTI_TELL_H
 

@@ -1,7 +1,6 @@
-/* What libmemtrace-cuda.so, which stands before libcuda where CUPTI cannot be
- * used, tells libmemtrace-inject.so: each call of the driver as it comes by.
- * The one symbol between them is memtrace_driver_hooks (found with dlsym); both
- * libraries are of one build. */
+/* Hooks through which libmemtrace-cuda.so, which interposes libcuda where CUPTI cannot be used,
+ * reports driver calls to libmemtrace-inject.so. The only symbol between them is
+ * memtrace_driver_hooks (found with dlsym). Both libraries are from one build. */
 #ifndef MT_INJECT_DRIVER_HOOKS_H
 #define MT_INJECT_DRIVER_HOOKS_H
 

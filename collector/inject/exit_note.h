@@ -1,4 +1,4 @@
-/* With which status the process ends: a fact for its trace's header. */
+/* Records the exit status of the process in its trace's header. */
 #ifndef MT_INJECT_EXIT_NOTE_H
 #define MT_INJECT_EXIT_NOTE_H
 

@@ -1,5 +1,5 @@
-/* Definitions of the traced process: things that events refer to by id.
- * Equal payloads of one kind get one id. */
+/* Definitions of the traced process, which events refer to by id. Equal payloads of one kind get
+ * one id. */
 #ifndef MT_INJECT_INTERN_H
 #define MT_INJECT_INTERN_H
 
@@ -7,11 +7,10 @@
 
 #include "tape.h"
 
-/* The id of a payload (from 1), defined in the tape at first sight; 0 if the
- * tape is full (counted). Fast when the calling thread has seen it before: a
- * hash of the payload and one probe; then a lock-free look into the global
- * table; only new payloads take a lock. Only between mt_collect_enter and
- * leave. */
+/* Returns the id of a payload (at least 1) and defines it in the tape at its first use; 0 if the
+ * tape is full (counted). Fast if the calling thread has used it before: a hash of the payload
+ * and one probe. Otherwise a lock-free lookup in the global table; only new payloads take a lock.
+ * Call it between mt_collect_enter and leave. */
 uint32_t mt_intern(enum mt_definition_kind kind, const void *payload, size_t payload_bytes);
 
 /* A stack of u64 words, outermost first (innermost MT_MAX_STACK_FRAMES kept). */

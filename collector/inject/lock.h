@@ -1,12 +1,12 @@
-/* Locks that no signal handler can leave behind. A handler of the program may leave
- * whatever it interrupted by longjmp, and a thread may be cancelled asynchronously:
- * with a mutex held, every thread that comes later would wait without end, in the
- * program's own calls. All signals wait while such a lock is held, those of libc
- * (cancellation) included, which pthread_sigmask does not block. Two system calls,
- * 0.2 us: for what happens once for each new name, not for each event.
+/* Locks that no signal handler can leave held. A handler of the program may leave the interrupted
+ * code by longjmp, and a thread may be canceled asynchronously: a mutex would then stay held, and
+ * later threads would block forever, in the program's own calls. All signals are blocked while
+ * such a lock is held, including those of libc (cancellation), which pthread_sigmask does not
+ * block. This takes two system calls, 0.2 us, so use it once for each new name, not for each
+ * event.
  *
- * Locks that are taken only inside calls of the driver or of PyTorch's allocator do not
- * need this: a longjmp out of such a call leaves the driver's own locks held as well. */
+ * Locks that are taken only inside calls of the driver or of PyTorch's allocator do not need
+ * this: a longjmp out of such a call leaves the driver's own locks held as well. */
 #ifndef MT_INJECT_LOCK_H
 #define MT_INJECT_LOCK_H
 

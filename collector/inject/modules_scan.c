@@ -136,7 +136,7 @@ static void define_if_new(void)
         !mt_define(MT_DEFINE_MODULE, scan.payload.data, scan.payload.length))
         return; /* the tape is full */
     if (mt_map_set(&scan.known, hash, 1) != MT_OK)
-        return; /* no memory: it will be defined once more */
+        return; /* no memory: it will be defined again */
 }
 
 static int visit(struct dl_phdr_info *info, size_t size, void *context)

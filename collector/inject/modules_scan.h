@@ -1,5 +1,5 @@
-/* Modules of the process, defined in the tape (MT_DEFINE_MODULE) as they come
- * and go: without them native stacks are bare numbers. */
+/* Defines the modules of the process in the tape (MT_DEFINE_MODULE) as they are loaded and
+ * unloaded. Without them, native stacks are bare numbers. */
 #ifndef MT_INJECT_MODULES_SCAN_H
 #define MT_INJECT_MODULES_SCAN_H
 

@@ -1,5 +1,5 @@
-/* What the sampler uses of libnvidia-ml.so.1: its stable C interface, declared
- * here so that no NVIDIA header is needed. Results are 0 for success. */
+/* The part of libnvidia-ml.so.1 that the sampler uses: its stable C interface, declared here so
+ * that no NVIDIA header is needed. Results are 0 for success. */
 #ifndef MT_INJECT_NVML_ABI_H
 #define MT_INJECT_NVML_ABI_H
 

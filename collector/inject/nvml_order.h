@@ -1,6 +1,6 @@
-/* Which of NVML's devices is which of CUDA's. NVML numbers all devices by their
- * place on the bus; CUDA numbers those that CUDA_VISIBLE_DEVICES leaves, in its
- * order, and without CUDA_DEVICE_ORDER=PCI_BUS_ID the fastest one first. */
+/* Maps CUDA's devices to NVML's. NVML numbers all devices by bus address. CUDA numbers the
+ * devices in CUDA_VISIBLE_DEVICES, in its order, and without CUDA_DEVICE_ORDER=PCI_BUS_ID the
+ * fastest one is first. */
 #ifndef MT_INJECT_NVML_ORDER_H
 #define MT_INJECT_NVML_ORDER_H
 
@@ -20,10 +20,9 @@ struct mt_nvml_place {
     char instance[MT_NVML_TEXT]; /* UUID of a MIG instance ("MIG-..."), or "" */
 };
 
-/* Writes CUDA's devices 0, 1, ... to `places` and returns how many there are.
- * `visible` and `order` are the values of CUDA_VISIBLE_DEVICES and
- * CUDA_DEVICE_ORDER, NULL if not set. If it cannot be known, *why says why and
- * 0 is returned; otherwise *why is NULL. */
+/* Writes CUDA's devices 0, 1, ... to `places` and returns their number. `visible` and `order` are
+ * the values of CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER, NULL if not set. If the order cannot
+ * be determined, returns 0 and sets *why to the reason; otherwise *why is NULL. */
 uint32_t mt_nvml_order(const struct mt_nvml_device *devices, uint32_t count, const char *visible,
                        const char *order, struct mt_nvml_place places[MT_NVML_DEVICES],
                        const char **why);

@@ -1,12 +1,10 @@
-/* What NVTX (a header-only library in other people's programs) and a tool say
- * to each other, as far as the collector takes part. Own declarations: no
- * NVIDIA header is needed to build. tests/inject/check_nvtx_abi.c holds them
- * against the real ones where those are installed.
+/* The part of the interface between NVTX (a header-only library in programs) and a tool that the
+ * collector implements. Own declarations: no NVIDIA header is needed to build.
+ * tests/inject/check_nvtx_abi.c compares them with the real headers where those are installed.
  *
- * Each executable and library that uses NVTX has a copy of its own. At its
- * first call the copy loads $NVTX_INJECTION64_PATH and calls
- * InitializeInjectionNvtx2(get_export_table); the tool writes its functions
- * into the copy's slots. Extensions (here: memory) do the same with
+ * Each executable and library that uses NVTX has its own copy. At its first call the copy loads
+ * $NVTX_INJECTION64_PATH and calls InitializeInjectionNvtx2(get_export_table); the tool writes
+ * its functions into the copy's slots. Extensions (here: memory) do the same with
  * InitializeInjectionNvtxExtension(module). */
 #ifndef MT_INJECT_NVTX_ABI_H
 #define MT_INJECT_NVTX_ABI_H
@@ -84,9 +82,9 @@ union nvtx_message {
     void *registered;
 };
 
-/* `size` says how much of it the caller has; what is beyond must not be read.
- * The same since NVTX 1. The payload is a number, or (a type above 6) a pointer
- * to structures of extensions. */
+/* `size` is the size of the caller's structure; fields beyond it must not be read. Unchanged
+ * since NVTX 1. The payload is a number, or (a type above 6) a pointer to structures of
+ * extensions. */
 struct nvtx_attributes {
     uint16_t version, size;
     uint32_t category;
@@ -127,10 +125,9 @@ enum { NVTX_MEMORY_MODULE = 1, NVTX_MEMORY_COMPATIBILITY = 0x0102 };
 
 enum { NVTX_MEMORY_SLOT_COUNT = 7 };
 
-/* The payload extension, versions 1.3 and 1.4: ranges and marks with payloads, and
- * the schemas that say what is in a payload. NCCL begins a range with
- * DomainRangePushEx and ends it with range_pop_payload, when it knows what to say
- * of it. */
+/* The payload extension, versions 1.3 and 1.4: ranges and marks with payloads, and the schemas
+ * that describe payloads. NCCL begins a range with DomainRangePushEx and ends it with
+ * range_pop_payload, when the payload is known. */
 enum {
     NVTX_PAYLOAD_MODULE = 2,
     NVTX_PAYLOAD_OLDEST_COMPATIBILITY = 0x0103,

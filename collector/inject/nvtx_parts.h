@@ -1,17 +1,17 @@
-/* The files of the NVTX source, to each other.
+/* Interfaces between the files of the NVTX source.
  *
- *     source_nvtx.c          a copy of NVTX says hello: slots, and the tool that was here before
+ *     source_nvtx.c          a copy of NVTX connects: slots, and the tool that was there before
  *     source_nvtx_slots.c    the functions in the slots
- *     source_nvtx_ranges.c   what is open on each thread, and what was started and not ended
+ *     source_nvtx_ranges.c   open ranges of each thread, and started ranges
  *     source_nvtx_domains.c  domains, registered strings, categories and their handles
  *     source_nvtx_text.c     the name of an event
  *     source_nvtx_payload.c  the payload extension: ranges that end with a payload
- *     source_nvtx_schemas.c  what NCCL's payloads say of its communicators
+ *     source_nvtx_schemas.c  communicators in NCCL's payloads
  *     source_nvtx_memory.c   the memory extension: pools that register their blocks
  *
- * The trace gets PHASE_PUSH, PHASE_POP and MARK with names "message" (default
- * domain) or "domain: message". Of payloads, those of NCCL's communicators become
- * COMMUNICATOR; other payloads and colours are not recorded. */
+ * The trace gets PHASE_PUSH, PHASE_POP and MARK with names "message" (default domain) or "domain:
+ * message". Payloads of NCCL's communicators become COMMUNICATOR; other payloads and colors are
+ * not recorded. */
 #ifndef MT_INJECT_NVTX_PARTS_H
 #define MT_INJECT_NVTX_PARTS_H
 

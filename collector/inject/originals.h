@@ -1,6 +1,6 @@
-/* The functions behind those that this library stands in front of. Frameworks
- * load theirs with RTLD_LOCAL, so that RTLD_NEXT alone does not see them. These
- * take the loader's lock; errno may change. */
+/* The original functions that this library interposes. Frameworks load their libraries with
+ * RTLD_LOCAL, so RTLD_NEXT alone does not find them. These functions take the loader's lock;
+ * errno may change. */
 #ifndef MT_INJECT_ORIGINALS_H
 #define MT_INJECT_ORIGINALS_H
 

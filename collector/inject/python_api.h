@@ -1,6 +1,5 @@
-/* The functions of the interpreter in this process that may be called without
- * its lock, and those of the self-check. Found by name: nothing here links to
- * Python. */
+/* The interpreter's functions that may be called without the GIL, and those of the self-check.
+ * Found by name: nothing here links to Python. */
 #ifndef MT_INJECT_PYTHON_API_H
 #define MT_INJECT_PYTHON_API_H
 
@@ -34,10 +33,10 @@ struct mt_python_api {
     int (*gc_enable)(void);
 };
 
-/* Looks for an interpreter: in the program and what it was linked with, then
- * in every library that was loaded since. False if there is none (yet), or, if
- * `version` is set, not all of it. Takes the loader's lock: from a constructor, or a thread of our
- * own. */
+/* Looks for an interpreter: in the program and its linked libraries, then in every library that
+ * was loaded since. Returns false if there is none (yet), or, if `version` is set, if functions
+ * are missing. Takes the loader's lock: call it from a constructor, or from a thread of the
+ * collector. */
 bool mt_python_api_find(struct mt_python_api *api);
 
 #endif

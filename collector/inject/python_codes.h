@@ -1,8 +1,8 @@
-/* Code objects by their address: the ids of their definitions, in a cache of
- * each thread. Addresses are used again: a program that executes one snippet
- * after the other has them all at the same place, with their texts and tables.
- * So an entry counts only while the object bears its mark: from 3.12 on the
- * number that the interpreter gave it, before that a hash of what it refers to. */
+/* Code objects by address: a cache per thread of the ids of their definitions. Addresses are
+ * reused: a program that executes many snippets in sequence has them all at the same address,
+ * with their texts and tables. So an entry is valid only while the object has the same mark:
+ * since 3.12 the number that the interpreter assigned, before that a hash of the object's
+ * references. */
 #ifndef MT_INJECT_PYTHON_CODES_H
 #define MT_INJECT_PYTHON_CODES_H
 
@@ -40,9 +40,8 @@ struct mt_python_thread {
     char payload[MT_PYTHON_PAYLOAD_BYTES];
 };
 
-/* The stack word of a frame that the cache did not know, 0 if there is none:
- * no code object after all, or no room for its definition. Kept under `mark`
- * unless that is 0. Reads are guarded. */
+/* Returns the stack word of a frame that is not in the cache, 0 if it is not a code object or its
+ * definition does not fit. Caches it under `mark` unless that is 0. Reads are guarded. */
 uint64_t mt_python_define(const struct mt_python_view *view, struct mt_python_thread *thread,
                           const struct mt_python_frame *frame, uint64_t mark);
 

@@ -1,5 +1,5 @@
-/* The frames of a thread as they lie in memory, innermost first. Nothing here
- * calls Python or knows of events. */
+/* The frames of a thread as they are in memory, innermost first. This file never calls Python and
+ * does not depend on events. */
 #ifndef MT_INJECT_PYTHON_FRAMES_H
 #define MT_INJECT_PYTHON_FRAMES_H
 
@@ -75,8 +75,8 @@ static inline bool mt_python_top(const struct mt_python_layout *l, const char *t
     return true;
 }
 
-/* Reads *frame and moves it to the caller's, 0 after the last. `guarded`, a
- * constant, chooses between reads that cannot fail and those that ask the kernel first. */
+/* Reads *frame and advances it to the caller's, 0 after the last. `guarded`, a constant, selects
+ * reads that go through the kernel and may fail; other reads must be known to be safe. */
 static inline __attribute__((always_inline)) enum mt_python_step mt_python_step(
     const struct mt_python_layout *l, bool guarded, uintptr_t *frame, struct mt_python_frame *out)
 {

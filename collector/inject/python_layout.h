@@ -1,7 +1,6 @@
-/* Where CPython 3.9 to 3.15 (64-bit) keeps a thread's frames and their code
- * objects: the offsets that a reader needs who must not call Python. Up to 3.12
- * they are a table, checked against the headers of those releases; from 3.13 on
- * the interpreter publishes them in `_PyRuntime`. */
+/* Offsets of a thread's frames and code objects in CPython 3.9 to 3.15 (64-bit), for a reader
+ * that must not call Python. Up to 3.12 they are a table, checked against the headers of those
+ * releases; since 3.13 the interpreter publishes them in `_PyRuntime`. */
 #ifndef MT_INJECT_PYTHON_LAYOUT_H
 #define MT_INJECT_PYTHON_LAYOUT_H
 
@@ -50,9 +49,9 @@ struct mt_python_layout {
 /* Readable bytes of `_PyRuntime` that mt_python_layout() may look at. */
 #define MT_PYTHON_RUNTIME_BYTES 1024u
 
-/* The layout for `version` (0x030b07f0 = 3.11.7 final). `runtime` is a copy of
- * the begin of `_PyRuntime`; needed from 3.13 on, else it may be NULL. False:
- * not known, or what the interpreter publishes makes no sense. */
+/* Sets the layout for `version` (0x030b07f0 = 3.11.7 final). `runtime` is a copy of the start of
+ * `_PyRuntime`; needed since 3.13, otherwise it may be NULL. Returns false if the version is
+ * unknown or the published offsets are invalid. */
 bool mt_python_layout(uint32_t version, const void *runtime, struct mt_python_layout *layout);
 
 #endif

@@ -1,5 +1,4 @@
-/* Reads of memory that may not be there: an address that turns out to be wrong
- * is an answer, not a crash. About 0.1 us each. */
+/* Guarded reads: a wrong address is an error, not a crash. About 0.1 us each. */
 #ifndef MT_INJECT_PYTHON_MEMORY_H
 #define MT_INJECT_PYTHON_MEMORY_H
 

@@ -1,4 +1,4 @@
-/* Who this process is among those of a job, by the variables that launchers set. */
+/* Identifies this process within its job by the variables that launchers set. */
 #ifndef MT_INJECT_RUN_IDENTITY_H
 #define MT_INJECT_RUN_IDENTITY_H
 

@@ -1,16 +1,16 @@
-/* Where this process stands among the ranks of its job (mesh.h): what the program said with
- * memtrace_set_mesh, else MEMTRACE_MESH.
+/* The position of this process among the ranks of its job (mesh.h): the argument of
+ * memtrace_set_mesh, otherwise MEMTRACE_MESH.
  *
  *     int memtrace_set_mesh(const char *mesh);
  *
- * An exported function, for programs that learn their place only after the first CUDA call, when
- * the environment has been read: torch.cuda.set_device and init_process_group come before
- * init_device_mesh. It is in the global scope of a program that `memtrace record` started, so that
- * dlsym, or ctypes.CDLL(None) of Python, finds it, and nothing has to be linked or installed. An
- * NVTX mark with an agreed text would need a package in the program, and could not say that the
- * text is wrong. Any thread may call it, but no signal handler. It copies `mesh`, and it does not
- * start a recording. The last call counts. 0, or -1 and one line for the user if `mesh` is
- * malformed: then what was known stays. */
+ * An exported function, for programs that learn their position only after the first CUDA call,
+ * when the environment has been read: torch.cuda.set_device and init_process_group come before
+ * init_device_mesh. It is in the global scope of a program that `memtrace record` started, so
+ * dlsym, or ctypes.CDLL(None) in Python, finds it, and nothing has to be linked or installed. An
+ * NVTX mark with an agreed text would need a package in the program and could not report an
+ * invalid text. Any thread may call it, but no signal handler. It copies `mesh` and does not
+ * start a recording. The last call counts. Returns 0, or -1 with one line for the user if `mesh`
+ * is malformed; the previous value then stays. */
 #ifndef MT_INJECT_RUN_MESH_H
 #define MT_INJECT_RUN_MESH_H
 

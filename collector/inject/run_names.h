@@ -1,4 +1,4 @@
-/* What the name of a trace takes from its process. */
+/* Parts of a trace's name that depend on its process. */
 #ifndef MT_INJECT_RUN_NAMES_H
 #define MT_INJECT_RUN_NAMES_H
 

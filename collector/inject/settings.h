@@ -1,7 +1,6 @@
-/* What `memtrace record` asked for, from the environment (see
- * collector/record/environment.h, which writes it). Read once, in the
- * constructor; nothing else of the collector reads the environment for its own
- * options. */
+/* Settings of `memtrace record`, from the environment (collector/record/environment.h writes
+ * them). Read once, in the constructor; no other part of the collector reads its options from the
+ * environment. */
 #ifndef MT_INJECT_SETTINGS_H
 #define MT_INJECT_SETTINGS_H
 

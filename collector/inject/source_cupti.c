@@ -33,7 +33,7 @@ static _Atomic bool told;               /* the trace knows of the subscription *
 static uint8_t place_of[MAX_CBIDS];     /* in the table, + 1; not written while active */
 static struct mt_cupti_subscription subscription;
 
-/* Of the call that the thread is in. */
+/* The current call of the thread. */
 static __thread bool put_off; /* its ENTER, until the outcome is known */
 
 /* In a broken context calls fail, so that what they free is told when it is
@@ -168,7 +168,7 @@ static bool has_substitute(void)
     return preloaded && strstr(preloaded, "/libmemtrace-cuda.so");
 }
 
-/* Driver events were asked for, and there is nothing to record them. */
+/* Driver events were requested, and there is no way to record them. */
 static bool is_missed(void)
 {
     return !active && subscription.refusal[0] && strcmp(mt_recorder_settings->cupti, "none") != 0 &&

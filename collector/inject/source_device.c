@@ -1,6 +1,6 @@
 /* See source_device.h. A device is used if it has a primary context, or another one that CUPTI
  * told of. The driver is asked on the writer thread: when a context was told, once a second, as
- * other devices may be used later, and at the end. It is never initialised here, and no question
+ * other devices may be used later, and at the end. It is never initialized here, and no question
  * creates a context. */
 #include "source_device.h"
 

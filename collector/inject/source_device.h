@@ -1,6 +1,6 @@
-/* Which devices the process uses, by what does not change when devices are numbered otherwise:
- * UUID, PCI address, and the profile of a MIG instance. Also what else the machine says of the
- * process: its boot, and the limit of its control group. */
+/* Identifies the devices of the process by UUID, PCI address, and the profile of a MIG instance,
+ * which do not depend on the numbering of devices. Also records facts about the machine: its
+ * boot, and the limit of the process's control group. */
 #ifndef MT_INJECT_SOURCE_DEVICE_H
 #define MT_INJECT_SOURCE_DEVICE_H
 

@@ -42,7 +42,7 @@ static struct {
     uint32_t count;
     uint32_t pid;
     int64_t next_ns;
-    int64_t context_ns; /* when we heard of the first context, 0 = not yet */
+    int64_t context_ns; /* time of the first context, 0 = none yet */
     bool listed;        /* the driver has shown our pid */
     const char *why;    /* there can be no samples, NULL = there can */
 } nvml;
@@ -293,7 +293,7 @@ static bool has_driver(void)
     return driver != NULL;
 }
 
-/* At exit, before any library is finalised: the sampler stays out of NVML. What
+/* At exit, before any library is finalized: the sampler stays out of NVML. What
  * it is doing may take long, and is not waited for beyond that. */
 static void process_ends(void)
 {

@@ -1,6 +1,6 @@
-/* What the driver says that this process uses of each device, sampled on the
- * writer thread: memory that CUDA takes itself is in there, and nowhere else.
- * libnvidia-ml.so.1 is loaded once the process has begun with CUDA. */
+/* Samples the memory of this process on each device as the driver reports it, on the writer
+ * thread. Only this number includes the memory that CUDA itself takes. libnvidia-ml.so.1 is
+ * loaded after the process has started CUDA. */
 #ifndef MT_INJECT_SOURCE_NVML_H
 #define MT_INJECT_SOURCE_NVML_H
 
@@ -8,15 +8,15 @@
 
 extern const struct mt_inject_source mt_nvml_source;
 
-/* A context was created on the CUDA device, or a module loaded (-1: not known
- * which): the next pass of the writer takes a sample, whatever sample_hz says.
- * Any thread, any lock, signal handlers: one atomic operation. */
+/* Call it when a context was created on the CUDA device, or a module was loaded (-1: unknown
+ * device). The next pass of the writer takes a sample regardless of sample_hz. Any thread, any
+ * lock, signal handlers: one atomic operation. */
 void mt_nvml_sample_soon(int device);
 
-/* The program begins with CUDA: takes down what decides about the order of
- * devices. To be called when the driver reads it, too: in cuInit
- * (InitializeInjection). The first call counts; without it what the process
- * started with does. Reads the environment: not from the writer. */
+/* Call it when the program starts CUDA: saves the variables that determine the order of devices.
+ * The driver reads them in cuInit, so the call must be there (InitializeInjection). The first
+ * call counts; without one, the environment at the start of the process counts. Reads the
+ * environment: do not call it from the writer. */
 void mt_nvml_note_environment(void);
 
 #endif

@@ -1,6 +1,6 @@
-/* Which of our numbers a handle stands for. A handle that we make holds its
- * number, so that a wrong one is seen and not followed; those of a tool before
- * us are looked up. Readers take no lock; entries are never removed. */
+/* Maps handles to numbers of the collector. A handle that the collector made contains its number,
+ * so that an invalid one is detected and not dereferenced. Handles of an earlier tool are looked
+ * up. Readers take no lock; entries are never removed. */
 #ifndef MT_INJECT_SOURCE_NVTX_HANDLES_H
 #define MT_INJECT_SOURCE_NVTX_HANDLES_H
 

@@ -97,7 +97,7 @@ static void emit_alloc(const struct range *region, const struct mt_raw_event *st
 {
     struct mt_raw_event event = event_of(MT_EVENT_ALLOC, region, region->heap);
 
-    event.aux_bytes = region->size_bytes; /* the block is what was asked for */
+    event.aux_bytes = region->size_bytes; /* the block has the requested size */
     event.python_stack = stacks->python_stack;
     event.native_stack = stacks->native_stack;
     mt_collect_emit(&event);

@@ -1,8 +1,7 @@
-/* Stacks that a thread has walked before. A walk follows from the registers that
- * it begins with and from the words that it reads, nothing else: if all of them
- * are what they were, so is the result. To compare them costs a fraction of a
- * walk (no search for rules, no read that waits for the one before), and saves
- * looking up the stack. */
+/* A cache of stacks that a thread has walked. The result of a walk depends only on the initial
+ * registers and the words that it reads: if they are unchanged, so is the result. Comparing them
+ * costs a fraction of a walk (no search for rules, no dependent reads), and saves the lookup of
+ * the stack. */
 #ifndef MT_INJECT_STACK_MEMO_H
 #define MT_INJECT_STACK_MEMO_H
 

@@ -1,7 +1,6 @@
-/* Names of threads beyond what they are called at their first event (which the
- * core records): given by NVTX, or because the program renamed the thread. A
- * trace names a thread once, when the first event of it is drained; what is
- * known by then counts. */
+/* Names of threads that change after their first event (the core records the first name): set by
+ * NVTX, or by a rename. A trace names a thread once, when its first event is drained, with the
+ * name known at that time. */
 #ifndef MT_INJECT_THREAD_NAMES_H
 #define MT_INJECT_THREAD_NAMES_H
 
@@ -12,8 +11,8 @@
 
 extern const struct mt_inject_source mt_thread_names_source;
 
-/* A name that somebody gave on purpose: it stays, whatever the thread is called
- * later. Copies it; the thread need not have emitted anything yet. Any thread. */
+/* Sets a deliberate name, which later renames do not replace. Copies it; the thread need not have
+ * emitted an event. Any thread. */
 void mt_thread_name_set(uint32_t os_thread, const char *name, size_t length);
 
 #endif

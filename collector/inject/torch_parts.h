@@ -1,17 +1,17 @@
 /* PyTorch's caching allocator of CUDA memory. Private to source_torch*.c.
  *
- * Two ways lead to its events:
- * - tracker: the allocator's own hook for observers. Its entries are those that
- *   torch.cuda.memory._record_memory_history would keep: requested sizes,
- *   streams, pools, segments, both kinds of free.
- * - reports: what it tells the profiler, through functions that this library
- *   interposes. Sizes of blocks, no stream, no segments.
- * The tracker is a C++ interface; it is used only with an allocator that is
- * known (source_torch_versions.c, source_torch_allocator.c) and only after its
- * first allocation agrees with the report of the same allocation. Until then its
- * events are held back; if it does not agree, reports are all there is.
+ * Its events come in two ways:
+ * - tracker: the allocator's hook for observers, with the entries of
+ *   torch.cuda.memory._record_memory_history: requested sizes, streams, pools, segments, both
+ *   kinds of free.
+ * - reports: the allocator's reports to the profiler, through functions that this library
+ *   interposes: sizes of blocks, no stream, no segments.
+ * The tracker is a C++ interface. It is used only with a known allocator
+ * (source_torch_versions.c, source_torch_allocator.c) and only after its first allocation agrees
+ * with the report of the same allocation. Until then its events are held back; if it does not
+ * agree, only reports are used.
  *
- * Everything but the start of CUDA happens under the allocator's lock. */
+ * Everything except the start of CUDA runs under the allocator's lock. */
 #ifndef MT_INJECT_TORCH_PARTS_H
 #define MT_INJECT_TORCH_PARTS_H
 
@@ -80,21 +80,20 @@ bool mt_torch_version_read(const char *library_path, char *text, size_t text_byt
 
 /* ---- source_torch_symbols.c: what the library's symbols say ---- */
 
-/* The places of a version that nobody has looked at: version->functions is
- * filled in, the places are the result. `functions` is the table in memory,
- * `base` where the library lies. False if its file has no symbols, or others. */
+/* Finds the offsets of a version that is not in the table: fills in version->functions and
+ * returns the offsets. `functions` is the table in memory, `base` the load address of the
+ * library. Returns false if its file has no symbols, or other ones. */
 bool mt_torch_symbols_find(const char *library_path, uintptr_t base, const uintptr_t *functions,
                            struct mt_torch_version *version);
 
 /* ---- source_torch_allocator.c: finding it, and hooking into it ---- */
 
-/* Called when PyTorch begins with CUDA, before the allocators of devices exist;
- * does its work once.
- * `library` is a handle of a library that uses it, NULL if that is the program. */
+/* Called when PyTorch starts CUDA, before the allocators of devices exist; works once. `library`
+ * is a handle of a library that uses it, NULL if that is the program. */
 void mt_torch_allocator_meet(void *library);
 
-/* On the writer thread: a fact `not_recorded` if the allocator has blocks of its own that no source
- * sees. Those of cudaMallocAsync are calls of the driver. */
+/* On the writer thread: sets a fact `not_recorded` if the allocator has blocks that no source
+ * sees. cudaMallocAsync's blocks are visible as driver calls. */
 void mt_torch_allocator_tell(void);
 void mt_torch_allocator_forked(void);
 

@@ -91,7 +91,7 @@ void mt_writer_thread_pause(void)
 
     if (pauses++ || !mt_core.writer_runs || pthread_equal(pthread_self(), mt_core.writer))
         return;
-    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state); /* the wait can be cancelled */
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state); /* the wait can be canceled */
     holds_the_writer = take_until(&mt_core.writer_sleeps, in_ns(MAX_PAUSE_NS));
     (void)pthread_setcancelstate(state, NULL);
     errno = saved;

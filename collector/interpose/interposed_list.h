@@ -1,9 +1,8 @@
 /* INTERPOSED(name, since, arguments): entry points of libcuda that libmemtrace-cuda.so
- * stands before. `since`: of several versions of a function, from which version
- * of the driver's interface on cuGetProcAddress means this one (UINT32_MAX: only
- * if the address says so). `arguments`: 8 or 4 bytes each; s is a stream, whose
- * capture makes the call one that adds a node to a graph. Included once for each
- * use, so there is no guard. */
+ * interposes. `since`: the first version of the driver's interface for which cuGetProcAddress
+ * returns this version of the function (UINT32_MAX: recognize it by its address only).
+ * `arguments`: 8 or 4 bytes each. s is a stream: if the stream is being captured, the call adds a
+ * node to a graph. The file is included once for each use, so it has no guard. */
 // clang-format off
 
 /* Linear device memory, host memory, arrays */
@@ -51,8 +50,8 @@ INTERPOSED(cuMemMap, 0, "88888")
 INTERPOSED(cuMemUnmap, 0, "88")
 INTERPOSED(cuMemImportFromShareableHandle, 0, "884")
 
-/* Of other processes and interfaces; those that open an IPC handle pass a
- * structure and stand in the code */
+/* Memory of other processes and interfaces; calls that open an IPC handle pass a structure and
+ * are in the code */
 INTERPOSED(cuIpcCloseMemHandle, 0, "8")
 INTERPOSED(cuExternalMemoryGetMappedBuffer, 0, "888")
 INTERPOSED(cuExternalMemoryGetMappedMipmappedArray, 0, "888")

@@ -1,21 +1,21 @@
-/* libmemtrace-cuda.so: stands before libcuda where CUPTI cannot be used.
+/* libmemtrace-cuda.so: interposes libcuda where CUPTI cannot be used.
  *
- * Preloaded together with libmemtrace-inject.so, which must come first:
+ * Preload it together with libmemtrace-inject.so, which must come first:
  *
  *     LD_PRELOAD=.../libmemtrace-inject.so:.../libmemtrace-cuda.so MEMTRACE_CUPTI=none
  *
- * Programs come to libcuda in three ways, and each ends at a function of ours:
- *   - linked to it: the symbols that we export are found first;
- *   - dlopen and dlsym (as the CUDA runtime does): dlsym is ours, too;
- *   - cuGetProcAddress, which is found in either way: we call it and put our
- *     function in place of what it gave.
- * Each tells the call to libmemtrace-inject.so (driver_hooks.h) and passes it
- * on. Calls from within such a call are the driver's own, and not told. What
- * goes through cuGetExportTable is not seen.
+ * Programs reach libcuda in three ways, and each ends at one of these functions:
+ *   - linked to it: the exported symbols of this library are found first;
+ *   - dlopen and dlsym (as the CUDA runtime does): dlsym is interposed as well;
+ *   - cuGetProcAddress, which is found in either way: the wrapper calls it and replaces the
+ *     function that it returned.
+ * Each function reports the call to libmemtrace-inject.so (driver_hooks.h) and forwards it. Calls
+ * from within such a call are the driver's own and are not reported. Calls through
+ * cuGetExportTable are not seen.
  *
- * Nothing is told, and everything passed on, if that library is not there or
- * does not want it. To interpose dlsym in every child process is the riskiest
- * thing that memtrace can do: so this is a library of its own, for x86-64 only. */
+ * If that library is missing or inactive, calls are only forwarded. Interposing dlsym in every
+ * child process is the riskiest thing that memtrace can do, so this is a separate library, for
+ * x86-64 only. */
 #ifndef MT_INTERPOSE_INTERPOSER_H
 #define MT_INTERPOSE_INTERPOSER_H
 
@@ -28,9 +28,9 @@
 
 typedef void *mt_dlsym_fn(void *handle, const char *name);
 
-/* interposer_lookup.c: libc's dlsym. Never NULL. */
+/* interposer_lookup.c: returns libc's dlsym, never NULL. */
 MT_HIDDEN mt_dlsym_fn *mt_find_real_dlsym(void);
-/* An entry point of the libcuda that is loaded, NULL if there is none. */
+/* Returns an entry point of the loaded libcuda, or NULL. */
 MT_HIDDEN void *mt_real_entry(const char *name);
 
 /* One function that we stand before. */
@@ -43,7 +43,7 @@ struct mt_interposed {
     _Atomic int number; /* of driver_hooks.h, + 2; 0 = not asked yet */
 };
 
-/* interposer_calls.c: all of them; NULL behind the last one. */
+/* interposer_calls.c: all of them; the last entry is NULL. */
 extern MT_HIDDEN struct mt_interposed mt_interposed[];
 MT_HIDDEN struct mt_interposed *mt_interposed_find(const char *name);
 

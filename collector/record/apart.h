@@ -1,5 +1,4 @@
-/* Runs a function in a process of its own: foreign libraries may crash, hang or
- * print what they like. */
+/* Runs a function in a separate process, because foreign libraries may crash, hang or print. */
 #ifndef MT_RECORD_APART_H
 #define MT_RECORD_APART_H
 
@@ -15,9 +14,10 @@ struct mt_apart_call {
     unsigned limit_s;
 };
 
-/* What `body` left in its answer, and how that went; *signal_number: what killed
- * it, 0 = it ended by itself. Its standard streams are /dev/null, and what it
- * starts dies with it. The answer is only filled in if it ANSWERED. */
+/* Runs `body` in a child process, copies its answer and returns how it ended. *signal_number is
+ * the signal that killed it, 0 if it exited. Its standard streams are /dev/null, and the
+ * processes that it starts die with it. The answer is filled in only if the result is
+ * MT_APART_ANSWERED. */
 enum mt_apart mt_run_apart(const struct mt_apart_call *call, int *signal_number);
 
 #endif

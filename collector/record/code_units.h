@@ -1,5 +1,5 @@
-/* The compilation unit that an address belongs to, where libdw cannot say: it looks into a table of
- * addresses, which clang does not write. */
+/* Finds the compilation unit of an address where libdw cannot: libdw needs a table of addresses
+ * that clang does not write. */
 #ifndef MT_RECORD_CODE_UNITS_H
 #define MT_RECORD_CODE_UNITS_H
 
@@ -9,7 +9,7 @@
 
 struct mt_code_unit {
     Dwarf_Die *die;  /* NULL: none; the module's */
-    Dwarf_Addr bias; /* to take from an address before the unit is asked */
+    Dwarf_Addr bias; /* subtract it from an address before a lookup in the unit */
 };
 
 struct mt_code_units {
@@ -20,8 +20,8 @@ struct mt_code_units {
 
 void mt_code_units_release(struct mt_code_units *self);
 
-/* The first call reads the ranges of all units, the others are a binary search. Without memory
- * there may be no unit where there should be one. */
+/* The first call reads the ranges of all units; later calls are a binary search. If memory runs
+ * out, a unit may not be found. */
 struct mt_code_unit mt_code_units_find(struct mt_code_units *self, Dwfl_Module *module,
                                        Dwarf_Addr address);
 

@@ -1,4 +1,4 @@
-/* Where the libraries are that go into the traced process. */
+/* Paths of the libraries that are loaded into the traced process. */
 #ifndef MT_RECORD_COLLECTOR_LIBRARY_H
 #define MT_RECORD_COLLECTOR_LIBRARY_H
 
@@ -6,14 +6,12 @@
 
 #include "status.h"
 
-#define MT_COLLECTOR_NAME "libmemtrace-inject.so" /* all sources */
-#define MT_INTERPOSER_NAME                                                                         \
-    "libmemtrace-cuda.so" /* stands before libcuda where CUPTI cannot work                         \
-                           */
+#define MT_COLLECTOR_NAME  "libmemtrace-inject.so" /* all sources */
+#define MT_INTERPOSER_NAME "libmemtrace-cuda.so"   /* replaces CUPTI where it cannot work */
 
-/* The absolute path of one of them: what MEMTRACE_INJECT says if it is the
- * collector, else beside this program or in the lib folder beside its own.
- * MT_ERR_IO and the reason if it is nowhere or cannot be read. */
+/* Sets `path` to the absolute path of a library: MEMTRACE_INJECT for the collector if it is set,
+ * otherwise beside this program or in the lib folder beside its folder. Returns MT_ERR_IO with
+ * the reason if the library is missing or unreadable. */
 enum mt_status mt_collector_library(const char *name, char path[PATH_MAX],
                                     struct mt_error *error) MT_MUST_USE;
 

@@ -1,5 +1,5 @@
-/* Copies of CUPTI on this machine, in the order in which the collector would
- * try them: a framework's own first, since its version fits. */
+/* Lists the copies of CUPTI on this machine in the order in which the collector tries them: a
+ * framework's own copy first, because its version fits. */
 #ifndef MT_RECORD_CUPTI_COPIES_H
 #define MT_RECORD_CUPTI_COPIES_H
 
@@ -7,10 +7,10 @@
 
 #include "program_kind.h"
 
-/* Calls `visit` with names for dlopen, until it returns true or there are no
- * more; returns whether it did. `program` (may be NULL): what is to be run; if it
- * is a Python interpreter, or a script of one, its packages count. MEMTRACE_CUPTI
- * is the only one if it is set ("none": none). */
+/* Calls `visit` with names for dlopen until it returns true or the list ends. Returns whether a
+ * call returned true. `program` (may be NULL) is the program to run; if it is a Python
+ * interpreter or a Python script, its packages are searched. If MEMTRACE_CUPTI is set, it is the
+ * only candidate ("none": no candidate). */
 bool mt_cupti_copies(const struct mt_program *program,
                      bool (*visit)(void *context, const char *name), void *context);
 

@@ -1,5 +1,5 @@
-/* C++ names for people. The demangler is that of the machine's C++ library,
- * loaded when the first name asks for it; without one names stay as they are. */
+/* Demangles C++ names. The demangler of the machine's C++ library is loaded at the first use;
+ * without one, names stay mangled. */
 #ifndef MT_COLLECTOR_DEMANGLE_H
 #define MT_COLLECTOR_DEMANGLE_H
 
@@ -16,7 +16,7 @@ struct mt_demangler {
     int tried;
 };
 
-/* The name demangled, or `name` itself. Valid until the next call. */
+/* Returns the demangled name, or `name` itself. Valid until the next call. */
 const char *mt_demangle(struct mt_demangler *demangler, const char *name);
 void mt_demangler_release(struct mt_demangler *demangler);
 

@@ -1,6 +1,5 @@
-/* The environment of the command: what makes the loader, the driver and NVTX
- * load the collector, and what tells the collector what to do (settings.h in
- * collector/inject reads it). */
+/* The environment of the command: it makes the loader, the driver and NVTX load the collector,
+ * and configures the collector (settings.h in collector/inject reads it). */
 #ifndef MT_RECORD_ENVIRONMENT_H
 #define MT_RECORD_ENVIRONMENT_H
 
@@ -26,12 +25,11 @@ struct mt_record_settings {
     pid_t root;        /* of the command */
 };
 
-/* `inherited` with what the settings change; ends with NULL, lives in the
- * arena (strings of `inherited` are borrowed). NULL: no memory.
+/* Returns `inherited` with the changes of the settings. The array ends with NULL and is in the
+ * arena; strings of `inherited` are borrowed. NULL: out of memory.
  *
- * LD_PRELOAD keeps what it had, behind ours. Other injection libraries that
- * were set go to MEMTRACE_CUDA_NEXT and MEMTRACE_NVTX_NEXT: the collector calls
- * them first. */
+ * LD_PRELOAD keeps its old value after ours. Other injection libraries that were set move to
+ * MEMTRACE_CUDA_NEXT and MEMTRACE_NVTX_NEXT; the collector calls them first. */
 char **mt_record_environment(char *const *inherited, const struct mt_record_settings *settings,
                              struct mt_arena *arena);
 

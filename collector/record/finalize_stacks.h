@@ -1,5 +1,5 @@
-/* Stacks of a recorded trace -> stacks with names, and only what the program
- * did: see finalize.h for the rules. Each distinct stack and frame once. */
+/* Converts stacks of a recorded trace to stacks with names that contain only the program's own
+ * calls (rules: finalize.h). Each distinct stack and frame is converted once. */
 #ifndef MT_COLLECTOR_FINALIZE_STACKS_H
 #define MT_COLLECTOR_FINALIZE_STACKS_H
 
@@ -8,22 +8,22 @@
 
 struct mt_stack_finalizer;
 
-/* All borrowed; `from` grows, `to` gets what is needed. */
+/* All arguments are borrowed; `from` grows, and `to` gets the symbols that are needed. */
 struct mt_stack_finalizer *mt_stack_finalizer_new(const struct mt_symbols *from,
                                                   struct mt_symbols *to,
                                                   struct mt_native_names *names);
 void mt_stack_finalizer_free(struct mt_stack_finalizer *finalizer);
 
-/* The stack of `to` for one of `from`; MT_NO_ID for MT_NO_ID, and for stacks of
- * which nothing is left. MT_ERR_UNSUPPORTED: deeper than any recorded stack. */
+/* Returns the stack of `to` for one of `from`. Returns MT_NO_ID for MT_NO_ID, and for stacks
+ * without remaining frames. MT_ERR_UNSUPPORTED: deeper than any recorded stack. */
 enum mt_status mt_stack_finalizer_get(struct mt_stack_finalizer *finalizer, uint32_t stack,
                                       uint32_t *result) MT_MUST_USE;
 
-/* Distinct native frames seen, and those that got a name. */
+/* Counts distinct native frames, and those that got a name. */
 void mt_stack_finalizer_count(const struct mt_stack_finalizer *finalizer, uint32_t *native,
                               uint32_t *named);
 
-/* A frame as modules.h writes them? Its texts. */
+/* Returns true if these are the texts of a native frame as modules.h writes them. */
 bool mt_frame_is_native_address(const struct mt_symbols *symbols, uint32_t frame,
                                 struct mt_native_frame *native);
 

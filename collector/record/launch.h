@@ -1,5 +1,5 @@
-/* Runs a command as a shell would: the same terminal, process group, signals
- * and files; waits for it, and can end as it ended. One command at a time. */
+/* Runs a command like a shell: same terminal, process group, signals and files. Waits for it, and
+ * can end in the same way. One command at a time. */
 #ifndef MT_RECORD_LAUNCH_H
 #define MT_RECORD_LAUNCH_H
 
@@ -27,42 +27,40 @@ struct mt_launch {
     bool has_oom_kills;
 };
 
-/* To call first: from here on a closed pipe and a limit on the size of files
- * are errors of ours, not signals that end us before the command has ended. The
- * command gets all signals as we found them. */
+/* Call it first. Afterwards a closed pipe and the limit on file sizes are errors, not signals
+ * that would end memtrace before the command. The command gets the original signal dispositions. */
 void mt_launch_init(struct mt_launch *launch);
 
 struct mt_launch_request {
     char *const *command; /* looked up in PATH */
-    /* Called in the new process before it becomes the command: its environment.
-     * NULL: no memory, the command is not run. */
+    /* Called in the new process before exec; returns the environment. NULL: out of memory, the
+     * command is not run. */
     char **(*environment)(void *context, pid_t pid);
     void *context;
     bool ends_with_us; /* the command gets TERM if we die first, as of a KILL */
 };
 
-/* Starts it. MT_ERR_IO if no process can be made; a command that cannot be run
- * is not an error here but exec_errno. From here to mt_launch_wait signals are
- * held back. */
+/* Starts the command. MT_ERR_IO: no process can be created. A command that cannot be executed is
+ * not an error here; it sets exec_errno. Signals are blocked from here until mt_launch_wait. */
 enum mt_status mt_launch_start(struct mt_launch *launch, const struct mt_launch_request *request,
                                struct mt_error *error) MT_MUST_USE;
 
-/* Waits for the end of the command; after `timeout_ms` (0 = never) it and all its descendants are
- * ended, by TERM and MT_LAUNCH_PATIENCE_MS later by KILL, and timed_out is set. Meanwhile INT,
- * TERM, HUP, QUIT, USR1, USR2, WINCH, TSTP and CONT that somebody sends to us alone go on to the
- * command; those that the terminal sends, or somebody to everybody, reached it already. If the
- * command is stopped from the terminal, so are we. */
+/* Waits for the end of the command. After `timeout_ms` (0 = never), ends it and all its
+ * descendants with TERM, and with KILL after MT_LAUNCH_PATIENCE_MS, and sets timed_out. While it
+ * waits, INT, TERM, HUP, QUIT, USR1, USR2, WINCH, TSTP and CONT are forwarded to the command if
+ * they were sent to this process only; signals from the terminal or to the whole group have
+ * already reached the command. If the terminal stops the command, this process stops as well. */
 void mt_launch_wait(struct mt_launch *launch, uint64_t timeout_ms);
 #define MT_LAUNCH_PATIENCE_MS 5000
 
-/* 0..255 as the command, or 128 + signal. */
+/* Returns 0..255 like the command, or 128 + signal. */
 int mt_launch_exit_code(const struct mt_launch *launch);
 
-/* How it ended: for its trace. */
+/* Describes the end of the command for its trace. */
 struct mt_process_end mt_launch_end(const struct mt_launch *launch);
 
-/* Dies of the signal that the command died of, without a core of our own;
- * returns if it died of none (or if that did not help). */
+/* Kills this process with the signal that killed the command, without a core dump. Returns if the
+ * command was not killed, or if the signal had no effect. */
 void mt_launch_die_likewise(const struct mt_launch *launch);
 
 #endif

@@ -29,11 +29,11 @@ struct mt_native_counts {
 
 struct mt_native_names;
 
-/* `recorded_unix_s`: modules without build id that are younger were changed. */
+/* `recorded_unix_s`: modules without a build id that are newer than this were changed. */
 struct mt_native_names *mt_native_names_new(int64_t recorded_unix_s); /* NULL: no memory */
 void mt_native_names_free(struct mt_native_names *names);
 
-/* Texts of *name live until the next call. */
+/* Texts of *name are valid until the next call. */
 enum mt_status mt_native_names_get(struct mt_native_names *names,
                                    const struct mt_native_frame *frame,
                                    struct mt_native_name *name) MT_MUST_USE;

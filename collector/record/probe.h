@@ -1,5 +1,5 @@
-/* What of the collector works on this machine. Every check runs in a process of
- * its own: foreign libraries may crash, hang or print what they like. */
+/* Checks which parts of the collector work on this machine. Every check runs in a separate
+ * process, because foreign libraries may crash, hang or print. */
 #ifndef MT_RECORD_PROBE_H
 #define MT_RECORD_PROBE_H
 
@@ -8,15 +8,15 @@
 struct mt_probe {
     const char *name; /* "driver", ... */
     const char *what; /* what it is for, a few words */
-    /* Fills in a zeroed result (OK). Runs in a process of its own. */
+    /* Fills in a zeroed result (OK). Runs in a separate process. */
     void (*check)(struct mt_probe_result *result);
     unsigned limit_s;
 };
 
-/* All checks, in the order in which one depends on another; ends with NULL. */
+/* All checks, each after those that it depends on; ends with NULL. */
 extern const struct mt_probe mt_probes[];
 
-/* Runs one check; MISSING and how it died if it does not come back. */
+/* Runs one check. If it crashes or hangs, the result is MISSING with the reason. */
 void mt_probe_run(const struct mt_probe *probe, struct mt_probe_result *result);
 
 #endif

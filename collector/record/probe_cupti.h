@@ -25,16 +25,14 @@ struct mt_cupti_answer {
     int error;
 };
 
-/* Tries every copy (cupti_copies.h) until one can be subscribed to. That takes as
- * long as the driver takes to start: up to seconds. If not `thorough`, a copy
- * that is not newer than the driver is believed to be free. Only in a process of
- * its own. */
+/* Tries every copy (cupti_copies.h) until one accepts a subscriber. This includes the start of
+ * the driver: up to seconds. If not `thorough`, assumes that a copy that is not newer than the
+ * driver is available. Call it only in a separate process. */
 void mt_cupti_try(const struct mt_program *program, bool thorough, struct mt_cupti_answer *answer);
 
-/* Has `program`, which is about to be recorded, to have the driver's functions
- * wrapped, because CUPTI cannot be used? Then `why` says so for a person, if
- * that is not what the user asked for. Tries in a process of its own;
- * milliseconds where CUPTI fits. */
+/* Returns true if the driver's functions must be interposed in `program` because CUPTI cannot be
+ * used. `why` is then the reason for the user, unless the user chose this. Tries CUPTI in a
+ * separate process; takes milliseconds where CUPTI fits. */
 bool mt_cupti_needs_substitute(const struct mt_program *program, char *why, size_t capacity);
 
 #endif

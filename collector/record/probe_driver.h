@@ -1,5 +1,5 @@
-/* libcuda as far as the checks need it. Nothing is linked: what is not on the
- * machine is an answer, not an error. */
+/* The part of libcuda that the checks need. It is not linked: a missing library is a result, not
+ * an error. */
 #ifndef MT_RECORD_PROBE_DRIVER_H
 #define MT_RECORD_PROBE_DRIVER_H
 
@@ -19,8 +19,8 @@ struct mt_driver_library {
 /* Only in a process of its own. */
 bool mt_driver_open(struct mt_driver_library *driver);
 
-/* dlsym into a pointer to a function: POSIX has functions in void pointers, C
- * has not. */
+/* dlsym into a pointer to a function. POSIX stores functions in void pointers; C does not allow
+ * that. */
 void mt_find_function(void *library, const char *name, void *function);
 
 #endif

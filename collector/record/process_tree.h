@@ -4,16 +4,16 @@
 
 #include <sys/types.h>
 
-/* From here on processes whose parents have ended become our children, so that none of a command
- * gets lost. */
+/* Afterwards, descendants whose parents have ended become children of this process, so that none
+ * of a command gets lost. */
 void mt_process_tree_keep(void);
 
-/* Sends the signal to `root` and its descendants, and to the orphans that became our children and
- * theirs; root 0: to those alone. Reads /proc; with SIGKILL up to eight times, for processes that
- * are born meanwhile. Any other signal arrives once. */
+/* Sends the signal to `root` and its descendants, and to orphans that became our children and
+ * their descendants; with root 0 only to those orphans. Reads /proc. Repeats SIGKILL up to eight
+ * times, for processes that are created meanwhile. Any other signal is sent once. */
 void mt_process_tree_end(pid_t root, int signal);
 
-/* The same for the descendants of `root` alone: it lives, and can tidy up behind them. */
+/* Like mt_process_tree_end, but spares `root`, which can clean up afterwards. */
 void mt_process_tree_end_below(pid_t root, int signal);
 
 #endif

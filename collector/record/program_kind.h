@@ -25,22 +25,20 @@ struct mt_program {
     char reason[200];      /* of REFUSES, as the loader says it */
 };
 
-/* Looks `name` up as execvp does and reads what it finds, through at most four
- * #! lines. Runs nothing. */
+/* Looks `name` up like execvp and reads the file, through at most four #! lines. Runs nothing. */
 void mt_program_look(const char *name, struct mt_program *program);
 
-/* Can it run at all? MISSING to NO_INTERPRETER cannot. */
+/* Returns false for MISSING to NO_INTERPRETER, which cannot run. */
 bool mt_program_runs(const struct mt_program *program);
 
-/* Asks the loader of a DYNAMIC program whether it can load `library` into it
- * (as ldd does, without running the program): REFUSES and its reason if not.
- * Some milliseconds. */
+/* Runs the loader of a DYNAMIC program to check whether it can load `library` (like ldd, without
+ * running the program). Otherwise sets REFUSES and the reason. Takes milliseconds. */
 void mt_program_try_preload(struct mt_program *program, const char *library);
 
-/* The exit status of a shell for what cannot run: 127 missing, else 126. */
+/* Returns a shell's exit status for a program that cannot run: 127 if missing, otherwise 126. */
 int mt_program_exit_code(const struct mt_program *program);
 
-/* "it is statically linked", ...; what stands behind "cannot ..., because". */
+/* "it is statically linked", ...; follows "cannot ..., because". */
 const char *mt_program_reason(const struct mt_program *program);
 
 #endif

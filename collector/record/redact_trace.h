@@ -6,11 +6,10 @@
 #include "status.h"
 #include "temporary_file.h"
 
-/* Replaces the trace at `path` by a redacted one in one step; its mode stays. On failure
- * the file stays as it was: it still holds everything. A damaged trace is refused, and
- * one with a tape beside it (MT_ERR_USAGE); one that is cut stays cut. The new file is in
- * `unfinished` (may be NULL) while it is written. Costs reading and writing the trace; memory
- * grows with symbols. */
+/* Replaces the trace at `path` by a redacted one in one step and keeps its mode. On failure the
+ * file stays unchanged, unredacted. A damaged trace, and one with a tape beside it, is an error
+ * (MT_ERR_USAGE); a truncated trace stays truncated. `unfinished` (may be NULL) lists the new
+ * file while it is written. Costs reading and writing the trace; memory grows with symbols. */
 enum mt_status mt_trace_redact(const char *path, const struct mt_redaction *redaction,
                                struct mt_unfinished *unfinished,
                                struct mt_error *error) MT_MUST_USE;

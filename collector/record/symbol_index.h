@@ -28,8 +28,8 @@ enum mt_status mt_symbol_index_add(struct mt_symbol_index *index,
 /* Once, after the last addition. */
 void mt_symbol_index_sort(struct mt_symbol_index *index);
 
-/* The name of what `address` is in; NULL between symbols: a wrong name would be
- * worse. An open symbol reaches to the next one. O(log n). */
+/* Returns the name of the symbol that contains `address`, or NULL between symbols: a wrong name
+ * would be worse. A symbol without a size extends to the next one. O(log n). */
 const char *mt_symbol_index_find(const struct mt_symbol_index *index, uint64_t address);
 
 void mt_symbol_index_release(struct mt_symbol_index *index);

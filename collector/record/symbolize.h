@@ -1,9 +1,8 @@
-/* From an address in a file of machine code to functions, files and lines:
- * DWARF where there is some (in the file, or where the system keeps it apart:
- * /usr/lib/debug, by build id or debug link), else symbol tables (.symtab,
- * .dynsym, .gnu_debugdata). Only local files are looked at, no servers.
+/* Maps an address in a file of machine code to functions, files and lines. Uses DWARF if there is
+ * some (in the file, or in /usr/lib/debug by build id or debug link), otherwise symbol tables
+ * (.symtab, .dynsym, .gnu_debugdata). Reads only local files and contacts no servers.
  *
- * Without libdw (symbolize_none.c) nothing is ever found. */
+ * Without libdw (symbolize_none.c), nothing is found. */
 #ifndef MT_COLLECTOR_SYMBOLIZE_H
 #define MT_COLLECTOR_SYMBOLIZE_H
 
@@ -31,8 +30,7 @@ enum mt_code_file_state {
     MT_CODE_CHANGED  /* there is, but it is another one */
 };
 
-/* The outermost of several is the function that the machine called, the others
- * were inlined into it. */
+/* The outermost of several is the function of the machine code; the others were inlined into it. */
 struct mt_code_place {
     const char *function; /* demangled if the machine has a C++ library */
     const char *file;     /* absolute as far as it is known, NULL = unknown */
@@ -43,15 +41,15 @@ struct mt_code_place {
 
 bool mt_symbolize_available(void);
 
-/* *file only if *state is FOUND, otherwise NULL. The demangler is borrowed. */
+/* *file is NULL unless *state is FOUND. The demangler is borrowed. */
 enum mt_status mt_code_file_open(const struct mt_code_file_id *id, struct mt_demangler *demangler,
                                  struct mt_code_file **file,
                                  enum mt_code_file_state *state) MT_MUST_USE;
 void mt_code_file_close(struct mt_code_file *file); /* NULL is fine */
 
-/* The number of places at an address (as in the file's symbol table), outermost
- * first; 0 if it is in nothing that has a name. Strings live until the next
- * call. The first call for a file costs its symbol table. */
+/* Returns the number of places at an address (of the file's symbol table), outermost first; 0 if
+ * no named symbol contains it. Strings are valid until the next call. The first call for a file
+ * reads its symbol table. */
 size_t mt_code_file_places(struct mt_code_file *file, uint64_t address,
                            struct mt_code_place places[MT_MAX_CODE_PLACES]);
 

@@ -1,6 +1,6 @@
-/* What is done with a trace when its process has ended: its tape is folded in if there
- * still is one, its header says how the process ended, addresses become names, what identifies
- * somebody is replaced if that was asked for, and its numbers are read. */
+/* The steps after the end of a traced process: merges its tape into the trace if there still is
+ * one, records in the header how the process ended, resolves addresses to names, redacts the
+ * trace on request, and reads its totals. */
 #ifndef MT_RECORD_TRACE_END_H
 #define MT_RECORD_TRACE_END_H
 
@@ -29,9 +29,9 @@ struct mt_trace_end {
     struct mt_error error;           /* INCOMPLETE, FAILED */
 };
 
-/* Is all that was asked for in the trace: whole or recovered, no event lost, and no source says
- * that there is something it could not record (`not_recorded`)? A source that records less of each
- * event says so in other facts of the header, such as `sizes_rounded`. */
+/* Returns true if the trace is whole or recovered, lost no event, and no source reports something
+ * that it could not record (`not_recorded`). A source that records less about each event says so
+ * in other header facts, such as `sizes_rounded`. */
 bool mt_trace_end_is_complete(const struct mt_trace_end *end);
 
 struct mt_trace_end_options {
@@ -42,9 +42,8 @@ struct mt_trace_end_options {
     bool timed_out;                       /* all that had not ended were ended */
 };
 
-/* Whatever fails, the trace stays readable and holds what it held before. Cost:
- * reading the trace once; writing it again for a tape, for native frames and for the
- * redaction. */
+/* Whatever fails, the trace stays readable and keeps its contents. Cost: reads the trace once;
+ * writes it again for a tape, for native frames and for the redaction. */
 void mt_trace_end(struct mt_trace_end *end, const char *path,
                   const struct mt_trace_end_options *options);
 

@@ -1,5 +1,5 @@
-/* Where the traces of a run go: what -o means, and whether it can be written,
- * before the command starts. */
+/* Interprets -o, the output of a run, and checks before the command starts that it can be
+ * written. */
 #ifndef MT_RECORD_TRACE_PLACE_H
 #define MT_RECORD_TRACE_PLACE_H
 
@@ -19,29 +19,27 @@ struct mt_trace_place {
     bool named_by_process; /* `name` is a stem, -PID.trace.zst is to follow */
 };
 
-/* `output`: what -o says (NULL: a file in the current folder with the name of
- * the command: train-12345.trace.zst for `python train.py`). A folder if it is
- * one, or ends in / (then it is made, with those that lead to it); else a file.
- * Checks that files of `room_bytes` can be made there, and that a file that would
- * be replaced is a trace. MT_ERR_OUTPUT and the reason if not. */
+/* `output`: the value of -o (NULL: a file in the current folder with the name of the command:
+ * train-12345.trace.zst for `python train.py`). It is a folder if it exists as one or ends in /
+ * (then it is created, with its parents); otherwise a file. Checks that files of `room_bytes` can
+ * be written there, and that a file that would be replaced is a trace. Otherwise returns
+ * MT_ERR_OUTPUT with the reason. */
 enum mt_status mt_trace_place_prepare(struct mt_trace_place *place, const char *output,
                                       char *const *command, uint64_t room_bytes,
                                       struct mt_error *error) MT_MUST_USE;
 
-/* Removes the trace that the new one replaces. To call when the command is
- * about to start. */
+/* Removes the trace that the new one replaces. Call it right before the command starts. */
 void mt_trace_place_clear(const struct mt_trace_place *place);
 
-/* Removes the folders that were made, if nothing came into them. */
+/* Removes the folders that were created, if they are still empty. */
 void mt_trace_place_leave(const struct mt_trace_place *place);
 
-/* What the collector gets as MEMTRACE_OUTPUT when the command's process is
- * `root`; false if it would be too long. */
+/* Sets the value of MEMTRACE_OUTPUT for a command whose process is `root`; false if it would be
+ * too long. */
 bool mt_trace_place_output(const struct mt_trace_place *place, pid_t root, char output[PATH_MAX]);
 
-/* The word that stands for a command in the name of a file: "train" for
- * `python -u train.py`, "pkg.main" for `python -m pkg.main`, "app" for
- * `./build/app`. Only letters, digits, and ._- */
+/* The word that names a command in file names: "train" for `python -u train.py`, "pkg.main" for
+ * `python -m pkg.main`, "app" for `./build/app`. Only letters, digits, and ._- */
 void mt_command_word(char *const *command, char *word, size_t capacity);
 
 #endif

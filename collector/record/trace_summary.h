@@ -13,7 +13,7 @@ struct mt_trace_summary {
     uint64_t begin_ns, end_ns; /* of the first and the last event */
     uint64_t process_id;
     int32_t rank; /* -1 = not known */
-    /* Peaks, each of its own instant; `..._known`: there were such events. */
+    /* Peaks, each at its own instant; `..._known`: there were such events. */
     bool device_known, reserved_known, blocks_known;
     uint64_t device_peak_bytes;   /* device memory that the program took from the driver */
     uint64_t reserved_peak_bytes; /* PyTorch's segments */
@@ -32,8 +32,8 @@ struct mt_trace_summary {
     char not_recorded[1024]; /* what was asked for and could not be recorded: lines */
 };
 
-/* Reads the trace at `path` to its end. Memory grows with what is alive at
- * once; >= 5 million events/s. */
+/* Reads the trace at `path` to its end. Memory grows with the blocks that are alive at once; >= 5
+ * million events/s. */
 enum mt_status mt_trace_summarize(const char *path, struct mt_trace_summary *summary,
                                   struct mt_error *error) MT_MUST_USE;
 

@@ -1,7 +1,7 @@
-/* A process beside us that does nothing but receive signals. What it received,
- * too, was sent to everybody: to the process group (timeout, a shell that ends),
- * or to all of a service or a job (systemd, Slurm). The command has it already,
- * so it must not be handed on. A signal that we alone received must be. */
+/* A child process that only receives signals. A signal that it also receives was sent to
+ * everybody: to the process group (timeout, a shell that ends), or to all processes of a service
+ * or a job (systemd, Slurm). The command already has such a signal, so it must not be forwarded.
+ * A signal that only this process received must be forwarded. */
 #ifndef MT_RECORD_WITNESS_H
 #define MT_RECORD_WITNESS_H
 
@@ -13,15 +13,14 @@ struct mt_witness {
     int ask, answer;
 };
 
-/* To call when the signals in question are blocked. It ends with us, has no
- * files open, and neither our name nor our command line: a command that kills us
- * by name does not kill it. */
+/* Call it while the signals in question are blocked. The witness ends with this process, has no
+ * open files, and has another name and command line, so that a command that kills memtrace by
+ * name does not kill the witness. */
 void mt_witness_start(struct mt_witness *witness);
 void mt_witness_stop(struct mt_witness *witness);
 
-/* Did it receive the signal that we have just received? Takes 20 ms: those who
- * signal many processes do it one after the other. What it received so far is
- * forgotten. */
+/* Returns true if the witness received the signal that this process has just received. Takes 20
+ * ms, because senders signal processes one after the other. Clears the signals received so far. */
 bool mt_witness_saw(const struct mt_witness *witness, int number);
 
 #endif

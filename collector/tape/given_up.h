@@ -1,5 +1,5 @@
-/* Numbers of events that were given up: said to be missing, though their threads may still come
- * back. There are few: each range of them costs the writer two seconds of waiting. */
+/* Numbers of events that the writer gave up on: recorded as missing, although their threads may
+ * still deliver them. There are few: each range costs the writer two seconds of waiting. */
 #ifndef MT_COLLECTOR_GIVEN_UP_H
 #define MT_COLLECTOR_GIVEN_UP_H
 
@@ -16,11 +16,12 @@ struct mt_given_up {
 
 void mt_given_up_release(struct mt_given_up *self);
 
-/* Adds the numbers from `first` to before `end`. Without memory they are forgotten: if such an
- * event still comes, it is also counted as damage. */
+/* Adds the numbers in [first, end). If memory runs out, they are forgotten: such an event then
+ * also counts as damage if it arrives. */
 void mt_given_up_add(struct mt_given_up *self, uint64_t first, uint64_t end);
 
-/* Was the number given up? It counts once: its second event is another matter. */
+/* Returns true if the number was given up, and removes it, so that a second event with this
+ * number is an error. */
 bool mt_given_up_take(struct mt_given_up *self, uint64_t number);
 
 #endif

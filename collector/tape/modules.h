@@ -8,8 +8,8 @@
 
 #include "status.h"
 
-/* Payload of MT_DEFINE_MODULE: this, then the build id, then the path. A later
- * definition replaces those that it overlaps. */
+/* Payload of MT_DEFINE_MODULE: this, then the build id, then the path. A later definition
+ * replaces the modules that it overlaps. */
 struct mt_module_definition {
     uint64_t begin, end; /* addresses, of all its segments */
     uint64_t bias;       /* address - bias = address in the file's symbol table */
@@ -23,21 +23,21 @@ struct mt_modules; /* sorted by address */
 struct mt_modules *mt_modules_new(void); /* NULL: no memory */
 void mt_modules_free(struct mt_modules *modules);
 
-/* Payloads that make no sense are MT_ERR_FORMAT, more modules than any process
- * has MT_ERR_UNSUPPORTED; both leave everything as it was. */
+/* Invalid payloads are MT_ERR_FORMAT; more modules than any real process has are
+ * MT_ERR_UNSUPPORTED. Both change nothing. */
 enum mt_status mt_modules_add(struct mt_modules *modules, const void *payload,
                               size_t payload_bytes) MT_MUST_USE;
 
-/* A frame as it stands in a trace until symbols are resolved (docs/trace-format.md):
- * `file` is the path of the module, then " (build id HEX)" if it has one;
- * `function` is "+0x" and the address in the file less 1 (the call, not what it
- * returns to); without a module "0x" and the address less 1, file "". */
+/* A frame in a trace before symbols are resolved (docs/trace-format.md): `file` is the path of
+ * the module, followed by " (build id HEX)" if it has one. `function` is "+0x" and the address in
+ * the file minus 1, because the frame is the call and not its return address. Without a module,
+ * `function` is "0x" and the address minus 1, and `file` is "". */
 struct mt_native_frame {
     const char *file, *function;
     size_t file_length, function_length;
 };
 
-/* Strings live until the next call. O(log modules). */
+/* Strings are valid until the next call. O(log modules). */
 void mt_modules_frame(struct mt_modules *modules, uint64_t return_address,
                       struct mt_native_frame *frame);
 
@@ -49,7 +49,7 @@ struct mt_native_place {
     size_t build_id_bytes;
 };
 
-/* False if they are no native frame. */
+/* Returns false if the texts are not a native frame. */
 bool mt_native_frame_parse(const struct mt_native_frame *frame, struct mt_native_place *place);
 
 #endif

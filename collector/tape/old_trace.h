@@ -1,7 +1,6 @@
-/* The trace that a tape is to be added to. Anybody who can write into the folder
- * can put another file there, and a trace may have been replaced since its tape was
- * left behind: so it is opened once, never through a symbolic link, and used only
- * if it is the one that the tape names. Nothing is written to it. */
+/* The trace that a tape is added to. Anybody who can write to the folder can put another file
+ * there, and a trace may have been replaced since its tape was left behind. So it is opened once,
+ * never through a symbolic link, and used only if the tape names it. It is never written to. */
 #ifndef MT_COLLECTOR_OLD_TRACE_H
 #define MT_COLLECTOR_OLD_TRACE_H
 
@@ -18,11 +17,10 @@ struct mt_old_trace {
     struct mt_source *source; /* of what was surely written; NULL = nothing was */
 };
 
-/* Opens the trace at `path` up to `trace_bytes`, which is what its process had
- * surely written (0: nothing). Its `recording_id` must be the tape's; where its
- * header cannot be read it must be the file that the tape's process made.
- * MT_ERR_FORMAT if it is another file, MT_ERR_IO if it cannot be read. In either
- * case *old can be closed. */
+/* Opens the trace at `path` up to `trace_bytes`, the length that its process had surely written
+ * (0: nothing). Its `recording_id` must be the tape's; if its header cannot be read, it must be
+ * the file that the tape's process created. MT_ERR_FORMAT if it is another file, MT_ERR_IO if it
+ * cannot be read. In either case *old can be closed. */
 enum mt_status mt_old_trace_open(const char *path, const struct mt_tape *tape, uint64_t trace_bytes,
                                  struct mt_old_trace *old, struct mt_error *error) MT_MUST_USE;
 void mt_old_trace_close(struct mt_old_trace *old);

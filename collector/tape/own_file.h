@@ -1,16 +1,15 @@
-/* A file that memtrace keeps open in somebody else's process.
+/* A file that memtrace keeps open in a foreign process.
  *
- * Daemons and servers close descriptors that they do not know (closefrom,
- * close_range, os.closerange). The number then belongs to the program's next
- * file or socket, so a number alone proves nothing: each use of it is preceded
- * by a comparison of device and inode. A number that is no longer ours is
+ * Daemons and servers close descriptors that they do not know (closefrom, close_range,
+ * os.closerange). The number then belongs to the program's next file or socket, so a number alone
+ * proves nothing: each use compares device and inode first. A number that is no longer ours is
  * forgotten, never closed, and the file is opened again by its path.
  *
  *     if (!mt_own_file_create(&file, path)) ...errno...
  *     done = mt_own_file_write(&file, bytes, length, offset);
  *     mt_own_file_close(&file);
  *
- * One thread at a time. */
+ * Not thread-safe. */
 #ifndef MT_COLLECTOR_OWN_FILE_H
 #define MT_COLLECTOR_OWN_FILE_H
 
@@ -31,23 +30,22 @@ struct mt_own_file {
 
 #define MT_OWN_FILE_NONE ((struct mt_own_file){.fd = -1})
 
-/* Makes the file, which must not exist, readable and writable by its owner only.
- * Its descriptor gets a high number. False and errno if it cannot be made; then
- * `file` is MT_OWN_FILE_NONE. `path` must outlive `file`. */
+/* Creates the file, which must not exist, readable and writable by its owner only. Its descriptor
+ * gets a high number. Returns false and sets errno on failure; `file` is then MT_OWN_FILE_NONE.
+ * `path` must outlive `file`. */
 bool mt_own_file_create(struct mt_own_file *file, const char *path);
 
-/* A descriptor that is surely this file's now, for the next system call only:
- * ask again before each one. Opens the file again if the program closed it. -1,
- * errno ESTALE and `trouble` if it is gone, is another file, or is shorter than
- * `length_bytes`. Cost: one fstat. */
+/* Returns a descriptor that refers to this file, for the next system call only: call it again
+ * before each one. Opens the file again if the program closed it. Returns -1 with errno ESTALE
+ * and `trouble` if it is gone, is another file, or is shorter than `length_bytes`. Cost: one
+ * fstat. */
 int mt_own_file_fd(struct mt_own_file *file, uint64_t length_bytes);
 
-/* Writes at a place of a file that is at least `offset` bytes long; as pwrite(2).
- * `file` is a struct mt_own_file (so that this can be a struct mt_trace_output's
- * function). */
+/* Writes at an offset of a file that has at least `offset` bytes, like pwrite(2). `file` is a
+ * struct mt_own_file (void, so that it fits struct mt_trace_output). */
 ssize_t mt_own_file_write(void *file, const void *bytes, size_t length, uint64_t offset);
 
-/* Disk space for a part of the file; false and errno if there is none. */
+/* Reserves disk space for a part of the file; returns false and sets errno on failure. */
 bool mt_own_file_reserve(struct mt_own_file *file, uint64_t offset, uint64_t bytes);
 
 /* Closes the descriptor if it is still ours, and forgets it. */
@@ -56,13 +54,13 @@ void mt_own_file_close(struct mt_own_file *file);
 /* Also removes the file, if its path still leads to it. */
 void mt_own_file_remove(struct mt_own_file *file);
 
-/* The next two: for files that another process of this user made. */
+/* The next two functions are for files that another process of this user created. */
 
-/* A regular file of this user's that has no second name? */
+/* Returns true for a regular file of this user with one link. */
 bool mt_own_file_is_mine(const struct stat *facts);
 
-/* Removes `name` of the folder that is open as `folder` (AT_FDCWD: `name` is a path) if it leads to
- * the file that is open as `fd`, and that one is mine (above). Links are not followed. */
+/* Removes `name` from the folder that is open as `folder` (AT_FDCWD: `name` is a path) if it is
+ * the file that is open as `fd` and mt_own_file_is_mine. Does not follow links. */
 void mt_own_file_unlink(int fd, int folder, const char *name);
 
 #endif

@@ -1,5 +1,5 @@
-/* One event of a tape -> the same event of a trace: its time, its device, and the symbols that it
- * refers to. The order of events is another matter (drain.h). */
+/* Converts an event of a tape to an event of a trace: its time, its device, and its symbols.
+ * drain.h handles the order of events. */
 #ifndef MT_COLLECTOR_RAW_RESOLVER_H
 #define MT_COLLECTOR_RAW_RESOLVER_H
 
@@ -20,8 +20,8 @@ struct mt_raw_resolver {
 
 void mt_raw_resolver_release(struct mt_raw_resolver *self);
 
-/* Fills all of *event but its number. `thread` as the tape numbers them. Events come in the order
- * of their numbers. MT_ERR_MEMORY. */
+/* Fills all of *event except its number. `thread` is the tape's number. Events must come in the
+ * order of their numbers. MT_ERR_MEMORY. */
 enum mt_status mt_raw_resolve(struct mt_raw_resolver *self, const struct mt_raw_event *raw,
                               uint32_t thread, struct mt_event *event) MT_MUST_USE;
 

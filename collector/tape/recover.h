@@ -18,22 +18,20 @@ struct mt_recovery {
     bool was_closed;           /* the process had closed its trace in order */
 };
 
-/* Adds what lies on PATH.tape to the trace PATH, ends the trace in order, and
- * removes the tape. A trace that its process had closed, and that misses
- * nothing, only loses its tape.
+/* Adds the events of PATH.tape to the trace PATH, closes the trace, and removes the tape. If the
+ * process had closed its trace and nothing is missing, only the tape is removed.
  *
- * The tape must name the trace (old_trace.h). The new trace is written beside the
- * old one, read back, and takes its place in one step; the tape is removed after
- * that. Whatever fails, and whatever lies there, both files stay byte for byte as
- * they were. That includes a trace that is damaged or lacks events that the tape
- * says were written. The new trace is in `unfinished` (may be NULL) meanwhile.
+ * The tape must name the trace (old_trace.h). The new trace is written beside the old one, read
+ * back, and replaces it in one step; then the tape is removed. If anything fails, both files stay
+ * byte for byte as they were. That includes a trace that is damaged or lacks events that the tape
+ * records as written. `unfinished` (may be NULL) lists the new trace meanwhile.
  *
- * MT_ERR_USAGE: the process is still running. MT_ERR_IO with a missing tape:
- * nothing to do. Linear in the trace. */
+ * MT_ERR_USAGE: the process is still running. MT_ERR_IO with a missing tape: nothing to do.
+ * Linear in the trace. */
 enum mt_status mt_recover(const char *path, struct mt_unfinished *unfinished,
                           struct mt_recovery *recovery, struct mt_error *error) MT_MUST_USE;
 
-/* Is there a tape beside the trace? Does not allocate. */
+/* Returns true if there is a tape beside the trace. Does not allocate. */
 bool mt_recover_is_needed(const char *path);
 
 #endif

@@ -1,5 +1,5 @@
-/* Facts about the run that sources told ("key=value"), for the trace's header.
- * Keys are those of docs/trace-format.md 2.1. */
+/* Facts about the run that sources set ("key=value"), for the trace's header. Keys are those of
+ * docs/trace-format.md 2.1. */
 #ifndef MT_COLLECTOR_TAPE_FACTS_H
 #define MT_COLLECTOR_TAPE_FACTS_H
 
@@ -15,12 +15,12 @@ struct mt_tape_facts {
     bool changed; /* since mt_tape_facts_header */
 };
 
-/* `text` is "key=value". Values of `sources` join with commas, each once;
- * otherwise the last one counts. MT_ERR_FORMAT without '='. */
+/* `text` is "key=value". Values of `sources` are joined with commas, each once; for other keys
+ * the last one counts. MT_ERR_FORMAT without '='. */
 enum mt_status mt_tape_facts_add(struct mt_tape_facts *facts, const char *text,
                                  size_t length) MT_MUST_USE;
 
-/* Sets what is known. Strings live until the fact changes or the release. */
+/* Sets the known facts. Strings are valid until the fact changes or the release. */
 void mt_tape_facts_header(struct mt_tape_facts *facts, struct mt_trace_header *header);
 
 void mt_tape_facts_release(struct mt_tape_facts *facts);

@@ -1,7 +1,6 @@
-/* Time in the traced process: counter ticks, taken in the hot path, and what
- * they are in nanoseconds. On x86-64 with an invariant time stamp counter a tick
- * is one of that counter (10 ns to read), elsewhere a nanosecond of
- * CLOCK_MONOTONIC (20 to 40 ns). */
+/* Time in the traced process: counter ticks, which the hot path reads, and their conversion to
+ * nanoseconds. On x86-64 with an invariant time stamp counter, ticks are those of that counter
+ * (10 ns to read); elsewhere they are nanoseconds of CLOCK_MONOTONIC (20 to 40 ns). */
 #ifndef MT_COLLECTOR_TICKS_H
 #define MT_COLLECTOR_TICKS_H
 
@@ -20,7 +19,7 @@ static inline uint64_t mt_monotonic_ns(void)
 }
 
 #if defined(__x86_64__)
-/* Does the processor count at a constant rate, in all states, on all cores? */
+/* Returns true if the counter has a constant rate in all states and on all cores. */
 bool mt_ticks_are_constant(void);
 
 static inline uint64_t mt_counter_ticks(void)
@@ -39,8 +38,8 @@ static inline uint64_t mt_counter_ticks(void)
 }
 #endif
 
-/* Ticks beside the Unix time that follows CLOCK_MONOTONIC from the start on
- * (so that nobody who sets the clock disturbs it). */
+/* Ticks and the Unix time that follows CLOCK_MONOTONIC after the start, so that changes of the
+ * system clock have no effect. */
 struct mt_clock {
     bool counter;          /* ticks are the counter's */
     uint64_t unix_less_ns; /* Unix time - CLOCK_MONOTONIC at the start */
@@ -55,8 +54,8 @@ static inline uint64_t mt_clock_ticks(const struct mt_clock *clock)
 
 struct mt_clock_point mt_clock_now(const struct mt_clock *clock);
 
-/* Unix time of `ticks` on the line through two points of the same clock;
- * `first` is the earlier one. Points that coincide: the first one's time. */
+/* Returns the Unix time of `ticks` on the line through two points of the same clock; `first` is
+ * the earlier one. If the points coincide, returns the time of the first. */
 uint64_t mt_ticks_unix_ns(struct mt_clock_point first, struct mt_clock_point last, uint64_t ticks);
 
 #endif

@@ -1,6 +1,6 @@
-/* Axes inferred from what ranks have in memory. Ranks with the same parameters form a class, and
- * classes repeat over the rank numbers. The largest `block` of equal
- * neighbours that divides the job, and the smallest `period` of blocks, give
+/* Axes inferred from the memory of ranks. Ranks with the same parameters form a class, and classes
+ * repeat over the rank numbers. The largest `block` of equal neighbors that divides the job, and
+ * the smallest `period` of blocks, give
  *     rank = (outer * period + stage) * block + inner
  * in which ranks differ along `stage` only. Ranks without a class match any class. */
 #include "job_axis.h"
@@ -13,7 +13,7 @@ struct classes {
     uint32_t world, count;
 };
 
-/* A rank with several devices has several rows; the first one speaks for it. */
+/* A rank with several devices has several rows; the first one represents it. */
 static bool is_first_of_rank(const struct mt_job_report *report, uint32_t row)
 {
     return !row ||
@@ -47,7 +47,8 @@ static enum mt_status read_classes(struct mt_job_work *work, bool with_steps,
     return MT_OK;
 }
 
-/* *class is that of all ranks of the block; WILD if none is known. Returns false if they differ. */
+/* *class is the class of all ranks of the block; WILD if none is known. Returns false if they
+ * differ. */
 static bool class_of_block(const struct classes *classes, uint32_t first, uint32_t block,
                            uint32_t *class)
 {

@@ -1,4 +1,4 @@
-/* Axes that somebody named: the user of the command, or MEMTRACE_MESH of the job. */
+/* Axes named by the user of the command, or by MEMTRACE_MESH of the job. */
 #include <string.h>
 
 #include "job_axis.h"
@@ -50,7 +50,7 @@ static enum mt_status fill_strides(struct mt_job_report *report, struct mt_error
             return refuse(error, "is larger than any job");
     }
     if (!report->world_is_known && places > report->world) {
-        report->world = (uint32_t)places; /* the user says how many ranks the job has */
+        report->world = (uint32_t)places; /* the user's mesh determines the number of ranks */
         report->world_is_known = true;
     }
     if (places == report->world)

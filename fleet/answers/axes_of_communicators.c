@@ -1,6 +1,6 @@
-/* Axes from NCCL's communicators: ranks that have one in common are a process group. A pipeline
- * also makes communicators of neighbours, which overlap: a shape of which some rank has one in
- * another place than an axis would have it is none. */
+/* Axes from NCCL's communicators: ranks with a common communicator are a process group. A pipeline
+ * also makes communicators of neighbors, which overlap. So a shape is not an axis if some rank has
+ * another position in it than an axis would give it. */
 #include <stdlib.h>
 
 #include "job_axis.h"
@@ -99,7 +99,7 @@ static void add_groups(const struct mt_job_report *report, const struct member *
     }
 }
 
-/* Shapes that are no axis, by their size and stride. */
+/* Shapes that are not an axis, by their size and stride. */
 struct bad_shapes {
     struct {
         uint32_t size, stride;
@@ -148,7 +148,7 @@ static void drop_bad(const struct mt_job_report *report, const struct bad_shapes
     }
 }
 
-/* What whole ranks have as parameters, by rank; 0 = not known. */
+/* Hashes of the parameters of complete ranks, by rank; 0 = unknown. */
 static uint64_t *hashes_of(struct mt_job_work *work)
 {
     const struct mt_job_report *report = work->report;
@@ -163,7 +163,7 @@ static uint64_t *hashes_of(struct mt_job_work *work)
     return hashes;
 }
 
-/* Has a rank other parameters than the one at the beginning of its line along the axis? */
+/* Whether a rank has other parameters than the first one of its line along the axis. */
 static bool differs_along(const struct mt_job_report *report, const struct mt_job_axis *axis,
                           const uint64_t *hashes)
 {

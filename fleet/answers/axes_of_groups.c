@@ -1,8 +1,8 @@
 /* Axes from the framework's process groups. An axis of `size` ranks at a distance of `stride` is a
- * group of that shape in which every rank stands where its number says. Axes fill the job without a
- * gap: the fastest has stride 1, the next one the stride that the axes before it span, and so on.
- * Where groups of several sizes have that stride, such as tp, and tp with dp, the smallest is the
- * axis and the others are products. */
+ * group of that shape in which every rank has the position given by its number. Axes fill the job
+ * without a gap: the fastest has stride 1, the next one the stride that the axes before it span,
+ * and so on. If groups of several sizes have that stride, such as tp, and tp with dp, the smallest
+ * is the axis and the others are products. */
 #include <string.h>
 
 #include "job_axis.h"
@@ -118,8 +118,7 @@ static void turn(struct mt_job_report *report)
     }
 }
 
-/* If no group has the stride, an unnamed axis fills the gap up to the next stride that a group has.
- */
+/* If no group has the stride, an unnamed axis fills the gap up to the next stride of a group. */
 static uint64_t next_stride(const struct shapes *shapes, uint64_t stride, uint32_t world)
 {
     uint64_t next = world;

@@ -1,4 +1,4 @@
-/* How the ranks are arranged: the first source that knows. */
+/* The arrangement of the ranks: the first source that has it. */
 #include "job_axis.h"
 
 /* Coordinates of axes whose stride is known follow from the number of the rank. */

@@ -22,14 +22,15 @@ struct mt_job_groups {
 enum mt_status mt_job_axes_from(struct mt_job_work *work,
                                 const struct mt_job_groups *of_rows) MT_MUST_USE;
 
-/* Does the rank stand in the group where an axis of that size and stride would have it? */
+/* Whether the rank has the position in the group that an axis of that size and stride would give
+ * it. */
 bool mt_job_group_is_in_place(const struct mt_record_group *group, int32_t rank);
 
 /* Adds an axis; false if there is no room. `name` is borrowed. */
 bool mt_job_axis_add(struct mt_job_report *report, const char *name, uint32_t size,
                      uint32_t stride);
 
-/* What the name of an axis says: replicas are equal, stages are not. */
+/* The kind of an axis from its name: replicas are equal, stages are not. */
 enum mt_axis_kind { MT_AXIS_UNNAMED, MT_AXIS_REPLICAS, MT_AXIS_STAGES };
 enum mt_axis_kind mt_job_axis_kind(const char *name);
 

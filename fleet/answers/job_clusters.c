@@ -1,7 +1,7 @@
-/* Clusters are rows that should be equal: they have the same parameters and the same place on every
- * axis that separates. An axis of data parallelism does not separate, an axis of pipeline stages
- * does. Any other axis separates if most lines of ranks along it differ by more than the least
- * difference of an outlier: a single rank that is off changes only one line. */
+/* Clusters are rows that should be equal: they have the same parameters and the same position on
+ * every axis that separates. An axis of data parallelism does not separate, an axis of pipeline
+ * stages does. Any other axis separates if most lines of ranks along it differ by more than the
+ * smallest difference of an outlier: a single deviating rank changes only one line. */
 #include "job_axis.h"
 
 #include <string.h>
@@ -105,7 +105,7 @@ static void guess_parameters(struct mt_job_report *report, struct refiner *refin
     }
 }
 
-/* Of the reserved peaks of a class. Leaves them in work->values, sorted. */
+/* The spread of the reserved peaks of a class. Leaves them in work->values, sorted. */
 static struct mt_job_spread spread_of_class(struct mt_job_work *work, const struct refiner *refiner,
                                             uint32_t first, uint32_t length)
 {
@@ -118,7 +118,7 @@ static struct mt_job_spread spread_of_class(struct mt_job_work *work, const stru
     return mt_job_spread_of(work->values, length);
 }
 
-/* Do most of the lines along the axis differ? With fewer than three lines a single rank could
+/* Whether most of the lines along the axis differ. With fewer than three lines a single rank could
  * decide, so half of a line must be away from its median. */
 static enum mt_status judge(struct mt_job_work *work, struct refiner *refiner, uint32_t axis)
 {

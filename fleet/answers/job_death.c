@@ -44,7 +44,7 @@ static bool is_of_one_host(const struct mt_rank_record *a, const struct mt_rank_
     return *a->identity.host && !strcmp(a->identity.host, b->identity.host);
 }
 
-/* Can a death that is not the earliest by its number have been the first? */
+/* Whether a death that is not the earliest by its number may have been the first. */
 static bool may_be_first(const struct mt_rank_record *record, const struct mt_rank_record *first)
 {
     if (is_of_one_trace(record, first))
@@ -92,7 +92,7 @@ static uint64_t run_time_ns(const struct mt_job_report *report, const struct mt_
     return mt_sub_or_0_u64(first->death_t_ns, begin_t_ns);
 }
 
-/* Did the process fail later, for another reason than memory? */
+/* Whether the process failed later, for another reason than memory. */
 static bool followed(const struct mt_rank_record *record, uint64_t death_t_ns)
 {
     const struct mt_record_identity *identity = &record->identity;
@@ -110,8 +110,8 @@ static bool vanished(const struct mt_rank_record *record, uint64_t death_t_ns)
            record->identity.ended == MT_ENDED_UNKNOWN && record->outcome == MT_OUTCOME_UNKNOWN;
 }
 
-/* Ranks of which `is_one` holds, each once: not those that ran out of memory on any device. Rows
- * ascend by rank. */
+/* Ranks for which `is_one` is true, each once, except those that ran out of memory on any device.
+ * Rows ascend by rank. */
 static enum mt_status find_ranks(struct mt_job_work *work, const struct mt_job_death *death,
                                  bool (*is_one)(const struct mt_rank_record *, uint64_t),
                                  struct mt_job_range **ranges, uint32_t *range_count,
@@ -144,8 +144,8 @@ static enum mt_status find_ranks(struct mt_job_work *work, const struct mt_job_d
     return MT_OK;
 }
 
-/* Would the others have fitted where this one died? Their peaks are from their own runs, which this
- * death may have cut short. */
+/* Whether the others would have fitted where this one ran out of memory. Their peaks are from their
+ * own runs, which this death may have cut short. */
 static void find_fitting(struct mt_job_work *work, struct mt_job_death *death)
 {
     const struct mt_job_report *report = work->report;

@@ -29,7 +29,7 @@ static int by_time(const void *a, const void *b)
     return (x->bytes < x->before) - (y->bytes < y->before);
 }
 
-/* What a process has at one time after all that happens then, and the most before that. */
+/* The level of a process at one time after all its changes then, and its maximum before. */
 static void add_change(struct change *changes, size_t *count, struct change last, uint64_t most)
 {
     if (most > last.before && most > last.bytes) {
@@ -39,8 +39,8 @@ static void add_change(struct change *changes, size_t *count, struct change last
     changes[(*count)++] = last;
 }
 
-/* Of one process: at each time at most a rise and a fall, so that sorting cannot swap its levels.
- * What a file claims of times behind the end happens at the end. */
+/* For one process: at each time at most a rise and a fall, so sorting cannot swap its levels.
+ * Changes after the end of the file's time count at the end. */
 static void add_changes(struct change *changes, size_t *count, const struct mt_rank_record *record,
                         uint32_t tenant)
 {
@@ -69,7 +69,7 @@ static void add_changes(struct change *changes, size_t *count, const struct mt_r
     add_change(changes, count, last, most);
 }
 
-/* Of all tenants, by time. NULL: no memory. */
+/* For all tenants, by time. NULL: no memory. */
 static struct change *changes_of(const struct mt_job_device *device, size_t *count)
 {
     struct change *changes;
@@ -95,7 +95,7 @@ static uint32_t column_of(const struct mt_job_device *device, uint64_t t_ns)
                                 MT_JOB_COLUMNS - 1);
 }
 
-/* Levels that last from one time to another. The first column is the one of its beginning. */
+/* Levels that last from one time to another. The first column is the one of the start. */
 static void fill_columns(struct mt_job_device *device, uint64_t begin_t_ns, uint64_t end_t_ns,
                          const uint64_t *levels, uint64_t sum)
 {
@@ -110,7 +110,7 @@ static void fill_columns(struct mt_job_device *device, uint64_t begin_t_ns, uint
     }
 }
 
-/* A tenant may have its peak several times: the one with which the others held most counts. */
+/* A tenant may have its peak several times: the one with the largest sum of the others counts. */
 static void look_at_peaks(struct mt_job_device *device, const uint64_t *levels, uint64_t sum)
 {
     for (uint32_t i = 0; i < device->tenant_count; i++)
@@ -122,7 +122,7 @@ static void look_at_peaks(struct mt_job_device *device, const uint64_t *levels, 
 static void add_up(struct mt_job_device *device, const struct change *changes, size_t count,
                    uint64_t *levels)
 {
-    unsigned __int128 exact = 0; /* a hostile file may claim levels that overflow 64 bits */
+    unsigned __int128 exact = 0; /* levels in a hostile file may overflow 64 bits */
 
     for (size_t i = 0; i < count; i++) {
         uint32_t tenant = changes[i].tenant;

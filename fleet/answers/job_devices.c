@@ -1,8 +1,8 @@
 /* Devices that several processes used at the same time: a trainer and an inference server, workers
  * under MPS, helpers. Records of all jobs of the set count.
  *
- * Sums are exact where all records list their levels (job_device_sums.c). Otherwise a record has
- * the largest level of each of its columns of time. In a column of the device, it counts with the
+ * Sums are exact if all records list their levels (job_device_sums.c). Otherwise a record has the
+ * largest level of each of its columns of time. In a column of the device, it counts with the
  * largest of its own columns that touch it, so sums are upper bounds. A device that was idle in
  * between is listed once for each period of use, so that columns stay short and processes that
  * never met are not added up. */
@@ -147,8 +147,8 @@ static bool is_one_process(const struct mt_rank_record *a, const struct mt_rank_
            !strcmp(a->identity.host, b->identity.host);
 }
 
-/* Of records that say the same process began at the same time, the one with the largest reserved
- * peak. Such records stand next to each other. */
+/* Among records of the same process with the same start time, keeps the one with the largest
+ * reserved peak. Such records are adjacent. */
 static uint32_t drop_repeats(const struct mt_rank_record **records, uint32_t count)
 {
     uint32_t kept = 0;
@@ -165,7 +165,7 @@ static uint32_t drop_repeats(const struct mt_rank_record **records, uint32_t cou
     return kept;
 }
 
-/* Records of a device, by their begin. Do two of different processes overlap? */
+/* Records of a device, by start. Whether two of different processes overlap. */
 static bool is_shared(const struct mt_rank_record *const *records, uint32_t count)
 {
     const struct mt_rank_record *latest = records[0];

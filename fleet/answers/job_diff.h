@@ -1,11 +1,11 @@
-/* What another run of a job holds more, or less: plain data, integers only.
+/* The memory difference between two runs of a job: plain data, integers only.
  *
- * Rows of both jobs (job_report.h) are put into classes that should be equal. A class with rows of
- * both is compared; rows of the others are counted as being in one job alone. The change of a class
- * goes from the mean of A's rows to the mean of B's rows, both rounded down. If rows match by rank,
- * a class has at most one row of each job, and changes are exact. Changes of several classes have
- * an unweighted mean, rounded towards 0, so that a missing rank does not shift it. Sums over rows
- * are exact: those of roles, of sites and of the groups of an axis are those of the allocated
+ * Rows of both jobs (job_report.h) are grouped into classes that should be equal. A class with rows
+ * of both is compared; rows of other classes count as present in only one job. The change of a
+ * class goes from the mean of A's rows to the mean of B's rows, both rounded down. If rows match by
+ * rank, a class has at most one row of each job, and changes are exact. Changes of several classes
+ * have an unweighted mean, rounded towards 0, so that a missing rank does not shift it. Sums over
+ * rows are exact: those of roles, of sites and of the groups of an axis are those of the allocated
  * peaks, and those of libraries are those of the memory outside the allocator. Swapping A and B
  * turns every sign. */
 #ifndef MT_FLEET_JOB_DIFF_H
@@ -27,10 +27,10 @@ enum mt_job_match {
 };
 const char *mt_job_match_name(enum mt_job_match match); /* "ranks", "groups", ... */
 
-/* A number, over the classes in which every row knows it. */
+/* A number, over the classes in which it is known for every row. */
 struct mt_job_change {
     unsigned __int128 a_sum_bytes, b_sum_bytes; /* over rows */
-    uint32_t a_rows, b_rows;                    /* that the sums are over */
+    uint32_t a_rows, b_rows;                    /* number of rows in the sums */
     uint32_t class_count;                       /* 0: nothing is known, and the rest is 0 */
     int64_t min_bytes, mean_bytes, max_bytes;   /* of the changes of classes */
     uint32_t min_class, max_class; /* the first; MT_NO_CLASS: one of those that have 0 bytes */
@@ -48,7 +48,7 @@ struct mt_job_class {
     bool is_compared;                  /* it has rows of both */
     uint32_t coordinates[MT_JOB_AXES]; /* on the axes of the diff; MT_NO_ROW */
     struct mt_job_class_change metrics[MT_JOB_METRIC_COUNT]; /* of a class that is compared */
-    uint32_t line; /* that changes most; MT_NO_LINE: none changes */
+    uint32_t line; /* with the largest change; MT_NO_LINE: none changes */
     int64_t line_bytes;
 };
 
@@ -92,7 +92,7 @@ struct mt_job_diff {
     uint32_t a_compared_rows, b_compared_rows;
     struct mt_job_change metrics[MT_JOB_METRIC_COUNT];
     struct mt_job_change roles[MT_ROLE_COUNT];
-    struct mt_job_diff_axis *axes; /* those on which every compared class has one place */
+    struct mt_job_diff_axis *axes; /* those on which every compared class has one position */
     uint32_t axis_count;
     struct mt_job_diff_line *lines; /* by the size of the mean change, the largest first */
     uint32_t line_count;
@@ -106,14 +106,14 @@ void mt_job_diff_free(struct mt_job_diff *diff);
 /* b_bytes - a_bytes; 0 if it is not known. */
 int64_t mt_job_class_change(const struct mt_job_class *class, enum mt_job_metric metric);
 
-/* Does anything differ between classes that are compared? */
+/* Whether anything differs between compared classes. */
 bool mt_job_diff_has_changes(const struct mt_job_diff *diff);
 
 /* "rank 3", "pp 0, tp 1", "parameters as of rank 3 of A", "all ranks". NULL: no memory. */
 const char *mt_job_class_name(struct mt_arena *arena, const struct mt_job_diff *diff,
                               uint32_t class_index);
 
-/* As mt_job_site_text, for a path of the diff. */
+/* Like mt_job_site_text, for a path of the diff. */
 const char *mt_job_diff_site(struct mt_arena *arena, const struct mt_job_diff *diff, uint32_t path);
 
 #endif

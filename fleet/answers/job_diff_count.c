@@ -1,4 +1,4 @@
-/* What changes from one job to the other: of each class, then over all of them. */
+/* The changes between two jobs: of each class, then over all of them. */
 #include <string.h>
 
 #include "job_diff_work.h"
@@ -103,7 +103,7 @@ static uint32_t library_of(const struct counter *counter, const char *name)
     return mt_strings_find(&counter->names, name, strlen(name));
 }
 
-/* What no owner says is of an unknown library. */
+/* Memory without an owner belongs to an unknown library. */
 static void add_owners(struct counter *counter, const struct mt_rank_record *record, bool is_of_b)
 {
     uint64_t left = record->outside_bytes;

@@ -1,4 +1,4 @@
-/* What changes in groups of classes that have a coordinate on an axis in common. */
+/* Changes in groups of classes with a common coordinate on an axis. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ struct group_lines {
     const struct mt_job_diff *diff;
     const struct mt_job_line_index *index;
     struct mt_job_tally tally;
-    struct mt_job_change scratch; /* of every line: nobody reads it */
+    struct mt_job_change scratch; /* one per line; not used */
     __int128 *sums;
     uint32_t *used, used_count;
     bool *is_used;

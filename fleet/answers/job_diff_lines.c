@@ -6,7 +6,7 @@
 
 #include "job_diff_work.h"
 
-/* A line that one job has, on its way to a partner. */
+/* A line of only one job, to be paired. */
 struct single {
     const struct mt_rank_set *paths;
     uint32_t line, path, loose; /* loose: its path without line numbers */
@@ -31,8 +31,8 @@ static uint64_t number_of_line(const char *frame)
     return frame[end] ? strtoull(frame + end + 1, NULL, 10) : 0;
 }
 
-/* Frames compare from the outermost on if they are compared first where the two paths part: the
- * depths are made equal, then both go up together, and the last difference counts. */
+/* Paths must be compared from the outermost frame, so the first difference is where they part.
+ * Equalizes the depths, then walks up both together; the last difference counts. */
 static int compare_by(const struct mt_rank_set *paths, uint32_t x, uint32_t y,
                       int (*compare)(const char *, const char *))
 {
@@ -65,7 +65,7 @@ static int compare_numbers(const char *x, const char *y)
     return (one > other) - (one < other);
 }
 
-/* By what has to be equal, then by side, then by line numbers. */
+/* By the parts that must be equal, then by side, then by line numbers. */
 static int compare_singles(const void *a, const void *b)
 {
     const struct single *x = a, *y = b;
@@ -168,7 +168,7 @@ static void add_rows(struct mt_job_diff *diff, struct mt_job_line_index *index, 
     }
 }
 
-/* The lines of B that have a partner become their partner's. */
+/* Lines of B with a partner are merged with it. */
 static void pair(struct mt_job_diff *diff, struct mt_job_line_index *index, struct single *singles,
                  uint32_t count)
 {
@@ -214,7 +214,7 @@ static enum mt_status pair_moved(struct mt_job_diff *diff, struct mt_job_line_in
     return status;
 }
 
-/* How many lines there may be at most. */
+/* Upper bound of the number of lines. */
 static uint64_t most_lines(const struct mt_job_diff *diff)
 {
     uint64_t leaves = 0, cells = ((uint64_t)diff->paths.path_count + 1) * MT_ROLE_COUNT;

@@ -1,8 +1,9 @@
-/* Which rows of two jobs are compared: the first of these that gives a class with rows of both.
+/* Chooses the rows of two jobs to compare: the first rule that gives a class with rows of both.
  *
- * 1. Rank and device, if the jobs have the same number of ranks, what is known of their axes agrees
- *    (axes that were inferred contradict nothing), and no two processes have one place.
- * 2. The place on the axes along which ranks differ in one of the jobs, if both have them, with the
+ * 1. Rank and device, if the jobs have the same number of ranks, their known axes agree (inferred
+ * axes contradict nothing), and no two processes have one position.
+ * 2. The position on the axes along which ranks differ in one of the jobs, if both have them, with
+ * the
  *    same sizes.
  * 3. Parameters of the same sizes.
  * 4. Nothing: all rows are one class. */
@@ -11,7 +12,7 @@
 
 #include "job_diff_work.h"
 
-/* What rows of a class have in common. */
+/* The common key of a class of rows. */
 struct keyed {
     uint32_t key[MT_JOB_AXES];
     uint32_t row;
@@ -146,7 +147,7 @@ static bool match_ranks(struct matcher *matcher, enum mt_status *status)
     return true;
 }
 
-/* The axis of the other job, MT_NO_ROW: it has none like it. */
+/* The matching axis of the other job, or MT_NO_ROW. */
 static uint32_t axis_like(const struct mt_job_report *report, const struct mt_job_axis *axis)
 {
     for (uint32_t i = 0; i < report->axis_count; i++)
@@ -155,7 +156,8 @@ static uint32_t axis_like(const struct mt_job_report *report, const struct mt_jo
     return MT_NO_ROW;
 }
 
-/* The axes that separate ranks in one of the jobs. False: the other has none like one of them. */
+/* The axes that separate ranks in one of the jobs. Returns false if the other has no match for one
+ * of them. */
 static bool find_separating(struct matcher *matcher)
 {
     const struct mt_job_report *a = matcher->diff->a, *b = matcher->diff->b;
@@ -240,7 +242,7 @@ static void add_axis(struct mt_job_diff *diff, const struct mt_job_axis *axis)
         .separates = separates_in(diff->a, axis) || separates_in(diff->b, axis)};
 }
 
-/* Of ranks, the axes of the job that knows them better, unless what was inferred differs. */
+/* For ranks, the axes of the job with better knowledge, unless inferred ones differ. */
 static const struct mt_job_report *who_knows_axes(const struct mt_job_diff *diff)
 {
     const struct mt_job_report *a = diff->a, *b = diff->b;

@@ -1,11 +1,11 @@
-/* What changes most comes first, in an order that does not depend on which job is A. */
+/* Sorts by the size of the change, in an order that does not depend on which job is A. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "job_diff_work.h"
 
-/* Of two lines of one size, the one that comes first in the order of paths and roles, so that the
- * choice does not depend on which job is A. */
+/* Among two lines of one size, the first in the order of paths and roles, so that the choice does
+ * not depend on which job is A. */
 static int compare_lines(const struct mt_job_diff *diff, uint32_t x, uint32_t y)
 {
     const struct mt_job_diff_line *one = &diff->lines[x], *other = &diff->lines[y];
@@ -61,7 +61,7 @@ static int by_change(const void *a, const void *b)
     return compare_lines(x->diff, x->line, y->line);
 }
 
-/* Drops lines that became their partner's, and renumbers those of classes and groups. */
+/* Drops lines merged with their partner, and renumbers those of classes and groups. */
 static enum mt_status sort_lines(struct mt_job_diff *diff)
 {
     size_t room = (size_t)diff->line_count + 1;
@@ -103,7 +103,7 @@ static int by_library(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-/* Names that no row of a class that is compared has say nothing. */
+/* Drops names without a row in a compared class. */
 static void sort_libraries(struct mt_job_diff *diff)
 {
     uint32_t kept = 0;
@@ -116,7 +116,7 @@ static void sort_libraries(struct mt_job_diff *diff)
         qsort(diff->libraries, kept, sizeof *diff->libraries, by_library);
 }
 
-/* Classes of one diff stand in one array: of equals, the first is first. */
+/* Classes of one diff are in one array, so pointers order equal ones. */
 static int by_reserved(const void *a, const void *b)
 {
     const struct mt_job_class *const *x = a, *const *y = b;

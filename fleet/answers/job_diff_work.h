@@ -1,4 +1,4 @@
-/* PRIVATE to fleet/answers: what the files of the diff of two jobs share. */
+/* PRIVATE to fleet/answers: state that the files of the diff of two jobs share. */
 #ifndef MT_FLEET_JOB_DIFF_WORK_H
 #define MT_FLEET_JOB_DIFF_WORK_H
 
@@ -6,8 +6,8 @@
 
 /* Changes of many numbers, class by class. */
 struct mt_job_tally {
-    struct mt_job_change **changes;   /* that are filled, one for each number */
-    unsigned __int128 *a, *b;         /* sums of the class at hand */
+    struct mt_job_change **changes;   /* the changes to fill, one for each number */
+    unsigned __int128 *a, *b;         /* sums of the current class */
     __int128 *sums;                   /* of the changes of classes */
     int64_t *now;                     /* the changes of the last class that was closed */
     uint32_t *touched, touched_count; /* numbers that this class has */
@@ -19,15 +19,16 @@ struct mt_job_tally {
 enum mt_status mt_job_tally_init(struct mt_job_tally *tally, struct mt_arena *arena,
                                  uint32_t count) MT_MUST_USE;
 void mt_job_tally_add(struct mt_job_tally *tally, uint32_t number, bool is_of_b, uint64_t bytes);
-/* Ends a class. `touched` and `now` hold until the next number is added. */
+/* Ends a class. `touched` and `now` stay valid until the next number is added. */
 void mt_job_tally_close(struct mt_job_tally *tally, const struct mt_job_diff *diff, uint32_t class);
-/* A class that lacked a number knew nothing of it. */
+/* Finishes numbers that are unknown for a class without them. */
 void mt_job_tally_finish(struct mt_job_tally *tally);
-/* A class that lacked a number has 0 bytes of it; there are so many classes and rows in all. */
+/* Finishes numbers that are 0 bytes for a class without them; takes the total numbers of classes
+ * and rows. */
 void mt_job_tally_finish_zeros(struct mt_job_tally *tally, uint32_t classes, uint32_t a_rows,
                                uint32_t b_rows);
 
-/* Which line a leaf of a row belongs to. */
+/* Assigns the leaves of a row to lines. */
 struct mt_job_line_index {
     uint32_t *a_paths, *b_paths; /* path of the diff for each path of the jobs' sets */
     uint32_t *lines;             /* 1 + line by (path, role); 0 = none */
@@ -50,7 +51,7 @@ enum mt_status mt_job_diff_find_classes(struct mt_job_diff *diff) MT_MUST_USE;
 void mt_job_tally_lines(struct mt_job_tally *tally, const struct mt_job_diff *diff,
                         const struct mt_job_line_index *index, uint32_t class);
 
-/* Takes the line if it changes more than the one that is there. */
+/* Takes the line if it changes more than the current one. */
 void mt_job_choose_line(const struct mt_job_diff *diff, uint32_t line, int64_t bytes,
                         uint32_t *chosen, int64_t *chosen_bytes);
 
@@ -58,11 +59,11 @@ void mt_job_choose_line(const struct mt_job_diff *diff, uint32_t line, int64_t b
 enum mt_status mt_job_diff_count_axes(struct mt_job_diff *diff,
                                       const struct mt_job_line_index *index) MT_MUST_USE;
 
-/* Sorts lines, drops those that became their partner's, and renumbers those of classes and groups.
+/* Sorts lines, drops those merged with their partner, and renumbers those of classes and groups.
  * Sorts libraries, drops those without bytes, and fills `order`. */
 enum mt_status mt_job_diff_order(struct mt_job_diff *diff) MT_MUST_USE;
 
-/* Fills what changes: of classes, metrics, roles, lines and libraries. */
+/* Fills the changes: of classes, metrics, roles, lines and libraries. */
 enum mt_status mt_job_diff_count(struct mt_job_diff *diff,
                                  const struct mt_job_line_index *index) MT_MUST_USE;
 
@@ -79,8 +80,8 @@ static inline const struct mt_rank_record *mt_job_class_record(const struct mt_j
                    : diff->a->rows[class->a_rows[i]].record;
 }
 
-/* The leaves of a record; one without leaves has one without a path for each role, so that leaves
- * sum to the allocated peak. */
+/* Number of leaves of a record; a record without leaves has one without a path for each role, so
+ * leaves sum to the allocated peak. */
 static inline uint32_t mt_job_leaf_count(const struct mt_rank_record *record)
 {
     return record->leaf_count ? record->leaf_count : MT_ROLE_COUNT;

@@ -1,4 +1,4 @@
-/* The groups of each axis, and how much of the variance lies between them.
+/* The groups of each axis, and how much of the variance is between them.
  *
  * With d = x - min, shifted so that d < 2^40, and n <= 2^22 rows, all sums fit into 128 bits:
  *     between = sum over groups (D_g^2 / n_g) - D^2 / n,   total = sum d^2 - D^2 / n. */

@@ -1,4 +1,4 @@
-/* What each step leaves behind on each rank. */
+/* Memory that each step leaves behind on each rank. */
 #include "job_values.h"
 #include "job_work.h"
 

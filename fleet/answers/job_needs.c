@@ -1,4 +1,4 @@
-/* What a device must have for each rank as it ran. */
+/* Memory that a device must have for each rank as it ran. */
 #include "job_values.h"
 #include "job_work.h"
 

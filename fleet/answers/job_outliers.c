@@ -1,13 +1,13 @@
 /* Ranks that differ from their replicas.
  *
- * A row is an outlier if its distance from the median of its cluster is larger than the least
- * difference that counts and larger than six times the median distance. The second rule keeps
- * replicas that vary by nature from being outliers. Of two replicas, the one that has more is an
- * outlier: nothing tells which of them is usual.
+ * A row is an outlier if its distance from the median of its cluster is larger than the smallest
+ * relevant difference and larger than six times the median distance. The second rule excludes
+ * replicas that naturally vary. With two replicas, the one that has more is an outlier, because it
+ * is unknown which of them is usual.
  *
  * A row that ended early or whose trace is incomplete may have less than the others: that alone
- * does not make it an outlier. A row that leaves memory behind in each step is one by the sum of
- * what its steps left, whatever made its peak. */
+ * does not make it an outlier. A row that leaves memory behind in each step is judged by the sum
+ * over its steps, whatever made its peak. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,10 +25,10 @@ struct replicas {
     uint32_t count;
     uint64_t median[MT_ARRAY_LEN(metrics)], tolerance[MT_ARRAY_LEN(metrics)];
     uint32_t median_row[MT_ARRAY_LEN(metrics)];
-    uint32_t known[MT_ARRAY_LEN(metrics)]; /* rows that know the metric */
+    uint32_t known[MT_ARRAY_LEN(metrics)]; /* rows with a known value of the metric */
 };
 
-/* Does the record tell it? Without calls of the driver, samples may. */
+/* Whether the record has the value. Without driver calls, samples may provide it. */
 static bool knows(const struct mt_rank_record *record, enum mt_job_metric metric)
 {
     if (metric == MT_JOB_OUTSIDE)
@@ -36,7 +36,7 @@ static bool knows(const struct mt_rank_record *record, enum mt_job_metric metric
     return metric != MT_JOB_GROWTH || record->growth_is_judged;
 }
 
-/* What counts of a row: of growth, what all of its steps left behind. */
+/* The value of a row: for growth, the total that its steps left behind. */
 static uint64_t amount_of(const struct mt_rank_record *record, enum mt_job_metric metric)
 {
     uint64_t value = mt_job_metric_of(record, metric), steps = 0;
@@ -67,7 +67,7 @@ static void judge_replicas(struct mt_job_work *work, struct replicas *replicas)
         if (known < FEWEST_REPLICAS)
             continue;
         spread = mt_job_spread_of(work->values, known);
-        /* Two replicas are as far apart as they are: that tells nothing about what is usual. */
+        /* The distance of two replicas shows nothing about what is usual. */
         distance = known > 2 ? mt_job_distance(work->values, known, spread.median) : 0;
         replicas->median[m] = spread.median;
         replicas->median_row[m] = spread.median_row;
@@ -76,7 +76,7 @@ static void judge_replicas(struct mt_job_work *work, struct replicas *replicas)
     }
 }
 
-/* Can the record lack memory that a whole run of the rank would have had? */
+/* Whether the record may lack memory that a complete run of the rank would have had. */
 static bool may_lack_memory(const struct mt_rank_record *record)
 {
     return !record->is_complete ||
@@ -178,7 +178,8 @@ static void find_library(const struct mt_rank_record *more, const struct mt_rank
     }
 }
 
-/* What each step leaves behind, more than on the typical row; 0 if it was not judged on both. */
+/* The excess of memory left behind per step over the typical row; 0 if it was not judged on
+ * both. */
 static uint64_t more_growth(const struct mt_rank_record *own, const struct mt_rank_record *typical)
 {
     return own->growth_is_judged && typical->growth_is_judged
@@ -186,7 +187,7 @@ static uint64_t more_growth(const struct mt_rank_record *own, const struct mt_ra
                : 0;
 }
 
-/* Does what grew over all steps make up at least half of the difference? */
+/* Whether growth over all steps makes up at least half of the difference. */
 static bool is_growth(const struct mt_rank_record *own, const struct mt_job_outlier *outlier)
 {
     uint64_t steps = 0;

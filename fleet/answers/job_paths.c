@@ -1,5 +1,5 @@
-/* What each site holds at the allocated peaks, over all rows. A row without a site counts with 0
- * bytes of it. */
+/* The bytes of each site at the allocated peaks, over all rows. A row without a site counts with 0
+ * bytes. */
 #include <stdlib.h>
 
 #include "job_work.h"
@@ -12,8 +12,8 @@ static size_t cell_of(const struct mt_job_work *work, const struct mt_record_lea
     return site * MT_ROLE_COUNT + (size_t)leaf->role;
 }
 
-/* The first row without a site has the minimum, 0 bytes. To find it in one walk over the rows, each
- * site remembers the row after the last one that had it. */
+/* The first row without a site has the minimum, 0 bytes. To find it in one pass over the rows, each
+ * site records the row after the last one that had it. */
 struct seen {
     uint32_t next_row;   /* the row after the last one that has it */
     uint32_t absent_row; /* the first that lacks it; MT_NO_ROW */
@@ -27,7 +27,7 @@ static void see(struct seen *seen, uint32_t row)
     seen->next_row = row + 1;
 }
 
-/* Rows ascend, so that of equals the first stays. */
+/* Rows ascend, so the first among equals stays. */
 static void add_row(struct mt_job_path *path, struct seen *seen, uint32_t row)
 {
     uint64_t bytes = seen->row_bytes;

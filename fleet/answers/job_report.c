@@ -49,7 +49,8 @@ const char *mt_job_site(const struct mt_job_report *report, uint32_t path)
     return path == MT_NO_PATH ? "" : mt_rank_set_frame(report->set, path);
 }
 
-/* "forward linear.py:134 < step train.py:47": the caller tells apart what libraries do for many. */
+/* "forward linear.py:134 < step train.py:47": the caller distinguishes uses of common library
+ * code. */
 const char *mt_job_site_text(struct mt_arena *arena, const struct mt_job_report *report,
                              uint32_t path)
 {

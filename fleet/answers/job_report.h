@@ -68,7 +68,7 @@ uint64_t mt_job_metric_of(const struct mt_rank_record *record, enum mt_job_metri
 
 struct mt_job_row {
     const struct mt_rank_record *record; /* of the set */
-    uint32_t coordinates[MT_JOB_AXES];   /* MT_NO_ROW: not known */
+    uint32_t coordinates[MT_JOB_AXES];   /* MT_NO_ROW: unknown */
     uint32_t cluster;                    /* index; rows of a cluster should be equal */
     uint64_t parameter_hash;             /* of the record, or of its stage; 0 = not known */
 };
@@ -104,12 +104,13 @@ struct mt_job_death {
      * torchrun, for example, sends SIGTERM. */
     struct mt_job_range *vanished;
     uint32_t vanished_ranges, vanished_count;
-    /* Would the other rows have fitted? Compares their reserved peaks with the limit of this row's
-     * allocator or, if it had none, their needed memory with the size of its device. */
+    /* Compares the reserved peaks of the other rows with the limit of this row's allocator or, if
+     * it had none, their needed memory with the size of its device. */
     uint64_t limit_bytes; /* 0: not known */
     bool limit_is_device;
     uint64_t median_bytes;
-    uint32_t fitting_count, other_count; /* rows within limit_bytes, of how many */
+    uint32_t fitting_count,
+        other_count; /* rows that would fit in limit_bytes, and all of these rows */
 };
 
 enum mt_axes_source {
@@ -136,7 +137,7 @@ struct mt_job_axis {
     struct mt_job_group *groups; /* by coordinate, without empty ones */
     uint32_t group_count;
     uint32_t explained_ppm; /* of the variance of the reserved peaks */
-    /* The group with the largest mean against the mean of the means. */
+    /* The group with the largest mean, compared with the mean of the means. */
     uint32_t heavy; /* index */
     uint64_t mean_bytes;
     uint32_t imbalance_ppm;  /* 50,000: the heavy group has 5% more than the mean */
@@ -208,7 +209,7 @@ struct mt_job_device {
     struct mt_job_tenant *tenants;
     uint32_t tenant_count;
     bool is_exact;
-    /* If sums are exact: of each tenant, what it had at the largest sum of each column. */
+    /* If sums are exact: the bytes of each tenant at the largest sum of each column. */
     uint64_t *tenant_columns;
     uint64_t begin_t_ns, end_t_ns;
     uint64_t *columns; /* MT_JOB_COLUMNS sums of reserved bytes */
@@ -224,11 +225,10 @@ struct mt_job_report {
     struct mt_job_row *rows;
     uint32_t row_count;
     uint32_t seen_count; /* ranks with a number */
-    /* Rows whose rank is not known, which are the first ones, and the processes that they are of.
-     */
+    /* Rows with unknown rank, which come first, and the number of their processes. */
     uint32_t unranked_row_count, unranked_count;
-    /* Ranks that the job has, as the traces or the mesh of the user say; otherwise up to the
-     * largest number that was seen. */
+    /* Number of ranks of the job, according to the traces or the user's mesh; otherwise up to the
+     * largest number seen. */
     uint32_t world;
     bool world_is_known, worlds_differ;
     struct mt_job_range *missing;
@@ -273,13 +273,13 @@ struct mt_job_report {
 enum mt_status mt_job_names(const struct mt_rank_set *set, struct mt_arena *arena,
                             struct mt_job_name **names, uint32_t *count) MT_MUST_USE;
 
-/* Is a time of a record Unix time? If not, its file has no clock, and the time compares only with
- * times of the same trace. */
+/* Whether a time of a record is Unix time. If not, its file has no clock, and the time is
+ * comparable only with times of the same trace. */
 bool mt_job_has_clock(uint64_t t_ns);
 
 void mt_job_report_free(struct mt_job_report *report);
 
-/* When a column of a shared device begins: 0 to MT_JOB_COLUMNS, which is its end. */
+/* Start of a column of a shared device: 0 to MT_JOB_COLUMNS, which is its end. */
 uint64_t mt_job_column_t_ns(const struct mt_job_device *device, uint32_t column);
 /* Reserved bytes of a tenant in a column, at the instant of its largest sum if sums are exact.
  * Those of all tenants sum to `columns`. O(columns of a record). */

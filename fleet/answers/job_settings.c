@@ -1,4 +1,3 @@
-/* See job_settings.h. */
 #include "job_settings.h"
 
 #include <stdlib.h>
@@ -37,7 +36,7 @@ static int by_need(const void *a, const void *b)
     return (one->row > other->row) - (one->row < other->row);
 }
 
-/* What is replayed of a row. */
+/* How a row is replayed. */
 enum wish { NOTHING, REPLAY, TUNE };
 
 /* The rows are sorted by need, so the first row of a cluster is the one that needs the most. */
@@ -147,7 +146,7 @@ void mt_job_trial_shortlist(const struct mt_job_trial *trial, uint32_t most, boo
     }
 }
 
-/* A setting over some rows, in the order in which numbers decide. */
+/* A setting over some rows, with its criteria in their order. */
 struct score {
     struct mt_job_largest largest;
     unsigned __int128 sum_bytes;

@@ -7,8 +7,8 @@
  *     ... the searches ...
  *     mt_job_trial_choose(), mt_job_trial_own_best()
  *
- * A row needs what its allocator needs (struct mt_need) and what its process had beside the
- * allocator, which no setting changes. */
+ * The need of a row is that of its allocator (struct mt_need) plus the process's memory outside of
+ * the allocator, which no setting changes. */
 #ifndef MT_FLEET_JOB_SETTINGS_H
 #define MT_FLEET_JOB_SETTINGS_H
 
@@ -39,7 +39,7 @@ enum mt_status mt_job_settings_plan(const struct mt_job_report *report, const bo
                                     struct mt_arena *arena, struct mt_job_check **checks,
                                     uint32_t *count) MT_MUST_USE;
 
-/* Are the rows devices of one process? */
+/* Whether the rows are devices of one process. */
 bool mt_job_is_one_process(const struct mt_rank_record *a, const struct mt_rank_record *b);
 
 /* A row under a setting. */
@@ -53,18 +53,18 @@ struct mt_job_cell {
     uint64_t need_bytes;   /* of the allocator at this limit */
 };
 
-/* What was replayed. Rows are those of the plan. */
+/* Results of the replays. Rows are those of the plan. */
 struct mt_job_trial {
     uint32_t row_count;
-    const uint64_t *beside_bytes;     /* of a row, beside its allocator */
-    const struct mt_job_cell *before; /* of a row, under the setting that it had; searched */
+    const uint64_t *beside_bytes;     /* of a row, outside of its allocator */
+    const struct mt_job_cell *before; /* of a row, under its own setting; searched */
     uint32_t setting_count;
     const char *const *confs;        /* distinct, as PYTORCH_CUDA_ALLOC_CONF spells them */
     const struct mt_job_cell *cells; /* setting * row_count + row */
 };
 
-/* Marks the `most` settings with the smallest largest peak over the rows. A row's peak counts with
- * what is beside it. Of equals, the first. O(settings^2 + settings * rows). */
+/* Marks the `most` settings with the smallest largest peak over the rows. A row's peak includes its
+ * memory outside of the allocator. Among equals, the first. O(settings^2 + settings * rows). */
 void mt_job_trial_shortlist(const struct mt_job_trial *trial, uint32_t most, bool *is_listed);
 
 /* The largest of all rows. */
@@ -76,28 +76,28 @@ struct mt_job_largest {
 };
 
 struct mt_job_choice {
-    uint32_t setting;                    /* MT_NO_SETTING: none needs less than the rows did */
+    uint32_t setting;                    /* MT_NO_SETTING: none needs less than the rows' own */
     struct mt_job_largest before, after; /* after: of `before` if no setting is chosen */
 };
 
-/* The setting with the smallest largest need among those that were searched on every row and serve
- * all. Between equals decide, in this order: the smaller limit, the smaller sum of needs, fewer
- * calls of the driver, fewer options, the first. O(settings * rows). */
+/* Chooses the setting with the smallest largest need among those that were searched on every row
+ * and serve all. Ties are decided, in this order, by the smaller limit, the smaller sum of needs,
+ * fewer calls of the driver, fewer options, and the order. O(settings * rows). */
 void mt_job_trial_choose(const struct mt_job_trial *trial, struct mt_job_choice *choice);
 
 /* The setting with the smallest need of one row among those that were searched on it; equals as
  * above. MT_NO_SETTING: none needs less than the row did. */
 uint32_t mt_job_trial_own_best(const struct mt_job_trial *trial, uint32_t row);
 
-/* What the process needs in this cell. */
+/* Memory that the process needs in this cell. */
 uint64_t mt_job_trial_needed(const struct mt_job_trial *trial, const struct mt_job_cell *cell,
                              uint32_t row);
 
-/* How sure the answer is about a row of the report. */
+/* How certain the answer is for a row of the report. */
 enum mt_job_row_check {
     MT_JOB_CHECKED,    /* replayed under the setting */
-    MT_JOB_ALIKE,      /* a row of its cluster was */
-    MT_JOB_NOT_CHECKED /* no row of its cluster was */
+    MT_JOB_ALIKE,      /* a row of its cluster was replayed */
+    MT_JOB_NOT_CHECKED /* no row of its cluster was replayed */
 };
 
 /* Fills `states`, one for each row of the report. MT_ERR_MEMORY. O(rows). */
@@ -112,11 +112,11 @@ struct mt_job_settings {
     struct mt_job_check *checks; /* trial.row_count of them */
     struct mt_job_trial trial;
     struct mt_job_choice choice;
-    const char **own_confs;        /* of a check that was tuned: what it had; otherwise NULL */
+    const char **own_confs;        /* for a check that was tuned: its setting; otherwise NULL */
     enum mt_job_row_check *states; /* one a row of the report */
     const char **reasons;          /* one a row: why it cannot be replayed; NULL: it can */
     uint64_t tune_settings;        /* that tune tried, over all tuned traces */
-    uint64_t readings;             /* of traces: replays, and what prepares them */
+    uint64_t readings;             /* passes over traces: replays, and their preparation */
     uint32_t trace_count;          /* that were replayed */
     uint32_t tuned_count;          /* of those */
 };

@@ -1,10 +1,10 @@
 /* The call tree of all ranks of a job at their allocated peaks.
  *
- * A node is a call path; its bytes on a row are those of the whole subtree there, so the minimum
- * and the maximum are taken over sums, not added up from the children. Sums close: the children of
- * a node add up to it, and the root to the allocated peaks of all rows. The innermost nodes are
- * bytes of one role: right below the call path that holds them, or below the node NO_PATH, which
- * stands for memory without a stack and for what was too small to be kept by its call path. */
+ * A node is a call path. Its bytes on a row are those of the whole subtree there, so minimum and
+ * maximum are computed from sums, not from the children's. The children of a node add up to it, and
+ * the root is the sum of the allocated peaks of all rows. The innermost nodes are bytes of one
+ * role: right below the call path that holds them, or below the node NO_PATH, which stands for
+ * memory without a stack and for paths that were too small to keep. */
 #ifndef MT_FLEET_JOB_TREE_H
 #define MT_FLEET_JOB_TREE_H
 
@@ -27,14 +27,15 @@ struct mt_job_node {
     uint32_t parent, end;           /* index; one past the last descendant */
     uint32_t depth;                 /* 0: the root */
     unsigned __int128 sum_bytes;    /* over rows */
-    unsigned __int128 before_bytes; /* of the root, left of the node: where it begins */
-    uint32_t row_count;             /* that have any of it */
-    /* Over all rows; a row without it has 0 bytes. Of equals the first row. */
+    unsigned __int128 before_bytes; /* of the root, to the left of the node */
+    uint32_t row_count;             /* rows that have any of it */
+    /* Over all rows; a row without it has 0 bytes. Among equals the first row. */
     uint64_t min_bytes, mean_bytes, max_bytes;
     uint32_t min_row, max_row;
 };
 
-/* Nodes in preorder, the root first. Siblings stand by their sums, largest first, NO_PATH last. */
+/* Nodes in preorder, the root first. Siblings are sorted by their sums, largest first, NO_PATH
+ * last. */
 struct mt_job_tree {
     struct mt_job_node *nodes; /* of the arena */
     uint32_t count;            /* 0: there are no rows */
@@ -48,7 +49,7 @@ enum mt_status mt_job_tree_make(const struct mt_job_report *report, struct mt_ar
 /* How far the largest row lies above the mean: 50,000 is 5%. */
 uint32_t mt_job_node_imbalance_ppm(const struct mt_job_tree *tree, const struct mt_job_node *node);
 
-/* Order, sums and bounds hold. O(nodes). */
+/* Checks order, sums and bounds. O(nodes). */
 bool mt_job_tree_is_sound(const struct mt_job_tree *tree, const char **why);
 
 #endif

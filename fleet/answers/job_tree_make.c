@@ -1,11 +1,11 @@
-/* From the leaves of all rows to one tree.
+/* Makes one tree from the leaves of all rows.
  *
- * First the shape: paths in use get a number after their caller's (paths of a set stand after their
- * callers), roles get numbers after all paths. Sums then go up in one pass from the last number to
- * the first, and places in preorder come down in one pass over siblings in order.
+ * First the shape: paths in use are numbered after their callers (paths of a set follow their
+ * callers), and roles are numbered after all paths. Sums are then computed in one pass from the
+ * last number to the first, and preorder positions in one pass over sorted siblings.
  *
- * Then the rows, one after the other: each leaf climbs to the first node that the row has reached
- * already, and bytes go up through the nodes that were reached. A row costs the size of its own
+ * Then the rows, one after the other: each leaf climbs to the first node that the row has already
+ * reached, and bytes are added up through the reached nodes. A row costs the size of its own
  * tree. */
 #include "job_tree.h"
 
@@ -13,7 +13,7 @@
 
 #include "check.h"
 
-/* A node before it has its place. */
+/* A node without a position yet. */
 struct seed {
     struct mt_job_node node;  /* parent is a number of a seed */
     uint32_t number, size;    /* size: with all descendants */
@@ -49,7 +49,7 @@ static uint32_t *cell_of(const struct growing *growing, uint32_t path, enum mt_r
     return &growing->cells[row * MT_ROLE_COUNT + (size_t)role];
 }
 
-/* What a row holds, by number; a record without leaves still says how much it has of each role. */
+/* Number of leaves of a row; a record without leaves still has its bytes of each role. */
 static uint32_t count_leaves(const struct mt_rank_record *record)
 {
     return record->leaf_count ? record->leaf_count : MT_ROLE_COUNT;
@@ -228,7 +228,7 @@ static void reach(struct growing *growing, uint32_t place, uint32_t row)
         growing->reached[growing->reached_count - 1 - i] = at;
 }
 
-/* Rows ascend, so that of equals the first stays. */
+/* Rows ascend, so the first among equals stays. */
 static void count_row(struct growing *growing, uint32_t place, uint32_t row)
 {
     struct mt_job_node *node = &growing->tree->nodes[place];
@@ -271,7 +271,7 @@ static void add_row(struct growing *growing, uint32_t row)
     }
 }
 
-/* A row without the node has the least of it. */
+/* A row without the node has its minimum. */
 static void finish_node(struct growing *growing, uint32_t place)
 {
     struct mt_job_node *node = &growing->tree->nodes[place];

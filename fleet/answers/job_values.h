@@ -21,7 +21,7 @@ uint64_t mt_job_distance(struct mt_job_value *values, uint32_t count, uint64_t m
 /* value * 1,000,000 / whole, at most UINT32_MAX; 0 if whole is 0. */
 uint32_t mt_job_ppm(unsigned __int128 value, unsigned __int128 whole);
 
-/* Adds a number to ascending ranges. It must not be less than those before. */
+/* Adds a number to ascending ranges. It must not be less than earlier ones. */
 void mt_job_range_add(struct mt_job_range *ranges, uint32_t *count, int32_t rank);
 
 /* Splits classes of rows by another key: rows keep a common class only if their keys are equal.

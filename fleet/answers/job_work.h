@@ -1,4 +1,4 @@
-/* PRIVATE to fleet/answers: what the answers share while they make a report. */
+/* PRIVATE to fleet/answers: state that the answers share while they make a report. */
 #ifndef MT_FLEET_JOB_WORK_H
 #define MT_FLEET_JOB_WORK_H
 
@@ -14,7 +14,7 @@ struct mt_job_work {
     const struct mt_rank_record *records; /* of the job */
     uint32_t record_count;
     struct mt_job_value *values; /* scratch room for a value of each row */
-    uint64_t outlier_bytes;      /* the least difference between replicas that counts */
+    uint64_t outlier_bytes;      /* the smallest relevant difference between replicas */
 };
 
 /* An answer fills its part of the report. The table in job_answers.c has their order. */
@@ -34,16 +34,16 @@ mt_job_answer mt_job_find_growth;
 mt_job_answer mt_job_find_steps;
 mt_job_answer mt_job_find_devices;
 
-/* The least difference between replicas that counts, for values around `median`. */
+/* The smallest relevant difference between replicas, for values around `median`. */
 uint64_t mt_job_least_difference(const struct mt_job_options *options, uint64_t median);
 
-/* Did the process run to its end, and is all of it in the trace? Only then can its roles at the
+/* Whether the process ran to its end, and its trace is complete. Only then can its roles at the
  * peak be compared with those of other ranks. */
 bool mt_job_is_whole(const struct mt_rank_record *record);
 
-/* Adds up exactly what the processes of a device had; sets all that struct mt_job_device says of
- * sums. MT_END: a process has no list of its levels, or there are too many processes, and nothing
- * is set. O(changes * processes). */
+/* Sums exactly the memory of a device's processes; sets all fields about sums in struct
+ * mt_job_device. MT_END, without setting anything: a process has no list of its levels, or there
+ * are too many processes. O(changes * processes). */
 enum mt_status mt_job_device_sum(struct mt_job_work *work,
                                  struct mt_job_device *device) MT_MUST_USE;
 #define MT_JOB_DEVICE_TENANTS 64

@@ -1,10 +1,10 @@
-/* What a job keeps about one device of one process: plain data, integers and texts.
+/* The record of one device of one process of a job: plain data, integers and texts.
  *
- * A rank is a process of a job; with N devices it has N records. A record says who the process
- * was, how it ended, how much memory it had, and which call paths held it at the peak. Records live
- * in a set (rank_set.h), which owns all memory and the tree of call paths. Times are Unix times in
- * nanoseconds, or have no epoch if the trace has no time of day. `event` is a sequence number of
- * the trace. */
+ * A rank is a process of a job; with N devices it has N records. A record has the identity of the
+ * process, how it ended, how much memory it had, and which call paths held it at the peak. Records
+ * live in a set (rank_set.h), which owns all memory and the tree of call paths. Times are Unix
+ * times in nanoseconds, or have no epoch if the trace has no time of day. `event` is a sequence
+ * number of the trace. */
 #ifndef MT_FLEET_RANK_RECORD_H
 #define MT_FLEET_RANK_RECORD_H
 
@@ -22,9 +22,9 @@
 
 /* How a process ended, from the identity and the trace. */
 enum mt_outcome {
-    MT_OUTCOME_UNKNOWN,  /* nothing says how */
+    MT_OUTCOME_UNKNOWN,  /* unknown */
     MT_OUTCOME_FINISHED, /* exit status 0 */
-    MT_OUTCOME_OOM,      /* a request was refused, and nothing but frees followed */
+    MT_OUTCOME_OOM,      /* a request was refused, and only frees followed */
     MT_OUTCOME_FAILED,   /* another exit status, without such a request */
     MT_OUTCOME_KILLED,   /* by a signal */
     MT_OUTCOME_CUT       /* the trace has no end: the recording was cut off */
@@ -34,7 +34,7 @@ enum { MT_OUTCOME_COUNT = MT_OUTCOME_CUT + 1 };
 /* "unknown", "finished", "oom", "failed", "killed", "cut" */
 const char *mt_outcome_name(enum mt_outcome outcome);
 
-/* A level of memory, and when it was. */
+/* A level of memory, and its time. */
 struct mt_record_peak {
     uint64_t bytes, t_ns, event;
     int64_t step; /* MT_NO_STEP = in none */
@@ -59,7 +59,7 @@ struct mt_record_level {
     uint64_t t_ns, reserved_bytes;
 };
 
-/* Blocks that are alive at the allocated peak and have a call path and a role in common.
+/* Blocks alive at the allocated peak with the same call path and role.
  *
  * A site is a call path of its own: the frame that `analyze` names, and above it the user's frame
  * if that is another one. So ranks and call paths that share a site have the same index. */
@@ -100,13 +100,13 @@ struct mt_record_group {
     uint64_t members_hash;
 };
 
-/* Where the rank stands on an axis of the mesh: see struct mt_mesh_axis. */
+/* Position of the rank on an axis of the mesh: see struct mt_mesh_axis. */
 struct mt_record_axis {
     const char *name;
     uint32_t coordinate, size;
 };
 
-/* Who the process was: struct mt_identity without its fixed arrays. Texts are "" if unknown. */
+/* Identity of the process: struct mt_identity without its fixed arrays. Texts are "" if unknown. */
 struct mt_record_identity {
     const char *host, *boot_id, *job;
     uint64_t process_id;                      /* 0 = unknown */
@@ -128,7 +128,7 @@ struct mt_rank_record {
     const char *trace_sha256; /* 64 digits; "" = not known */
     uint16_t device;          /* number in the process */
     const char *device_name, *device_uuid, *device_pci, *device_mig; /* "" = not known */
-    uint64_t device_bytes;                                           /* in all; 0 = not known */
+    uint64_t device_bytes;                                           /* total; 0 = unknown */
     bool is_dry_run;                                                 /* planned: no device */
     bool is_complete;     /* recorded from the start, nothing is missing */
     bool is_driver_level; /* no allocator above the driver: levels are the driver's */
@@ -136,10 +136,10 @@ struct mt_rank_record {
     uint64_t begin_t_ns, end_t_ns;
 
     enum mt_outcome outcome;
-    bool has_death; /* OOM: what it asked for last; otherwise the rest is 0 */
+    bool has_death; /* OOM: its last request; otherwise the rest is 0 */
     uint64_t death_t_ns, death_event, death_wanted_bytes, death_free_bytes;
     uint32_t death_path, death_site; /* MT_NO_PATH = not known */
-    int64_t last_step;               /* the last that began; MT_NO_STEP: none */
+    int64_t last_step;               /* the last step that began; MT_NO_STEP: none */
     uint64_t ooms, retries;
 
     struct mt_record_peak requested_peak, allocated_peak, active_peak, reserved_peak;
@@ -154,7 +154,7 @@ struct mt_rank_record {
     bool has_context;           /* NVML was sampled */
     uint64_t context_bytes;     /* the most in any sample that no allocation explains */
 
-    /* What a device must have for this process as it ran. `needed_bytes` is the sum of the
+    /* Memory that a device must have for this process as it ran. `needed_bytes` is the sum of the
      * allocator's need, outside_bytes and context_bytes, as far as they are known. */
     bool needed_is_known; /* otherwise needed_bytes is a lower bound */
     uint64_t needed_bytes;
@@ -165,14 +165,14 @@ struct mt_rank_record {
     uint64_t growth_bytes_per_step;
     uint32_t growth_site; /* of the line that leaves most behind; MT_NO_PATH: not known, or none */
 
-    /* Equal for ranks that do the same: hashes of the sizes that the last whole step requested, in
-     * order, and of the sizes of parameters, without order. 0 = not known. */
+    /* Equal for ranks that do the same work: hashes of the sizes that the last complete step
+     * requested, in order, and of the sizes of parameters, without order. 0 = unknown. */
     uint64_t step_hash, parameter_hash;
 
     struct mt_record_step *steps; /* by number */
     uint32_t step_count;
     struct mt_record_column *columns;
-    uint32_t column_count;          /* MT_RECORD_COLUMNS, or 0: no time passed */
+    uint32_t column_count;          /* MT_RECORD_COLUMNS, or 0: the run has no duration */
     struct mt_record_level *levels; /* of the whole run, by time; none if there are too many */
     uint32_t level_count;
     struct mt_record_leaf *leaves; /* by role and path; they sum to the allocated peak */

@@ -45,8 +45,8 @@ const char *mt_rank_set_frame(const struct mt_rank_set *set, uint32_t path)
     return set->frames.texts[set->paths[path].frame];
 }
 
-/* Makes the texts and paths of an object that was copied as bytes those of this set. `map` has the
- * set's path for each of the object's; NULL: they are the set's already. */
+/* Moves the texts and paths of an object that was copied as bytes to this set. `map` has the set's
+ * path for each of the object's; NULL: they belong to the set already. */
 static enum mt_status own_fields(struct mt_rank_set *set, void *object,
                                  const struct mt_record_field *fields, uint32_t count,
                                  const uint32_t *map)

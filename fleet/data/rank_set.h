@@ -1,11 +1,10 @@
-/* A set of records of ranks, and the tree of call paths that they name.
+/* A set of records of ranks, and the tree of their call paths.
  *
  * It is a set in the mathematical sense: an element is a record with all its fields. The union is
- * therefore associative, commutative and idempotent, and any tree of unions gives the same set.
- * In canonical form (mt_rank_set_sort), equal sets have equal bytes when written (summary_file.h).
+ * therefore associative, commutative and idempotent, and any tree of unions gives the same set. In
+ * canonical form (mt_rank_set_sort), equal sets have equal bytes when written (summary_file.h).
  * Paths are sorted by level, within a level by parent and the bytes of the frame; leaves by role
- * and path; records by mt_rank_record_compare.
- */
+ * and path; records by mt_rank_record_compare. */
 #ifndef MT_FLEET_RANK_SET_H
 #define MT_FLEET_RANK_SET_H
 
@@ -60,11 +59,12 @@ enum mt_status mt_rank_set_take(struct mt_rank_set *set, struct mt_rank_set *oth
  * names. O(n log n). MT_ERR_MEMORY. */
 enum mt_status mt_rank_set_sort(struct mt_rank_set *set) MT_MUST_USE;
 
-/* As strcmp: by job, rank, device, restart, host, process, then by all other fields. Both records
+/* Like strcmp: by job, rank, device, restart, host, process, then by all other fields. Both records
  * belong to one set in canonical form. */
 int mt_rank_record_compare(const struct mt_rank_record *a, const struct mt_rank_record *b);
 
-/* Sums agree, indexes are in range, leaves of a record are distinct, lists are sorted. O(bytes). */
+/* Checks that sums agree, indexes are in range, leaves of a record are distinct, and lists are
+ * sorted. O(bytes). */
 bool mt_rank_set_is_sound(const struct mt_rank_set *set, const char **why);
 
 void mt_rank_set_release(struct mt_rank_set *set);

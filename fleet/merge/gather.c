@@ -53,8 +53,7 @@ void mt_gather_failures_release(struct mt_gather_failures *failures)
     memset(failures, 0, sizeof *failures);
 }
 
-/* Reads into a set of its own: what a file adds before it turns out to be damaged must not count.
- */
+/* Reads into a separate set: records added before a file turns out to be damaged must not count. */
 static enum mt_status read_file(struct reader *reader, uint32_t file)
 {
     const struct mt_gather *gather = reader->crew->gather;

@@ -25,7 +25,7 @@ struct mt_gather {
      * or of a shard. 0 and 1: all of them. */
     uint32_t share, share_count;
     uint32_t threads; /* at least 1 */
-    /* Adds the records of the file to an empty set. Several threads call it at once. */
+    /* Adds the records of the file to an empty set. Several threads call it at the same time. */
     enum mt_status (*load)(void *context, const char *path, struct mt_rank_set *set,
                            struct mt_error *error);
     /* Called after each file by the thread that read it; may be NULL. */
@@ -34,8 +34,8 @@ struct mt_gather {
 };
 
 /* Adds the records of the files to *set, and the files that could not be read to *failures, sorted
- * by file. That a file cannot be read is not an error of this function. MT_ERR_MEMORY: the host had
- * not enough memory for a file, and both have some of the results. */
+ * by file. An unreadable file is not an error of this function. MT_ERR_MEMORY: the host had not
+ * enough memory for a file, and both have some of the results. */
 enum mt_status mt_gather_files(const struct mt_gather *gather, struct mt_rank_set *set,
                                struct mt_gather_failures *failures) MT_MUST_USE;
 

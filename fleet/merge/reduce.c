@@ -106,8 +106,8 @@ static enum mt_status fail_share(uint64_t share, uint32_t share_count, uint32_t 
     return MT_OK;
 }
 
-/* Counts the files of a lost message as failed: it stood for the processes from `from` to
- * from + step - 1. */
+/* Counts the files of a lost message as failed: it represented the processes from `from` to from +
+ * step - 1. */
 static enum mt_status fail_branch(const struct reduction *reduction, uint32_t from, uint32_t step,
                                   enum mt_status why, const char *text,
                                   struct mt_gather_failures *failures)

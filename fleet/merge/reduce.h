@@ -1,7 +1,7 @@
 /* Unites the sets of many processes in process 0, over a binomial tree: in round k, a process whose
- * number is an odd multiple of 2^k sends all that it has to the process 2^k below, and is done.
- * Sets unite to the same set in any order, so the number of processes does not change the result.
- */
+ * number is an odd multiple of 2^k sends all its records to the process 2^k below, and is done.
+ * Sets unite to the same set in any order, so the number of processes does not change the
+ * result. */
 #ifndef MT_FLEET_REDUCE_H
 #define MT_FLEET_REDUCE_H
 
@@ -10,7 +10,7 @@
 
 /* On success process 0 has the records of all processes and their failures, sorted by file. The
  * other processes keep what they sent. All processes must see the same paths in `gather`. A process
- * that had an error (`status`, MT_OK = none) must call this function too, because others wait for
+ * that had an error (`status`, MT_OK = none) must also call this function, because others wait for
  * it; its files then count as failed with that status. The files of a process whose message cannot
  * be read, or that saw other paths, also count as failed. MT_ERR_MEMORY: another process may still
  * wait for this one. */

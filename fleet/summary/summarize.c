@@ -15,7 +15,7 @@ static const char *file_name(const char *path)
     return slash ? slash + 1 : path ? path : "";
 }
 
-/* Was all recorded, from an empty allocator on? */
+/* Whether everything was recorded, starting from an empty allocator. */
 static bool is_complete(const struct mt_report *report, const struct mt_device_report *device)
 {
     const struct mt_integrity *integrity = &report->integrity;
@@ -140,7 +140,8 @@ enum mt_status mt_summarize(const struct mt_report *report, const struct mt_iden
     }
     if (status != MT_OK)
         return mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
-    /* In every build: readers refuse a file that breaks a rule, so it must not be written. */
+    /* Also in release builds: readers refuse a file that violates a rule, so it must not be
+     * written. */
     if (!mt_rank_set_is_sound(set, &why))
         return mt_fail(error, MT_ERR_INTERNAL, MT_NO_OFFSET, "the summary breaks a rule: %s", why);
     return MT_OK;

@@ -1,6 +1,5 @@
-/* Who holds the allocated peak, by call path and role: the nodes of the icicle that flame graphs
- * are drawn from, so that a path has the names that it has there. Each leaf also has the site that
- * `analyze` names. */
+/* Holders of the allocated peak, by call path and role: the nodes of the icicle behind flame
+ * graphs, so a path has the same names there. Each leaf also has the site that `analyze` shows. */
 #include "icicle.h"
 #include "stable_hash.h"
 #include "summarize_parts.h"
@@ -41,8 +40,8 @@ static uint32_t *paths_of(const struct mt_summarizing *work, const struct mt_ici
     return paths;
 }
 
-/* What a node adds to the site of its caller: the rule of mt_stack_site, from the caller's answer.
- */
+/* The site that a node adds to its caller's: the rule of mt_stack_site, computed from the caller's
+ * result. */
 struct node_site {
     struct mt_site site;
     enum mt_rank rank;
@@ -66,7 +65,7 @@ static struct node_site site_of_frame(const struct mt_symbols *symbols,
     return own;
 }
 
-/* Blocks without a stack: what they belong to, or where they were born, is their site. */
+/* The site of blocks without a stack is their owner, or the phase of their allocation. */
 static enum mt_status site_of_words(const struct mt_summarizing *work, const struct mt_node *node,
                                     struct node_site *site)
 {
@@ -103,8 +102,8 @@ static uint32_t *sites_of(const struct mt_summarizing *work, const struct mt_ici
     return paths;
 }
 
-/* Largest first; paths were numbered in the order of the icicle, which depends on bytes and names
- * alone. */
+/* Largest first; paths were numbered in the order of the icicle, which depends only on bytes and
+ * names. */
 static int by_size(const void *a, const void *b)
 {
     const struct mt_record_leaf *x = a, *y = b;
@@ -114,7 +113,7 @@ static int by_size(const void *a, const void *b)
     return mt_record_leaf_compare(a, b);
 }
 
-/* Adds up leaves of one role and path. */
+/* Merges leaves of one role and path. */
 static void merge(struct leaves *leaves)
 {
     uint32_t kept = 0;
@@ -133,7 +132,7 @@ static void merge(struct leaves *leaves)
     leaves->count = kept;
 }
 
-/* The small ones lose their path. */
+/* Removes the paths of the small ones. */
 static void prune(struct leaves *leaves)
 {
     if (leaves->count <= MT_RECORD_LEAVES)

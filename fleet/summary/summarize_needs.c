@@ -1,4 +1,4 @@
-/* What the process had beside its allocator, and what the device must have for it. */
+/* The process's memory outside of its allocator, and the need of the device. */
 #include "report_query.h"
 #include "summarize_parts.h"
 
@@ -38,7 +38,7 @@ static uint32_t merge_owners(struct mt_record_owner *owners, uint32_t count)
     return kept;
 }
 
-/* One a library; beyond the room for them, the small ones become one without a name. */
+/* One per library; if there are too many, the small ones are merged into one without a name. */
 static enum mt_status fill_owners(const struct mt_summarizing *work,
                                   const struct mt_driver_report *driver)
 {
@@ -81,7 +81,7 @@ static uint64_t bytes_of_communicator(const struct mt_driver_report *driver, int
     return bytes;
 }
 
-/* Those of which NCCL said all: id, size, and the rank's number in it. */
+/* Communicators that NCCL fully described: id, size, and the rank's number in it. */
 static enum mt_status fill_communicators(const struct mt_summarizing *work,
                                          const struct mt_driver_report *driver)
 {
@@ -106,8 +106,8 @@ static enum mt_status fill_communicators(const struct mt_summarizing *work,
     return MT_OK;
 }
 
-/* Of a run whose need is not known, what was there at once; of one that died, what it also asked
- * for, and the limit that replays found to get past that request. */
+/* A lower bound: for a run with unknown need, the memory at one time; for one that ended out of
+ * memory, also its last request, and the limit that replays found to get past that request. */
 static uint64_t least_need(const struct mt_device_report *device)
 {
     const struct mt_oom *oom = mt_fatal_oom(device);

@@ -1,5 +1,5 @@
-/* How a rank ended. A request that nothing but frees followed is what analysis calls the death of
- * a run, whatever the process said afterwards: one that catches the error may still exit with 0. */
+/* How a rank ended. A request that only frees followed counts as the end of a run in an analysis,
+ * whatever the process reported afterwards: one that catches the error may still exit with 0. */
 #include "report_query.h"
 #include "speaking_stack.h"
 #include "summarize_parts.h"
@@ -11,8 +11,8 @@ struct death {
     uint32_t stack;
 };
 
-/* Without a framework the driver says it, unless the process says that it ended well: a program may
- * ask for memory only to learn how much there is. */
+/* Without a framework the driver's refusal counts, unless the process ended successfully: a program
+ * may request memory only to find out how much there is. */
 static const struct mt_driver_failure *refused(const struct mt_summarizing *work)
 {
     const struct mt_driver_report *driver = mt_driver_of(work->report, work->device->device);

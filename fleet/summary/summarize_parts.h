@@ -13,9 +13,9 @@ struct mt_summarizing {
     const struct mt_report *report;
     const struct mt_device_report *device;
     const struct mt_identity *identity;
-    struct mt_rank_set *set; /* that call paths go into */
+    struct mt_rank_set *set; /* receives call paths */
     struct mt_arena *arena;
-    struct mt_rank_record *record; /* zeroed, and filled */
+    struct mt_rank_record *record; /* zeroed; to be filled */
 };
 
 /* identity, device_uuid, device_pci, device_mig. */
@@ -25,7 +25,7 @@ enum mt_status mt_summarize_identity(const struct mt_summarizing *work) MT_MUST_
 enum mt_status mt_summarize_site(const struct mt_summarizing *work, struct mt_site site,
                                  uint32_t *path) MT_MUST_USE;
 
-/* outcome, has_death and what follows it. */
+/* outcome, has_death and the fields after it. */
 enum mt_status mt_summarize_outcome(const struct mt_summarizing *work) MT_MUST_USE;
 
 /* Steps, last_step, and the steps of the peaks. */
@@ -34,7 +34,7 @@ enum mt_status mt_summarize_steps(const struct mt_summarizing *work) MT_MUST_USE
 /* Leaves, growth_site and parameter_hash. */
 enum mt_status mt_summarize_leaves(const struct mt_summarizing *work) MT_MUST_USE;
 
-/* What lies beside the allocator, communicators, and what the device must have. */
+/* Memory outside of the allocator, communicators, and the need of the device. */
 enum mt_status mt_summarize_needs(const struct mt_summarizing *work) MT_MUST_USE;
 
 #endif

@@ -1,4 +1,4 @@
-/* Sites as paths of a set: the frame of the site below the user's own frame, if that is another. */
+/* Sites as paths of a set: the frame of the site below the user's own frame, if they differ. */
 #include "summarize_parts.h"
 
 #include <string.h>

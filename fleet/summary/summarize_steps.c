@@ -1,5 +1,5 @@
-/* Steps of a record: those that the recording covers, by number. A program may count from 0 in
- * each epoch; then its steps are counted from 0 to the last here, so that each has its own. */
+/* Steps of a record: those that the recording covers, by number. A program may count from 0 in each
+ * epoch; then they are numbered here from 0 to the last, so that each number is unique. */
 #include "report_query.h"
 #include "summarize_parts.h"
 #include "util.h"
@@ -26,7 +26,7 @@ static int64_t number_at(const struct step_numbers *numbers, uint32_t i)
     return numbers->is_counted ? (int64_t)i : numbers->steps[i].step;
 }
 
-/* Of an instant in the step that the program calls `step`. */
+/* For an instant in the step with the program's number `step`. */
 static int64_t number_of(const struct mt_report *report, const struct step_numbers *numbers,
                          int64_t step, uint64_t event)
 {

@@ -52,7 +52,7 @@ static enum mt_status add_frame(struct mt_buf *out, const struct mt_buf *payload
     if (!at)
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
     got = ZSTD_compress(at, room, payload->data, payload->length, COMPRESSION_LEVEL);
-    if (ZSTD_isError(got)) /* there is room, so it had no memory */
+    if (ZSTD_isError(got)) /* there is room, so the failure is missing memory */
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "%s", ZSTD_getErrorName(got));
     out->length += got;
     return MT_OK;
@@ -84,7 +84,7 @@ enum mt_status mt_summary_encode(struct mt_rank_set *set, struct mt_buf *out,
     return status;
 }
 
-/* The header is whole, and one that this version reads. */
+/* The header is complete, and this version reads it. */
 static enum mt_status check_header(const uint8_t *bytes, size_t length, struct mt_error *error)
 {
     uint32_t version;

@@ -7,15 +7,15 @@
 #include "buf.h"
 #include "rank_set.h"
 
-/* Does the file begin (first `length` bytes, 8 suffice) like a summary? */
+/* Whether the file begins (first `length` bytes, 8 suffice) like a summary. */
 bool mt_summary_probe(const void *bytes, size_t length);
 
-/* Appends the whole file. `set` is brought into canonical form first. */
+/* Appends the whole file. Brings `set` into canonical form first. */
 enum mt_status mt_summary_encode(struct mt_rank_set *set, struct mt_buf *out,
                                  struct mt_error *error) MT_MUST_USE;
 
-/* Adds the records of a file to `set`. Hostile input: sizes are checked before they allocate, and
- * a file that is damaged adds nothing. At most 1 GiB of decoded bytes. */
+/* Adds the records of a file to `set`. Hostile input: sizes are checked before they allocate, and a
+ * damaged file adds nothing. At most 1 GiB of decoded bytes. */
 enum mt_status mt_summary_decode(const void *bytes, size_t length, struct mt_rank_set *set,
                                  struct mt_error *error) MT_MUST_USE;
 

@@ -1,24 +1,24 @@
-/* What lies below the compression of a summary's file: texts, call paths, records
- * (docs/rank-summary.md, "The payload"). Pure functions of memory. Private to summary_file.c. */
+/* The uncompressed contents of a summary's file: texts, call paths, records (docs/rank-summary.md,
+ * "The payload"). Pure functions of memory. Private to summary_file.c. */
 #ifndef MT_FLEET_SUMMARY_PAYLOAD_H
 #define MT_FLEET_SUMMARY_PAYLOAD_H
 
 #include "buf.h"
 #include "rank_set.h"
 
-/* Of all texts that paths and records name, each as often as it is named. Every naming is hashed
- * and copied: without a bound, a file of 2 KiB with one long text would keep a reader busy for
- * hours. */
+/* Limit for all texts in paths and records, each counted as often as it is named. Each use is
+ * hashed and copied: without a limit, a file of 2 KiB with one long text could keep a reader busy
+ * for hours. */
 #define MT_SUMMARY_MAX_NAMED_BYTES (UINT64_C(1) << 31)
 
-/* Appends the payload of a set in canonical form. MT_ERR_MEMORY. MT_ERR_UNSUPPORTED: the set names
- * more text than a reader takes. */
+/* Appends the payload of a set in canonical form. MT_ERR_MEMORY. MT_ERR_UNSUPPORTED: the set has
+ * more text than a reader accepts. */
 enum mt_status mt_summary_payload_write(const struct mt_rank_set *set,
                                         struct mt_buf *out) MT_MUST_USE;
 
-/* Adds what a payload says to an empty set. MT_ERR_MEMORY, or MT_ERR_FORMAT with *reason, a static
- * text; the set is then good for nothing but release. The memory that it takes is at most a fixed
- * multiple of `length`. */
+/* Adds the records of a payload to an empty set. MT_ERR_MEMORY, or MT_ERR_FORMAT with *reason, a
+ * static text; the set may then only be released. It takes at most a fixed multiple of `length` of
+ * memory. */
 enum mt_status mt_summary_payload_read(const uint8_t *bytes, size_t length, struct mt_rank_set *set,
                                        const char **reason) MT_MUST_USE;
 

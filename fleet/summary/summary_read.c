@@ -1,5 +1,5 @@
-/* A payload as a set. Each count is at most the number of bytes that are left, since an item takes
- * at least one, before anything is allocated for it. */
+/* Reads a payload into a set. Each count is at most the number of remaining bytes, since an item
+ * takes at least one, before memory is allocated for it. */
 #include "summary_payload.h"
 
 #include <stdlib.h>
@@ -87,7 +87,7 @@ static enum mt_status read_text_number(struct payload_reader *reader, uint32_t *
     return MT_OK;
 }
 
-/* *number: that of the parent of the path before; of this one then. */
+/* *number: the parent of the previous path on entry, of this path on return. */
 static enum mt_status read_path(struct payload_reader *reader, uint32_t i, uint64_t *number)
 {
     uint32_t text, parent;

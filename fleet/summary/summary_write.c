@@ -123,8 +123,8 @@ static void add_record(struct payload_writer *writer, const struct mt_rank_recor
         add_list(writer, record, &mt_record_lists[i]);
 }
 
-/* Texts stand before what names them. They are few, and a second buffer for the rest would double
- * the memory of a large job. */
+/* Texts precede the paths and records that name them. They are few, and a second buffer for the
+ * rest would double the memory of a large job. */
 static void insert_texts(const struct mt_strings *texts, struct mt_buf *out, size_t at)
 {
     struct mt_buf table = {0};

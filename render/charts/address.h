@@ -48,7 +48,7 @@ void mt_address_draw_blocks(const struct mt_address_layout *layout);
 
 /* How full each segment was. */
 void mt_address_draw_bars(const struct mt_address_layout *layout);
-/* Colours and how to read them: beside the map, or as a row on baseline y. */
+/* Colors and how to read them: beside the map, or as a row on baseline y. */
 void mt_address_draw_legend(const struct mt_address_layout *layout);
 void mt_address_draw_legend_row(const struct mt_address_layout *layout, double y);
 

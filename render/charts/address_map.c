@@ -1,6 +1,6 @@
 /* The map itself. A row of pixels gathers what the rows of the model hold of its
  * bytes; a column of pixels shows the fullest of the model's columns that fall into
- * it. Equal neighbours become one rectangle. */
+ * it. Equal neighbors become one rectangle. */
 #include "address.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Around the map: how full segments were, what to point at, what colours mean. */
+/* Around the map: how full segments were, what to point at, what colors mean. */
 #include "address.h"
 
 #include <math.h>

@@ -1,5 +1,4 @@
-/* What a page calls a block, in its charts and in its data: address and birth, of which no two
- * blocks have both. */
+/* The key of a block in a page's charts and data: address and start, which together are unique. */
 #ifndef MT_RENDER_BLOCK_KEY_H
 #define MT_RENDER_BLOCK_KEY_H
 

@@ -6,7 +6,7 @@
 #include "chart.h"
 #include "time_axis.h"
 
-#define MT_BLOCK_RESTS     3 /* layers; what is of other roles stays grey */
+#define MT_BLOCK_RESTS     3 /* layers; what is of other roles stays gray */
 #define MT_BLOCK_REST_TINT 11
 
 /* Small blocks of one role: above all bands, one layer on the other. */
@@ -62,7 +62,7 @@ struct mt_block_band {
 void mt_block_stack_build(struct mt_block_stack *stack);
 /* The rest and the blocks, with their hover titles, from the top down. */
 void mt_block_stack_draw(const struct mt_block_stack *stack);
-/* The variation of its role's colour in which a block is drawn. */
+/* The variation of its role's color in which a block is drawn. */
 uint8_t mt_block_shade(const struct mt_block_shape *shape);
 /* The upper edge of everything, over the blocks. */
 void mt_block_stack_outline(const struct mt_block_stack *stack);

@@ -16,7 +16,7 @@
 #define ONE_LINE         1150.0 /* from this width on the facts need no second line */
 #define SPIKE            7.0    /* pixels: a narrower peak gets an inset */
 #define MAX_CORNERS      14000
-#define LEAST_SEEN       4.0 /* square pixels: what is smaller shows no colour */
+#define LEAST_SEEN       4.0 /* square pixels: what is smaller shows no color */
 #define MIN_LABEL_HEIGHT 14.0
 #define LABEL_SLACK      1.06 /* other fonts may be wider than ours */
 

@@ -1,5 +1,5 @@
 /* Blocks in the order (role, birth) from the base line up, what was not kept as layers
- * on top: one for each of the largest roles, and grey. Each column shows one instant in full.
+ * on top: one for each of the largest roles, and gray. Each column shows one instant in full.
  * Outlines are drawn from the top one down, each to the base line: no seams between them. */
 #include "blocks.h"
 

@@ -1,4 +1,4 @@
-/* What to write into a cell of a call-stack picture: as much as fits. */
+/* Chooses the text of a cell in a call-stack picture: as much as fits. */
 #ifndef MT_RENDER_CELL_LABEL_H
 #define MT_RENDER_CELL_LABEL_H
 
@@ -10,21 +10,21 @@
 /* A rectangle with text in it. */
 struct mt_cell_box {
     double x, y, width, height;
-    enum mt_color fill; /* the text colour follows from it */
+    enum mt_color fill; /* the text color follows from it */
     bool centred;
 };
 
-/* The name of a frame for a given width: "forward  train.py:47", "forward :47",
- * then, for names that say nothing by themselves (forward, step, ...), the
- * place, "linear:134", "linear" or ":47", else "forw…", else "". */
+/* Returns the name of a frame for a given width: "forward  train.py:47", "forward :47"; for names
+ * that are common (forward, step, ...) the place: "linear:134", "linear" or ":47"; otherwise
+ * "forw…", or "". */
 const char *mt_cell_frame_text(struct mt_drawing *drawing, const struct mt_symbols *symbols,
                                uint32_t frame, double width);
 
 /* Pixels for text in a box, without the margins. */
 double mt_cell_room(const struct mt_cell_box *box);
 
-/* Writes `text` (cut to fit), and `amount` at the right edge in bold if both
- * have room. Returns whether anything was written. */
+/* Writes `text` (cut to fit), and `amount` in bold at the right edge if there is room for both.
+ * Returns whether it wrote anything. */
 bool mt_cell_write(struct mt_drawing *drawing, const struct mt_cell_box *box, const char *text,
                    const char *amount);
 

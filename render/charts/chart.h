@@ -1,5 +1,5 @@
-/* The charts, one file each, one line in the table of charts.c. A chart turns a device's report
- * into a display list; it reads the report and nothing else. */
+/* The charts: one file each, one row each in the table of charts.c. A chart turns a device's
+ * report into a display list and reads only the report. */
 #ifndef MT_RENDER_CHART_H
 #define MT_RENDER_CHART_H
 
@@ -34,8 +34,8 @@ struct mt_chart {
                             chart can be enlarged */
     /* Does a trace call for it, where nobody asked for a certain chart? NULL = always. */
     bool (*called_for)(const struct mt_report *report, const struct mt_device_report *device);
-    /* `device` may be NULL for an empty trace: the chart says so, sensibly. Initialises
-     * *drawing, whatever it returns; the caller releases it. */
+    /* `device` may be NULL for an empty trace; the chart then shows a message. Always initializes
+     * *drawing, which the caller releases. */
     enum mt_status (*draw)(const struct mt_report *report, const struct mt_device_report *device,
                            const struct mt_chart_options *options, struct mt_drawing *drawing,
                            struct mt_error *error);

@@ -400,7 +400,7 @@ static const struct {
     {"loss", "loss", 3},    {"bwd", "bwd", 1},      {"fwd", "fwd", 0},     {"criterion", "loss", 3},
 };
 
-enum { FIRST_OTHER_PHASE = 5 }; /* colours from here on: names that are not known */
+enum { FIRST_OTHER_PHASE = 5 }; /* colors from here on: names that are not known */
 
 static char lower(char c)
 {

@@ -1,6 +1,6 @@
-/* What all charts have around their data: title, facts, tiles, axes, legends,
- * footnote. Everything is drawn at once into the list; functions that stack
- * from top to bottom return the y below what they drew. */
+/* The parts around the data of every chart: title, facts, tiles, axes, legends, footnote.
+ * Functions draw into the list at once; those that stack from top to bottom return the y below
+ * what they drew. */
 #ifndef MT_RENDER_FRAME_H
 #define MT_RENDER_FRAME_H
 
@@ -30,8 +30,8 @@ double mt_chart_frame_text(struct mt_drawing *drawing, double x, double y, const
 /* "<name> — <chart>" with ", device 1" if the report has several. */
 const char *mt_chart_frame_title(struct mt_drawing *drawing, const struct mt_report *report,
                                  const struct mt_device_report *device, const char *chart);
-/* "NVIDIA H200 · PyTorch 2.11 · max_split_size_mb:64 · 8 steps · ..." with what
- * has to be known about a trace that is not whole. device may be NULL. */
+/* "NVIDIA H200 · PyTorch 2.11 · max_split_size_mb:64 · 8 steps · ...", with the warnings about an
+ * incomplete trace. `device` may be NULL. */
 const char *mt_chart_frame_facts(struct mt_drawing *drawing, const struct mt_report *report,
                                  const struct mt_device_report *device);
 
@@ -57,8 +57,8 @@ struct mt_swatch {
 };
 /* How many of them fit into a row of `width`. */
 size_t mt_chart_frame_swatches_fit(const struct mt_swatch *swatches, size_t count, double width);
-/* Swatches with names in a row; leaves out what does not fit before max_x and
- * says how many. y is the baseline. Returns the x behind the last. */
+/* Swatches with names in a row. Leaves out those that do not fit before max_x and writes their
+ * number. y is the baseline. Returns the x after the last. */
 double mt_chart_frame_swatches(struct mt_drawing *drawing, double x, double y, double max_x,
                                const struct mt_swatch *swatches, size_t count);
 
@@ -75,12 +75,12 @@ void mt_chart_frame_empty(struct mt_drawing *drawing, const struct mt_report *re
                           const struct mt_device_report *device, const char *title,
                           const char *text, const char *reason);
 
-/* Role colours, and names as legends write them: "Optimizer state". */
+/* Role colors, and names as legends write them: "Optimizer state". */
 enum mt_color mt_role_color(enum mt_role role);
 const char *mt_role_title(enum mt_role role);
 
-/* Colour of a phase by the meaning of its name; names without a known meaning
- * share the remaining colours by `ordinal`. */
+/* Returns the color of a phase by the meaning of its name; names without a known meaning share
+ * the remaining colors by `ordinal`. */
 enum mt_color mt_phase_color(const char *name, unsigned ordinal);
 /* "fwd" for "forward"; NULL if there is no usual short form. */
 const char *mt_phase_short_name(const char *name);
@@ -88,11 +88,11 @@ const char *mt_phase_short_name(const char *name);
 /* "12 rows further in are not drawn", behind what is there; nothing for 0. */
 void mt_chart_frame_add_rows_cut(struct mt_buf *footnote, uint32_t rows);
 
-/* Text of a trace that is not fitted into a width: cut with an ellipsis after
- * `most` bytes, so that no name can swell a picture. */
+/* Text of a trace that is not fitted into a width: cut with an ellipsis after `most` bytes, so
+ * that a long name cannot make a picture huge. */
 const char *mt_chart_frame_short(struct mt_drawing *drawing, const char *text, size_t most);
 
-/* A site, without the user's place if both do not fit: "forward linear.py:134" keeps its end,
+/* A site, without the user's code line if both do not fit: "forward linear.py:134" keeps its end,
  * other text its beginning. */
 const char *mt_chart_frame_fit_site(struct mt_drawing *drawing, const char *site, double size,
                                     double width);
@@ -100,8 +100,8 @@ const char *mt_chart_frame_fit_site(struct mt_drawing *drawing, const char *site
 /* Where something happened: "backward, step 1"; "" outside of everything. */
 const char *mt_chart_frame_where(struct mt_drawing *drawing, const struct mt_report *report,
                                  int32_t phase, int64_t step);
-/* "3.760 s" since the first event of the report, to the millisecond, or in
- * smaller units if the report is shorter than a second. */
+/* "3.760 s" since the first event of the report, to the millisecond; in smaller units if the
+ * report is shorter than a second. */
 const char *mt_chart_frame_when(struct mt_drawing *drawing, const struct mt_report *report,
                                 uint64_t t_ns);
 /* The same and which event it was: "3.760 s (event 1,234)"; "event 1,234" of a report without

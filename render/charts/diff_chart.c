@@ -1,5 +1,5 @@
-/* What another run holds more or less, at the same instant of both (render notes
- * 4(h)). A's bytes and all changes sum to B's, in the waterfall and in the table. */
+/* How much more or less memory another run has, at the same instant of both. A's bytes and all
+ * changes add up to B's, in the waterfall and in the table. */
 #include "diff_chart.h"
 
 #include "diff_layout.h"

@@ -1,4 +1,4 @@
-/* What changed between two runs, drawn. */
+/* The chart of differences between two runs. */
 #ifndef MT_RENDER_DIFF_CHART_H
 #define MT_RENDER_DIFF_CHART_H
 

@@ -20,7 +20,7 @@ static inline uint64_t mt_diff_size(const struct mt_diff_row *row)
 }
 
 /* Paint of a change: growth is solid, shrinkage is hatched, because not everybody can tell the
- * colours apart. */
+ * colors apart. */
 static inline struct mt_paint mt_diff_paint(enum mt_color color, bool grew)
 {
     return (struct mt_paint){

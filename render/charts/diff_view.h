@@ -1,4 +1,4 @@
-/* What a picture of a diff shows. */
+/* The contents of the picture of a diff. */
 #ifndef MT_RENDER_DIFF_VIEW_H
 #define MT_RENDER_DIFF_VIEW_H
 

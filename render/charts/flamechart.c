@@ -1,5 +1,5 @@
 /* Flame chart: the curve of allocated bytes, and below it,
- * on the same x, what ran: step, phases, call stacks, coloured by what they did
+ * on the same x, what ran: step, phases, call stacks, colored by what they did
  * to memory. */
 #include "flamechart_layout.h"
 
@@ -27,7 +27,7 @@ static enum mt_status make_timeline(const struct mt_flame_layout *layout, struct
     return mt_time_axis_window(layout->drawing, layout->device, &window, axis);
 }
 
-/* The scale of colours with its numbers. */
+/* The scale of colors with its numbers. */
 static double draw_key(const struct mt_flame_layout *layout, double y)
 {
     const double cell = 13, height = 12;

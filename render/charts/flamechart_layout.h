@@ -23,18 +23,18 @@ struct mt_flame_layout {
     uint32_t rows_cut;  /* innermost ones, for lack of height */
     uint32_t stage;     /* how coarse: see flamechart_rows.c */
     bool has_table;
-    uint64_t largest_net;  /* either sign; the ends of the colour key */
+    uint64_t largest_net;  /* either sign; the ends of the color key */
     uint64_t merged_calls; /* drawn as part of a crowd */
 };
 
 /* Fills rows, row_count and largest_net. */
 enum mt_status mt_flame_layout_rows(struct mt_flame_layout *layout) MT_MUST_USE;
 
-/* Decides what is drawn by itself: sets stage, and cuts rows where even the
- * coarsest picture would have too many cells. The axis is set. */
+/* Chooses the blocks that are drawn individually: sets the stage, and cuts rows if even the
+ * coarsest picture would have too many cells. The axis must be set. */
 void mt_flame_layout_cells(struct mt_flame_layout *layout);
 
-/* Colour of a change: diverging around 0, power 0.6. */
+/* Color of a change: diverging around 0, power 0.6. */
 enum mt_color mt_flame_color(const struct mt_flame_layout *layout, int64_t net);
 
 /* Edges of a cell in the picture. */

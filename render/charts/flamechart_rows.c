@@ -1,5 +1,5 @@
-/* Rows of the flame chart. Cells with room for a word stand alone. Neighbours
- * without, if their colours are alike, are drawn as a crowd: one cell that says
+/* Rows of the flame chart. Cells with room for a word stand alone. Neighbors
+ * without, if their colors are alike, are drawn as a crowd: one cell that says
  * how many calls of what it is. A crowd does not cross the edge of what is
  * drawn above it. */
 #include "flamechart_layout.h"
@@ -62,7 +62,7 @@ static int compare_doubles(const void *a, const void *b)
     return *left < *right ? -1 : *left > *right;
 }
 
-/* Is there an edge between two neighbours? O(log n). */
+/* Is there an edge between two neighbors? O(log n). */
 static bool edge_between(const struct edges *edges, size_t count, double left, double right)
 {
     size_t low = 0, high = count;

@@ -1,5 +1,5 @@
 /* Icicle of live bytes: width is bytes, callers above
- * callees, the blocks themselves at the bottom in the colour of their role;
+ * callees, the blocks themselves at the bottom in the color of their role;
  * then a table of those who hold most. */
 #include "chart.h"
 
@@ -42,7 +42,7 @@ static struct mt_cell_box cell_box(const struct mt_icicle_view *view, const stru
     return box;
 }
 
-/* Neighbours of one origin differ a little, so that their edges show. */
+/* Neighbors of one origin differ a little, so that their edges show. */
 static uint8_t node_shade(const struct mt_node *node)
 {
     if (node->kind == MT_NODE_TIED)
@@ -258,7 +258,7 @@ static void draw_footnote(const struct mt_icicle_view *view)
         add_share(&text, view, view->dropped_weight);
     }
     if (has_engine(view->icicle))
-        mt_buf_printf(&text, "%sthe autograd thread has no Python frames",
+        mt_buf_printf(&text, "%sthe autograd thread records no Python frames",
                       text.length ? " · " : "");
     if (view->report->roles_inferred)
         mt_buf_printf(&text, "%sroles are inferred", text.length ? " · " : "");
@@ -358,6 +358,6 @@ static enum mt_status draw_chart(const struct mt_report *report,
 
 const struct mt_chart mt_chart_icicle = {
     .name = "icicle",
-    .summary = "who holds memory at the peak or another instant, or who allocated it",
+    .summary = "call sites that hold the memory at an instant, or allocated it",
     .draw = draw_chart,
 };

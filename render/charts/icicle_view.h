@@ -11,8 +11,8 @@
 
 #define MT_TABLE_PITCH 22.0
 
-/* A line of the table: blocks right below a node, or, in a reversed picture,
- * all that its innermost frame allocated. */
+/* A line of the table: blocks directly below a node, or, in a reversed picture, all allocations
+ * of its innermost frame. */
 struct mt_holder {
     const struct mt_node *node;
     uint64_t weight, blocks;

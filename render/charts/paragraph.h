@@ -17,8 +17,8 @@ struct mt_paragraph {
 uint32_t mt_paragraph_lines(struct mt_drawing *drawing, const struct mt_paragraph *paragraph,
                             const char *text);
 
-/* The first baseline is y. Returns the baseline of a line that would follow. A word
- * that is wider than a line is cut in its middle. */
+/* The first baseline is y. Returns the baseline of the line after the last. Breaks a word that is
+ * wider than a line. */
 double mt_paragraph_draw(struct mt_drawing *drawing, const struct mt_paragraph *paragraph, double y,
                          const char *text);
 

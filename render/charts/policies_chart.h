@@ -1,4 +1,4 @@
-/* The same requests under several allocators, drawn. */
+/* The chart of the same requests under several allocators. */
 #ifndef MT_RENDER_POLICIES_CHART_H
 #define MT_RENDER_POLICIES_CHART_H
 

@@ -116,7 +116,7 @@ static void draw_cells(struct mt_drawing *drawing, const struct mt_scatter_layou
 
             if (!cell->blocks)
                 continue;
-            /* a few steps of strength: fewer colours, and no false precision */
+            /* a few steps of strength: fewer colors, and no false precision */
             paint.opacity = high > low ? 0.28 + 0.72 * round(strength * 8) / 8 : 1;
             mt_draw_rect(drawing, layout->plot.x + column * layout->cell_width,
                          mt_scatter_row_y(layout, row), layout->cell_width - 1,

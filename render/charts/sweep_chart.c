@@ -191,7 +191,7 @@ static const char *amount_of(struct mt_drawing *drawing, const struct mt_sweep_r
     return text ? text : "";
 }
 
-/* Over the bar, if it has room between its neighbours. */
+/* Over the bar, if it has room between its neighbors. */
 static void draw_amount(struct mt_drawing *drawing, const struct layout *layout, double middle,
                         const struct mt_sweep_result *result)
 {

@@ -1,4 +1,4 @@
-/* What each value of a sweep needs, drawn. */
+/* The chart of the memory that each value of a sweep needs. */
 #ifndef MT_RENDER_SWEEP_CHART_H
 #define MT_RENDER_SWEEP_CHART_H
 

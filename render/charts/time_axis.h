@@ -1,6 +1,5 @@
-/* The x axis of charts over a whole run: time with idle gaps folded away, or
- * events at equal width; its ticks, the folds, and the rows of steps and phases
- * below the plot. */
+/* The x axis of charts over a whole run: time with idle gaps folded, or events at equal width;
+ * with its ticks, the folds, and the rows of steps and phases below the plot. */
 #ifndef MT_RENDER_TIME_AXIS_H
 #define MT_RENDER_TIME_AXIS_H
 
@@ -16,7 +15,7 @@
 struct mt_axis_name {
     const char *text;
     enum mt_color color;
-    bool drawn, shortened; /* some cell shows its colour; its short form */
+    bool drawn, shortened; /* some cell shows its color; its short form */
 };
 
 struct mt_time_axis {
@@ -30,8 +29,8 @@ struct mt_time_axis {
     uint32_t name_count;
 };
 
-/* Part of a run as an axis: one span, or those of the whole run with its idle gaps
- * folded. `axis` gets no bins; it lives as long as the drawing. */
+/* A part of a run as an axis: one span, or the spans of the whole run with its idle gaps folded.
+ * `axis` gets no bins; it lives as long as the drawing. */
 struct mt_axis_window {
     uint64_t begin_t_ns, end_t_ns, begin_event, end_event;
     bool is_whole;
@@ -60,16 +59,16 @@ void mt_time_axis_draw_folds(struct mt_drawing *drawing, const struct mt_time_ax
 /* Ticks from y down, labels on the baseline y + 18. */
 void mt_time_axis_draw_ticks(struct mt_drawing *drawing, const struct mt_time_axis *axis, double y);
 
-/* Tinted backgrounds of every other step and dotted lines at their starts; in
- * the plot, so before the data (tints) and after it (starts). */
+/* Tinted backgrounds of every other step, to draw before the data, and dotted lines at the starts
+ * of steps, to draw after it. */
 void mt_time_axis_draw_step_tints(struct mt_drawing *drawing, const struct mt_time_axis *axis,
                                   const struct mt_device_report *device, const struct mt_box *plot);
 void mt_time_axis_draw_step_starts(struct mt_drawing *drawing, const struct mt_time_axis *axis,
                                    const struct mt_device_report *device,
                                    const struct mt_box *plot);
 
-/* The rows, at y. Steps and phases too narrow to be told apart become one cell
- * that says how many it stands for. */
+/* Draws the rows at y. Adjacent steps or phases that are too narrow to distinguish become one
+ * cell with their number. */
 void mt_time_axis_draw_steps(struct mt_drawing *drawing, const struct mt_time_axis *axis,
                              const struct mt_device_report *device, double y);
 void mt_time_axis_draw_phases(struct mt_drawing *drawing, struct mt_time_axis *axis, double y);
@@ -78,7 +77,7 @@ void mt_time_axis_draw_phases(struct mt_drawing *drawing, struct mt_time_axis *a
  * are too many. */
 struct mt_axis_name *mt_time_axis_name(struct mt_time_axis *axis, const char *text);
 
-/* What the axis is, and colours and short names of the phases that were drawn,
+/* What the axis is, and colors and short names of the phases that were drawn,
  * on baseline y. */
 void mt_time_axis_draw_legend(struct mt_drawing *drawing, const struct mt_time_axis *axis, double y,
                               double max_x);

@@ -71,13 +71,13 @@ static enum mt_color phase_color(struct mt_timeline_layout *layout, const char *
     return MT_COLOR_ROOT;
 }
 
-/* Layers of one role differ in shade; neighbours always do. */
+/* Layers of one role differ in shade; neighbors always do. */
 static void paint_layers(struct mt_timeline_layout *layout, const struct mt_layers *layers)
 {
     unsigned roles[MT_ROLE_COUNT] = {0}, greys = 0;
 
     for (uint32_t i = 0; i < layout->report->phase_count; i++)
-        if (layout->report->main_phase[i]) /* colours in order of first sight, as in the row */
+        if (layout->report->main_phase[i]) /* colors in order of first sight, as in the row */
             (void)mt_time_axis_name(&layout->axis, layout->report->phases[i].name);
     for (uint32_t i = 0; i < layers->count; i++) {
         const struct mt_layer *layer = &layers->layers[i];

@@ -53,8 +53,8 @@ uint64_t mt_timeline_layer_bytes(const struct mt_timeline_layout *layout, const 
 const char *mt_timeline_layers_text(struct mt_drawing *drawing,
                                     const struct mt_timeline_layout *layout);
 
-/* Where everything of the chart lies; draws its header, and what stands above and
- * below the plot. False if there is nothing to show. */
+/* Computes the positions of all parts of the chart and draws its header and what is above and
+ * below the plot. Returns false if there is nothing to show. */
 bool mt_timeline_lay_out(const struct mt_report *report, const struct mt_device_report *device,
                          const struct mt_chart_options *options, struct mt_drawing *drawing,
                          struct mt_timeline_layout *layout);
@@ -65,15 +65,15 @@ double mt_timeline_y(const struct mt_timeline_layout *layout, uint64_t bytes);
 /* Limit of the allocator, or the memory of the device if no limit is known; 0 = neither is. */
 uint64_t mt_timeline_limit(const struct mt_device_report *device);
 
-/* "1.66 GiB", or "between 1.65 GiB and 1.67 GiB, inferred" where the trace shows
- * only so much; of the device's memory if no limit is known. Returns `text`. */
+/* "1.66 GiB", or "between 1.65 GiB and 1.67 GiB, inferred" if the trace gives only a range; of
+ * the device's memory if no limit is known. Returns `text`. */
 #define MT_LIMIT_TEXT 120
 const char *mt_timeline_limit_text(char text[MT_LIMIT_TEXT], const struct mt_device_report *device);
 
 /* Fills layout->columns; its axis and plot are set. */
 void mt_timeline_make_columns(struct mt_drawing *drawing, struct mt_timeline_layout *layout);
-/* Bytes of the reserved line in each column, into `line`: the columns' own, except that it stays
- * at the level of the maxima where many narrow falls follow each other. */
+/* Writes the reserved bytes of each column into `line`: those of the column, except that the line
+ * stays at the level of the maxima where many narrow drops follow each other. */
 void mt_timeline_reserved_line(const struct mt_timeline_layout *layout, uint64_t *line);
 /* Unused memory, layers of roles, the reserved line. */
 void mt_timeline_draw_layers(struct mt_drawing *drawing, const struct mt_timeline_layout *layout);
@@ -97,7 +97,7 @@ void mt_timeline_draw_labels(struct mt_drawing *drawing, const struct mt_timelin
 void mt_timeline_draw_side(struct mt_drawing *drawing, const struct mt_timeline_layout *layout);
 /* Its height below a narrow plot. */
 double mt_timeline_side_height(const struct mt_timeline_layout *layout);
-/* Instead of it where there is no room: names and colours only, on baseline y. */
+/* Instead of it where there is no room: names and colors only, on baseline y. */
 void mt_timeline_draw_role_row(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
                                double y);
 

@@ -219,7 +219,7 @@ static void draw_oom_label(struct mt_drawing *drawing, const struct mt_timeline_
     }
 }
 
-/* Flags from left to right; neighbours that would overlap become one. */
+/* Flags from left to right; neighbors that would overlap become one. */
 static size_t gather_flags(const struct mt_timeline_layout *layout, struct flag *flags, size_t most)
 {
     const struct mt_oom *ooms = layout->device->oom_list;

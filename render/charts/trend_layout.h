@@ -7,8 +7,8 @@
 #include "trend.h"
 #include "units.h"
 
-/* One step, or several that share a column: the range of what was still allocated
- * at their ends, and the largest that there was in them. */
+/* One step, or several steps that share a column: the range of the bytes that were still
+ * allocated at their ends, and the largest peak within them. */
 struct mt_trend_column {
     double left, right; /* in the plot */
     uint32_t first, count;

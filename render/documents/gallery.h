@@ -1,6 +1,6 @@
-/* The charts that a report calls for as files in a directory, drawn on several processors: those of
- * the devices that device_choice.h chooses.
- * Never prints: the result says what was written and what failed. */
+/* Draws the charts that a report needs as files in a directory, on several processors, for the
+ * devices that device_choice.h chooses. Never prints: the result lists the files that were
+ * written and those that failed. */
 #ifndef MT_RENDER_GALLERY_H
 #define MT_RENDER_GALLERY_H
 
@@ -40,8 +40,8 @@ enum mt_status mt_gallery_check(const struct mt_report *report,
                                 const struct mt_gallery_options *options,
                                 struct mt_gallery *gallery, struct mt_error *error) MT_MUST_USE;
 
-/* MT_OK if all files were written, else the status of the first that was not;
- * the rest are tried all the same. Release *gallery in any case. */
+/* Returns MT_OK if all files were written, otherwise the status of the first that was not; the
+ * rest are still tried. Release *gallery in any case. */
 enum mt_status mt_gallery_write(const struct mt_report *report,
                                 const struct mt_gallery_options *options,
                                 struct mt_gallery *gallery, struct mt_error *error) MT_MUST_USE;

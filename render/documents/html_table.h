@@ -1,4 +1,4 @@
-/* Tables of report.html. Cells that are numbers have the exact number in data-v, by which a script
+/* Tables of report.html. Cells with numbers have the exact number in data-v, by which a script
  * can sort. */
 #ifndef MT_RENDER_HTML_TABLE_H
 #define MT_RENDER_HTML_TABLE_H
@@ -20,8 +20,8 @@ enum { MT_PAGE_NAME_BYTES = 240 };
 /* Text of a trace, escaped, and so short that no name can swell the page. */
 void mt_add_page_name(struct mt_buf *out, const char *name);
 
-/* A command or a setting, as <code>, whole because it is copied. A narrow screen breaks it between
- * words, and a word behind '=' and ','; report.js makes its commands by the same rule. */
+/* A command or a setting, as <code>, not shortened because readers copy it. On a narrow screen it
+ * breaks between words, and in a word after '=' and ','; report.js uses the same rule. */
 void mt_add_page_command(struct mt_buf *out, const char *command);
 
 #endif

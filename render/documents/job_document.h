@@ -1,4 +1,4 @@
-/* What the page and the summary of a job are made of. */
+/* The inputs of the page and the summary of a job. */
 #ifndef MT_RENDER_JOB_DOCUMENT_H
 #define MT_RENDER_JOB_DOCUMENT_H
 

@@ -1,5 +1,5 @@
-/* The charts that a job calls for as files in a directory, SVG and PNG. As gallery.h: never prints,
- * the result says what was written and what failed. */
+/* Draws the charts that a job needs as files in a directory, SVG and PNG. Like gallery.h it never
+ * prints: the result lists the files that were written and those that failed. */
 #ifndef MT_RENDER_JOB_GALLERY_H
 #define MT_RENDER_JOB_GALLERY_H
 
@@ -18,8 +18,8 @@ enum mt_status mt_job_gallery_check(const struct mt_job_report *report,
                                     const struct mt_job_gallery_options *options,
                                     struct mt_gallery *gallery, struct mt_error *error) MT_MUST_USE;
 
-/* MT_OK if all files were written, else the status of the first that was not; the rest are tried
- * all the same. Release *gallery in any case. */
+/* Returns MT_OK if all files were written, otherwise the status of the first that was not; the
+ * rest are still tried. Release *gallery in any case. */
 enum mt_status mt_job_gallery_write(const struct mt_job_report *report,
                                     const struct mt_job_gallery_options *options,
                                     struct mt_gallery *gallery, struct mt_error *error) MT_MUST_USE;

@@ -1,6 +1,7 @@
-/* A job as one page: what text says, charts, tables, and the course of single ranks, which a script
- * shows. It loads nothing, works without scripts except for single ranks, and has less than
- * MT_JOB_PAGE_BYTES however many ranks there are: what does not fit is named. */
+/* A job as one page: the text answer, charts, tables, and the memory of single ranks over time,
+ * which a script shows. The page loads nothing, and works without scripts except for single
+ * ranks. It has less than MT_JOB_PAGE_BYTES for any number of ranks, and names what it leaves
+ * out. */
 #ifndef MT_RENDER_JOB_PAGE_H
 #define MT_RENDER_JOB_PAGE_H
 

@@ -1,5 +1,5 @@
-/* In which order a page takes in the ranks of a job, until it is full: notable ranks, each with the
- * reason, then one of each group of replicas, then the others. */
+/* The order in which a page adds the ranks of a job until it is full: notable ranks, each with
+ * the reason, then one of each group of replicas, then the others. */
 #ifndef MT_RENDER_JOB_PAGE_RANKS_H
 #define MT_RENDER_JOB_PAGE_RANKS_H
 

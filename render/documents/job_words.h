@@ -1,4 +1,4 @@
-/* A job in sentences: the same ones for text, page and summary. Texts are as files have them:
+/* Sentences about a job, shared by text, page and summary. Texts from files are unescaped;
  * writers escape them.
  *
  *     struct mt_job_words words = {.report = report};

@@ -1,5 +1,5 @@
-/* Tables of Markdown, a row at a time: the caller, which limits the page, counts omitted rows.
- * Whatever texts say, they stay text. */
+/* Tables of Markdown, one row at a time. The caller, which limits the page, counts omitted rows.
+ * Texts are escaped, so they cannot become markup. */
 #ifndef MT_RENDER_MARKDOWN_TABLE_H
 #define MT_RENDER_MARKDOWN_TABLE_H
 
@@ -11,8 +11,8 @@ void mt_add_markdown_row(struct mt_buf *out, const struct mt_table *table, size_
 /* Text that is code: sites, names of rules. */
 void mt_add_markdown_code(struct mt_buf *out, const char *text);
 
-/* A comment that a reader does not see: "<!-- PROGRAM:NAME -->". By it a CI job finds its own
- * comment again. Of the name it has letters and digits. */
+/* A comment that readers do not see: "<!-- PROGRAM:NAME -->". A CI job finds its own comment by
+ * it. Only letters and digits of the name are used. */
 void mt_add_markdown_marker(struct mt_buf *out, const char *program, const char *name);
 
 #define MT_MARKDOWN_NAME     120 /* characters of a name, at most */

@@ -10,14 +10,13 @@
 /* Is there a module in the table? Not NULL, and more than what belongs to none. */
 bool mt_modules_tell(const struct mt_modules *modules);
 
-/* At most `most` rows of each kind, and one for what is left of it; sums stay whole. Bytes
- * are of all roles, those without a column included. A role that a module has none of is
- * an empty cell. */
+/* At most `most` rows of each kind, and one for the rest of it; sums stay complete. Bytes include
+ * all roles, also those without a column. If a module has none of a role, the cell is empty. */
 void mt_add_module_rows(struct mt_table *table, const struct mt_modules *modules, uint32_t most);
 
-/* What the layers from row *row on are that have one group, and moves *row behind them:
- * "12 layers Llama/LlamaDecoderLayer"; with the number that the table has, if there are
- * several groups: "2: 4 layers ...". NULL without memory. */
+/* Describes the layers in the rows starting at *row that have one group, and advances *row past
+ * them: "12 layers Llama/LlamaDecoderLayer"; with the number in the table if there are several
+ * groups: "2: 4 layers ...". NULL if memory runs out. */
 const char *mt_module_group_text(struct mt_arena *arena, const struct mt_modules *modules,
                                  uint32_t *row);
 
@@ -28,14 +27,14 @@ struct mt_module_part {
     uint64_t bytes;
 };
 
-/* The parts of the model that hold most, largest first, at most `most` of them: layers of one
- * group together, each other module, and what the model has in no layer. Returns how many there
- * are; 0 for NULL. Reads all rows once for each part. */
+/* Finds the parts of the model that hold most, largest first, at most `most` of them: layers of
+ * one group together, each other module, and what the model has outside of layers. Returns their
+ * number; 0 for NULL. Reads all rows once for each part. */
 uint32_t mt_largest_module_parts(const struct mt_modules *modules, struct mt_module_part *parts,
                                  uint32_t most) MT_MUST_USE;
 
 /* "8 layers Qwen2DecoderLayer", "ForCausalLMLoss", "parameters outside of layers, their gradients
- * and state". NULL without memory. */
+ * and state". NULL if memory runs out. */
 const char *mt_module_part_text(struct mt_arena *arena, const struct mt_modules *modules,
                                 const struct mt_module_part *part);
 

@@ -1,6 +1,6 @@
-/* Styles and scripts of the pages, which the build makes part of the program (cmake/embed.cmake):
- * report.css, and page.js with report.js behind it; for the page of a job, job.css behind
- * report.css, and page.js with job.js behind it. */
+/* Styles and scripts of the pages, which the build embeds in the program (cmake/embed.cmake). A
+ * report has report.css, and page.js followed by report.js. A job has report.css followed by
+ * job.css, and page.js followed by job.js. */
 #ifndef MT_RENDER_PAGE_ASSETS_H
 #define MT_RENDER_PAGE_ASSETS_H
 

@@ -13,8 +13,8 @@ struct mt_page_head {
     const char *name;    /* of the run */
     const char *css;     /* page_assets.h */
 };
-/* Then up to <body>: the title and the style sheet, which has the colors of charts as
- * variables. Adds the sheet to the policy. */
+/* Writes the rest up to <body>: the title and the style sheet, which defines the colors of charts
+ * as variables. Adds the sheet to the policy. */
 void mt_add_page_head(struct mt_buf *out, const struct mt_page_head *head,
                       struct mt_page_policy *policy);
 /* The name of the run, and facts. */

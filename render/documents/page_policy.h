@@ -1,6 +1,6 @@
-/* The content security policy of report.html: nothing is loaded, and the scripts and style
- * sheets that run are those whose hashes the policy lists. Markup that gets into the page in
- * spite of the escapes therefore neither runs nor styles anything. */
+/* The content security policy of report.html: nothing is loaded, and only scripts and style
+ * sheets whose hashes are in the policy are active. Markup that gets into the page in spite of
+ * the escapes therefore neither runs nor styles anything. */
 #ifndef MT_RENDER_PAGE_POLICY_H
 #define MT_RENDER_PAGE_POLICY_H
 
@@ -13,8 +13,8 @@ struct mt_page_policy {
     struct mt_buf scripts, styles;
 };
 
-/* Allow a <script> or <style> element with exactly this content. Scripts and sheets that are
- * allowed already add nothing. */
+/* Allow a <script> or <style> element with exactly this content. Content that is already allowed
+ * adds nothing. */
 void mt_page_policy_allow_script(struct mt_page_policy *policy, const char *content);
 void mt_page_policy_allow_style(struct mt_page_policy *policy, const char *content);
 /* The <meta> element. It governs what follows it, so it stands before all else. */

@@ -1,5 +1,5 @@
-/* Tables of report.html, of one device each. Of very many rows those that matter most are shown,
- * and the rest is counted. */
+/* Tables of report.html, for one device each. Long tables show the most important rows and count
+ * the rest. */
 #ifndef MT_RENDER_PAGE_TABLES_H
 #define MT_RENDER_PAGE_TABLES_H
 

@@ -1,7 +1,6 @@
-/* A report as one page: charts, findings, tables, and what was alive at every time.
- * It needs no network and works without scripts; with them a time range can be
- * chosen, searched and zoomed. Whatever the trace, it has less than
- * MT_REPORT_HTML_BYTES: what does not fit is named. */
+/* A report as one page: charts, findings, tables, and the live blocks at every time. It needs no
+ * network and works without scripts; scripts add choosing, searching and zooming a time range.
+ * For any trace it has less than MT_REPORT_HTML_BYTES, and it names what it leaves out. */
 #ifndef MT_RENDER_REPORT_HTML_H
 #define MT_RENDER_REPORT_HTML_H
 

@@ -1,4 +1,4 @@
-/* Rows that the page and the text share, and the choice of those that are shown. */
+/* Rows that the page and the text share, and the selection of the rows that are shown. */
 #ifndef MT_RENDER_REPORT_ROWS_H
 #define MT_RENDER_REPORT_ROWS_H
 

@@ -1,5 +1,5 @@
-/* A report and its gates as Markdown: for the summary of a CI job, or a comment
- * of a pull request. It stands alone: no picture, no link. */
+/* A report and its gates as Markdown, for the summary of a CI job or a comment on a pull request.
+ * It is self-contained: no picture, no link. */
 #ifndef MT_RENDER_SUMMARY_MD_H
 #define MT_RENDER_SUMMARY_MD_H
 

@@ -1,5 +1,5 @@
-/* Memory over time as text: for a terminal, and one line of it for Markdown. A
- * column shows its fullest instant, so that no peak is lost, however short. */
+/* Memory over time as text: for a terminal, and as one line for Markdown. A column shows its
+ * highest instant, so that no peak is lost, however short. */
 #ifndef MT_RENDER_TEXT_CHART_H
 #define MT_RENDER_TEXT_CHART_H
 
@@ -10,7 +10,7 @@ struct mt_text_chart {
     unsigned columns; /* of a line, at least MT_TEXT_CHART_MIN */
     unsigned rows;    /* of the plot, at least 1 */
     bool unicode;     /* else ASCII alone */
-    /* What a terminal is told before and after: "" = no colours. */
+    /* What a terminal is told before and after: "" = no colors. */
     const char *allocated, *reserved, *mark, *reset;
 };
 #define MT_TEXT_CHART_MIN 40
@@ -21,9 +21,9 @@ struct mt_text_chart {
 /* Bins of a timeline that is only for this. */
 #define MT_TEXT_CHART_BINS 1024
 
-/* The plot, its axis with the peak and out-of-memory errors marked, the steps, and
- * what the signs mean. Over time, with idle gaps left out, or over events
- * (mt_is_shown_by_event). Nothing without a timeline. */
+/* The plot, its axis with the peak and out-of-memory errors marked, the steps, and the legend.
+ * Over time with idle gaps left out, or over events (mt_is_shown_by_event). Nothing without a
+ * timeline. */
 void mt_add_text_chart(struct mt_buf *out, const struct mt_report *report,
                        const struct mt_device_report *device, const struct mt_text_chart *chart);
 

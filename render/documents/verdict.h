@@ -1,4 +1,4 @@
-/* What a document says first. */
+/* The first line of a document. */
 #ifndef MT_RENDER_VERDICT_H
 #define MT_RENDER_VERDICT_H
 
@@ -10,9 +10,9 @@
     "The peak is unknown. To record a history, call torch.cuda.memory._record_memory_history() "   \
     "before the model is created, or run the program under memtrace record"
 
-/* One line, not escaped: "FAIL: peak reserved 19.3 GiB exceeds ..."; without gates
- * "peak 6.45 GiB allocated", and before it what the recording lacks and what the run died of.
- * gates: NULL = none. */
+/* One line, not escaped: "FAIL: peak reserved 19.3 GiB exceeds ..."; without gates "peak 6.45 GiB
+ * allocated", after what the recording lacks and the error that ended the run. gates: NULL =
+ * none. */
 void mt_add_verdict(struct mt_buf *out, const struct mt_report *report,
                     const struct mt_gates *gates);
 

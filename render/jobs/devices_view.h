@@ -31,8 +31,8 @@ struct mt_devices_panel {
     bool has_total_line;
 };
 
-/* Layers of a device: the processes with the largest peaks. Those whose peak came first lie lowest,
- * so that what a process did not give back lies below the next. */
+/* Layers of a device: the processes with the largest peaks. The process with the earliest peak is
+ * at the bottom, so that memory that it did not release is below the next one. */
 void mt_devices_make_layers(struct mt_devices_panel *panel);
 
 double mt_devices_x(const struct mt_devices_panel *panel, uint64_t t_ns);

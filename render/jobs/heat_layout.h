@@ -1,5 +1,4 @@
-/* What the parts of a heat map share: the map itself (heat_map.c) and what stands beside it
- * (heat_sides.c). */
+/* Shared by the parts of a heat map: the map itself (heat_map.c) and its sides (heat_sides.c). */
 #ifndef MT_RENDER_HEAT_LAYOUT_H
 #define MT_RENDER_HEAT_LAYOUT_H
 
@@ -35,8 +34,8 @@ struct mt_heat_map {
     bool lacks_data; /* a cell of a rank that is there has none */
 };
 
-/* Names of groups and numbers of ranks on the left, and what there is to say about single ranks on
- * the right. `left` and `right` are the widths that they have. */
+/* Draws names of groups and numbers of ranks on the left, and remarks about single ranks on the
+ * right. `left` and `right` are the widths of the sides. */
 void mt_heat_map_draw_sides(const struct mt_heat_map *map, struct mt_drawing *drawing, double left,
                             double right);
 

@@ -1,6 +1,6 @@
 /* A map of the reserved memory of a job: ranks from top to bottom, steps or time from left to
- * right. A chart says what the columns are; the map does the rest. A cell shows the largest level
- * of the ranks and columns in it, so that no peak is lost. */
+ * right. A chart defines the columns; the map does the rest. A cell shows the largest level of
+ * its ranks and columns, so that no peak is lost. */
 #ifndef MT_RENDER_HEAT_MAP_H
 #define MT_RENDER_HEAT_MAP_H
 

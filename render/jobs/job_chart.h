@@ -1,6 +1,6 @@
-/* Charts of a job of many ranks, one file each, one line in the table of job_charts.c. A chart
- * turns the report of a job into a display list; it reads the report and nothing else. Its marks
- * are bounded by its size, not by the number of ranks. */
+/* Charts of a job of many ranks: one file each, one row each in the table of job_charts.c. A
+ * chart turns the report of a job into a display list and reads only the report. The number of
+ * its marks is bounded by its size, not by the number of ranks. */
 #ifndef MT_RENDER_JOB_CHART_H
 #define MT_RENDER_JOB_CHART_H
 
@@ -16,7 +16,7 @@ struct mt_job_chart {
     const char *summary; /* one line for documents */
     /* Does a job call for it? NULL = always. */
     bool (*called_for)(const struct mt_job_report *report);
-    /* Initialises *drawing, whatever it returns; the caller releases it. */
+    /* Initializes *drawing, whatever it returns; the caller releases it. */
     enum mt_status (*draw)(const struct mt_job_report *report,
                            const struct mt_job_chart_options *options, struct mt_drawing *drawing,
                            struct mt_error *error);

@@ -1,13 +1,13 @@
-/* Words that charts of a job share. Texts are of the drawing's arena and never NULL: without memory
- * they are "" and the drawing has failed. */
+/* Texts that charts of a job share. They are in the drawing's arena and never NULL: if memory
+ * runs out they are "" and the drawing has failed. */
 #ifndef MT_RENDER_JOB_CHART_WORDS_H
 #define MT_RENDER_JOB_CHART_WORDS_H
 
 #include "draw.h"
 #include "job_report.h"
 
-/* A name from a file as it may be shown, cut after `most` bytes: no name can swell a picture, and
- * its width is what it looks like. */
+/* A printable name from a file, cut after `most` bytes, so that a long name cannot make a picture
+ * huge. */
 const char *mt_job_words_name(struct mt_drawing *drawing, const char *name, size_t most);
 
 /* "rank 3", as mt_job_row_name. */

@@ -1,6 +1,6 @@
-/* What the charts of a job have around their data, on top of chart_frame.h. Texts live in the
- * drawing's arena, and are "" where there is no memory. Names of jobs, axes and traces are foreign:
- * what is returned is short and may be shown. */
+/* The parts around the data of charts of a job, on top of chart_frame.h. Texts are in the
+ * drawing's arena, and "" if memory runs out. Names of jobs, axes and traces are foreign; results
+ * are short and printable. */
 #ifndef MT_RENDER_JOB_FRAME_H
 #define MT_RENDER_JOB_FRAME_H
 

@@ -1,4 +1,5 @@
-/* Which ranks of a job a chart names, and with which words. The most important come first. */
+/* Chooses the ranks of a job that a chart labels, and the text of each label. The most important
+ * come first. */
 #ifndef MT_RENDER_JOB_LABELS_H
 #define MT_RENDER_JOB_LABELS_H
 

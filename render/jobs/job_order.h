@@ -1,5 +1,5 @@
-/* The ranks of a job in the order of a picture: group by group of the axis that says most about
- * memory, in a group by rank, then by device. Ranks that are missing keep their places. */
+/* The order of a job's ranks in a picture: grouped by the axis that explains most of the memory,
+ * in a group by rank, then by device. Missing ranks keep their positions. */
 #ifndef MT_RENDER_JOB_ORDER_H
 #define MT_RENDER_JOB_ORDER_H
 
@@ -32,13 +32,13 @@ struct mt_job_order {
     bool is_shortened; /* a gap takes fewer places than it has ranks */
 };
 
-/* Arrays live in `arena`. Gaps take at most as many places as there are rows (or 8): a job may have
- * far more ranks than were recorded. O(n log n) in rows and gaps. */
+/* Arrays are in `arena`. Gaps take at most as many positions as there are rows (or 8): a job may
+ * have far more ranks than were recorded. O(n log n) in rows and gaps. */
 enum mt_status mt_job_order_make(const struct mt_job_report *report, struct mt_arena *arena,
                                  struct mt_job_order *order) MT_MUST_USE;
 
-/* A stretch of whole pixels along an axis of ranks, with what is drawn in it: one slot, or several
- * neighbors of one group where there are more places than pixels. */
+/* A range of whole pixels along an axis of ranks and its contents: one slot, or several neighbors
+ * of one group if there are more positions than pixels. */
 struct mt_job_lane {
     uint32_t at, size; /* pixels */
     uint32_t first_slot, slot_count;

@@ -1,5 +1,5 @@
-/* The cells of the common call tree: callers above callees, as wide as their bytes, in the colour
- * of their imbalance. The innermost cells are of one role and have a strip in its colour. */
+/* The cells of the common call tree: callers above callees, as wide as their bytes, in the color
+ * of their imbalance. The innermost cells are of one role and have a strip in its color. */
 #include "job_tree_view.h"
 
 #include <ctype.h>

@@ -1,4 +1,4 @@
-/* Who holds the allocated peaks of all ranks: one call tree, as wide as its mean bytes, in colours
+/* Who holds the allocated peaks of all ranks: one call tree, as wide as its mean bytes, in colors
  * that say where ranks differ; then a table of the call paths that hold most. */
 #include "job_chart.h"
 

@@ -29,7 +29,7 @@ double mt_job_tree_pixels(const struct mt_job_tree_view *view, unsigned __int128
 /* What a sum over rows is on average. */
 uint64_t mt_job_tree_mean(const struct mt_job_tree_view *view, unsigned __int128 sum_bytes);
 
-/* The colour of an imbalance, one of MT_JOB_TREE_SHADES; shade i begins at a bound. */
+/* The color of an imbalance, one of MT_JOB_TREE_SHADES; shade i begins at a bound. */
 enum { MT_JOB_TREE_SHADES = 9 };
 enum mt_color mt_job_tree_color(uint32_t imbalance_ppm);
 uint32_t mt_job_tree_bound_ppm(uint32_t shade);

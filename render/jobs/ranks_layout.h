@@ -1,4 +1,4 @@
-/* The parts of the chart `ranks`: bars (ranks_chart.c), what stands below them (ranks_axis.c) and
+/* The parts of the chart `ranks`: bars (ranks_chart.c), the axis below them (ranks_axis.c) and
  * the labels above them (ranks_labels.c). */
 #ifndef MT_RENDER_RANKS_LAYOUT_H
 #define MT_RENDER_RANKS_LAYOUT_H
@@ -49,9 +49,9 @@ double mt_ranks_axis_height(const struct mt_job_order *order);
 /* Marks of deaths and gaps, numbers of ranks, and groups. */
 void mt_ranks_draw_axis(struct mt_drawing *drawing, const struct mt_ranks_layout *layout);
 
-/* Labels of ranks that have something to say: the largest, the lowest, the median, the first death,
- * outliers, gaps. Needs the lanes and the horizontal extent of the plot. Sets label_rows to the
- * rows that are used, and counts the outliers that have no room. */
+/* Labels of notable ranks: the largest, the lowest, the median, the first death, outliers, gaps.
+ * Needs the lanes and the horizontal extent of the plot. Sets label_rows to the number of rows,
+ * and counts the outliers that do not fit. */
 void mt_ranks_place_labels(struct mt_drawing *drawing, struct mt_ranks_layout *layout);
 /* With the marks on the bars. */
 void mt_ranks_draw_labels(struct mt_drawing *drawing, const struct mt_ranks_layout *layout);

@@ -1,4 +1,4 @@
-/* The heuristics of a real cuDNN, for a device that is described and not there. */
+/* The heuristics of a real cuDNN, for a device that is described but not present. */
 #ifndef MT_CUDNN_HEURISTICS_H
 #define MT_CUDNN_HEURISTICS_H
 
@@ -15,9 +15,9 @@ struct cudnn_heuristics;
  * ends. */
 struct cudnn_heuristics *cudnn_heuristics_open(const char *library, const char *device_json);
 
-/* The configurations that cuDNN would try for `convolution`, the best one first; those whose
- * workspace it does not say are left out. 1 ms, 0.4 s for the first one of a kind. 0: none, or
- * cuDNN refused the convolution. */
+/* The configurations that cuDNN would try for `convolution`, the best one first; configurations
+ * without a known workspace are omitted. 1 ms, 0.4 s for the first one of a kind. 0: none, or cuDNN
+ * refused the convolution. */
 uint32_t cudnn_heuristics_ask(struct cudnn_heuristics *heuristics,
                               const struct convolution *convolution,
                               struct cudnn_configuration found[MAX_CUDNN_CONFIGURATIONS]);

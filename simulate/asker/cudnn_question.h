@@ -1,5 +1,5 @@
-/* What the simulated cuDNN and the asker, which are two processes of one machine and one version
- * of memtrace, say to each other: one packet a question, one packet an answer. */
+/* Messages between the simulated cuDNN and the asker, two processes of one machine and one version
+ * of memtrace: one packet per question, one packet per answer. */
 #ifndef MT_CUDNN_QUESTION_H
 #define MT_CUDNN_QUESTION_H
 
@@ -11,7 +11,7 @@ enum {
     CUDNN_QUESTION_MARK = 0x6d746371,
     CUDNN_ANSWER_MARK = 0x6d746361,
     MAX_CUDNN_CONFIGURATIONS = 64,
-    CUDNN_KNOB_TYPES = 32, /* cudnnBackendKnobType_t up to here are handed over */
+    CUDNN_KNOB_TYPES = 32, /* values of cudnnBackendKnobType_t below this are passed on */
     CUDNN_NO_KNOB = -1
 };
 
@@ -32,8 +32,8 @@ struct cudnn_configuration {
 };
 
 enum cudnn_answer_state {
-    CUDNN_ANSWERED,    /* as many configurations as there are, perhaps none */
-    CUDNN_CANNOT_PLAN, /* this library does not plan for a device that is only described */
+    CUDNN_ANSWERED,    /* as many configurations as there are, possibly none */
+    CUDNN_CANNOT_PLAN, /* this library cannot plan for a device that is only described */
     CUDNN_ANSWER_STATES
 };
 

@@ -21,8 +21,8 @@ struct convolution_plans {
  * that it was measured with (H200, 9.19), and by rule for others. Never asked. */
 struct convolution_workspace sim_workspace_unasked(const struct convolution *convolution);
 
-/* The plans that the program's own cuDNN proposes (cudnn_asker.h), else one plan. What the table
- * has is the workspace of the first plan: it was measured with settings that allow all plans. */
+/* The plans that the program's own cuDNN proposes (cudnn_asker.h), otherwise one plan. The table
+ * has the workspace of the first plan: it was measured with settings that allow all plans. */
 void sim_convolution_plans(const struct convolution *convolution, struct convolution_plans *plans);
 
 #endif

@@ -1,4 +1,4 @@
-/* How large a workspace cuDNN wants for a convolution. */
+/* The workspace size that cuDNN requests for a convolution. */
 #ifndef MT_CONVOLUTION_WORKSPACE_H
 #define MT_CONVOLUTION_WORKSPACE_H
 
@@ -10,7 +10,7 @@
 
 enum workspace_source {
     WORKSPACE_MEASURED, /* in convolution_workspaces.def */
-    WORKSPACE_ASKED,    /* of the program's own cuDNN, which planned for a described device */
+    WORKSPACE_ASKED,    /* from the program's own cuDNN, which planned for a described device */
     WORKSPACE_BY_RULE,
     WORKSPACE_GUESSED,
     WORKSPACE_SOURCES
@@ -21,10 +21,10 @@ struct convolution_workspace {
     enum workspace_source source;
 };
 
-/* What an H200 asked for where the shape is in convolution_workspaces.def, else by a rule: copies
- * of the operands with the channels last, which is what tensor cores read; nothing where they are
- * so already. Guessed and 0 for a shape that makes no sense or is too large to count. Never
- * asked. */
+/* The request of an H200 if the shape is in convolution_workspaces.def, otherwise by a rule:
+ * channels-last copies of the operands, which tensor cores read; nothing if they are channels-last
+ * already. Guessed and 0 for a shape that is invalid or too large to count. Never
+ * WORKSPACE_ASKED. */
 struct convolution_workspace sim_convolution_workspace(const struct convolution *convolution);
 
 #endif

@@ -1,4 +1,5 @@
-/* What the simulated cuDNN needs of cudnn.h (version 9), with the vendor's names. */
+/* The declarations of cudnn.h (version 9) that the simulated cuDNN needs, with the vendor's
+ * names. */
 #ifndef MT_CUDNN_API_H
 #define MT_CUDNN_API_H
 

@@ -129,9 +129,9 @@ static int start_asker(void *argument)
     return 0;
 }
 
-/* The asker is nobody's child: a process between it and the program ends at once. That one has no
- * signal for its end and stays this program, so that only a wait with __WCLONE sees it; a process
- * that becomes another program gets SIGCHLD back. */
+/* The asker is not a child of the program: an intermediate process ends immediately. That one has
+ * no signal for its end and stays this program, so that only a wait with __WCLONE sees it; a
+ * process that becomes another program gets SIGCHLD back. */
 static bool start_apart(struct beginning *b, char *stacks)
 {
     sigset_t all, before;

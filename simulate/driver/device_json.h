@@ -1,12 +1,12 @@
-/* The simulated device as cuDNN wants it described. */
+/* The description of the simulated device for cuDNN. */
 #ifndef MT_DEVICE_JSON_H
 #define MT_DEVICE_JSON_H
 
 enum { MAX_DEVICE_JSON = 2048 };
 
-/* The text of CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION. For an H200 it is what cuDNN itself says
- * of one; for other cards what the table of cards does not know is as on an H200: clocks and
- * registers. */
+/* The text of CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION. For an H200 it equals cuDNN's own
+ * description; for other cards, values that are missing in the table of cards (clocks and
+ * registers) are those of an H200. */
 void sim_device_json(char json[MAX_DEVICE_JSON]);
 
 #endif

@@ -195,7 +195,7 @@ SD_EXPORT unsigned memtrace_simulated_context_uid(CUcontext context)
     return 0;
 }
 
-/* Gives life to a context: its own memory, a number, and word of it. */
+/* Starts a context: takes its own memory and a number, and notifies the tool. */
 static CUresult begin_context(CUcontext context, int device)
 {
     sd_lock();

@@ -68,7 +68,7 @@ CUresult sd_add_memory_node(CUgraph graph, CUgraphNodeType type, uint64_t bytes,
     return CUDA_SUCCESS;
 }
 
-/* CUPTI hears of nodes that the program makes, not of those that it captures. */
+/* CUPTI reports nodes that the program adds, not those that it captures. */
 static CUresult add_node(CUgraph graph, CUgraphNodeType type, uint64_t bytes, uint64_t *addr,
                          CUgraphNode *node)
 {

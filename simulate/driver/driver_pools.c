@@ -1,5 +1,5 @@
-/* Stream-ordered memory and its pools. Nothing is kept back: what is freed
- * returns to the device at once. */
+/* Stream-ordered memory and its pools. Nothing is cached: freed memory returns to the device
+ * immediately. */
 #define _GNU_SOURCE
 #include "simulated_driver.h"
 
@@ -142,7 +142,7 @@ SD_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poo
             poolProps ? create_pool(pool, poolProps->location.id) : CUDA_ERROR_INVALID_VALUE);
 }
 
-/* Like the driver, keeps a pool until its last allocation has gone: for ever. */
+/* Like the driver, keeps a pool until its last allocation is freed: here forever. */
 SD_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
 {
     struct {

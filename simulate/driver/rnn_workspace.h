@@ -1,4 +1,4 @@
-/* How much memory cuDNN wants for a recurrent network beside its weights and its output. */
+/* Memory that cuDNN needs for a recurrent network besides its weights and its output. */
 #ifndef MT_RNN_WORKSPACE_H
 #define MT_RNN_WORKSPACE_H
 
@@ -18,7 +18,7 @@ struct rnn_shape {
 
 /* Bytes of the workspace. For 700 networks on an H200 (cuDNN 9.19) it is right to the byte in
  * inference for 619 and to the 512 bytes of PyTorch's allocator for 692; in training for 567 and
- * 623, and within 2 % for 695: what is not known is how backward of several layers in one direction
+ * 623, and within 2 % for 695: it is unknown how backward of several layers in one direction
  * divides long sequences. Projections were to half of the hidden size; other ones are a guess. */
 size_t sim_rnn_workspace_bytes(const struct rnn_shape *shape, bool is_training);
 

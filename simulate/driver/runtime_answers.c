@@ -12,8 +12,9 @@ static _Thread_local struct {
     size_t size_bytes; /* 0: there is none */
 } answer;
 
-/* From now on, copies to the host of at most 8 bytes on this thread bring BYTES, cut to their size;
- * until a call with SIZE_BYTES of 0. More than 8 bytes are refused: then there is no answer. */
+/* After this call, copies to the host of at most 8 bytes on this thread return BYTES, cut to their
+ * size; until a call with SIZE_BYTES of 0. More than 8 bytes are refused: then there is no
+ * answer. */
 void memtrace_simulated_answer(const void *bytes, size_t size_bytes);
 
 void memtrace_simulated_answer(const void *bytes, size_t size_bytes)

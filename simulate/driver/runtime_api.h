@@ -1,5 +1,5 @@
-/* What the simulated runtime needs of cuda_runtime_api.h, with the vendor's names. Where CUDA 12
- * and CUDA 13 lay a structure out in two ways, both are here. */
+/* The declarations of cuda_runtime_api.h that the simulated runtime needs, with the vendor's names.
+ * If CUDA 12 and CUDA 13 have different layouts of a structure, both are here. */
 #ifndef MT_RUNTIME_API_H
 #define MT_RUNTIME_API_H
 

@@ -39,7 +39,7 @@ static uint64_t capture_count;
 static atomic_int captures_underway;
 static atomic_ullong epoch; /* grows with each synchronization */
 
-/* Known handles, and by and by the default ones (0, 1, 2) of each device. Locked. */
+/* Known handles, and gradually the default ones (0, 1, 2) of each device. Locked. */
 static struct stream *find_stream(cudaStream_t handle)
 {
     bool own = (uintptr_t)handle > 2;

@@ -1,6 +1,5 @@
-/* cuDNN as far as PyTorch looks at its answers: versions, recurrent networks
- * (whose weights it lays out by what cuDNN says), dropout states, and one plan
- * for every convolution. */
+/* The parts of cuDNN whose results PyTorch uses: versions, recurrent networks (whose weights it
+ * lays out by what cuDNN says), dropout states, and one plan for every convolution. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>

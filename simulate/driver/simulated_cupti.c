@@ -233,7 +233,7 @@ static void choose_zero(bool enable)
                      enable ? atomic_load(&subscriber.enabled[DOMAIN_DRIVER][cbid]) : 0);
 }
 
-/* What it calls enabled is not enabled once more. */
+/* Does not enable again what it reports as enabled. */
 SD_EXPORT int cuptiEnableCallback(uint32_t enable, void *handle, int domain, uint32_t cbid)
 {
     if (!is_subscribed(handle) || !is_callback(domain, cbid))
@@ -246,8 +246,8 @@ SD_EXPORT int cuptiEnableCallback(uint32_t enable, void *handle, int domain, uin
     return CUPTI_SUCCESS;
 }
 
-/* What is enabled as a whole is not enabled once more, though its callbacks may have
- * been disabled one by one: so does CUPTI 13.0. */
+/* Does not enable again what is enabled as a whole, although its callbacks may have been disabled
+ * one by one: CUPTI 13.0 does the same. */
 SD_EXPORT int cuptiEnableDomain(uint32_t enable, void *handle, int domain)
 {
     if (!is_subscribed(handle) || domain < 1 || domain >= DOMAIN_COUNT)

@@ -1,7 +1,7 @@
-/* cuSOLVER as far as PyTorch looks at its answers: how large a workspace a factorization needs. An
- * H200 (cuSOLVER of CUDA 13.0) was asked for matrices of 500 x 500 in single precision; the sizes
- * here are those, and for other matrices a guess: they grow with what the workspace must hold.
- * Every factorization succeeds. */
+/* The parts of cuSOLVER whose results PyTorch uses: the workspace sizes of factorizations. An H200
+ * (cuSOLVER of CUDA 13.0) was asked for matrices of 500 x 500 in single precision; the sizes here
+ * are those, and for other matrices a guess: they grow with what the workspace must hold. Every
+ * factorization succeeds. */
 #include <stddef.h>
 #include <stdint.h>
 

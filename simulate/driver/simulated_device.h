@@ -1,4 +1,4 @@
-/* The card that is simulated: what its driver and its runtime say of it. */
+/* The simulated card, as its driver and its runtime report it. */
 #ifndef MT_SIMULATED_DEVICE_H
 #define MT_SIMULATED_DEVICE_H
 
@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 struct sim_card {
-    const char *name, *table_name; /* as the driver says it; as base/cards.h has it */
+    const char *name, *table_name; /* as in the driver; as in base/cards.h */
     int major, minor;              /* compute capability */
     int multiprocessors, threads_per_multiprocessor, blocks_per_multiprocessor;
     size_t shared_bytes_per_multiprocessor, shared_bytes_per_block_optin;
@@ -15,13 +15,13 @@ struct sim_card {
 };
 
 /* One model for all devices of the process: the card of base/cards.h that MEMTRACE_SIMULATED_DEVICE
- * names, else an H200. */
+ * names, otherwise an H200. */
 const struct sim_card *sim_card(void);
 
 enum { SIM_UUID_BYTES = 16 };
 
-/* Another one for each device of a node, and for each node of a job whose ranks are run one by one:
- * the same in each run. */
+/* Differs between the devices of a node, and between the nodes of a job whose ranks are run one by
+ * one; the same in each run. */
 void sim_uuid(int device, unsigned char uuid[SIM_UUID_BYTES]);
 
 enum sim_attribute {
@@ -30,9 +30,9 @@ enum sim_attribute {
 #undef ATTRIBUTE
 };
 
-/* An attribute of a device that exists; false: no driver knows it, or its value is not known. */
+/* An attribute of an existing device; false: no driver has it, or its value is unknown. */
 bool sim_attribute(int number, int device, int *value);
-/* The same of one that is in the table. */
+/* The same for an attribute in the table. */
 int sim_attribute_of(enum sim_attribute attribute, int device);
 
 #endif

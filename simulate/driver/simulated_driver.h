@@ -1,16 +1,14 @@
-/* What the two stand-ins (libcuda.so.1, libcupti.so.13) say to each other, and
- * what the files of libcuda.so.1 share.
+/* The interface between the two stand-ins (libcuda.so.1, libcupti.so.13), and declarations shared
+ * by the files of libcuda.so.1.
  *
- * The stand-in of the driver has devices whose memory is address space only:
- * what it hands out cannot be touched (host memory is real). It takes physical
- * memory in pages of 2 MiB, so small allocations share one, and refuses what
- * does not fit. Chosen by environment:
+ * The stand-in of the driver has devices whose memory is address space only: its allocations cannot
+ * be accessed (host memory is real). It takes physical memory in pages of 2 MiB, so small
+ * allocations share one, and refuses what does not fit. Chosen by environment:
  *   MEMTRACE_SIMULATED_MEMORY   bytes of each device (default 80 GiB)
  *   MEMTRACE_SIMULATED_DEVICE   the card, by its name in base/cards.h (default H200)
  *   MEMTRACE_SIMULATED_DEVICES  1 to 8 (default 1)
  *   MEMTRACE_SIMULATED_MIG      they are MIG instances of this profile ("1g.18gb")
- *   MEMTRACE_SIMULATED_CONTEXT  bytes that a context takes (default 400 MiB)
- */
+ *   MEMTRACE_SIMULATED_CONTEXT  bytes that a context takes (default 400 MiB) */
 #ifndef MT_SIMULATED_DRIVER_H
 #define MT_SIMULATED_DRIVER_H
 
@@ -50,18 +48,18 @@ enum sd_resource_kind {
 };
 
 struct sd_tool {
-    const char *name; /* who holds the one place for a tool */
+    const char *name; /* the tool that holds the single slot */
     void (*call)(struct sd_call *call);
     void (*resource)(enum sd_resource_kind kind, CUcontext context, CUstream stream,
                      const void *descriptor);
 };
 
-/* Exported by libcuda.so.1. attach: the name of the holder if there is one, else
- * NULL and the tool is called from now on. */
+/* Exported by libcuda.so.1. attach: returns the name of the current holder; NULL: there was none,
+ * and the tool is called from now on. */
 const char *memtrace_simulated_attach(const struct sd_tool *tool);
 void memtrace_simulated_detach(const struct sd_tool *tool);
 unsigned memtrace_simulated_context_uid(CUcontext context);
-/* What is taken of a device, contexts included: for libnvidia-ml.so.1. */
+/* Used bytes of a device, including contexts: for libnvidia-ml.so.1. */
 uint64_t memtrace_simulated_used_bytes(int device);
 
 /* The descriptor of graph events, as CUPTI lays it out. */
@@ -103,7 +101,7 @@ struct CUctx_st {
     CUresult sticky; /* an error that stays until the context goes */
 };
 
-/* CUDA_SUCCESS if the driver is initialised in this process (not in a fork). */
+/* CUDA_SUCCESS if the driver is initialized in this process (not in its parent before a fork). */
 CUresult sd_initialised(void);
 /* true: this is the first call of the process. Locked. */
 bool sd_begin(void);
@@ -111,7 +109,7 @@ bool sd_begin(void);
 CUresult sd_current(CUcontext *context);
 CUcontext sd_current_or_null(void);
 CUresult sd_push(CUcontext context);
-/* Takes a context that ends from the top. */
+/* Pops a context that ends if it is current. */
 void sd_forget_current(CUcontext context);
 bool sd_is_device(CUdevice device);
 
@@ -131,7 +129,7 @@ enum sd_kind {
 
 struct sd_block {
     uint64_t addr, bytes;
-    uint64_t physical; /* bytes to give back, beyond pages */
+    uint64_t physical; /* bytes to return, beyond pages */
     enum sd_kind kind;
     int device;
     bool paged; /* takes pages of the device */
@@ -144,21 +142,21 @@ void sd_memory_init(int devices);
 uint64_t sd_memory_total(int device);
 uint64_t sd_memory_used(int device);
 
-/* Physical memory without an address: false if it does not fit. */
+/* Takes physical memory without an address: false if it does not fit. */
 bool sd_take(int device, uint64_t bytes);
 void sd_give(int device, uint64_t bytes);
 
 /* A new block with an address of its own in the device's space (aligned to 512
  * bytes, or 2 MiB if it is large); `paged`: with physical pages. Fills in addr. */
 CUresult sd_place(const struct sd_block *wanted, uint64_t *addr);
-/* Backs a placed block with pages, or takes them away. */
+/* Backs a placed block with pages, or removes them. */
 CUresult sd_back(struct sd_block *block);
 void sd_unback(struct sd_block *block);
 /* A block whose address came from elsewhere; false if there is no memory. */
 bool sd_note(const struct sd_block *block);
 struct sd_block *sd_find(uint64_t addr, enum sd_kind kind);
 struct sd_block *sd_find_around(uint64_t addr);
-/* Takes a block out and gives back what it holds. */
+/* Removes a block and returns its memory. */
 void sd_drop(struct sd_block *block);
 void sd_drop_context(CUcontext context);
 

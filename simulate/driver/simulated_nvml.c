@@ -190,8 +190,8 @@ struct fabric {
     unsigned char state; /* 0: no fabric here */
 };
 
-/* PyTorch asks it, from 2.13 on, before expandable segments ask the driver for handles of a fabric,
- * and takes any error for its own. */
+/* PyTorch 2.13 and later call it before expandable segments request fabric handles from the driver,
+ * and treat any error as their own. */
 EXPORT int nvmlDeviceGetGpuFabricInfoV(void *device, struct fabric *fabric)
 {
     (void)device;

@@ -20,7 +20,8 @@
 #include "runtime_api.h"
 #include "wheel_versions.h"
 
-/* The driver is initialised by the first call that needs it. false: it cannot be. */
+/* The first call that needs the driver initializes it. Returns false if it cannot be
+ * initialized. */
 bool sim_driver_is_ready(void);
 
 /* Makes the primary context of this thread's device current, as every runtime call that needs one
@@ -32,7 +33,7 @@ int sim_device(void);
 cudaError_t sim_result(int error);
 cudaError_t cudaPeekAtLastError(void);
 
-/* A number of the environment, 0 if there is none. */
+/* A number from the environment, 0 if there is none. */
 unsigned sim_option(const char *name);
 
 /* Streams: capturing or not, and which capture. Work on a capturing stream is a
@@ -45,7 +46,7 @@ void sim_stream_work(cudaStream_t stream);
 /* Every event recorded before now is done. */
 void sim_complete_all(void);
 
-/* The contents of device memory, as far as they are kept (MEMTRACE_SIMULATED_CONTENTS). */
+/* The contents of device memory, if they are kept (MEMTRACE_SIMULATED_CONTENTS). */
 void sim_contents_write(uint64_t device, const void *host, size_t bytes);
 void sim_contents_read(uint64_t device, void *host, size_t bytes);
 void sim_contents_move(uint64_t to, uint64_t from, size_t bytes);

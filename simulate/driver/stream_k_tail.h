@@ -1,5 +1,5 @@
-/* What an H200's plan of a convolution asks for beyond the plan for a card that is only described.
- */
+/* The additional workspace of an H200's plan of a convolution over the plan for a card that is only
+ * described. */
 #ifndef MT_STREAM_K_TAIL_H
 #define MT_STREAM_K_TAIL_H
 

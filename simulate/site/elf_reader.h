@@ -1,5 +1,5 @@
-/* What a shared library of x86-64 Linux says to the loader: its name, the libraries that it needs,
- * the functions that it has and those that it asks of others, with their versions. The file is
+/* The loader's information in a shared library of x86-64 Linux: its name, the libraries that it
+ * needs, the functions that it defines and those that it imports, with their versions. The file is
  * hostile input: every offset and size is checked, nothing is executed or mapped. */
 #ifndef MT_ELF_READER_H
 #define MT_ELF_READER_H
@@ -13,7 +13,7 @@
 struct mt_elf_symbol {
     const char *name;
     const char *version; /* NULL: none */
-    const char *library; /* that the version is asked of; NULL: none, or it is defined here */
+    const char *library; /* library of the version; NULL: none, or it is defined here */
     bool is_defined;
 };
 

@@ -35,7 +35,7 @@ static const struct runner runners[] = {
     {"pipenv", " --python --pypi-mirror "},
 };
 
-/* What follows these is the program, which is no Python. */
+/* The word after these is the program, which is not a Python. */
 static const char module_options[] = " -m --module -s --script --gui-script - ";
 
 static bool is_among(const char *list, const char *word)

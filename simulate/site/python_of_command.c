@@ -243,7 +243,8 @@ enum mt_status mt_python_of_command(char *const *command, struct mt_python_choic
     if (python_of_shell(command, choice))
         return MT_OK;
     if (command[0] && is_python_name(command[0]))
-        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "there is no program %.150s", command[0]);
+        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "the program %.150s does not exist",
+                       command[0]);
     if (python_of_variable("VIRTUAL_ENV", choice) || python_of_variable("CONDA_PREFIX", choice))
         return MT_OK;
     snprintf(choice->from, sizeof choice->from, "PATH");

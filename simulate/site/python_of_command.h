@@ -1,4 +1,4 @@
-/* Which Python a command runs. */
+/* Finds the Python that a command runs. */
 #ifndef MT_PYTHON_OF_COMMAND_H
 #define MT_PYTHON_OF_COMMAND_H
 

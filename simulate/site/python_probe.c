@@ -137,7 +137,7 @@ enum mt_status mt_python_probe(const struct mt_python_choice *python, const char
         continue;
     if (!in_time)
         return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET,
-                       "%.120s does not say within %d s where its packages are", python->path,
+                       "%.120s did not report the folder of its packages within %d s", python->path,
                        timeout_s);
     return output->failed ? mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory") : MT_OK;
 }

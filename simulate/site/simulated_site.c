@@ -222,7 +222,7 @@ static enum mt_status find_site(struct preparing *preparing)
         status = make_site(preparing);
         if (!status && !is_complete(site))
             status = mt_fail(preparing->error, MT_ERR_OUTPUT, MT_NO_OFFSET,
-                             "%.160s belongs to another user, or was removed while it was made; "
+                             "%.160s belongs to another user or was changed by another process; "
                              "remove it",
                              site->folder);
     }

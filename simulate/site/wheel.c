@@ -59,7 +59,7 @@ static const char script[] =
     "elif find('jax'):\n"
     "    say('jax', 'yes')\n";
 
-/* The text behind "memtrace-KEY="; false: there is none, or it does not fit. */
+/* The text after "memtrace-KEY="; false: it is missing, or does not fit. */
 static bool find_value(const struct mt_buf *output, const char *key, char *value, size_t capacity)
 {
     char line[64];
@@ -97,9 +97,10 @@ static enum mt_status check_python(const struct mt_buf *output, const char *path
 
     if (!find_value(output, "version", wheel->python_version, sizeof wheel->python_version) ||
         !find_value(output, "executable", wheel->python, sizeof wheel->python))
-        return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET,
-                       "%.120s does not say where its packages are: it may not be a working Python",
-                       path);
+        return mt_fail(
+            error, MT_ERR_IO, MT_NO_OFFSET,
+            "%.120s did not report the folder of its packages; it may not be a working Python",
+            path);
     long major = strtol(wheel->python_version, &end, 10);
     long minor = *end == '.' ? strtol(end + 1, NULL, 10) : 0;
     if (major < 3 || (major == 3 && minor < MIN_PYTHON_MINOR))
@@ -153,7 +154,7 @@ static enum mt_status check_torch(const struct mt_buf *output, struct mt_wheel *
     }
     if (!find_value(output, "torch-__version__", wheel->torch_version, sizeof wheel->torch_version))
         return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
-                       "%.150s/version.py names no version: it is not an installed PyTorch",
+                       "%.150s/version.py has no version, so it is not an installed PyTorch",
                        wheel->folder);
     (void)find_value(output, "packages", wheel->packages, sizeof wheel->packages);
     (void)find_value(output, "torch-cuda", wheel->cuda_version, sizeof wheel->cuda_version);

@@ -1,4 +1,4 @@
-/* The libraries of PyTorch, and what they ask of CUDA's. */
+/* The libraries of PyTorch, and the functions of CUDA that they import. */
 #ifndef MT_WHEEL_LIBRARIES_H
 #define MT_WHEEL_LIBRARIES_H
 
@@ -35,20 +35,22 @@ struct mt_wanted_function {
     const char *version; /* NULL: none */
 };
 
-/* What is asked of CUDA. A library of which nothing is asked comes with the name NULL. */
+/* Functions imported from CUDA. A library without imported functions has an entry with the name
+ * NULL. */
 struct mt_wanted {
     struct mt_wanted_function *functions; /* by library, then by name; each once */
     size_t count, capacity;
     struct mt_arena arena;
 };
 
-/* Adds what one file asks for; mt_wanted_sort afterwards. */
+/* Adds the imports of one file; call mt_wanted_sort afterwards. */
 enum mt_status mt_wanted_add_file(struct mt_wanted *wanted, const char *path,
                                   struct mt_error *error) MT_MUST_USE;
 enum mt_status mt_wanted_add(struct mt_wanted *wanted, const char *library, const char *name,
                              const char *version) MT_MUST_USE;
 
-/* Functions of NVML that a library looks up by name: what looks like one in its bytes. */
+/* Adds functions of NVML that a library looks up by name: strings in its bytes that look like
+ * one. */
 enum mt_status mt_wanted_add_names(struct mt_wanted *wanted, const char *path,
                                    struct mt_error *error) MT_MUST_USE;
 

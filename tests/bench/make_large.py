@@ -3,7 +3,7 @@
 
 A long snapshot from a short one: the run is repeated in time. Between two
 repeats everything that is still alive is freed and the cache is emptied, as a
-program would that trains anew, so that the result replays as exactly as the
+program that starts to train again would, so that the result replays as exactly as the
 original. Steps are numbered on."""
 import pickle
 import re

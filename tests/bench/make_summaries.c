@@ -1,5 +1,5 @@
 /* make_summaries STAGES REPLICAS SHARDS FOLDER: a summary for each rank of a simulated job, with
- * nearly every list as long as a summary allows: some 50 KB a file. Real runs of a few thousand
+ * nearly every list as long as a summary allows: about 50 KB per file. Real runs of a few thousand
  * events write 0.4 to 2.2 KB; this is what the largest ones may have.
  *
  * Ranks of a stage run the same code, so they share their call paths; what each of them measured

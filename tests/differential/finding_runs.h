@@ -1,4 +1,4 @@
-/* Real runs, analysed, and what is found in them. */
+/* Real runs, analyzed, and what is found in them. */
 #ifndef MT_TESTS_FINDING_RUNS_H
 #define MT_TESTS_FINDING_RUNS_H
 

@@ -14,7 +14,7 @@ SMALL = ("streams", "graph", "churn_expandable", "twogpu")
 
 
 class JitPickler:
-    """As torch::jit::Pickler writes: protocol 2, texts memoised with BINPUT,
+    """As torch::jit::Pickler writes: protocol 2, texts memoized with BINPUT,
     containers after their content and only if they are shared, no FRAME."""
 
     def __init__(self, root):

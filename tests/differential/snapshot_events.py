@@ -123,7 +123,7 @@ def ranges_of(pieces):
 
 
 def tags(trace):
-    """What the program said of the block of each "alloc" entry, by index, and of blocks of the start, by address."""
+    """The program's own record of the block of each "alloc" entry, by index, and of blocks of the start, by address."""
     by_entry, at_start, owner = {}, {}, {}
     for i, e in enumerate(trace):
         text = e.get("user_metadata", "")

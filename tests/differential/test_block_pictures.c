@@ -72,7 +72,7 @@ static struct scale read_scale(const struct mt_drawing *drawing)
         plain[n] = '\0';
         assert_int_equal(mt_parse_bytes(plain, &bytes), MT_OK);
         if (!bytes)
-            scale.base_y = op->y - 4.5; /* labels are centred on their line */
+            scale.base_y = op->y - 4.5; /* labels are centered on their line */
         else
             scale.bytes_per_pixel = (double)bytes / (scale.base_y + 4.5 - op->y);
     }

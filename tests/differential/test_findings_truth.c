@@ -67,7 +67,7 @@ static void what_is_claimed_is_what_a_real_pool_saves(void **unused)
         "702 MiB stays reserved because of 23 blocks (107 MiB) from features pinned.py:12");
 }
 
-/* Of all that is found, nothing of the kind on any device. */
+/* No device has a finding of this kind. */
 static void expect_silence(const char *folder, const char *name, const char *id)
 {
     struct mt_report *report = analyze(folder, name);
@@ -83,8 +83,8 @@ static void expect_silence(const char *folder, const char *name, const char *id)
     mt_source_close(source);
 }
 
-/* The same program with other batches: its blocks lie among 1 GiB and more of free
- * memory, too, but a real pool for them makes it worse. */
+/* The same program with other batches: its blocks also lie among at least 1 GiB of free
+ * memory, but a real pool for them makes it worse. */
 static void a_pool_that_does_not_help_is_not_claimed(void **unused)
 {
     (void)unused;
@@ -237,7 +237,7 @@ static void what_an_earlier_del_saves_is_what_it_saved(void **unused)
     expect_kept("names", 0,
                 "129 MiB less at the peak if the results of forward worth.py:65 are freed before "
                 "the next step");
-    /* the graph kept the batch, too: no result of forward */
+    /* the graph also kept the batch, which is no result of forward */
     expect_kept("graph_kept", 32768,
                 "327 MiB less at the peak if the results of w_graph_kept worth.py:95 are freed "
                 "before the next step");
@@ -281,7 +281,7 @@ static void expect_frames(const char *name, uint64_t missing, const char *title)
     mt_source_close(source);
 }
 
-/* In one run the batch is held, too, but nobody made it in forward. */
+/* In one run the batch is also held, but it was not made in forward. */
 static void what_an_exception_holds_is_what_it_held(void **unused)
 {
     (void)unused;

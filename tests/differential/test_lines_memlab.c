@@ -15,7 +15,7 @@
 
 enum { TEXT = 1 << 20, MAX_LINES = 64 };
 
-/* What memlab says of a line: sums over its calls, or the largest, or the last. */
+/* memlab's figures of a line: sums over its calls, or the largest, or the last. */
 struct truth {
     const char *function; /* without its class */
     uint32_t line;
@@ -83,7 +83,7 @@ static void add_record(struct truth *truth, size_t i)
     truth->reserved_peak = mt_max_u64(truth->reserved_peak, count_of(i, "reserved_bytes.all.peak"));
 }
 
-/* A record tells of the time since the last one of any function; a line's own is
+/* A record covers the time since the last one of any function; that of a line is
  * all since the last one of its function. */
 static int load(void **unused)
 {
@@ -198,7 +198,7 @@ static void no_line_that_allocates_is_missing(void **unused)
     mt_source_close(source);
 }
 
-/* Backward's 53 blocks: but for the one that starts each of four passes all are its
+/* Backward's 53 blocks: except the one that starts each of four passes, all are its
  * own threads'. */
 static void backward_is_charged_to_the_line_that_waits(void **unused)
 {

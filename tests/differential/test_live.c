@@ -1,4 +1,4 @@
-/* What `live` tells of real runs: at the peak what `analyze` tells of it, and at
+/* `live` on real runs: at the peak it equals the answer of `analyze`, and at
  * every instant what the replay counts. */
 #include "cmocka_all.h"
 
@@ -127,7 +127,7 @@ static void native_frames_change_no_site(void **state)
     capture_close(&both);
 }
 
-/* Roles at the peak are those of analyze, too. */
+/* Roles at the peak are also those of analyze. */
 static void roles_are_those_of_analyze(void **state)
 {
     static const struct mt_question question = {.at = MT_AT_PEAK, .by = MT_BY_ROLE};

@@ -1,4 +1,4 @@
-/* Layers and their parameters, against what named_parameters() says of the models. */
+/* Layers and their parameters, compared with named_parameters() of the models. */
 #include "cmocka_all.h"
 
 #include <jansson.h>

@@ -1,4 +1,4 @@
-/* What would have helped a run that died, beside what is known of the run: the
+/* What would have helped a run that died, beside the known facts of the run: the
  * limit that it was started with and PyTorch's own message. */
 #include "cmocka_all.h"
 

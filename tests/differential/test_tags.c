@@ -1,4 +1,4 @@
-/* What programs say of their own blocks (fixtures/tags): bytes by tag are those that the program
+/* How programs tag their own blocks (fixtures/tags): bytes by tag are those that the program
  * counted, a tag that is a role wins over what would be inferred, and nothing of a snapshot is left
  * out without a word. */
 #include "cmocka_all.h"

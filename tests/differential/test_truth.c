@@ -62,7 +62,7 @@ static const char *const rings[] = {"churn_exp_ring", "churn_ring", "gpt_ring", 
 static const char *const lost_pools[] = {"../lost_pools/graphs", "../lost_pools/graphs_exp",
                                          "../lost_pools/mempool", "../lost_pools/mempool_exp"};
 
-/* What the allocator says of itself, in the order of truth_keys. */
+/* The allocator's own counters, in the order of truth_keys. */
 enum { LEVELS = 10, COUNTS = 5, VALUES = LEVELS + 1 + COUNTS };
 static const char *const truth_keys[VALUES] = {
     "requested",      "requested_peak",      "allocated", "allocated_peak",
@@ -134,7 +134,7 @@ static enum mt_status begin_anew(void *context)
     return MT_OK;
 }
 
-/* Replays what stands in that file of the fixtures; the caller frees history->states. */
+/* Replays that file of the fixtures; the caller frees history->states. */
 static void replay_file(const char *file, const struct mt_replay_options *options,
                         struct history *history, struct mt_replay_summary *summary)
 {

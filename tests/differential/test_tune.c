@@ -140,7 +140,7 @@ static void a_limit_asks_for_settings_that_serve(void **state)
     mt_source_close(source);
 }
 
-/* What `tune` says that a setting serves under a limit, `fit` says, too: in every order of
+/* If `tune` says that a setting serves under a limit, `fit` agrees: in every order of
  * addresses. The defaults serve `keeps` under this limit in some orders only. */
 static void a_setting_serves_in_every_order(void **state)
 {

@@ -52,7 +52,7 @@ COMMANDS = {
     "fit": "fit captures/oom_adam.pickle.zst",
     "fit policies": "fit captures/leak.pickle.zst -p planned -p best-fit -j 1 --no-cards",
     "fit json": "fit captures/leak.pickle.zst --json",
-    # Without the summary: the exit status does not tell of it.
+    # Without the summary: the exit status does not depend on it.
     "import": "import --no-summary captures/leak.pickle.zst -o copy.trace",
     "import oom": "import --no-summary captures/oom_adam.pickle.zst -o copy.trace",
     "import trace": "import --no-summary made/leak.trace -o copy.trace",

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Starts to count: allocation number `n`, from 1 on, fails; with `from_there_on`
+/* Starts to count: allocation number `n`, counted from 1, fails; with `from_there_on`
  * also all that follow. 0 fails none. */
 void fail_allocation(size_t n, bool from_there_on);
 

@@ -1,7 +1,7 @@
 /* What the LD_PRELOAD libraries of the sweeps share: which process, which call, and the log.
  *
  * Each reads its settings under a prefix of its own, FAIL_ALLOC or FAIL_FILE:
- *   PREFIX=N             call number N, from 1 on, fails; 0 = none does
+ *   PREFIX=N             call number N, counted from 1, fails; 0 = none does
  *   PREFIX_FROM=1        ... and all that follow
  *   PREFIX_PROGRAM=TEXT  only in processes whose executable's path contains TEXT
  *   PREFIX_LOG=FILE      gets a line at the first failure

@@ -2,7 +2,7 @@
 """Runs `memtrace recover` while its allocations and its calls on files fail (options: sweep.py).
 
 A process is killed together with `memtrace record`; then its trace is recovered again and again,
-each time with another failure: every allocation and every call, alone and from there on. A command of
+each time with another failure: every allocation and every call, alone and with all later ones. A command of
 the summary is a kind of failure.
 
 A run is right if it ends by itself within the time limit and

@@ -21,7 +21,7 @@ struct simulated_job {
     int32_t missing[MAX_PLANTED], cut[MAX_PLANTED];
     uint32_t missing_count, cut_count;
     int32_t heavy_stage; /* its forward pass holds 300 MiB more */
-    int32_t moved_lines; /* train.py has so many lines more above the loop */
+    int32_t moved_lines; /* train.py has this many more lines above the loop */
     int32_t restart;
     const char *name;
 };

@@ -29,7 +29,7 @@ static struct simulated_job plant(size_t size)
     return job;
 }
 
-/* The bytes are those that were planted but for what ranks differ in anyway. */
+/* The bytes are the planted ones, except for the usual differences between ranks. */
 static void assert_about(uint64_t bytes, uint64_t planted)
 {
     assert_in_range(bytes, planted - 8 * MT_MIB, planted + 24 * MT_MIB);
@@ -456,7 +456,7 @@ static void the_last_restart_is_the_job(void **state)
     release(&made);
 }
 
-/* A small process that calls itself rank 2 too: the rank is the one that has more memory. */
+/* A small process also calls itself rank 2: the rank is the one that has more memory. */
 static void a_helper_of_a_rank_is_a_duplicate(void **state)
 {
     struct simulated_job job = simulated_job_new(2, 4, 1);
@@ -586,7 +586,8 @@ static void a_device_that_was_idle_counts_once_for_each_time(void **state)
     release(&made);
 }
 
-/* Of very many processes, what the others held is a bound that takes no sum over pairs. */
+/* For a very large number of processes, the memory of the others is a bound without a sum over
+ * pairs. */
 static void many_processes_share_a_device(void **state)
 {
     enum { PROCESSES = 1100 };
@@ -806,7 +807,7 @@ static void a_rank_with_two_devices_dies_once(void **state)
     release(&made);
 }
 
-/* Growth explains a difference only if it is known of both ranks and amounts to it. */
+/* Growth explains a difference only if both ranks have a known growth and it is as large. */
 static void growth_is_a_cause_only_if_it_amounts_to_the_difference(void **state)
 {
     static const struct {
@@ -924,8 +925,8 @@ static struct made make_replicas(const uint64_t *reserved_mib, uint32_t count)
     return made;
 }
 
-/* Of two replicas the one that has more is named. Of three that agree to 4 MiB, the one that is 40
- * MiB away is, and the one that is 30 MiB away is not. */
+/* If two replicas differ, the one that has more is named. Among three that agree to 4 MiB, the one
+ * that is 40 MiB away is, and the one that is 30 MiB away is not. */
 static void an_outlier_needs_a_replica_and_a_distance(void **state)
 {
     static const uint64_t peaks[][3] = {

@@ -1,4 +1,4 @@
-/* The chart of the common call tree: cells are as wide as their bytes, in the colour of their
+/* The chart of the common call tree: cells are as wide as their bytes, in the color of their
  * imbalance, and nothing overlaps at any size and number of ranks. */
 #define _GNU_SOURCE
 #include "chart_checks.h"
@@ -73,7 +73,7 @@ static void cells_are_as_wide_as_their_bytes(void **state)
         if (op->role && !strncmp(op->role, "cell:", 5) && op->y > root->y && op->y < root->y + 30)
             row += op->width;
     }
-    assert_true(row > 1140 && row <= 1152); /* sums close but for the gaps */
+    assert_true(row > 1140 && row <= 1152); /* sums close except for the gaps */
     mt_drawing_release(&drawing);
     mt_job_report_free(report);
     mt_rank_set_release(&set);

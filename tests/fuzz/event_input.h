@@ -81,7 +81,7 @@ static inline void event_input_symbols(struct event_input *self, struct fuzz_inp
     self->heap = memory_source_heap(&self->memory, "pytorch");
 }
 
-/* 1 byte: a power of two, its neighbours, and small and odd sizes. */
+/* 1 byte: a power of two, its neighbors, and small and odd sizes. */
 static inline uint64_t event_input_size(struct fuzz_input *input)
 {
     unsigned code = (unsigned)fuzz_number(input, 1);

@@ -1,5 +1,5 @@
 /* Any bytes as an input of any command: opened as whatever they look like,
- * read to the end, analysed with all models. Nothing may crash, leak or hang. */
+ * read to the end, analyzed with all models. Nothing may crash, leak or hang. */
 #define _GNU_SOURCE /* memfd_create */
 #include <stdint.h>
 #include <stdio.h>

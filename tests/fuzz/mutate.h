@@ -27,7 +27,7 @@ static inline unsigned mutate_below(struct mutate_dice *dice, unsigned end)
     return end ? (unsigned)(mutate_throw(dice) % end) : 0;
 }
 
-/* Small ones, powers of two and their neighbours, ends of ranges. */
+/* Small ones, powers of two and their neighbors, ends of ranges. */
 static inline uint64_t mutate_number(struct mutate_dice *dice)
 {
     uint64_t power = (uint64_t)1 << mutate_below(dice, 64);
@@ -59,7 +59,7 @@ static inline size_t mutate_replace(struct mutate_text *text, size_t at, size_t 
     return text->size - length + count;
 }
 
-/* The same with bytes of the text itself, from `from` on. */
+/* The same with bytes of the text itself, starting at `from`. */
 static inline size_t mutate_copy(struct mutate_text *text, size_t at, size_t length, size_t from,
                                  size_t count)
 {

@@ -4,7 +4,7 @@
     run.py BUILD MINUTES [TARGET...]    each target for its share of the time, one a core
     run.py BUILD zip FILE.zip TARGET    its seeds and corpus, as OSS-Fuzz wants them
     run.py BUILD pack [TARGET...]       puts what BUILD has learned into corpus/,
-                                        minimised and bounded
+                                        minimized and bounded
 
 What is learned stays in BUILD/corpus. An input that crashes a target, leaks, or takes
 too long is kept in BUILD/crashes."""

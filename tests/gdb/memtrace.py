@@ -35,7 +35,7 @@ class Events(gdb.Command):
 
 
 class Blocks(gdb.Command):
-    """mt-blocks STORE: blocks of a struct mt_block_store, neighbours together."""
+    """mt-blocks STORE: blocks of a struct mt_block_store, neighbors together."""
 
     def __init__(self):
         super().__init__("mt-blocks", gdb.COMMAND_DATA, gdb.COMPLETE_EXPRESSION)

@@ -95,7 +95,7 @@ def main():
         os.kill(os.getpid(), signal.SIGSEGV)
     if way == "abort":
         os.abort()
-    if way == "error": # a kernel that fails: CUDA is of no use after it
+    if way == "error": # a kernel that fails: CUDA is unusable after it
         torch.ones(4, device="cuda")[torch.tensor([99], device="cuda")].sum().item()
 
 

@@ -1,4 +1,4 @@
-"""What `memtrace` says of options and limits that a program did not have, held against real runs of the program under them. For section_limits.py and tests/paper_gpu/limits.py."""
+"""Compares predictions of `memtrace` for other options and limits with real runs of the program under them. For section_limits.py and tests/paper_gpu/limits.py."""
 import itertools
 import json
 import os

@@ -88,7 +88,7 @@ def ranks(session):
 
 
 def frameworks(session):
-    """What the driver was asked for, and what NVML sees beyond it: printed, never dropped."""
+    """Requests to the driver, and what NVML reports beyond them: printed, never dropped."""
     for name in ("jax", "cupy"):
         if session.run([session.python, "-c", f"import {name}"]).returncode:
             session.add("frameworks", name, None, "not installed")

@@ -54,7 +54,7 @@ def main():
         failures.append("no driver events beside the samples")
     _, events = run(program, inject, folder, MEMTRACE_SAMPLE_HZ="0")
     if any(event["kind"] == "memory_sample" for event in events):
-        failures.append("there are samples, though none were asked for")
+        failures.append("there are samples, though none were requested")
     for failure in failures:
         print(failure, file=sys.stderr)
     return 1 if failures else 0

@@ -3,7 +3,7 @@
     check_python_stacks.py PROBE [SCENARIO...]
 
 PROBE is the shared library made from python_probe.c. Runs under the
-interpreter that is to be tested, any from 3.9 on; each scenario in a process
+interpreter that is to be tested, any since 3.9; each scenario in a process
 of its own.
 """
 import asyncio
@@ -50,7 +50,7 @@ compared = 0
 
 
 def told(frame):
-    """What Python says of the stack, outermost first."""
+    """Python's own view of the stack, outermost first."""
     frames = []
     while frame:
         code = frame.f_code
@@ -137,7 +137,7 @@ def functions():
         with contextlib.suppress(KeyError):
             check()
             raise KeyError
-    for _ in range(300):  # specialised, where there is such a thing
+    for _ in range(300):  # specialized, where there is such a thing
         inner(0)
 
 

@@ -1,6 +1,6 @@
-/* What check_nvtx.py runs if NVIDIA's own headers are there: the same story as
- * nvtx_program tells, but for the thread, through NVTX itself; and a pool that
- * tells of its blocks. */
+/* What check_nvtx.py runs if NVIDIA's own headers are there: the same calls that
+ * nvtx_program makes, except for the thread, through NVTX itself; and a pool that
+ * reports its blocks. */
 #include <stdio.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-/* Recording on a disk that is full: at the start, from some moment on, for a while, at the end. */
+/* Recording on a disk that is full: at the start, later until the end, for a while, at the end. */
 #include "collect_bench.h"
 
 static void no_room(void)

@@ -108,7 +108,7 @@ static int real_state(uint32_t *enabled, void *subscriber, uint32_t domain, uint
 
 static int real_disable_activity(uint32_t kind)
 {
-    cupti.activities_ended += kind == 8; /* CUPTI_ACTIVITY_KIND_KERNEL's neighbour */
+    cupti.activities_ended += kind == 8; /* CUPTI_ACTIVITY_KIND_KERNEL's neighbor */
     return kind < 55 ? 0 : 21;
 }
 
@@ -212,7 +212,7 @@ static void own_comes(void)
     cupti.watch_alloc = true;
 }
 
-/* What CUPTI does when something happens: who heard of it? 1 we, 2 the guest. */
+/* Which of the two received CUPTI's callback? 1: the collector, 2: the guest. */
 static int happens(uint32_t domain, uint32_t cbid)
 {
     static const char data;

@@ -1,4 +1,4 @@
-/* The functions of NCCL that the recorder stands in front of. Behind them is a stand-in. */
+/* The functions of NCCL that the recorder wraps. Behind them is a substitute of NCCL. */
 #include "cmocka_all.h"
 
 #include <errno.h>
@@ -131,7 +131,8 @@ static void what_nccl_refuses_is_not_recorded(void **state)
     assert_int_equal(recorded.count, 0);
 }
 
-/* ncclCommSplit's payload has the ranks of the parent: the child is asked for its own. */
+/* ncclCommSplit's payload has the ranks of the parent: the number of the child comes from the
+ * child. */
 static void a_child_has_its_own_ranks(void **state)
 {
     void *parent = make(8, 5), *child, *handle;

@@ -101,7 +101,7 @@ static void our_share_of_each_device(void **state)
     expect_sample(3, 1, 0, 9ull * GIB);
 }
 
-/* On a machine that stands still now and then more is right, too. */
+/* On a machine that occasionally stalls, more is also right. */
 static size_t seconds_since(time_t start)
 {
     return (size_t)(time(NULL) - start);
@@ -289,7 +289,7 @@ static void not_before_the_program_begins(void **state)
     mt_nvml_source.forked();
     recorded_clear();
     poll_again();
-    mt_nvml_sample_soon(0); /* a context: it has begun, whoever did not say so */
+    mt_nvml_sample_soon(0); /* a context: it has begun, even without a report */
     poll_again();
     assert_int_equal(recorded.count, 1);
 }

@@ -1,6 +1,6 @@
 /* Line tables: one function as four compilers wrote it down, with what
- * PyCode_Addr2Line says of it; and tables that nobody wrote. What real
- * interpreters say of much more code: check_python_stacks.py. */
+ * PyCode_Addr2Line returns for it; and invalid tables. Much more code of real
+ * interpreters: check_python_stacks.py. */
 #include "cmocka_all.h"
 
 #include <stdio.h>

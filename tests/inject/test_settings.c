@@ -1,5 +1,5 @@
 /* What the library reads from its environment: see settings.h. The constructor
- * runs before main, so every case is this program once more. */
+ * runs before main, so every case runs this program again. */
 #include "cmocka_all.h"
 
 #include <stdio.h>

@@ -194,7 +194,7 @@ static void commit_once_more(void)
     close(fd);
 }
 
-/* The header is read before it is known that the process has ended, and once more after that. */
+/* The header is read before it is known that the process has ended, and again after that. */
 static void what_was_done_last_counts(void **state)
 {
     struct mt_tape *tape = NULL;

@@ -1,4 +1,4 @@
-/* Which PyTorch is it, and what is known of it. */
+/* Which PyTorch is it, and which of its facts are known. */
 #include "cmocka_all.h"
 
 #include <stdio.h>

@@ -5,7 +5,7 @@
 
 Prints the row of the table: number of virtual functions of the native caching allocator, and the places of those that memtrace
 uses; and whether the table has it for the version in PATH/torch/version.py. Exit status 1 if not. Needs the library's symbols
-(wheels have them) and readelf. Whether entries tell the pool stands in the headers: `mempool_` in struct TraceEntry, which must
+(wheels have them) and readelf. The headers show whether entries have the pool: `mempool_` in struct TraceEntry, which must
 begin as described in that file."""
 
 import pathlib, re, subprocess, sys

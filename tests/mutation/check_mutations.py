@@ -94,7 +94,7 @@ def try_mutation(work, mutation, scratch, jobs):
     path = work / mutation.file
     text = path.read_text()
     if text.count(mutation.before) < 1:
-        return "the line is not there: mend tests/mutation/mutations.py", False
+        return "the line is not there: fix tests/mutation/mutations.py", False
     path.write_text(text.replace(mutation.before, mutation.after, 1))
     try:
         trouble = build(work, jobs)

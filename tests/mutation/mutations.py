@@ -36,10 +36,10 @@ MUTATIONS = [
     # ---- allocators ----
     Mutation("split leaves the size of the low end", ALLOCATORS + "block_store.c",
              "    low->size_bytes = low_bytes;\n", "", [PYTORCH]),
-    Mutation("split forgets the neighbour above", ALLOCATORS + "block_store.c",
+    Mutation("split forgets the neighbor above", ALLOCATORS + "block_store.c",
              "        store->blocks[low->next].previous = *high;\n",
              "        store->blocks[low->next].previous = id;\n", [PYTORCH]),
-    Mutation("merge loses the bytes of the neighbour", ALLOCATORS + "block_store.c",
+    Mutation("merge loses the bytes of the neighbor", ALLOCATORS + "block_store.c",
              "    block->size_bytes += swallowed->size_bytes;\n",
              "    block->size_bytes += swallowed->size_bytes / 2;\n", [PYTORCH]),
     Mutation("a freed block does not join the one above", ALLOCATORS + "pytorch_pools.c",

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds a trace of ours against PyTorch's snapshot of the same run.
+"""Compares a trace with PyTorch's snapshot of the same run.
 
     compare.py MEMTRACE TRACE SNAPSHOT.pickle [TRUTH.json]
 
@@ -83,7 +83,7 @@ def compare_sequence(check, device, ours, theirs):
 
 
 def plain(frame):
-    """PyTorch knows the name of a function; we also know what it stands in: Module.cuda.<locals>.<lambda>."""
+    """PyTorch knows the name of a function; we also know what encloses it: Module.cuda.<locals>.<lambda>."""
     name, place = frame.split(" (", 1)
     return f"{name.rsplit('.', 1)[-1]} ({place}"
 

@@ -29,7 +29,7 @@ scratch, kept = in_pool("scratch", scratch), in_pool("kept", kept)
 
 
 def w_mixed(steps=8, seed=3):
-    """Two kinds of blocks, short-lived and long-lived; the cache is emptied now and then."""
+    """Two kinds of blocks, short-lived and long-lived; the cache is emptied occasionally."""
     random.seed(seed); live, short = [], []; T.mark("beginning")
     for i in range(steps):
         T.step = i

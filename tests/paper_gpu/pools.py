@@ -18,7 +18,7 @@ MIB = 1 << 20
 CONFS = ["", "expandable_segments:True", "max_split_size_mb:32", "roundup_power2_divisions:4", "garbage_collection_threshold:0.6"]
 SMALL_GPT = {"steps": 3, "L": 3, "d": 256, "bs": 4, "ctx": 512}
 
-# Workload of pooled.py, its arguments, the functions that get a pool, and how memtrace is told of them.
+# Workload of pooled.py, its arguments, the functions that get a pool, and how memtrace selects them.
 CASES = {
     "scratch": ("mixed", {}, "scratch", "site=~^scratch$"),
     "kept": ("mixed", {}, "kept", "site=~^kept$"),

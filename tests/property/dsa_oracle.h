@@ -1,4 +1,4 @@
-/* What offline plans are held against: slow and obvious. */
+/* The reference for offline plans: slow and obvious. */
 #ifndef MT_TESTS_DSA_ORACLE_H
 #define MT_TESTS_DSA_ORACLE_H
 

@@ -127,7 +127,7 @@ static void make_heaps(struct fake *fake)
     }
 }
 
-/* A driver's event: each heap has its own addresses, all from the same one on. */
+/* A driver's event: each heap has its own addresses, and all heaps start at the same one. */
 static void spread_over_heaps(struct mt_event *event, uint64_t next[COUNTED_HEAPS])
 {
     event->heap = (uint16_t)below(COUNTED_HEAPS);

@@ -135,7 +135,7 @@ size_t oracle_grow_or_flush(struct oracle *oracle, uint64_t bytes, uint32_t stre
 /* Cuts a piece: it keeps the low end, the rest is the next piece, free, filed
  * now in the same list. */
 void oracle_cut(struct oracle *oracle, size_t piece, uint64_t bytes);
-/* Joins a piece with free neighbours of its list and files the result. */
+/* Joins a piece with free neighbors of its list and files the result. */
 size_t oracle_merge(struct oracle *oracle, size_t piece);
 void oracle_expect(struct oracle *oracle, uint8_t kind, uint64_t addr, uint64_t bytes);
 

@@ -52,7 +52,7 @@ static uint64_t idle_regions(const struct oracle *oracle)
 
 enum { NOBODY = 0 };
 
-/* The shortest of those that are the owner's or nobody's. */
+/* The shortest of those that belong to the owner or to no owner. */
 static size_t shortest_for(const struct oracle *oracle, uint64_t owner, uint64_t bytes)
 {
     size_t own = oracle_shortest(oracle, owner, bytes);

@@ -13,7 +13,7 @@ static void configure(struct oracle *oracle, struct dice *dice, char *text, size
     oracle->setting[SEGMENT] = oracle_steps(oracle->setting[SEGMENT], 512);
 }
 
-/* Of all that fit, the one for which this number is least. */
+/* The block that fits and for which this number is least. */
 typedef uint64_t (*measure)(const struct oracle *oracle, const struct oracle_piece *piece);
 
 static uint64_t by_address(const struct oracle *oracle, const struct oracle_piece *piece)

@@ -21,7 +21,7 @@ static uint64_t chunk(const struct oracle *oracle, uint64_t list)
 
 /* In the order of PyTorch's set: the driver's stream pointer, length, since 2.13 the age of the
  * segment, address.
- * Handles of streams fall as their numbers rise, but for the default one's, 0. */
+ * Handles of streams fall as their numbers rise, except the default stream's, 0. */
 static uint64_t stream_rank(const struct oracle_piece *piece)
 {
     return piece->stream ? STREAMS - piece->stream : 0;
@@ -187,7 +187,7 @@ static void release_pool(struct oracle *oracle, uint64_t list)
     }
 }
 
-/* Of the default pools; private ones keep what they have. */
+/* Only for the default pools; private ones keep their segments. */
 static void release_cached(struct oracle *oracle)
 {
     release_pool(oracle, 0);

@@ -20,7 +20,7 @@ static void set(char *text, size_t size, const char *name, uint64_t value)
     append(text, size, "%s%s:%llu", text[0] ? "," : "", name, (unsigned long long)value);
 }
 
-/* One number for all sizes, or one for each power of two from 1 MiB on. */
+/* One number for all sizes, or one for each power of two starting at 1 MiB. */
 static void configure_divisions(struct oracle *oracle, struct dice *dice, char *text, size_t size)
 {
     uint64_t *divisions = &oracle->setting[DIVISIONS], i;
@@ -41,7 +41,7 @@ static void configure_divisions(struct oracle *oracle, struct dice *dice, char *
     append(text, size, "]");
 }
 
-/* Of a GPU whose memory is known: that is a limit, too. */
+/* If the memory of the GPU is known, it is also a limit. */
 static void configure_fraction(struct oracle *oracle, struct dice *dice, char *text, size_t size)
 {
     uint64_t eighths = dice_between(dice, 1, 7);

@@ -304,7 +304,7 @@ static size_t first_of_global(struct oracle *oracle, uint64_t bytes)
     return at;
 }
 
-/* Empty neighbours in the global arena become one. */
+/* Empty neighbors in the global arena become one. */
 static void join_superblocks(struct oracle *oracle)
 {
     size_t i;

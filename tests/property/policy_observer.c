@@ -95,7 +95,7 @@ static void follow_op(struct policy_observer *observer, const struct mt_device_o
         counted->device_frees++;
         let_go(observer, op->addr, op->size_bytes);
         break;
-    default: complain(observer, "the device was asked for something unknown");
+    default: complain(observer, "the device got an unknown request");
     }
     if (op->after.reserved.now != counted->reserved.now)
         complain(observer, "reserved is %" PRIu64 " after a call, not %" PRIu64,

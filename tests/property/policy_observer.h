@@ -4,7 +4,7 @@
  *
  *   - blocks that are alive do not overlap, are aligned, and lie in memory that
  *     is held from the device; nothing that is in use goes back
- *   - what is held is what was asked for less what went back, within the limit
+ *   - what is held is what was requested less what was released, within the limit
  *   - levels are what the blocks say, peaks the largest level there ever was */
 #ifndef MT_TESTS_POLICY_OBSERVER_H
 #define MT_TESTS_POLICY_OBSERVER_H
@@ -50,11 +50,11 @@ void observer_free_completed(struct policy_observer *observer, size_t i);
 
 /* Reads the device's log on from where it was; may be called at any time. */
 void observer_look(struct policy_observer *observer);
-void observer_new_log(struct policy_observer *observer); /* it begins anew */
+void observer_new_log(struct policy_observer *observer); /* starts again */
 
 /* Between two calls of the policy: compares all counters. */
 void observer_compare(struct policy_observer *observer);
-/* Asks the policy, too, whether its structure is sound: costs more. */
+/* Also asks the policy whether its structure is sound: costs more. */
 void observer_look_inside(struct policy_observer *observer);
 
 #endif

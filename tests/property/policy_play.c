@@ -15,7 +15,7 @@ enum {
     LIVE = 200,
     PALETTE = 6,
     EVENTS = 200,
-    LONG = 3 /* times as long, now and then */
+    LONG = 3 /* times as long, occasionally */
 };
 
 /* Places for segments: the device model hands out what lies below them. */
@@ -25,11 +25,12 @@ enum { PLACES = 1023, PLACE_BITS = 36 };
 struct shape {
     unsigned events, least_bits, most_bits;
     unsigned streams, pools;
-    unsigned wait_in, empty_in; /* one free in so many waits; one event empties the cache */
-    unsigned swing;             /* events after which taking and giving change places */
-    bool edgy;                  /* only sizes at which the policy's rules turn */
-    uint64_t palette[PALETTE];  /* sizes that come again and again */
-    uint64_t slot_step;         /* 0: the driver's own order of segments */
+    unsigned wait_in,
+        empty_in;   /* one free in this many waits; one event in this many empties the cache */
+    unsigned swing; /* events after which taking and giving change places */
+    bool edgy;      /* only sizes at which the policy's rules turn */
+    uint64_t palette[PALETTE]; /* sizes that come again and again */
+    uint64_t slot_step;        /* 0: the driver's own order of segments */
 };
 
 struct play {

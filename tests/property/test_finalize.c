@@ -38,7 +38,7 @@ __attribute__((noinline)) static void other_callee(void)
     sink++;
 }
 
-/* What the frame of an interpreter is recognised by. */
+/* What the frame of an interpreter is recognized by. */
 __attribute__((noinline)) static void _PyEval_EvalFrameDefault(void)
 {
     note();
@@ -331,7 +331,7 @@ static void test_all_but_stacks_stays(void **state)
         expect_same_but_stacks(bytes, length);
         expect_alone();
         free(bytes);
-        bytes = read_bytes(&length); /* once more gives the same */
+        bytes = read_bytes(&length); /* a second run gives the same */
         made_ok(mt_trace_finalize(path, NULL, NULL, NULL));
         again = read_bytes(&again_length);
         assert_int_equal(again_length, length);

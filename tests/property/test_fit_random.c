@@ -11,7 +11,7 @@
 
 enum { EVENTS = 300, LIVE = 20, PROGRAMS = 40, LIMITS = 700 };
 
-/* From here on, one program in eight has limits that contradict each other. */
+/* After this, one program in eight has limits that contradict each other. */
 #define FIRST_SEED UINT64_C(2654512769)
 
 static uint64_t state;

@@ -87,7 +87,7 @@ static void play(struct history *history, struct mt_mosaic_rows *rows, struct mt
     }
 }
 
-/* The event after which a column of so many was fullest. */
+/* The event after which a column of this many events was fullest. */
 static uint32_t fullest(const struct history *history, uint32_t column, uint32_t columns)
 {
     double width = (double)history->length / columns;

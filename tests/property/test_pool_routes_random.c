@@ -7,7 +7,7 @@
  * - Hence a pool for all requests is the default pool of a program that never
  *   empties the cache, and an empty pool is none.
  *
- * Of equal free blocks the lowest address is taken, and addresses are not the
+ * Among equal free blocks the lowest address is taken, and addresses are not the
  * same in the parts as in the whole: programs in which that ever decides are
  * counted and not compared. */
 #include "cmocka_all.h"

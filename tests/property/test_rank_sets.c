@@ -91,7 +91,7 @@ static void any_tree_of_unions_gives_the_same_set(void **unused)
     }
 }
 
-/* Of each field, and each field of a list's element: another value is another record. */
+/* For each field, and each field of a list's element: another value is another record. */
 static void no_field_is_left_out(void **unused)
 {
     struct mt_rank_set source = {0};

@@ -1,5 +1,5 @@
-/* A recorded trace of a PyTorch program says of PyTorch what the snapshot of the
- * same run says, byte for byte, whatever else took memory; and what that was, is
+/* A recorded trace of a PyTorch program has the same facts about PyTorch as the snapshot of the
+ * same run, byte for byte, whatever else took memory; and what that was, is
  * told as it was. */
 #include "cmocka_all.h"
 

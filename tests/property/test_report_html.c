@@ -1,5 +1,5 @@
 /* The page of random and hostile traces: it stays below its limit, its data can be
- * read, and says of every instant what a question about that instant says. */
+ * read, and has for every instant the same answer as a query of that instant. */
 #include "cmocka_all.h"
 
 #include <jansson.h>

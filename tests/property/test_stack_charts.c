@@ -92,7 +92,7 @@ static enum mt_color color_of(const struct mt_report *report, const struct mt_no
 }
 
 /* Node cells are drawn in the order of the nodes: each is where and as wide as
- * its bytes say, in the colour of its origin or role. */
+ * its bytes say, in the color of its origin or role. */
 static void check_node_cells(const char *name, const struct mt_report *report,
                              const struct mt_icicle *icicle, const struct mt_drawing *drawing)
 {

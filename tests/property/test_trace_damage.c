@@ -42,7 +42,7 @@ static int free_sample(void **state)
     return 0;
 }
 
-/* Equal but for ids, whose definitions may be lost. */
+/* Equal except for ids, whose definitions may be lost. */
 static bool same_facts(const struct mt_event *a, const struct mt_event *b)
 {
     return a->seq == b->seq && a->t_ns == b->t_ns && a->kind == b->kind && a->addr == b->addr &&

@@ -11,7 +11,7 @@ static void check_event(const struct mt_event *got, const struct mt_event *expec
                  got->kind);
 }
 
-/* What a batch says of all its heaps has to be so of each event. */
+/* What a batch states about all its heaps must hold for each event. */
 static void check_heap(const struct mt_event_batch *batch, const struct mt_event *event)
 {
     if (!batch->only_heap)

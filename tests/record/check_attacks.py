@@ -161,7 +161,7 @@ def tape_that_stayed(bench):
     check(recover(bench).returncode == 0, "a sound trace")
     whole = trace.read_bytes()
     tape.write_bytes(kept)
-    check(recover(bench).returncode == 0, "once more")
+    check(recover(bench).returncode == 0, "a second time")
     check(trace.read_bytes() == whole and not tape.exists(), "it was added twice")
 
 

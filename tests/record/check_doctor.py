@@ -67,7 +67,7 @@ def cupti_in_trouble(bench):
 
 
 def broken_libraries(bench):
-    """A library that is none, and one that kills whoever loads it."""
+    """A library that is none, and one that kills the process that loads it."""
     folder = bench.work / "libraries"
     for content in (b"no library", None):
         folder.mkdir()

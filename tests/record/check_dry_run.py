@@ -144,7 +144,7 @@ def notes(bench):
     check("written or read" in first_line(done), f"{done}")
 
 
-# What PyTorch's allocator is asked for, by a program without PyTorch: `program.py FOLDER BYTES...`.
+# Requests to PyTorch's allocator, by a program without PyTorch: `program.py FOLDER BYTES...`.
 ALLOCATING = """
 import ctypes, sys
 torch = ctypes.CDLL(sys.argv[1] + "/lib/libtorch_cuda.so")
@@ -371,7 +371,7 @@ def rank_of_several_processes(bench):
 
 def rank_refusals(bench):
     for words, text in ((("--ranks", "0", "true"), "needs '--world N'"), (("--world", "8", "true"), "needs --ranks"),
-                        (("--ranks", "8", "--world", "8", "true"), "the last one is 7"), (("--ranks", "all", "--world", "72", "true"), "more than 64"),
+                        (("--ranks", "8", "--world", "8", "true"), "the last of 8 ranks is 7"), (("--ranks", "all", "--world", "72", "true"), "more than 64"),
                         (("--ranks", "0", "--world", "9", "--devices", "8", "true"), "9 ranks are not 8 on each"),
                         (("--ranks", "0", "--world", "2", "--sweep", "a=1", "echo", "{a}"), "cannot be combined"),
                         (("--ranks", "0", "--world", "2", "deepspeed", "train.py"), "name the script"),

@@ -95,7 +95,7 @@ def a_wrong_place_is_refused(bench):
 
 
 def scripts_of_slurm_are_no_ranks(bench):
-    """A batch script has the variables of task 0 of as many as were asked for, and no step."""
+    """A batch script has the variables of task 0 of the requested number of tasks, and no step."""
     slurm = {"SLURM_JOB_ID": "2", "SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NTASKS": "8", "SLURM_NPROCS": "8"}
     _, header = recorded(bench, "exit", "0", **slurm)
     check(header["job"] == "slurm:2" and not {"rank", "local_rank", "world_size"} & set(header), f"{header}")

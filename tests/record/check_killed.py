@@ -90,7 +90,7 @@ def commands_killed(bench):
 
 
 def launcher_killed(bench):
-    """memtrace dies, the command goes on; then that dies, too. `memtrace recover`
+    """memtrace dies, the command goes on; then the command also dies. `memtrace recover`
     makes the trace whole; until then it says so, and is what the contract says."""
     for number in range(8):
         name = f"both{number}"

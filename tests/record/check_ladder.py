@@ -36,7 +36,7 @@ def cupti_fits(bench):
 
 
 def cupti_is_not_wanted(bench):
-    """And nothing is said of it."""
+    """And no message is printed."""
     check_substitute(bench, [], MEMTRACE_CUPTI="none")
     said, _ = record(bench, MEMTRACE_CUPTI="none")
     check(said.count("\n") == 1, said)
@@ -56,7 +56,7 @@ def cupti_is_too_new(bench):
 
 
 def cupti_is_taken(bench):
-    """By a tool that is injected, too."""
+    """By another injected tool."""
     check_substitute(bench, ["Nsight uses CUPTI"], MEMTRACE_SIMULATED_CUPTI_HOLDER="Nsight",
                      CUDA_INJECTION64_PATH="/nowhere/libother.so")
 

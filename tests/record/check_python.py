@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """check_python.py BUILD [CASE...]: Python stacks from the traced thread to the
-trace. What the interpreter says of itself is the truth; how the stacks are read
+trace. The interpreter's own view is the truth; how the stacks are read
 is for check_python_stacks.py."""
 import json
 import os

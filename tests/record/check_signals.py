@@ -25,7 +25,7 @@ def wait_until(what, condition):
 
 
 def counts(bench):
-    """Of each signal that `recorded signals` got; None while it has not begun."""
+    """The count of each signal that `recorded signals` got; None until it has begun."""
     try:
         lines = (bench.work / "counts").read_text().splitlines()
     except FileNotFoundError:
@@ -50,7 +50,7 @@ def forwarded(bench):
 
 
 def sent_to_everybody(bench):
-    """To the process group, as timeout and shells do: once, too. A signal for
+    """To the process group, as timeout and shells do: it also arrives once. A signal for
     memtrace alone is handed on before and after."""
     process = bench.start(bench.memtrace, "record", "-o", "run.trace.zst", bench.recorded,
                           "signals", "counts", start_new_session=True)

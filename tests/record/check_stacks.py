@@ -126,7 +126,7 @@ for _ in range(16400):
 
 
 def bounded(bench):
-    """Only so many calls of the driver get stacks that nobody asked for."""
+    """Without --stacks native, only a limited number of driver calls get stacks."""
     done = bench.run(bench.memtrace, "record", "-o", "run.trace.zst", "--stacks", "none", "--",
                      sys.executable, "-c", MANY)
     check(done.returncode == 0, f"{done}")

@@ -1,4 +1,4 @@
-/* A library that kills whoever loads it. */
+/* A library that kills the process that loads it. */
 #include <signal.h>
 
 __attribute__((constructor)) static void kill_process(void)

@@ -259,7 +259,7 @@ static int count_signals(const char *file)
     use_gpu();
     for (i = 0; i < sizeof numbers / sizeof *numbers; i++)
         sigaction(numbers[i], &action, NULL);
-    for (;;) { /* rewritten in one step, for whoever polls it */
+    for (;;) { /* rewritten in one step, because another process polls it */
         char other[4096];
         int last = ended;
         snprintf(other, sizeof other, "%s.new", file);

@@ -1,4 +1,4 @@
-/* Captures of fixtures/, opened, analysed, and what the runs themselves counted. Whatever
+/* Captures of fixtures/, opened, analyzed, and what the runs themselves counted. Whatever
  * fails, the test fails. Include cmocka_all.h first. */
 #ifndef MT_TESTS_CAPTURE_H
 #define MT_TESTS_CAPTURE_H

@@ -23,7 +23,7 @@ static inline uint64_t chart_bytes_of_label(const char *label)
     return mt_parse_bytes(plain, &bytes) == MT_OK ? bytes : UINT64_MAX;
 }
 
-/* Of a vertical axis whose labels have that role; the lowest is 0. */
+/* The scale of a vertical axis whose labels have that role; the lowest is 0. */
 static inline struct chart_scale chart_scale_of(const struct mt_drawing *drawing, const char *role)
 {
     struct chart_scale scale = {0, 0};
@@ -39,7 +39,7 @@ static inline struct chart_scale chart_scale_of(const struct mt_drawing *drawing
         else
             scale.bytes_per_pixel = (double)chart_bytes_of_label(op->text) / (scale.base_y - op->y);
     }
-    scale.base_y -= 4.5; /* labels are centred on their line */
+    scale.base_y -= 4.5; /* labels are centered on their line */
     return scale;
 }
 

@@ -146,7 +146,7 @@ static inline const struct mt_op *drawing_find(const struct mt_drawing *drawing,
     return NULL;
 }
 
-/* Does a text stand in this rectangle? */
+/* Is there a text in this rectangle? */
 static inline bool drawing_has_text_in(const struct mt_drawing *drawing, const struct mt_op *rect)
 {
     size_t i;

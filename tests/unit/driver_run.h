@@ -1,5 +1,5 @@
 /* A run made by hand in which the driver's calls were recorded beside the framework's events, and
- * what analyze says of it. Begin, add events in order, analyze, end. */
+ * the output of analyze for it. Begin, add events in order, analyze, end. */
 #ifndef MT_TESTS_DRIVER_RUN_H
 #define MT_TESTS_DRIVER_RUN_H
 

@@ -245,7 +245,7 @@ static void damaged_input_is_counted_not_believed(void **state)
     mt_arena_release(&device.arena);
 }
 
-/* Of more segments than there are rows the rest is counted. */
+/* If there are more segments than rows, the rest is counted. */
 static void rows_are_bounded(void **state)
 {
     struct mt_address *address;
@@ -410,7 +410,7 @@ static void blocks_lie_where_they_were(void **state)
     mt_arena_release(&device.arena);
 }
 
-/* Of equal scores the older block is kept. */
+/* If scores are equal, the older block is kept. */
 static void the_largest_blocks_are_kept(void **state)
 {
     struct mt_address *address;

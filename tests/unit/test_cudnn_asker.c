@@ -69,7 +69,7 @@ static bool has_ended(pid_t process)
     return state == 'Z';
 }
 
-/* Of the asker that runs. */
+/* The pid of the running asker. */
 static pid_t asker_process(void)
 {
     return beginning.asker;

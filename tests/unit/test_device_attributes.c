@@ -1,4 +1,4 @@
-/* A simulated H200 says of itself what a real one does. */
+/* A simulated H200 has the attributes of a real one. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -167,8 +167,8 @@ static void a_run_that_died_has_no_such_cache(void **state)
     end(&run);
 }
 
-/* What does not fit into the lines of a screen: the driver's table holds the bytes of the parts
- * once more, so that the parts stay, also of a run that died. */
+/* If the lines of a screen do not suffice: the driver's table repeats the bytes of the parts, so
+ * the parts stay, also for a run that died. */
 static void parts_replace_the_drivers_table(void **state)
 {
     const struct mt_style plain = {"", "", "", "", "", "", ""};

@@ -1,4 +1,4 @@
-/* What a report says of memory beside the framework's, and how it is told. */
+/* What a report says about memory outside the framework, and how it is printed. */
 #include "cmocka_all.h"
 
 #include "driver_run.h"
@@ -35,7 +35,7 @@ static void memory_outside_of_the_framework(void **state)
     end(&run);
 }
 
-/* At the instant of the driver's peak the segment was not told of yet. */
+/* At the instant of the driver's peak, the segment was not reported yet. */
 static void a_segment_is_the_frameworks_from_its_birth(void **state)
 {
     struct run run;
@@ -137,7 +137,7 @@ static void refusals_and_other_devices(void **state)
     end(&run);
 }
 
-/* Of the device's memory, and nothing but frees after it; host memory is none of it. */
+/* It is a refusal of device memory, and only frees follow it. Host memory does not count. */
 static void a_refusal_is_fatal_if_nothing_is_given_after_it(void **state)
 {
     for (int given = 0; given < 2; given++) {
@@ -206,7 +206,8 @@ static void programs_without_a_framework(void **state)
     end(&run);
 }
 
-/* "No stacks were recorded" would contradict the library that stands beside the driver's. */
+/* "No stacks were recorded" would contradict the library that is named for the driver's
+ * allocations. */
 static void native_stacks_alone(void **state)
 {
     struct run run;

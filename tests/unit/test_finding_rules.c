@@ -167,8 +167,8 @@ static void without_training_nothing_is_suspected(void **unused)
     expect_nothing("kept-values");
 }
 
-/* Gradients made in step `from` at that line, released before step `until` ends;
- * others, made anew in each step. */
+/* Gradients made in step `from` at that line, given back before step `until` ends;
+ * others, made again in each step. */
 static void keep_gradients(const char *line, uint32_t from, uint32_t until, uint64_t others)
 {
     uint64_t gradient = 0, anew = 0;

@@ -136,7 +136,7 @@ static struct mt_event at(struct mt_event event, uint64_t offset_mib)
     return event;
 }
 
-/* Of two free blocks of 30 MiB the run took the one in the smaller segment, because it lay lower:
+/* The run took, of two free blocks of 30 MiB, the one in the smaller segment, because it lay lower:
  * so the larger one became whole, and served 60 MiB. Where the driver maps them otherwise, it does
  * not. That the recorded addresses leave no choice open says nothing of the next run. */
 static void the_next_run_has_other_addresses(void **unused)

@@ -40,7 +40,7 @@ static void end(const char *name)
     range(MT_EVENT_PHASE_POP, name);
 }
 
-/* What a part takes beside what is told of: it makes the second step the highest. */
+/* Other memory of a part, which makes the second step the highest. */
 static void work(uint32_t step)
 {
     give(take("model.py:work:5", (step == 1 ? 40 : 30) * MT_MIB));
@@ -185,7 +185,7 @@ static void what_lies_within_a_phase_is_its_work_too(void **unused)
     program_end(report);
 }
 
-/* The same blocks in a program without backward: nothing is known of uses. */
+/* The same blocks in a program without backward: uses are unknown. */
 static void without_training_nothing_is_said_to_be_idle(void **unused)
 {
     struct mt_report *report;

@@ -1,4 +1,4 @@
-/* What `memtrace info` says of how a process ended, and of hostile texts. */
+/* `memtrace info`: how a process ended, and hostile texts. */
 #include <string.h>
 
 #include "info_identity.h"

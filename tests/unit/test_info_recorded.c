@@ -1,4 +1,4 @@
-/* What info says of heaps, threads, samples, and of what was lost and why. */
+/* What info says about heaps, threads, samples, and lost events with their reasons. */
 #include "cmocka_all.h"
 
 #include <string.h>

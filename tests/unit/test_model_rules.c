@@ -5,7 +5,7 @@
 #include "step_program.h"
 #include "util.h"
 
-/* Of blocks a program has so many of each of these bytes. */
+/* The sizes of a program's blocks, and the number of blocks of each size. */
 struct model {
     uint64_t sizes[16];
     uint32_t counts[16];
@@ -145,7 +145,7 @@ static void without_training_roles_are_not_sure_enough(void **unused)
     expect_layer(&training, 0);
 }
 
-/* Ten MiB four times is nobody's trouble, be it all there is. */
+/* Four times ten MiB is not worth a report, even if there is nothing else. */
 static void it_has_to_matter(void **unused)
 {
     struct training training = one_layer;

@@ -1,4 +1,4 @@
-/* A trace is found whatever it lies in: a file, a pipe, zstd once more. */
+/* A trace is found in a file, in a pipe, and within another zstd frame. */
 #include "cmocka_all.h"
 
 #include <stdio.h>

@@ -227,7 +227,7 @@ static struct mt_buffers read_fixture(const char *name)
     return buffers;
 }
 
-/* A fixed amount of work is enough for these, the small one of 12 units too. */
+/* A fixed amount of work is enough for these, including the small one of 12 units. */
 static void benchmarks_that_are_easy(void **state)
 {
     static const struct {

@@ -65,9 +65,9 @@ static void what_is_not_there_at_the_peak_is_not_found(void **unused)
     expect_nothing("foreach-peak");
 }
 
-/* A step of an optimizer that makes lists for so many parameters of 100 MiB, one after the other,
- * each from a line of its own: they go together. Beside them 100 MiB of state, made there, too, and
- * 100 MiB of somebody else's; both stay. */
+/* A step of an optimizer that makes lists for `parameters` parameters of 100 MiB, one after the
+ * other, each from a line of its own: they go together. Beside them 100 MiB of state, also made
+ * there, and 100 MiB of somebody else's; both stay. */
 static void make_lists(const char *function, uint32_t lists, uint32_t parameters)
 {
     uint64_t made[16], other;

@@ -220,7 +220,7 @@ static void too_many_of_a_list(void **state)
     strcat(line, " -px");
     parse(&outcome, line);
     assert_int_equal(outcome.code, MT_EXIT_USAGE);
-    assert_string_equal(outcome.said, "memtrace: option '--policy' is given more than 32 times\n"
+    assert_string_equal(outcome.said, "memtrace: option '--policy' may be given at most 32 times\n"
                                       "memtrace: see 'memtrace replay --help'\n");
 }
 
@@ -253,7 +253,8 @@ static void help(void **state)
                             "      --format NAME       read the input as this format, without "
                             "detection\n"
                             "      --max-memory BYTES  limit for memtrace's own memory (default: "
-                            "half of the machine's)\n"
+                            "half of the\n"
+                            "                          machine's)\n"
                             "  -h, --help              print this help\n");
     }
 }

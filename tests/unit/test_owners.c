@@ -294,7 +294,7 @@ static void buffer(struct run *run, uint8_t kind, uint64_t id, uint64_t bytes)
     add(run, DRIVER, kind, OTHER, bytes)->aux_bytes = id;
 }
 
-/* NCCL tells ids and ranks: what collective operations take has a communicator, too. */
+/* NCCL reports ids and ranks, so memory of collective operations also has a communicator. */
 static void ids_tell_whose_connections_they_are(void **state)
 {
     struct run run;

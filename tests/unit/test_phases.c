@@ -331,7 +331,7 @@ static void ranges_of_other_threads_stand_alone(void **state)
 }
 
 /* A range that begins on one thread and ends on another is the first one's: its
- * end stands in a trace as that thread's. Ranges that overlap without nesting
+ * end is in a trace as that thread's. Ranges that overlap without nesting
  * are cut: the outer one's end ends the inner one, whose own end is then alone. */
 static void ranges_end_on_the_thread_that_began_them(void **state)
 {

@@ -263,8 +263,8 @@ static void test_errors(void **state)
         {BYTES("I\n."), 0, "not a number"},
         {BYTES("F1.2.3\n."), 0, "not a number"},
         {BYTES("F.\n."), 0, "not a number"},
-        {BYTES("S'x\n."), 0, "not quoted"},
-        {BYTES("V\\u12\n."), 0, "not quoted"},
+        {BYTES("S'x\n."), 0, "not quoted or escaped correctly"},
+        {BYTES("V\\u12\n."), 0, "not quoted or escaped correctly"},
         {BYTES("0."), 0, "nothing on the stack"},
         {BYTES("1."), 0, "no mark"},
         {BYTES("2."), 0, "nothing on the stack"},
@@ -385,9 +385,9 @@ static void test_hooks(void **state)
     expect_converted(BYTES("](}\x8c\x01xK\x05s\x65."), "[<1:5>]", 1);
     /* one item at a time: complete only when it is used */
     expect_converted(BYTES("](}\x8c\x01yK\x04s\x8c\x01xK\x05s\x65."), "[<1:5>]", 1);
-    /* memoised before its items came, and used twice */
+    /* memoized before its items came, and used twice */
     expect_converted(BYTES("](}\x94(\x8c\x01xK\x05uh\0h\0\x65."), "[<1:5>,<1:5>,<1:5>]", 1);
-    /* memoised after, as torch::jit does it */
+    /* memoized after, as torch::jit does it */
     expect_converted(BYTES("](}(\x8c\x01xK\x05uq\x01h\x01\x65."), "[<1:5>,<1:5>]", 1);
     /* referred to while it is still open */
     expect_converted(BYTES("(}\x94\x32\x8c\x01xK\x05sh\0l."), "[<1:5>,<1:5>,<1:5>]", 1);

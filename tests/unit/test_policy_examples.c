@@ -173,10 +173,12 @@ static void ort_keeps_streams_apart(void **unused)
         {1, 600, 1, 1024, 1024, 1, NOWHERE}, /* 724 are not twice 600: all of them */
         {2, 300, 2, 3072, 1324, 2, NOWHERE}, /* a region of 2048 */
         {1, 0, 0, 3072, 600, 2, NOWHERE},    /* B's place is for stream 1 */
-        {3, 700, 2, 3072, 1300, 2, NOWHERE}, /* of nobody's 1748, although B's 724 fit better */
+        {3, 700, 2, 3072, 1300, 2,
+         NOWHERE}, /* of the 1748 without an owner, although B's 724 fit better */
         {3, 0, 0, 3072, 600, 2, NOWHERE},
-        {4, 1200, 2, 7168, 1800, 3, NOWHERE},   /* its 700 and nobody's 1048 do not merge */
-        {5, 800, 1, 7168, 2848, 3, NOWHERE},    /* the 1048, whole: nobody's */
+        {4, 1200, 2, 7168, 1800, 3,
+         NOWHERE}, /* its 700 and the 1048 without an owner do not merge */
+        {5, 800, 1, 7168, 2848, 3, NOWHERE},    /* the whole 1048, without an owner */
         {6, 5000, 1, 15360, 11040, 4, NOWHERE}, /* 8192 are not twice 5000 */
     };
     static const struct step steps1[] = {
@@ -271,7 +273,7 @@ static void next_fit_goes_on_from_the_last(void **unused)
         {2, 1000, 0, 8192, 3500, 1, NOWHERE}, {3, 500, 0, 8192, 4000, 1, NOWHERE},
         {4, 100, 0, 8192, 4100, 1, NOWHERE},  {4, 0, 0, 8192, 4000, 1, NOWHERE},
         {0, 0, 0, 8192, 2000, 1, NOWHERE},    {2, 0, 0, 8192, 1000, 1, NOWHERE},
-        {5, 900, 0, 8192, 1900, 1, 4},        /* the pointer stood in what E gave back */
+        {5, 900, 0, 8192, 1900, 1, 4},        /* the pointer was within the memory that E freed */
         {6, 3292, 0, 8192, 5192, 1, NOWHERE}, /* all of the rest */
         {7, 900, 0, 8192, 6092, 1, 0},        /* round to the start */
     };

@@ -9,7 +9,7 @@
 
 enum { SLOTS = 16, MANY = 1023 };
 
-/* What is said of the place of a block: its distance to the first one of the
+/* The check of a block's place: its distance to the first one of the
  * test, whose place it has or has not, or that there is none. */
 enum check { ANY, AT, SAME_AS, NOT_AS, FAILS };
 

@@ -255,7 +255,7 @@ static void phases_are_those_at_the_request(void **unused)
 
 /* As torch 2.11 does, asked on a real allocator: under a limit of 200 MiB, with
  * 120 MiB cached, a request of 120 MiB in use_mem_pool() fails without a flush;
- * the other way round the default pool's request flushes in vain, because a pool
+ * conversely the default pool's request flushes in vain, because a pool
  * in use keeps what it has. */
 static void a_private_request_does_not_flush(void **unused)
 {

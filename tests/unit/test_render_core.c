@@ -189,7 +189,7 @@ static double contrast(uint32_t a, uint32_t b)
     return la > lb ? la / lb : lb / la;
 }
 
-/* Blocks are drawn in four variations of the colour of their role. */
+/* Blocks are drawn in four variations of the color of their role. */
 static void check_text_on_shades(void)
 {
     for (unsigned color = MT_COLOR_ROLE_0; color < MT_COLOR_ORIGIN_0; color++) {
@@ -478,7 +478,7 @@ static void no_leader_crosses_text(void **state)
     mt_arena_release(&arena);
 }
 
-/* Rows of phases are told apart by colour alone where words do not fit. */
+/* Rows of phases are told apart by color alone where words do not fit. */
 static void names_of_phases_have_colours_of_their_own(void **state)
 {
     static const char *const names[] = {"forward",   "backward", "optimizer", "loss",

@@ -168,7 +168,7 @@ static void limits_are_kept_to_the_byte(void **unused)
     assert_int_equal(result->failed_requests, 2);
 }
 
-/* What needs more than it is given is left alone from there on; others are not. */
+/* The replay gives up a device that needs more than its limit; others go on. */
 static void who_reserves_too_much_is_given_up(void **unused)
 {
     uint64_t most[MT_MAX_DEVICES] = {20 * MT_MIB, 40 * MT_MIB};
@@ -187,7 +187,7 @@ static void who_reserves_too_much_is_given_up(void **unused)
     assert_int_equal(summary.devices[0].counters.allocations, 2); /* not the third */
     assert_false(summary.devices[1].given_up);
     assert_int_equal(summary.devices[1].counters.allocations, 2);
-    most[0] = 50 * MT_MIB; /* so much is allowed */
+    most[0] = 50 * MT_MIB; /* the allowed maximum */
     (void)replay(events, 5, 64, &options);
     assert_true(summary.devices[0].given_up); /* the small segment is too much */
     assert_int_equal(summary.devices[0].counters.reserved.peak, 52 * MT_MIB);
@@ -201,7 +201,7 @@ static void who_reserves_too_much_is_given_up(void **unused)
     assert_int_equal(summary.devices[0].counters.allocations, 1);
 }
 
-/* An observer sees the run under the limit that its events tell of, from its start:
+/* An observer sees the run under the limit that its events imply, from its start:
  * what it was shown before it has to forget. */
 struct observed {
     size_t events, restarts;

@@ -142,7 +142,7 @@ static void death_in_forward(void **state)
     end(&p);
 }
 
-/* What a conversion replaces were parameters, what initialisation throws away was not. */
+/* What a conversion replaces were parameters, what initialization throws away was not. */
 static void conversion_in_setup(void **state)
 {
     struct program p;

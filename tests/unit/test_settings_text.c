@@ -1,4 +1,4 @@
-/* Settings: both grammars give the same entries; whatever else stands in a file
+/* Settings: both grammars give the same entries; anything else in a file
  * is refused with its line. */
 #include "cmocka_all.h"
 

@@ -49,7 +49,7 @@ static void write_text(const char *path, const char *text, mode_t mode)
     assert_int_equal(chmod(path, mode), 0);
 }
 
-/* What the Python says of its packages, a line "memtrace-KEY=VALUE" each. */
+/* What the Python prints about its packages, a line "memtrace-KEY=VALUE" each. */
 static void python_says(const char *lines)
 {
     char text[3 * PATH_MAX];
@@ -280,7 +280,7 @@ static void use_memory_and_streams(const struct mt_simulated_site *site)
     need(stream && stream(&made, 1) == 0 && destroy && destroy(made) == 0, 5);
 }
 
-/* Programs choose by the card's name and by its compute capability, of which the driver speaks too.
+/* Programs choose by the card's name and by its compute capability, which the driver also reports.
  */
 static void ask_what_card_it_is(const struct mt_simulated_site *site)
 {
@@ -549,7 +549,7 @@ static void test_what_cannot_be_simulated(void **state)
                0700);
     expect_failure(MT_ERR_UNSUPPORTED, "is Python 3.8");
     write_text(python, "#!/bin/sh\nexit 1\n", 0700);
-    expect_failure(MT_ERR_IO, "does not say where its packages are");
+    expect_failure(MT_ERR_IO, "did not report the folder of its packages");
     python_says(torch_lines("2.4.1+cu121", "12.1"));
 }
 
@@ -750,7 +750,7 @@ static void test_probe_behind_a_runner(void **state)
     mt_buf_release(&output);
 }
 
-/* Gone, or dead and not yet waited for by whoever inherited it; within five seconds. */
+/* Gone, or dead and not yet reaped by its new parent; within five seconds. */
 static bool has_ended(const char *pid_file)
 {
     char path[64], text[512] = "";

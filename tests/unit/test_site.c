@@ -337,7 +337,7 @@ static void site_is_the_innermost_frame_of_a_model(void **state)
     mt_symbols_release(&symbols);
 }
 
-/* What was done stands beside whose it is: the interpreter's frames are neither. */
+/* The operation is beside the user's line: frames of the interpreter are neither. */
 static void operation_is_the_innermost_frame_that_speaks(void **state)
 {
     static const struct {

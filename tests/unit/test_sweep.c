@@ -1,4 +1,4 @@
-/* What a sweep says of its runs: which fit on a card, what one more of the value costs, how many
+/* The results of a sweep: which runs fit on a card, what one more of the value costs, how many
  * may run at the same time. */
 #include "cmocka_all.h"
 

@@ -80,7 +80,7 @@ static unsigned filled(const struct page *page, unsigned rows, size_t column)
         for (unsigned i = 1; i <= 8; i++) {
             if (strcmp(text, heights[i]) != 0)
                 continue;
-            assert_int_equal(sum, 8 * row); /* nothing stands on a gap */
+            assert_int_equal(sum, 8 * row); /* nothing is on top of a gap */
             sum += i;
         }
     }
@@ -277,7 +277,7 @@ static void nothing_to_show_is_nothing(void **state)
     mt_buf_release(&out);
 }
 
-/* Colours are switched off again in every line. */
+/* Colors are switched off again in every line. */
 static void colours_end_with_their_line(void **state)
 {
     struct mt_text_chart chart = {90, 6, true, "<A>", "<R>", "<M>", "<0>"};

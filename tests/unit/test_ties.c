@@ -89,7 +89,7 @@ static void results_of_forward(void **state)
     anchor(&ties, 0, 4096, 10, MT_ROLE_PARAMETERS);
     anchor(&ties, 1, 4096, 20, MT_ROLE_ACTIVATIONS);
     anchor(&ties, 2, 4096, 21, MT_ROLE_ACTIVATIONS);
-    anchor(&ties, 3, 4096, 30, MT_ROLE_OPTIMIZER_STATE); /* nobody's */
+    anchor(&ties, 3, 4096, 30, MT_ROLE_OPTIMIZER_STATE); /* without an owner */
     expect(&ties, 4, 4096, MT_ROLE_TEMPORARIES, MT_TIE_FORWARD, 21);
     expect(&ties, 5, 4096, MT_ROLE_TEMPORARIES, MT_TIE_FORWARD, 21);
     mt_ties_free(&ties, 4);

@@ -443,7 +443,7 @@ static void retries_are_marked(void **state)
         draw(&drawing, &report, &sizes[i]);
         for (size_t j = 0; j < drawing.op_count; j++)
             count += drawing_is(&drawing.ops[j], "retry");
-        assert_in_range(count, 1, 2); /* neighbours are one */
+        assert_in_range(count, 1, 2); /* neighbors are one */
         first = drawing_find(&drawing, "retry");
         assert_non_null(strstr(first->title, "5 retries after emptying the cache"));
         assert_true(fabs(first->points[2].x - drawing_find(&drawing, "ring")->x) < 60);
@@ -453,7 +453,7 @@ static void retries_are_marked(void **state)
     synthetic_release(&report);
 }
 
-/* Layers that only show elsewhere have a colour in the legend, but no row of zeros. */
+/* Layers that only show elsewhere have a color in the legend, but no row of zeros. */
 static void what_is_not_at_the_peak_has_no_zeros(void **state)
 {
     struct synthetic_options options = {.steps = 8};
@@ -592,7 +592,7 @@ static void same_report_same_bytes(void **state)
     free(svgs[1]);
 }
 
-/* Each bin's allocated, dealt out among so many layers. */
+/* Distributes the allocated bytes of each bin among `count` layers. */
 static void deal(struct mt_report *report, struct mt_layers *layers, uint32_t count,
                  enum mt_layer_by by)
 {

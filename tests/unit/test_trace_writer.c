@@ -293,7 +293,7 @@ static enum mt_status open_bytes(const void *bytes, size_t length, struct mt_err
     return status;
 }
 
-/* Names that compress to nothing: the reader takes only so much text from a file of
+/* Names that compress to nothing: the reader takes only a limited amount of text from a file of
  * that size, and must not refuse the events. */
 static void test_endless_names(void **state)
 {

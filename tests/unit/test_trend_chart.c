@@ -317,7 +317,7 @@ static void expect_verdict(const struct wish *wish, const char *verdict)
     unmake(&made);
 }
 
-/* The finding decides, not the slope: growth takes evidence, too. */
+/* The finding decides, not the slope: growth also needs evidence. */
 static void the_verdict_is_that_of_the_finding(void **unused)
 {
     struct wish wish = {.steps = 20, .level = MT_GIB, .slope = 2 * MT_MIB, .peak = MT_MIB};

@@ -1,4 +1,4 @@
-/* What a report says of programs of XLA: are their requests there, and what would XLA's own arena
+/* Reports of XLA programs: are their requests there, and what would XLA's own arena
  * have held? */
 #include "cmocka_all.h"
 

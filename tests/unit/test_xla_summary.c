@@ -1,4 +1,4 @@
-/* What `record` says of a trace of XLA when it has ended. */
+/* What `record` prints about a trace of XLA at its end. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
