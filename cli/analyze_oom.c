@@ -137,7 +137,7 @@ static void add_ways(const struct mt_teller *teller, const struct mt_oom_answer 
     if (better && !better->same_limit)
         mt_buf_printf(line, "%s%s%s with %s%s", own->fits ? ", with " : "", setting_of(better),
                       own->fits ? " already" : "", about(better), fit[1]);
-    mt_buf_add_text(line, "; the trace does not show what follows it");
+    mt_buf_add_text(line, "; the trace does not show what the run would have requested next");
 }
 
 /* One line, below the first of the report. */

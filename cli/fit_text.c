@@ -15,7 +15,7 @@
 
 enum { MAX_CARD_COLUMNS = MT_TABLE_COLUMNS - 2 };
 
-/* "7,712 MiB"; what is no whole number of MiB in the usual way. */
+/* "7,712 MiB"; what is not a whole number of MiB in the usual way. */
 static char *format_mib(char text[MT_UNITS_TEXT], uint64_t bytes)
 {
     char count[MT_UNITS_TEXT];

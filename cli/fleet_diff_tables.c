@@ -173,7 +173,7 @@ static void add_lines(const struct mt_diff_text *text)
     mt_add_text_table(text->out, &table, 2, text->style);
     mt_diff_add_rest(text, changed, 2);
     if (changed < diff->line_count)
-        mt_add_note(text->out, 2, "%u other%s as large in both",
+        mt_add_note(text->out, 2, "%u other%s the same size in both",
                     (unsigned)(diff->line_count - changed),
                     diff->line_count - changed == 1 ? " is" : "s are");
 }

@@ -58,10 +58,10 @@ const char *mt_gate_group_name(struct mt_fleet_gates *gates, const struct mt_job
 const char *mt_gate_rank_doubt(const struct mt_rank_record *record)
 {
     switch (record->outcome) {
-    case MT_OUTCOME_OOM: return "a rank ran out of memory, so that its peaks may have been higher";
-    case MT_OUTCOME_CUT: return "a trace is cut, so that its peaks may have been higher";
-    case MT_OUTCOME_KILLED: return "a rank was killed, so that its peaks may have been higher";
-    case MT_OUTCOME_FAILED: return "a rank failed, so that its peaks may have been higher";
+    case MT_OUTCOME_OOM: return "a rank ran out of memory, so its peaks may have been higher";
+    case MT_OUTCOME_CUT: return "a trace is cut, so its peaks may have been higher";
+    case MT_OUTCOME_KILLED: return "a rank was killed, so its peaks may have been higher";
+    case MT_OUTCOME_FAILED: return "a rank failed, so its peaks may have been higher";
     case MT_OUTCOME_FINISHED:
     case MT_OUTCOME_UNKNOWN: break;
     }

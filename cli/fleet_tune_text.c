@@ -300,10 +300,10 @@ static void add_checks(const struct text *text)
     add_rows(text, &checked, "Checked by replay", "");
     add_rows(text, &alike, "Not checked",
              have_parameters(text)
-                 ? "; a rank that should be equal was (same parameters, same place on the axes)"
-                 : "; a rank was that is not known to differ (no parameters were recognized)");
-    add_rows(text, &others, "Not checked", "; neither was a rank that should be equal");
-    add_rows(text, &missing, "Not checked", ", which the job has no file of");
+                 ? "; an equivalent rank was checked (same parameters, same place on the axes)"
+                 : "; a rank with no known difference was checked (no parameters were recognized)");
+    add_rows(text, &others, "Not checked", "; no equivalent rank was checked");
+    add_rows(text, &missing, "Not checked", ": the job has no files of these ranks");
     if (report->unreadable_count)
         add_line(text, false,
                  mt_arena_printf(text->answer->arena, "Not checked: %u file%s that cannot be read",
@@ -349,7 +349,7 @@ static void add_cluster(const struct text *text, struct mt_table *table, uint32_
     if (setting != MT_NO_SETTING)
         MT_CELLS(table, MT_BYTES(mt_job_trial_needed(trial, with, check)));
     MT_CELLS(table, MT_BYTES(mt_job_trial_needed(trial, best, check)),
-             MT_TEXT(own == MT_NO_SETTING ? "what it had" : spelling(trial->confs[own])));
+             MT_TEXT(own == MT_NO_SETTING ? "as it ran" : spelling(trial->confs[own])));
 }
 
 /* A row for each cluster that was tuned. */

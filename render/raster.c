@@ -453,8 +453,8 @@ enum mt_status mt_raster_open(const struct mt_drawing *drawing, enum mt_theme th
           height <= MT_RASTER_MAX_SIDE &&
           (drawing->huge || width * height <= MT_RASTER_MAX_PIXELS)))
         return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
-                       "a picture may have %d pixels a side and %d in all%s", MT_RASTER_MAX_SIDE,
-                       MT_RASTER_MAX_PIXELS,
+                       "a picture may have %d pixels per side and %d in total%s",
+                       MT_RASTER_MAX_SIDE, MT_RASTER_MAX_PIXELS,
                        drawing->huge || width > MT_RASTER_MAX_SIDE || height > MT_RASTER_MAX_SIDE
                            ? ""
                            : " without --force");

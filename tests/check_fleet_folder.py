@@ -159,7 +159,7 @@ def check_data(bench):
            (5, [0, data["notable"][1]]))
     expect("why it is notable", data["notable"][1].startswith("ran out of memory first"))
     expect("how it ended", data["strings"][first["end"]],
-           "ran out of memory after 60.0 s: it asked for 2.00 GiB in forward model.py:88 < "
+           "ran out of memory after 60.0 s: it requested 2.00 GiB in forward model.py:88 < "
            "step train.py:47; 0 B were free")
 
 

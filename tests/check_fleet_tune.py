@@ -205,7 +205,7 @@ def check_other_cluster(program, folder):
     expect("no rank of the cluster", [row["rank"] for row in settings["not_checked"]], [0])
     expect("none is alike", settings["not_checked_but_alike"], [])
     text = run(program, "fleet", folder, "--tune", "-q").stdout
-    expect("it is said", "Not checked: rank 0; neither was a rank that should be equal" in text, True)
+    expect("it is said", "Not checked: rank 0; no equivalent rank was checked" in text, True)
 
 
 def check_shared(program):

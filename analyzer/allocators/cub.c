@@ -118,8 +118,8 @@ static const struct mt_heap_rules rules = {
 const struct mt_policy_ops mt_policy_cub = {
     .name = "cub",
     .summary = "cub::CachingDeviceAllocator: bins of powers of eight",
-    .doubt = "it may reuse the block of another stream whose work is done, which a trace does not "
-             "show; and no run was compared",
+    .doubt = "it may reuse a block of another stream whose work is done, which a trace does not "
+             "show; no run was compared",
     .heap = &rules,
     .free_completed = free_completed,
     .empty_cache = mt_heap_op_drop_idle,

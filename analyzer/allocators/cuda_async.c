@@ -409,8 +409,9 @@ static const struct mt_heap_rules rules = {
 const struct mt_policy_ops mt_policy_cuda_async = {
     .name = "cuda-async",
     .summary = "the driver's stream-ordered pool (cudaMallocAsync)",
-    .doubt = "the driver is closed, and how far the GPU is behind is assumed; reserved peaks of "
-             "five PyTorch programs were 2.1% too low to 9.1% (one page of 32 MiB) too high",
+    .doubt =
+        "the driver's rules are not public, and the delay of the GPU is assumed; reserved peaks of "
+        "five PyTorch programs were 2.1% too low to 9.1% (one page of 32 MiB) too high",
     .heap = &rules,
     .destroy = destroy,
     .alloc = alloc,

@@ -53,8 +53,8 @@ static const struct mt_heap_rules rules = {
 const struct mt_policy_ops mt_policy_cupy = {
     .name = "cupy",
     .summary = "CuPy's MemoryPool: best fit, grows by what is missing",
-    .doubt = "of equal free chunks CuPy takes the one whose Python object lies lowest in host "
-             "memory; here the lowest device address",
+    .doubt = "among equal free chunks, CuPy takes the one whose Python object has the lowest host "
+             "address; the simulation takes the lowest device address",
     .heap = &rules,
     .free_completed = mt_heap_op_free_completed,
     .empty_cache = mt_heap_op_drop_idle,

@@ -107,7 +107,8 @@ static enum mt_status find(struct mt_policy *self, choice choose,
 }
 
 #define BY_ADDRESS                                                                                 \
-    "every choice hangs on where the driver puts segments: another order, another peak"
+    "every choice depends on where the driver places segments: another order of addresses gives "  \
+    "another peak"
 
 #define FIT(id, policy_name, order, policy_summary, policy_doubt)                                  \
     static enum mt_status find_##id(struct mt_policy *self,                                        \
@@ -136,6 +137,6 @@ static enum mt_status find(struct mt_policy *self, choice choose,
     }
 
 FIT(first_fit, "first-fit", by_address, "the free block with the lowest address", BY_ADDRESS);
-FIT(next_fit, "next-fit", by_address, "the next free block behind the last allocation", BY_ADDRESS);
+FIT(next_fit, "next-fit", by_address, "the next free block after the last allocation", BY_ADDRESS);
 FIT(best_fit, "best-fit", NULL, "the smallest free block that fits", NULL);
 FIT(worst_fit, "worst-fit", NULL, "the largest free block", NULL);

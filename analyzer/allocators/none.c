@@ -46,9 +46,9 @@ static const struct mt_heap_rules rules = {
 
 const struct mt_policy_ops mt_policy_none = {
     .name = "none",
-    .summary = "no allocator: one device allocation a request",
-    .doubt = "the driver packs small allocations into pages of 2 MiB; here each counts its own "
-             "512 B steps (page_size=2MiB: whole pages)",
+    .summary = "no allocator: one device allocation per request",
+    .doubt = "the driver packs small allocations into pages of 2 MiB; here each is rounded up to "
+             "512 B (page_size=2MiB: to whole pages)",
     .heap = &rules,
     .free_completed = free_completed,
     .empty_cache = mt_heap_op_keep_cache,

@@ -53,9 +53,9 @@ static const struct mt_heap_rules rules = {
 const struct mt_policy_ops mt_policy_ort = {
     .name = "ort",
     .summary = "ONNX Runtime's arena, both extend strategies",
-    .doubt = "what its own tests expect holds, but no run of ONNX Runtime was compared; it may "
-             "reuse the chunk of another stream that it waited for, and forgets at the end of each "
-             "run which stream used what: a trace does not show either",
+    .doubt = "it behaves as the tests of ONNX Runtime expect, but no run was compared; ONNX "
+             "Runtime may reuse a chunk of a stream that it waited for, and at the end of each run "
+             "it forgets which stream used which chunk: a trace shows neither",
     .heap = &rules,
     .free_completed = mt_heap_op_free_completed,
     .empty_cache = mt_heap_op_keep_cache,

@@ -84,7 +84,7 @@ static const struct mt_heap_rules rules = {
 
 const struct mt_policy_ops mt_policy_paged = {
     .name = "paged",
-    .summary = "pages of 2 MiB stitched at will: virtual memory at its best",
+    .summary = "pages of 2 MiB mapped in any order: the best case of virtual memory",
     .heap = &rules,
     .free_completed = free_completed,
     .empty_cache = empty_cache,

@@ -355,8 +355,8 @@ static bool is_sound(const struct mt_policy *self, const char **why)
 const struct mt_policy_ops mt_policy_planned = {
     .name = "planned",
     .summary = "the repeated step planned offline in one arena, the rest cached as in PyTorch",
-    .doubt = "no such allocator was compared; it has the plan from the start, for which a real one "
-             "would have to watch a run first",
+    .doubt = "no real allocator was compared; this one knows the plan from the start, but a real "
+             "one must observe a run first",
     .create = create,
     .destroy = destroy,
     .alloc = alloc,

@@ -119,7 +119,7 @@ static enum mt_status parse_pair(const char *pair, size_t length,
     if (name_length < length && length - name_length - 1 < sizeof text)
         memcpy(text, pair + name_length + 1, length - name_length - 1);
     if (!parse_value(&options[at], text, &value))
-        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "'%.*s' is no value for '%s'",
+        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "'%.*s' is not a value of '%s'",
                        (int)mt_min_u64(length, 60), pair, options[at].name);
     values[at] = value;
     return MT_OK;

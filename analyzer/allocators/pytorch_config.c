@@ -117,10 +117,10 @@ static enum mt_status read_division_list(const char **at, struct token key,
         struct token size = next_token(at), count;
         uint64_t mib, divisions;
         if (!take(at, ":="))
-            return refuse(error, key, "wants a list like [256:1,512:2,>:4]");
+            return refuse(error, key, "needs a list such as [256:1,512:2,>:4]");
         count = next_token(at);
         if (!read_count(count, &divisions) || (divisions && !is_power_of_two(divisions)))
-            return refuse(error, key, "wants divisions that are powers of two or 0");
+            return refuse(error, key, "needs divisions that are powers of two or 0");
         if (token_is(size, ">")) {
             if (first)
                 return refuse(error, key, "has '>' before any size");
@@ -129,14 +129,14 @@ static enum mt_status read_division_list(const char **at, struct token key,
             continue;
         }
         if (!read_count(size, &mib) || !is_power_of_two(mib))
-            return refuse(error, key, "wants sizes in MiB that are powers of two");
+            return refuse(error, key, "needs sizes in MiB that are powers of two");
         last = mt_min_u64(mt_log2_floor(mib), MT_PYTORCH_DIVISIONS - 1);
         for (i = 0; first && i < last; i++)
             config->divisions[i] = divisions;
         config->divisions[last] = divisions;
         first = false;
     } while (take(at, ","));
-    return take(at, "]") ? MT_OK : refuse(error, key, "has a list without an end");
+    return take(at, "]") ? MT_OK : refuse(error, key, "has a list without a closing bracket");
 }
 
 static enum mt_status read_divisions(const char **at, struct token key,
@@ -150,7 +150,7 @@ static enum mt_status read_divisions(const char **at, struct token key,
     if (take(at, "["))
         return read_division_list(at, key, config, error);
     if (!read_count(next_token(at), &divisions) || !is_power_of_two(divisions))
-        return refuse(error, key, "wants a power of two");
+        return refuse(error, key, "needs a power of two");
     for (i = 0; i < MT_PYTORCH_DIVISIONS; i++)
         config->divisions[i] = divisions;
     return MT_OK;
@@ -191,7 +191,7 @@ static enum mt_status read_mib(const char **at, struct token key, uint64_t least
     uint64_t mib;
 
     if (!read_count(next_token(at), &mib) || !mt_mul_ok(mib, MT_MIB, bytes))
-        return refuse(error, key, "wants a number of MiB");
+        return refuse(error, key, "needs a number of MiB");
     if (mib < least_mib)
         return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "option '%.*s' must be at least %llu MiB",
                        (int)key.length, key.text, (unsigned long long)least_mib);
@@ -303,7 +303,7 @@ static enum mt_status walk(const char *text, bool large_segment_only, bool is_re
         if (status != MT_OK)
             return status;
         if (*at && !take(&at, ","))
-            return refuse(error, key, "has something behind its value");
+            return refuse(error, key, "has text after its value");
     }
     return MT_OK;
 }

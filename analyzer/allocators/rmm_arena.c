@@ -59,8 +59,8 @@ static enum mt_status init(struct mt_policy *self, uint64_t *values, struct mt_e
     if (self->arena_bytes >= MIN_SUPERBLOCK)
         return MT_OK;
     return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
-                   "half of the device's memory is its arena, and that is not known or too "
-                   "little: give arena_size or a limit");
+                   "the arena takes half of the device's memory, which is unknown or too small: "
+                   "give arena_size or a limit");
 }
 
 /* Index in `order` of the first superblock at or above an address. */
@@ -374,8 +374,8 @@ static const struct mt_heap_rules rules = {
 
 const struct mt_policy_ops mt_policy_rmm_arena = {
     .name = "rmm-arena",
-    .summary = "RMM's arena_memory_resource: one arena, taken whole",
-    .doubt = "what its own tests expect holds, but no run of RMM was compared; threads that use "
+    .summary = "RMM's arena_memory_resource: one arena, allocated at once",
+    .doubt = "it behaves as the tests of RMM expect, but no run was compared; threads that use "
              "the per-thread default stream have arenas of their own, which a trace does not show",
     .heap = &rules,
     .destroy = destroy,

@@ -138,7 +138,7 @@ static const struct mt_heap_rules rules = {
 const struct mt_policy_ops mt_policy_rmm_binning = {
     .name = "rmm-binning",
     .summary = "RMM's binning_memory_resource over cudaMalloc",
-    .doubt = "what its own tests expect holds, but no run of RMM was compared; it visits other "
+    .doubt = "it behaves as the tests of RMM expect, but no run was compared; it visits other "
              "streams' lists in the order of event handles, here in the order of first use",
     .heap = &rules,
     .free_completed = mt_heap_op_free_whole,

@@ -197,8 +197,8 @@ static const struct mt_heap_rules rules = {
 
 const struct mt_policy_ops mt_policy_rmm_pool = {
     .name = "rmm-pool",
-    .summary = "RMM's pool_memory_resource: best fit a stream, doubles",
-    .doubt = "what its own tests expect holds, but no run of RMM was compared; it visits other "
+    .summary = "RMM's pool_memory_resource: best fit per stream, doubles when it grows",
+    .doubt = "it behaves as the tests of RMM expect, but no run was compared; it visits other "
              "streams' lists in the order of event handles, here in the order of first use",
     .heap = &rules,
     .free_completed = mt_heap_op_free_completed,

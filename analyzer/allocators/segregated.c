@@ -97,7 +97,7 @@ static const struct mt_heap_rules rules = {
 
 const struct mt_policy_ops mt_policy_segregated = {
     .name = "segregated",
-    .summary = "slabs of size classes, four a doubling",
+    .summary = "slabs of size classes, four per power of two",
     .heap = &rules,
     .free_completed = mt_heap_op_free_whole,
     .empty_cache = mt_heap_op_drop_idle,

@@ -60,7 +60,7 @@ static const struct mt_heap_rules rules = {
 
 const struct mt_policy_ops mt_policy_tlsf = {
     .name = "tlsf",
-    .summary = "two-level segregated fit, 32 classes a power of two",
+    .summary = "two-level segregated fit, 32 classes per power of two",
     .heap = &rules,
     .free_completed = mt_heap_op_free_completed,
     .empty_cache = mt_heap_op_drop_idle,

@@ -18,7 +18,7 @@ const char *mt_peaks_doubt(const struct mt_report *report, const struct mt_devic
     if (device->has_failure)
         return "the simulated run runs out of memory";
     if (mt_fatal_oom(device))
-        return "the run died of out of memory";
+        return "the run ran out of memory";
     if (report->starts_in_middle)
         return "the trace starts in the middle of the run";
     return report->doubt;

@@ -27,7 +27,7 @@ static enum mt_status read_text(const struct reading *reading, const char *path,
     if (!entry)
         return MT_OK;
     if (entry->kind != MT_SETTING_TEXT)
-        return fail(reading, path, "is no text");
+        return fail(reading, path, "is not a string");
     *text = mt_arena_text(&reading->baseline->arena, entry->text, strlen(entry->text));
     return *text ? MT_OK : mt_fail(reading->error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
 }
@@ -41,7 +41,7 @@ static enum mt_status read_bytes(const struct reading *reading, const char *path
     if (!entry)
         return needed ? fail(reading, path, "is missing") : MT_OK;
     if (entry->kind != MT_SETTING_NUMBER || !entry->is_whole)
-        return fail(reading, path, "is no whole number");
+        return fail(reading, path, "is not a whole number");
     *bytes = entry->number;
     return MT_OK;
 }
@@ -131,7 +131,7 @@ static enum mt_status read_device(const struct reading *reading, bool *more)
     if (status || !*more)
         return status;
     if (number >= MT_MAX_DEVICES || mt_baseline_device(baseline, (uint16_t)number))
-        return fail(reading, path, "is no number of a device, or comes twice");
+        return fail(reading, path, "is not a device number, or occurs twice");
     device->device = (uint16_t)number;
     status = read_peaks(reading, device, prefix);
     if (!status)
@@ -146,7 +146,7 @@ static enum mt_status check_schema(const struct mt_settings *settings, struct mt
 
     if (!schema || schema->kind != MT_SETTING_TEXT)
         return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET,
-                       "no baseline: it has no \"schema\": \"" MT_BASELINE_SCHEMA "\"");
+                       "not a baseline: it has no \"schema\": \"" MT_BASELINE_SCHEMA "\"");
     if (strcmp(schema->text, MT_BASELINE_SCHEMA) != 0)
         return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
                        "its schema is '%.60s', which is not " MT_BASELINE_SCHEMA, schema->text);

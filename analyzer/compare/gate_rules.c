@@ -167,22 +167,22 @@ enum mt_status mt_gate_rules_add(struct mt_gate_rules *rules, enum mt_gate_kind 
     if ((kind == MT_GATE_PEAK || kind == MT_GATE_REGRESSION) && equals && equals < end) {
         length = (size_t)(equals - text);
         if (!find_metric(text, length, &made.metric))
-            return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
-                           "--%s: no metric is called '%.*s': requested, allocated, active, "
-                           "reserved, device",
-                           name, (int)mt_min_u64(length, 40), text);
+            return mt_fail(
+                error, MT_ERR_USAGE, MT_NO_OFFSET,
+                "--%s: unknown metric '%.*s'; use requested, allocated, active, reserved or device",
+                name, (int)mt_min_u64(length, 40), text);
         text = equals + 1;
     }
     if (kind == MT_GATE_PEAK && made.metric == MT_METRIC_NONE)
         return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
-                       "--%s wants a metric: reserved=10GiB; or requested, allocated, active, "
+                       "--%s needs a metric: reserved=10GiB; or requested, allocated, active, "
                        "device",
                        name);
     status = parse_bound(&rules->arena, kind, text, (size_t)(end - text), &made.limit);
     if (!status && warn)
         status = parse_bound(&rules->arena, kind, warn + 6, strlen(warn + 6), &made.warn);
     if (status)
-        return mt_fail(error, status, MT_NO_OFFSET, "--%s wants %s, not '%.60s'", name,
+        return mt_fail(error, status, MT_NO_OFFSET, "--%s needs %s, not '%.60s'", name,
                        what_is_wanted(kind), text);
     if (warns_too_late(&made))
         return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
@@ -251,7 +251,7 @@ static bool parse_path(const char *path, enum mt_gate_kind *kind, enum mt_gate_m
 static enum mt_status wrong(const struct mt_setting *entry, const char *wanted,
                             struct mt_error *error)
 {
-    return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "line %u: '%.60s' wants %s", entry->line,
+    return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "line %u: '%.60s' needs %s", entry->line,
                    entry->path, wanted);
 }
 
@@ -278,7 +278,7 @@ enum mt_status mt_gate_rules_set(struct mt_gate_rules *rules, const struct mt_se
 
     if (!parse_path(entry->path, &kind, &metric, &field))
         return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET,
-                       "line %u: nothing is called '%.60s'; rules are max-peak.METRIC, max-growth, "
+                       "line %u: unknown rule '%.60s'; rules are max-peak.METRIC, max-growth, "
                        "max-fragmentation, max-regression, fits",
                        entry->line, entry->path);
     rule = rule_of(rules, kind, metric);
@@ -352,7 +352,7 @@ enum mt_status mt_gate_rules_read(struct mt_gate_rules *rules, const struct mt_s
     if (!status)
         status = mt_gate_rules_check(rules, error);
     if (!status && !rules->count)
-        status = mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "it has no rule");
+        status = mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "it has no rules");
     if (all_optional)
         mt_gate_rules_make_optional(rules);
     return status;

@@ -211,8 +211,8 @@ static const char *regression(struct mt_gate_work *work, const struct mt_gate_re
     count_text(c, result->actual_bytes);
     count_text(d, base);
     if (more == 0)
-        return mt_arena_printf(&work->gates->arena, "%s %s is that of the base (%s B)", subject, a,
-                               c);
+        return mt_arena_printf(&work->gates->arena, "%s %s equals that of the base (%s B)", subject,
+                               a, c);
     mt_format_bytes(e, (uint64_t)(more < 0 ? -more : more));
     mt_format_percent(f, share(more < 0 ? -more : more, result->base_bytes));
     return mt_arena_printf(

@@ -13,7 +13,7 @@ enum mt_status mt_policy_text_parse(const char *text, struct mt_policy_text *pol
     memset(policy, 0, sizeof *policy);
     policy->pools = mt_pool_routes_text(text);
     if (strlen(text) >= sizeof policy->head)
-        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "more than %zu letters",
+        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "more than %zu characters",
                        sizeof policy->head - 1);
     memcpy(policy->head, text, (size_t)(policy->pools - text));
     colon = strchr(policy->head, ':');
@@ -29,8 +29,7 @@ enum mt_status mt_policy_text_parse(const char *text, struct mt_policy_text *pol
         policy->options = policy->head;
     }
     if (!policy->ops)
-        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "no policy is called '%.80s'",
-                       policy->head);
+        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "there is no such policy");
     if (*policy->pools && policy->ops != &mt_policy_pytorch)
         return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "only pytorch has private pools");
     return MT_OK;

@@ -165,7 +165,7 @@ static enum mt_status check(const struct builder *builder, struct mt_error *erro
         if (builder->elsewhere[i])
             return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
                            "pool '%.80s' would be empty: the %llu requests that match are in "
-                           "private pools of the run, or in a pool before this one",
+                           "private pools of the run, or in an earlier --pool",
                            text, (unsigned long long)builder->elsewhere[i]);
         return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "pool '%.80s': no request matches", text);
     }

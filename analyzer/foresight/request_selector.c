@@ -77,8 +77,8 @@ static enum mt_status read_regex(struct condition *condition, const char *text,
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of host memory");
     if (code) {
         regerror(code, &condition->regex, reason, sizeof reason);
-        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "'%.80s' is no regular expression: %s",
-                       text, reason);
+        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
+                       "'%.80s' is not a valid regular expression: %s", text, reason);
     }
     condition->compiled = true;
     return MT_OK;
@@ -91,7 +91,7 @@ static enum mt_status read_size(struct condition *condition, const char *sign, c
     uint64_t bytes;
 
     if (mt_parse_bytes(text, &bytes) != MT_OK)
-        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "'%.80s' is no size, such as 20MiB",
+        return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "'%.80s' is not a size such as 20MiB",
                        text);
     if ((*sign == '<' && is_strict && !bytes) || (*sign == '>' && is_strict && bytes == UINT64_MAX))
         return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "no size is %s %.80s", sign, text);
@@ -129,9 +129,9 @@ static enum mt_status parse(struct mt_request_selector *selector, char *text,
     while (status == MT_OK && more) {
         size_t key = key_at(text), length;
         if (key == MT_ARRAY_LEN(keys))
-            return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
-                           "'%.80s' is no condition such as site=~REGEX, phase=~REGEX, size>=20MiB",
-                           text);
+            return mt_fail(
+                error, MT_ERR_USAGE, MT_NO_OFFSET,
+                "'%.80s' is not a condition such as site=~REGEX, phase=~REGEX, size>=20MiB", text);
         text += strlen(keys[key].text);
         length = value_length(text);
         more = text[length] == ',';

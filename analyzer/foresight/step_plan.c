@@ -432,7 +432,8 @@ static enum mt_status plan_all(struct planner *planner)
         return mt_fail(planner->error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
                        "nothing to plan: the trace has no steps that repeat");
     return mt_fail(planner->error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
-                   "nothing to plan: of %zu steps no two ask for the same", planner->step_count);
+                   "nothing to plan: no two of %zu steps make the same requests",
+                   planner->step_count);
 }
 
 enum mt_status mt_step_plan_make(struct mt_source *source, struct mt_step_plan *plan,

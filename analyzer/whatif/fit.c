@@ -625,7 +625,7 @@ enum mt_status mt_fit_run(struct mt_source *source, const struct mt_fit_options 
     status = mt_policy_text_parse(search.replay.policy, &policy, error);
     if (status == MT_OK && policy.ops->follow_segment)
         status = mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
-                         "simulates nothing, so that it has no smallest limit");
+                         "simulates nothing, so it has no smallest limit");
     if (status != MT_OK)
         return status;
     foresight = calloc(1, sizeof *foresight);

@@ -19,7 +19,7 @@ static mt_job_answer *const answers[] = {
 /* The set is sorted by job, so the records of a job are adjacent. */
 static enum mt_status choose_job(struct mt_job_work *work, struct mt_error *error)
 {
-    const char *wanted = work->options->job;
+    const char *wanted = work->options->job, *other;
     struct mt_job_name *names;
     uint32_t count, first = 0;
     enum mt_status status = mt_job_names(work->set, &work->report->arena, &names, &count);
@@ -40,8 +40,9 @@ static enum mt_status choose_job(struct mt_job_work *work, struct mt_error *erro
         work->report->job = names[i].name;
         return MT_OK;
     }
-    return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "there is no job '%.100s', but '%.60s'",
-                   wanted, names[0].name);
+    other = *names[0].name ? names[0].name : names[count - 1].name; /* names differ */
+    return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "there is no job '%.100s'%s%.60s%s", wanted,
+                   *other ? "; there is '" : ": no trace names its job", other, *other ? "'" : "");
 }
 
 static enum mt_status fill(struct mt_job_work *work, struct mt_error *error)
@@ -50,8 +51,8 @@ static enum mt_status fill(struct mt_job_work *work, struct mt_error *error)
 
     if (status == MT_OK && work->record_count > MT_JOB_MAX_ROWS)
         return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET,
-                       "the job has %u records, at most %u", (unsigned)work->record_count,
-                       MT_JOB_MAX_ROWS);
+                       "the job has %u records, and at most %u are supported",
+                       (unsigned)work->record_count, MT_JOB_MAX_ROWS);
     if (status == MT_OK) {
         work->values = MT_JOB_ARRAY(work, work->record_count, struct mt_job_value);
         status = work->values ? MT_OK : MT_ERR_MEMORY;

@@ -19,6 +19,6 @@ enum mt_status mt_exchange_open(const char *path, struct mt_exchange *exchange,
                        "%s is not memtrace's library for MPI", path);
     memcpy(&begin, &symbol, sizeof begin);
     if (begin(exchange) != MT_OK)
-        return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET, "MPI does not start");
+        return mt_fail(error, MT_ERR_UNSUPPORTED, MT_NO_OFFSET, "cannot start MPI");
     return MT_OK;
 }

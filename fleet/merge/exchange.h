@@ -28,7 +28,7 @@ struct mt_exchange {
 typedef enum mt_status (*mt_exchange_begin_function)(struct mt_exchange *exchange);
 
 /* Loads the library and begins. It stays loaded: MPI cannot be started twice in a process.
- * MT_ERR_UNSUPPORTED and the reason if it cannot be loaded or MPI does not start. */
+ * MT_ERR_UNSUPPORTED and the reason if MPI cannot be loaded or started. */
 enum mt_status mt_exchange_open(const char *path, struct mt_exchange *exchange,
                                 struct mt_error *error) MT_MUST_USE;
 

@@ -79,7 +79,7 @@ static enum mt_status read_text_number(struct payload_reader *reader, uint32_t *
     uint64_t value = mt_cursor_varint(&reader->at);
 
     if (reader->at.bad || value >= reader->text_count)
-        return refuse(reader, "there is no text of that number");
+        return refuse(reader, "no string has that number");
     reader->named_bytes += reader->lengths[value];
     if (reader->named_bytes > MT_SUMMARY_MAX_NAMED_BYTES)
         return refuse(reader, "it names too much text");

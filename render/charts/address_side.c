@@ -93,7 +93,7 @@ static const char *one_title(const struct mt_address_layout *layout, const struc
     char size[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], share[MT_UNITS_TEXT], blocks[MT_UNITS_TEXT];
     char more[MT_UNITS_TEXT];
     const char *born = "before the recorded history";
-    const char *again = "", *end = place->reserved_end ? "" : ", given back";
+    const char *again = "", *end = place->reserved_end ? "" : ", released";
 
     if (!place->initial)
         born = mt_arena_printf(&layout->drawing->arena, "at %s",
@@ -221,10 +221,10 @@ static double draw_words(const struct mt_address_layout *layout, double y, const
 
 void mt_address_draw_legend(const struct mt_address_layout *layout)
 {
-    static const char *const words[] = {"A segment keeps its",     "place when it is given",
-                                        "back: the axis counts",   "all places.",
+    static const char *const words[] = {"A released segment",      "keeps its place: the",
+                                        "axis counts the places",  "of all segments.",
                                         "Gray is reserved and",    "free: only requests",
-                                        "that fit can use it.",    "Fainter colour marks",
+                                        "that fit can use it.",    "Fainter color marks",
                                         "rows of pixels that are", "used in part."};
     enum { ABOUT_PLACES = 4 }; /* lines; they go first where there is no room for all */
     struct entry entries[MT_ROLE_COUNT + 2];

@@ -59,7 +59,7 @@ static const char *where(struct mt_drawing *drawing, const struct mt_report *rep
     const struct mt_instant *instant = &device->answer->instant;
     const char *text = mt_chart_frame_where(drawing, report, instant->phase, instant->step);
 
-    return *text ? text : "outside of steps";
+    return *text ? text : "outside steps";
 }
 
 static const char *facts_of(struct mt_drawing *drawing, const struct mt_diff_view *view)

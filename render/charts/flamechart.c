@@ -98,7 +98,7 @@ static void add_common(const struct mt_flame_layout *layout, struct mt_buf *out)
 
 static void draw_footnote(const struct mt_flame_layout *layout)
 {
-    static const char last[] = " · a cell lasts until the first event outside of it";
+    static const char last[] = " · a cell lasts until the first event outside it";
     struct mt_buf text = {0};
     char count[MT_UNITS_TEXT];
 

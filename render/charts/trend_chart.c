@@ -43,7 +43,7 @@ static const char *verdict_note(struct mt_drawing *drawing, const struct mt_tren
     case MT_TREND_STEADY:
         return mt_arena_printf(&drawing->arena, "%s steps", mt_format_count(number, trend->count));
     case MT_TREND_NOT_JUDGED:
-        return trend->count < MT_GROWTH_MIN_STEPS ? "that takes 8 steps" : "too many blocks";
+        return trend->count < MT_GROWTH_MIN_STEPS ? "that needs 8 steps" : "too many blocks";
     case MT_TREND_TOO_SHORT: break;
     }
     return mt_arena_printf(&drawing->arena, "%u of 5", (unsigned)trend->count);

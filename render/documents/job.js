@@ -10,7 +10,7 @@ const data = JSON.parse(document.getElementById('mt-data').textContent);
 const DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 const LEVELS = 4095;
 const MAX_BUTTONS = 24; // notable ranks that have one
-const OUTCOMES = ['nothing says how it ended', 'it finished', 'it ran out of memory',
+const OUTCOMES = ['how it ended is unknown', 'it finished', 'it ran out of memory',
   'it ended with an error', 'it was ended by a signal', 'its recording was cut off'];
 
 const text = (number) => data.strings[number];
@@ -85,7 +85,7 @@ class Course {
 
   draw() {
     if (!this.allocated.length) {
-      this.box.replaceChildren(element('p', {class: 'omitted', text: 'There is no course: no time ' +
+      this.box.replaceChildren(element('p', {class: 'omitted', text: 'There is no curve: no time ' +
         'passed between the first and the last event of this rank.'}));
       this.readout.textContent = '';
       return;
@@ -272,7 +272,7 @@ function placeOf(rank) {
 
 /* How far from its replicas. */
 function replicasOf(rank) {
-  if (rank.replicas < 2) return 'none: no other rank should be equal to it';
+  if (rank.replicas < 2) return 'none: no other rank is equivalent to it';
   const more = rank.peaks[3] - rank.median;
   const difference = more ? `${more < 0 ? '−' : '+'}${formatBytes(Math.abs(more))} from` : 'equal to';
   return `${formatCount(rank.replicas)} with it; its reserved peak is ${difference} their median of ${
@@ -293,7 +293,7 @@ function factsOf(rank) {
       rank.beside[1] < 0 ? '' : ` and a context of ${formatBytes(rank.beside[1])}`));
   }
   if (rank.growth >= 0)
-    facts.push(fact('growth', rank.growth ? `${formatBytes(rank.growth)} a step` : 'none'));
+    facts.push(fact('growth', rank.growth ? `${formatBytes(rank.growth)} per step` : 'none'));
   const place = placeOf(rank);
   if (place) facts.push(fact('place', place));
   if (text(rank.host)) facts.push(fact('host', text(rank.host)));
@@ -349,7 +349,7 @@ function legendOf(rank) {
 
 function show(rank) {
   const readout = element('p', {class: 'hover', 'aria-live': 'polite',
-    text: 'Point at the course, or move along it with the arrow keys.'});
+    text: 'Point at the curve, or move along it with the arrow keys.'});
   const box = element('div', {class: 'course-box'});
   const why = reasons.get(rank);
   shown = rank;
@@ -391,7 +391,7 @@ function answerFor(number) {
   if (row < 0)
     return [index ? `No rank ${number} was read.` : `Rank ${number} is not on this page.`];
   const like = byRow.find((rank) => index.clusters[rank.row] === index.clusters[row]);
-  const words = [`The course of rank ${number} is not on this page. It reserved at most ${
+  const words = [`The curve of rank ${number} is not on this page. It reserved at most ${
     formatBytes(index.peaks[row])}, and ${OUTCOMES[Number(index.outcomes[row])]}.`];
   if (like) words.push(' A replica of it: ', rankButton(like, reasons.get(like)));
   return words;

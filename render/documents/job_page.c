@@ -267,7 +267,7 @@ static void add_other_ranks(const struct writer *writer, struct mt_buf *out)
     mt_add_page_command(out, "memtrace fleet TRACE.mtsum -o DIR");
     mt_buf_add_text(out, " writes the page of one rank, ");
     mt_add_page_command(out, "memtrace analyze TRACE");
-    mt_buf_add_text(out, " answers for its trace. The trace of each rank is named by ");
+    mt_buf_add_text(out, " analyzes its trace. For the trace of each rank, run ");
     mt_add_page_command(out, command ? command : "memtrace fleet DIR");
     mt_buf_add_text(out, " with ");
     mt_add_page_command(out, "--json --all");
@@ -277,8 +277,8 @@ static void add_other_ranks(const struct writer *writer, struct mt_buf *out)
 static void add_picker(const struct writer *writer, struct mt_buf *out)
 {
     mt_buf_add_text(out, "<section id=\"one\">\n<h2>One rank</h2>\n"
-                         "<noscript><p>Choosing a rank needs a script, which this browser does not "
-                         "run. The charts and tables are complete without it.</p></noscript>\n"
+                         "<noscript><p>Choosing a rank needs JavaScript, which this browser does "
+                         "not run. The charts and tables are complete without it.</p></noscript>\n"
                          "<div id=\"picker\"></div>\n<div id=\"rank-view\"></div>\n");
     add_other_ranks(writer, out);
     mt_buf_add_text(out, "</section>\n");

@@ -158,7 +158,7 @@ static void add_cards(struct mt_buf *out, struct mt_job_words *words,
     }
     if (report->growing_count) {
         begin_card(out, "Growth");
-        mt_buf_printf(out, "%s a step", mt_format_bytes(text, report->growth.max));
+        mt_buf_printf(out, "%s per step", mt_format_bytes(text, report->growth.max));
         end_card(out, words, MT_JOB_TOPIC_GROWTH, NULL);
     }
     mt_buf_add_text(out, "</dl>\n");

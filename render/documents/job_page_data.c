@@ -241,7 +241,7 @@ static void add_libraries(struct writer *writer, const struct mt_rank_record *re
         mt_buf_printf(out, "%s%u,%llu", n ? "," : "",
                       (unsigned)string_of(writer, *record->owners[best].library
                                                       ? record->owners[best].library
-                                                      : "a library that is not known"),
+                                                      : "an unknown library"),
                       (unsigned long long)record->owners[best].bytes);
     }
     mt_buf_add_char(out, ']');

@@ -110,7 +110,7 @@ static void note_strange(struct chooser *chooser)
 
     for (uint32_t i = 0; i < report->row_count && count < MAX_OF_A_KIND; i++) {
         const struct mt_rank_record *record = report->rows[i].record;
-        const char *why = record->identity.rank < 0              ? "its rank is not known"
+        const char *why = record->identity.rank < 0              ? "its rank is unknown"
                           : !record->is_complete                 ? "its trace is not complete"
                           : record->outcome == MT_OUTCOME_FAILED ? "ended with an error"
                                                                  : NULL;
@@ -155,7 +155,7 @@ static const char *end_of_oom(struct mt_arena *arena, const struct mt_job_report
     if (!site)
         return NULL;
     mt_format_duration(after, mt_sub_or_0_u64(record->death_t_ns, record->begin_t_ns));
-    return mt_arena_printf(arena, "ran out of memory after %s: it asked for %s%s%s; %s were free",
+    return mt_arena_printf(arena, "ran out of memory after %s: it requested %s%s%s; %s were free",
                            after, mt_format_bytes(wanted, record->death_wanted_bytes),
                            *site ? " in " : "", site,
                            mt_format_bytes(left, record->death_free_bytes));
@@ -175,11 +175,11 @@ const char *mt_page_rank_end(struct mt_arena *arena, const struct mt_job_report 
     case MT_OUTCOME_FINISHED: return "finished";
     case MT_OUTCOME_FAILED: return mt_arena_printf(arena, "ended with exit status %d", number);
     case MT_OUTCOME_CUT: return "the recording was cut off";
-    case MT_OUTCOME_UNKNOWN: return "nothing says how it ended";
+    case MT_OUTCOME_UNKNOWN: return "how it ended is unknown";
     case MT_OUTCOME_KILLED: break;
     }
     switch (record->identity.ended) {
-    case MT_ENDED_TIMEOUT: return "memtrace ended it: its time was over";
+    case MT_ENDED_TIMEOUT: return "memtrace ended it after its timeout";
     case MT_ENDED_OOM_KILLED: return "killed by the kernel because the host ran out of memory";
     case MT_ENDED_SIGNAL: return mt_arena_printf(arena, "ended by signal %d", number);
     case MT_ENDED_UNKNOWN:

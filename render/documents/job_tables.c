@@ -29,8 +29,7 @@ static struct mt_table_cell change_of(uint64_t bytes, bool is_less)
 static const char *cause_of(const struct mt_job_rows *rows, const struct mt_job_outlier *outlier)
 {
     switch (outlier->cause) {
-    case MT_OUTLIER_LIBRARY:
-        return *outlier->library ? outlier->library : "a library that is not known";
+    case MT_OUTLIER_LIBRARY: return *outlier->library ? outlier->library : "an unknown library";
     case MT_OUTLIER_UNUSED: return "reserved and not allocated";
     case MT_OUTLIER_GROWTH:
     case MT_OUTLIER_SITE: break;

@@ -148,7 +148,7 @@ void mt_job_say_death(struct mt_job_words *words)
         return;
     mt_format_duration(after, death->after_ns);
     site = or_nothing(words, mt_job_site_text(&words->arena, report, death->path));
-    say(words, MT_JOB_TOPIC_DEATH, "%s ran out of memory first, after %s: it asked for %s%s%s",
+    say(words, MT_JOB_TOPIC_DEATH, "%s ran out of memory first, after %s: it requested %s%s%s",
         place_of(words, death->row), after, mt_format_bytes(wanted, death->wanted_bytes),
         death->path == MT_NO_PATH ? "" : " in ", site);
     if (death->contested_row != MT_NO_ROW)
@@ -158,7 +158,7 @@ void mt_job_say_death(struct mt_job_words *words)
                 : "%s also ran out and may have been first: a trace has no time of day",
             name_of(words, death->contested_row));
     if (death->count > 1)
-        say(words, MT_JOB_TOPIC_DEATH, "%s ranks ran out of memory in all",
+        say(words, MT_JOB_TOPIC_DEATH, "%s ranks ran out of memory in total",
             count_of(words, death->count));
     if (death->followed_count)
         say(words, MT_JOB_TOPIC_DEATH, "%s rank%s ended later by a signal or with an error: %s",
@@ -166,7 +166,7 @@ void mt_job_say_death(struct mt_job_words *words)
             ranges_of(words, death->followed, death->followed_ranges, death->followed_count));
     if (death->vanished_count)
         say(words, MT_JOB_TOPIC_DEATH,
-            "%s rank%s ended without an orderly exit, as after SIGTERM: %s",
+            "%s rank%s ended without a normal exit, as after SIGTERM: %s",
             count_of(words, death->vanished_count), s(death->vanished_count),
             ranges_of(words, death->vanished, death->vanished_ranges, death->vanished_count));
     say_fitting(words, death);
@@ -206,7 +206,7 @@ static void say_presence(struct mt_job_words *words)
             s(report->world), report->missing_count ? "; missing: " : "",
             ranges_of(words, report->missing, report->missing_ranges, report->missing_count));
     if (report->worlds_differ)
-        say(words, topic, "traces disagree about the number of ranks: the largest counts");
+        say(words, topic, "traces disagree about the number of ranks: the largest number is used");
     if (report->unranked_count)
         say(words, topic, "%u process%s whose rank is not known", (unsigned)report->unranked_count,
             report->unranked_count == 1 ? "" : "es");
@@ -214,11 +214,11 @@ static void say_presence(struct mt_job_words *words)
         say(words, topic, "%u of %u are planned: dry runs, not runs on a device",
             (unsigned)report->planned_count, (unsigned)report->row_count);
     if (report->incomplete_count)
-        say(words, topic, "%u trace%s %s not complete: peaks are at least what is said",
+        say(words, topic, "%u trace%s %s not complete: peaks are lower bounds",
             (unsigned)report->incomplete_count, s(report->incomplete_count),
             report->incomplete_count == 1 ? "is" : "are");
     if (report->duplicate_count)
-        say(words, topic, "%u more process%s of ranks that are counted already",
+        say(words, topic, "%u more process%s of ranks that are already counted",
             (unsigned)report->duplicate_count, report->duplicate_count == 1 ? "" : "es");
 }
 
@@ -386,7 +386,7 @@ void mt_job_say_growth(struct mt_job_words *words)
     if (!report->growing_count)
         return;
     say(words, MT_JOB_TOPIC_GROWTH,
-        "%u of %u rank%s leave%s something behind every step; %s on %s is the most",
+        "%u of %u rank%s leave%s memory behind in each step; %s on %s is the most",
         (unsigned)report->growing_count, (unsigned)report->growth.count, s(report->growth.count),
         report->growing_count == 1 ? "s" : "", mt_format_bytes(bytes, report->growth.max),
         name_of(words, report->growth.max_row));
@@ -415,7 +415,7 @@ void mt_job_say_device(struct mt_job_words *words, const struct mt_job_device *d
 {
     char peak[MT_UNITS_TEXT], total[MT_UNITS_TEXT];
 
-    say(words, MT_JOB_TOPIC_DEVICES, "%s%s%s%s reserved at a time by %u processes on %s%s%s",
+    say(words, MT_JOB_TOPIC_DEVICES, "%s%s%s%s reserved at the same time by %u processes on %s%s%s",
         device->is_exact ? "" : "at most ", mt_format_bytes(peak, device->peak_bytes),
         device->total_bytes ? " of " : "",
         device->total_bytes ? mt_format_bytes(total, device->total_bytes) : "",
@@ -429,10 +429,10 @@ const char *mt_job_devices_caveat(const struct mt_job_report *report)
 
     for (uint32_t i = 0; i < report->device_count; i++)
         is_exact = is_exact && report->devices[i].is_exact;
-    return is_exact ? "sums of what the allocators reserved; contexts and other memory outside "
-                      "the allocators come on top"
+    return is_exact ? "sums of what the allocators reserved; contexts and other memory outside the "
+                      "allocators are not included"
                     : "sums of what the allocators reserved; an upper bound where it says \"at "
-                      "most\"; contexts and other memory outside the allocators come on top";
+                      "most\"; contexts and other memory outside the allocators are not included";
 }
 
 void mt_job_words_reset(struct mt_job_words *words)

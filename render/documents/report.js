@@ -395,7 +395,7 @@ class Explorer {
     if (shown) this.addChildren(this.focus, 0, shown, path.length + 1);
     this.cells.style.height = `${(Math.max(this.depth, path.length) + 1) * ROW_HEIGHT}px`;
     this.dropped.textContent = !shown && this.focus >= 0
-      ? 'Nothing of this is alive then.' : this.narrow.cells
+      ? 'None of this is alive at that time.' : this.narrow.cells
         ? `${formatCount(this.narrow.cells)} ${this.narrow.cells === 1 ? 'cell' : 'cells'} too narrow to draw ` +
           `(${formatBytes(this.narrow.bytes)}, ${formatShare(this.narrow.bytes, shown)})` : '';
   }
@@ -497,7 +497,7 @@ class Explorer {
       onchange: () => { this.by = this.choice.value; this.showTable(); remember(); },
     });
     for (const [value, text] of [['site', 'by site'], ['role', 'by role'],
-      ['phase', 'by phase of birth'], ['size', 'by size of a block']])
+      ['phase', 'by the phase of allocation'], ['size', 'by block size']])
       this.choice.append(element('option', {value, text}));
     const heads = this.table.tHead.rows[0].cells;
     COLUMNS.forEach((column, index) => {
@@ -571,7 +571,7 @@ class Explorer {
     }
     const foot = this.table.tFoot || this.table.createTFoot();
     foot.replaceChildren(tableRow({...sum, role: '', phase: '', site:
-      this.chosen ? `what the search finds, of ${formatBytes(total)}` : 'in all'}, total));
+      this.chosen ? `found by the search, of ${formatBytes(total)}` : 'in total'}, total));
     markSorted(this.table.tHead.rows[0].cells, COLUMNS.indexOf(column), down);
     this.choice.value = this.by;
     this.caption.replaceChildren('Live blocks ', this.choice);
@@ -637,7 +637,7 @@ class Block {
   }
 
   freed() {
-    if (this.endEvent < 0) return 'never: it was there at the end';
+    if (this.endEvent < 0) return 'never: still allocated at the end';
     const life = this.isOlder() ? `at least ${formatDuration(this.end)}`
       : `after ${formatDuration(this.end - this.birth)}`;
     return `at ${formatWhen(this.end, this.endEvent)}${data.end ? `, ${life}` : ''}`;
@@ -701,7 +701,7 @@ class Panel {
       frames.length ? element('ol', {class: 'stack'}, ...frames)
         : element('p', {class: 'small', text: 'no stack recorded'}),
       element('p', {}, block.isOlder() ? 'alive when the history begins: '
-        : 'alive when it was born: ', command, copyButton(command)));
+        : 'alive when it was allocated: ', command, copyButton(command)));
   }
 }
 

@@ -337,7 +337,7 @@ static void add_history(struct writer *writer, const struct mt_device_report *de
         writer->has_blocks = has_blocks;
     } else if (!writer->status && device->events) {
         mt_buf_add_text(out, "<p class=\"omitted\">This page has no room for what was alive at "
-                             "other times: memtrace live tells it.</p>\n");
+                             "other times: memtrace live shows it.</p>\n");
     }
     mt_buf_release(&history);
 }

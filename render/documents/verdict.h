@@ -8,7 +8,7 @@
 /* What to do about a snapshot without history (mt_is_one_instant). */
 #define MT_NO_HISTORY_HELP                                                                         \
     "The peak is unknown. To record a history, call torch.cuda.memory._record_memory_history() "   \
-    "before the model is made, or run the program under memtrace record"
+    "before the model is created, or run the program under memtrace record"
 
 /* One line, not escaped: "FAIL: peak reserved 19.3 GiB exceeds ..."; without gates "peak 6.45 GiB
  * allocated", after what the recording lacks and the error that ended the run. gates: NULL =

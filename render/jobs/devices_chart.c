@@ -1,4 +1,4 @@
-/* Devices that several processes share: who held what, when, and what was not given back. One panel
+/* Devices that several processes share: who held what, when, and what was not released. One panel
  * for each of the devices with the highest sums. */
 #include "job_chart.h"
 
@@ -150,14 +150,14 @@ static void draw_picture(struct picture *picture, const char *title, const char 
     for (uint32_t i = 0; i < picture->count && !picture->drawing->failed; i++)
         y = mt_devices_draw_panel(&picture->panels[i], y) + GAP;
     draw_rest(picture, y);
-    mt_chart_frame_footnote(
-        picture->drawing,
-        are_exact(picture)
-            ? "a column: the levels at its highest sum · memory outside the allocators comes on "
-              "top "
-              "· dot: own peak · 0 s: the first one begins"
-            : "\"at most\": a process counts with its largest level in 1/512 of its time · memory "
-              "outside the allocators comes on top · dot: own peak · 0 s: the first one begins");
+    mt_chart_frame_footnote(picture->drawing,
+                            are_exact(picture)
+                                ? "a column: the levels at its highest sum · memory outside the "
+                                  "allocators is not included "
+                                  "· dot: own peak · 0 s: the first process begins"
+                                : "\"at most\": a process counts with its largest level in 1/512 "
+                                  "of its time · memory outside the allocators is not included · "
+                                  "dot: own peak · 0 s: the first process begins");
 }
 
 static bool is_called_for(const struct mt_job_report *report)
@@ -189,7 +189,7 @@ static enum mt_status draw_chart(const struct mt_job_report *report,
 
 const struct mt_job_chart mt_job_chart_devices = {
     .name = "devices",
-    .summary = "what the processes of a shared device held over time, and what was not given back",
+    .summary = "what the processes of a shared device held over time, and what was not released",
     .called_for = is_called_for,
     .draw = draw_chart,
 };

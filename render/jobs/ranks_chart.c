@@ -350,7 +350,7 @@ static const char *footnote_of(struct mt_drawing *drawing, const struct mt_ranks
 
     if (layout->lanes.is_shared)
         mt_job_frame_add(&note, "ranks that share a column of pixels: the largest and the smallest "
-                                "of them; a death is shown before a gap");
+                                "of them; out of memory is shown before a gap");
     if (layout->order.axis)
         mt_job_frame_add(&note, "ranks in the order of %s",
                          mt_chart_frame_short(

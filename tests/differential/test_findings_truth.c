@@ -158,11 +158,11 @@ static void growth_is_found_to_the_byte_and_with_its_line(void **unused)
     expect_growth(
         "leakval", "validate",
         "7.98 MiB more after each step since step 0, 6.98 MiB of it from w_leakval train.py:128",
-        "keep loss.item()");
+        "use loss.item()");
     expect_growth(
         "ddp_leak_rank1", "optimizer",
         "7.98 MiB more after each step since step 0, 6.98 MiB of it from <module> ddp_leak.py:19",
-        "keep loss.item()");
+        "use loss.item()");
     expect_growth(
         "keeps", "optimizer",
         "0.98 MiB more after each step since step 0, all of it from w_keeps questions.py:20",
@@ -223,7 +223,8 @@ static void expect_kept(const char *name, uint64_t more, const char *title)
     assert_int_equal(kept->bytes + more, before - truth(name, "allocated_peak_clean"));
     assert_string_equal(kept->title, title);
     if (strcmp(name, "kept") == 0) /* truth: 2361393152 */
-        assert_string_equal(kept->evidence[2], "and 2.20 GiB reserved instead of 2.69 GiB");
+        assert_string_equal(kept->evidence[2],
+                            "in the same replay: 2.20 GiB reserved instead of 2.69 GiB");
     mt_report_release(report);
     mt_source_close(source);
 }

@@ -43,7 +43,7 @@ static void jobs_do_not_change_the_answer(void **unused)
         {"replay " CAPTURE " -p none -p buddy:nothing=1 -p nobody -p paged",
          "'buddy:nothing=1': it has no option 'nothing'\nexit 2\n"},
         {"fit " CAPTURE " -p bfc -p recorded -p bfc:x=1",
-         "'recorded': simulates nothing, so that it has no smallest limit\nexit 2\n"},
+         "'recorded': simulates nothing, so it has no smallest limit\nexit 2\n"},
         {"replay - -p none -p pytorch -p paged < " CAPTURE, "exit 0\n"},
         {"replay nowhere.trace -p none -p paged", "exit 3\n"},
     };

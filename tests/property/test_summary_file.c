@@ -243,8 +243,8 @@ static void hostile_payloads_are_refused(void **state)
         {"\x01\x01\x00", 3, "a text holds a zero byte"},
         {"\x01\x01x\x01\x02\x00\x00", 7, "a call path has no parent of that number"},
         {"\x01\x01x\x01\x01\x00\x00", 7, "a call path has no parent of that number"},
-        {"\x01\x01x\x01\x00\x01\x00", 7, "there is no text of that number"},
-        {"\x00\x00\x01x", 4, "there is no text of that number"},
+        {"\x01\x01x\x01\x00\x01\x00", 7, "no string has that number"},
+        {"\x00\x00\x01x", 4, "no string has that number"},
         {"\x00\x00\x00x", 4, "bytes follow the last record"},
     };
 

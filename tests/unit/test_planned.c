@@ -216,7 +216,7 @@ static void without_a_repeating_step_there_is_no_plan(void **unused)
     }
     begin();
     assert_int_equal(run("planned", 0), MT_ERR_UNSUPPORTED);
-    assert_non_null(strstr(error.text, "of 3 steps no two ask for the same"));
+    assert_non_null(strstr(error.text, "no two of 3 steps make the same requests"));
     memory_source_release(&source);
 }
 

@@ -72,11 +72,11 @@ static void bad_options_are_refused_with_a_reason(void **unused)
     refused("roundup_power2_divisions:3", "power of two");
     refused("roundup_power2_divisions:[256:3]", "powers of two");
     refused("roundup_power2_divisions:[100:2]", "powers of two");
-    refused("roundup_power2_divisions:[256:1", "without an end");
+    refused("roundup_power2_divisions:[256:1", "without a closing bracket");
     refused("roundup_power2_divisions:[>:1]", "before any size");
     refused("no_such_option:1", "not one of PyTorch's");
     refused("backend:jemalloc", "native or cudaMallocAsync");
-    refused("expandable_segments:True]", "behind its value");
+    refused("expandable_segments:True]", "after its value");
     refused(":", "");
 }
 

@@ -55,7 +55,7 @@ static void a_line_is_exact(void **state)
     assert_int_equal(slope.most_bytes, 312);
 }
 
-/* One byte beside the line, or a slope that is no whole number, is a range. */
+/* One byte beside the line, or a slope that is not a whole number, is a range. */
 static void anything_else_is_a_range(void **state)
 {
     struct mt_sweep_slope slope;
