@@ -89,12 +89,30 @@ static const char *rows_text(const struct mt_job_tree_view *view)
     return text ? text : "";
 }
 
+/* One rank has no mean, minimum and maximum. */
+static const char *facts_of_one(const struct mt_job_tree_view *view)
+{
+    struct mt_drawing *drawing = view->drawing;
+    const char *text = mt_arena_printf(
+        &drawing->arena, "width = bytes · %s on %s · %s",
+        mt_job_words_bytes(drawing, view->tree->nodes[0].sum_bytes),
+        mt_job_words_row(drawing, view->report, view->tree->nodes[0].max_row), rows_text(view));
+
+    if (!text)
+        drawing->failed = true;
+    return text ? text : "";
+}
+
 static const char *facts(const struct mt_job_tree_view *view)
 {
     struct mt_drawing *drawing = view->drawing;
     const struct mt_job_node *root = &view->tree->nodes[0];
     char least[MT_UNITS_TEXT], most[MT_UNITS_TEXT];
-    const char *text = mt_arena_printf(
+    const char *text;
+
+    if (view->tree->row_count == 1)
+        return facts_of_one(view);
+    text = mt_arena_printf(
         &drawing->arena,
         "width = mean bytes per %s · %s on average over %s · minimum %s on %s · maximum %s on "
         "%s",
