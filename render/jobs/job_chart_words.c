@@ -23,7 +23,8 @@ const char *mt_job_words_name(struct mt_drawing *drawing, const char *name, size
     const char *copy;
 
     mt_buf_add_printable_text(&text, mt_chart_frame_short(drawing, name, most));
-    copy = text.failed ? NULL : mt_arena_text(&drawing->arena, text.data ? text.data : "", text.length);
+    copy = text.failed ? NULL
+                       : mt_arena_text(&drawing->arena, text.data ? text.data : "", text.length);
     mt_buf_release(&text);
     return kept(drawing, copy);
 }

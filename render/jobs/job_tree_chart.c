@@ -82,7 +82,7 @@ static const char *rows_text(const struct mt_job_tree_view *view)
     const char *text = mt_arena_printf(
         &view->drawing->arena, "%s%s%s %s%s", mt_format_count(rows, report->row_count),
         is_part ? " of " : "", is_part ? mt_format_count(world, report->world) : "", view->unit,
-        report->row_count == 1 ? "" : "s");
+        (is_part ? report->world : report->row_count) == 1 ? "" : "s");
 
     if (!text)
         view->drawing->failed = true;
@@ -146,8 +146,9 @@ static void draw_footnote(const struct mt_job_tree_view *view)
     mt_buf_printf(&text, "%seach %s at its own allocated peak; one that lacks a call path has 0 B",
                   text.length ? " · " : "", view->unit);
     if (view->summed_cells) {
-        mt_buf_printf(&text, " · gray: %s narrow cells as their sum",
-                      mt_format_count(number, view->summed_cells));
+        mt_buf_printf(&text, " · gray: %s narrow cell%s",
+                      mt_format_count(number, view->summed_cells),
+                      view->summed_cells == 1 ? "" : "s as their sum");
         add_share(&text, view, view->summed_bytes);
     }
     if (view->dropped_cells) {
