@@ -179,6 +179,7 @@ static void add_axes(struct mt_json *json, const struct mt_job_report *report)
     struct mt_json_list list;
 
     mt_json_text(json, "axes_source", mt_axes_source_name(report->axes_source));
+    mt_json_bool(json, "axes_overlap", report->axes_overlap);
     mt_json_objects_begin(&list, json, "axes", report->axis_count);
     for (uint32_t i = 0; i < report->axis_count; i++) {
         const struct mt_job_axis *axis = &report->axes[i];

@@ -95,6 +95,8 @@ static void add_axes(struct text *text)
     add_heading(text, mt_job_axes_title(text->report));
     for (uint32_t i = 0; i < text->report->axis_count; i++)
         add_axis(text, &text->report->axes[i]);
+    mt_job_say_overlap(&text->words);
+    add_notes(text, text->words.first, 2);
 }
 
 static void add_paths(const struct text *text)
@@ -137,8 +139,9 @@ static void add_devices(struct text *text)
         add_table(text, &table, 4, omitted);
     }
     if (text->report->device_count > count)
-        mt_add_note(text->out, 2, "and %u more devices",
-                    (unsigned)(text->report->device_count - count));
+        mt_add_note(text->out, 2, "and %u more device%s",
+                    (unsigned)(text->report->device_count - count),
+                    text->report->device_count - count == 1 ? "" : "s");
     mt_add_note(text->out, 2, "%s", mt_job_devices_caveat(text->report));
 }
 

@@ -1,13 +1,14 @@
 /* Replaces everything in a trace that identifies a person, a machine or a location of files.
  * `memtrace info --secrets` uses the same rules to count the texts that would change. With the same
- * salt, equal texts become equal texts. The salt is random and never stored, so a text cannot be
- * found by trial.
+ * salt, equal texts become equal texts. The salt is random, so nobody without it can find a text by
+ * trial. Only `--redact-key` stores it (cli/redaction_key.h).
  *
  *   file      the folder is hashed, the name of the file stays. Only the start is hashed if the
- * rest is public: site-packages/, dist-packages/, lib/python3.12/, aten/src/, torch/csrc/. Folders
- * of the system stay. words     (functions, phases, marks, settings) paths in them, as above thread
- * hashed, except for the names that Python and PyTorch give host, command, boot id, job, UUID of a
- * device   hashed
+ *             rest is public: site-packages/, dist-packages/, lib/python3.12/, aten/src/,
+ *             torch/csrc/. Folders of the system stay.
+ *   words     (functions, phases, marks, settings) paths in them, as above
+ *   thread    hashed, except for the names that Python and PyTorch give
+ *   host, command, boot id, job, UUID of a device   hashed
  *
  * Redacting a redacted text does not change it. */
 #ifndef MT_TRACE_REDACTION_H

@@ -130,6 +130,65 @@ static enum mt_status fill_axis(struct mt_job_work *work, uint32_t index,
     return MT_OK;
 }
 
+/* Has the axis a share of the variance of its own? One with a row at each coordinate has all. */
+static bool has_share(const struct mt_job_report *report, const struct mt_job_axis *axis)
+{
+    return axis->group_count >= 2 && axis->group_count < report->row_count;
+}
+
+static uint32_t rows_at(const struct mt_job_axis *axis, uint32_t coordinate)
+{
+    uint32_t low = 0, high = axis->group_count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (axis->groups[middle].coordinate < coordinate)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < axis->group_count ? axis->groups[low].reserved.count : 0;
+}
+
+/* Do two axes split the rows independently: has each pair of coordinates its n_a * n_b / n rows?
+ * Products fit: there are at most 2^22 rows. */
+static bool are_independent(const struct mt_job_report *report, uint32_t a, uint32_t b,
+                            struct mt_job_value *order)
+{
+    const uint64_t rows = report->row_count;
+
+    for (uint32_t i = 0; i < rows; i++) {
+        const uint32_t *coordinates = report->rows[i].coordinates;
+
+        if (coordinates[a] == MT_NO_ROW || coordinates[b] == MT_NO_ROW)
+            return false;
+        order[i] = (struct mt_job_value){(uint64_t)coordinates[a] << 32 | coordinates[b], i};
+    }
+    mt_job_values_sort(order, (uint32_t)rows);
+    for (uint32_t i = 0, end; i < rows; i = end) {
+        const uint64_t pair = order[i].value;
+
+        for (end = i; end < rows && order[end].value == pair;)
+            end++;
+        if ((end - i) * rows != (uint64_t)rows_at(&report->axes[a], (uint32_t)(pair >> 32)) *
+                                    rows_at(&report->axes[b], (uint32_t)pair))
+            return false;
+    }
+    return true;
+}
+
+/* Shares of the variance add up only if all axes are independent of each other. */
+static bool axes_overlap(const struct mt_job_report *report, struct mt_job_value *order)
+{
+    for (uint32_t a = 0; a < report->axis_count; a++)
+        for (uint32_t b = a + 1; b < report->axis_count; b++)
+            if (has_share(report, &report->axes[a]) && has_share(report, &report->axes[b]) &&
+                !are_independent(report, a, b, order))
+                return true;
+    return false;
+}
+
 enum mt_status mt_job_find_groups(struct mt_job_work *work, struct mt_error *error)
 {
     struct mt_job_value *order = MT_JOB_ARRAY(work, work->report->row_count, struct mt_job_value);
@@ -138,5 +197,7 @@ enum mt_status mt_job_find_groups(struct mt_job_work *work, struct mt_error *err
     (void)error;
     for (uint32_t i = 0; i < work->report->axis_count && status == MT_OK; i++)
         status = fill_axis(work, i, order);
+    if (status == MT_OK)
+        work->report->axes_overlap = axes_overlap(work->report, order);
     return status;
 }

@@ -252,6 +252,7 @@ struct mt_job_report {
     enum mt_axes_source axes_source;
     struct mt_job_axis *axes;
     uint32_t axis_count;
+    bool axes_overlap; /* rows are spread unevenly over two axes: explained_ppm do not add up */
     struct mt_job_cluster *clusters;
     uint32_t cluster_count;
 

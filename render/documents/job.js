@@ -444,7 +444,7 @@ function linkRanks() {
   for (const cell of document.querySelectorAll('table.sortable.job td:not(.number, .site)')) {
     const rank = names.get(cell.textContent) || names.get(cell.textContent.replace(/ \(.*$/, ''));
     if (!rank) continue;
-    cell.replaceChildren(element('button', {type: 'button', class: 'to-rank', text: cell.textContent,
+    cell.replaceChildren(element('button', {type: 'button', class: 'to-rank', text: cell.textContent.replace(/^rank (?=\d)/, 'rank\u00a0'),
       onclick: () => {
         pick(rank);
         document.getElementById('one').scrollIntoView();

@@ -136,6 +136,8 @@ static void add_axes(struct writer *writer)
         omitted = mt_job_axis_table(&table, &rows, &report->axes[i]);
         add_table(writer, &table, "axis", i, omitted);
     }
+    mt_job_say_overlap(&writer->words);
+    add_sentences(writer);
 }
 
 static void add_paths(struct writer *writer)

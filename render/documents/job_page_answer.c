@@ -180,6 +180,7 @@ void mt_add_job_page_answer(struct mt_buf *out, const struct mt_job_document *do
     mt_job_say_growth(&words);
     for (uint32_t i = 0; i < document->report->axis_count; i++)
         mt_job_say_axis(&words, &document->report->axes[i]);
+    mt_job_say_overlap(&words);
     add_cards(out, &words, document->gate_count ? NULL : words.first);
     out->failed |= words.failed || verdict.failed;
     mt_buf_release(&verdict);

@@ -66,11 +66,15 @@ static void note_extremes(struct chooser *chooser)
 {
     const struct mt_job_report *report = chooser->report;
 
-    note(chooser, report->reserved.max_row, "highest reserved peak");
-    note(chooser, report->reserved.min_row, "lowest reserved peak");
-    note(chooser, report->reserved.median_row, "median reserved peak");
-    note(chooser, report->allocated.max_row, "highest allocated peak");
-    note(chooser, report->needed.max_row, "needs the most");
+    if (report->row_count == 1) {
+        note(chooser, 0, "the only rank that was read");
+    } else {
+        note(chooser, report->reserved.max_row, "highest reserved peak");
+        note(chooser, report->reserved.min_row, "lowest reserved peak");
+        note(chooser, report->reserved.median_row, "median reserved peak");
+        note(chooser, report->allocated.max_row, "highest allocated peak");
+        note(chooser, report->needed.max_row, "needs the most");
+    }
     if (report->growing_count)
         note(chooser, report->growth.max_row, "grows most");
 }

@@ -121,6 +121,7 @@ static void add_axes(struct page *page)
                   mt_job_axes_title(report) + 1);
     for (uint32_t i = 0; i < report->axis_count; i++)
         mt_job_say_axis(&page->words, &report->axes[i]);
+    mt_job_say_overlap(&page->words);
     add_sentences(page, page->words.first);
 }
 

@@ -378,6 +378,19 @@ void mt_job_say_axis(struct mt_job_words *words, const struct mt_job_axis *axis)
         axis->heavy_role_bytes ? mt_role_name(axis->heavy_role) : "");
 }
 
+void mt_job_say_overlap(struct mt_job_words *words)
+{
+    const struct mt_job_report *report = words->report;
+    uint32_t shares = 0;
+
+    for (uint32_t i = 0; i < report->axis_count; i++)
+        shares += report->axes[i].group_count < report->row_count && report->axes[i].explained_ppm;
+    if (report->axes_overlap && shares > 1)
+        say(words, MT_JOB_TOPIC_AXES,
+            "the shares overlap and do not add up, because ranks are spread unevenly over the "
+            "axes");
+}
+
 void mt_job_say_growth(struct mt_job_words *words)
 {
     const struct mt_job_report *report = words->report;

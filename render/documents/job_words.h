@@ -42,6 +42,8 @@ void mt_job_say_death(struct mt_job_words *words);
 void mt_job_say_peak(struct mt_job_words *words); /* PEAK, RANKS, NEED; then RANKS */
 void mt_job_say_outliers(struct mt_job_words *words);
 void mt_job_say_axis(struct mt_job_words *words, const struct mt_job_axis *axis);
+/* Are shares of the axes not additive? Call it after all axes. */
+void mt_job_say_overlap(struct mt_job_words *words);
 void mt_job_say_growth(struct mt_job_words *words);
 void mt_job_say_steps(struct mt_job_words *words);
 void mt_job_say_device(struct mt_job_words *words, const struct mt_job_device *device);

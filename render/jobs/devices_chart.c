@@ -48,15 +48,15 @@ static const char *facts(struct mt_drawing *drawing, const struct mt_job_report 
                          uint32_t highest)
 {
     const struct mt_job_device *device = &report->devices[highest];
+    uint32_t devices = mt_devices_count(report);
     char count[MT_UNITS_TEXT], peak[MT_UNITS_TEXT];
 
-    return kept(drawing, mt_arena_printf(&drawing->arena,
-                                         "%s shared %s · highest: %s%s reserved together, %s",
-                                         mt_format_count(count, report->device_count),
-                                         report->device_count == 1 ? "device" : "devices",
-                                         device->is_exact ? "" : "at most ",
-                                         mt_format_bytes(peak, device->peak_bytes),
-                                         mt_devices_name(drawing, report, device)));
+    return kept(drawing,
+                mt_arena_printf(
+                    &drawing->arena, "%s shared %s · highest: %s%s reserved together, %s",
+                    mt_format_count(count, devices), devices == 1 ? "device" : "devices",
+                    device->is_exact ? "" : "at most ", mt_format_bytes(peak, device->peak_bytes),
+                    mt_devices_name(drawing, report, device)));
 }
 
 struct picture {
@@ -95,7 +95,15 @@ static void fit_height(struct picture *picture, double y, double wish)
         mt_chart_frame_height(fmax(height, y + fixed_height(picture) + picture->count * plot), 0);
 }
 
-/* "8,189 more shared devices are not drawn: at most 40.0 GiB together on each." */
+/* What a panel is one of. */
+static const char *panel_noun(const struct mt_job_report *report, bool is_one)
+{
+    if (mt_devices_count(report) < report->device_count)
+        return is_one ? "period of use is" : "periods of use are";
+    return is_one ? "shared device is" : "shared devices are";
+}
+
+/* "8,189 more shared devices are not drawn: at most 40.0 GiB together on any of them" */
 static void draw_rest(const struct picture *picture, double y)
 {
     const struct mt_job_report *report = picture->report;
@@ -115,10 +123,10 @@ static void draw_rest(const struct picture *picture, double y)
             most = mt_max_u64(most, report->devices[i].peak_bytes);
     }
     text = kept(picture->drawing,
-                mt_arena_printf(
-                    &picture->drawing->arena, "%s more shared %s not drawn: at most %s together%s",
-                    mt_format_count(count, rest), rest == 1 ? "device is" : "devices are",
-                    mt_format_bytes(bytes, most), rest == 1 ? "" : " on any of them"));
+                mt_arena_printf(&picture->drawing->arena,
+                                "%s more %s not drawn: at most %s together%s",
+                                mt_format_count(count, rest), panel_noun(report, rest == 1),
+                                mt_format_bytes(bytes, most), rest == 1 ? "" : " on any of them"));
     mt_chart_frame_text(picture->drawing, MT_MARGIN, y,
                         mt_text_fit(picture->drawing, text, MT_SIZE_BODY, MT_REGULAR,
                                     picture->drawing->width - 2 * MT_MARGIN, false),

@@ -168,6 +168,15 @@ static bool is_same(const struct mt_job_device *a, const struct mt_job_device *b
            (*a->uuid || (!strcmp(a->pci, b->pci) && !strcmp(a->host, b->host)));
 }
 
+uint32_t mt_devices_count(const struct mt_job_report *report)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < report->device_count; i++)
+        count += !i || !is_same(&report->devices[i - 1], &report->devices[i]);
+    return count;
+}
+
 const char *mt_devices_name(struct mt_drawing *drawing, const struct mt_job_report *report,
                             const struct mt_job_device *device)
 {

@@ -43,6 +43,8 @@ double mt_devices_column_x(const struct mt_devices_panel *panel, uint32_t column
 /* "rank 3", "serve.trace.zst of slurm:78" */
 const char *mt_devices_process(const struct mt_devices_panel *panel,
                                const struct mt_job_tenant *tenant);
+/* Devices of the report, however many periods of use each of them has. */
+uint32_t mt_devices_count(const struct mt_job_report *report);
 /* "GPU-8f2c on node00" */
 const char *mt_devices_name(struct mt_drawing *drawing, const struct mt_job_report *report,
                             const struct mt_job_device *device);

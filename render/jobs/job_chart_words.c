@@ -23,7 +23,8 @@ const char *mt_job_words_name(struct mt_drawing *drawing, const char *name, size
     const char *copy;
 
     mt_buf_add_printable_text(&text, mt_chart_frame_short(drawing, name, most));
-    copy = text.failed ? NULL : mt_arena_text(&drawing->arena, text.data, text.length);
+    copy = text.failed ? NULL
+                       : mt_arena_text(&drawing->arena, text.data ? text.data : "", text.length);
     mt_buf_release(&text);
     return kept(drawing, copy);
 }
@@ -46,6 +47,8 @@ const char *mt_job_words_bytes(struct mt_drawing *drawing, unsigned __int128 byt
     uint64_t most = bytes > UINT64_MAX ? UINT64_MAX : (uint64_t)bytes;
     char text[MT_UNITS_TEXT], exact[MT_UNITS_TEXT];
 
+    if (bytes < 1000) /* are exact */
+        return kept(drawing, mt_arena_printf(&drawing->arena, "%s", mt_format_bytes(text, most)));
     return kept(drawing, mt_arena_printf(
                              &drawing->arena, "%s%s (%s B)", bytes > UINT64_MAX ? "more than " : "",
                              mt_format_bytes(text, most), mt_format_count(exact, most)));

@@ -17,7 +17,7 @@ const char *mt_job_words_row(struct mt_drawing *drawing, const struct mt_job_rep
 /* "rank" if each row is a rank of its own, else "device". */
 const char *mt_job_words_unit(const struct mt_job_report *report);
 
-/* "10.5 GiB (11,274,289,152 B)" */
+/* "10.5 GiB (11,274,289,152 B)", "512 B" */
 const char *mt_job_words_bytes(struct mt_drawing *drawing, unsigned __int128 bytes);
 
 /* Title, accessible text and metadata: "slurm:77 — <chart>". Returns the title. */

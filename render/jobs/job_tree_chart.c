@@ -82,10 +82,24 @@ static const char *rows_text(const struct mt_job_tree_view *view)
     const char *text = mt_arena_printf(
         &view->drawing->arena, "%s%s%s %s%s", mt_format_count(rows, report->row_count),
         is_part ? " of " : "", is_part ? mt_format_count(world, report->world) : "", view->unit,
-        report->row_count == 1 ? "" : "s");
+        (is_part ? report->world : report->row_count) == 1 ? "" : "s");
 
     if (!text)
         view->drawing->failed = true;
+    return text ? text : "";
+}
+
+/* One rank has no mean, minimum and maximum. */
+static const char *facts_of_one(const struct mt_job_tree_view *view)
+{
+    struct mt_drawing *drawing = view->drawing;
+    const char *text = mt_arena_printf(
+        &drawing->arena, "width = bytes · %s on %s · %s",
+        mt_job_words_bytes(drawing, view->tree->nodes[0].sum_bytes),
+        mt_job_words_row(drawing, view->report, view->tree->nodes[0].max_row), rows_text(view));
+
+    if (!text)
+        drawing->failed = true;
     return text ? text : "";
 }
 
@@ -94,7 +108,11 @@ static const char *facts(const struct mt_job_tree_view *view)
     struct mt_drawing *drawing = view->drawing;
     const struct mt_job_node *root = &view->tree->nodes[0];
     char least[MT_UNITS_TEXT], most[MT_UNITS_TEXT];
-    const char *text = mt_arena_printf(
+    const char *text;
+
+    if (view->tree->row_count == 1)
+        return facts_of_one(view);
+    text = mt_arena_printf(
         &drawing->arena,
         "width = mean bytes per %s · %s on average over %s · minimum %s on %s · maximum %s on "
         "%s",
@@ -128,8 +146,9 @@ static void draw_footnote(const struct mt_job_tree_view *view)
     mt_buf_printf(&text, "%seach %s at its own allocated peak; one that lacks a call path has 0 B",
                   text.length ? " · " : "", view->unit);
     if (view->summed_cells) {
-        mt_buf_printf(&text, " · gray: %s narrow cells as their sum",
-                      mt_format_count(number, view->summed_cells));
+        mt_buf_printf(&text, " · gray: %s narrow cell%s",
+                      mt_format_count(number, view->summed_cells),
+                      view->summed_cells == 1 ? "" : "s as their sum");
         add_share(&text, view, view->summed_bytes);
     }
     if (view->dropped_cells) {

@@ -195,6 +195,7 @@ static void times_of_one_device_are_told_apart(void **state)
     draw(&drawn);
     assert_true(drawing_says(&drawn.drawing, "device", "GPU-1 on node00, period 1 of 2"));
     assert_true(drawing_says(&drawn.drawing, "device", "GPU-1 on node00, period 2 of 2"));
+    assert_true(drawing_says(&drawn.drawing, "facts", "1 shared device · "));
     release(&drawn);
 }
 

@@ -1012,6 +1012,47 @@ static void an_axis_separates_if_most_of_its_lines_differ(void **state)
     }
 }
 
+/* Three axes with all ranks are independent. Without one rank they overlap; a job of one axis has
+ * nothing that could. */
+static void axes_overlap_if_ranks_are_missing(void **state)
+{
+    struct simulated_job job = simulated_job_new(2, 4, 2);
+    struct made made;
+
+    (void)state;
+    for (uint32_t missing = 0; missing < 2; missing++) {
+        job.missing[0] = 5;
+        job.missing_count = missing;
+        made = make(&job);
+        assert_int_equal(made.report->axis_count, 3);
+        assert_int_equal(made.report->axes_overlap, missing);
+        release(&made);
+    }
+    job = simulated_job_new(1, 8, 1);
+    job.missing[0] = 5;
+    job.missing_count = 1;
+    made = make(&job);
+    assert_false(made.report->axes_overlap);
+    release(&made);
+}
+
+/* The shares of the heavy coordinates of two axes that mostly have the same ranks sum to more than
+ * the whole. */
+static void shares_of_overlapping_axes_exceed_the_whole(void **state)
+{
+    struct simulated_job job = simulated_job_new(2, 4, 1);
+    struct made made;
+
+    (void)state;
+    for (int32_t rank = 1; rank < 4; rank++)
+        job.missing[job.missing_count++] = rank;
+    made = make(&job);
+    assert_true(made.report->axes_overlap);
+    assert_true((uint64_t)made.report->axes[0].explained_ppm + made.report->axes[1].explained_ppm >
+                1000000);
+    release(&made);
+}
+
 /* Two of the others reserved more than the rank that died was allowed to. */
 static void ranks_above_the_limit_do_not_fit(void **state)
 {
@@ -1093,6 +1134,8 @@ int main(void)
         cmocka_unit_test(an_earlier_run_of_a_rank_is_a_duplicate),
         cmocka_unit_test(an_incomplete_trace_makes_the_need_a_lower_bound),
         cmocka_unit_test(an_axis_separates_if_most_of_its_lines_differ),
+        cmocka_unit_test(axes_overlap_if_ranks_are_missing),
+        cmocka_unit_test(shares_of_overlapping_axes_exceed_the_whole),
         cmocka_unit_test(ranks_above_the_limit_do_not_fit),
         cmocka_unit_test(the_smallest_group_of_a_stride_is_the_axis),
         cmocka_unit_test(the_largest_number_of_a_rank_does_no_harm),
