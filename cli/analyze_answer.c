@@ -39,8 +39,7 @@ static void tell_death(const struct mt_teller *teller)
 {
     const struct mt_oom *oom = mt_fatal_oom(teller->device);
 
-    if (oom && !teller->device->has_failure) /* otherwise the simulation fails earlier
-                                                (tell_failure) */
+    if (oom && !teller->device->has_failure) /* else it fails earlier (tell_failure) */
         tell_in_red(teller, mt_tell_format(teller, "R%s", death(teller, oom)));
 }
 

@@ -11,8 +11,7 @@
 #include "memory_limit.h"
 
 enum {
-    MAX_PLANS = 8,        /* each plan except the first replaces ranks whose traces cannot be
-                             replayed */
+    MAX_PLANS = 8,        /* later ones replace ranks whose traces cannot be replayed */
     SETTINGS_A_TRACE = 6, /* those with the smallest peaks, and the one that tune recommends */
     MAX_TRACES = MT_JOB_TUNED + MT_JOB_WORST,
     /* A trace that an earlier plan tuned for a device that cannot be replayed may still be replayed

@@ -258,8 +258,7 @@ int mt_options_parse(const struct mt_command *command, const struct mt_option *o
     optind = 0; /* start from the beginning, even after another call */
     opterr = 0;
     while ((value = getopt_long(argc, argv, parser.letters, parser.longs, NULL)) != -1) {
-        if (value == 1) { /* getopt does not read argv below optind again, so it can be
-                             overwritten */
+        if (value == 1) { /* getopt does not read argv below optind again */
             argv[++count] = optarg;
             continue;
         }

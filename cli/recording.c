@@ -18,8 +18,7 @@
 
 enum {
     DEFAULT_ARENA_MIB = 32, /* as in collector/inject/settings.c */
-    ROOM_MIB = 16,          /* in addition to the arena: names, stacks, the beginning of the
-                               trace */
+    ROOM_MIB = 16,          /* besides the arena: names, stacks, the trace's beginning */
     TIMEOUT_MS = 1000       /* for processes that outlive the command */
 };
 

@@ -48,8 +48,7 @@ static bool fill_mask(struct mt_glyph_cache *cache, struct mt_glyph_mask *mask,
     if (coverage && data && !cairo_status(pen.cairo)) {
         cairo_set_tolerance(pen.cairo, 0.15);
         mt_glyph_path(&pen, table, glyph, 0);
-        if (!cairo_status(pen.cairo)) /* cairo ends with an assertion if it fills a path with an
-                                         error */
+        if (!cairo_status(pen.cairo)) /* to fill a path in error fails an assertion in cairo */
             cairo_fill(pen.cairo);
         cairo_surface_flush(surface);
     }

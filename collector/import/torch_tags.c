@@ -10,8 +10,7 @@
 
 enum {
     GONE = 0,              /* in the map of live blocks: freed, and not allocated again */
-    MAX_JOINED_BYTES = 512 /* limit for the joined texts of one block; above it, only the newest is
-                              kept */
+    MAX_JOINED_BYTES = 512 /* of one block; above it, only the newest text is kept */
 };
 
 static enum mt_status set_tag(struct mt_torch_records *r, size_t entry, uint32_t text)

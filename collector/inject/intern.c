@@ -33,8 +33,7 @@ static struct {
 void mt_intern_forget(void)
 {
     pthread_mutex_init(&interned.lock, NULL);
-    atomic_store(&interned.table, NULL); /* memory of the parent; freeing it is not worth a system
-                                            call */
+    atomic_store(&interned.table, NULL); /* the parent's memory: not worth a system call */
     memset(interned.last_ids, 0, sizeof interned.last_ids);
 }
 

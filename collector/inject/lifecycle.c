@@ -207,8 +207,7 @@ static bool launcher_waits(void)
     fd = open(list, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return false;
-    if (mt_manifest_is_mine(fd, list)) { /* otherwise trace_file.c has not listed this trace
-                                            there */
+    if (mt_manifest_is_mine(fd, list)) { /* else this trace is not listed there */
         waits = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
         if (!waits)
             mt_manifest_remove(fd, AT_FDCWD, list);

@@ -103,8 +103,7 @@ enum { COPY_BYTES = 16384, PAGE_BYTES = 4096 };
 struct thread_room {
     uintptr_t low, high; /* of the stack on which the thread began */
     uint64_t words[MT_MAX_STACK_FRAMES];
-    _Alignas(8) uint8_t copy[COPY_BYTES]; /* copy of another stack: of a coroutine or a signal
-                                             handler */
+    _Alignas(8) uint8_t copy[COPY_BYTES]; /* of a coroutine's or a signal handler's stack */
     struct mt_stack_memos memos;          /* most of it is never touched */
 };
 

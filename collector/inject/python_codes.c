@@ -10,8 +10,7 @@
 enum {
     MAX_FILE_BYTES = 4096,
     MAX_NAME_BYTES = 1024,
-    MAX_TABLE_BYTES = 1000000, /* longer tables are omitted: the function is known, its lines are
-                                  not */
+    MAX_TABLE_BYTES = 1000000, /* longer tables are omitted: lines are unknown */
     TEXT_SPAN = 96,
     TEXT_COMPACT = 8,
     TEXT_ASCII = 16,

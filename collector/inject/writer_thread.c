@@ -202,8 +202,7 @@ static enum mt_status update_header(struct job *job, struct mt_error *error)
         return status;
     mt_drain_header(job->drain, &header);
     status = mt_writer_set_header(job->writer, &header, error);
-    return status == MT_ERR_USAGE ? MT_OK : status; /* no longer fits: recovery writes the whole
-                                                       header */
+    return status == MT_ERR_USAGE ? MT_OK : status; /* does not fit: recovery writes all of it */
 }
 
 static void take_time(void)

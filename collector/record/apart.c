@@ -22,8 +22,7 @@ static void run_in_child(const struct mt_apart_call *call, void *answer, int out
     for (fd = STDIN_FILENO; fd <= STDERR_FILENO && nothing >= 0; fd++)
         dup2(nothing, fd);
     call->body(call->subject, answer);
-    (void)mt_io_write(output, answer, call->answer_bytes); /* otherwise the parent detects that the
-                                                              child died */
+    (void)mt_io_write(output, answer, call->answer_bytes); /* else the parent sees the child die */
     _exit(0);
 }
 

@@ -22,8 +22,7 @@
 
 struct layout {
     struct mt_drawing *drawing;
-    const struct mt_report *report; /* times are relative to the start of the window, and other
-                                       phases are removed */
+    const struct mt_report *report; /* cut to the window; times are relative to its start */
     const struct mt_device_report *device;
     const struct mt_blocks *blocks;
     struct mt_block_stack stack;

@@ -509,8 +509,7 @@ void mt_block_stack_outline(const struct mt_block_stack *stack)
     if (!points)
         return;
     count = trace(stack, NULL, points);
-    if (count > stack->column_count) /* up and down in every column: it would hide everything
-                                        else */
+    if (count > stack->column_count) /* in every column: it would hide everything else */
         line.stroke_width = 0.4;
     mt_draw_path(stack->drawing, points, count, false, true, &line, NULL, "outline");
 }
