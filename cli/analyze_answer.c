@@ -1,5 +1,5 @@
-/* The answer that `memtrace analyze` begins with: what the run died of, or its peak,
- * and who held it. */
+/* The first part of the output of `memtrace analyze`: why the run died, or its peak and what held
+ * it. */
 #include "analyze_output.h"
 #include "address_space.h"
 #include "baseline.h"
@@ -20,7 +20,7 @@ static void tell_in_red(const struct mt_teller *teller, const char *text)
     mt_buf_add_text(teller->out, teller->style->reset);
 }
 
-/* The run died of the request; what was held then is simulated under other settings. */
+/* The request that killed the run. What was held at that time is simulated under other settings. */
 static const char *death(const struct mt_teller *teller, const struct mt_oom *oom)
 {
     char wanted[MT_UNITS_TEXT], allocated[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT];
@@ -39,11 +39,11 @@ static void tell_death(const struct mt_teller *teller)
 {
     const struct mt_oom *oom = mt_fatal_oom(teller->device);
 
-    if (oom && !teller->device->has_failure) /* else it fails before (tell_failure) */
+    if (oom && !teller->device->has_failure) /* else it fails earlier (tell_failure) */
         tell_in_red(teller, mt_tell_format(teller, "R%s", death(teller, oom)));
 }
 
-/* Without a framework nobody tries again: a refused request is what such a program dies of. */
+/* Without a framework nothing retries a refused request, so the program usually dies of it. */
 static void tell_refused(const struct mt_teller *teller)
 {
     const struct mt_driver_report *driver = mt_driver_of(teller->report, teller->device->device);
@@ -69,7 +69,7 @@ static void tell_refused(const struct mt_teller *teller)
                                                  mt_format_count(count, driver->failures_in_all))));
 }
 
-/* "Needs 8.06 GiB", which a person at a terminal sees first. */
+/* "Needs 8.06 GiB": the first words on a terminal. */
 static void tell_first(const struct mt_teller *teller, bool is_first, const char *begin,
                        const struct mt_buf *rest)
 {
@@ -86,7 +86,7 @@ static void tell_first(const struct mt_teller *teller, bool is_first, const char
     mt_buf_add_char(teller->out, '\n');
 }
 
-/* Orders of addresses: a range where they decide (fit.h). */
+/* Orders of addresses. A range if the order changes the need (fit.h). */
 static void add_orders(struct mt_buf *line, const struct mt_need *need)
 {
     char low[MT_UNITS_TEXT], high[MT_UNITS_TEXT];
@@ -128,8 +128,8 @@ static void tell_need(const struct mt_teller *teller)
     mt_buf_release(&line);
 }
 
-/* What a card must hold beside what the allocator reserves: measured, if the trace has the calls
- * of the driver and the samples of NVML. */
+/* Memory that the card must have in addition to what the allocator reserves. It is measured if the
+ * trace has driver calls and NVML samples. */
 static void tell_beside(const struct mt_teller *teller)
 {
     char outside[MT_UNITS_TEXT], context[MT_UNITS_TEXT], all[MT_UNITS_TEXT];
@@ -154,7 +154,7 @@ static void tell_beside(const struct mt_teller *teller)
                      mt_format_bytes(context, card.context_bytes)));
 }
 
-/* A dry run has one order of addresses, a real run another. */
+/* A dry run uses one order of addresses; a real run may use another. */
 static void add_peak_range(struct mt_buf *line, uint64_t low_bytes, uint64_t high_bytes,
                            uint32_t order_count)
 {
@@ -201,7 +201,7 @@ static void tell_roles(const struct mt_teller *teller)
     enum mt_role order[MT_ROLE_COUNT];
 
     mt_roles_by_bytes(bytes, order);
-    if (teller->report->is_plain) /* a program without a framework has none */
+    if (teller->report->is_plain) /* a program without a framework has no roles */
         return;
     mt_buf_add_text(&line, "held by ");
     for (int i = 0; i < MT_ROLE_COUNT && bytes[order[i]]; i++)
@@ -214,7 +214,7 @@ static void tell_roles(const struct mt_teller *teller)
     mt_buf_release(&line);
 }
 
-/* What the allocator held at most, and how much of it was unused at that instant. */
+/* The reserved peak, and how much of it was unused at that instant. */
 static void tell_reserved(const struct mt_teller *teller)
 {
     const struct mt_device_report *device = teller->device;
@@ -233,7 +233,7 @@ static void tell_reserved(const struct mt_teller *teller)
     if (device->peak_orders)
         add_peak_range(&line, device->peak_orders->reserved_low_bytes,
                        device->peak_orders->reserved_high_bytes, device->peak_orders->order_count);
-    if (!mt_fatal_oom(device) && teller->report->device_count == 1) /* else in the devices' table */
+    if (!mt_fatal_oom(device) && teller->report->device_count == 1) /* else in the table */
         mt_buf_printf(&line, "; at the end, %s allocated of %s reserved",
                       mt_format_bytes(bytes, device->end.allocated),
                       mt_format_bytes(unused, device->end.reserved));
@@ -244,7 +244,7 @@ static void tell_reserved(const struct mt_teller *teller)
     mt_buf_release(&line);
 }
 
-/* Another policy, or another limit: where the program would have died. */
+/* The instant at which the program would have failed under another policy or limit. */
 static void tell_failure(const struct mt_teller *teller)
 {
     const struct mt_oom *failure = &teller->device->first_failure;
@@ -271,7 +271,7 @@ static void tell_failure(const struct mt_teller *teller)
     mt_buf_release(&line);
 }
 
-/* Converting a model costs more than running it, now and then. */
+/* Setup, such as the conversion of a model, may need more memory than the phases. */
 static void tell_setup_peak(const struct mt_teller *teller)
 {
     const struct mt_report *report = teller->report;
@@ -336,7 +336,7 @@ static void tell_late_start(const struct mt_teller *teller)
                 : "Recording started in the middle of the run");
 }
 
-/* The rest of the answer is made of what is there. */
+/* Warns that the numbers below come from an incomplete trace. */
 static void tell_missing_entries(const struct mt_teller *teller)
 {
     const struct mt_report *report = teller->report;
@@ -355,7 +355,7 @@ static void tell_missing_entries(const struct mt_teller *teller)
                     : "The recorder could not keep all of them; 'memtrace info' shows why");
 }
 
-/* What the arena of XLA took is no answer to what the program needs. */
+/* If XLA's requests are missing, the size of its arena does not show what the program needs. */
 static void tell_levels(const struct mt_teller *teller)
 {
     if (mt_lacks_requests(teller->device)) {
@@ -395,7 +395,7 @@ void mt_tell_answer(const struct mt_teller *teller)
         mt_tell_run(teller);
 }
 
-/* Its reserved peak is the largest; what it needs may be less than what another one does. */
+/* The worst device has the largest reserved peak. Another device may still need more. */
 void mt_tell_worst_device(const struct mt_teller *shared)
 {
     const struct mt_device_report *device = mt_worst_device(shared->report);

@@ -1,5 +1,5 @@
-/* How much of a report is told: everything, if it is short, else less and less of
- * what weighs least. */
+/* Chooses how much of a report is printed: everything if it is short, otherwise less of the least
+ * important parts. */
 #include "analyze_output.h"
 #include "util.h"
 
@@ -7,7 +7,7 @@
 
 const struct mt_detail mt_detail_all = {ALL, ALL, 12, ALL, ALL, 3, ALL, 3, 8, true, false, true};
 
-/* From much to the least. */
+/* From most to least detail. */
 static const struct mt_detail details[] = {
     {ALL, ALL, 12, ALL, ALL, 3, 5, 3, 8, true, false, false},
     {6, 3, 10, 12, 8, 1, 5, 3, 8, true, false, false},
@@ -41,7 +41,8 @@ static size_t count_lines(const struct mt_buf *out)
     return count;
 }
 
-/* True if it has few enough lines, with `more` that follow. */
+/* Prints at this level of detail. Returns true if the text and the `more` lines that follow it
+ * fit. */
 static bool tell_at(const struct mt_teller *shared, struct mt_buf *text,
                     const struct mt_detail *detail, size_t more)
 {
@@ -59,7 +60,7 @@ static bool tell_at(const struct mt_teller *shared, struct mt_buf *text,
     return lines + more <= MT_ANALYZE_LINES;
 }
 
-/* With as much as has room; the least, if nothing has. */
+/* Prints with as much detail as fits, or with the least detail if nothing fits. */
 static bool tell_most(const struct mt_teller *teller, struct mt_buf *text, bool worst_device)
 {
     for (size_t i = 0; i < MT_ARRAY_LEN(details); i++) {

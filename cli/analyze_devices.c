@@ -1,4 +1,4 @@
-/* Several devices: a row each, and which of them have no row, or no report of their own. */
+/* Several devices: a row for each, and the devices without a row or without a report. */
 #include "analyze_output.h"
 #include "device_choice.h"
 #include "report_query.h"
@@ -6,7 +6,7 @@
 #include "units.h"
 #include "util.h"
 
-/* With the worst device's report alone: more rows would take its lines. */
+/* Limits next to the report of the worst device. More rows would use up its lines. */
 enum { MAX_ROWS_BESIDE_REPORT = 8, MAX_NAMED_DEATHS = 8 };
 
 void mt_tell_devices_left_out(const struct mt_teller *teller)
@@ -28,7 +28,7 @@ void mt_tell_devices_left_out(const struct mt_teller *teller)
                                     not_followed));
 }
 
-/* "158 MiB to 160 MiB"; "" where it is not known, or where each order gives the same. */
+/* "158 MiB to 160 MiB"; "" if the range is unknown or every order gives the same number. */
 static const char *other_orders(const struct mt_teller *teller,
                                 const struct mt_device_report *device)
 {
@@ -41,7 +41,7 @@ static const char *other_orders(const struct mt_teller *teller,
     return mt_tell_format(teller, "%s to %s", low, high);
 }
 
-/* A dry run whose addresses decide a reserved peak. */
+/* True for a dry run whose reserved peak depends on addresses. */
 static bool has_other_orders(const struct mt_teller *teller)
 {
     for (uint32_t i = 0; i < teller->report->device_count; i++)
@@ -65,7 +65,7 @@ static void add_row(const struct mt_teller *teller, struct mt_table *table,
         MT_TEXT(mt_tell_where(teller, device->allocated_peak.phase, device->allocated_peak.step)));
 }
 
-/* Which devices the run died on beside the one that is reported on: the table does not say. */
+/* Lists the other devices on which the run died. The table does not show that. */
 static void tell_other_deaths(const struct mt_teller *teller, const struct mt_device_report *worst)
 {
     const struct mt_report *report = teller->report;
@@ -101,7 +101,7 @@ static void tell_worst_alone(const struct mt_teller *teller)
                                 worst->device, teller->report->device_count));
 }
 
-/* How many of the choice have a row. */
+/* Number of chosen devices that have a row. */
 static uint32_t count_rows(const struct mt_teller *teller, const struct mt_device_choice *choice)
 {
     if (teller->detail->whole)

@@ -1,5 +1,5 @@
-/* The part of the text that a recorded trace adds: what the process took from
- * the driver, what of it is not the framework's, and what no allocation explains. */
+/* The part of the text that only recorded traces have: memory that the process requested from the
+ * driver, memory outside of the framework, and memory that no allocation explains. */
 #include "analyze_output.h"
 #include "heaps.h"
 #include "report_query.h"
@@ -18,7 +18,7 @@ static int64_t step_of(const struct mt_teller *teller, int32_t phase)
     return phase == MT_NO_PHASE ? MT_NO_STEP : teller->report->phases[phase].step;
 }
 
-/* Where lines are few, sentences do. */
+/* Short reports have sentences instead of tables. */
 static bool has_tables(const struct mt_teller *teller)
 {
     return teller->detail->holders > 4;
@@ -57,7 +57,7 @@ static void tell_owners(const struct mt_teller *teller, const struct mt_driver_r
     mt_add_text_table(teller->out, &table, 2, teller->style);
 }
 
-/* Registered buffers are the program's own memory, or the framework's: no row has them. */
+/* Registered buffers belong to the program or the framework, so they have no row. */
 static void tell_registered(const struct mt_teller *teller, const struct mt_driver_report *driver)
 {
     char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT];
@@ -111,7 +111,7 @@ static void tell_peak(const struct mt_teller *teller, const struct mt_driver_rep
     const char *split = "";
 
     if (!driver->has_calls || !peak->bytes || teller->report->is_driver_level ||
-        (driver->has_then && driver->then.bytes == peak->bytes)) /* said by tell_outside */
+        (driver->has_then && driver->then.bytes == peak->bytes)) /* tell_outside prints it */
         return;
     if (driver->has_then)
         split = mt_tell_format(teller, ": %s for the framework, %s outside",
@@ -142,7 +142,7 @@ static void tell_heaps(const struct mt_teller *teller, const struct mt_driver_re
     mt_add_text_table(teller->out, &table, 2, teller->style);
 }
 
-/* Also of less than nothing: the driver may count a byte that NVML does not. */
+/* May be negative: the driver may count a byte that NVML does not. */
 static const char *difference(char text[MT_UNITS_TEXT], int64_t bytes)
 {
     return bytes < 0 ? mt_format_change(text, bytes) : mt_format_bytes(text, (uint64_t)bytes);
@@ -168,7 +168,7 @@ static void tell_residual(const struct mt_teller *teller, const struct mt_driver
     bool from_driver = residual->tracked_from == MT_TRACKED_DRIVER;
     char rest[MT_UNITS_TEXT], used[MT_UNITS_TEXT], tracked[MT_UNITS_TEXT];
 
-    if (teller->report->is_dry_run) /* the answer has what CUDA takes, from a table */
+    if (teller->report->is_dry_run) /* the answer has the memory of CUDA, taken from a table */
         return;
     if (!residual->samples) {
         mt_tell_line(teller, 2,
@@ -244,7 +244,7 @@ void mt_tell_driver(const struct mt_teller *teller)
         tell_driver(teller, driver);
 }
 
-/* With little room: how many devices have nothing of the framework. */
+/* In short reports: the number of devices without memory of the framework. */
 static void count_other_devices(const struct mt_teller *teller)
 {
     uint32_t count = 0;

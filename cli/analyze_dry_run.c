@@ -1,5 +1,5 @@
 /* The part of the answer about a dry run: that it is one, the memory that a card must have, and
- * the common cards that have it. */
+ * common cards that have enough. */
 #include <string.h>
 
 #include "analyze_output.h"
@@ -9,7 +9,7 @@
 #include "units.h"
 #include "util.h"
 
-enum { NAMED_CARDS = 3 }; /* of each verdict */
+enum { NAMED_CARDS = 3 }; /* for each verdict */
 
 void mt_tell_dry_run(const struct mt_teller *teller)
 {
@@ -54,11 +54,11 @@ static void add_row(struct mt_buf *out, const struct mt_beside_row *row)
         break;
     case MT_COST_CUDNN_HANDLE:
     case MT_COST_NCCL_ONE_RANK:
-    case MT_COST_NCCL_TWO_RANKS: break; /* the simulated libraries take these themselves */
+    case MT_COST_NCCL_TWO_RANKS: break; /* the simulated libraries allocate these themselves */
     }
 }
 
-/* Measured on the simulated card, or not at all. */
+/* Costs outside of the allocator. They are measured on this model of card, or unknown. */
 static void add_beside(struct mt_buf *out, const struct mt_beside *beside, const char *card)
 {
     char text[MT_UNITS_TEXT];
@@ -105,7 +105,7 @@ static void tell_in_all(const struct mt_teller *teller, const struct mt_beside *
     mt_buf_release(&line);
 }
 
-/* Cards of one verdict are neighbors: those at the end that matters are named. */
+/* Cards with the same verdict are neighbors. Names the cards closest to the limit. */
 static void add_cards(struct mt_buf *out, enum mt_card_verdict verdict, uint64_t need_bytes)
 {
     const char *names[NAMED_CARDS];

@@ -1,4 +1,4 @@
-/* What is worth a change: as text and as JSON. */
+/* Findings: changes that are worth making, as text and as JSON. */
 #include "analyze_output.h"
 
 #include <string.h>
@@ -13,12 +13,13 @@ static void tell_finding(const struct mt_teller *teller, const struct mt_finding
         mt_tell_line(teller, 4, mt_tell_format(teller, "Cost: %s", finding->cost));
     if (!finding->proved_by)
         return;
-    mt_buf_add_text(teller->out, "    Check: "); /* in one line, to be pasted */
+    mt_buf_add_text(teller->out, "    Check: "); /* one line, so that it can be copied */
     mt_buf_add_printable(teller->out, finding->proved_by, strlen(finding->proved_by));
     mt_buf_add_char(teller->out, '\n');
 }
 
-/* With several devices only if all is requested: their tables need the lines. */
+/* With several devices, printed only with full detail or for the worst device alone: the tables of
+ * all devices need the lines. */
 static void tell_no_finding(const struct mt_teller *teller)
 {
     bool has_room =

@@ -1,4 +1,4 @@
-/* What stays allocated through each phase, and what of it the phase does not use. */
+/* Memory that stays allocated through each phase, and how much of it the phase does not use. */
 #include "analyze_output.h"
 #include "text_table.h"
 #include "units.h"
@@ -7,11 +7,11 @@
 
 enum { NAMED_ROLES = 2 };
 
-/* Of one phase: its rows are neighbors. */
+/* Idle memory of one phase. Its rows are neighbors. */
 struct stay {
     int32_t phase;
     uint64_t bytes, movable_bytes;
-    const struct mt_idle_use *movable[NAMED_ROLES]; /* the largest of them */
+    const struct mt_idle_use *movable[NAMED_ROLES]; /* the largest roles */
 };
 
 static void note_movable(struct stay *stay, const struct mt_idle_use *idle)

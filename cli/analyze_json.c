@@ -55,7 +55,7 @@ static void add_summary(struct mt_json *json, const struct mt_report *report,
     mt_json_object_end(json);
 }
 
-/* What the device must have: null if it is not known. */
+/* Memory that the device must have; null if unknown. */
 static void add_need(struct mt_json *json, const struct mt_need *need)
 {
     if (!need) {
@@ -193,7 +193,7 @@ static void add_site_rows(struct mt_json *json, struct mt_arena *arena,
     mt_json_list_end(&list);
 }
 
-/* What the program itself said; absent if it said nothing. */
+/* Tags that the program set; absent if there are none. */
 static void add_tags(struct mt_json *json, const struct mt_device_report *device)
 {
     struct mt_json_list list;
@@ -217,7 +217,7 @@ static void add_tags(struct mt_json *json, const struct mt_device_report *device
     mt_json_list_end(&list);
 }
 
-/* The same with what each rests on, and how much nobody knows the origin of. */
+/* Roles with their evidence, and the bytes of unknown origin. */
 static void add_origins(struct mt_json *json, const struct mt_device_report *device)
 {
     mt_json_array_begin(json, "roles_at_peak");
@@ -425,7 +425,7 @@ static void add_heaps(struct mt_json *json, const struct mt_driver_report *drive
     mt_json_list_end(&list);
 }
 
-/* null: not sampled. */
+/* null if there are no samples. */
 static void add_residual(struct mt_json *json, const struct mt_residual *residual)
 {
     if (!residual->samples) {
@@ -539,7 +539,7 @@ static void add_driver(struct mt_json *json, struct mt_arena *arena, const struc
     mt_json_object_end(json);
 }
 
-/* Only recorded traces have events of more than a framework. */
+/* Only recorded traces have events outside of a framework. */
 static void add_drivers(struct mt_json *json, struct mt_arena *arena,
                         const struct mt_report *report)
 {

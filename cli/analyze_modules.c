@@ -1,4 +1,4 @@
-/* Who holds the memory, by module of the model. */
+/* Memory by module of the model. */
 #include "analyze_output.h"
 #include "module_rows.h"
 #include "text_table.h"
@@ -8,9 +8,9 @@
 
 #include <string.h>
 
-/* Of each kind: a model of many layers goes on in --json. */
+/* Limit for each kind. JSON has the remaining layers of a large model. */
 enum { MAX_MODULES = 32 };
-/* Of the line that stands among the first: below a twentieth of the peak a part is not worth it. */
+/* Limits of the line near the top: parts below 1/WORTH_OF_PEAK of the peak are omitted. */
 enum { MAX_PARTS = 3, MAX_PART_TEXT = 80, WORTH_OF_PEAK = 20 };
 
 void mt_tell_modules(const struct mt_teller *teller)

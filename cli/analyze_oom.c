@@ -1,4 +1,4 @@
-/* What there was when memory ran out, and what would have helped. */
+/* The state when memory ran out, and settings that would have prevented it. */
 #include "analyze_output.h"
 #include "report_query.h"
 #include "site.h"
@@ -66,7 +66,7 @@ static void tell_limit(const struct mt_teller *teller)
     mt_tell_line(teller, 2, mt_tell_format(teller, "T%s", limit + 1));
 }
 
-/* Would the memory have been enough, were it in one piece? */
+/* Reports whether the unused memory would have been enough in one piece. */
 static void tell_shortage(const struct mt_teller *teller, const struct mt_oom_answer *answer)
 {
     const struct mt_oom *oom = answer->oom;
@@ -100,7 +100,7 @@ static void tell_shortage(const struct mt_teller *teller, const struct mt_oom_an
                 more, answer->cause == MT_OOM_EITHER ? "perhaps hold" : "hold", wanted));
 }
 
-/* "expandable_segments:True", as it is set. */
+/* "expandable_segments:True", in the syntax of the option. */
 static const char *setting_of(const struct mt_oom_way *way)
 {
     const char *options = strchr(way->policy, ':');
@@ -140,7 +140,7 @@ static void add_ways(const struct mt_teller *teller, const struct mt_oom_answer 
     mt_buf_add_text(line, "; the trace does not show what the run would have requested next");
 }
 
-/* One line, below the first of the report. */
+/* One line below the first line of the report. */
 void mt_tell_oom_help(const struct mt_teller *teller)
 {
     static const char *const causes[] = {
@@ -203,7 +203,7 @@ static void tell_fatal(const struct mt_teller *teller, const struct mt_oom *oom)
     mt_tell_holders(teller, instant);
 }
 
-/* A replay under other settings says what would happen. */
+/* Retries of the recorded run, or under other settings those that the replay predicts. */
 static void tell_retries(const struct mt_teller *teller)
 {
     const struct mt_device_report *device = teller->device;

@@ -51,7 +51,7 @@ void mt_tell_everything(const struct mt_teller *teller);
 void mt_tell_title(const struct mt_teller *teller, size_t indent, const char *more);
 /* That it is a dry run, if it is one: the first line. */
 void mt_tell_dry_run(const struct mt_teller *teller);
-/* Of a dry run: what a card must have in all, and which common cards do. */
+/* For a dry run: the total memory that a card must have, and common cards that have it. */
 void mt_tell_card(const struct mt_teller *teller);
 /* The same as a line of the answer, with whether memory ever ran out. */
 void mt_tell_run(const struct mt_teller *teller);

@@ -1,12 +1,12 @@
-/* What the device is full of while a model serves, and how large its KV cache could be. */
+/* What fills the device while a model serves, and the largest possible KV cache. */
 #include "analyze_output.h"
 #include "report_query.h"
 #include "text_table.h"
 #include "units.h"
 
-enum { SMALL_PART = 100 }; /* below a hundredth of the device */
+enum { SMALL_PART = 100 }; /* parts below a hundredth of the device are small */
 
-/* Has it a row of its own? What is free always has. */
+/* True if the part has its own row. Free memory always has one. */
 static bool has_row(const struct mt_teller *teller, const struct mt_device_parts *device_parts,
                     int part)
 {

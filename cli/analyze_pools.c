@@ -1,4 +1,4 @@
-/* What each pool of PyTorch's allocator holds: the default one, and those of CUDA graphs and
+/* Contents of each pool of PyTorch's allocator: the default pool and those of CUDA graphs and
  * MemPools. */
 #include "analyze_output.h"
 #include "pool_rows.h"

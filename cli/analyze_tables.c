@@ -1,4 +1,4 @@
-/* Tables: steps, phases, and what was there at the peak. */
+/* Tables of steps, phases, and blocks at the peak. */
 #include "analyze_output.h"
 #include "report_query.h"
 #include "report_rows.h"
@@ -14,7 +14,7 @@ enum { MAX_STEPS = 12, MAX_PHASES = 24 };
 
 static const char not_recorded[] = "before the first recorded event";
 
-/* Phase that holds an instant of a step, by its event: the innermost main one. */
+/* The innermost main phase that contains the step's peak event. */
 static const char *phase_at(const struct mt_teller *teller, const struct mt_step_use *step)
 {
     const struct mt_report *report = teller->report;
@@ -30,13 +30,13 @@ static const char *phase_at(const struct mt_teller *teller, const struct mt_step
     return "between phases";
 }
 
-/* Of many steps: the first, the last, and those that stand out. */
+/* If there are many steps, the table has the first, the last and the remarkable ones. */
 static bool is_shown(const struct mt_teller *teller, uint32_t index)
 {
     const struct mt_device_report *device = teller->device;
     const struct mt_step_use *step = &device->steps[index];
     uint32_t most = teller->detail->steps;
-    uint32_t first = most / 4, last = first < 3 ? first : 2; /* and the peaks */
+    uint32_t first = most / 4, last = first < 3 ? first : 2; /* plus the peaks */
 
     if (device->step_count <= most || index < first || index + last >= device->step_count)
         return true;
@@ -72,7 +72,8 @@ static void add_dots(const struct mt_teller *teller, struct mt_table *table, uin
     MT_CELLS(table, MT_TEXT(mt_tell_format(teller, "%u more steps", steps)));
 }
 
-/* The steps before `end` that are not shown; a single one takes no more room than its number. */
+/* Adds a line for the hidden steps before `end`. A single hidden step is printed instead: it takes
+ * no more room. */
 static void add_hidden(const struct mt_teller *teller, struct mt_table *table, uint32_t end,
                        uint32_t hidden)
 {
@@ -143,8 +144,7 @@ static struct mt_largest largest_peaks(const struct mt_teller *teller, int64_t s
     return mt_largest_of(peaks, count, most + (count == (size_t)most + 1));
 }
 
-/* All of them (step MT_NO_STEP), or those of one step; the highest, if some have to
- * be left out. */
+/* All phases (step MT_NO_STEP) or those of one step; the highest peaks if there are too many. */
 static void tell_phase_list(const struct mt_teller *teller, int64_t step)
 {
     const struct mt_report *report = teller->report;
@@ -214,7 +214,7 @@ void mt_tell_phases(const struct mt_teller *teller)
     }
 }
 
-/* Else a column of one word would stand there. */
+/* Without a framework every block has the same role, so the column is omitted. */
 static bool has_roles(const struct mt_teller *teller)
 {
     return !teller->report->is_plain;
@@ -285,8 +285,8 @@ void mt_tell_holders(const struct mt_teller *teller, const struct mt_instant *in
     mt_tell_parts(teller, &parts, 2);
 }
 
-/* "cross_entropy functional.py:3504 < train train.py:77 < ...", without frames
- * that only call on. */
+/* "cross_entropy functional.py:3504 < train train.py:77 < ...", without frames that only forward a
+ * call. */
 static void tell_stack(const struct mt_teller *teller, uint32_t stack)
 {
     const struct mt_symbols *symbols = teller->report->symbols;
@@ -346,7 +346,7 @@ static void tell_stacks(const struct mt_teller *teller, const struct mt_instant 
     }
 }
 
-/* With the OOM that killed the program, if nothing was freed in between. */
+/* True if the fatal out-of-memory error already shows the peak: nothing was freed between them. */
 static bool peak_is_told(const struct mt_device_report *device)
 {
     const struct mt_oom *oom = mt_fatal_oom(device);

@@ -1,5 +1,4 @@
-/* The text of `memtrace analyze`: the answer, then why, then tables, then how
- * far to trust it. */
+/* The text of `memtrace analyze`: the answer, its reasons, tables, and how far to trust it. */
 #include "analyze_output.h"
 #include "report_query.h"
 #include "text_chart.h"
@@ -34,7 +33,7 @@ static void tell_device(const struct mt_teller *teller)
     if (teller->report->device_count > 1)
         mt_tell_device_title(teller);
     mt_tell_answer(teller);
-    if (mt_lacks_requests(teller->device)) { /* all else is about the regions of an arena */
+    if (mt_lacks_requests(teller->device)) { /* everything else describes the regions of an arena */
         mt_tell_driver(teller);
         mt_tell_trust(teller);
         return;
@@ -50,7 +49,7 @@ static void tell_device(const struct mt_teller *teller)
     mt_tell_arenas(teller);
     mt_tell_pools(teller);
     mt_tell_device_parts(teller);
-    if (teller->detail->whole || !teller->device->device_parts) /* replaced by the parts */
+    if (teller->detail->whole || !teller->device->device_parts) /* the parts replace it */
         mt_tell_driver(teller);
     mt_tell_trust(teller);
 }
@@ -70,7 +69,7 @@ static const char *why_empty(const struct mt_report *report)
     return "No memory events: nothing was allocated on any device while the trace was recorded.\n";
 }
 
-/* A report each: all devices, those of the choice, or the worst alone. */
+/* A report for all devices, the chosen devices, or only the worst. */
 static void tell_reports(const struct mt_teller *shared, const struct mt_device_choice *choice)
 {
     const bool whole = shared->detail->whole;

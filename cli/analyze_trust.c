@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* Nothing is simulated, nothing can differ. */
+/* Nothing is simulated, so nothing can differ. */
 static void tell_driver_level(const struct mt_teller *teller)
 {
     mt_tell_line(teller, 2,
@@ -16,7 +16,8 @@ static void tell_driver_level(const struct mt_teller *teller)
                  "the driver, over all its heaps; it excludes what the driver rounds up");
 }
 
-/* How far the rules went that were given up for the recording. */
+/* Prints how much the allocator's rules reproduced before the replay fell back to recorded
+ * addresses. */
 static void tell_rules(const struct mt_teller *teller)
 {
     const struct mt_replay_result *replay = &teller->device->replay;
@@ -44,7 +45,7 @@ static void tell_rules(const struct mt_teller *teller)
                              mt_format_count(n[1], replay->verify.allocations)));
 }
 
-/* Nothing was simulated: agreement would be that of the recording with itself. */
+/* Nothing was simulated. Agreement would only compare the recording with itself. */
 static void tell_taken_over(const struct mt_teller *teller)
 {
     const struct mt_replay_verify *verify = &teller->device->replay.verify;
@@ -118,7 +119,7 @@ static void tell_frameless(const struct mt_teller *teller)
         [MT_TIE_BEFORE] = ""};
     _Static_assert(sizeof words / sizeof *words == MT_TIE_COUNT, "one entry for each");
     const struct mt_device_report *device = teller->device;
-    /* What was alive before has no stack either: tell_missing says so. */
+    /* Blocks that were alive at the start also lack a stack; tell_missing reports them. */
     uint64_t frameless =
         mt_sub_or_0_u64(device->frameless_peak_bytes, device->tie_peak_bytes[MT_TIE_BEFORE]);
     uint64_t nothing = device->tie_peak_bytes[MT_TIE_NONE];
@@ -170,7 +171,7 @@ static void tell_frameless(const struct mt_teller *teller)
     mt_buf_release(&line);
 }
 
-/* Steps and phases that the program did not name. */
+/* Steps and phases that memtrace inferred. */
 static void tell_found(const struct mt_teller *teller)
 {
     static const char *const words[] = {[MT_PHASE_STACKS] = "functions and lines in stacks",
@@ -212,7 +213,7 @@ static void tell_restores(const struct mt_teller *teller)
             mt_tell_line(teller, 2, text);
 }
 
-/* What the trace does not hold. */
+/* Information that the trace lacks. */
 static void tell_missing(const struct mt_teller *teller)
 {
     const struct mt_device_report *device = teller->device;
@@ -225,7 +226,7 @@ static void tell_missing(const struct mt_teller *teller)
                                     "the trace starts in the middle of the run: %s was allocated "
                                     "before the recorded history; peaks are those since then",
                                     mt_format_bytes(text, device->start.allocated)));
-    else if (!integrity->events_dropped && /* else the import cannot tell */
+    else if (!integrity->events_dropped && /* otherwise the import cannot know */
              (device->replay.starts_in_middle || teller->report->starts_in_middle))
         mt_tell_line(teller, 2,
                      "the trace starts in the middle of the run: what came before is unknown");

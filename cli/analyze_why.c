@@ -1,4 +1,4 @@
-/* Why: explanations in words. */
+/* Explains in words why memory rose. */
 #include "analyze_output.h"
 #include "report_rows.h"
 #include "wrapped_text.h"
@@ -55,9 +55,8 @@ static void tell_contributions(const struct mt_teller *teller, const struct mt_e
         mt_tell_parts(teller, &parts, 4);
 }
 
-/* "mostly optimizer state (+565 MiB) and gradients (+280 MiB)": the two roles
- * that the change is made of, if they make up most of it. That it is mostly of
- * no known role is nothing to say. */
+/* "mostly optimizer state (+565 MiB) and gradients (+280 MiB)": the two roles with the largest
+ * change, if they are most of it. Prints nothing if most of the change has no known role. */
 static void add_roles(struct mt_buf *line, const struct mt_explanation *why)
 {
     int64_t bytes[MT_ROLE_COUNT] = {0};
@@ -81,7 +80,7 @@ static void add_roles(struct mt_buf *line, const struct mt_explanation *why)
                       mt_format_change(text, bytes[second]));
 }
 
-/* What there was before the first phase, or in it. */
+/* Start of the sentence about the first maximum: before the first phase, or in it. */
 static const char *first_maximum(const struct mt_teller *teller, const struct mt_explanation *why)
 {
     if (teller->device->start.allocated)
@@ -92,7 +91,7 @@ static const char *first_maximum(const struct mt_teller *teller, const struct mt
                           mt_tell_where(teller, why->phase, why->step));
 }
 
-/* A peak rises most often by what the step before made after its own. */
+/* A step often peaks higher because of blocks that the step before allocated after its own peak. */
 static void add_past(struct mt_buf *line, const struct mt_explanation *why)
 {
     int64_t bytes = 0;
@@ -130,7 +129,8 @@ static void tell_explanation(const struct mt_teller *teller, const struct mt_exp
     mt_buf_release(&line);
 }
 
-/* The same two instants are told once: as steps, if one of them is about steps. */
+/* Two explanations of the same two instants are printed once, as the later one, which is about
+ * steps if either is. */
 static bool is_told_later(const struct mt_device_report *device, uint32_t index)
 {
     const struct mt_explanation *why = &device->explanations[index];
@@ -148,7 +148,7 @@ static uint64_t size_of(const struct mt_explanation *why)
     return why->to_bytes - why->from_bytes;
 }
 
-/* Those about most bytes, in their order. */
+/* Prints the explanations with the most bytes, in their original order. */
 void mt_tell_explanations(const struct mt_teller *teller)
 {
     const struct mt_device_report *device = teller->device;
@@ -158,7 +158,7 @@ void mt_tell_explanations(const struct mt_teller *teller)
     size_t count = 0;
 
     if (!device->explanation_count || teller->report->phase_count == 0 || !most)
-        return; /* without phases the holders of the peak say it all */
+        return; /* without phases, the holders of the peak explain it */
     sizes = mt_arena_array(teller->arena, device->explanation_count, sizeof *sizes);
     for (uint32_t i = 0; sizes && i < device->explanation_count; i++)
         if (!is_told_later(device, i))

@@ -1,4 +1,4 @@
-/* What the parts of the text share: words for places and times, and lines. */
+/* Shared by the parts of the text: words for places and times, and lines. */
 #include "analyze_output.h"
 #include "report_query.h"
 #include "wrapped_text.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The range that a person would name: not the framework's, if there is one. */
+/* The range that a user would name: not one of the framework, if there is a choice. */
 static int32_t named_phase(const struct mt_report *report, int32_t phase)
 {
     int32_t at = phase;
@@ -123,7 +123,7 @@ void mt_tell_headline(const struct mt_teller *teller, struct mt_buf *line)
     mt_buf_release(line);
 }
 
-/* Where the next character goes; what stands before it on the line is ASCII. */
+/* Column of the next character. The line before it is ASCII. */
 static size_t column_of(const struct mt_buf *out)
 {
     size_t column = 0;

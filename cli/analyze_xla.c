@@ -1,5 +1,5 @@
-/* What `memtrace analyze` says of programs of XLA and TensorFlow: that their requests are missing,
- * or what the arena that they have by default would have made of them. */
+/* The part of `memtrace analyze` about programs of XLA and TensorFlow: that their requests are
+ * missing, or how much their default arena would have held. */
 #include "analyze_output.h"
 #include "text_table.h"
 #include "units.h"

@@ -4,14 +4,14 @@
 
 #include "util.h"
 
-/* The first that matches counts. */
+/* The first match is used. */
 static const struct {
     const char *from, *to; /* of equal width in columns */
 } characters[] = {
     {"−", "-"}, {"±", "+"}, {"µ", "u"}, {"×", "x"}, {"…", "~"}, {" → ", " ->"}, {"→", ">"},
 };
 
-/* Bytes of the character at `text` that has a replacement, 0 if none has. */
+/* Returns the bytes of the character at `text` that has a replacement, or 0 if there is none. */
 static size_t match(const char *text, size_t length, const char **to)
 {
     for (size_t i = 0; i < MT_ARRAY_LEN(characters); i++) {
@@ -26,7 +26,7 @@ static size_t match(const char *text, size_t length, const char **to)
 
 void mt_add_ascii_text(struct mt_buf *out, const char *text, size_t length)
 {
-    size_t kept = 0; /* where what was not added yet begins */
+    size_t kept = 0; /* start of the text that is not appended yet */
 
     for (size_t at = 0; at < length;) {
         const char *to;

@@ -63,7 +63,7 @@ const char *mt_zoom_option_read(const char *text)
     return NULL;
 }
 
-/* Options that say nothing of the blocks that were asked for. */
+/* Returns a message if options do not apply to the requested blocks, otherwise NULL. */
 static const char *contradiction(const struct mt_blocks_option *blocks)
 {
     if (blocks->is_population && blocks->at)

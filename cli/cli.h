@@ -29,7 +29,7 @@ enum mt_option_kind {
     MT_OPTION_LIST,     /* struct mt_text_list *: may be given several times */
     MT_OPTION_BYTES,    /* uint64_t *: "12GiB" */
     MT_OPTION_COUNT,    /* uint64_t * */
-    MT_OPTION_POSITIVE, /* uint64_t *: a count from 1 on, so that 0 means "not given" */
+    MT_OPTION_POSITIVE, /* uint64_t *: a count of at least 1; 0 means "not given" */
     MT_OPTION_STEP,     /* uint64_t *: a count, or "step 7" and "step#7" as reports have it */
     MT_OPTION_MEMORY    /* no target: the memory budget (memory_limit.h) */
 };

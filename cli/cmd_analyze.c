@@ -26,7 +26,7 @@ struct arguments {
     bool unnamed, all, policies;
 };
 
-/* For a person at a terminal; a program would only pay for it. */
+/* For interactive use only: it costs time that scripts need not pay. */
 static bool shows_chart(const struct arguments *arguments)
 {
     return !arguments->common.json && (arguments->all || mt_stdout_screen().is_terminal);
@@ -47,7 +47,7 @@ static struct mt_analyze_options options_of(const struct arguments *arguments, c
     return options;
 }
 
-/* What -o writes besides pictures. */
+/* Files that -o writes in addition to pictures. */
 static const struct {
     const char *name;
     enum mt_file_kind kind;
@@ -67,7 +67,7 @@ static struct mt_extra_pictures extra_pictures(const struct arguments *arguments
         &arguments->outputs};
 }
 
-/* Before the analysis: is a file of the user's in the way? */
+/* Checks before the analysis that no file of the user is in the way. */
 static int precheck_files(const struct arguments *arguments, const char *trace,
                           const struct mt_gate_run *run)
 {
@@ -150,7 +150,7 @@ static int write_documents(const struct mt_report *report, const struct mt_gate_
     return code ? code : write_page(report, run, arguments, names);
 }
 
-/* "report/timeline.svg and .png": two forms of a picture in one line. */
+/* "report/timeline.svg and .png": both forms of a picture on one line. */
 static void name_pictures(struct mt_buf *out, const struct mt_report *report,
                           const struct mt_gallery *gallery)
 {
@@ -199,8 +199,8 @@ static struct mt_gallery_options gallery_options(const struct arguments *argumen
                   mt_output_rules_of(&arguments->outputs, MT_FILE_PNG)}};
 }
 
-/* Only the report says which pictures there are: a file of the user's that is in the way is found
- * after the analysis, and before anything is written. */
+/* Only the report determines which pictures there are, so this check runs after the analysis and
+ * before anything is written. */
 static int check_pictures(const struct mt_report *report, const struct arguments *arguments)
 {
     const struct mt_gallery_options options = gallery_options(arguments);
@@ -238,7 +238,7 @@ static int write_pictures(const struct mt_report *report, const struct arguments
     return code;
 }
 
-/* The documents and the pictures; tells what was written. */
+/* Writes the documents and the pictures, and prints their names. */
 static int write_files(const struct mt_report *report, const struct mt_gate_run *run,
                        const struct arguments *arguments)
 {
@@ -286,7 +286,7 @@ static void show_progress(void *progress, const char *what, double share)
     mt_progress_update(progress, what, share);
 }
 
-/* Gates, answer, files: the first thing that goes wrong is the exit code. */
+/* Prints gates and answer, and writes files. The first failure determines the exit code. */
 static int tell_all(struct mt_source *source, const struct mt_report *report,
                     struct mt_gate_run *run, const struct arguments *arguments)
 {

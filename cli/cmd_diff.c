@@ -1,4 +1,4 @@
-/* memtrace diff: what another run holds more, or less. */
+/* memtrace diff: how the memory of another run differs. */
 #include "diff_output.h"
 #include "diff_run.h"
 #include "instant_option.h"
@@ -27,7 +27,7 @@ static int print(struct mt_diff_run *run, const struct arguments *arguments)
     return mt_print_answer_and_release(&out, arguments->common.json);
 }
 
-/* The answer is one document: no message says that a picture was written. */
+/* The output is one JSON document, so no message announces the picture. */
 static int draw(const struct mt_diff_run *run, const struct arguments *arguments)
 {
     const struct mt_common unasked = {0};

@@ -1,4 +1,4 @@
-/* memtrace dry-run: runs a command on a simulated device, and says what it needs. */
+/* memtrace dry-run: runs a command on a simulated device and prints how much memory it needs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static int choose_card(const struct mt_command *command, struct dry_run *dry_run
     return MT_EXIT_USAGE;
 }
 
-/* "90", "90s", "10m", "2h"; -1 or an exit code. */
+/* Reads "90", "90s", "10m", "2h". Returns -1 or an exit code. */
 static int read_timeout(struct dry_run *dry_run)
 {
     static const struct {
@@ -161,7 +161,7 @@ static int answer(struct dry_run *dry_run)
     return mt_tell_dry_run_answer(&answer);
 }
 
-/* -1 or an exit code. */
+/* Returns -1 or an exit code. */
 static int refuse_hopeless(struct dry_run *dry_run)
 {
     struct mt_dry_run_answer answer = answer_of(dry_run);
@@ -171,7 +171,7 @@ static int refuse_hopeless(struct dry_run *dry_run)
     return least_bytes ? mt_tell_hopeless_dry_run(&answer, least_bytes) : -1;
 }
 
-/* Users have to know which Python was found if it is the wrong one. */
+/* Prints which Python was found, in case it is the wrong one. */
 static void say_site(const struct dry_run *dry_run)
 {
     const struct mt_simulated_site *site = mt_simulated_run_site(&dry_run->simulated);
@@ -190,7 +190,7 @@ static int sweep(struct dry_run *dry_run)
     return mt_dry_run_sweep(&dry_run->sweep);
 }
 
-/* An exit code. */
+/* Returns an exit code. */
 static int run(struct dry_run *dry_run)
 {
     int code = mt_gate_run_open(&dry_run->gate_run, &dry_run->gates, &dry_run->common);
@@ -230,7 +230,7 @@ int mt_cmd_dry_run(const struct mt_command *command, int argc, char **argv)
     if (code < 0) {
         code = run(dry_run);
         if (code ==
-            mt_launch_exit_code(&dry_run->simulated.recording.launch)) /* no status of our own */
+            mt_launch_exit_code(&dry_run->simulated.recording.launch)) /* not one of memtrace */
             mt_launch_die_likewise(&dry_run->simulated.recording.launch);
     }
     release(dry_run);

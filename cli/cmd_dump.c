@@ -1,4 +1,4 @@
-/* memtrace dump: the events of a trace, one a line. */
+/* memtrace dump: the events of a trace, one per line. */
 #include <stdio.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ struct dump {
     struct mt_source *source;
     uint64_t start_t_ns;
     struct mt_buf out;
-    int exit_code; /* of writing */
+    int exit_code; /* exit code of writing */
 };
 
 /* NULL if the thread has none. */
@@ -46,7 +46,7 @@ static void add_frame_text(struct mt_buf *text, const struct mt_symbols *symbols
     mt_buf_add_char(text, ')');
 }
 
-/* Innermost frame first; a stack deeper than MAX_STACK_LINES loses its roots. */
+/* Innermost frame first. A stack deeper than MAX_STACK_LINES loses its outermost frames. */
 static void json_stack(struct mt_json *json, const struct mt_symbols *symbols, uint32_t stack)
 {
     struct mt_buf text = {0};
@@ -82,7 +82,7 @@ static void json_event(struct dump *dump, const struct mt_event *event)
     struct mt_json json;
 
     mt_json_init(&json, &dump->out, false);
-    json.all = true; /* a stream: an event a line, all of it */
+    json.all = true; /* a stream with one event per line is never shortened */
     mt_json_object_begin(&json, NULL);
     mt_json_u64(&json, "seq", event->seq);
     mt_json_u64(&json, "t_ns", event->t_ns);
@@ -126,7 +126,7 @@ static void text_frame(struct dump *dump, uint32_t stack, const char *before)
     mt_buf_release(&text);
 }
 
-/* An allocator's own events are the rule: only those of other heaps say so. */
+/* Prints the heap, unless it is the usual one of an allocator. */
 static void text_heap(struct dump *dump, const struct mt_event *event)
 {
     const struct mt_symbols *symbols = &dump->source->symbols;
@@ -150,7 +150,7 @@ static void text_thread(struct dump *dump, const struct mt_event *event)
     add_printable(&dump->out, name);
 }
 
-/* What address, size and aux mean depends on the kind (event.h). */
+/* The meaning of address, size and aux depends on the kind (event.h). */
 static void text_numbers(struct dump *dump, const struct mt_event *event)
 {
     struct mt_buf *out = &dump->out;
@@ -174,7 +174,7 @@ static void text_numbers(struct dump *dump, const struct mt_event *event)
         mt_buf_printf(out, "  (%s)", mt_format_bytes(number, event->aux_bytes));
 }
 
-/* What only some events have. */
+/* Fields that only some events have. */
 static void text_details(struct dump *dump, const struct mt_event *event)
 {
     const struct mt_symbols *symbols = &dump->source->symbols;
@@ -222,7 +222,7 @@ static void text_event(struct dump *dump, const struct mt_event *event)
     }
 }
 
-/* -1 before the instant, 0 at it, 1 after it. */
+/* Returns -1 before the instant, 0 at it, 1 after it. */
 static int compare(const struct dump *dump, const struct mt_event *event,
                    const struct mt_instant_option *instant)
 {
@@ -233,7 +233,7 @@ static int compare(const struct dump *dump, const struct mt_event *event,
     return value < instant->value ? -1 : value > instant->value;
 }
 
-/* Prints a batch; true if more events may follow. */
+/* Prints a batch. Returns true if more events may follow. */
 static bool dump_batch(struct dump *dump, const struct mt_event_batch *batch)
 {
     size_t i;
@@ -258,7 +258,7 @@ static bool dump_batch(struct dump *dump, const struct mt_event_batch *batch)
     return true;
 }
 
-/* Times count from the first event: looks at it, and goes to --from. */
+/* Reads the first event, because times count from it, and seeks to --from. */
 static enum mt_status go_to_start(struct dump *dump, struct mt_error *error)
 {
     struct mt_source *source = dump->source;
@@ -298,8 +298,8 @@ static int dump_source(struct dump *dump, const char *path)
     return mt_input_verdict(dump->source, path, &dump->common);
 }
 
-/* The first event of the phases with that path, or the last one; else the exit code of having said
- * that there is none. */
+/* Sets *instant to the first event of the phases with that path, or to the last one. Otherwise
+ * prints that there is no such phase and returns the exit code. */
 static int find_phase(const struct mt_asked_report *asked, bool is_end,
                       struct mt_instant_option *instant)
 {
@@ -320,7 +320,7 @@ static int find_phase(const struct mt_asked_report *asked, bool is_end,
     return found || !instant->phase ? -1 : mt_say_no_phase(asked, instant->phase);
 }
 
-/* A trace has ranges; what a phase is, and which steps there are, an analysis knows. */
+/* A trace has only ranges. Phases and steps result from an analysis. */
 static int find_phases(struct dump *dump, const char *path)
 {
     const struct mt_question question = {.at = MT_AT_END};
@@ -343,7 +343,7 @@ static int find_phases(struct dump *dump, const char *path)
     return code;
 }
 
-/* An event and a time are compared only as the events come. */
+/* An event number and a time can be compared only while events are read. */
 static bool range_is_valid(const struct mt_instant_option *from, const struct mt_instant_option *to)
 {
     if (!from->given || !to->given || from->by_time != to->by_time || from->value <= to->value)

@@ -1,4 +1,4 @@
-/* memtrace export: who holds (or allocated) memory, as other programs read it. */
+/* memtrace export: writes who holds (or allocated) memory in the formats of other programs. */
 #include <string.h>
 
 #include "asked_report.h"
@@ -15,7 +15,7 @@ struct arguments {
     struct mt_common common;
     const struct mt_export_format *format;
     const char *path, *output;
-    uint64_t device; /* MT_EVERY_DEVICE: not said */
+    uint64_t device; /* MT_EVERY_DEVICE: no option */
     struct mt_blocks_option blocks;
     bool reversed, with_blocks;
     struct mt_outputs outputs;
@@ -33,7 +33,7 @@ static const struct mt_export_format *find_format(const char *name)
     return found < 0 ? NULL : mt_export_formats[found];
 }
 
-/* An empty tree if the device has no blocks, or if there is no device. */
+/* Makes the tree; it is empty if there is no device or the device has no blocks. */
 static enum mt_status grow(struct mt_arena *arena, const struct arguments *arguments,
                            const struct mt_report *report, const struct mt_device_report *device,
                            struct mt_icicle **icicle)
@@ -69,7 +69,7 @@ static const char *title_of(struct mt_arena *arena, const struct arguments *argu
     return title ? title : "";
 }
 
-/* What was written, for programs. */
+/* Prints what was written, as JSON. */
 static int tell(const struct arguments *arguments, const struct mt_device_report *device,
                 const struct mt_icicle *icicle, size_t bytes)
 {

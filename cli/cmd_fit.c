@@ -19,7 +19,7 @@ struct arguments {
 
 struct fit_run {
     const struct arguments *arguments;
-    struct mt_fit_summary *summaries; /* one a policy */
+    struct mt_fit_summary *summaries; /* one per policy */
 };
 
 static enum mt_status fit_policy(void *context, struct mt_source *source, const char *policy,
@@ -33,7 +33,7 @@ static enum mt_status fit_policy(void *context, struct mt_source *source, const 
     return mt_fit_run(source, &options, &run->summaries[index], error);
 }
 
-/* Only where the driver's calls are all that was seen; standard input cannot be read again. */
+/* Applies only if driver calls are all that was recorded. Standard input cannot be read again. */
 static bool lacks_xla_requests(const struct mt_source *source, const char *path)
 {
     struct mt_trace_summary summary;
@@ -63,7 +63,7 @@ static int print(const struct mt_source *source, const char *path,
     return mt_print_answer_and_release(&out, arguments->common.json);
 }
 
-/* A limit that was asked about and does not do is a failed check. */
+/* A requested limit that is too small is a failed check. */
 static int limit_exit(const struct arguments *arguments, const struct mt_fit_summary *summaries,
                       size_t count)
 {
@@ -139,7 +139,7 @@ int mt_cmd_fit(const struct mt_command *command, int argc, char **argv)
     if (!mt_orders_are_valid(&arguments.orders))
         return MT_EXIT_USAGE;
     if (!arguments.policies.count)
-        arguments.policies.items[arguments.policies.count++] = NULL; /* as the trace is */
+        arguments.policies.items[arguments.policies.count++] = NULL; /* the policy of the trace */
     exit_code = mt_pools_to_policies(&arguments.pools, &arguments.policies, &arena);
     source = exit_code ? NULL : mt_open_input(paths[0], &arguments.common, &exit_code);
     if (source)

@@ -1,4 +1,4 @@
-/* memtrace fleet: what all ranks of a job did with memory. */
+/* memtrace fleet: the memory use of all ranks of a job. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #include "summary_of_trace.h"
 #include "foreign_text.h"
 
-enum { MAX_COMMAND_BYTES = 1000 }; /* of a path in a command that the page names */
+enum { MAX_COMMAND_BYTES = 1000 }; /* limit for a path in a command that the page shows */
 
 struct arguments {
     struct mt_common common;
@@ -35,9 +35,9 @@ struct run {
     struct mt_fleet_gates gates;
     struct mt_rank_set set;
     struct mt_gather_failures failures;
-    struct mt_job_settings *settings; /* of --tune */
+    struct mt_job_settings *settings; /* with --tune */
     struct mt_exchange exchange;      /* with the other processes of mpirun */
-    bool has_shared;                  /* nobody waits for this process any more */
+    bool has_shared;                  /* no other process waits for this one */
     uint32_t share, share_count;
 };
 
@@ -77,7 +77,7 @@ static bool is_same_file(const char *path, const struct stat *output)
            facts.st_dev == output->st_dev;
 }
 
-/* A summary that is read in the place of the trace that it is beside. */
+/* True if the output is the summary that is read instead of this trace. */
 static bool is_summary_of(const char *trace, const struct stat *output)
 {
     struct mt_buf path = {0};
@@ -89,8 +89,8 @@ static bool is_summary_of(const char *trace, const struct stat *output)
     return is_same;
 }
 
-/* A summary that is read and replaced is lost if the command is a mistake, as "fleet part*.mtsum -o
- * part1.mtsum" is. */
+/* Replacing an input loses it if the command is a mistake, such as "fleet part*.mtsum -o
+ * part1.mtsum". */
 static int check_output_is_no_input(const struct run *run)
 {
     const char *output = run->arguments->output;
@@ -109,7 +109,7 @@ static int check_output_is_no_input(const struct run *run)
     return MT_EXIT_OK;
 }
 
-/* With the other processes: each reads a share, and the first one gets all. */
+/* With several processes, each reads a share and the first one collects all. */
 static int read_files(struct run *run)
 {
     const struct mt_exchange *exchange = &run->exchange;
@@ -216,7 +216,7 @@ static int tune(struct run *run, const struct mt_job_report *report)
     return run->arguments->tune ? mt_fleet_tune(&tuning, &run->settings) : MT_EXIT_OK;
 }
 
-/* The exit status of an answer. */
+/* Exit status of an answer. */
 static int verdict_of(const struct run *run, const struct mt_job_report *report)
 {
     if (run->gates.failed)
@@ -284,7 +284,7 @@ static int fleet(struct run *run)
     return answer(run);
 }
 
-/* "3/64": the third of 64 shares. */
+/* Reads "3/64": the third of 64 shares. */
 static bool read_shard(struct run *run)
 {
     const char *text = run->arguments->shard;

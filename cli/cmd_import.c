@@ -1,4 +1,4 @@
-/* memtrace import: any format that can be read, written as a trace. */
+/* memtrace import: writes any readable format as a trace. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,7 +21,7 @@ struct arguments {
     bool no_summary;
     const char *groups; /* a dump of PyTorch's Flight Recorder; NULL = none */
     bool redact;
-    const char *redaction_key; /* file of the salt; NULL: a salt of its own */
+    const char *redaction_key; /* file with the salt; NULL: a new salt */
 };
 
 struct written {
@@ -84,7 +84,7 @@ static int print_written(const struct written *written, const char *path,
     return mt_print_answer_and_release(&out, common->json);
 }
 
-/* Not of what went through a pipe. */
+/* Does nothing for output to a pipe. */
 static void summarize(const char *path, const struct arguments *arguments)
 {
     struct mt_recorded_summaries summaries = {.is_quiet = arguments->common.quiet,
@@ -98,7 +98,7 @@ static void summarize(const char *path, const struct arguments *arguments)
     mt_recorded_summaries_finish(&summaries);
 }
 
-/* What failed is the input or the output; only one of them is to blame. */
+/* Either the input or the output failed; the message names that one. */
 static int import_to(struct mt_source *source, const char *input, const char *path,
                      const struct arguments *arguments)
 {
@@ -151,7 +151,7 @@ static int draw_salt(struct mt_redaction *redaction)
     return MT_EXIT_INPUT;
 }
 
-/* Takes over the source; NULL and a line if that fails. */
+/* Takes ownership of the source. Returns NULL after a message if that fails. */
 static struct mt_source *redacted(struct mt_source *source, const struct arguments *arguments,
                                   struct mt_redaction *redaction, int *exit_code)
 {
@@ -168,7 +168,7 @@ static struct mt_source *redacted(struct mt_source *source, const struct argumen
     return source;
 }
 
-/* The lines stay until the source is closed. -1 or an exit code. */
+/* The lines must stay until the source is closed. Returns -1 or an exit code. */
 static int take_groups(const char *path, struct mt_source *source, struct mt_buf *lines)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};

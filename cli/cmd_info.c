@@ -1,4 +1,4 @@
-/* memtrace info: what a trace is, what it holds, and whether it is whole. */
+/* memtrace info: what a trace is, what it contains, and whether it is complete. */
 #include <stdio.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ struct info {
     struct mt_source *source;
     uint64_t kinds[MT_EVENT_KIND_COUNT];
     uint64_t events, begin_ns, end_ns;
-    size_t frames; /* 0 = the format has none */
+    size_t frames; /* 0 if the format has no frames */
     struct mt_info_recorded recorded;
 };
 
@@ -203,7 +203,7 @@ static void add_label(struct mt_buf *out, const char *label)
     mt_buf_printf(out, "  %-12s", label);
 }
 
-/* A line of text from the file; nothing if it is not known. */
+/* Adds a text from the file, or nothing if it is unknown. */
 static void add_fact(struct mt_buf *out, const char *label, const char *value)
 {
     if (!value || !*value)

@@ -1,4 +1,4 @@
-/* memtrace lines: what each line of the program did with memory. */
+/* memtrace lines: the memory use of each line of the program. */
 
 #include "asked_report.h"
 #include "lines_output.h"
@@ -39,7 +39,7 @@ static int say_no_function(const struct mt_lines_answer *answer)
     return MT_EXIT_USAGE;
 }
 
-/* Of the devices that are wanted. */
+/* Counts the functions that are shown, and in *devices the devices that are shown. */
 static uint32_t count_shown(const struct mt_lines_answer *answer, uint32_t *devices)
 {
     uint32_t count = 0, d, f;
@@ -64,7 +64,7 @@ static int say_no_own(void)
     return MT_EXIT_USAGE;
 }
 
-/* A program without any site in Python code has libraries to show. */
+/* Falls back to libraries if the program has no site in Python code. */
 static int settle(struct mt_lines_answer *answer)
 {
     uint32_t devices;

@@ -1,4 +1,4 @@
-/* memtrace live: what is alive at an instant. */
+/* memtrace live: blocks that are alive at an instant. */
 #include "asked_report.h"
 #include "instant_option.h"
 #include "live_output.h"

@@ -1,4 +1,4 @@
-/* memtrace optimal: the least memory that an offline planner needs. */
+/* memtrace optimal: the minimum memory for an offline planner. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,14 +25,14 @@ struct optimal {
     const char *path, *time, *plan_path;
     const char *heap;
     struct mt_outputs outputs;
-    const struct mt_source *source; /* NULL = buffers of a CSV file */
+    const struct mt_source *source; /* NULL if the buffers come from a CSV file */
     struct mt_optimal_options options;
     struct mt_progress progress;
     struct mt_buffers devices[MT_BUFFERS_DEVICES];
     struct mt_optimal_result results[MT_BUFFERS_DEVICES];
 };
 
-/* "30", "0.5": seconds; "none": without a clock. */
+/* Reads "30" or "0.5" (seconds), or "none" (no time limit). */
 static bool parse_seconds(const char *text, uint64_t *ns)
 {
     uint64_t whole = 0, fraction = 0, scale = NS_A_SECOND;
@@ -52,7 +52,7 @@ static bool parse_seconds(const char *text, uint64_t *ns)
         }
     }
     *ns = whole * NS_A_SECOND + fraction;
-    *ns += *ns == 0; /* 0 would mean: no clock */
+    *ns += *ns == 0; /* 0 would mean no time limit */
     return *at == '\0';
 }
 
@@ -74,7 +74,7 @@ static enum mt_status read_rest(struct mt_feed *feed, struct mt_buf *text, struc
     return status;
 }
 
-/* *is_csv: the file is one, or is said to be; then it was read. */
+/* Sets *is_csv if the file is CSV, or declared as CSV; then it was read. */
 static enum mt_status read_csv(struct optimal *optimal, bool *is_csv, struct mt_error *error)
 {
     const char *format = optimal->common.format;
@@ -102,7 +102,7 @@ static enum mt_status read_csv(struct optimal *optimal, bool *is_csv, struct mt_
     return status;
 }
 
-/* Exit code; what was wrong with the input, but could be read, comes later. */
+/* Returns an exit code. Defects of input that could still be read are reported later. */
 static int read_trace(struct optimal *optimal, struct mt_source **source)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
@@ -129,7 +129,7 @@ static unsigned count_devices(const struct optimal *optimal, unsigned from)
     return count;
 }
 
-/* Of the time that a search may take at most. Without a clock nobody knows how far it is. */
+/* Shows the share of the time limit. Without a limit the progress is unknown. */
 static void show_progress(void *context)
 {
     struct optimal *optimal = context;
@@ -181,7 +181,7 @@ static void json_result(struct mt_json *json, const struct mt_optimal_result *re
     mt_json_share(json, "seconds", (double)used_ns / (double)NS_A_SECOND);
 }
 
-/* The device that needs most stands for all at the top. */
+/* The device with the largest need is at the top level. */
 static unsigned largest_device(const struct optimal *optimal)
 {
     unsigned largest = 0, d;
@@ -253,7 +253,7 @@ static void write_text(const struct optimal *optimal, struct mt_buf *out)
     mt_add_requests(out, optimal->source);
 }
 
-/* The buffers as they were read, and where the plan puts them. */
+/* Writes the buffers as they were read, with their offsets in the plan. */
 static int write_plan(const struct optimal *optimal)
 {
     struct mt_buf out = {0};

@@ -1,4 +1,4 @@
-/* memtrace record: runs a command under the collector and ends as it ended. */
+/* memtrace record: runs a command under the collector and exits with its status. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@ struct record {
     bool strict, no_summary;
 };
 
-/* What is said when the traces end. */
+/* How to print the end of a trace. */
 struct telling {
     bool json, quiet;
     struct mt_buf out;
@@ -51,7 +51,7 @@ static bool is_one_of(const char *word, size_t length, const char *const *allowe
     return false;
 }
 
-/* A list of words with commas between; -1, or an exit code. */
+/* Checks a comma-separated list of words. Returns -1 or an exit code. */
 static int check_words(const struct mt_command *command, const char *option, const char *list,
                        const char *const *allowed, size_t count)
 {
@@ -152,7 +152,7 @@ static void json_end(struct mt_json *json)
     mt_buf_add_char(json->out, '\n');
 }
 
-/* Lines that are ready to be printed; the buffer is empty after it. */
+/* Prints complete lines and empties the buffer. */
 static void say_buffer(struct mt_buf *out)
 {
     (void)!mt_io_write(STDERR_FILENO, out->data, out->length);
@@ -174,7 +174,7 @@ static void tell_trace(void *context, const struct mt_trace_end *end)
     mt_next_step_note(&telling->next, end);
 }
 
-/* False if anything that was recorded is not in the traces. */
+/* Returns false if any recorded event is missing from the traces. */
 static bool finish(struct mt_recording *recording)
 {
     struct telling telling = {.json = recording->json, .quiet = recording->quiet};

@@ -1,5 +1,5 @@
-/* memtrace recover: what a killed process left on its tape becomes part of its
- * trace. `record` does this itself, unless it was killed as well. */
+/* memtrace recover: appends what a killed process left on its tape to its trace. `record` does this
+ * itself, unless it was also killed. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 
 enum {
     MAX_FILES = 4096,
-    TIMEOUT_MS = 500 /* for a process that was killed and is about to be gone */
+    TIMEOUT_MS = 500 /* for a process that was killed and is still exiting */
 };
 
 struct recover {
@@ -23,7 +23,7 @@ struct recover {
     struct mt_json json;
 };
 
-/* `path` becomes the trace whose tape it is; false if it is too long for a file. */
+/* Changes `path` from a tape to its trace. Returns false if it is too long for a file name. */
 static bool take_trace(char *path)
 {
     size_t length = strlen(path), suffix = strlen(MT_TAPE_SUFFIX);
@@ -48,7 +48,7 @@ static int exit_code_of(const struct mt_trace_end *end, bool strict)
     return strict && !mt_trace_end_is_complete(end) ? MT_EXIT_INCOMPLETE : MT_EXIT_OK;
 }
 
-/* The first of the lines: the others are for what went well. */
+/* Prints only the first line: the others describe success. */
 static void say_line(const char *trace, const struct mt_buf *lines)
 {
     if (lines->failed || !lines->data)
@@ -57,14 +57,14 @@ static void say_line(const char *trace, const struct mt_buf *lines)
         mt_say("%.*s", (int)strcspn(lines->data, "\n"), lines->data);
 }
 
-/* `record` was killed before it could write the summary. One that is there may be of the trace
+/* `record` was killed before it wrote the summary. An existing summary may describe the trace
  * without its tape. */
 static bool wants_a_summary(const struct recover *recover, const struct mt_trace_end *end)
 {
     return !recover->no_summary && end->state == MT_TRACE_RECOVERED && end->summary.events;
 }
 
-/* One file: its lines or its object; exit code. */
+/* Handles one file and prints lines or a JSON object. Returns the exit code. */
 static int recover_one(struct recover *recover, char *path)
 {
     const struct mt_trace_end_options options = {.patience_ms = TIMEOUT_MS,

@@ -1,4 +1,4 @@
-/* memtrace render: one chart of one device as one file. */
+/* memtrace render: writes one chart of one device to one file. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@
 #include "report_query.h"
 #include "util.h"
 
-#define WALL       2400.0 /* pixels: larger pictures are made of finer models */
+#define WALL       2400.0 /* pixels; larger pictures use finer models */
 #define FINE_BINS  4096
 #define MAX_CHARTS 32
 
@@ -31,7 +31,7 @@ struct arguments {
     struct mt_text_list policies;
     uint64_t jobs;
     const char *axis, *order;
-    uint64_t device; /* MT_EVERY_DEVICE: not said */
+    uint64_t device; /* MT_EVERY_DEVICE: no option */
     bool whole;
     struct mt_outputs outputs;
     struct mt_blocks_option blocks;
@@ -68,10 +68,10 @@ static int render_policies(const struct arguments *arguments, char **paths)
     return mt_policies_render(&wish, &arguments->picture, &arguments->common);
 }
 
-/* Charts that are not made of the report of one trace. */
+/* Charts that do not come from the report of one trace. */
 struct other_chart {
     const char *name, *summary;
-    const char *after; /* the chart that it follows in the help */
+    const char *after; /* the chart before it in the help */
     int traces;
     int (*render)(const struct arguments *arguments, char **paths);
 };
@@ -132,7 +132,8 @@ static bool read_by(struct arguments *arguments)
     return found >= 0;
 }
 
-/* Does the chart `name` show a part of a run? Says so if it does not and the options want one. */
+/* Returns whether the options apply to the chart `name`. Prints a message if they select a part of
+ * the run that it cannot show. */
 static bool check_window(const struct arguments *arguments, const char *name)
 {
     const struct mt_blocks_option *blocks = &arguments->blocks;
@@ -146,7 +147,7 @@ static bool check_window(const struct arguments *arguments, const char *name)
     return false;
 }
 
-/* Options that only some charts have. */
+/* Checks options that only some charts have. */
 static bool check_blocks(struct arguments *arguments)
 {
     struct mt_blocks_option *blocks = &arguments->blocks;
@@ -188,7 +189,7 @@ static bool parse_order(const char *text, enum mt_address_order *order)
     return false;
 }
 
-/* Of a chart that is made of a report. */
+/* Checks the options of a chart of a report. */
 static bool check_report_chart(struct arguments *arguments)
 {
     if (arguments->axis && strcmp(arguments->axis, "time") && strcmp(arguments->axis, "events")) {
@@ -206,7 +207,7 @@ static bool check_report_chart(struct arguments *arguments)
     return check_blocks(arguments);
 }
 
-/* MT_EXIT_OK, or the code after a line that says what is wrong. */
+/* Returns MT_EXIT_OK, or the exit code after a message. */
 static int check(struct arguments *arguments, char **words, int traces)
 {
     const struct other_chart *other = find_other(words[0]);
@@ -227,7 +228,7 @@ static int check(struct arguments *arguments, char **words, int traces)
     return MT_EXIT_USAGE;
 }
 
-/* The analyzer falls back to the whole run. */
+/* The analyzer uses the whole run if the step is missing. */
 static bool lacks_step(const struct mt_device_report *device, const struct arguments *arguments)
 {
     int64_t step = (int64_t)arguments->blocks.step;
@@ -327,7 +328,7 @@ static void add_chart_line(struct mt_buf *out, const char *name, const char *sum
     mt_buf_printf(out, "  %-11s %s\n", name, summary);
 }
 
-/* The details of the help, with the list of charts behind their first line. */
+/* Details of the help, with the list of charts after their first line. */
 static void add_details(struct mt_buf *out, const char *details)
 {
     const char *rest = details ? strchr(details, '\n') : NULL;

@@ -1,4 +1,4 @@
-/* memtrace replay: one row a policy and device. */
+/* memtrace replay: one row per policy and device. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,7 +43,7 @@ static void add_row(struct mt_table *table, const char *policy,
 
 static void print_rows(struct mt_buf *out, const struct mt_replay_summary *summaries, size_t count)
 {
-    /* none gives way: a policy is its options */
+    /* no column is shortened: the name of a policy is its options */
     const struct mt_style *style = mt_stdout_style();
     struct mt_table table;
     size_t i, d, rows = 0;
@@ -118,7 +118,7 @@ static void say_pools(struct mt_buf *out, const struct mt_replay_result *result)
                     mt_format_count(n, result->pools_inferred));
 }
 
-/* The lowest address is the rule that everybody knows. */
+/* The lowest address is the usual rule, so it is not printed. */
 static void say_free_order(struct mt_buf *out, const struct mt_replay_result *result)
 {
     const bool by_block = result->free_order == MT_FREE_OLDEST_BLOCK;
@@ -298,7 +298,7 @@ static void print_json(struct mt_buf *out, const struct mt_source *source,
     mt_json_object_end(&json);
 }
 
-/* What --policies prints: the table of policies, one line each. */
+/* Prints the table of policies, one per line, for --policies. */
 static int print_policies(void)
 {
     struct mt_buf out = {0};
@@ -316,8 +316,8 @@ static int print_policies(void)
 
 struct replay_run {
     const struct mt_replay_options *options;
-    const struct mt_replay_observer *observer; /* of the one policy, may be NULL */
-    struct mt_replay_summary *summaries;       /* one a policy */
+    const struct mt_replay_observer *observer; /* of the only policy, may be NULL */
+    struct mt_replay_summary *summaries;       /* one per policy */
     uint32_t orders;
 };
 
@@ -335,7 +335,7 @@ static enum mt_status replay_policy(void *context, struct mt_source *source, con
     return status;
 }
 
-/* All policies; with --counters the only one, observed. */
+/* Runs all policies. With --counters there is only one, which is observed. */
 static int run_policies(struct mt_source *source, const char *path,
                         const struct arguments *arguments, struct mt_replay_summary *summaries)
 {
@@ -457,7 +457,7 @@ int mt_cmd_replay(const struct mt_command *command, int argc, char **argv)
     if (exit_code != MT_EXIT_OK)
         return exit_code;
     if (!arguments.policies.count)
-        arguments.policies.items[arguments.policies.count++] = NULL; /* as the trace is */
+        arguments.policies.items[arguments.policies.count++] = NULL; /* the policy of the trace */
     exit_code = mt_pools_to_policies(&arguments.pools, &arguments.policies, &arena);
     source = exit_code ? NULL : mt_open_input(paths[0], &arguments.common, &exit_code);
     if (source)

@@ -1,4 +1,4 @@
-/* memtrace tune: the allocator options under which a run needs least. */
+/* memtrace tune: the allocator options that minimize the memory of a run. */
 #include "cli.h"
 #include "tune_output.h"
 

@@ -1,5 +1,5 @@
-/* All commands, in alphabetical order. A command is one file, cmd_<name>.c; its
- * line here says what --help prints. */
+/* All commands in alphabetical order. Each command is one file, cmd_<name>.c; its line here is what
+ * --help prints. */
 #include "cli.h"
 
 const struct mt_command mt_commands[] = {
@@ -190,7 +190,7 @@ const struct mt_command mt_commands[] = {
      "was killed and left a tape (TRACE.tape) beside the trace.",
      mt_cmd_recover},
     {"render", "CHART TRACE -o FILE [options]", "draw one chart as SVG or PNG",
-     "CHART is\n" /* cmd_render.c adds the charts here */
+     "CHART is\n" /* cmd_render.c inserts the charts here */
      "\n"
      "Examples:\n"
      "  memtrace render timeline run.pickle -o timeline.svg\n"

@@ -1,5 +1,5 @@
-/* A write that fails ends the replay. mt_counters_csv_close reports it, because the replay knows
- * the name of the trace only. */
+/* A failed write ends the replay. mt_counters_csv_close reports it, because the replay knows only
+ * the name of the trace. */
 #include "counters_csv.h"
 
 static void add_header(struct mt_counters_csv *csv)
@@ -63,7 +63,7 @@ static enum mt_status add_row(void *context, const struct mt_event *event,
 
 struct mt_replay_observer mt_counters_csv_observer(struct mt_counters_csv *csv)
 {
-    /* What went through a pipe cannot be taken back. */
+    /* Output to a pipe cannot be taken back. */
     struct mt_replay_observer observer = {csv, add_row,
                                           csv->output.temporary.path ? restart : NULL};
 

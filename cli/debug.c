@@ -13,7 +13,7 @@
 
 static const char *const topics[MT_DEBUG_TOPICS] = {[MT_DEBUG_PASSES] = "passes"};
 
-/* The next word of a list with commas, NULL = no more. *list moves behind it. */
+/* Returns the next word of a comma-separated list and moves *list after it; NULL at the end. */
 static const char *next_word(const char **list, size_t *length)
 {
     const char *word = *list + strspn(*list, ",");
@@ -72,7 +72,7 @@ static void add_row(struct mt_table *table, const struct mt_pass_cost *cost)
              cost->memory_bytes ? MT_BYTES(cost->memory_bytes) : MT_TEXT("-"));
 }
 
-/* Memory has no sum: not all of it is held at the same time. */
+/* Memory is not summed: the passes do not hold all of it at the same time. */
 static struct mt_pass_cost sum_of(const struct mt_pass_log *log)
 {
     struct mt_pass_cost sum = {.name = "in all"};

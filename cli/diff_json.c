@@ -33,7 +33,7 @@ static void add_side(struct mt_json *json, const char *key, const struct mt_repo
     mt_json_object_end(json);
 }
 
-/* What the reserved bytes are made of: A's and the changes sum to B's. */
+/* Parts of the reserved bytes. The parts of A plus the changes are the parts of B. */
 static void add_totals(struct mt_json *json, const struct mt_device_diff *diff)
 {
     const struct mt_answer *a = diff->a->answer, *b = diff->b->answer;

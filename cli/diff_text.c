@@ -1,5 +1,5 @@
-/* diff for people: what changed in all, then by role, phase and site. Every
- * table closes: A's bytes and its changes sum to B's. */
+/* Text of diff: the total change, then changes by role, phase and site. In every table A's bytes
+ * plus the changes are B's bytes. */
 #include "diff_output.h"
 #include "live_output.h"
 #include "text_table.h"
@@ -83,7 +83,7 @@ static void add_exact(struct mt_table *table, const char *sign, uint64_t a, uint
              MT_CHANGE((int64_t)(b - a)), MT_TEXT(label));
 }
 
-/* Roles are few: all of them, then what else is reserved. */
+/* There are few roles, so all of them are printed, then other reserved memory. */
 static void tell_roles(const struct mt_teller *teller, const struct mt_device_diff *device,
                        bool has_reserved)
 {
@@ -108,7 +108,7 @@ static void tell_roles(const struct mt_teller *teller, const struct mt_device_di
     mt_add_text_table(teller->out, &table, 2, teller->style);
 }
 
-/* Rows that change, the largest first; the rest, and what is equal, in a line each. */
+/* Rows that changed, the largest first. The others and the unchanged rows have one line each. */
 struct listed {
     uint32_t told;
     struct mt_diff_row others, same;
@@ -231,7 +231,7 @@ static const char *why_left_out(const struct mt_diff *diff, const struct mt_devi
     return of_a ? "B has no such device" : "A has no such device";
 }
 
-/* Devices of one side that have no partner, or no such instant. */
+/* Devices of one side without a partner or without such an instant. */
 static void tell_left_out(const struct mt_teller *teller, const struct mt_diff *diff, bool of_a)
 {
     const struct mt_report *report = of_a ? diff->a : diff->b;

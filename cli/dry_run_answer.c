@@ -12,7 +12,7 @@
 #include "units.h"
 #include "util.h"
 
-enum { TIMED_OUT = 124 }; /* as timeout(1) */
+enum { TIMED_OUT = 124 }; /* the status that timeout(1) uses */
 
 static bool is_worse(const struct mt_dry_run_trace *a, const struct mt_dry_run_trace *b)
 {
@@ -85,7 +85,7 @@ static void say_workspaces(struct mt_buf *out, const struct mt_dry_run_notes *no
             mt_format_count(guessed, notes->guessed_workspaces));
 }
 
-/* What may make the peaks others than those of a real run. */
+/* Reasons why the peaks may differ from those of a real run. */
 static void say_doubts(struct mt_buf *out, const struct mt_dry_run_answer *answer,
                        bool is_out_of_memory)
 {
@@ -249,7 +249,7 @@ static void add_run(struct mt_json *json, const struct mt_dry_run_answer *answer
     mt_json_array_end(json);
 }
 
-/* Nothing shows that a peak keeps to its gate: the program may have run on the CPU. */
+/* Nothing shows whether the peak meets the gate: the program may have run on the CPU. */
 static bool lacks_evaluation(const struct mt_dry_run_answer *answer)
 {
     return !answer->trace_count && answer->gate_run->rules.count;
@@ -290,7 +290,7 @@ static void add_json(struct mt_buf *out, const struct mt_dry_run_answer *answer,
     mt_json_object_end(&json);
 }
 
-/* A simulated out-of-memory error is an answer if a limit was requested. */
+/* A simulated out-of-memory error is a valid answer if a limit was requested. */
 int mt_dry_run_exit_code(const struct mt_dry_run_answer *answer, const struct mt_report *report)
 {
     if (answer->timed_out)

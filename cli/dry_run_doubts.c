@@ -68,7 +68,7 @@ static void add_unread(struct mt_buf *out, const struct mt_dry_run_unread *unrea
                       plural(unread->incomplete), unread->incomplete == 1 ? "is" : "are");
 }
 
-/* Processes of PyTorch that left no notes: their Python part did not run, or could not write. */
+/* Processes of PyTorch without notes: their Python part did not run, or could not write. */
 static size_t unnoted_count(const struct mt_dry_run_answer *answer)
 {
     size_t count = 0;
@@ -163,7 +163,7 @@ void mt_add_dry_run_doubts(struct mt_buf *out, const struct mt_dry_run_answer *a
     add_failures(out, notes);
 }
 
-/* The arguments of a program in its interpreter. */
+/* The command to type: the script as an argument of its interpreter. */
 static void add_remedy(struct mt_buf *out, const struct mt_dry_run_answer *answer)
 {
     mt_buf_add_text(out, "memtrace dry-run -- ");

@@ -3,8 +3,8 @@
 #include "analyze.h"
 #include "dry_run_doubts.h"
 
-/* A gate that fails comes before one that may fail under another order of addresses. What could
- * not be evaluated says nothing about the other processes. */
+/* A failed gate is worse than one that may fail under another order of addresses. A gate that could
+ * not be evaluated gives no information about other processes. */
 static unsigned badness(const struct mt_gate_run *run)
 {
     if (!run->is_checked)
@@ -28,8 +28,8 @@ static int check_source(struct mt_gate_run *run, const struct mt_dry_run_answer 
     return code;
 }
 
-/* Its results replace those that are there if they are worse. A process that a rule cannot be
- * evaluated for, because it has no PyTorch, says nothing about the others. */
+/* Keeps the worse of the results. A process without PyTorch, for which a rule cannot be evaluated,
+ * gives no information about other processes. */
 static int check_other(const struct mt_dry_run_answer *answer, const char *path, bool *is_worse)
 {
     struct mt_gate_run run = *answer->gate_run;

@@ -59,7 +59,8 @@ static uint64_t number_of(const struct mt_settings *settings, const char *path)
     return setting && setting->kind == MT_SETTING_NUMBER && setting->is_whole ? setting->number : 0;
 }
 
-/* The first one that is found; *text stays NULL without memory, and nothing is said of it. */
+/* Keeps the first text that is found. If memory runs out, *text stays NULL and the text is
+ * omitted. */
 static void keep_text(char **text, const struct mt_settings *settings, const char *path)
 {
     const struct mt_setting *setting = mt_settings_find(settings, path);
@@ -109,7 +110,7 @@ static void read_note(struct mt_dry_run_notes *notes, const char *text, size_t l
         add_number(&notes->guessed_workspaces, &settings, "workspaces.guessed");
         keep_text(&notes->first_failure, &settings, "first_failure");
         keep_text(&notes->other_library, &settings, "facts.other_library");
-        if (!mt_settings_find(&settings, "workspaces.measured")) /* of the Python part */
+        if (!mt_settings_find(&settings, "workspaces.measured")) /* from the Python part */
             note_process(notes, &settings);
     } else {
         notes->unreadable++;
@@ -132,7 +133,7 @@ static void read_file(struct mt_dry_run_notes *notes, const char *path)
     free(text);
 }
 
-/* ".notes.PID.half", "notes.convolutions.PID.half": of a process that was killed. */
+/* False for the files of a killed process: ".notes.PID.half", "notes.convolutions.PID.half". */
 static bool is_complete(const char *name)
 {
     static const char half[] = ".half";

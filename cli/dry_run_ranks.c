@@ -8,7 +8,7 @@
 
 _Static_assert((int)MT_MAX_RANKS == (int)MT_MAX_SWEEP_RUNS, "a run for each rank");
 
-/* torchrun starts one process on one node if it is not told otherwise. */
+/* By default torchrun starts one process on one node. */
 static int choose_world(struct mt_sweep *sweep, const struct mt_rank_wish *wish,
                         const struct mt_rank_command *command, uint64_t devices)
 {
@@ -109,7 +109,7 @@ int mt_tell_worst_rank(const struct mt_sweep_request *request)
     struct mt_dry_run_answer answer;
     struct mt_dry_run_trace trace = {.path = path};
     struct mt_dry_run_notes notes = {0};
-    struct mt_gate_run unchecked = {.has_base = false}; /* gates were checked, and are told */
+    struct mt_gate_run unchecked = {.has_base = false}; /* printed already */
 
     if (!run)
         return MT_EXIT_OK;

@@ -25,7 +25,7 @@ struct mt_dry_run_unread {
 struct mt_dry_run_answer {
     const struct mt_card *card;
     uint64_t devices, memory_bytes; /* of each */
-    bool has_limit;                 /* memory_bytes was asked for */
+    bool has_limit;                 /* memory_bytes was requested */
     int exit_status;                /* the command's; 128 + signal */
     int signal;                     /* that ended the command; 0: none */
     bool timed_out, was_not_run;

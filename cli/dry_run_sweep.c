@@ -14,9 +14,9 @@
 #include "temporary_folder.h"
 #include "util.h"
 
-enum { SHOWN_LOGS = 3 }; /* of runs that failed: their last lines are shown */
+enum { SHOWN_LOGS = 3 }; /* the last lines of this many failed runs are printed */
 
-/* One file of the answer in the folder of -o. */
+/* Path of one output file in the folder of -o. */
 static char *path_in(struct mt_sweep_plan *plan, const char *folder, const char *name)
 {
     struct mt_buf path = {0};
@@ -40,7 +40,7 @@ static bool is_written(size_t file)
     return answer_files[file].kind != MT_FILE_PNG || mt_png_available();
 }
 
-/* The folder of -o: made, and what would be written there may be. -1 or an exit code. */
+/* Creates the folder of -o and checks that its files may be written. Returns -1 or an exit code. */
 static int prepare_folder(const struct mt_sweep_wish *wish, struct mt_sweep_plan *plan)
 {
     const char *folder = wish->each->recording.output;
@@ -60,7 +60,7 @@ static int prepare_folder(const struct mt_sweep_wish *wish, struct mt_sweep_plan
     return code ? code : mt_sweep_precheck_logs(plan, folder, wish->outputs);
 }
 
-/* What is wrong with all runs is said once, before the first. */
+/* Reports a fault that affects all runs once, before the first run. */
 static int check_first(const struct mt_sweep_wish *wish, struct mt_sweep_plan *plan)
 {
     struct mt_simulated_run run = *wish->each;
@@ -80,7 +80,7 @@ static bool is_unexpected(const struct mt_sweep_result *result)
            result->outcome == MT_SWEEP_TIMED_OUT;
 }
 
-/* Without -o nothing else keeps what these runs printed. */
+/* Without -o, the output of these runs is kept nowhere else. */
 static void show_failures(const struct mt_sweep_request *request)
 {
     const struct mt_sweep *sweep = &request->plan->sweep;
@@ -97,7 +97,7 @@ static void show_failures(const struct mt_sweep_request *request)
                request->keeps_traces ? "" : "; -o DIR keeps what they print");
 }
 
-/* That of the first run that would not have ended with 0 by itself. */
+/* Exit code of the first run that does not have 0. */
 static int exit_code_of(const struct mt_sweep *sweep)
 {
     for (size_t i = 0; i < sweep->run_count; i++)
@@ -120,7 +120,7 @@ static int write_json(const struct mt_sweep_wish *wish, struct mt_sweep_plan *pl
     return code;
 }
 
-/* sweep.svg, and sweep.png where this memtrace can write one. */
+/* Writes sweep.svg, and sweep.png if this memtrace can write PNGs. */
 static int write_pictures(const struct mt_sweep_wish *wish, struct mt_sweep_plan *plan)
 {
     const struct mt_chart_options options = {.width = 0};
@@ -166,7 +166,7 @@ static int tell(const struct mt_sweep_wish *wish, const struct mt_sweep_request 
     return code ? code : printed ? printed : exit_code_of(&request->plan->sweep);
 }
 
-/* -1, or an exit code. */
+/* Returns -1 or an exit code. */
 static int prepare(const struct mt_sweep_wish *wish, struct mt_sweep_plan *plan,
                    struct mt_rank ranks[MT_MAX_RANKS])
 {

@@ -1,11 +1,11 @@
-/* A line for each call stack, with its bytes, as flamegraph.pl and similar programs read it. */
+/* One line per call stack with its bytes, the input of flamegraph.pl and similar programs. */
 #include "export_format.h"
 
 #include <string.h>
 
 #include "foreign_text.h"
 
-/* Names may hold what a terminal obeys. */
+/* Names may contain control characters. */
 static void add_folded(struct mt_buf *out, const struct mt_export *what)
 {
     struct mt_buf lines = {0};

@@ -1,4 +1,4 @@
-/* See export_format.h. One line a format. */
+/* See export_format.h. One line per format. */
 #include "export_format.h"
 
 #include <stddef.h>

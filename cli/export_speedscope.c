@@ -1,4 +1,4 @@
-/* The format of speedscope.app: a sampled profile, one sample for each stack. */
+/* The format of speedscope.app: a sampled profile with one sample per stack. */
 #include "export_format.h"
 
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static uint64_t sample_weight(const struct mt_export *what, const struct mt_node
     return what->with_blocks ? node->weight : node->own_weight;
 }
 
-/* A frame's name, and where it is; equal nodes of different parents are one. */
+/* Name and place of a frame. Equal nodes of different parents are one frame. */
 static void add_frame(struct mt_json *json, const struct mt_export *what,
                       const struct mt_node *node, struct mt_arena *arena)
 {
@@ -39,8 +39,7 @@ static void add_frame(struct mt_json *json, const struct mt_export *what,
     mt_json_object_end(json);
 }
 
-/* Nodes of one frame share an index; all others have one each. Fills `indices`,
- * parallel to the nodes. */
+/* Nodes of the same frame share an index. Fills `indices`, which is parallel to the nodes. */
 static void add_frames(struct mt_json *json, const struct mt_export *what, uint32_t *indices)
 {
     const struct mt_icicle *icicle = what->icicle;
@@ -72,7 +71,7 @@ static void add_frames(struct mt_json *json, const struct mt_export *what, uint3
     mt_arena_release(&names);
 }
 
-/* Frames from the root down. */
+/* Frames from the root to the node. */
 static void add_sample(struct mt_json *json, const struct mt_icicle *icicle, uint32_t node,
                        const uint32_t *indices)
 {
@@ -120,7 +119,7 @@ static void add_speedscope(struct mt_buf *out, const struct mt_export *what)
     if (!indices)
         return;
     mt_json_init(&json, out, false);
-    json.all = true; /* a file for another program, not an answer */
+    json.all = true; /* a file for another program is never shortened */
     mt_json_object_begin(&json, NULL);
     mt_json_text(&json, "$schema", "https://www.speedscope.app/file-format-schema.json");
     mt_json_text(&json, "exporter", what->exporter);

@@ -32,7 +32,7 @@ static int precheck_both(const struct mt_extra_pictures *pictures, const char *n
     return code;
 }
 
-/* Both forms, if this program can. */
+/* Writes both forms, if this program supports PNG. */
 static int write_both(const struct mt_extra_pictures *pictures, const char *name,
                       const struct mt_drawing *drawing, struct mt_buf *names)
 {
@@ -99,7 +99,7 @@ int mt_extra_pictures_precheck(const struct mt_extra_pictures *pictures)
     int code = MT_EXIT_OK;
 
     if (!strcmp(pictures->path, "-"))
-        return MT_EXIT_OK; /* which has none of them */
+        return MT_EXIT_OK; /* the other charts have none */
     if (pictures->base)
         code = precheck_both(pictures, "diff");
     if (!code && pictures->wants_policies)

@@ -10,7 +10,7 @@
 
 #define PIECE_BYTES ((size_t)1 << 16) /* on the stack */
 
-/* 0 or errno. */
+/* Returns 0 or errno. */
 static int hash_descriptor(int fd, char text[MT_SHA256_TEXT])
 {
     unsigned char piece[PIECE_BYTES];
@@ -34,7 +34,7 @@ static void *run(void *context)
 
     if (fd < 0 || fstat(fd, &facts) != 0)
         hash->error_number = errno;
-    else if (S_ISREG(facts.st_mode)) /* a pipe can be read but once, and that is not ours to do */
+    else if (S_ISREG(facts.st_mode)) /* a pipe can be read only once, by the command */
         hash->error_number = hash_descriptor(fd, hash->text);
     if (fd >= 0)
         close(fd);

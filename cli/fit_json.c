@@ -53,7 +53,7 @@ static void add_cards(struct mt_json *json, const struct mt_fit_result *result)
     mt_json_array_end(json);
 }
 
-/* What the answer is in each order of addresses that was tried. */
+/* The result for each order of addresses that was tried. */
 static void add_orders(struct mt_json *json, const struct mt_fit_result *result)
 {
     mt_json_u64_or_null(json, "fit_low_bytes", result->fits, result->low_bytes);

@@ -1,4 +1,4 @@
-/* fit for people: a row a policy and device, what fails below it, and cards. */
+/* Text of fit: a row per policy and device, the first failure below the limit, and cards. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@
 
 enum { MAX_CARD_COLUMNS = MT_TABLE_COLUMNS - 2 };
 
-/* "7,712 MiB"; what is not a whole number of MiB in the usual way. */
+/* "7,712 MiB". A size that is not a whole number of MiB has the usual form. */
 static char *format_mib(char text[MT_UNITS_TEXT], uint64_t bytes)
 {
     char count[MT_UNITS_TEXT];
@@ -145,7 +145,7 @@ static void say_dependence(struct mt_buf *out, const struct mt_fit_result *resul
         mt_add_note(out, 2, "requests that failed in the run need not fit");
 }
 
-/* The end to rely on comes first. */
+/* The range over the orders of addresses that were tried. */
 static void say_orders(struct mt_buf *out, const struct mt_fit_result *result)
 {
     char text[3][MT_UNITS_TEXT];
@@ -191,7 +191,8 @@ static void say_doubts(struct mt_buf *out, const struct mt_fit_result *result)
         mt_add_note(out, 2, "approximate: %s", result->policy_doubt);
 }
 
-/* Under the limit that was asked for; what was said of the smallest limit is not said again. */
+/* The failure under the requested limit. Refers to the failure below the smallest limit if both are
+ * the same. */
 static void say_limit_failure(struct mt_buf *out, uint64_t limit_bytes,
                               const struct mt_fit_result *result)
 {
@@ -250,7 +251,8 @@ static void say_result(struct mt_buf *out, const struct mt_fit_answer *answer, c
     say_doubts(out, result);
 }
 
-/* The first results of all, as the columns of the cards' table show them. */
+/* The first results, at most one per column of the table of cards. Sets *all if none is left out.
+ */
 static size_t first_results(const struct mt_fit_answer *answer,
                             const struct mt_fit_result *results[MAX_CARD_COLUMNS], bool *all)
 {

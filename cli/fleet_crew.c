@@ -8,12 +8,12 @@ enum { MAX_THREADS = 32 };
 
 struct state {
     const struct mt_fleet_crew *crew;
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* protects the fields below */
     uint32_t next, done, failed;
     enum mt_status status;
 };
 
-/* All items before one that failed are under way, so that the first to fail is known. */
+/* Takes the next item. Every item before a failed one was taken, so the first failure is known. */
 static bool take(struct state *state, uint32_t *index)
 {
     bool more;

@@ -1,4 +1,4 @@
-/* Tables of `fleet diff`: where two jobs differ. */
+/* Tables of `fleet diff`: differences between two jobs. */
 #include "fleet_diff_words.h"
 #include "text_table.h"
 #include "util.h"
@@ -9,8 +9,8 @@ static uint64_t mean_of(unsigned __int128 sum, uint32_t rows)
     return rows ? (uint64_t)(sum / rows) : 0;
 }
 
-/* Begins a table of changes. Of one match, the mean, the smallest and the largest are one number.
- */
+/* Begins a table of changes. With only one match, the mean, the minimum and the maximum are the
+ * same number, so the table has one column. */
 static void begin_amounts(const struct mt_diff_text *text, struct mt_table *table)
 {
     mt_table_begin(table, text->diff->compared_count == 1
@@ -56,7 +56,7 @@ static void add_metrics(const struct mt_diff_text *text)
     }
 }
 
-/* Along other axes ranks are replicas: a rank that changes is in the table of ranks. */
+/* Along other axes ranks are replicas; the table of ranks shows them. */
 static bool axis_changes(const struct mt_job_diff *diff, const struct mt_job_diff_axis *axis)
 {
     if (!axis->separates || axis->group_count < 2 ||
@@ -133,7 +133,7 @@ static uint32_t changed_lines(const struct mt_job_diff *diff)
     return count;
 }
 
-/* The smallest and the largest change, and where the larger of them is. */
+/* The smallest and the largest change, and the position of the larger one. */
 static void add_extremes(const struct mt_diff_text *text, struct mt_table *table,
                          const struct mt_job_change *change)
 {
@@ -221,7 +221,8 @@ static void add_class(const struct mt_diff_text *text, struct mt_table *table, u
              MT_SITE(mt_diff_site_of(text, class->line)));
 }
 
-/* The matches that change most. Of groups along one axis, the table of the axis has them. */
+/* The matches with the largest changes. Groups along a single axis are in the table of that
+ * axis. */
 static void add_classes(const struct mt_diff_text *text)
 {
     const struct mt_job_diff *diff = text->diff;

@@ -1,5 +1,5 @@
-/* Two jobs compared, for people: the change that counts most, how ranks were matched, then where
- * the change is. */
+/* Text of the comparison of two jobs: the most important change, how ranks were matched, and where
+ * memory changed. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,9 +8,9 @@
 #include "util.h"
 #include "wrapped_text.h"
 
-enum { RANGES = 8 }; /* of a list of ranks, unless --all */
+enum { RANGES = 8 }; /* limit for a list of ranks, unless --all */
 
-/* The first of these that changes, else the reserved peak. */
+/* Returns the first of these metrics that changed, or the reserved peak. */
 static enum mt_job_metric leading_metric(const struct mt_job_diff *diff)
 {
     static const enum mt_job_metric order[] = {MT_JOB_RESERVED, MT_JOB_ALLOCATED, MT_JOB_OUTSIDE,
@@ -124,7 +124,7 @@ static void add_match(const struct mt_diff_text *text)
                     mt_diff_kind_of(text, diff->compared_count), reasons[diff->match]);
 }
 
-/* How many ranks the classes that are compared have in a job. */
+/* Number of ranks per compared class in one job. */
 struct sizes {
     uint32_t min, max;
 };
@@ -157,7 +157,7 @@ static const char *sizes_text(const struct mt_diff_text *text, struct sizes size
     return words ? words : "";
 }
 
-/* Means of groups hide how many ranks they are of. */
+/* Group means hide the number of ranks, so it is printed. */
 static void add_sizes(const struct mt_diff_text *text)
 {
     const struct mt_job_diff *diff = text->diff;
@@ -176,8 +176,8 @@ static void add_sizes(const struct mt_diff_text *text)
                     mt_diff_kind_of(text, 1));
 }
 
-/* Ranks with a number that only one job has, as ranges. They ascend if ranks are matched by their
- * numbers; if not, classes with equal places or parameters stand together. */
+/* Ranks whose number is in only one job, as ranges. They ascend if ranks are matched by number;
+ * otherwise classes with equal places or parameters are adjacent. */
 static void add_alone(const struct mt_diff_text *text, const char *name, bool is_of_b)
 {
     const struct mt_job_diff *diff = text->diff;
@@ -195,7 +195,7 @@ static void add_alone(const struct mt_diff_text *text, const char *name, bool is
         for (uint32_t r = 0; r < rows; r++) {
             int32_t rank = class ? report->rows[(is_of_b ? class->b_rows : class->a_rows)[r]]
                                        .record->identity.rank
-                                 : -3; /* the end */
+                                 : -3; /* end marker */
 
             count += class != NULL;
             if (class && rank < 0)

@@ -10,7 +10,7 @@
 #include "summary_of_trace.h"
 #include "util.h"
 
-enum { MAX_DEPTH = 8 }; /* of folders; links that lead up would have no end */
+enum { MAX_DEPTH = 8 }; /* depth of folders; links to parents would never end */
 
 static bool ends_with(const char *text, const char *end)
 {
@@ -46,7 +46,7 @@ static enum mt_status add_file(struct mt_fleet_files *files, const char *path)
 static enum mt_status add_folder(struct mt_fleet_files *files, const char *path, int depth,
                                  struct mt_error *error);
 
-/* An entry of a folder. One that has gone since it was listed is none. */
+/* Adds an entry of a folder. An entry that was deleted after it was listed is skipped. */
 static enum mt_status add_entry(struct mt_fleet_files *files, const char *folder, const char *name,
                                 int depth, struct mt_error *error)
 {
@@ -83,7 +83,7 @@ static enum mt_status add_folder(struct mt_fleet_files *files, const char *path,
     return wrong ? mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "%s", strerror(wrong)) : status;
 }
 
-/* "traces/" and "traces" are one folder. */
+/* "traces/" and "traces" are the same folder. */
 static const char *without_slashes(struct mt_fleet_files *files, const char *path)
 {
     size_t length = strlen(path);

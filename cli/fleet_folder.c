@@ -23,7 +23,7 @@ struct writing {
     const struct mt_fleet_folder *folder;
     const struct mt_fleet_answer *answer;
     struct mt_job_document document;
-    struct mt_buf names; /* of what was written, a line each */
+    struct mt_buf names; /* of written files, one per line */
 };
 
 int mt_fleet_folder_precheck(const char *directory, const struct mt_outputs *outputs,
@@ -44,7 +44,7 @@ int mt_fleet_folder_precheck(const char *directory, const struct mt_outputs *out
     return code;
 }
 
-/* DIR/NAME; names it, and releases the bytes. */
+/* Writes DIR/NAME, adds its name and releases the bytes. */
 static int write_document(struct writing *writing, size_t which, struct mt_buf *bytes)
 {
     struct mt_buf path = {0};
@@ -102,7 +102,7 @@ static struct mt_job_gallery_options gallery_options(const struct mt_fleet_folde
                   mt_output_rules_of(folder->outputs, MT_FILE_PNG)}};
 }
 
-/* Every picture that is missing, or what went wrong before any. */
+/* Reports every missing picture, or the error that occurred before any. */
 static int report_failures(const struct mt_gallery *gallery, const char *directory,
                            const struct mt_error *error)
 {
@@ -114,7 +114,7 @@ static int report_failures(const struct mt_gallery *gallery, const char *directo
     return code == MT_EXIT_OK ? mt_report_output_error(directory, error) : code;
 }
 
-/* Only the report says which charts there are: a file of the user's that is in the way is found
+/* Only the report determines which charts there are. Checks that no file of the user is in the way
  * before anything is written. */
 static int check_charts(const struct writing *writing)
 {

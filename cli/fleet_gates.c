@@ -23,7 +23,7 @@ int mt_fleet_gates_open_base(struct mt_fleet_gates *gates, const char *mesh, uin
                              : MT_EXIT_OK;
 }
 
-/* What a rule is about, of a rank. False: the record does not know it. */
+/* Gets the number that a rule limits for a rank. Returns false if the record lacks it. */
 static bool value_of(const struct mt_rank_record *record, const struct mt_gate_rule *rule,
                      uint64_t *bytes)
 {
@@ -65,7 +65,7 @@ static void add_rank(struct mt_fleet_gate *gate, const struct mt_job_report *rep
     gate->row = row;
 }
 
-/* Has the budget a rule of its own for this group? */
+/* Returns whether the budget has a separate rule for this group. */
 static bool is_replaced(const struct mt_fleet_gates *gates, const struct mt_job_report *report,
                         uint32_t group, const struct mt_gate_rule *rule)
 {
@@ -85,7 +85,7 @@ static bool is_replaced(const struct mt_fleet_gates *gates, const struct mt_job_
     return false;
 }
 
-/* A case for each group of the first axis. */
+/* Adds a case for each group of the first axis. */
 static enum mt_status check_groups(struct mt_fleet_gates *gates, const struct mt_job_report *report,
                                    const char *name, const struct mt_gate_rule *rule,
                                    read_value *read)
@@ -117,7 +117,7 @@ static enum mt_status check_groups(struct mt_fleet_gates *gates, const struct mt
     return MT_OK;
 }
 
-/* A rule of the budget for one group. */
+/* Checks a rule that the budget has for one group. */
 static enum mt_status check_group(struct mt_fleet_gates *gates, const struct mt_job_report *report,
                                   const struct mt_fleet_group_rules *own,
                                   const struct mt_gate_rule *rule)
@@ -143,8 +143,8 @@ static enum mt_status check_group(struct mt_fleet_gates *gates, const struct mt_
     return MT_OK;
 }
 
-/* For the whole job: the largest reserved peak compared with the mean. A peak that is too low
- * or missing changes the mean, so the share may be too large or too small. */
+/* Compares the largest reserved peak of the job with the mean. A peak that is too low or missing
+ * changes the mean, so the share may be too large or too small. */
 static enum mt_status check_imbalance(struct mt_fleet_gates *gates,
                                       const struct mt_job_report *report,
                                       const struct mt_gate_rule *rule)

@@ -1,4 +1,4 @@
-/* Results of the rules of a job, as text, JSON and JUnit XML. */
+/* Results of the rules of a job as text, JSON and JUnit XML. */
 #include "escape.h"
 #include "fleet_gates.h"
 #include "json_list.h"
@@ -12,7 +12,7 @@ static const char *state_name(enum mt_fleet_gate_state state)
     return names[state];
 }
 
-/* The bound that counts: the limit, or what is warned of. */
+/* The limit, or the bound of the warning. */
 static uint64_t bound_of(const struct mt_fleet_gate *gate)
 {
     return gate->state == MT_FLEET_WARN || gate->limit == UINT64_MAX ? gate->warn : gate->limit;

@@ -7,7 +7,7 @@
 #include "summary_file.h"
 #include "summary_of_trace.h"
 
-enum { MOST_NAMED_FILES = 100 }; /* that cannot be read; --all lifts it */
+enum { MOST_NAMED_FILES = 100 }; /* limit for unreadable files; --all lifts it */
 
 static bool is_summary_name(const char *path)
 {
@@ -82,7 +82,7 @@ void mt_fleet_say_failures(const struct mt_fleet_files *files,
                named < count ? "; --all names each of them" : "");
 }
 
-/* Which jobs there are to choose from. */
+/* Lists the jobs to choose from. */
 static int say_jobs(const struct mt_rank_set *set, const struct mt_fleet_naming *naming)
 {
     struct mt_arena arena = {0};

@@ -1,4 +1,4 @@
-/* A job for programs: memtrace.fleet/1. */
+/* A job as memtrace.fleet/1. */
 #include "fleet_output.h"
 #include "fleet_tune_output.h"
 #include "json_list.h"
@@ -8,7 +8,7 @@ static int32_t rank_of(const struct mt_job_report *report, uint32_t row)
     return row == MT_NO_ROW ? -1 : report->rows[row].record->identity.rank;
 }
 
-/* NULL for a rank that is not known. */
+/* NULL for an unknown rank. */
 static void add_rank(struct mt_json *json, const char *key, const struct mt_job_report *report,
                      uint32_t row)
 {
@@ -65,8 +65,7 @@ static void add_rows(struct mt_json *json, const struct mt_job_report *report)
     mt_json_list_end(&list);
 }
 
-/* A world that a file invented may have a billion of them: those that the list does not take are
- * counted at once. */
+/* A file may claim a billion missing ranks: those beyond the limit of the list are only counted. */
 static void add_missing(struct mt_json *json, const struct mt_job_report *report)
 {
     struct mt_json_list list;
@@ -202,7 +201,7 @@ static void add_axes(struct mt_json *json, const struct mt_job_report *report)
     mt_json_list_end(&list);
 }
 
-/* A sum over all ranks may not fit into 64 bits: the mean and the number of ranks say it. */
+/* A sum over all ranks may exceed 64 bits, so the object has the mean and the number of ranks. */
 static void add_paths(struct mt_json *json, const struct mt_fleet_answer *answer)
 {
     const struct mt_job_report *report = answer->report;

@@ -10,8 +10,9 @@
 
 #define MPI_LIBRARY "libmemtrace-mpi.so"
 
-/* Does a launcher of MPI say that this is one of several processes? PMIX_RANK comes without a
- * number of processes (`srun --mpi=pmix`). A batch script of Slurm has none of these. */
+/* Returns whether a launcher of MPI started this process as one of several. PMIX_RANK comes without
+ * a number of processes (`srun --mpi=pmix`). A batch script of Slurm has none of these
+ * variables. */
 static bool is_one_of_several(void)
 {
     static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS"};

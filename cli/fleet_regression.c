@@ -1,10 +1,10 @@
-/* Peaks of a job against those of a base, match by match. */
+/* Compares peaks of a job with those of a base, match by match. */
 #include "fleet_regression.h"
 
 #include "fleet_gate_work.h"
 #include "util.h"
 
-/* bytes + the larger of a share and an absolute bound. */
+/* bytes plus the larger of a share and an absolute bound. */
 static uint64_t above(uint64_t bytes, const struct mt_gate_bound *bound)
 {
     unsigned __int128 share = (unsigned __int128)bytes * bound->millionths / 1000000;
@@ -15,7 +15,7 @@ static uint64_t above(uint64_t bytes, const struct mt_gate_bound *bound)
         bytes, mt_max_u64(share > UINT64_MAX ? UINT64_MAX : (uint64_t)share, bound->bytes));
 }
 
-/* The mean of a class in one of the jobs. False: a rank does not know it. */
+/* Mean of a class in one of the jobs. Returns false if a rank lacks the number. */
 static bool mean_of(const struct mt_job_report *report, const uint32_t *rows, uint32_t count,
                     enum mt_gate_metric metric, uint64_t *mean)
 {
@@ -32,8 +32,8 @@ static bool mean_of(const struct mt_job_report *report, const uint32_t *rows, ui
     return true;
 }
 
-/* A base whose peaks may have been higher makes the bound too low: it can break no rule. NULL: the
- * base is sure. */
+/* If peaks of the base may have been higher, the bound is too low and cannot fail a rule. Returns
+ * NULL if the base is certain. */
 static const char *doubt_of_base(const struct mt_job_diff *diff, const struct mt_job_class *class)
 {
     for (uint32_t i = 0; i < class->a_count; i++)
@@ -42,7 +42,7 @@ static const char *doubt_of_base(const struct mt_job_diff *diff, const struct mt
     return NULL;
 }
 
-/* The class that is farthest above its bound, or nearest to it, stands for the group. */
+/* The class that exceeds its bound most, or is closest to it, represents the group. */
 static void compare_class(struct mt_fleet_gate *gate, const struct mt_job_diff *diff,
                           const struct mt_job_class *class, const struct mt_gate_rule *rule,
                           enum mt_gate_metric metric)
@@ -96,7 +96,7 @@ enum mt_status mt_gate_check_regression(struct mt_fleet_gates *gates,
             return MT_ERR_MEMORY;
         gate->limit = gate->warn = UINT64_MAX;
         gate->doubt = diff ? mt_gate_missing_in(gates, report, g) : "there is no --base";
-        /* the mean of a group without some of its ranks may be larger or smaller than with them */
+        /* without some of its ranks, the mean of a group may be larger or smaller */
         gate->is_no_bound = gate->doubt && diff && diff->match != MT_MATCH_RANKS;
     }
     for (uint32_t i = 0; diff && i < diff->class_count; i++)

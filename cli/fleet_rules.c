@@ -22,7 +22,7 @@ static const char *what_is_wanted(enum mt_job_rule rule)
     return wanted[rule];
 }
 
-/* A number of ranks is kept as bytes. */
+/* A number of ranks is stored as bytes. */
 static enum mt_status read_count(struct mt_arena *arena, const char *text,
                                  struct mt_gate_bound *bound)
 {
@@ -75,7 +75,7 @@ static enum mt_status set_own(struct mt_fleet_rules *rules, enum mt_job_rule rul
                          entry->line, entry->path, what_is_wanted(rule));
 }
 
-/* The rules of a group, made if need be. MT_ERR_FORMAT: too many groups. */
+/* Returns the rules of a group and adds them if necessary. MT_ERR_FORMAT: too many groups. */
 static enum mt_status group_rules(struct mt_fleet_rules *rules, const char *axis, size_t length,
                                   uint32_t coordinate, struct mt_gate_rules **found)
 {
@@ -103,8 +103,8 @@ static enum mt_status group_rules(struct mt_fleet_rules *rules, const char *axis
     return MT_OK;
 }
 
-/* The dot before the last part that is a number: the name of an axis may have dots, and even parts
- * that are numbers. NULL: there is none, or the name is empty. */
+/* Returns the dot before the last part that is a number. The name of an axis may have dots, and
+ * even parts that are numbers. NULL if there is none, or if the name is empty. */
 static const char *dot_of_coordinate(const char *axis)
 {
     const char *found = NULL;
@@ -198,7 +198,7 @@ static enum mt_status read_entries(struct mt_fleet_rules *rules, const struct mt
     return status;
 }
 
-/* Rules of one trace that no job has, and rules without a bound. */
+/* Rejects rules of one trace that jobs lack, and rules without a bound. */
 static enum mt_status check_rules(struct mt_fleet_rules *rules, struct mt_error *error)
 {
     enum mt_status status = mt_gate_rules_check(&rules->all, error);

@@ -1,5 +1,5 @@
-/* A job for people: who ran out of memory first, then the highest peak, who differs from replicas,
- * what the axes explain. */
+/* Text about a job: the first out-of-memory error, the highest peak, ranks that differ from their
+ * replicas, and what the axes explain. */
 #include "fleet_tune_output.h"
 
 #include "job_tables.h"
@@ -7,7 +7,7 @@
 #include "text_table.h"
 #include "wrapped_text.h"
 
-enum { ROWS = 12 }; /* of a table, unless --all */
+enum { ROWS = 12 }; /* limit of a table, unless --all */
 
 struct text {
     struct mt_buf *out;
@@ -22,7 +22,7 @@ static uint32_t shown(const struct text *text, uint32_t count)
     return (uint32_t)mt_min_u64(text->rows.limit, count);
 }
 
-/* Prints what was said, and forgets it. */
+/* Prints the sentences and clears them. */
 static void add_notes(struct text *text, const struct mt_job_sentence *first, size_t indent)
 {
     for (const struct mt_job_sentence *at = first; at; at = at->next)

@@ -99,7 +99,7 @@ void mt_fleet_traces_release(struct mt_fleet_traces *traces)
     memset(traces, 0, sizeof *traces);
 }
 
-/* The first of this name; `count` if there is none. */
+/* The first trace of this name; `count` if there is none. */
 static size_t first_of(const struct mt_fleet_traces *traces, const char *name)
 {
     size_t low = 0, high = traces->count;

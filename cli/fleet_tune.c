@@ -1,5 +1,5 @@
-/* See fleet_tune.h. The ranks to replay are planned first. If the trace of one of them is not
- * usable, they are planned again without it, so that another rank of its cluster is replayed. */
+/* See fleet_tune.h. First plans which ranks to replay. If the trace of one of them is unusable,
+ * plans again without it, so that another rank of its cluster is replayed. */
 #include "fleet_tune.h"
 
 #include <stdlib.h>
@@ -11,11 +11,11 @@
 #include "memory_limit.h"
 
 enum {
-    MAX_PLANS = 8,        /* each but the first replaces ranks whose traces cannot be replayed */
-    SETTINGS_A_TRACE = 6, /* with the smallest peaks, and the one that tune calls the best */
+    MAX_PLANS = 8,        /* later ones replace ranks whose traces cannot be replayed */
+    SETTINGS_A_TRACE = 6, /* those with the smallest peaks, and the one that tune recommends */
     MAX_TRACES = MT_JOB_TUNED + MT_JOB_WORST,
     /* A trace that an earlier plan tuned for a device that cannot be replayed may still be replayed
-     * for another one, so all traces of a plan may be tuned. */
+     * for another device, so all traces of a plan may be tuned. */
     MAX_SETTINGS = MAX_TRACES * (SETTINGS_A_TRACE + 1)
 };
 
@@ -23,12 +23,12 @@ struct search {
     const struct mt_fleet_tuning *asked;
     struct mt_tune_work work;
     struct mt_fleet_traces files;
-    const char **paths; /* one a row of the report: its trace; NULL: there is none */
-    bool *can_replay;   /* one a row */
+    const char **paths; /* the trace of each row of the report; NULL if there is none */
+    bool *can_replay;   /* one per row */
     struct mt_tuned_trace *known[MAX_PLANS * MAX_TRACES]; /* of all plans */
     uint32_t known_count;
     uint32_t check_count;
-    uint32_t *trace_of; /* one a check: index into work.traces */
+    uint32_t *trace_of; /* one per check: index into work.traces */
 };
 
 #define ARRAY(search, count, type)                                                                 \
@@ -75,7 +75,7 @@ static struct mt_tuned_trace *known_trace(struct search *search, uint32_t row)
     return trace;
 }
 
-/* Tune may be asked of a trace that was only replayed by an earlier plan. */
+/* A trace that an earlier plan only replayed may be tuned later. */
 static enum mt_status want_tune(struct search *search, struct mt_tuned_trace *trace)
 {
     if (trace->is_tuned)
@@ -86,7 +86,7 @@ static enum mt_status want_tune(struct search *search, struct mt_tuned_trace *tr
     return trace->tune ? MT_OK : MT_ERR_MEMORY;
 }
 
-/* The traces of the checks, each once, in their order. */
+/* The traces of the checks in order, each one once. */
 static enum mt_status use_plan(struct search *search, const struct mt_job_check *checks)
 {
     struct mt_tune_work *work = &search->work;
@@ -124,7 +124,7 @@ static enum mt_status plan(struct search *search)
     return use_plan(search, settings->checks);
 }
 
-/* NULL: the row can be replayed. */
+/* Returns NULL if the row can be replayed. */
 static const char *reason_of(const struct mt_tuned_trace *trace, uint16_t device)
 {
     const struct mt_setting_device *before = mt_setting_device_of(&trace->before, device);
@@ -136,7 +136,7 @@ static const char *reason_of(const struct mt_tuned_trace *trace, uint16_t device
     return before->serves ? NULL : "no allocator limit is enough for the run";
 }
 
-/* Are there rows of the plan that cannot be replayed after all? */
+/* Sets *is_changed if rows of the plan turn out not to be replayable. */
 static enum mt_status leave_out(struct search *search, bool *is_changed)
 {
     const struct mt_job_report *report = search->work.report;
@@ -159,7 +159,7 @@ static enum mt_status leave_out(struct search *search, bool *is_changed)
     return MT_OK;
 }
 
-/* The rows of the last plan without those that cannot be replayed. */
+/* Keeps the rows of the last plan except those that cannot be replayed. */
 static enum mt_status keep_rest(struct search *search)
 {
     struct mt_job_settings *settings = search->work.settings;
@@ -194,7 +194,7 @@ static int choose_rows(struct search *search)
     return MT_EXIT_OK;
 }
 
-/* The index of a setting, which is added if it is new. */
+/* Returns the index of a setting, and adds the setting if it is new. */
 static uint32_t setting_of(struct mt_tune_work *work, const char *conf)
 {
     uint32_t i = 0;
@@ -208,7 +208,7 @@ static uint32_t setting_of(struct mt_tune_work *work, const char *conf)
     return i;
 }
 
-/* Settings of the front have ascending peaks. */
+/* The settings of the front have ascending peaks. */
 static void add_settings(struct mt_tune_work *work, struct mt_tuned_trace *trace)
 {
     const struct mt_tune_summary *tune = trace->tune;
@@ -260,7 +260,7 @@ static struct mt_job_cell cell_of(const struct mt_rank_record *record,
                                 .need_bytes = device->need_bytes};
 }
 
-/* A trial whose numbers are filled as they become known. */
+/* Makes a trial, whose numbers are filled in later. */
 static enum mt_status make_trial(struct search *search, uint64_t **beside,
                                  struct mt_job_cell **before, struct mt_job_cell **cells)
 {
@@ -336,7 +336,7 @@ static int try_settings(struct search *search)
     return MT_EXIT_OK;
 }
 
-/* Why no rank can be replayed. */
+/* Prints why no rank can be replayed. */
 static int say_nothing_to_replay(const struct search *search)
 {
     const struct mt_job_report *report = search->work.report;

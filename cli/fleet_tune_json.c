@@ -46,7 +46,7 @@ static void add_cell(const struct writer *writer, const char *key, const struct 
     mt_json_object_end(writer->json);
 }
 
-/* The setting that is chosen; what the row had if none is. */
+/* The result under the chosen setting, or the original result if none is chosen. */
 static const struct mt_job_cell *chosen_cell(const struct writer *writer, uint32_t setting,
                                              uint32_t check)
 {
@@ -101,7 +101,7 @@ static void add_clusters(const struct writer *writer)
     mt_json_list_end(&list);
 }
 
-/* Rows of the report in a state. */
+/* Rows of the report with this state. */
 static void add_rows(const struct writer *writer, const char *key, enum mt_job_row_check state)
 {
     struct mt_json_list list;

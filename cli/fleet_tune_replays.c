@@ -25,7 +25,7 @@ static enum mt_status measure(struct mt_tuned_trace *trace, struct mt_source *so
     return status;
 }
 
-/* Only missing memory and a broken invariant end the work: another trace may do. */
+/* Only missing memory and a broken invariant stop the work: another trace may succeed. */
 static enum mt_status tune_trace(void *context, uint32_t index, const struct mt_fleet_share *share)
 {
     struct mt_tune_work *work = context;
@@ -48,7 +48,7 @@ static enum mt_status tune_trace(void *context, uint32_t index, const struct mt_
                                                                               : MT_OK;
 }
 
-/* Each setting of one trace, in turn. */
+/* Runs each setting of one trace. */
 typedef enum mt_status setting_run(struct mt_source *source, const char *conf,
                                    struct mt_setting_trial *trial, struct mt_error *error);
 

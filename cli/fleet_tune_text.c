@@ -1,5 +1,5 @@
-/* The setting for people: what it saves, the line to paste, on which ranks it was checked, and the
- * best setting of each cluster. */
+/* Text of the setting: how much it saves, the line to paste, the ranks on which it was checked, and
+ * the best setting of each cluster. */
 #include "fleet_tune_output.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "util.h"
 #include "wrapped_text.h"
 
-enum { ROWS = 12, REASONS = 5 }; /* of lists, unless --all */
+enum { ROWS = 12, REASONS = 5 }; /* limits of lists, unless --all */
 
 struct text {
     struct mt_buf *out;
@@ -30,7 +30,7 @@ static const char *spelling(const char *conf)
     return *conf ? conf : "(defaults)";
 }
 
-/* NULL: there was no memory. */
+/* NULL means that memory ran out. */
 static const char *or_empty(const struct text *text, const char *words)
 {
     text->out->failed |= !words;
@@ -47,7 +47,7 @@ static const char *row_name(const struct text *text, uint32_t check)
     return name_of_row(text, text->settings->checks[check].row);
 }
 
-/* Bold if it is the first line. NULL: there was no memory. */
+/* Bold if it is the first line. NULL means that memory ran out. */
 static void add_line(const struct text *text, bool is_first, const char *line)
 {
     if (!line) {
@@ -59,7 +59,7 @@ static void add_line(const struct text *text, bool is_first, const char *line)
     mt_buf_add_text(text->out, is_first ? text->style->reset : "");
 }
 
-/* Was every device of the job replayed? */
+/* Returns whether every device of the job was replayed. */
 static bool is_all_checked(const struct text *text)
 {
     const struct mt_job_report *report = text->answer->report;
@@ -70,7 +70,7 @@ static bool is_all_checked(const struct text *text)
     return !report->missing_count && !report->unreadable_count;
 }
 
-/* "each device"; "each rank" if ranks share a device, which must have the sum of their needs. */
+/* "each device"; "each rank" if ranks share a device, which must hold the sum of their needs. */
 static const char *scope_of(const struct text *text)
 {
     static const char *const words[2][2] = {{"each device that was checked", "each device"},
@@ -79,7 +79,7 @@ static const char *scope_of(const struct text *text)
     return words[text->answer->report->device_count > 0][is_all_checked(text)];
 }
 
-/* Why there is no setting to choose. */
+/* Why no setting can be chosen. */
 static const char *no_setting(const struct text *text)
 {
     uint32_t count = text->settings->trial.setting_count;
@@ -94,7 +94,7 @@ static const char *no_setting(const struct text *text)
                                           (unsigned)count));
 }
 
-/* The difference of two lower bounds is no bound. */
+/* The difference of two lower bounds is not a bound. */
 static void add_headline(const struct text *text)
 {
     const struct mt_job_choice *choice = &text->settings->choice;
@@ -177,7 +177,7 @@ static void add_worst(const struct text *text)
                  mt_format_count(calls[1], trial->before[choice->after.row].driver_calls)));
 }
 
-/* Rows of the report, as ranges of ranks. Those without a rank are only counted. */
+/* Rows of the report, as ranges of ranks. Rows without a rank are only counted. */
 struct rows {
     struct mt_job_range *ranges;
     uint32_t range_count, rank_count, unranked_count;
@@ -205,7 +205,7 @@ static struct rows rows_of(const struct text *text, enum mt_job_row_check state)
     return rows;
 }
 
-/* "Not checked: ranks 0-3, 8; <why>". Nothing if there are no such rows. */
+/* "Not checked: ranks 0-3, 8; <why>". Adds nothing if there are no such rows. */
 static void add_rows(const struct text *text, const struct rows *rows, const char *what,
                      const char *why)
 {
@@ -247,7 +247,8 @@ static void add_unchecked_worst(const struct text *text)
                              mt_format_bytes(bytes, report->rows[worst].record->needed_bytes)));
 }
 
-/* Rows that could not be replayed, with the reason; neighbors with the same reason share a line. */
+/* Rows that could not be replayed, with the reason. Adjacent rows with the same reason share a
+ * line. */
 static void add_reasons(const struct text *text)
 {
     const struct mt_job_report *report = text->answer->report;
@@ -278,7 +279,7 @@ static void add_reasons(const struct text *text)
                  mt_arena_printf(arena, "Not replayed: %u more; --all names them", (unsigned)left));
 }
 
-/* Do rows that are alike have parameters, so that these can be the same? */
+/* Returns whether all rows that count as alike have parameters to compare. */
 static bool have_parameters(const struct text *text)
 {
     const struct mt_job_report *report = text->answer->report;
@@ -352,7 +353,7 @@ static void add_cluster(const struct text *text, struct mt_table *table, uint32_
              MT_TEXT(own == MT_NO_SETTING ? "as it ran" : spelling(trial->confs[own])));
 }
 
-/* A row for each cluster that was tuned. */
+/* A row for each tuned cluster. */
 static void add_clusters(const struct text *text)
 {
     const struct mt_job_settings *settings = text->settings;

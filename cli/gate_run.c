@@ -11,7 +11,7 @@
 #include "io.h"
 #include "memory_limit.h"
 
-/* At most one byte more than settings may have: then they are refused. */
+/* Reads at most one byte more than the maximum size of settings, so larger files are rejected. */
 static enum mt_status read_start(const char *path, struct mt_buf *text, struct mt_error *error)
 {
     int fd = mt_io_open(path, O_RDONLY, 0), why;
@@ -47,7 +47,7 @@ enum mt_status mt_read_settings(const char *path, struct mt_settings *settings,
     return status;
 }
 
-/* A budget, or a baseline. */
+/* Reads a budget or a baseline. */
 static int read_document(struct mt_gate_run *run, const char *path, bool is_base)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
@@ -73,7 +73,7 @@ char *mt_path_beside(struct mt_arena *arena, const char *budget, const char *bas
     return mt_arena_printf(arena, "%.*s/%s", (int)(slash - budget), budget, base);
 }
 
-/* Traces are binary; what begins with '{' is to be a baseline. */
+/* Traces are binary, so a file that begins with '{' is a baseline. */
 static bool is_document(const char *path)
 {
     int fd = mt_io_open(path, O_RDONLY, 0);
@@ -99,7 +99,7 @@ static int base_of_trace(struct mt_gate_run *run, const char *path, const struct
     enum mt_status status;
     int code;
 
-    as_found.format = NULL; /* that is the other file's */
+    as_found.format = NULL; /* --format is for the other file */
     source = mt_open_input(path, &as_found, &code);
     if (!source)
         return code;

@@ -1,5 +1,4 @@
-/* What a person or a shell is told about commands and options, all of it from
- * the tables. */
+/* Text about commands and options for users and shells, generated from the tables. */
 #include <string.h>
 
 #include "cli.h"
@@ -17,8 +16,8 @@ static void add_padding(struct mt_buf *out, size_t from, size_t to)
         mt_buf_add_char(out, ' ');
 }
 
-/* The help of an option, broken at spaces. The width is fixed, so that the output is the same in
- * every terminal. */
+/* The help of an option, broken at spaces. The width is fixed, so the output is the same in every
+ * terminal. */
 static void add_help(struct mt_buf *out, const char *help)
 {
     size_t column = HELP_COLUMN;

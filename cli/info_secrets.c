@@ -88,7 +88,8 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Is the file somebody's own, and not a package's or the system's? Redacted ones are. */
+/* Returns whether the file belongs to the user, not to a package or the system. Redacted files
+ * do. */
 static bool is_own_file(const char *file)
 {
     return !strstr(file, "site-packages/") && !strstr(file, "dist-packages/") &&

@@ -43,7 +43,7 @@ static void add_character(struct mt_buf *out, const struct mt_foreign_char *c)
         add_escape(out, c->code);
 }
 
-/* How much of a text that is too long is kept: no part of a character of UTF-8. */
+/* Length of the kept part of a text that is too long. It does not split a character of UTF-8. */
 static size_t cut_length(const char *text)
 {
     size_t length = MT_JSON_TEXT_BYTES;
@@ -73,7 +73,7 @@ static void add_string(struct mt_json *json, const char *text)
     mt_buf_add_char(out, '"');
 }
 
-/* Comma, line break and key: everything that stands before a value. */
+/* Adds comma, line break and key, which precede a value. */
 static void begin_value(struct mt_json *json, const char *key)
 {
     if (json->needs_comma)

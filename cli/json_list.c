@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-/* Of what several objects share, one object's part, but not more than `most`. */
+/* The share of one object in a limit that several objects share; at most `most`. */
 static uint64_t part_of(const struct mt_json *json, uint64_t most)
 {
     uint64_t part = json->sharers ? most / json->sharers : most;

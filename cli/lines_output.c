@@ -102,7 +102,7 @@ static void add_function(struct mt_buf *out, const struct mt_lines_answer *answe
     mt_source_text_release(&text);
 }
 
-/* The wanted line that asked for most, and its function. */
+/* The shown line with the highest peak, and its function. */
 static const struct mt_line_use *greatest(const struct mt_lines_answer *answer,
                                           const struct mt_line_device *device,
                                           const struct mt_line_function **of)
@@ -133,7 +133,7 @@ static void add_line(struct mt_buf *out, const struct mt_buf *line)
     out->failed |= line->failed;
 }
 
-/* The fullest instant: of lines that share it that of the function that allocates most
+/* The highest peak. If several lines share it, prints the line of the function that allocates most
  * itself, which comes first. */
 static void add_answer(struct mt_buf *out, const struct mt_lines_answer *answer,
                        const struct mt_line_device *device)
@@ -220,7 +220,7 @@ void mt_lines_text(struct mt_buf *out, const struct mt_lines_answer *answer)
     add_notes(out, answer, has_engine);
 }
 
-/* Bytes that are no UTF-8 are the writer's to replace. */
+/* The JSON writer replaces bytes that are not UTF-8. */
 static void json_source(struct mt_json *json, struct mt_source_text *text, uint32_t number)
 {
     struct mt_buf code = {0};

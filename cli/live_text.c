@@ -1,4 +1,4 @@
-/* live for people: the instant, who holds its memory, and totals to the byte. */
+/* Text of live: the instant, the holders of its memory, and exact totals. */
 #include "report_query.h"
 #include "live_output.h"
 #include "text_table.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* "the allocated peak", "the peak within step#2/backward": what was asked for. */
+/* "the allocated peak", "the peak within step#2/backward": the question. */
 static void add_question(struct mt_buf *out, const struct mt_question *question,
                          const struct mt_report *report, const struct mt_answer *answer)
 {
@@ -119,8 +119,8 @@ static void tell_rows(const struct mt_teller *teller, enum mt_group_by by)
     mt_add_text_table(teller->out, &table, 2, teller->style);
 }
 
-/* "325 MiB (62.6%), 144 blocks, parameters, born in forward" and what stands
- * below it: a stack is too long for a column. */
+/* "325 MiB (62.6%), 144 blocks, parameters, born in forward", and the stack on the lines after it,
+ * because it is too long for a column. */
 static void tell_stack_row(const struct mt_teller *teller, const struct mt_live_row *row)
 {
     const struct mt_instant *instant = &teller->device->answer->instant;

@@ -12,9 +12,8 @@
 
 #define MAX_COMMANDS 64
 
-/* A closed standard stream must not become the number of a file that we open.
- * Reading from 0 and writing to 1 keep failing, as the caller wanted; what we
- * start finds them closed. */
+/* Reserves closed standard streams, so that no file that memtrace opens gets their number. Reading
+ * from 0 and writing to 1 still fail, as the caller intended. Child processes find them closed. */
 static void fill_standard_streams(void)
 {
     int fd;
@@ -104,7 +103,7 @@ static int run_help(int argc, char **argv)
     return command->run(command, 2, arguments);
 }
 
-/* What a person who tries the program needs first. */
+/* The first commands for a new user. */
 static int say_first_steps(void)
 {
     mt_say("no command given. To start:");
@@ -139,8 +138,8 @@ static int run(int argc, char **argv)
     return command ? command->run(command, argc - 1, argv + 1) : unknown_command(word);
 }
 
-/* An answer that was made without all the memory that it asked for may lack a part. The status
- * of `record` is that of its program. */
+/* Output that was produced while memory ran out may be incomplete. `record` returns the status of
+ * its program. */
 static int check_memory(const char *word, int code)
 {
     int of_memory = MT_EXIT_INPUT;
@@ -160,8 +159,8 @@ int main(int argc, char **argv)
     int code;
 
     fill_standard_streams();
-    if (argc < 2 || strcmp(argv[1], "record") != 0) { /* whose command inherits it */
-        signal(SIGPIPE, SIG_IGN); /* writing says EPIPE instead: exit 4, no noise */
+    if (argc < 2 || strcmp(argv[1], "record") != 0) { /* its command inherits the signal handling */
+        signal(SIGPIPE, SIG_IGN); /* writes return EPIPE instead: exit code 4 without a message */
         mt_outputs_handle_signals();
     }
     mt_debug_check();

@@ -14,13 +14,13 @@
 
 enum { MAX_PATH = 4096, MAX_CGROUP_FILE = 8192 };
 
-/* Where the budget comes from, as the message names it; NULL: from the option. */
+/* The origin of the budget in messages; NULL if it is the option. */
 static const char *source;
-static bool is_said; /* the reason was asked for */
+static bool is_said; /* mt_memory_reason was called */
 
 static const char CGROUPS[] = "/sys/fs/cgroup";
 
-/* The beginning of a small file as a text; false if it cannot be read. */
+/* Reads the beginning of a small file as text. Returns false if it cannot be read. */
 static bool read_text(const char *path, char *text, size_t size)
 {
     int fd = mt_io_open(path, O_RDONLY, 0);
@@ -32,7 +32,7 @@ static bool read_text(const char *path, char *text, size_t size)
     return length > 0;
 }
 
-/* "max" of version 2 is no number, and the largest number of version 1 is no limit. */
+/* "max" of version 2 is not a number, and the largest number of version 1 is not a limit. */
 static uint64_t limit_in(const char *path)
 {
     char text[64];
@@ -46,14 +46,14 @@ static uint64_t limit_in(const char *path)
 
 /* The files of one version of cgroups. */
 struct version {
-    const char *limit, *used, *inactive; /* inactive: of memory.stat, with a space behind it */
+    const char *limit, *used, *inactive; /* inactive: key in memory.stat, with a space after it */
 };
 
 static const struct version versions[] = {
     {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "},
     {"memory.max", "memory.current", "inactive_file "}};
 
-/* UINT64_MAX: it is not there. */
+/* Returns UINT64_MAX if the file is missing. */
 static uint64_t value_in(const char *folder, int length, const char *group, const char *file)
 {
     char path[MAX_PATH];
@@ -62,7 +62,7 @@ static uint64_t value_in(const char *folder, int length, const char *group, cons
     return written > 0 && (size_t)written < sizeof path ? limit_in(path) : UINT64_MAX;
 }
 
-/* The file cache that the kernel gives up before a process dies: what was not used of late. */
+/* File cache that was not used recently. The kernel drops it before it kills a process. */
 static uint64_t reclaimable(const char *folder, int length, const char *group,
                             const struct version *version)
 {
@@ -78,7 +78,7 @@ static uint64_t reclaimable(const char *folder, int length, const char *group,
     return 0;
 }
 
-/* The limit of one group, or what it leaves. */
+/* The limit of one group, or what remains of it. */
 static uint64_t limit_of(const char *folder, int length, const char *group,
                          const struct version *version, bool is_left)
 {
@@ -93,8 +93,8 @@ static uint64_t limit_of(const char *folder, int length, const char *group,
     return mt_sub_or_0_u64(limit, used);
 }
 
-/* A limit holds for all groups below it. In a container, the path may be one of the host's, which
- * is not to be seen; its root is the container's own group then. */
+/* A limit applies to all groups below it. In a container the path may belong to the host and be
+ * invisible; then the visible root is the group of the container. */
 static uint64_t least_limit(const char *folder, const char *group, size_t length,
                             const struct version *version, bool is_left)
 {

@@ -1,7 +1,7 @@
-/* The linker sends every malloc, calloc, realloc and free of the program's own code here (--wrap,
- * see CMakeLists.txt), and only in the program `memtrace`: that is one place for all memory whose
- * size a file decides, in any layer. What libraries of the system take is not counted; what
- * they need follows from sizes that are bounded elsewhere (zstd windows, pictures). */
+/* The linker redirects every malloc, calloc, realloc and free of the program's own code to these
+ * functions (--wrap, see CMakeLists.txt), only in the program `memtrace`. They limit all memory
+ * whose size depends on a file, in every layer. Memory of system libraries is not counted; its size
+ * follows from limits that are checked elsewhere (zstd windows, pictures). */
 #include <errno.h>
 #include <malloc.h>
 #include <stdint.h>
@@ -18,7 +18,7 @@ void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_realloc(void *memory, size_t size);
 void __wrap_free(void *memory);
 
-/* NULL is a refusal: code that takes memory without base/ must not hide it, either. */
+/* Counts NULL as a refusal, so that code that allocates without base/ cannot hide it. */
 static void *counted(void *memory)
 {
     if (memory)
@@ -46,7 +46,7 @@ void *__wrap_calloc(size_t count, size_t size)
     return mt_memory_allows(count * size) ? counted(__real_calloc(count, size)) : refused();
 }
 
-/* Old and new block may exist at the same time: the new one has to fit beside the old one. */
+/* The old and the new block may exist at the same time, so both must fit. */
 void *__wrap_realloc(void *memory, size_t size)
 {
     size_t before = memory ? malloc_usable_size(memory) : 0;

@@ -1,4 +1,4 @@
-/* Opening what a command reads, and what there is to say once it was read. */
+/* Opens the input of a command, and reports what was wrong with it after reading. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -26,7 +26,7 @@ static void say_formats(const char *format, const char *const *names, size_t cou
     mt_buf_release(&known);
 }
 
-/* Is it the name of a format? Says so if not. */
+/* Returns whether it is the name of a format, and prints a message if not. */
 static bool known_format(const char *format)
 {
     const char *names[MAX_FORMATS] = {"memtrace"}, *near;
@@ -45,7 +45,7 @@ static bool known_format(const char *format)
     return false;
 }
 
-/* A trace whose process was killed together with `memtrace record`. */
+/* Reports a trace whose process was killed together with `memtrace record`. */
 static void say_tape(const char *path)
 {
     if (strcmp(path, "-") != 0 && mt_recover_is_needed(path))
@@ -54,7 +54,7 @@ static void say_tape(const char *path)
                path, path);
 }
 
-/* One run, or one rank of it, is one trace. */
+/* A directory is not an input: one run, or one of its ranks, is one trace. */
 static bool is_directory(const char *path)
 {
     struct stat info;
@@ -130,8 +130,8 @@ const char *mt_missing_events_text(const struct mt_source *source, char text[MT_
     return text;
 }
 
-/* Frames or events that cannot be what was written. That makes the command
- * fail, so it is said even if only errors are wanted. */
+/* Reports frames or events that are damaged. The command fails because of them, so the message is
+ * printed even with --quiet. */
 static bool say_damage(const struct mt_integrity *integrity, const char *path)
 {
     const struct mt_error *first = &integrity->first_error;
@@ -149,8 +149,7 @@ static bool say_damage(const struct mt_integrity *integrity, const char *path)
     return integrity->frames_damaged || integrity->events_invalid;
 }
 
-/* History that is missing although nothing is damaged: a note, or with
- * --strict the reason to fail. */
+/* Reports missing history of an undamaged file: a note, or with --strict an error. */
 static bool say_incomplete(const struct mt_source *source, const char *path,
                            const struct mt_common *common)
 {
@@ -180,7 +179,7 @@ static bool say_incomplete(const struct mt_source *source, const char *path,
            source->devices_left_out || not_followed || source->header.starts_in_middle;
 }
 
-/* A newer PyTorch has options that nobody here knows the rules of. */
+/* Reports options of a newer PyTorch whose rules this memtrace does not know. */
 static void say_unknown_option(const struct mt_source *source, const char *path)
 {
     struct mt_pytorch_config config;

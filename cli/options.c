@@ -1,6 +1,5 @@
-/* getopt_long under one declarative table a command. The table is the only
- * place where an option is written down: parsing, --help, completion and the
- * test of the manual all read it. */
+/* getopt_long with one declarative table per command. An option is defined only in this table:
+ * parsing, --help, completion and the test of the manual all read it. */
 #include <assert.h>
 #include <getopt.h>
 #include <string.h>
@@ -13,7 +12,7 @@
 
 #define MAX_OPTIONS 60
 
-/* Values that getopt_long returns for long options: beyond all letters. */
+/* Values that getopt_long returns for long options, above all letters. */
 enum { VALUE_OF_FIRST_OPTION = 256, VALUE_OF_HELP = 512, VALUE_OF_COMPLETION };
 
 struct parser {
@@ -34,8 +33,8 @@ static size_t count_options(const struct mt_option *options)
     return count;
 }
 
-/* "-" keeps the order of argv (and ignores POSIXLY_CORRECT), ":" tells a
- * missing value from an unknown option. */
+/* "-" keeps the order of argv (and ignores POSIXLY_CORRECT). ":" distinguishes a missing value from
+ * an unknown option. */
 static void parser_init(struct parser *parser, const struct mt_command *command,
                         const struct mt_option *options)
 {
@@ -64,7 +63,7 @@ static void parser_init(struct parser *parser, const struct mt_command *command,
     parser->longs[i] = (struct option){"completion-helper", no_argument, NULL, VALUE_OF_COMPLETION};
 }
 
-/* The option that getopt_long means by `value`, or NULL. */
+/* Returns the option for the `value` of getopt_long, or NULL. */
 static const struct mt_option *option_of(const struct parser *parser, int value)
 {
     size_t i;
@@ -136,7 +135,7 @@ static int store_memory(const struct parser *parser, const struct mt_option *opt
     return -1;
 }
 
-/* Stores the value where the table says; -1 or an exit code. */
+/* Stores the value where the table points. Returns -1 or an exit code. */
 static int store(const struct parser *parser, const struct mt_option *option, const char *value)
 {
     switch (option->kind) {
@@ -164,8 +163,7 @@ static int store(const struct parser *parser, const struct mt_option *option, co
     return -1;
 }
 
-/* Says what is wrong with the long option `word` ("--lmit=3"), which
- * getopt_long did not accept. */
+/* Prints what is wrong with the long option `word` ("--lmit=3"), which getopt_long rejected. */
 static int unknown_long(const struct parser *parser, const char *word)
 {
     const char *names[MAX_OPTIONS + 1], *near;
@@ -192,7 +190,7 @@ static int unknown_long(const struct parser *parser, const char *word)
     return usage_hint(parser->command);
 }
 
-/* `value` is getopt's optopt, `word` the argument that it was reading. */
+/* `value` is getopt's optopt, `word` the argument that contains it. */
 static int refused(const struct parser *parser, int value, const char *word)
 {
     if (value == 0)
@@ -212,7 +210,7 @@ static int missing_value(const struct parser *parser, int value)
     return usage_hint(parser->command);
 }
 
-/* One result of getopt_long that is not a positional; -1 or an exit code. */
+/* Handles one result of getopt_long that is not positional. Returns -1 or an exit code. */
 static int handle(const struct parser *parser, int value, const char *word)
 {
     switch (value) {
@@ -257,10 +255,10 @@ int mt_options_parse(const struct mt_command *command, const struct mt_option *o
     int value, code, count = 0;
 
     parser_init(&parser, command, options);
-    optind = 0; /* start again, also after another call */
+    optind = 0; /* start from the beginning, even after another call */
     opterr = 0;
     while ((value = getopt_long(argc, argv, parser.letters, parser.longs, NULL)) != -1) {
-        if (value == 1) { /* getopt is past it: argv below optind is ours */
+        if (value == 1) { /* getopt does not read argv below optind again */
             argv[++count] = optarg;
             continue;
         }

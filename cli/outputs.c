@@ -8,7 +8,7 @@
 #include "memory_limit.h"
 #include "util.h"
 
-/* The one variable of the program that is not constant: a signal handler gets no argument. */
+/* The only variable of the program that is not constant: a signal handler has no argument. */
 static struct mt_unfinished unfinished;
 
 struct mt_unfinished *mt_outputs_unfinished(void)
@@ -20,7 +20,7 @@ static void die_tidily(int number)
 {
     mt_unfinished_unlink(&unfinished);
     (void)signal(number, SIG_DFL);
-    (void)raise(number); /* pends until the handler returns, then ends the program */
+    (void)raise(number); /* pending until the handler returns, then ends the program */
 }
 
 void mt_outputs_handle_signals(void)
@@ -31,7 +31,7 @@ void mt_outputs_handle_signals(void)
 
     for (size_t i = 0; i < MT_ARRAY_LEN(fatal); i++)
         if (sigaction(fatal[i], NULL, &found) == 0 && found.sa_handler == SIG_DFL)
-            (void)sigaction(fatal[i], &tidy, NULL); /* ignored ones stay so: nohup */
+            (void)sigaction(fatal[i], &tidy, NULL); /* keep ignored signals ignored: nohup */
     (void)signal(SIGXFSZ, SIG_IGN);
 }
 
@@ -47,7 +47,7 @@ struct mt_output_rules mt_output_rules_of(const struct mt_outputs *outputs, enum
 {
     return (struct mt_output_rules){
         .force = outputs->force,
-        /* paths, host and command line of the run, what it printed */
+        /* contains paths, host and command line of the run, or its output */
         .is_private = kind == MT_FILE_TRACE || kind == MT_FILE_LOG,
         .is_durable = kind == MT_FILE_TRACE, /* the snapshot may be deleted after the import */
         .kind = mt_file_kinds[kind].name,
@@ -118,7 +118,7 @@ int mt_write_file(const char *path, const struct mt_outputs *outputs, enum mt_fi
 
     if (mt_is_standard_output(path))
         return mt_print(bytes);
-    if (bytes->failed) /* what is missing was taken by code that does not note the failure */
+    if (bytes->failed) /* memory ran out while the bytes were made */
         error.status = MT_ERR_MEMORY;
     else if (mt_output_write(path, &rules, bytes->data ? bytes->data : "", bytes->length, &error) ==
              MT_OK)

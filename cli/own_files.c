@@ -11,7 +11,7 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* `start` begins with `wanted`, whatever the white space between its tokens. */
+/* Returns whether `start` begins with `wanted`, with any white space between its tokens. */
 static bool begins(const char *start, size_t length, const char *wanted)
 {
     const char *end = start + length;
@@ -131,8 +131,8 @@ static bool is_folded_line(const char *line, size_t length)
     return true;
 }
 
-/* A caller and what it calls, a frame with file and line, or words for the lack of a stack: what
- * tells a stack from a table of words and numbers. */
+/* Returns whether the line has a caller and a callee, a frame with file and line, or the words for
+ * a missing stack. This distinguishes a stack from a table of words and numbers. */
 static bool has_frames(const char *line, size_t length)
 {
     for (size_t i = 0; i + 1 < length; i++)
@@ -140,7 +140,7 @@ static bool has_frames(const char *line, size_t length)
             return true;
     return begins_exactly(line, length, "no stack") ||
            begins_exactly(line, length, "allocated before recording started") ||
-           /* older versions */
+           /* written by older versions */
            begins_exactly(line, length, "alive before recording began") ||
            begins_exactly(line, length, "born before the trace");
 }
@@ -158,8 +158,9 @@ static bool is_folded(const void *start, size_t length)
     return any;
 }
 
-/* The attributes that mt_svg_write puts on its root element, in this order. Other programs write
- * none of "-title NAME-desc" there, and an editor that saves the picture writes its own. */
+/* The attributes that mt_svg_write puts on its root element, in this order. Other programs do not
+ * write "-title NAME-desc" there, and an editor that saves the picture writes its own
+ * attributes. */
 static bool is_svg(const void *start, size_t length)
 {
     static const char head[] = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ";

@@ -11,7 +11,8 @@
 #define MIN_HEIGHT 320
 #define MAX_SIDE   8192
 
-/* "1200x680". Below MIN_WIDTH x MIN_HEIGHT labels have no room, and PNGs end at twice MAX_SIDE. */
+/* Reads "1200x680". Below MIN_WIDTH x MIN_HEIGHT there is no room for labels, and PNGs are limited
+ * to twice MAX_SIDE. */
 static bool parse_size(const char *text, struct mt_picture *picture)
 {
     char *end;
@@ -90,7 +91,7 @@ static int cannot_draw(const struct mt_picture *picture, const struct mt_error *
     return mt_report_drawing_error(picture->output, error);
 }
 
-/* Piece by piece: a huge picture has no room in memory. */
+/* Writes in pieces, because a huge picture does not fit in memory. */
 static int write_huge(const struct mt_picture *picture, const struct mt_drawing *drawing,
                       size_t *bytes)
 {

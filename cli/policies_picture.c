@@ -24,7 +24,7 @@ struct work {
     const struct mt_common *common;
     struct mt_source *source;
     struct mt_text_list policies;
-    const char *whats[MT_MAX_POLICY_ROWS]; /* parallel: what a person calls it */
+    const char *whats[MT_MAX_POLICY_ROWS]; /* parallel: names for users */
     char best[BEST_TEXT];
     struct mt_known_size sizes[32];
     struct mt_policy_table *table;
@@ -50,7 +50,7 @@ static void show_progress(void *progress, double share)
     mt_progress_update(progress, "searching for better options", share);
 }
 
-/* The best options that a search finds, if the run's allocator has such. */
+/* Adds the best options that a search finds, if it finds better ones than those of the run. */
 static void add_best(struct work *work)
 {
     struct mt_progress progress = {0};
@@ -68,7 +68,7 @@ static void add_best(struct work *work)
     free(summary);
 }
 
-/* Beside what the run had, which is the one that stays of rows that are the same. */
+/* Chooses the policies next to that of the run. The row of the run is kept if another is equal. */
 static bool choose(struct work *work)
 {
     const struct mt_text_list *asked = work->wish->policies;
@@ -115,7 +115,7 @@ static void add_cards(struct work *work)
     work->table->sizes = work->sizes;
 }
 
-/* What the run had says which device is meant. */
+/* Measures the policy of the run, which also determines the device. */
 static enum mt_status measure_own(struct work *work, struct mt_error *error)
 {
     struct mt_policy_table *table = work->table;
@@ -148,7 +148,7 @@ static int say_no_requests(const struct mt_policies_wish *wish)
     return MT_EXIT_INPUT;
 }
 
-/* A policy that the device's memory is too small for says nothing about the others. */
+/* A policy that does not fit on the device does not affect the others. */
 static void leave_out_refusing(struct mt_policy_table *table)
 {
     uint32_t kept = 1;

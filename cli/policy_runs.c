@@ -23,14 +23,14 @@ struct outcome {
 struct crew {
     const struct mt_policy_runs *runs;
     struct outcome outcomes[MT_ARRAY_LEN(((struct mt_text_list *)0)->items)]; /* by policy */
-    struct mt_progress progress; /* the calling thread's */
-    pthread_mutex_t lock;        /* of what follows */
+    struct mt_progress progress; /* of the calling thread */
+    pthread_mutex_t lock;        /* protects the fields below */
     size_t next, done;           /* policies */
     bool failed;
 };
 
-/* The next policy of the list; false if there is none, or one has failed: then
- * all before that one are under way, so that the first to fail is known. */
+/* Takes the next policy of the list. Returns false if there is none or one has failed. Every policy
+ * before a failed one was taken, so the first failure is known. */
 static bool take_policy(struct crew *crew, size_t *index)
 {
     bool more;
@@ -54,8 +54,8 @@ static double finish_policy(struct crew *crew, enum mt_status status)
     return share;
 }
 
-/* The policy that was taken, and then others that nobody has taken yet, with this
- * source, which stands at its start. */
+/* Runs the taken policy with this source, which is at its start, and then other policies until all
+ * are taken. */
 static void work(struct crew *crew, struct mt_source *source, size_t index, bool shows_progress)
 {
     const struct mt_policy_runs *runs = crew->runs;
@@ -76,8 +76,7 @@ static void work(struct crew *crew, struct mt_source *source, size_t index, bool
     } while (take_policy(crew, &index));
 }
 
-/* A thread beside the calling one. Without a source of its own it is no help, but
- * no harm either: the others do the work. */
+/* An additional thread. If it cannot open its own source, the other threads do the work. */
 static void *help(void *context)
 {
     struct crew *crew = context;
@@ -94,7 +93,7 @@ static void *help(void *context)
     return NULL;
 }
 
-/* Threads beside the calling one. What is no file cannot be opened again. */
+/* Number of additional threads. An input that is not a file cannot be opened again. */
 static size_t count_helpers(const struct mt_policy_runs *runs)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
@@ -128,7 +127,7 @@ int mt_run_policies(const struct mt_policy_runs *runs)
     mt_progress_end(&crew.progress);
     for (i = 0; exit_code == MT_EXIT_OK && i < crew.next; i++) {
         struct outcome *outcome = &crew.outcomes[i];
-        outcome->error.status = outcome->status; /* not every host error has a text of its own */
+        outcome->error.status = outcome->status; /* not every error of the host has its own text */
         if (outcome->status != MT_OK)
             exit_code = mt_policy_error(runs->path, runs->policies->items[i], &outcome->error);
     }
@@ -147,7 +146,7 @@ int mt_choose_heap(struct mt_source *source, const char *path, const char *name)
     return MT_EXIT_USAGE;
 }
 
-/* Does the view hold physical memory that the program mapped? */
+/* Returns whether the view has physical memory that the program mapped. */
 static bool has_pages(const struct mt_source *source)
 {
     const struct mt_heap_view *view = &source->view;

@@ -6,9 +6,9 @@
 #include "cli.h"
 #include "json.h"
 
-/* One policy over a whole source, which stands at its start. Threads call it, each
- * with a source of its own: it says nothing and writes only to what belongs to
- * `index`, the place of the policy in the list. */
+/* Runs one policy over a whole source, which is at its start. Several threads call it, each with
+ * its own source: it prints nothing and writes only to data of `index`, the position of the policy
+ * in the list. */
 typedef enum mt_status mt_policy_run(void *context, struct mt_source *source, const char *policy,
                                      size_t index, struct mt_error *error);
 

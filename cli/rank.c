@@ -26,7 +26,7 @@ static bool read_number(const char **at, uint64_t *number)
     const char *first = *at;
 
     for (*number = 0; **at >= '0' && **at <= '9'; (*at)++)
-        if (*number < MT_MAX_WORLD) /* beyond that no rank is, however large */
+        if (*number < MT_MAX_WORLD) /* larger numbers are never ranks */
             *number = *number * 10 + (uint64_t)(**at - '0');
     return *at != first;
 }

@@ -9,16 +9,16 @@
 #include "util.h"
 
 enum kind {
-    VALUE, /* says how ranks meet, are watched or logged: one rank alone needs none of it */
+    VALUE, /* controls rendezvous, monitoring or logs of ranks; a single rank does not need it */
     FLAG,
     NODES,
     PER_NODE,
     MODULE,
     NO_PYTHON,
-    REFUSED /* changes what a rank is */
+    REFUSED /* changes the meaning of a rank */
 };
 
-/* Of torchrun, PyTorch 2.4 to 2.15. "_" may stand for "-". */
+/* Options of torchrun, PyTorch 2.4 to 2.15. "_" may replace "-". */
 static const struct launcher_option {
     const char *name;
     char letter;
@@ -51,7 +51,7 @@ static const struct launcher_option {
                         {"signals-to-handle", 0, VALUE},
                         {"virtual-local-rank", 0, REFUSED}};
 
-/* They make ranks themselves, in ways of their own. */
+/* These start ranks in their own ways. */
 static const char *const other_launchers[] = {"accelerate", "deepspeed",  "mpirun",    "mpiexec",
                                               "srun",       "horovodrun", "colossalai"};
 
@@ -72,7 +72,7 @@ static bool is_name(const char *text, size_t length, const char *name)
     return true;
 }
 
-/* "--nnodes", "--nnodes=2", "-m"; NULL: torchrun has no such option. */
+/* Finds "--nnodes", "--nnodes=2", "-m". Returns NULL if torchrun has no such option. */
 static const struct launcher_option *find_option(const char *word)
 {
     const char *name = word + 2;
@@ -88,7 +88,7 @@ static const struct launcher_option *find_option(const char *word)
     return NULL;
 }
 
-/* A whole number from 1 to 2^20; 0: it is none. */
+/* Returns a whole number from 1 to 2^20, or 0. */
 static uint64_t number_of(const char *text)
 {
     char *end;
@@ -97,7 +97,7 @@ static uint64_t number_of(const char *text)
     return number && !*end && number <= (1 << 20) ? number : 0;
 }
 
-/* "2", "1:4". */
+/* Reads "2" or "1:4". */
 static int read_nodes(struct mt_rank_command *read, const char *value)
 {
     const char *colon = strchr(value, ':');
@@ -132,7 +132,7 @@ static int say_unknown(const char *word)
 }
 
 struct rest {
-    char *const *at; /* the first word that is not torchrun's */
+    char *const *at; /* the first word that does not belong to torchrun */
     bool is_module, is_program;
 };
 
@@ -157,7 +157,8 @@ static int read_option(struct mt_rank_command *read, struct rest *rest)
                                       : -1;
 }
 
-/* The words before the launcher's own name, which begin with its Python, and those behind. */
+/* The words before the name of the launcher, which begin with its Python, and the words after
+ * it. */
 static int read_launcher(struct mt_rank_command *read, char *const *python, size_t python_count,
                          char *const *options, struct mt_arena *arena)
 {
@@ -182,15 +183,15 @@ static int read_launcher(struct mt_rank_command *read, char *const *python, size
     for (size_t i = 0; i < python_count && !rest.is_program; i++)
         read->words[used++] = python[i];
     if (!rest.is_program)
-        read->words[used++] = (char *)"-u"; /* as torchrun */
+        read->words[used++] = (char *)"-u"; /* as torchrun does */
     if (rest.is_module)
         read->words[used++] = (char *)"-m";
     memcpy(read->words + used, rest.at, count * sizeof *rest.at);
     return -1;
 }
 
-/* Python takes "-mMODULE" as it takes "-m MODULE": how many words that are at `command`; 0: it is
- * something else. */
+/* Number of words at `command` that run this module, 0 if there are none. Python accepts "-mMODULE"
+ * and "-m MODULE". */
 static size_t module_words(char *const *command, const char *module)
 {
     if (strncmp(command[0], "-m", 2) != 0)
@@ -200,8 +201,9 @@ static size_t module_words(char *const *command, const char *module)
     return command[1] && !strcmp(command[1], module) ? 2 : 0;
 }
 
-/* "python -u -m torch.distributed.run", "python /usr/bin/torchrun": how many words that are; 0: it
- * is something else. *python_count: those before the -m or the script. */
+/* Number of words at `command` that run the launcher, such as "python -u -m torch.distributed.run"
+ * or "python /usr/bin/torchrun"; 0 if there are none. *python_count: words before the -m or the
+ * script. */
 static size_t launcher_words(char *const *command, size_t *python_count)
 {
     size_t at = 1, module;
@@ -233,7 +235,7 @@ static bool makes_ranks(char *const *command)
     return false;
 }
 
-/* torchrun is a script: the Python of its first line runs the ranks. */
+/* torchrun is a script: the Python on its first line runs the ranks. */
 static int read_torchrun(struct mt_rank_command *read, char *const *command, struct mt_arena *arena)
 {
     struct mt_python_choice choice;

@@ -10,7 +10,7 @@
 #include "json_list.h"
 #include "units.h"
 
-/* The path without the current folder in front of it. */
+/* The path without a leading current folder. */
 static const char *short_path(const char *path)
 {
     char here[PATH_MAX];
@@ -83,7 +83,7 @@ static void add_numbers(const struct lines *lines)
     mt_buf_add_char(out, '\n');
 }
 
-/* The trace is whole, and lacks what matters. */
+/* Reports a complete trace that lacks the important requests. */
 static void add_xla(const struct lines *lines)
 {
     if (!lines->end->summary.xla_requests_missing)
@@ -94,7 +94,7 @@ static void add_xla(const struct lines *lines)
                     "arena took from the driver; record with --xla-requests\n");
 }
 
-/* What the end of the process cost; what is missing says the next line. */
+/* Reports events that were recovered after an abnormal end. The next line reports lost events. */
 static void add_recovery(const struct lines *lines)
 {
     const struct mt_trace_end *end = lines->end;
@@ -129,7 +129,7 @@ static void add_lost(const struct lines *lines)
     mt_buf_add_char(lines->out, '\n');
 }
 
-/* A line for each thing. */
+/* One line per item. */
 static void add_not_recorded(const struct lines *lines)
 {
     const char *at = lines->end->summary.not_recorded;
@@ -145,7 +145,7 @@ static void add_not_recorded(const struct lines *lines)
     }
 }
 
-/* Why nothing was done, and what the two files hold. */
+/* Reports why nothing was done, and the contents of the two files. */
 static void add_failure(const struct lines *lines)
 {
     const struct mt_trace_end *end = lines->end;
@@ -330,7 +330,7 @@ static void json_readable(struct mt_json *json, const struct mt_trace_end *end)
     mt_json_u64(json, "native_frames_named", end->native.named_frames);
 }
 
-/* What the tape said, if it could be read. */
+/* Contents of the tape, if it could be read. */
 static void json_kept(struct mt_json *json, const struct mt_recovery *recovery)
 {
     mt_json_u64_or_null(json, "events_written", recovery->has_tape, recovery->events_written);

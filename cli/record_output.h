@@ -11,7 +11,7 @@
 void mt_add_trace_end(struct mt_buf *out, const struct mt_trace_end *end, const char *before,
                       bool only_faults);
 
-/* Of several traces: the first that can be analyzed, and how many there are. Zeroed = none. */
+/* For several traces: the first that can be analyzed, and their number. Zeroed = none. */
 struct mt_next_step {
     const char *path; /* borrowed */
     size_t count;

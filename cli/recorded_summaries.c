@@ -16,7 +16,7 @@
 
 enum {
     PAUSE_MS = 5,
-    PATIENCE_MS = 2000 /* with a process that was told to end */
+    PATIENCE_MS = 2000 /* for a process that received SIGTERM */
 };
 static const struct timespec pause_time = {0, PAUSE_MS * 1000000L};
 
@@ -37,8 +37,8 @@ static void say_missing(const struct mt_recorded_summaries *summaries, const cha
                path, why);
 }
 
-/* A command that was told to ignore SIGTERM would wait for a summary for ever: the process that
- * makes it does not ignore it. */
+/* If the command ignores SIGTERM, it would wait for a summary forever, so the process that makes
+ * the summary does not ignore it. */
 static void let_sigterm_end_this(void)
 {
     struct sigaction found;
@@ -53,7 +53,7 @@ static void let_sigterm_end_this(void)
     sigprocmask(SIG_UNBLOCK, &only, NULL);
 }
 
-/* In the process of its own; its exit status. */
+/* Runs in its own process. Returns its exit status. */
 static int work(const struct mt_recorded_summaries *summaries, const char *path)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
@@ -79,9 +79,9 @@ static size_t most_jobs(void)
     return processors < 1 ? 1 : (size_t)mt_min_u64((uint64_t)processors, MT_SUMMARY_JOBS);
 }
 
-/* SIGTERM lets it remove its temporary file; it is sent again, since the process may not have come
- * to let_sigterm_end_this. One that even SIGKILL does not end, as on a file system that hangs, is
- * left alone. */
+/* SIGTERM lets the job remove its temporary file. It is sent repeatedly, because the job may not
+ * have called let_sigterm_end_this yet. A job that survives even SIGKILL, as on a file system that
+ * hangs, is abandoned. */
 static void end_job(const struct mt_summary_job *job)
 {
     for (unsigned waited_ms = 0; waited_ms < 2 * PATIENCE_MS; waited_ms += PAUSE_MS) {
@@ -92,7 +92,7 @@ static void end_job(const struct mt_summary_job *job)
     }
 }
 
-/* Has the job ended? One that takes too long is ended. */
+/* Returns whether the job has ended. Ends a job that exceeds its timeout. */
 static bool has_ended(const struct mt_recorded_summaries *summaries, struct mt_summary_job *job)
 {
     uint64_t timeout_ms =
@@ -112,7 +112,7 @@ static bool has_ended(const struct mt_recorded_summaries *summaries, struct mt_s
     return true;
 }
 
-/* Waits until no more than `most` are running; a free place. */
+/* Waits until at most `most` jobs are running. Returns a free place. */
 static struct mt_summary_job *wait_for(struct mt_recorded_summaries *summaries, size_t most)
 {
     for (;;) {

@@ -18,7 +18,7 @@
 
 enum {
     DEFAULT_ARENA_MIB = 32, /* as in collector/inject/settings.c */
-    ROOM_MIB = 16,          /* beyond the arena: names, stacks, the trace's beginning */
+    ROOM_MIB = 16,          /* besides the arena: names, stacks, the trace's beginning */
     TIMEOUT_MS = 1000       /* for processes that outlive the command */
 };
 
@@ -29,8 +29,8 @@ static bool takes_value(const struct mt_option *option)
     return option->kind != MT_OPTION_FLAG;
 }
 
-/* Does `word` consume the one behind it: "--output", "-o", but not "--output=x",
- * "-ox", "--quiet"? Abbreviations are as getopt_long has them. */
+/* Returns whether `word` consumes the next word: "--output", "-o", but not "--output=x", "-ox",
+ * "--quiet". Abbreviations work as in getopt_long. */
 static bool consumes_next(const char *word, const struct mt_option *options)
 {
     const struct mt_option *option;
@@ -44,8 +44,8 @@ static bool consumes_next(const char *word, const struct mt_option *options)
     return false;
 }
 
-/* Where the command begins in argv; argc if there is none. *end_of_options: how many words are
- * options. */
+/* Returns the index of the command in argv, or argc if there is none. *end_of_options: number of
+ * words that are options. */
 static int find_command(const struct mt_option *options, int argc, char **argv, int *end_of_options)
 {
     int i;
@@ -79,7 +79,8 @@ int mt_parse_command(const struct mt_command *command, const struct mt_option *o
     return -1;
 }
 
-/* A line for what cannot be recorded, or only in part; the command runs. */
+/* Prints a line for features that cannot be recorded, fully or in part. The command runs in any
+ * case. */
 static void choose_library(struct mt_recording *recording)
 {
     struct mt_record_settings *settings = &recording->settings;
@@ -115,7 +116,7 @@ static void choose_library(struct mt_recording *recording)
     }
 }
 
-/* Where CUPTI cannot be used, the driver's functions are wrapped. */
+/* If CUPTI is not usable, wraps the functions of the driver. */
 static void choose_interposer(struct mt_recording *recording)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
@@ -132,7 +133,7 @@ static void choose_interposer(struct mt_recording *recording)
                                               : "calls of the driver may be missing");
 }
 
-/* The collector's list of traces, in the folder where they go. -1 or an exit code. */
+/* Prepares the collector's list of traces in the output folder. Returns -1 or an exit code. */
 static int prepare_place(struct mt_recording *recording)
 {
     const char *arena = getenv("MEMTRACE_ARENA_MIB");
@@ -186,7 +187,7 @@ int mt_recording_prepare(struct mt_recording *recording)
     return recording->settings.library ? prepare_place(recording) : -1;
 }
 
-/* In the command's process. */
+/* Runs in the process of the command. */
 static char **make_environment(void *context, pid_t pid)
 {
     struct mt_recording *recording = context;
@@ -247,7 +248,7 @@ static bool is_worth_a_summary(const struct mt_recording *recording, const struc
            end->summary.events;
 }
 
-/* All traces share a salt: what is equal in them stays equal. */
+/* All traces share a salt, so equal names stay equal. */
 static bool end_traces(struct mt_recording *recording,
                        void (*on_trace)(void *context, const struct mt_trace_end *end),
                        void *context)
@@ -274,7 +275,8 @@ static bool end_traces(struct mt_recording *recording,
             mt_recorded_summaries_add(&summaries, recording->traces[i]);
     }
     mt_recorded_summaries_finish(&summaries);
-    /* a report that is lost for want of memory must not hide this; the line takes none */
+    /* a report that was lost because memory ran out must not hide this; the message allocates
+     * nothing */
     if (!redacted && mt_memory_ran_out())
         mt_say("not every trace is redacted: use 'memtrace import --redact'");
     return complete;

@@ -12,8 +12,8 @@
 #include "cli.h"
 #include "io.h"
 
-/* Writes the salt to a file beside `path` and links it there: others see the whole file or none.
- * False: errno says why; EEXIST if somebody else was faster. */
+/* Writes the salt to a file next to `path` and links it there, so others see a complete file or
+ * none. On failure returns false and sets errno; EEXIST if another process was faster. */
 static bool publish(const char *path, const struct mt_redaction *redaction)
 {
     struct mt_buf part = {0};
@@ -36,7 +36,7 @@ static bool publish(const char *path, const struct mt_redaction *redaction)
     return is_there;
 }
 
-/* 1: the salt is there; 0: there is no file; -1: a line was printed. */
+/* Returns 1 if the salt was read, 0 if there is no file, -1 after a message. */
 static int read_salt(const char *path, struct mt_redaction *redaction)
 {
     int fd = mt_io_open(path, O_RDONLY, 0);

@@ -1,4 +1,4 @@
-/* How a command says what failed, and with which exit status it ends. */
+/* Prints what failed, and determines the exit status of a command. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static int exit_code_of(enum mt_status status)
     switch (status) {
     case MT_ERR_USAGE: return MT_EXIT_USAGE;
     case MT_ERR_OUTPUT: return MT_EXIT_OUTPUT;
-    case MT_OK: /* nobody reports a success: the error was not filled */
+    case MT_OK: /* success is not an error: the error was not filled in */
     case MT_END:
     case MT_ERR_INTERNAL: return MT_EXIT_INTERNAL;
     case MT_ERR_MEMORY:
@@ -35,7 +35,7 @@ int mt_report_error(const char *path, const struct mt_error *error)
 
     if (is_memory)
         text = mt_memory_reason(reason);
-    else if (error->offset != MT_NO_OFFSET && error->offset) /* byte 0 says nothing */
+    else if (error->offset != MT_NO_OFFSET && error->offset) /* byte 0 is not helpful */
         snprintf(place, sizeof place, " (at byte %llu)", (unsigned long long)error->offset);
     if (error->status == MT_ERR_USAGE && !is_memory)
         mt_say("%s", text);
@@ -56,7 +56,7 @@ int mt_print(const struct mt_buf *buf)
         return mt_say_no_memory("cannot print the answer");
     if (!buf->length || mt_io_write(STDOUT_FILENO, buf->data, buf->length))
         return MT_EXIT_OK;
-    /* Nobody listens (`| head`, `>&-`): that is their choice, not a fault. */
+    /* The reader is gone (`| head`, `>&-`) by choice, so this is not an error. */
     if (errno != EPIPE && errno != EBADF)
         mt_say("cannot write standard output: %s", strerror(errno));
     return MT_EXIT_OUTPUT;

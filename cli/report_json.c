@@ -52,7 +52,7 @@ void mt_json_peak_roles(struct mt_json *json, const uint64_t role_bytes[MT_ROLE_
     mt_json_object_end(json);
 }
 
-/* A row of a table: one line, however the rest is laid out. */
+/* A row of a table: on one line in every layout. */
 void mt_json_row_begin(struct mt_json *json)
 {
     mt_json_object_begin(json, NULL);
@@ -70,7 +70,7 @@ static bool takes_label(const struct mt_json *json, size_t bytes)
     return json->all || bytes < MT_JSON_STACK_BYTES;
 }
 
-/* Walks from the allocation outwards; writes outermost first. */
+/* Walks from the allocation outwards, and writes the outermost frame first. */
 void mt_json_stack(struct mt_json *json, struct mt_arena *arena, const struct mt_report *report,
                    uint32_t stack)
 {

@@ -1,4 +1,4 @@
-/* What a command says on standard error: messages and progress. */
+/* Messages and progress of commands on standard error. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

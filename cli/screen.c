@@ -1,4 +1,4 @@
-/* What standard output can show: its width, characters, colors. */
+/* Capabilities of standard output: width, characters, colors. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -10,7 +10,7 @@
 #define MIN_COLUMNS 40
 #define MAX_COLUMNS 400
 
-/* Of the environment or the terminal itself; 0 = neither tells. */
+/* Width from the environment or the terminal; 0 if both are unknown. */
 static unsigned long terminal_columns(void)
 {
     const char *wanted = getenv("COLUMNS");
@@ -22,7 +22,7 @@ static unsigned long terminal_columns(void)
     return size.ws_col;
 }
 
-/* As setlocale would choose; the first that is set decides. */
+/* Follows the order of setlocale: the first variable that is set decides. */
 static bool locale_is_utf8(void)
 {
     static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};

@@ -48,7 +48,8 @@ static void add_record(struct mt_buf *line, const struct mt_rank_record *record)
         mt_buf_printf(line, ", %s", mt_outcome_name(record->outcome));
 }
 
-/* What the summary says: that of the file, or the file itself. False: there is none. */
+/* Adds the contents of the summary of a trace, or of `path` if it is a summary. Returns false if
+ * there is none. */
 static bool add_summary(struct mt_buf *line, const char *path)
 {
     struct mt_rank_set set = {0};
@@ -70,7 +71,8 @@ static bool add_summary(struct mt_buf *line, const char *path)
     return is_read;
 }
 
-/* For a summary beside its trace, returns the trace, which is what commands read. */
+/* For a summary next to its trace, returns the length of the path of the trace, which commands
+ * read. */
 static size_t length_of_trace(const char *path)
 {
     size_t length = strlen(path);

@@ -16,7 +16,7 @@
 #include "python_of_command.h"
 #include "record_output.h"
 
-/* Beside the program, or in the lib folder beside its own (collector_library.h). */
+/* Next to the program, or in the lib folder next to the program's folder (collector_library.h). */
 #define SIMULATED_LIBRARY "libmemtrace-simulated-cuda.so"
 #define PYTHON_SHIM       "memtrace-python"
 #define CUDNN_ASKER       "memtrace-ask-cudnn"
@@ -32,7 +32,7 @@ void mt_simulated_run_init(struct mt_simulated_run *run)
     recording->settings.quiet = recording->quiet;
 }
 
-/* Such a program, and what it starts, would use the machine's own GPU. -1 or an exit code. */
+/* Such a program and its children would use the real GPU. Returns -1 or an exit code. */
 static int refuse_program(const struct mt_recording *recording)
 {
     const struct mt_program *program = &recording->program;
@@ -48,8 +48,8 @@ static int refuse_program(const struct mt_recording *recording)
     return MT_EXIT_USAGE;
 }
 
-/* The environment has simulated libraries already: of tests, and of an image that was made with
- * them. */
+/* Returns whether the environment already has simulated libraries: in tests, or in an image that
+ * was built with them. */
 static bool has_own_site(void)
 {
     const char *site = getenv("MEMTRACE_DRY_RUN_SITE");
@@ -57,7 +57,8 @@ static bool has_own_site(void)
     return site && !strcmp(site, "own");
 }
 
-/* A Python that the command does not name may be another than the one that it runs (uv, conda). */
+/* If the command does not name its Python, memtrace may find a different one than the command uses
+ * (uv, conda). */
 static void say_no_site(const struct mt_simulated_run *run, const struct mt_error *error)
 {
     const char *from = run->site.python_from;
@@ -70,7 +71,7 @@ static void say_no_site(const struct mt_simulated_run *run, const struct mt_erro
         mt_say("cannot do a dry run: %s", error->text);
 }
 
-/* Without it the answer is less exact, and counts say so. */
+/* Without the asker the answer is less exact, and counters show that. */
 static void find_asker(struct mt_simulated_run *run)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
@@ -90,7 +91,7 @@ static int prepare_site(struct mt_simulated_run *run)
     if (has_own_site())
         return -1;
     find_asker(run);
-    /* without the shim programs take other branches: their peaks would be wrong */
+    /* without the shim, programs take other branches and their peaks would be wrong */
     if (mt_collector_library(SIMULATED_LIBRARY, library, &error) == MT_OK &&
         mt_collector_library(PYTHON_SHIM, shim, &error) == MT_OK &&
         mt_simulated_site_prepare(&request, &run->site, &error) == MT_OK)
@@ -114,14 +115,14 @@ static int prepare_fact(struct mt_simulated_run *run)
     return run->fact.failed ? mt_say_no_memory("cannot run the command") : -1;
 }
 
-/* NULL: not measured; then the simulated driver has a value of its own. */
+/* Returns NULL if it was not measured. The simulated driver then uses its own value. */
 static const struct mt_card_cost *cost_of_context(const struct mt_simulated_run *run)
 {
     return mt_card_cost(run->card->name, (unsigned)strtoul(run->site.cuda_version, NULL, 10),
                         MT_COST_CUDA);
 }
 
-/* What was there goes on behind ours. */
+/* Puts our value before the existing one. */
 static bool set_in_front(const char *name, const char *ours)
 {
     const char *old = getenv(name);
@@ -144,8 +145,8 @@ static bool set_number(const char *name, uint64_t number)
     return !setenv(name, text, 1);
 }
 
-/* Python would write bytecode of sitecustomize.py beside it before that file can forbid it. The
- * file gives the permission back to the program. */
+/* Python would write bytecode of sitecustomize.py next to it before that file can forbid it. The
+ * file restores the permission for the program. */
 static bool forbid_bytecode(void)
 {
     const char *forbidden = getenv("PYTHONDONTWRITEBYTECODE");
@@ -161,8 +162,8 @@ static bool set_context(const struct mt_simulated_run *run)
     return !cost || set_number("MEMTRACE_SIMULATED_CONTEXT", cost->most_bytes);
 }
 
-/* An outer dry run may have set them. Without a cuDNN there is nobody to ask, and workspaces come
- * from a rule. */
+/* An outer dry run may have set these variables. Without cuDNN there is nothing to query, and
+ * workspaces come from a rule. */
 static bool set_asker(const struct mt_simulated_run *run)
 {
     bool is_there = *run->asker && *run->site.cudnn;
@@ -172,7 +173,7 @@ static bool set_asker(const struct mt_simulated_run *run)
                     : !unsetenv("MEMTRACE_DRY_RUN_ASKER") && !unsetenv("MEMTRACE_DRY_RUN_CUDNN");
 }
 
-/* In the command's process. */
+/* Runs in the process of the command. */
 static bool set_environment(void *context)
 {
     const struct mt_simulated_run *run = context;
@@ -186,8 +187,8 @@ static bool set_environment(void *context)
            (!*site->cupti || !setenv("MEMTRACE_CUPTI", site->cupti, 1)) &&
            (!run->notes_path || !setenv("MEMTRACE_DRY_RUN_NOTES", run->notes_path, 1)) &&
            !setenv("MEMTRACE_DRY_RUN", "1", 1) &&
-           /* kernels that PyTorch builds when they are used are empty here: no real run finds them
-            */
+           /* kernels that PyTorch builds when they are used are empty here, so no real run may find
+            * them in the cache */
            !setenv("USE_PYTORCH_KERNEL_CACHE", "0", 1) &&
            !setenv("MEMTRACE_DRY_RUN_FACT", run->fact.data, 1) &&
            !setenv("MEMTRACE_SIMULATED_DEVICE", run->card->name, 1) && set_context(run) &&
@@ -196,7 +197,7 @@ static bool set_environment(void *context)
            set_number("MEMTRACE_SIMULATED_MEMORY", mt_simulated_memory_bytes(run));
 }
 
-/* What is wrong with a trace; a line for each on standard error, as `record -q` says it. */
+/* Prints a line on standard error for each defect of a trace, as `record -q` does. */
 static void note_faults(struct mt_simulated_run *run, const struct mt_trace_end *end)
 {
     struct mt_buf lines = {0};
@@ -259,7 +260,7 @@ int mt_simulated_run_check(struct mt_simulated_run *run)
     return code;
 }
 
-/* -1 or an exit code. */
+/* Returns -1 or an exit code. */
 static int say_hopeless(const struct mt_simulated_run *run)
 {
     const struct mt_dry_run_answer answer = mt_simulated_run_answer(run);

@@ -41,8 +41,8 @@ static bool is_allowed(const struct mt_source_files *files, const char *path)
     return is_below(path, ".");
 }
 
-/* Of an O_PATH descriptor: what it names does not change any more, and a device or a
- * pipe does not notice. NULL if the file may be read. */
+/* Checks an O_PATH descriptor: its target can no longer change, and opening it has no effect on a
+ * device or a pipe. Returns NULL if the file may be read. */
 static const char *why_not(const struct mt_source_files *files, const char *link, int place)
 {
     char resolved[PATH_MAX];
@@ -59,7 +59,7 @@ static const char *why_not(const struct mt_source_files *files, const char *link
     return facts.st_size > MAX_BYTES ? "it is larger than 16 MiB" : NULL;
 }
 
-/* A descriptor, or -1 and the reason. */
+/* Returns a descriptor, or -1 and the reason. */
 static int open_allowed(const struct mt_source_files *files, const char *path, const char **why)
 {
     int place = mt_io_open(path, O_PATH, 0), file = -1;
@@ -79,8 +79,8 @@ static int open_allowed(const struct mt_source_files *files, const char *path, c
     return file;
 }
 
-/* In one root: the longest end of the path that is there. A trace decides how long the path is;
- * only its last PATH_MAX bytes can name a file. */
+/* Opens the longest end of the path that exists below one root. The trace determines the length of
+ * the path; only its last PATH_MAX bytes can name a file. */
 static int open_below(const struct mt_source_files *files, const char *root, const char *path)
 {
     size_t path_bytes = strlen(path);
@@ -172,7 +172,7 @@ bool mt_source_text_open(struct mt_source_text *text, struct mt_source_files *fi
     return read;
 }
 
-/* Where the line that begins at `at` ends. */
+/* Returns the end of the line that begins at `at`. */
 static size_t end_of(const struct mt_buf *content, size_t at)
 {
     const char *end = memchr(content->data + at, '\n', content->length - at);

@@ -1,5 +1,5 @@
-/* A sweep for programs: memtrace.sweep/1. At most MT_MAX_SWEEP_RUNS runs, each of a few hundred
- * bytes: bounded without further limits. */
+/* A sweep as memtrace.sweep/1. It has at most MT_MAX_SWEEP_RUNS runs of a few hundred bytes each,
+ * so it needs no other limit. */
 #include "dry_run_answer.h"
 #include "gate_result.h"
 #include "report_json.h"

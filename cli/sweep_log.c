@@ -9,8 +9,8 @@
 #include "memory_limit.h"
 
 enum {
-    LOG_LINES = 10,  /* of the end of a log are shown, */
-    LOG_BYTES = 4096 /* and at most that much of it */
+    LOG_LINES = 10,  /* printed from the end of a log */
+    LOG_BYTES = 4096 /* limit of these lines */
 };
 
 static char *log_path(struct mt_sweep_plan *plan, const char *folder,
@@ -34,7 +34,7 @@ int mt_sweep_precheck_logs(struct mt_sweep_plan *plan, const char *folder,
     return code ? code : -1;
 }
 
-/* The file keeps its name and grows: what the command prints can be read while it runs. */
+/* The file keeps its name and grows, so the output of the command can be read while it runs. */
 int mt_sweep_log_open(const struct mt_sweep_request *request, const struct mt_sweep_run *run)
 {
     const char *path = log_path(request->plan, request->folder, run);
@@ -90,7 +90,7 @@ static const char *last_lines(const char *text, size_t *length)
     return text + begin;
 }
 
-/* Each with an indent, and safe for a terminal. */
+/* Prints each line indented and safe for a terminal. */
 static void print_lines(const char *lines, size_t length)
 {
     struct mt_buf out = {0};

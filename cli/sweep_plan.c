@@ -6,7 +6,7 @@
 #include "memory_limit.h"
 #include "util.h"
 
-/* A file name has at most 255 bytes, and ".trace.zst" is to follow. */
+/* A file name has at most 255 bytes, including ".trace.zst". */
 enum { MAX_FILE = 240 };
 
 /* The values of one name. */
@@ -22,7 +22,7 @@ static bool is_name_character(char c, bool is_first)
            (!is_first && ((c >= '0' && c <= '9') || c == '-'));
 }
 
-/* Of the name at the beginning of a text; 0: there is none. */
+/* Length of the name at the beginning of a text; 0 if there is none. */
 static size_t name_length(const char *text)
 {
     size_t length = 0;
@@ -67,11 +67,11 @@ static int add_value(struct mt_sweep_plan *plan, struct axis *axis, const char *
 }
 
 struct range {
-    uint64_t from, to, factor; /* factor 0: one after the other */
+    uint64_t from, to, factor; /* factor 0: consecutive numbers */
 };
 
 enum range_kind {
-    NO_RANGE, /* a value like any other */
+    NO_RANGE, /* an ordinary value */
     RANGE,
     EMPTY_RANGE /* "8..1", "0..8*2", "1..8*1" */
 };
@@ -161,7 +161,8 @@ static int read_axis(struct mt_sweep_plan *plan, struct axis *axis, const char *
     return code;
 }
 
-/* The next "{name}" from *at on; *at is then behind it. False: there is no more. */
+/* Finds the next "{name}" at or after *at, and moves *at after it. Returns false if there is
+ * none. */
 static bool next_placeholder(const char **at, const char **name, size_t *length)
 {
     while ((*at = strchr(*at, '{')) != NULL) {
@@ -176,9 +177,9 @@ static bool next_placeholder(const char **at, const char **name, size_t *length)
     return false;
 }
 
-enum { MAX_PLACEHOLDERS = 32 }; /* that a wrong name is compared with */
+enum { MAX_PLACEHOLDERS = 32 }; /* limit of names to compare a wrong one with */
 
-/* Every name has a place: a sweep that changes nothing is a mistake. */
+/* Every name must have a placeholder: a sweep that changes nothing is a mistake. */
 static int check_use(struct mt_sweep_plan *plan, const char *wanted)
 {
     const char *names[MAX_PLACEHOLDERS], *near;
@@ -288,7 +289,7 @@ int mt_sweep_plan_make(struct mt_sweep_plan *plan, const struct mt_text_list *op
     return code < 0 ? check_files(plan) : code;
 }
 
-/* NULL: nobody sweeps it. */
+/* Returns NULL if the name is not swept. */
 static const char *value_of(const struct mt_sweep *sweep, const struct mt_sweep_run *run,
                             const char *name, size_t length)
 {

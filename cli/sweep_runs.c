@@ -1,5 +1,5 @@
-/* See sweep_runs.h. Signals are blocked and taken one by one, together with SIGCHLD: nothing is
- * lost, and nothing interrupts. */
+/* See sweep_runs.h. Signals are blocked and received synchronously, together with SIGCHLD, so none
+ * is lost and none interrupts. */
 #include "sweep_runs.h"
 
 #include <errno.h>
@@ -26,13 +26,13 @@ enum { PATIENCE_MS = MT_LAUNCH_PATIENCE_MS };
 struct crew {
     const struct mt_sweep_request *request;
     struct mt_sweep_result *results; /* shared with the processes */
-    pid_t pids[MT_MAX_SWEEP_RUNS];   /* by run; 0 = it does not run */
+    pid_t pids[MT_MAX_SWEEP_RUNS];   /* by run; 0 = not running */
     size_t next, running, ended, processors;
     uint64_t available_bytes, peak_bytes;
-    sigset_t waited, mask; /* mask: as we found it */
-    int signal;            /* that ends all; 0 = none came */
-    int fork_errno;        /* why the last process could not be made */
-    unsigned kills;        /* how often what did not obey was killed */
+    sigset_t waited, mask; /* mask: the original one */
+    int signal;            /* that ends all runs; 0 = none */
+    int fork_errno;        /* why the last fork failed */
+    unsigned kills;        /* calls of kill_all */
     uint64_t kill_at_ms;
     struct mt_progress progress;
 };
@@ -60,7 +60,7 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* What we were told to ignore (nohup) stays ignored. */
+/* Signals that were ignored at the start (nohup) stay ignored. */
 static void hold_signals(struct crew *crew)
 {
     static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -74,7 +74,7 @@ static void hold_signals(struct crew *crew)
     sigprocmask(SIG_BLOCK, &crew->waited, &crew->mask);
 }
 
-/* False: what is wrong was said. */
+/* Returns false after a message. */
 static bool redirect(int log)
 {
     int empty = mt_io_open("/dev/null", O_RDONLY, 0);
@@ -88,7 +88,7 @@ static bool redirect(int log)
     return false;
 }
 
-/* In the new process. If we die, it ends its command and itself. */
+/* Runs in the new process. If memtrace dies, this process ends its command and itself. */
 static void be_worker(const struct crew *crew, const struct mt_sweep_run *run,
                       struct mt_sweep_result *result)
 {
@@ -101,7 +101,7 @@ static void be_worker(const struct crew *crew, const struct mt_sweep_run *run,
     _exit(0);
 }
 
-/* False: no process can be made. */
+/* Returns false if no process can be created. */
 static bool start(struct crew *crew)
 {
     size_t index = crew->next;
@@ -134,14 +134,14 @@ static void note_end(struct crew *crew, size_t index, int status, const struct r
 
     if (WIFSIGNALED(status))
         crew->results[index] =
-            (struct mt_sweep_result){.exit_code = 128 + WTERMSIG(status)}; /* it may be half */
+            (struct mt_sweep_result){.exit_code = 128 + WTERMSIG(status)}; /* may be partial */
     crew->pids[index] = 0;
     crew->running--;
     crew->ended++;
     crew->peak_bytes = mt_max_u64(crew->peak_bytes, peak_bytes);
 }
 
-/* Orphans of commands are ours in the end. */
+/* Orphans of commands become children of this process. */
 static void reap(struct crew *crew)
 {
     struct rusage usage;
@@ -156,7 +156,8 @@ static void reap(struct crew *crew)
     }
 }
 
-/* The terminal sends its signals to all of us; what somebody sends to us alone goes on. */
+/* The terminal sends its signals to the whole group. A signal to this process alone is passed
+ * on. */
 static void begin_end(struct crew *crew, int number, const siginfo_t *info)
 {
     if (!crew->signal)
@@ -169,7 +170,7 @@ static void begin_end(struct crew *crew, int number, const siginfo_t *info)
             kill(crew->pids[i], number == SIGQUIT ? SIGTERM : number);
 }
 
-/* Commands that did not obey; then the processes that ran them, if they do not tidy up. */
+/* Kills commands that did not end, then the processes that ran them, if they do not clean up. */
 static void kill_all(struct crew *crew)
 {
     for (size_t i = 0; !crew->kills && i < crew->next; i++)
@@ -200,7 +201,7 @@ static void start_more(struct crew *crew)
         continue;
 }
 
-/* Until something has ended, a signal came, or a second has passed. */
+/* Waits until a process ends, a signal arrives or a second passes. */
 static void wait_for_news(struct crew *crew)
 {
     const struct timespec second = {1, 0};

@@ -39,7 +39,7 @@ static int measure_source(struct mt_source *source, const struct mt_dry_run_answ
     return checked;
 }
 
-/* Children have names of their own: "batch=4-1234.trace.zst". */
+/* Child processes have their own names: "batch=4-1234.trace.zst". */
 static void keep_name(struct mt_sweep_result *result, const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -85,7 +85,7 @@ static void fill_run(struct mt_sweep_result *result, const struct mt_dry_run_ans
 static void tell(const struct mt_sweep_request *request, const struct mt_simulated_run *run,
                  struct mt_sweep_result *result)
 {
-    struct mt_gate_run gate_run = *request->gate_run; /* its results are this process's own */
+    struct mt_gate_run gate_run = *request->gate_run; /* the results belong to this process */
     struct mt_dry_run_answer answer = mt_simulated_run_answer(run);
 
     answer.common = (struct mt_common *)request->common;

@@ -8,7 +8,7 @@
 
 enum { MIN_WIDTH = 8, MIN_SITE_WIDTH = 20, GAP = 2 };
 
-/* Of a column: what it would like to have, and what it can do with. */
+/* Natural and minimal widths of a column. */
 struct wish {
     size_t cells;      /* widest cell */
     size_t heads;      /* ... without the user's place */
@@ -63,7 +63,7 @@ static size_t total(const struct mt_table_layout *layout, const struct mt_table 
     return columns;
 }
 
-/* Takes from a column what is too much; returns what is left to be taken. */
+/* Narrows a column by at most `too_much`. Returns the rest of `too_much`. */
 static size_t give_way(size_t *width, size_t least, size_t too_much)
 {
     size_t gives = mt_min_u64(mt_sub_or_0_u64(*width, least), too_much);
@@ -80,7 +80,7 @@ static void be_natural(struct mt_table_layout *layout, const struct mt_table *ta
                                                                               : wishes[i].title);
 }
 
-/* What is no terminal. */
+/* Fits a table for output that is not a terminal. */
 static void fit_page(struct mt_table_layout *layout, const struct mt_table *table,
                      const struct wish *wishes, size_t too_much)
 {
@@ -90,8 +90,8 @@ static void fit_page(struct mt_table_layout *layout, const struct mt_table *tabl
             too_much = give_way(&layout->widths[i], MIN_WIDTH, too_much);
 }
 
-/* Columns of a kind, without sites and what stands apart: always the widest of them, so that short
- * words stay whole. */
+/* Shortens columns of one kind, except sites and the separate column. Always shortens the widest
+ * column, so that short words stay complete. */
 static size_t shorten_words(struct mt_table_layout *layout, const struct mt_table *table,
                             const struct wish *wishes, enum mt_column_kind kind, size_t too_much)
 {
@@ -109,7 +109,7 @@ static size_t shorten_words(struct mt_table_layout *layout, const struct mt_tabl
     return too_much;
 }
 
-/* Returns what is still too much. */
+/* Returns the number of columns that still exceed the width. */
 static size_t fit_columns(struct mt_table_layout *layout, const struct mt_table *table,
                           const struct wish *wishes, size_t indent)
 {

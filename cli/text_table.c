@@ -18,8 +18,8 @@ static size_t columns_of(const char *text)
     return columns_in(text, strlen(text));
 }
 
-/* Bytes at the end of `text` that say where: " modeling_llama.py:175"; 0 if it ends
- * otherwise, or if they leave no room for what is before them. */
+/* Bytes at the end of `text` that name a place: " modeling_llama.py:175". 0 if it has none, or if
+ * they leave too little room for the rest. */
 static size_t place_length(const char *text, size_t end, size_t columns)
 {
     size_t at = end;
@@ -33,8 +33,8 @@ static size_t place_length(const char *text, size_t end, size_t columns)
     return at && 3 * columns_in(text + at - 1, end - at + 1) <= 2 * columns ? end - at + 1 : 0;
 }
 
-/* Shortens, if need be. Of a site first the user's place goes, then the end of the
- * function's name; other text loses its middle. */
+/* Shortens the text if necessary. A site first loses the user's place, then the end of the
+ * function's name. Other text loses its middle. */
 static void add_middle(struct mt_buf *out, const char *text, size_t columns, bool is_site)
 {
     size_t length = columns_of(text), end = strlen(text), tail;
@@ -69,13 +69,13 @@ void mt_add_shortened(struct mt_buf *out, const char *text, size_t columns)
     mt_buf_release(&safe);
 }
 
-/* How a title or a cell is set. */
+/* Format of a title or a cell. */
 struct cell_form {
     size_t columns;
     bool is_right, is_site;
 };
 
-/* Titles, then cells, each with a NUL at its end. */
+/* Appends titles, then cells, each with a NUL at its end. */
 static void add_words(struct mt_buf *words, const struct mt_table *table)
 {
     for (size_t i = 0; i < table->column_count; i++) {
@@ -130,8 +130,8 @@ static const char *words_of(const struct mt_table *table, const char *row, size_
     return row;
 }
 
-/* What stands apart, on its line, behind its title if that has no place above the last column. A
- * site is shortened there if it has to be, nothing else. */
+/* Adds the separate column on its own line, after its title if that does not fit above the last
+ * column. Only a site is shortened there if necessary. */
 static void add_apart(const struct mt_table *table, const struct mt_table_layout *layout,
                       const struct mt_table_cell *cell, const char *words, size_t indent,
                       struct mt_buf *out)
@@ -178,7 +178,8 @@ static const char *add_row(const struct mt_table *table, const struct mt_table_l
     return words;
 }
 
-/* Bytes of the title that stand in line `line` of as few as `columns` allow; NULL = none. */
+/* Splits the title into as few lines as `columns` allow. Returns the text of line `line` and its
+ * length in bytes, or NULL. */
 static const char *title_line(const char *title, size_t columns, size_t line, size_t *length)
 {
     for (;;) {
@@ -254,7 +255,7 @@ static const char *add_titles(const struct mt_table *table, const struct mt_tabl
     return title;
 }
 
-/* The user's places that had no room in the column of sites, each once. */
+/* The user's places that did not fit in the column of sites, each once. */
 struct callers {
     const char *places[3];
     size_t count;

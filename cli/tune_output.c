@@ -1,5 +1,5 @@
-/* tune for people: the line to paste and what it saves, then the settings that
- * no other beats; and as memtrace.tune/1. */
+/* Text of tune: the line to paste and how much it saves, then the settings on the front; and JSON,
+ * memtrace.tune/1. */
 #include "address_space.h"
 #include "tune_output.h"
 
@@ -95,7 +95,7 @@ static void add_row(struct mt_table *table, const struct mt_tune_answer *answer,
     MT_CELLS(table, MT_TEXT(spelling(row)));
 }
 
-/* Settings stand last and whole, however long: people copy them. */
+/* Settings are in the last column and never shortened, because users copy them. */
 static void add_table(struct mt_buf *out, const struct mt_tune_answer *answer,
                       const struct mt_style *style)
 {
@@ -116,7 +116,7 @@ static void add_table(struct mt_buf *out, const struct mt_tune_answer *answer,
     mt_add_text_table(out, &table, 0, style);
 }
 
-/* A paragraph; `text` is released. */
+/* Adds a paragraph and releases `text`. */
 static void add_paragraph(struct mt_buf *out, struct mt_buf *text)
 {
     mt_add_wrapped(out, text->data, 0, 0);
@@ -138,7 +138,8 @@ static void add_method(struct mt_buf *out, const struct mt_tune_summary *summary
     add_paragraph(out, &text);
 }
 
-/* What the settings were not asked for: a trace does not say what would have come next. */
+/* Settings are replayed without the failed requests: a trace does not show what would have followed
+ * if these had succeeded. */
 static void add_ooms(struct mt_buf *out, const struct mt_tune_summary *summary)
 {
     struct mt_buf text = {0};

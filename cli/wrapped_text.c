@@ -12,7 +12,7 @@ void mt_add_blanks(struct mt_buf *out, size_t count)
         mt_buf_add_char(out, ' ');
 }
 
-/* "GiB", "GiB),": punctuation after a unit is part of the word. */
+/* "GiB", "GiB),": punctuation after a unit belongs to the word. */
 static bool is_unit(const char *word, size_t length)
 {
     while (length && strchr(").,;:", word[length - 1]))
@@ -20,7 +20,7 @@ static bool is_unit(const char *word, size_t length)
     return mt_is_unit(word, length);
 }
 
-/* A word, and its unit if it ends with a digit: what is never broken. */
+/* Length of a word, with its unit if it ends with a digit. This is never broken. */
 static size_t unbroken_length(const char *text)
 {
     size_t length = strcspn(text, " "), next;

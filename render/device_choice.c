@@ -4,7 +4,7 @@
 
 #include "report_query.h"
 
-/* Keeps the devices sorted; the last one gives way if there is no room. */
+/* Keeps the devices sorted. If there is no room, the last one is dropped. */
 static void insert(struct mt_device_choice *choice, const struct mt_device_report *device)
 {
     uint32_t at = choice->count;

@@ -10,9 +10,10 @@
 #define ELLIPSIS       "\xE2\x80\xA6"
 #define MIN_CHARACTERS 3
 
-/* Room that a viewer's own font may need over the built-in outlines. */
+/* Room that a viewer's own font may need compared with the built-in outlines. */
 #define FONT_SLACK 1.04
-#define TAIL_SHARE 0.6 /* of the room of a text that is cut in the middle: its end says more */
+/* share of the room for the end of a text that is cut in its middle: the end is more informative */
+#define TAIL_SHARE 0.6
 
 /* Width of DejaVu Sans relative to the built-in outlines, in the texts of the charts: a median of
  * +7% in regular and +17% in bold, which browsers show for semibold, and at most +22%, in figures
@@ -20,7 +21,7 @@
 #define REGULAR_ROOM  1.08
 #define SEMIBOLD_ROOM 1.22
 
-/* Tooltips have several lines; a line end in a label is drawn as a space. */
+/* Tooltips have several lines. A line end in a label is drawn as a space. */
 static bool stands_for_itself(const struct mt_foreign_char *c)
 {
     return c->is_shown || c->code == '\n' || c->code == '\t';
@@ -55,7 +56,7 @@ static char *copy_escaped(struct mt_drawing *drawing, struct mt_foreign_text tex
     return copy;
 }
 
-/* Every back end gets text that may be shown. */
+/* Back ends only get text that may be shown. */
 static const char *copy_text(struct mt_drawing *drawing, const char *text)
 {
     struct mt_foreign_text foreign;
@@ -255,8 +256,8 @@ void mt_draw_group_end(struct mt_drawing *drawing)
     add_op(drawing, MT_OP_GROUP_END);
 }
 
-/* Bytes of the longest start of `text` that is at most `width` wide, and how
- * many characters that is. */
+/* Bytes of the longest start of `text` that is at most `width` wide, and its number of
+ * characters. */
 static size_t start_that_fits(const char *text, double size, enum mt_weight weight, double width,
                               size_t *characters)
 {
@@ -278,8 +279,7 @@ static size_t start_that_fits(const char *text, double size, enum mt_weight weig
     return (size_t)(at - text);
 }
 
-/* The longest end of `text` that is at most `width` wide; the whole is `total`
- * wide. */
+/* The longest end of `text` that is at most `width` wide; the whole text is `total` wide. */
 static const char *end_that_fits(const char *text, double size, enum mt_weight weight, double width,
                                  double total)
 {

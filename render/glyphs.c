@@ -13,12 +13,12 @@ uint32_t mt_utf8_next(const char **text)
 
     if (!**text)
         return 0;
-    length = mt_utf8_read(*text, 4, &character); /* the NUL ends what is shorter */
+    length = mt_utf8_read(*text, 4, &character); /* the NUL ends a shorter sequence */
     *text += length ? length : 1;
     return character;
 }
 
-/* Characters that look like one that the table has. */
+/* Characters that look the same as one in the table. */
 static uint32_t same_look(uint32_t character)
 {
     switch (character) {

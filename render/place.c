@@ -29,7 +29,7 @@ void mt_placer_avoid(struct mt_placer *placer, struct mt_box box, double weight)
 
 double mt_box_overlap(const struct mt_box *a, const struct mt_box *b)
 {
-    /* speed only: thousands of pairs a label, and most of them lie apart */
+    /* speed only: there are thousands of pairs per label, and most are disjoint */
     if (a->x >= b->x + b->width || b->x >= a->x + a->width || a->y >= b->y + b->height ||
         b->y >= a->y + a->height)
         return 0;
@@ -70,7 +70,7 @@ static double length_inside(const struct mt_box *box, struct mt_point p, struct 
     return to > from ? (to - from) * hypot(dx, dy) : 0;
 }
 
-#define FAR          120.0 /* pixels: a longer leader leads the eye astray */
+#define FAR          120.0 /* pixels: a longer leader is hard to follow */
 #define CROSSED_MARK 60.0  /* for each pixel of a leader on a ring, a flag or a fold */
 
 static bool holds(const struct mt_box *box, struct mt_point at)
@@ -79,8 +79,8 @@ static bool holds(const struct mt_box *box, struct mt_point at)
            at.y <= box->y + box->height;
 }
 
-/* What each pixel of a leader from `at` costs that lies on an obstacle. Every leader has to leave
- * what `at` itself lies in, such as the ring around it. */
+/* Cost of each pixel of a leader from `at` on an obstacle. Every leader has to leave the obstacle
+ * that contains `at`, such as the ring around it. */
 static double crossing_cost(const struct mt_obstacle *obstacle, struct mt_point at)
 {
     if (obstacle->weight < MT_PLACE_MARK || holds(&obstacle->box, at))
@@ -88,8 +88,8 @@ static double crossing_cost(const struct mt_obstacle *obstacle, struct mt_point 
     return obstacle->weight < MT_PLACE_TEXT ? CROSSED_MARK : MT_PLACE_TEXT;
 }
 
-/* What it costs to have the label there: what it covers, what its leader
- * crosses, how far away it is. Stops adding once it costs as much as `enough`. */
+/* Cost of a place for the label: the area that it covers, obstacles that its leader crosses, and
+ * its distance. Stops adding once the cost reaches `enough`. */
 static double score(const struct mt_placer *placer, const struct mt_box *box, struct mt_point at,
                     double enough)
 {

@@ -1,7 +1,6 @@
-/* PNG through libpng: RGB 8 bit without row filters, which packs flat pictures
- * better and faster than libpng's own choice. Level 3 takes
- * half the time of level 6 and makes files 9 % larger. No time stamp: same
- * picture, same file. */
+/* PNG through libpng: RGB 8 bit without row filters, which compresses flat pictures better and
+ * faster than libpng's own choice. Level 3 takes half the time of level 6 and makes files 9%
+ * larger. There is no time stamp, so the same picture gives the same file. */
 #include "backends.h"
 
 #include <math.h>
@@ -21,7 +20,7 @@ bool mt_png_available(void)
     return true;
 }
 
-/* What is drawn, how, and where it goes. */
+/* The drawing, its settings and its destination. */
 struct job {
     const struct mt_drawing *drawing;
     const struct mt_png_sink *sink;
@@ -29,7 +28,7 @@ struct job {
     double scale;
     png_bytep row;
     enum mt_status status;
-    bool is_full; /* the sink took no more */
+    bool is_full; /* the sink accepted no more */
     struct mt_error *error;
 };
 
@@ -120,7 +119,7 @@ static void convert_row(const uint32_t *words, png_bytep bytes, int width)
     }
 }
 
-/* A band at a time, so that a large picture needs no more than a small one. */
+/* Draws one band at a time, so that a large picture needs no more memory than a small one. */
 static enum mt_status write_rows(png_structp png, struct mt_raster *raster, png_bytep row,
                                  struct mt_error *error)
 {

@@ -10,10 +10,10 @@
 #include "theme.h"
 #include "util.h"
 
-#define BAND_PIXELS  400000  /* of a band of a picture that is drawn in bands */
-#define WHOLE_PIXELS 4000000 /* a picture of no more is one band */
+#define BAND_PIXELS  400000  /* for a band of a picture that is drawn in bands */
+#define WHOLE_PIXELS 4000000 /* a picture of at most this size is one band */
 
-/* What is drawn on: rows [top, top + height) of the picture. */
+/* The surface: rows [top, top + height) of the picture. */
 struct canvas {
     cairo_t *cairo;
     cairo_surface_t *surface;
@@ -21,7 +21,7 @@ struct canvas {
     size_t stride;    /* pixels from row to row */
     int width, height, top;
     struct mt_glyph_cache cache;
-    bool failed; /* the host had no memory */
+    bool failed; /* cairo ran out of memory */
     double scale;
     enum mt_theme theme;
     cairo_pattern_t *hatches[MT_COLOR_COUNT]; /* made when first needed */
@@ -35,9 +35,9 @@ static void set_rgb(cairo_t *cairo, uint32_t rgb, double opacity)
                           opacity > 0 && opacity < 1 ? opacity : 1);
 }
 
-/* NULL without memory. cairo keeps the first error of a context and goes on with nothing; one that
- * is made of a surface in error has it from the start. So each context is asked once, at its end.
- */
+/* Returns NULL without memory. cairo keeps the first error of a context and continues without
+ * effect. A context for a surface with an error has that error from the start. So each context is
+ * checked once, at its end. */
 static cairo_pattern_t *make_hatch(const struct canvas *canvas, enum mt_color color)
 {
     int period = (int)fmax(2, round(MT_HATCH_PERIOD * canvas->scale)), shift;
@@ -49,7 +49,7 @@ static cairo_pattern_t *make_hatch(const struct canvas *canvas, enum mt_color co
     cairo_paint(cairo);
     set_rgb(cairo, mt_theme_rgb(canvas->theme, color), 1);
     cairo_set_line_width(cairo, MT_HATCH_WIDTH * canvas->scale);
-    /* The neighbors of the diagonal show in the corners. */
+    /* The neighbors of the diagonal are visible in the corners. */
     for (shift = -period; shift <= period; shift += period) {
         cairo_move_to(cairo, shift - 2, period + 2);
         cairo_line_to(cairo, shift + period + 2, -2);
@@ -176,7 +176,7 @@ static bool is_rectilinear(const struct mt_op *op)
     return true;
 }
 
-/* Where a line of `width` whole pixels has to run to cover whole pixels. */
+/* Position at which a line of `width` whole pixels covers whole pixels. */
 static double snap(double value, double width)
 {
     return fmod(width, 2) != 0 ? floor(value) + 0.5 : round(value);
@@ -233,11 +233,11 @@ static void draw_path(struct canvas *canvas, const struct mt_op *op)
     paint_path(canvas, &op->paint);
 }
 
-/* `coverage` 255ths of the way from one color to another. */
+/* The color `coverage` / 255 of the way from one color to another. */
 static uint32_t mix(uint32_t from, uint32_t to, uint32_t coverage)
 {
     uint32_t rest = 255 - coverage;
-    /* Red and blue at once; 0x80 rounds, the shifts divide by 255. */
+    /* Red and blue at the same time; 0x80 rounds, the shifts divide by 255. */
     uint32_t rb = (from & 0xFF00FF) * rest + (to & 0xFF00FF) * coverage + 0x800080;
     uint32_t g = (from >> 8 & 0xFF) * rest + (to >> 8 & 0xFF) * coverage + 0x80;
 
@@ -246,7 +246,7 @@ static uint32_t mix(uint32_t from, uint32_t to, uint32_t coverage)
     return rb | g << 8;
 }
 
-/* Lays one letter in `color` over the pixels; what is outside stays away. */
+/* Draws one letter in `color` over the pixels. Parts outside of the surface are skipped. */
 static void blend_mask(const struct canvas *canvas, const struct mt_glyph_mask *mask, int pen_x,
                        int pen_y, uint32_t color)
 {
@@ -266,7 +266,7 @@ static void blend_mask(const struct canvas *canvas, const struct mt_glyph_mask *
     }
 }
 
-/* Horizontal text without a halo, letter by letter out of the cache. */
+/* Draws horizontal text without a halo, letter by letter from the cache. */
 static bool blend_text(struct canvas *canvas, const struct mt_op *op, double x, double y)
 {
     const struct mt_glyph_table *table = &mt_glyph_tables[op->style.weight];
@@ -360,7 +360,7 @@ static void draw_cells(const struct canvas *canvas, const struct mt_op *op)
         left = grid_pixel(canvas, op->x, op->unit, cell->x, 0, canvas->width);
         right = grid_pixel(canvas, op->x, op->unit, beyond, 0, canvas->width);
         if (top == bottom)
-            break; /* they are sorted: the rest lies below, too */
+            break; /* they are sorted: the rest is also below */
         for (int y = top; y < end; y++) {
             uint32_t *row = canvas->pixels + (size_t)(y - canvas->top) * canvas->stride;
 
@@ -371,7 +371,7 @@ static void draw_cells(const struct canvas *canvas, const struct mt_op *op)
     cairo_surface_mark_dirty(canvas->surface);
 }
 
-/* Rows of the picture that an operation may touch, generously. */
+/* Rows of the picture that an operation may touch, with a margin. */
 static void reach(const struct mt_op *op, double *top, double *bottom)
 {
     double margin = 4 + op->paint.stroke_width;

@@ -11,8 +11,7 @@
 #define MINUTE (60ull * SECOND)
 #define HOUR   (60ull * MINUTE)
 
-/* Smallest m x 10^k >= least, with m out of a short ascending list that starts
- * with 1. */
+/* Smallest m x 10^k >= least, with m from a short ascending list that starts with 1. */
 static double round_step(double least, const double *multiples, size_t count)
 {
     double power = pow(10, floor(log10(least)));
@@ -44,10 +43,10 @@ static double smallest_byte_step(double top, size_t most, double unit)
     static const double multiples[] = {1, 2, 2.5, 5};
     double step = round_step(top / unit / (double)(most - 1), multiples, 4);
 
-    /* The next step up until the ticks are few enough (rounding, whole bytes). */
+    /* The next larger step until there are few enough ticks (rounding, whole bytes). */
     while (floor(top / unit / step + 1e-9) + 1 > (double)most || step * unit < 1)
         step = round_step(step * 1.01, multiples, 4);
-    /* One tick beside 0 is the least. */
+    /* At least one tick besides 0. */
     return step * unit > top ? round_down(top / unit) : step;
 }
 
@@ -134,7 +133,7 @@ void mt_time_label(char text[MT_TICK_TEXT], uint64_t t_ns, uint64_t step_ns, uin
     while (i + 1 < MT_ARRAY_LEN(units) && longest_ns < units[i].ns)
         i++;
     mt_format_count(whole, t_ns / units[i].ns);
-    /* As many decimals as tell neighboring ticks apart. */
+    /* Enough decimals to distinguish adjacent ticks. */
     for (part = units[i].ns; step_ns % part && decimals < MAX_DECIMALS; part /= 10)
         decimals++;
     rest = t_ns % units[i].ns / part;

@@ -1,6 +1,6 @@
-/* Roles are the Okabe-Ito palette, which stays apart in the common kinds of
- * color blindness; phases and origins are paler so that they never pass for a
- * role. Change runs from blue (shrank) over gray to orange (grew). */
+/* Roles have the Okabe-Ito palette, which is distinguishable with the common kinds of color
+ * blindness. Phases and origins are paler, so that they are not mistaken for a role. Change ranges
+ * from blue (shrank) over gray to orange (grew). */
 #include "theme.h"
 
 #include <math.h>
@@ -129,7 +129,7 @@ static double contrast(uint32_t a, uint32_t b)
     return la > lb ? la / lb : lb / la;
 }
 
-/* The worse of both themes. */
+/* The lower contrast of both themes. */
 static double least_contrast(enum mt_color text, enum mt_color ground, unsigned shade)
 {
     double light =
@@ -146,7 +146,7 @@ enum mt_color mt_theme_text_on_shade(enum mt_color color, unsigned shade)
     enum mt_color best = MT_COLOR_ON_DARK;
     size_t i;
 
-    /* White looks better on saturated cells as long as it can be read. */
+    /* White looks better on saturated cells while it is readable. */
     if (least_contrast(best, color, shade) >= 3)
         return best;
     for (i = 0; i < 2; i++) {

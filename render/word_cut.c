@@ -5,7 +5,7 @@
 
 #include "units.h"
 
-#define MAX_LOST_SHARE 3 /* a third of what fits: a longer part of a word says more than none */
+#define MAX_LOST_SHARE 3 /* a third of the room: a longer part of a word is better than none */
 
 static bool begins_number(const char *word)
 {
@@ -20,8 +20,8 @@ static size_t word_begin(const char *text, size_t at)
     return at;
 }
 
-/* Where to cut instead of at `head`: a number that is cut is another number, and one without its
- * unit is none. */
+/* Moves the cut before a number: a truncated number is a different number, and a number without its
+ * unit is meaningless. */
 static size_t cut_before_number(const char *text, size_t head)
 {
     size_t word = text[head] == ' ' ? head + strspn(text + head, " ") : word_begin(text, head);
@@ -53,14 +53,14 @@ static bool is_upper(char c)
     return c >= 'A' && c <= 'Z';
 }
 
-/* Between two characters: one word ends there, or another begins. */
+/* True between two characters if one word ends there, or another begins. */
 static bool is_between_words(const char *text, size_t at)
 {
     return !at || !text[at] || is_mark(text[at]) || is_mark(text[at - 1]) ||
            (is_lower(text[at - 1]) && is_upper(text[at]));
 }
 
-/* Without the marks before the cut: "Layer" instead of "Layer." */
+/* Removes marks before the cut: "Layer" instead of "Layer." */
 static size_t without_marks(const char *text, size_t head)
 {
     size_t at = head;

@@ -12,8 +12,8 @@
 #include "util.h"
 
 enum { RAW_BYTES = 128 * 1024, MAX_EXPANSION = 1000, MAX_LARGE_EXPANSION = 100 };
-/* A snapshot shrinks to a sixteenth; one of a loop that repeats itself to a hundredth. The strict
- * ratio holds for large ones alone, since a small one that expands a lot does no harm. */
+/* A snapshot compresses to a sixteenth, that of a repetitive loop to a hundredth. Only large files
+ * have a strict limit of this ratio, because a small file that expands a lot is harmless. */
 #define FREE_EXPANSION_BYTES  MT_MIB
 #define LARGE_EXPANSION_BYTES MT_GIB
 
@@ -149,7 +149,7 @@ enum mt_status mt_feed_read(struct mt_feed *feed, void *bytes, size_t capacity, 
     return MT_OK;
 }
 
-/* Is this an ordinary zstd frame, or a skippable one? */
+/* Returns whether this is an ordinary or a skippable zstd frame. */
 static bool has_zstd_magic(const unsigned char *raw, size_t length)
 {
     uint32_t magic;
@@ -162,7 +162,7 @@ static bool has_zstd_magic(const unsigned char *raw, size_t length)
            (magic & ZSTD_MAGIC_SKIPPABLE_MASK) == ZSTD_MAGIC_SKIPPABLE_START;
 }
 
-/* A pipe may give fewer than 4 bytes at a time. */
+/* A pipe may return fewer than 4 bytes at a time. */
 static enum mt_status read_magic(struct mt_feed *feed, struct mt_error *error)
 {
     while (feed->fd >= 0 && feed->raw_end < 4 && !feed->raw_ended) {

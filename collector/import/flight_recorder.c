@@ -11,8 +11,8 @@
 #include "process_groups.h"
 
 enum {
-    MAX_LINES_BYTES = 65536, /* of a text in a header */
-    MAX_MEMBERS = 64         /* of the description of a group, which has 3 */
+    MAX_LINES_BYTES = 65536, /* limit of a text in a header */
+    MAX_MEMBERS = 64         /* limit for the description of a group, which has 3 members */
 };
 
 /* Many groups of a hostile pickle can share one long text. */
@@ -20,7 +20,7 @@ enum {
 
 struct dump {
     const struct mt_pickle *pickle;
-    uint64_t text_bytes; /* that were read, a shared text each time */
+    uint64_t text_bytes; /* bytes of texts that were read; a shared text counts each time */
 };
 
 struct ranks {
@@ -49,7 +49,7 @@ static const struct mt_pickle_value *member(const struct mt_pickle *pickle,
     return NULL;
 }
 
-/* "" if it is no text. */
+/* Returns "" if it is not a text. */
 static const char *text_of(struct dump *dump, const struct mt_pickle_value *value)
 {
     const char *text = "";
@@ -83,7 +83,7 @@ static int compare(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* "[0, 1, 7]": MT_ERR_FORMAT for anything else. */
+/* Reads "[0, 1, 7]". Returns MT_ERR_FORMAT for anything else. */
 static enum mt_status read_ranks(const char *text, struct ranks *ranks)
 {
     const char *at = text, *end = text + strlen(text);
@@ -111,7 +111,7 @@ static bool differ(const struct ranks *ranks)
     return true;
 }
 
-/* "0:default_pg", or "5" for a group that nobody described. */
+/* "0:default_pg", or "5" for a group without a description. */
 static void add_name(const char *id, const char *description, struct mt_buf *name)
 {
     mt_buf_add_text(name, id);

@@ -48,8 +48,8 @@ static const struct mt_importer *probe(const void *bytes, size_t length)
 typedef enum mt_status (*read_piece_fn)(struct mt_feed *feed, void *bytes, size_t capacity,
                                         size_t *got, struct mt_error *error);
 
-/* A trace that comes through a pipe, or that is compressed again, must be in memory: it is read
- * more than once. */
+/* A trace from a pipe, or in a compressed file, must be in memory, because it is read more than
+ * once. */
 static enum mt_status open_trace_in_memory(struct mt_feed *feed, read_piece_fn read_piece,
                                            struct mt_source **source, struct mt_error *error)
 {
@@ -66,7 +66,7 @@ static enum mt_status open_trace_in_memory(struct mt_feed *feed, read_piece_fn r
         status = read_piece(feed, room, PIECE_BYTES, &got, error);
         bytes.length += got;
     }
-    if (status == MT_OK) /* takes the bytes over, whatever becomes of them */
+    if (status == MT_OK) /* takes ownership of the bytes, even on failure */
         return mt_trace_open_owned(bytes.data, bytes.length, source, error);
     mt_buf_release(&bytes);
     return status;
@@ -80,7 +80,7 @@ static enum mt_status open_trace(struct mt_feed *feed, const char *path, struct 
     return mt_trace_open(path, source, error);
 }
 
-/* The bytes on disk are no trace: what are they once decompressed? */
+/* The bytes on disk are not a trace. Decompresses them and tries other formats. */
 static enum mt_status open_content(struct mt_feed *feed, struct mt_source **source,
                                    struct mt_error *error)
 {

@@ -1,5 +1,5 @@
-/* The pickle machine's instructions. Each opcode is a line or a short function;
- * what they work on is in pickle_machine.c. */
+/* Instructions of the pickle machine. Each opcode is one line or a short function; the state that
+ * they change is in pickle_machine.c. */
 #include "pickle.h"
 
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static enum mt_status operand(struct mt_pickle *p, size_t count, uint64_t *value
     return status;
 }
 
-/* Opcodes that import, call or reach outside of the file. */
+/* Opcodes that import, call or access anything outside of the file. */
 static const char *refused_name(unsigned opcode)
 {
     switch (opcode) {
@@ -224,7 +224,7 @@ static enum mt_status run_extend_marked(struct mt_pickle *p, uint8_t kind)
     return status == MT_OK ? mt_machine_extend(p, kind, first, true) : status;
 }
 
-/* APPEND and SETITEM: `count` values on top of their container. */
+/* APPEND and SETITEM: the top `count` values go into the container below them. */
 static enum mt_status run_extend(struct mt_pickle *p, uint8_t kind, size_t count)
 {
     if (reaches_below_mark(p, count + 1))
@@ -266,7 +266,7 @@ static enum mt_status run_empty_dict(struct mt_pickle *p)
     return mt_machine_open(p, MT_PICKLE_DICT);
 }
 
-/* MT_END at STOP. */
+/* Returns MT_END at STOP. */
 static enum mt_status execute(struct mt_pickle *p, unsigned opcode)
 {
     switch (opcode) {
@@ -394,7 +394,7 @@ enum mt_status mt_pickle_read(struct mt_feed *feed, const struct mt_pickle_hooks
         status = run(p);
     if (status == MT_END)
         status = finish(p, root);
-    p->error = NULL; /* the caller's: it may be gone after this call */
+    p->error = NULL; /* it belongs to the caller and may not exist after this call */
     if (status != MT_OK) {
         mt_pickle_free(p);
         return status;
@@ -466,7 +466,7 @@ bool mt_pickle_probe(const void *bytes, size_t length)
 
     if (length >= 3 && at[0] == OP_PROTO && at[1] <= HIGHEST_PROTOCOL)
         return true;
-    /* protocols 0 and 1 have no magic: a dictionary or list from the start */
+    /* protocols 0 and 1 have no magic: the file begins with a dictionary or list */
     if (length >= 2 && at[0] == OP_MARK)
         return at[1] == OP_DICT || at[1] == OP_LIST;
     return length >= 2 && (at[0] == OP_EMPTY_DICT || at[0] == OP_EMPTY_LIST) &&

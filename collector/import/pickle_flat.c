@@ -1,32 +1,30 @@
-/* speed only: dictionaries without inner dictionaries, at once.
+/* speed only: reads whole dictionaries without inner dictionaries.
  *
  * Nine tenths of a snapshot are dictionaries of one shape (protocol 4):
  *
  *     } MEMOIZE ( GET key value  GET key value ... u
  *
- * where a value is a number, a pair of them, a text, a memoized value, or a
- * list of memoized values. This file reads such a dictionary in one go, without
- * the stack and without ever making a container: the hook gets its items and
- * makes of it what it makes of all. Whatever is not exactly like that, or comes
- * near the end of the window, is left to the ordinary opcodes: nothing was
- * changed by then, and the result is the same. */
+ * A value is a number, a pair of numbers, a text, a memoized value, or a list of memoized values.
+ * This file reads such a dictionary at once, without the stack and without a container, and passes
+ * its items to the hook. A dictionary of another shape, or near the end of the window, is left to
+ * the ordinary opcodes: nothing has changed until then, so the result is the same. */
 #include <string.h>
 
 #include "pickle_machine.h"
 #include "pickle_opcodes.h"
 #include "util.h"
 
-/* What one field can take in the file at most: a key, and a list whose items
- * and memo operations have 5 bytes. */
+/* Upper bound for the bytes of one field: a key, and a list whose items and memo operations have 5
+ * bytes. */
 enum { MAX_FIELD_BYTES = 5 + 8 + 5 * (MT_FLAT_LIST_ITEMS + 2) };
 
-/* Where the reader is, in registers. */
+/* State of the reader, kept in registers. */
 struct flat {
     const unsigned char *at;
     size_t memo_count;
 };
 
-/* Little endian, at any address, as one instruction where the host is little endian. */
+/* Little endian, at any address; a single instruction on little-endian hosts. */
 static inline uint64_t load_u64(const unsigned char *bytes)
 {
     uint64_t word;
@@ -49,8 +47,8 @@ static inline uint32_t load_u32(const unsigned char *bytes)
     return word;
 }
 
-/* Skips the operation that memoizes the newest value, if there is one, and
- * gives its slot (or MT_PICKLE_NO_SLOT). False: not in the usual order. */
+/* Skips the operation that memoizes the newest value, if there is one, and returns its slot (or
+ * MT_PICKLE_NO_SLOT). False if it is not in the usual order. */
 static inline bool take_slot(struct mt_pickle *p, struct flat *flat, uint32_t *slot)
 {
     *slot = MT_PICKLE_NO_SLOT;
@@ -72,7 +70,7 @@ static inline bool take_slot(struct mt_pickle *p, struct flat *flat, uint32_t *s
     return true;
 }
 
-/* A value from the memo that needs no care: no container that may change. */
+/* Returns a value from the memo, unless it is a container that may change. */
 static inline bool take_get(struct mt_pickle *p, struct flat *flat, struct mt_pickle_value *value)
 {
     size_t slot;
@@ -89,8 +87,8 @@ static inline bool take_get(struct mt_pickle *p, struct flat *flat, struct mt_pi
     return slot < flat->memo_count && mt_memo_simple(p->memo[slot], value);
 }
 
-/* Integers differ in length from one dictionary to the next, which no branch
- * predictor foresees: all spellings are read by the same instructions. */
+/* Integers differ in length from one dictionary to the next, which no branch predictor foresees, so
+ * all spellings are read by the same instructions. */
 struct integer_spelling {
     uint8_t is_integer, header, length, is_signed; /* LONG1: length is in the file */
 };
@@ -170,7 +168,7 @@ static enum mt_status take_list(struct mt_pickle *p, struct flat *flat,
     return status;
 }
 
-/* Two small numbers in a tuple: the id of a pool, in newer snapshots. */
+/* Two small numbers in a tuple: the id of a pool in newer snapshots. */
 static enum mt_status take_pair(struct mt_pickle *p, struct flat *flat,
                                 struct mt_pickle_value *value, bool *sound)
 {
@@ -188,8 +186,8 @@ static enum mt_status take_pair(struct mt_pickle *p, struct flat *flat,
     return status;
 }
 
-/* The same short text as in this field of the dictionary before, memoized again,
- * as most writers do with equal texts that are not the same object. */
+/* The same short text as in this field of the previous dictionary, memoized again. Most writers do
+ * this with equal texts that are different objects. */
 static inline bool take_known_text(struct mt_pickle *p, struct flat *flat,
                                    const struct mt_flat_text *known, struct mt_pickle_value *value)
 {
@@ -250,8 +248,8 @@ static inline enum mt_status take_value(struct mt_pickle *p, struct flat *flat, 
     }
 }
 
-/* Keys come in the same order and as the same bytes as in the dictionary
- * before: then they are known already. */
+/* Keys usually have the same order and the same bytes as in the previous dictionary, so they are
+ * already known. */
 static inline bool take_key(struct mt_pickle *p, struct flat *flat, size_t field)
 {
     struct mt_flat_key *key = &p->flat_keys[field];

@@ -20,7 +20,7 @@ enum mt_status mt_pickle_no_memory(struct mt_pickle *p)
     return mt_fail(p->error, MT_ERR_MEMORY, p->opcode_offset, "out of memory");
 }
 
-/* Doubles the array behind *array until it holds `needed` entries. */
+/* Doubles the array *array until it has room for `needed` entries. */
 static enum mt_status grow(struct mt_pickle *p, void *array, size_t *capacity, size_t needed,
                            size_t entry_bytes)
 {
@@ -82,8 +82,8 @@ enum mt_status mt_machine_grow_memo(struct mt_pickle *p, size_t slots)
     return grow(p, &p->memo, &p->memo_capacity, slots, sizeof *p->memo);
 }
 
-/* A slot number is never much larger than the number of slots in use, which
- * is less than the number of bytes read: what lies beyond is hostile. */
+/* A slot number is never much larger than the number of slots in use, which is less than the number
+ * of bytes read. A larger number is hostile. */
 static enum mt_status make_slot(struct mt_pickle *p, uint64_t slot)
 {
     enum mt_status status = MT_OK;
@@ -131,7 +131,7 @@ static struct mt_pickle_value unpack(const struct mt_pickle *p, uint64_t word)
     return value.kind == MT_PICKLE_BOXED ? p->boxed[value.bits] : value;
 }
 
-/* A second reference to an object that still may be replaced. */
+/* Adds a reference to an object that may still be replaced. */
 static void share(struct mt_pickle *p, struct mt_pickle_value *value)
 {
     if (mt_is_container(*value)) {
@@ -186,7 +186,7 @@ static enum mt_status intern(struct mt_pickle *p, const unsigned char *bytes, si
     return MT_OK;
 }
 
-/* speed only: the same short text comes again and again ("N/A") */
+/* speed only: the same short texts are frequent ("N/A") */
 static enum mt_status intern_short(struct mt_pickle *p, const unsigned char *bytes, size_t length,
                                    uint32_t *id)
 {
@@ -267,7 +267,7 @@ static enum mt_status add_items(struct mt_pickle *p, struct mt_pickle_object *ob
     if (count > UINT32_MAX / 2 - object->count)
         return mt_fail(p->error, MT_ERR_UNSUPPORTED, p->opcode_offset, "a container is too large");
     if (object->count + count > capacity) {
-        if (!capacity) /* most containers are small and get all at once */
+        if (!capacity) /* most containers are small and get all items at once */
             capacity = count <= 4 ? 4 : count <= 16 ? 16 : 0;
         if (!object->capacity && capacity) {
             object->as.items = malloc(capacity * sizeof *items);
@@ -292,7 +292,7 @@ static enum mt_status call_hook(struct mt_pickle *p, const struct mt_pickle_valu
     return p->hooks->complete(p->hooks->context, p, items, count, value, p->error);
 }
 
-/* The object became `value`: all references to it must find that. */
+/* The object became `value`. All references to it must refer to that. */
 static enum mt_status replace_object(struct mt_pickle *p, uint32_t index,
                                      struct mt_pickle_value value)
 {
@@ -377,8 +377,8 @@ enum mt_status mt_machine_build(struct mt_pickle *p, uint8_t kind, size_t first)
 
     if (status == MT_OK && kind == MT_PICKLE_DICT)
         status = check_pairs(p, first);
-    /* A tuple never changes. A list or dictionary with items from the start is
-     * usually complete, but only its use will tell. */
+    /* A tuple never changes. A list or dictionary that has items from the start is usually
+     * complete, but only its first use shows that. */
     if (status == MT_OK && kind == MT_PICKLE_TUPLE)
         status = call_hook(p, p->stack ? p->stack + first : NULL, count, &value);
     if (status == MT_OK && value.kind != MT_PICKLE_HOST) {
@@ -396,8 +396,8 @@ enum mt_status mt_machine_build(struct mt_pickle *p, uint8_t kind, size_t first)
     return push_value(p, value);
 }
 
-/* speed only: a dictionary that gets all its items at once, as every writer
- * does it, goes to the hook straight from the stack */
+/* speed only: a dictionary that gets all its items at once, as from every writer, is passed to the
+ * hook directly from the stack */
 static enum mt_status extend_at_once(struct mt_pickle *p, size_t first, bool *done)
 {
     struct mt_pickle_value *target = &p->stack[first - 1], value = *target;
@@ -413,7 +413,7 @@ static enum mt_status extend_at_once(struct mt_pickle *p, size_t first, bool *do
     return replace_object(p, index, value);
 }
 
-/* speed only: a million records never lie in a list of ours */
+/* speed only: avoids a list with a million records */
 static enum mt_status append_at_once(struct mt_pickle *p, size_t first, bool *done)
 {
     struct mt_pickle_value *target = &p->stack[first - 1], value = *target;

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Reads digits into *magnitude; *big if they are more than 64 bits hold. */
+/* Reads digits into *magnitude. Sets *big if they exceed 64 bits. */
 static bool parse_digits(const unsigned char *text, size_t length, uint64_t *magnitude, bool *big)
 {
     size_t i;
@@ -54,7 +54,7 @@ static double scale(double value, int64_t exponent)
     double factor = exponent < 0 ? 0.1 : 10.0;
     int64_t steps = exponent < 0 ? -exponent : exponent;
 
-    /* beyond 400 every double is 0 or infinite */
+    /* after 400 steps every double is 0 or infinite */
     for (steps = steps > 800 ? 800 : steps; steps; steps--)
         value = factor > 1 ? value * 10.0 : value / 10.0;
     return value;
@@ -164,8 +164,8 @@ static bool parse_hex(const unsigned char *text, size_t length, size_t digits, u
     return true;
 }
 
-/* One escape after a backslash; returns how many bytes of text it took, 0 if
- * it is none. */
+/* Decodes one escape after a backslash. Returns the bytes of text that it used, 0 if it is not an
+ * escape. */
 static size_t unquote_escape(const unsigned char *text, size_t length, struct mt_buf *out)
 {
     static const char from[] = "\\'\"nrtabfv", to[] = "\\'\"\n\r\t\a\b\f\v";
@@ -201,7 +201,7 @@ bool mt_pickle_unquote(const unsigned char *text, size_t length, struct mt_buf *
         size_t taken = 0;
         if (text[i] == '\\')
             taken = unquote_escape(text + i + 1, length - 2 - i, out);
-        if (!taken) /* Python keeps a backslash that escapes nothing */
+        if (!taken) /* Python keeps a backslash that does not begin an escape */
             mt_buf_add_char(out, (char)text[i]);
         i += taken;
     }

@@ -1,4 +1,4 @@
-/* The bytes under the pickle reader: a window that slides over the input. */
+/* The input of the pickle reader: a window that slides over the bytes. */
 #include <string.h>
 
 #include "pickle_machine.h"
@@ -40,8 +40,8 @@ enum mt_status mt_window_fill(struct mt_pickle *p, size_t count)
     return status;
 }
 
-/* Passes `length` bytes, or gathers those that the window cannot promise. What is
- * allocated grows with what was really read, not with what was claimed. */
+/* Skips `length` bytes, or gathers bytes that exceed the window. Allocation grows with the bytes
+ * that were read, not with the claimed length. */
 static enum mt_status pass(struct mt_pickle *p, uint64_t length, bool gather)
 {
     while (length) {

@@ -1,5 +1,5 @@
-/* Records of a snapshot as events: the entries of all devices and the phases,
- * merged by time; the order within a list is never changed. */
+/* Records of a snapshot as events: the entries of all devices and the phases, merged by time. The
+ * order within a list never changes. */
 #include <string.h>
 
 #include "torch.h"
@@ -24,7 +24,7 @@ static struct mt_event annotation_event(struct mt_torch *torch,
     return event;
 }
 
-/* What the block is for, if the file says so. */
+/* The purpose of the block, if the file has it. */
 static inline uint32_t name_of(const struct mt_torch *torch, const struct mt_torch_entry *entry)
 {
     uint32_t tag = 0;
@@ -36,8 +36,7 @@ static inline uint32_t name_of(const struct mt_torch *torch, const struct mt_tor
     return tag ? tag : MT_NO_ID;
 }
 
-/* Every field is stored in place, and none but once: this is the inner loop of
- * reading a snapshot. */
+/* Stores every field in place, exactly once: this is the inner loop of reading a snapshot. */
 static inline void put_memory_event(struct mt_event *event, const struct mt_torch *torch,
                                     const struct mt_torch_entry *entry, uint32_t device,
                                     uint64_t seq)
@@ -94,7 +93,7 @@ static const struct mt_torch_entry *head_of(const struct mt_torch *torch, uint32
     return &torch->records.entries[d->first + torch->next_entry[device]];
 }
 
-/* The device whose next entry is the earliest, the first one of equals. */
+/* Finds the device whose next entry is the earliest; the first one of several. */
 static const struct mt_torch_entry *earliest_entry(const struct mt_torch *torch, uint32_t *device)
 {
     const struct mt_torch_entry *earliest = NULL;
@@ -110,8 +109,7 @@ static const struct mt_torch_entry *earliest_entry(const struct mt_torch *torch,
     return earliest;
 }
 
-/* In the same microsecond a phase begins before the entries and ends after
- * them. */
+/* Within one microsecond a phase begins before the entries and ends after them. */
 static bool annotation_is_next(const struct mt_torch_annotation *annotation,
                                const struct mt_torch_entry *entry)
 {
@@ -121,9 +119,9 @@ static bool annotation_is_next(const struct mt_torch_annotation *annotation,
                            : annotation->time_us <= entry->time_us;
 }
 
-/* Pinned memory is the driver's, and what tensors use of it the host allocator's; its blocks are
- * never split, so that each segment is a block. What the driver gets back is two events: it is
- * asked for it, and done. */
+/* Pinned memory belongs to the driver, and the part that tensors use to the host allocator. Its
+ * blocks are never split, so each segment is a block. Returning memory to the driver takes two
+ * events: the request and its completion. */
 static bool host_event(struct mt_torch *torch, const struct mt_torch_entry *entry,
                        struct mt_event *event)
 {
@@ -145,8 +143,8 @@ static bool host_event(struct mt_torch *torch, const struct mt_torch_entry *entr
     return true;
 }
 
-/* The event for an entry; false if it is none. An entry at which empty_cache
- * begins comes twice: first as that. */
+/* Makes the event for an entry. Returns false if there is none. An entry at which empty_cache
+ * begins is passed twice: first for that mark. */
 static bool entry_event(struct mt_torch *torch, const struct mt_torch_entry *entry, uint32_t device,
                         struct mt_event *event)
 {
@@ -168,7 +166,7 @@ static bool entry_event(struct mt_torch *torch, const struct mt_torch_entry *ent
     return true;
 }
 
-/* The next event in the total order; false at the end. */
+/* Gets the next event in the total order. Returns false at the end. */
 static bool next_event(struct mt_torch *torch, struct mt_event *event)
 {
     const struct mt_torch_annotation *annotation = NULL;
@@ -194,7 +192,7 @@ static bool next_event(struct mt_torch *torch, struct mt_event *event)
     }
 }
 
-/* Before this time only the entries of `device` come next. */
+/* Until this time, only entries of `device` come next. */
 static uint64_t others_begin_us(const struct mt_torch *torch, uint32_t device)
 {
     uint64_t begin_us = UINT64_MAX;
@@ -210,8 +208,8 @@ static uint64_t others_begin_us(const struct mt_torch *torch, uint32_t device)
     return begin_us;
 }
 
-/* speed only: entries of one device in a row, until something else may come.
- * The same events as next_event makes. */
+/* speed only: consecutive entries of one device, until another event may come. Makes the same
+ * events as next_event. */
 static size_t next_entries(struct mt_torch *torch, struct mt_event *events, size_t room)
 {
     const struct mt_torch_device *d;

@@ -1,14 +1,13 @@
-/* What a snapshot does not say directly: which phase marks belong together,
- * which segment frees are an explicit empty_cache, and which pool an address
- * belonged to. */
+/* Facts that a snapshot has only indirectly: which phase marks belong together, which segment frees
+ * come from an explicit empty_cache, and to which pool an address belonged. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "sorted.h"
 #include "torch.h"
 
-/* Open STARTs of one name form a chain, innermost first: `open` has its head
- * for each name, `outer` the rest. */
+/* Open STARTs with the same name form a chain, innermost first: `open` has its head for each name,
+ * `outer` the rest. */
 struct matcher {
     struct mt_map open;
     uint32_t *outer;
@@ -72,8 +71,8 @@ static size_t count_user_defined(const struct mt_torch *torch, uint32_t device)
     return count;
 }
 
-/* The one frame of a user_defined entry: its file is the name of the phase,
- * its function START or END. False if there is no such frame. */
+/* Reads the only frame of a user_defined entry: its file is the name of the phase, its function is
+ * START or END. Returns false if there is no such frame. */
 static bool read_phase_frame(const struct mt_symbols *symbols, uint32_t stack, uint32_t *name,
                              bool *end)
 {
@@ -146,8 +145,7 @@ static bool ends_with(const char *text, const char *tail)
     return length >= tail_length && strcmp(text + length - tail_length, tail) == 0;
 }
 
-/* torch.cuda.empty_cache in torch/cuda/memory.py, below C++ frames if those
- * were also recorded. */
+/* torch.cuda.empty_cache in torch/cuda/memory.py, below C++ frames if those were also recorded. */
 static bool is_in_empty_cache(const struct mt_symbols *symbols, uint32_t stack)
 {
     for (; stack != MT_NO_ID; stack = symbols->stacks[stack].parent) {
@@ -168,8 +166,8 @@ static bool is_memory(const struct mt_torch_entry *entry)
     return entry->kind >= MT_EVENT_ALLOC && entry->kind <= MT_EVENT_OOM;
 }
 
-/* Is the next memory entry the allocation that made room for itself, or may
- * be? Segments are taken on behalf of an allocation only. */
+/* Returns whether the next memory entry is, or may be, the allocation that made room for itself.
+ * Segments are only allocated for a block. */
 static bool is_part_of_alloc(const struct mt_torch_entry *entry)
 {
     return entry->kind != MT_EVENT_FREE_REQUESTED && entry->kind != MT_EVENT_FREE_COMPLETED;
@@ -205,8 +203,8 @@ void mt_torch_find_empty_cache(struct mt_torch *torch)
             find_empty_cache(torch, &torch->devices[device]);
 }
 
-/* A segment of a private pool that is there at the end: addresses in it belong
- * to the pool from entry `since` of its device on. */
+/* A segment of a private pool that exists at the end: its addresses belong to the pool since entry
+ * `since` of its device. */
 struct pool_range {
     uint64_t addr, size_bytes; /* addr first: sorted.h */
     size_t since;
@@ -224,9 +222,9 @@ static struct pool_range *find_range(struct pool_range *ranges, size_t count, ui
     return &ranges[above - 1];
 }
 
-/* The driver reuses addresses: what is there at the end is the last segment
- * that was made at its place. Ranges of expandable segments grow by maps; only
- * an ordinary segment at the same place before them ends their past. */
+/* The driver reuses addresses: a segment that exists at the end is the last one at its place.
+ * Ranges of expandable segments grow by maps, so their history begins after the last ordinary
+ * segment at the same place. */
 static void find_since(struct mt_torch *torch, const struct mt_torch_device *device,
                        struct pool_range *ranges, size_t count)
 {

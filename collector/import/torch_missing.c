@@ -8,7 +8,7 @@
 /* The state of an address according to the history so far. */
 enum { GONE, ALIVE, ACCOUNTED };
 
-/* Things that are taken and given back: blocks or segments. */
+/* Blocks or segments that are allocated and freed. */
 struct walk {
     struct mt_map state; /* by address */
     uint64_t taken_missing, given_missing;
@@ -34,7 +34,7 @@ static enum mt_status give(struct walk *walk, uint64_t addr)
     return mt_map_set(&walk->state, addr, GONE);
 }
 
-/* It is there at the end. */
+/* The block or segment exists at the end. */
 static enum mt_status account(struct walk *walk, uint64_t addr)
 {
     uint32_t was = mt_map_get(&walk->state, addr);
@@ -45,7 +45,7 @@ static enum mt_status account(struct walk *walk, uint64_t addr)
     return was == MT_MAP_NONE ? MT_OK : mt_map_set(&walk->state, addr, ACCOUNTED);
 }
 
-/* A list of segments that is empty is no state to compare with: other writers leave it so. */
+/* An empty list of segments is not a state to compare with: some writers do not fill it. */
 static void note(struct mt_torch *torch, const struct mt_torch_device *device,
                  const struct walk *walk, uint8_t taken, uint8_t given)
 {
@@ -55,7 +55,7 @@ static void note(struct mt_torch *torch, const struct mt_torch_device *device,
         torch->missing[given] += walk->alive;
 }
 
-/* `given`: the kind of entry at which a block is gone. */
+/* `given`: the kind of entry that ends a block. */
 static enum mt_status walk_blocks(struct mt_torch *torch, const struct mt_torch_device *device,
                                   uint8_t given)
 {
@@ -85,9 +85,9 @@ static enum mt_status walk_blocks(struct mt_torch *torch, const struct mt_torch_
     return status;
 }
 
-/* Those that are taken whole: ranges of expandable ones are mapped piece by piece. A segment that
- * was never mentioned was there at the start, unless nothing lived then and PyTorch has the stack
- * of its allocation: then that was while it recorded. */
+/* Segments that are allocated as a whole; expandable ones are mapped in pieces. A segment that was
+ * never mentioned existed at the start, unless nothing was alive then and PyTorch has the stack of
+ * its allocation, which shows that PyTorch was recording. */
 static enum mt_status walk_segments(struct mt_torch *torch, const struct mt_torch_device *device,
                                     bool starts_empty)
 {
@@ -152,7 +152,7 @@ enum mt_status mt_torch_find_missing(struct mt_torch *torch, uint32_t device, bo
         return MT_OK;
     count_kinds(torch, device, of_kind);
     is_requested = end_kind(of_kind) == MT_EVENT_FREE_REQUESTED;
-    if (!of_kind[MT_EVENT_FREE_REQUESTED]) /* whatever is done was asked for */
+    if (!of_kind[MT_EVENT_FREE_REQUESTED]) /* completed frees were requested */
         torch->missing[MT_EVENT_FREE_REQUESTED] += of_kind[MT_EVENT_FREE_COMPLETED];
     if (is_requested)
         torch->missing[MT_EVENT_FREE_COMPLETED] += of_kind[MT_EVENT_FREE_REQUESTED];

@@ -10,7 +10,7 @@
 #include "grow.h"
 #include "util.h"
 
-/* String id of a pickled text; other values are the empty string. */
+/* String id of a pickled text. Other values are the empty string. */
 enum mt_status mt_torch_string(struct mt_torch_records *r, struct mt_pickle *pickle,
                                const struct mt_pickle_value *value, uint32_t *id)
 {
@@ -56,7 +56,8 @@ static bool built_in_name(char *name)
     return false;
 }
 
-/* "file.py(7): function": where the line's digits begin, NULL if it is none such. */
+/* "file.py(7): function": returns the start of the line's digits, NULL if the text has another
+ * form. */
 static char *line_of(char *name, char **close)
 {
     char *digit;
@@ -69,7 +70,7 @@ static char *line_of(char *name, char **close)
                : NULL;
 }
 
-/* A frame of torch.profiler's is all in its name, and its file is "none". */
+/* A frame of torch.profiler has all its parts in its name; its file is "none". */
 static enum mt_status split_profiler_frame(struct mt_symbols *symbols, uint32_t *function,
                                            uint32_t *file, uint32_t *line)
 {
@@ -90,7 +91,7 @@ static enum mt_status split_profiler_frame(struct mt_symbols *symbols, uint32_t 
     return status == MT_OK ? mt_symbols_string(symbols, close, strlen(close), function) : status;
 }
 
-/* In the map of origins: a text that names no line. */
+/* In the map of origins: a text without a line. */
 static const uint32_t NO_ORIGIN = UINT32_MAX - 1;
 
 static enum mt_status find_origin(struct mt_symbols *symbols, const char *text, uint32_t *frame)
@@ -107,8 +108,8 @@ static enum mt_status find_origin(struct mt_symbols *symbols, const char *text, 
     return mt_symbols_frame(symbols, function, file, origin.line, frame);
 }
 
-/* Generated code (FX) knows which line of the model it was made from: that is its frame then.
- * Frames share such a text, so each text is read once. *frame: NO_ORIGIN if there is none. */
+/* Generated code (FX) records the line of the model that it was made from, which becomes its frame.
+ * Frames share such texts, so each text is read once. *frame: NO_ORIGIN if there is none. */
 static enum mt_status read_origin(struct mt_torch_records *r, struct mt_pickle *pickle,
                                   const struct mt_pickle_value *value, uint32_t *frame)
 {
@@ -156,7 +157,8 @@ enum mt_status mt_torch_frame(struct mt_torch_records *r, struct mt_pickle *pick
     return status;
 }
 
-/* Is `stack` exactly these frames, as deep as stacks may be, the first one innermost? */
+/* Returns whether `stack` has exactly these frames, up to the maximum depth, the first one
+ * innermost. */
 static bool is_stack_of(const struct mt_symbols *symbols, uint32_t stack,
                         const struct mt_pickle_value *frames, size_t count)
 {
@@ -189,8 +191,8 @@ static enum mt_status intern_stack(struct mt_torch_records *r, const struct mt_p
     return status;
 }
 
-/* PyTorch lists frames innermost first; the tree of stacks grows from the
- * outermost. Equal lists come again and again: one look-up for the whole. */
+/* PyTorch lists frames innermost first; the tree of stacks grows from the outermost frame. Equal
+ * lists are frequent, so one lookup finds the whole stack. */
 enum mt_status mt_torch_stack(struct mt_torch_records *r, const struct mt_pickle_value *frames,
                               size_t count, struct mt_pickle_value *value)
 {
@@ -245,7 +247,7 @@ static bool pair_of(struct mt_pickle *pickle, const struct mt_pickle_value *valu
     return true;
 }
 
-/* mt_symbols_pool looks at every pool: ask it once for each of them. */
+/* mt_symbols_pool searches all pools, so it is called once for each pool. */
 static enum mt_status pool_of_pair(struct mt_torch_records *r, const uint64_t pair[2],
                                    uint32_t *pool)
 {
@@ -259,7 +261,7 @@ static enum mt_status pool_of_pair(struct mt_torch_records *r, const uint64_t pa
     return status == MT_OK ? mt_map_set(&r->pools, key, *pool) : status;
 }
 
-/* None is no pool id, and neither is what no counter ever reaches. */
+/* None is not a pool id, and neither is a number that no counter reaches. */
 enum mt_status mt_torch_pool(struct mt_torch_records *r, struct mt_pickle *pickle,
                              const struct mt_pickle_value *value, uint16_t *pool, bool *known)
 {

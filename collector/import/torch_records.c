@@ -13,7 +13,7 @@
 enum { NO_FIELD = 0xff };
 enum { ENTRIES, RANGES, SEGMENTS, BLOCKS, ANNOTATIONS, HISTORIES };
 
-/* PyTorch 2.0: what a block was last used for. */
+/* PyTorch 2.0: the last use of a block. */
 struct mt_torch_history {
     uint64_t addr, real_size_bytes;
     uint32_t stack;
@@ -36,7 +36,7 @@ void *mt_torch_grow(void *array, size_t *capacity, size_t count, size_t entry_by
     return mt_grow(&array, capacity, count + 1, entry_bytes) == MT_OK ? array : NULL;
 }
 
-/* Adds one zeroed entry to an array of records; NULL if there is no memory. */
+/* Adds one zeroed entry to an array of records. Returns NULL if there is no memory. */
 #define ADD(records, which, array, counter)                                                        \
     add_entry(&(records)->array, &(records)->capacity[which], &(records)->counter,                 \
               sizeof *(records)->array)
@@ -100,9 +100,8 @@ static uint8_t kind_of_action(const struct mt_pickle_value *value)
     return kinds[mt_torch_word_of(value)]; /* others: MT_TORCH_UNKNOWN */
 }
 
-/* Where the fields of an entry are, as indices of its items. A field that the
- * entry does not have, or has twice, is where the last one of its kind is, or
- * NO_FIELD. */
+/* The fields of an entry, as indices of its items. A field that is missing or duplicate has the
+ * index of the last one of its kind, or NO_FIELD. */
 static void plan_entry(struct mt_torch_records *r, const struct mt_pickle_value *items,
                        size_t count)
 {
@@ -134,7 +133,7 @@ static inline uint64_t field_number(const struct mt_pickle_value *items, uint8_t
     return field == NO_FIELD ? 0 : mt_torch_number(items[field]);
 }
 
-/* If there are more words than places, the last ones are left out; no program has that many. */
+/* If there are more words than places, the last ones are omitted. No program has that many. */
 static enum mt_status find_category(struct mt_torch_records *r, struct mt_pickle *pickle,
                                     const struct mt_pickle_value *value,
                                     struct mt_torch_entry *entry)
@@ -282,7 +281,7 @@ static enum mt_status make_block(struct mt_torch_records *r, struct mt_pickle *p
     return MT_OK;
 }
 
-/* Blocks of PyTorch before 2.1 have no address: they follow each other. */
+/* Blocks of PyTorch before 2.1 have no address: they are adjacent. */
 static void place_blocks(struct mt_torch_records *r, const struct mt_torch_segment *segment)
 {
     uint64_t at = segment->addr;
@@ -410,8 +409,8 @@ static enum mt_status copy_records(struct mt_torch_records *r, enum mt_torch_hos
     return MT_OK;
 }
 
-/* The records of a list lie in a row already, as they were made one after the
- * other; a list that shares or reorders them gets copies. */
+/* The records of a list are usually adjacent, because they were made one after the other. A list
+ * that shares or reorders records gets copies. */
 static enum mt_status make_range(struct mt_torch_records *r, enum mt_torch_host host,
                                  const struct mt_pickle_value *items, size_t count,
                                  struct mt_pickle_value *value)
@@ -434,7 +433,7 @@ static enum mt_status make_range(struct mt_torch_records *r, enum mt_torch_host 
     return status;
 }
 
-/* Entries of several pieces, copied into one. */
+/* Copies entries of several pieces into one. */
 static enum mt_status join_pieces(struct mt_torch_records *r, struct mt_torch_range *range)
 {
     size_t first = r->entry_count, piece = range->next, i;
@@ -514,7 +513,7 @@ static enum mt_status append_entries(struct mt_torch_records *r, size_t list,
 
     while (i < count && items[i].bits == piece->first + piece->count + i)
         i++;
-    if (i == count) { /* made one after the other, as nearly always */
+    if (i == count) { /* made one after the other, the usual case */
         piece->count += count;
         return MT_OK;
     }

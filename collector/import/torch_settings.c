@@ -1,11 +1,11 @@
-/* allocator_settings of a snapshot: into the header's texts, and into what the
- * importer itself has to know of them. */
+/* allocator_settings of a snapshot: texts of the header, and settings that the importer itself
+ * uses. */
 #include <string.h>
 
 #include "torch.h"
 #include "util.h"
 
-enum { KEPT_PAIRS = 256 }; /* settings are a dozen; more is hostile */
+enum { KEPT_PAIRS = 256 }; /* there are about a dozen settings; more are hostile */
 
 static double float_of(struct mt_pickle_value value)
 {
@@ -44,7 +44,7 @@ static void add_divisions(struct mt_buf *out, struct mt_pickle *pickle,
     }
 }
 
-/* The value as Python would print it; false for kinds that are no setting. */
+/* Appends the value as Python prints it. Returns false for kinds that are not a setting. */
 static bool add_value(struct mt_buf *out, struct mt_pickle *pickle, struct mt_pickle_value value)
 {
     switch (value.kind) {

@@ -1,17 +1,17 @@
-/* How large the blocks were that lived at the start of an incomplete history.
+/* Sizes of the blocks that were alive at the start of an incomplete history.
  *
- * The size of a block that was freed in the window is not recorded. It is the
- * rounded request, but a large block in an ordinary segment may own a tail of
- * up to 1 MiB: as free blocks of that size do not exist there, a gap of at
- * most 1 MiB to the next block or to the end of the segment is the tail, and so
- * is one to a block that is allocated in the window while this one lives. */
+ * The size of a block that was freed in the window is not recorded. It is the rounded request, but
+ * a large block in an ordinary segment may include a tail of up to 1 MiB. Free blocks of that size
+ * do not exist there, so a gap of at most 1 MiB to the next block or to the end of the segment is
+ * such a tail. The same applies to a gap to a block that is allocated in the window while this one
+ * is alive. */
 #include "torch_sizes.h"
 
 #include "sorted.h"
 #include "util.h"
 
-/* The last of `count` things of `size` bytes, sorted by the address that they
- * begin with, that begins at or before addr; NULL if none does. */
+/* Of `count` sorted elements of `size` bytes that begin with an address, returns the last one whose
+ * address is at most addr; NULL if there is none. */
 static void *last_not_after(void *things, size_t count, size_t size, uint64_t addr)
 {
     size_t above = mt_sorted_count_to(things, count, size, addr);
@@ -27,8 +27,8 @@ static struct mt_start_segment *segment_of(const struct mt_torch_start *start, u
     return segment && addr - segment->addr < segment->size_bytes ? segment : NULL;
 }
 
-/* A size that follows from what is known at the start; 0 if a later allocation
- * may tell. `next`: where the next block of the segment begins, or its end. */
+/* A size that follows from the state at the start; 0 if only a later allocation may show it.
+ * `next`: start of the next block of the segment, or the segment's end. */
 static uint64_t size_at_start(const struct mt_torch_start *start,
                               const struct mt_start_block *block,
                               const struct mt_start_segment *segment, uint64_t next)
@@ -64,8 +64,8 @@ static void size_at_once(struct mt_torch_start *start)
     }
 }
 
-/* An allocation that begins at most 1 MiB after the rounded end of a block
- * that is still there shows where that block really ends. */
+/* An allocation that begins at most 1 MiB after the rounded end of a block that is still alive
+ * shows the real end of that block. */
 static void learn_size(struct mt_torch_start *start, const struct mt_torch_entry *alloc)
 {
     struct mt_start_block *block =
@@ -83,13 +83,13 @@ static void learn_size(struct mt_torch_start *start, const struct mt_torch_entry
         block->size_bytes = distance;
 }
 
-/* Walks the window while the blocks of the start leave it one by one. */
+/* Walks the window and removes blocks of the start when they are freed. */
 static void learn_sizes(struct mt_torch_start *start)
 {
     size_t i, unknown = 0;
 
     for (i = 0; i < start->block_count; i++) {
-        start->blocks[i].freed = false; /* from here on: freed so far */
+        start->blocks[i].freed = false; /* from now on: freed so far */
         unknown += !start->blocks[i].size_bytes;
     }
     for (i = 0; i < start->device->count && unknown; i++) {

@@ -17,7 +17,7 @@ static enum mt_status no_memory(struct mt_error *error)
     return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
 }
 
-/* What the snapshot's own dictionary has, NULL = does not have. */
+/* Parts of the snapshot's dictionary, NULL = missing. */
 struct mt_torch_root {
     const struct mt_pickle_value *segments, *traces, *annotations, *settings;
     const struct mt_pickle_value *host_segments, *host_traces;
@@ -129,7 +129,7 @@ static enum mt_status take_devices(struct mt_torch *torch, struct mt_pickle *pic
                  : MT_OK;
 }
 
-/* One list of entries, not one for each device. */
+/* Host entries are in one list, not in one per device. */
 static enum mt_status take_host(struct mt_torch *torch, const struct mt_pickle_value *list)
 {
     struct mt_torch_device *host = &torch->devices[torch->device_count];
@@ -154,7 +154,8 @@ struct census {
     uint64_t latest_us;
 };
 
-/* Times of a device never run backwards: the order of its list is the truth. */
+/* Raises times so that they never decrease within a device: the order of its list is authoritative.
+ * Counts the kinds of entries. */
 static void look_at_entries(struct mt_torch *torch, const struct mt_torch_device *device,
                             struct census *census)
 {
@@ -223,9 +224,9 @@ static void fill_header(struct mt_torch *torch, const struct census *census)
     torch->source.integrity.events_unknown += of_kind[MT_TORCH_UNKNOWN];
 }
 
-/* What torch.cuda._memory_viz makes of a profile says what tensors are for, and when
- * nothing happened; its segments are from the lowest address to the highest. The last
- * device is the host. */
+/* A profile that torch.cuda._memory_viz converted has the purpose of tensors and entries for times
+ * without events. Its segments cover the lowest to the highest address. The last device is the
+ * host. */
 static enum mt_status look_for_profile(struct mt_torch *torch, const struct census *census)
 {
     struct mt_symbols *symbols = &torch->source.symbols;
@@ -252,7 +253,7 @@ static enum mt_status infer(struct mt_torch *torch)
     memset(&of_host, 0, sizeof of_host);
     for (i = 0; i < torch->device_count; i++)
         look_at_entries(torch, &torch->devices[i], &census);
-    if (torch->has_host) /* its times have to run forward too, the rest is not about devices */
+    if (torch->has_host) /* its times also have to ascend; the rest applies only to devices */
         look_at_entries(torch, &torch->devices[i], &of_host);
     look_at_annotations(torch);
     status = look_for_profile(torch, &census);
@@ -349,7 +350,7 @@ static enum mt_status take_root(struct mt_torch *torch, struct mt_pickle *pickle
     const struct mt_pickle_value *items = mt_pickle_items(pickle, root, &count);
     enum mt_status status;
 
-    if (root.kind == MT_PICKLE_LIST) /* PyTorch 1.12: the segments, nothing else */
+    if (root.kind == MT_PICKLE_LIST) /* PyTorch 1.12: only the segments */
         parts.segments = &root;
     else if (root.kind == MT_PICKLE_DICT)
         find_parts(torch, items, count, &parts);

@@ -4,7 +4,7 @@
 
 static const char begins[] = "File \"", counts[] = "\", line ", names[] = ", in ";
 
-/* Digits, nine at most; *after is what follows them. */
+/* Reads at most nine digits. Sets *after to the text after them. */
 static bool read_number(const char *at, uint32_t *number, const char **after)
 {
     const char *digit = at;
@@ -15,7 +15,7 @@ static bool read_number(const char *at, uint32_t *number, const char **after)
     return digit > at;
 }
 
-/* `at` is behind the opening quotation mark. */
+/* `at` is after the opening quotation mark. */
 static bool read_line(const char *at, struct mt_source_line *found)
 {
     const char *end = at + strcspn(at, "\n"), *close = at, *after;
@@ -45,7 +45,7 @@ bool mt_source_line_last(const char *text, struct mt_source_line *found)
             *found = line;
             any = true;
         }
-        at += strcspn(at, "\n"); /* one a line: the time stays linear */
+        at += strcspn(at, "\n"); /* one match per line, so the time stays linear */
     }
     return any;
 }

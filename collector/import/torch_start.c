@@ -1,16 +1,12 @@
-/* The state at the start of a history whose beginning is missing: a ring
- * buffer that overflowed, or recording that began late.
+/* The state at the start of a history whose beginning is missing: a ring buffer that overflowed, or
+ * recording that began late. The first entry of the window about an address shows its state: a
+ * block that is freed before it is allocated existed at the start; a block that the window never
+ * mentions existed at the start if it exists at the end; all others came later. This is the same
+ * state as after undoing the entries from the last to the first, found in one forward pass.
  *
- * What was there at the start is what the window's first word about a place
- * says: a block that is freed before it is allocated was there; one that the
- * window never mentions is there if it is there at the end; all others came
- * later. This is the same state that undoing the entries from the last to the
- * first leads to, found in one pass forward.
- *
- * Ranges of expandable segments have no such first word, since maps and unmaps
- * may cut them anywhere. There, what is mapped at the start is what is mapped
- * at the end, plus what was unmapped, minus what was mapped in between: a sum
- * over end points. */
+ * Ranges of expandable segments have no such first entry, because maps and unmaps may split them
+ * anywhere. Their mapped part at the start is the mapped part at the end, plus unmaps, minus maps
+ * in between: a sum over end points. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,7 +42,7 @@ static void weigh_entries(const struct mt_torch_start *start, uint8_t end_kind,
     }
 }
 
-/* A block whose free is pending is alive, unless requested frees are all that is known. */
+/* A block whose free is pending is alive, unless only requested frees are known. */
 static void weigh_final_state(const struct mt_torch_start *start, uint8_t end_kind,
                               struct balance *balance)
 {
@@ -73,8 +69,8 @@ static void weigh_final_state(const struct mt_torch_start *start, uint8_t end_ki
     balance->live_bytes = requested_known ? balance->live_bytes - requested : 0;
 }
 
-/* Everything that was taken and not given back is there at the end: then the
- * window began with nothing. */
+/* True if everything that was allocated and not freed exists at the end. If so, nothing was alive
+ * when the window began. */
 static bool is_complete(const struct mt_torch_start *start, uint8_t end_kind)
 {
     struct balance balance = {0, 0, 0, 0};
@@ -96,8 +92,8 @@ static enum mt_status add_block(struct mt_torch_start *start, struct mt_start_bl
     return MT_OK;
 }
 
-/* The first word of the window about an address, or one more about a block
- * that was there at the start. */
+/* Handles the first entry of the window about an address, or another one about a block that existed
+ * at the start. */
 static enum mt_status see_block(struct mt_torch_start *start, const struct mt_torch_entry *entry)
 {
     uint32_t known = mt_map_get(&start->seen, entry->addr);
@@ -116,7 +112,7 @@ static enum mt_status see_block(struct mt_torch_start *start, const struct mt_to
     }
     if (known && entry->kind == MT_EVENT_FREE_COMPLETED)
         start->blocks[known - 1].freed = true;
-    /* after that the address is somebody else's */
+    /* after that the address belongs to another block */
     if (status == MT_OK && known && entry->kind != MT_EVENT_FREE_REQUESTED)
         status = mt_map_set(&start->seen, entry->addr, 0);
     return status;
@@ -243,7 +239,7 @@ static int compare_edges(const void *a, const void *b)
     return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-/* Stretches that are covered more often than not were mapped at the start. */
+/* Ranges with more unmaps and final mappings than maps were mapped at the start. */
 static enum mt_status sum_edges(struct mt_torch_start *start)
 {
     const struct mt_torch_segment *final = NULL;
@@ -340,7 +336,7 @@ static enum mt_status add_block_events(struct mt_torch_start *start,
     return add_event(start->torch, event);
 }
 
-/* What the host's allocator takes is an allocation of the driver's. */
+/* For the host, a segment is an allocation of the driver. */
 static uint8_t segment_kind(const struct mt_torch_start *start,
                             const struct mt_start_segment *segment)
 {

@@ -9,8 +9,8 @@
 #include "torch_names.h"
 
 enum {
-    GONE = 0,              /* in the map of live blocks: freed, and nothing allocated since */
-    MAX_JOINED_BYTES = 512 /* texts of one block beyond this: the newest alone */
+    GONE = 0,              /* in the map of live blocks: freed, and not allocated again */
+    MAX_JOINED_BYTES = 512 /* of one block; above it, only the newest text is kept */
 };
 
 static enum mt_status set_tag(struct mt_torch_records *r, size_t entry, uint32_t text)
@@ -40,7 +40,7 @@ enum mt_status mt_torch_copy_tag(struct mt_torch_records *r, size_t from)
     return text ? set_tag(r, r->entry_count - 1, text) : MT_OK;
 }
 
-/* "old; added" as a string; a text that is there already is not repeated. */
+/* "old; added" as a string. A text that is already there is not repeated. */
 static enum mt_status join(struct mt_symbols *symbols, uint32_t old, uint32_t added,
                            uint32_t *joined)
 {
@@ -60,8 +60,8 @@ static enum mt_status join(struct mt_symbols *symbols, uint32_t old, uint32_t ad
     return status;
 }
 
-/* The text of `entry` for the block that lives at its address: `live` has the allocation of each
- * block that was allocated in the window, as its place + 1. */
+/* Adds the text of `entry` to the block that is alive at its address: `live` has the allocation of
+ * each block of the window, as its index + 1. */
 static enum mt_status annotate(struct mt_torch *torch, const struct mt_torch_device *device,
                                size_t entry, struct mt_map *live, struct mt_map *initial)
 {

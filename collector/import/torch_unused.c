@@ -27,7 +27,7 @@ static void add_name(const struct mt_torch_unused *unused, const struct mt_pickl
     size_t length, i;
     const char *name = mt_pickle_text(pickle, key, &length);
 
-    for (i = 0; i < length && i < MAX_NAME_BYTES; i++) /* a line is a line */
+    for (i = 0; i < length && i < MAX_NAME_BYTES; i++) /* no line breaks within a line */
         mt_buf_add_char(out, (unsigned char)name[i] < ' ' ? ' ' : name[i]);
 }
 

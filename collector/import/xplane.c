@@ -1,5 +1,5 @@
-/* All events are made when the profile is opened: first the blocks that were there before it began,
- * as far as their ends show, then regions, blocks and frees in order of time. */
+/* All events are made when the profile is opened: first the blocks that were alive before it began,
+ * if their ends are in the profile, then regions, blocks and frees in order of time. */
 #include "xplane.h"
 
 #include <stdlib.h>
@@ -14,24 +14,24 @@
 
 enum { PIECE_BYTES = 256 * 1024, BATCH_EVENTS = 1024, DEVICES = 1024, UNKNOWN_ADDRESS = 256 };
 
-/* What an arena takes from the driver: more and more regions, or all at once. */
+/* How an arena allocates from the driver: more and more regions, or everything at once. */
 enum { GROWING, PREALLOCATED, KINDS };
 
 /* The known facts about the arena of one GPU. */
 struct arena {
     uint64_t limit_bytes, start_bytes; /* start: in use before the first event */
     uint64_t lowest, highest;          /* addresses of its blocks */
-    uint64_t in_use_bytes;             /* after the event before */
-    uint64_t initial_bytes;            /* of start_bytes: blocks whose end is in the profile */
+    uint64_t in_use_bytes;             /* after the previous event */
+    uint64_t initial_bytes;            /* part of start_bytes: blocks whose end is in the profile */
     bool seen;
-    struct mt_xplane_regions *regions; /* of each kind, then the first one; NULL: not known */
-    bool explains[KINDS];              /* where all blocks are */
+    struct mt_xplane_regions *regions; /* for each kind, the first region; NULL: unknown */
+    bool explains[KINDS];              /* the kind explains the addresses of all blocks */
 };
 
 struct profile {
     struct mt_source source; /* first */
     struct mt_xplane_records records;
-    struct arena *arenas; /* DEVICES of them */
+    struct arena *arenas; /* for each of the DEVICES */
     struct mt_event *events;
     size_t count, capacity, next;
     struct mt_event batch[BATCH_EVENTS];
@@ -45,7 +45,8 @@ static enum mt_status no_memory(struct mt_error *error)
     return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "out of memory");
 }
 
-/* An XSpace begins with a plane; the plane with its number and its name, or with the name. */
+/* An XSpace begins with a plane. The plane begins with its number and its name, or with the
+ * name. */
 bool mt_xplane_probe(const void *bytes, size_t length)
 {
     const uint8_t *at = bytes, *end = at + mt_min_u64(length, 32);
@@ -85,7 +86,7 @@ static struct mt_event *add_event(struct profile *profile, const struct mt_xplan
     return event;
 }
 
-/* What TensorFlow was doing stands for a stack. */
+/* The operation of TensorFlow replaces a stack. */
 static enum mt_status stack_of(struct profile *profile, uint32_t operation, uint32_t *stack)
 {
     struct mt_symbols *symbols = &profile->source.symbols;
@@ -131,7 +132,7 @@ static uint64_t key_of(const struct mt_xplane_record *record)
     return record->addr ^ mt_hash_u64(record->device);
 }
 
-/* Blocks whose end is in the profile and whose beginning is not. */
+/* Adds blocks whose end is in the profile and whose beginning is not. */
 static enum mt_status add_ended(struct profile *profile)
 {
     struct mt_xplane_records *records = &profile->records;
@@ -155,8 +156,9 @@ static enum mt_status add_ended(struct profile *profile)
     return status;
 }
 
-/* What else was in use when the profile began: its sum is known, so that levels are right, and
- * nothing of its blocks. It counts as one, where no arena puts any. */
+/* Adds the other bytes that were in use when the profile began. Their sum is known, which makes the
+ * levels correct; their blocks are unknown. They are one block, at an address that no arena
+ * uses. */
 static enum mt_status add_unknown(struct profile *profile, uint32_t device)
 {
     const struct arena *arena = &profile->arenas[device];
@@ -199,7 +201,8 @@ static enum mt_status add_record(struct profile *profile, const struct mt_xplane
     return status ? status : add_block(profile, record, 0);
 }
 
-/* Bytes in use after an event, by the one before it. Another number: events are missing. */
+/* Checks the bytes in use after an event against those before it. If they differ, events are
+ * missing. */
 static void follow_use(struct profile *profile, struct arena *arena,
                        const struct mt_xplane_record *record)
 {
@@ -230,7 +233,7 @@ static void look_at(struct profile *profile)
     }
 }
 
-/* Regions are told only of an arena that was seen from its first block on. */
+/* Regions are only reported for an arena that was recorded since its first block. */
 static enum mt_status begin_regions(struct arena *arena)
 {
     if (!arena->seen || arena->start_bytes)
@@ -245,7 +248,8 @@ static enum mt_status begin_regions(struct arena *arena)
     return MT_OK;
 }
 
-/* Would an arena of each kind have put all blocks where they are? One walk for all devices. */
+/* Checks for each kind whether an arena of it would have placed all blocks at their addresses. One
+ * walk handles all devices. */
 static void try_kinds(struct profile *profile)
 {
     bool added;
@@ -260,8 +264,8 @@ static void try_kinds(struct profile *profile)
     }
 }
 
-/* Returns whether the arena was preallocated. Its regions are to be found once more, beside the
- * blocks, by the rule of that kind. */
+/* Returns whether the arena was preallocated. If so, its regions must be found again, together with
+ * the blocks, by the rule of that kind. */
 static bool choose_kind(struct arena *arena)
 {
     bool preallocated = arena->highest - arena->lowest <= arena->limit_bytes;
@@ -290,7 +294,7 @@ static void fill_header(struct profile *profile, bool preallocated)
     header->start_t_ns = profile->count ? profile->events[0].t_ns : 0;
 }
 
-/* A device that the profile does not describe; or none, where the arena is of host memory. */
+/* Names a device that the profile does not describe, or the host if the arena is in host memory. */
 static enum mt_status name_device(struct profile *profile, uint32_t device)
 {
     struct mt_symbols *symbols = &profile->source.symbols;
@@ -309,7 +313,7 @@ static enum mt_status make_arenas(struct profile *profile)
     const size_t count = profile->records.count;
     enum mt_status status = MT_OK;
 
-    /* times are Unix times already in profiles of older versions */
+    /* profiles of older versions already have Unix times */
     if (count && profile->records.list[count - 1].t_ns < profile->records.start_t_ns)
         profile->begin_t_ns = profile->records.start_t_ns;
     look_at(profile);

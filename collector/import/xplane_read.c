@@ -14,7 +14,7 @@ enum { EVENT_METADATA = 1, EVENT_OFFSET_PS, EVENT_STATS = 4 };
 enum { STAT_METADATA = 1, STAT_UINT64 = 3, STAT_INT64, STAT_STRING, STAT_REFERENCE = 7 };
 enum { ENTRY_KEY = 1, ENTRY_VALUE, METADATA_NAME = 2 };
 
-/* What the stats of a memory event are called. */
+/* Names of the stats of a memory event. */
 enum stat {
     ALLOCATOR,
     REQUESTED,
@@ -34,7 +34,7 @@ static const char *const stat_names[STAT_COUNT] = {
     "bytes_allocated",    "bytes_reserved",  "bytes_available",  "tf_op",
     "profile_start_time", "gpu_device_name", "memory_size"};
 
-/* Larger numbers are no sizes, addresses or times of this world; sums of them never wrap. */
+/* Larger numbers are not real sizes, addresses or times. Sums of allowed numbers never overflow. */
 static const uint64_t MAX_SIZE = (uint64_t)1 << 60;
 static const uint64_t MAX_TIME_NS = (uint64_t)1 << 61;
 enum { MAX_DEVICES = 1024 };
@@ -42,15 +42,15 @@ enum { MAX_DEVICES = 1024 };
 struct plane {
     struct mt_xplane_records *records;
     struct mt_map stats; /* id -> enum stat */
-    struct mt_map names; /* id -> index of texts: what references say */
+    struct mt_map names; /* id -> index of texts, for references */
     struct mt_pb_bytes *texts;
     size_t text_count, text_capacity;
-    bool has_ids[2]; /* of MemoryAllocation, of MemoryDeallocation */
+    bool has_ids[2]; /* for MemoryAllocation, for MemoryDeallocation */
     uint64_t ids[2];
-    struct mt_pb_bytes thread_name; /* of the line that is read */
+    struct mt_pb_bytes thread_name; /* of the current line */
     uint16_t thread;
     bool has_thread;
-    const uint8_t *at; /* where it is no profile */
+    const uint8_t *at; /* position of an error */
 };
 
 /* The values of one event's stats. */
@@ -65,7 +65,7 @@ static bool is_text(struct mt_pb_bytes bytes, const char *text)
     return bytes.length == strlen(text) && memcmp(bytes.at, text, bytes.length) == 0;
 }
 
-/* Remembers where the reader stopped. */
+/* Stores the position at which the reader stopped. */
 static enum mt_status end_of(struct plane *plane, const struct mt_pb_reader *reader)
 {
     if (!reader->failed)
@@ -74,7 +74,7 @@ static enum mt_status end_of(struct plane *plane, const struct mt_pb_reader *rea
     return MT_ERR_FORMAT;
 }
 
-/* An entry of a map: its key, and the name in its value. */
+/* Reads an entry of a map: its key, and the name in its value. */
 static enum mt_status read_entry(struct plane *plane, struct mt_pb_bytes entry, uint64_t *id,
                                  struct mt_pb_bytes *name)
 {
@@ -185,7 +185,7 @@ static enum mt_status read_stat(struct plane *plane, struct mt_pb_bytes stat, st
     return end_of(plane, &reader);
 }
 
-/* The number between `begin` and `end`: "GPU_0_bfc", the arena of a GPU. */
+/* Reads the number between `begin` and `end`: "GPU_0_bfc", the arena of a GPU. */
 static bool read_device(struct mt_pb_bytes name, const char *begin, const char *end,
                         uint16_t *device)
 {
@@ -202,7 +202,7 @@ static bool read_device(struct mt_pb_bytes name, const char *begin, const char *
     return at > first && is_text((struct mt_pb_bytes){name.at + at, name.length - at}, end);
 }
 
-/* The arena of a GPU, or the one that TensorFlow has for host memory with
+/* Returns whether it is the arena of a GPU, or the one that TensorFlow uses for host memory with
  * TF_CPU_ALLOCATOR_USE_BFC (process_state.cc). */
 static bool is_arena(struct mt_pb_bytes name, struct mt_xplane_record *record)
 {
@@ -222,7 +222,7 @@ static bool is_possible(const struct values *values)
            numbers[REQUESTED] <= numbers[CHUNK];
 }
 
-/* The thread of the line, made when its first event is kept. 0 = too many. */
+/* Finds the thread of the line, which is made when its first event is kept. 0 = too many. */
 static enum mt_status find_thread(struct plane *plane)
 {
     struct mt_symbols *symbols = plane->records->symbols;
@@ -247,7 +247,7 @@ static enum mt_status keep(struct plane *plane, const struct values *values,
     const uint64_t *numbers = values->numbers;
 
     if (!is_arena(values->texts[ALLOCATOR], &record))
-        return MT_OK; /* pinned memory, and what is no arena */
+        return MT_OK; /* pinned memory, and other allocators */
     if (!is_possible(values)) {
         records->invalid++;
         return MT_OK;
@@ -336,7 +336,7 @@ static enum mt_status read_line(struct plane *plane, struct mt_pb_bytes line)
     return status;
 }
 
-/* "/device:GPU:0", what kind it is, and its memory. */
+/* "/device:GPU:0", its model and its memory. */
 static enum mt_status keep_device(struct plane *plane, struct mt_pb_bytes name,
                                   const struct values *values)
 {
@@ -354,7 +354,7 @@ static enum mt_status keep_device(struct plane *plane, struct mt_pb_bytes name,
     return MT_OK;
 }
 
-/* What is said of a plane as a whole: when the profile began, which device it is. */
+/* Reads the facts of a whole plane: the start of the profile, and the device. */
 static enum mt_status read_facts(struct plane *plane, struct mt_pb_bytes bytes)
 {
     struct mt_pb_reader reader = mt_pb_reader_of(bytes);
@@ -396,7 +396,7 @@ static int by_time(const void *a, const void *b)
     return x->order < y->order ? -1 : x->order > y->order;
 }
 
-/* Host memory is what a profile without a GPU is about; else it stands beside. */
+/* Host memory is kept only if the profile has no GPU. */
 static void leave_out_host(struct mt_xplane_records *records)
 {
     size_t kept = 0;

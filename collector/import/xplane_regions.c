@@ -2,8 +2,8 @@
 
 #include "util.h"
 
-/* kMinAllocationSize, from the start of a region on; what TensorFlow's regions of host memory are
- * aligned to (Allocator::kAllocatorAlignment); and the first region of an arena that grows. */
+/* kMinAllocationSize, relative to the start of a region; the alignment of TensorFlow's regions of
+ * host memory (Allocator::kAllocatorAlignment); and the first region of an arena that grows. */
 enum { ALIGNMENT = 256, LEAST_ALIGNMENT = 64, FIRST_REGION = 2 * 1024 * 1024 };
 
 static const uint64_t MAX_ADDRESS = (uint64_t)1 << 61;
@@ -16,7 +16,7 @@ void mt_xplane_regions_init(struct mt_xplane_regions *regions, uint64_t limit_by
         mt_round_up(preallocated ? limit_bytes : mt_min_u64(limit_bytes, FIRST_REGION), ALIGNMENT);
 }
 
-/* 0: the limit leaves no room. */
+/* Returns 0 if the limit leaves no room. */
 static uint64_t size_of_next(struct mt_xplane_regions *regions, uint64_t chunk_bytes)
 {
     uint64_t room = mt_round_down(regions->limit_bytes - regions->pool_bytes, ALIGNMENT), bytes;
@@ -47,7 +47,7 @@ static bool is_free_room(const struct mt_xplane_regions *regions, uint64_t addr,
     return true;
 }
 
-/* The region that the block touches; NULL: none. */
+/* Returns the region that the block touches, or NULL. */
 static const struct mt_xplane_region *region_at(const struct mt_xplane_regions *regions,
                                                 const struct mt_xplane_record *record)
 {

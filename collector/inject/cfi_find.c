@@ -7,7 +7,7 @@
 #include <link.h>
 #include <string.h>
 
-/* Encodings of pointers: a format in the low bits, what it is relative to. */
+/* Encodings of pointers: the low bits are a format, the others what it is relative to. */
 enum { FORMAT = 0x0F, TO_FIELD = 0x10, TO_TABLE_4_BYTES = 0x3B };
 
 struct query {
@@ -18,7 +18,7 @@ struct query {
 static const struct mt_cfi_rule nowhere = {0, 0, MT_CFI_NOWHERE, MT_CFI_LOST};
 static const struct mt_cfi_rule guess = {16, -16, MT_CFI_GUESS, MT_CFI_AT_CFA};
 
-/* From `address` to the end of the readable segment of the module that it is in. */
+/* The bytes from `address` to the end of the readable segment that contains it. */
 static bool bytes_at(const struct dl_phdr_info *info, uintptr_t address, struct mt_cursor *bytes)
 {
     for (ElfW(Half) i = 0; i < info->dlpi_phnum; i++) {
@@ -77,7 +77,7 @@ static uint64_t read_address(struct mt_cursor *in, uint8_t encoding)
 struct common_part {
     uint8_t encoding; /* of addresses in entries */
     bool has_data;    /* entries have augmentation data */
-    bool is_signal;   /* what called this was interrupted */
+    bool is_signal;   /* the caller was interrupted */
 };
 
 static bool read_augmentation(const char *letters, struct mt_cursor *in, struct common_part *common)
@@ -111,7 +111,7 @@ static bool read_augmentation(const char *letters, struct mt_cursor *in, struct 
     return !data.bad;
 }
 
-/* `in`: from the beginning of the common part (CIE). */
+/* `in` begins at the common part (CIE). */
 static bool read_common(struct mt_cursor in, struct mt_cfi_program *program,
                         struct common_part *common)
 {
@@ -128,14 +128,14 @@ static bool read_common(struct mt_cursor in, struct mt_cfi_program *program,
     in.at = end + 1;
     program->code_align = mt_cursor_varint(&in);
     program->data_align = mt_cfi_signed(&in);
-    mt_cursor_varint(&in); /* column of the return address: 16, one byte either way */
+    mt_cursor_varint(&in); /* column of the return address: 16, one byte in both encodings */
     if (!read_augmentation(letters, &in, common))
         return false;
     program->initial = in;
     return !in.bad;
 }
 
-/* `in`: from the beginning of an entry (FDE). */
+/* `in` begins at an entry (FDE). */
 static struct mt_cfi_rule read_entry(const struct dl_phdr_info *info, struct mt_cursor in,
                                      uintptr_t pc)
 {
@@ -164,7 +164,7 @@ static struct mt_cfi_rule read_entry(const struct dl_phdr_info *info, struct mt_
     return mt_cfi_execute(&program, pc);
 }
 
-/* Pairs of addresses relative to the table, sorted: function, entry. */
+/* Sorted pairs of addresses relative to the table: function, entry. */
 static struct mt_cfi_rule search(const struct dl_phdr_info *info, struct mt_cursor in, uintptr_t pc)
 {
     const uint8_t *table = in.at, *head = mt_cursor_take(&in, 4), *pairs;
@@ -173,7 +173,7 @@ static struct mt_cfi_rule search(const struct dl_phdr_info *info, struct mt_curs
 
     if (!head || head[0] != 1 || head[3] != TO_TABLE_4_BYTES)
         return guess;
-    read_value(&in, head[1]); /* where .eh_frame is */
+    read_value(&in, head[1]); /* address of .eh_frame */
     high = read_value(&in, head[2]);
     if (in.bad || high == 0 || high > mt_cursor_left(&in) / 8)
         return guess;

@@ -1,6 +1,6 @@
-/* The instructions of an entry build a table with a row for each range of code;
- * they are executed up to the row that holds the address. Registers but stack
- * pointer, frame pointer and return address are passed over. */
+/* The instructions of an entry build a table with a row for each range of code. They are executed
+ * up to the row that contains the address. Only the stack pointer, the frame pointer and the return
+ * address are followed. */
 #include "cfi.h"
 
 enum { FRAME_POINTER = 6, STACK_POINTER = 7, RETURN_ADDRESS = 16 };
@@ -11,9 +11,9 @@ enum { OP_BREG0 = 0x70, OP_DEREF = 0x06 };
 enum saved_kind { SAME, AT_CFA, AT_FP, ELSEWHERE };
 
 struct row {
-    enum mt_cfi_base base; /* NOWHERE: by another register or expression */
+    enum mt_cfi_base base; /* NOWHERE: another register or an expression */
     int64_t cfa_offset, fp_offset, return_offset;
-    enum saved_kind fp, return_address; /* of the latter SAME: there is no caller */
+    enum saved_kind fp, return_address; /* return_address is SAME if there is no caller */
 };
 
 struct machine {
@@ -45,8 +45,7 @@ int64_t mt_cfi_signed(struct mt_cursor *in)
     return (int64_t)value;
 }
 
-/* Factored offsets; what overflows was nonsense and is refused by the ranges of
- * the rule. */
+/* Factored offsets. An overflow comes from invalid data; the ranges of the rule reject it. */
 static int64_t factored(const struct machine *m, uint64_t value)
 {
     return (int64_t)(value * (uint64_t)m->program->data_align);
@@ -96,7 +95,7 @@ static void set_base(struct machine *m, uint64_t number)
                                             : MT_CFI_NOWHERE;
 }
 
-/* "breg6 N", perhaps with "deref": all that compilers use in functions that
+/* "breg6 N", optionally with "deref": the only expression that compilers use, in functions that
  * align their frame. */
 static bool is_fp_expression(struct mt_cursor block, bool deref, int64_t *offset)
 {
@@ -157,7 +156,7 @@ static void recall(struct machine *m)
         m->row = m->remembered[--m->remembered_count];
 }
 
-/* Instructions of one byte and operands; DWARF 6.4.2, and GNU's. */
+/* Instructions of one byte and operands; DWARF 6.4.2 and GNU extensions. */
 static void execute_extended(struct machine *m, uint8_t op)
 {
     struct mt_cursor *in = &m->in;

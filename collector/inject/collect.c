@@ -1,6 +1,6 @@
-/* See collect.h. The hot path: a load of the generation (which a forked child
- * finds zeroed), a flag of the thread, an atomic addition for the number, and a
- * cache line. Slots are taken and filled without locks. */
+/* See collect.h. The hot path: a load of the generation (zeroed in a forked child), a flag of the
+ * thread, an atomic addition for the number, and a cache line. Slots are taken and filled without
+ * locks. */
 #include "collect.h"
 
 #include <errno.h>
@@ -20,12 +20,12 @@
 
 enum { WAIT_STEP_NS = 200000, MAX_WAIT_NS = 200000000 };
 
-/* Distinct stacks of this many events fill at most a quarter of the tape's log. */
+/* The distinct stacks of this number of events fill at most a quarter of the tape's log. */
 enum { MAX_DRIVER_STACKS = 16384 };
 
 static _Atomic bool has_native;        /* an event of this process has a native stack ... */
-static _Atomic bool has_asked_native;  /* ... that --stacks asked for */
-static _Atomic uint32_t driver_stacks; /* that --stacks did not ask for */
+static _Atomic bool has_asked_native;  /* ... that --stacks requested */
+static _Atomic uint32_t driver_stacks; /* ... that --stacks did not request */
 
 static void close_slot(struct mt_thread *thread)
 {
@@ -34,7 +34,7 @@ static void close_slot(struct mt_thread *thread)
     thread->slot = NULL;
 }
 
-/* The next free slot, beginning where the last one was found. */
+/* Takes the next free slot, starting at the place of the last one. */
 static struct mt_slot *take_free_slot(struct mt_tape *tape)
 {
     static _Atomic uint32_t hint;
@@ -53,20 +53,20 @@ static struct mt_slot *take_free_slot(struct mt_tape *tape)
     return NULL;
 }
 
-/* Slots are not emptied any more: events are counted. */
+/* If so, slots are no longer emptied and events are only counted. */
 static bool writer_failed(void)
 {
     return atomic_load_explicit(&mt_core.state, memory_order_relaxed) == MT_CORE_FAILED;
 }
 
-/* Slots are not emptied soon: there is no point in waiting for one. */
+/* If so, slots are not emptied soon, and waiting for one is pointless. */
 static bool writer_is_stuck(void)
 {
     return writer_failed() || atomic_load_explicit(&mt_core.disk_full, memory_order_relaxed);
 }
 
-/* Waits for the writer a bounded time: longer than it needs unless the disk is
- * stuck. */
+/* Waits for the writer for a bounded time. The bound is reached only if the disk does not
+ * respond. */
 static struct mt_slot *wait_for_slot(struct mt_tape *tape, const struct mt_thread *thread)
 {
     uint64_t start_ns = mt_monotonic_ns(), waited_ns = 0;
@@ -82,7 +82,7 @@ static struct mt_slot *wait_for_slot(struct mt_tape *tape, const struct mt_threa
     return slot;
 }
 
-/* A slot with room for the thread's next event; false if there is none. */
+/* Finds a slot with room for the thread's next event. Returns false if there is none. */
 static bool next_slot(struct mt_thread *thread)
 {
     struct mt_tape *tape = mt_core.tape;
@@ -121,7 +121,7 @@ static void define_thread(const struct mt_thread *thread)
     (void)mt_define(MT_DEFINE_THREAD, &facts, 16 + strnlen(facts.name, sizeof facts.name));
 }
 
-/* At the end of a thread; others of its destructors may still emit, and begin
+/* Runs at the end of a thread. Other destructors of the thread may still emit events and start
  * again. */
 static void thread_ends(void *value)
 {
@@ -178,14 +178,14 @@ static bool begin_thread(void)
     return true;
 }
 
-/* A child whose fork handlers did not run (yet) finds the page zeroed. */
+/* In a child whose fork handlers have not run (yet), the page is zeroed. */
 static bool was_forked(int state)
 {
     return (state == MT_CORE_RUNNING || state == MT_CORE_FAILED) && mt_core.generation_page &&
            !atomic_load(mt_core.generation_page);
 }
 
-/* The writer failed while this thread was in an event. */
+/* True if the writer failed while this thread was in an event. */
 static bool is_nested(void)
 {
     return mt_self && mt_self->generation && mt_self->depth;
@@ -275,9 +275,9 @@ bool mt_collect_has_asked_native(void)
     return atomic_load_explicit(&has_asked_native, memory_order_relaxed);
 }
 
-/* Which library asks the driver for memory is in native frames alone: a communicator's threads
- * run no Python. An allocator that asks the driver for each block uses up the number and then has
- * the stacks that the user asked for. */
+/* Only native frames show which library requests memory from the driver: the threads of a
+ * communicator run no Python. An allocator that calls the driver for each block uses up the limit,
+ * and then gets only the stacks that the user requested. */
 static bool names_a_library(const struct mt_raw_event *event)
 {
     const unsigned device_memory = 1U << MT_RAW_DRIVER | 1U << MT_RAW_MANAGED | 1U << MT_RAW_ARRAY |
@@ -287,7 +287,7 @@ static bool names_a_library(const struct mt_raw_event *event)
         (event->kind != MT_EVENT_ALLOC && event->kind != MT_EVENT_ALLOC_FAILED) ||
         atomic_load_explicit(&driver_stacks, memory_order_relaxed) >= MAX_DRIVER_STACKS)
         return false;
-    /* threads that pass the check at once do not exceed the limit */
+    /* threads that pass the check at the same time still do not exceed the limit */
     return atomic_fetch_add_explicit(&driver_stacks, 1, memory_order_relaxed) < MAX_DRIVER_STACKS;
 }
 
@@ -367,7 +367,7 @@ void mt_collect_not_recorded(bool *once, const char *format, ...)
     va_end(arguments);
     mt_collect_say(once, "%s", text);
     for (at = text; *at; at++)
-        if (*at == '\n') /* it separates the facts */
+        if (*at == '\n') /* newlines separate facts */
             *at = ' ';
     mt_collect_fact("not_recorded", text);
 }

@@ -38,10 +38,11 @@ void mt_collect_emit(const struct mt_raw_event *event);
  * they identify the library that allocates. */
 void mt_collect_stacks(struct mt_raw_event *event);
 
-/* Do stacks of this process have native frames: asked for, or the usual choice without Python?
- * Any time. */
+/* Returns whether stacks of this process have native frames: on request, or by default without
+ * Python. Call it at any time. */
 bool mt_collect_takes_native(void);
-/* Has an event got one; one that was asked for? Any time. */
+/* Returns whether an event has received a native stack; one that was requested. Call them at any
+ * time. */
 bool mt_collect_has_native(void);
 bool mt_collect_has_asked_native(void);
 
@@ -62,8 +63,8 @@ uint32_t mt_collect_thread(void);
 void mt_collect_fact(const char *key, const char *value);
 void mt_collect_device(uint32_t index, uint64_t total_bytes, const char *name);
 
-/* As mt_collect_say, and a fact `not_recorded`, for something that was asked for and
- * cannot be recorded. Once a process: each has a trace of its own. */
+/* As mt_collect_say, and adds a fact `not_recorded`, for something that was requested and cannot be
+ * recorded. Once per process, because each has its own trace. */
 void mt_collect_not_recorded(bool *once, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -1,5 +1,5 @@
-/* How many bytes the texels of an array are. Tiling, padding and alignment are
- * the driver's secret, so this is a lower bound. */
+/* Bytes of the texels of an array. Tiling, padding and alignment are unpublished details of the
+ * driver, so this is a lower bound. */
 #include "cupti_array_bytes.h"
 
 #include <stdbool.h>
@@ -20,8 +20,7 @@ static uint64_t channel_bits(uint32_t format)
     }
 }
 
-/* Bits of one texel of formats that name their channels; 8 of those whose
- * layout is not known. */
+/* Bits of one texel of formats that name their channels; 8 if the layout is unknown. */
 static uint64_t texel_bits(uint32_t format)
 {
     switch (format) {
@@ -38,7 +37,7 @@ static uint64_t texel_bits(uint32_t format)
     case 0x50: return 32; /* 10, 10, 10, 2 */
     case 0xc5:
     case 0xcb: return 64;
-    case 0x91: /* block compressed: BC1, BC4 have 4 bits a texel, others 8 */
+    case 0x91: /* block compressed: BC1 and BC4 have 4 bits per texel, others 8 */
     case 0x92:
     case 0x97:
     case 0x98: return 4;

@@ -31,10 +31,10 @@ void mt_cupti_capture_find(void)
         return;
     mt_cupti_capture_ask(find(library, "cuStreamIsCapturing"),
                          find(library, "cuStreamIsCapturing_ptsz"));
-    dlclose(library); /* it stays: the process has it */
+    dlclose(library); /* the process keeps the library loaded */
 }
 
-/* False: the call is of another kind. */
+/* Returns false if the call has no stream. */
 static bool stream_of(const struct mt_cupti_entry *entry, const void *params, uint64_t *stream)
 {
     if (entry->at_exit == mt_cupti_exit_alloc_async)

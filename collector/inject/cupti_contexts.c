@@ -1,6 +1,6 @@
-/* See cupti_contexts.h. A call that creates a context names the device; CUPTI's
- * word of the new context comes from within that call, so the device waits in
- * the thread. A table of few rows, read without a lock. */
+/* See cupti_contexts.h. A call that creates a context names the device. CUPTI reports the new
+ * context during that call, so the thread remembers the device. The table has few rows and is read
+ * without a lock. */
 #include "cupti_contexts.h"
 
 #include <pthread.h>
@@ -22,15 +22,15 @@ struct row {
 };
 
 static struct row rows[MAX_CONTEXTS];
-static _Atomic unsigned row_count; /* rows behind it were never used */
+static _Atomic unsigned row_count; /* rows after it were never used */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static __thread int creating_on = -1; /* device of the call that the thread is in */
+static __thread int creating_on = -1; /* device of the current call of the thread */
 
 static struct {
     uint64_t total_bytes;
     char name[64];
     bool told;
-} devices[MAX_DEVICES]; /* what the program was told of them */
+} devices[MAX_DEVICES]; /* what the driver returned to the program about its devices */
 
 static int (*ask_device)(const void *context, uint32_t *device);
 
@@ -135,7 +135,7 @@ void mt_cupti_context_destroyed(uint64_t context)
         row->context = 0;
 }
 
-/* Errors that stay with a context until it is destroyed. */
+/* Errors that persist in a context until it is destroyed. */
 static bool is_lasting(uint32_t result)
 {
     static const uint16_t lasting[] = {214, 220, 226, 700, 702, 709, 710,
@@ -188,7 +188,7 @@ void mt_cupti_enter_green(const struct mt_cupti_call *call)
     creating_on = ((const struct mt_cu_green_create *)call->params)->dev;
 }
 
-/* Of all that create: the first argument is where the handle went. */
+/* For all calls that create a context: the first argument is the address of the handle. */
 void mt_cupti_exit_context(const struct mt_cupti_call *call)
 {
     const struct mt_cu_import *params = call->params;

@@ -1,11 +1,11 @@
-/* Sharing CUPTI's one place with what else of the process subscribes: the
- * functions of CUPTI that a subscriber is made with, in front of CUPTI's own. Who
- * is linked to CUPTI (torch.profiler is) calls these, since this library is
- * preloaded; who asks dlsym for them gets CUPTI's, and CUPTI's answer.
+/* Shares CUPTI's single subscription with other code of the process. These functions replace those
+ * of CUPTI that create and use a subscriber. Code that is linked to CUPTI (such as torch.profiler)
+ * calls them, because this library is preloaded. Code that gets the functions from dlsym calls
+ * CUPTI and gets CUPTI's answer.
  *
- * A guest gets what CUPTI gives: its handle, its answers, its callbacks with
- * their data. It is served while we record; else, and for a second guest or
- * another copy of CUPTI, calls go straight through. */
+ * A guest gets everything that CUPTI provides: its handle, its results, its callbacks with their
+ * data. It is served while memtrace records. Otherwise, and for a second guest or another copy of
+ * CUPTI, calls go directly to CUPTI. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
@@ -14,12 +14,12 @@
 #include "originals.h"
 #include "settings.h"
 
-enum { ACTIVITY_KINDS = 128 }; /* more than there are */
+enum { ACTIVITY_KINDS = 128 }; /* more than CUPTI has */
 
 #define EXPORT __attribute__((visibility("default")))
 #define CALLER __builtin_return_address(0)
 
-/* In one piece with the exported functions: their types are CUPTI's. */
+/* Declared here, next to the definitions, because their types are CUPTI's. */
 EXPORT int cuptiSubscribe(void **subscriber, mt_cupti_callback *callback, void *user);
 EXPORT int cuptiSubscribe_v2(void **subscriber, mt_cupti_callback *callback, void *user,
                              struct mt_cupti_subscriber_params *params);
@@ -31,7 +31,7 @@ EXPORT int cuptiGetCallbackState(uint32_t *enabled, void *subscriber, uint32_t d
                                  uint32_t cbid);
 EXPORT int cuptiFinalize(void);
 
-/* CUPTI's function as the caller would have got it; NULL: there is no CUPTI. */
+/* The function of CUPTI that the caller would have called; NULL if there is no CUPTI. */
 static void *behind(const char *name, const void *caller)
 {
     int saved = errno;
@@ -83,7 +83,7 @@ static bool wants_several(const struct request *request, const struct mt_cupti_l
            request->params->allowMultipleSubscribers && knows_several(library);
 }
 
-/* The place is the guest's; we may come later. */
+/* The guest subscribes first; the collector may join later. */
 static int come_first(const struct request *request, const struct mt_cupti_library *library)
 {
     struct request ours = *request;
@@ -99,8 +99,8 @@ static int come_first(const struct request *request, const struct mt_cupti_libra
     return result;
 }
 
-/* The place is ours. A CUPTI that knows several subscribers may refuse this one,
- * because it did not ask to be one of several. */
+/* The collector has subscribed already. A CUPTI that supports several subscribers may refuse this
+ * one, because it did not request to be one of several. */
 static int join(const struct request *request, const struct mt_cupti_library *library)
 {
     int result = MT_CUPTI_MULTIPLE_SUBSCRIBERS;
@@ -113,12 +113,12 @@ static int join(const struct request *request, const struct mt_cupti_library *li
     if (!mt_cupti_place_set_guest(request->callback, request->user))
         return MT_CUPTI_OUT_OF_MEMORY;
     if (request->params && request->params->oldSubscriberName && request->params->oldSubscriberSize)
-        request->params->oldSubscriberName[0] = 0; /* nobody */
+        request->params->oldSubscriberName[0] = 0; /* no earlier subscriber to name */
     *request->subscriber = mt_cupti_place_subscriber();
     return MT_CUPTI_SUCCESS;
 }
 
-/* Between claim and release. `*keep`: the place holds the library. */
+/* Call it between claim and release. Sets *keep if the place keeps the library. */
 static int share(const struct request *request, const struct mt_cupti_library *library, bool *keep)
 {
     const struct mt_cupti_library *held = mt_cupti_place_library();
@@ -176,7 +176,7 @@ int cuptiSubscribe_v2(void **subscriber, mt_cupti_callback *callback, void *user
     return subscribe(&request);
 }
 
-/* The handle is that of the place; it is the guest's as long as there is one. */
+/* The handle is that of the place. It belongs to the guest while there is one. */
 static bool is_shared(const void *subscriber)
 {
     return subscriber && subscriber == mt_cupti_place_subscriber();
@@ -209,14 +209,14 @@ int cuptiUnsubscribe(void *subscriber)
 {
     int (*unsubscribe)(void *);
     if (is_shared(subscriber))
-        return has_guest() ? leave(subscriber) : MT_CUPTI_SUCCESS; /* as CUPTI says of old ones */
+        return has_guest() ? leave(subscriber) : MT_CUPTI_SUCCESS; /* as CUPTI does */
     void *function = behind("cuptiUnsubscribe", CALLER);
     memcpy(&unsubscribe, &function, sizeof function);
     return function ? unsubscribe(subscriber) : MT_CUPTI_NOT_INITIALIZED;
 }
 
-/* CUPTI stays, since we use it, but of what the guest asked for nothing goes on:
- * neither callbacks nor records of activities. */
+/* CUPTI stays subscribed for the collector, but everything that the guest enabled ends: callbacks
+ * and activity records. */
 static void detach_guest(const struct mt_cupti_library *library)
 {
     drop_guest();

@@ -1,6 +1,5 @@
-/* See cupti_library.h. Two copies of CUPTI in one process do not know of each
- * other, so what is mapped comes first; and a framework's own copy fits its
- * CUDA better than the machine's. */
+/* See cupti_library.h. Two copies of CUPTI in one process do not know about each other, so a mapped
+ * copy comes first. The copy of a framework fits its CUDA better than that of the machine. */
 #include "cupti_library.h"
 
 #include <dlfcn.h>
@@ -82,8 +81,8 @@ static void try_folder(struct search *search, const char *folder)
 
 static const char *const cupti_names[] = {"libcupti.so", NULL};
 
-/* Paths of mapped libraries whose name begins in a certain way. They are
- * collected first: nothing is loaded while the loader's list is being walked. */
+/* Paths of mapped libraries whose name begins in a certain way. They are collected first, because
+ * nothing can be loaded while the loader's list is walked. */
 struct mapped {
     const char *const *beginnings; /* NULL at the end */
     char paths[8][1024];
@@ -139,8 +138,8 @@ bool mt_cupti_library_of(const void *function, struct mt_cupti_library *library)
     return false;
 }
 
-/* Beside libraries of CUDA or of a framework: the same folder, and where the
- * vendor's Python packages lie as seen from it. */
+/* Searches next to libraries of CUDA or of a framework: in the same folder, and in the vendor's
+ * Python packages relative to it. */
 static void try_neighbours(struct search *search)
 {
     static const char *const cuda[] = {"libcudart.so", "libtorch_cuda.so", "libcublas.so",
@@ -159,8 +158,8 @@ static void try_neighbours(struct search *search)
     }
 }
 
-/* ---- what the machine has: what the loader finds first, since who sets a
- * library path means this program ---- */
+/* ---- copies of the machine: the one that the loader finds comes first, because a library path is
+ * set for this program ---- */
 
 static void try_toolkit(struct search *search, const char *home)
 {

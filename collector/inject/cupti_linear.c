@@ -5,7 +5,7 @@
 #include "cupti_contexts.h"
 #include "cupti_tell.h"
 
-/* A new block that goes with the current context, or word that it failed. */
+/* Reports a new block of the current context, or a failed allocation. */
 static void tell(const struct mt_cupti_call *call, enum mt_live_space space, enum mt_raw_heap heap,
                  const uint64_t *addr, size_t bytes)
 {

@@ -1,6 +1,6 @@
-/* See cupti_live.h. Open addressing with linear probing, in parts that have a
- * lock each; tables are mapped, not malloc'ed, since this runs inside anybody's
- * locks. Removal moves later entries of a run back, so there are no tombstones. */
+/* See cupti_live.h. Open addressing with linear probing, split into parts with a lock each. Tables
+ * are mapped, not malloc'ed, because this code runs while the program may hold any lock. Removal
+ * moves later entries of a run back, so there are no tombstones. */
 #include "cupti_live.h"
 
 #include "hash.h"
@@ -41,7 +41,7 @@ static uint32_t home_of(const struct part *part, uint64_t hash)
     return (uint32_t)(hash >> 24) & (part->capacity - 1);
 }
 
-/* The slot of the block, or the empty one where it would be; the part has room. */
+/* The slot of the block, or the empty slot for it. The part must have room. */
 static struct mt_live_block *slot_of(struct part *part, unsigned space, uint64_t addr)
 {
     uint32_t at = home_of(part, hash_of(space, addr));
@@ -58,7 +58,7 @@ static struct mt_live_block *map_slots(uint32_t capacity)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* Room for one more at a load of a half. */
+/* Makes room for one more block; the load is at most one half. */
 static bool make_room(struct part *part)
 {
     if (part->count < part->capacity / 2)
@@ -163,8 +163,8 @@ enum mt_live_outcome mt_live_count(enum mt_live_space space, uint64_t addr, int 
     return outcome;
 }
 
-/* The removal of a slot moves another block to it, so the slot is looked at
- * again; a block that moves around the end was looked at before. */
+/* Removing a slot moves another block into it, so the slot is visited again. A block that moves
+ * around the end was visited before. */
 static void take_from(struct part *part, uint64_t context, mt_live_visit *visit, void *user)
 {
     for (uint32_t at = 0; at < part->capacity; at++)

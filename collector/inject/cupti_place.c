@@ -1,12 +1,12 @@
-/* See cupti_place.h. Callbacks run while a guest comes and goes: they read two
- * pointers and a byte, and take no lock. What a guest's pointer leads to is
- * never freed (a profiler that comes again has the same).
+/* See cupti_place.h. Callbacks run while a guest comes and goes: they read two pointers and a byte,
+ * and take no lock. The target of a guest pointer is never freed (a profiler that subscribes again
+ * uses the same one).
  *
- * Wishes are kept for the domains that the collector listens to. There CUPTI is
- * told of each callback by itself, never of the whole domain: after a domain that
- * was enabled as a whole has been disabled callback by callback, CUPTI 13.0 takes
- * it for enabled still, and enabling it again does nothing. Nor is it told of callback
- * 0, which is no call: disabling that mutes all others of its domain. */
+ * Wishes are stored for the domains that the collector uses. In these domains each callback is
+ * enabled individually in CUPTI, never the whole domain: after a whole domain was enabled and then
+ * disabled callback by callback, CUPTI 13.0 considers it still enabled, and enabling it again does
+ * nothing. Callback 0, which is not a call, is never passed to CUPTI: disabling it mutes all others
+ * of its domain. */
 #include "cupti_place.h"
 
 #include <sched.h>
@@ -30,8 +30,8 @@ static struct {
     _Atomic(void *) subscriber;
     _Atomic(mt_cupti_callback *) own;
     _Atomic(struct guest *) guest;
-    struct guest *guests;                        /* all that there were */
-    _Atomic uint8_t wishes[KEPT_DOMAINS][CBIDS]; /* sides */
+    struct guest *guests;                        /* all guests so far */
+    _Atomic uint8_t wishes[KEPT_DOMAINS][CBIDS]; /* bits of enum mt_cupti_side */
 } place;
 
 static atomic_flag claimed = ATOMIC_FLAG_INIT;
@@ -126,7 +126,7 @@ void mt_cupti_place_forked(void)
     atomic_flag_clear(&claimed);
 }
 
-/* NULL: what only a guest can mean; CUPTI alone keeps it. */
+/* Returns NULL for callbacks that only a guest can want; CUPTI itself stores these. */
 static _Atomic uint8_t *wishes_of(uint32_t domain, uint32_t cbid)
 {
     if (cbid >= CBIDS)
@@ -139,13 +139,14 @@ static _Atomic uint8_t *wishes_of(uint32_t domain, uint32_t cbid)
     }
 }
 
-/* What only a wish is remembered of (see above). */
+/* True if the wish is stored but not passed to CUPTI (see above). */
 static bool is_no_call(uint32_t cbid)
 {
     return cbid == 0;
 }
 
-/* Tells CUPTI what both wish, again if that changed meanwhile. */
+/* Enables or disables the callback in CUPTI as both sides wish, and repeats that if the wishes
+ * changed meanwhile. */
 static int settle(const _Atomic uint8_t *wishes, uint32_t domain, uint32_t cbid)
 {
     void *subscriber = mt_cupti_place_subscriber();
@@ -174,11 +175,11 @@ int mt_cupti_place_wish(enum mt_cupti_side side, bool enable, uint32_t domain, u
         return MT_CUPTI_SUCCESS;
     int result = settle(wishes, domain, cbid);
     if (result != MT_CUPTI_SUCCESS)
-        (void)note(wishes, side, before & side); /* as it was */
+        (void)note(wishes, side, before & side); /* restore */
     return result;
 }
 
-/* Not all numbers below CBIDS are callbacks. */
+/* Succeeds if any callback does: not all numbers below CBIDS are callbacks. */
 static int wish_each(enum mt_cupti_side side, bool enable, uint32_t domain)
 {
     int result = MT_CUPTI_INVALID_PARAMETER;
@@ -202,7 +203,7 @@ int mt_cupti_place_wish_all(enum mt_cupti_side side, bool enable)
     for (uint32_t domain = 1; domain < DOMAINS; domain++)
         if (mt_cupti_place_wish_domain(side, enable, domain) == MT_CUPTI_NOT_INITIALIZED)
             return MT_CUPTI_NOT_INITIALIZED;
-    return MT_CUPTI_SUCCESS; /* there are fewer domains, and that is no error */
+    return MT_CUPTI_SUCCESS; /* there are fewer domains, which is not an error */
 }
 
 int mt_cupti_place_state(enum mt_cupti_side side, uint32_t *enabled, uint32_t domain, uint32_t cbid)
@@ -217,10 +218,10 @@ int mt_cupti_place_state(enum mt_cupti_side side, uint32_t *enabled, uint32_t do
     return result;
 }
 
-/* Each hears what it asked for; the guest, too, what nobody asked for here: then
- * it has ways to CUPTI that do not lead through us. The collector is first: it
- * does not look at `data` again when the guest, which may detach CUPTI, has had
- * it. What it asks the driver for itself is nobody's. */
+/* Calls each side that enabled the callback. The guest also gets callbacks that neither side
+ * enabled here: it must have enabled them in CUPTI directly. The collector comes first, because the
+ * guest may detach CUPTI and `data` is not used after that. Driver calls that the collector makes
+ * itself in its callback are reported to neither. */
 void mt_cupti_place_callback(void *user, uint32_t domain, uint32_t cbid, const void *data)
 {
     mt_cupti_callback *own = atomic_load_explicit(&place.own, memory_order_acquire);

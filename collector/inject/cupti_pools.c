@@ -1,6 +1,5 @@
-/* See cupti_pools.h, and decoders of stream-ordered memory. An allocation that
- * names no pool is from the current one of its device; the default pool has no
- * id of its own in the trace. */
+/* See cupti_pools.h, and decoders of stream-ordered memory. An allocation that names no pool comes
+ * from the current pool of its device. The default pool has no id of its own in the trace. */
 #include "cupti_pools.h"
 
 #include <pthread.h>
@@ -22,7 +21,7 @@ struct pool {
 static struct pool pools[MAX_POOLS];
 static unsigned pool_count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic uint64_t current[MAX_DEVICES]; /* 0: the default one, or not known */
+static _Atomic uint64_t current[MAX_DEVICES]; /* 0: the default pool, or unknown */
 
 void mt_cupti_pools_forget(void)
 {
@@ -89,7 +88,7 @@ static void make_current(const struct pool *pool)
         current[pool->device] = look_up(pool->handle).is_default ? 0 : pool->handle;
 }
 
-/* `bytes` 0: not known. */
+/* `bytes` 0: unknown. */
 static void tell(const struct mt_cupti_call *call, const struct pool *pool, uint64_t addr,
                  size_t bytes, uint64_t stream)
 {
@@ -138,7 +137,7 @@ void mt_cupti_enter_free_async(const struct mt_cupti_call *call)
     (void)mt_cupti_free(MT_LIVE_DEVICE, params->dptr, params->hStream);
 }
 
-/* Memory of another process's pool: how much is not told. */
+/* Memory from the pool of another process. Its size is unknown. */
 void mt_cupti_exit_pointer_import(const struct mt_cupti_call *call)
 {
     const struct mt_cu_pointer_import *params = call->params;
@@ -182,7 +181,7 @@ void mt_cupti_exit_pool_destroy(const struct mt_cupti_call *call)
         row->handle = 0;
     pthread_mutex_unlock(&lock);
     for (int i = 0; i < MAX_DEVICES; i++)
-        if (current[i] == handle) /* the driver goes back to the default pool */
+        if (current[i] == handle) /* the driver returns to the default pool */
             current[i] = 0;
 }
 
@@ -206,7 +205,7 @@ void mt_cupti_exit_pool_default_at(const struct mt_cupti_call *call)
     learn(&pool);
 }
 
-/* The current pool is the default one unless another was set before. */
+/* The current pool is the default one unless another one was set before. */
 static void see_current(const struct pool *pool)
 {
     struct pool known = look_up(pool->handle);

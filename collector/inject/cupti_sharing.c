@@ -1,12 +1,12 @@
-/* Decoders of memory that others own (processes, graphics interfaces), and of
- * memory nodes of graphs. */
+/* Decoders of memory that belongs to others (processes, graphics interfaces), and of memory nodes
+ * of graphs. */
 #include "collect.h"
 #include "cupti_abi.h"
 #include "cupti_array_bytes.h"
 #include "cupti_contexts.h"
 #include "cupti_tell.h"
 
-/* The same handle opened again gives the same address: one more reference. */
+/* Opening the same handle again returns the same address and adds a reference. */
 void mt_cupti_exit_ipc_open(const struct mt_cupti_call *call)
 {
     const struct mt_cu_import *params = call->params;
@@ -64,8 +64,8 @@ void mt_cupti_exit_external_mipmapped(const struct mt_cupti_call *call)
                       mt_cupti_array_bytes(&desc->arrayDesc, desc->numLevels));
 }
 
-/* ---- graphs: a node's memory counts from when the node is made; launches are
- * not watched ---- */
+/* ---- graphs: the memory of a node counts since the node was made; launches are not observed
+ * ---- */
 
 static void tell_node(const struct mt_cupti_call *call, const struct mt_cu_mem_alloc_node *node)
 {

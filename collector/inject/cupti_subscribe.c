@@ -1,5 +1,5 @@
-/* See cupti_subscribe.h. Up to CUPTI 13.1 a process has one subscriber, and we
- * share its place (cupti_place.h); later ones allow several if they are asked to. */
+/* See cupti_subscribe.h. Up to CUPTI 13.1 a process has one subscriber, and memtrace shares its
+ * place (cupti_place.h). Later versions allow several on request. */
 #include "cupti_subscribe.h"
 
 #include <errno.h>
@@ -100,7 +100,7 @@ static int subscribe(const struct attempt *attempt, const struct mt_cupti_librar
     return subscribe_named(library, false, holder, subscriber);
 }
 
-/* The first reason counts: it is that of the library that fits best. */
+/* Keeps the first reason, which is that of the best library, unless another tool has the place. */
 static void explain(struct attempt *attempt, const struct mt_cupti_library *library, int result,
                     const char *holder)
 {
@@ -118,7 +118,7 @@ static void explain(struct attempt *attempt, const struct mt_cupti_library *libr
     attempt->refused = true;
 }
 
-/* Takes the place, or a part of it from who came before us (cupti_guest.c). */
+/* Takes the place, or shares it with an earlier subscriber (cupti_guest.c). */
 static int take(const struct attempt *attempt, const struct mt_cupti_library *library,
                 char holder[128])
 {
@@ -139,13 +139,13 @@ static int take(const struct attempt *attempt, const struct mt_cupti_library *li
     return result;
 }
 
-/* Another copy would also be refused if there is a subscriber. */
+/* If there is a subscriber, another copy would also be refused. */
 static bool try_library(void *user, const struct mt_cupti_library *library)
 {
     struct attempt *attempt = user;
     char holder[128] = "";
     if (library->version(&attempt->subscription->version) != 0)
-        attempt->subscription->version = 0; /* subscribing tells why */
+        attempt->subscription->version = 0; /* subscribing reports the reason */
     int result = take(attempt, library, holder);
     if (result != MT_CUPTI_SUCCESS) {
         holder[sizeof holder - 1] = 0;

@@ -1,5 +1,5 @@
-/* See cupti_calls.h. Numbers are CUPTI's and only grow; the names are compared at
- * run time before a call is watched. Runtime functions end in these. */
+/* See cupti_calls.h. The numbers come from CUPTI and only grow. The names are compared at run time
+ * before a call is watched. The names of runtime functions end with these. */
 #include "cupti_calls.h"
 
 #include <string.h>
@@ -8,7 +8,8 @@
 
 // clang-format off
 const struct mt_cupti_entry mt_cupti_entries[] = {
-    /* Linear device memory; those without _v2 have 32-bit sizes and no program uses them */
+    /* Linear device memory. Functions without _v2 have 32-bit sizes and are not used by
+     * programs. */
     {243, "cuMemAlloc_v2", NULL, mt_cupti_exit_alloc},
     {244, "cuMemAllocPitch_v2", NULL, mt_cupti_exit_pitch},
     {371, "cuMemAllocManaged", NULL, mt_cupti_exit_managed},
@@ -52,7 +53,7 @@ const struct mt_cupti_entry mt_cupti_entries[] = {
     {551, "cuMemMap", NULL, mt_cupti_exit_map},
     {552, "cuMemUnmap", mt_cupti_enter_unmap, mt_cupti_exit_free},
     {555, "cuMemImportFromShareableHandle", NULL, mt_cupti_exit_import},
-    /* Of other processes and interfaces */
+    /* Memory of other processes and interfaces */
     {329, "cuIpcOpenMemHandle", NULL, mt_cupti_exit_ipc_open},
     {567, "cuIpcOpenMemHandle_v2", NULL, mt_cupti_exit_ipc_open},
     {330, "cuIpcCloseMemHandle", mt_cupti_enter_ipc_close, mt_cupti_exit_free},
@@ -64,14 +65,14 @@ const struct mt_cupti_entry mt_cupti_entries[] = {
     {712, "cuGraphAddNode", NULL, mt_cupti_exit_graph_node},
     {723, "cuGraphAddNode_v2", NULL, mt_cupti_exit_graph_node_v2},
     {863, "cuGraphAddNode_v3", NULL, mt_cupti_exit_graph_node_v2},
-    /* Contexts: which device they are on */
+    /* Contexts: their devices */
     {235, "cuCtxCreate_v2", mt_cupti_enter_context_v2, mt_cupti_exit_context},
     {645, "cuCtxCreate_v3", mt_cupti_enter_context_v3, mt_cupti_exit_context},
     {757, "cuCtxCreate_v4", mt_cupti_enter_context_v4, mt_cupti_exit_context},
     {386, "cuDevicePrimaryCtxRetain", mt_cupti_enter_context_retain, mt_cupti_exit_context},
     {743, "cuGreenCtxCreate", mt_cupti_enter_green, mt_cupti_exit_context},
     {753, "cuCtxFromGreenCtx", NULL, mt_cupti_exit_green_context},
-    /* What the program asks of its devices */
+    /* Properties of devices that the program requests */
     {259, "cuDeviceTotalMem_v2", NULL, mt_cupti_exit_device_total},
     {5, "cuDeviceGetName", NULL, mt_cupti_exit_device_name},
 };

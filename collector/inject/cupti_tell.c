@@ -4,11 +4,11 @@
 #include "collect.h"
 #include "cupti_contexts.h"
 
-/* What a freeing call changed, so that it can be taken back if it fails. */
+/* The changes of a freeing call, so that they can be undone if it fails. */
 struct change {
     struct mt_live_block block;
-    int references, mappings; /* what was taken from it */
-    bool gone;                /* and its end was told */
+    int references, mappings; /* taken from the block */
+    bool gone;                /* and its end was reported */
 };
 
 enum { MAX_CHANGES = 4 };
@@ -114,7 +114,7 @@ void mt_cupti_let_go(uint64_t handle, int references, int mappings)
     enum mt_live_outcome outcome =
         mt_live_count(MT_LIVE_PHYSICAL, handle, -references, -mappings, &change.block);
     if (outcome == MT_LIVE_UNKNOWN)
-        return; /* a multicast object, or older than we are */
+        return; /* a multicast object, or memory from before the recording */
     change.gone = outcome == MT_LIVE_GONE;
     if (change.gone)
         emit_free(&change.block, 0);

@@ -1,5 +1,5 @@
-/* Decoders of physical memory, address ranges and mappings. Physical memory is
- * alive while somebody holds its handle or it is mapped somewhere. */
+/* Decoders of physical memory, address ranges and mappings. Physical memory is alive while a handle
+ * to it or a mapping of it exists. */
 #include "collect.h"
 #include "cupti_abi.h"
 #include "cupti_contexts.h"
@@ -54,8 +54,8 @@ void mt_cupti_exit_create(const struct mt_cupti_call *call)
     mt_cupti_tell_alloc(call, &block, 0);
 }
 
-/* Another process's memory, of which only a handle is known; or our own, come
- * back under a handle that is known. */
+/* Memory of another process, of which only a handle is known, or memory of this process under a
+ * known handle. */
 void mt_cupti_exit_import(const struct mt_cupti_call *call)
 {
     const struct mt_cu_import *params = call->params;
@@ -103,7 +103,7 @@ void mt_cupti_exit_map(const struct mt_cupti_call *call)
     mt_cupti_tell_alloc(call, &block, 0);
 }
 
-/* One call may end several mappings, which lie one after the other. */
+/* One call may end several adjacent mappings. */
 void mt_cupti_enter_unmap(const struct mt_cupti_call *call)
 {
     const struct mt_cu_range *params = call->params;

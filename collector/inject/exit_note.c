@@ -1,6 +1,7 @@
-/* With which status the process ends, if it ends by exit or by returning from main. The handler is
- * registered when main runs already: one of the library's constructor would run after the library's
- * own end (lifecycle.c). What ends a process otherwise, its parent learns: collector/record. */
+/* The exit status of a process that ends by exit or by returning from main. The handler is
+ * registered after main has started: a handler from the library's constructor would run after the
+ * library's own end (lifecycle.c). For other ends the parent process records the status:
+ * collector/record. */
 #include "exit_note.h"
 
 #include <stdio.h>
@@ -28,7 +29,7 @@ static void note(int status, void *unused)
     mt_collect_leave();
 }
 
-/* A forked child has the parent's handlers. */
+/* A forked child inherits the parent's handlers. */
 void mt_exit_note_begin(void)
 {
     static bool registered;

@@ -1,8 +1,7 @@
-/* See intern.h. Definitions go to an append-only log in the tape, under a lock.
- * A hash table of what is there is read without it: an entry is published by
- * storing its hash last, and a table that has grown takes the old one's place in
- * one store (readers may still be in the old one, so it stays). Equal hashes are
- * compared byte by byte. */
+/* See intern.h. Definitions are appended to a log in the tape under a lock. A hash table of them is
+ * read without the lock: an entry is published by storing its hash last, and a grown table replaces
+ * the old one in one store (readers may still use the old one, so it is kept). Entries with equal
+ * hashes are compared byte by byte. */
 #include "intern.h"
 
 #include <string.h>
@@ -34,7 +33,7 @@ static struct {
 void mt_intern_forget(void)
 {
     pthread_mutex_init(&interned.lock, NULL);
-    atomic_store(&interned.table, NULL); /* the parent's memory: not worth a call */
+    atomic_store(&interned.table, NULL); /* the parent's memory: not worth a system call */
     memset(interned.last_ids, 0, sizeof interned.last_ids);
 }
 
@@ -43,7 +42,8 @@ static const void *payload_at(uint32_t offset)
     return (const char *)mt_core.tape + mt_core.tape->definitions_offset + (uint64_t)offset * 8;
 }
 
-/* Appends; needs the lock. Returns the id (0 = no room) and where the payload is. */
+/* Appends a definition; the lock must be held. Returns the id (0 = no room) and the offset of the
+ * payload. */
 static uint32_t append(enum mt_definition_kind kind, const void *payload, size_t payload_bytes,
                        uint32_t *payload_offset)
 {
@@ -103,7 +103,7 @@ static void insert(struct table *table, uint64_t hash, uint32_t id, uint32_t pay
     table->count++;
 }
 
-/* A table with room for one more; needs the lock. NULL: no memory. */
+/* Returns a table with room for one more; the lock must be held. NULL: no memory. */
 static struct table *table_with_room(void)
 {
     struct table *old = atomic_load_explicit(&interned.table, memory_order_relaxed), *table;
@@ -124,7 +124,7 @@ static struct table *table_with_room(void)
     return table;
 }
 
-/* Does the log hold this very payload at the place? Its header is before it. */
+/* Returns whether the log has exactly this payload at the offset. Its header precedes it. */
 static bool is_equal(uint32_t payload_offset, enum mt_definition_kind kind, const void *payload,
                      size_t payload_bytes)
 {
@@ -154,7 +154,7 @@ static const struct entry *find(uint64_t hash, enum mt_definition_kind kind, con
     }
 }
 
-/* Under the lock: somebody may have been faster. */
+/* Call it with the lock held: another thread may have added the payload meanwhile. */
 static uint32_t find_or_add(uint64_t hash, enum mt_definition_kind kind, const void *payload,
                             size_t payload_bytes, uint32_t *payload_offset)
 {

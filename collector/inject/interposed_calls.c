@@ -1,5 +1,5 @@
-/* See driver_hooks.h. The decoders are those of CUPTI's calls; what CUPTI tells
- * of contexts beside calls is derived from the calls that make and end them. */
+/* See driver_hooks.h. Uses the decoders of CUPTI's calls. Contexts, which CUPTI reports separately,
+ * are derived from the calls that create and destroy them. */
 #include "driver_hooks.h"
 
 #include <errno.h>
@@ -13,18 +13,18 @@
 #include "settings.h"
 #include "source_cupti.h"
 
-/* Entry points that are no decoder's: numbers from here on. */
+/* Numbers of entry points that have no decoder. */
 enum { CONTEXT_DESTROY = 1 << 16, PRIMARY_RESET, PRIMARY_RELEASE };
 
 enum { MAX_DEVICES = 64 };
 
-/* The primary context of each device, and how often it was retained. */
+/* The primary context of each device, and its number of references. */
 static struct {
     _Atomic uint64_t context;
     _Atomic int retained;
 } primary[MAX_DEVICES];
 
-static _Atomic bool told; /* the trace knows of this source */
+static _Atomic bool told; /* the trace names this source */
 
 static bool wanted(void)
 {
@@ -73,7 +73,7 @@ static void release_primary(int device)
         destroy_primary(device);
 }
 
-/* Ends of contexts, told before the driver does it. */
+/* Ends of contexts, reported before the driver call. */
 static void enter_context(int number, const void *params)
 {
     int device;
@@ -103,8 +103,8 @@ static void note_primary(const struct mt_cu_context_retain *params)
     atomic_fetch_add(&primary[params->dev].retained, 1);
 }
 
-/* After a call that may have made a context; before its decoder, which forgets
- * the device. */
+/* Call it after a call that may have created a context, and before its decoder, which clears the
+ * device. */
 static void see_context(const char *name, const struct mt_interposed_call *call)
 {
     const struct mt_cu_context_retain *params = call->params;
@@ -117,14 +117,14 @@ static void see_context(const char *name, const struct mt_interposed_call *call)
         note_primary(params);
 }
 
-/* Questions about devices are no reason for a trace (source_cupti.c). */
+/* Queries about devices do not start a trace (source_cupti.c). */
 static bool is_mere_question(int number)
 {
     return number < CONTEXT_DESTROY && mt_cupti_asks_device(&mt_cupti_entries[number]) &&
            !mt_collect_is_running();
 }
 
-/* Before the first event of the driver, and of each thread, as in source_cupti.c. */
+/* Runs before the first event of the driver, and of each thread, as in source_cupti.c. */
 static void tell(void)
 {
     if (atomic_load_explicit(&told, memory_order_acquire))

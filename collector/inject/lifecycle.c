@@ -1,5 +1,5 @@
-/* When the collector starts, what a forked child does, and how it ends. Until
- * the first event nothing of it exists in a process but its settings. */
+/* The start of the collector, its behavior in a forked child, and its end. Until the first event,
+ * only its settings exist in a process. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -17,7 +17,7 @@
 
 enum { PAGE = 4096, MAX_START_WAIT_NS = 2000000000 };
 
-/* This thread is in libc's fork, whose handlers will run. */
+/* This thread is in libc's fork, so fork handlers will run. */
 static _Thread_local bool forking;
 
 static void fork_begins(void)
@@ -32,14 +32,14 @@ static void fork_ends(void)
     forking = false;
 }
 
-/* Is this a child that libc does not know of (a bare clone)? Its locks may be held
- * by threads that are not here, so to start a thread could wait without end. */
+/* Returns whether this is a child that libc does not know about (a bare clone). Threads that do not
+ * exist in the child may hold its locks, so starting a thread could wait forever. */
 static bool is_bare_clone(void)
 {
     return !forking && mt_core.process != getpid();
 }
 
-/* Older kernels (before 4.14) have no such page: there the fork handlers do. */
+/* Kernels before 4.14 lack MADV_WIPEONFORK. The fork handlers suffice there. */
 static bool make_generation_page(void)
 {
     void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -51,7 +51,7 @@ static bool make_generation_page(void)
     return true;
 }
 
-/* A file system that refuses may send SIGXFSZ: the program must not get it. */
+/* If the file size limit is exceeded, the kernel sends SIGXFSZ. The program must not receive it. */
 static bool create_files(void)
 {
     const struct timespec now = {0, 0};
@@ -82,8 +82,8 @@ static bool start(void)
     if (!mt_thread_key_make() || (!mt_core.generation_page && !make_generation_page()) ||
         !create_files())
         return false;
-    /* two points from the start: should the process die before the writer takes
-     * another, they have to do; making the files took a millisecond */
+    /* two points of the start, which must suffice if the process dies before the writer takes
+     * another one; creating the files took about a millisecond */
     mt_core.tape->first_point = first;
     mt_core.tape->last_points[0] = mt_clock_now(&mt_core.clock);
     mt_core.tape->started_unix_ns = mt_core.tape->last_points[0].unix_ns;
@@ -102,7 +102,7 @@ static bool start_once(void)
     uint64_t start_ns;
     int state = MT_CORE_IDLE;
 
-    /* its state stays: the memory may be shared with the parent (vfork) */
+    /* the state is kept: the memory may be shared with the parent (vfork) */
     if (is_bare_clone())
         return false;
     if (atomic_compare_exchange_strong(&mt_core.state, &state, MT_CORE_STARTING)) {
@@ -121,7 +121,7 @@ static bool start_once(void)
     return state == MT_CORE_RUNNING;
 }
 
-/* Whatever of the child still writes to the tape writes to memory of its own. */
+/* Redirects late writes of the child to private memory instead of the tape. */
 static void detach_tape(void)
 {
     if (mt_core.tape)
@@ -130,7 +130,7 @@ static void detach_tape(void)
     mt_core.tape = NULL;
 }
 
-/* In a forked child (its fork handler): forget the parent's recording. */
+/* Fork handler of the child: drops the parent's recording. */
 static void forget_parent(void)
 {
     const struct mt_inject_source *const *source;
@@ -156,8 +156,8 @@ static void forget_parent(void)
     errno = saved;
 }
 
-/* In a bare clone the tape is the parent's, and nobody knows what the numbers of
- * the descriptors mean by now: nothing is touched. */
+/* In a bare clone the tape belongs to the parent, and the descriptors may have been reused, so
+ * nothing is touched. */
 static void leave_alone(void)
 {
     static bool said;
@@ -168,7 +168,7 @@ static void leave_alone(void)
                    (long)getpid());
 }
 
-/* A fork handler of the program that runs before ours may emit already. */
+/* A fork handler of the program that runs before this library's may already emit events. */
 static void found_forked(void)
 {
     if (is_bare_clone())
@@ -184,7 +184,7 @@ static void fork_ends_in_child(void)
     forking = false;
 }
 
-/* Before the program registers handlers: so ours is the first in a child. */
+/* Runs before the program registers fork handlers, so this handler is the first in a child. */
 __attribute__((constructor)) static void begin(void)
 {
     mt_core.process = getpid();
@@ -193,9 +193,9 @@ __attribute__((constructor)) static void begin(void)
     (void)pthread_atfork(fork_begins, fork_ends, fork_ends_in_child);
 }
 
-/* Will `memtrace record` complete this trace? It holds a lock on its list of
- * traces as long as it lives; a process that finds the list without this lock removes it. The
- * name comes from the environment: it may name any file. */
+/* Returns whether `memtrace record` will complete this trace. It locks its list of traces while it
+ * lives; a process that finds the list without this lock removes it. The name comes from the
+ * environment, so it may name any file. */
 static bool launcher_waits(void)
 {
     const char *list = mt_recorder_settings->manifest;
@@ -207,7 +207,7 @@ static bool launcher_waits(void)
     fd = open(list, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return false;
-    if (mt_manifest_is_mine(fd, list)) { /* else trace_file.c has not listed this trace there */
+    if (mt_manifest_is_mine(fd, list)) { /* else this trace is not listed there */
         waits = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
         if (!waits)
             mt_manifest_remove(fd, AT_FDCWD, list);
@@ -216,15 +216,15 @@ static bool launcher_waits(void)
     return waits;
 }
 
-/* At exit. What the program still does afterwards (the driver's own end) stays
- * on the tape, and `memtrace record` adds it; without it (it does not wait for
- * us, or was killed), a trace that has its end is final. */
+/* Runs at exit. Later events (the end of the driver) stay on the tape, and `memtrace record` adds
+ * them. Without `memtrace record` (it does not wait for this process, or was killed), a trace with
+ * an end record is final. */
 __attribute__((destructor)) static void process_ends(void)
 {
     if (atomic_load(&mt_core.state) != MT_CORE_RUNNING || !mt_collect_is_running())
         return;
     mt_writer_thread_finish();
-    /* without its end in the trace (a full disk), what is missing is on the tape alone */
+    /* if the trace has no end record (a full disk), the missing part is only on the tape */
     if (launcher_waits() || !atomic_load(&mt_core.tape->closed))
         return;
     atomic_store(&mt_core.state, MT_CORE_OFF);

@@ -1,5 +1,5 @@
-/* Which file lies where: the loader's list, read on the writer thread whenever
- * something was loaded or unloaded since. */
+/* Address ranges of files: the loader's list, read on the writer thread after each load or
+ * unload. */
 #define _GNU_SOURCE 1
 #include "modules_scan.h"
 
@@ -23,14 +23,14 @@
 #include "util.h"
 
 static struct {
-    uint64_t adds, subs;  /* of the loader, at the last scan */
+    uint64_t adds, subs;  /* counters of the loader at the last scan */
     struct mt_map known;  /* hashes of the definitions of modules that are loaded */
-    struct mt_map before; /* ... and were so at the scan before */
+    struct mt_map before; /* ... and that were loaded at the previous scan */
     struct mt_buf payload;
-    bool told; /* the header says that there are stacks */
+    bool told; /* the header lists the stacks */
 } scan;
 
-/* Addresses of all its segments, whole pages. */
+/* Page-aligned range of addresses of all segments. */
 static bool find_range(const struct dl_phdr_info *info, struct mt_module_definition *module)
 {
     uint64_t page = (uint64_t)getpagesize();
@@ -61,7 +61,7 @@ static bool is_loaded(const struct dl_phdr_info *info, const ElfW(Phdr) * notes)
     return false;
 }
 
-/* A note: three lengths and numbers, the owner and the contents, both padded. */
+/* A note: three numbers, then the owner and the contents, both padded. */
 static const uint8_t *id_in_notes(struct mt_cursor notes, uint32_t *bytes)
 {
     for (;;) {
@@ -93,8 +93,8 @@ static const uint8_t *find_build_id(const struct dl_phdr_info *info, uint32_t *b
     return NULL;
 }
 
-/* The path behind an address in /proc/self/maps: what the loader calls by a
- * relative name, or by none. */
+/* Path of an address in /proc/self/maps, for modules whose name in the loader is relative or
+ * empty. */
 static bool path_of_mapping(uint64_t address, char path[PATH_MAX])
 {
     char line[PATH_MAX + 128];
@@ -115,7 +115,7 @@ static bool path_of_mapping(uint64_t address, char path[PATH_MAX])
     return found;
 }
 
-/* What is in no file (the kernel's vdso) keeps its name. */
+/* Modules without a file (the kernel's vdso) keep their name. */
 static void add_path(const struct dl_phdr_info *info, uint64_t begin, struct mt_buf *payload)
 {
     char path[PATH_MAX] = "";
@@ -182,8 +182,8 @@ static void scan_modules(void)
     dl_iterate_phdr(visit, NULL);
 }
 
-/* The header's fact, once: a framework's blocks have stacks, which those of the driver's calls
- * alone do not say. */
+/* Sets the fact in the header once: that the blocks of a framework have stacks. Stacks of driver
+ * calls alone do not count. */
 static void tell(void)
 {
     if (scan.told || !mt_collect_has_asked_native())
@@ -197,7 +197,8 @@ static void poll_modules(void)
     uint64_t counters[2] = {0, 0};
 
     tell();
-    /* where Python came later, the last native frames may lie in a module that is not known yet */
+    /* if Python was loaded later, the last native frames may be in a module that is not known
+     * yet */
     if (!mt_collect_takes_native() && !mt_collect_has_native())
         return;
     dl_iterate_phdr(read_counters, counters);
@@ -213,12 +214,12 @@ static void poll_modules(void)
     mt_collect_leave();
 }
 
-/* The child begins a tape of its own. What the parent had allocated stays lost:
- * another thread may have been in the middle of it. */
+/* The child begins its own tape. Memory that the parent allocated is leaked, because another thread
+ * may have been changing it. */
 static void forget_modules(void)
 {
     memset(&scan, 0, sizeof scan);
-    mt_native_stack_forget(); /* ids of stacks are those of the parent's tape */
+    mt_native_stack_forget(); /* ids of stacks refer to the parent's tape */
 }
 
 const struct mt_inject_source mt_modules_source = {.name = "modules",

@@ -1,9 +1,8 @@
-/* A walk over the stack by call frame information, with a cache of rules that
- * all threads share: after the first time an address costs a probe and two
- * loads, about 6 ns. A stack that the thread has walked before costs less
- * (stack_memo.h). Everything is read between the stack pointer and the
- * stack's end, so wrong tables (hand-written code, code that was unloaded) give
- * a short or wrong stack, never a crash. No lock but on a miss (cfi.h). */
+/* Walks the stack by call frame information, with a cache of rules that all threads share: after
+ * the first time, an address costs a probe and two loads, about 6 ns. A stack that the thread has
+ * walked before costs less (stack_memo.h). All reads are between the stack pointer and the end of
+ * the stack, so wrong tables (hand-written code, unloaded code) give a short or wrong stack, never
+ * a crash. A lock is taken only on a miss (cfi.h). */
 #define _GNU_SOURCE 1
 #include "stacks.h"
 
@@ -22,8 +21,8 @@
 
 enum { CACHE_BITS = 14, PROBES = 8, GENERATION_SHIFT = 48, BUSY = 1 };
 
-/* key: address and generation, 0 = empty. A cell of this generation keeps its
- * rule for as long as it keeps its key. */
+/* key: address and generation, 0 = empty. A cell of this generation keeps its rule while it keeps
+ * its key. */
 struct cell {
     _Atomic uint64_t key, rule;
 };
@@ -55,7 +54,7 @@ static void remember(uint64_t key, struct mt_cfi_rule rule)
     }
     old = atomic_load_explicit(&cell->key, memory_order_relaxed);
     if (old == BUSY || !atomic_compare_exchange_strong(&cell->key, &old, BUSY))
-        return; /* another thread is at it: next time */
+        return; /* another thread changes the cell: try again next time */
     atomic_thread_fence(memory_order_release);
     memcpy(&word, &rule, sizeof word);
     atomic_store_explicit(&cell->rule, word, memory_order_relaxed);
@@ -102,9 +101,9 @@ void mt_native_stack_forget(void)
 enum { COPY_BYTES = 16384, PAGE_BYTES = 4096 };
 
 struct thread_room {
-    uintptr_t low, high; /* of the stack that the thread began on */
+    uintptr_t low, high; /* of the stack on which the thread began */
     uint64_t words[MT_MAX_STACK_FRAMES];
-    _Alignas(8) uint8_t copy[COPY_BYTES]; /* of another one: a coroutine's, a signal handler's */
+    _Alignas(8) uint8_t copy[COPY_BYTES]; /* of a coroutine's or a signal handler's stack */
     struct mt_stack_memos memos;          /* most of it is never touched */
 };
 
@@ -161,14 +160,14 @@ static struct thread_room *make_room(void)
 
 struct walk {
     uintptr_t pc, sp, fp;
-    uintptr_t low, high;  /* what may be read ... */
-    const uint8_t *bytes; /* ... and where it is */
+    uintptr_t low, high;  /* readable range of addresses ... */
+    const uint8_t *bytes; /* ... and its bytes */
     bool fp_known;
-    struct mt_stack_memo *memo; /* gets what is read; NULL on a copy */
+    struct mt_stack_memo *memo; /* receives the words that are read; NULL on a copy */
 };
 
-/* May read what a sanitizer forbids: if the walk goes wrong, anything between the
- * stack pointer and the stack's end. */
+/* May read memory that a sanitizer forbids: if the walk goes wrong, anything between the stack
+ * pointer and the end of the stack. */
 __attribute__((no_sanitize_address)) static bool read_word(const struct walk *walk,
                                                            uintptr_t address, uintptr_t *word)
 {
@@ -180,8 +179,8 @@ __attribute__((no_sanitize_address)) static bool read_word(const struct walk *wa
     return true;
 }
 
-/* As many readable bytes above the stack pointer as there are: the kernel
- * copies them, page by page, and stops where nothing is mapped. */
+/* Copies the readable bytes above the stack pointer. The kernel copies them page by page and stops
+ * at unmapped memory. */
 static size_t copy_stack(uintptr_t sp, uint8_t *copy)
 {
     struct iovec local = {copy, COPY_BYTES}, remote[COPY_BYTES / PAGE_BYTES + 1];
@@ -229,7 +228,7 @@ static bool caller_fp(struct walk *walk, struct mt_cfi_rule rule, uintptr_t cfa)
     }
 }
 
-/* To the caller: its pc is the return address. */
+/* Moves to the caller, whose pc is the return address. */
 static bool step(struct walk *walk, struct mt_cfi_rule rule)
 {
     uintptr_t offset = (uintptr_t)(intptr_t)rule.cfa_offset, cfa, pc;

@@ -1,4 +1,4 @@
-/* Instead of native_stack.c, on machines that it does not know. */
+/* Replaces native_stack.c on machines that it does not support. */
 #include "stacks.h"
 
 uint32_t mt_native_stack(unsigned skip)

@@ -7,13 +7,13 @@
 
 struct answer {
     const struct mt_nvml_device *devices;
-    uint32_t count; /* of devices */
+    uint32_t count; /* number of devices */
     struct mt_nvml_place *places;
     uint32_t place_count;
     const char *why;
 };
 
-/* Equal devices are equally fast, and stay in the order of the bus. */
+/* Devices of equal speed stay in the order of the bus. */
 static bool is_bus_order(const struct answer *answer, const char *order)
 {
     if (order && !strcmp(order, "PCI_BUS_ID"))
@@ -24,7 +24,7 @@ static bool is_bus_order(const struct answer *answer, const char *order)
     return true;
 }
 
-/* False if it is there already. */
+/* Returns false if the device is already in the list. */
 static bool add(struct answer *answer, uint32_t index, const char *instance, size_t length)
 {
     struct mt_nvml_place *place;
@@ -45,7 +45,7 @@ static bool add(struct answer *answer, uint32_t index, const char *instance, siz
     return true;
 }
 
-/* The device whose UUID begins with the text: UINT32_MAX if none or several. */
+/* Returns the device whose UUID begins with the text, UINT32_MAX if there is none or several. */
 static uint32_t find_uuid(const struct answer *answer, const char *text, size_t length)
 {
     uint32_t found = UINT32_MAX;
@@ -72,8 +72,7 @@ static uint32_t find_number(const char *text, size_t length)
     return *end || digits[0] == '-' || number >= UINT32_MAX ? UINT32_MAX : (uint32_t)number;
 }
 
-/* One item of the list; false at the first one that is none: what follows is
- * not looked at. */
+/* Adds one item of the list. Returns false at the first invalid item; the rest is ignored. */
 static bool add_item(struct answer *answer, const char *item, size_t length, bool bus_order)
 {
     uint32_t index;

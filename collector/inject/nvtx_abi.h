@@ -169,7 +169,7 @@ struct nvtx_schema {
     uint64_t type, flags;
     const struct nvtx_schema_entry *entries;
     size_t entry_count, payload_bytes, alignment;
-    uint64_t id; /* from NVTX_STATIC_SCHEMAS on; what lies behind it is of newer headers */
+    uint64_t id; /* at least NVTX_STATIC_SCHEMAS; newer headers have more fields */
 };
 
 #define NVTX_PAYLOAD_SLOTS(X)                                                                      \

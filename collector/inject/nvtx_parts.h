@@ -31,7 +31,7 @@ extern const nvtx_function mt_nvtx_core2_slots[NVTX_SLOT_COUNT];
 extern const nvtx_function mt_nvtx_memory_slots[NVTX_MEMORY_SLOT_COUNT];
 extern const nvtx_function mt_nvtx_payload_slots[NVTX_PAYLOAD_SLOT_COUNT];
 
-/* Of the tool that was here before us; ours call them. */
+/* Functions of the previous tool, which those of the collector call. */
 typedef _Atomic(nvtx_function) mt_nvtx_next_slot;
 extern mt_nvtx_next_slot mt_nvtx_next_core[NVTX_SLOT_COUNT];
 extern mt_nvtx_next_slot mt_nvtx_next_core2[NVTX_SLOT_COUNT];
@@ -61,7 +61,7 @@ struct mt_nvtx_text {
 /* Domains count from 1; 0 is the default domain, and what an unknown handle
  * means. Equal names are one domain. */
 uint32_t mt_nvtx_domain(void *handle);
-/* "domain: ", empty for 0. Lives for ever. */
+/* "domain: ", empty for 0. Lives forever. */
 struct mt_nvtx_text mt_nvtx_domain_prefix(uint32_t domain);
 /* The handle for the program. `next` is that of the tool before us (then the
  * program gets that one), or NULL. */
@@ -69,7 +69,7 @@ void *mt_nvtx_domain_create(struct mt_nvtx_text name, void *next);
 
 void *mt_nvtx_string_register(uint32_t domain, struct mt_nvtx_text text, void *next);
 /* The whole name of a registered string, with its domain; empty if unknown.
- * Lives for ever. */
+ * Lives forever. */
 struct mt_nvtx_text mt_nvtx_string(void *handle);
 
 /* What to pass to the tool before us: handles that we made mean nothing to it. */
@@ -78,7 +78,7 @@ const struct nvtx_attributes *mt_nvtx_next_attributes(const struct nvtx_attribut
                                                       struct nvtx_attributes *copy);
 
 void mt_nvtx_category_set(uint32_t domain, uint32_t category, struct mt_nvtx_text name);
-/* Name of a category with its domain, empty if it has none. Lives for ever. */
+/* Name of a category with its domain, empty if it has none. Lives forever. */
 struct mt_nvtx_text mt_nvtx_category(uint32_t domain, uint32_t category);
 
 void mt_nvtx_domains_forked(void);

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-static const char inside; /* of this library */
+static const char inside; /* an address in this library */
 
 void *mt_original_library(const void *address)
 {
@@ -24,7 +24,7 @@ static bool is_ours(void *function)
            theirs.dli_fbase == ours.dli_fbase;
 }
 
-/* A handle searches its library and what that needs, not what was preloaded. */
+/* A handle searches its library and the dependencies, not preloaded libraries. */
 void *mt_original_symbol(void *library, const char *name)
 {
     void *symbol = library ? dlsym(library, name) : NULL;

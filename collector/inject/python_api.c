@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A function's address into a pointer to function, as POSIX wants it. */
+/* Stores the address of a function in a pointer to function, in the way that POSIX requires. */
 static bool find(void *library, const char *name, void *pointer)
 {
     void *address = dlsym(library, name);
@@ -70,7 +70,7 @@ static bool find_in(void *library, struct mt_python_api *api)
            find(library, "Py_IncRef", &api->increase) && find(library, "Py_DecRef", &api->decrease);
 }
 
-/* The first library called libpython3...; its path goes to `data`. */
+/* Copies the path of the first library called libpython3... to `data`. */
 static int remember_library(struct dl_phdr_info *info, size_t bytes, void *data)
 {
     const char *slash = strrchr(info->dlpi_name, '/');
@@ -92,9 +92,9 @@ bool mt_python_api_find(struct mt_python_api *api)
     *api = (struct mt_python_api){0};
     if (find_in(RTLD_DEFAULT, api))
         return true;
-    /* a program that embeds Python may keep its names to itself */
+    /* a program that embeds Python may not export its symbols */
     if (!dl_iterate_phdr(remember_library, path))
         return false;
-    library = dlopen(path, RTLD_LAZY | RTLD_NOLOAD); /* stays open: it must not go away */
+    library = dlopen(path, RTLD_LAZY | RTLD_NOLOAD); /* stays open, so that it is not unloaded */
     return library && find_in(library, api);
 }

@@ -29,8 +29,7 @@ bool mt_python_walk(const struct mt_python_view *view, const char *state,
     return true;
 }
 
-/* The line of an offset. A table that is too long to be read here counts as
- * right. */
+/* Compares the line of an offset. A table that is too long to be read here counts as correct. */
 static bool same_line(const struct mt_python_view *view, struct mt_python_thread *thread,
                       const char *code, uint32_t offset, int theirs)
 {
@@ -51,7 +50,7 @@ static bool same_line(const struct mt_python_view *view, struct mt_python_thread
            (uint32_t)(theirs > 0 ? theirs : 0);
 }
 
-/* Where a frame is in its bytecode, and the line of that. */
+/* Compares the position of a frame in its bytecode, and its line. */
 static bool same_place(const struct mt_python_view *view, const struct mt_python_api *api,
                        struct mt_python_thread *thread, const struct mt_python_frame *ours,
                        void *theirs)
@@ -76,7 +75,7 @@ static bool same_place(const struct mt_python_view *view, const struct mt_python
            same_line(view, thread, code, offset, api->get_line(theirs));
 }
 
-/* An attribute of a code object: the very object at `offset`, and its text. */
+/* Compares an attribute of a code object with the object at `offset`, by identity and text. */
 static bool same_text(const struct mt_python_view *view, const struct mt_python_api *api,
                       uintptr_t code, const char *name, uint16_t offset)
 {
@@ -99,7 +98,7 @@ static bool same_text(const struct mt_python_view *view, const struct mt_python_
     return same;
 }
 
-/* Where the line table and its bytes are. */
+/* Compares the addresses of the line table and its bytes. */
 static bool same_table(const struct mt_python_view *view, const struct mt_python_api *api,
                        uintptr_t code)
 {
@@ -140,7 +139,7 @@ static bool same_frame(const struct mt_python_view *view, const struct mt_python
     return same;
 }
 
-/* With the lock held, and `frame` ours to give back. */
+/* Call it with the lock held. Releases the reference to `frame`. */
 static bool same_frames(const struct mt_python_view *view, const struct mt_python_api *api,
                         struct mt_python_thread *thread, size_t count, void *frame)
 {
@@ -165,7 +164,7 @@ static bool same_frames(const struct mt_python_view *view, const struct mt_pytho
 static bool compare(const struct mt_python_view *view, const struct mt_python_api *api,
                     struct mt_python_thread *thread, size_t count)
 {
-    /* 3.11 and before collect garbage when they allocate */
+    /* up to 3.11, allocation may collect garbage */
     bool pause = api->gc_disable && api->gc_enable && api->version < 0x030c0000;
     int enabled = pause ? api->gc_disable() : 0;
     void *frame = api->get_frame();
@@ -175,7 +174,7 @@ static bool compare(const struct mt_python_view *view, const struct mt_python_ap
         api->increase(frame);
         same = same_frames(view, api, thread, count, frame);
     }
-    api->clear_error(); /* one of ours: there was none before */
+    api->clear_error(); /* the exception comes from this function: there was none before */
     if (enabled)
         api->gc_enable();
     return same;

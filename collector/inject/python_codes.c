@@ -1,5 +1,5 @@
-/* See python_codes.h. Reads of what is seen for the first time are guarded: it
- * is rare, and texts and tables hang on pointers that nothing else has checked. */
+/* See python_codes.h. Objects that are new are read with guarded reads: that is rare, and texts and
+ * tables are behind pointers that nothing else has checked. */
 #include "python_codes.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 enum {
     MAX_FILE_BYTES = 4096,
     MAX_NAME_BYTES = 1024,
-    MAX_TABLE_BYTES = 1000000, /* a longer one is left out: no lines, but the function */
+    MAX_TABLE_BYTES = 1000000, /* longer tables are omitted: lines are unknown */
     TEXT_SPAN = 96,
     TEXT_COMPACT = 8,
     TEXT_ASCII = 16,
@@ -60,8 +60,8 @@ static uint32_t character(const char *at, unsigned kind)
     return wide;
 }
 
-/* Where the characters of a str are, how wide and how many; false if it is not
- * one that stands in one piece (subclasses of str do not). */
+/* Gets address, width and number of the characters of a str. Returns false if it is not stored in
+ * one piece (subclasses of str are not). */
 static bool find_characters(const struct mt_python_view *view, uintptr_t text, uintptr_t *at,
                             unsigned *kind, size_t *count)
 {
@@ -125,14 +125,14 @@ bool mt_python_bytes(const struct mt_python_view *view, uintptr_t object, size_t
     return *count <= INT32_MAX;
 }
 
-/* What define() has read of a code object. */
+/* The parts of a code object that define() has read. */
 struct parts {
     uintptr_t file, name, table;
     size_t table_bytes;
     uint32_t first_line;
 };
 
-/* Payload and intern, in a buffer that is large enough. */
+/* Builds the payload in a buffer that is large enough, and interns it. */
 static uint32_t define_in(const struct mt_python_view *view, const struct parts *parts,
                           char *payload)
 {
@@ -188,7 +188,7 @@ static uint32_t define(const struct mt_python_view *view, struct mt_python_threa
 struct mt_python_code mt_python_bytecode(const struct mt_python_layout *l, uintptr_t address,
                                          const char *code)
 {
-    /* behind the type: units of the bytecode, where that is inside */
+    /* after the type: length of the bytecode in units, if the bytecode is inside the object */
     uintptr_t units = mt_python_pointer(code, (uint16_t)(l->object_type + 8));
 
     return (struct mt_python_code){.code = address,
@@ -223,8 +223,8 @@ uint64_t mt_python_define(const struct mt_python_view *view, struct mt_python_th
     return word;
 }
 
-/* Hash and length of a str or bytes object. Where nobody has asked for the hash
- * yet, the end of the data stands for it. */
+/* Hash and length of a str or bytes object. If its hash was never computed, the end of the data
+ * replaces it. */
 static uint64_t content(const char *object, uint16_t length_at, uint16_t data_at, bool in_one_piece)
 {
     uint64_t length = mt_python_pointer(object, length_at);

@@ -104,8 +104,8 @@ static const struct mt_python_layout old_layouts[] = {
      .text_kind_shift = 2},
 };
 
-/* Where `struct _Py_DebugOffsets` of each release says it. Members that follow
- * each other in all of them are named by the first. */
+/* Offsets in `struct _Py_DebugOffsets` of each release. Members that are adjacent in all releases
+ * are named after the first. */
 struct published {
     uint32_t version;
     uint16_t thread_frame; /* thread_state.current_frame */
@@ -136,7 +136,7 @@ static uint64_t word_at(const void *runtime, uint16_t at)
     return word;
 }
 
-/* A published offset; one that makes no sense clears *good. */
+/* Reads a published offset. Clears *good if it is implausible. */
 static uint16_t offset_at(const void *runtime, uint16_t at, bool *good)
 {
     uint64_t offset = word_at(runtime, at);
@@ -151,7 +151,7 @@ static void cover(uint16_t *span, uint16_t offset, uint16_t field_bytes)
         *span = (uint16_t)(offset + field_bytes);
 }
 
-/* Fills in the spans; false if they are larger than any real one. */
+/* Computes the spans. Returns false if they exceed those of any real Python. */
 static bool measure(struct mt_python_layout *l)
 {
     cover(&l->frame_span, l->frame_previous, 8);
@@ -159,7 +159,7 @@ static bool measure(struct mt_python_layout *l)
     cover(&l->frame_span, l->frame_instruction, l->instruction == MT_PYTHON_POINTER ? 8 : 4);
     cover(&l->frame_span, l->frame_owner, 1);
     cover(&l->frame_span, l->frame_copy, 4);
-    cover(&l->code_span, l->object_type, 16); /* the type, and the size behind it */
+    cover(&l->code_span, l->object_type, 16); /* the type and the size after it */
     cover(&l->code_span, l->code_first_line, 4);
     cover(&l->code_span, l->code_file, 8);
     cover(&l->code_span, l->code_plain_name, 8);
@@ -195,16 +195,16 @@ static bool read_published(const struct published *p, const void *runtime,
         .code_table = offset_at(runtime, p->code + 3 * WORD, &good),
         .code_bytes = offset_at(runtime, p->code_bytes, &good),
         .code_copies = has_copies ? offset_at(runtime, p->code_bytes + WORD, &good) : NONE,
-        /* in front of the names of the variables */
+        /* precedes the names of the variables */
         .code_number = (uint16_t)(offset_at(runtime, p->code + 6 * WORD, &good) - 4),
         .bytes_data = offset_at(runtime, p->bytes_data, &good),
         .text_state = offset_at(runtime, p->text, &good),
         .text_length = offset_at(runtime, p->text + WORD, &good),
         .text_ascii = offset_at(runtime, p->text + 2 * WORD, &good),
-        /* 3.14 made "interned" a byte of its own where threads are free */
+        /* 3.14 made "interned" a separate byte in free-threaded builds */
         .text_kind_shift = has_copies ? 8 : 2,
     };
-    /* PyCompactUnicodeObject adds the length and the pointer of its UTF-8 */
+    /* PyCompactUnicodeObject adds the length of its UTF-8 and a pointer to it */
     l->text_wide = (uint16_t)(l->text_ascii + 2 * WORD);
     return good && measure(l);
 }

@@ -1,7 +1,6 @@
-/* See python_memory.h. The question goes to the kernel: rt_sigprocmask reads
- * the set that it is given before it looks at what to do with it, and "what to
- * do" is nonsense here. So the answer is EFAULT or EINVAL, and nothing happens.
- * Unlike process_vm_readv no sandbox forbids it. */
+/* See python_memory.h. Lets the kernel test the address: rt_sigprocmask reads the given set before
+ * it checks its first argument, which is invalid here. So it returns EFAULT or EINVAL, and changes
+ * nothing. Unlike process_vm_readv, no sandbox forbids it. */
 #include "python_memory.h"
 
 #include <errno.h>

@@ -1,11 +1,10 @@
-/* Python stacks of the calling thread: see stacks.h, and docs/recording.md for
- * why its frames may be read without the interpreter's lock.
+/* Python stacks of the calling thread: see stacks.h, and docs/recording.md for why frames may be
+ * read without the interpreter's lock.
  *
- * Whether we read them rightly is checked against Python itself, in a thread
- * that has the lock: at its first event, or in a pending call of the main
- * thread, whichever comes first. Until then every read is guarded and every
- * code object verified, so that early events have their stacks too; after it
- * the walk is a few loads a frame. */
+ * The frames that are read are compared with those that Python reports, in a thread that has the
+ * lock: at its first event, or in a pending call of the main thread, whichever comes first. Until
+ * then every read is guarded and every code object is verified, so early events also have stacks.
+ * After that the walk takes a few loads per frame. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -19,24 +18,24 @@
 
 enum state { ABSENT, UNCHECKED, CHECKED, OFF };
 
-/* Comparisons that fail before it is our reading that is wrong, not a debugger
- * or a half-built frame; of a single frame, before no deeper one is awaited.
- * There is one each time that the writer polls. */
+/* Number of failed comparisons before the layout counts as wrong; fewer may come from a debugger or
+ * a half-built frame. MIN_SHALLOW: comparisons of a single frame, after which no deeper
+ * stack is awaited. Each poll of the writer allows one comparison. */
 enum { MIN_DIFFERENT = 16, MIN_SHALLOW = 16 };
 
 static struct {
     _Atomic int state;
-    struct mt_python_view view; /* constant from UNCHECKED on */
+    struct mt_python_view view; /* constant once the state is UNCHECKED */
     struct mt_python_api api;
-    pthread_key_t key; /* gives back a thread's memory */
+    pthread_key_t key; /* its destructor frees a thread's memory */
     bool has_key;
-    _Atomic bool may_check; /* an event may; set again by each poll */
-    _Atomic bool pending;   /* a pending call is on its way */
-    _Atomic bool gave;      /* an event has got a stack */
+    _Atomic bool may_check; /* an event may check; set again by each poll */
+    _Atomic bool pending;   /* a pending call is queued */
+    _Atomic bool gave;      /* an event has received a stack */
     _Atomic unsigned different, shallow;
     const char *reason; /* why OFF, for the user */
-    bool told;          /* the header says that there are stacks */
-    bool told_off;      /* the header says that there are none, and why */
+    bool told;          /* the header states that there are stacks */
+    bool told_off;      /* the header states that there are none, and why */
 } python;
 
 static _Thread_local struct mt_python_thread *own_memory;
@@ -66,7 +65,7 @@ static inline struct mt_python_thread *thread_memory(void)
     return own_memory ? own_memory : new_memory();
 }
 
-/* Which Python is it, and do we know its layout? */
+/* Finds the version of Python and its layout, if it is known. */
 static void look_for_python(void)
 {
     char runtime[MT_PYTHON_RUNTIME_BYTES];
@@ -96,8 +95,8 @@ static void look_for_python(void)
     atomic_store_explicit(&python.state, found, memory_order_release);
 }
 
-/* Before main, where the loader is ours anyway: the first event may come under
- * anybody's locks. A library that is loaded later is found by poll. */
+/* Runs before main, when no thread holds a lock of the loader: the first event may occur while the
+ * program holds any lock. A library that is loaded later is found by poll. */
 __attribute__((constructor)) static void begin(void)
 {
     if (!mt_recorder_settings->asked || !mt_recorder_settings->python_stacks)
@@ -122,7 +121,7 @@ static void settle(enum mt_python_verdict verdict)
         atomic_compare_exchange_strong(&python.state, &unchecked, OFF);
 }
 
-/* Compares, if the caller has the lock and it is time. */
+/* Compares if the caller has the lock and a comparison is due. */
 static void check_here(const char *state, struct mt_python_thread *thread)
 {
     if (python.api.current_thread() != state || !atomic_exchange(&python.may_check, false))
@@ -174,7 +173,7 @@ static __attribute__((noinline)) size_t read_unchecked(const char *state,
     return count;
 }
 
-/* Words of the stack at the end of thread->words; how many. */
+/* Puts the words of the stack at the end of thread->words and returns their number. */
 static __attribute__((noinline)) size_t read_checked(const char *state,
                                                      struct mt_python_thread *thread)
 {
@@ -200,7 +199,7 @@ static __attribute__((noinline)) size_t read_checked(const char *state,
     return MT_MAX_STACK_FRAMES - free_words;
 }
 
-/* Both halves of a product. */
+/* Combines both halves of a product. */
 static inline uint64_t fold(uint64_t a, uint64_t b)
 {
     __extension__ typedef unsigned __int128 wide;
@@ -209,8 +208,8 @@ static inline uint64_t fold(uint64_t a, uint64_t b)
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* The stack by what its frames are, before anything is looked up: which code
- * object, and where in it. False if it has no frames, or is not to be read. */
+/* Hashes the code objects of the frames and the positions in them, before anything is looked up.
+ * Returns false if there are no frames or they cannot be read. */
 static inline bool hash_stack(const char *state, struct mt_python_stack *stack)
 {
     const struct mt_python_layout *l = &python.view.layout;
@@ -337,7 +336,7 @@ static void stop(void)
     atomic_store(&python.state, OFF);
 }
 
-/* The ids that the memory of this thread holds are those of the parent's tape. */
+/* The ids in the memory of this thread refer to the parent's tape. */
 static void forked(void)
 {
     if (own_memory) {

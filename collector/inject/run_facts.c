@@ -1,4 +1,4 @@
-/* Who this process is: host, number, place in its job; and, if asked for, its command. */
+/* Identity of this process: host, number, place in its job; on request, its command. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static void tell_number(const char *key, long number)
     mt_collect_fact(key, text);
 }
 
-/* Arguments with blanks between them, as `ps` shows them. */
+/* Arguments separated by blanks, as in `ps`. */
 static void tell_command(void)
 {
     char text[2048];

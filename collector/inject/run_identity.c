@@ -1,4 +1,4 @@
-/* See run_identity.h. A line for each launcher, a function for each scheduler. */
+/* See run_identity.h. One line for each launcher, one function for each scheduler. */
 #include "run_identity.h"
 
 #include <stdbool.h>
@@ -9,12 +9,13 @@
 #include "decimal.h"
 #include "util.h"
 
-/* Names of variables; NULL: the launcher has none, or there is no second one. */
+/* Names of variables. NULL: the launcher has none, or there is no second one. */
 struct launcher {
     const char *rank, *local_rank, *local_rank_too, *world;
 };
 
-/* The innermost first: Slurm may start mpirun or torchrun, whose processes are the ranks. */
+/* The innermost launcher comes first: Slurm may start mpirun or torchrun, whose processes are the
+ * ranks. */
 static const struct launcher launchers[] = {
     {"RANK", "LOCAL_RANK", NULL, "WORLD_SIZE"},
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", NULL, "OMPI_COMM_WORLD_SIZE"},
@@ -23,7 +24,7 @@ static const struct launcher launchers[] = {
     {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_LOCAL_RANK", NULL, "MV2_COMM_WORLD_SIZE"},
 };
 
-/* -1 if the variable is not set, or holds anything but a number that a rank can have. */
+/* Returns -1 if the variable is not set, or is not a possible rank. */
 static long number_of(const char *name)
 {
     const char *value = name ? getenv(name) : NULL;
@@ -48,8 +49,9 @@ static struct mt_run_place place_of(const struct launcher *launcher)
                                  number_of(launcher->world)};
 }
 
-/* The processes of a batch script have the variables of a task 0, and are none: their
- * SLURM_NTASKS is what was asked for. Only a task that srun started has the number of a step. */
+/* The processes of a batch script have the variables of task 0, but are not tasks: their
+ * SLURM_NTASKS is the number that was requested. Only a task that srun started has the number of a
+ * step. */
 static struct mt_run_place slurm_task(void)
 {
     const struct mt_run_place none = {-1, -1, -1};
@@ -60,7 +62,7 @@ static struct mt_run_place slurm_task(void)
                                  either("SLURM_NTASKS", "SLURM_NPROCS")};
 }
 
-/* srun says the rest of what PMI and PMIx leave out, if the ranks are its tasks. */
+/* Takes what PMI and PMIx omit from srun, if the ranks are its tasks. */
 static void complete(struct mt_run_place *place, const struct mt_run_place *task)
 {
     if (task->rank != place->rank ||
@@ -92,7 +94,7 @@ long mt_run_restart(void)
     return either("TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT");
 }
 
-/* A text that does not fit would be cut, and equal another one: it is left out. */
+/* A text that does not fit is omitted: truncated, it could equal another one. */
 static bool set_job(char job[MT_JOB_TEXT], const char *kind, const char *id, const char *part)
 {
     int length;
@@ -106,7 +108,7 @@ static bool set_job(char job[MT_JOB_TEXT], const char *kind, const char *id, con
     return false;
 }
 
-/* A number that is not 0: LSF has index 0 for what is no array. */
+/* Returns a number other than 0: LSF sets index 0 outside of arrays. */
 static const char *index_of(const char *name)
 {
     const char *value = getenv(name);
@@ -122,7 +124,7 @@ static bool slurm(char job[MT_JOB_TEXT])
                                             : set_job(job, "slurm", getenv("SLURM_JOB_ID"), NULL);
 }
 
-/* torchrun says "none" where nobody named the run. */
+/* torchrun sets "none" if the run has no name. */
 static bool torchelastic(char job[MT_JOB_TEXT])
 {
     const char *id = getenv("TORCHELASTIC_RUN_ID");
@@ -130,7 +132,7 @@ static bool torchelastic(char job[MT_JOB_TEXT])
     return id && strcmp(id, "none") && set_job(job, "torchelastic", id, NULL);
 }
 
-/* Ray starts workers before it knows their job, and gives them an id that is none. */
+/* Ray starts workers before it knows their job, with an id that is not a job. */
 static bool ray(char job[MT_JOB_TEXT])
 {
     const char *id = getenv("RAY_JOB_ID");
@@ -138,7 +140,7 @@ static bool ray(char job[MT_JOB_TEXT])
     return id && strcmp(id, "ffffffff") && set_job(job, "ray", id, NULL);
 }
 
-/* A pod of an indexed Job is called JOB-INDEX. */
+/* A pod of an indexed Job has the name JOB-INDEX. */
 static void kubernetes(const char *host, char job[MT_JOB_TEXT])
 {
     const char *index = getenv("JOB_COMPLETION_INDEX");
@@ -153,7 +155,7 @@ static void kubernetes(const char *host, char job[MT_JOB_TEXT])
     (void)set_job(job, "kubernetes", name, NULL);
 }
 
-/* Numbers of a cluster's scheduler come once; the id of a run is what somebody chose. */
+/* Numbers of a scheduler are unique, so they come first. The id of a run is chosen by a user. */
 void mt_run_job(const char *host, char job[MT_JOB_TEXT])
 {
     job[0] = '\0';

@@ -1,5 +1,5 @@
-/* See run_mesh.h. The program's threads only publish a text. The writer thread tells the last one,
- * so that two calls at a time cannot leave the older text in the trace. */
+/* See run_mesh.h. The program's threads only publish a text. The writer thread records the last
+ * one, so two concurrent calls cannot leave the older text in the trace. */
 #include "run_mesh.h"
 
 #include <stdatomic.h>
@@ -12,10 +12,10 @@
 
 __attribute__((visibility("default"))) int memtrace_set_mesh(const char *mesh);
 
-static const char *_Atomic said_by_program; /* NULL: nothing yet */
-static const char *told;                    /* the writer thread's */
+static const char *_Atomic said_by_program; /* NULL: none yet */
+static const char *told;                    /* used only by the writer thread */
 
-/* NULL if it is a mesh, else what is wrong. */
+/* Returns NULL if the text is a valid mesh, otherwise what is wrong. */
 static const char *fault_of(const char *text)
 {
     struct mt_mesh mesh;
@@ -24,7 +24,7 @@ static const char *fault_of(const char *text)
     return wrong || mesh.count ? wrong : "it is empty";
 }
 
-/* The writer thread may be reading the text before: it stays allocated. */
+/* The previous text stays allocated, because the writer thread may be reading it. */
 int memtrace_set_mesh(const char *mesh)
 {
     static bool said;
@@ -68,7 +68,7 @@ static void tell_again(void)
     mt_collect_leave();
 }
 
-/* A forked child has its parent's place until it says another one. */
+/* A forked child keeps its parent's place until it sets another one. */
 static void forked(void)
 {
     told = NULL;

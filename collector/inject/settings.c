@@ -31,7 +31,7 @@ static uint32_t read_number(const char *name, uint32_t usual, uint32_t least, ui
     return number < least ? least : number > most ? most : (uint32_t)number;
 }
 
-/* Is `word` one of the comma-separated words of the variable? */
+/* Returns whether `word` is one of the comma-separated words of the variable. */
 static bool has_word(const char *name, const char *word, bool usual)
 {
     const char *at = getenv(name);
@@ -48,8 +48,8 @@ static bool has_word(const char *name, const char *word, bool usual)
     return false;
 }
 
-/* Before main, in one thread; every program that inherits the environment runs
- * it, so it does nothing but look. */
+/* Runs before main, in one thread. Every program that inherits the environment runs it, so it only
+ * reads. */
 __attribute__((constructor(101))) static void read_settings(void)
 {
     read_text("MEMTRACE_OUTPUT", settings.output, sizeof settings.output);

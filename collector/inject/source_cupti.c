@@ -1,8 +1,7 @@
-/* Driver events through CUPTI's callbacks: the driver calls InitializeInjection
- * when the program first calls cuInit; there CUPTI is loaded and subscribed to,
- * and each call of the table is watched. Callbacks decode and emit; what they ask
- * CUDA and CUPTI for is the device of a new context and whether a stream is being
- * captured. */
+/* Driver events from CUPTI's callbacks. The driver calls InitializeInjection when the program first
+ * calls cuInit. There CUPTI is loaded and subscribed to, and each call of the table is watched.
+ * Callbacks decode and emit. They query CUDA and CUPTI only for the device of a new context and for
+ * whether a stream is being captured. */
 #include "source_cupti.h"
 
 #include <dlfcn.h>
@@ -28,16 +27,15 @@
 enum { MAX_CBIDS = 1024 };
 
 static _Atomic bool active;
-static _Atomic bool begun, initialised; /* by the driver: with its cuInit, and done */
-static _Atomic bool told;               /* the trace knows of the subscription */
-static uint8_t place_of[MAX_CBIDS];     /* in the table, + 1; not written while active */
+static _Atomic bool begun, initialised; /* by the driver: in its cuInit, and after it */
+static _Atomic bool told;               /* the trace names the subscription */
+static uint8_t place_of[MAX_CBIDS];     /* index in the table + 1; not written while active */
 static struct mt_cupti_subscription subscription;
 
 /* The current call of the thread. */
-static __thread bool put_off; /* its ENTER, until the outcome is known */
+static __thread bool put_off; /* the ENTER part, until the result is known */
 
-/* In a broken context calls fail, so that what they free is told when it is
- * known that they did not. */
+/* In a broken context calls fail, so a free is reported only after the call has succeeded. */
 void mt_cupti_on_enter(const struct mt_cupti_entry *entry, const struct mt_cupti_call *call)
 {
     mt_cupti_begin_call();
@@ -104,8 +102,8 @@ static void dispatch(uint32_t domain, uint32_t cbid, const void *data)
         on_fatal_error(data);
 }
 
-/* What a program asks of its devices is remembered, but is no reason for a trace:
- * launchers of several processes ask, too, and never allocate. */
+/* Device queries of a program are remembered, but do not start a trace: launchers of several
+ * processes also make them, and never allocate. */
 static bool is_question(uint32_t domain, uint32_t cbid)
 {
     unsigned place = domain == MT_CUPTI_DRIVER && cbid < MAX_CBIDS ? place_of[cbid] : 0;
@@ -135,7 +133,7 @@ bool mt_cupti_is_active(void)
     return active;
 }
 
-/* What stands in the header of the trace (docs/trace-format.md, 2.1). */
+/* Facts for the header of the trace (docs/trace-format.md, 2.1). */
 static void tell_facts(void)
 {
     struct mt_buf text = {0};
@@ -161,24 +159,24 @@ static void tell_facts(void)
     mt_buf_release(&text);
 }
 
-/* libmemtrace-cuda.so reports the driver's calls then. */
+/* If so, libmemtrace-cuda.so reports the driver's calls. */
 static bool has_substitute(void)
 {
     const char *preloaded = getenv("LD_PRELOAD");
     return preloaded && strstr(preloaded, "/libmemtrace-cuda.so");
 }
 
-/* Driver events were requested, and there is no way to record them. */
+/* True if driver events were requested and cannot be recorded. */
 static bool is_missed(void)
 {
     return !active && subscription.refusal[0] && strcmp(mt_recorder_settings->cupti, "none") != 0 &&
            !has_substitute();
 }
 
-/* As soon as there is both a trace and an answer: before the first event of the driver, so that a
- * process that is killed just after it has the facts on its tape. Threads that begin at the same
- * time all tell: none goes on before the facts are there, and none waits long. A fact that
- * is told twice counts once (tape_facts.c). */
+/* Records the facts as soon as the trace and the result of subscribing exist: before the first
+ * event of the driver, so that they are on the tape if the process is killed just after it. Threads
+ * that start at the same time all record them: none continues before the facts are there, and none
+ * waits long. A fact that is recorded twice counts once (tape_facts.c). */
 static void tell_start(void)
 {
     static bool once;
@@ -196,8 +194,8 @@ static void tell_start(void)
     atomic_store_explicit(&told, true, memory_order_release);
 }
 
-/* Nobody will begin a trace in a program that only calls the driver; it has to
- * say why it is empty. */
+/* Begins a trace in a program that only calls the driver, because nothing else would. The trace
+ * states why it is empty. */
 static void say_in_trace(void)
 {
     if (mt_collect_enter())
@@ -207,11 +205,11 @@ static void say_in_trace(void)
 static void subscribe(void)
 {
     mt_cupti_capture_find();
-    /* CUPTI may call back from now on; the table is written before. */
+    /* CUPTI may call back from now on, so the table is complete before */
     active = mt_cupti_subscribe(callback, place_of, MAX_CBIDS, &subscription);
 }
 
-/* The library that had our place before us starts as if we were not there. */
+/* Starts the library that was in this place before memtrace, as it would start without memtrace. */
 static void start_next(void)
 {
     int (*initialize)(void) = NULL;

@@ -1,7 +1,7 @@
-/* See source_device.h. A device is used if it has a primary context, or another one that CUPTI
- * told of. The driver is asked on the writer thread: when a context was told, once a second, as
- * other devices may be used later, and at the end. It is never initialized here, and no question
- * creates a context. */
+/* See source_device.h. A device is used if it has a primary context, or another context that CUPTI
+ * reported. The driver is queried on the writer thread: when a context was reported, once per
+ * second (other devices may be used later), and at the end. The driver is never initialized here,
+ * and no query creates a context. */
 #include "source_device.h"
 
 #include <dlfcn.h>
@@ -34,7 +34,7 @@ struct driver {
 };
 
 static uint32_t told;     /* bit n: device n */
-static uint32_t contexts; /* the same, as CUPTI had told it at the last look */
+static uint32_t contexts; /* the same, as CUPTI reported it at the last poll */
 static int64_t next_ns;
 
 static void load(const struct driver *driver, const char *name, void *function)
@@ -44,7 +44,7 @@ static void load(const struct driver *driver, const char *name, void *function)
     memcpy(function, &found, sizeof found);
 }
 
-/* False: the program has not loaded the driver. */
+/* Returns false if the program has not loaded the driver. */
 static bool open_driver(struct driver *driver)
 {
     *driver = (struct driver){.library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD)};
@@ -53,7 +53,7 @@ static bool open_driver(struct driver *driver)
     load(driver, "cuDeviceGetCount", &driver->count);
     load(driver, "cuDeviceGet", &driver->get);
     load(driver, "cuDevicePrimaryCtxGetState", &driver->state);
-    load(driver, "cuDeviceGetUuid_v2", &driver->uuid); /* of a MIG instance: its own */
+    load(driver, "cuDeviceGetUuid_v2", &driver->uuid); /* a MIG instance has its own UUID */
     if (!driver->uuid)
         load(driver, "cuDeviceGetUuid", &driver->uuid);
     load(driver, "cuDeviceGetPCIBusId", &driver->pci);
@@ -61,8 +61,8 @@ static bool open_driver(struct driver *driver)
     return true;
 }
 
-/* Only here is the collector entered: a callback of CUPTI about our own question to the driver
- * would count as nested, and its event as lost. */
+/* Enters the collector only here: a CUPTI callback about a query of this library would count as
+ * nested, and its event as lost. */
 static void tell(unsigned number, const char *what, const char *value)
 {
     char key[32];
@@ -74,7 +74,7 @@ static void tell(unsigned number, const char *what, const char *value)
     mt_collect_leave();
 }
 
-/* "NVIDIA H200 MIG 1g.18gb" is an instance of that profile. NULL: a whole device. */
+/* "NVIDIA H200 MIG 1g.18gb" is an instance of that profile. Returns NULL for a whole device. */
 static const char *instance_of(const struct driver *driver, int device, char name[NAME_TEXT])
 {
     static const char word[] = " MIG ";
@@ -157,7 +157,8 @@ struct thread_data {
     bool is_missing;
 };
 
-/* Its thread-local data lie where those of the program do: they are there for every thread. */
+/* Returns whether its thread-local data are part of the static data, which exist for every
+ * thread. */
 static bool has_static_data(const struct dl_phdr_info *info)
 {
     for (int i = 0; i < info->dlpi_phnum; i++) {
@@ -180,9 +181,9 @@ static int look_at_library(struct dl_phdr_info *info, size_t size, void *context
     return 0;
 }
 
-/* Would a call into the driver make the C library allocate the driver's thread-local data for this
- * thread? It ends the process if there is no memory for them, so the driver is then not asked. A
- * thread that has used the driver has them. */
+/* Returns whether a call into the driver would make the C library allocate the driver's
+ * thread-local data for this thread. The C library ends the process if that allocation fails, so
+ * the driver is not queried then. A thread that has used the driver has these data. */
 static bool call_may_end_the_process(void)
 {
     struct thread_data data = {false};
@@ -212,7 +213,7 @@ static void poll(void)
     look(false);
 }
 
-/* A process may end before the first second is over. */
+/* A process may end within its first second. */
 static void stop(void)
 {
     look(true);

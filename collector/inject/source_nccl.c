@@ -1,10 +1,10 @@
-/* Buffers that a program registers with communicators of NCCL. NCCL's ranges do not say which, so
- * this library, which is preloaded, stands in front of the functions that register. It also stands
- * in front of those that make communicators: what NCCL's payloads call by an id (nvtx_parts.h), a
- * registration calls by a pointer. Each calls NCCL's function first and returns its answer.
+/* Buffers that a program registers with communicators of NCCL. NCCL's ranges do not report which
+ * ones, so this preloaded library replaces the functions that register. It also replaces those that
+ * create communicators, because NCCL's payloads identify a communicator by an id (nvtx_parts.h) and
+ * a registration by a pointer. Each function calls NCCL's function first and returns its result.
  *
- * Not seen: a program that asks dlsym for NCCL's functions (vLLM, XLA), a library that NCCL is
- * linked into, and a process where nothing is preloaded. */
+ * Not recorded: a program that gets NCCL's functions from dlsym (vLLM, XLA), a library into which
+ * NCCL is linked, and a process without preloaded libraries. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -27,7 +27,7 @@ struct communicator {
     uint64_t id;
 };
 
-/* NCCL gives a buffer that lies in one it knows the same handle again. */
+/* NCCL returns the same handle for a buffer inside of one that it knows. */
 struct registration {
     const void *communicator, *handle;
     uint64_t addr, size_bytes, id, uses;
@@ -86,7 +86,7 @@ static void emit(uint8_t kind, const struct registration *row, const char *call)
         mt_collect_emit(&event);
 }
 
-/* Ends and what follows them are under one lock, so that events have the order of the table. */
+/* Ends and their effects are handled under one lock, so events have the order of the table. */
 static void end_registration(size_t at, const char *call)
 {
     struct registration *row = &nccl.registrations[at];
@@ -122,7 +122,7 @@ static void add_registration(struct registration row, const char *call)
     emit(MT_EVENT_BUFFER_REGISTERED, &row, call);
 }
 
-/* False, and no end: this thread may not emit now. */
+/* Returns false, and needs no end, if this thread may not emit now. */
 static bool begin(struct mt_signals *before)
 {
     if (!mt_collect_enter())
@@ -162,7 +162,7 @@ static void deregistered(const void *communicator, const void *handle, const cha
     end(before);
 }
 
-/* Another communicator may get the same address. */
+/* Another communicator may get the same address later. */
 static void destroyed(const void *pointer, const char *call)
 {
     struct mt_signals before;
@@ -187,8 +187,8 @@ static bool ask(const char *name, const void *communicator, const void *caller, 
     return function && function(communicator, number) == SUCCESS && *number >= 0;
 }
 
-/* What ncclCommSplit's payload does not say of the child. NCCL's ranges of these questions are not
- * recorded, since they are asked between enter and leave. */
+/* Records what the payload of ncclCommSplit lacks about the child. NCCL's ranges of these queries
+ * are not recorded, because they are between enter and leave. */
 static void tell_ranks(const void *communicator, uint64_t id, const void *caller, const char *call)
 {
     struct mt_raw_event event = {.kind = MT_EVENT_COMMUNICATOR,
@@ -208,7 +208,8 @@ static void tell_ranks(const void *communicator, uint64_t id, const void *caller
     mt_collect_emit(&event);
 }
 
-/* `id` is 0 where NCCL did not say it: it is made later, without waiting, or NCCL is old. */
+/* `id` is 0 if NCCL did not report it: the communicator is created asynchronously, or NCCL is
+ * old. */
 static void made(const void *pointer, const void *caller, const char *call, bool says_ranks)
 {
     uint64_t id = mt_nvtx_communicator_last();
@@ -333,8 +334,8 @@ int ncclCommWindowRegister(void *communicator, void *buffer, size_t size_bytes, 
 DEREGISTERS(ncclCommDeregister, const)
 DEREGISTERS(ncclCommWindowDeregister, )
 
-/* What was registered is the parent's. Without the lock the tables may be half changed, so they
- * are left behind. */
+/* Registrations belong to the parent. Without the lock the tables may be half changed, so they are
+ * abandoned. */
 static void forked(void)
 {
     static const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;

@@ -1,9 +1,9 @@
 /* See source_nvml.h.
  *
- * NVML knows processes by the ids of the initial pid namespace, or (newer
- * drivers) of ours. If a process that has a context is never listed, its own
- * share cannot be known: then the device's whole use is the sample, and the
- * trace's `sources` say "nvml-device" instead of "nvml". */
+ * NVML knows processes by their ids in the initial pid namespace or, with newer drivers, in the
+ * namespace of this process. If a process that has a context is never listed, its share cannot be
+ * known. The sample is then the use of the whole device, and `sources` of the trace has
+ * "nvml-device" instead of "nvml". */
 #include "source_nvml.h"
 
 #include <dlfcn.h>
@@ -23,11 +23,11 @@
 enum { MAX_PROCESSES = 1024, MAX_ENVIRONMENT_BYTES = 1024, END_WAIT_MS = 200 };
 
 #define SECOND_NS  INT64_C(1000000000)
-#define TIMEOUT_NS (2 * SECOND_NS) /* for a process that has a context to be listed */
+#define TIMEOUT_NS (2 * SECOND_NS) /* to wait until a process that has a context is listed */
 
 struct device {
     void *handle;
-    int64_t told_ns; /* when the last sample was told */
+    int64_t told_ns; /* time of the last recorded sample */
     uint64_t used_bytes, free_bytes;
     bool has_context, told;
 };
@@ -43,14 +43,14 @@ static struct {
     uint32_t pid;
     int64_t next_ns;
     int64_t context_ns; /* time of the first context, 0 = none yet */
-    bool listed;        /* the driver has shown our pid */
-    const char *why;    /* there can be no samples, NULL = there can */
+    bool listed;        /* the driver has listed our pid */
+    const char *why;    /* reason why there can be no samples, NULL = there is none */
 } nvml;
 
-/* Bit n: a sample of CUDA's device n is wanted; the last one: of all. */
+/* Bit n: a sample of CUDA's device n is wanted. The last bit: samples of all devices. */
 static _Atomic uint64_t wanted;
 static _Atomic bool busy, ending;
-static _Atomic bool noted; /* the environment is that of cuInit */
+static _Atomic bool noted; /* the environment is stored, as it was at cuInit */
 
 static struct {
     char visible[MAX_ENVIRONMENT_BYTES], order[MAX_ENVIRONMENT_BYTES];
@@ -118,7 +118,7 @@ static bool load(void)
            (call->memory || call->memory_v2) && call->init() == NVML_OK;
 }
 
-/* Bytes that CUDA can have of the device, those that are free, and all in use. */
+/* Bytes of the device that CUDA can use, free bytes, and all bytes in use. */
 static bool read_memory(void *handle, struct nvml_memory *memory)
 {
     struct nvml_memory_v2 newer = {.version = NVML_MEMORY_V2};
@@ -172,7 +172,7 @@ static void tell_device(uint32_t number)
         mt_collect_device(number, memory.total, name);
 }
 
-/* False if there is none, and no other reason why there can be no samples. */
+/* Returns false if there is none, or if there can be no samples for another reason. */
 static bool find_devices(void)
 {
     uint32_t found = 0;
@@ -193,7 +193,7 @@ static bool find_devices(void)
     return found || nvml.why;
 }
 
-/* Our share of a device, 0 if we are not listed. */
+/* Our share of a device, 0 if this process is not listed. */
 static uint64_t used_by_us(void *handle)
 {
     static struct nvml_process processes[MAX_PROCESSES];
@@ -218,7 +218,7 @@ static void emit(uint32_t number, uint64_t used_bytes, uint64_t free_bytes)
     mt_collect_emit(&event);
 }
 
-/* Equal values are told once a second. */
+/* Equal values are recorded once per second. */
 static void tell(uint32_t number, uint64_t used_bytes, uint64_t free_bytes, int64_t now_ns)
 {
     struct device *device = &nvml.devices[number];
@@ -245,7 +245,7 @@ static void sample(uint32_t number, int64_t now_ns)
     nvml.listed |= used_bytes > 0;
     if (nvml.device_wide && device->has_context)
         used_bytes = memory.used;
-    if (used_bytes || device->told) /* nothing of a device that we never used */
+    if (used_bytes || device->told) /* nothing for a device that was never used */
         tell(number, used_bytes, memory.free, now_ns);
 }
 
@@ -277,7 +277,7 @@ static int64_t clock_ns(void)
     return (int64_t)now.tv_sec * SECOND_NS + now.tv_nsec;
 }
 
-/* Before that the program may still change which devices it wants to see. */
+/* Returns whether CUDA has started. Until then the program may change which devices are visible. */
 static bool has_begun(void)
 {
     return atomic_load_explicit(&noted, memory_order_acquire) ||
@@ -293,8 +293,8 @@ static bool has_driver(void)
     return driver != NULL;
 }
 
-/* At exit, before any library is finalized: the sampler stays out of NVML. What
- * it is doing may take long, and is not waited for beyond that. */
+/* Runs at exit, before any library is finalized: the sampler stops using NVML. A call in progress
+ * may take long; the wait for it is bounded. */
 static void process_ends(void)
 {
     const struct timespec step = {0, 1000000};
@@ -319,7 +319,7 @@ static void start_sampling(void)
     nvml.state = SAMPLING;
 }
 
-/* That there are no samples matters to who uses a device. */
+/* Missing samples matter only to a process that uses a device. */
 static void give_up(void)
 {
     static bool once;
@@ -376,8 +376,8 @@ static void poll(void)
     mt_collect_leave();
 }
 
-/* A process may end before the first pass, or between its first context and the next pass: what is
- * not recorded must not depend on that. */
+/* A process may end before the first pass, or between its first context and the next pass. The list
+ * of what is not recorded must not depend on that. */
 static void stop(void)
 {
     if (!mt_recorder_settings->sample_hz || nvml.state == GIVEN_UP ||
@@ -392,7 +392,7 @@ static void stop(void)
     mt_collect_leave();
 }
 
-/* The parent's library knows the parent's process. */
+/* The parent's library refers to the parent's process. */
 static void forked(void)
 {
     memset(&nvml, 0, sizeof nvml);

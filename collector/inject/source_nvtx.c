@@ -1,12 +1,10 @@
 /* See nvtx_parts.h: how a copy of NVTX and the collector find each other.
  *
- * Several copies may say hello at the same time, from inside the loader's lock
- * or outside, so nothing here takes a lock of our own.
- *
- * A tool that wanted NVTX before us ($MEMTRACE_NVTX_NEXT) is asked first: it
- * fills in the slots, we put its functions into mt_nvtx_next_* and ours into
- * the slots. There is one such table for all copies. A tool that gives each
- * copy other functions keeps the second and later copies for itself. */
+ * Several copies may initialize at the same time, with or without the loader's lock, so nothing
+ * here takes a lock of its own. A tool that was set for NVTX before memtrace ($MEMTRACE_NVTX_NEXT)
+ * is initialized first: it fills the slots. Its functions are then moved to mt_nvtx_next_* and
+ * replaced in the slots. There is one such table for all copies. If a tool gives each copy
+ * different functions, only the tool gets the second and later copies. */
 #include "nvtx_parts.h"
 
 #include <dlfcn.h>
@@ -28,8 +26,8 @@ EXPORTED int InitializeInjectionNvtxExtension(struct nvtx_module_info *module);
 
 static _Atomic bool installed;
 static _Atomic bool refused; /* by install */
-static bool told;            /* the writer thread's, as is the next */
-static bool told_refused;    /* it is in this process's trace */
+static bool told;            /* used only by the writer thread, as is the next */
+static bool told_refused;    /* recorded in this process's trace */
 
 struct slots {
     nvtx_function *at[NVTX_SLOT_COUNT];    /* NULL: the copy has none */
@@ -43,7 +41,7 @@ static bool find_slots(nvtx_get_export_table get, int module, struct slots *slot
     unsigned count = 0;
 
     memset(slots, 0, sizeof *slots);
-    /* NVTX 1 has another structure here, and says so by another size. */
+    /* NVTX 1 has another structure here, with another size. */
     if (!callbacks || callbacks->struct_size != sizeof *callbacks || !callbacks->module_table ||
         !callbacks->module_table(module, &table, &count) || !table)
         return false;
@@ -55,7 +53,7 @@ static bool find_slots(nvtx_get_export_table get, int module, struct slots *slot
     return true;
 }
 
-/* After a tool that declined. */
+/* Undoes the changes of a tool that declined. */
 static void put_back(const struct slots *slots)
 {
     for (unsigned i = 0; i < NVTX_SLOT_COUNT; i++)
@@ -63,8 +61,8 @@ static void put_back(const struct slots *slots)
             *slots->at[i] = slots->before[i];
 }
 
-/* Notes what the tool before us put into slots that we have a function for.
- * False: it is not what it put into the slots of another copy. */
+/* Stores the function that the other tool put into a slot that the collector uses. Returns false if
+ * it differs from the one in the slots of another copy. */
 static bool note_next(const nvtx_function *ours, nvtx_function before, nvtx_function now,
                       mt_nvtx_next_slot *next)
 {
@@ -91,8 +89,8 @@ static void put_ours(const struct slots *slots, const nvtx_function *ours)
             *slots->at[i] = ours[i];
 }
 
-/* NULL: there is none, or it is this library. Loaded again at each call: the
- * loader keeps it. */
+/* Returns NULL if there is none, or if it is this library. Each call loads it again; the loader
+ * keeps it. */
 static void *next_entry(const char *name, nvtx_function own)
 {
     void *library, *entry;
@@ -119,8 +117,8 @@ static void say_version(nvtx_get_export_table get)
         version->set_tool_version(version->version < 3 ? version->version : 3);
 }
 
-/* Domains and names are kept whether or not the collector runs, so a fork that
- * it does not hear of must not leave their locks held. */
+/* Domains and names are kept even if the collector does not run. It is not notified of forks then,
+ * so this handler releases their locks. */
 static void locks_forked(void)
 {
     mt_nvtx_domains_forked();
@@ -174,8 +172,8 @@ static int initialize(nvtx_get_export_table get)
     return next || ours;
 }
 
-/* Called by each copy of NVTX 3, and by libnvToolsExt. Not 0: what is in the
- * slots counts; 0: the copy does nothing any more. */
+/* Each copy of NVTX 3 and libnvToolsExt call it. If the result is not 0, the copy uses the slots;
+ * if it is 0, the copy does nothing more. */
 int InitializeInjectionNvtx2(nvtx_get_export_table get)
 {
     int saved = errno;
@@ -185,14 +183,14 @@ int InitializeInjectionNvtx2(nvtx_get_export_table get)
     return result;
 }
 
-/* What libnvToolsExt looks for if it finds no InitializeInjectionNvtx2. Its
- * table is that of NVTX 1 then, which `initialize` refuses. */
+/* libnvToolsExt calls it if there is no InitializeInjectionNvtx2. It passes the table of NVTX 1,
+ * which `initialize` rejects. */
 int InitializeInjectionNvtx(nvtx_get_export_table get)
 {
     return InitializeInjectionNvtx2(get);
 }
 
-/* An extension that we know: its number, the versions whose slots these are. */
+/* A supported extension: its number, and the versions that have these slots. */
 struct extension {
     uint16_t module, oldest, newest;
     size_t segment_id;
@@ -232,7 +230,7 @@ static bool install_extension(const struct extension *extension, const struct nv
 
     if (count > extension->count)
         count = extension->count;
-    /* Up to 1 the slots hold states, not functions. */
+    /* Slot values up to 1 are states, not functions. */
     for (size_t i = 0; i < count; i++) {
         nvtx_function now = segment->slots[i] > 1 ? (nvtx_function)segment->slots[i] : NULL;
         if (!note_next(&extension->ours[i], NULL, now, &extension->next[i]))
@@ -259,7 +257,7 @@ static int initialize_extension(struct nvtx_module_info *module)
     return install_extension(extension, segment) || next;
 }
 
-/* Called by each copy of an NVTX extension. */
+/* Each copy of an NVTX extension calls it. */
 int InitializeInjectionNvtxExtension(struct nvtx_module_info *module)
 {
     int saved = errno, result;

@@ -1,5 +1,5 @@
-/* See nvtx_parts.h. Texts go into chunks that are never moved or freed, so
- * that events read them without a lock; only registering takes one. */
+/* See nvtx_parts.h. Texts are stored in chunks that are never moved or freed, so events read them
+ * without a lock. Only registration takes one. */
 #include "nvtx_parts.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ enum {
     MAX_CHUNKS = 1024 /* 1 Mi strings of each kind */
 };
 
-/* An append-only list of texts; numbers count from 1. */
+/* An append-only list of texts. Numbers start at 1. */
 struct texts {
     struct mt_nvtx_text *_Atomic chunks[MAX_CHUNKS];
     _Atomic uint32_t count;
@@ -71,7 +71,7 @@ static bool append(struct texts *texts, struct mt_nvtx_text text)
     return true;
 }
 
-/* Number of head + tail, 0 if there is no room for it. Under the lock. */
+/* Number of head + tail, 0 if there is no room. The lock must be held. */
 static uint32_t texts_add(struct texts *texts, struct mt_nvtx_text head, struct mt_nvtx_text tail)
 {
     uint64_t hash =
@@ -94,11 +94,11 @@ static uint32_t texts_add(struct texts *texts, struct mt_nvtx_text head, struct 
     }
     number = atomic_load_explicit(&texts->count, memory_order_relaxed);
     if (mt_map_set(&texts->known, hash, number) != MT_OK)
-        texts->limit = number; /* no memory: no more of them */
+        texts->limit = number; /* no memory: accept no more */
     return number;
 }
 
-/* The handle for the program of a number, as mt_nvtx_domain_create. */
+/* The handle of a number for the program, as in mt_nvtx_domain_create. */
 static void *hand_out(struct mt_handles *handles, enum mt_handle_kind kind, uint32_t number,
                       void *next)
 {
@@ -213,8 +213,8 @@ struct mt_nvtx_text mt_nvtx_category(uint32_t domain, uint32_t category)
     return texts_get(&nvtx.categories, number);
 }
 
-/* If a thread that is no more was changing the maps, they are given up: equal
- * texts get new numbers. Texts and handles are whole at any time. */
+/* If a thread that no longer exists was changing the maps, they are abandoned: equal texts get new
+ * numbers. Texts and handles are consistent at any time. */
 void mt_nvtx_domains_forked(void)
 {
     static const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;

@@ -36,8 +36,8 @@ static void put(struct mt_handle_table *table, const void *key, uint32_t number)
     atomic_store_explicit(&entry->key, key, memory_order_release);
 }
 
-/* Readers may still be in the old table, so it stays: all old ones together
- * are as large as the new one. */
+/* Readers may still use the old table, so it is kept. All old tables together are as large as the
+ * new one. */
 static bool grow(struct mt_handles *handles, struct mt_handle_table *old)
 {
     size_t count = old ? 2 * (old->mask + 1) : 64;

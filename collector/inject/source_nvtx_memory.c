@@ -1,11 +1,10 @@
-/* See nvtx_parts.h: NVTX's memory extension, through which any pool reports
- * what it does. On heap MT_RAW_USER a heap of the program is a segment (and a
- * pool: its address), a region is a block. Stands for what the program said:
- * one live region at an address, the last one wins; a heap that goes or is
- * reset ends its regions.
+/* See nvtx_parts.h: NVTX's memory extension, with which any pool can report its operations. On heap
+ * MT_RAW_USER a heap of the program is a segment (and a pool: its address), and a region is a
+ * block. The table has what the program reported: one live region per address, the last one
+ * replaces earlier ones, and a heap that is unregistered or reset ends its regions.
  *
- * A lock keeps table and events in the same order. Nothing but the collector
- * is called under it. */
+ * A lock keeps table and events in the same order. Only the collector is called while it is
+ * held. */
 #include "nvtx_parts.h"
 
 #include <errno.h>
@@ -26,10 +25,10 @@ mt_nvtx_next_slot mt_nvtx_next_memory[NVTX_MEMORY_SLOT_COUNT];
     }
 NVTX_MEMORY_SLOTS(DECLARE_MEMORY)
 
-/* Heaps and regions alike. */
+/* A heap or a region. */
 struct range {
     uint64_t address, size_bytes;
-    uint64_t heap; /* of a region: the heap's address, 0 = the whole process */
+    uint64_t heap; /* for a region: the heap's address, 0 = the whole process */
 };
 
 struct ranges {
@@ -62,7 +61,7 @@ static bool ranges_add(struct ranges *ranges, struct range range)
     return true;
 }
 
-/* Moves the last one to the place of the one that goes. */
+/* Removes a range and moves the last one to its place. */
 static bool ranges_take(struct ranges *ranges, uint64_t address, struct range *range)
 {
     uint32_t index = mt_map_take(&ranges->by_address, address);
@@ -127,7 +126,7 @@ static void begin_region(struct range region, const struct mt_raw_event *stacks)
         emit_alloc(&region, stacks);
 }
 
-/* From the end: the place of one that goes is taken by one that was seen. */
+/* Iterates from the end: a removed range is replaced by one that was already visited. */
 static void end_regions_of(uint64_t heap)
 {
     for (size_t i = memory.regions.count; i-- > 0;)
@@ -165,7 +164,7 @@ static void end(void)
     mt_collect_leave();
 }
 
-/* Stacks are looked for outside of the lock. */
+/* Collects stacks without the lock. */
 static bool begin_with_stacks(struct mt_raw_event *stacks)
 {
     *stacks = (struct mt_raw_event){.kind = MT_EVENT_ALLOC, .heap = MT_RAW_USER};
@@ -176,7 +175,7 @@ static bool begin_with_stacks(struct mt_raw_event *stacks)
     return true;
 }
 
-/* Every structure begins with two numbers: which extension, how many bytes. */
+/* Every structure begins with two numbers: the extension and the size in bytes. */
 static bool is_ours(const void *structure, size_t size)
 {
     const uint16_t *head = structure;
@@ -263,7 +262,7 @@ static void add_regions(const struct nvtx_regions *regions)
     end();
 }
 
-/* The handle of a region that is an address is that address. */
+/* If an address identifies a region, its handle is that address. */
 static void hand_out(const struct nvtx_regions *regions)
 {
     if (!is_ours(regions, sizeof *regions) || regions->type != NVTX_MEMORY_IS_VIRTUAL ||
@@ -340,7 +339,7 @@ static void on_regions_unregister(void *domain, const struct nvtx_region_refs *r
         next_regions_unregister()(mt_nvtx_next_handle(domain), refs);
 }
 
-/* A block cannot be named after the fact: the name is a mark, with its place. */
+/* A block cannot be named later, so the name is recorded as a mark with its address. */
 static void name_region(uint32_t domain, const struct nvtx_region_name *named)
 {
     const struct range *region = ranges_find(&memory.regions, (uintptr_t)named->region);
@@ -381,8 +380,8 @@ static void on_regions_name(void *domain, const struct nvtx_region_names *names)
 #define SLOT(number, name, result, parameters) [number] = (nvtx_function)on_##name,
 const nvtx_function mt_nvtx_memory_slots[NVTX_MEMORY_SLOT_COUNT] = {NVTX_MEMORY_SLOTS(SLOT)};
 
-/* The table and what is in it were the parent's; without the lock it may be
- * half changed, so it is left behind. */
+/* The table and its contents belong to the parent. Without the lock they may be half changed, so
+ * they are abandoned. */
 void mt_nvtx_memory_forked(void)
 {
     static const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;

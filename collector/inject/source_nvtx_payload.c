@@ -1,13 +1,12 @@
-/* See nvtx_parts.h: ranges and marks of the payload extension. A range may
- * begin with the core's function and end with this extension's, so both keep
- * one stack. */
+/* See nvtx_parts.h: ranges and marks of the payload extension. A range may begin with a core
+ * function and end with a function of this extension, so both use one stack. */
 #include "nvtx_parts.h"
 
 #include <errno.h>
 
 mt_nvtx_next_slot mt_nvtx_next_payload[NVTX_PAYLOAD_SLOT_COUNT];
 
-/* next_NAME(): the function of the tool before us, or NULL. */
+/* next_NAME(): the function of the previous tool, or NULL. */
 #define DECLARE(number, name, result, parameters)                                                  \
     typedef result(*name##_fn) parameters;                                                         \
     static name##_fn next_##name(void)                                                             \
@@ -17,7 +16,7 @@ mt_nvtx_next_slot mt_nvtx_next_payload[NVTX_PAYLOAD_SLOT_COUNT];
     }
 NVTX_PAYLOAD_SLOTS(DECLARE)
 
-/* Without another tool the numbers of schemas that have none are ours. */
+/* Without another tool, schemas without a number get one here. */
 static uint64_t on_schema_register(void *domain, const struct nvtx_schema *schema)
 {
     static _Atomic uint64_t last_dynamic = UINT64_C(1) << 32;

@@ -1,10 +1,10 @@
 /* See nvtx_parts.h.
  *
- * Pushed ranges: one stack a thread for all domains. A pop takes the innermost
- * entry of its domain, nearly always the last one.
+ * Pushed ranges: each thread has one stack for all domains. A pop takes the innermost entry of its
+ * domain, nearly always the last one.
  *
- * Started ranges: a fixed table. An id may only stand in the few slots that
- * its hash says, so starting and ending are a short scan, without a lock. */
+ * Started ranges: a fixed table. An id can only be in the few slots that its hash selects, so
+ * starting and ending take a short scan without a lock. */
 #include "nvtx_parts.h"
 
 #include <pthread.h>
@@ -24,7 +24,7 @@ struct pushed {
 struct stack {
     struct pushed *ranges;
     uint32_t count, capacity;
-    uint32_t beyond; /* pushed and not kept: too deep, or no memory */
+    uint32_t beyond; /* pushed but not kept: too deep, or no memory */
 };
 
 static _Thread_local struct stack pushed_ranges;
@@ -57,7 +57,7 @@ static bool grow(struct stack *stack)
     stack->ranges = ranges;
     stack->capacity = capacity;
     pthread_once(&once_key, make_key);
-    if (have_key) /* else the stack of a thread that ended is lost memory */
+    if (have_key) /* otherwise the stack leaks when its thread ends */
         pthread_setspecific(at_thread_end, ranges);
     return true;
 }
@@ -106,7 +106,7 @@ static void emit(uint8_t kind, uint32_t name, uint64_t thread)
     mt_collect_emit(&event);
 }
 
-/* Records the event; the id of its name, 0 if it is not in the trace. */
+/* Records the event. Returns the id of its name, 0 if it is not in the trace. */
 static uint32_t record(uint8_t kind, uint32_t domain, const struct nvtx_attributes *attributes,
                        uint32_t *thread)
 {
@@ -123,7 +123,7 @@ static uint32_t record(uint8_t kind, uint32_t domain, const struct nvtx_attribut
     return name;
 }
 
-/* The thread's number is 0 if it does not matter. */
+/* The thread's number is 0 if it is irrelevant. */
 static void record_end(uint32_t name, uint32_t thread)
 {
     if (!name || !mt_collect_enter())
@@ -186,7 +186,7 @@ static size_t first_slot(uint64_t id)
     return (size_t)mt_hash_u64(id) & (MAX_STARTED - STARTED_WINDOW);
 }
 
-/* Takes the slot that holds `id` for this thread, SIZE_MAX if there is none. */
+/* Takes a slot that has the value `holds` for this thread. Returns SIZE_MAX if there is none. */
 static size_t claim(uint64_t first_id, uint64_t holds)
 {
     size_t first = first_slot(first_id);

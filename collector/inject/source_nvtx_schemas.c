@@ -1,13 +1,13 @@
-/* See nvtx_parts.h. What NCCL says about its communicators (src/include/nvtx_payload_schemas.h and
- * src/init.cc of NCCL): each of its functions has a schema with a number, whose entries have names.
- * The names count, not the order, which differs between versions:
+/* See nvtx_parts.h. Communicators in NCCL's payloads (src/include/nvtx_payload_schemas.h and
+ * src/init.cc of NCCL): each function of NCCL has a schema with a number, whose entries have names.
+ * Entries are identified by name, because their order differs between versions:
  *
- *     up to 2.25    rank, ranks and device of ncclCommInitRank*; no id
- *     from 2.26 on  the id as well, and the id in collective operations
+ *     2.25 and earlier  rank, ranks and device of ncclCommInitRank*; no id
+ *     2.26 and later    also the id, and the id in collective operations
  *
- * Two payloads speak of the parent of the communicator that they are about: ncclCommSplit's has the
- * parent's rank and ranks beside the child's id, ncclCommShrink's is the parent's in all. The rank
- * and ranks of the first and all of the second are left out. */
+ * Two payloads describe the parent of a new communicator: that of ncclCommSplit has the parent's
+ * rank and ranks and the child's id; that of ncclCommShrink has only values of the parent. The rank
+ * and ranks of the first and all values of the second are ignored. */
 #include "nvtx_parts.h"
 
 #include <limits.h>
@@ -19,18 +19,18 @@
 enum field { ID, RANKS, RANK, DEVICE, FIELD_COUNT };
 enum { MAX_SCHEMAS = 64, MAX_ENTRIES = 64, MAX_OFFSET = 4096 };
 
-/* Where a value lies in the payload; `bytes` is 0 if the schema has none. */
+/* Position of a value in the payload; `bytes` is 0 if the schema has none. */
 struct place {
     uint16_t offset, bytes;
 };
 
 struct schema {
     struct place places[FIELD_COUNT];
-    bool is_of_parent; /* all of it is the parent's */
+    bool is_of_parent; /* all values are those of the parent */
 };
 
-/* Numbers of NCCL's schemas, less NVTX_STATIC_SCHEMAS. A schema is never changed once it is known:
- * copies of NCCL that do not agree on one spoil it. */
+/* Numbers of NCCL's schemas, less NVTX_STATIC_SCHEMAS. A known schema never changes:
+ * if copies of NCCL disagree about one, it becomes unusable. */
 static struct {
     pthread_mutex_t lock;
     struct schema schemas[MAX_SCHEMAS];
@@ -127,10 +127,10 @@ void mt_nvtx_schema_add(uint32_t domain, const struct nvtx_schema *from)
     mt_unlock(&nccl.lock, before);
 }
 
-/* The values of a payload, as far as its schema says where they are. */
+/* The values of a payload that its schema describes. */
 struct told {
     uint64_t id;
-    int numbers[FIELD_COUNT]; /* -1 = not said; that of ID is not used */
+    int numbers[FIELD_COUNT]; /* -1 = missing; that of ID is unused */
 };
 
 static bool read_place(const struct nvtx_payload *payload, struct place place, void *value)
@@ -160,7 +160,7 @@ static bool read_payload(const struct nvtx_payload *payload, struct told *told)
         if (!read_place(payload, schema->places[field], &told->numbers[field]) ||
             told->numbers[field] < 0)
             told->numbers[field] = -1;
-    /* a communicator that is not whole yet has neither */
+    /* a communicator that is not complete yet has neither */
     return told->id || has_ranks(told);
 }
 

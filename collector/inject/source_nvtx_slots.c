@@ -1,5 +1,5 @@
-/* See nvtx_parts.h. Each function records, and calls the tool that was here
- * before us (whose results the program gets: its handles, its ids). */
+/* See nvtx_parts.h. Each function records and calls the previous tool. The program gets the results
+ * of that tool: its handles, its ids. */
 #include "nvtx_parts.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 mt_nvtx_next_slot mt_nvtx_next_core[NVTX_SLOT_COUNT];
 mt_nvtx_next_slot mt_nvtx_next_core2[NVTX_SLOT_COUNT];
 
-/* next_NAME(): the function of the tool before us, or NULL. */
+/* next_NAME(): the function of the previous tool, or NULL. */
 #define DECLARE(table, number, name, result, parameters)                                           \
     typedef result(*name##_fn) parameters;                                                         \
     static name##_fn next_##name(void)                                                             \

@@ -55,7 +55,7 @@ static uint32_t intern(struct mt_nvtx_text text)
     return mt_collect_name(text.bytes, text.length);
 }
 
-/* "domain: message" of a text that is not UTF-8 yet, or has no domain yet. */
+/* "domain: message" for a text that is not UTF-8 or lacks its domain. */
 static uint32_t compose(uint32_t domain, const struct nvtx_attributes *attributes)
 {
     struct mt_nvtx_text prefix = mt_nvtx_domain_prefix(domain);

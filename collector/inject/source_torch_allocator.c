@@ -1,17 +1,15 @@
-/* The allocator is one static object of a class with virtual functions, behind
- * the exported pointer c10::cuda::CUDACachingAllocator::allocator. Everything
- * that is used of it is checked first: that the object is writable data of a
- * loaded library, that its type is the native allocator by name, that its table
- * of functions has as many entries as that version's, and that the functions lie
- * in the code of the same library.
+/* The allocator is a static object of a class with virtual functions. The exported pointer
+ * c10::cuda::CUDACachingAllocator::allocator points to it. Everything that is used is checked
+ * first: the object is writable data of a loaded library, its type has the name of the native
+ * allocator, its table of functions has the number of entries of that version, and the functions
+ * are in the code of the same library.
  *
- * The object then gets a copy of its table in which three functions are ours:
- *     init(count)    the allocators of all devices exist when it returns, and no
- *                    allocation has happened yet: the moment to attach
- *     emptyCache()   tells its segment frees from those of an allocation that
- *                    makes room
- *     setMemoryFraction(fraction, device)  is the limit that replays need
- * They call the original. */
+ * The object then gets a copy of its table in which three functions are replaced:
+ *     init(count)    when it returns, the allocators of all devices exist and nothing is allocated
+ *                    yet, so the tracker is attached then
+ *     emptyCache()   distinguishes its segment frees from those of an allocation that makes room
+ *     setMemoryFraction(fraction, device)  sets the limit that replays need
+ * Each one calls the original. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
@@ -25,7 +23,7 @@
 #include "torch_parts.h"
 
 #define TYPE_NAME "N3c104cuda20CUDACachingAllocator6Native22NativeCachingAllocatorE"
-/* Beginning of the name of the type behind `backend:cudaMallocAsync`. */
+/* Beginning of the type name for `backend:cudaMallocAsync`. */
 #define ASYNC_TYPE "N3c104cuda20CUDACachingAllocator15CudaMallocAsync"
 #define ALLOCATOR  "_ZN3c104cuda20CUDACachingAllocator9allocatorE"
 
@@ -45,7 +43,7 @@ struct table {
 
 static struct {
     atomic_flag met, attached;
-    atomic_bool foreign; /* blocks of its own, which are not recorded: not told yet */
+    atomic_bool foreign; /* it has its own blocks, which are not recorded; not reported yet */
     struct mt_torch_version version;
     struct table table;
     code init, empty_cache, set_fraction;
@@ -58,7 +56,7 @@ struct place {
     size_t bytes;
     enum memory_kind kind;
     bool found;
-    uintptr_t base; /* out: of the library it is in */
+    uintptr_t base; /* out: base of its library */
     char path[4096];
 };
 
@@ -153,7 +151,7 @@ static bool table_is_native(const struct table *table)
            table->offset_to_top == 0 && type_begins(table->type, TYPE_NAME, sizeof TYPE_NAME);
 }
 
-/* Each of its blocks is a call of the driver. */
+/* Each block of this allocator is a call of the driver. */
 static bool table_is_async(const struct table *table)
 {
     return is_memory(table, offsetof(struct table, functions), MEMORY_READ) &&
@@ -170,8 +168,8 @@ static bool places_are_code(const struct table *table, const struct place *libra
            is_own_code(table->functions[version->attach_tracker], library->base);
 }
 
-/* The version says where in the table which function is; where it does not, the
- * library's symbols may. */
+/* The version determines the places of the functions in the table; otherwise the library's symbols
+ * may. */
 static bool find_places(const struct table *table, const struct place *library)
 {
     const struct mt_torch_version *known = mt_torch_version_find(mt_torch_version_text());
@@ -205,8 +203,7 @@ static void our_init(void *self, int device_count)
     mt_torch_scopes_begin();
 }
 
-/* Should the original throw, the mark stays until the next event that cannot
- * happen in there. */
+/* If the original throws, the mark stays until the next event that cannot occur during the call. */
 static void our_empty_cache(void *self, uint64_t pool_a, uint64_t pool_b)
 {
     mt_torch_tracker_empty_cache(true);
@@ -214,7 +211,7 @@ static void our_empty_cache(void *self, uint64_t pool_a, uint64_t pool_b)
     mt_torch_tracker_empty_cache(false);
 }
 
-/* The device is an int8 in most versions: what is above it is anything. */
+/* The device is an int8 in most versions; the higher bits are undefined. */
 static void our_set_fraction(void *self, double fraction, int device)
 {
     ((set_fraction_function)hooked.set_fraction)(self, fraction, device);
@@ -289,8 +286,8 @@ static bool hook(void **const *allocator)
     return true;
 }
 
-/* A program that is linked to the library may hold the pointer itself (a copy
- * relocation): then it comes first in the global order. */
+/* A program that is linked to the library may have the pointer itself (a copy relocation). Then it
+ * comes first in the global order. */
 static void **const *find_allocator(void *library)
 {
     void **const *allocator = dlsym(RTLD_DEFAULT, ALLOCATOR);
@@ -298,7 +295,7 @@ static void **const *find_allocator(void *library)
     return allocator ? allocator : mt_original_symbol(library, ALLOCATOR);
 }
 
-/* Who gets no trace shall not pay for the tracker. */
+/* A process without a trace must not pay for the tracker. */
 static bool is_followed(void)
 {
     return mt_recorder_settings->asked &&

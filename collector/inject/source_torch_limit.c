@@ -1,8 +1,7 @@
-/* torch.cuda.set_per_process_memory_fraction(): the allocator's limit is that
- * part of the device's memory. The trace has one limit for the whole run: it is
- * told if every device that is used has it, and if the run would have been the
- * same had it been there from the start, that is, nothing was above it before,
- * and no other was in force. */
+/* torch.cuda.set_per_process_memory_fraction(): the allocator's limit is that fraction of the
+ * device's memory. The trace has one limit for the whole run. It is recorded if every device in use
+ * has it, and if the run would have been the same with the limit from the start: nothing exceeded
+ * it before, and no other limit was in force. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -21,9 +20,9 @@ static struct {
 } devices[MAX_DEVICES];
 
 static atomic_bool any_set;
-static uint64_t told_bytes; /* writer thread */
+static uint64_t told_bytes; /* used only by the writer thread */
 
-/* The driver's number is the one that the allocator multiplies. */
+/* The allocator multiplies the number that the driver reports. */
 static uint64_t total_bytes(int device)
 {
     void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
@@ -59,7 +58,7 @@ void mt_torch_limit_set(double fraction, int device)
     errno = saved;
 }
 
-/* Under that device's lock. */
+/* Called with the device's lock held. */
 void mt_torch_limit_reserve(int device, uint64_t bytes, bool gives_back)
 {
     uint64_t reserved;
@@ -73,7 +72,7 @@ void mt_torch_limit_reserve(int device, uint64_t bytes, bool gives_back)
         atomic_store(&devices[device].reserved_peak_bytes, reserved);
 }
 
-/* The limit of all devices that are used; 0 if they differ. */
+/* The common limit of all devices in use; 0 if they differ. */
 static uint64_t common_limit(void)
 {
     uint64_t limit = 0;

@@ -1,6 +1,6 @@
-/* The functions of c10 that this library stands in front of. Which of the
- * variants exists depends on the version; the others are never called. Each
- * calls the original: the profiler lives on what it is told there. */
+/* Functions of c10 that this library replaces. The variants depend on the version; those of other
+ * versions are never called. Each one calls the original, because the profiler depends on these
+ * reports. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdatomic.h>
@@ -34,7 +34,7 @@ static const char *const names[COUNT] = {
     [DEVICE_COUNT] = "_ZN3c104cuda28device_count_ensure_non_zeroEv",
 };
 
-/* NULL = not looked for yet, &absent = there is none */
+/* NULL = not searched yet, &absent = there is none */
 static _Atomic(void *) originals[COUNT];
 static char absent;
 static void *original(enum interposed which, const void *caller)
@@ -174,8 +174,8 @@ OUT_OF_MEMORY(mt_torch_oom_lll, OOM_LLL)
 OUT_OF_MEMORY(mt_torch_oom_lmm, OOM_LMM)
 OUT_OF_MEMORY(mt_torch_oom_mmm, OOM_MMM)
 
-/* PyTorch asks for the number of devices when it begins with CUDA, and hands it
- * to the allocator's init. Throws if there is none. */
+/* PyTorch requests the number of devices when it initializes CUDA, and passes it to the allocator's
+ * init. Throws if there is none. */
 int8_t mt_torch_device_count(void)
 {
     static atomic_bool met;

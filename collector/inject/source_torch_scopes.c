@@ -1,9 +1,8 @@
-/* RecordFunction: named ranges of torch.profiler.record_function, of optimizers
- * and data loaders (user scope), and of the nodes of the backward pass. A
- * callback of all threads is a struct of 40 bytes, passed by value; it has the
- * same layout from 1.13 to 2.15 (compiled from the headers of each minor
- * version). What begin() returns, a unique_ptr<ObserverContext>, comes back to
- * end(): an object with a virtual destructor, here one that only frees. */
+/* RecordFunction: named ranges of torch.profiler.record_function, of optimizers and data loaders
+ * (user scope), and of the nodes of the backward pass. A callback for all threads is a struct of 40
+ * bytes, passed by value. It has the same layout from 1.13 to 2.15 (compiled from the headers of
+ * each minor version). The result of begin(), a unique_ptr<ObserverContext>, is passed to end(): an
+ * object with a virtual destructor, which here only frees. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -46,8 +45,8 @@ static void destroy(void *self)
     (void)self;
 }
 
-/* offset to top, type, then the destructor that leaves the memory and the one
- * that frees it. */
+/* Offset to top, type, then two destructors: one that does not free the memory and one that
+ * does. */
 static const struct {
     intptr_t offset_to_top;
     const void *type;
@@ -80,7 +79,7 @@ static void pop(const struct context *context)
     mt_collect_emit(&event);
 }
 
-/* A unique_ptr is returned in memory of the caller's. */
+/* A unique_ptr is returned in memory of the caller. */
 static void *begin(struct context **result, const void *scope)
 {
     int saved = errno;
@@ -132,7 +131,7 @@ void mt_torch_scopes_begin(void)
 #endif
 }
 
-/* A child of a process that had not begun with CUDA begins itself. */
+/* A child whose parent had not initialized CUDA starts by itself. */
 void mt_torch_scopes_forked(void)
 {
     if (atomic_load(&scopes.is_added))

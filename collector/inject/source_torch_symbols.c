@@ -1,7 +1,7 @@
-/* A build of PyTorch that is no release has no entry in the table of versions,
- * but usually its symbols: they name the functions of the allocator, local ones
- * too. Read from the library's file, ELF with 64 bits; whatever it says is
- * compared with the table of functions in memory. */
+/* A build of PyTorch that is not a release has no entry in the table of versions, but usually has
+ * symbols: they name the functions of the allocator, including local ones. They are read from the
+ * library's file, which is 64-bit ELF. Everything in it is compared with the table of functions in
+ * memory. */
 #include <elf.h>
 #include <fcntl.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 
 enum { WANTED = 5 };
 
-/* Beginnings of names, so that other arguments do not matter. */
+/* Beginnings of names, so other arguments do not matter. */
 static const char *const wanted[WANTED] = {
     "_ZTVN" CLASS "E",
     "_ZN" CLASS "4initEi",
@@ -68,7 +68,7 @@ static const Elf64_Shdr *symbol_section(const struct image *image)
     return NULL;
 }
 
-/* The part of a function that was moved away (".cold") has the same name. */
+/* The part of a function that the compiler moved away (".cold") has the same name. */
 static void match(const char *name, size_t room, uint64_t value, uint64_t values[WANTED])
 {
     size_t i, length = strnlen(name, room);

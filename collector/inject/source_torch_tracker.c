@@ -1,5 +1,5 @@
-/* Entries of the allocator's tracker as events, as the importer of snapshots
- * has them (collector/import/torch_events.c). */
+/* Entries of the allocator's tracker as events, in the same way as in the importer of snapshots
+ * (collector/import/torch_events.c). */
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -16,7 +16,7 @@ enum {
 struct entry {
     int32_t action;
     int8_t device;
-    uint64_t addr; /* of OUT_OF_MEMORY: the device's free bytes */
+    uint64_t addr; /* for OUT_OF_MEMORY: free bytes of the device */
     void *context[2];
     uint64_t stream;
     uint64_t size_bytes;
@@ -31,30 +31,29 @@ static const uint8_t kinds[] = {
 };
 
 static bool entries_tell_pool;
-static atomic_bool refused; /* or given back */
+static atomic_bool refused; /* or memory was returned to the driver */
 
-/* Events before the check, in order, and who may touch them. */
+/* Events before the check, in order, and a lock for them. */
 static struct {
     atomic_flag lock;
     unsigned count;
     struct mt_raw_event events[MAX_HELD];
 } held = {.lock = ATOMIC_FLAG_INIT};
 
-/* The last allocation or OOM that an entry told of on this thread, while
- * CHECKING. */
+/* The last allocation or OOM that an entry reported on this thread, while CHECKING. */
 static _Thread_local struct {
     uint64_t addr, size_bytes;
     int device;
 } last;
 
-/* Is this thread inside empty_cache(), and of which devices was it said that
- * their cache is emptied (one bit each)? */
+/* Whether this thread is inside empty_cache(), and one bit for each device whose emptied cache was
+ * recorded. */
 static _Thread_local struct {
     bool inside;
     uint64_t said;
 } empty_cache;
 
-/* The free that this thread requested with its last entry; addr 0: it was none. */
+/* The free that this thread requested with its last entry; addr 0: none. */
 static _Thread_local struct {
     uint64_t addr;
     uint32_t python_stack, native_stack;
@@ -71,7 +70,7 @@ static void unlock_held(void)
     atomic_flag_clear_explicit(&held.lock, memory_order_release);
 }
 
-/* Between lock and unlock. */
+/* Call it with the lock held. */
 static void decide(enum mt_torch_mode verdict)
 {
     unsigned i;
@@ -82,7 +81,7 @@ static void decide(enum mt_torch_mode verdict)
     mt_torch_set_mode(verdict);
 }
 
-/* A library whose reports do not come by cannot be checked against them. */
+/* If no reports arrive, entries cannot be compared with them and are accepted. */
 static void hold(const struct mt_raw_event *event)
 {
     lock_held();
@@ -135,7 +134,7 @@ static bool is_plausible(const struct entry *entry)
            entry->device >= 0;
 }
 
-/* Pools are counted from 1; anything large is not a pool. */
+/* Pools are counted from 1. A large number is not a pool. */
 static bool has_plausible_pool(const struct entry *entry)
 {
     return !((entry->pool[0] | entry->pool[1]) >> 32);
@@ -147,9 +146,8 @@ void mt_torch_tracker_empty_cache(bool enters)
     empty_cache.said = 0;
 }
 
-/* Says once for each call of empty_cache and device what the segments that go
- * now go for. Should the call have ended with an exception, nothing tells but
- * an event that cannot happen in there. */
+/* Records once per call of empty_cache and device why the following segments are freed. If the call
+ * ended with an exception, only an event that cannot occur inside it shows that. */
 static void follow_empty_cache(const struct mt_raw_event *event)
 {
     uint64_t bit = (uint64_t)1 << (event->device & 63);
@@ -168,7 +166,7 @@ static void follow_empty_cache(const struct mt_raw_event *event)
     }
 }
 
-/* What the header says in the end. */
+/* Facts that the header states at the end. */
 static void follow_facts(const struct mt_raw_event *event)
 {
     bool gives_back = event->kind == MT_EVENT_SEGMENT_FREE || event->kind == MT_EVENT_SEGMENT_UNMAP;
@@ -184,8 +182,7 @@ bool mt_torch_tracker_never_refused(void)
     return !atomic_load(&refused);
 }
 
-/* A free that completes at once is told by two entries of one call; the call
- * ends with a report. */
+/* A free that completes immediately has two entries from one call. The call ends with a report. */
 static void take_stacks(struct mt_raw_event *event)
 {
     if (event->kind == MT_EVENT_FREE_COMPLETED && requested.addr == event->addr) {
@@ -246,8 +243,7 @@ static void on_entry(const void *storage, const void *data)
     errno = saved;
 }
 
-/* The functor holds nothing, so there is nothing to copy or destroy; nobody
- * asks for its type. */
+/* The functor has no state, so there is nothing to copy or destroy. Its type is never requested. */
 static bool manage(void *to, const void *from, int operation)
 {
     if (operation == OPERATION_CLONE)

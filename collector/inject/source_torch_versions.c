@@ -1,10 +1,9 @@
-/* Found in the binaries of the releases: places are those of their headers,
- * compiled, and the symbol tables name the function at each place; 2.2 to 2.15,
- * the first and the last release of each minor version. A trace entry is
+/* From the binaries of releases 2.2 to 2.15, the first and the last of each minor version: places
+ * come from their compiled headers, and the symbol tables name the function at each place. All of
+ * them have the same numbers of actions and the same trace entry:
  *     0 int action, 4 device (int8, in 2.2 int), 8 size_t addr, 16 context,
- *     32 stream, 40 size_t size, 48 two words of the pool (from 2.8)
- * in all of them, and so are the numbers of actions. tests/inject/torch_places.py
- * finds the row of a release. */
+ *     32 stream, 40 size_t size, 48 two words of the pool (since 2.8)
+ * tests/inject/torch_places.py finds the row of a release. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +24,7 @@ static const struct mt_torch_version known_versions[] = {
     {2, 14, 57, 16, 7, 18, 50, true}, {2, 15, 57, 16, 7, 18, 50, true},
 };
 
-/* A number and the dot behind it, at most four digits. */
+/* Reads a number of at most four digits and the dot after it. */
 static bool take_number(const char **text, unsigned *number, bool dot)
 {
     const char *at = *text;
@@ -38,8 +37,7 @@ static bool take_number(const char **text, unsigned *number, bool dot)
     return true;
 }
 
-/* "2.11.0", "2.11.0+cu130" and "2.11.0.post2" are releases, "2.11.0a0+git1234" is
- * not. */
+/* "2.11.0", "2.11.0+cu130" and "2.11.0.post2" are releases; "2.11.0a0+git1234" is not. */
 static bool parse(const char *text, unsigned *major, unsigned *minor, bool *release)
 {
     unsigned patch;
@@ -83,7 +81,7 @@ bool mt_torch_version_has_pool(const char *text)
     return !parse(text, &major, &minor, &release) || major != 2 || minor >= 8;
 }
 
-/* The path of a file relative to the folder that a library is in. */
+/* The path of a file relative to the folder of a library. */
 static bool beside(const char *library_path, const char *relative, char *path, size_t path_bytes)
 {
     const char *slash = strrchr(library_path, '/');
@@ -122,8 +120,8 @@ static bool copy_until(const char *from, const char *stops, char *text, size_t t
     return true;
 }
 
-/* The Python package says __version__ = '...' in torch/version.py, the C++
- * distribution has libtorch/build-version. */
+/* The Python package has __version__ = '...' in torch/version.py; the C++ distribution has
+ * libtorch/build-version. */
 bool mt_torch_version_read(const char *library_path, char *text, size_t text_bytes)
 {
     char path[4096], content[FILE_BYTES];

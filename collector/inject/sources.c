@@ -1,4 +1,4 @@
-/* See inject_source.h. One line a source. */
+/* See inject_source.h. One line per source. */
 #include "inject_source.h"
 
 #include <stddef.h>
@@ -18,7 +18,7 @@
 
 // clang-format off
 static const struct mt_inject_source *const sources[] = {
-    &mt_modules_source, /* first: the others' stacks lie in modules */
+    &mt_modules_source, /* first: stacks of the others refer to modules */
     &mt_python_source,
     &mt_cupti_source,
     &mt_interposer_source,

@@ -15,7 +15,7 @@ static bool is_same_key(const struct mt_memo_key *a, const struct mt_memo_key *b
            a->skip == b->skip;
 }
 
-/* May read what a sanitizer forbids, as the walk did. */
+/* May read memory that a sanitizer forbids, like the walk. */
 __attribute__((no_sanitize_address)) static bool has_same_words(const struct mt_stack_memo *memo)
 {
     const uint64_t *words = (const uint64_t *)memo->key.sp;

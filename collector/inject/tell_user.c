@@ -8,7 +8,7 @@
 
 #include "settings.h"
 
-/* Descriptor 2 as it was when the library was loaded. */
+/* Status of descriptor 2 when the library was loaded. */
 static struct stat first_facts;
 
 __attribute__((constructor)) static void look_at_descriptor(void)
@@ -17,8 +17,8 @@ __attribute__((constructor)) static void look_at_descriptor(void)
         first_facts = (struct stat){0};
 }
 
-/* A program that closed it may have a file of its own there: not a place for our
- * lines. */
+/* If the program closed it, the descriptor may be one of its own files, and nothing is written to
+ * it. */
 static bool is_first_descriptor(void)
 {
     struct stat now;
@@ -32,7 +32,7 @@ void mt_format_cut(char *out, size_t bytes, const char *format, va_list argument
     static const char cut[] = "...";
     int length = vsnprintf(out, bytes, format, arguments);
     size_t end = bytes - sizeof cut;
-    int steps = 3; /* a character has no more continuation bytes: other text is not UTF-8 */
+    int steps = 3; /* continuation bytes of a UTF-8 character, at most */
 
     if (length < 0 || (size_t)length < bytes)
         return;

@@ -1,5 +1,5 @@
-/* See thread_names.h. Names go into the tape by OS id: the drain knows which
- * thread has it. */
+/* See thread_names.h. Names are stored in the tape by OS id. The drain knows which thread has
+ * it. */
 #include "thread_names.h"
 
 #include <dirent.h>
@@ -20,16 +20,16 @@
 #include "map.h"
 
 enum {
-    COMM_BYTES = 16,   /* of the kernel */
-    NAME_BYTES = 256,  /* of a name given on purpose */
-    MAX_THREADS = 4096 /* looked at, or waiting to be told, in one pass */
+    COMM_BYTES = 16,   /* in the kernel */
+    NAME_BYTES = 256,  /* of a name that was set explicitly */
+    MAX_THREADS = 4096 /* examined, or waiting to be recorded, in one pass */
 };
 
-#define PASS_NS INT64_C(2000000000) /* between two looks at all threads: about 5 us each */
+#define PASS_NS INT64_C(2000000000) /* between two passes over all threads: about 5 us each */
 
 struct known {
-    char name[COMM_BYTES]; /* last seen */
-    bool given;            /* on purpose: not looked at any more */
+    char name[COMM_BYTES]; /* last name */
+    bool given;            /* set explicitly: not examined any more */
 };
 
 struct given {
@@ -39,14 +39,14 @@ struct given {
 };
 
 static struct {
-    /* The writer thread's. */
+    /* Used only by the writer thread. */
     struct known *known;
     size_t count, capacity;
     struct mt_map by_thread; /* OS id -> index in known */
     int64_t next_pass_ns;
     nlink_t links;
 
-    pthread_mutex_t lock; /* a leaf: guards what follows */
+    pthread_mutex_t lock; /* a leaf lock: guards the fields below */
     struct given *given;
     size_t given_count, given_capacity;
 } names = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -97,7 +97,7 @@ void mt_thread_name_set(uint32_t os_thread, const char *name, size_t length)
     errno = saved;
 }
 
-/* The list of what was given since the last call, NULL if nothing. */
+/* The list of names that were set since the last call, NULL if there are none. */
 static struct given *take_given(size_t *count)
 {
     struct mt_signals before = mt_lock(&names.lock);
@@ -177,7 +177,7 @@ static int64_t now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* One system call: the folder has a link for each thread. */
+/* Takes one system call: the folder has a link for each thread. */
 static bool threads_changed(void)
 {
     struct stat folder;
@@ -214,7 +214,7 @@ static void stop(void)
     pass(true);
 }
 
-/* Nothing of the parent's threads is left; what they allocated stays behind. */
+/* The parent's threads do not exist here. Their memory is leaked. */
 static void forked(void)
 {
     static const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;

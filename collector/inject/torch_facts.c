@@ -1,4 +1,4 @@
-/* See torch_parts.h: what all parts know, and the header of the trace says. */
+/* See torch_parts.h: state that all parts share, and facts of the trace's header. */
 #include "torch_parts.h"
 
 #include <stdatomic.h>
@@ -41,8 +41,8 @@ const char *mt_torch_version_text(void)
     return version_text;
 }
 
-/* PyTorch reads it at the same time on the same thread; later the program may change
- * its environment. The first of these that is set counts. */
+/* PyTorch reads it at the same time on the same thread; later the program may change its
+ * environment. The first variable that is set counts. */
 void mt_torch_note_options(void)
 {
     static const char *const names[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF",

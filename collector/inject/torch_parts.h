@@ -47,13 +47,13 @@ void mt_torch_note_version(const char *text);
 /* The user's options for the allocator, for the header. When CUDA begins. */
 void mt_torch_note_options(void);
 
-/* Into the header what kind of events these are, once that is decided: with the
- * first of them, so that a process that is killed has told. */
+/* Records the kind of these events in the header as soon as it is decided: with the first event, so
+ * that the trace of a killed process has it. */
 void mt_torch_tell(void);
 
 void mt_torch_facts_forked(void);
 
-/* ---- source_torch_versions.c: what is known of which version ---- */
+/* ---- source_torch_versions.c: known facts about versions ---- */
 
 struct mt_torch_version {
     uint16_t major, minor;

@@ -1,5 +1,5 @@
-/* Which file a process records to. A name that another process of the run has
- * taken gets this process's number; a process that execs gets a second file. */
+/* Chooses the file to which a process records. If another process of the run has taken the name,
+ * this process's number is added. A process that execs gets a second file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 
 enum { MAX_TRIES = 100, FIRST_DEFINITION_BYTES = 4 << 20 };
 
-/* Where the last extension begins: ".trace.zst" stays together. */
+/* Length up to the last extension. ".trace.zst" counts as one. */
 static size_t stem_length(const char *path)
 {
     static const char usual[] = ".trace.zst";
@@ -31,7 +31,7 @@ static size_t stem_length(const char *path)
     return dot ? (size_t)(dot - path) : length;
 }
 
-/* The path of attempt 0, 1, 2, ...; false if it is too long. */
+/* The path of attempt 0, 1, 2, ... Returns false if it is too long. */
 static bool name_trace(unsigned attempt)
 {
     const char *output = mt_recorder_settings->output;
@@ -61,13 +61,13 @@ static bool name_trace(unsigned attempt)
     return true;
 }
 
-/* `memtrace record` learns from the manifest which traces there are. The line begins with a newline
- * of its own, because the line before it may have been cut. A manifest that is gone has no reader:
- * `memtrace record` has ended. The name comes from the environment: another file stays as it is,
- * and a pipe does not block. */
+/* `memtrace record` learns from the manifest which traces exist. The line begins with a newline,
+ * because the previous line may be truncated. If the manifest is gone, `memtrace record` has ended
+ * and nothing reads it. The name comes from the environment: another file is not changed, and a
+ * pipe does not block. */
 static void tell_manifest(void)
 {
-    bool said = false; /* a process lists its trace once; a forked child has one of its own */
+    bool said = false; /* a process lists its trace once; a forked child has its own trace */
     const char *manifest = mt_recorder_settings->manifest;
     char line[sizeof mt_core.trace_path + 2];
     int fd, length;
@@ -85,8 +85,7 @@ static void tell_manifest(void)
     (void)mt_io_close(fd);
 }
 
-/* A name is taken if its trace exists, or if a file that we may not remove has the name of its
- * tape. */
+/* A name is taken if its trace exists, or if its tape is a file that must not be removed. */
 static bool open_trace(void)
 {
     unsigned attempt;
@@ -97,7 +96,7 @@ static bool open_trace(void)
             return false;
         }
         if (mt_own_file_create(&mt_core.trace_file, mt_core.trace_path)) {
-            if (mt_tape_make_way(mt_core.tape_path)) /* of a trace that was deleted since */
+            if (mt_tape_make_way(mt_core.tape_path)) /* of a deleted trace */
                 return true;
             mt_own_file_remove(&mt_core.trace_file);
             errno = EEXIST;

@@ -1,10 +1,10 @@
-/* `memtrace record --follow none`: the command is recorded, its children are not. The
- * command passes its environment on, and a process keeps it through exec (a shell script
- * that execs the program is the command), so only a child can tell that it is one. There,
- * before main, the environment becomes what it would be without memtrace: nothing that
- * the child starts loads this library, nor does the driver.
+/* `memtrace record --follow none`: the command is recorded, its children are not. The command
+ * passes its environment on, and a process keeps it through exec (a shell script that execs the
+ * program is the command), so only a child can detect that it is one. There, before main, the
+ * environment is restored to that without memtrace: neither programs that the child starts nor the
+ * driver load this library.
  *
- * Everything is done in place: an allocator may not be ready yet. */
+ * Everything is changed in place: an allocator may not be ready yet. */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ extern char **environ;
 static const char interposer_name[] = "libmemtrace-cuda.so";
 static const char calm[] = "verify_asan_link_order=0";
 
-/* The variables of collector/record/environment.c; those that the user sets stay. */
+/* The variables of collector/record/environment.c. Variables of the user are kept. */
 static const char *const own_variables[] = {
     "MEMTRACE_OUTPUT",   "MEMTRACE_MANIFEST",  "MEMTRACE_STACKS",    "MEMTRACE_PHASES",
     "MEMTRACE_FOLLOW",   "MEMTRACE_ROOT",      "MEMTRACE_SAMPLE_HZ", "MEMTRACE_QUIET",
@@ -51,7 +51,7 @@ static char *value_of(const char *name)
     return entry ? *entry + strlen(name) + 1 : NULL;
 }
 
-/* Is it this library, or the one of the driver's functions beside it? */
+/* Returns whether it is this library, or the library with the driver's functions next to it. */
 static bool is_ours(const char *path, size_t length, const char *own)
 {
     const char *slash = strrchr(own, '/');
@@ -84,7 +84,7 @@ static void restore_preload(const char *own)
         unset("LD_PRELOAD");
 }
 
-/* Ours is the last of the options. */
+/* The option of memtrace is the last one. */
 static void restore_sanitizer(void)
 {
     char *value = value_of("ASAN_OPTIONS");
@@ -98,7 +98,7 @@ static void restore_sanitizer(void)
         value[length - ours - 1] = '\0';
 }
 
-/* `text` keeps the variable from now on. */
+/* `text` becomes the storage of the variable. */
 static void restore_injection(const char *name, const char *next, char *text, size_t capacity)
 {
     char **entry = entry_of(name);

@@ -1,5 +1,5 @@
-/* The one thread of the collector: asks the sources, drains the tape into the
- * trace, and gives the slots back. Everything slow happens here. */
+/* The only thread of the collector: polls the sources, drains the tape into the trace, and returns
+ * the slots. All slow work is done here. */
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -25,7 +25,7 @@ enum {
     MAX_FINISH_SECONDS = 5,
     MAX_PAUSE_NS = 999999999
 };
-#define GIVE_UP_NS UINT64_C(2000000000) /* on a thread that does not commit */
+#define GIVE_UP_NS UINT64_C(2000000000) /* for a thread that does not commit */
 
 struct job {
     struct mt_symbols symbols;
@@ -63,7 +63,8 @@ static void let_forks_begin(void)
         (void)sem_post(&mt_core.writer_sleeps);
 }
 
-/* Bounded: a thread that left fork by longjmp, in a signal handler, never gives it back. */
+/* The wait is bounded: a thread that left fork with longjmp, in a signal handler, never returns
+ * it. */
 static void go_on(void)
 {
     (void)take_until(&mt_core.writer_sleeps, in_ns(MAX_PAUSE_NS));
@@ -81,7 +82,7 @@ static void sleep_until_woken(void)
     atomic_store(&mt_core.full_slots, 0);
 }
 
-/* A handler of the program may fork while the thread that it interrupted forks. */
+/* A signal handler of the program may fork while the interrupted thread forks. */
 static _Thread_local unsigned pauses;
 static _Thread_local bool holds_the_writer;
 
@@ -112,8 +113,8 @@ void mt_writer_thread_resume_in_child(void)
     holds_the_writer = false;
 }
 
-/* ThreadSanitizer ends a child of fork() whose thread gets the stack of one of its parent's: there,
- * each generation wants a larger one. */
+/* ThreadSanitizer ends a child of fork() if its thread gets the stack of a thread of the parent.
+ * With it, each generation requests a larger stack. */
 static size_t stack_bytes(void)
 {
 #ifdef __SANITIZE_THREAD__
@@ -142,9 +143,9 @@ static void nap(void)
     go_on();
 }
 
-/* A full disk can get room again. Until then the tape takes what fits; later events are counted
- * as dropped, and no thread of the program waits (core.h, disk_full). The end of the process
- * ends the wait: what is on the tape is recovered from there. */
+/* A full disk may get room again. Until then the tape takes what fits, later events are counted as
+ * dropped, and no thread of the program waits (core.h, disk_full). The end of the process ends the
+ * wait; the contents of the tape are recovered. */
 static ssize_t write_patiently(void *file, const void *bytes, size_t length, uint64_t offset)
 {
     static bool said;
@@ -201,7 +202,7 @@ static enum mt_status update_header(struct job *job, struct mt_error *error)
         return status;
     mt_drain_header(job->drain, &header);
     status = mt_writer_set_header(job->writer, &header, error);
-    return status == MT_ERR_USAGE ? MT_OK : status; /* outgrown: recovery writes it whole */
+    return status == MT_ERR_USAGE ? MT_OK : status; /* does not fit: recovery writes all of it */
 }
 
 static void take_time(void)
@@ -213,7 +214,8 @@ static void take_time(void)
     atomic_store_explicit(&tape->last_point, next, memory_order_release);
 }
 
-/* Definitions are appended in other people's locks: their disk is made here. */
+/* Definitions are appended while the program may hold locks, so disk space for them is reserved
+ * here. */
 static void reserve_definitions(void)
 {
     struct mt_tape *tape = mt_core.tape;
@@ -226,8 +228,8 @@ static void reserve_definitions(void)
         atomic_store_explicit(&tape->definitions_reserved, wanted, memory_order_release);
 }
 
-/* A thread that took a number and does not come back (its signal handler left by
- * longjmp, say) must not hold up the others for ever. */
+/* A thread that took a number and does not return (for example because its signal handler left with
+ * longjmp) must not block the others forever. */
 static enum mt_drain_mode choose_mode(struct job *job)
 {
     return job->stuck_since_ns && mt_monotonic_ns() - job->stuck_since_ns > GIVE_UP_NS
@@ -272,8 +274,8 @@ static enum mt_status finish(struct job *job, struct mt_error *error)
 {
     enum mt_status status = drain_and_flush(job, error);
 
-    /* what the last commit says is what a recovery would cut the trace to: the
-     * end record and the index are behind it */
+    /* a recovery would cut the trace to its last commit, which the end record and the index
+     * follow */
     if (status == MT_OK)
         status = mt_writer_finish(job->writer, error);
     if (status == MT_OK)
@@ -326,7 +328,7 @@ static void *run(void *unused)
     (void)prctl(PR_SET_NAME, "memtrace", 0, 0, 0);
     if (work(&job, &error) != MT_OK) {
         atomic_store(&mt_core.state, MT_CORE_FAILED);
-        atomic_store(mt_core.generation_page, UINT32_MAX); /* no slot of before is used */
+        atomic_store(mt_core.generation_page, UINT32_MAX); /* old slots are not used */
         mt_collect_say(&said, "cannot write '%s': %s; recording stops, the program goes on",
                        mt_core.trace_path,
                        mt_core.trace_file.trouble ? mt_core.trace_file.trouble : error.text);
@@ -346,7 +348,7 @@ bool mt_writer_thread_start(void)
     if (pthread_attr_init(&attributes))
         return false;
     (void)pthread_attr_setstacksize(&attributes, stack_bytes());
-    (void)sem_init(&mt_core.writer_sleeps, 0, 0); /* a new thread works until it sleeps */
+    (void)sem_init(&mt_core.writer_sleeps, 0, 0); /* a new thread works before it sleeps */
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
     mt_core.writer_runs = pthread_create(&mt_core.writer, &attributes, run, NULL) == 0;

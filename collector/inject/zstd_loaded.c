@@ -1,10 +1,10 @@
-/* See zstd_library.h. If this library needed libzstd.so.1 as linkers do it, the loader would put
- * zstd's names in front of those of the program's own libraries, which may be another version of
- * zstd. So it is loaded here: RTLD_LOCAL hides its names from the program, and RTLD_DEEPBIND hides
- * the program's names from it. Both copies of zstd work on memory of their own.
+/* See zstd_library.h. If this library were linked to libzstd.so.1, the loader would put zstd's
+ * names before those of the program's own libraries, which may use another version of zstd. So it
+ * is loaded here: RTLD_LOCAL hides its names from the program, and RTLD_DEEPBIND hides the
+ * program's names from it. Both copies of zstd use separate memory.
  *
- * The functions below have the names that trace/ calls. They are hidden, as everything in this
- * library is. */
+ * The functions below have the names that trace/ calls. They are hidden, like everything in this
+ * library. */
 #include "zstd_library.h"
 
 #include <dlfcn.h>
@@ -14,7 +14,7 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
-/* What zstd.h calls ZSTD_isError is true for it, and its name is that of a generic error. */
+/* An error code for which ZSTD_isError is true; its name is that of a generic error. */
 #define NOT_LOADED ((size_t)-ZSTD_error_GENERIC)
 
 static struct {

@@ -1,8 +1,8 @@
-/* See interposer.h: the functions that stand before those of libcuda.
+/* See interposer.h: the functions that replace those of libcuda.
  *
- * All arguments of these functions are integers and pointers, at most six: on
- * x86-64 they travel in registers, whatever they are. So one body serves all,
- * and a text says what is an argument and how wide it is. */
+ * All arguments of these functions are integers and pointers, at most six. On x86-64 they are in
+ * registers, independent of their type. So one body serves all functions, and a text describes the
+ * arguments and their widths. */
 #include "interposer.h"
 
 #include <stddef.h>
@@ -18,10 +18,10 @@ struct call {
     struct mt_interposed *to;
     const uint64_t *arguments;
     struct mt_interposed_call told;
-    const struct mt_driver_hooks *hooks; /* NULL: pass it on */
+    const struct mt_driver_hooks *hooks; /* NULL: pass the call on */
 };
 
-/* The thread is in a call already: what comes now is the driver's own doing. */
+/* The thread is already in a call, so nested calls come from the driver. */
 static _Thread_local bool inside;
 
 static const struct mt_driver_hooks *find_hooks(void)
@@ -50,7 +50,7 @@ static int number_of(struct mt_interposed *to, const struct mt_driver_hooks *hoo
     return number - 2;
 }
 
-/* As a structure whose members are the arguments. */
+/* Stores the arguments as members of a structure. */
 static void lay_out(const char *widths, const uint64_t *arguments, unsigned char *params)
 {
     size_t at = 0;
@@ -76,7 +76,7 @@ static uint64_t current_context(void)
     return known && ((uint32_t(*)(uint64_t *))known)(&context) == 0 ? context : 0;
 }
 
-/* Does the call add a node to the graph that its stream is capturing? */
+/* Returns whether the call adds a node to the graph that its stream is capturing. */
 static bool is_captured(const struct mt_interposed *to, const uint64_t *arguments)
 {
     const char *stream = strchr(to->arguments, 's');
@@ -160,7 +160,7 @@ enum {
 #include "interposed_list.h"
 #undef INTERPOSED
 
-/* The handle travels on the stack. */
+/* The handle is passed on the stack. */
 struct ipc_handle {
     char bytes[64];
 };

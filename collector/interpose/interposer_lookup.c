@@ -1,4 +1,4 @@
-/* See interposer.h: how programs find libcuda's functions, and find ours. */
+/* See interposer.h: how programs look up libcuda's functions, and get those of the interposer. */
 #include "interposer.h"
 
 #include <dlfcn.h>
@@ -11,12 +11,12 @@ static void *find_nothing(void *handle, const char *name)
     return NULL;
 }
 
-/* Read by dlsym below. Threads that are first at the same time write the same value. */
+/* Read by dlsym below. Threads that initialize it at the same time write the same value. */
 MT_HIDDEN extern _Atomic(mt_dlsym_fn *) mt_real_dlsym;
 _Atomic(mt_dlsym_fn *) mt_real_dlsym;
 
-/* dlvsym is not interposed, so it finds the next dlsym; which version of it
- * there is depends on the age of libc. */
+/* dlvsym is not interposed, so it finds the next dlsym. The version of dlsym depends on the age of
+ * libc. */
 mt_dlsym_fn *mt_find_real_dlsym(void)
 {
     mt_dlsym_fn *known = atomic_load_explicit(&mt_real_dlsym, memory_order_relaxed);
@@ -53,7 +53,7 @@ void *mt_real_entry(const char *name)
 
 enum { PER_THREAD_STREAM = 2 };
 
-/* Is the function one version of `base`, "cuMemAlloc_v2" of "cuMemAlloc"? */
+/* Returns whether the function is a version of `base`, such as "cuMemAlloc_v2" of "cuMemAlloc". */
 static bool is_version_of(const char *name, const char *base, bool per_thread)
 {
     size_t length = strlen(base);
@@ -67,7 +67,7 @@ static bool is_version_of(const char *name, const char *base, bool per_thread)
            (name[0] == '_' && name[1] == 'v' && name[2] >= '1' && name[2] <= '9' && !name[3]);
 }
 
-/* The version whose address it is; else the newest that the program can mean. */
+/* The version with this address, otherwise the newest version that the program can mean. */
 static struct mt_interposed *choose(const char *base, const void *found, uint32_t version,
                                     bool per_thread)
 {
@@ -84,7 +84,7 @@ static struct mt_interposed *choose(const char *base, const void *found, uint32_
     return newest;
 }
 
-/* The driver, too, may look itself up with our dlsym. */
+/* The driver may also look itself up with this dlsym. */
 static bool is_ours(const void *function)
 {
     for (const struct mt_interposed *at = mt_interposed; at->name; at++)
@@ -93,7 +93,7 @@ static bool is_ours(const void *function)
     return false;
 }
 
-/* Ours in place of what the driver gave for `base`. */
+/* Returns the interposed function instead of the one that the driver returned for `base`. */
 static void *replace(const char *base, void *found, uint32_t version, uint64_t flags)
 {
     struct mt_interposed *to = NULL;
@@ -117,7 +117,7 @@ typedef uint32_t get_v2_fn(const char *name, void **function, int version, uint6
 MT_EXPORT get_fn cuGetProcAddress;
 MT_EXPORT get_v2_fn cuGetProcAddress_v2;
 
-/* Itself, too, is asked for by name. */
+/* A program may also look this function up by name. */
 static void *answer(const char *name, void *found, int version, uint64_t flags)
 {
     if (!strcmp(name, "cuGetProcAddress"))
@@ -157,7 +157,7 @@ static bool is_of_libcuda(void *function)
     return !strncmp(file ? file + 1 : info.dli_fname, "libcuda.so", strlen("libcuda.so"));
 }
 
-/* What a program gets from a handle, for names that begin with "cu". */
+/* The result of a lookup in a handle, for names that begin with "cu". */
 MT_HIDDEN void *mt_dlsym_of_handle(void *handle, const char *name);
 void *mt_dlsym_of_handle(void *handle, const char *name)
 {
@@ -178,9 +178,9 @@ void *mt_dlsym_of_handle(void *handle, const char *name)
     return to->ours;
 }
 
-/* dlsym(handle, name). What RTLD_NEXT (-1) and RTLD_DEFAULT (0) mean depends on
- * who calls, so the real function must see the caller's return address: a jump,
- * not a call. The same for all names but those that begin with "cu". */
+/* dlsym(handle, name). The meaning of RTLD_NEXT (-1) and RTLD_DEFAULT (0) depends on the caller, so
+ * the real function must see the caller's return address: it is reached by a jump, not a call. This
+ * applies to all names except those that begin with "cu". */
 __asm__(".text\n"
         ".globl dlsym\n"
         ".type dlsym, @function\n"

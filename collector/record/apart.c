@@ -22,7 +22,7 @@ static void run_in_child(const struct mt_apart_call *call, void *answer, int out
     for (fd = STDIN_FILENO; fd <= STDERR_FILENO && nothing >= 0; fd++)
         dup2(nothing, fd);
     call->body(call->subject, answer);
-    (void)mt_io_write(output, answer, call->answer_bytes); /* else the parent sees that we died */
+    (void)mt_io_write(output, answer, call->answer_bytes); /* else the parent sees the child die */
     _exit(0);
 }
 
@@ -52,12 +52,12 @@ static enum mt_apart read_answer(const struct mt_apart_call *call, char *answer,
     return length == call->answer_bytes ? MT_APART_ANSWERED : MT_APART_LATE;
 }
 
-/* The process is gone after this, with what it may have started. */
+/* Waits for the process, which is killed unless it died, and kills the rest of its group. */
 static int bury(pid_t child, enum mt_apart how)
 {
     int status = 0;
 
-    if (how != MT_APART_DIED) /* else it is about to end by itself, and says how */
+    if (how != MT_APART_DIED) /* otherwise it is about to end by itself, with a status */
         kill(-child, SIGKILL);
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         continue;
@@ -83,7 +83,7 @@ enum mt_apart mt_run_apart(const struct mt_apart_call *call, int *signal_number)
     if (ends[1] >= 0)
         close(ends[1]);
     if (child > 0) {
-        setpgid(child, child); /* in both processes: either may come first */
+        setpgid(child, child); /* in both processes: either may be the first */
         how = read_answer(call, answer, ends[0]);
         *signal_number = bury(child, how);
         if (how == MT_APART_ANSWERED)

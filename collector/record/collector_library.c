@@ -10,11 +10,11 @@
 
 #include "util.h"
 
-/* Of the program's folder: a build folder, then what `cmake --install` makes. */
+/* Relative to the program's folder: a build folder, then the folders of `cmake --install`. */
 static const char *const folders[] = {"", "../lib/", "../lib64/", "../lib/x86_64-linux-gnu/",
                                       "../lib/aarch64-linux-gnu/"};
 
-/* The folder of this program with its last slash. */
+/* The folder of this program, with a slash at the end. */
 static bool own_folder(char folder[PATH_MAX])
 {
     ssize_t length = readlink("/proc/self/exe", folder, PATH_MAX - 1);
@@ -30,13 +30,13 @@ static bool own_folder(char folder[PATH_MAX])
     return true;
 }
 
-/* `candidate` without links and dots, if it is a file that can be read. */
+/* Resolves `candidate` without links and dots, if it is a readable file. */
 static bool resolve(const char *candidate, char path[PATH_MAX])
 {
     return realpath(candidate, path) && access(path, R_OK) == 0;
 }
 
-/* LD_PRELOAD is a list with blanks or colons between, and knows no quotes. */
+/* LD_PRELOAD is a list separated by blanks or colons, without quoting. */
 static enum mt_status check_path(const char *path, struct mt_error *error)
 {
     if (!strpbrk(path, " :\t\n"))

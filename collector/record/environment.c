@@ -67,7 +67,7 @@ static bool is_separator(char c)
     return c == ':' || c == ' ';
 }
 
-/* What LD_PRELOAD had, without the libraries that come first now. */
+/* The original LD_PRELOAD without the libraries that now come first. */
 static char *others_preloaded(struct block *block, const struct mt_record_settings *settings)
 {
     const char *old = value_of(block, "LD_PRELOAD"), *at;
@@ -102,8 +102,8 @@ static void set_preload(struct block *block, const struct mt_record_settings *se
         block->failed = true;
 }
 
-/* A program with AddressSanitizer refuses to start behind any other library
- * that is preloaded; ours does not touch what it replaces. */
+/* A program with AddressSanitizer refuses to start after any other preloaded library. memtrace's
+ * library does not replace the functions that AddressSanitizer replaces. */
 static void calm_sanitizer(struct block *block)
 {
     static const char calm[] = "verify_asan_link_order=0";
@@ -117,7 +117,7 @@ static void calm_sanitizer(struct block *block)
         block->failed = true;
 }
 
-/* `name` names our library; the collector learns which library it named before. */
+/* Sets `name` to memtrace's library. The collector gets the library that it named before. */
 static void set_injection(struct block *block, const char *name, const char *next_name,
                           const char *library)
 {
@@ -149,7 +149,7 @@ static void set_stacks(struct block *block, const struct mt_record_settings *set
 }
 
 /* jax/_src/xla_bridge.py, tensorflow/core/common_runtime/gpu: requests go to the driver's own pool,
- * and nothing is taken in advance. */
+ * and nothing is preallocated. */
 static void set_xla_requests(struct block *block)
 {
     set(block, "XLA_PYTHON_CLIENT_ALLOCATOR", "cuda_async");

@@ -11,13 +11,13 @@
 
 struct mt_record_settings {
     const char *library;    /* libmemtrace-inject.so; NULL: leave everything as it is */
-    const char *interposer; /* libmemtrace-cuda.so, preloaded too; NULL = no */
+    const char *interposer; /* libmemtrace-cuda.so, also preloaded; NULL = no */
     bool no_preload;        /* do not touch LD_PRELOAD */
     const char *output;     /* absolute; a folder if it ends in / */
     const char *manifest;   /* absolute */
-    bool auto_stacks; /* of Python, or native ones where there is none; wins over the next two */
+    bool auto_stacks;       /* of Python, or native ones without Python; overrides the next two */
     bool python_stacks, native_stacks;
-    bool free_stacks;   /* of frees, too */
+    bool free_stacks;   /* also of frees */
     const char *phases; /* "nvtx,torch,autograd", any of them; "none" */
     uint64_t sample_hz; /* 0 = never */
     bool follow, quiet, with_env;

@@ -1,5 +1,5 @@
-/* One pass over the trace: events go from the old file to the new one as they
- * are; the symbols are defined again, in the order in which events need them. */
+/* One pass over the trace: events are copied unchanged from the old file to the new one. The
+ * symbols are defined again, in the order in which events need them. */
 #include "finalize.h"
 
 #include <errno.h>
@@ -40,7 +40,7 @@ static enum mt_status host_error(struct mt_error *error, enum mt_status status)
     return mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
 }
 
-/* Definitions alone are read where the trace has an index. */
+/* If the trace has an index, only the definitions are read. */
 static enum mt_status read_symbols(struct mt_source *source, struct mt_error *error)
 {
     struct mt_event_batch batch;
@@ -108,7 +108,7 @@ static enum mt_status copy_events(struct rewriting *self, struct mt_error *error
     return status == MT_END ? MT_OK : status;
 }
 
-/* What is lost would be lost for good, and nobody would know. */
+/* Anything lost here would be lost permanently and without notice. */
 static enum mt_status check_whole(const struct mt_source *source, struct mt_error *error)
 {
     const struct mt_integrity *integrity = &source->integrity;
@@ -131,7 +131,7 @@ static enum mt_status write_all(struct rewriting *self, struct mt_error *error)
         status = check_whole(self->source, error);
     if (status != MT_OK)
         return status;
-    /* a trace that nobody ended is not ended by us */
+    /* a trace without an end does not get one here */
     return self->source->integrity.closed ? mt_writer_finish(self->writer, error)
                                           : mt_writer_flush(self->writer, error);
 }

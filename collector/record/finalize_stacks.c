@@ -6,15 +6,15 @@
 #include "grow.h"
 #include "util.h"
 
-/* A frame of the old trace: a run of named ones. */
+/* A frame of the old trace: a sequence of named frames. */
 struct frame_names {
-    uint32_t first, count; /* in `expanded`; count 0 = not looked at yet */
+    uint32_t first, count; /* in `expanded`; count 0 = not resolved yet */
     bool is_native, is_named;
     uint8_t role;
 };
 
-/* A named frame; most of those that are looked at (main, the interpreter's, our
- * own) are in no stack of the new trace and shall not stand in it. */
+/* A named frame. Most resolved frames (main, the interpreter's, memtrace's own) are in no stack of
+ * the new trace, so they are not defined there. */
 struct expanded {
     uint32_t frame;  /* in `looked_at` */
     uint32_t result; /* in the new trace, MT_NO_ID = not used so far */
@@ -25,13 +25,13 @@ struct mt_stack_finalizer {
     struct mt_symbols *to;
     struct mt_native_names *names;
     struct frame_names *frames; /* by old frame */
-    uint32_t *stacks;           /* by old stack: new one + 1, 0 = not looked at yet */
+    uint32_t *stacks;           /* by old stack: new one + 1, 0 = not resolved yet */
     struct expanded *expanded;
     struct mt_symbols looked_at; /* frames and their texts */
     size_t frame_capacity, frame_count, stack_capacity, stack_count;
     size_t expanded_capacity, expanded_count;
     uint32_t native, named;
-    uint32_t path[MT_MAX_STACK_DEPTH]; /* old frames of the stack at hand, outermost first */
+    uint32_t path[MT_MAX_STACK_DEPTH]; /* old frames of the current stack, outermost first */
 };
 
 struct mt_stack_finalizer *mt_stack_finalizer_new(const struct mt_symbols *from,
@@ -195,8 +195,8 @@ static bool is_inside_driver(const struct frame_names *frame)
            (frame->role == MT_NATIVE_COLLECTOR || frame->role == MT_NATIVE_DRIVER);
 }
 
-/* How much of the path stays at its inner end: the call into the driver, not
- * what the driver called, CUPTI and this program's library among it. */
+/* Depth of the path without frames inside of the driver: the call into the driver is kept, but not
+ * its callees, including CUPTI and memtrace's library. */
 static size_t find_end(struct mt_stack_finalizer *self, size_t depth)
 {
     size_t run = depth, i;
@@ -216,9 +216,8 @@ static uint32_t file_of(const struct mt_stack_finalizer *self, size_t i)
     return self->from->frames[self->path[i]].file;
 }
 
-/* Where the native part goes on behind Python frames: behind the interpreter's
- * last frame. What has no name there and lies in the interpreter's file is a
- * part of it that lost its symbol. */
+/* Start of the native part that continues after the Python frames: it follows the interpreter's
+ * last frame. Unnamed frames in the interpreter's file belong to the interpreter. */
 static size_t find_native_begin(const struct mt_stack_finalizer *self, size_t first, size_t depth)
 {
     size_t begin = first, i;
@@ -295,7 +294,7 @@ enum mt_status mt_stack_finalizer_get(struct mt_stack_finalizer *self, uint32_t 
     if (!self->stacks[stack]) {
         status = make_stack(self, stack, result);
         if (status == MT_OK)
-            self->stacks[stack] = *result + 1; /* MT_NO_ID + 1 is 0: made once more */
+            self->stacks[stack] = *result + 1; /* MT_NO_ID + 1 is 0: the stack is built again */
     } else {
         *result = self->stacks[stack] - 1;
     }

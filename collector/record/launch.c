@@ -1,5 +1,5 @@
-/* See launch.h. No handlers: the signals are blocked and taken one by one,
- * together with SIGCHLD, so that nothing is lost and nothing interrupts. */
+/* See launch.h. There are no handlers: signals are blocked and received synchronously, together
+ * with SIGCHLD, so none is lost and none interrupts. */
 #include "launch.h"
 
 #include <errno.h>
@@ -28,8 +28,8 @@ void mt_launch_init(struct mt_launch *launch)
     sigaction(SIGXFSZ, &ignore, &launch->size_action);
 }
 
-/* Blocks what is to be relayed, and SIGCHLD. What we were told to ignore
- * (nohup) stays ignored, also by the command. */
+/* Blocks SIGCHLD and the signals to relay. Signals that were ignored at the start (nohup) stay
+ * ignored, also for the command. */
 static void hold_signals(struct mt_launch *launch)
 {
     struct sigaction usual = {.sa_handler = SIG_DFL}, found;
@@ -53,8 +53,8 @@ static void release_signals(struct mt_launch *launch)
     sigprocmask(SIG_SETMASK, &launch->mask, NULL);
 }
 
-/* In the new process; tells errno through the pipe if it cannot become the
- * command, which otherwise closes it. */
+/* Runs in the new process. Sends errno through the pipe if exec fails; otherwise exec closes the
+ * pipe. */
 static void become(const struct mt_launch *launch, const struct mt_launch_request *request,
                    int failed)
 {
@@ -76,7 +76,7 @@ static void become(const struct mt_launch *launch, const struct mt_launch_reques
     _exit(127);
 }
 
-/* Waits until the command runs, or could not be run. */
+/* Waits until the command runs, or exec has failed. */
 static void hear_of_exec(struct mt_launch *launch, int failed)
 {
     int why;
@@ -122,11 +122,12 @@ enum mt_status mt_launch_start(struct mt_launch *launch, const struct mt_launch_
     return MT_OK;
 }
 
-/* Somebody's kill() goes on; what the kernel sends for the terminal went to
- * the whole process group, and what the command sent itself was meant for it. */
+/* Relays a signal that another process sent. Signals of the terminal already went to the whole
+ * process group, and a signal from the command was meant for memtrace. */
 static void relay(const struct mt_launch *launch, int number, const siginfo_t *info)
 {
-    /* Late, these two would undo each other; twice, they do what once does. */
+    /* These two are relayed without the witness: a late one could undo the other, and receiving
+     * one twice has no other effect. */
     bool at_once = number == SIGTSTP || number == SIGCONT;
     bool for_all = !at_once && mt_witness_saw(&launch->witness, number);
 
@@ -134,8 +135,8 @@ static void relay(const struct mt_launch *launch, int number, const siginfo_t *i
         kill(launch->pid, number);
 }
 
-/* The terminal stopped the command: our parent has to see that. A process that
- * stopped it in another way (SIGSTOP) will also wake it. */
+/* The terminal stopped the command, and the parent process must see that. A process that stopped it
+ * in another way (SIGSTOP) will also wake it. */
 static void stop_likewise(int number)
 {
     sigset_t pending;
@@ -147,8 +148,8 @@ static void stop_likewise(int number)
     raise(SIGSTOP);
 }
 
-/* The counter is that of all processes of the group: a SIGKILL of somebody else's, any time after
- * the kernel killed another process of the group, is taken for the kernel's. */
+/* The counter covers all processes of the group: a SIGKILL from another process after the kernel
+ * killed any process of the group is attributed to the kernel. */
 static void note_end(struct mt_launch *launch)
 {
     struct timespec now;
@@ -186,13 +187,14 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* When it has to end, and by which signal. */
+/* When the command must end, and the signal for it. */
 struct deadline {
     uint64_t at_ms; /* 0 = never */
     int signal;
 };
 
-/* As sigwaitinfo; -1 at the deadline, which ends the command and sets the next one. */
+/* Like sigwaitinfo. Returns -1 at the deadline, at which it ends the command and sets the next
+ * deadline. */
 static int wait_for_signal(struct mt_launch *launch, struct deadline *deadline, siginfo_t *info)
 {
     uint64_t now = now_ms(), left = deadline->at_ms > now ? deadline->at_ms - now : 0;
@@ -224,7 +226,7 @@ void mt_launch_wait(struct mt_launch *launch, uint64_t timeout_ms)
             break;
     }
     mt_witness_stop(&launch->witness);
-    if (launch->timed_out) /* what outlived the command */
+    if (launch->timed_out) /* processes that outlived the command */
         mt_process_tree_end(0, SIGKILL);
     release_signals(launch);
 }

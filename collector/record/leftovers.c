@@ -18,14 +18,17 @@
 #include "temporary_file.h"
 #include "trace.h"
 
-enum { MIN_AGE_SECONDS = 60 }; /* of temporary files: they are locked just after they are made */
+enum {
+    MIN_AGE_SECONDS = 60
+}; /* for temporary files: they are locked just after they are
+      created */
 
 static bool is_old(const struct stat *facts)
 {
     return time(NULL) - facts->st_mtime > MIN_AGE_SECONDS;
 }
 
-/* Do its first bytes say what its name says? */
+/* Returns whether its first bytes match its name. */
 static bool is_unfinished_trace(int fd)
 {
     char bytes[64];
@@ -42,8 +45,8 @@ static void remove_if_left(int folder, const char *name)
 
     if (fd < 0)
         return;
-    /* The age is looked at before the lock, so that a new file is never locked against its maker,
-     * and after it, for what was written in between. */
+    /* The age is checked before the lock, so that a new file is never locked against its creator,
+     * and after it, in case it was written in between. */
     if (fstat(fd, &facts) == 0 && mt_own_file_is_mine(&facts) &&
         (!is_temporary || is_old(&facts)) && mt_io_lock(fd, LOCK_EX | LOCK_NB) &&
         fstat(fd, &facts) == 0) {

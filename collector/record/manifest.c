@@ -31,8 +31,8 @@ enum mt_status mt_manifest_new(const char *folder, char path[PATH_MAX], int *loc
     fd = mkostemp(path, O_CLOEXEC);
     if (fd < 0)
         return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET, "%s", strerror(errno));
-    /* A run that looks for leftovers holds the lock for a moment, and removes no list without its
-     * first line. Where there are no locks, this run counts as gone. */
+    /* A run that searches for leftovers holds the lock for a moment, and does not remove a list
+     * without its first line. On a file system without locks, this run counts as ended. */
     (void)mt_io_lock(fd, LOCK_EX);
     *lock = fd;
     if (mt_io_write(fd, MT_MANIFEST_FIRST_LINE, strlen(MT_MANIFEST_FIRST_LINE)))
@@ -65,7 +65,7 @@ static enum mt_status read_file(const char *path, struct mt_buf *text, struct mt
     return count < 0 ? MT_ERR_IO : MT_OK;
 }
 
-/* A line counts if it is a path that is not there yet. */
+/* A line is added if it is a path that is not in the list yet. */
 static enum mt_status add_line(struct mt_strings *paths, const char *line, size_t length)
 {
     uint32_t id;
@@ -81,7 +81,7 @@ static enum mt_status add_lines(struct mt_strings *paths, const struct mt_buf *t
     for (; at && at < end && status == MT_OK; at = next + 1) {
         next = memchr(at, '\n', (size_t)(end - at));
         if (!next)
-            break; /* a process is about to write it, or could not */
+            break; /* a process is about to write it, or failed to */
         status = add_line(paths, at, (size_t)(next - at));
     }
     return status;

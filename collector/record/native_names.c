@@ -11,7 +11,7 @@
 
 struct module {
     const char *path;
-    const char *label; /* "[libcuda.so.1]": stands for the file of frames without one */
+    const char *label; /* "[libcuda.so.1]": replaces the file of frames without one */
     enum mt_native_role role;
     enum mt_code_file_state state;
     struct mt_code_file *file;
@@ -71,7 +71,7 @@ static enum mt_native_role role_of_module(const char *path)
         {"libmemtrace-inject.so", MT_NATIVE_COLLECTOR},
         {"libcupti", MT_NATIVE_COLLECTOR},
         {"libcuda.so", MT_NATIVE_DRIVER},
-        {"libmemtrace-cuda.so", MT_NATIVE_DRIVER}, /* stands in for its entry points */
+        {"libmemtrace-cuda.so", MT_NATIVE_DRIVER}, /* replaces its entry points */
     };
     const char *name = base_name(path);
     size_t i;

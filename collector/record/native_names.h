@@ -1,5 +1,4 @@
-/* Native frames as they stand in a trace (modules.h) -> names. Every module is
- * opened once. */
+/* Native frames of a trace (modules.h) -> names. Every module is opened once. */
 #ifndef MT_COLLECTOR_NATIVE_NAMES_H
 #define MT_COLLECTOR_NATIVE_NAMES_H
 

@@ -29,7 +29,7 @@ static void check(const void *subject, void *answer)
     const struct mt_probe *probe = subject;
 
     probe->check(answer);
-    if (mt_memory_has_failed()) /* then its answer is about this moment, not about the machine */
+    if (mt_memory_has_failed()) /* then the result applies to this moment, not to the machine */
         mt_probe_set(answer, MT_PROBE_MISSING, "", "out of memory");
 }
 

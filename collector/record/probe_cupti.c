@@ -57,7 +57,7 @@ static void describe_holder(const struct cupti *cupti, char *holder, size_t capa
     holder[capacity - 1] = '\0';
 }
 
-/* "13.0"; CUPTI's versions before 12 are bare numbers (18 = 11.8). */
+/* "13.0". Versions of CUPTI before 12 are plain numbers (18 = 11.8). */
 static void format_version(char *text, size_t capacity, uint32_t version)
 {
     if (version >= 100000)
@@ -102,7 +102,7 @@ static uint32_t describe_copy(void *library, const struct cupti *cupti, const ch
     return version;
 }
 
-/* 130000 against 13000; what has bare numbers is of CUDA 12 or older. */
+/* CUPTI's 130000 corresponds to the driver's 13000. Plain numbers belong to CUDA 12 or older. */
 static bool is_not_newer(uint32_t cupti_version, int driver_version)
 {
     if (driver_version <= 0)
@@ -119,8 +119,8 @@ static bool driver_starts(struct search *search)
     return search->start_error == 0;
 }
 
-/* True ends the search: a copy that works. One that does not is closed, or the
- * next one of its name would be the same. */
+/* Returns true, which ends the search, for a copy that works. A copy that fails is closed;
+ * otherwise dlopen would return it again for its name. */
 static bool try_copy(void *context, const char *name)
 {
     struct search *search = context;
@@ -163,7 +163,7 @@ void mt_cupti_try(const struct mt_program *program, bool thorough, struct mt_cup
         answer->state = MT_CUPTI_NO_DRIVER;
 }
 
-/* What is the matter, for a person; "" if nothing is. */
+/* Describes the problem for a user; "" if there is none. */
 static void explain(const struct mt_cupti_answer *answer, char *text, size_t capacity)
 {
     switch (answer->state) {
@@ -218,7 +218,7 @@ void mt_probe_cupti(struct mt_probe_result *result)
 
 enum { LIMIT_S = 20 };
 
-/* Another tool is about to be injected, too: it may take CUPTI. */
+/* Another tool will also be injected and may take CUPTI. */
 static bool has_rival(void)
 {
     const char *other = getenv("CUDA_INJECTION64_PATH");
@@ -242,7 +242,7 @@ bool mt_cupti_needs_substitute(const struct mt_program *program, char *why, size
     if (told && strcmp(told, "none") == 0)
         return true;
     if (mt_run_apart(&call, &signal_number) != MT_APART_ANSWERED)
-        return false; /* whatever that is, the program may fare better */
+        return false; /* unknown, but the program may have more success */
     explain(&answer, why, capacity);
     return *why != '\0';
 }

@@ -1,4 +1,4 @@
-/* Checks of the driver and of NVML, which comes with it; see probe.h. */
+/* Checks of the driver and of NVML, which is part of it; see probe.h. */
 #include <dlfcn.h>
 #include <string.h>
 

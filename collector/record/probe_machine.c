@@ -1,4 +1,4 @@
-/* Checks of what the machine and this build have; see probe.h. */
+/* Checks of the machine and of this build; see probe.h. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* mkostemp, fallocate */
 #endif
@@ -53,8 +53,7 @@ void mt_probe_nvtx(struct mt_probe_result *result)
         mt_probe_set(result, MT_PROBE_OK, "", "ready");
 }
 
-/* The collector reads call frame information itself, where it knows the
- * registers. */
+/* The collector reads call frame information itself on architectures whose registers it knows. */
 void mt_probe_native(struct mt_probe_result *result)
 {
 #if defined(__x86_64__)
@@ -73,7 +72,7 @@ void mt_probe_symbols(struct mt_probe_result *result)
                      "built without libdw: native frames are addresses without names");
 }
 
-/* 0, or what the file system refuses. */
+/* Returns 0, or the error of the file system. */
 static int try_tape(int fd)
 {
     volatile char *bytes;

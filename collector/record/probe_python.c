@@ -1,5 +1,5 @@
-/* Checks of PyTorch and Python; see probe.h. They ask the python3 in PATH, and
- * let it be recorded for a moment. */
+/* Checks of PyTorch and Python; see probe.h. They run the python3 in PATH and record it for a
+ * moment. */
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -19,8 +19,8 @@
 
 extern char **environ;
 
-/* What `python3 -c script` prints to `stream`, without the last newline; false
- * if there is no such program or it fails. */
+/* Stores what `python3 -c script` prints to `stream`, without the last newline. Returns false if
+ * there is no such program or it fails. */
 static bool ask_python(const char *script, char **environment, int stream, char *text,
                        size_t capacity)
 {
@@ -51,7 +51,7 @@ static bool ask_python(const char *script, char **environment, int stream, char 
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* "VERSION|CUDA|GPU?|functions of libc10 that the collector stands before" */
+/* "VERSION|CUDA|GPU?|functions of libc10 that the collector replaces" */
 static const char torch_script[] =
     "import torch, ctypes, glob, os\n"
     "folder = os.path.join(os.path.dirname(torch.__file__), 'lib')\n"
@@ -112,7 +112,7 @@ void mt_probe_pytorch(struct mt_probe_result *result)
                      facts.version, facts.cuda);
 }
 
-/* Reports an allocation as PyTorch does, from within memtrace_doctor(). */
+/* Reports an allocation like PyTorch, from within memtrace_doctor(). */
 static const char stack_script[] =
     "import ctypes, platform\n"
     "def memtrace_doctor():\n"
@@ -125,7 +125,7 @@ static const char stack_script[] =
     "        f(4096, -1024, 0, 1024, 1)\n"
     "memtrace_doctor()\n";
 
-/* Does an allocation in the trace come from that function? */
+/* Returns whether an allocation in the trace comes from that function. */
 static bool has_stack(const char *path)
 {
     struct mt_source *source = NULL;
@@ -151,7 +151,7 @@ static bool has_stack(const char *path)
     return found;
 }
 
-/* A folder of its own where temporary files belong; false, and errno, if none can be made. */
+/* Makes a folder in the place for temporary files. Returns false and sets errno on failure. */
 static bool make_folder(char folder[PATH_MAX])
 {
     const char *parent = getenv("TMPDIR");
@@ -164,8 +164,8 @@ static bool make_folder(char folder[PATH_MAX])
     return false;
 }
 
-/* Records python3 for a moment, in a folder that goes away. False and what
- * memtrace said in `said` if the stack is not there. */
+/* Records python3 for a moment, in a temporary folder. Returns false and memtrace's messages in
+ * `said` if the stack is missing. */
 static bool record_python(const char *library, char *said, size_t capacity)
 {
     struct mt_record_settings settings = {.library = library,

@@ -28,8 +28,8 @@ void mt_process_tree_keep(void)
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1UL, 0UL, 0UL, 0UL);
 }
 
-/* The parent, from "PID (name) S PARENT ..."; 0 if the process is gone. The name may hold anything.
- */
+/* Reads the parent from "PID (name) S PARENT ..."; 0 if the process is gone. The name may contain
+ * anything. */
 static pid_t parent_of(pid_t pid)
 {
     char path[64], line[512];
@@ -55,7 +55,7 @@ static int by_pid(const void *a, const void *b)
     return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-/* All of the machine, or as many as there is memory for. */
+/* All processes of the machine, or as many as fit in memory. */
 static void read_processes(struct tree *tree)
 {
     DIR *folder = opendir("/proc");
@@ -88,7 +88,7 @@ static bool is_meant(const struct tree *tree, pid_t pid)
     return found && found->is_meant;
 }
 
-/* Our own helper, which receives signals as a witness, does not descend from the command. */
+/* memtrace's own helper, which receives signals as a witness, is not part of the command. */
 static bool is_witness(pid_t pid)
 {
     char path[64], name[32] = "";
@@ -103,7 +103,7 @@ static bool is_witness(pid_t pid)
     return !strcmp(name, "signal-witness\n");
 }
 
-/* One generation more; false if there is none. */
+/* Marks one more generation. Returns false if there is none. */
 static bool mark_children(struct tree *tree)
 {
     bool any = false;
@@ -119,10 +119,10 @@ static bool mark_children(struct tree *tree)
     return any;
 }
 
-/* What a signal goes to. */
+/* The targets of a signal. */
 struct aim {
     pid_t root;
-    bool is_below; /* to what descends from the root, and to nothing else */
+    bool is_below; /* only descendants of the root, not the root itself */
 };
 
 static void mark(struct tree *tree, const struct aim *aim)
@@ -156,7 +156,7 @@ static void end(const struct aim *aim, int signal)
             kill(tree.processes[i].pid, signal);
             count++;
         }
-        /* no memory, or no /proc: the command at least */
+        /* no memory, or no /proc: signal at least the command */
         if (aim->root && !aim->is_below && !is_meant(&tree, aim->root))
             kill(aim->root, signal);
     }

@@ -1,5 +1,5 @@
-/* See program_kind.h. Reads the file as the kernel and the loader do: #! lines,
- * then the ELF header and the program headers. */
+/* See program_kind.h. Reads the file like the kernel and the loader: #! lines, then the ELF header
+ * and the program headers. */
 #include "program_kind.h"
 
 #include <elf.h>
@@ -37,8 +37,8 @@ static enum mt_program_kind look_at_file(const char *path)
     return access(path, X_OK) == 0 ? MT_PROGRAM_DYNAMIC : MT_PROGRAM_NOT_EXECUTABLE;
 }
 
-/* As execvp: the first file in PATH that may be run; what may not be is
- * remembered and searching goes on. */
+/* Like execvp: returns the first file in PATH that may be executed. A file that may not is
+ * remembered, and the search continues. */
 static enum mt_program_kind search_path(const char *name, char path[PATH_MAX])
 {
     const char *at = getenv("PATH");
@@ -70,7 +70,7 @@ static enum mt_program_kind find(const char *name, char path[PATH_MAX])
     return look_at_file(path);
 }
 
-/* The program that a "#!" line names, to `path`; false if it is no such line. */
+/* Copies the program that a "#!" line names to `path`. Returns false if there is no such line. */
 static bool script_interpreter(const char *bytes, size_t length, char path[PATH_MAX])
 {
     const char *at = bytes + 2, *end = bytes + length;
@@ -86,7 +86,7 @@ static bool script_interpreter(const char *bytes, size_t length, char path[PATH_
     return count > 0;
 }
 
-/* Would the kernel tell the loader to be careful (AT_SECURE)? */
+/* Returns whether the kernel would set AT_SECURE for the loader. */
 static bool is_secure(const char *path)
 {
     struct stat facts;
@@ -100,7 +100,7 @@ static bool is_secure(const char *path)
     return geteuid() != 0 && getxattr(path, "security.capability", NULL, 0) > 0;
 }
 
-/* What is there, up to `length` bytes, or -1. */
+/* Returns the number of bytes that were read, up to `length`, or -1. */
 static ssize_t read_at(int fd, void *bytes, size_t length, uint64_t offset)
 {
     size_t done = 0;
@@ -133,14 +133,14 @@ static enum mt_program_kind kind_of_elf(int fd, const Elf64_Ehdr *elf)
     if (elf->e_phentsize != sizeof *headers ||
         read_at(fd, headers, count * sizeof *headers, elf->e_phoff) !=
             (ssize_t)(count * sizeof *headers))
-        return MT_PROGRAM_DYNAMIC; /* damaged: exec will say so */
+        return MT_PROGRAM_DYNAMIC; /* damaged: exec will report it */
     for (i = 0; i < count; i++)
         if (headers[i].p_type == PT_INTERP)
             return kind_of_loader(fd, &headers[i]);
     return MT_PROGRAM_STATIC;
 }
 
-/* One file: the kind, or true and the next program in program->binary. */
+/* Handles one file. Sets the kind, or returns true and the next program in program->binary. */
 static bool read_one(struct mt_program *program)
 {
     union {
@@ -186,7 +186,7 @@ bool mt_program_runs(const struct mt_program *program)
     return program->kind == MT_PROGRAM_DYNAMIC || program->kind > MT_PROGRAM_NO_INTERPRETER;
 }
 
-/* In the child: the loader lists what it would load, and the program does not
+/* Runs in the child: the loader lists the libraries that it would load, and the program does not
  * run. */
 static void list_libraries(const struct mt_program *program, const char *library, int output)
 {
@@ -205,7 +205,7 @@ static void list_libraries(const struct mt_program *program, const char *library
     _exit(127);
 }
 
-/* All that comes out of `fd`, up to capacity - 1. */
+/* Reads all output of `fd`, up to capacity - 1. */
 static size_t read_all(int fd, char *text, size_t capacity)
 {
     char rest[512];
@@ -224,8 +224,8 @@ static size_t read_all(int fd, char *text, size_t capacity)
     return length;
 }
 
-/* The loader's complaint: its line that names the library and an error, from
- * behind the name on. */
+/* The loader's message: the line with the name of the library and an error, without everything up
+ * to the name. */
 static void set_reason(struct mt_program *program, const char *text, const char *library)
 {
     const char *at = strstr(text, "ERROR: "), *name;

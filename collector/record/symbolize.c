@@ -1,4 +1,4 @@
-/* One libdwfl session a file, at the addresses of its own symbol table. */
+/* One libdwfl session per file, at the addresses of its own symbol table. */
 #include "symbolize.h"
 
 #include <dwarf.h>
@@ -32,8 +32,8 @@ bool mt_symbolize_available(void)
     return true;
 }
 
-/* Where somebody set up servers for debug files, libdwfl would ask them: minutes
- * of waiting that nobody asked us for. By build id it asks none. */
+/* If servers for debug files are configured, libdwfl would query them, which can take minutes that
+ * no user requested. With a build id it queries none. */
 static int find_debug_file(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
                            const char *path, const char *link, GElf_Word checksum, char **found)
 {
@@ -50,7 +50,7 @@ static const Dwfl_Callbacks callbacks = {
     .section_address = dwfl_offline_section_address,
 };
 
-/* A regular file, or -1: what is named may be anything by now. */
+/* Opens a regular file, or returns -1: the name may refer to anything by now. */
 static int open_file(const struct mt_code_file_id *id, enum mt_code_file_state *state)
 {
     int fd = *id->path == '/' ? mt_io_open(id->path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0) : -1;
@@ -78,7 +78,7 @@ static bool is_wanted(Dwfl_Module *module, const struct mt_code_file_id *id)
                                    memcmp(bits, id->build_id, id->build_id_bytes) == 0);
 }
 
-/* Takes over fd. */
+/* Takes ownership of fd. */
 static Dwfl_Module *load(struct mt_code_file *file, const char *path, int fd)
 {
     Dwfl_Module *module;
@@ -135,7 +135,7 @@ void mt_code_file_close(struct mt_code_file *file)
     free(file);
 }
 
-/* The section of a symbol if it holds code. */
+/* Returns the section of a symbol if it contains code. */
 static bool find_code(Elf *elf, GElf_Word section, GElf_Shdr *header)
 {
     Elf_Scn *found = elf ? elf_getscn(elf, section) : NULL;
@@ -143,7 +143,7 @@ static bool find_code(Elf *elf, GElf_Word section, GElf_Shdr *header)
     return found && gelf_getshdr(found, header) && header->sh_flags & SHF_EXECINSTR;
 }
 
-/* Rank 0: no function. Those of assembly often have neither type nor size. */
+/* Rank 0: not a function. Functions of assembly often have neither type nor size. */
 static void describe(const GElf_Sym *raw, Elf *elf, GElf_Word section, struct mt_symbol *symbol)
 {
     unsigned type = GELF_ST_TYPE(raw->st_info), binding = GELF_ST_BIND(raw->st_info);
@@ -182,7 +182,7 @@ static void read_symbols(struct mt_code_file *file)
             continue;
         describe(&raw, elf, section, &symbol);
         if (symbol.rank && mt_symbol_index_add(&file->symbols, symbol) != MT_OK)
-            break; /* no memory: what is there is of use */
+            break; /* no memory: the symbols so far are useful */
     }
     mt_symbol_index_sort(&file->symbols);
 }
@@ -194,8 +194,7 @@ static const char *symbol_at(struct mt_code_file *file, uint64_t address)
     return mt_symbol_index_find(&file->symbols, address);
 }
 
-/* Scopes around an address, outermost first: one function, and what is inlined
- * in it. */
+/* Scopes around an address, outermost first: one function, and functions that are inlined in it. */
 struct scopes {
     Dwarf_Die dies[MT_MAX_CODE_PLACES];
     size_t count;
@@ -216,13 +215,13 @@ static bool is_code(int tag)
 static void enter_scope(struct scopes *scopes, const Dwarf_Die *die, int tag)
 {
     if (tag == DW_TAG_subprogram)
-        scopes->count = 0; /* a function in a function: a call of its own */
+        scopes->count = 0; /* a function in a function is a separate call */
     if ((tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine) &&
         scopes->count < MT_MAX_CODE_PLACES)
         scopes->dies[scopes->count++] = *die;
 }
 
-/* Siblings lie behind each other, in sound files. */
+/* In valid files, siblings follow each other. */
 static bool next_sibling(Dwarf_Die *die, Dwarf_Die *next)
 {
     Dwarf_Off before = dwarf_dieoffset(die);
@@ -230,8 +229,8 @@ static bool next_sibling(Dwarf_Die *die, Dwarf_Die *next)
     return dwarf_siblingof(die, next) == 0 && dwarf_dieoffset(next) > before;
 }
 
-/* Goes down to the children of what holds the address, past everything else;
- * namespaces hold functions but have no addresses, so there is a way back. */
+/* Descends to the children of entries that contain the address, and skips all others. Namespaces
+ * contain functions but have no addresses, so the search can return from them. */
 static void find_scopes(Dwarf_Die *unit, Dwarf_Addr address, struct scopes *scopes)
 {
     Dwarf_Die resume[MAX_NAMESPACE_DEPTH], die, child;
@@ -293,7 +292,7 @@ static const char *absolute_path(struct mt_code_file *file, Dwarf_Die *unit, con
     return folder ? mt_arena_printf(&file->texts, "%s/%s", folder, path) : copy(file, path);
 }
 
-/* Where an inlined function was called. */
+/* The place of the call of an inlined function. */
 static void set_call_place(struct mt_code_file *file, Dwarf_Die *unit, Dwarf_Die *inlined,
                            struct mt_code_place *place)
 {
@@ -310,8 +309,8 @@ static void set_call_place(struct mt_code_file *file, Dwarf_Die *unit, Dwarf_Die
         place->file = absolute_path(file, unit, dwarf_filesrc(files, number, NULL, NULL));
 }
 
-/* The file, NULL if it is not known. libdw finds a line through the table of addresses; clang
- * writes none, so that the unit has to be asked. */
+/* Returns the file, or NULL if it is unknown. libdw finds a line through the table of addresses.
+ * clang writes no such table, so then the unit is searched. */
 static const char *line_at(struct mt_code_file *file, const struct mt_code_unit *unit,
                            Dwarf_Addr address, int *number)
 {

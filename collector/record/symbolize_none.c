@@ -1,4 +1,4 @@
-/* Instead of symbolize.c, if memtrace is built without libdw. */
+/* Replaces symbolize.c if memtrace is built without libdw. */
 #include "symbolize.h"
 
 bool mt_symbolize_available(void)

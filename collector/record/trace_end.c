@@ -22,7 +22,7 @@ static void sleep_ms(unsigned ms)
     nanosleep(&time, NULL);
 }
 
-/* Folds the tape in, if there is one. MT_ERR_USAGE: its process runs. */
+/* Adds the contents of the tape, if there is one. MT_ERR_USAGE: its process is running. */
 static enum mt_status recover(struct mt_trace_end *end, const struct mt_trace_end_options *options)
 {
     enum mt_status status;
@@ -30,7 +30,7 @@ static enum mt_status recover(struct mt_trace_end *end, const struct mt_trace_en
 
     for (waited_ms = 0;; waited_ms += LOOK_AGAIN_MS) {
         if (!mt_recover_is_needed(end->path))
-            return MT_OK; /* perhaps only now: it was closed while we waited */
+            return MT_OK; /* may have happened just now: it was closed during the wait */
         status = mt_recover(end->path, options->unfinished, &end->recovery, &end->error);
         if (status == MT_OK)
             end->state = end->recovery.was_closed ? MT_TRACE_WHOLE : MT_TRACE_RECOVERED;
@@ -38,12 +38,13 @@ static enum mt_status recover(struct mt_trace_end *end, const struct mt_trace_en
             break;
         sleep_ms(LOOK_AGAIN_MS);
     }
-    /* It may have closed its trace between the two looks. */
+    /* The process may have closed its trace between the two checks. */
     return status != MT_OK && !mt_recover_is_needed(end->path) ? MT_OK : status;
 }
 
-/* What the launcher saw counts. Otherwise the process itself has the word, if it also closed its
- * trace: one that called exit and left a tape died on the way, in a destructor perhaps. */
+/* The status that the launcher received has priority. Otherwise the trace's own status is used, if
+ * the process closed its trace: a process that called exit and left a tape died after that, perhaps
+ * in a destructor. */
 static bool set_ending(const struct mt_trace_end *end, const struct mt_trace_end_options *options,
                        struct mt_trace_header *header, char text[MT_ENDING_TEXT])
 {
@@ -62,7 +63,7 @@ static bool set_ending(const struct mt_trace_end *end, const struct mt_trace_end
     return true;
 }
 
-/* A header that cannot be read or has no room keeps what it says: this is one fact of many. */
+/* If the header cannot be read or has no room, it stays as it is: this is only one fact. */
 static void tell_ending(const struct mt_trace_end *end, const struct mt_trace_end_options *options)
 {
     struct mt_trace_header header;
@@ -87,14 +88,14 @@ struct named {
     bool memory_failed;
 };
 
-/* libdw calls exit without memory. */
+/* libdw calls exit if it gets no memory. */
 static void remove_unfinished(int status, void *list)
 {
     (void)status;
     mt_unfinished_unlink(list);
 }
 
-/* In a process that has its own group: a signal to ours does not reach it. */
+/* Runs in a process with its own group, which does not get signals to the group of memtrace. */
 static void name_frames(const void *subject, void *answer)
 {
     const struct naming *naming = subject;
@@ -109,8 +110,8 @@ static void name_frames(const void *subject, void *answer)
     named->memory_failed = mt_memory_has_failed();
 }
 
-/* libdw ends the process if memory runs out, and debug information may be anything: names are
- * resolved in a process of its own. If that dies, frames keep their addresses. */
+/* libdw ends the process if memory runs out, and debug information may be malformed, so names are
+ * resolved in a separate process. If that dies, frames keep their addresses. */
 static void resolve_names(struct mt_trace_end *end, const struct mt_trace_end_options *options)
 {
     const struct naming naming = {end->path, {.unfinished = options->unfinished}};
@@ -146,7 +147,8 @@ static void resolve_names(struct mt_trace_end *end, const struct mt_trace_end_op
     }
 }
 
-/* A trace without a tape is all that is left of its process. */
+/* Without a tape, nothing else is left of the process: reports a trace that is damaged or has no
+ * end. */
 static void judge(struct mt_trace_end *end)
 {
     const struct mt_trace_summary *summary = &end->summary;
@@ -170,7 +172,7 @@ bool mt_trace_end_is_complete(const struct mt_trace_end *end)
            !end->summary.dropped && !*end->summary.not_recorded;
 }
 
-/* A tape belongs to the trace as it is: only a trace without one is redacted. */
+/* A tape belongs to the original trace, so only a trace without a tape is redacted. */
 static void redact(struct mt_trace_end *end, const struct mt_trace_end_options *options)
 {
     struct mt_error *error = &end->redaction_error;

@@ -34,7 +34,7 @@ static bool is_interpreter(const char *name)
     return strncmp(name, "python", 6) == 0 || strncmp(name, "pypy", 4) == 0;
 }
 
-/* The script or module that a Python interpreter is told to run; NULL: none. */
+/* The script or module in the arguments of a Python interpreter; NULL: none. */
 static const char *python_program(char *const *arguments)
 {
     for (; *arguments; arguments++) {
@@ -74,7 +74,7 @@ void mt_command_word(char *const *command, char *word, size_t capacity)
         snprintf(word, capacity, "run");
 }
 
-/* `text` as an absolute path with one / at the end. */
+/* Sets `text` as an absolute path with one / at the end. */
 static enum mt_status set_folder(struct mt_trace_place *place, const char *text,
                                  struct mt_error *error)
 {
@@ -92,8 +92,8 @@ static enum mt_status set_folder(struct mt_trace_place *place, const char *text,
     return MT_OK;
 }
 
-/* Makes `output` and the folders that lead to it, and counts those that were not there. Other ranks
- * may make them at the same time. Returns 0, or why the first of them could not be made. */
+/* Makes `output` and its parent folders, and counts those that were missing. Other ranks may make
+ * them at the same time. Returns 0, or the error for the first folder that could not be made. */
 static int make_folders(const char *output, unsigned *made)
 {
     char path[PATH_MAX];
@@ -118,7 +118,7 @@ static int make_folders(const char *output, unsigned *made)
     return why;
 }
 
-/* The innermost first. One that is not empty stays, and so do those around it. */
+/* Removes the innermost folder first. A folder that is not empty is kept with its parents. */
 static void remove_folders(const char *innermost, unsigned made)
 {
     char path[PATH_MAX];
@@ -137,7 +137,7 @@ static void remove_folders(const char *innermost, unsigned made)
     }
 }
 
-/* -o names a folder: it is there, or is made. */
+/* -o names a folder, which exists or is made. */
 static enum mt_status take_folder(struct mt_trace_place *place, const char *output,
                                   struct mt_error *error)
 {
@@ -152,7 +152,7 @@ static enum mt_status take_folder(struct mt_trace_place *place, const char *outp
     return set_folder(place, output, error);
 }
 
-/* -o names a file, in a folder that is there. */
+/* -o names a file in an existing folder. */
 static enum mt_status take_file(struct mt_trace_place *place, const char *output,
                                 struct mt_error *error)
 {
@@ -168,7 +168,8 @@ static enum mt_status take_file(struct mt_trace_place *place, const char *output
     return set_folder(place, length ? parent : ".", error);
 }
 
-/* 0, or why no `room_bytes` can be had. What cannot allocate says so early. */
+/* Returns 0, or why `room_bytes` cannot be reserved. File systems that cannot allocate fail
+ * early. */
 static int room_error(int fd, uint64_t room_bytes)
 {
     struct statvfs facts;
@@ -182,7 +183,7 @@ static int room_error(int fd, uint64_t room_bytes)
     return (uint64_t)facts.f_bavail * facts.f_frsize < room_bytes ? ENOSPC : 0;
 }
 
-/* Makes a file as the collector will make one, and removes it. */
+/* Makes a file in the same way as the collector, and removes it. */
 static enum mt_status check_room(const struct mt_trace_place *place, uint64_t room_bytes,
                                  struct mt_error *error)
 {
@@ -193,7 +194,7 @@ static enum mt_status check_room(const struct mt_trace_place *place, uint64_t ro
     fd = mkostemp(path, O_CLOEXEC);
     if (fd < 0)
         return refuse(error, strerror(errno));
-    unlink(path); /* at once: if we are killed, nothing is left */
+    unlink(path); /* at once, so that nothing is left if memtrace is killed */
     why = room_error(fd, room_bytes);
     close(fd);
     if (!why)
@@ -210,7 +211,7 @@ static bool is_being_recorded(const char *path)
     return mt_tape_is_in_use(tape_path);
 }
 
-/* A file that is replaced must be a trace: `-o train.py` is a slip. */
+/* A file that is replaced must be a trace: `-o train.py` is a mistake. */
 static enum mt_status check_replaced(const char *path, struct mt_error *error)
 {
     unsigned char bytes[16];
@@ -276,7 +277,7 @@ bool mt_trace_place_output(const struct mt_trace_place *place, pid_t root, char 
     return length > 0 && length < PATH_MAX;
 }
 
-/* Never a device or a pipe, whatever was checked before. */
+/* Never removes a device or a pipe, whatever was checked before. */
 static void remove_file(const char *path)
 {
     struct stat facts;
@@ -294,7 +295,7 @@ void mt_trace_place_clear(const struct mt_trace_place *place)
     snprintf(path, sizeof path, "%s%s", place->folder, place->name);
     remove_file(path);
     snprintf(path, sizeof path, "%s%s" MT_TAPE_SUFFIX, place->folder, place->name);
-    (void)mt_tape_make_way(path); /* else the process finds another name */
+    (void)mt_tape_make_way(path); /* otherwise the process chooses another name */
 }
 
 void mt_trace_place_leave(const struct mt_trace_place *place)

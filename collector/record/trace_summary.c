@@ -1,5 +1,4 @@
-/* See trace_summary.h. Adds up what is alive, by address; each heap has an
- * address space of its own. */
+/* See trace_summary.h. Sums live blocks by address. Each heap has its own address space. */
 #include "trace_summary.h"
 
 #include <stdio.h>
@@ -12,14 +11,14 @@
 #include "util.h"
 #include "xla_names.h"
 
-/* What an event of a heap counts to. */
+/* The sum to which an event of a heap belongs. */
 enum account { NOTHING, DEVICE, RESERVED, BLOCKS, ACCOUNT_COUNT };
 
 struct alive {
     struct mt_map entries; /* address in its space -> index of sizes */
     uint64_t *sizes;
     size_t capacity, used;
-    uint32_t *unused; /* indexes that are free again */
+    uint32_t *unused; /* free indexes */
     size_t unused_capacity, unused_count;
 };
 
@@ -29,7 +28,7 @@ struct summing {
     uint64_t now_bytes[ACCOUNT_COUNT], peak_bytes[ACCOUNT_COUNT];
     bool seen[ACCOUNT_COUNT];
     uint64_t xla_modules, device_allocations; /* runs of modules; requests to the driver */
-    enum account *blocks;                     /* by heap id: what its blocks count to */
+    enum account *blocks;                     /* by heap id: the account of its blocks */
     size_t heaps_capacity, heaps;
     struct mt_lost_events lost;
     uint64_t out_of_memory; /* bit N: device N, since its last allocation */
@@ -59,7 +58,7 @@ static enum mt_status alive_add(struct alive *alive, uint64_t key, uint64_t size
     return mt_map_set(&alive->entries, key, index);
 }
 
-/* Its size, 0 if it is not known to live. */
+/* Returns its size, 0 if it is not known to be alive. */
 static enum mt_status alive_take(struct alive *alive, uint64_t key, uint64_t *size_bytes)
 {
     uint32_t index = mt_map_take(&alive->entries, key);
@@ -85,7 +84,7 @@ static enum account account_of_heap(const struct mt_symbols *symbols, size_t hea
     return strcmp(name, "pytorch") == 0 ? BLOCKS : NOTHING;
 }
 
-/* Heaps may be defined while one reads. */
+/* Heaps may be defined while events are read. */
 static enum mt_status learn_heaps(struct summing *summing)
 {
     const struct mt_symbols *symbols = &summing->source->symbols;
@@ -124,7 +123,7 @@ static void shrink_account(struct summing *summing, enum account account, uint64
     summing->now_bytes[account] -= mt_min_u64(summing->now_bytes[account], size_bytes);
 }
 
-/* Blocks and segments of a heap, and heaps and devices, are apart. */
+/* Distinguishes blocks and segments of a heap, heaps, and devices. */
 static uint64_t key_of(const struct mt_event *event)
 {
     uint64_t space = (uint64_t)event->heap << 17 | (uint64_t)event->device << 1 |
@@ -158,7 +157,7 @@ static enum mt_status add_event(struct summing *summing, const struct mt_event *
         grow_account(summing, account, size_bytes);
         return alive_add(&summing->alive, key_of(event), size_bytes);
     case MT_EVENT_FREE_REQUESTED:
-    case MT_EVENT_FREE_COMPLETED: /* does nothing after a request */
+    case MT_EVENT_FREE_COMPLETED: /* has no effect after a request */
         status = alive_take(&summing->alive, key_of(event), &size_bytes);
         shrink_account(summing, account, size_bytes);
         return status;

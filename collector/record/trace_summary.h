@@ -1,4 +1,4 @@
-/* The few numbers that are said of a trace when its recording ends. */
+/* The numbers that are printed about a trace when its recording ends. */
 #ifndef MT_RECORD_TRACE_SUMMARY_H
 #define MT_RECORD_TRACE_SUMMARY_H
 
@@ -29,7 +29,7 @@ struct mt_trace_summary {
     size_t lost_count;
     bool closed; /* it has its end record and its index */
     char sources[128];
-    char not_recorded[1024]; /* what was asked for and could not be recorded: lines */
+    char not_recorded[1024]; /* requested and could not be recorded: lines */
 };
 
 /* Reads the trace at `path` to its end. Memory grows with the blocks that are alive at once; >= 5

@@ -1,5 +1,5 @@
-/* See witness.h. Everything is blocked in it: what it received is what the
- * kernel says is pending for it, so that nothing depends on when it runs. */
+/* See witness.h. It blocks all signals: the kernel lists those that it received as pending, so
+ * nothing depends on when it runs. */
 #include "witness.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 enum { TIMEOUT_NS = 20000000, FIELD_ARG_START = 48 };
 
-/* Blanks what `ps` and `pkill -f` see of a command line. */
+/* Blanks the command line that `ps` and `pkill -f` show. */
 static void forget_command_line(void)
 {
     char text[2048], *at;
@@ -29,7 +29,7 @@ static void forget_command_line(void)
     if (fd >= 0)
         close(fd);
     text[count > 0 ? count : 0] = '\0';
-    at = strrchr(text, ')'); /* behind the name, which may hold anything: field 3 */
+    at = strrchr(text, ')'); /* after the name, which may contain anything: field 3 */
     for (field = 2; at && field < FIELD_ARG_START; field++)
         at = strchr(at + 1, ' ');
     if (!at)
@@ -121,7 +121,7 @@ void mt_witness_stop(struct mt_witness *witness)
     witness->pid = 0;
 }
 
-/* Pending for the whole process, as /proc says: bit n - 1 is signal n. */
+/* Signals pending for the whole process, from /proc: bit n - 1 is signal n. */
 static uint64_t pending_of(pid_t pid)
 {
     char path[64], line[256];

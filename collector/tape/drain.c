@@ -1,10 +1,10 @@
-/* See drain.h. Numbers are dense, so the events of all slots need no sorting:
- * the event with number n goes to place n - next of a window. A place stays
- * empty while its thread is between taking the number and committing the event.
+/* See drain.h. Numbers are dense, so the events of all slots need no sorting: the event with number
+ * n goes to place n - next of a window. A place is empty while its thread is between taking the
+ * number and committing the event.
  *
- * Every number that the process took ends up in the trace as an event or in a
- * count of missing ones. An event that breaks the numbering (its number was never
- * taken, or another event has it) is counted as damage. */
+ * Every number that the process took ends up in the trace, as an event or in a count of missing
+ * events. An event that violates the numbering (its number was never taken, or another event has
+ * it) is counted as damage. */
 #include "drain.h"
 
 #include <stdlib.h>
@@ -27,11 +27,11 @@ struct mt_drain {
     uint64_t unmatched; /* events passed that were not taken from their slots (yet) */
     struct mt_given_up given_up;
     uint64_t next_seq;     /* in the trace */
-    bool definitions_told; /* that some have no room */
-    uint64_t dropped;      /* said so far */
-    uint64_t damaged;      /* events that only a damaged tape has, not said yet */
+    bool definitions_told; /* that there was no room for some */
+    uint64_t dropped;      /* reported so far */
+    uint64_t damaged;      /* events that only a damaged tape has, not reported yet */
     const struct mt_raw_event **window;
-    uint32_t *threads; /* of the window: number of the thread */
+    uint32_t *threads; /* for the window: number of the thread */
     size_t window_capacity, thread_capacity;
 };
 
@@ -90,7 +90,7 @@ void mt_drain_header(struct mt_drain *drain, struct mt_trace_header *header)
         header->start_t_ns = drain->tape->started_unix_ns;
 }
 
-/* Events of a slot that are committed; a dead tape may claim too many. */
+/* Committed events of a slot. A dead tape may claim too many. */
 static uint32_t committed_in(const struct mt_slot *slot)
 {
     uint32_t count = atomic_load_explicit(&slot->committed, memory_order_acquire);
@@ -110,7 +110,7 @@ static size_t count_left(const struct mt_drain *drain)
     return count;
 }
 
-/* Looks at all slots once: what is committed later belongs to a later pass. A thread takes its
+/* Reads the state of all slots once. Later commits belong to a later pass. A thread takes its
  * number before it commits, so next_seq is read after the slots. */
 static size_t look(struct mt_drain *drain)
 {
@@ -135,14 +135,14 @@ static enum mt_status make_window(struct mt_drain *drain, size_t count)
     return MT_OK;
 }
 
-/* Can the event still get a place? Not if its number is passed or was never taken. */
+/* Returns whether the event can still get a place: its number was taken and not passed yet. */
 static bool has_place(const struct mt_drain *drain, const struct mt_raw_event *event)
 {
     return event->seq >= drain->next_raw && event->seq < drain->end_raw;
 }
 
-/* Lays the events of a slot into the window, from the first one not taken to the
- * first one beyond it. Of two events with one number the first keeps the place. */
+/* Puts the events of a slot into the window, from the first one not taken to the first one after
+ * the window. If two events have the same number, the first keeps the place. */
 static void lay_slot(struct mt_drain *drain, uint32_t index, size_t window)
 {
     const struct mt_slot *slot = mt_tape_slot(drain->tape, index);
@@ -162,8 +162,8 @@ static void lay_slot(struct mt_drain *drain, uint32_t index, size_t window)
     }
 }
 
-/* Takes the events of a slot up to the first one that still waits. Returns how many of them were
- * not given up before they came: those are counted as missing already. */
+/* Takes the events of a slot up to the first one that still waits. Returns the number of those that
+ * were not given up earlier, because the latter are already counted as missing. */
 static uint64_t advance_slot(struct mt_drain *drain, uint32_t index)
 {
     const struct mt_slot *slot = mt_tape_slot(drain->tape, index);
@@ -178,7 +178,7 @@ static uint64_t advance_slot(struct mt_drain *drain, uint32_t index)
     return taken;
 }
 
-/* Returns how many of the events that were taken have no number of their own. */
+/* Returns the number of taken events without a number of their own. */
 static uint64_t advance_slots(struct mt_drain *drain)
 {
     uint64_t taken = 0, matched;
@@ -204,7 +204,7 @@ static enum mt_status add(struct mt_drain *drain, struct mt_writer *writer,
     return status;
 }
 
-/* Said in the trace at the end of the pass. */
+/* Reported in the trace at the end of the pass. */
 static void count_damaged(struct mt_drain *drain, uint64_t count, struct mt_drain_result *result)
 {
     drain->damaged += count;
@@ -229,7 +229,7 @@ static enum mt_status pass_on(struct mt_drain *drain, struct mt_writer *writer,
     return add(drain, writer, &event, result, error);
 }
 
-/* Says in the trace that `count` events are missing. */
+/* Records in the trace that `count` events are missing. */
 static enum mt_status say_dropped(struct mt_drain *drain, struct mt_writer *writer, uint64_t count,
                                   const char *why, struct mt_drain_result *result,
                                   struct mt_error *error)
@@ -259,7 +259,7 @@ static void take_clock(struct mt_drain *drain)
     drain->resolver.last = tape->last_points[which];
 }
 
-/* Up to the first empty place of the window. */
+/* Writes events up to the first empty place of the window. */
 static enum mt_status pass_window(struct mt_drain *drain, struct mt_writer *writer, size_t window,
                                   struct mt_drain_result *result, struct mt_error *error)
 {
@@ -293,7 +293,7 @@ static uint64_t lowest_left(const struct mt_drain *drain)
     return lowest;
 }
 
-/* Numbers from next_raw to `until` have no event: nobody will commit them. */
+/* Skips the numbers from next_raw to `until`, which have no event and will not get one. */
 static enum mt_status skip_to(struct mt_drain *drain, struct mt_writer *writer, uint64_t until,
                               const char *why, struct mt_drain_result *result,
                               struct mt_error *error)
@@ -332,8 +332,8 @@ static enum mt_status say_new_drops(struct mt_drain *drain, struct mt_writer *wr
                  : MT_OK;
 }
 
-/* A window for all committed events, and what they refer to. Definitions precede the
- * events that refer to them in the tape, so they are read after the events were looked at. */
+/* Makes a window for all committed events, and reads the definitions that they refer to.
+ * Definitions precede these events in the tape, so they are read after the slots. */
 static enum mt_status begin_window(struct mt_drain *drain, size_t *window, struct mt_error *error)
 {
     bool header_changed;
@@ -347,7 +347,7 @@ static enum mt_status begin_window(struct mt_drain *drain, size_t *window, struc
                            : mt_fail(error, status, MT_NO_OFFSET, "%s", mt_status_text(status));
 }
 
-/* Everything up to the first number that is taken but not committed. */
+/* Writes everything up to the first number that is taken but not committed. */
 static enum mt_status pass_dense(struct mt_drain *drain, struct mt_writer *writer,
                                  struct mt_drain_result *result, struct mt_error *error)
 {
@@ -364,7 +364,7 @@ static enum mt_status pass_dense(struct mt_drain *drain, struct mt_writer *write
     return status;
 }
 
-/* A living process: one gap at a time, each after its own time of waiting. */
+/* For a living process: handles one gap at a time, each after a separate waiting time. */
 static enum mt_status pass_gap(struct mt_drain *drain, struct mt_writer *writer,
                                struct mt_drain_result *result, struct mt_error *error)
 {
@@ -379,7 +379,7 @@ static enum mt_status pass_gap(struct mt_drain *drain, struct mt_writer *writer,
     return status == MT_OK ? pass_dense(drain, writer, result, error) : status;
 }
 
-/* Two events of one number are in order of their places, for the same answer each time. */
+/* Events with the same number are ordered by place, so the result is always the same. */
 static int by_number(const void *a, const void *b)
 {
     const struct mt_raw_event *left = *(const struct mt_raw_event *const *)a;
@@ -413,7 +413,7 @@ static void take_all(struct mt_drain *drain)
         qsort(drain->window, count, sizeof(void *), by_number);
 }
 
-/* A dead process left at most one gap a thread; further ones are damage. */
+/* A dead process leaves at most one gap per thread. Further gaps are damage. */
 static enum mt_status skip_dead(struct mt_drain *drain, struct mt_writer *writer, uint64_t until,
                                 uint32_t *gaps, struct mt_drain_result *result,
                                 struct mt_error *error)
@@ -426,8 +426,8 @@ static enum mt_status skip_dead(struct mt_drain *drain, struct mt_writer *writer
     return skip_to(drain, writer, until, why, result, error);
 }
 
-/* Its numbers may be anything, so they are sorted: as many passes as gaps would be quadratic.
- * Events below the first number are in the trace already, or were given up. */
+/* The numbers of a dead process may be arbitrary, so they are sorted: one pass per gap would be
+ * quadratic. Events below the first number are already in the trace, or were given up. */
 static enum mt_status pass_dead(struct mt_drain *drain, struct mt_writer *writer,
                                 struct mt_drain_result *result, struct mt_error *error)
 {

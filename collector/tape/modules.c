@@ -18,7 +18,7 @@ struct module {
 };
 
 struct mt_modules {
-    struct module *sorted; /* by address; none overlaps another */
+    struct module *sorted; /* by address, without overlaps */
     size_t count, capacity;
     char function[sizeof "+0x" + 16];
 };
@@ -80,7 +80,7 @@ static enum mt_status read_definition(const uint8_t *payload, size_t payload_byt
     return make_file_text(&definition, payload + sizeof definition, module);
 }
 
-/* Index of the first module that ends behind `address`. */
+/* Index of the first module that ends after `address`. */
 static size_t first_behind(const struct mt_modules *modules, uint64_t address)
 {
     size_t low = 0, high = modules->count;

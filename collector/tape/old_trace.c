@@ -13,7 +13,7 @@ static enum mt_status refuse(struct mt_error *error, const char *why)
     return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET, "%s", why);
 }
 
-/* `may_lack`: no file is no error; old->fd is -1 then. */
+/* `may_lack`: a missing file is not an error; old->fd is -1 then. */
 static enum mt_status open_file(const char *path, bool may_lack, struct mt_old_trace *old,
                                 struct mt_error *error)
 {
@@ -28,7 +28,7 @@ static enum mt_status open_file(const char *path, bool may_lack, struct mt_old_t
     return S_ISREG(old->facts.st_mode) ? MT_OK : refuse(error, "is not a regular file");
 }
 
-/* Is it the file that the tape's process made, and does it begin like a trace? */
+/* Returns whether it is the file that the tape's process created, and begins like a trace. */
 static bool is_file_of(const struct mt_tape *tape, const struct mt_old_trace *old)
 {
     unsigned char bytes[16];
@@ -44,7 +44,7 @@ static bool is_host_error(enum mt_status status)
     return status == MT_ERR_MEMORY || status == MT_ERR_IO;
 }
 
-/* Whose trace it is, and whether there is anything left to do with it. */
+/* Checks that the trace belongs to the tape, and whether there is anything left to do. */
 static enum mt_status identify(struct mt_old_trace *old, const struct mt_tape *tape, bool written,
                                struct mt_error *error)
 {
@@ -52,7 +52,7 @@ static enum mt_status identify(struct mt_old_trace *old, const struct mt_tape *t
     enum mt_status status = mt_trace_open_fd(old->fd, UINT64_MAX, &source, error);
     uint64_t id = source ? source->header.recording_id : 0;
 
-    /* what was not written wholly may be no trace yet */
+    /* a file that is incomplete may not be a trace yet */
     if (status != MT_OK && (written || is_host_error(status)))
         return status;
     old->is_complete = source && source->header.tape_added;

@@ -1,8 +1,7 @@
-/* See own_file.h. Between a comparison and the system call that follows, another
- * thread of the program can still close the number and open a file that gets it.
- * Two things make that improbable: the kernel hands out the lowest free number and
- * ours is a high one, and data goes through pwrite, which fails with ESPIPE on a
- * socket or a pipe instead of reaching the peer. */
+/* See own_file.h. Between a comparison and the following system call, another thread of the program
+ * can still close the descriptor and open a file that gets its number. Two things make that
+ * improbable: the kernel assigns the lowest free number and this one is high, and data is written
+ * with pwrite, which fails with ESPIPE on a socket or a pipe instead of reaching the peer. */
 #include "own_file.h"
 
 #include <errno.h>
@@ -15,8 +14,8 @@
 
 #include "io.h"
 
-/* The kernel's table of descriptors reaches to the highest one, and each fork
- * copies it: beyond this number that would cost time. */
+/* The kernel's table of descriptors extends to the highest one, and each fork copies it. Higher
+ * numbers would cost time. */
 enum { HIGHEST_WANTED = 3072 };
 
 static bool is_same(const struct mt_own_file *file, const struct stat *facts)
@@ -42,15 +41,15 @@ static bool has_seccomp_filter(void)
     return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == SECCOMP_MODE_FILTER;
 }
 
-/* A filter that the program made for itself, unlike a container's, allows what
- * the program needs and may kill it for anything else. */
+/* A filter that the program installed itself, unlike that of a container, allows what the program
+ * needs and may kill it for anything else. */
 static bool is_sandboxed(const struct mt_own_file *file)
 {
     return !file->sandboxed_before && has_seccomp_filter();
 }
 
-/* Three quarters of what is allowed: programs that move descriptors of their own
- * out of the way use the very end. Lower if there is no room. */
+/* Three quarters of the limit: programs that move their own descriptors out of the way use the
+ * highest numbers. Lower if there is no room. */
 static int high_number(void)
 {
     struct rlimit limit;
@@ -69,7 +68,7 @@ static int move_up(const struct mt_own_file *file, int fd)
         moved = fcntl(fd, F_DUPFD_CLOEXEC, wanted);
         if (moved < 0)
             continue;
-        if (!is_ours(file, moved, &facts)) { /* the low number was taken from us */
+        if (!is_ours(file, moved, &facts)) { /* another thread took the low number */
             close(moved);
             return -1;
         }
@@ -86,7 +85,7 @@ static bool fail(struct mt_own_file *file, const char *why)
     return false;
 }
 
-/* The name says which file it is: the number may be another's already. */
+/* Identifies the file by name: the number may already belong to another file. */
 static bool identify(struct mt_own_file *file, const char *path, int fd)
 {
     struct stat named, opened;
@@ -116,10 +115,10 @@ void mt_own_file_unlink(int fd, int folder, const char *name)
         (void)unlinkat(folder, name, 0); /* not atomic: see remove_new */
 }
 
-/* The name was made just now, but another program may have put its own file there, and no
- * descriptor proves which one it is. Only a file that nobody has written to is removed. The kernel
- * has no call that removes a name only if it is that of a certain file: what comes to the name
- * between these two calls is removed. */
+/* The name was just created, but another program may have put its own file there, and no descriptor
+ * proves which one it is. Only a file without contents is removed. The kernel has no call that
+ * removes a name only if it refers to a certain file: a file that gets the name between these two
+ * calls is removed. */
 static void remove_new(const char *path)
 {
     struct stat facts;
@@ -146,7 +145,7 @@ bool mt_own_file_create(struct mt_own_file *file, const char *path)
         return false;
     if (!identify(file, path, fd)) {
         int why = errno;
-        *file = MT_OWN_FILE_NONE; /* the number may be another's: it is not closed */
+        *file = MT_OWN_FILE_NONE; /* the number may belong to another file, so it is not closed */
         remove_new(path);
         errno = why;
         return false;
@@ -155,7 +154,7 @@ bool mt_own_file_create(struct mt_own_file *file, const char *path)
     return true;
 }
 
-/* The name may be a link, a pipe or a device by now: it is looked at first. */
+/* The name may be a link, a pipe or a device by now, so it is checked first. */
 static bool open_again(struct mt_own_file *file)
 {
     struct stat facts;
@@ -194,7 +193,7 @@ int mt_own_file_fd(struct mt_own_file *file, uint64_t length_bytes)
     return file->fd;
 }
 
-/* A sandbox that lets a program write is likely to allow write(2), not pwrite(2). */
+/* A sandbox that lets a program write probably allows write(2), but not pwrite(2). */
 static ssize_t write_in_sandbox(int fd, const void *bytes, size_t length, uint64_t offset)
 {
     return lseek(fd, (off_t)offset, SEEK_SET) < 0 ? -1 : write(fd, bytes, length);
@@ -212,8 +211,7 @@ ssize_t mt_own_file_write(void *context, const void *bytes, size_t length, uint6
                      : pwrite(fd, bytes, length, (off_t)offset);
 }
 
-/* posix_fallocate writes zeros where the file system has no such call; it returns
- * the error. */
+/* posix_fallocate writes zeros if the file system has no such call. It returns the error. */
 bool mt_own_file_reserve(struct mt_own_file *file, uint64_t offset, uint64_t bytes)
 {
     int fd, code;

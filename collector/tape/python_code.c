@@ -1,6 +1,6 @@
 /* Line tables of code objects: see python_code.h. CPython describes them in
- * Objects/lnotab_notes.txt and Objects/locations.md. All of them start at the
- * first line and go through the bytecode in order. */
+ * Objects/lnotab_notes.txt and Objects/locations.md. All of them start at the first line and follow
+ * the order of the bytecode. */
 #include "python_code.h"
 
 #include <stdbool.h>
@@ -16,8 +16,8 @@ static uint32_t as_line(int64_t line)
     return line > 0 && line <= INT32_MAX ? (uint32_t)line : 0;
 }
 
-/* 3.9: pairs of (bytes of code, signed lines) to add before the next line
- * begins; the last line goes to the end. */
+/* 3.9: pairs of (bytes of code, signed lines) to add before the next line begins. The last line
+ * extends to the end. */
 static uint32_t lnotab_line(struct cursor c, int64_t line, uint32_t offset)
 {
     uint64_t begin = 0;
@@ -49,7 +49,7 @@ static uint32_t pep626_line(struct cursor c, int64_t line, uint32_t offset)
     return 0;
 }
 
-/* Six bits a byte, low ones first; bit 6 says that more follow. */
+/* Six bits per byte, low ones first. Bit 6 means that more follow. */
 static uint64_t read_varint(struct cursor *c)
 {
     uint64_t value = 0;
@@ -74,8 +74,8 @@ static int64_t read_signed(struct cursor *c)
     return value & 1 ? -size : size;
 }
 
-/* 3.11: entries whose first byte has bit 7 set, four bits of kind and three of
- * length in units of code less 1; columns follow, which we skip. */
+/* 3.11: the first byte of an entry has bit 7 set, four bits of kind and three bits of length in
+ * units of code less 1. Columns follow, which are skipped. */
 static uint32_t pep657_line(struct cursor c, int64_t line, uint32_t offset)
 {
     enum { ONE_LINE_0 = 10, ONE_LINE_2 = 12, NO_COLUMNS = 13, LONG = 14, NO_LOCATION = 15 };

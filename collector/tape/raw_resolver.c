@@ -16,8 +16,8 @@ static uint64_t time_of(struct mt_raw_resolver *self, uint64_t ticks)
 {
     uint64_t t_ns = mt_ticks_unix_ns(self->first, self->last, ticks);
 
-    /* numbers and ticks are taken one after the other, so they may differ by a
-     * little; the order is that of the numbers */
+    /* numbers and ticks are taken at slightly different times, so they may disagree; the numbers
+     * determine the order */
     if (t_ns < self->last_t_ns)
         t_ns = self->last_t_ns;
     self->last_t_ns = t_ns;
@@ -38,7 +38,7 @@ static uint16_t device_of(struct mt_raw_resolver *self, uint32_t thread, uint8_t
     return self->devices[thread];
 }
 
-/* A communicator may be of another device than the one that its thread works on. */
+/* A communicator may use another device than the current one of its thread. */
 static bool tells_device(const struct mt_raw_event *raw)
 {
     return raw->kind != MT_EVENT_COMMUNICATOR;

@@ -1,5 +1,5 @@
-/* See recover.h. The trace up to the tape's last commit is copied event by event
- * into a new file, with the same symbols, so that the tape's events can follow. */
+/* See recover.h. The trace up to the tape's last commit is copied event by event to a new file with
+ * the same symbols, so that the tape's events can follow. */
 #include "recover.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ struct job {
     struct mt_tape *tape;
     struct mt_tape_commit commit;
     struct mt_old_trace old;
-    struct mt_symbols own_symbols; /* if nothing of the trace is there yet */
+    struct mt_symbols own_symbols; /* used if the trace has no contents yet */
     struct mt_drain *drain;
     struct mt_writer *writer;
     struct mt_replacement made;
@@ -43,7 +43,7 @@ bool mt_recover_is_needed(const char *path)
     return name_tape(path, tape) && lstat(tape, &facts) == 0;
 }
 
-/* Everything taken is in the trace, which has its end. */
+/* All taken events are in the trace, which has its end. */
 static bool is_whole(const struct mt_tape *tape, const struct mt_tape_commit *commit)
 {
     return atomic_load(&tape->closed) && atomic_load(&tape->next_seq) == commit->next_raw &&
@@ -55,7 +55,7 @@ static enum mt_status open_drain(struct job *job, struct mt_symbols *symbols,
 {
     bool changed;
     enum mt_status status =
-        job->old.source ? MT_OK : mt_symbols_init(symbols); /* a source's are its own */
+        job->old.source ? MT_OK : mt_symbols_init(symbols); /* a source has its own symbols */
 
     if (status == MT_OK)
         status = mt_drain_new(job->tape, symbols, &job->commit, &job->drain, error);
@@ -83,7 +83,8 @@ static enum mt_status open_new(struct job *job, struct mt_error *error)
                : status;
 }
 
-/* What is lost here would be lost for good: the tape holds only what follows. */
+/* Anything lost here would be lost permanently, because the tape has only the events that
+ * follow. */
 static enum mt_status check_old(const struct job *job, struct mt_error *error)
 {
     const struct mt_integrity *found = &job->old.source->integrity;
@@ -110,7 +111,8 @@ static enum mt_status copy_old(struct job *job, struct mt_error *error)
     return status == MT_OK ? check_old(job, error) : status;
 }
 
-/* What the writer refuses (order, bounds) is not a wrong use of it here: the tape says so. */
+/* An error of the writer (order, bounds) comes from the contents of the tape, not from wrong
+ * use. */
 static enum mt_status blame_tape(enum mt_status status, struct mt_error *error)
 {
     struct mt_error refused = error ? *error : (struct mt_error){.status = status};
@@ -152,8 +154,8 @@ static enum mt_status rewrite(struct job *job, struct mt_recovery *recovery, str
     return MT_OK;
 }
 
-/* The trace needs nothing from the tape. It is read once more before the tape goes:
- * there is no second copy of what a damaged frame held. */
+/* The trace needs nothing from the tape. It is read again before the tape is removed: the contents
+ * of a damaged frame exist nowhere else. */
 static enum mt_status check_whole(struct job *job, uint64_t events, struct mt_error *error)
 {
     struct mt_error found = {.offset = MT_NO_OFFSET};

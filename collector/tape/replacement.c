@@ -65,7 +65,7 @@ enum mt_status mt_trace_read_back(int fd, uint64_t events, bool ended, struct mt
     return status;
 }
 
-/* A file that root replaces for somebody stays theirs. */
+/* If root replaces the file of another user, the owner stays the same. */
 static enum mt_status take_over(struct mt_replacement *self, const struct stat *old,
                                 struct mt_error *error)
 {
@@ -78,7 +78,7 @@ static enum mt_status take_over(struct mt_replacement *self, const struct stat *
     return MT_OK;
 }
 
-/* Is what lies at the path still what was read? */
+/* Returns whether the file at the path is still the one that was read. */
 static bool is_unchanged(const char *path, const struct stat *old)
 {
     struct stat now;
@@ -108,7 +108,7 @@ enum mt_status mt_replacement_finish(struct mt_replacement *self,
                        "another file came to its place meanwhile: nothing was replaced");
     if (!mt_temporary_rename(&self->file, self->path))
         return fail_errno(error, "the new trace could not be put in place");
-    (void)mt_temporary_close(&self->file); /* fsync has said what could go wrong */
+    (void)mt_temporary_close(&self->file); /* fsync has reported all possible errors */
     return mt_synchronize_folder_of(self->path)
                ? MT_OK
                : fail_errno(error, "the new trace is in place, but may not be on the disk yet");

@@ -39,7 +39,7 @@ static struct mt_tape_fact *make(struct mt_tape_facts *facts, const char *key, s
     return fact;
 }
 
-/* What separates the values of a fact that has several; 0: it has one. */
+/* The separator between the values of a fact; 0 if it has only one value. */
 static char separator_of(const char *key)
 {
     if (!strcmp(key, "sources"))
@@ -62,7 +62,7 @@ static bool has_item(const char *list, const char *item, char separator)
     }
 }
 
-/* `item` is taken over. */
+/* Takes ownership of `item`. */
 static enum mt_status join(struct mt_tape_fact *fact, char *item, char separator, bool *changed)
 {
     size_t old = strlen(fact->value), length = strlen(item);

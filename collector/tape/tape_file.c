@@ -1,9 +1,9 @@
-/* See tape_file.h: a process's own tape. The lock belongs to the open file description
+/* See tape_file.h: the tape of this process. The lock belongs to the open file description
  * (F_OFD_SETLK), which the mapping holds: it lasts until the process dies, execs or unmaps the
  * tape. A record lock of the process (F_SETLK) would be lost as soon as the program closes any
- * descriptor of the file. A child of a fork shares the description: the fork handler of the
- * collector lets go of it, and a child that runs no handlers (a bare clone) keeps the tape locked
- * until it ends or execs. */
+ * descriptor of the file. A child of a fork shares the description: the collector's fork handler
+ * releases it, and a child that runs no handlers (a bare clone) keeps the tape locked until it ends
+ * or execs. */
 #include "tape_file.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ static bool lock_all(int fd)
     return fcntl(fd, F_OFD_SETLK, &lock) == 0;
 }
 
-/* 0 means that there is none. */
+/* 0 means none. */
 static uint64_t recording_id(const void *place)
 {
     uint64_t id = mt_random_number(place);
@@ -44,7 +44,7 @@ static void describe(struct mt_tape *tape, uint32_t slot_count)
     tape->magic = MT_TAPE_MAGIC;
 }
 
-/* Gives the file its size, and disk to all but the definitions. */
+/* Gives the file its size, and disk space for everything except the definitions. */
 static bool make_room(struct mt_own_file *file, uint64_t used_bytes, uint64_t total_bytes)
 {
     int fd = mt_own_file_fd(file, 0);
@@ -53,7 +53,7 @@ static bool make_room(struct mt_own_file *file, uint64_t used_bytes, uint64_t to
            mt_own_file_reserve(file, 0, used_bytes);
 }
 
-/* What is mapped is looked at again: nothing may be written into another file. */
+/* Checks the mapped file again: nothing may be written into another file. */
 static void *map_own(struct mt_own_file *file, uint64_t total_bytes)
 {
     int fd = mt_own_file_fd(file, total_bytes);
@@ -63,7 +63,7 @@ static void *map_own(struct mt_own_file *file, uint64_t total_bytes)
         memory = mmap(NULL, total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (memory != MAP_FAILED && mt_own_file_fd(file, total_bytes) != fd) {
         (void)munmap(memory, total_bytes);
-        errno = ESTALE; /* a failure of munmap's would be another reason */
+        errno = ESTALE; /* munmap would set another reason */
         return MAP_FAILED;
     }
     return memory;

@@ -1,6 +1,6 @@
-/* Somebody else's tape, see tape_file.h. It is read, not mapped: a file that
- * shrinks meanwhile is an error, not a signal, and what was checked cannot change
- * afterwards. A tape is mostly holes, so only what is used is read. */
+/* The tape of another process, see tape_file.h. It is read, not mapped: a file that shrinks
+ * meanwhile is an error, not a signal, and checked contents cannot change later. A tape consists
+ * mostly of holes, so only the used parts are read. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -18,7 +18,7 @@ enum { SLOT_HEADER_BYTES = 64 };
 
 _Static_assert(offsetof(struct mt_slot, events) == SLOT_HEADER_BYTES, "a slot's header");
 
-/* `bytes` from `offset` on; fewer are an error. */
+/* Reads `bytes` at `offset`. Fewer are an error. */
 static enum mt_status read_at(int fd, void *into, size_t bytes, uint64_t offset,
                               struct mt_error *error)
 {
@@ -37,8 +37,8 @@ static enum mt_status running(struct mt_error *error)
     return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "its process is still running");
 }
 
-/* If the system cannot say who holds the lock, the tape stays: taking it from a process that still
- * writes would lose events. */
+/* If the system cannot report who holds the lock, the tape stays: taking it from a process that
+ * still writes would lose events. */
 static enum mt_status check_lock(int fd, struct mt_error *error)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -48,7 +48,8 @@ static enum mt_status check_lock(int fd, struct mt_error *error)
     return lock.l_type == F_UNLCK ? MT_OK : running(error);
 }
 
-/* Some network disks have no locks. There, a process with that number counts. */
+/* Some network file systems have no locks. There, the tape is in use if a process with its number
+ * exists. */
 static enum mt_status check_unused(const struct mt_tape *tape, int fd, struct mt_error *error)
 {
     if (tape->locked)
@@ -59,7 +60,7 @@ static enum mt_status check_unused(const struct mt_tape *tape, int fd, struct mt
                : MT_OK;
 }
 
-/* Of the commit that counts: the other one may be half-written. A trace of no bytes has no
+/* Checks the valid commit; the other one may be half-written. A trace of zero bytes has no
  * events. */
 static bool commit_is_sound(const struct mt_tape *tape)
 {
@@ -72,7 +73,7 @@ static bool commit_is_sound(const struct mt_tape *tape)
             !(commit->events_written | commit->next_raw | commit->dropped_written));
 }
 
-/* No process counts as far as that: beyond it, sums of what is missing could overflow. */
+/* No process counts this far. With larger numbers, sums of missing events could overflow. */
 static bool counts_are_sound(const struct mt_tape *tape)
 {
     return atomic_load(&tape->next_seq) <= MT_MAX_SEQ &&
@@ -133,8 +134,8 @@ bool mt_tape_is_in_use(const char *path)
     return in_use;
 }
 
-/* Also of a tape that is damaged or of another version, and of a file that is empty or begins with
- * zeros: its process died before the magic, which is written last, was there. */
+/* Also true for a tape that is damaged or of another version, and for a file that is empty or
+ * begins with zeros: its process died before it wrote the magic, which is written last. */
 static bool is_abandoned(int fd)
 {
     struct mt_tape header = {0};
@@ -160,7 +161,7 @@ bool mt_tape_make_way(const char *path)
     return lstat(path, &facts) && errno == ENOENT;
 }
 
-/* Counts memory that is about to be used: whole pages of the mapping. */
+/* Counts memory that is about to be used, in whole pages of the mapping. */
 static enum mt_status charge(struct mt_tape *tape, uint64_t bytes, struct mt_error *error)
 {
     uint64_t pages = mt_round_up(bytes, MT_TAPE_PAGE_BYTES);
@@ -172,7 +173,7 @@ static enum mt_status charge(struct mt_tape *tape, uint64_t bytes, struct mt_err
     return MT_OK;
 }
 
-/* Empty slots stay untouched: they cost no memory. */
+/* Empty slots are not read, so they take no memory. */
 static enum mt_status read_slot(int fd, struct mt_tape *tape, uint32_t index,
                                 struct mt_error *error)
 {
@@ -216,7 +217,7 @@ static enum mt_status read_tape(int fd, struct mt_tape **tape, struct mt_error *
 
     if (status == MT_OK)
         status = check_unused(&header, fd, error);
-    if (status == MT_OK) /* its process may have gone on until it ended, just now */
+    if (status == MT_OK) /* its process may have continued until just now, when it ended */
         status = read_header(fd, &header, error);
     if (status != MT_OK)
         return status;

@@ -1,6 +1,5 @@
-/* See tape_symbols.h. What the tape defines is kept as a place in its log, and
- * resolved when an event needs it; stacks go frame by frame into the trace's
- * tree. */
+/* See tape_symbols.h. A definition of the tape is kept as a position in its log, and resolved when
+ * an event needs it. Stacks are added frame by frame to the trace's tree. */
 #include "tape_symbols.h"
 
 #include <stdlib.h>
@@ -20,7 +19,7 @@ struct table {
     struct entry {
         const uint8_t *payload;
         uint32_t bytes;
-        uint32_t symbol; /* what it became, MT_NO_ID = not yet */
+        uint32_t symbol; /* resolved id, MT_NO_ID = not yet */
     } * entries;
     size_t count, capacity;
 };
@@ -32,7 +31,7 @@ struct mt_tape_symbols {
     bool damaged;
     struct table tables[MT_DEFINE_KIND_COUNT];
     struct table threads;      /* by number */
-    struct table late_names;   /* of threads, in their order */
+    struct table late_names;   /* for threads, in their order */
     struct mt_map stacks;      /* python id << 32 | native id -> stack + 1 */
     struct mt_map code_frames; /* code id << 32 | offset -> frame */
     struct mt_modules *modules;
@@ -97,7 +96,7 @@ static enum mt_status take_thread(struct mt_tape_symbols *self, const uint8_t *p
     if (number == MT_THREAD_RENAMED || number == MT_THREAD_GIVEN)
         return set_entry(&self->late_names, self->late_names.count, payload, bytes);
     if (number > MAX_THREADS)
-        return MT_OK; /* more than a trace can tell apart */
+        return MT_OK; /* more than a trace can distinguish */
     return set_entry(&self->threads, (size_t)number, payload, bytes);
 }
 
@@ -203,7 +202,7 @@ enum mt_status mt_tape_symbols_name(struct mt_tape_symbols *self, uint32_t id, u
     return status;
 }
 
-/* A thread that an earlier part of the trace knows keeps its id. */
+/* A thread that an earlier part of the trace has keeps its id. */
 static bool find_thread(const struct mt_symbols *symbols, uint64_t os_id, uint32_t *thread)
 {
     for (*thread = 1; *thread < symbols->thread_count; ++*thread) {
@@ -213,8 +212,8 @@ static bool find_thread(const struct mt_symbols *symbols, uint64_t os_id, uint32
     return false;
 }
 
-/* What the thread is called in the end: the last name that was given to its OS
- * id on purpose, or what it was renamed to after it was defined. */
+/* Final name of the thread: the last name that was explicitly given to its OS id, or its name after
+ * a rename that followed the definition. */
 static const struct entry *name_of_thread(const struct mt_tape_symbols *self,
                                           const struct entry *defined)
 {
@@ -372,7 +371,7 @@ static enum mt_status add_frames(struct mt_tape_symbols *self, enum mt_definitio
     size_t count = entry ? entry->bytes / sizeof(uint64_t) : 0, i = 0;
     enum mt_status status = MT_OK;
 
-    if (count > MT_MAX_STACK_DEPTH) { /* no recorder of ours wrote that */
+    if (count > MT_MAX_STACK_DEPTH) { /* no recorder of memtrace writes that */
         i = count - MT_MAX_STACK_DEPTH;
         self->symbols->frames_cut += i;
     }

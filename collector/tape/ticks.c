@@ -29,8 +29,8 @@ void mt_clock_start(struct mt_clock *clock)
     clock->unix_less_ns = unix_ns() - mt_monotonic_ns();
 }
 
-/* The tightest of a few readings: the thread may lose the processor between the
- * two clocks. */
+/* Uses the tightest of a few readings: the thread may lose the processor between reading the two
+ * clocks. */
 struct mt_clock_point mt_clock_now(const struct mt_clock *clock)
 {
     struct mt_clock_point best = {0, 0};
@@ -49,7 +49,7 @@ struct mt_clock_point mt_clock_now(const struct mt_clock *clock)
     return best;
 }
 
-/* A double as a whole number; what is beyond the range is the largest one. */
+/* Converts a double to a whole number, at most the largest one. */
 static uint64_t clamped(double value)
 {
     return value < 18446744073709549568.0 ? (uint64_t)value : UINT64_MAX;
@@ -63,7 +63,7 @@ uint64_t mt_ticks_unix_ns(struct mt_clock_point first, struct mt_clock_point las
     if (last.ticks <= first.ticks || last.unix_ns <= first.unix_ns)
         return first.unix_ns;
     slope = (double)(last.unix_ns - first.unix_ns) / (double)(last.ticks - first.ticks);
-    /* from the nearer, later point: less to round */
+    /* from the later point, which is nearer, so less is rounded */
     if (ticks < last.ticks) {
         distance_ns = clamped((double)(last.ticks - ticks) * slope);
         return last.unix_ns - mt_min_u64(distance_ns, last.unix_ns);

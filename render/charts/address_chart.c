@@ -1,5 +1,5 @@
-/* Address space over time: holes, segments that are never used
- * again, and what keeps a segment from going back. */
+/* Address space over time: holes, segments that are never used again, and blocks that prevent a
+ * segment from being returned. */
 #include "address.h"
 
 #include <math.h>
@@ -35,7 +35,7 @@ static void count_segments(char text[MT_UNITS_TEXT + 16], uint64_t count)
              count == 1 ? "segment" : "segments");
 }
 
-/* Over time; of a trace that lasts no time, at its end. */
+/* Occupancy over time; if the trace has no duration, at its end. */
 static struct mt_tile occupancy_tile(const struct mt_address *address, char text[MT_UNITS_TEXT])
 {
     bool lasts = address->held > 0;
@@ -124,7 +124,7 @@ static double down_to_grid(double pixels)
     return fmax(floor(pixels / MT_ADDRESS_GRID), 1) * MT_ADDRESS_GRID;
 }
 
-/* Room for labels left of the plot, bars and legend right of it. */
+/* Leaves room for labels left of the plot, and for bars and legend right of it. */
 static void place_width(struct mt_address_layout *layout)
 {
     double right = layout->drawing->width - MT_MARGIN, widest = 0;
@@ -146,7 +146,8 @@ static void place_width(struct mt_address_layout *layout)
     layout->axis.width = layout->plot.width;
 }
 
-/* What lies below the map, from the bottom edge up; returns its upper edge. */
+/* Places everything below the map, starting at the bottom edge. Returns the lower edge of the
+ * map. */
 static double place_tail(struct mt_address_layout *layout, double y)
 {
     double below = rows_height(layout), bottom = layout->drawing->height - 10;
@@ -177,7 +178,7 @@ static void draw_rows(struct mt_address_layout *layout)
         mt_address_draw_legend_row(layout, y + 66);
 }
 
-/* When most was reserved, above the plot: a peak of a moment is one column wide. */
+/* Marks the time of the reserved peak above the plot: a short peak is only one column wide. */
 static void draw_peak(const struct mt_address_layout *layout)
 {
     const struct mt_peak *peak = &layout->device->reserved_peak;
@@ -197,8 +198,8 @@ static void draw_peak(const struct mt_address_layout *layout)
                         is_left ? MT_ANCHOR_END : MT_ANCHOR_START, "label:peak");
 }
 
-/* Places are added up, also of what was given back: the axis reaches beyond what was reserved at
- * any one time. */
+/* Places include returned memory, so the axis extends beyond the memory that was reserved at any
+ * one time. */
 static void draw_axis_name(const struct mt_address_layout *layout)
 {
     static const char *const names[] = {"all segments, stacked", "all segments"};
@@ -278,7 +279,7 @@ static void draw_nothing(struct mt_drawing *drawing, const struct mt_report *rep
                          device ? "No address map" : "No allocator events", reason);
 }
 
-/* Enough to look where it lies: over 15%, or over 1 GiB. */
+/* True if unused memory is worth a look: over 15%, or over 1 GiB. */
 static bool wastes_memory(const struct mt_report *report, const struct mt_device_report *device)
 {
     (void)report;

@@ -1,6 +1,5 @@
-/* The map itself. A row of pixels gathers what the rows of the model hold of its
- * bytes; a column of pixels shows the fullest of the model's columns that fall into
- * it. Equal neighbors become one rectangle. */
+/* The map itself. A row of pixels combines the rows of the model that cover its bytes. A column of
+ * pixels shows the fullest of the model's columns in it. Equal neighbors become one rectangle. */
 #include "address.h"
 
 #include <math.h>
@@ -11,9 +10,9 @@
 #include "util.h"
 
 #define FULL         65535.0
-#define FREE         0xFE /* reserved, nothing in it */
+#define FREE         0xFE /* reserved, without blocks */
 #define WHITE        0xFF
-#define CELLS        8000 /* of a picture of the usual size: about 15 bytes each in SVG */
+#define CELLS        8000 /* for a picture of the usual size: about 15 bytes each in SVG */
 #define DEFAULT_AREA 900e3
 #define MAX_CELLS    400000
 #define MIN_BORDER   3.0 /* pixels of a segment that gets a line */
@@ -28,7 +27,7 @@ static int by_creation(const void *a, const void *b)
     const struct mt_address_place *x = ((const struct mt_address_slot *)a)->place;
     const struct mt_address_place *y = ((const struct mt_address_slot *)b)->place;
 
-    return (x > y) - (x < y); /* so they lie in the model */
+    return (x > y) - (x < y); /* the order of the model */
 }
 
 static int by_address(const void *a, const void *b)
@@ -89,8 +88,8 @@ void mt_address_plan_slots(struct mt_address_layout *layout, enum mt_address_ord
     }
 }
 
-/* The fullest of the model's columns whose middle lies in [from, to), all 0..1; the one
- * around the middle if there is none. */
+/* The fullest of the model's columns whose middle is in [from, to), all 0..1; the column around the
+ * middle if there is none. */
 static uint32_t fullest(const struct mt_address_axis *model, double from, double to)
 {
     double count = model->column_count;
@@ -110,7 +109,7 @@ static uint32_t fullest(const struct mt_address_axis *model, double from, double
     return best;
 }
 
-/* Position 0..1 on the axis of a pixel; folds are the edge of what follows. */
+/* Position 0..1 on the axis of a pixel. A pixel in a fold has the edge of the part after it. */
 static double position(const struct mt_address_layout *layout, double x)
 {
     const struct mt_timeline *timeline = layout->axis.timeline;
@@ -132,7 +131,7 @@ static double position(const struct mt_address_layout *layout, double x)
     return 0;
 }
 
-/* What a row of pixels holds in one column of the model, in bytes. */
+/* Bytes in one column of the model that a row of pixels covers. */
 struct sum {
     float reserved, covered, of_role[MT_ROLE_COUNT];
 };
@@ -142,12 +141,12 @@ struct painter {
     uint32_t width, height; /* of the grid */
     uint32_t *columns;      /* of the model, by column of the grid */
     struct sum *sums;       /* by column of the model */
-    uint8_t *row, *below;   /* values of this and the row before */
-    uint32_t *open;         /* by column of the grid: rectangle that could grow, + 1 */
+    uint8_t *row, *below;   /* values of this row and the previous one */
+    uint32_t *open;         /* by column of the grid: rectangle that may grow, + 1 */
     struct mt_grid_cell *cells;
     uint8_t *values; /* of the cells */
     uint32_t count, capacity;
-    uint32_t slot; /* that the row begins in */
+    uint32_t slot; /* in which the row begins */
 };
 
 static void add_row(struct painter *painter, uint32_t row, double share)
@@ -168,7 +167,7 @@ static void add_row(struct painter *painter, uint32_t row, double share)
     }
 }
 
-/* Rows of a place that share bytes [low, high) of the picture. */
+/* Adds the rows of a place that overlap with bytes [low, high) of the picture. */
 static void add_slot(struct painter *painter, const struct mt_address_slot *slot, double low,
                      double high)
 {
@@ -220,7 +219,7 @@ static void fill_row(struct painter *painter, uint32_t y)
         painter->row[x] = value_of(&painter->sums[painter->columns[x]], per_pixel);
 }
 
-/* One more run of equal pixels: the rectangle above it grows, or a new one begins. */
+/* Adds a run of equal pixels: extends the rectangle above it, or begins a new one. */
 static void add_cell(struct painter *painter, uint32_t x, uint32_t width, uint32_t y)
 {
     uint32_t above = painter->open[x];
@@ -241,7 +240,7 @@ static void add_cell(struct painter *painter, uint32_t x, uint32_t width, uint32
     painter->open[x] = painter->count;
 }
 
-/* false once there are more rectangles than there is room for. */
+/* Returns false if there are more rectangles than fit. */
 static bool paint(struct painter *painter)
 {
     painter->count = 0;
@@ -296,7 +295,7 @@ static void set_grid(struct painter *painter)
     }
 }
 
-/* The cells of one value, in their order, as one operation. */
+/* Draws the cells of one value, in their order, as one operation. */
 static void draw_value(const struct painter *painter, uint8_t value, struct mt_grid_cell *cells)
 {
     const struct mt_address_layout *layout = painter->layout;
@@ -345,8 +344,8 @@ void mt_address_draw_map(struct mt_address_layout *layout)
 
     if (!make_painter(layout, &painter))
         return;
-    /* Device pixels of a picture at scale 2; coarser only if there were too many cells.
-     * The coarsest has fewer cells than there is room for. */
+    /* Device pixels of a picture at scale 2, or coarser if there were too many cells. The coarsest
+     * grid has fewer cells than the limit. */
     for (layout->unit = 0.5; layout->unit <= MT_ADDRESS_GRID; layout->unit *= 2) {
         set_grid(&painter);
         if (paint(&painter))

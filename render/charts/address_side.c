@@ -1,4 +1,5 @@
-/* Around the map: how full segments were, what to point at, what colors mean. */
+/* The parts around the map: occupancy of segments, remarkable segments, and the legend of
+ * colors. */
 #include "address.h"
 
 #include <math.h>
@@ -12,8 +13,8 @@
 
 #define MIN_BAR   1.0 /* pixels: lower segments share a bar */
 #define MIN_TITLE 2.5
-#define MIN_BLOCK 1.0  /* each way */
-#define POOR      0.25 /* occupancy below it is red */
+#define MIN_BLOCK 1.0  /* in each direction */
+#define POOR      0.25 /* lower occupancy is red */
 
 struct crowd {
     uint32_t first, count; /* slots */
@@ -22,7 +23,8 @@ struct crowd {
     uint64_t bytes, blocks;
 };
 
-/* The next places that are together at least `least` pixels high; false at the end. */
+/* Finds the next places that are together at least `least` pixels high. Returns false at the
+ * end. */
 static bool next_crowd(const struct mt_address_layout *layout, double least, struct crowd *crowd)
 {
     uint32_t first = crowd->first + crowd->count;
@@ -141,7 +143,7 @@ void mt_address_draw_titles(const struct mt_address_layout *layout)
                      "segment");
 }
 
-/* By place of the model: bytes below it. */
+/* For each place of the model: bytes below it. */
 static uint64_t *find_begins(const struct mt_address_layout *layout)
 {
     const struct mt_address *address = layout->address;
@@ -226,7 +228,7 @@ void mt_address_draw_legend(const struct mt_address_layout *layout)
                                         "Gray is reserved and",    "free: only requests",
                                         "that fit can use it.",    "Fainter color marks",
                                         "rows of pixels that are", "used in part."};
-    enum { ABOUT_PLACES = 4 }; /* lines; they go first where there is no room for all */
+    enum { ABOUT_PLACES = 4 }; /* lines; they are omitted first if there is not enough room */
     struct entry entries[MT_ROLE_COUNT + 2];
     size_t count = entries_of(layout, entries), first = 0;
     double y = layout->plot.y + 6;
@@ -256,7 +258,7 @@ void mt_address_draw_legend_row(const struct mt_address_layout *layout, double y
     size_t count = entries_of(layout, entries), kept = 0, fit;
     double x = MT_MARGIN, right = layout->drawing->width - MT_MARGIN;
 
-    /* Rows of swatches know no tint: what is free comes first, by itself. */
+    /* Rows of swatches have no tints, so free memory is drawn first, separately. */
     mt_draw_rect(layout->drawing, MT_MARGIN, y - 10, 12, 12, &entries[count - 2].paint, NULL,
                  "swatch");
     x += 37 + 1.05 * mt_chart_frame_text(layout->drawing, x + 17, y, "reserved, free", 12.5,

@@ -1,5 +1,5 @@
-/* The rows of steps and phases below a plot. A row is filled from left to right
- * with cells; those too narrow to be told apart are gathered into one. */
+/* The rows of steps and phases below a plot. A row is filled with cells from left to right. Cells
+ * that are too narrow to be distinguished are merged. */
 #include "time_axis.h"
 
 #include <math.h>
@@ -10,11 +10,11 @@
 #include "units.h"
 #include "util.h"
 
-#define MIN_STEP    3.0 /* pixels of a step of its own */
+#define MIN_STEP    3.0 /* pixels of a step with its own cell */
 #define MAX_PATH    80  /* bytes of a hover text */
-#define MAX_NAME    400 /* bytes that could ever fit into a cell */
-#define TINT_MIN    4.0 /* steps narrower than that get no tint and line */
-#define MANY_PHASES 240 /* from here on a phase needs more pixels of its own */
+#define MAX_NAME    400 /* bytes that can fit into a cell at most */
+#define TINT_MIN    4.0 /* narrower steps have no tint and line */
+#define MANY_PHASES 240 /* with more phases, a separate cell needs more pixels */
 
 static double step_left(const struct mt_time_axis *axis, const struct mt_step_use *step)
 {
@@ -62,11 +62,11 @@ struct cell {
     double left, right;
     enum mt_color fill;
     const char *title;    /* hover */
-    const char *names[3]; /* the first that fits is written; NULL = no more */
+    const char *names[3]; /* the first that fits is drawn; NULL = no more */
     const char *role;
 };
 
-/* Returns which of the names was written, -1 = none. */
+/* Returns the index of the name that was drawn, -1 = none. */
 static int draw_cell(struct mt_drawing *drawing, double y, const struct cell *cell)
 {
     struct mt_paint paint = {.fill = cell->fill};
@@ -88,7 +88,7 @@ static int draw_cell(struct mt_drawing *drawing, double y, const struct cell *ce
     return -1;
 }
 
-/* It ended before the axis begins: nothing of it shows. */
+/* True if the step ended before the axis begins, so no part of it is visible. */
 static bool is_before(const struct mt_time_axis *axis, const struct mt_step_use *step)
 {
     return step_right(axis, step) <= axis->left + 0.01 &&
@@ -107,12 +107,12 @@ static const char *step_number(struct mt_drawing *drawing, int64_t step)
     return text ? text : "";
 }
 
-/* Cells of steps side by side that have no room for their names. */
+/* Adjacent cells of steps without room for their names. */
 struct unnamed {
     const struct mt_step_use *first, *last; /* NULL = none */
 };
 
-/* One name for all of them, if that has room. */
+/* Draws one name for all of them if it fits. */
 static void name_together(struct mt_drawing *drawing, const struct mt_time_axis *axis,
                           struct unnamed *cells, double y)
 {
@@ -132,7 +132,7 @@ static void name_together(struct mt_drawing *drawing, const struct mt_time_axis 
                             MT_COLOR_MUTED, MT_ANCHOR_MIDDLE, "cell-text");
 }
 
-/* Steps first..last as one cell; false if there is no room for their name. */
+/* Draws steps first..last as one cell. Returns false if there is no room for their name. */
 static bool draw_steps_cell(struct mt_drawing *drawing, const struct mt_time_axis *axis,
                             const struct mt_step_use *first, const struct mt_step_use *last,
                             double y)
@@ -186,7 +186,7 @@ void mt_time_axis_draw_steps(struct mt_drawing *drawing, const struct mt_time_ax
         left = step_left(axis, &steps[i]);
         while (step_right(axis, &steps[last]) - left < MIN_STEP && last + 1 < device->step_count)
             last++;
-        /* A crowd of narrow steps grows on for as long as they are narrow. */
+        /* A crowd continues while the next step is also narrow. */
         while (last > i && last + 1 < device->step_count &&
                step_right(axis, &steps[last + 1]) - step_left(axis, &steps[last + 1]) < MIN_STEP)
             last++;
@@ -219,7 +219,7 @@ struct mt_axis_name *mt_time_axis_name(struct mt_time_axis *axis, const char *te
     return name;
 }
 
-/* Cells waiting to be drawn as one because each alone is too narrow. */
+/* Cells that are drawn as one, because each of them is too narrow. */
 struct crowd {
     double left, right;
     uint32_t count;
@@ -261,7 +261,7 @@ static void draw_phase(struct mt_drawing *drawing, struct mt_time_axis *axis,
     name->shortened = name->shortened || written == 1;
 }
 
-/* One more phase that is too narrow to be told apart. */
+/* Adds a phase that is too narrow to be distinguished. */
 static void join_crowd(struct mt_drawing *drawing, struct crowd *crowd, double left, double right,
                        double y)
 {
@@ -285,7 +285,7 @@ void mt_time_axis_draw_phases(struct mt_drawing *drawing, struct mt_time_axis *a
 
         if (!report->main_phase[i])
             continue;
-        /* Phases of other threads may overlap: the earlier one keeps its place. */
+        /* Phases of other threads may overlap. The earlier one keeps its place. */
         left = fmax(mt_time_axis_x(axis, phase->begin_t_ns, phase->begin_event), filled);
         right = mt_time_axis_x(axis, phase->end_t_ns, phase->end_event);
         if (right < filled)

@@ -1,4 +1,4 @@
-/* Every large block of one part of a run as a shape of its own. */
+/* Every large block of one part of a run as a separate shape. */
 #include "blocks.h"
 
 #include <math.h>
@@ -13,17 +13,16 @@
 #define SIDE_WIDTH       258.0
 #define STANDARD_HEIGHT  700.0
 #define MIN_PLOT         120.0
-#define ONE_LINE         1150.0 /* from this width on the facts need no second line */
+#define ONE_LINE         1150.0 /* in wider pictures, the facts fit on one line */
 #define SPIKE            7.0    /* pixels: a narrower peak gets an inset */
 #define MAX_CORNERS      14000
-#define LEAST_SEEN       4.0 /* square pixels: what is smaller shows no color */
+#define LEAST_SEEN       4.0 /* square pixels: the color of smaller shapes is not visible */
 #define MIN_LABEL_HEIGHT 14.0
-#define LABEL_SLACK      1.06 /* other fonts may be wider than ours */
+#define LABEL_SLACK      1.06 /* other fonts may be wider than the built-in one */
 
 struct layout {
     struct mt_drawing *drawing;
-    const struct mt_report *report; /* times count from the begin of the window, and only
-                                       its phases are there */
+    const struct mt_report *report; /* cut to the window; times are relative to its start */
     const struct mt_device_report *device;
     const struct mt_blocks *blocks;
     struct mt_block_stack stack;
@@ -37,7 +36,7 @@ static const struct mt_block_set *set_of(const struct mt_blocks *blocks, bool by
     return by_event ? &blocks->event : &blocks->time;
 }
 
-/* The report as of the window. */
+/* Copies the report, cut to the window. */
 static enum mt_status cut_report(const struct layout *layout, const struct mt_report *report,
                                  struct mt_report *out)
 {
@@ -131,7 +130,7 @@ static double rows_height(const struct layout *layout)
     return 6 + (steps ? 18 : 0) + (layout->stack.axis.row_count ? 18 : 0) + 26;
 }
 
-/* Room for the labels of the byte axis left of the plot. */
+/* Leaves room for the labels of the byte axis left of the plot. */
 static void place_axes(struct layout *layout)
 {
     struct mt_block_stack *stack = &layout->stack;
@@ -151,7 +150,7 @@ static void place_axes(struct layout *layout)
     stack->axis.width = stack->plot.width;
 }
 
-/* What is between `y` and the bottom edge. */
+/* Places everything between `y` and the bottom edge. */
 static void place_plot(struct layout *layout, double y)
 {
     struct mt_drawing *drawing = layout->drawing;
@@ -186,7 +185,7 @@ static void place_plot(struct layout *layout, double y)
     layout->stack.plot.height = bottom - y - below - (layout->has_tail ? 26 : 0);
 }
 
-/* In two rows, if they do not fit into one and there is room for two. */
+/* Uses two rows if the swatches do not fit into one and there is room for two. */
 static void draw_swatches(struct mt_drawing *drawing, double y, const struct mt_swatch *swatches,
                           size_t count)
 {
@@ -200,7 +199,7 @@ static void draw_swatches(struct mt_drawing *drawing, double y, const struct mt_
         mt_chart_frame_swatches(drawing, MT_MARGIN, y + 20, right, swatches + fit, count - fit);
 }
 
-/* Roles that one can see: in the plot, and in the inset. */
+/* Roles that are visible in the plot or in the inset. */
 static void note_roles(const struct layout *layout, bool present[MT_ROLE_COUNT])
 {
     const struct mt_block_set *around = &layout->blocks->around;
@@ -277,8 +276,8 @@ static void draw_rows(const struct layout *layout)
         mt_time_axis_draw_legend(layout->drawing, &axis, y + 44, plot->x + plot->width);
 }
 
-/* Pixels in which the stack is as high as nine tenths of what rises above its
- * surroundings: is the peak wide enough to be seen into? */
+/* True if the peak is too narrow to show details: measures the width at nine tenths of its height
+ * above its surroundings. */
 static bool is_spike(const struct mt_block_stack *stack, const struct mt_blocks *blocks)
 {
     double near = (double)blocks->peak_allocated * 0.97;
@@ -289,7 +288,7 @@ static bool is_spike(const struct mt_block_stack *stack, const struct mt_blocks 
     return columns * stack->column_width < SPIKE;
 }
 
-/* Words in a band: size and origin where both fit, else the size, else nothing. */
+/* Draws size and origin in a band if both fit, otherwise the size, otherwise nothing. */
 static void write_label(const struct mt_block_stack *stack, const struct mt_block_band *band)
 {
     struct mt_drawing *drawing = stack->drawing;
@@ -358,7 +357,7 @@ static enum mt_status draw_picture(struct layout *layout, const struct mt_report
     layout->stack.axis.name = window.is_whole         ? NULL
                               : *kind_of_peak(layout) ? "time since the step began"
                                                       : "time since the phase began";
-    /* The facts need the stack, which needs the plot. */
+    /* The facts depend on the stack, which depends on the plot. */
     y = layout->drawing->width < ONE_LINE ? 97 : 78;
     place_plot(layout, y + 18 + (layout->drawing->width < ONE_LINE ? 38 : 18));
     place_axes(layout);

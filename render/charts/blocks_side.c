@@ -1,5 +1,5 @@
-/* Beside the blocks: the largest groups at the peak, and the peak event by event
- * where time shows it as a line of one pixel. */
+/* Next to the blocks: the largest groups at the peak, and the peak event by event if it is only a
+ * pixel wide in time. */
 #include "blocks.h"
 #include "report_query.h"
 

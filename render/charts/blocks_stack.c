@@ -1,6 +1,6 @@
-/* Blocks in the order (role, birth) from the base line up, what was not kept as layers
- * on top: one for each of the largest roles, and gray. Each column shows one instant in full.
- * Outlines are drawn from the top one down, each to the base line: no seams between them. */
+/* Blocks in the order (role, birth) from the base line up, then other memory as layers on top: one
+ * for each of the largest roles, and a gray one. Each column shows one instant completely. Outlines
+ * are drawn from the top one down, each to the base line, so there are no seams between them. */
 #include "blocks.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@
 #include "util.h"
 
 #define WIDEST_COLUMN 2.0
-#define LEAST_REST    200 /* parts of the plot: lower layers of small blocks are no layers */
+#define LEAST_REST    200 /* parts of the plot: lower layers of small blocks are merged */
 
 double mt_block_stack_y(const struct mt_block_stack *stack, uint64_t bytes)
 {
@@ -76,7 +76,7 @@ static int rank_of(enum mt_role role)
     return rank;
 }
 
-/* The shapes themselves are by birth, and lie in one array. */
+/* The shapes themselves are ordered by birth, in one array. */
 static int by_role(const void *a, const void *b)
 {
     const struct mt_block_shape *x = *(const struct mt_block_shape *const *)a;
@@ -95,7 +95,7 @@ static double score(const struct mt_block_stack *stack, const struct mt_block_sh
     return (double)shape->block_bytes * (double)(end - first);
 }
 
-/* A stretch of columns in which a band lies still. */
+/* A range of columns in which a band does not move. */
 struct stretch {
     double x, upper, lower;
 };
@@ -112,8 +112,8 @@ static void add_corner(struct mt_block_band *band, double x, double y)
     band->edge[band->edge_count++] = (struct mt_point){x, y};
 }
 
-/* Puts a block on what is there; `filled`: bytes below, by column. Returns whether
- * any of it shows. */
+/* Puts a block on top of the stack; `filled`: bytes below, by column. Returns whether any part of
+ * it is visible. */
 static bool lay(const struct mt_block_stack *stack, struct mt_block_band *band, uint64_t *filled,
                 struct mt_point *edge)
 {
@@ -149,11 +149,11 @@ struct scratch {
     const struct mt_block_shape **shapes; /* in the order of the stack */
     uint32_t shape_count;
     uint64_t *filled;       /* by column */
-    struct mt_point *edges; /* of one band after the other */
+    struct mt_point *edges; /* of one band at a time */
     uint32_t corners;
 };
 
-/* Lays all shapes; false once there are too many corners. */
+/* Places all shapes. Returns false if there are too many corners. */
 static bool lay_all(struct mt_block_stack *stack, struct scratch *scratch)
 {
     stack->band_count = stack->thin = stack->hidden = scratch->corners = 0;
@@ -190,7 +190,7 @@ static void note_rest(struct mt_block_stack *stack, const struct scratch *scratc
                         stack->thin - stack->hidden;
 }
 
-/* Bytes of a role in a column that no shape has; `kept`: those that shapes have. */
+/* Bytes of a role in a column that are in no shape; `kept`: bytes that are. */
 static uint64_t rest_of(const struct mt_block_column *column, int role, uint64_t kept)
 {
     uint64_t all = column->roles ? column->roles[role] : 0;
@@ -198,7 +198,7 @@ static uint64_t rest_of(const struct mt_block_column *column, int role, uint64_t
     return all > kept ? all - kept : 0;
 }
 
-/* The roles with the most of it, in the order of the stack. */
+/* Chooses the roles with the most bytes outside of shapes, in the order of the stack. */
 static void choose_rests(struct mt_block_stack *stack, const uint64_t *kept)
 {
     uint64_t most[MT_ROLE_COUNT] = {0}, least = stack->top / LEAST_REST;
@@ -220,7 +220,7 @@ static void choose_rests(struct mt_block_stack *stack, const uint64_t *kept)
     }
 }
 
-/* What is in no band, by role. */
+/* Splits the bytes that are in no band by role. */
 static void split_rest(struct mt_block_stack *stack, const struct scratch *scratch)
 {
     struct mt_arena *arena = &stack->drawing->arena;
@@ -258,7 +258,7 @@ static void split_rest(struct mt_block_stack *stack, const struct scratch *scrat
             stack->grey_most = mt_max_u64(stack->grey_most, stack->columns[i].allocated - below[i]);
 }
 
-/* Leaves the third of the shapes that covers least to the rest. */
+/* Moves the third of the shapes that covers the least area to the rest. */
 static void drop_smallest(const struct mt_block_stack *stack, struct scratch *scratch)
 {
     uint32_t drop = scratch->shape_count / 3 + 1, kept = 0;
@@ -292,7 +292,7 @@ static bool make_room(struct mt_block_stack *stack, struct scratch *scratch)
     stack->bands = mt_arena_array(arena, shapes + 1, sizeof *stack->bands);
     scratch->shapes = mt_arena_array(arena, shapes + 1, sizeof *scratch->shapes);
     scratch->filled = mt_arena_array(arena, columns, sizeof *scratch->filled);
-    /* One band more than fits is laid before it is seen to be too much. */
+    /* One band more than the limit is placed before the overflow is detected. */
     scratch->edges =
         mt_arena_array(arena, stack->most_corners + 2 * columns + 4, sizeof *scratch->edges);
     if (stack->columns && stack->bands && scratch->shapes && scratch->filled && scratch->edges)
@@ -367,7 +367,7 @@ static const char *origin(const struct mt_block_stack *stack, const struct mt_bl
     return site ? site : "";
 }
 
-/* Of a block whose key leads to all that is known of it. */
+/* The short title of a block whose key links to all its facts. */
 static const char *short_title(const struct mt_block_stack *stack,
                                const struct mt_block_shape *shape)
 {
@@ -424,7 +424,7 @@ static void draw_band(const struct mt_block_stack *stack, const struct mt_block_
         mt_draw_key(stack->drawing, mt_block_key(&stack->drawing->arena, band->shape));
 }
 
-/* The upper edge of levels by column, NULL: of everything; returns how many points. */
+/* The upper edge of levels by column; NULL: of the whole stack. Returns the number of points. */
 static uint32_t trace(const struct mt_block_stack *stack, const uint64_t *levels,
                       struct mt_point *points)
 {
@@ -509,7 +509,7 @@ void mt_block_stack_outline(const struct mt_block_stack *stack)
     if (!points)
         return;
     count = trace(stack, NULL, points);
-    if (count > stack->column_count) /* up and down in every column: it would hide all */
+    if (count > stack->column_count) /* in every column: it would hide everything else */
         line.stroke_width = 0.4;
     mt_draw_path(stack->drawing, points, count, false, true, &line, NULL, "outline");
 }

@@ -7,14 +7,14 @@
 #include "theme.h"
 #include "util.h"
 
-#define SLACK 1.06 /* other fonts may be wider than ours */
+#define SLACK 1.06 /* other fonts may be wider than the built-in one */
 
 static double width_of(const char *text, enum mt_weight weight)
 {
     return SLACK * mt_text_width(text, MT_CELL_TEXT, weight);
 }
 
-/* Names that every class has: where it is says more than what it is called. */
+/* Names that every class has. The place is more informative than such a name. */
 static bool says_nothing(const char *function)
 {
     static const char *const names[] = {"forward", "__call__", "__init__", "step",

@@ -74,7 +74,7 @@ static void add_count(struct mt_buf *facts, uint64_t count, const char *one, con
     mt_buf_printf(facts, "%s %s", mt_format_count(number, count), count == 1 ? one : many);
 }
 
-/* "4.63 s", from three minutes on "17.3 min", from two hours on "3.2 h". */
+/* "4.63 s"; at least three minutes: "17.3 min"; at least two hours: "3.2 h". */
 static void add_duration(struct mt_buf *facts, uint64_t ns)
 {
     const uint64_t minute = 60000000000u, hour = 60 * minute;
@@ -145,8 +145,8 @@ const char *mt_chart_frame_facts(struct mt_drawing *drawing, const struct mt_rep
     return or_empty(copy);
 }
 
-/* Length of the start of `text`, cut before a dot, that fits between the
- * margins; 0 if all of it fits, or nothing. */
+/* Length of the start of `text`, cut before a dot, that fits between the margins; 0 if all of it
+ * fits, or nothing. */
 static size_t first_line(struct mt_drawing *drawing, const char *text, double size)
 {
     double room = (drawing->width - 2 * MT_MARGIN) / 1.05;
@@ -199,7 +199,7 @@ double mt_chart_frame_header(struct mt_drawing *drawing, const char *title, cons
 #define SIZE_VALUE 19.0
 #define NOTE_GAP   5.0 /* between a value and its note, in the widest font */
 
-/* All notes fit beside their values. */
+/* True if all notes fit next to their values. */
 static bool notes_fit(const struct mt_tile *tiles, size_t count, double width)
 {
     size_t i;
@@ -391,7 +391,7 @@ const char *mt_role_title(enum mt_role role)
     return titles[role];
 }
 
-/* Names that people give to the parts of a training step. */
+/* Common names for the parts of a training step. */
 static const struct {
     const char *part, *short_name;
     unsigned color;
@@ -400,7 +400,7 @@ static const struct {
     {"loss", "loss", 3},    {"bwd", "bwd", 1},      {"fwd", "fwd", 0},     {"criterion", "loss", 3},
 };
 
-enum { FIRST_OTHER_PHASE = 5 }; /* colors from here on: names that are not known */
+enum { FIRST_OTHER_PHASE = 5 }; /* first color for names that are not known */
 
 static char lower(char c)
 {
@@ -453,7 +453,7 @@ const char *mt_chart_frame_short(struct mt_drawing *drawing, const char *text, s
 
     if (length <= most)
         return text;
-    /* Not in the middle of a character. */
+    /* Does not cut inside a character. */
     for (length = most; length && ((unsigned char)text[length] & 0xC0) == 0x80; length--)
         ;
     return or_empty(mt_arena_printf(&drawing->arena, "%.*s\xE2\x80\xA6", (int)length, text));
@@ -505,11 +505,11 @@ const char *mt_chart_frame_when(struct mt_drawing *drawing, const struct mt_repo
     uint64_t since = t_ns > report->first_t_ns ? t_ns - report->first_t_ns : 0;
     uint64_t longest =
         report->last_t_ns > report->first_t_ns ? report->last_t_ns - report->first_t_ns : 0;
-    /* Three or more digits, whatever the length. */
+    /* At least three digits for every duration. */
     uint64_t step = longest >= 1000000000u ? 1000000 : longest >= 1000000 ? 1000 : 1;
     char text[MT_TICK_TEXT];
 
-    /* An axis has ticks at whole steps; an instant is rounded to the nearest. */
+    /* Ticks of an axis are at whole steps. An instant is rounded to the nearest step. */
     mt_time_label(text, since <= UINT64_MAX - step / 2 ? since + step / 2 : since, step, longest);
     return or_empty(mt_arena_text(&drawing->arena, text, strlen(text)));
 }

@@ -1,5 +1,5 @@
-/* How much more or less memory another run has, at the same instant of both. A's bytes and all
- * changes add up to B's, in the waterfall and in the table. */
+/* The change of memory in another run at the same instant of both. A's bytes plus all changes are
+ * B's bytes, in the waterfall and in the table. */
 #include "diff_chart.h"
 
 #include "diff_layout.h"
@@ -13,7 +13,7 @@
 #include "util.h"
 
 #define STANDARD_HEIGHT 680.0
-#define NARROW_FALLS    360.0 /* of a narrow picture, whose table is below */
+#define NARROW_FALLS    360.0 /* for a narrow picture, whose table is below */
 #define FALLS_WIDTH     560.0
 #define MIN_FALLS       190.0
 #define WARNING_PITCH   19.0
@@ -75,7 +75,7 @@ static const char *facts_of(struct mt_drawing *drawing, const struct mt_diff_vie
     return facts ? facts : "";
 }
 
-/* What makes a comparison lame; returns the y below. */
+/* Draws reasons why the comparison may be invalid. Returns the y below. */
 static double draw_warnings(struct mt_drawing *drawing, const struct mt_diff *diff, double y)
 {
     const struct mt_paint panel = {.fill = MT_COLOR_PANEL, .radius = 6};

@@ -1,4 +1,4 @@
-/* The waterfall: the base, a step up or down for each role, the new run. */
+/* The waterfall: the base, a step up or down for each role, and the new run. */
 #include "diff_layout.h"
 
 #include <math.h>
@@ -27,7 +27,7 @@ struct falls {
     struct step steps[MAX_STEPS];
     uint32_t count;
     struct mt_box plot;
-    uint64_t low, high; /* of the axis; low > 0: it does not start at 0 */
+    uint64_t low, high; /* of the axis; if low > 0, it does not start at 0 */
     double column;
 };
 
@@ -62,8 +62,8 @@ static void add_change(struct falls *falls, const struct mt_diff_row *row, const
                                                  .name = name};
 }
 
-/* Roles that change, the largest change first; what there is no room for is one step.
- * The changes that are drawn sum to all of them. */
+/* Makes steps for roles that change, the largest change first. Roles that do not fit are one step.
+ * The steps sum to the total change. */
 static void make_steps(struct falls *falls, const struct mt_device_diff *device, uint32_t most)
 {
     const struct mt_diff_rows *roles = &device->roles;
@@ -81,7 +81,7 @@ static void make_steps(struct falls *falls, const struct mt_device_diff *device,
     falls->steps[falls->count++] = end_step("B", device->b->answer->instant.bytes.allocated);
 }
 
-/* A change that would be a line on an axis from 0 gets one that starts higher. */
+/* If a change would be too small on an axis from 0, the axis starts higher. */
 static void set_range(struct falls *falls)
 {
     uint64_t low = UINT64_MAX, high = 0;
@@ -142,7 +142,7 @@ static void draw_heading(struct mt_drawing *drawing, const struct falls *falls,
                         MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_START, "heading");
 }
 
-/* One or two lines: "Optimizer state" is broken. */
+/* Draws one or two lines: "Optimizer state" is split. */
 static void draw_name(struct mt_drawing *drawing, const struct falls *falls, uint32_t index)
 {
     const struct step *step = &falls->steps[index];
@@ -175,7 +175,7 @@ static void draw_value(struct mt_drawing *drawing, const struct falls *falls, ui
         mt_format_bytes(text, step->to);
     else
         mt_format_change(text, mt_diff_change(&step->row));
-    /* below what shrank, if there is room */
+    /* below roles that shrank, if there is room */
     if (!step->is_end && step->to < step->from && bottom + 20 < falls->plot.y + falls->plot.height)
         y = bottom + 17;
     mt_draw_text(drawing, x_of(falls, index) + falls->column / 2, y, text, &style, "step-value");
@@ -196,7 +196,7 @@ static void draw_bar(struct mt_drawing *drawing, const struct falls *falls, uint
                                 mt_format_count(n, step->to));
     else
         title = mt_arena_printf(&drawing->arena, "%s: %s", step->name, exact ? exact : "");
-    /* what is thinner than a line is a line */
+    /* a bar that is too thin is drawn as a line */
     if (height < 1.5) {
         paint = mt_diff_paint(step->color, true);
         top = fmin(top, falls->plot.y + falls->plot.height - 1.5);
@@ -206,7 +206,7 @@ static void draw_bar(struct mt_drawing *drawing, const struct falls *falls, uint
                  height, &paint, title, step->is_end ? "end" : "change");
 }
 
-/* A bar from an axis that does not start at 0 is broken. */
+/* A bar has a break if its axis does not start at 0. */
 static void draw_break(struct mt_drawing *drawing, const struct falls *falls, uint32_t index)
 {
     const struct mt_paint paint = {.stroke = MT_COLOR_BACKGROUND, .stroke_width = 4};
@@ -221,7 +221,7 @@ static void draw_break(struct mt_drawing *drawing, const struct falls *falls, ui
         mt_draw_path(drawing, points, MT_ARRAY_LEN(points), false, false, &paint, NULL, "break");
 }
 
-/* From the upper edge that a bar ends at to the next bar. */
+/* From the upper edge at which a bar ends to the next bar. */
 static void draw_link(struct mt_drawing *drawing, const struct falls *falls, uint32_t index)
 {
     const struct mt_paint dots = {.stroke = MT_COLOR_MUTED, .dotted = true};

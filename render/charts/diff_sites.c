@@ -1,4 +1,4 @@
-/* Call sites by their change: a bar to the left or to the right of a line. */
+/* Call sites by their change: a bar to the left or right of a line. */
 #include "diff_layout.h"
 
 #include <math.h>
@@ -26,7 +26,7 @@ static const char *title_of(struct mt_drawing *drawing, const struct mt_diff_row
         row->label_a ? mt_chart_frame_short(drawing, row->label_a, 200) : "", exact ? exact : "");
 }
 
-/* "forward train.py:47" keeps its end. */
+/* Shortens "forward train.py:47" but keeps its end. */
 static const char *fit_label(struct mt_drawing *drawing, const char *label, double width)
 {
     return mt_chart_frame_fit_site(drawing, mt_chart_frame_short(drawing, label, 300), MT_SIZE_BODY,
@@ -112,7 +112,7 @@ static void draw_heading(struct mt_drawing *drawing, const struct mt_diff_layout
                         MT_COLOR_MUTED, MT_ANCHOR_END, "heading");
 }
 
-/* What is not in a row of its own: its sum, and how many did not change. */
+/* Draws the sum of the sites without a row, and the number of unchanged sites. */
 static void draw_rest(struct mt_drawing *drawing, const struct mt_diff_layout *layout,
                       uint32_t shown, double y)
 {

@@ -1,6 +1,5 @@
-/* Flame chart: the curve of allocated bytes, and below it,
- * on the same x, what ran: step, phases, call stacks, colored by what they did
- * to memory. */
+/* Flame chart: the curve of allocated bytes, and below it, on the same x axis, step, phases and
+ * call stacks, colored by their effect on memory. */
 #include "flamechart_layout.h"
 
 #include <math.h>
@@ -78,7 +77,7 @@ static void draw_row_names(const struct mt_flame_layout *layout)
         }
 }
 
-/* "<module> › main › train": the rows that are the same everywhere. */
+/* "<module> › main › train": rows that are the same everywhere. */
 static void add_common(const struct mt_flame_layout *layout, struct mt_buf *out)
 {
     const struct mt_flamechart *chart = layout->chart;
@@ -161,8 +160,8 @@ static double height_below_curve(const struct mt_flame_layout *layout)
            (layout->has_table ? MT_FLAME_TABLE_HEIGHT : 0) + small_print;
 }
 
-/* Height of the curve. A low picture gives up the table first, then the
- * innermost rows; a high one has a higher curve. */
+/* Chooses the height of the curve. A low picture omits the table first, then the innermost rows. A
+ * high picture has a higher curve. */
 static double fit_height(struct mt_flame_layout *layout, double wish)
 {
     double room;
@@ -217,7 +216,7 @@ static enum mt_status draw_picture(struct mt_flame_layout *layout, const char *t
         mt_flame_draw_table(layout, y + 50);
     draw_footnote(layout);
     layout->axis.report = layout->report;
-    layout->axis.timeline = NULL; /* both were local */
+    layout->axis.timeline = NULL; /* both are local variables */
     return MT_OK;
 }
 

@@ -1,5 +1,4 @@
-/* Cells of the flame chart: what they are called, and how one, or a crowd of
- * them, is drawn. */
+/* Cells of the flame chart: their names, and how a cell or a crowd is drawn. */
 #include "flamechart_layout.h"
 
 #include <math.h>
@@ -12,7 +11,7 @@
 #include "units.h"
 #include "util.h"
 
-#define MIN_CELL 0.4 /* pixels; narrower ones are drawn so wide */
+#define MIN_CELL 0.4 /* pixels; narrower cells get this width */
 
 enum mt_color mt_flame_color(const struct mt_flame_layout *layout, int64_t net)
 {
@@ -47,7 +46,7 @@ static const char *or_empty(const char *text)
     return text ? text : "";
 }
 
-/* As a person would say it in full. */
+/* The complete name, in the words of a user. */
 static const char *full_name(const struct mt_flame_layout *layout, const struct mt_cell *cell)
 {
     switch (cell->kind) {
@@ -119,7 +118,7 @@ static void draw_box(const struct mt_flame_layout *layout, const struct mt_cell_
     mt_draw_rect(layout->drawing, box->x, box->y, box->width, box->height, &paint, title, role);
 }
 
-/* The widest part of a box between folds of the axis: text goes there. */
+/* The widest part of a box between folds of the axis, where text is drawn. */
 static struct mt_cell_box text_part(const struct mt_flame_layout *layout,
                                     const struct mt_cell_box *box)
 {

@@ -1,5 +1,5 @@
-/* Allocated over the window, on the same x as the rows: a column of pixels
- * shows its fullest instant, then the level at which it leaves. */
+/* Allocated bytes over the window, on the same x axis as the rows: a column of pixels shows its
+ * fullest instant, then its last level. */
 #include "flamechart_layout.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@ static double level_y(const struct mt_flame_layout *layout, uint64_t top, uint64
     return layout->plot.y + layout->plot.height * (1 - (double)level / (double)top);
 }
 
-/* Room above the highest point for the ring. */
+/* Leaves room above the highest point for the ring. */
 static uint64_t top_of(const struct mt_flame_layout *layout)
 {
     uint64_t peak = layout->chart->peak_allocated;
@@ -50,7 +50,7 @@ static double bin_x(const struct mt_flame_layout *layout, const struct mt_curve_
     return mt_time_axis_x(&layout->axis, bin->t_ns, bin->event);
 }
 
-/* Bins of one column of pixels: the fullest, then the last level. */
+/* For each column of pixels: the fullest bin, then the last level. */
 static void trace(const struct mt_flame_layout *layout, uint64_t top, struct outline *outline)
 {
     const struct mt_flamechart *chart = layout->chart;
@@ -76,8 +76,8 @@ static void trace(const struct mt_flame_layout *layout, uint64_t top, struct out
               level_y(layout, top, chart->exit_allocated));
 }
 
-/* Left edge of words of `width` beside the ring, where no folded gap covers them: right of it, or
- * left where the plot ends. */
+/* Left edge of a label of `width` next to the ring, where no folded gap covers it: right of the
+ * ring, or left of it at the end of the plot. */
 static double label_left(const struct mt_flame_layout *layout, double x, double width)
 {
     double left = x + 10;

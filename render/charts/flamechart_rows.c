@@ -1,7 +1,6 @@
-/* Rows of the flame chart. Cells with room for a word stand alone. Neighbors
- * without, if their colors are alike, are drawn as a crowd: one cell that says
- * how many calls of what it is. A crowd does not cross the edge of what is
- * drawn above it. */
+/* Rows of the flame chart. Cells with room for a word are drawn separately. Adjacent narrower cells
+ * with similar colors are drawn as a crowd: one cell with the number of calls. A crowd does not
+ * cross an edge of the row above it. */
 #include "flamechart_layout.h"
 
 #include <math.h>
@@ -18,7 +17,7 @@ static bool is_left_out(const struct mt_flamechart *chart, const struct mt_cell 
     return cell->kind == MT_CELL_FRAME && cell->row < chart->frame_row + chart->common_rows;
 }
 
-/* Cells without a stack stand where the first visible frames stand. */
+/* Cells without a stack are in the row of the first visible frames. */
 static uint32_t row_of(const struct mt_flamechart *chart, const struct mt_cell *cell)
 {
     return cell->kind == MT_CELL_NO_STACK ? chart->frame_row + chart->common_rows : cell->row;
@@ -43,7 +42,7 @@ enum mt_status mt_flame_layout_rows(struct mt_flame_layout *layout)
     return MT_OK;
 }
 
-/* x of the ends of all that is drawn so far, ascending. */
+/* x of the ends of everything that is drawn so far, ascending. */
 struct edges {
     double *x;
     size_t count, capacity;
@@ -62,7 +61,7 @@ static int compare_doubles(const void *a, const void *b)
     return *left < *right ? -1 : *left > *right;
 }
 
-/* Is there an edge between two neighbors? O(log n). */
+/* Returns whether there is an edge between two neighbors. O(log n). */
 static bool edge_between(const struct edges *edges, size_t count, double left, double right)
 {
     size_t low = 0, high = count;
@@ -78,11 +77,11 @@ static bool edge_between(const struct edges *edges, size_t count, double left, d
     return low < count && edges->x[low] <= right + 0.01;
 }
 
-/* Which cells stand alone and which join. */
+/* Which cells are drawn separately and which are merged. */
 struct row_rules {
     double word;  /* pixels: narrower calls join crowds */
     double phase; /* narrower steps and phases do */
-    double gap;   /* crowds reach across smaller gaps */
+    double gap;   /* crowds extend across smaller gaps */
     double most;  /* crowds do not grow beyond this */
     bool any_color;
 };
@@ -203,7 +202,7 @@ static bool make_room(const struct mt_flame_layout *layout, struct row_cells *ce
     return edges->x && cells->cells;
 }
 
-/* How many rows, from the outermost, hold at most MAX_CELLS cells. */
+/* Number of rows, from the outermost, that have at most MAX_CELLS cells. */
 static uint32_t rows_that_fit(struct mt_flame_layout *layout, struct row_cells *cells,
                               struct edges *edges, const struct row_rules *rules)
 {

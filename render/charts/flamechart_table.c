@@ -1,5 +1,5 @@
-/* What each phase of the window did to memory: net change and peak; then what
- * happened between them, so that the nets add up to that of the window. */
+/* Effect of each phase of the window on memory: net change and peak. A column for the time between
+ * phases makes the nets add up to that of the window. */
 #include "flamechart_layout.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ enum { MAX_NAMES = 32 };
 #define MIN_COLUMN  100.0
 #define BEST_COLUMN 150.0
 
-/* Phases of one name. */
+/* Phases with the same name. */
 struct column {
     const char *name;
     uint32_t count;
@@ -25,11 +25,11 @@ struct column {
 struct table {
     struct column columns[MAX_NAMES];
     uint32_t count;
-    int64_t net; /* of them all */
+    int64_t net; /* of all columns */
 };
 
-/* Directly in the step, or at the top where there is no step; what the
- * framework inserted is looked through. */
+/* True for a phase directly in the step, or at the top if there is no step. Phases that the
+ * framework inserted are skipped. */
 static bool is_outermost(const struct mt_report *report, const struct mt_flamechart *chart,
                          const struct mt_phase *phase)
 {
@@ -40,8 +40,8 @@ static bool is_outermost(const struct mt_report *report, const struct mt_flamech
     return around == MT_NO_PHASE || report->phases[around].is_step;
 }
 
-/* The window of a whole run is from its first to its last allocation or free:
- * phases that begin before or end after did all they did in there. */
+/* The window of a whole run extends from its first to its last allocation or free, so all effects
+ * of phases that begin before or end after it are inside. */
 static bool is_inside(const struct mt_flamechart *chart, const struct mt_phase *phase)
 {
     if (chart->step == MT_NO_STEP && chart->phase == MT_NO_PHASE)
@@ -59,7 +59,7 @@ static bool is_listed(const struct mt_flame_layout *layout, const struct mt_phas
            is_outermost(layout->report, chart, phase);
 }
 
-/* The column of that name; the last one takes all names that come too late. */
+/* The column of that name. The last one takes all names beyond the limit. */
 static struct column *column_of(struct table *table, const char *name)
 {
     for (uint32_t i = 0; i < table->count; i++)
@@ -78,8 +78,8 @@ static int64_t net_of(const struct mt_phase_use *use)
     return (int64_t)(use->exit.allocated - use->enter.allocated);
 }
 
-/* Phases of other threads may overlap with those before; they are left out, or
- * nets would count twice. */
+/* Phases of other threads may overlap with earlier ones. They are skipped, because nets would count
+ * twice. */
 static void collect(const struct mt_flame_layout *layout, struct table *table)
 {
     const struct mt_report *report = layout->report;
@@ -103,7 +103,7 @@ static void collect(const struct mt_flame_layout *layout, struct table *table)
     }
 }
 
-/* Rightmost columns: what lies between phases, and the whole window. */
+/* Rightmost columns: the time between phases, and the whole window. */
 static void add_totals(const struct mt_flame_layout *layout, struct table *table, uint32_t room)
 {
     const struct mt_flamechart *chart = layout->chart;
@@ -111,7 +111,7 @@ static void add_totals(const struct mt_flame_layout *layout, struct table *table
     bool has_rest = net != table->net;
     uint32_t wanted = room - 1 - has_rest;
 
-    while (table->count > wanted) { /* the last ones become one */
+    while (table->count > wanted) { /* the last two are merged */
         struct column *last = &table->columns[table->count - 2], *gone = last + 1;
 
         last->name = "others";

@@ -1,6 +1,5 @@
-/* Icicle of live bytes: width is bytes, callers above
- * callees, the blocks themselves at the bottom in the color of their role;
- * then a table of those who hold most. */
+/* Icicle of live bytes: width is bytes, callers are above callees, and the blocks are at the bottom
+ * in the color of their role. Below it is a table of the largest holders. */
 #include "chart.h"
 
 #include <math.h>
@@ -20,7 +19,7 @@ enum { HOLDERS = 8, MAX_CELLS = 320 };
 #define PITCH     24.0 /* rows of cells */
 #define MIN_PITCH 16.0
 #define MIN_CELL  1.2  /* narrower ones are drawn as their sum */
-#define MIN_REST  0.35 /* a sum narrower than this is not drawn */
+#define MIN_REST  0.35 /* a narrower sum is not drawn */
 
 static double row_y(const struct mt_icicle_view *view, uint32_t depth)
 {
@@ -42,7 +41,7 @@ static struct mt_cell_box cell_box(const struct mt_icicle_view *view, const stru
     return box;
 }
 
-/* Neighbors of one origin differ a little, so that their edges show. */
+/* Neighbors of one origin differ slightly in shade, so that their edges are visible. */
 static uint8_t node_shade(const struct mt_node *node)
 {
     if (node->kind == MT_NODE_TIED)
@@ -81,7 +80,7 @@ static const char *blocks_text(const struct mt_icicle_view *view, const struct m
                            mt_weigh_format(amount, view->icicle->weigh, node->weight));
 }
 
-/* "no stack, in warm-up", else "in warm-up". */
+/* "no stack, in warm-up", otherwise "in warm-up". */
 static const char *no_stack_text(const struct mt_icicle_view *view, const struct mt_node *node,
                                  double room)
 {
@@ -105,7 +104,7 @@ static const char *node_text(const struct mt_icicle_view *view, const struct mt_
     case MT_NODE_TIED: text = mt_node_label(&view->drawing->arena, view->symbols, node); break;
     case MT_NODE_BLOCKS:
         text = blocks_text(view, node, room);
-        /* half a number misleads */
+        /* a truncated number is misleading */
         if (text && 1.06 * mt_text_width(text, MT_CELL_TEXT, MT_REGULAR) > room)
             text = "";
         break;
@@ -130,8 +129,8 @@ static void draw_node(const struct mt_icicle_view *view, const struct mt_node *n
                       mt_weigh_format(amount, view->icicle->weigh, node->weight));
 }
 
-/* This node and its younger siblings, all narrow, as one cell: of their role or
- * origin if they share it. Returns the node behind them. */
+/* Draws this node and its younger siblings, all narrow, as one cell, in their common role or origin
+ * if they have one. Returns the node after them. */
 static uint32_t draw_rest(struct mt_icicle_view *view, uint32_t first)
 {
     const struct mt_node *nodes = view->icicle->nodes, *node = &nodes[first];
@@ -182,7 +181,7 @@ static void draw_cells(struct mt_icicle_view *view)
     }
 }
 
-/* How many cells would be drawn, and down to which row. */
+/* Number of cells that would be drawn, and of their rows. */
 static uint32_t count_cells(const struct mt_icicle_view *view, uint32_t *rows)
 {
     const struct mt_node *nodes = view->icicle->nodes;

@@ -1,5 +1,4 @@
-/* What stands around the cells of an icicle: ruler, legend, and the table of
- * those who hold most. */
+/* The parts around the cells of an icicle: ruler, legend, and the table of the largest holders. */
 #include "icicle_view.h"
 
 #include <stdlib.h>
@@ -10,7 +9,7 @@
 #include "util.h"
 
 #define LEGEND_PITCH 21.0
-#define MIN_PATH     110.0 /* pixels: of callers cut shorter than that nothing can be read */
+#define MIN_PATH     110.0 /* pixels: a shorter list of callers is not readable */
 
 static void draw_tick(const struct mt_icicle_view *view, double y, uint64_t weight,
                       const char *label)
@@ -95,8 +94,8 @@ static double legend_width(const char *heading, const struct mt_swatch *swatches
     return width;
 }
 
-/* A heading and its swatches from (x, *y) on, in as many lines as it takes;
- * *y is then the baseline of the last. Returns the x behind it. */
+/* Draws a heading and its swatches from (x, *y), in as many lines as necessary, and sets *y to the
+ * last baseline. Returns the x after the last swatch. */
 static double draw_legend_part(const struct mt_icicle_view *view, double x, double *y,
                                const char *heading, const struct mt_swatch *swatches, size_t count)
 {
@@ -140,10 +139,10 @@ static int compare_holders(const void *a, const void *b)
 
     if (left->weight != right->weight)
         return left->weight > right->weight ? -1 : 1;
-    return left->node < right->node ? -1 : left->node > right->node; /* picture order */
+    return left->node < right->node ? -1 : left->node > right->node; /* order of the picture */
 }
 
-/* Role of most bytes below a node. */
+/* Role with the most bytes below a node. */
 static enum mt_role role_below(const struct mt_icicle *icicle, const struct mt_node *node)
 {
     uint64_t bytes[MT_ROLE_COUNT] = {0};
@@ -158,7 +157,7 @@ static enum mt_role role_below(const struct mt_icicle *icicle, const struct mt_n
     return (enum mt_role)best;
 }
 
-/* All lines, largest first, in the arena. */
+/* Allocates all lines in the arena, largest first. */
 struct mt_holder *mt_icicle_find_holders(const struct mt_icicle_view *view, size_t *count)
 {
     const struct mt_icicle *icicle = view->icicle;
@@ -185,8 +184,8 @@ struct mt_holder *mt_icicle_find_holders(const struct mt_icicle_view *view, size
     return holders;
 }
 
-/* " train.py:58" for the innermost user frame around a node of somebody else:
- * it tells two calls of one function apart. */
+/* " train.py:58" for the innermost user frame around a node that is not the user's: it
+ * distinguishes two calls of one function. */
 static const char *user_line(const struct mt_icicle_view *view, const struct mt_node *node,
                              uint32_t caller)
 {
@@ -204,7 +203,7 @@ static const char *user_line(const struct mt_icicle_view *view, const struct mt_
     return place ? place : "";
 }
 
-/* "in <module> › main › train", callers from the outermost in. */
+/* "in <module> › main › train": callers, the outermost first. */
 static const char *path_text(const struct mt_icicle_view *view, const struct mt_node *node)
 {
     struct mt_arena *arena = &view->drawing->arena;
@@ -261,7 +260,7 @@ static void draw_holder(const struct mt_icicle_view *view, const struct mt_holde
     if (*path)
         mt_chart_frame_text(drawing, view->x + used + 12, y, path, MT_SIZE_SMALL, MT_REGULAR,
                             MT_COLOR_MUTED, MT_ANCHOR_START, "holder-path");
-    if (view->icicle->weigh == MT_WEIGH_COUNT) /* the last column says so already */
+    if (view->icicle->weigh == MT_WEIGH_COUNT) /* the last column already shows it */
         mt_format_bytes(text, view->reversed ? holder->node->bytes : holder->node->own_bytes);
     else
         mt_format_bytes(text, holder->weight);

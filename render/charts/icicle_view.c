@@ -1,4 +1,4 @@
-/* What an icicle is of: the blocks of an instant, or of a whole run; and what its parts share. */
+/* The blocks of an icicle, at an instant or over a whole run, and data that its parts share. */
 #include "icicle_view.h"
 
 #include "chart_frame.h"

@@ -1,5 +1,5 @@
-/* Which allocator, with which options: what each reserves for the
- * same requests, and the smallest limit that it runs in. */
+/* Allocators and options: the memory that each reserves for the same requests, and the smallest
+ * limit under which it succeeds. */
 #include "policies_chart.h"
 
 #include "policies_layout.h"
@@ -151,7 +151,7 @@ static void draw_finding(struct mt_drawing *drawing, const struct mt_policy_tabl
     mt_paragraph_draw(drawing, &paragraph, y, caveat_of(table));
 }
 
-/* As wide as the longest name, within bounds. */
+/* The width of the longest name, within bounds. */
 static double label_width(struct mt_drawing *drawing, const struct mt_policy_table *table)
 {
     double most = 0;
@@ -188,7 +188,7 @@ static void set_top(struct mt_policies_layout *layout)
     layout->top = (uint64_t)fmin((double)most * 1.06, 1.8e19);
 }
 
-/* Small print goes first, then the finding, then rows at the end of the list. */
+/* Omits small print first, then the finding, then rows at the end of the list. */
 static void place(struct mt_drawing *drawing, struct mt_policies_layout *layout, double y)
 {
     const struct mt_policy_table *table = layout->table;

@@ -10,8 +10,8 @@
 
 #define BAR         28.0 /* at most */
 #define NAME_PITCH  15.0
-#define THREE_LINES 54.0 /* pitch of rows from which on a name may take two lines */
-#define ENDS        16   /* of names above, that others may not cover */
+#define THREE_LINES 54.0 /* with a larger pitch of rows, a name may take two lines */
+#define ENDS        16   /* of names above, which others may not cover */
 #define FAR_TIMES   2.0  /* of the bound: bad */
 
 void mt_policies_draw_axis(struct mt_drawing *drawing, const struct mt_policies_layout *layout)
@@ -75,7 +75,8 @@ static const char *exact_words(struct mt_drawing *drawing, const struct mt_polic
         row->address_ties ? "; the driver's addresses decide between equal free blocks" : "");
 }
 
-/* Options of PyTorch's are longer than what they belong to, and most rows are its. */
+/* Options of PyTorch are longer than the name of the allocator, and most rows have them, so the
+ * name is omitted. */
 static const char *label_of(const struct mt_policy_row *row)
 {
     if (strcmp(row->policy, "pytorch") == 0)
@@ -100,7 +101,7 @@ double mt_policies_label_width(struct mt_drawing *drawing, const struct mt_polic
                         MT_SEMIBOLD);
 }
 
-/* Bytes up to the last comma before which everything has room; 0 = there is none. */
+/* Bytes up to the last comma before which everything fits; 0 = there is none. */
 static size_t first_options(struct mt_drawing *drawing, const char *text, double width)
 {
     const char *at = text;
@@ -124,7 +125,7 @@ static void draw_name_line(struct mt_drawing *drawing, double right, double y, c
                         MT_SIZE_BODY, MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_END, "policy");
 }
 
-/* Many options take two lines, if there is room for them. */
+/* Many options take two lines if there is room. */
 static void draw_label(struct mt_drawing *drawing, const struct mt_policies_layout *layout,
                        const struct mt_policy_row *row, double middle)
 {
@@ -192,7 +193,7 @@ static void draw_part(struct mt_drawing *drawing, const struct mt_policies_layou
         mt_draw_rect(drawing, left, y, right - left, height, paint, NULL, role);
 }
 
-/* In a long bar of what is cached, how much that is. */
+/* Writes the size of cached memory into a long bar. */
 static void draw_cached_words(struct mt_drawing *drawing, const struct mt_policies_layout *layout,
                               const struct mt_policy_row *row, double middle)
 {
@@ -294,7 +295,7 @@ void mt_policies_draw_rows(struct mt_drawing *drawing, const struct mt_policies_
                             MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_FAINT, MT_ANCHOR_START, "rest");
 }
 
-/* Names above the plot, which may not cover each other: those without room go up by a line. */
+/* Names above the plot, which may not overlap: those without room move up by a line. */
 struct names {
     double left[ENDS], right[ENDS], rise[ENDS];
     size_t count;
@@ -311,7 +312,7 @@ static bool has_room(const struct names *names, double left, double right, doubl
     return names->count < ENDS;
 }
 
-/* False if there is no room for it. */
+/* Returns false if there is no room. */
 static bool draw_name(struct mt_drawing *drawing, const struct mt_policies_layout *layout,
                       struct names *names, double x, const char *text, bool is_bound)
 {

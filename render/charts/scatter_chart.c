@@ -1,5 +1,4 @@
-/* How large blocks are and how long they live: churn, and what the pools make of
- * it. */
+/* Sizes and lifetimes of blocks: churn, and its effect on the pools. */
 #include "scatter_layout.h"
 #include "report_query.h"
 
@@ -15,7 +14,7 @@
 #define ABOVE_HEIGHT    64.0
 #define BAND            20.0 /* above the plot: names of the lines */
 #define AXIS_HEIGHT     44.0
-#define END_GAP         8.0 /* between what was freed and what was not */
+#define END_GAP         8.0 /* between freed blocks and others */
 #define LEGEND_HEIGHT   24.0
 #define STANDARD_HEIGHT 680.0
 #define MIN_PLOT        90.0
@@ -52,8 +51,8 @@ static double draw_tiles(struct mt_drawing *drawing, const struct mt_lifetimes *
     return mt_chart_frame_tiles(drawing, y, tiles, 4);
 }
 
-/* What is too small to be told apart in a useful way is one column, or row: most
- * allocators round up to 256 or 512 B, and few clocks tell times below 1 us. */
+/* Very small sizes or times are one column or row, because distinguishing them is not useful: most
+ * allocators round up to 256 or 512 B, and few clocks resolve times below 1 us. */
 static uint32_t column_of(const struct mt_lifetime_cell *cell)
 {
     return cell->size > MT_SCATTER_MIN_SIZE ? cell->size : MT_SCATTER_MIN_SIZE;
@@ -64,7 +63,7 @@ static uint32_t row_of(const struct mt_lifetime_cell *cell)
     return cell->life > MT_SCATTER_MIN_LIFE ? cell->life : MT_SCATTER_MIN_LIFE;
 }
 
-/* What is used of the model's rows and columns, in coarse units. */
+/* The used range of the model's rows and columns, in coarse units. */
 static void set_ranges(struct mt_scatter_layout *layout, uint32_t coarse)
 {
     const struct mt_lifetimes *lifetimes = layout->lifetimes;
@@ -146,7 +145,7 @@ static const char *footnote(struct mt_drawing *drawing, const struct mt_scatter_
     return text ? text : "";
 }
 
-/* Right and lower edge of what is left for grid and sums. */
+/* Right and lower edge of the room for grid and sums. */
 struct room {
     double top, right, bottom;
 };
@@ -177,7 +176,7 @@ static struct room place_around(struct mt_drawing *drawing, struct mt_scatter_la
     return room;
 }
 
-/* Cells are whole pixels, so that none is blurred. */
+/* Cells are whole pixels, so that they are not blurred. */
 static enum mt_status place(struct mt_drawing *drawing, struct mt_scatter_layout *layout, double y)
 {
     struct room room = place_around(drawing, layout, y);
@@ -232,7 +231,8 @@ static void draw(struct mt_drawing *drawing, struct mt_scatter_layout *layout, c
     mt_scatter_draw_legend(drawing, layout);
 }
 
-/* So many blocks that their crowd says more than each of them. */
+/* True if there are at least CROWD allocations: their distribution is more informative than single
+ * blocks. */
 static bool is_crowd(const struct mt_report *report, const struct mt_device_report *device)
 {
     return mt_report_has_times(report) && device && device->allocations >= CROWD;

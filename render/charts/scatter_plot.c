@@ -10,7 +10,7 @@
 
 #define TEXT_SIZE MT_SIZE_AXIS
 
-/* Lower edge of the first cell of a coarse column, or row. */
+/* Lower edge of the first cell of a coarse column or row. */
 static double column_from(const struct mt_scatter_layout *layout, uint32_t column)
 {
     uint32_t first = (layout->first_column + column) * layout->coarse;
@@ -116,7 +116,7 @@ static void draw_cells(struct mt_drawing *drawing, const struct mt_scatter_layou
 
             if (!cell->blocks)
                 continue;
-            /* a few steps of strength: fewer colors, and no false precision */
+            /* a few levels of strength: fewer colors, and no false precision */
             paint.opacity = high > low ? 0.28 + 0.72 * round(strength * 8) / 8 : 1;
             mt_draw_rect(drawing, layout->plot.x + column * layout->cell_width,
                          mt_scatter_row_y(layout, row), layout->cell_width - 1,
@@ -126,7 +126,7 @@ static void draw_cells(struct mt_drawing *drawing, const struct mt_scatter_layou
     }
 }
 
-/* "512 B", "2 KiB": of a power of two. */
+/* "512 B", "2 KiB": label of a power of two. */
 static void size_label(char text[MT_UNITS_TEXT], uint32_t exponent)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};

@@ -104,7 +104,7 @@ struct total {
     uint64_t bytes;
 };
 
-/* Roles by bytes, largest first; how many have any. */
+/* Roles by bytes, largest first. Returns the number of roles with any. */
 static size_t totals_of(const struct mt_scatter_layout *layout, struct total totals[MT_ROLE_COUNT])
 {
     size_t count = 0, at;

@@ -1,5 +1,5 @@
-/* Words in the plot of the timeline: peaks with their rings, unused memory.
- * Labels are placed where they cover least. */
+/* Labels in the plot of the timeline: peaks with their rings, unused memory. Labels are placed
+ * where they cover least. */
 #include "timeline_layout.h"
 
 #include <math.h>
@@ -11,9 +11,9 @@
 
 #define CHUNK        8.0 /* pixels of a curve that are one obstacle */
 #define LINE_HEIGHT  17.0
-#define PLATE_MARGIN 4.0  /* beside the text of a label */
+#define PLATE_MARGIN 4.0  /* next to the text of a label */
 #define MAX_COVERED  4000 /* cost of what the label of unused memory may cover */
-/* Of a square pixel of the cursor of report.html: worth a few steps aside. */
+/* Weight per square pixel of the cursor of report.html: avoiding it is worth a small move. */
 #define CURSOR_WEIGHT 0.25
 
 static double base_y(const struct mt_timeline_layout *layout)
@@ -114,7 +114,7 @@ static void draw_leader(struct mt_drawing *drawing, struct mt_placer *placer,
     if (distance < 9)
         return;
     mt_draw_path(drawing,
-                 (const struct mt_point[]){/* from the edge of the ring on */
+                 (const struct mt_point[]){/* starting at the edge of the ring */
                                            {label->x + (x - label->x) * 5 / distance,
                                             label->y + (y - label->y) * 5 / distance},
                                            {x, y}},
@@ -135,7 +135,7 @@ static void draw_ring(struct mt_drawing *drawing, const struct peak_label *label
     mt_draw_circle(drawing, label->x, label->y, 4.4, &ring, title, "ring");
 }
 
-/* Dims what lies behind a label: layers, stripes and the line of reserved memory. */
+/* Dims everything behind a label: layers, stripes and the line of reserved memory. */
 static void draw_plate(struct mt_drawing *drawing, double x, double y, double width, double height)
 {
     const struct mt_paint paint = {.fill = MT_COLOR_BACKGROUND, .opacity = 0.85};
@@ -143,7 +143,7 @@ static void draw_plate(struct mt_drawing *drawing, double x, double y, double wi
     mt_draw_rect(drawing, x, y, width, height, &paint, NULL, "plate");
 }
 
-/* `words` below the head, or the head alone; false if there is no room anywhere. */
+/* Draws `words` below the head, or the head alone. Returns false if there is no room. */
 static bool draw_peak_words(struct mt_drawing *drawing, struct mt_placer *placer,
                             const struct peak_label *label, const char *words)
 {
@@ -159,7 +159,7 @@ static bool draw_peak_words(struct mt_drawing *drawing, struct mt_placer *placer
     if (mt_placer_label(placer, label->x, label->y, width, height, &box) >= MT_PLACE_LIMIT)
         return false;
     draw_leader(drawing, placer, label, &box);
-    /* The text leans on the side of its ring. */
+    /* The text is aligned to the side of its ring. */
     head.anchor = line.anchor = box.x + width / 2 < label->x ? MT_ANCHOR_END : MT_ANCHOR_START;
     x = head.anchor == MT_ANCHOR_END ? box.x + width : box.x;
     draw_plate(drawing, box.x - PLATE_MARGIN, box.y + 2, width + 2 * PLATE_MARGIN, height - 2);
@@ -169,7 +169,7 @@ static bool draw_peak_words(struct mt_drawing *drawing, struct mt_placer *placer
     return true;
 }
 
-/* Two lines beside the ring, or one where two have no room. */
+/* Two lines next to the ring, or one line if two do not fit. */
 static bool draw_peak_label(struct mt_drawing *drawing, struct mt_placer *placer,
                             const struct peak_label *label)
 {
@@ -238,7 +238,7 @@ static void avoid_ring(struct mt_placer *placer, const struct peak_label *label)
 }
 
 struct peaks {
-    struct peak_label allocated, reserved; /* without a head: not worth a label */
+    struct peak_label allocated, reserved; /* without a head: no label */
 };
 
 static struct peaks find_peaks(struct mt_drawing *drawing, const struct mt_timeline_layout *layout)
@@ -249,19 +249,19 @@ static struct peaks find_peaks(struct mt_drawing *drawing, const struct mt_timel
 
     if (device->allocated_peak.bytes)
         peaks.allocated = allocated_label(drawing, layout);
-    /* Worth a label if much of what is reserved then is not in use. */
+    /* Labeled only if more than a tenth of the reserved memory is unused at that time. */
     if (most->bytes > most->then.allocated && most->bytes - most->then.allocated > most->bytes / 10)
         peaks.reserved = reserved_label(drawing, layout);
     return peaks;
 }
 
-/* Before any label has its place: none may cover a ring. */
+/* Called before any label is placed: no label may cover a ring. */
 static void avoid_peaks(struct mt_placer *placer, const struct mt_timeline_layout *layout,
                         const struct peaks *peaks)
 {
     if (peaks->allocated.head) {
         avoid_ring(placer, &peaks->allocated);
-        /* report.html draws a line through the instant that it shows, and this one first */
+        /* report.html draws a line through the selected instant, and selects this one first */
         mt_placer_avoid(
             placer, (struct mt_box){peaks->allocated.x - 3, layout->plot.y, 6, layout->plot.height},
             CURSOR_WEIGHT);
@@ -270,7 +270,7 @@ static void avoid_peaks(struct mt_placer *placer, const struct mt_timeline_layou
         avoid_ring(placer, &peaks->reserved);
 }
 
-/* The upper one first: leaders then do not cross. */
+/* The upper one is placed first, so leaders do not cross. */
 static void draw_peaks(struct mt_drawing *drawing, struct mt_placer *placer,
                        const struct peaks *peaks)
 {
@@ -280,7 +280,8 @@ static void draw_peaks(struct mt_drawing *drawing, struct mt_placer *placer,
     draw_peak(drawing, placer, reserved_first ? &peaks->allocated : &peaks->reserved);
 }
 
-/* The roomiest place for a label of `width` between stack and reserved line. */
+/* Finds the place with the most room for a label of `width` between the stack and the line of
+ * reserved memory. */
 static bool find_unused_room(const struct mt_placer *placer, const struct chunk *chunks,
                              size_t count, double width, double height, struct mt_box *best)
 {

@@ -1,6 +1,6 @@
-/* The filled part of the timeline. Each column shows one instant in full, so
- * layers add up to allocated. Layers are drawn from the top one down, each to
- * the base line: no seams between them. */
+/* The filled part of the timeline. Each column shows one instant completely, so the layers add up
+ * to allocated memory. Layers are drawn from the top one down, each to the base line, so there are
+ * no seams between them. */
 #include "timeline_layout.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@ const enum mt_role mt_timeline_stack[] = {
 _Static_assert(sizeof mt_timeline_stack / sizeof *mt_timeline_stack == MT_ROLE_COUNT,
                "one entry for each");
 
-/* What tests look for, by role. */
+/* Tags for tests, by role. */
 static const char *const role_tags[] = {
     "layer:parameters",  "layer:optimizer state", "layer:gradients",
     "layer:activations", "layer:temporaries",     "layer:workspace",
@@ -53,7 +53,7 @@ static void make_roles(struct mt_timeline_layout *layout)
                                        layout->device->peak_role_bytes[mt_timeline_stack[i]]};
 }
 
-/* As the row of phases below the plot has it. */
+/* The same color as in the row of phases below the plot. */
 static enum mt_color phase_color(struct mt_timeline_layout *layout, const char *name,
                                  unsigned *greys, uint8_t *shade)
 {
@@ -71,13 +71,13 @@ static enum mt_color phase_color(struct mt_timeline_layout *layout, const char *
     return MT_COLOR_ROOT;
 }
 
-/* Layers of one role differ in shade; neighbors always do. */
+/* Layers of one role have different shades; neighbors always do. */
 static void paint_layers(struct mt_timeline_layout *layout, const struct mt_layers *layers)
 {
     unsigned roles[MT_ROLE_COUNT] = {0}, greys = 0;
 
     for (uint32_t i = 0; i < layout->report->phase_count; i++)
-        if (layout->report->main_phase[i]) /* colors in order of first sight, as in the row */
+        if (layout->report->main_phase[i]) /* colors in order of first use, as in the row */
             (void)mt_time_axis_name(&layout->axis, layout->report->phases[i].name);
     for (uint32_t i = 0; i < layers->count; i++) {
         const struct mt_layer *layer = &layers->layers[i];
@@ -143,8 +143,8 @@ static uint64_t stacked(const struct mt_timeline_layout *layout, const struct mt
     return sum;
 }
 
-/* The fullest of the bins whose middle lies in [from, to), all 0..1; the bin
- * around the middle if there is none. */
+/* The fullest of the bins whose middle is in [from, to), all 0..1; the bin around the middle if
+ * there is none. */
 static struct mt_column summarize(const struct mt_timeline_layout *layout, double x, double from,
                                   double to)
 {
@@ -170,7 +170,7 @@ static struct mt_column summarize(const struct mt_timeline_layout *layout, doubl
     return column;
 }
 
-/* Position 0..1 on the axis of where a span begins (end: of the next). */
+/* Position 0..1 on the axis of the start of a span (end: of the next). */
 static double span_position(const struct mt_timeline_layout *layout, uint32_t span)
 {
     if (span >= mt_time_axis_spans(&layout->axis))
@@ -222,8 +222,8 @@ static uint32_t count_changes(const struct mt_timeline_layout *layout)
     return changes;
 }
 
-/* In a third of the columns allocated moved by more than an eighth of the plot:
- * many steps share a column, and the fullest instant is not all there is. */
+/* True if allocated memory moves by more than an eighth of the plot in a third of the columns: many
+ * steps share a column, and its fullest instant hides the others. */
 static bool hides_much(const struct mt_timeline_layout *layout)
 {
     double much = layout->plot.height / 8;
@@ -245,8 +245,7 @@ void mt_timeline_make_columns(struct mt_drawing *drawing, struct mt_timeline_lay
         drawing->failed = true;
         return;
     }
-    /* Device pixels of a picture at scale 2; wider only if the outlines would
-     * make a large SVG. */
+    /* Device pixels of a picture at scale 2, or wider if the outlines would make a large SVG. */
     for (layout->column_width = 0.5; layout->column_width < 8; layout->column_width *= 2) {
         fill_columns(layout);
         if (count_changes(layout) <= MANY_CHANGES)
@@ -284,7 +283,7 @@ static double right_edge(const struct mt_timeline_layout *layout)
     return layout->plot.x + layout->plot.width;
 }
 
-/* Closes the line down to the base and draws it filled, unless it is flat. */
+/* Closes the line at the base and draws it filled, unless it is flat. */
 static void draw_area(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
                       struct outline *outline, const struct mt_paint *paint, const char *title,
                       const char *role)
@@ -312,8 +311,8 @@ static void draw_unused(struct mt_drawing *drawing, const struct mt_timeline_lay
               "area:unused");
 }
 
-/* The layer's upper edge; where it is too thin to be seen, the base line: what
- * is below then shows itself. */
+/* The layer's upper edge. If the layer is too thin to be visible, its line follows the base line,
+ * so that the layers below remain visible. */
 static void draw_layer(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
                        int layer, struct outline *outline)
 {

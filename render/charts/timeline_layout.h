@@ -33,7 +33,7 @@ struct mt_timeline_layout {
     struct mt_column *columns;
     uint32_t column_count;
     double column_width;
-    bool has_lowest; /* strips hide so much that their lowest is drawn too */
+    bool has_lowest; /* columns hide most changes, so their lowest level is also drawn */
     double side_left, side_width, side_top, side_bottom; /* legend; width 0 = none */
     bool has_legend_row;                                 /* phases, below the ticks */
     bool has_role_row;    /* below that, where there is no other legend */

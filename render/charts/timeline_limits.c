@@ -1,4 +1,4 @@
-/* What bounds the memory of the timeline: the limit as a line, OOMs as flags. */
+/* Limits of the timeline: the memory limit as a line, OOMs as flags. */
 #include "timeline_layout.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 #include "units.h"
 #include "util.h"
 
-#define FLAG_GAP 18.0 /* OOM flags closer than that become one */
+#define FLAG_GAP 18.0 /* closer OOM flags are merged */
 
 uint64_t mt_timeline_limit(const struct mt_device_report *device)
 {
@@ -17,7 +17,7 @@ uint64_t mt_timeline_limit(const struct mt_device_report *device)
                                               : device->total_memory_bytes;
 }
 
-/* Between two bounds, from what the run shows. */
+/* True if the run shows only an upper and a lower bound of the limit. */
 static bool limit_is_deduced(const struct mt_device_report *device)
 {
     return device->replay.limit_inferred && mt_limit_is_known(&device->replay);
@@ -53,8 +53,8 @@ static double right_x(const struct mt_timeline_layout *layout)
     return layout->plot.x + layout->plot.width;
 }
 
-/* "memory limit between 1.65 GiB and 1.67 GiB, inferred"; where that has no room, "limit 1.65 GiB
- * to 1.67 GiB". */
+/* "memory limit between 1.65 GiB and 1.67 GiB, inferred"; if that does not fit, "limit 1.65 GiB to
+ * 1.67 GiB". */
 static const char *limit_label(struct mt_drawing *drawing, const struct mt_device_report *device,
                                bool is_short)
 {
@@ -69,7 +69,8 @@ static const char *limit_label(struct mt_drawing *drawing, const struct mt_devic
                            mt_timeline_limit_text(text, device));
 }
 
-/* The cheapest place for a text of that width, above the line at y or below it; its cost. */
+/* Finds the cheapest place for a text of that width, above the line at y or below it. Returns its
+ * cost. */
 static double limit_place(const struct mt_timeline_layout *layout, const struct mt_placer *placer,
                           double y, double width, struct mt_box *best)
 {
@@ -155,8 +156,7 @@ static void draw_flag(struct mt_drawing *drawing, const struct mt_timeline_layou
                         MT_ANCHOR_MIDDLE, "flag-text");
 }
 
-/* "4 × OOM, caught: wanted 2.00 GiB, reserved 948 MiB"; detail 0..2 says how
- * much of it. */
+/* "4 × OOM, caught: wanted 2.00 GiB, reserved 948 MiB". detail 0..2 selects the length. */
 static const char *oom_label(struct mt_drawing *drawing, const struct mt_device_report *device,
                              int detail)
 {
@@ -181,8 +181,8 @@ static const char *oom_label(struct mt_drawing *drawing, const struct mt_device_
         detail > 0 ? wanted : "", detail > 1 ? ", reserved " : "", detail > 1 ? reserved : "");
 }
 
-/* Left edge of room for `width` beside the flags: before them, after them or
- * between two; -1 if there is none. */
+/* Left edge of room for `width` next to the flags: before them, after them or between two; -1 if
+ * there is none. */
 static double find_room(const struct mt_timeline_layout *layout, const struct flag *flags,
                         size_t count, double width)
 {
@@ -219,7 +219,7 @@ static void draw_oom_label(struct mt_drawing *drawing, const struct mt_timeline_
     }
 }
 
-/* Flags from left to right; neighbors that would overlap become one. */
+/* Flags from left to right. Neighbors that would overlap are merged. */
 static size_t gather_flags(const struct mt_timeline_layout *layout, struct flag *flags, size_t most)
 {
     const struct mt_oom *ooms = layout->device->oom_list;

@@ -1,13 +1,13 @@
-/* The line of reserved memory. Where it falls and rises many times within a few pixels, strokes
- * would lie side by side and fill the plot: there the line follows the maxima, which stay exact,
- * and the edge of the hatched area below it shows the falls. */
+/* The line of reserved memory. If it falls and rises many times within a few pixels, the strokes
+ * would fill the plot. There the line follows the maxima, which stay exact, and the edge of the
+ * hatched area below it shows the falls. */
 #include "timeline_layout.h"
 
 #include "util.h"
 
 #define NARROW      4.0 /* pixels: a fall or a rise that the stroke would cover */
-#define MIN_FALLS   4   /* fewer are told apart */
-#define FALL_HEIGHT 8   /* share of the plot below which a fall covers little: one eighth */
+#define MIN_FALLS   4   /* fewer falls can be distinguished */
+#define FALL_HEIGHT 8   /* share of the plot: a fall of less than one eighth covers little */
 
 static bool is_deep(const struct mt_timeline_layout *layout, uint64_t top, uint64_t bottom)
 {
@@ -15,8 +15,9 @@ static bool is_deep(const struct mt_timeline_layout *layout, uint64_t top, uint6
            layout->plot.height / FALL_HEIGHT;
 }
 
-/* The end of a fall that begins at `first`: the column where the line is back; `first` if it does
- * not fall there, falls little, or for longer than `narrow` columns. */
+/* Returns the end of the fall that begins at `first`: the column where the line is back. Returns
+ * `first` if the line does not fall there, falls little, or stays low for more than `narrow`
+ * columns. */
 static uint32_t end_of_fall(const struct mt_timeline_layout *layout, uint32_t first,
                             uint32_t narrow)
 {
@@ -34,8 +35,8 @@ static uint32_t end_of_fall(const struct mt_timeline_layout *layout, uint32_t fi
     return first;
 }
 
-/* Columns [first, end) hold falls close to each other. The line of a fall is the lower
- * of the two levels beside it: nothing is higher than it was. */
+/* Raises the line over adjacent falls in columns [first, end), to the lower of the two levels next
+ * to each fall, so it never exceeds the recorded maximum. */
 static void raise(const struct mt_timeline_layout *layout, uint64_t *line, uint32_t first,
                   uint32_t end, uint32_t narrow)
 {

@@ -1,4 +1,4 @@
-/* Where the allocator emptied its cache to serve a request: triangles below the upper edge of the
+/* Retries, for which the allocator emptied its cache: triangles below the upper edge of the
  * plot. */
 #include "timeline_layout.h"
 
@@ -7,7 +7,7 @@
 
 #define HALF_WIDTH 4.5
 #define HEIGHT     7.0
-#define GAP        10.0 /* triangles closer than that become one */
+#define GAP        10.0 /* closer triangles are merged */
 
 static void draw_triangle(struct mt_drawing *drawing, double x, double y, const char *title,
                           const char *role)

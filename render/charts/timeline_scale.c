@@ -1,4 +1,4 @@
-/* Where bytes are on the plot of a timeline. */
+/* The byte scale of the plot of a timeline. */
 #include "timeline_layout.h"
 
 #include <math.h>

@@ -1,5 +1,4 @@
-/* The legend of the timeline: what the peak is made of, by role and by the
- * largest groups of live blocks. */
+/* The legend of the timeline: the peak by role and by the largest groups of live blocks. */
 #include "timeline_layout.h"
 
 #include <math.h>
@@ -14,7 +13,7 @@
 #define MAX_GROUPS 6
 #define HEAD       40.0 /* heading and bar */
 
-/* Is it to be seen anywhere in the plot? */
+/* Returns whether the layer is visible anywhere in the plot. */
 static bool is_seen(const struct mt_timeline_layout *layout, int layer)
 {
     const struct mt_device_report *device = layout->device;
@@ -28,7 +27,7 @@ static bool is_seen(const struct mt_timeline_layout *layout, int layer)
     return false;
 }
 
-/* Of equal ones the first by role, else from the base line up. */
+/* Breaks ties between layers of equal size: by role, or from the base line up. */
 static int rank_of(const struct mt_timeline_layout *layout, int layer)
 {
     const enum mt_color fill = layout->layers[layer].paint.fill;
@@ -43,7 +42,7 @@ static bool goes_before(const struct mt_timeline_layout *layout, int layer, int 
     return bytes != others ? bytes > others : rank_of(layout, layer) < rank_of(layout, other);
 }
 
-/* Layers alive at the peak, largest first, then those that are only seen elsewhere. */
+/* Layers that are alive at the peak, largest first, then layers that are only visible elsewhere. */
 static size_t layers_by_size(const struct mt_timeline_layout *layout, int layers[MT_ROLE_COUNT])
 {
     size_t count = 0, i;
@@ -69,7 +68,7 @@ static void whole_percent(char text[MT_UNITS_TEXT], uint64_t part, uint64_t whol
         snprintf(text, MT_UNITS_TEXT, "%u%%", (unsigned)(percent + 0.5));
 }
 
-/* The peak as one bar, roles in the order of the stack of the plot. */
+/* The peak as one bar, with roles in the order of the stack of the plot. */
 static void draw_bar(struct mt_drawing *drawing, const struct mt_timeline_layout *layout, double x,
                      double y, double width)
 {
@@ -93,7 +92,7 @@ static void draw_bar(struct mt_drawing *drawing, const struct mt_timeline_layout
 }
 
 struct row {
-    const char *name, *value, *note; /* value "": the note has its room */
+    const char *name, *value, *note; /* value "": the note uses its room */
     struct mt_paint swatch;
     bool is_place; /* shortened in the middle */
 };

@@ -1,5 +1,5 @@
-/* Memory from step to step: does it grow? Verdict and evidence
- * are those of the finding "growth", so that text and picture agree. */
+/* Memory from step to step, to see whether it grows. Verdict and evidence come from the finding
+ * "growth", so text and picture agree. */
 #include "trend_layout.h"
 
 #include <math.h>
@@ -13,9 +13,9 @@
 #define SIDE_WIDTH      352.0
 #define SIDE_GAP        34.0
 #define STANDARD_HEIGHT 680.0
-#define NARROW_HEIGHT   600.0 /* without what goes under the plots */
+#define NARROW_HEIGHT   600.0 /* without the parts below the plots */
 #define MIN_PLOT        130.0
-#define AXIS_HEIGHT     44.0 /* numbers of the steps, and the word */
+#define AXIS_HEIGHT     44.0 /* numbers of the steps, and the word "step" */
 #define PANEL_HEIGHT    104.0
 #define PANEL_GAP       40.0
 
@@ -154,8 +154,7 @@ static uint64_t largest(const struct mt_trend_layout *layout)
     return most;
 }
 
-/* The panel of the level alone: where a slope that bars from 0 would hide can be
- * seen. */
+/* True if a separate panel of the level is useful: it shows a slope that bars from 0 would hide. */
 static bool wants_panel(struct mt_trend_layout *layout)
 {
     const struct mt_trend *trend = &layout->trend;
@@ -172,7 +171,7 @@ static bool wants_panel(struct mt_trend_layout *layout)
     if (layout->level_high <= layout->level_low ||
         layout->level_high - layout->level_low >= largest(layout) / 4)
         return false;
-    /* the lowest bar is to be seen, too */
+    /* so that the lowest bar is also visible */
     layout->level_low -=
         mt_min_u64(layout->level_low, (layout->level_high - layout->level_low) / 8);
     return true;
@@ -203,8 +202,7 @@ static const char footnote[] =
     "without warm-up (first two steps, and first quarter) \xC2\xB7 growth = the trend rises, and "
     "blocks that steps left behind are still allocated";
 
-/* Small print goes first, then the enlarged panel, tiles, and what is below a narrow
- * picture. */
+/* Omits small print first, then the enlarged panel, tiles, and the parts below a narrow picture. */
 static void place(struct mt_drawing *drawing, struct mt_trend_layout *layout, double y)
 {
     bool narrow = drawing->width < MT_NARROW_WIDTH;
@@ -261,7 +259,7 @@ static void draw(struct mt_drawing *drawing, struct mt_trend_layout *layout, con
     mt_trend_draw_side(drawing, layout);
 }
 
-/* Five steps or more. */
+/* True if there are at least five steps. */
 static bool has_trend(const struct mt_report *report, const struct mt_device_report *device)
 {
     return device && device->step_count - mt_first_step(report, device) >= MT_TREND_MIN_STEPS;

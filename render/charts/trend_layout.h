@@ -53,7 +53,7 @@ static inline const char *mt_trend_slope_text(struct mt_drawing *drawing,
 
 void mt_trend_draw_plots(struct mt_drawing *drawing, const struct mt_trend_layout *layout);
 
-/* Legend, and what the verdict stands on. */
+/* Legend, and the evidence for the verdict. */
 double mt_trend_side_height(struct mt_drawing *drawing, const struct mt_trend_layout *layout,
                             double width);
 void mt_trend_draw_side(struct mt_drawing *drawing, const struct mt_trend_layout *layout);

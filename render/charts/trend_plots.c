@@ -1,5 +1,4 @@
-/* The two plots of the chart of steps: bars from zero, and the level alone,
- * enlarged. */
+/* The two plots of the chart of steps: bars from zero, and the level alone, enlarged. */
 #include "trend_layout.h"
 
 #include <math.h>
@@ -23,7 +22,7 @@ static double level_y(const struct mt_trend_layout *layout, double bytes)
     return layout->level.y + layout->level.height * (1 - (bytes - low) / (range * 1.12));
 }
 
-/* Middle of a step, counted from the first that is drawn. */
+/* Middle of a step, counted from the first step in the plot. */
 static double x_of(const struct mt_trend_layout *layout, double step)
 {
     return layout->plot.x + layout->plot.width * (step + 0.5) / layout->trend.count;
@@ -107,7 +106,7 @@ static void draw_reserved(struct mt_drawing *drawing, const struct mt_trend_layo
         points[count++] = (struct mt_point){column->left, y};
         points[count++] = (struct mt_point){column->right, y};
     }
-    if (!most || !mt_has_allocator(layout->report)) /* all that is reserved is allocated */
+    if (!most || !mt_has_allocator(layout->report)) /* all reserved memory is allocated */
         return;
     mt_draw_path(drawing, points, count, false, true, &paint, "reserved: most in each step",
                  "curve:reserved");
@@ -116,7 +115,7 @@ static void draw_reserved(struct mt_drawing *drawing, const struct mt_trend_layo
                  "reserved", &style, "label:reserved");
 }
 
-/* From one step to another, as far as it lies between two heights of the plot. */
+/* A line between two steps, clipped to the height of the plot. */
 static void draw_clipped(struct mt_drawing *drawing, struct mt_point a, struct mt_point b,
                          const struct mt_box *box, const struct mt_paint *paint, const char *title)
 {
@@ -175,7 +174,7 @@ static void draw_warm_up(struct mt_drawing *drawing, const struct mt_trend_layou
                      "warm-up: does not count toward growth", "warm-up");
 }
 
-/* After the lines of the axis, which would run through the words. */
+/* Drawn after the lines of the axis, which would cross the words otherwise. */
 static void write_warm_up(struct mt_drawing *drawing, const struct mt_trend_layout *layout)
 {
     double width = warm_up_width(layout);
@@ -188,7 +187,7 @@ static void write_warm_up(struct mt_drawing *drawing, const struct mt_trend_layo
                      "label:warm-up");
 }
 
-/* Do the numbers of the steps follow one another? */
+/* Returns whether the numbers of the steps are consecutive. */
 static bool are_consecutive(const struct mt_trend_layout *layout)
 {
     const struct mt_step_use *steps = layout->steps;
@@ -256,7 +255,7 @@ static void draw_level_axis(struct mt_drawing *drawing, const struct mt_trend_la
                         MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_START, "heading");
 }
 
-/* A column within the panel: a bar from its foot, cut at the panel's edges. */
+/* A column in the panel: a bar from its lower edge, clipped to the panel. */
 static void draw_level_part(struct mt_drawing *drawing, const struct mt_trend_layout *layout,
                             const struct mt_trend_column *column, uint64_t from, uint64_t to,
                             enum mt_color color)

@@ -1,4 +1,4 @@
-/* What stands beside the plots of steps: legend, verdict, and what it stands on. */
+/* The parts next to the plots of steps: legend, verdict, and its evidence. */
 #include "trend_layout.h"
 
 #include <stdio.h>
@@ -15,12 +15,12 @@
 
 enum { MAX_TEXTS = 12 };
 
-/* What is said, from top to bottom. */
+/* Texts from top to bottom. */
 struct words {
     const char *head;
     const char *texts[MAX_TEXTS];
     uint32_t count;
-    const char *advice; /* the last of them, or NULL */
+    const char *advice; /* the last text, or NULL */
 };
 
 static void add(struct words *words, const char *text)
@@ -40,7 +40,7 @@ static void tell_growth(const struct mt_finding *growth, struct words *words)
     add(words, words->advice);
 }
 
-/* Enough to ask why, though nothing is kept. */
+/* True if the rise deserves a question although nothing is kept. */
 static bool rises(const struct mt_trend *trend)
 {
     double rise = (double)trend->bytes_per_step * (trend->end - trend->begin);
@@ -116,7 +116,7 @@ static const char *trend_words(struct mt_drawing *drawing, const struct mt_trend
     return text ? text : "";
 }
 
-/* In rows, or, below a narrow picture, in two columns. Returns the baseline below. */
+/* Draws rows or, below a narrow picture, two columns. Returns the baseline below. */
 static double draw_legend(struct mt_drawing *drawing, const struct mt_trend_layout *layout,
                           double y)
 {

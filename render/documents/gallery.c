@@ -1,4 +1,4 @@
-/* A picture is a job: it is drawn once, then written as each kind of file. Threads take jobs from
+/* A picture is a job: it is drawn once, then written in each file format. Threads take jobs from
  * one counter. */
 #include "gallery.h"
 
@@ -21,7 +21,7 @@ struct work {
         const struct mt_device_report *device;
     } * pictures;
     pthread_mutex_t mutex;
-    size_t picture_count, next; /* the next one to be drawn */
+    size_t picture_count, next; /* next: the next one to draw */
 };
 
 enum mt_status mt_drawing_write(const struct mt_drawing *drawing, enum mt_theme theme, bool is_png,
@@ -30,7 +30,7 @@ enum mt_status mt_drawing_write(const struct mt_drawing *drawing, enum mt_theme 
     enum mt_status status = is_png ? mt_png_write(drawing, theme, MT_PNG_SCALE, out, error)
                                    : mt_svg_write(drawing, theme, out, error);
 
-    /* a label that could not be allocated, anywhere, is missing from the drawing */
+    /* if the allocation of any label failed, it is missing from the drawing */
     if (status == MT_OK && mt_memory_has_failed())
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory to draw the chart");
     return status;
@@ -50,7 +50,7 @@ static void write_file(const struct work *work, const struct mt_drawing *drawing
     mt_buf_release(&bytes);
 }
 
-/* One drawing, which is written as SVG and as PNG. */
+/* Makes one drawing and writes it as SVG and as PNG. */
 static void write_picture(const struct work *work, size_t index)
 {
     const struct picture *picture = &work->pictures[index];
@@ -100,7 +100,7 @@ static void run_threads(struct work *work, unsigned wanted)
     if (wanted > work->picture_count)
         wanted = (unsigned)work->picture_count;
     pthread_mutex_init(&work->mutex, NULL);
-    /* This thread works too; if no other can be had, it does everything. */
+    /* This thread also takes jobs, so they are done even if no thread can be started. */
     while (started + 1 < wanted && !pthread_create(&threads[started], NULL, run_jobs, work))
         started++;
     run_jobs(work);

@@ -23,7 +23,7 @@ void mt_add_page_name(struct mt_buf *out, const char *name)
     mt_buf_release(&cut);
 }
 
-/* Up to a blank, or behind a mark at which a word may be broken. */
+/* Length up to a blank, or up to a mark after which a word may be broken. */
 static size_t piece_length(const char *text)
 {
     size_t length = strcspn(text, " =,");

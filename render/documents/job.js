@@ -1,8 +1,8 @@
-/* The page of a job comes alive: a rank is chosen, and its own course is drawn from the data
- * (job_page_data.h says what they hold). Names come from files: they are only ever text.
+/* The interactive part of a job's page: the user chooses a rank, and its course is drawn from the
+ * data (described in job_page_data.h). Names come from files, so they are only inserted as text.
  *
- * The address says which rank is shown: #rank=17, #row=3 where that is not enough. Without scripts
- * the page has everything but single ranks. */
+ * The address has the rank: #rank=17, or #row=3 if a rank has several rows. Without scripts the
+ * page has everything except single ranks. */
 (() => {
 'use strict';
 
@@ -54,7 +54,7 @@ for (let at = 0; at < data.notable.length; at += 2)
 
 const findRank = (number) => byRow.find((rank) => rank.rank === number);
 
-/* By its number, else by a part of the name of its host or trace. */
+/* Finds a rank by its number, or by a part of the name of its host or trace. */
 function search(words) {
   if (/^\d+$/.test(words)) return findRank(Number(words));
   return words && byRow.find((rank) =>
@@ -125,7 +125,7 @@ class Course {
   x(ns) { return this.left + this.width * Math.min(1, this.rank.time ? ns / this.rank.time : 0); }
   y(bytes) { return this.base - this.height * Math.min(1, bytes / this.highest); }
 
-  /* What the allocator may take; a limit far above the levels would flatten them. */
+  /* The allocator's limit, unless it is so far above the levels that it would flatten them. */
   limitBytes() {
     const {limit, device, most} = this.rank, bytes = limit || device;
     return bytes && bytes <= most * 1.5 ? bytes : 0;
@@ -147,7 +147,7 @@ class Course {
     }
   }
 
-  /* Each column as wide as its part of the time. */
+  /* Each column is as wide as its share of the time. */
   outline(levels) {
     const part = this.width / levels.length;
     let path = '';
@@ -174,7 +174,7 @@ class Course {
       `${name} ${formatBytes(this.limitBytes())}`);
   }
 
-  /* Where steps begin; a number where there is room for one. */
+  /* Marks at the starts of steps, with numbers that fit. */
   addSteps() {
     const {steps} = this.rank;
     let free = this.left - 4;
@@ -233,7 +233,7 @@ class Course {
     ].join(' · ');
   }
 
-  /* Of many steps only some have a mark. */
+  /* If there are many steps, only some have a mark. */
   stepWords(at) {
     const {steps, last} = this.rank;
     const next = at + 2 < steps.length ? steps[at + 2] - 1 : last;
@@ -241,7 +241,7 @@ class Course {
   }
 }
 
-/* ---- all that is known of a rank ------------------------------------------ */
+/* ---- all facts about a rank ----------------------------------------------- */
 
 function table(id, titles, rows) {
   const heads = titles.map((title) => title.startsWith('#')
@@ -270,7 +270,7 @@ function placeOf(rank) {
     .filter((each) => each).join(', ');
 }
 
-/* How far from its replicas. */
+/* The difference from its replicas. */
 function replicasOf(rank) {
   if (rank.replicas < 2) return 'none: no other rank is equivalent to it';
   const more = rank.peaks[3] - rank.median;
@@ -385,7 +385,7 @@ function rankButton(rank, words) {
     element('b', {text: text(rank.name)}), words ? ` ${words}` : '');
 }
 
-/* A rank that has no course on this page: what is known of it, and a replica that has one. */
+/* For a rank without a course on this page: known facts, and a replica that has a course. */
 function answerFor(number) {
   const row = index ? index.ranks.indexOf(number) : -1;
   if (row < 0)
@@ -438,7 +438,7 @@ function makePicker() {
   });
 }
 
-/* Names of ranks in tables lead to their courses. */
+/* Links names of ranks in tables to their courses. */
 function linkRanks() {
   const names = new Map(byRow.map((rank) => [text(rank.name), rank]));
   for (const cell of document.querySelectorAll('table.sortable.job td:not(.number, .site)')) {
@@ -477,7 +477,7 @@ function restore() {
   answer.replaceChildren(...(number >= 0 && rank.rank !== number ? answerFor(number) : []));
 }
 
-/* ---- all of it ------------------------------------------------------------ */
+/* ---- the page ------------------------------------------------------------- */
 
 makePicker();
 linkRanks();
@@ -489,7 +489,7 @@ document.getElementById('tools').append(element('button', {
   },
 }));
 for (const link of document.querySelectorAll('a[href^="#"]')) {
-  link.addEventListener('click', (event) => { // the address keeps what is shown
+  link.addEventListener('click', (event) => { // the address keeps the rank
     event.preventDefault();
     document.getElementById(link.hash.slice(1)).scrollIntoView();
   });

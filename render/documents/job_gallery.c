@@ -92,7 +92,7 @@ static void write_file(const struct mt_job_gallery_options *options,
     mt_buf_release(&bytes);
 }
 
-/* One drawing, which is written as each kind of file. */
+/* Makes one drawing and writes it in each file format. */
 static void write_chart(const struct mt_job_report *report,
                         const struct mt_job_gallery_options *options, struct mt_gallery_file *files,
                         size_t count)

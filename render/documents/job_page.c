@@ -1,5 +1,5 @@
-/* The page is made in parts: the answer, tables and charts take their room first, single ranks fill
- * what is left. */
+/* The page is made in parts: the answer, tables and charts take their room first, and single ranks
+ * use the rest. */
 #include "job_page.h"
 
 #include <string.h>
@@ -19,8 +19,8 @@
 #include "units.h"
 
 enum {
-    RANK_BYTES = 2500000, /* of single ranks, at most */
-    END_BYTES = 20000,    /* kept free for headings and for what names what is missing */
+    RANK_BYTES = 2500000, /* limit of single ranks */
+    END_BYTES = 20000,    /* reserved for headings and for the list of missing parts */
     TABLE_ROWS = 100,
     RANK_ROWS = 200,
     MAX_DEVICES = 16
@@ -59,7 +59,7 @@ static void add_heading(struct writer *writer, const char *id, const char *title
     mt_buf_printf(&writer->tables, "<h2 id=\"%s\">%s</h2>\n", id, title);
 }
 
-/* Prints what was said, and forgets it. */
+/* Prints the sentences and clears them. */
 static void add_sentences(struct writer *writer)
 {
     for (const struct mt_job_sentence *at = writer->words.first; at; at = at->next) {

@@ -76,8 +76,7 @@ static void begin_card(struct mt_buf *out, const char *title)
     mt_buf_printf(out, "<div><dt>%s</dt><dd><strong>", title);
 }
 
-/* The figure has been written; the sentences of a topic follow, each in a line. `skip` has been
- * said already. */
+/* Writes the sentences of a topic after its figure, one per line. `skip` is already on the page. */
 static void end_card(struct mt_buf *out, const struct mt_job_words *words, enum mt_job_topic topic,
                      const struct mt_job_sentence *skip)
 {

@@ -9,7 +9,7 @@
 
 enum {
     LEVELS = 4095,
-    MAX_STEPS = 40, /* marks of a rank */
+    MAX_STEPS = 40, /* limit of marks of a rank */
     MAX_SITES = 8,
     MAX_LIBRARIES = 6,
     MAX_REPEATS = 64
@@ -17,7 +17,7 @@ enum {
 
 struct writer {
     const struct mt_job_report *report;
-    struct mt_arena arena; /* texts of the rank that is written */
+    struct mt_arena arena; /* texts of the current rank */
     struct mt_strings strings, curves;
     struct mt_buf string_list, curve_list, ranks;
     bool failed;
@@ -29,7 +29,7 @@ static void separate(struct mt_buf *out)
         mt_buf_add_char(out, ',');
 }
 
-/* Number of a text in the list of strings, which has it once. */
+/* Index of a text in the list of strings, which has no duplicates. */
 static uint32_t string_of(struct writer *writer, const char *text)
 {
     uint32_t count = writer->strings.count, id = 0;
@@ -96,7 +96,7 @@ static void add_levels(struct mt_buf *out, const struct mt_rank_record *record, 
     }
 }
 
-/* Replicas often have the same curve: it is there once. -1: no time passed. */
+/* Replicas often have the same curve, which is stored once. -1: no time passed. */
 static int64_t curve_of(struct writer *writer, const struct mt_rank_record *record, uint64_t most,
                         bool is_reserved)
 {
@@ -131,7 +131,7 @@ static void add_curves(struct writer *writer, const struct mt_rank_record *recor
                   (unsigned long long)most, (long long)allocated, (long long)reserved);
 }
 
-/* Of many steps, some at equal distances. */
+/* If there are many steps, adds some at equal distances. */
 static void add_steps(struct mt_buf *out, const struct mt_rank_record *record)
 {
     uint32_t stride = (record->step_count + MAX_STEPS - 1) / MAX_STEPS;
@@ -145,7 +145,7 @@ static void add_steps(struct mt_buf *out, const struct mt_rank_record *record)
                   record->step_count ? (long long)record->steps[record->step_count - 1].last : -1);
 }
 
-/* What a rank holds from a site in a role: call paths of one site are one. */
+/* Bytes of a rank from a site in a role. Call paths with the same site are merged. */
 struct holder {
     uint32_t site;
     enum mt_role role;
@@ -170,7 +170,7 @@ static int compare_bytes(const void *a, const void *b)
     return compare_sites(one, other);
 }
 
-/* The largest first. `holders` has room for a leaf each. */
+/* Sorts the largest first. `holders` has room for one per leaf. */
 static uint32_t find_holders(struct holder *holders, const struct mt_rank_record *record)
 {
     uint32_t count = 0;
@@ -216,7 +216,7 @@ static void add_sites(struct writer *writer, const struct mt_rank_record *record
     mt_buf_printf(out, "],\"others\":%u", (unsigned)(count - shown));
 }
 
-/* Memory beside the allocator, by who asked for it; the largest ones. */
+/* Memory outside of the allocator by requester, the largest ones. */
 static void add_libraries(struct writer *writer, const struct mt_rank_record *record)
 {
     struct mt_buf *out = &writer->ranks;
@@ -316,7 +316,7 @@ static size_t taken_bytes(const struct writer *writer)
     return writer->ranks.length + writer->string_list.length + writer->curve_list.length;
 }
 
-/* Until one does not fit. */
+/* Adds ranks until one does not fit. */
 static uint32_t add_ranks(struct writer *writer, const struct mt_page_ranks *ranks,
                           size_t most_bytes)
 {
@@ -332,7 +332,7 @@ static uint32_t add_ranks(struct writer *writer, const struct mt_page_ranks *ran
     return ranks->count;
 }
 
-/* Numbers that go up by `step` from row to row, as first number and how many. */
+/* Numbers that increase by `step` from row to row, as first number and length. */
 static void add_runs(struct mt_buf *out, const struct mt_job_report *report,
                      int64_t (*number_of)(const struct mt_job_row *row), int64_t step)
 {

@@ -6,15 +6,15 @@
 #include "units.h"
 
 enum {
-    MAX_WHY_BYTES = 160, /* reasons that are beyond that are not said */
-    MAX_OF_A_KIND = 64   /* ranks that are notable for a reason that thousands may have */
+    MAX_WHY_BYTES = 160, /* further reasons are omitted */
+    MAX_OF_A_KIND = 64   /* limit of ranks that are notable for a reason that thousands may have */
 };
 
 struct chooser {
     const struct mt_job_report *report;
     struct mt_arena *arena;
     struct mt_page_ranks *ranks;
-    uint32_t *places; /* by row: 1 + index in the list; 0: not in it yet */
+    uint32_t *places; /* by row: 1 + index in the list; 0: not in the list */
     bool failed;
 };
 
@@ -30,7 +30,7 @@ static struct mt_page_rank *take(struct chooser *chooser, uint32_t row)
     return &ranks->list[chooser->places[row] - 1];
 }
 
-/* A rank is notable for every reason that it is given. */
+/* A rank is notable for every reason that is noted for it. */
 static void note(struct chooser *chooser, uint32_t row, const char *why)
 {
     struct mt_page_rank *rank;

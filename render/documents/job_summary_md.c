@@ -8,14 +8,14 @@
 
 enum {
     MAX_GATES = 64,
-    ROWS = 12,       /* of a table */
-    END_BYTES = 2000 /* kept free for what stands last */
+    ROWS = 12,       /* limit of a table */
+    END_BYTES = 2000 /* reserved for the last part */
 };
 
 struct page {
     struct mt_buf *out, row;
     size_t begin;
-    uint32_t omitted; /* rows of a table, for which there is no room */
+    uint32_t omitted; /* rows of a table without room */
     struct mt_job_words words;
     struct mt_job_rows rows;
 };
@@ -48,7 +48,7 @@ static void add_table(struct page *page, struct mt_table *table, uint32_t omitte
     mt_buf_add_char(page->out, '\n');
 }
 
-/* A list of what was said, which is forgotten. */
+/* Writes the sentences as a list and clears them. */
 static void add_sentences(struct page *page, const struct mt_job_sentence *first)
 {
     for (const struct mt_job_sentence *at = first; at; at = at->next) {
@@ -94,7 +94,7 @@ static void add_answer(struct page *page, const struct mt_job_document *document
     mt_job_say_growth(&page->words);
     mt_job_say_steps(&page->words);
     first = page->words.first;
-    if (first && !document->gate_count) /* is the heading */
+    if (first && !document->gate_count) /* it is the heading */
         first = first->next;
     add_sentences(page, first);
 }

@@ -59,7 +59,7 @@ uint32_t mt_job_outliers_table(struct mt_table *table, const struct mt_job_rows 
     return report->outlier_count - count;
 }
 
-/* A number of a row, by which rows are put in order. */
+/* A row and the number that orders it. */
 struct keyed_row {
     uint64_t key;
     uint32_t row;
@@ -74,7 +74,7 @@ static int compare_keys(const void *a, const void *b)
     return (one->row > other->row) - (one->row < other->row);
 }
 
-/* Rows by ascending keys, those without one (UINT64_MAX) last. NULL: no memory. */
+/* Rows by ascending keys, those without a key (UINT64_MAX) last. NULL: no memory. */
 static struct keyed_row *sort_rows(const struct mt_job_report *report,
                                    uint64_t (*key_of)(const struct mt_rank_record *record))
 {

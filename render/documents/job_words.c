@@ -35,7 +35,7 @@ static void MT_PRINTF(3, 4)
     words->last = sentence;
 }
 
-/* A text that could not be made leaves the sentence without it, and `failed`. */
+/* If a text could not be allocated, the sentence lacks it and `failed` is set. */
 static const char *or_nothing(struct mt_job_words *words, const char *text)
 {
     words->failed |= !text;
@@ -243,8 +243,8 @@ static void say_need(struct mt_job_words *words)
             report->missing_count || report->unreadable_count ? " that were read" : "");
 }
 
-/* Rows of one rank follow each other: a rank has one for each of its devices. A process whose rank
- * is not known counts for itself. */
+/* Rows of one rank are adjacent: a rank has one for each of its devices. A process of unknown rank
+ * counts separately. */
 static uint32_t count_ranks(const struct mt_job_report *report, enum mt_outcome outcome)
 {
     uint32_t count = 0;
@@ -262,7 +262,7 @@ static uint32_t count_ranks(const struct mt_job_report *report, enum mt_outcome 
     return count;
 }
 
-/* Where no rank ran out of memory, nothing else says that the job did not end in order. */
+/* If no rank ran out of memory, no other sentence reports that the job ended abnormally. */
 static void say_ends(struct mt_job_words *words)
 {
     uint32_t killed = count_ranks(words->report, MT_OUTCOME_KILLED);
@@ -317,7 +317,7 @@ void mt_job_say_peak(struct mt_job_words *words)
     say_unreadable(words);
 }
 
-/* Pages and summaries alone: in text the table says it. */
+/* Only for pages and summaries: in text the table shows it. */
 void mt_job_say_outliers(struct mt_job_words *words)
 {
     const struct mt_job_report *report = words->report;

@@ -1,6 +1,6 @@
-/* There is no schema that all follow. GitLab shows the body of a failure and not
- * its message, others the message: the verdict is in both. Names of cases hold
- * nothing that was measured: histories go by them. */
+/* There is no common schema. GitLab shows the body of a failure but not its message, and other
+ * programs show the message, so the verdict is in both. Names of cases contain no measured values,
+ * because histories are identified by them. */
 #include "junit.h"
 
 #include <stdio.h>
@@ -91,7 +91,7 @@ static void add_peak(struct mt_buf *out, const struct mt_device_report *device, 
     add_property(out, name, value);
 }
 
-/* What the rules were applied to. */
+/* The input of the rules. */
 static void add_properties(struct mt_buf *out, const struct mt_report *report)
 {
     mt_buf_add_text(out, "    <properties>\n");

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* What layers are called that were found by their parameters alone (module_blocks.c). */
+/* Name of layers that were identified only by their parameters (module_blocks.c). */
 #define LAYER_WITHOUT_NAME "layer"
 
 /* In the order of the titles. */
@@ -23,7 +23,7 @@ static const char *last_part(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Of the layers up to row `index`, that included. */
+/* Number of groups among the layers up to row `index`, inclusive. */
 static uint32_t groups_to(const struct mt_modules *modules, uint32_t index)
 {
     uint32_t groups = 1;
@@ -45,7 +45,7 @@ static void add_row(struct mt_table *table, const struct mt_module_row *row, con
     MT_CELLS(table, MT_SITE(name));
 }
 
-/* "layer 3"; "2.3 Bottleneck" of the second group, if there are more than one. */
+/* "layer 3"; "2.3 Bottleneck" in the second group, if there is more than one. */
 static const char *name_of(struct mt_table *table, const struct mt_modules *modules, uint32_t index)
 {
     const struct mt_module_row *row = &modules->rows[index];
@@ -104,7 +104,7 @@ const char *mt_module_group_text(struct mt_arena *arena, const struct mt_modules
                            is_named ? " " : "", is_named ? path : "");
 }
 
-/* The part that begins at row *row, and moves *row behind it. */
+/* Returns the part that begins at row *row, and moves *row after it. */
 static struct mt_module_part next_part(const struct mt_modules *modules, uint32_t *row)
 {
     struct mt_module_part part = {.row = *row};
@@ -121,7 +121,7 @@ static struct mt_module_part next_part(const struct mt_modules *modules, uint32_
     return part;
 }
 
-/* Before `than` in the order of parts: more bytes, or the same and an earlier row. */
+/* Parts with more bytes come first; of equal parts, the earlier row. */
 static bool is_before(const struct mt_module_part *part, const struct mt_module_part *than)
 {
     return part->bytes != than->bytes ? part->bytes > than->bytes : part->row < than->row;

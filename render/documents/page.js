@@ -1,5 +1,5 @@
-/* What the pages have in common: numbers in words, elements, tables that can be sorted, light and
- * dark. The build puts it before report.js and before job.js. */
+/* Shared by the pages: formats of numbers, elements, sortable tables, light and dark mode. The
+ * build puts it before report.js and before job.js. */
 'use strict';
 
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
@@ -45,7 +45,7 @@ function element(name, properties, ...children) {
   return made;
 }
 
-/* A command, which is broken between words and behind '=' and ','; see mt_add_page_command. */
+/* A command, with line breaks between words and after '=' and ','; see mt_add_page_command. */
 function commandCode(text) {
   const code = element('code', {});
   text.split(' ').forEach((word, number) => {
@@ -115,7 +115,7 @@ for (const sheet of document.styleSheets)
   for (const rule of sheet.cssRules)
     if (rule.media && DARK.test(rule.media.mediaText)) darkRules.push(rule);
 
-let theme = ''; // '' = as the system says
+let theme = ''; // '' = the setting of the system
 
 const chosenTheme = () => theme;
 

@@ -16,17 +16,17 @@
 enum {
     NAME_COLUMNS = 160,
     TRIES = 12,
-    TRIES_WITH_BLOCKS = 3, /* a history that is coarser than these is worth less than no rows */
+    TRIES_WITH_BLOCKS = 3, /* a coarser history is worth less than rows of blocks */
     BLOCKS_BYTES = 120000  /* with less room, single blocks have no rows */
 };
 
-/* A call stack of the page is a node of a tree; a frame is a name and a place. */
+/* A call stack of the page is a node of a tree. A frame has a name and a place. */
 struct writer {
     const struct mt_report *report;
     const struct mt_device_report *device;
     const struct mt_history *history;
     struct mt_timeline_layout layout;
-    struct mt_drawing drawing; /* that the timeline is laid out in; owns words */
+    struct mt_drawing drawing; /* layout of the timeline; owns words */
     struct mt_speaking_stack speaking;
     struct mt_strings strings, keys; /* keys: of blocks that have a row */
     struct mt_map nodes;             /* parent and frame -> node */
@@ -91,7 +91,8 @@ static uint32_t node_of(struct writer *writer, uint32_t parent, uint32_t frame)
     return writer->node_count++;
 }
 
-/* Where blocks without a stack hang: what is known of them below why they have none. */
+/* The node for blocks without a stack: the reason for that, and below it other known facts about
+ * them. */
 static uint32_t node_without_stack(struct writer *writer, const struct mt_history_group *group)
 {
     const char *why = group->is_initial    ? "allocated before recording started"
@@ -101,7 +102,7 @@ static uint32_t node_without_stack(struct writer *writer, const struct mt_histor
 
     if (group->detail == MT_HISTORY_BY_ROLE)
         return NO_NODE;
-    if (strncmp(group->site, why, strlen(why)) == 0) /* all that is known */
+    if (strncmp(group->site, why, strlen(why)) == 0) /* the site has only the reason */
         return node_of(writer, NO_NODE, frame_of(writer, group->site, NULL, MT_ORIGIN_ENGINE));
     node = node_of(writer, NO_NODE, frame_of(writer, why, NULL, MT_ORIGIN_ENGINE));
     return node_of(writer, node, frame_of(writer, group->site, NULL, MT_ORIGIN_ENGINE));
@@ -147,7 +148,7 @@ static const char *birth_of(struct writer *writer, const struct mt_block_shape *
                                 known ? report->phases[block->phase].step : MT_NO_STEP);
 }
 
-/* Times are those of the axis: nanoseconds from the first event. */
+/* Times are those of the axis: nanoseconds since the first event. */
 static void add_block(struct writer *writer, const struct mt_block_shape *block)
 {
     struct mt_buf *out = &writer->block_text;
@@ -170,7 +171,7 @@ static void add_block(struct writer *writer, const struct mt_block_shape *block)
     mt_buf_add_char(out, ']');
 }
 
-/* A block that several charts show has one row. */
+/* A block in several charts has one row. */
 static void add_blocks(struct writer *writer, const struct mt_block_shape *blocks, uint32_t count)
 {
     for (uint32_t i = 0; i < count && !writer->status; i++) {
@@ -184,7 +185,7 @@ static void add_blocks(struct writer *writer, const struct mt_block_shape *block
     }
 }
 
-/* What has a key in a chart. */
+/* Adds everything that has a key in a chart. */
 static void add_all_blocks(struct writer *writer)
 {
     const struct mt_device_report *device = writer->device;
@@ -362,7 +363,7 @@ static enum mt_status write_history(struct mt_buf *out, const struct mt_report *
     return writer.status;
 }
 
-/* One that may be told less finely, while the report's stays as it is. */
+/* A copy that may be made coarser while the report's history stays unchanged. */
 static enum mt_status copy_history(struct mt_arena *arena, const struct mt_history *history,
                                    struct mt_history *copy)
 {
@@ -380,7 +381,8 @@ static enum mt_status copy_history(struct mt_arena *arena, const struct mt_histo
     return MT_OK;
 }
 
-/* As finely as `most_bytes` allow; true if it fits after a bounded number of tries. */
+/* Writes the history in the finest form that fits in `most_bytes`. Returns false if it does not fit
+ * after a bounded number of tries. */
 static bool fit_history(struct mt_buf *text, const struct mt_report *report,
                         const struct mt_device_report *device, bool with_blocks, size_t most_bytes,
                         enum mt_status *status)

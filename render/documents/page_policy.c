@@ -13,7 +13,7 @@ static unsigned digit(const char *hash, size_t i)
     return (unsigned)(hash[i] <= '9' ? hash[i] - '0' : hash[i] - 'a' + 10);
 }
 
-/* RFC 4648, as the policy wants it: three hexadecimal digits are two characters. */
+/* RFC 4648, as the policy requires: three hexadecimal digits are two characters. */
 static void add_base64(struct mt_buf *out, const char *hash)
 {
     static const char letters[] =

@@ -12,7 +12,7 @@
 
 enum { MAX_ROWS = 200, MAX_STEPS = 100, MAX_NAMES = 60 };
 
-/* Below a title of when_title. */
+/* A cell below a title from when_title. */
 static struct mt_table_cell when_cell(const struct mt_report *report, uint64_t t_ns, uint64_t event)
 {
     return mt_report_has_times(report) ? MT_TIME(report->first_t_ns, t_ns) : MT_COUNT(event);

@@ -12,7 +12,7 @@ static const char *name_of(struct mt_table *table, const struct mt_pool_use *poo
                            (unsigned long long)pool->id[1]);
 }
 
-/* Peaks of several pools are of several instants: they have no sum. */
+/* Peaks of several pools occur at different instants, so they have no sum. */
 static void add_rest(struct mt_table *table, const struct mt_device_report *device, uint32_t from)
 {
     struct mt_pool_use rest = {0};

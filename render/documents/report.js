@@ -1,13 +1,13 @@
-/* report.html comes alive: a time range of a device's timeline chooses an instant,
- * the fullest one in it; the icicle and the table show what is alive then.
+/* The interactive part of report.html: the user selects a time range on the timeline of a device.
+ * The icicle and the table show the blocks that are alive at the fullest instant of the range.
  *
- * The data (page_data.c): for every column of time the difference to the column
- * before, by group. `groups` have a place in a tree of call stacks, a site, a phase
- * of birth, a role and a size. What is shown is always a sum over groups, so that
- * all numbers are exact. Names come from a trace: they are only ever text.
+ * The data (page_data.c) has for every column of time the difference from the previous column, by
+ * group. `groups` have a place in a tree of call stacks, a site, a phase of birth, a role and a
+ * size. All numbers are sums over groups, so they are exact. Names come from a trace, so they are
+ * only inserted as text.
  *
- * The address of the page says what is shown (see remember); whoever opens it
- * sees the same. Without scripts the page shows the allocated peak. */
+ * The address of the page has the state of the view (see remember), so a link shows the same view.
+ * Without scripts the page shows the allocated peak. */
 (() => {
 'use strict';
 
@@ -21,14 +21,14 @@ const MAX_FOUND = 100; // blocks of one address that are listed
 
 const formatTick = (number) => formatCount(Math.floor(number)) + (number % 1 ? '.5' : '');
 
-/* As mt_chart_frame_when has it. */
+/* The same format as in mt_chart_frame_when. */
 function formatTime(ns) {
   const [unit, step] = data.end >= 1e9 ? ['s', 1e6] : data.end >= 1e6 ? ['ms', 1e3] : ['µs', 1];
   const steps = Math.floor(ns / step + 0.5);
   return `${formatCount(Math.floor(steps / 1000))}.${String(steps % 1000).padStart(3, '0')} ${unit}`;
 }
 
-/* Traces without times have events alone. */
+/* Traces without times have only events. */
 const formatInstant = (ns, event) =>
   data.end ? formatTime(ns) : `event ${formatCount(event)}`;
 
@@ -39,7 +39,7 @@ function formatWhen(ns, event) {
 
 /* ---- a device's data ---------------------------------------------------- */
 
-const GROUP = 6; // numbers a group has
+const GROUP = 6; // numbers per group
 
 class Model {
   constructor(source) {
@@ -115,7 +115,7 @@ class Model {
   }
 }
 
-/* What blocks of a group are called below their stack. */
+/* Name of the blocks of a group below their stack. */
 function leafName(group, blocks) {
   const count = formatCount(blocks);
   if (group.detail === 0) return `${count} × ${formatBytes(group.size)}`;
@@ -202,7 +202,7 @@ class Explorer {
     if (still) {
       still.hidden = true;
       still.before(this.explore);
-      this.explore.id = still.id; // links to the icicle lead to this one
+      this.explore.id = still.id; // target of links to the icicle
       still.removeAttribute('id');
     } else {
       this.section.querySelector('[data-chart="timeline"]').after(this.explore);
@@ -226,7 +226,7 @@ class Explorer {
     this.range = drawn('rect', {class: 'mt-range', y, height, x, width: 0});
     this.mark = drawn('line', {class: 'mt-mark', y1: y, y2: y + height, x1: x, x2: x});
     this.cursor = drawn('line', {class: 'mt-cursor', y1: y, y2: y + height, x1: -9, x2: -9});
-    /* Below labels, whose halo keeps them legible. */
+    /* Drawn below labels, whose halo keeps them legible. */
     const label = this.chart.querySelector(':scope > text.o') || null;
     for (const each of [this.range, this.mark, this.cursor]) this.chart.insertBefore(each, label);
     this.chart.classList.add('mt-brushed');
@@ -251,7 +251,7 @@ class Explorer {
     this.chart.addEventListener('pointerleave', () => this.pointAt(null));
   }
 
-  /* The column below the pointer, null outside of the plot; `clamped`: never. */
+  /* The column below the pointer; null outside of the plot, unless `clamped`. */
   columnOf(event, clamped) {
     const point = new DOMPoint(event.clientX, event.clientY)
       .matrixTransform(this.chart.getScreenCTM().inverse());
@@ -400,8 +400,8 @@ class Explorer {
           `(${formatBytes(this.narrow.bytes)}, ${formatShare(this.narrow.bytes, shown)})` : '';
   }
 
-  /* Below a node, left edge and width as bytes of what is shown; without
-   * recursion, as stacks are as deep as a file says. */
+  /* Adds the cells below a node. Left edge and width are in bytes of the shown sum. Not recursive,
+   * because a file determines the depth of stacks. */
   addChildren(root, offset, shown, row) {
     const waiting = [{node: root, offset, row}];
     const least = Math.max(MIN_SHARE, MIN_PIXELS / this.width);
@@ -447,7 +447,7 @@ class Explorer {
     this.cells.append(cell);
   }
 
-  /* A number that is cut is another number: all of the name, or the bytes, or nothing. */
+  /* The whole name, or the bytes, or nothing: a truncated number would be a different number. */
   leafText(leaf, pixels) {
     const room = pixels - 9;
     return [leaf.name, formatBytes(leaf.bytes)].find((text) => this.textWidth(text) <= room) || '';
@@ -469,8 +469,7 @@ class Explorer {
     this.crumbs.hidden = path.length === 0;
   }
 
-  /* Ticks at 0.5, 1, 2, 5, 10, ... of a unit, and in that unit: of the largest of which there are
-   * two, as on the axes of charts. */
+  /* Ticks at 0.5, 1, 2, 5, 10, ... of the largest unit that fits twice, as on the axes of charts. */
   showRuler(shown) {
     this.ruler.replaceChildren();
     const most = Math.max(3, Math.floor(this.width / 110));
@@ -592,7 +591,7 @@ function tableRow(row, total) {
     element('td', {class: 'site', text: row.site}));
 }
 
-/* The foot stays in sight, and would cover half of a row. */
+/* The foot is always visible, and would cover half of a row. */
 function showWholeRows(table) {
   const box = table.parentElement;
   box.style.maxHeight = '';
@@ -606,7 +605,7 @@ function showWholeRows(table) {
 
 /* ---- single blocks -------------------------------------------------------- */
 
-/* A row of a device's `blocks`: what is known of a block that has a key in charts. */
+/* A row of a device's `blocks`: the facts about a block that has a key in charts. */
 class Block {
   constructor(row, model) {
     const [key, bytes, requested, birth, endEvent, end, role, where, site, operation, node] = row;
@@ -648,14 +647,14 @@ class Block {
     return `${hex(this.address)} to ${hex(this.address + BigInt(this.bytes))}`;
   }
 
-  /* Innermost first, as a traceback of other tools begins. */
+  /* Innermost frame first. */
   stack() {
     return this.node < 0 ? [] : this.model.pathOf(this.node).reverse()
       .map((node) => this.model.nodeName(node));
   }
 }
 
-/* What was clicked, below its chart. */
+/* Facts about the clicked shape, below its chart. */
 class Panel {
   constructor() {
     this.box = element('div', {class: 'picked', 'aria-live': 'polite'});
@@ -705,7 +704,7 @@ class Panel {
   }
 }
 
-/* A chart that can be enlarged, moved and asked. */
+/* A chart that can be enlarged, moved and clicked. */
 class Picture {
   constructor(figure, blocks) {
     this.figure = figure;
@@ -727,7 +726,7 @@ class Picture {
     this.listen();
   }
 
-  /* Blocks of the map of addresses lie over the segments, whose words the pointer would show. */
+  /* Blocks of the address map are on top of the segments, whose titles the pointer would show. */
   nameBlocks() {
     for (const shape of this.svg.querySelectorAll('[data-key]')) {
       const block = this.blocks.get(shape.dataset.key);
@@ -760,7 +759,7 @@ class Picture {
     return this.width < this.whole.width;
   }
 
-  /* Around a point of the chart, or its middle. */
+  /* Zooms around a point of the chart, or its middle. */
   zoom(factor, point) {
     const {x, y} = point || {x: this.x + this.width / 2, y: this.y + this.height / 2};
     const width = Math.min(this.width * factor, this.whole.width);
@@ -816,7 +815,7 @@ class Picture {
     remember();
   }
 
-  /* What a shape says itself. */
+  /* Shows the title of a shape. */
   showShape(shape) {
     const title = shape.querySelector('title') || shape.closest('g').querySelector('title');
     const lines = title ? title.textContent.split('\n') : ['a block without a row in this page'];
@@ -856,7 +855,7 @@ function unpick() {
   search.panel.clear();
 }
 
-/* Marks a block wherever it is drawn; its facts stand below `picture`, or below the bar. */
+/* Marks a block in all charts. Shows its facts below `picture`, or below the bar. */
 function pickBlock(block, picture) {
   picked = block;
   for (const each of pictures) {
@@ -901,7 +900,7 @@ const search = {
     for (const explorer of explorers) explorer.show();
   },
 
-  /* Blocks that lay there, in the order of their births. */
+  /* Lists blocks that held the address, in the order of their allocation. */
   findAddress(address) {
     const all = blockMaps.flatMap((blocks) => [...blocks.values()]);
     const found = all.filter((block) => block.holds(address))
@@ -915,7 +914,7 @@ const search = {
     }))));
   },
 
-  /* Whose stack, site, role or phase matches: every group counts once. */
+  /* Groups whose stack, site, role or phase matches. Every group counts once. */
   groupsOf(model) {
     if (!this.pattern) return null;
     const nodes = model.parents.map((parent, node) => this.pattern.test(model.nodeName(node)));
@@ -979,7 +978,7 @@ function restoreExplorer(explorer, parts) {
   }
 }
 
-/* Below the first chart that shows it. */
+/* Shows the block below the first chart that has it. */
 function restoreBlock(text) {
   const [device, ...key] = text.split('.');
   const at = data.devices.findIndex((source) => String(source.device) === device);
@@ -1039,7 +1038,7 @@ function onKey(event) {
   actions[event.key]();
 }
 
-/* Arrows scroll the page, but where there is something that they move. */
+/* Arrow keys scroll the page, unless an explorer is visible or has the focus. */
 function isNear(explorer) {
   const box = explorer.explore.getBoundingClientRect();
   return explorer.section.contains(document.activeElement) ||
@@ -1054,7 +1053,7 @@ function copyText(text) {
   return copyByCommand(text);
 }
 
-/* Where a page in a file, or in a frame of a CI server, may not write to the clipboard itself. */
+/* For pages in a file, or in a frame of a CI server, which may not write to the clipboard. */
 function copyByCommand(text) {
   const box = element('textarea', {style: {position: 'fixed', opacity: 0}});
   box.value = text;
@@ -1065,7 +1064,7 @@ function copyByCommand(text) {
   return done ? Promise.resolve() : Promise.reject(new Error('not copied'));
 }
 
-/* A button that copies what `source` says at that time. */
+/* A button that copies the text that `source` has at the time of the click. */
 function copyButton(source) {
   const button = element('button', {
     type: 'button', class: 'copy', text: 'copy', 'aria-label': 'copy to the clipboard',
@@ -1090,11 +1089,11 @@ function addCopyButtons() {
   }
 }
 
-/* ---- all of it ------------------------------------------------------------ */
+/* ---- the page ------------------------------------------------------------- */
 
-let current = null; // the device that keys are for
+let current = null; // the device that receives keys
 const explorers = [], pictures = [];
-const blockMaps = []; // of each device of the data: key -> Block
+const blockMaps = []; // for each device of the data: key -> Block
 
 for (const source of data.devices) {
   const section = document.getElementById(`device-${source.device}`);
@@ -1127,7 +1126,7 @@ search.box.addEventListener('input', () => {
   remember();
 });
 for (const link of document.querySelectorAll('a[href^="#"]')) {
-  link.addEventListener('click', (event) => { // the address keeps what is shown
+  link.addEventListener('click', (event) => { // the address keeps the view
     event.preventDefault();
     document.getElementById(link.hash.slice(1)).scrollIntoView();
   });

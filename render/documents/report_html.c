@@ -1,5 +1,5 @@
-/* The page is made in parts. What matters most is made first and takes its room;
- * a part for which none is left is named instead. */
+/* The page is made in parts. The most important parts are made first and take their room. A part
+ * that does not fit is named instead. */
 #include "report_html.h"
 
 #include <stdlib.h>
@@ -24,14 +24,14 @@
 #include "verdict.h"
 
 enum {
-    DATA_BYTES = 260000,    /* of the history of all devices */
-    MIN_DATA_BYTES = 60000, /* of one: what is much less is of no use */
+    DATA_BYTES = 260000,    /* limit of the history of all devices */
+    MIN_DATA_BYTES = 60000, /* of one device: a much smaller history is too coarse to be useful */
     ANSWER_BYTES = 60000,
     SECTION_BYTES = 2000, /* headings of a device, and links to its parts */
-    END_BYTES = 16000,    /* kept free for what names what is missing */
+    END_BYTES = 16000,    /* reserved for the list of missing parts */
     MAX_FINDINGS = 24,
     MAX_RULES = 64,
-    MAX_PATH_BYTES = 1000 /* of the trace, in commands */
+    MAX_PATH_BYTES = 1000 /* for the trace, in commands */
 };
 
 struct writer {
@@ -39,11 +39,11 @@ struct writer {
     const struct mt_report *report;
     struct mt_error *error;
     struct mt_buf main, nav, data;
-    struct mt_buf parts; /* links to the parts of the device that is being added */
+    struct mt_buf parts; /* links to the parts of the current device */
     struct mt_page_policy policy;
-    bool has_blocks;       /* the device that is being added has rows of single blocks */
+    bool has_blocks;       /* the current device has rows of single blocks */
     size_t left;           /* bytes that are still free */
-    size_t data_left;      /* of them, for the history of devices */
+    size_t data_left;      /* of these, for the history of devices */
     uint32_t devices_left; /* that are still to be added */
     enum mt_status status;
 };
@@ -53,7 +53,7 @@ unsigned mt_report_html_models(void)
     return mt_charts_models() | MT_MODEL_TIMELINE | MT_MODEL_HISTORY | MT_MODEL_MODULES;
 }
 
-/* Takes the room of a part, if there is so much. */
+/* Takes room for a part. Returns false if there is not enough. */
 static bool take_room(struct writer *writer, size_t bytes)
 {
     if (bytes > writer->left)
@@ -73,13 +73,13 @@ static void add_link(struct writer *writer, const char *id, const char *words)
     mt_buf_printf(&writer->nav, "<a href=\"#%s\">%s</a>\n", id, words);
 }
 
-/* What a link to a part of a device says, unless it is the part's name with a capital letter. */
+/* Text of a link to a part of a device, unless it is the part's name with a capital letter. */
 static const struct {
     const char *part, *words;
 } link_words[] = {{"flamechart", "Flame chart"}, {"address", "Address space"}};
 
-/* To a part of a device: "timeline" -> "Timeline". Of one device all links stand in the bar of the
- * page, of several each device has its own. */
+/* Adds a link to a part of a device: "timeline" -> "Timeline". For a single device all links are in
+ * the bar of the page; otherwise each device has its own. */
 static void add_part_link(struct writer *writer, const struct mt_device_report *device,
                           const char *part)
 {
@@ -226,7 +226,7 @@ static void figure_release(struct figure *figure)
     mt_buf_release(&figure->style);
 }
 
-/* The SVG alone, with ids that no other chart of the page has. */
+/* Makes the SVG with ids that are unique on the page. */
 static enum mt_status draw(const struct writer *writer, const struct mt_chart *chart,
                            const struct mt_device_report *device, bool keyed, struct figure *figure)
 {
@@ -254,7 +254,7 @@ static enum mt_status draw(const struct writer *writer, const struct mt_chart *c
     return status;
 }
 
-/* With blocks that can be clicked, if there is room for them, else without; false after an
+/* Draws with clickable blocks if there is room for them, otherwise without. Returns false after an
  * error. */
 static bool draw_into_room(struct writer *writer, const struct mt_chart *chart,
                            const struct mt_device_report *device, struct figure *figure)
@@ -303,8 +303,8 @@ static bool is_called_for(const struct writer *writer, const struct mt_chart *ch
     return !chart->called_for || chart->called_for(writer->report, device);
 }
 
-/* All but those that stand with the history; those that can be clicked come first, and have their
- * room first. */
+/* Adds all charts except those next to the history. Clickable charts come first and take their room
+ * first. */
 static void add_other_charts(struct writer *writer, const struct mt_device_report *device,
                              struct mt_buf *out)
 {
@@ -354,7 +354,8 @@ static void add_tables(const struct writer *writer, const struct mt_device_repor
     mt_add_phases_table(out, writer->report, device);
 }
 
-/* What is alive, charts and tables, in their order; links to them go into the bar or `parts`. */
+/* Adds live blocks, charts and tables in their order. Links to them are in the bar or in
+ * `parts`. */
 static void add_device_parts(struct writer *writer, const struct mt_device_report *device,
                              const struct mt_buf *live, const struct mt_buf *tables,
                              struct mt_buf *out)
@@ -373,7 +374,7 @@ static void add_device_parts(struct writer *writer, const struct mt_device_repor
     add_buf(out, tables);
 }
 
-/* A device without a history: who holds its memory, and what lies where. */
+/* A device without a history: holders of its memory, and its addresses. */
 static void add_one_instant(struct writer *writer, const struct mt_device_report *device,
                             const struct mt_buf *live, struct mt_buf *out)
 {
@@ -467,7 +468,7 @@ static void add_answer(struct writer *writer)
     mt_buf_release(&text);
 }
 
-/* A command that answers for another instant. It is copied, so its path is whole or not there. */
+/* A command for another instant. It is copied by users, so its path is complete or missing. */
 static void add_live_command(struct mt_buf *out, const struct mt_report *report)
 {
     struct mt_arena arena = {0};

@@ -14,14 +14,14 @@
 #include "verdict.h"
 
 enum {
-    MAX_ROWS = 64, /* of gates */
+    MAX_ROWS = 64, /* limit of gates */
     MAX_SITES = 10,
     MAX_FINDINGS = 5,
-    LINE_COLUMNS = 48, /* of memory over time */
-    END_BYTES = 2000   /* kept free for what stands last */
+    LINE_COLUMNS = 48, /* for memory over time */
+    END_BYTES = 2000   /* reserved for the last part */
 };
 
-/* What is too much for the page is left out, a row at a time, and counted. */
+/* Rows that do not fit on the page are omitted and counted. */
 struct page {
     struct mt_buf *out, row;
     size_t begin, omitted;
@@ -149,7 +149,7 @@ static void add_peaks(struct page *page, const struct mt_report *report,
     mt_buf_add_char(page->out, '\n');
 }
 
-/* What a reader of a list of rules looks for. */
+/* The mark that a reader searches for in a list of rules. */
 static const char *mark_of(const struct mt_gate_result *result)
 {
     if (result->state == MT_GATE_PASS)
@@ -191,7 +191,7 @@ static void add_advice(struct mt_buf *out, const char *advice)
     mt_buf_release(&part.text);
 }
 
-/* The same culprit and advice are said once. */
+/* The same cause and advice are printed once. */
 static bool said_before(const struct mt_gates *gates, size_t index)
 {
     const struct mt_gate_result *result = &gates->results[index];

@@ -1,5 +1,5 @@
-/* A cell of a terminal has eight heights: ▁▂▃▄▅▆▇█. Columns are groups of the
- * timeline's bins, which hold their fullest instant already. */
+/* A cell of a terminal has eight heights: ▁▂▃▄▅▆▇█. Columns are groups of the timeline's bins,
+ * which already have their fullest instant. */
 #include "text_chart.h"
 
 #include "report_query.h"
@@ -43,8 +43,7 @@ struct plot {
     char label[MT_UNITS_TEXT];
 };
 
-/* Every bin counts in one column, and every column has some. Returns how many
- * there are. */
+/* Every bin belongs to one column, and every column has bins. Returns the number of columns. */
 static uint32_t fill_columns(const struct mt_timeline *timeline, bool by_event, uint32_t wanted,
                              struct column *columns)
 {
@@ -73,7 +72,7 @@ static uint32_t highest(const struct column *columns, uint32_t count)
     return best;
 }
 
-/* In eighths of a row; what is there at all shows. */
+/* Height in eighths of a row, at least one if there are any bytes. */
 static unsigned height_of(uint64_t bytes, uint64_t top, unsigned rows)
 {
     double units = top ? (double)bytes / (double)top * rows * CELL_UNITS : 0;
@@ -147,7 +146,7 @@ static void begin_line(struct mt_buf *out, const struct plot *plot, const char *
 
 enum ink { PLAIN, ALLOCATED, RESERVED, MARK };
 
-/* Tells the terminal only when it changes. */
+/* Prints an escape sequence only if the ink changes. */
 static void use_ink(struct mt_buf *out, const struct mt_text_chart *chart, enum ink ink,
                     enum ink *now)
 {
@@ -217,7 +216,7 @@ static void add_axis(struct mt_buf *out, const struct plot *plot)
     mt_buf_add_char(out, '\n');
 }
 
-/* Where a step's name would stand, and how long it is in full. */
+/* Position of a step's name, and its full length. */
 struct step_name {
     uint32_t begin, end; /* columns of the step */
     char text[MT_UNITS_TEXT + 8];
@@ -237,7 +236,7 @@ static bool name_step(const struct plot *plot, const struct mt_step_use *step,
     return true;
 }
 
-/* Of steps that are all wide enough, else only the first gets the word. */
+/* True if all steps are wide enough; otherwise only the first gets the word. */
 static bool all_fit(const struct plot *plot)
 {
     struct step_name name;
@@ -254,7 +253,7 @@ static void add_steps(struct mt_buf *out, const struct plot *plot)
     bool in_full = all_fit(plot);
     size_t before = out->length;
     struct step_name name;
-    uint32_t at = 0; /* column that is written next */
+    uint32_t at = 0; /* next column to write */
 
     begin_line(out, plot, "", " ");
     for (uint32_t i = 0; i < plot->device->step_count; i++) {
@@ -280,7 +279,7 @@ struct legend {
     size_t columns, most;
 };
 
-/* What has no room is left out; `sign` counts as one column. */
+/* Omits an entry that does not fit. `sign` counts as one column. */
 static void explain(struct legend *legend, const char *before, const char *sign, const char *after,
                     const char *words)
 {

@@ -1,5 +1,5 @@
-/* Devices that several processes share: who held what, when, and what was not released. One panel
- * for each of the devices with the highest sums. */
+/* Devices that several processes share: which process held how much, when, and memory that was not
+ * released. One panel for each of the devices with the highest sums. */
 #include "job_chart.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@ enum { MAX_PANELS = 3 };
 #define MIN_PLOT  90.0
 #define GAP       18.0
 
-/* The first of those with the largest peaks, largest first. Returns how many. */
+/* The first devices with the largest peaks, largest first. Returns their number. */
 static uint32_t choose(const struct mt_job_report *report, uint32_t *chosen)
 {
     uint32_t count = 0;

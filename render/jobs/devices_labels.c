@@ -1,6 +1,7 @@
-/* Words in the stack of a shared device: its peak; dots where processes have their own; and at the
- * last of these what the others had not given back, as a bar from the base line, since layers lie
- * in the order of their peaks. Labels are placed where they cover least. */
+/* Labels in the stack of a shared device: its peak; dots at the peaks of processes; and at the last
+ * of these a bar with the memory that the others had not released. The bar starts at the base line,
+ * because layers are ordered by the time of their peaks. Labels are placed where they cover
+ * least. */
 #include "devices_view.h"
 
 #include <math.h>
@@ -13,7 +14,7 @@
 #define CHUNK        8.0 /* pixels of an outline that are one obstacle */
 #define LINE_HEIGHT  17.0
 #define PLATE_MARGIN 4.0
-#define CAP          4.0 /* half the ends of a bar */
+#define CAP          4.0 /* half the width of the ends of a bar */
 #define DOT          3.4
 
 struct labels {
@@ -38,7 +39,7 @@ static bool is_in_plot(const struct mt_devices_panel *panel, const struct mt_job
            tenant->peak_t_ns <= panel->device->end_t_ns;
 }
 
-/* The outline of the stack, and that of every layer as something to be read. */
+/* Avoids the outline of the stack, and that of every layer, which must stay readable. */
 static void avoid_stack(struct labels *labels)
 {
     const struct mt_devices_panel *panel = labels->panel;
@@ -90,7 +91,8 @@ static void draw_leader(struct labels *labels, double from_x, double from_y,
                         MT_PLACE_MARK);
 }
 
-/* `line` below the head if two lines have room, else the head alone; false: no room. */
+/* Draws `line` below the head if two lines fit, otherwise the head alone. Returns false if there is
+ * no room. */
 static bool draw_words(struct labels *labels, double x, double y, const char *head,
                        const char *line, const char *role)
 {
@@ -181,7 +183,7 @@ static void draw_dot(struct labels *labels, const struct mt_devices_layer *layer
     mt_draw_circle(panel->drawing, x, y, DOT, &paint, title, "dot");
 }
 
-/* The process whose peak came last, if it lies above all others. */
+/* The process with the last peak, if its layer is above all others. */
 static const struct mt_devices_layer *last_layer(const struct mt_devices_panel *panel)
 {
     const struct mt_devices_layer *last =
@@ -195,7 +197,7 @@ static const struct mt_devices_layer *last_layer(const struct mt_devices_panel *
     return last;
 }
 
-/* What did not come back before the last process had its peak. */
+/* Memory that was not released before the last process had its peak. */
 struct bar {
     const struct mt_devices_layer *layer; /* NULL: none */
     double x, y, base;

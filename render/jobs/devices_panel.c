@@ -1,5 +1,5 @@
 /* One shared device: heading, stack of its processes over time, axes, table. Layers are drawn from
- * the top one down, each to the base line: no seams between them. */
+ * the top one down, each to the base line, so there are no seams between them. */
 #include "devices_view.h"
 
 #include <math.h>
@@ -12,9 +12,9 @@
 
 #define HEADING   18.0 /* from the top of the panel to its baseline */
 #define TO_PLOT   12.0
-#define AXIS      42.0 /* ticks, and the way to the table's heading */
+#define AXIS      42.0 /* ticks, and the distance to the table's heading */
 #define HEADROOM  1.2  /* above the largest sum, for labels */
-#define MAX_TOTAL 1.6  /* times the peak: a larger device is off the scale */
+#define MAX_TOTAL 1.6  /* times the peak: a larger device exceeds the scale */
 
 static double base_y(const struct mt_devices_panel *panel)
 {
@@ -102,7 +102,7 @@ static void draw_total(const struct mt_devices_panel *panel)
                      "line:total");
 }
 
-/* "device 141 GiB" with a sample of its line, at the right; returns the x left of it. */
+/* "device 141 GiB" with a sample of its line, right-aligned. Returns the x left of it. */
 static double draw_total_words(const struct mt_devices_panel *panel, double y)
 {
     const struct mt_paint line = {.stroke = MT_COLOR_LIMIT, .stroke_width = 1.4, .dashed = true};

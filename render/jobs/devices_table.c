@@ -1,12 +1,12 @@
-/* The processes of a shared device in the order of their layers: what each held at the device's
- * peak, and what the others held at its own. */
+/* The processes of a shared device in the order of their layers: the bytes of each at the device's
+ * peak, and those of the others at its own peak. */
 #include "devices_view.h"
 
 #include "chart_frame.h"
 #include "job_chart_words.h"
 #include "units.h"
 
-#define WIDE 760.0 /* below it there are fewer columns */
+#define WIDE 760.0 /* narrower tables have fewer columns */
 
 /* Right edges. */
 struct columns {

@@ -7,7 +7,7 @@
 #include "units.h"
 #include "util.h"
 
-#define FRAME_HEIGHT  214.0 /* of everything but the plot */
+#define FRAME_HEIGHT  214.0 /* everything except the plot */
 #define PLOT_HEIGHT   520.0
 #define MAX_LANE      24.0 /* pixels of a rank */
 #define SHARED_UNIT   2    /* pixels of a lane of several ranks, and of a column */
@@ -16,12 +16,12 @@
 #define GROUP_WIDTH   76.0 /* left of the plot: names of groups, */
 #define RANK_WIDTH    62.0 /* numbers of ranks */
 #define SIDE_WIDTH    250.0
-#define LEVELS        15 /* of color, numbered from 1; 0 = no data */
-#define FIRST_TINT    2  /* the first is that of memory that is free */
+#define LEVELS        15 /* of color, from 1; 0 = no data */
+#define FIRST_TINT    2  /* the first level is that of free memory */
 #define GAP           (LEVELS + 1)
-#define DEATH_PIXELS  4 /* a mark of a death is at least that high and wide */
+#define DEATH_PIXELS  4 /* minimum height and width of the mark of a death */
 #define LEGEND_CELL   15.0
-#define FAR_BELOW     4  /* a part of the largest level */
+#define FAR_BELOW     4  /* a level below this part of the largest is far below */
 #define MIN_SPAN      10 /* the scale covers at least this part of its top */
 
 double mt_heat_map_x(const struct mt_heat_map *map, uint32_t column)
@@ -37,7 +37,7 @@ double mt_heat_map_height(const struct mt_job_report *report)
     return FRAME_HEIGHT + fmin(PLOT_HEIGHT, fmax(places * MAX_LANE + 40, 120));
 }
 
-/* What the cells are made of: one lane at a time. */
+/* State while cells are made, one lane at a time. */
 struct work {
     struct mt_drawing *drawing;
     uint64_t *bytes;
@@ -51,7 +51,7 @@ static void clear(const struct mt_heat_map *map, struct work *work)
     memset(work->has, 0, map->columns * sizeof *work->has);
 }
 
-/* The scale begins at 0, or at the smallest level of all if none is far below the largest. */
+/* The scale begins at 0, or at the smallest level if none is far below the largest. */
 static void find_scale(struct mt_heat_map *map, struct work *work)
 {
     const struct mt_job_report *report = map->report;
@@ -84,7 +84,7 @@ static uint8_t level_of(const struct mt_heat_map *map, uint64_t bytes)
     return (uint8_t)(1 + fmin(floor(share * LEVELS), LEVELS - 1));
 }
 
-/* Rows of a lane are combined cell by cell. A lane of missing ranks alone is a gap. */
+/* Rows of a lane are combined cell by cell. A lane that has only missing ranks is a gap. */
 static void fill_lane(struct mt_heat_map *map, struct work *work, uint32_t index)
 {
     const struct mt_job_lane *lane = &map->lanes.lanes[index];
@@ -110,7 +110,7 @@ static void fill_lane(struct mt_heat_map *map, struct work *work, uint32_t index
 struct cells {
     struct mt_grid_cell *cells;
     size_t count, capacity;
-    size_t *open; /* of each column: 1 + the cell that begins there, in the lane before */
+    size_t *open; /* for each column: 1 + the cell that begins there in the previous lane */
 };
 
 static bool add_cell(struct work *work, struct cells *cells, const struct mt_grid_cell *cell)
@@ -130,7 +130,7 @@ static bool add_cell(struct work *work, struct cells *cells, const struct mt_gri
     return true;
 }
 
-/* A run of one level in a lane continues the cell above it if that is as wide. */
+/* A run of one level in a lane extends the cell above it if both have the same width. */
 static bool add_run(const struct mt_heat_map *map, struct work *work, struct cells *cells,
                     const struct mt_job_lane *lane, const uint32_t columns[2])
 {
@@ -199,7 +199,7 @@ static bool is_gap(const struct mt_heat_map *map, const struct work *work, uint3
     return work->levels[(size_t)lane * map->columns] == GAP;
 }
 
-/* Side by side they are one. */
+/* Adjacent gaps are drawn as one. */
 static void draw_gaps(const struct mt_heat_map *map, const struct work *work)
 {
     const struct mt_paint hatch = {.fill = MT_COLOR_UNUSED, .hatched = true};
@@ -218,7 +218,7 @@ static void draw_gaps(const struct mt_heat_map *map, const struct work *work)
     }
 }
 
-/* As large as can be seen, within the plot. */
+/* Large enough to be visible, inside the plot. */
 static struct mt_grid_cell death_cell(const struct mt_heat_map *map, const struct mt_job_lane *lane,
                                       uint32_t column)
 {
@@ -302,7 +302,7 @@ static const char *lane_title(const struct mt_heat_map *map, struct mt_drawing *
         mt_format_count(n, most->reserved_peak.bytes), mt_outcome_name(most->outcome));
 }
 
-/* What a pointer finds. */
+/* Titles for the pointer. */
 static void draw_titles(const struct mt_heat_map *map, struct mt_drawing *drawing)
 {
     const struct mt_paint unseen = {.fill = MT_COLOR_PANEL, .unseen = true};
@@ -326,7 +326,7 @@ static double legend_text(struct mt_drawing *drawing, double x, double y, const 
     return x + width;
 }
 
-/* A swatch and its words; nothing if they have no room. */
+/* Draws a swatch and its words, or nothing if they do not fit. */
 static double legend_mark(struct mt_drawing *drawing, double x, double y, const char *text,
                           const struct mt_paint *paint)
 {
@@ -339,7 +339,7 @@ static double legend_mark(struct mt_drawing *drawing, double x, double y, const 
     return end + 20;
 }
 
-/* The colors with the bytes at the ends and in the middle, below them. */
+/* Draws the colors, and below them the bytes at the ends and in the middle. */
 static double draw_scale(const struct mt_heat_map *map, struct mt_drawing *drawing, double y)
 {
     const uint64_t span = map->high_bytes - map->low_bytes;

@@ -13,7 +13,7 @@ double mt_heat_map_x(const struct mt_heat_map *map, uint32_t column);
 enum mt_status mt_heat_map_draw(struct mt_heat_map *map, struct mt_drawing *drawing,
                                 double y) MT_MUST_USE;
 
-/* The default height of a picture with so many ranks. */
+/* The default height of a picture of the job's ranks. */
 double mt_heat_map_height(const struct mt_job_report *report);
 
 #endif

@@ -1,5 +1,5 @@
-/* Beside a heat map: groups and numbers of ranks on the left, labels of single ranks on the right.
- * Labels keep the order of what they name, so that their lines do not cross. */
+/* The parts next to a heat map: groups and numbers of ranks on the left, labels of single ranks on
+ * the right. Labels have the order of their ranks, so their lines do not cross. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,7 +68,7 @@ static bool has_missing(const struct mt_heat_map *map, const struct mt_job_lane 
     return false;
 }
 
-/* Beside rows with missing ranks: among others they have no hatched row of their own. */
+/* Marks rows with missing ranks: among other ranks they have no hatched row. */
 static void draw_strip(const struct mt_heat_map *map, struct mt_drawing *drawing)
 {
     const struct mt_paint paint = {.fill = MT_COLOR_WARN};
@@ -110,7 +110,7 @@ static void draw_groups(const struct mt_heat_map *map, struct mt_drawing *drawin
 }
 
 struct item {
-    double target, y, height; /* the middle of what it is of; where it stands */
+    double target, y, height; /* target: middle of the labeled lane */
     const char *text;
     bool is_death;
 };
@@ -147,7 +147,7 @@ static const struct mt_job_lane *lane_of(const struct mt_heat_map *map,
     return NULL;
 }
 
-/* Labels until the height of the plot is used up. */
+/* Makes labels until the height of the plot is used up. */
 static uint32_t make_items(const struct mt_heat_map *map, struct mt_drawing *drawing,
                            const struct mt_job_labels *labels, double width, struct item *items)
 {
@@ -171,8 +171,8 @@ static uint32_t make_items(const struct mt_heat_map *map, struct mt_drawing *dra
     return count;
 }
 
-/* As near to their targets as their heights and the plot allow; the first line stands beside the
- * target. */
+/* Moves labels as close to their targets as their heights and the plot allow. The first line of a
+ * label is next to its target. */
 static void spread(const struct mt_heat_map *map, struct item *items, uint32_t count)
 {
     double bottom = map->plot.y + map->plot.height;

@@ -8,7 +8,7 @@
 #include "units.h"
 
 #define DASH     " \xE2\x80\x94 "
-#define MAX_NAME 200 /* bytes of a foreign name */
+#define MAX_NAME 200 /* limit in bytes of a foreign name */
 #define MAX_AXIS 24  /* of an axis in the line of facts */
 
 static const char *text_of(struct mt_drawing *drawing, const char *text)
@@ -167,7 +167,7 @@ const char *mt_job_frame_row(struct mt_drawing *drawing, const struct mt_job_rep
     return mt_job_frame_name(drawing, text_of(drawing, name));
 }
 
-/* Ranks of a gap within a group need not follow each other. */
+/* Ranks of a gap within a group may not be consecutive. */
 const char *mt_job_frame_gap(struct mt_drawing *drawing, const struct mt_job_slot *slot)
 {
     bool is_whole = (uint32_t)slot->last - (uint32_t)slot->rank + 1 == slot->count;
@@ -216,7 +216,7 @@ const char *mt_job_frame_fit_group(struct mt_drawing *drawing, const struct mt_j
     return group_fits(number, width) ? number : "";
 }
 
-/* What the difference is of, where it is not the reserved peak. */
+/* The metric of the difference, unless it is the reserved peak. */
 static const char *outlier_words(const struct mt_job_outlier *outlier)
 {
     switch (outlier->cause) {

@@ -1,13 +1,14 @@
 /* Pixels for the ranks of a job. Groups get whole pixels in proportion to their places, at least
- * one each, and keep a distance; a group that has fewer units of pixels than places shares them. */
+ * one each, and are separated. In a group with fewer units of pixels than places, places share
+ * units. */
 #include "job_order.h"
 #include "util.h"
 
 #define GROUP_DISTANCE 6 /* pixels between groups, */
 #define DISTANCE_SHARE 8 /* together at most this part of all */
-#define GROUP_PIXELS   4 /* a group needs that many on average to be kept apart */
+#define GROUP_PIXELS   4 /* groups are separated if they have at least this many on average */
 
-/* Neighboring slots, their places and their pixels. */
+/* Adjacent slots, their places and their pixels. */
 struct part {
     uint32_t first_slot, slot_count, place, size;
     struct mt_job_span span; /* in units */
@@ -34,7 +35,7 @@ static void add_own(const struct mt_job_order *order, const struct part *part, u
     }
 }
 
-/* A lane for each unit; a gap may fill several. */
+/* One lane per unit. A gap may fill several. */
 static void add_shared(const struct mt_job_order *order, const struct part *part, uint32_t unit,
                        struct mt_job_lanes *lanes)
 {

@@ -4,11 +4,11 @@
 
 #include "util.h"
 
-#define MIN_GAP_PLACES 8    /* of a job of few rows */
-#define PIECES_A_ROW   4    /* gaps are cut at the borders of groups up to so many pieces a row, */
-#define MIN_PIECES     4096 /* and that many */
+#define MIN_GAP_PLACES 8    /* of a job with few rows */
+#define PIECES_A_ROW   4    /* gaps are cut at borders of groups: at most this many per row, */
+#define MIN_PIECES     4096 /* but this many are always allowed */
 
-/* Ties go to the slower axis: its groups are neighbors. */
+/* Breaks ties in favor of the slower axis, because its groups are adjacent. */
 static const struct mt_job_axis *choose_axis(const struct mt_job_report *report)
 {
     const struct mt_job_axis *best = NULL;
@@ -38,7 +38,7 @@ static bool rows_have_stride(const struct mt_job_order *order, uint64_t stride)
     return true;
 }
 
-/* Ranks from one coordinate to the next; 0 = not known. Recorded axes have no stride: the usual one
+/* Distance in ranks between coordinates; 0 = unknown. Recorded axes have no stride: the usual one
  * is tried, with the last axis the fastest. */
 static uint32_t stride_of(const struct mt_job_order *order)
 {
@@ -55,7 +55,7 @@ static uint32_t stride_of(const struct mt_job_order *order)
     return stride <= INT32_MAX && rows_have_stride(order, stride) ? (uint32_t)stride : 0;
 }
 
-/* Pieces of the gaps whose ranks have a coordinate in common. */
+/* Number of pieces of the gaps if the ranks of each piece share a coordinate. */
 static uint64_t count_pieces(const struct mt_job_report *report, uint64_t stride)
 {
     uint64_t count = 0;
@@ -66,7 +66,7 @@ static uint64_t count_pieces(const struct mt_job_report *report, uint64_t stride
     return count;
 }
 
-/* The stride at which gaps are cut; 0: they are not. */
+/* The stride at which gaps are cut; 0: they are not cut. */
 static uint32_t cut_stride(const struct mt_job_order *order)
 {
     uint64_t most = mt_max_u64(mt_mul_most_u64(order->report->row_count, PIECES_A_ROW), MIN_PIECES);
@@ -114,7 +114,7 @@ static void add_slots(struct mt_job_order *order, uint32_t stride)
     }
 }
 
-/* Rows of one rank stay in their order; a rank that is missing has none. */
+/* Rows of one rank keep their order. A missing rank has no row. */
 static int compare_slots(const void *a, const void *b)
 {
     const struct mt_job_slot *one = a, *other = b;
@@ -126,7 +126,7 @@ static int compare_slots(const void *a, const void *b)
     return (one->row > other->row) - (one->row < other->row);
 }
 
-/* Gaps side by side become one. */
+/* Merges adjacent gaps. */
 static void join_gaps(struct mt_job_order *order)
 {
     uint32_t kept = 0;

@@ -1,5 +1,5 @@
-/* The cells of the common call tree: callers above callees, as wide as their bytes, in the color
- * of their imbalance. The innermost cells are of one role and have a strip in its color. */
+/* The cells of the common call tree: callers above callees, as wide as their bytes, in the color of
+ * their imbalance. The innermost cells belong to one role and have a strip in its color. */
 #include "job_tree_view.h"
 
 #include <ctype.h>
@@ -10,7 +10,7 @@
 #include "job_chart_words.h"
 #include "units.h"
 
-#define MIN_REST 0.35 /* a sum narrower than this is not drawn */
+#define MIN_REST 0.35 /* a narrower sum is not drawn */
 #define STRIP    3.0  /* the strip of a role */
 
 enum { MAX_FRAME = 200 };
@@ -76,8 +76,8 @@ const char *mt_job_tree_label(const struct mt_job_tree_view *view, const struct 
                              MAX_FRAME);
 }
 
-/* Where ":47" of "step train.py:47" begins, and where " train.py:47" does; false if the text names
- * no line. */
+/* Finds the positions of ":47" and " train.py:47" in "step train.py:47". Returns false if the text
+ * names no line. */
 static bool find_place(const char *text, size_t *place, size_t *line)
 {
     const char *space = strrchr(text, ' '), *colon = strrchr(text, ':');
@@ -89,7 +89,7 @@ static bool find_place(const char *text, size_t *place, size_t *line)
     return true;
 }
 
-/* "step train.py:47", else "step :47", else "step". */
+/* "step train.py:47", otherwise "step :47", otherwise "step". */
 static const char *fit_label(const struct mt_job_tree_view *view, const char *label, double room)
 {
     struct mt_drawing *drawing = view->drawing;
@@ -173,8 +173,8 @@ static bool is_narrow(const struct mt_job_tree_view *view, const struct mt_job_n
     return node->depth && mt_job_tree_pixels(view, node->sum_bytes) < view->least;
 }
 
-/* Of siblings the largest stand first, so that behind a narrow one all are, except what has no
- * path: it stands last, whatever its size. */
+/* Siblings are sorted by size, so all nodes after a narrow one are narrow, except the one without a
+ * path, which is always last. */
 static uint32_t end_of_narrow(const struct mt_job_tree_view *view, uint32_t first)
 {
     const struct mt_job_node *nodes = view->tree->nodes;
@@ -185,8 +185,8 @@ static uint32_t end_of_narrow(const struct mt_job_tree_view *view, uint32_t firs
     return i;
 }
 
-/* This node and its siblings after it, all narrow, as one cell. How their sum varies from row to
- * row is not known. Returns the node behind them. */
+/* Draws this node and its siblings after it, all narrow, as one cell. The variation of their sum
+ * from row to row is unknown. Returns the node after them. */
 static uint32_t draw_rest(struct mt_job_tree_view *view, uint32_t first)
 {
     const struct mt_job_node *nodes = view->tree->nodes, *node = &nodes[first];

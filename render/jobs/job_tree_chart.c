@@ -1,5 +1,5 @@
-/* Who holds the allocated peaks of all ranks: one call tree, as wide as its mean bytes, in colors
- * that say where ranks differ; then a table of the call paths that hold most. */
+/* Holders of the allocated peaks of all ranks: one call tree, as wide as its mean bytes, in colors
+ * that show where ranks differ; then a table of the largest call paths. */
 #include "job_chart.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ static int compare_holders(const void *a, const void *b)
 
     if (one->sum_bytes != other->sum_bytes)
         return one->sum_bytes > other->sum_bytes ? -1 : 1;
-    return one < other ? -1 : one > other; /* picture order */
+    return one < other ? -1 : one > other; /* order of the picture */
 }
 
 static unsigned __int128 bytes_above(const struct mt_job_tree_view *view,
@@ -32,7 +32,7 @@ static unsigned __int128 bytes_above(const struct mt_job_tree_view *view,
     return (unsigned __int128)node->max_bytes * view->tree->row_count - node->sum_bytes;
 }
 
-/* Puts a node in its place among the first DIFFERING; of equals the first. */
+/* Inserts a node among the first DIFFERING, after earlier ones that are equal. */
 static void consider(struct mt_job_tree_view *view, const struct mt_job_node *node)
 {
     uint32_t at = view->differing_count;

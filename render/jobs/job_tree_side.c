@@ -1,5 +1,5 @@
-/* What stands around the cells of the common call tree: legend, ruler, and the table of the call
- * paths that hold most. */
+/* The parts around the cells of the common call tree: legend, ruler, and the table of the largest
+ * call paths. */
 #include "job_tree_view.h"
 
 #include <math.h>
@@ -11,8 +11,8 @@
 #include "util.h"
 
 #define LEGEND_TEXT 12.5
-#define MIN_PATH    110.0 /* pixels: of callers cut shorter than that nothing can be read */
-#define WIDE        760.0 /* below it the table has fewer columns */
+#define MIN_PATH    110.0 /* pixels: a shorter list of callers is not readable */
+#define WIDE        760.0 /* narrower tables have fewer columns */
 
 static void add_text(const struct mt_job_tree_view *view, double x, double y, const char *text,
                      enum mt_color color, enum mt_anchor anchor, const char *role)
@@ -57,7 +57,7 @@ static double draw_scale(const struct mt_job_tree_view *view, double y)
     return y + 15;
 }
 
-/* Roles in the order of their numbers, as many as are there. */
+/* Existing roles in the order of their numbers. */
 static double draw_roles(const struct mt_job_tree_view *view, double y)
 {
     const char *heading = "innermost cells";
@@ -107,7 +107,7 @@ void mt_job_tree_draw_ruler(const struct mt_job_tree_view *view, double y)
     }
 }
 
-/* "in main train.py:10 › build model.py:20", callers from the outermost in. */
+/* "in main train.py:10 › build model.py:20": callers, the outermost first. */
 static const char *callers_of(const struct mt_job_tree_view *view, const struct mt_job_node *node)
 {
     struct mt_arena *arena = &view->drawing->arena;

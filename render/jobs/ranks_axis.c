@@ -1,4 +1,4 @@
-/* Below the bars: a strip with deaths and gaps, numbers of ranks, groups. */
+/* The parts below the bars: a strip with deaths and gaps, numbers of ranks, groups. */
 #include <math.h>
 #include <stdio.h>
 
@@ -11,14 +11,14 @@
 #define MIN_MARK     3.0 /* pixels of a mark */
 #define NUMBER_Y     26.0
 #define GROUP_Y      48.0
-#define TICK_PITCH   64.0 /* pixels from number to number, about */
+#define TICK_PITCH   64.0 /* approximate pixels from number to number */
 
 double mt_ranks_axis_height(const struct mt_job_order *order)
 {
     return order->axis ? GROUP_Y + 6 : NUMBER_Y + 6;
 }
 
-/* Lanes side by side with the same to say are one mark, wide enough to be seen. */
+/* Adjacent lanes with the same state have one mark, which is wide enough to be visible. */
 static void draw_strip(struct mt_drawing *drawing, const struct mt_ranks_layout *layout,
                        bool (*is_marked)(const struct mt_ranks_column *column),
                        const struct mt_paint *paint, const char *role)
@@ -83,7 +83,7 @@ static void draw_number(struct mt_drawing *drawing, const struct mt_ranks_layout
                         MT_ANCHOR_MIDDLE, "tick-x");
 }
 
-/* A rank with several devices has its number once. */
+/* The number of a rank with several devices is drawn once. */
 static void draw_numbers(struct mt_drawing *drawing, const struct mt_ranks_layout *layout)
 {
     double end = layout->plot.x - 20;

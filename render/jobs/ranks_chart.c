@@ -1,5 +1,5 @@
-/* The reserved peak of each rank as a bar, its allocated peak in front of it. Where ranks share a
- * column of pixels it shows the largest of them, and in front of it the smallest. */
+/* The reserved peak of each rank as a bar, with its allocated peak in front. If ranks share a
+ * column of pixels, the bar shows the largest of them, with the smallest in front. */
 #include <math.h>
 
 #include "ranks_layout.h"
@@ -8,18 +8,18 @@
 
 #define HEIGHT          640.0
 #define AXIS_WIDTH      84.0 /* left of the plot: bytes */
-#define LIMIT_GAPS      24.0 /* left and right of the words beside a dashed line, */
-#define MAX_LIMIT_SHARE 0.25 /* with them at most this share of the width */
+#define LIMIT_GAPS      24.0 /* left and right of the words next to a dashed line, */
+#define MAX_LIMIT_SHARE 0.25 /* with these, at most this share of the width */
 #define LEGEND_HEIGHT   30.0
-#define LOW             440.0 /* pictures that are lower have no tiles */
+#define LOW             440.0 /* lower pictures have no tiles */
 #define MAX_BAR         72.0
-#define BAR_GAP         4.0  /* lanes from that width on have a gap between bars */
-#define NEAR_LIMIT      1.6  /* the axis reaches a limit up to this multiple of the peaks */
+#define BAR_GAP         4.0  /* in wider lanes, bars have a gap */
+#define NEAR_LIMIT      1.6  /* the axis includes a limit up to this multiple of the peaks */
 #define MAX_ROWS        6    /* of labels */
 #define FOOT_HEIGHT     48.0 /* two lines of footnote */
 #define LEAST_PLOT      130.0
 
-/* The smallest that a row has, and whether rows differ. */
+/* The smallest value of all rows, and whether rows differ. */
 struct limit {
     const char *name;
     uint64_t bytes; /* 0 = not known */
@@ -115,7 +115,7 @@ static uint64_t value_of(const struct mt_ranks_column *column, enum series serie
     return column->allocated_max_bytes;
 }
 
-/* Bars side by side are one shape; it touches the axis between those that are apart. */
+/* Adjacent bars are one shape. It touches the axis between bars that are not adjacent. */
 static void draw_area(struct mt_drawing *drawing, const struct mt_ranks_layout *layout,
                       enum series series, enum mt_color color, const char *role)
 {
@@ -145,7 +145,7 @@ static void draw_area(struct mt_drawing *drawing, const struct mt_ranks_layout *
         mt_draw_path(drawing, points, count, true, true, &paint, NULL, role);
 }
 
-/* Along the upper edge of bars side by side: it also shows one that is a pixel wide. */
+/* Drawn along the upper edge of adjacent bars, so that a bar of one pixel is also visible. */
 static void draw_edge(struct mt_drawing *drawing, const struct mt_ranks_layout *layout)
 {
     const struct mt_paint paint = {.stroke = MT_COLOR_RESERVED, .stroke_width = 1.2};
@@ -203,7 +203,7 @@ static const char *column_title(struct mt_drawing *drawing, const struct mt_rank
         mt_job_frame_row(drawing, layout->report, column->max_row));
 }
 
-/* What a pointer finds: the whole height of a lane. */
+/* Titles for the pointer: they cover the whole height of a lane. */
 static void draw_titles(struct mt_drawing *drawing, const struct mt_ranks_layout *layout)
 {
     const struct mt_paint unseen = {.fill = MT_COLOR_PANEL, .unseen = true};
@@ -216,7 +216,7 @@ static void draw_titles(struct mt_drawing *drawing, const struct mt_ranks_layout
     }
 }
 
-/* Side by side they are one. */
+/* Adjacent gaps are drawn as one. */
 static void draw_gaps(struct mt_drawing *drawing, const struct mt_ranks_layout *layout)
 {
     const struct mt_paint hatch = {.fill = MT_COLOR_UNUSED, .hatched = true};
@@ -245,7 +245,7 @@ static const char *limit_words(struct mt_drawing *drawing, const struct limit *l
     return words ? words : "";
 }
 
-/* Of limits close to each other, the words of the larger stand above those of the smaller. */
+/* If two limits are close, the words of the larger one are above those of the smaller one. */
 static void draw_limits(struct mt_drawing *drawing, const struct mt_ranks_layout *layout,
                         const struct limit limits[2])
 {
@@ -369,7 +369,7 @@ static const char *footnote_of(struct mt_drawing *drawing, const struct mt_ranks
     return mt_job_frame_take(drawing, &note);
 }
 
-/* Right of the plot: what the dashed lines are. */
+/* Width of the words for dashed lines, right of the plot. */
 static double limit_width(struct mt_drawing *drawing, const struct mt_ranks_layout *layout,
                           const struct limit limits[2])
 {
@@ -382,7 +382,7 @@ static double limit_width(struct mt_drawing *drawing, const struct mt_ranks_layo
     return fmin(width, drawing->width * MAX_LIMIT_SHARE);
 }
 
-/* Left and right, and how many rows of labels there may be. */
+/* Places left and right edges, and sets the maximum number of rows of labels. */
 static void place_across(struct mt_drawing *drawing, struct mt_ranks_layout *layout, double y,
                          const struct limit limits[2])
 {

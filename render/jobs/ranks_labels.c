@@ -1,7 +1,7 @@
-/* Labels stand in rows above the bars, beside a line that falls to what they are of. Right of their
- * lines, the rightmost label is in the lowest row, and one further left goes above those that it
- * would cover, so that its line falls past them; left of their lines it is the other way round. If
- * not all have room, the least important are left out. */
+/* Labels are in rows above the bars, next to a line down to their target. For labels right of their
+ * lines, the rightmost label is in the lowest row, and labels further left are above those that
+ * they would cover, so that their lines pass them. For labels left of their lines, the order is
+ * reversed. If there is not enough room, the least important labels are omitted. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@
 #define SIDE      5.0 /* from the line to its label */
 #define APART     8.0 /* from label to label */
 #define MIN_WIDTH 60.0
-#define IMPORTANT 2  /* labels that others make room for */
+#define IMPORTANT 2  /* labels for which others are dropped */
 #define MIN_CROSS 12 /* pixels of a lane whose cross cannot cover the next one */
 
 static void collect(struct mt_drawing *drawing, struct mt_ranks_layout *layout)
@@ -29,7 +29,7 @@ static void collect(struct mt_drawing *drawing, struct mt_ranks_layout *layout)
     mt_job_labels_add_gaps(&layout->order, labels);
 }
 
-/* The lane in which a gap has no rows beside it, or that of the row; NULL = none. */
+/* The lane of the gap if there are no rows next to it, otherwise that of the row; NULL = none. */
 static const struct mt_job_lane *lane_of(const struct mt_ranks_layout *layout,
                                          const struct mt_job_label *label)
 {
@@ -42,7 +42,7 @@ static const struct mt_job_lane *lane_of(const struct mt_ranks_layout *layout,
     return NULL;
 }
 
-/* Right of its line, or left of it; false if the plot ends there. */
+/* Puts the label right or left of its line. Returns false if the plot ends there. */
 static bool take_side(const struct mt_ranks_layout *layout, struct mt_ranks_label *label,
                       bool is_left)
 {
@@ -93,7 +93,7 @@ static bool has_room(const struct mt_ranks_layout *layout, const struct mt_ranks
     return true;
 }
 
-/* In the lowest row that has room, else on the other side. */
+/* Uses the lowest row with room, otherwise the other side. */
 static bool place(const struct mt_ranks_layout *layout, struct mt_ranks_label *label)
 {
     bool is_left = label->is_left;
@@ -110,7 +110,7 @@ static bool place(const struct mt_ranks_layout *layout, struct mt_ranks_label *l
     return false;
 }
 
-/* Those right of their lines from the right, then the others from the left. */
+/* First labels right of their lines, from the right; then the others, from the left. */
 static int compare_places(const void *a, const void *b)
 {
     const struct mt_ranks_label *const *one = a, *const *other = b;
@@ -124,7 +124,7 @@ static int compare_places(const void *a, const void *b)
     return (*one > *other) - (*one < *other);
 }
 
-/* Places all that are kept; else none, and returns the one that has no room. */
+/* Places all labels that are kept. Otherwise returns the label that has no room. */
 static struct mt_ranks_label *place_kept(struct mt_ranks_layout *layout)
 {
     struct mt_ranks_label *sorted[MT_JOB_LABELS], *failed = NULL;
@@ -143,7 +143,8 @@ static struct mt_ranks_label *place_kept(struct mt_ranks_layout *layout)
     return failed;
 }
 
-/* One that has no room goes, unless it is one of the first: then the least important goes. */
+/* Drops a label that has no room, unless it is one of the first. In that case drops the least
+ * important one. */
 static void drop(struct mt_ranks_layout *layout, struct mt_ranks_label *label)
 {
     struct mt_ranks_label *last = &layout->labels[layout->label_count - 1];
@@ -173,8 +174,8 @@ static uint32_t count_wanted_outliers(const struct mt_job_labels *wanted)
     return count;
 }
 
-/* Labels point to the middle of the plot, or all to the right, where they can. Returns how many
- * have a place. */
+/* Labels point to the middle of the plot, or all to the right, if possible. Returns the number of
+ * placed labels. */
 static uint32_t arrange(struct mt_ranks_layout *layout, bool all_right)
 {
     double middle = layout->plot.x + layout->plot.width / 2;
@@ -254,7 +255,7 @@ static void draw_label(struct mt_drawing *drawing, const struct mt_ranks_layout 
                         label->is_left ? MT_ANCHOR_END : MT_ANCHOR_START, "label");
 }
 
-/* The first death always; others where they have room. */
+/* The first death is always drawn, others if they have room. */
 static void draw_deaths(struct mt_drawing *drawing, const struct mt_ranks_layout *layout)
 {
     const struct mt_job_report *report = layout->report;

@@ -1,5 +1,5 @@
 /* The reserved peak of each rank in each step. Columns are the buckets of the report's steps, or
- * several of them where there are more than the plot has room for. */
+ * several buckets each if there are too many for the plot. */
 #include <math.h>
 
 #include "heat_map.h"
@@ -7,9 +7,9 @@
 #include "units.h"
 #include "util.h"
 
-#define TICK_PITCH 56.0 /* pixels from tick to tick, about */
+#define TICK_PITCH 56.0 /* approximate pixels from tick to tick */
 
-/* The last bucket that begins at `step` or before; MT_NO_ROW = none. */
+/* The last bucket that begins at or before `step`; MT_NO_ROW = none. */
 static uint32_t bucket_of(const struct mt_job_report *report, int64_t step)
 {
     uint32_t low = 0, high = report->step_count;
@@ -30,7 +30,7 @@ static uint32_t column_of(const struct mt_heat_map *map, uint32_t bucket)
     return (uint32_t)((uint64_t)bucket * map->columns / map->report->step_count);
 }
 
-/* The first bucket of a column, and behind the last column the number of buckets. */
+/* The first bucket of a column; after the last column, the number of buckets. */
 static uint32_t first_bucket(const struct mt_heat_map *map, uint32_t column)
 {
     uint64_t buckets = map->report->step_count;
@@ -107,7 +107,7 @@ static const char *name_death(const struct mt_heat_map *map, struct mt_drawing *
     return text ? text : "";
 }
 
-/* A column has a tick if a round step lies in it. */
+/* A column has a tick if it contains a round step. */
 static bool has_round(const struct mt_heat_map *map, uint32_t column, uint64_t round, int64_t *step)
 {
     const struct mt_job_step *steps = map->report->steps;
