@@ -193,7 +193,8 @@ static void tell_found(const struct mt_teller *teller)
         mt_buf_printf(&line, "steps %sare inferred from %s", parts == steps ? "and phases " : "",
                       words[steps]);
     if (parts && parts != steps)
-        mt_buf_printf(&line, steps ? ", phases from %s" : "phases are inferred from %s", words[parts]);
+        mt_buf_printf(&line, steps ? ", phases from %s" : "phases are inferred from %s",
+                      words[parts]);
     if (line.data) {
         mt_buf_add_text(&line, ", because the program did not name them");
         mt_tell_line(teller, 2, line.data);

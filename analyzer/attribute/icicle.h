@@ -70,8 +70,8 @@ enum mt_status mt_icicle_build(struct mt_arena *arena, const struct mt_holding *
                                struct mt_icicle **icicle) MT_MUST_USE;
 
 /* What a node is called: "forward train.py:47", "autograd engine", "no stack, in
- * warm-up", "backward of Net.forward model.py:77", "allocated before recording started", "30 × 16.0 MiB",
- * "30 blocks", "all". */
+ * warm-up", "backward of Net.forward model.py:77", "allocated before recording started", "30 × 16.0
+ * MiB", "30 blocks", "all". */
 const char *mt_node_label(struct mt_arena *arena, const struct mt_symbols *symbols,
                           const struct mt_node *node);
 

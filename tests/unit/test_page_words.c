@@ -40,8 +40,7 @@ static void other_numbers_are_words(void **state)
 static void all_pieces_are_escaped(void **state)
 {
     (void)state;
-    expect("<b>3 GiB</b> & 2%\"",
-           "&lt;b&gt;" QUANTITY("3 GiB") "&lt;/b&gt; &amp; 2%&quot;");
+    expect("<b>3 GiB</b> & 2%\"", "&lt;b&gt;" QUANTITY("3 GiB") "&lt;/b&gt; &amp; 2%&quot;");
     expect("\xC3\xB6 1 B\xE2\x80\xA6", "\xC3\xB6 " QUANTITY("1 B") "\xE2\x80\xA6");
 }
 
