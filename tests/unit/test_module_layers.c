@@ -98,7 +98,7 @@ static void equal_layers(void **state)
     (void)state;
     expect_layers("EabcabcabcN", &three, 1, ".000111222.");
     expect_layers("Eabcabcabca", &three, 1,
-                  ".000111222."); /* a norm of the same size as the layers' first */
+                  ".000111222."); /* a norm as large as the layers' first */
     expect_layers("EababNcdcdcdN", two_groups, 2, ".0011.aabbcc.");
     expect_layers("EabababNcdcdcdN", twice, 2, ".001122.aabbcc.");
     expect_layers("EabababNcdcdcdN", &three, 1, "...............");     /* ambiguous */
