@@ -1,4 +1,4 @@
-/* The scale of a picture, read from the labels of its own axis. */
+/* Reads the scale of a picture from the labels of its own axis. */
 #ifndef TESTS_CHART_SCALE_H
 #define TESTS_CHART_SCALE_H
 
@@ -23,7 +23,7 @@ static inline uint64_t chart_bytes_of_label(const char *label)
     return mt_parse_bytes(plain, &bytes) == MT_OK ? bytes : UINT64_MAX;
 }
 
-/* The scale of a vertical axis whose labels have that role; the lowest is 0. */
+/* The scale of a vertical axis whose labels have that role. Its lowest value is 0. */
 static inline struct chart_scale chart_scale_of(const struct mt_drawing *drawing, const char *role)
 {
     struct chart_scale scale = {0, 0};

@@ -1,4 +1,4 @@
-/* What has to hold for every picture, checked on its display list. */
+/* Rules that every picture keeps, checked on its display list. */
 #ifndef TESTS_DRAWING_CHECKS_H
 #define TESTS_DRAWING_CHECKS_H
 
@@ -17,7 +17,7 @@ static inline bool drawing_box_is_sane(const struct mt_box *box, const struct mt
            box->y + box->height <= drawing->height + 0.5;
 }
 
-/* Box around whatever an operation draws. */
+/* Bounding box of an operation. */
 static inline struct mt_box drawing_op_box(const struct mt_op *op)
 {
     struct mt_box box = {op->x, op->y, op->width, op->height};
@@ -43,7 +43,7 @@ static inline struct mt_box drawing_op_box(const struct mt_op *op)
     return box;
 }
 
-/* Does a straight line, such as the leader from a label to what it names, run through that box? */
+/* Does a straight line, such as the leader of a label, run through the box? */
 static inline bool drawing_line_crosses(const struct mt_op *line, const struct mt_box *box)
 {
     const struct mt_point *from = &line->points[0], *to = &line->points[1];
@@ -58,8 +58,8 @@ static inline bool drawing_line_crosses(const struct mt_op *line, const struct m
     return inside > 4; /* two pixels: boxes are a little larger than their letters */
 }
 
-/* The text that the line at `index` runs through, or NULL: a leader through any, a line of the grid
- * through what was written before it; words after it keep clear of it by their halo. */
+/* Returns the text that the line at `index` crosses, or NULL. A leader may cross no text. A grid
+ * line may cross no text written before it: later text has a halo that keeps it readable. */
 static inline const char *drawing_crossed_text(const struct mt_drawing *drawing, size_t index)
 {
     const struct mt_op *line = &drawing->ops[index];
@@ -80,8 +80,8 @@ static inline const char *drawing_crossed_text(const struct mt_drawing *drawing,
     return NULL;
 }
 
-/* Everything lies inside of the frame, and no text covers another or is crossed by a leader: NULL,
- * or what is wrong (static text). */
+/* Returns NULL if everything is inside the frame and no text is covered by other text or crossed by
+ * a leader. Otherwise returns what is wrong (static text). */
 static inline const char *drawing_fault(const struct mt_drawing *drawing)
 {
     static char fault[400];
@@ -123,7 +123,7 @@ static inline bool drawing_is(const struct mt_op *op, const char *role)
     return op->role && !strcmp(op->role, role);
 }
 
-/* Does a text with that role hold these words? */
+/* Does a text with that role contain these words? */
 static inline bool drawing_says(const struct mt_drawing *drawing, const char *role,
                                 const char *words)
 {
@@ -146,7 +146,7 @@ static inline const struct mt_op *drawing_find(const struct mt_drawing *drawing,
     return NULL;
 }
 
-/* Is there a text in this rectangle? */
+/* Is there text in this rectangle? */
 static inline bool drawing_has_text_in(const struct mt_drawing *drawing, const struct mt_op *rect)
 {
     size_t i;
@@ -164,7 +164,7 @@ static inline bool drawing_has_text_in(const struct mt_drawing *drawing, const s
     return false;
 }
 
-/* y of a stepped line at x: that of the last point at or before it. */
+/* y of a stepped line at x: the y of the last point at or before x. */
 static inline double drawing_y_at(const struct mt_op *op, double x, double otherwise)
 {
     double y = otherwise;

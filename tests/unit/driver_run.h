@@ -1,5 +1,5 @@
-/* A run made by hand in which the driver's calls were recorded beside the framework's events, and
- * the output of analyze for it. Begin, add events in order, analyze, end. */
+/* Builds a run with the calls of the driver and the events of the framework, and prints it with
+ * analyze. Begin, add events in order, analyze, end. */
 #ifndef MT_TESTS_DRIVER_RUN_H
 #define MT_TESTS_DRIVER_RUN_H
 
@@ -37,7 +37,7 @@ static void begin(struct run *run)
         assert_int_equal(memory_source_heap(&run->source, names[i]), PYTORCH + i);
 }
 
-/* Its number is its place, its time a microsecond after the one before. */
+/* The event's number is its index. Its time is one microsecond after the event before. */
 static struct mt_event *add(struct run *run, uint16_t heap, uint8_t kind, uint64_t addr,
                             uint64_t bytes)
 {
@@ -72,7 +72,7 @@ static inline void add_free(struct run *run, uint16_t heap, uint64_t addr, uint6
     add(run, heap, MT_EVENT_FREE_COMPLETED, addr, bytes);
 }
 
-/* From the driver, with a segment in it. */
+/* A heap of the driver, with a segment. */
 static inline void add_segment(struct run *run, uint64_t addr, uint64_t bytes, uint16_t pool)
 {
     add(run, DRIVER, MT_EVENT_ALLOC, addr, bytes);
@@ -104,7 +104,7 @@ static void end(struct run *run)
     memory_source_release(&run->source);
 }
 
-/* Lines are wrapped: compares words. */
+/* Compares words, because lines are wrapped. */
 static inline void expect_text(const struct run *run, const char *part)
 {
     struct mt_buf flat = {0};

@@ -1,5 +1,4 @@
-/* What tests of findings share: a step of training, and what is expected of its report. Include
- * after cmocka. */
+/* A training step and expected findings, shared by tests of findings. Include after cmocka. */
 #ifndef MT_TESTS_FINDING_PROGRAM_H
 #define MT_TESTS_FINDING_PROGRAM_H
 
@@ -38,7 +37,7 @@ static inline uint64_t take_in(const char *phase, const char *line, uint64_t byt
     return addr;
 }
 
-/* What every step of training does and is done with. */
+/* Allocates and frees what every training step needs. */
 static inline void train(void)
 {
     uint64_t hidden = take_in("forward", "model.py:hidden:9", 100 * MT_MIB);
@@ -55,7 +54,7 @@ static inline void begin(void)
     (void)take("model.py:init:1", 50 * MT_MIB);
 }
 
-/* What is claimed there is replayed. */
+/* A replay confirms the bytes that the finding claims. */
 static inline void begin_replayable(void)
 {
     program_begin();

@@ -1,4 +1,4 @@
-/* A source made by hand: events in an array, handed out in batches. */
+/* A source of events in an array, which it hands out in batches. */
 #ifndef MT_TESTS_MEMORY_SOURCE_H
 #define MT_TESTS_MEMORY_SOURCE_H
 
@@ -10,7 +10,7 @@ struct memory_source {
     struct mt_source source;
     struct mt_event *events; /* the caller's */
     size_t count, at, batch;
-    struct mt_event copy[64]; /* a batch, so that pointers really go stale */
+    struct mt_event copy[64]; /* a batch: a copy, so that pointers to older batches are invalid */
 };
 
 static enum mt_status memory_source_next(struct mt_source *source, struct mt_event_batch *batch,
@@ -58,7 +58,7 @@ static void memory_source_init(struct memory_source *self, struct mt_event *even
     }
 }
 
-/* Number of the heap of that name, made if there is none. */
+/* Returns the number of the heap with that name, and adds it if there is none. */
 static inline uint16_t memory_source_heap(struct memory_source *self, const char *name)
 {
     uint32_t text, heap;

@@ -1,5 +1,5 @@
-/* A program made by hand: ranges, and blocks that are born and freed in them. Then the role of each
- * block, as mt_role_clock finds it. Include after cmocka. */
+/* Builds a program of ranges and blocks, and finds the role of each block with mt_role_clock.
+ * Include after cmocka. */
 #ifndef MT_TESTS_ROLE_PROGRAM_H
 #define MT_TESTS_ROLE_PROGRAM_H
 

@@ -1,5 +1,5 @@
-/* A program in steps, made by hand, and what analyze finds in it. A line of it is
- * "file:function:number", innermost first if there are callers: "f.py:f:1 < g.py:g:2". */
+/* Builds a program in steps, and analyzes it. A line of the program is "file:function:number".
+ * Callers follow the innermost line: "f.py:f:1 < g.py:g:2". */
 #ifndef MT_TESTS_STEP_PROGRAM_H
 #define MT_TESTS_STEP_PROGRAM_H
 
@@ -104,10 +104,9 @@ static inline void step_ends(unsigned number)
     range(MT_EVENT_PHASE_POP, name);
 }
 
-/* From now on blocks lie where PyTorch's allocator puts them, so that a replay finds
- * the run to be what it says. For blocks of 10 MiB and more, in units of 2 MiB: each
- * has a segment of its own, that of a freed block of its size if there is one. A free
- * larger one would be split, and that is not done here. */
+/* Places later blocks where PyTorch's allocator places them, so that a replay reproduces the run.
+ * Works for blocks of at least 10 MiB in units of 2 MiB. Each block has its own segment, and reuses
+ * the segment of a freed block of its size. Splitting a larger free block is not modeled. */
 static inline void program_with_segments(void)
 {
     program.has_segments = true;
@@ -168,7 +167,7 @@ static void give(uint64_t addr)
     program_add(MT_EVENT_FREE_COMPLETED, event);
 }
 
-/* A request at that line was refused. */
+/* A request at that line that failed. */
 static inline void refuse(const char *line, uint64_t bytes)
 {
     program_add(
@@ -210,7 +209,7 @@ static inline void phase_ends(const char *name)
     range(MT_EVENT_PHASE_POP, name);
 }
 
-/* That of the kind, NULL if there is none. */
+/* Returns the finding of that kind, or NULL. */
 static inline const struct mt_finding *finding_of(const struct mt_report *report, const char *id)
 {
     const struct mt_device_report *device = &report->devices[0];

@@ -1,5 +1,5 @@
-/* Reports made up for tests of charts: plausible, deterministic, without any
- * trace. Release with synthetic_release. */
+/* Deterministic, plausible reports for tests of charts, made without a trace. Release them with
+ * synthetic_release. */
 #ifndef TESTS_SYNTHETIC_REPORT_H
 #define TESTS_SYNTHETIC_REPORT_H
 
@@ -16,14 +16,14 @@ enum synthetic_kind {
     SYNTHETIC_TRAINING, /* setup, a pause, `steps` steps of four phases */
     SYNTHETIC_NO_PHASES,
     SYNTHETIC_OOM_FIRST, /* nothing but one failed request */
-    SYNTHETIC_RANDOM     /* anything goes; `seed` decides */
+    SYNTHETIC_RANDOM     /* arbitrary content, from `seed` */
 };
 
 struct synthetic_options {
     enum synthetic_kind kind;
     uint32_t steps;
     uint32_t ooms; /* caught, in the first step */
-    bool fatal;    /* the last of them ended the run */
+    bool fatal;    /* the last failed request ended the run */
     uint64_t limit_bytes;
     bool in_middle;
     uint16_t devices; /* 0 is read as 1 */

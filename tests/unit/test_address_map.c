@@ -1,4 +1,4 @@
-/* The model of addresses and its chart, on small histories made by hand. */
+/* The model of addresses and its chart, on small histories. */
 #include "cmocka_all.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #define MIB  (UINT64_C(1) << 20)
 #define BASE UINT64_C(0x7f0000000000)
 
-/* A device whose events are made one after the other, a microsecond apart. */
+/* A device whose events are one microsecond apart. */
 static struct {
     struct mt_arena arena;
     struct mt_address_builder *builder;
@@ -107,7 +107,7 @@ static struct mt_address *end(void)
     return address;
 }
 
-/* What a row of a place looks like in the column of an event. */
+/* How a row of a segment looks in the column of an event. */
 static struct mt_mosaic_cell cell(const struct mt_address *address, uint32_t place, uint32_t row,
                                   uint64_t event)
 {
@@ -122,7 +122,7 @@ static struct mt_mosaic_cell cell(const struct mt_address *address, uint32_t pla
     return nothing;
 }
 
-static void what_is_given_back_turns_white(void **state)
+static void released_memory_turns_white(void **state)
 {
     struct mt_address *address;
     uint32_t block;
@@ -183,8 +183,8 @@ static void an_expandable_segment_is_one_band_that_grows(void **state)
     mt_arena_release(&device.arena);
 }
 
-/* Bytes x time, and who was idle. */
-static void occupancy_is_what_the_blocks_say(void **state)
+/* Byte-seconds in use and idle. */
+static void occupancy_is_that_of_the_blocks(void **state)
 {
     struct mt_address *address;
     uint32_t once, often;
@@ -205,16 +205,16 @@ static void occupancy_is_what_the_blocks_say(void **state)
     assert_true(fabs(address->places[1].used - 60.0 * (double)MIB * 500e-6) < 1);
     assert_true(fabs(address->places[1].held - 60.0 * (double)MIB * 998e-6) < 1);
     assert_true(fabs(address->used - address->places[0].used - address->places[1].used) < 1);
-    assert_int_equal(address->idle_segments, 1); /* the other was in use in the last step */
+    assert_int_equal(address->idle_segments, 1); /* the other segment was in use in the last step */
     assert_true(address->idle_bytes == 40 * MIB && address->places[0].was_idle);
     assert_int_equal(address->once_segments, 1);
     assert_true(address->reserved_end == 100 * MIB && !address->allocated_end);
     mt_arena_release(&device.arena);
 }
 
-/* Frees of nothing, blocks outside of everything, segments over others, sizes beyond
- * the end of all addresses. */
-static void damaged_input_is_counted_not_believed(void **state)
+/* Frees of unknown blocks, blocks outside of segments, overlapping segments, sizes beyond the
+ * address space. */
+static void damaged_input_is_counted(void **state)
 {
     struct mt_address *address;
     uint32_t outside, beyond;
@@ -245,7 +245,7 @@ static void damaged_input_is_counted_not_believed(void **state)
     mt_arena_release(&device.arena);
 }
 
-/* If there are more segments than rows, the rest is counted. */
+/* Segments that have no row are counted. */
 static void rows_are_bounded(void **state)
 {
     struct mt_address *address;
@@ -295,7 +295,7 @@ static uint64_t tinted(const struct mt_drawing *drawing)
     return cells;
 }
 
-/* 512 bytes in 2 MiB among 64 GiB of which a row of pixels is 60 MiB. */
+/* 512 bytes in a segment of 2 MiB, among 64 GiB: a row of pixels is 60 MiB. */
 static void the_smallest_block_tints_its_pixel(void **state)
 {
     struct mt_chart_options options = {.width = 0};
@@ -363,8 +363,8 @@ static const struct mt_op *op_of_key(const struct mt_drawing *drawing, const cha
     return NULL;
 }
 
-/* A block is drawn where it lies, as long as it lives, in a place of which it is not the first
- * segment; one that lives at the end reaches the edge. */
+/* A block is drawn at its address over its life, in a segment that reuses the place of another one.
+ * A block that is alive at the end reaches the edge. */
 static void blocks_lie_where_they_were(void **state)
 {
     struct mt_chart_options options = {.keyed = true};
@@ -440,10 +440,10 @@ static void the_largest_blocks_are_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_given_back_turns_white),
+        cmocka_unit_test(released_memory_turns_white),
         cmocka_unit_test(an_expandable_segment_is_one_band_that_grows),
-        cmocka_unit_test(occupancy_is_what_the_blocks_say),
-        cmocka_unit_test(damaged_input_is_counted_not_believed),
+        cmocka_unit_test(occupancy_is_that_of_the_blocks),
+        cmocka_unit_test(damaged_input_is_counted),
         cmocka_unit_test(rows_are_bounded),
         cmocka_unit_test(the_smallest_block_tints_its_pixel),
         cmocka_unit_test(every_order_draws_the_same_memory),

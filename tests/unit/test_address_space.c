@@ -1,5 +1,5 @@
-/* Made-up addresses beside those that a driver gave to the same requests
- * (fixtures/driver_addresses), and every order beside its rules. */
+/* Compares simulated addresses with those that a driver returned for the same requests
+ * (fixtures/driver_addresses), and tests the rules of every order of addresses. */
 #include "cmocka_all.h"
 
 #include <inttypes.h>
@@ -11,15 +11,16 @@
 
 enum { MAX_REQUESTS = 4096 };
 
-/* What a process held when its first request came, as the recordings show it: two regions of the
- * context with room left, the newer one 2 MiB, the older one 24 MiB. Recorded addresses count from
- * the older one's hole; where regions of the process begin, all other memory lies between. */
+/* The state of a process at its first request, as in the recordings: two regions of the context
+ * have free space, 2 MiB in the newer one and 24 MiB in the older one. Recorded addresses are
+ * relative to the free space of the older one. All other memory lies between the regions of the
+ * process. */
 enum { OLD_USED = 8, NEW_USED = 30, NEW_HOLE = -74, REGIONS_END = -488 };
 
 struct played {
     struct mt_address_space space;
     bool has_context;
-    uint64_t old_hole, new_hole, top; /* where those are here */
+    uint64_t old_hole, new_hole, top; /* simulated addresses of these */
 };
 
 static uint64_t take(struct mt_address_space *space, uint64_t mib)
@@ -56,8 +57,8 @@ static void begin(struct played *played, bool has_context)
     played->new_hole = played->top + NEW_USED * MT_MIB;
 }
 
-/* The address here for one of the recording. Without a context the first request, which all
- * others count from, has a region of its own, of 64 MiB at most, at the top. */
+/* Simulated address of a recorded one. Without a context, the first request has its own region of
+ * at most 64 MiB at the top. Other addresses are relative to it. */
 static uint64_t expected(const struct played *played, int64_t recorded_mib, int64_t first_mib)
 {
     if (!played->has_context)
@@ -98,7 +99,7 @@ static void plays_as_recorded(const char *name, bool has_context)
     mt_address_space_release(&played.space);
 }
 
-static void the_driver_places_large_requests_so(void **unused)
+static void large_requests_are_placed_as_by_the_driver(void **unused)
 {
     (void)unused;
     plays_as_recorded("large", false);
@@ -106,14 +107,14 @@ static void the_driver_places_large_requests_so(void **unused)
     plays_as_recorded("holes", false);
 }
 
-static void the_driver_places_small_and_mixed_requests_so(void **unused)
+static void small_and_mixed_requests_are_placed_as_by_the_driver(void **unused)
 {
     (void)unused;
     plays_as_recorded("small", true);
     plays_as_recorded("mixed", true);
 }
 
-static void upwards_and_downwards_never_turn(void **unused)
+static void upwards_and_downwards_are_monotonic(void **unused)
 {
     struct mt_address_space up, down;
     uint64_t above = 0, below = UINT64_MAX;
@@ -157,7 +158,7 @@ static void random_orders_repeat_and_differ(void **unused)
     mt_address_space_release(&other);
 }
 
-/* What lives never overlaps: the check of soundness sees to that after each step. */
+/* Live allocations never overlap: the check of soundness runs after each step. */
 static void random_requests_keep_every_order_sound(void **unused)
 {
     uint64_t state = 88172645463325252u, live[MAX_REQUESTS];
@@ -185,9 +186,9 @@ static void random_requests_keep_every_order_sound(void **unused)
     }
 }
 
-/* Requests of 2^45 bytes: the third has no place beside the others, and what was given back is
- * there again. */
-static void what_does_not_fit_gets_an_address_all_the_same(void **unused)
+/* Requests of 2^45 bytes: the third does not fit beside the others. All addresses can be released.
+ */
+static void requests_that_do_not_fit_get_an_address(void **unused)
 {
     (void)unused;
     for (uint32_t order = 0; order < MT_BASE_ORDERS; order++) {
@@ -207,12 +208,12 @@ static void what_does_not_fit_gets_an_address_all_the_same(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_driver_places_large_requests_so),
-        cmocka_unit_test(the_driver_places_small_and_mixed_requests_so),
-        cmocka_unit_test(upwards_and_downwards_never_turn),
+        cmocka_unit_test(large_requests_are_placed_as_by_the_driver),
+        cmocka_unit_test(small_and_mixed_requests_are_placed_as_by_the_driver),
+        cmocka_unit_test(upwards_and_downwards_are_monotonic),
         cmocka_unit_test(random_orders_repeat_and_differ),
         cmocka_unit_test(random_requests_keep_every_order_sound),
-        cmocka_unit_test(what_does_not_fit_gets_an_address_all_the_same),
+        cmocka_unit_test(requests_that_do_not_fit_get_an_address),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Settings in an advice, and the device that a document begins with. */
+/* Settings in the text of an advice, and the device that a document lists first. */
 #include "cmocka_all.h"
 
 #include <string.h>
@@ -42,7 +42,7 @@ static void settings_are_found(void **unused)
     assert_parts("zero_grad(set_to_none=True)", "zero_grad({set_to_none=True})");
 }
 
-static void the_worst_device_comes_first(void **unused)
+static void worst_device_is_listed_first(void **unused)
 {
     struct mt_oom oom = {.request_bytes = 24 << 20, .fatal = true};
     struct mt_device_report devices[3] = {{.device = 0, .allocated_peak.bytes = 500 << 20},
@@ -73,7 +73,7 @@ static void the_worst_device_comes_first(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(settings_are_found),
-                                       cmocka_unit_test(the_worst_device_comes_first)};
+                                       cmocka_unit_test(worst_device_is_listed_first)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* The text of analyze keeps its length however many devices there are. */
+/* The length of analyze's text does not depend on the number of devices. */
 #include "cmocka_all.h"
 
 #include "driver_run.h"
@@ -7,7 +7,7 @@ enum { DEVICES = 20 };
 
 static const struct mt_style plain = {"", "", "", "", "", "", ""};
 
-/* The higher its number, the more a device holds. */
+/* A device with a higher number holds more. */
 static void begin_devices(struct run *run, uint16_t heap)
 {
     begin(run);

@@ -1,4 +1,4 @@
-/* What memtrace writes beyond ASCII has a form in ASCII that is as wide. */
+/* Every character beyond ASCII that memtrace writes has an ASCII form of the same width. */
 #include "cmocka_all.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ static void expect(const char *text, const char *ascii)
     mt_buf_release(&out);
 }
 
-static void numbers_are_told_in_ascii(void **unused)
+static void numbers_are_written_in_ascii(void **unused)
 {
     char text[MT_UNITS_TEXT];
 
@@ -31,8 +31,8 @@ static void numbers_are_told_in_ascii(void **unused)
     expect("36 → 24", "36 ->24");
 }
 
-/* Also a character that is cut at the end. */
-static void the_rest_is_kept(void **unused)
+/* Also a character that is cut at the end of the text. */
+static void other_text_is_kept(void **unused)
 {
     struct mt_buf out = {0};
 
@@ -54,8 +54,8 @@ static void the_rest_is_kept(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_are_told_in_ascii),
-        cmocka_unit_test(the_rest_is_kept),
+        cmocka_unit_test(numbers_are_written_in_ascii),
+        cmocka_unit_test(other_text_is_kept),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

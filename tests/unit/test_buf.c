@@ -117,6 +117,6 @@ int main(void)
         cmocka_unit_test(decimals),
     };
 
-    (void)set_german(); /* it changes nothing; test_render_core says whether it is there */
+    (void)set_german(); /* Without effect; test_render_core tests whether the locale exists. */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Key-value caches that a program keeps by hand, and what looks like one. */
+/* Key-value caches that a program manages itself, and what looks like one. */
 #include "cmocka_all.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 
 enum { LAYERS = 4, TOKENS = 6, STEP = 64, PROMPT = 4096, CAT = 0, PROJECTION = 1, OTHER = 2 };
 
-/* What the layers of a program hold, each in one block. */
+/* Each layer of a program keeps one block. */
 struct program {
     struct mt_cache_chains chains;
     uint64_t allocations;
@@ -25,7 +25,7 @@ static void freed(struct program *p, uint64_t allocation)
     mt_cache_chains_end(&p->chains, allocation);
 }
 
-/* The prompt's keys are what the projection made of it. */
+/* The projection computes the keys of the prompt. */
 static void read_prompt(struct program *p)
 {
     for (int layer = 0; layer < LAYERS; layer++)
@@ -85,7 +85,7 @@ static void each_token_is_added(void **state)
     mt_cache_chains_release(&p.chains);
 }
 
-/* Keys and values: two blocks are made by one line, then both old ones are freed. */
+/* One line makes two blocks, keys and values. Then both old ones are freed. */
 static void keys_and_values_are_made_together(void **state)
 {
     struct program p = {0};
@@ -109,7 +109,7 @@ static void keys_and_values_are_made_together(void **state)
     mt_cache_chains_release(&p.chains);
 }
 
-/* The trace begins between two layers: what it does not show was there before. */
+/* The trace begins between two layers. Layers that it does not show existed before. */
 static void begins_within_a_token(void **state)
 {
     struct program p = {0};
@@ -130,7 +130,7 @@ static void begins_within_a_token(void **state)
     mt_cache_chains_release(&p.chains);
 }
 
-/* What a model without a cache makes, longer with each token: gone before the next one begins, */
+/* A model without a cache makes ever longer blocks and frees each before the next one begins, */
 static void computed_again(void **state)
 {
     struct program p = {0};
@@ -145,7 +145,7 @@ static void computed_again(void **state)
     mt_cache_chains_release(&p.chains);
 }
 
-/* ... or, if the result keeps all of it, gone when the next result is there. */
+/* ... or, if the result holds all of them, when the next result exists. */
 static void kept_with_the_result(void **state)
 {
     struct program p = {0};
@@ -164,7 +164,7 @@ static void kept_with_the_result(void **state)
     mt_cache_chains_release(&p.chains);
 }
 
-/* Batches whose length varies grow by another number of bytes each time. */
+/* Varying batch lengths: each growth has a different number of bytes. */
 static void steps_that_differ(void **state)
 {
     struct program p = {0};
@@ -179,7 +179,8 @@ static void steps_that_differ(void **state)
     mt_cache_chains_release(&p.chains);
 }
 
-/* Generations of three, four, five blocks: a list that grows is no cache of as many layers. */
+/* Generations of three, four and five blocks: a growing list is no cache, whose number of layers is
+ * fixed. */
 static void counts_that_differ(void **state)
 {
     struct program p = {0};
@@ -198,7 +199,7 @@ static void counts_that_differ(void **state)
     mt_cache_chains_release(&p.chains);
 }
 
-/* Something keeps one block of each generation: it was not replaced. */
+/* The program keeps one block of each generation, so it was not replaced. */
 static void one_is_kept(void **state)
 {
     struct program p = {0};
@@ -206,14 +207,14 @@ static void one_is_kept(void **state)
     (void)state;
     read_prompt(&p);
     for (uint64_t token = 1; token < TOKENS; token++) {
-        p.cache[0] = p.allocations++; /* which is not the block that was there */
+        p.cache[0] = p.allocations++; /* a new block */
         next_token(&p, PROMPT + token * STEP);
     }
     assert_false(mt_cache_chains_has(&p.chains, CAT));
     mt_cache_chains_release(&p.chains);
 }
 
-/* What goes while the cache grows, after its first tokens, is none of it. */
+/* A block that is freed while the cache grows, after its first tokens, does not belong to it. */
 static void freed_later(void **state)
 {
     struct program p = {0};
@@ -231,7 +232,7 @@ static void freed_later(void **state)
     mt_cache_chains_release(&p.chains);
 }
 
-/* The token ids of one text: two blocks cannot show that each has its own successor. */
+/* The token ids of one text: two blocks are too few to show that each has its own successor. */
 static void few_blocks(void **state)
 {
     struct program p = {0};
@@ -250,8 +251,8 @@ static void few_blocks(void **state)
     mt_cache_chains_release(&p.chains);
 }
 
-/* for name in losses: losses[name] = torch.cat([losses[name], new[name]]): no layer lies between.
- */
+/* for name in losses: losses[name] = torch.cat([losses[name], new[name]]): no layer runs between
+ * the blocks. */
 static void appended_in_a_loop(void **state)
 {
     struct program p = {0};
@@ -272,7 +273,7 @@ static void appended_in_a_loop(void **state)
     mt_cache_chains_release(&p.chains);
 }
 
-/* A size may be any number: nothing wraps. */
+/* Sizes can have any value: no arithmetic wraps. */
 static void hostile_sizes(void **state)
 {
     struct program p = {0};

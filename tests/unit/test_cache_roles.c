@@ -1,11 +1,11 @@
-/* Caches of keys and values, and what only looks like one: models that are called again and again
- * without a backward. */
+/* Roles in models that run repeatedly without a backward pass: caches of keys and values, and
+ * blocks that only look like them. */
 #include "cmocka_all.h"
 
 #include "role_program.h"
 #include "util.h"
 
-/* Failure 2: inference has no backward; a key-value cache looks temporary. */
+/* Failure 2: inference has no backward pass, so a key-value cache looks temporary. */
 static void inference(void **state)
 {
     struct program p;
@@ -26,8 +26,8 @@ static void inference(void **state)
     end(&p);
 }
 
-/* Functions that make a cache, or put something into it, and files of one; not what works with one,
- * nor a project in a folder of that name. */
+/* Functions that create a cache or write to it, and source files of caches. Code that only uses a
+ * cache, or a project in a folder of that name, does not count. */
 static void frames_of_a_cache(void **state)
 {
     static const struct {
@@ -57,8 +57,8 @@ static void frames_of_a_cache(void **state)
     end(&p);
 }
 
-/* No frame says so: kept while the model is called again and again. */
-static void a_cache_of_ones_own(void **state)
+/* No frame names a cache: the evidence is that the blocks survive repeated calls of the model. */
+static void a_cache_without_named_frames(void **state)
 {
     struct program p;
     uint64_t keys, values, latent, output = 0;
@@ -93,8 +93,8 @@ static void a_cache_of_ones_own(void **state)
     }
 }
 
-/* Where each token is a turn of its own, no block outlives many calls: the chain of ever longer
- * blocks says what they are, and what the first of them replaced. */
+/* If each token is an iteration, no block survives many calls. The chain of growing blocks is the
+ * evidence, also for the block that the first of them replaced. */
 static void a_cache_that_grows(void **state)
 {
     enum { LAYERS = 3, TOKENS = 5 };
@@ -129,8 +129,7 @@ static void a_cache_that_grows(void **state)
     }
 }
 
-/* A run that dies in its first turn: what unwinding frees may be what backward would have needed.
- */
+/* A run that fails in its first iteration: blocks that unwinding frees may be activations. */
 static void death_after_many_calls(void **state)
 {
     struct program p;
@@ -155,8 +154,8 @@ static void death_after_many_calls(void **state)
     end(&p);
 }
 
-/* Each request has one latent of a size that all requests share: none is a cache. Keys and values
- * may have tails, as they are blocks of a MiB and more. */
+/* Each request has one latent, with the same size in all requests: it is no cache. Keys and values
+ * have at least 1 MiB, so their blocks may have tails. */
 static void one_block_in_each_request(void **state)
 {
     struct program p;
@@ -193,8 +192,8 @@ static void one_block_in_each_request(void **state)
     end(&p);
 }
 
-/* A request moves the model to the device and calls it again and again; so does the call of an
- * outer module with a layer. */
+/* A request moves the model to the device and calls it repeatedly. The call of an outer module that
+ * includes a layer does the same. */
 static void modules_moved_over_calls(void **state)
 {
     struct program p;
@@ -227,8 +226,8 @@ static void modules_moved_over_calls(void **state)
     end(&p);
 }
 
-/* A layer at a time on the device: 14 GB of model, 1 GB of memory. */
-static void layers_moved_in_turn(void **state)
+/* One layer at a time is on the device: 14 GB of model, 1 GB of memory. */
+static void layers_moved_one_at_a_time(void **state)
 {
     struct program p;
     uint64_t first, second, batch;
@@ -259,9 +258,9 @@ static void layers_moved_in_turn(void **state)
     end(&p);
 }
 
-/* Beside a library's cache, what lives over many calls is no cache: a batch, an encoder's output.
- */
-static void beside_a_librarys_cache(void **state)
+/* With a library's cache, other blocks that survive many calls are no cache: a batch, an encoder's
+ * output. */
+static void other_blocks_with_a_library_cache(void **state)
 {
     struct program p;
     uint64_t cache, batch;
@@ -290,13 +289,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(inference),
         cmocka_unit_test(frames_of_a_cache),
-        cmocka_unit_test(a_cache_of_ones_own),
+        cmocka_unit_test(a_cache_without_named_frames),
         cmocka_unit_test(a_cache_that_grows),
         cmocka_unit_test(death_after_many_calls),
         cmocka_unit_test(one_block_in_each_request),
-        cmocka_unit_test(layers_moved_in_turn),
+        cmocka_unit_test(layers_moved_one_at_a_time),
         cmocka_unit_test(modules_moved_over_calls),
-        cmocka_unit_test(beside_a_librarys_cache),
+        cmocka_unit_test(other_blocks_with_a_library_cache),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The table of cards, and the ways in which people write their names. */
+/* The table of cards, and the spellings of their names. */
 #include "cards.h"
 
 #include "cmocka_all.h"
@@ -13,7 +13,7 @@ static void finds(const char *word, const char *name)
     assert_null(near);
 }
 
-static void names_are_found_as_people_write_them(void **state)
+static void common_spellings_of_names_are_found(void **state)
 {
     (void)state;
     finds("H200", "H200 141 GB");
@@ -26,7 +26,7 @@ static void names_are_found_as_people_write_them(void **state)
     finds("l4", "L4 24 GB");
 }
 
-static void an_unclear_name_is_not_guessed(void **state)
+static void an_ambiguous_name_is_refused(void **state)
 {
     const char *near;
 
@@ -40,7 +40,7 @@ static void an_unclear_name_is_not_guessed(void **state)
     assert_null(mt_card_find("", &near));
 }
 
-static void the_table_is_in_order(void **state)
+static void table_is_sorted(void **state)
 {
     const struct mt_card *card, *found;
     const char *near;
@@ -60,9 +60,9 @@ static void the_table_is_in_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_found_as_people_write_them),
-        cmocka_unit_test(an_unclear_name_is_not_guessed),
-        cmocka_unit_test(the_table_is_in_order),
+        cmocka_unit_test(common_spellings_of_names_are_found),
+        cmocka_unit_test(an_ambiguous_name_is_refused),
+        cmocka_unit_test(table_is_sorted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The control group's limit and victims, in folders that stand for a machine. */
+/* The control group's limit and victims, in folders that imitate the file systems of a machine. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,13 +42,13 @@ static int end(void **state)
     return system(command);
 }
 
-static void version_2_has_the_least_of_all_above(void **state)
+static void version_2_has_the_lowest_limit_of_all_ancestors(void **state)
 {
     uint64_t kills;
 
     (void)state;
     put("/proc/self/cgroup", "0::/user.slice/job_7/task\n");
-    put("/sys/fs/cgroup/memory.max", "1000000\n"); /* as a container shows it */
+    put("/sys/fs/cgroup/memory.max", "1000000\n"); /* as in a container */
     put("/sys/fs/cgroup/user.slice/memory.max", "max\n");
     put("/sys/fs/cgroup/user.slice/job_7/memory.max", "68719476736\n");
     put("/sys/fs/cgroup/user.slice/job_7/task/memory.max", "max\n");
@@ -61,7 +61,7 @@ static void version_2_has_the_least_of_all_above(void **state)
     assert_int_equal(kills, 1);
 }
 
-static void a_group_without_the_controller_counts_above(void **state)
+static void a_group_without_the_controller_uses_its_parent(void **state)
 {
     uint64_t kills;
 
@@ -76,7 +76,7 @@ static void a_group_without_the_controller_counts_above(void **state)
     assert_int_equal(kills, 2);
 }
 
-static void version_1_is_read(void **state)
+static void version_1_files_are_read(void **state)
 {
     uint64_t kills;
 
@@ -92,7 +92,7 @@ static void version_1_is_read(void **state)
     assert_int_equal(kills, 5);
 }
 
-static void a_container_sees_its_own_as_the_root(void **state)
+static void a_container_sees_its_group_as_the_root(void **state)
 {
     uint64_t kills;
 
@@ -105,7 +105,7 @@ static void a_container_sees_its_own_as_the_root(void **state)
     assert_int_equal(kills, 0);
 }
 
-static void hostile_files_say_nothing(void **state)
+static void hostile_files_are_ignored(void **state)
 {
     static const char *const groups[] = {
         "",       "0",        "0:",          "0::",    "0::/../../etc", ":::::",
@@ -132,7 +132,7 @@ static void hostile_files_say_nothing(void **state)
     assert_int_equal(mt_cgroup_limit_bytes(root), 0);
 }
 
-static void a_path_that_leads_out_is_not_followed(void **state)
+static void a_path_outside_of_the_root_is_not_followed(void **state)
 {
     (void)state;
     put("/proc/self/cgroup", "0::/a/../../outside\n");
@@ -145,12 +145,13 @@ static void a_path_that_leads_out_is_not_followed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(version_2_has_the_least_of_all_above, begin, end),
-        cmocka_unit_test_setup_teardown(a_group_without_the_controller_counts_above, begin, end),
-        cmocka_unit_test_setup_teardown(version_1_is_read, begin, end),
-        cmocka_unit_test_setup_teardown(a_container_sees_its_own_as_the_root, begin, end),
-        cmocka_unit_test_setup_teardown(hostile_files_say_nothing, begin, end),
-        cmocka_unit_test_setup_teardown(a_path_that_leads_out_is_not_followed, begin, end),
+        cmocka_unit_test_setup_teardown(version_2_has_the_lowest_limit_of_all_ancestors, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(a_group_without_the_controller_uses_its_parent, begin, end),
+        cmocka_unit_test_setup_teardown(version_1_files_are_read, begin, end),
+        cmocka_unit_test_setup_teardown(a_container_sees_its_group_as_the_root, begin, end),
+        cmocka_unit_test_setup_teardown(hostile_files_are_ignored, begin, end),
+        cmocka_unit_test_setup_teardown(a_path_outside_of_the_root_is_not_followed, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* What runs of a failed MT_ASSERT and MT_CHECK, and when whole structures are checked. */
+/* What a failed MT_ASSERT and MT_CHECK print, and when whole structures are checked. */
 #include "cmocka_all.h"
 
 #include <signal.h>
@@ -28,7 +28,7 @@ static void check_returns_place_and_expression(void **state)
     assert_non_null(strstr(error.text, "value < 3 is false (test_check.c:"));
 }
 
-/* Runs `body` in a child; its wait status, what it wrote to standard error in `text`. */
+/* Runs `body` in a child. Returns its wait status; `text` gets what it wrote to standard error. */
 static int in_child(void (*body)(void), char *text, size_t size)
 {
     int ends[2], status = 0;
@@ -99,7 +99,7 @@ static void stop_by_unsound(void)
     MT_ASSERT_SOUND(is_sound(2, &why), why);
 }
 
-static void assertions_stop_where_they_are_on(void **state)
+static void assertions_stop_builds_that_have_them(void **state)
 {
     char text[1024];
     int status = in_child(stop_by_assert, text, sizeof text);
@@ -123,7 +123,7 @@ static void assertions_stop_where_they_are_on(void **state)
 }
 
 #ifdef MEMTRACE_ASSERT
-static void checks_cost_a_share_of_the_work(void **state)
+static void checks_cost_a_fraction_of_the_work(void **state)
 {
     const uint64_t cost = 1000, operations = 1000000;
     struct mt_check_pace pace = {0}, again = {0};
@@ -144,9 +144,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_returns_place_and_expression),
         cmocka_unit_test(a_person_reads_one_line),
-        cmocka_unit_test(assertions_stop_where_they_are_on),
+        cmocka_unit_test(assertions_stop_builds_that_have_them),
 #ifdef MEMTRACE_ASSERT
-        cmocka_unit_test(checks_cost_a_share_of_the_work),
+        cmocka_unit_test(checks_cost_a_fraction_of_the_work),
 #endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* How activations are made again: the switch of a library, or PyTorch's own way. */
+/* How to enable activation checkpointing: the switch of a library, or PyTorch's function. */
 #include "cmocka_all.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Where the plans of a convolution come from: the table on the card and with the cuDNN that it was
- * measured with, the program's cuDNN, the rule. */
+/* The source of a convolution's plans: the table, for the card and the cuDNN version that it was
+ * measured with; else the program's cuDNN; else the rule. */
 #include "cmocka_all.h"
 
 #include "../../simulate/driver/convolution_plans.c"
@@ -70,7 +70,7 @@ static void check(const char *name, int version, enum workspace_source without,
     assert_int_equal(sim_workspace_unasked(&convolution).source, without);
 }
 
-static void the_table_is_measured_where_it_was_measured(void **state)
+static void the_table_applies_to_its_card_and_version(void **state)
 {
     (void)state;
     workspace = (struct convolution_workspace){5, WORKSPACE_MEASURED};
@@ -79,14 +79,14 @@ static void the_table_is_measured_where_it_was_measured(void **state)
     check("NVIDIA A100-SXM4-80GB", 91900, WORKSPACE_BY_RULE, WORKSPACE_ASKED);
 }
 
-static void other_shapes_are_asked_for(void **state)
+static void other_shapes_are_requested_from_cudnn(void **state)
 {
     (void)state;
     workspace = (struct convolution_workspace){5, WORKSPACE_BY_RULE};
     check("NVIDIA H200", 91900, WORKSPACE_BY_RULE, WORKSPACE_ASKED);
 }
 
-static void shapes_without_sense_are_not_asked_for(void **state)
+static void invalid_shapes_are_not_requested(void **state)
 {
     (void)state;
     questions = 0;
@@ -98,9 +98,9 @@ static void shapes_without_sense_are_not_asked_for(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_table_is_measured_where_it_was_measured),
-        cmocka_unit_test(other_shapes_are_asked_for),
-        cmocka_unit_test(shapes_without_sense_are_not_asked_for),
+        cmocka_unit_test(the_table_applies_to_its_card_and_version),
+        cmocka_unit_test(other_shapes_are_requested_from_cudnn),
+        cmocka_unit_test(invalid_shapes_are_not_requested),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Workspaces of convolutions: measured shapes as they were measured, others by the rule. */
+/* Workspaces of convolutions: measured values for measured shapes, the rule for others. */
 #include "cmocka_all.h"
 
 #include "../../simulate/driver/convolution_workspace.c"
@@ -28,7 +28,7 @@ static struct convolution square(int64_t n, int64_t channels, int64_t size, bool
     return c;
 }
 
-static void a_measured_shape_is_as_it_was_measured(void **state)
+static void measured_shapes_have_measured_workspaces(void **state)
 {
     struct convolution c = square(16, 128, 28, false);
 
@@ -51,8 +51,8 @@ static void others_copy_their_operands(void **state)
     assert_int_equal(sim_convolution_workspace(&c).bytes, 0);
 }
 
-/* By the rule: products sum their filter gradient, groups of one channel and channels last copy
- * nothing. */
+/* The rule: convolutions that are matrix products sum their filter gradient; groups of one channel
+ * and channels-last layouts copy nothing. */
 static void some_copy_nothing(void **state)
 {
     struct convolution c = square(5, 128, 20, false);
@@ -67,8 +67,8 @@ static void some_copy_nothing(void **state)
     assert_int_equal(sim_convolution_workspace(&c).bytes, 0);
 }
 
-/* In half precision three channels are copied as four. */
-static void few_channels_are_filled_up(void **state)
+/* In half precision, three channels are padded to four. */
+static void few_channels_are_padded(void **state)
 {
     struct convolution c = square(5, 3, 20, false);
     int64_t pixels = INT64_C(5) * 20 * 20;
@@ -80,7 +80,7 @@ static void few_channels_are_filled_up(void **state)
                      pixels * 4 * 2 + pixels * 64 * 2 + 64 * 4 * 9 * 2 + 16);
 }
 
-static void what_makes_no_sense_needs_nothing(void **state)
+static void invalid_shapes_need_nothing(void **state)
 {
     struct convolution c = square(16, 128, 28, false);
 
@@ -96,8 +96,8 @@ static void what_makes_no_sense_needs_nothing(void **state)
     assert_int_equal(sim_convolution_workspace(&c).bytes, 0);
 }
 
-/* A sum of products that no number holds: a batch as large as a filter. */
-static void what_is_too_large_to_count_needs_nothing(void **state)
+/* A sum of products that overflows 64 bits: a batch as large as a filter. */
+static void sizes_that_overflow_need_nothing(void **state)
 {
     struct convolution c = square(1, 1 << 20, 8, false);
 
@@ -114,12 +114,12 @@ static void what_is_too_large_to_count_needs_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_measured_shape_is_as_it_was_measured),
+        cmocka_unit_test(measured_shapes_have_measured_workspaces),
         cmocka_unit_test(others_copy_their_operands),
         cmocka_unit_test(some_copy_nothing),
-        cmocka_unit_test(few_channels_are_filled_up),
-        cmocka_unit_test(what_makes_no_sense_needs_nothing),
-        cmocka_unit_test(what_is_too_large_to_count_needs_nothing),
+        cmocka_unit_test(few_channels_are_padded),
+        cmocka_unit_test(invalid_shapes_need_nothing),
+        cmocka_unit_test(sizes_that_overflow_need_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
-/* The process that asks cuDNN: its answers, and that nothing that goes wrong in it reaches the
- * program. The real asker loads fake_cudnn.c; where the asker itself has to misbehave, this
- * program plays it. */
+/* The child process that queries cuDNN: its answers, and that its failures do not reach the
+ * program. The real child loads fake_cudnn.c. Tests of a child that misbehaves play its role
+ * themselves. */
 #define _GNU_SOURCE
 #include "cmocka_all.h"
 
@@ -51,7 +51,7 @@ static int begin(void **state)
     return *ASKER ? 0 : 1;
 }
 
-/* Within two seconds; a zombie is left to who adopts orphans. */
+/* Waits up to two seconds. A zombie counts as ended: its adoptive parent reaps it. */
 static bool has_ended(pid_t process)
 {
     char path[64], state = 'R';
@@ -69,13 +69,13 @@ static bool has_ended(pid_t process)
     return state == 'Z';
 }
 
-/* The pid of the running asker. */
+/* The pid of the running child. */
 static pid_t asker_process(void)
 {
     return beginning.asker;
 }
 
-static void the_configurations_come_in_order(void **state)
+static void configurations_come_in_order(void **state)
 {
     struct cudnn_answer answer;
 
@@ -97,8 +97,9 @@ static void the_configurations_come_in_order(void **state)
     assert_int_equal(answer.count, 0);
 }
 
-/* 1: the device. 20: two tensors of six, geometry, operation, graph, heuristics, configurations. */
-static void descriptors_are_given_back(void **state)
+/* 1 device and 20 others: two tensors of six, geometry, operation, graph, heuristics,
+ * configurations. */
+static void descriptors_are_destroyed(void **state)
 {
     struct cudnn_answer answer;
     int64_t before;
@@ -122,7 +123,7 @@ static void no_driver_is_opened(void **state)
     assert_int_equal(answer.configurations[0].workspace_bytes, 100); /* no device */
 }
 
-static void nothing_of_the_program_comes_along(void **state)
+static void the_child_inherits_nothing(void **state)
 {
     struct cudnn_answer answer;
     int left_open = dup2(STDERR_FILENO, 9);
@@ -143,7 +144,7 @@ static void count_signal(int signal)
     child_signals++;
 }
 
-static void no_wait_of_the_program_sees_it(void **state)
+static void wait_of_the_program_does_not_see_it(void **state)
 {
     struct cudnn_answer answer;
 
@@ -161,7 +162,7 @@ static void no_wait_of_the_program_sees_it(void **state)
     signal(SIGCHLD, SIG_DFL);
 }
 
-static void a_crash_ends_one_question(void **state)
+static void a_crash_fails_one_query(void **state)
 {
     struct cudnn_answer answer;
 
@@ -190,11 +191,11 @@ static void a_hang_ends_in_time(void **state)
     assert_false(ask(FAKE_HANG, &answer));
     assert_true(now_ms() - begin_ms < 2000);
     assert_false(has_ended(first));
-    kill(first, SIGALRM); /* which it sends itself after 20 seconds */
+    kill(first, SIGALRM); /* as the child does after 20 seconds */
     assert_true(has_ended(first));
 }
 
-static void an_old_library_is_asked_once(void **state)
+static void an_old_library_is_queried_once(void **state)
 {
     struct cudnn_answer answer;
 
@@ -208,7 +209,7 @@ static void an_old_library_is_asked_once(void **state)
     assert_int_equal(asker.questions, questions);
 }
 
-static void without_library_or_program_nobody_answers(void **state)
+static void without_library_or_program_there_is_no_answer(void **state)
 {
     struct cudnn_answer answer;
 
@@ -224,7 +225,7 @@ static void without_library_or_program_nobody_answers(void **state)
     assert_int_equal(asker.questions, 0);
 }
 
-static void nonsense_is_no_answer(void **state)
+static void malformed_answers_are_refused(void **state)
 {
     static const char *const kinds[] = {"/play/mark", "/play/number", "/play/count", "/play/state",
                                         "/play/short"};
@@ -243,8 +244,8 @@ static void nonsense_is_no_answer(void **state)
     assert_true(ask(5, &answer));
 }
 
-/* A program may close files that are not its own, and open others in their place. */
-static void another_file_in_its_place_is_left_alone(void **state)
+/* A program may close files that it did not open, and open others with the same numbers. */
+static void a_reused_file_number_is_left_alone(void **state)
 {
     struct cudnn_answer answer;
 
@@ -259,8 +260,8 @@ static void another_file_in_its_place_is_left_alone(void **state)
     close(place);
 }
 
-/* What the program prints next would go to the asker. */
-static void no_standard_file_of_the_program_is_taken(void **state)
+/* Otherwise, the program's next output would go to the child. */
+static void standard_streams_are_not_used(void **state)
 {
     struct cudnn_answer answer;
     int status = -1;
@@ -299,7 +300,7 @@ static void a_child_of_fork_has_its_own(void **state)
     assert_int_equal(asker_process(), first);
 }
 
-/* However a program ends, and though a child of it lives on with its files. */
+/* However a program ends, even if a child of it lives on with its files. */
 static void it_ends_with_the_program(void **state)
 {
     int ends_of_pipe[2], stays[2];
@@ -313,7 +314,7 @@ static void it_ends_with_the_program(void **state)
         struct cudnn_answer answer;
         bool is_answered = ask(5, &answer);
         process = is_answered ? asker_process() : 0;
-        if (syscall(SYS_fork) == 0) { /* keeps the socket: no handler of fork runs */
+        if (syscall(SYS_fork) == 0) { /* keeps the socket: fork handlers do not run */
             close(stays[1]);
             (void)!read(stays[0], &process, 1);
             _exit(0);
@@ -356,18 +357,18 @@ static int play(const char *how)
 int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(the_configurations_come_in_order, begin),
-        cmocka_unit_test_setup(descriptors_are_given_back, begin),
+        cmocka_unit_test_setup(configurations_come_in_order, begin),
+        cmocka_unit_test_setup(descriptors_are_destroyed, begin),
         cmocka_unit_test_setup(no_driver_is_opened, begin),
-        cmocka_unit_test_setup(nothing_of_the_program_comes_along, begin),
-        cmocka_unit_test_setup(no_wait_of_the_program_sees_it, begin),
-        cmocka_unit_test_setup(a_crash_ends_one_question, begin),
+        cmocka_unit_test_setup(the_child_inherits_nothing, begin),
+        cmocka_unit_test_setup(wait_of_the_program_does_not_see_it, begin),
+        cmocka_unit_test_setup(a_crash_fails_one_query, begin),
         cmocka_unit_test_setup(a_hang_ends_in_time, begin),
-        cmocka_unit_test_setup(an_old_library_is_asked_once, begin),
-        cmocka_unit_test_setup(without_library_or_program_nobody_answers, begin),
-        cmocka_unit_test_setup(nonsense_is_no_answer, begin),
-        cmocka_unit_test_setup(another_file_in_its_place_is_left_alone, begin),
-        cmocka_unit_test_setup(no_standard_file_of_the_program_is_taken, begin),
+        cmocka_unit_test_setup(an_old_library_is_queried_once, begin),
+        cmocka_unit_test_setup(without_library_or_program_there_is_no_answer, begin),
+        cmocka_unit_test_setup(malformed_answers_are_refused, begin),
+        cmocka_unit_test_setup(a_reused_file_number_is_left_alone, begin),
+        cmocka_unit_test_setup(standard_streams_are_not_used, begin),
         cmocka_unit_test_setup(a_child_of_fork_has_its_own, begin),
         cmocka_unit_test_setup(it_ends_with_the_program, begin),
     };

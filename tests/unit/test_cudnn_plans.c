@@ -1,5 +1,5 @@
-/* Plans of a convolution through cuDNN's graph interface, as PyTorch walks it: heuristics,
- * configurations, engines with their notes, workspaces. */
+/* Plans of a convolution through cuDNN's graph interface, in PyTorch's sequence of calls:
+ * heuristics, configurations, engines with their notes, workspaces. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -141,7 +141,7 @@ static void every_proposal_is_a_plan(void **state)
     give_back();
 }
 
-static void only_the_first_is_given_where_one_is_wanted(void **state)
+static void only_the_first_is_returned_if_one_is_requested(void **state)
 {
     descriptor configuration;
 
@@ -151,9 +151,9 @@ static void only_the_first_is_given_where_one_is_wanted(void **state)
     give_back();
 }
 
-/* 32 tiles of 38 steps on 132 multiprocessors: two shares of each, and a flag. On the 18 that a
- * described card has for a cluster the last 14 tiles are not shared. */
-static void what_a_card_shares_is_added(void **state)
+/* 32 tiles of 38 steps on 132 multiprocessors: each tile is split in two and has a flag. On the 18
+ * multiprocessors that a described card has per cluster, the last 14 tiles are not split. */
+static void workspace_of_split_tiles_is_added(void **state)
 {
     descriptor configuration;
 
@@ -164,7 +164,7 @@ static void what_a_card_shares_is_added(void **state)
 }
 
 /* Graphs of several operations, heuristics of last resort, convolutions without a proposal. */
-static void others_have_one_plan_by_the_rule(void **state)
+static void other_convolutions_have_one_plan_by_the_rule(void **state)
 {
     const descriptor asked[] = {heuristics(5, 2, 0), heuristics(5, 1, FALLBACK),
                                 heuristics(FAKE_NOTHING, 1, 0)};
@@ -202,9 +202,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_proposal_is_a_plan),
-        cmocka_unit_test(only_the_first_is_given_where_one_is_wanted),
-        cmocka_unit_test(what_a_card_shares_is_added),
-        cmocka_unit_test(others_have_one_plan_by_the_rule),
+        cmocka_unit_test(only_the_first_is_returned_if_one_is_requested),
+        cmocka_unit_test(workspace_of_split_tiles_is_added),
+        cmocka_unit_test(other_convolutions_have_one_plan_by_the_rule),
     };
     return cmocka_run_group_tests(tests, open_library, NULL);
 }

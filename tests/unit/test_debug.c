@@ -1,4 +1,4 @@
-/* Which topics MEMTRACE_DEBUG names. What is printed: tests/golden/debug_passes.cmd. */
+/* Parses the topics of MEMTRACE_DEBUG. Their output is tested by tests/golden/debug_passes.cmd. */
 #include "cmocka_all.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@ static bool has_passes(const char *list)
     return mt_debug_has(MT_DEBUG_PASSES);
 }
 
-static void topics_are_whole_words(void **unused)
+static void topics_match_whole_words(void **unused)
 {
     (void)unused;
     assert_int_equal(unsetenv("MEMTRACE_DEBUG"), 0);
@@ -20,7 +20,7 @@ static void topics_are_whole_words(void **unused)
     assert_false(has_passes(","));
     assert_false(has_passes("pass"));
     assert_false(has_passes("passes2"));
-    assert_false(has_passes("all, passes")); /* a blank is part of a word */
+    assert_false(has_passes("all, passes")); /* a space is part of a word */
     assert_true(has_passes("passes"));
     assert_true(has_passes("other,passes"));
     assert_true(has_passes(",,passes,"));
@@ -29,7 +29,7 @@ static void topics_are_whole_words(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(topics_are_whole_words),
+        cmocka_unit_test(topics_match_whole_words),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

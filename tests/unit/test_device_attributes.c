@@ -33,7 +33,7 @@ static int load(void **state)
     return init(0);
 }
 
-static void answers_equal_those_of_an_h200(void **state)
+static void attributes_equal_those_of_an_h200(void **state)
 {
     FILE *file = fopen(MEMTRACE_FIXTURES "/device_attributes/h200.txt", "re");
     int number, value, answer, compared = 0;
@@ -58,7 +58,7 @@ static void answers_equal_those_of_an_h200(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(answers_equal_those_of_an_h200)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(attributes_equal_those_of_an_h200)};
 
     return cmocka_run_group_tests(tests, load, NULL);
 }

@@ -1,5 +1,5 @@
-/* The description of the simulated device: for an H200 the one that cuDNN 9.19.0 gave of the device
- * itself, without the number that a bus gave it. */
+/* The description of the simulated device. For an H200 it equals the one that cuDNN 9.19.0 wrote
+ * for a real device, except for the device's bus number. */
 #include "cmocka_all.h"
 
 #include "../../simulate/driver/device_json.c"
@@ -11,7 +11,7 @@ CUresult cuDriverGetVersion(int *version)
     return CUDA_SUCCESS;
 }
 
-static void an_h200_is_described_as_cudnn_does_it(void **state)
+static void h200_description_equals_cudnns(void **state)
 {
     char json[MAX_DEVICE_JSON];
 
@@ -53,7 +53,7 @@ static void every_card_has_a_description(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_h200_is_described_as_cudnn_does_it),
+        cmocka_unit_test(h200_description_equals_cudnns),
         cmocka_unit_test(every_card_has_a_description),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

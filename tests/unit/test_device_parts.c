@@ -1,5 +1,4 @@
-/* What a device is full of while a model serves: the parts sum to its bytes, or there is no table.
- */
+/* What a device holds while a model serves: the parts sum to its bytes, or there is no table. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -29,7 +28,7 @@ static void begin_served(struct run *run)
     assert_int_equal(mt_symbols_device(&run->source.source.symbols, 0, MT_NO_ID, MT_GIB), MT_OK);
 }
 
-/* A model, a cache, a graph's pool, a call of the model; 64 MiB of a library. */
+/* A model, a cache, a graph's pool, one call of the model; 64 MiB of a library. */
 static void serve(struct run *run, const char *cache, const char *file)
 {
     uint16_t pool = 1;
@@ -85,8 +84,8 @@ static struct mt_event *sample_of(struct run *run)
     return NULL;
 }
 
-/* The context grows while a program runs: at the peak it is that of the sample nearest to it, and a
- * larger cache has to leave room for the largest. */
+/* The context grows while a program runs. At the peak, the nearest sample counts. A larger cache
+ * must leave space for the largest context. */
 static void the_context_is_that_of_the_peak(void **state)
 {
     struct run run;
@@ -110,8 +109,8 @@ static void the_context_is_that_of_the_peak(void **state)
     end(&run);
 }
 
-/* A sample below what was tracked was taken before an allocation that it should have seen. */
-static void a_sample_that_lags_behind_is_passed_over(void **state)
+/* A sample below the tracked bytes was taken before an allocation that it should include. */
+static void an_outdated_sample_is_skipped(void **state)
 {
     struct run run;
     const struct mt_device_parts *found;
@@ -129,8 +128,8 @@ static void a_sample_that_lags_behind_is_passed_over(void **state)
     end(&run);
 }
 
-/* What a library takes after the allocated peak is not free for a larger cache. */
-static void a_cache_leaves_room_for_later(void **state)
+/* Memory that a library allocates after the allocated peak is not available to a larger cache. */
+static void a_cache_leaves_space_for_later_allocations(void **state)
 {
     struct run run;
     const struct mt_device_parts *found;
@@ -149,8 +148,8 @@ static void a_cache_leaves_room_for_later(void **state)
     end(&run);
 }
 
-/* Requests that were not served say nothing of the cache that they leave room for. */
-static void a_run_that_died_has_no_such_cache(void **state)
+/* Failed requests give no information about the largest cache that leaves space for them. */
+static void a_failed_run_has_no_cache_limit(void **state)
 {
     struct run run;
 
@@ -167,8 +166,8 @@ static void a_run_that_died_has_no_such_cache(void **state)
     end(&run);
 }
 
-/* If the lines of a screen do not suffice: the driver's table repeats the bytes of the parts, so
- * the parts stay, also for a run that died. */
+/* If the screen has too few lines: the driver's table repeats the bytes of the parts, so the parts
+ * stay. This also holds for a failed run. */
 static void parts_replace_the_drivers_table(void **state)
 {
     const struct mt_style plain = {"", "", "", "", "", "", ""};
@@ -231,8 +230,8 @@ static void pools_of_pages_are_caches(void **state)
     assert_int_equal(kv_cache_of("_create_buffers", "/x/mine/buffers.py"), 0);
 }
 
-/* Of training, and of what contradicts itself, there is none. */
-static void no_table_where_it_would_not_close(void **state)
+/* There is no table for training, nor for contradictory input. */
+static void no_table_if_parts_do_not_sum(void **state)
 {
     struct run run;
 
@@ -256,12 +255,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_sum_to_the_device),
         cmocka_unit_test(the_context_is_that_of_the_peak),
-        cmocka_unit_test(a_sample_that_lags_behind_is_passed_over),
-        cmocka_unit_test(a_cache_leaves_room_for_later),
-        cmocka_unit_test(a_run_that_died_has_no_such_cache),
+        cmocka_unit_test(an_outdated_sample_is_skipped),
+        cmocka_unit_test(a_cache_leaves_space_for_later_allocations),
+        cmocka_unit_test(a_failed_run_has_no_cache_limit),
         cmocka_unit_test(parts_replace_the_drivers_table),
         cmocka_unit_test(pools_of_pages_are_caches),
-        cmocka_unit_test(no_table_where_it_would_not_close),
+        cmocka_unit_test(no_table_if_parts_do_not_sum),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The name of a device comes from a trace: it says nothing to a terminal. */
+/* The name of a device comes from a trace: terminal commands in it are not printed. */
 #include "cmocka_all.h"
 
 #include "analyze_output.h"

@@ -1,5 +1,5 @@
-/* The picture of a difference on random ones: the waterfall closes to the byte, what
- * shrank is hatched, what did not change is not listed, warnings are seen. */
+/* The picture of a difference, on random reports: the waterfall sums to the byte, shrinking parts
+ * are hatched, unchanged parts are not listed, warnings are visible. */
 #include "cmocka_all.h"
 
 #include "chart_scale.h"
@@ -167,7 +167,7 @@ static void check_falls(const struct mt_drawing *drawing, const struct made *mad
     assert_int_equal(level, made->answers[1].instant.bytes.allocated);
 }
 
-/* The largest changes in order, nothing that did not change. */
+/* The largest changes in order, without unchanged entries. */
 static void check_sites(const struct mt_drawing *drawing, const struct made *made)
 {
     uint32_t row = 0, changed = 0;
@@ -225,8 +225,8 @@ static void waterfall_and_table_close(void **unused)
     }
 }
 
-/* A small change of much memory is seen: the axis is cut, and says where. */
-static void a_small_change_is_seen(void **unused)
+/* A small change of a large amount is visible: the axis is cut and labeled. */
+static void a_small_change_is_visible(void **unused)
 {
     struct mt_drawing drawing;
     struct made made;
@@ -251,7 +251,7 @@ static void a_small_change_is_seen(void **unused)
     mt_drawing_release(&drawing);
 }
 
-static void what_makes_it_lame_is_said(void **unused)
+static void weaknesses_of_the_comparison_are_noted(void **unused)
 {
     static const struct mt_run_difference runs[] = {
         {"the number of steps", "8", "3"},
@@ -310,8 +310,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(waterfall_and_table_close),
-        cmocka_unit_test(a_small_change_is_seen),
-        cmocka_unit_test(what_makes_it_lame_is_said),
+        cmocka_unit_test(a_small_change_is_visible),
+        cmocka_unit_test(weaknesses_of_the_comparison_are_noted),
         cmocka_unit_test(extremes_are_drawn),
     };
 

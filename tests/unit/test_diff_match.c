@@ -1,4 +1,4 @@
-/* Which place is which after the program was edited. */
+/* Matches code locations of two versions of a program. */
 #include "cmocka_all.h"
 
 #include "diff_match.h"
@@ -6,7 +6,7 @@
 
 enum { MOST = 8 };
 
-/* A program: places in order, ended by one without a key. */
+/* A program: locations in order. The array ends with one that has no key. */
 struct version {
     struct mt_place_item items[MOST];
 };
@@ -20,7 +20,7 @@ static size_t count_of(const struct version *version)
     return count;
 }
 
-/* partners: of the items of `a`. */
+/* `partners` has indices of the items of `a`. */
 static void check(struct version a, struct version b, const size_t *partners)
 {
     size_t a_count = count_of(&a), b_count = count_of(&b);
@@ -43,14 +43,14 @@ static const struct version before = {{{"f", {56, 56}, 490, 36, 0},
                                        {"g", {9, 9}, 7, 1, 0}}};
 /* clang-format on */
 
-static void equal_ones_are_partners(void **state)
+static void equal_locations_match(void **state)
 {
     (void)state;
     check(before, before, (const size_t[]){0, 1, 2, 3});
 }
 
-/* 57 and 58 exist on both sides, and are not the same statements. */
-static void lines_that_moved(void **state)
+/* Lines 57 and 58 exist on both sides, but are different statements. */
+static void moved_lines_match(void **state)
 {
     struct version after = before;
 
@@ -58,7 +58,7 @@ static void lines_that_moved(void **state)
     for (size_t i = 0; i < 3; i++)
         after.items[i].lines[0] = after.items[i].lines[1] = (uint32_t)(57 + i);
     check(before, after, (const size_t[]){0, 1, 2, 3});
-    for (size_t i = 0; i < 3; i++) /* and twice the batch */
+    for (size_t i = 0; i < 3; i++) /* the batch size also doubled */
         after.items[i].bytes *= 2;
     check(before, after, (const size_t[]){0, 1, 2, 3});
 }
@@ -74,7 +74,7 @@ static void a_new_line_between(void **state)
     check(before, after, (const size_t[]){0, 2, 3, MT_NO_PARTNER});
 }
 
-static void a_line_that_is_gone(void **state)
+static void a_removed_line_has_no_partner(void **state)
 {
     static const struct version after = {
         {{"f", {57, 57}, 115, 48, 0}, {"f", {58, 58}, 890, 36, 0}, {"h", {9, 9}, 7, 1, 0}}};
@@ -83,7 +83,7 @@ static void a_line_that_is_gone(void **state)
     check(before, after, (const size_t[]){MT_NO_PARTNER, 0, 1, MT_NO_PARTNER});
 }
 
-/* Only equal lines, where all pairings would be too many. */
+/* If there are too many pairings, only equal lines match. */
 static void very_many_lines(void **state)
 {
     enum { MANY = 5000 };
@@ -105,8 +105,8 @@ static void very_many_lines(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equal_ones_are_partners), cmocka_unit_test(lines_that_moved),
-        cmocka_unit_test(a_new_line_between), cmocka_unit_test(a_line_that_is_gone),
+        cmocka_unit_test(equal_locations_match), cmocka_unit_test(moved_lines_match),
+        cmocka_unit_test(a_new_line_between), cmocka_unit_test(a_removed_line_has_no_partner),
         cmocka_unit_test(very_many_lines)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* Names of a trace in Markdown and XML: whatever they say, they stay text; and
- * the page keeps its size. */
+/* Names of a trace in Markdown and XML: they are always escaped, and the page is bounded in size.
+ */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@ static char *markdown(const char *text, size_t columns)
     return out.data;
 }
 
-static void no_markup_comes_of_a_name(void **unused)
+static void names_cannot_add_markup(void **unused)
 {
     static const struct {
         const char *name, *written;
@@ -52,7 +52,7 @@ static void no_markup_comes_of_a_name(void **unused)
     assert_string_equal(markdown("abc", 3), "abc");
 }
 
-static void xml_stays_xml(void **unused)
+static void names_are_escaped_in_xml(void **unused)
 {
     struct mt_buf out = {0};
 
@@ -118,7 +118,7 @@ static size_t count_of(const char *text, const char *part)
     return count;
 }
 
-static void a_summary_holds_no_markup_of_names(void **unused)
+static void names_cannot_add_markup_to_a_summary(void **unused)
 {
     struct mt_buf out = {0};
 
@@ -130,16 +130,16 @@ static void a_summary_holds_no_markup_of_names(void **unused)
     assert_null(strstr(out.data, "<img"));
     assert_null(strstr(out.data, "\n# h"));
     assert_null(strstr(out.data, "\x1b"));
-    assert_int_equal(count_of(out.data, "-->"), 1); /* the marker's own */
+    assert_int_equal(count_of(out.data, "-->"), 1); /* of the marker */
     assert_int_equal(count_of(out.data, "<code>"), count_of(out.data, "</code>"));
     assert_int_equal(strncmp(out.data, "### memtrace: FAIL: ", 20), 0);
-    /* each row of the table of holders has its four cells */
+    /* each row of the table of holders has four cells */
     assert_int_equal(count_of(out.data, "| 1 B | 1 | "), 10);
     mt_buf_release(&out);
     release();
 }
 
-static void a_summary_keeps_its_size(void **unused)
+static void a_summary_is_bounded_in_size(void **unused)
 {
     struct mt_buf out = {0};
     char name[3000];
@@ -158,7 +158,7 @@ static void a_summary_keeps_its_size(void **unused)
     release();
 }
 
-/* Many steps as large as the smallest that is shown must not crowd out a larger one. */
+/* Many steps as high as the lowest step of the table must not displace a higher one. */
 static void the_highest_step_is_shown(void **unused)
 {
     struct mt_step_use *steps = calloc(300, sizeof *steps);
@@ -212,10 +212,10 @@ static void junit_counts_its_cases(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_markup_comes_of_a_name),
-        cmocka_unit_test(xml_stays_xml),
-        cmocka_unit_test(a_summary_holds_no_markup_of_names),
-        cmocka_unit_test(a_summary_keeps_its_size),
+        cmocka_unit_test(names_cannot_add_markup),
+        cmocka_unit_test(names_are_escaped_in_xml),
+        cmocka_unit_test(names_cannot_add_markup_to_a_summary),
+        cmocka_unit_test(a_summary_is_bounded_in_size),
         cmocka_unit_test(the_highest_step_is_shown),
         cmocka_unit_test(junit_counts_its_cases),
     };

@@ -1,4 +1,4 @@
-/* Every rule of a display list, broken alone: the check must name it. */
+/* Breaks each rule of a display list alone. The check must name the rule. */
 #include "cmocka_all.h"
 
 #include <math.h>
@@ -131,8 +131,8 @@ static void every_broken_rule_is_named(void **state)
     }
 }
 
-/* No back end finishes it, so that it may lack anything. */
-static void a_list_that_failed_is_not_looked_at(void **state)
+/* The list is never drawn, so it may be incomplete. */
+static void a_failed_list_is_not_checked(void **state)
 {
     struct mt_drawing drawing;
     const char *why = NULL;
@@ -149,7 +149,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_sound_list_passes),
                                        cmocka_unit_test(every_broken_rule_is_named),
-                                       cmocka_unit_test(a_list_that_failed_is_not_looked_at)};
+                                       cmocka_unit_test(a_failed_list_is_not_checked)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* What a report says about memory outside the framework, and how it is printed. */
+/* What a report shows about memory outside the framework, and how it is printed. */
 #include "cmocka_all.h"
 
 #include "driver_run.h"
@@ -36,7 +36,7 @@ static void memory_outside_of_the_framework(void **state)
 }
 
 /* At the instant of the driver's peak, the segment was not reported yet. */
-static void a_segment_is_the_frameworks_from_its_birth(void **state)
+static void a_segment_belongs_to_the_framework_when_allocated(void **state)
 {
     struct run run;
 
@@ -51,8 +51,9 @@ static void a_segment_is_the_frameworks_from_its_birth(void **state)
     end(&run);
 }
 
-/* Only blocks were recorded: who has one inside is the framework's. */
-static void blocks_stand_for_segments_that_were_not_recorded(void **state)
+/* Without segment events, an allocation of the driver that contains a block belongs to the
+ * framework. */
+static void blocks_show_segments_that_were_not_recorded(void **state)
 {
     struct run run;
 
@@ -67,14 +68,14 @@ static void blocks_stand_for_segments_that_were_not_recorded(void **state)
     end(&run);
 }
 
-static void what_nvml_saw_beyond(void **state)
+static void memory_that_only_nvml_counts(void **state)
 {
     struct run run;
     const struct mt_residual *residual;
 
     (void)state;
     begin(&run);
-    add(&run, DRIVER, MT_EVENT_MEMORY_SAMPLE, 0, 0); /* NVML does not know yet */
+    add(&run, DRIVER, MT_EVENT_MEMORY_SAMPLE, 0, 0); /* NVML does not count it yet */
     one_segment(&run);
     add(&run, DRIVER, MT_EVENT_MEMORY_SAMPLE, 0, 520 * MT_MIB);
     add(&run, ASYNC, MT_EVENT_ALLOC, OTHER, 80 * MT_MIB);
@@ -95,7 +96,7 @@ static void what_nvml_saw_beyond(void **state)
     end(&run);
 }
 
-/* Without the driver's calls the framework's segments are all that is known. */
+/* Without the driver's calls, only the framework's segments are known. */
 static void samples_without_the_drivers_calls(void **state)
 {
     struct run run;
@@ -137,8 +138,9 @@ static void refusals_and_other_devices(void **state)
     end(&run);
 }
 
-/* It is a refusal of device memory, and only frees follow it. Host memory does not count. */
-static void a_refusal_is_fatal_if_nothing_is_given_after_it(void **state)
+/* The failure is fatal: it concerns device memory, and only frees follow. Host memory does not
+ * count. */
+static void a_failure_is_fatal_if_no_allocation_follows(void **state)
 {
     for (int given = 0; given < 2; given++) {
         const struct mt_driver_report *driver;
@@ -163,7 +165,7 @@ static void a_refusal_is_fatal_if_nothing_is_given_after_it(void **state)
     }
 }
 
-/* Memory that is mapped counts once, and is the framework's where its range is. */
+/* Mapped memory counts once. It belongs to the framework if its address range does. */
 static void mapped_memory_counts_once(void **state)
 {
     struct run run;
@@ -235,12 +237,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_outside_of_the_framework),
-        cmocka_unit_test(a_segment_is_the_frameworks_from_its_birth),
-        cmocka_unit_test(blocks_stand_for_segments_that_were_not_recorded),
-        cmocka_unit_test(what_nvml_saw_beyond),
+        cmocka_unit_test(a_segment_belongs_to_the_framework_when_allocated),
+        cmocka_unit_test(blocks_show_segments_that_were_not_recorded),
+        cmocka_unit_test(memory_that_only_nvml_counts),
         cmocka_unit_test(samples_without_the_drivers_calls),
         cmocka_unit_test(refusals_and_other_devices),
-        cmocka_unit_test(a_refusal_is_fatal_if_nothing_is_given_after_it),
+        cmocka_unit_test(a_failure_is_fatal_if_no_allocation_follows),
         cmocka_unit_test(mapped_memory_counts_once),
         cmocka_unit_test(programs_without_a_framework),
         cmocka_unit_test(native_stacks_alone),

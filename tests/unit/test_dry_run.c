@@ -1,5 +1,5 @@
-/* The fact that a device was simulated: how it is written and read, that readers get no times, and
- * what the answer adds for what only a real device shows. */
+/* The fact that a device was simulated: how it is written and read, that no times are reported, and
+ * what the report adds for memory that only a real device shows. */
 #include <string.h>
 
 #include "beside.h"
@@ -10,7 +10,7 @@
 
 #include "cmocka_all.h"
 
-static void what_is_written_is_read(void **state)
+static void a_written_fact_is_read(void **state)
 {
     const struct mt_dry_run wrote = {"H200 141 GB", 2, UINT64_C(150109880320)};
     struct mt_dry_run read;
@@ -27,7 +27,7 @@ static void what_is_written_is_read(void **state)
     assert_false(mt_dry_run_read(NULL, &read));
 }
 
-static void damaged_facts_are_a_dry_run_of_something(void **state)
+static void damaged_facts_still_mark_a_dry_run(void **state)
 {
     char text[200] = "card=";
     struct mt_dry_run read;
@@ -69,14 +69,14 @@ static uint64_t time_of_first_event(const char *fact)
     return batch.events[0].t_ns;
 }
 
-static void readers_get_no_times(void **state)
+static void times_are_removed(void **state)
 {
     (void)state;
     assert_int_equal(time_of_first_event(NULL), 77);
     assert_int_equal(time_of_first_event("version=1;card=H200 141 GB"), 0);
 }
 
-static void what_a_card_holds_beside_comes_from_the_table(void **state)
+static void overhead_of_a_card_comes_from_the_table(void **state)
 {
     const struct mt_device_report device = {.device = 0};
     struct mt_report report = {.framework = "PyTorch 2.11.0+cu130",
@@ -90,12 +90,12 @@ static void what_a_card_holds_beside_comes_from_the_table(void **state)
     assert_int_equal(beside.cuda_major, 13);
     assert_int_equal(beside.row_count, 2);
     assert_int_equal(beside.most_bytes, 769339908 + 2 * 67240960);
-    report.saw_backward = false; /* autograd's thread has no handle then */
+    report.saw_backward = false; /* autograd's thread has no cuBLAS handle in that case */
     beside = mt_beside_of(&report, &device);
     assert_int_equal(beside.most_bytes, 769339908 + 67240960);
 }
 
-static void what_was_not_measured_is_unknown(void **state)
+static void unmeasured_overhead_is_unknown(void **state)
 {
     const struct mt_device_report device = {.device = 0};
     struct mt_report report = {.framework = "PyTorch 2.11.0+cu130",
@@ -149,7 +149,7 @@ static void communicators_of_many_ranks_are_not_measured(void **state)
     assert_true(mt_beside_of(&report, &device).is_known);
 }
 
-static void a_card_that_is_too_small_in_all_does_not_fit(void **state)
+static void a_card_that_is_too_small_in_total_does_not_fit(void **state)
 {
     const struct mt_card card = {.memory_bytes = 10 * MT_GIB};
     struct mt_beside beside = {.outside_bytes = MT_GIB / 4, .most_bytes = MT_GIB};
@@ -157,7 +157,7 @@ static void a_card_that_is_too_small_in_all_does_not_fit(void **state)
     (void)state;
     assert_int_equal(mt_card_verdict(&card, mt_beside_fit_bytes(&beside, 8 * MT_GIB)),
                      MT_CARD_FITS);
-    beside.most_bytes = 2 * MT_GIB + 1; /* as with NCCL: 8 GiB and these are more than 10 */
+    beside.most_bytes = 2 * MT_GIB + 1; /* with NCCL: 8 GiB and this overhead exceed 10 GiB */
     assert_int_equal(mt_card_verdict(&card, mt_beside_fit_bytes(&beside, 8 * MT_GIB)),
                      MT_CARD_TIGHT);
     assert_int_equal(mt_beside_fit_bytes(&beside, UINT64_MAX), UINT64_MAX);
@@ -166,13 +166,13 @@ static void a_card_that_is_too_small_in_all_does_not_fit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_written_is_read),
-        cmocka_unit_test(damaged_facts_are_a_dry_run_of_something),
-        cmocka_unit_test(readers_get_no_times),
-        cmocka_unit_test(what_a_card_holds_beside_comes_from_the_table),
-        cmocka_unit_test(what_was_not_measured_is_unknown),
+        cmocka_unit_test(a_written_fact_is_read),
+        cmocka_unit_test(damaged_facts_still_mark_a_dry_run),
+        cmocka_unit_test(times_are_removed),
+        cmocka_unit_test(overhead_of_a_card_comes_from_the_table),
+        cmocka_unit_test(unmeasured_overhead_is_unknown),
         cmocka_unit_test(communicators_of_many_ranks_are_not_measured),
-        cmocka_unit_test(a_card_that_is_too_small_in_all_does_not_fit),
+        cmocka_unit_test(a_card_that_is_too_small_in_total_does_not_fit),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* elf_writer.h and elf_reader.h: what one writes the loader takes and the other reads; damage is
- * noticed. */
+/* elf_writer.h and elf_reader.h: the loader accepts written files, the reader reads them, and
+ * damage is detected. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <elf.h>
@@ -40,7 +40,8 @@ static void in_folder(char path[PATH_MAX], const char *name)
     snprintf(path, PATH_MAX, "%s/%s", folder, name);
 }
 
-/* The target has `twice` with a version of its own; the library, of the same name, jumps there. */
+/* The target defines `twice` with its own version. The stub library of the same name jumps to it.
+ */
 static int write_libraries(void **state)
 {
     static const struct mt_stub inner[] = {{"twice", "INNER", MT_STUB_ANSWER, 77}};
@@ -82,7 +83,7 @@ static int remove_libraries(void **state)
     return rmdir(folder);
 }
 
-static void test_loader_takes_it(void **state)
+static void test_loader_accepts_it(void **state)
 {
     void *library = dlopen(library_path, RTLD_NOW | RTLD_LOCAL);
     int (*answer)(void), (*twice)(void), (*create)(uint32_t *);
@@ -104,7 +105,7 @@ static void test_loader_takes_it(void **state)
     dlclose(library);
 }
 
-/* From the whole process, where the first function of this name is the stub itself: it must not
+/* If the search covers the whole process, the first function of this name is the stub: it must not
  * jump to itself. */
 static void test_jump_does_not_find_itself(void **state)
 {
@@ -131,7 +132,7 @@ static void test_versions(void **state)
     dlclose(library);
 }
 
-static void test_needed_are_found_beside_it(void **state)
+static void test_needed_libraries_are_found_beside_it(void **state)
 {
     void *preload = dlopen(preload_path, RTLD_NOW | RTLD_LOCAL), *library;
     (void)state;
@@ -170,7 +171,7 @@ static void test_reader_reads_it(void **state)
     mt_elf_release(&elf);
 }
 
-/* A library that somebody else linked: this one's C library. */
+/* A library from another linker: the C library of this process. */
 static void test_reader_reads_others(void **state)
 {
     Dl_info info;
@@ -215,8 +216,8 @@ static void test_cut_anywhere(void **state)
     mt_buf_release(&bytes);
 }
 
-/* Bytes of the headers and of the tables made as large as they can be, each fifth of them (numbers
- * have 2, 4 or 8): an answer or an error, never more than the file holds. */
+/* Sets every fifth byte of the headers and tables to its largest value (fields have 2, 4 or 8
+ * bytes). The result is an answer or an error, and never more than the file holds. */
 static void test_wild_bytes(void **state)
 {
     struct mt_buf bytes = read_bytes(library_path);
@@ -243,7 +244,8 @@ static void test_wild_bytes(void **state)
     mt_buf_release(&bytes);
 }
 
-/* Records that are the head of a list as well as its members: as many lists as records. */
+/* Records that are both list heads and list members: the number of lists equals the number of
+ * records. */
 static void test_lists_that_overlap(void **state)
 {
     enum { RECORDS = 32768 };
@@ -282,7 +284,7 @@ static void test_other_files(void **state)
     assert_int_equal(mt_elf_read("/dev/zero", &elf, NULL), MT_ERR_UNSUPPORTED);
 }
 
-static void test_recipes_that_cannot_be(void **state)
+static void test_invalid_recipes(void **state)
 {
     static const struct mt_stub jump = {"f", NULL, MT_STUB_JUMP, 0};
     struct mt_buf bytes = {0};
@@ -298,17 +300,17 @@ static void test_recipes_that_cannot_be(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loader_takes_it),
+        cmocka_unit_test(test_loader_accepts_it),
         cmocka_unit_test(test_jump_does_not_find_itself),
         cmocka_unit_test(test_versions),
-        cmocka_unit_test(test_needed_are_found_beside_it),
+        cmocka_unit_test(test_needed_libraries_are_found_beside_it),
         cmocka_unit_test(test_reader_reads_it),
         cmocka_unit_test(test_reader_reads_others),
         cmocka_unit_test(test_cut_anywhere),
         cmocka_unit_test(test_wild_bytes),
         cmocka_unit_test(test_lists_that_overlap),
         cmocka_unit_test(test_other_files),
-        cmocka_unit_test(test_recipes_that_cannot_be),
+        cmocka_unit_test(test_invalid_recipes),
     };
     alarm(60); /* a stub that jumps to itself does not end */
     return cmocka_run_group_tests(tests, write_libraries, remove_libraries);

@@ -1,5 +1,5 @@
-/* What a failed attempt leaves behind: which blocks are its own, when it counts as
- * tried again, and what looks like it and is something else. */
+/* Memory that a failed attempt leaves behind: which blocks belong to it, what counts as a retry,
+ * and similar cases that are not retries. */
 #include "cmocka_all.h"
 
 #include "step_program.h"
@@ -10,7 +10,7 @@
 #define CALLED  " < train.py:run:20 < train.py:main:40"
 #define RETRIED " < train.py:run:20 < train.py:main:44"
 
-/* The blocks of a forward pass: one of its own, then two lines for each layer. */
+/* The blocks of a forward pass: one block, then two lines for each layer. */
 struct pass {
     uint64_t blocks[1 + 2 * LAYERS];
     uint32_t count;
@@ -43,14 +43,14 @@ static struct pass forward(uint32_t count, const char *caller)
     return pass;
 }
 
-/* All at once. */
+/* Frees all blocks, without requests between. */
 static void drop(const struct pass *pass)
 {
     for (uint32_t i = 0; i < pass->count; i++)
         give(pass->blocks[i]);
 }
 
-/* One by one, with requests of their own. */
+/* Frees the blocks one by one, with requests between. */
 static void backward(const struct pass *pass)
 {
     phase_begins("backward");
@@ -117,7 +117,7 @@ static void expect_held(uint32_t blocks, const char *evidence)
     program_end(report);
 }
 
-static void what_stays_while_it_is_tried_again_is_found(void **unused)
+static void blocks_that_stay_during_a_retry_are_found(void **unused)
 {
     struct pass failed = begin(2, 2);
 
@@ -130,8 +130,8 @@ static void what_stays_while_it_is_tried_again_is_found(void **unused)
                    "request in between");
 }
 
-/* Times of a dry run mean nothing: no duration is told. */
-static void without_times_no_duration_is_told(void **unused)
+/* Times of a dry run are meaningless, so no duration is printed. */
+static void without_times_no_duration_is_printed(void **unused)
 {
     struct pass failed = begin(2, 2);
 
@@ -145,7 +145,7 @@ static void without_times_no_duration_is_told(void **unused)
         5, "320 MiB of it is freed together, after the request failed, with no request in between");
 }
 
-/* From one line, as a loop does. */
+/* From one line, as in a loop. */
 static void the_same_stack_again_is_a_new_attempt(void **unused)
 {
     struct pass failed = begin(2, 2);
@@ -157,7 +157,7 @@ static void the_same_stack_again_is_a_new_attempt(void **unused)
     expect_held(5, "5 blocks from 3 stacks; the largest, 64.0 MiB, is from embed model.py:3");
 }
 
-static void what_is_kept_for_good_is_found(void **unused)
+static void blocks_that_are_never_freed_are_found(void **unused)
 {
     (void)unused;
     (void)begin(2, 2);
@@ -167,7 +167,7 @@ static void what_is_kept_for_good_is_found(void **unused)
     expect_held(5, "320 MiB of it stays allocated until the trace ends");
 }
 
-static void in_the_first_step_a_place_that_came_once_tells(void **unused)
+static void in_the_first_step_a_line_that_ran_once_counts(void **unused)
 {
     struct pass failed = begin(0, 2);
 
@@ -179,8 +179,8 @@ static void in_the_first_step_a_place_that_came_once_tells(void **unused)
     expect_held(5, "5 blocks from 3 stacks; the largest, 64.0 MiB, is from embed model.py:3");
 }
 
-/* Handled as it should be. */
-static void what_ends_before_the_next_attempt_is_not_held(void **unused)
+/* The program handles the exception correctly. */
+static void blocks_freed_before_the_retry_are_not_held(void **unused)
 {
     struct pass failed = begin(2, 2);
 
@@ -191,8 +191,8 @@ static void what_ends_before_the_next_attempt_is_not_held(void **unused)
     expect_nothing();
 }
 
-/* A library tries something smaller, and forward goes on: nobody was told. */
-static void a_failure_inside_a_library_is_none(void **unused)
+/* A library tries a smaller request and forward continues: the program sees no exception. */
+static void a_failure_that_a_library_handles_is_ignored(void **unused)
 {
     struct pass pass = begin(2, 2);
 
@@ -206,8 +206,8 @@ static void a_failure_inside_a_library_is_none(void **unused)
     expect_nothing();
 }
 
-/* The same, and a graph that is dropped without backward, or dies with the run. */
-static void a_pass_that_goes_on_is_not_tried_again(void **unused)
+/* As above, with a graph that is dropped without backward, or that lives until the run fails. */
+static void a_pass_that_continues_is_no_retry(void **unused)
 {
     struct pass pass = begin(2, 2);
 
@@ -225,8 +225,8 @@ static void a_pass_that_goes_on_is_not_tried_again(void **unused)
     expect_nothing();
 }
 
-/* More layers than in the step before: none of them is a second attempt. */
-static void a_longer_pass_is_not_tried_again(void **unused)
+/* More layers than in the previous step: none of them is a retry. */
+static void a_longer_pass_is_no_retry(void **unused)
 {
     struct pass pass;
 
@@ -246,8 +246,8 @@ static void a_longer_pass_is_not_tried_again(void **unused)
     expect_nothing();
 }
 
-/* Somebody works with it: a loss in parts, after the one in a piece did not fit. */
-static void what_ends_one_by_one_is_in_use(void **unused)
+/* The blocks are in use: the program computes the loss in parts after the whole did not fit. */
+static void blocks_freed_one_by_one_are_in_use(void **unused)
 {
     struct pass failed = begin(2, 2);
 
@@ -258,8 +258,8 @@ static void what_ends_one_by_one_is_in_use(void **unused)
     expect_nothing();
 }
 
-/* Every step leaves its graph behind. */
-static void what_the_program_keeps_anyway_is_not_the_exceptions(void **unused)
+/* Every step leaves its graph behind, so the exception is not the cause. */
+static void blocks_that_every_step_keeps_are_not_held(void **unused)
 {
     unsigned i;
 
@@ -279,7 +279,8 @@ static void what_the_program_keeps_anyway_is_not_the_exceptions(void **unused)
     expect_nothing();
 }
 
-/* A library's own block, taken at one of the lines in a step before, is no reason to doubt. */
+/* A library allocated a block at one of the lines in a previous step. It does not change the
+ * result. */
 static void one_old_block_of_the_same_line_does_not_matter(void **unused)
 {
     struct pass failed;
@@ -303,7 +304,7 @@ static void one_old_block_of_the_same_line_does_not_matter(void **unused)
     expect_held(7, "7 blocks from 3 stacks; the largest, 64.0 MiB, is from embed model.py:3");
 }
 
-/* Names that keep their values until the next ones are there. */
+/* Variables that keep their values until the next ones are assigned. */
 static void few_blocks_are_values(void **unused)
 {
     struct pass failed = begin(2, 1);
@@ -316,7 +317,7 @@ static void few_blocks_are_values(void **unused)
     expect_nothing();
 }
 
-/* A list of one thing. */
+/* A list of equal objects. */
 static void blocks_of_one_stack_are_values(void **unused)
 {
     struct pass failed, kept;
@@ -339,8 +340,8 @@ static void blocks_of_one_stack_are_values(void **unused)
     expect_nothing();
 }
 
-/* One step later it is another matter. */
-static void what_is_come_back_to_late_is_not_looked_for(void **unused)
+/* A retry that comes one step later does not count. */
+static void late_retries_are_ignored(void **unused)
 {
     unsigned i;
 
@@ -356,8 +357,8 @@ static void what_is_come_back_to_late_is_not_looked_for(void **unused)
     expect_nothing();
 }
 
-/* What was made before the place that is come back to is the caller's. */
-static void what_was_made_before_is_not_the_attempts(void **unused)
+/* Blocks made before the line that is retried belong to the caller. */
+static void blocks_made_before_the_attempt_are_not_its(void **unused)
 {
     struct pass batch = {.count = 0}, failed;
 
@@ -379,7 +380,7 @@ static void what_was_made_before_is_not_the_attempts(void **unused)
     expect_held(5, "5 blocks from 3 stacks; the largest, 64.0 MiB, is from embed model.py:3");
 }
 
-/* Inside of the except block of the one before. */
+/* The retry runs inside the except block of the previous attempt. */
 static void attempts_that_fail_one_after_another_are_all_counted(void **unused)
 {
     struct pass first = begin(2, 3), second;
@@ -397,22 +398,22 @@ static void attempts_that_fail_one_after_another_are_all_counted(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_stays_while_it_is_tried_again_is_found),
-        cmocka_unit_test(without_times_no_duration_is_told),
+        cmocka_unit_test(blocks_that_stay_during_a_retry_are_found),
+        cmocka_unit_test(without_times_no_duration_is_printed),
         cmocka_unit_test(the_same_stack_again_is_a_new_attempt),
-        cmocka_unit_test(what_is_kept_for_good_is_found),
-        cmocka_unit_test(in_the_first_step_a_place_that_came_once_tells),
-        cmocka_unit_test(what_ends_before_the_next_attempt_is_not_held),
-        cmocka_unit_test(a_failure_inside_a_library_is_none),
-        cmocka_unit_test(a_pass_that_goes_on_is_not_tried_again),
-        cmocka_unit_test(a_longer_pass_is_not_tried_again),
-        cmocka_unit_test(what_ends_one_by_one_is_in_use),
-        cmocka_unit_test(what_the_program_keeps_anyway_is_not_the_exceptions),
+        cmocka_unit_test(blocks_that_are_never_freed_are_found),
+        cmocka_unit_test(in_the_first_step_a_line_that_ran_once_counts),
+        cmocka_unit_test(blocks_freed_before_the_retry_are_not_held),
+        cmocka_unit_test(a_failure_that_a_library_handles_is_ignored),
+        cmocka_unit_test(a_pass_that_continues_is_no_retry),
+        cmocka_unit_test(a_longer_pass_is_no_retry),
+        cmocka_unit_test(blocks_freed_one_by_one_are_in_use),
+        cmocka_unit_test(blocks_that_every_step_keeps_are_not_held),
         cmocka_unit_test(one_old_block_of_the_same_line_does_not_matter),
         cmocka_unit_test(few_blocks_are_values),
         cmocka_unit_test(blocks_of_one_stack_are_values),
-        cmocka_unit_test(what_is_come_back_to_late_is_not_looked_for),
-        cmocka_unit_test(what_was_made_before_is_not_the_attempts),
+        cmocka_unit_test(late_retries_are_ignored),
+        cmocka_unit_test(blocks_made_before_the_attempt_are_not_its),
         cmocka_unit_test(attempts_that_fail_one_after_another_are_all_counted),
     };
 

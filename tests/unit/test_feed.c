@@ -1,5 +1,5 @@
-/* Bytes of files and memory, decompressed: frames in a row, cuts, damage, and
- * what expands without end. */
+/* Bytes of files and memory, decompressed: consecutive frames, truncation, damage, and input that
+ * expands without limit. */
 #include "cmocka_all.h"
 
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static enum mt_status read_all(const struct mt_buf *raw, size_t piece, struct mt
     return status;
 }
 
-/* The same, and nothing is kept but how much it was. */
+/* As above, but only counts the bytes. */
 static enum mt_status decode_all(const struct mt_buf *raw, struct mt_buf *room, uint64_t *decoded,
                                  struct mt_error *error)
 {
@@ -90,7 +90,7 @@ static void test_plain_and_compressed(void **state)
     fill(&text, 300000);
     expect(&text, &text);
     add_frame(&raw, text.data, 100000);
-    mt_buf_add(&raw, "\x50\x2a\x4d\x18\x03\0\0\0abc", 11); /* a skippable frame between */
+    mt_buf_add(&raw, "\x50\x2a\x4d\x18\x03\0\0\0abc", 11); /* a skippable frame */
     add_frame(&raw, text.data + 100000, text.length - 100000);
     expect(&raw, &text);
     mt_buf_release(&text);
@@ -177,7 +177,7 @@ static void test_bomb(void **state)
     mt_buf_release(&out);
 }
 
-/* Expands 250 times, which only what is large must not do. */
+/* Expands 250 times, which is refused only for large output. */
 static void test_large_bomb(void **state)
 {
     enum { FRAME = 16 * MT_MIB, FRAMES = 66, NOISE = FRAME / 250 };

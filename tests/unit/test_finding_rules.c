@@ -1,11 +1,11 @@
-/* The rules of findings about what is kept from one step to the next: a program that is worth a
- * word, and the same program without what one rule asks for. */
+/* Rules of findings about blocks that live from one step into the next: a program that is reported,
+ * and the same program with one condition of the rule removed. */
 #include "cmocka_all.h"
 
 #include "finding_program.h"
 
-/* A value of each step that lives on into the next until `given` steps are over, and
- * there until its successor is born. */
+/* Each step allocates a value that is freed `steps` steps later, after the allocation of that step.
+ */
 static void keep_values(const char *phase, const char *line, uint32_t steps)
 {
     uint64_t kept[STEPS];
@@ -26,33 +26,33 @@ static void values_that_wait_for_their_successor_are_found(void **unused)
 {
     (void)unused;
     keep_values("validate", "train.py:predict:5", 1);
-    expect_finding("kept-values", 200 * MT_MIB); /* two of them, or one beside the hidden one */
+    expect_finding("kept-values", 200 * MT_MIB); /* two of them, or one with the hidden one */
 }
 
-/* Batches are fetched ahead. */
-static void what_forward_did_not_make_is_not_suspected(void **unused)
+/* The program fetches batches ahead. */
+static void blocks_not_made_in_forward_are_not_reported(void **unused)
 {
     (void)unused;
     keep_values("data", "train.py:fetch:5", 1);
     expect_nothing("kept-values");
 }
 
-static void what_has_no_stack_is_not_suspected(void **unused)
+static void blocks_without_stacks_are_not_reported(void **unused)
 {
     (void)unused;
     keep_values("validate", NULL, 1);
     expect_nothing("kept-values");
 }
 
-static void what_lives_for_two_steps_is_not_suspected(void **unused)
+static void blocks_that_live_for_two_steps_are_not_reported(void **unused)
 {
     (void)unused;
     keep_values("validate", "train.py:predict:5", 2);
     expect_nothing("kept-values");
 }
 
-/* The next step is done with it before there is a new one: it may have read it. */
-static void what_ends_before_its_successor_is_not_suspected(void **unused)
+/* The next step frees it before there is a new one: it may have read it. */
+static void blocks_freed_before_their_successor_are_not_reported(void **unused)
 {
     uint64_t kept = 0;
     uint32_t i;
@@ -61,7 +61,7 @@ static void what_ends_before_its_successor_is_not_suspected(void **unused)
     begin_replayable();
     for (i = 0; i < STEPS; i++) {
         step_begins(i);
-        if (i < STEPS - 1) /* of the last, another rule tells */
+        if (i < STEPS - 1) /* another rule covers the last step */
             train();
         if (i)
             give(kept);
@@ -71,7 +71,7 @@ static void what_ends_before_its_successor_is_not_suspected(void **unused)
     expect_nothing("kept-values");
 }
 
-/* Each step makes two, and is done with the old ones when it has the first. */
+/* Each step makes two blocks and frees the old ones after it has made the first new one. */
 static void the_first_of_its_successors_counts(void **unused)
 {
     uint64_t kept[2] = {0, 0}, first;
@@ -94,8 +94,8 @@ static void the_first_of_its_successors_counts(void **unused)
     expect_finding("kept-values", 200 * MT_MIB); /* three of them at once, or two */
 }
 
-/* Every other step makes one, and the next is done with it. */
-static void what_has_no_successor_is_not_suspected(void **unused)
+/* Every other step makes a block, and the next step frees it. */
+static void blocks_without_successor_are_not_reported(void **unused)
 {
     uint64_t kept = 0;
     uint32_t i;
@@ -114,8 +114,8 @@ static void what_has_no_successor_is_not_suspected(void **unused)
     expect_nothing("kept-values");
 }
 
-/* What makes the peak in the last step, and has no successor there that outlives it: `late`, the
- * one before was there until that was born. */
+/* The peak is in the last step, whose value has no successor. `late`: a value is freed after its
+ * successor is allocated; otherwise before. */
 static void keep_in_the_last_step(bool late)
 {
     uint64_t kept = 0, next = 0;
@@ -139,7 +139,7 @@ static void keep_in_the_last_step(bool late)
     }
 }
 
-static void in_the_last_step_the_one_before_tells(void **unused)
+static void in_the_last_step_the_previous_block_is_evidence(void **unused)
 {
     (void)unused;
     keep_in_the_last_step(true);
@@ -148,8 +148,8 @@ static void in_the_last_step_the_one_before_tells(void **unused)
     expect_nothing("kept-values");
 }
 
-/* A cache that is replaced by its longer self is read. */
-static void without_training_nothing_is_suspected(void **unused)
+/* A cache that is replaced by a longer copy is read. */
+static void without_training_nothing_is_reported(void **unused)
 {
     uint64_t kept = 0, next;
     uint32_t i;
@@ -167,8 +167,8 @@ static void without_training_nothing_is_suspected(void **unused)
     expect_nothing("kept-values");
 }
 
-/* Gradients made in step `from` at that line, given back before step `until` ends;
- * others, made again in each step. */
+/* Gradients allocated in step `from` at that line and freed before step `until` ends. Others are
+ * allocated again in each step. */
 static void keep_gradients(const char *line, uint32_t from, uint32_t until, uint64_t others)
 {
     uint64_t gradient = 0, anew = 0;
@@ -255,14 +255,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_that_wait_for_their_successor_are_found),
-        cmocka_unit_test(what_forward_did_not_make_is_not_suspected),
-        cmocka_unit_test(what_has_no_stack_is_not_suspected),
-        cmocka_unit_test(what_lives_for_two_steps_is_not_suspected),
-        cmocka_unit_test(what_ends_before_its_successor_is_not_suspected),
+        cmocka_unit_test(blocks_not_made_in_forward_are_not_reported),
+        cmocka_unit_test(blocks_without_stacks_are_not_reported),
+        cmocka_unit_test(blocks_that_live_for_two_steps_are_not_reported),
+        cmocka_unit_test(blocks_freed_before_their_successor_are_not_reported),
         cmocka_unit_test(the_first_of_its_successors_counts),
-        cmocka_unit_test(what_has_no_successor_is_not_suspected),
-        cmocka_unit_test(in_the_last_step_the_one_before_tells),
-        cmocka_unit_test(without_training_nothing_is_suspected),
+        cmocka_unit_test(blocks_without_successor_are_not_reported),
+        cmocka_unit_test(in_the_last_step_the_previous_block_is_evidence),
+        cmocka_unit_test(without_training_nothing_is_reported),
         cmocka_unit_test(gradients_that_stay_are_found),
         cmocka_unit_test(gradients_that_end_before_the_last_step_are_not_kept),
         cmocka_unit_test(gradients_that_come_late_are_not_kept),

@@ -1,5 +1,5 @@
-/* What findings are made from, by hand: which blocks lie in which segments at an
- * instant, and what is worth a word. */
+/* The input of findings: which blocks lie in which segments at an instant, and which sizes are
+ * worth reporting. */
 #include "cmocka_all.h"
 
 #include <stdlib.h>
@@ -28,8 +28,7 @@ static struct mt_event event(uint8_t kind, uint64_t addr, uint64_t size_bytes)
 
 static struct mt_pins pins;
 
-/* A survey that has seen the events: the log has a block of the requested size for
- * every request. */
+/* A survey of the events. The log has a block of the requested size for every request. */
 static void survey_events(struct mt_survey *survey, struct mt_arena *arena,
                           const struct memory_source *source)
 {
@@ -104,8 +103,8 @@ static void free_bytes_of_segments_with_a_live_block_are_stranded(void **unused)
     mt_pins_release(&pins);
 }
 
-/* A block that was freed but waits for a stream holds its place. */
-static void blocks_that_wait_pin(void **unused)
+/* A block that was freed but waits for a stream keeps its place. */
+static void waiting_blocks_pin_segments(void **unused)
 {
     struct mt_event events[] = {
         event(MT_EVENT_SEGMENT_ALLOC, A, 20 * MT_MIB), event(MT_EVENT_ALLOC, A, MT_MIB),
@@ -121,8 +120,8 @@ static void blocks_that_wait_pin(void **unused)
     mt_pins_release(&pins);
 }
 
-/* Expandable segments, private pools, other devices, segments that are gone. */
-static void what_is_something_else_is_left_out(void **unused)
+/* Expandable segments, private pools, other devices and released segments. */
+static void other_segments_are_ignored(void **unused)
 {
     struct mt_event events[] = {event(MT_EVENT_SEGMENT_MAP, A, 20 * MT_MIB),
                                 event(MT_EVENT_ALLOC, A, MT_MIB),
@@ -145,12 +144,12 @@ static void what_is_something_else_is_left_out(void **unused)
     assert_int_equal(pins.stranded_bytes, 0);
     mt_pins_release(&pins);
     read_pins(events, MT_ARRAY_LEN(events), 1, 20);
-    assert_int_equal(pins.segment_count, 1); /* the other device's block has its own size */
+    assert_int_equal(pins.segment_count, 1); /* the block of the other device has its own size */
     assert_int_equal(pins.stranded_bytes, 19 * MT_MIB);
     mt_pins_release(&pins);
 }
 
-static void small_bytes_do_not_matter(void **unused)
+static void few_bytes_are_not_reported(void **unused)
 {
     (void)unused;
     assert_true(mt_finding_matters(64 * MT_MIB, 0));
@@ -163,9 +162,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(free_bytes_of_segments_with_a_live_block_are_stranded),
-        cmocka_unit_test(blocks_that_wait_pin),
-        cmocka_unit_test(what_is_something_else_is_left_out),
-        cmocka_unit_test(small_bytes_do_not_matter),
+        cmocka_unit_test(waiting_blocks_pin_segments),
+        cmocka_unit_test(other_segments_are_ignored),
+        cmocka_unit_test(few_bytes_are_not_reported),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

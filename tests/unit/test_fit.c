@@ -1,4 +1,4 @@
-/* Smallest limits of traces made by hand, where one can say what they are. */
+/* Smallest limits of small traces, for which they can be computed by hand. */
 #include "cmocka_all.h"
 
 #include <string.h>
@@ -38,7 +38,7 @@ static const struct mt_fit_result *fit_with(struct mt_event *events, size_t coun
     memory_source_init(&source, events, count, 3);
     if (mt_fit_run(&source.source, options, &summary, &error) != MT_OK)
         fail_msg("%s", error.text);
-    assert_int_equal(source.at, count); /* read to its end: what is wrong with it is known */
+    assert_int_equal(source.at, count); /* read to its end, so that all errors are known */
     memory_source_release(&source);
     return &summary.devices[0];
 }
@@ -52,9 +52,9 @@ static const struct mt_fit_result *fit(struct mt_event *events, size_t count, co
     return fit_with(events, count, &options);
 }
 
-/* PyTorch waits for all streams before it gives up: what was freed and used on
- * another stream counts as free by then. */
-static void what_waits_is_completed_before_giving_up(void **unused)
+/* PyTorch waits for all streams before it fails, so blocks that were freed while used on another
+ * stream are free by then. */
+static void waiting_frees_complete_before_a_failure(void **unused)
 {
     struct mt_event events[] = {
         event(MT_EVENT_ALLOC, 1, 30),        event(MT_EVENT_FREE_REQUESTED, 1, 30),
@@ -69,7 +69,7 @@ static void what_waits_is_completed_before_giving_up(void **unused)
     assert_int_equal(result->reserved_peak_bytes, 54 * MT_MIB);
 }
 
-static void what_lives_together_has_to_fit(void **unused)
+static void live_blocks_have_to_fit(void **unused)
 {
     struct mt_event events[] = {event(MT_EVENT_ALLOC, 1, 30), event(MT_EVENT_ALLOC, 2, 24),
                                 event(MT_EVENT_FREE_REQUESTED, 1, 30),
@@ -95,7 +95,7 @@ static void what_lives_together_has_to_fit(void **unused)
     assert_int_equal(result->first_failure.sites[0].block_bytes, 30 * MT_MIB);
 }
 
-/* Without a limit both segments are kept; with one the first is given back. */
+/* Without a limit, both segments stay cached. With one, the first is released. */
 static void a_cache_need_not_fit(void **unused)
 {
     struct mt_event events[] = {event(MT_EVENT_ALLOC, 1, 30), event(MT_EVENT_FREE_REQUESTED, 1, 30),
@@ -114,8 +114,8 @@ static void a_cache_need_not_fit(void **unused)
     assert_false(result->limit_failure.known);
 }
 
-/* What the run itself could not serve is no part of what has to fit, but it is
- * a sign that the program looks at memory. */
+/* Requests that failed in the run do not have to fit, but they show that the program depends on
+ * available memory. */
 static void recorded_refusals_need_not_fit(void **unused)
 {
     struct mt_event events[] = {event(MT_EVENT_ALLOC, 1, 30), event(MT_EVENT_OOM, 0, 4000),
@@ -128,7 +128,7 @@ static void recorded_refusals_need_not_fit(void **unused)
     assert_true(mt_fit_depends_on_memory(result));
 }
 
-enum { LARGE = 2, SMALL = 1 }; /* slots of two segments: the smaller one lies lower */
+enum { LARGE = 2, SMALL = 1 }; /* addresses of two segments: the smaller one is lower */
 
 static struct mt_event at(struct mt_event event, uint64_t offset_mib)
 {
@@ -136,9 +136,10 @@ static struct mt_event at(struct mt_event event, uint64_t offset_mib)
     return event;
 }
 
-/* The run took, of two free blocks of 30 MiB, the one in the smaller segment, because it lay lower:
- * so the larger one became whole, and served 60 MiB. Where the driver maps them otherwise, it does
- * not. That the recorded addresses leave no choice open says nothing of the next run. */
+/* Of two free blocks of 30 MiB, the run used the one in the smaller segment, because its address
+ * was lower. So the larger segment became free as a whole and served 60 MiB. With other addresses
+ * from the driver, it does not. An exact replay of the recorded addresses does not show what the
+ * next run does. */
 static void the_next_run_has_other_addresses(void **unused)
 {
     struct mt_event events[] = {
@@ -186,7 +187,7 @@ static void devices_are_searched_one_by_one(void **unused)
     assert_false(result[1].limit_fits);
 }
 
-static void what_no_limit_serves_is_said(void **unused)
+static void a_trace_that_no_limit_serves_is_reported(void **unused)
 {
     struct mt_event events[] = {event(MT_EVENT_ALLOC, 1, 30), event(MT_EVENT_ALLOC, 2, 1)};
     const struct mt_fit_result *result;
@@ -199,7 +200,7 @@ static void what_no_limit_serves_is_said(void **unused)
     assert_int_equal(result->first_failure.event, 1);
 }
 
-/* The state at the start is there whatever the limit is. */
+/* The initial state exists under every limit. */
 static void the_state_at_the_start_has_to_fit(void **unused)
 {
     struct mt_event events[] = {event(MT_EVENT_SEGMENT_ALLOC, 1, 64), event(MT_EVENT_ALLOC, 1, 10),
@@ -215,7 +216,7 @@ static void the_state_at_the_start_has_to_fit(void **unused)
     assert_false(result->first_failure.known);
 }
 
-static void nothing_needs_nothing(void **unused)
+static void an_empty_trace_needs_nothing(void **unused)
 {
     struct mt_event events[] = {event(MT_EVENT_FREE_REQUESTED, 1, 30)};
     const struct mt_fit_result *result = fit(events, 1, "pytorch:", 1);
@@ -229,7 +230,7 @@ static void nothing_needs_nothing(void **unused)
     assert_int_equal(summary.device_count, 0);
 }
 
-static void only_what_simulates_has_a_limit(void **unused)
+static void only_simulated_policies_have_a_limit(void **unused)
 {
     static const char *const policies[] = {"recorded", "recorded:x", "nosuch", "pytorch:nosuch:1"};
     struct mt_event events[] = {event(MT_EVENT_ALLOC, 1, 30)};
@@ -277,16 +278,16 @@ static void an_observer_can_stop_a_replay(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_lives_together_has_to_fit),
-        cmocka_unit_test(what_waits_is_completed_before_giving_up),
+        cmocka_unit_test(live_blocks_have_to_fit),
+        cmocka_unit_test(waiting_frees_complete_before_a_failure),
         cmocka_unit_test(a_cache_need_not_fit),
         cmocka_unit_test(recorded_refusals_need_not_fit),
         cmocka_unit_test(the_next_run_has_other_addresses),
         cmocka_unit_test(devices_are_searched_one_by_one),
-        cmocka_unit_test(what_no_limit_serves_is_said),
+        cmocka_unit_test(a_trace_that_no_limit_serves_is_reported),
         cmocka_unit_test(the_state_at_the_start_has_to_fit),
-        cmocka_unit_test(nothing_needs_nothing),
-        cmocka_unit_test(only_what_simulates_has_a_limit),
+        cmocka_unit_test(an_empty_trace_needs_nothing),
+        cmocka_unit_test(only_simulated_policies_have_a_limit),
         cmocka_unit_test(an_observer_can_stop_a_replay),
     };
     int failures = cmocka_run_group_tests(tests, NULL, NULL);

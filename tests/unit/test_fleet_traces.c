@@ -1,4 +1,4 @@
-/* Traces of a job by the names in its records, also if all of them have one name. */
+/* Finds the traces of a job by the names in its records, also if all traces have the same name. */
 #include "cmocka_all.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 enum { RANKS = 12 };
 
-/* Folders 0 to RANKS - 1, each with a file "snapshot.pickle" of its own. */
+/* Folders 0 to RANKS - 1, each with a file "snapshot.pickle". */
 struct place {
     char folder[64], paths[RANKS][PATH_MAX], hashes[RANKS][MT_SHA256_TEXT];
     struct mt_fleet_files files;
@@ -61,7 +61,7 @@ static void remove_place(struct place *place)
         fail_msg("%s: %s", place->folder, strerror(errno));
 }
 
-/* A search of each record among all files would read RANKS * (RANKS + 1) / 2 of them. */
+/* Searching all files for each record would read RANKS * (RANKS + 1) / 2 of them. */
 static void each_file_is_hashed_once(void **state)
 {
     struct place place;
@@ -80,7 +80,7 @@ static void each_file_is_hashed_once(void **state)
     remove_place(&place);
 }
 
-static void what_is_not_found_has_a_reason(void **state)
+static void missing_traces_have_a_reason(void **state)
 {
     struct mt_rank_record record = {.trace_name = "snapshot.pickle", .trace_sha256 = ""};
     struct place place;
@@ -104,7 +104,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_file_is_hashed_once),
-        cmocka_unit_test(what_is_not_found_has_a_reason),
+        cmocka_unit_test(missing_traces_have_a_reason),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

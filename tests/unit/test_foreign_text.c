@@ -1,4 +1,4 @@
-/* Which characters of foreign text are shown as they are. */
+/* Which characters of foreign text are shown unchanged. */
 #include "cmocka_all.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ static void expect_printable(const char *text, size_t length, const char *shown)
     mt_buf_release(&out);
 }
 
-static void what_deceives_is_escaped(void **state)
+static void deceptive_characters_are_escaped(void **state)
 {
     static const struct {
         const char *text, *shown;
@@ -23,12 +23,12 @@ static void what_deceives_is_escaped(void **state)
         {"", ""},
         {"forward train.py:47", "forward train.py:47"},
         {"a\n\t\x1b[2J\x7f", "a\\x0a\\x09\\x1b[2J\\x7f"},
-        {"\xC2\x9B[31m \xC2\xA0", "\\u009b[31m \xC2\xA0"}, /* CSI; no-break space stays */
+        {"\xC2\x9B[31m \xC2\xA0", "\\u009b[31m \xC2\xA0"}, /* CSI; a no-break space stays */
         {"a\xE2\x80\xAEgnp.exe", "a\\u202egnp.exe"},       /* right-to-left override */
         {"\xE2\x81\xA6x\xE2\x81\xA9", "\\u2066x\\u2069"},  /* isolates */
         {"\xE2\x80\xA8\xE2\x80\xA9", "\\u2028\\u2029"},    /* line, paragraph separator */
         {"\xE2\x80\xA7\xE2\x80\xAF\xE2\x80\xA6", "\xE2\x80\xA7\xE2\x80\xAF\xE2\x80\xA6"},
-        {"a\xE2\x80\x8B\xEF\xBB\xBF\xC2\xAD", "a\\u200b\\ufeff\\u00ad"}, /* nobody sees them */
+        {"a\xE2\x80\x8B\xEF\xBB\xBF\xC2\xAD", "a\\u200b\\ufeff\\u00ad"}, /* invisible characters */
         {"\xF3\xA0\x81\xA1", "\\U000e0061"},                             /* tag a */
         {"\xF0\x9F\x98\x80 caf\xC3\xA9 \xE6\x97\xA5", "\xF0\x9F\x98\x80 caf\xC3\xA9 \xE6\x97\xA5"},
         {"\xE2\x9D\xA4\xEF\xB8\x8F", "\xE2\x9D\xA4\xEF\xB8\x8F"}, /* an emoji's selector */
@@ -42,7 +42,7 @@ static void what_deceives_is_escaped(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         expect_printable(cases[i].text, strlen(cases[i].text), cases[i].shown);
     expect_printable("a\0b", 3, "a\\x00b");
-    expect_printable("\xE2\x80\xAE", 2, "\\xe2\\x80"); /* nothing behind the end is read */
+    expect_printable("\xE2\x80\xAE", 2, "\\xe2\\x80"); /* nothing is read after the end */
 }
 
 static void commands_of_ci_systems_are_broken(void **state)
@@ -54,7 +54,7 @@ static void commands_of_ci_systems_are_broken(void **state)
         {"a##vso[task]", "a#\\x23vso[task]"},
         {"###[group]", "##\\x23[group]"},
         {"##teamcity[x]", "#\\x23teamcity[x]"},
-        {"##", "#\\x23"}, /* somebody may go on with '[' */
+        {"##", "#\\x23"}, /* later output may begin with '[' */
         {"## a comment", "## a comment"},
         {"a#b##c d", "a#b##c d"},
         {"::set-output name=x::y", "\\x3a:set-output name=x::y"},
@@ -70,7 +70,7 @@ static void commands_of_ci_systems_are_broken(void **state)
         expect_printable(cases[i].text, strlen(cases[i].text), cases[i].shown);
 }
 
-/* Every code point: at most one rule, and what is shown is copied. */
+/* Every code point matches at most one rule; characters that are shown are copied. */
 static void every_code_point(void **state)
 {
     uint32_t shown = 0, code = 0;
@@ -104,7 +104,7 @@ static void every_code_point(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_deceives_is_escaped),
+        cmocka_unit_test(deceptive_characters_are_escaped),
         cmocka_unit_test(commands_of_ci_systems_are_broken),
         cmocka_unit_test(every_code_point),
     };

@@ -1,5 +1,4 @@
-/* The rules of findings about what a call of the model makes and keeps, and about memory that
- * nobody uses. */
+/* Rules of findings about what a model call allocates and keeps, and about unused memory. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -7,7 +6,7 @@
 
 #include "finding_program.h"
 
-/* What a function deep below `loss` made, two thirds of the peak. */
+/* Blocks of a function deep below `loss`, two thirds of the peak. */
 static void hold_below(const char *loss)
 {
     char stack[4096];
@@ -20,7 +19,7 @@ static void hold_below(const char *loss)
     (void)take(stack, 100 * MT_MIB);
 }
 
-/* However far from the innermost frame the loss is. */
+/* The distance between the innermost frame and the loss does not matter. */
 static void all_callers_are_looked_at(void **state)
 {
     (void)state;
@@ -30,7 +29,7 @@ static void all_callers_are_looked_at(void **state)
     expect_nothing("loss-peak");
 }
 
-/* A function of the program that has the same name, and what calls it. */
+/* A function of the program with the same name, and its callers. */
 static void namesakes_are_no_loss(void **state)
 {
     (void)state;
@@ -42,8 +41,8 @@ static void namesakes_are_no_loss(void **state)
     expect_finding("loss-peak", 100 * MT_MIB);
 }
 
-/* A forward pass of `layers`, each called from a line of its own, which keep what `lines` lines
- * make: 20 MiB each. */
+/* A forward pass of `layers`, each called from its own line. Each keeps the blocks of `lines`
+ * lines, 20 MiB each. */
 static void forward_alone(uint32_t layers, uint32_t lines)
 {
     char line[64];
@@ -59,7 +58,7 @@ static void forward_alone(uint32_t layers, uint32_t lines)
     phase_ends("forward");
 }
 
-static void what_forward_keeps_is_found(void **unused)
+static void blocks_that_forward_keeps_are_found(void **unused)
 {
     struct mt_report *report;
 
@@ -74,7 +73,7 @@ static void what_forward_keeps_is_found(void **unused)
     program_end(report);
 }
 
-/* Forward, then backward, with or without a step of training around or before them. */
+/* Forward, then backward, with or without a training step around or before them. */
 static void one_pass(bool step_before)
 {
     uint64_t hidden;
@@ -99,7 +98,7 @@ static void activations_wait_without_steps(void **unused)
     expect_finding("held-activations", 200 * MT_MIB);
 }
 
-/* There are steps, and the peak is in none: what it holds may be older. */
+/* There are steps, but the peak is outside of them: it may hold older blocks. */
 static void activations_beside_steps_may_not_wait(void **unused)
 {
     (void)unused;
@@ -117,8 +116,8 @@ static const char *advice_of_forward(struct mt_report **report)
     return finding->advice;
 }
 
-/* A program that holds an optimizer's state trains: no_grad is no advice for it. */
-static void training_needs_what_forward_keeps(void **unused)
+/* A program with an optimizer's state trains, so no_grad is no advice for it. */
+static void training_needs_blocks_that_forward_keeps(void **unused)
 {
     struct mt_report *report;
 
@@ -134,7 +133,7 @@ static void training_needs_what_forward_keeps(void **unused)
     program_end(report);
 }
 
-/* Keys and values have two lines, however many layers there are. */
+/* Keys and values come from two lines, whatever the number of layers. */
 static void a_cache_is_no_graph(void **unused)
 {
     (void)unused;
@@ -142,7 +141,7 @@ static void a_cache_is_no_graph(void **unused)
     expect_nothing("kept-forward");
 }
 
-static void what_a_recorded_backward_needs_is_no_mistake(void **unused)
+static void blocks_for_a_recorded_backward_are_not_reported(void **unused)
 {
     (void)unused;
     forward_alone(6, 5);
@@ -153,7 +152,7 @@ static void what_a_recorded_backward_needs_is_no_mistake(void **unused)
     expect_nothing("kept-forward");
 }
 
-/* Calls of a model: each makes `results` of 100 MiB at one line, which end when the next call has
+/* Calls of a model: each makes `results` of 100 MiB at one line. They end after the next call has
  * made its own. */
 static void call_again(uint32_t calls, uint32_t results, bool trains)
 {
@@ -193,7 +192,7 @@ static void one_call_has_no_earlier_results(void **unused)
     expect_nothing("earlier-results");
 }
 
-/* Lines of which each makes a block of another size in each call. */
+/* Lines that allocate a different size in each call. */
 static void results_of_other_sizes_are_no_successors(void **unused)
 {
     (void)unused;
@@ -206,7 +205,7 @@ static void results_of_other_sizes_are_no_successors(void **unused)
     expect_nothing("earlier-results");
 }
 
-/* Several of one line in a call: a cache. */
+/* Several blocks of one line in a call are a cache. */
 static void a_cache_is_no_result(void **unused)
 {
     (void)unused;
@@ -239,7 +238,7 @@ static void matrices_of_attention_are_found(void **unused)
     expect_finding("attention-matrices", 100 * MT_MIB);
 }
 
-/* Two blocks of 50 MiB have more bytes than the largest one. */
+/* Together, two blocks of 50 MiB have more bytes than the largest block. */
 static void the_largest_matrix_is_a_block(void **unused)
 {
     static const uint64_t mib[] = {50, 50, 60};
@@ -261,7 +260,7 @@ static void the_largest_matrix_is_a_block(void **unused)
     program_end(report);
 }
 
-/* Of classes; of gates that attention is far from; of a loss; fused. */
+/* Softmax over classes, of gates outside of attention, of a loss, and fused. */
 static void other_softmax_is_no_matrix(void **unused)
 {
     static const char *const stacks[] = {
@@ -280,7 +279,7 @@ static void other_softmax_is_no_matrix(void **unused)
     }
 }
 
-/* No history: a segment of that size with a block of 100 MiB. */
+/* Without history: a segment of that size with a block of 100 MiB. */
 static void one_instant(uint64_t segment_bytes)
 {
     program_begin();
@@ -308,7 +307,7 @@ static void idle_memory_is_found_without_a_history(void **unused)
     expect_nothing("cached-memory");
 }
 
-static void with_a_history_idle_memory_is_no_news(void **unused)
+static void with_a_history_idle_memory_is_not_reported(void **unused)
 {
     (void)unused;
     one_instant(500 * MT_MIB);
@@ -324,10 +323,10 @@ int main(void)
         cmocka_unit_test(namesakes_are_no_loss),
         cmocka_unit_test(activations_wait_without_steps),
         cmocka_unit_test(activations_beside_steps_may_not_wait),
-        cmocka_unit_test(what_forward_keeps_is_found),
-        cmocka_unit_test(training_needs_what_forward_keeps),
+        cmocka_unit_test(blocks_that_forward_keeps_are_found),
+        cmocka_unit_test(training_needs_blocks_that_forward_keeps),
         cmocka_unit_test(a_cache_is_no_graph),
-        cmocka_unit_test(what_a_recorded_backward_needs_is_no_mistake),
+        cmocka_unit_test(blocks_for_a_recorded_backward_are_not_reported),
         cmocka_unit_test(results_of_earlier_calls_are_found),
         cmocka_unit_test(one_call_has_no_earlier_results),
         cmocka_unit_test(results_of_other_sizes_are_no_successors),
@@ -337,7 +336,7 @@ int main(void)
         cmocka_unit_test(the_largest_matrix_is_a_block),
         cmocka_unit_test(other_softmax_is_no_matrix),
         cmocka_unit_test(idle_memory_is_found_without_a_history),
-        cmocka_unit_test(with_a_history_idle_memory_is_no_news),
+        cmocka_unit_test(with_a_history_idle_memory_is_not_reported),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Which allocations lie in a call of a model: hand-made stacks. */
+/* Which allocations belong to a call of a model, on constructed stacks. */
 #include "cmocka_all.h"
 
 #include <string.h>
@@ -45,7 +45,7 @@ static void calls_of_models(void **state)
     expect_call("/x/module.py", false);
 }
 
-/* A container that calls module after module shows no code of a model. */
+/* A container that calls several modules shows no code of a model. */
 static void expect_inner(const char *caller_path, bool is_inner)
 {
     static const char module_path[] = "/x/site-packages/torch/nn/modules/module.py";

@@ -1,4 +1,4 @@
-/* Steps and phases that nobody named, of programs that train. */
+/* Infers steps and phases of training programs that do not name them. */
 #include "cmocka_all.h"
 
 #include "unnamed_program.h"
@@ -16,7 +16,7 @@ static void a_training_loop(void **state)
         runs(NULL);
         runs("t.py:main:6" STEP);
     }
-    runs("t.py:main:7" MODEL); /* afterwards, not in the loop */
+    runs("t.py:main:7" MODEL); /* after the loop, not in it */
     expect("data 1; step#0 6; step#0/forward 1; step#0/loss 2; step#0/backward 2; "
            "step#0/optimizer 1; data 1; step#1 6; step#1/forward 1; step#1/loss 2; "
            "step#1/backward 2; step#1/optimizer 1; validation 1; ");
@@ -27,8 +27,8 @@ static void is_refused(const char *stack)
     add((struct mt_event){.kind = MT_EVENT_OOM, .size_bytes = 512, .stack = stack_of(stack)});
 }
 
-/* There is no second turn, but what the first one was at. */
-static void a_run_that_dies_in_its_first_step(void **state)
+/* There is no second iteration, only what the first one had reached. */
+static void a_run_that_fails_in_its_first_step(void **state)
 {
     (void)state;
     runs("t.py:main:1 module.py:_apply");
@@ -40,7 +40,7 @@ static void a_run_that_dies_in_its_first_step(void **state)
     expect("step#0 2; step#0/forward 2; ");
 }
 
-static void a_run_that_goes_on_or_dies_in_set_up_has_none(void **state)
+static void a_run_that_continues_or_fails_in_setup_has_none(void **state)
 {
     (void)state;
     runs("t.py:main:1 module.py:_apply");
@@ -69,8 +69,8 @@ static void gradients_are_accumulated(void **state)
            "step#1/backward 1; step#1/optimizer 1; ");
 }
 
-/* Its state is allocated in the first step, then nothing is. */
-static void the_optimizer_shows_once(void **state)
+/* The first step allocates the optimizer's state. Later steps allocate nothing in it. */
+static void the_optimizer_allocates_once(void **state)
 {
     (void)state;
     for (int i = 0; i < 4; i++) {
@@ -84,7 +84,7 @@ static void the_optimizer_shows_once(void **state)
            "step#2/backward 1; step#3 2; step#3/forward 1; step#3/backward 1; ");
 }
 
-/* One step alone is one if it ends; with its optimizer missing it may go on. */
+/* A single step counts if it ends. Without its optimizer, it may not be complete. */
 static void one_step(void **state)
 {
     (void)state;
@@ -104,7 +104,7 @@ static void one_step_that_does_not_end(void **state)
     expect("forward 1; backward 1; ");
 }
 
-/* Two steps, one line behind the other: no turn shows, and they are not one step. */
+/* Two steps in consecutive lines: there is no loop, but they are not one step. */
 static void steps_without_a_loop(void **state)
 {
     (void)state;
@@ -152,7 +152,7 @@ static void validation_after_an_epoch(void **state)
            "step#3 3; step#3/zero_grad 1; step#3/forward 1; step#3/backward 1; validation 6; ");
 }
 
-/* The loop runs within the optimizer's step, as trainers with closures do. */
+/* The loop runs inside the optimizer's step, as in trainers with closures. */
 static void a_closure(void **state)
 {
     (void)state;
@@ -165,8 +165,8 @@ static void a_closure(void **state)
            "step#1 3; step#1/forward 1; step#1/backward 1; step#1/optimizer 1; ");
 }
 
-/* The range that PyTorch inserts around the step holds the closure; what the closure does beside
- * the parts, and frees without a stack, go on with them. */
+/* The range that PyTorch inserts around the step holds the closure. The other work of the closure,
+ * and its frees without a stack, belong to the part before. */
 static void a_closure_in_the_optimizers_range(void **state)
 {
     (void)state;
@@ -230,7 +230,7 @@ static void threads_alone(void **state)
            "step#2 4; step#2/forward 2; step#2/backward 1; ");
 }
 
-/* Frees have no stacks: who frees what autograd's thread allocated clears gradients. */
+/* Frees have no stacks: the thread that frees blocks of autograd's thread clears gradients. */
 static void gradients_are_cleared(void **state)
 {
     uint32_t engine;
@@ -330,10 +330,10 @@ int main(void)
 #define PROGRAM(name) cmocka_unit_test_setup_teardown(name, begin, end)
     const struct CMUnitTest tests[] = {
         PROGRAM(a_training_loop),
-        PROGRAM(a_run_that_dies_in_its_first_step),
-        PROGRAM(a_run_that_goes_on_or_dies_in_set_up_has_none),
+        PROGRAM(a_run_that_fails_in_its_first_step),
+        PROGRAM(a_run_that_continues_or_fails_in_setup_has_none),
         PROGRAM(gradients_are_accumulated),
-        PROGRAM(the_optimizer_shows_once),
+        PROGRAM(the_optimizer_allocates_once),
         PROGRAM(one_step),
         PROGRAM(one_step_that_does_not_end),
         PROGRAM(steps_without_a_loop),

@@ -1,4 +1,5 @@
-/* Turns that nobody named: requests to a model, calls from one line, sizes that come again. */
+/* Infers iterations that the program does not name: requests to a model, calls from one line,
+ * repeating sizes. */
 #include "cmocka_all.h"
 
 #include "unnamed_program.h"
@@ -20,7 +21,7 @@ static void requests_to_a_model(void **state)
            "request#2 5; request#2/forward 1; request#2/forward 1; ");
 }
 
-/* Both loops in one function: the outer one goes back to an earlier line. */
+/* Both loops are in one function: the outer one jumps back to an earlier line. */
 static void requests_in_one_function(void **state)
 {
     (void)state;
@@ -37,8 +38,8 @@ static void requests_in_one_function(void **state)
            "request#2/forward 1; request#2/forward 1; request#2/forward 1; ");
 }
 
-/* A program of XLA: the loop that makes the arrays of each layer turns at the line at which the
- * loop over requests does. A request has a run of the module that does the work. */
+/* A program of XLA: the loop over the layers is on the same line as the loop over requests. A
+ * request runs the module that does the work. */
 static void requests_to_a_module(void **state)
 {
     const char *const module = "TSL: XlaModule:#hlo_module=jit_forward,program_id=1#";
@@ -76,7 +77,7 @@ static void requests_to_a_module(void **state)
            "iteration#2/jit_forward 0; ");
 }
 
-/* Nothing but the model's own lines tells that it is called again. */
+/* Only the model's own lines show that it is called again. */
 static void calls_from_one_line(void **state)
 {
     (void)state;
@@ -103,8 +104,8 @@ static void training_in_one_line(void **state)
            "step#1/backward 2; ");
 }
 
-/* Gradients are cleared and a batch is made between the update and the next call; a range of the
- * framework begins that call before any stack does. */
+/* Between the update and the next call, gradients are cleared and a batch is made. A range of the
+ * framework begins the call before any stack is recorded. */
 static void training_in_one_line_with_ranges(void **state)
 {
     (void)state;
@@ -127,7 +128,8 @@ static void training_in_one_line_with_ranges(void **state)
     step "/forward 1; " step "/forward/FSDP::pre_forward 1; " step "/loss 1; " step                \
          "/backward 1; " step "/optimizer 1; " step "/optimizer/Optimizer.step#AdamW.step 1; "
 #define CLEARS(step) step "/zero_grad/Optimizer.zero_grad#AdamW.zero_grad 0; "
-    /* a batch made right behind the update counts with it: a line has no earlier line */
+    /* A batch made right after the update belongs to it: a single line has no earlier line to
+     * separate them. */
     expect("step#0 6; " PARTS("step#0") "step#0/zero_grad 1; " CLEARS("step#0") "step#1 5; " PARTS(
         "step#1") "step#1/zero_grad 1; " CLEARS("step#1") "step#2 4; " PARTS("step#2") "step#2/"
                                                                                        "zero_grad "
@@ -138,7 +140,7 @@ static void training_in_one_line_with_ranges(void **state)
 #undef PARTS
 }
 
-/* Lines of another thread say nothing of this one's loop. */
+/* Lines of another thread give no information about this thread's loop. */
 static void another_thread(void **state)
 {
     (void)state;
@@ -154,19 +156,19 @@ static void another_thread(void **state)
            "step#1/forward 1; step#1/backward 2; step#1/optimizer 1; ");
 }
 
-/* Neither names, nor stacks, nor threads: sizes come again. */
+/* Without names, stacks or threads: only sizes repeat. */
 static void requests_repeat(void **state)
 {
     (void)state;
     for (int i = 0; i < 7; i++)
         allocates(100000u + (unsigned)i); /* set-up */
     for (int i = 0; i < 6; i++) {
-        allocates(1024); /* least is allocated here */
+        allocates(1024); /* fewest bytes are live here */
         allocates(2048);
         allocates(2048);
         frees(2048);
         allocates(4096);
-        allocates(8192 + (i == 4)); /* one that differs */
+        allocates(8192 + (i == 4)); /* a different size */
         for (int j = 0; j < 20; j++)
             allocates(512u * (unsigned)(j + 30));
         frees(8192 + (i == 4));

@@ -1,4 +1,4 @@
-/* Advice is that of the framework whose requests a recording shows. */
+/* Advice is for the framework that the recording shows. */
 #include "cmocka_all.h"
 
 #include "step_program.h"
@@ -43,7 +43,7 @@ static void expect_advice(const char *id, const char *part, enum framework frame
     program_end(report);
 }
 
-static void memory_that_is_kept(void **unused)
+static void cached_memory(void **unused)
 {
     static const char *const parts[FRAMEWORKS] = {"something keeps this memory", ".detach().cpu()",
                                                   "jax.device_get", ".numpy()"};
@@ -88,8 +88,8 @@ static void an_array_that_becomes_longer(void **unused)
     }
 }
 
-/* Parameters that stay, of which one is most of the model; activations until backward, gradients,
- * and state that the optimizer keeps. */
+/* Parameters that stay, one of which is most of the model; activations until backward; gradients;
+ * the optimizer's state. */
 static void train(enum framework framework)
 {
     const char *line = stacks[framework];
@@ -118,7 +118,7 @@ static void train(enum framework framework)
     }
 }
 
-static void what_training_holds(void **unused)
+static void memory_of_training(void **unused)
 {
     static const struct {
         const char *id, *parts[FRAMEWORKS];
@@ -144,9 +144,9 @@ static void what_training_holds(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_that_is_kept),
+        cmocka_unit_test(cached_memory),
         cmocka_unit_test(an_array_that_becomes_longer),
-        cmocka_unit_test(what_training_holds),
+        cmocka_unit_test(memory_of_training),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

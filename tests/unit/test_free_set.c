@@ -1,4 +1,4 @@
-/* The ordered set of free blocks against an oracle that sorts. */
+/* Compares the ordered set of free blocks with an oracle that sorts. */
 #include "cmocka_all.h"
 
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static uint64_t addr_of(size_t key)
     return 4096 * key;
 }
 
-/* Equal for many keys, and not in the order of their addresses. */
+/* The age: equal for many keys, and in a different order than the addresses. */
 static uint32_t age_of(size_t key)
 {
     return (uint32_t)(key * 5 % 7);
@@ -88,7 +88,7 @@ static void check_order(const struct mt_free_set *set, const struct oracle *orac
     assert_int_equal(set->count, present);
 }
 
-/* Largest present key of the size and the age of one that is present. */
+/* Largest present key with the size and age of a present key. */
 static size_t oracle_last_like(const struct oracle *oracle, size_t like)
 {
     size_t last = like;
@@ -99,7 +99,7 @@ static size_t oracle_last_like(const struct oracle *oracle, size_t like)
     return last;
 }
 
-/* A present key becomes one that is not. */
+/* Replaces a present key by an absent one. */
 static void move_one(struct mt_free_set *set, struct oracle *oracle, size_t from, size_t to)
 {
     struct mt_free_cursor at = mt_free_set_find_entry(set, entry_of(from));

@@ -1,4 +1,4 @@
-/* Pictures as files: names, PNG contents, what happens when it cannot be done. */
+/* Pictures as files: names, contents of a PNG, and errors. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -34,7 +34,7 @@ static void remove_files(const struct mt_gallery *gallery)
         remove(gallery->files[i].path);
 }
 
-/* The timeline needs no more than a synthetic report; other charts may. */
+/* A synthetic report is enough for the timeline, but may not be for other charts. */
 static void write_png(const struct mt_report *report, enum mt_theme theme, struct mt_buf *out)
 {
     const struct mt_chart_options options = {.width = 830};
@@ -103,7 +103,7 @@ static void png_has_size_resolution_and_words(void **state)
     synthetic_release(&report);
 }
 
-/* No clock, locale or font of the machine gets into a picture. */
+/* A picture does not depend on the clock, locale or fonts of the machine. */
 static void png_is_the_same_everywhere(void **state)
 {
     struct synthetic_options options = {.steps = 4};
@@ -174,8 +174,8 @@ static void files_are_named_by_chart_and_device(void **state)
     synthetic_release(&report);
 }
 
-/* The devices that reserved most are drawn, in the order of the report. */
-static void not_every_device_is_drawn(void **state)
+/* Draws the devices that reserved most, in the order of the report. */
+static void only_large_devices_are_drawn(void **state)
 {
     static struct mt_device_report devices[40];
     struct mt_report report = {.devices = devices, .device_count = MT_ARRAY_LEN(devices)};
@@ -202,8 +202,8 @@ static void not_every_device_is_drawn(void **state)
     assert_int_equal(mt_devices_by_peak(&report).omitted, 0);
 }
 
-/* A program without an allocator of its own reserves nothing. */
-static void it_is_said_by_which_peak_devices_are_chosen(void **state)
+/* A program without a caching allocator reserves nothing. */
+static void the_peak_that_selects_devices_is_printed(void **state)
 {
     struct mt_report report = {.is_driver_level = false};
 
@@ -250,8 +250,8 @@ int main(void)
         cmocka_unit_test(png_is_the_same_everywhere),
         cmocka_unit_test(too_large_a_png_is_refused),
         cmocka_unit_test(files_are_named_by_chart_and_device),
-        cmocka_unit_test(not_every_device_is_drawn),
-        cmocka_unit_test(it_is_said_by_which_peak_devices_are_chosen),
+        cmocka_unit_test(only_large_devices_are_drawn),
+        cmocka_unit_test(the_peak_that_selects_devices_is_printed),
         cmocka_unit_test(one_device_needs_no_number),
         cmocka_unit_test(a_missing_directory_is_an_error),
     };

@@ -1,4 +1,4 @@
-/* Gates: bounds are exact, equal is within, what is not known is no pass. */
+/* Gates: bounds are exact, an equal value passes, an unknown value does not. */
 #include "cmocka_all.h"
 
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static int setup(void **unused)
         .peak_sites = sites,
         .peak_site_count = 2,
         .steps = steps};
-    /* no replays: there is no source */
+    /* no replays, because there is no source */
     report = (struct mt_report){.name = "x",
                                 .path = "x",
                                 .devices = &device,
@@ -71,7 +71,7 @@ static enum mt_gate_state check(enum mt_gate_kind kind, const char *text,
     return gates.results[0].state;
 }
 
-static void what_is_equal_is_within(void **unused)
+static void equal_values_pass(void **unused)
 {
     (void)unused;
     assert_int_equal(check(MT_GATE_PEAK, "allocated=1000", NULL), MT_GATE_PASS);
@@ -87,7 +87,7 @@ static void what_is_equal_is_within(void **unused)
     assert_int_equal(check(MT_GATE_PEAK, "device=1", NULL), MT_GATE_NOT_EVALUATED);
 }
 
-/* 2000 B in the order of the run, 1800 to 2200 in others. */
+/* 2000 B in the order of the run, 1800 B to 2200 B in other orders. */
 static void a_limit_within_the_range_of_a_dry_run(void **unused)
 {
     struct mt_peak_orders orders = {8, 1800, 2200, 1000, 1003};
@@ -122,8 +122,8 @@ static void a_limit_within_the_range_of_a_dry_run(void **unused)
     assert_int_equal(check(MT_GATE_PEAK, "reserved=2000", NULL), MT_GATE_PASS);
 }
 
-/* The report does not know how the command ended. */
-static void a_doubt_of_the_caller_passes_no_gate(void **unused)
+/* The report does not contain the exit status of the command. */
+static void no_gate_passes_if_the_caller_has_doubts(void **unused)
 {
     const struct mt_gate_check asked = {.rules = &rules, .report = &report};
 
@@ -158,7 +158,7 @@ static void a_regression_is_in_whole_bytes(void **unused)
     struct mt_baseline base = {.name = "base", .devices = &of_base, .device_count = 1};
 
     (void)unused;
-    /* 2% of 981 are 19.62: 1000 is within, of 980 (19.6) it is not */
+    /* 2% of 981 is 19.62, so 1000 passes. 2% of 980 is 19.6, so 1000 fails. */
     assert_int_equal(check(MT_GATE_REGRESSION, "allocated=2%", &base), MT_GATE_PASS);
     of_base.allocated_peak_bytes = 980;
     assert_int_equal(check(MT_GATE_REGRESSION, "allocated=2%", &base), MT_GATE_FAIL);
@@ -175,7 +175,7 @@ static void a_regression_is_in_whole_bytes(void **unused)
     assert_int_equal(check(MT_GATE_REGRESSION, "allocated=2%", &base), MT_GATE_NOT_EVALUATED);
 }
 
-static void sites_that_a_base_does_not_list_are_no_culprits(void **unused)
+static void sites_missing_from_the_base_are_not_blamed(void **unused)
 {
     struct mt_baseline_device of_base = {.allocated_peak_bytes = 1, .site_count = 1};
     struct mt_baseline base = {.name = "base", .devices = &of_base, .device_count = 1};
@@ -189,8 +189,8 @@ static void sites_that_a_base_does_not_list_are_no_culprits(void **unused)
     assert_non_null(strstr(gates.results[0].culprit, "more than in the base"));
 }
 
-/* Levels that rise by chance are no growth: what counts is what steps were seen to leave behind. */
-static void growth_is_what_steps_leave_behind(void **unused)
+/* Levels that rise by chance are no growth: only memory that steps leave behind counts. */
+static void growth_is_memory_that_steps_leave_behind(void **unused)
 {
     (void)unused;
     for (size_t i = 0; i < MT_ARRAY_LEN(steps); i++) {
@@ -209,7 +209,7 @@ static void growth_is_what_steps_leave_behind(void **unused)
     assert_int_equal(check(MT_GATE_GROWTH, "1GiB", NULL), MT_GATE_FAIL);
 }
 
-static void growth_that_was_not_judged_is_not_evaluated(void **unused)
+static void unknown_growth_is_not_evaluated(void **unused)
 {
     (void)unused;
     for (size_t i = 0; i < MT_ARRAY_LEN(steps); i++) {
@@ -247,7 +247,7 @@ static void doubtful_peaks_fail_but_never_pass(void **unused)
     }
 }
 
-static void what_may_be_unknown_is_excused(void **unused)
+static void allowed_unknowns_are_excused(void **unused)
 {
     const struct mt_gate_check asked = {.rules = &rules, .report = &report};
 
@@ -280,7 +280,7 @@ static void the_worst_comes_first(void **unused)
     add(MT_GATE_PEAK, "active=1GiB,warn=1");
     add(MT_GATE_GROWTH, "1");
     add(MT_GATE_PEAK, "allocated=1GiB");
-    add(MT_GATE_PEAK, "allocated=1"); /* instead of the one before */
+    add(MT_GATE_PEAK, "allocated=1"); /* replaces the previous bound */
     assert_int_equal(mt_gates_check(&asked, &gates, &error), MT_OK);
     assert_int_equal(gates.count, 4);
     for (size_t i = 0; i < gates.count; i++)
@@ -288,7 +288,7 @@ static void the_worst_comes_first(void **unused)
     assert_int_equal(gates.verdict, MT_GATE_FAIL);
 }
 
-static void a_baseline_says_the_same_when_read(void **unused)
+static void a_baseline_is_unchanged_when_read(void **unused)
 {
     struct mt_trace_header header = {0};
     struct mt_baseline written, again;
@@ -321,19 +321,19 @@ static void a_baseline_says_the_same_when_read(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(what_is_equal_is_within),
+        TEST(equal_values_pass),
         TEST(a_limit_within_the_range_of_a_dry_run),
-        TEST(a_doubt_of_the_caller_passes_no_gate),
+        TEST(no_gate_passes_if_the_caller_has_doubts),
         TEST(fragmentation_is_exact),
         TEST(a_regression_is_in_whole_bytes),
-        TEST(sites_that_a_base_does_not_list_are_no_culprits),
-        TEST(growth_is_what_steps_leave_behind),
-        TEST(growth_that_was_not_judged_is_not_evaluated),
+        TEST(sites_missing_from_the_base_are_not_blamed),
+        TEST(growth_is_memory_that_steps_leave_behind),
+        TEST(unknown_growth_is_not_evaluated),
         TEST(doubtful_peaks_fail_but_never_pass),
-        TEST(what_may_be_unknown_is_excused),
+        TEST(allowed_unknowns_are_excused),
         TEST(without_devices_nothing_passes),
         TEST(the_worst_comes_first),
-        TEST(a_baseline_says_the_same_when_read),
+        TEST(a_baseline_is_unchanged_when_read),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

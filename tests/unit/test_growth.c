@@ -1,4 +1,4 @@
-/* Growth that is none: what grows, ends, drains, is replaced or warms up. */
+/* Memory that looks like growth but is none: it ends, drains, is replaced or warms up. */
 #include "cmocka_all.h"
 
 #include "step_program.h"
@@ -49,7 +49,7 @@ static void a_list_that_keeps_grows(void **unused)
     assert_string_equal(
         finding->title,
         "2.00 MiB more after each step since step 3, all of it from keep train.py:7");
-    /* the last step peaks with 40 MiB: 16 of its own, 8 of which are what it keeps */
+    /* the last step peaks at 40 MiB: 16 of its own, of which it keeps 8 */
     assert_true(has_evidence(
         finding, "26.0 MiB left behind by steps 5 to 17 is still allocated when step 19 begins"));
     assert_true(has_evidence(
@@ -58,7 +58,7 @@ static void a_list_that_keeps_grows(void **unused)
     program_end(report);
 }
 
-/* Times of a dry run mean nothing: steps are counted, and not how long they take. */
+/* Times of a dry run are meaningless, so growth is per step and not per time. */
 static void without_times_steps_are_counted(void **unused)
 {
     struct mt_report *report;
@@ -77,8 +77,8 @@ static void without_times_steps_are_counted(void **unused)
 
 enum gone { NOTHING, THE_OLD, THE_NEW };
 
-/* x = torch.cat([x, new]): a buffer of one part of 2 MiB more in each step, but in the one after
- * `without`; what is new is `bytes` long. What is given back before the buffer is made? */
+/* x = torch.cat([x, new]): in each step except the one after `without`, the buffer grows by one
+ * part of 2 MiB. The new part has `bytes` bytes. What is freed before the buffer is allocated? */
 static void replace(uint64_t bytes, enum gone gone, uint32_t without)
 {
     uint64_t old = 0;
@@ -150,8 +150,8 @@ static void a_buffer_that_stays_once_is_no_growth(void **unused)
     expect_nothing();
 }
 
-/* In each step the output is longer than the last one by another part of the input. */
-static void what_grows_with_the_input_is_no_growth(void **unused)
+/* In each step, the output is longer than the previous one by another part of the input. */
+static void output_that_grows_with_the_input_is_no_growth(void **unused)
 {
     uint64_t old = 0;
     uint32_t i;
@@ -172,8 +172,8 @@ static void what_grows_with_the_input_is_no_growth(void **unused)
     expect_nothing();
 }
 
-/* It has the right size, but was made in the first step. */
-static void what_is_there_all_the_time_is_nothing_new(void **unused)
+/* It has the right size, but was allocated in the first step. */
+static void a_block_that_stays_is_no_growth(void **unused)
 {
     uint64_t old = 0;
     uint32_t i;
@@ -194,7 +194,7 @@ static void what_is_there_all_the_time_is_nothing_new(void **unused)
     expect_nothing();
 }
 
-/* A list of all that there was counts once. */
+/* A list of all previous buffers counts once. */
 static void longer_buffers_that_stay_grow(void **unused)
 {
     struct mt_report *report;
@@ -218,8 +218,8 @@ static void longer_buffers_that_stay_grow(void **unused)
     program_end(report);
 }
 
-/* As the output of batches that get longer. */
-static void what_is_replaced_by_more_is_no_growth(void **unused)
+/* The output of batches that get longer is an example. */
+static void blocks_replaced_by_more_are_no_growth(void **unused)
 {
     uint64_t last = 0;
     uint32_t i;
@@ -238,7 +238,7 @@ static void what_is_replaced_by_more_is_no_growth(void **unused)
     expect_nothing();
 }
 
-static void a_queue_of_some_steps_is_no_growth(void **unused)
+static void a_queue_of_several_steps_is_no_growth(void **unused)
 {
     uint32_t i;
 
@@ -254,7 +254,7 @@ static void a_queue_of_some_steps_is_no_growth(void **unused)
     expect_nothing();
 }
 
-/* A cache by length: most lengths were seen soon. */
+/* A cache by length: most lengths occur in the first steps. */
 static void a_cache_that_fills_is_no_growth(void **unused)
 {
     uint32_t i;
@@ -286,8 +286,8 @@ static void a_cache_that_is_emptied_is_no_growth(void **unused)
     expect_nothing();
 }
 
-/* Each step moves a part of what there was. */
-static void what_comes_for_something_that_goes_is_no_growth(void **unused)
+/* Each step moves a part of the existing blocks. */
+static void blocks_that_replace_others_are_no_growth(void **unused)
 {
     uint64_t old[STEPS];
     uint32_t i;
@@ -305,8 +305,8 @@ static void what_comes_for_something_that_goes_is_no_growth(void **unused)
     expect_nothing();
 }
 
-/* Most of it, so that memory does rise, but not as that says. */
-static void what_comes_for_most_of_what_goes_is_no_growth(void **unused)
+/* Most of it is replaced. Memory does rise, but by less than the new blocks. */
+static void blocks_that_replace_most_of_others_are_no_growth(void **unused)
 {
     uint64_t old[STEPS];
     uint32_t i;
@@ -325,7 +325,7 @@ static void what_comes_for_most_of_what_goes_is_no_growth(void **unused)
 }
 
 /* A loss for each step, as a tensor. */
-static void scalars_are_nobodys_trouble(void **unused)
+static void scalars_are_not_reported(void **unused)
 {
     uint32_t i;
 
@@ -340,7 +340,7 @@ static void scalars_are_nobodys_trouble(void **unused)
     expect_nothing();
 }
 
-static void few_steps_tell_nothing(void **unused)
+static void few_steps_are_no_evidence(void **unused)
 {
     uint32_t i;
 
@@ -362,17 +362,17 @@ int main(void)
         cmocka_unit_test(a_buffer_that_is_joined_with_something_new_grows),
         cmocka_unit_test(longer_and_longer_batches_are_no_growth),
         cmocka_unit_test(a_buffer_that_stays_once_is_no_growth),
-        cmocka_unit_test(what_grows_with_the_input_is_no_growth),
-        cmocka_unit_test(what_is_there_all_the_time_is_nothing_new),
+        cmocka_unit_test(output_that_grows_with_the_input_is_no_growth),
+        cmocka_unit_test(a_block_that_stays_is_no_growth),
         cmocka_unit_test(longer_buffers_that_stay_grow),
-        cmocka_unit_test(what_is_replaced_by_more_is_no_growth),
-        cmocka_unit_test(a_queue_of_some_steps_is_no_growth),
+        cmocka_unit_test(blocks_replaced_by_more_are_no_growth),
+        cmocka_unit_test(a_queue_of_several_steps_is_no_growth),
         cmocka_unit_test(a_cache_that_fills_is_no_growth),
         cmocka_unit_test(a_cache_that_is_emptied_is_no_growth),
-        cmocka_unit_test(what_comes_for_something_that_goes_is_no_growth),
-        cmocka_unit_test(what_comes_for_most_of_what_goes_is_no_growth),
-        cmocka_unit_test(scalars_are_nobodys_trouble),
-        cmocka_unit_test(few_steps_tell_nothing),
+        cmocka_unit_test(blocks_that_replace_others_are_no_growth),
+        cmocka_unit_test(blocks_that_replace_most_of_others_are_no_growth),
+        cmocka_unit_test(scalars_are_not_reported),
+        cmocka_unit_test(few_steps_are_no_evidence),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Hashes of tables: no family of values that somebody can write into a file falls into few slots,
+/* Hashes of tables: no set of values that an attacker can write into a file maps to few slots,
  * whatever the key of this process is. */
 #include "cmocka_all.h"
 
@@ -10,13 +10,13 @@
 
 enum { KEYS = 1 << 14, SLOTS = 1 << 15 };
 
-/* The value that mt_mix_u64 maps to `mixed`. Tables used that mixer, without a key, and a file of
+/* The value that mt_mix_u64 maps to `mixed`. Tables used this mixer without a key, and a file of
  * such values kept a program busy for minutes. */
 static uint64_t unmixed(uint64_t mixed)
 {
     uint64_t inverse = UINT64_C(0x9E3779B97F4A7C15), value = mixed;
 
-    for (int i = 0; i < 6; i++) /* Newton: the inverse of an odd number modulo 2^64 */
+    for (int i = 0; i < 6; i++) /* Newton's method: the inverse of an odd number modulo 2^64 */
         inverse *= 2 - UINT64_C(0x9E3779B97F4A7C15) * inverse;
     for (int i = 0; i < 3; i++)
         value = mixed ^ (value >> 29);
@@ -29,7 +29,7 @@ static uint64_t old_flood(uint64_t i)
     return unmixed((i + 1) << 26);
 }
 
-/* Random values hit 1 - exp(-1/2) of the slots when there are half as many values: 12,893. */
+/* Half as many random values as slots occupy 1 - exp(-1/2) of the slots: 12,893. */
 static void assert_spread(uint64_t (*key)(uint64_t, unsigned), unsigned shift, const char *what)
 {
     static unsigned char used[SLOTS];
@@ -62,7 +62,7 @@ static uint64_t of_pairs(uint64_t i, unsigned shift)
     return (i >> 7) << 32 | (i & 127) << shift;
 }
 
-static void chosen_values_do_not_meet(void **state)
+static void chosen_values_do_not_collide(void **state)
 {
     (void)state;
     for (uint64_t i = 0; i < 100; i++)
@@ -74,7 +74,7 @@ static void chosen_values_do_not_meet(void **state)
         assert_spread(of_pairs, shift, "pairs of small numbers");
 }
 
-static void chosen_texts_do_not_meet(void **state)
+static void chosen_texts_do_not_collide(void **state)
 {
     static unsigned char used[SLOTS];
     unsigned count = 0;
@@ -90,7 +90,7 @@ static void chosen_texts_do_not_meet(void **state)
     assert_true(count > KEYS / 2);
 }
 
-static void equal_bytes_are_equal(void **state)
+static void equal_bytes_have_equal_hashes(void **state)
 {
     char text[40] = "0123456789abcdef0123456789abcdef", copy[41];
 
@@ -107,9 +107,9 @@ static void equal_bytes_are_equal(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chosen_values_do_not_meet),
-        cmocka_unit_test(chosen_texts_do_not_meet),
-        cmocka_unit_test(equal_bytes_are_equal),
+        cmocka_unit_test(chosen_values_do_not_collide),
+        cmocka_unit_test(chosen_texts_do_not_collide),
+        cmocka_unit_test(equal_bytes_have_equal_hashes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Which heaps stand for a program, and that readers see no others. */
+/* Which heaps represent a program: readers see no others. */
 #include "cmocka_all.h"
 
 #include <string.h>
@@ -56,8 +56,7 @@ static void names_have_levels(void **state)
     assert_int_equal(mt_heap_class_of(NULL).level, MT_HEAP_FRAMEWORK);
 }
 
-/* The driver's twin of a segment comes first in a trace; PyTorch still is what
- * a reader is handed. */
+/* The driver's allocation for a segment comes first in a trace. A reader still gets PyTorch's. */
 static void a_framework_is_seen_alone(void **state)
 {
     struct mt_event events[] = {
@@ -90,7 +89,7 @@ static void a_framework_is_seen_alone(void **state)
     memory_source_release(&source);
 }
 
-/* Three allocations at one address in three heaps, and what is no memory. */
+/* Three allocations at one address in three heaps, and events that are no memory. */
 static struct mt_event driver_events[] = {
     {.kind = MT_EVENT_ALLOC, .heap = DRIVER, .addr = ADDR, .size_bytes = 1000},
     {.kind = MT_EVENT_ALLOC, .heap = ASYNC, .addr = ADDR, .size_bytes = 200},
@@ -121,7 +120,7 @@ static void without_a_framework_all_of_the_driver_is_seen(void **state)
     memory_source_release(&source);
 }
 
-static void one_heap_is_seen_if_wanted(void **state)
+static void one_heap_is_seen_on_request(void **state)
 {
     static const struct {
         const char *heap;
@@ -150,9 +149,9 @@ static void one_heap_is_seen_if_wanted(void **state)
     memory_source_release(&source);
 }
 
-/* What another allocator would have made of the same requests is nothing that
- * the driver's addresses could confirm. */
-static void the_driver_is_no_standard_for_policies(void **state)
+/* Addresses that another allocator would return for the same requests cannot be verified with the
+ * driver's addresses. */
+static void the_driver_does_not_verify_policies(void **state)
 {
     struct mt_replay_options options = {.policy = "pytorch", .verify = true};
     struct memory_source source;
@@ -192,7 +191,7 @@ static void analysis_and_plans_see_the_same(void **state)
     memory_source_release(&source);
 }
 
-/* Devices may use the same addresses as each other's heaps. */
+/* Heaps of different devices may use the same addresses. */
 static void spaces_of_addresses_are_not_mixed(void **state)
 {
     static struct mt_event events[64];
@@ -232,8 +231,8 @@ int main(void)
         cmocka_unit_test(names_have_levels),
         cmocka_unit_test(a_framework_is_seen_alone),
         cmocka_unit_test(without_a_framework_all_of_the_driver_is_seen),
-        cmocka_unit_test(one_heap_is_seen_if_wanted),
-        cmocka_unit_test(the_driver_is_no_standard_for_policies),
+        cmocka_unit_test(one_heap_is_seen_on_request),
+        cmocka_unit_test(the_driver_does_not_verify_policies),
         cmocka_unit_test(analysis_and_plans_see_the_same),
         cmocka_unit_test(spaces_of_addresses_are_not_mixed),
     };

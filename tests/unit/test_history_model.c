@@ -1,5 +1,5 @@
-/* The history against a slow model that copies every state: columns have their
- * fullest instants, groups sum to them, and stay exact when they are put together. */
+/* Compares the history with a slow model that copies every state: columns have their fullest
+ * instants, groups sum to them, and stay exact when they are merged. */
 #include "cmocka_all.h"
 
 #include <stdlib.h>
@@ -130,7 +130,7 @@ static void play(struct run *run, unsigned events)
     assert_int_equal(mt_history_finish(run->builder, &run->history), MT_OK);
 }
 
-/* The largest total of each column: of its events, and of what it begins with. */
+/* The largest total of each column: of its events, and of its initial state. */
 static void find_most(const struct run *run, uint64_t most[MT_HISTORY_COLUMNS])
 {
     const struct mt_history_column *columns = run->history->columns;
@@ -185,7 +185,7 @@ static void check_groups(const struct run *run, const int64_t *bytes, const int6
             continue;
         while (size_of(size) != group->block_bytes)
             size++;
-        if (!history->small_bytes) /* later, a small one may have found its way to others */
+        if (!history->small_bytes) /* later, a small group may have been merged into others */
             assert_int_equal(bytes[i], truth->bytes[group->role][site][size]);
         assert_int_equal(bytes[i], blocks[i] * (int64_t)group->block_bytes);
     }
@@ -268,8 +268,7 @@ static void no_events(void **state)
     free(run);
 }
 
-/* What the trace begins with is there before the first event, and in all of the
- * first columns. */
+/* Initial blocks exist before the first event, and in all of the first columns. */
 static void initial_blocks(void **state)
 {
     struct run *run = malloc(sizeof *run);
@@ -291,7 +290,7 @@ static void initial_blocks(void **state)
     free(run);
 }
 
-/* Sizes without end: groups stay few, bytes exact. */
+/* Unlimited sizes: the number of groups is bounded, bytes are exact. */
 static void many_sizes(void **state)
 {
     struct run *run = malloc(sizeof *run);

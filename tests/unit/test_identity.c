@@ -1,4 +1,5 @@
-/* Who a rank is: what headers and names of files say, and what hostile ones do not. */
+/* The identity of a rank: what headers and names of files state, and hostile values that are
+ * ignored. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,12 +18,12 @@ static struct mt_identity identity_of(const struct mt_trace_header *header, cons
 {
     struct mt_identity identity;
 
-    memset(&identity, 0xAA, sizeof identity); /* all of it must be set */
+    memset(&identity, 0xAA, sizeof identity); /* sets all of it */
     mt_identity_read(header, path, &identity);
     return identity;
 }
 
-static void nothing_is_known_of_an_old_trace(void **state)
+static void an_old_trace_has_no_identity(void **state)
 {
     struct mt_identity identity = identity_of(&unknown, NULL);
 
@@ -72,7 +73,7 @@ static void all_is_read(void **state)
     assert_string_equal(identity.boot_id, known.boot_id);
     assert_string_equal(identity.job, known.job);
     assert_int_equal(identity.process_id, 4711);
-    assert_int_equal(identity.rank, 11); /* what was recorded counts, whatever the name says */
+    assert_int_equal(identity.rank, 11); /* the recorded value wins over the name */
     assert_int_equal(identity.rank_origin, MT_RANK_RECORDED);
     assert_int_equal(identity.local_rank, 3);
     assert_int_equal(identity.world, 768);
@@ -100,7 +101,7 @@ static void all_is_read(void **state)
     assert_int_equal(identity.groups[1].stride, 25);
 }
 
-/* A trace with this header, written and read again. */
+/* A trace with this header, written and read back. */
 static void a_trace_keeps_it(void **state)
 {
     FILE *file = tmpfile();
@@ -124,7 +125,7 @@ static void a_trace_keeps_it(void **state)
     fclose(file);
 }
 
-/* Room for a header that grows: used, and never exceeded. */
+/* Space for a header that grows: used and never exceeded. */
 static void a_header_grows_within_its_room(void **state)
 {
     char path[] = "/tmp/test_identity.XXXXXX", long_text[1000];
@@ -214,7 +215,7 @@ static void texts_of_the_largest_length_fit(void **state)
     assert_string_equal(identity_of(&header, NULL).host, "");
 }
 
-static void a_name_says_the_rank(void **state)
+static void a_name_has_the_rank(void **state)
 {
     static const struct {
         const char *path;
@@ -229,10 +230,10 @@ static void a_name_says_the_rank(void **state)
         {"snapshot-r31.pickle", 31},
         {"r3", 3},
         {"rank2.17.pt.trace.zst", 2},
-        {"rank0-of-r9.pickle", 0}, /* the longer word counts */
+        {"rank0-of-r9.pickle", 0}, /* the longer word wins */
         {"rank2_rank2.pickle", 2},
         {"rank2147483646", INT32_MAX - 1},
-        {"/r1/rank2/plain.pickle", -1}, /* folders say nothing */
+        {"/r1/rank2/plain.pickle", -1}, /* folders have no effect */
         {"frank3.pickle", -1},
         {"rank.pickle", -1},
         {"rank_.pickle", -1},
@@ -258,7 +259,7 @@ static void a_name_says_the_rank(void **state)
     assert_int_equal(identity.rank_origin, MT_RANK_OF_NAME);
 }
 
-static void a_run_that_was_ended_may_need_more(void **state)
+static void a_killed_run_may_need_more(void **state)
 {
     (void)state;
     assert_null(mt_ending_doubt(MT_ENDED_UNKNOWN, 0));
@@ -269,7 +270,7 @@ static void a_run_that_was_ended_may_need_more(void **state)
     assert_string_equal(mt_ending_doubt(MT_ENDED_TIMEOUT, 0), "a timeout ended the run");
 }
 
-static void endings_are_what_was_written(void **state)
+static void endings_are_read_as_written(void **state)
 {
     static const struct {
         enum mt_ending ending;
@@ -379,7 +380,7 @@ static void expect_group(const uint32_t *ranks, size_t count, const char *text)
     mt_buf_release(&out);
 }
 
-static void groups_are_short_and_exact(void **state)
+static void groups_are_written_as_ranges(void **state)
 {
     (void)state;
     expect_group((const uint32_t[]){7}, 1, "g=7\n");
@@ -404,7 +405,7 @@ static void equal_members_have_equal_hashes(void **state)
     assert_true(groups[0].members_hash != groups[2].members_hash);
 }
 
-static void hostile_groups_are_left_out(void **state)
+static void hostile_groups_are_omitted(void **state)
 {
     static const char *const wrong[] = {
         "g",
@@ -456,19 +457,19 @@ static void hostile_groups_are_left_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_is_known_of_an_old_trace),
+        cmocka_unit_test(an_old_trace_has_no_identity),
         cmocka_unit_test(all_is_read),
         cmocka_unit_test(a_trace_keeps_it),
         cmocka_unit_test(a_header_grows_within_its_room),
         cmocka_unit_test(what_is_out_of_range_is_unknown),
         cmocka_unit_test(texts_of_the_largest_length_fit),
-        cmocka_unit_test(a_name_says_the_rank),
-        cmocka_unit_test(endings_are_what_was_written),
-        cmocka_unit_test(a_run_that_was_ended_may_need_more),
+        cmocka_unit_test(a_name_has_the_rank),
+        cmocka_unit_test(endings_are_read_as_written),
+        cmocka_unit_test(a_killed_run_may_need_more),
         cmocka_unit_test(a_mesh_is_checked),
-        cmocka_unit_test(groups_are_short_and_exact),
+        cmocka_unit_test(groups_are_written_as_ranges),
         cmocka_unit_test(equal_members_have_equal_hashes),
-        cmocka_unit_test(hostile_groups_are_left_out),
+        cmocka_unit_test(hostile_groups_are_omitted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

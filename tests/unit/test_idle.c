@@ -1,4 +1,4 @@
-/* What stays allocated through a phase, and what of it the phase does not use. */
+/* Memory that stays allocated through a phase, and the part of it that the phase does not use. */
 #include "cmocka_all.h"
 
 #include "idle.h"
@@ -40,14 +40,14 @@ static void end(const char *name)
     range(MT_EVENT_PHASE_POP, name);
 }
 
-/* Other memory of a part, which makes the second step the highest. */
+/* Other memory of a phase, which makes the second step the highest. */
 static void work(uint32_t step)
 {
     give(take("model.py:work:5", (step == 1 ? 40 : 30) * MT_MIB));
 }
 
-/* One step: activations of 4 (freed in backward), 3 (freed in the loss) and 2 (the
- * last ones, of a line) MiB, gradients of 8, state of 16. */
+/* One step: activations of 4 MiB (freed in backward), 3 MiB (freed in the loss) and 2 MiB (the last
+ * ones, of one line), gradients of 8 MiB, state of 16 MiB. */
 static void train(uint32_t step, uint64_t *kept_gradient)
 {
     uint64_t early, in_loss, last, other, gradient;
@@ -96,7 +96,7 @@ static struct mt_report *trained(void)
     return program_report();
 }
 
-static void what_a_phase_does_not_use_is_idle(void **unused)
+static void unused_memory_of_a_phase_is_idle(void **unused)
 {
     struct mt_report *report = trained();
 
@@ -115,8 +115,8 @@ static void what_a_phase_does_not_use_is_idle(void **unused)
     program_end(report);
 }
 
-/* Freed in the phase, or born in it: neither stays through. */
-static void only_what_stays_through_counts(void **unused)
+/* A block that is freed or allocated in the phase does not stay through it. */
+static void only_blocks_that_stay_through_count(void **unused)
 {
     struct mt_report *report = trained();
 
@@ -126,7 +126,7 @@ static void only_what_stays_through_counts(void **unused)
     program_end(report);
 }
 
-/* Of 6 MiB that stay through it, the 2 of the last line may be what it reads. */
+/* The loss may read the 2 MiB of the last line, of the 6 MiB that stay through it. */
 static void a_loss_reads_what_the_model_returned(void **unused)
 {
     struct mt_report *report = trained();
@@ -136,8 +136,8 @@ static void a_loss_reads_what_the_model_returned(void **unused)
     program_end(report);
 }
 
-/* One of each name: the highest. */
-static void the_highest_of_a_name_is_told(void **unused)
+/* For each name, only the highest phase is reported. */
+static void the_highest_of_a_name_is_reported(void **unused)
 {
     struct mt_report *report = trained();
     const struct mt_device_report *device = &report->devices[0];
@@ -154,8 +154,8 @@ static void the_highest_of_a_name_is_told(void **unused)
     program_end(report);
 }
 
-/* An optimizer that steps within backward uses its state there. */
-static void what_lies_within_a_phase_is_its_work_too(void **unused)
+/* An optimizer that steps inside backward uses its state there. */
+static void nested_phases_count_as_use(void **unused)
 {
     struct mt_report *report;
     uint32_t i;
@@ -185,8 +185,8 @@ static void what_lies_within_a_phase_is_its_work_too(void **unused)
     program_end(report);
 }
 
-/* The same blocks in a program without backward: uses are unknown. */
-static void without_training_nothing_is_said_to_be_idle(void **unused)
+/* The same blocks in a program without backward: their uses are unknown. */
+static void without_training_nothing_is_idle(void **unused)
 {
     struct mt_report *report;
     uint64_t kept = 0;
@@ -214,8 +214,8 @@ static void without_training_nothing_is_said_to_be_idle(void **unused)
     program_end(report);
 }
 
-/* More names than are followed: the highest ones are. */
-static void the_highest_names_are_told(void **unused)
+/* If there are too many names, the highest ones are reported. */
+static void the_highest_names_are_reported(void **unused)
 {
     struct mt_report *report;
     const struct mt_device_report *device;
@@ -233,7 +233,7 @@ static void the_highest_names_are_told(void **unused)
     }
     report = program_report();
     device = &report->devices[0];
-    assert_int_equal(device->idle_count, MT_IDLE_PHASES); /* a row each: of one role */
+    assert_int_equal(device->idle_count, MT_IDLE_PHASES); /* one row each: they have one role */
     assert_non_null(idle_of(report, "part ag", device->idle[0].role));
     assert_non_null(idle_of(report, "part bj", device->idle[0].role));
     assert_null(idle_of(report, "part ad", device->idle[0].role));
@@ -242,8 +242,8 @@ static void the_highest_names_are_told(void **unused)
     program_end(report);
 }
 
-/* What stays through it is not known when it has no end. */
-static void a_phase_without_an_end_is_not_told(void **unused)
+/* Without an end, it is unknown which blocks stay through the phase. */
+static void a_phase_without_an_end_is_not_reported(void **unused)
 {
     struct mt_report *report;
 
@@ -261,8 +261,8 @@ static void a_phase_without_an_end_is_not_told(void **unused)
     program_end(report);
 }
 
-/* Its bytes would be those of the start. */
-static void a_phase_before_the_history_is_not_told(void **unused)
+/* Its bytes would be those of the initial state. */
+static void a_phase_before_the_history_is_not_reported(void **unused)
 {
     struct mt_report *report;
 
@@ -282,7 +282,7 @@ static void a_phase_before_the_history_is_not_told(void **unused)
     program_end(report);
 }
 
-static void roles_are_idle_where_nothing_reads_them(void **unused)
+static void roles_are_idle_in_phases_that_do_not_read_them(void **unused)
 {
     (void)unused;
     assert_true(mt_role_is_idle_in(MT_ROLE_OPTIMIZER_STATE, MT_PHASE_BACKWARD));
@@ -305,16 +305,16 @@ static void roles_are_idle_where_nothing_reads_them(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_a_phase_does_not_use_is_idle),
-        cmocka_unit_test(only_what_stays_through_counts),
+        cmocka_unit_test(unused_memory_of_a_phase_is_idle),
+        cmocka_unit_test(only_blocks_that_stay_through_count),
         cmocka_unit_test(a_loss_reads_what_the_model_returned),
-        cmocka_unit_test(the_highest_of_a_name_is_told),
-        cmocka_unit_test(what_lies_within_a_phase_is_its_work_too),
-        cmocka_unit_test(without_training_nothing_is_said_to_be_idle),
-        cmocka_unit_test(the_highest_names_are_told),
-        cmocka_unit_test(a_phase_without_an_end_is_not_told),
-        cmocka_unit_test(a_phase_before_the_history_is_not_told),
-        cmocka_unit_test(roles_are_idle_where_nothing_reads_them),
+        cmocka_unit_test(the_highest_of_a_name_is_reported),
+        cmocka_unit_test(nested_phases_count_as_use),
+        cmocka_unit_test(without_training_nothing_is_idle),
+        cmocka_unit_test(the_highest_names_are_reported),
+        cmocka_unit_test(a_phase_without_an_end_is_not_reported),
+        cmocka_unit_test(a_phase_before_the_history_is_not_reported),
+        cmocka_unit_test(roles_are_idle_in_phases_that_do_not_read_them),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

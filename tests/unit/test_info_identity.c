@@ -1,4 +1,4 @@
-/* `memtrace info`: how a process ended, and hostile texts. */
+/* `memtrace info`: how a process ended, and hostile text. */
 #include <string.h>
 
 #include "info_identity.h"
@@ -17,7 +17,7 @@ static void expect_text(const struct mt_trace_header *header, const char *wanted
     mt_buf_release(&out);
 }
 
-static void each_ending_is_said(void **state)
+static void each_ending_is_printed(void **state)
 {
     static const struct {
         const char *ended, *wanted;
@@ -30,7 +30,7 @@ static void each_ending_is_said(void **state)
          "  ended       signal 9; the kernel had killed a process of its control group because "
          "memory ran out\n"},
         {"unknown", "  ended       abnormal; the cause is unknown\n"},
-        {"dumped-core", ""}, /* of a later version, or of nobody */
+        {"dumped-core", ""}, /* from a later version, or never written */
         {"exit:256", ""},
     };
 
@@ -43,7 +43,7 @@ static void each_ending_is_said(void **state)
     }
 }
 
-static void json_has_null_for_what_nobody_wrote(void **state)
+static void json_has_null_for_missing_values(void **state)
 {
     const struct mt_trace_header header = {.rank = -1, .world_size = -1, .ended = "dumped-core"};
     struct mt_buf out = {0};
@@ -76,8 +76,8 @@ static void control_characters_are_escaped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_ending_is_said),
-        cmocka_unit_test(json_has_null_for_what_nobody_wrote),
+        cmocka_unit_test(each_ending_is_printed),
+        cmocka_unit_test(json_has_null_for_missing_values),
         cmocka_unit_test(control_characters_are_escaped),
     };
 

@@ -1,4 +1,4 @@
-/* What info says about heaps, threads, samples, and lost events with their reasons. */
+/* What info prints about heaps, threads, samples, and reasons of lost events. */
 #include "cmocka_all.h"
 
 #include <string.h>
@@ -78,8 +78,8 @@ static void several_heaps(void **state)
     memory_source_release(&source);
 }
 
-/* A snapshot has one heap, and costs no second reading. */
-static void one_framework_is_nothing_to_tell(void **state)
+/* A snapshot has one heap, so info does not read it twice. */
+static void one_framework_is_not_listed(void **state)
 {
     struct mt_event events[] = {{.kind = MT_EVENT_SEGMENT_ALLOC, .addr = 8, .heap = 1},
                                 {.kind = MT_EVENT_ALLOC, .addr = 8, .size_bytes = 9, .heap = 1}};
@@ -99,7 +99,7 @@ static void one_framework_is_nothing_to_tell(void **state)
     memory_source_release(&source);
 }
 
-/* More reasons than are told apart: none is lost. */
+/* There are more reasons than can be listed separately: all are counted. */
 static void reasons_are_bounded(void **state)
 {
     struct mt_info_recorded recorded = {0};
@@ -128,7 +128,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(several_heaps),
-        cmocka_unit_test(one_framework_is_nothing_to_tell),
+        cmocka_unit_test(one_framework_is_not_listed),
         cmocka_unit_test(reasons_are_bounded),
     };
 

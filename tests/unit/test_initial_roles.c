@@ -1,4 +1,4 @@
-/* Roles of blocks that were alive when a trace began, each rule in a program made by hand. */
+/* Roles of blocks that were alive when a trace began. A constructed program tests each rule. */
 #include "cmocka_all.h"
 
 #include "initial_roles.h"
@@ -49,7 +49,7 @@ static uint64_t born(uint64_t bytes, enum mt_phase_kind part)
     return add((struct mt_early_block){.bytes = bytes, .birth_kind = (uint8_t)part});
 }
 
-/* In a part other than its own. */
+/* In a phase other than its own. */
 static void freed(uint64_t block, enum mt_phase_kind part, enum mt_role role)
 {
     const struct mt_early_block how = {.end_kind = (uint8_t)part, .role = (uint8_t)role};
@@ -74,7 +74,7 @@ static void expect(uint64_t first, int count, enum mt_role role)
     assert_int_equal(found, count);
 }
 
-/* Of `count` blocks, how many have the role? */
+/* How many of `count` blocks have the role? */
 static void expect_some(uint64_t first, int count, enum mt_role role, int some)
 {
     int found = 0;
@@ -89,7 +89,7 @@ static void infer(void)
     assert_int_equal(mt_initial_roles_infer(&early), MT_OK);
 }
 
-static void nothing_tells(void **state)
+static void no_evidence(void **state)
 {
     uint64_t block = alive(KIB(64), 1), workspace = alive(8519680, 1);
 
@@ -97,7 +97,7 @@ static void nothing_tells(void **state)
     (void)born(512, MT_PHASE_UNKNOWN);
     infer();
     expect(block, 1, MT_ROLE_OTHER);
-    expect(workspace, 1, MT_ROLE_OTHER); /* its size alone says nothing */
+    expect(workspace, 1, MT_ROLE_OTHER); /* its size alone is no evidence */
 }
 
 static void a_call_needs_its_parameters(void **state)
@@ -121,8 +121,8 @@ static void many_of_a_workspaces_size(void **state)
     expect(block, 7, MT_ROLE_PARAMETERS);
 }
 
-/* Adam: what has no gradient is frozen, also where its size is that of a trained one. */
-static void gradients_tell_parameters_and_state(void **state)
+/* Adam: a block without gradient is frozen, also if a trained one has the same size. */
+static void gradients_show_parameters_and_state(void **state)
 {
     uint64_t trained = alive(KIB(64), 7), frozen = alive(KIB(256), 2), other = alive(KIB(8), 3);
 
@@ -138,7 +138,7 @@ static void gradients_tell_parameters_and_state(void **state)
     expect_some(other, 3, MT_ROLE_OPTIMIZER_STATE, 2);
 }
 
-/* Adam's state is sure; a third block is AMSGrad's, or a copy of the model. */
+/* Adam's state is certain. A third block is AMSGrad's, or a copy of the model. */
 static void a_third_block_for_each_parameter(void **state)
 {
     uint64_t one = alive(KIB(64), 4), two = alive(KIB(16), 8);
@@ -157,7 +157,7 @@ static void a_third_block_for_each_parameter(void **state)
     expect_some(two, 8, MT_ROLE_OTHER, 2);
 }
 
-/* Most parameters have no blocks beside them: an optimizer that keeps none. */
+/* Most parameters have no other blocks of their size: the optimizer has no state. */
 static void frozen_ones_are_no_state(void **state)
 {
     uint64_t some = alive(KIB(64), 5), large = alive(KIB(256), 2);
@@ -172,8 +172,8 @@ static void frozen_ones_are_no_state(void **state)
     expect(large, 2, MT_ROLE_PARAMETERS);
 }
 
-/* Two turns clear their gradients: there is one parameter, not two. */
-static void gradients_of_two_turns(void **state)
+/* Two iterations clear their gradients: there is one parameter, not two. */
+static void gradients_of_two_iterations(void **state)
 {
     uint64_t block = alive(KIB(64), 3);
 
@@ -190,7 +190,7 @@ static void gradients_of_two_turns(void **state)
     expect_some(block, 3, MT_ROLE_OPTIMIZER_STATE, 2);
 }
 
-/* Half precision: a copy of the parameters, and two moments, of twice the size. */
+/* Half precision: a copy of the parameters and two moments, of twice the size each. */
 static void state_of_twice_the_size(void **state)
 {
     uint64_t parameters = alive(KIB(64), 2), wide = alive(KIB(128), 6);
@@ -204,7 +204,7 @@ static void state_of_twice_the_size(void **state)
     expect(wide, 6, MT_ROLE_OPTIMIZER_STATE);
 }
 
-/* One block of flat weights, whose state lies in two pairs of pieces. */
+/* One block of flat weights, whose state is in two pairs of pieces. */
 static void state_in_pieces(void **state)
 {
     uint64_t flat = alive(KIB(96), 1), linear = alive(KIB(16), 3);
@@ -234,7 +234,8 @@ static void buckets(void **state)
     expect(bucket, 1, MT_ROLE_GRADIENTS);
 }
 
-/* Each parameter, its gradient, two moments: cleared in place, so backward leaves nothing. */
+/* Each parameter, its gradient, two moments. Gradients are cleared in place, so backward leaves no
+ * blocks. */
 static void gradients_cleared_in_place(void **state)
 {
     uint64_t one = alive(KIB(64), 4), two = alive(KIB(16), 8), three = alive(KIB(4), 4);
@@ -250,7 +251,7 @@ static void gradients_cleared_in_place(void **state)
     expect_some(three, 4, MT_ROLE_GRADIENTS, 1);
 }
 
-/* Layers come four times, but what is there once says that counts mean nothing. */
+/* Layers occur four times. A block that occurs once shows that counts are no evidence. */
 static void a_model_of_four_layers(void **state)
 {
     uint64_t layers = alive(KIB(64), 4), more = alive(KIB(16), 8), norms = alive(KIB(4), 4);
@@ -265,14 +266,14 @@ static void a_model_of_four_layers(void **state)
     expect(embedding, 1, MT_ROLE_PARAMETERS);
 }
 
-/* Backward runs already: the gradients that are there do not count as state. */
+/* Backward is already running: existing gradients do not count as state. */
 static void began_in_backward(void **state)
 {
     uint64_t one = alive(KIB(64), 7), two = alive(KIB(16), 3), three = alive(KIB(32), 3);
     uint64_t activation = alive(KIB(20), 1);
 
     (void)state;
-    freed(activation, MT_PHASE_UNKNOWN, MT_ROLE_OTHER); /* by whom it is not said */
+    freed(activation, MT_PHASE_UNKNOWN, MT_ROLE_OTHER); /* the phase is unknown */
     (void)born(KIB(64), MT_PHASE_BACKWARD);
     (void)born(KIB(16), MT_PHASE_BACKWARD);
     (void)born(KIB(32), MT_PHASE_BACKWARD);
@@ -286,8 +287,8 @@ static void began_in_backward(void **state)
     expect(activation, 1, MT_ROLE_ACTIVATIONS);
 }
 
-/* A ring buffer keeps stacks, so that parameters are known; gradients have none. */
-static void stacks_tell_parameters(void **state)
+/* A ring buffer keeps stacks, so parameters are known. Gradients have no stacks. */
+static void stacks_show_parameters(void **state)
 {
     uint64_t parameter = alive_by(KIB(64), MT_PHASE_SETUP);
     uint64_t moment = alive_by(KIB(64), MT_PHASE_OPTIMIZER), gradient = alive(KIB(64), 1);
@@ -300,7 +301,7 @@ static void stacks_tell_parameters(void **state)
     expect(gradient, 1, MT_ROLE_GRADIENTS);
 }
 
-static void what_calls_leave_behind(void **state)
+static void blocks_that_calls_leave_behind(void **state)
 {
     uint64_t leaked = alive(KIB(20), 3), parameter = alive(KIB(64), 1);
 
@@ -312,7 +313,7 @@ static void what_calls_leave_behind(void **state)
     expect(parameter, 1, MT_ROLE_PARAMETERS);
 }
 
-/* Ends tell. */
+/* The ends of blocks are evidence. */
 static void where_blocks_end(void **state)
 {
     uint64_t scratch = alive(KIB(4), 1), activation = alive(KIB(8), 1);
@@ -341,8 +342,8 @@ static void where_blocks_end(void **state)
     expect(output, 1, MT_ROLE_ACTIVATIONS);
 }
 
-/* Nothing is kept of a trace that begins with nothing. */
-static void whole_traces_cost_nothing(void **state)
+/* A trace without initial state needs no extra memory. */
+static void complete_traces_cost_nothing(void **state)
 {
     (void)state;
     for (int i = 0; i < 100; i++)
@@ -353,8 +354,8 @@ static void whole_traces_cost_nothing(void **state)
 
 #define PROGRAM(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
-/* An optimizer that writes `m = beta * m + ...`: before each block of the state ends, its
- * successor is born. The gradients are added up in place, so that none is born. */
+/* An optimizer with `m = beta * m + ...`: the successor of each block of the state is allocated
+ * before the block ends. Gradients are accumulated in place, so none is allocated. */
 static void state_that_is_replaced(void **state)
 {
     uint64_t stays[3], moments[3];
@@ -379,7 +380,8 @@ static void state_that_is_replaced(void **state)
     }
 }
 
-/* Adam's first step, which also drops the gradients: two blocks are made for each that ends. */
+/* Adam's first step, which also frees the gradients: two blocks are allocated for each that ends.
+ */
 static void gradients_that_the_optimizer_frees(void **state)
 {
     uint64_t gradients = alive(KIB(64), 4), parameters = alive(KIB(64), 4);
@@ -399,7 +401,7 @@ static void gradients_that_the_optimizer_frees(void **state)
     expect(parameters, 4, MT_ROLE_PARAMETERS);
 }
 
-/* Backward makes a block, adds it to the gradient, and frees it. */
+/* Backward allocates a block, adds it to the gradient, and frees it. */
 static void adds_gradients(uint64_t bytes, int count)
 {
     const struct mt_early_block how = {
@@ -418,9 +420,9 @@ static void updates(uint64_t bytes, int count)
         mt_early_blocks_end(&early, born(bytes, MT_PHASE_OPTIMIZER), &how);
 }
 
-/* No optimizer; gradients are added up. Backward makes one block for each parameter: of eight
- * blocks four are parameters, though eight is also twice four. */
-static void gradients_that_are_added_up(void **state)
+/* Without optimizer, with accumulated gradients. Backward allocates one block for each parameter.
+ * Of eight blocks, four are parameters, though eight is also twice four. */
+static void accumulated_gradients(void **state)
 {
     uint64_t stays[3];
 
@@ -439,9 +441,9 @@ static void gradients_that_are_added_up(void **state)
     }
 }
 
-/* Half of the part of backward that the trace begins in is not there: it says nothing of how many
- * blocks each parameter has. */
-static void gradients_that_half_of_backward_adds(void **state)
+/* The trace lacks the first half of the backward in which it begins, so this phase does not show
+ * how many blocks each parameter has. */
+static void gradients_added_in_half_of_backward(void **state)
 {
     uint64_t large = alive(KIB(1024), 12), small = alive(KIB(64), 8);
 
@@ -459,10 +461,10 @@ static void gradients_that_half_of_backward_adds(void **state)
     expect_some(small, 8, MT_ROLE_OPTIMIZER_STATE, 4);
 }
 
-/* Adam, in the last part of backward; a flat parameter (1.5 MiB) and its gradient are one block
- * each, its state is in two pieces of 512 and two of 256 KiB. What the optimizer does not work on
- * is no parameter. */
-static void the_optimizer_tells_parameters(void **state)
+/* Adam, in the last phase of backward. A flat parameter (1.5 MiB) and its gradient are one block
+ * each. Its state is in two pieces of 512 KiB and two of 256 KiB. Blocks that the optimizer does
+ * not update are no parameters. */
+static void the_optimizer_shows_parameters(void **state)
 {
     uint64_t large = alive(KIB(2048), 4), flat = alive(KIB(1536), 2), half = alive(KIB(512), 8);
     uint64_t quarter = alive(KIB(256), 8), logits = alive(KIB(4096), 1);
@@ -486,8 +488,8 @@ static void the_optimizer_tells_parameters(void **state)
     expect(logits, 1, MT_ROLE_ACTIVATIONS);
 }
 
-/* A call that runs out of memory keeps what backward would need, and its first half is not there.
- */
+/* A call that runs out of memory keeps the activations that backward needs. The trace lacks its
+ * first half. */
 static void a_call_that_does_not_end(void **state)
 {
     uint64_t weights = alive(KIB(64), 3), activations = alive(KIB(48), 4);
@@ -504,8 +506,8 @@ static void a_call_that_does_not_end(void **state)
     expect(activations, 4, MT_ROLE_ACTIVATIONS);
 }
 
-/* The trace has the begin of that call: what was there before it made none. */
-static void a_whole_call_that_fails(void **state)
+/* The trace has the beginning of the call, so it did not allocate older blocks. */
+static void a_complete_call_that_fails(void **state)
 {
     uint64_t weights = alive(KIB(48), 4);
     const struct mt_early_block made = {
@@ -520,9 +522,9 @@ static void a_whole_call_that_fails(void **state)
     expect(weights, 4, MT_ROLE_PARAMETERS);
 }
 
-/* The end of the first part of backward leaves the last gradients behind, and later ones are added
- * to them: what else there is of their size are no states, but the gradients before them. */
-static void gradients_that_are_born_before_others_add(void **state)
+/* The end of the first backward phase leaves the last gradients behind, and later ones are added to
+ * them. Other blocks of their size are older gradients, not state. */
+static void gradients_allocated_before_others_add(void **state)
 {
     uint64_t stays = alive(KIB(1024), 13);
 
@@ -538,7 +540,7 @@ static void gradients_that_are_born_before_others_add(void **state)
     expect_some(stays, 13, MT_ROLE_GRADIENTS, 5);
 }
 
-/* Adam; activations have the size of small parameters, so that backward makes many of it, and one
+/* Adam. Activations have the size of small parameters, so backward allocates many of that size. One
  * parameter is flat, with a state in pieces: not all counts are multiples of four. */
 static void sizes_that_activations_share(void **state)
 {
@@ -560,7 +562,7 @@ static void sizes_that_activations_share(void **state)
 }
 
 /* LoRA: 8 frozen blocks of each of three sizes, which could be four parameters with their
- * gradients, and three of a small size, of which one has a gradient in each turn. */
+ * gradients, and three of a small size, one of which has a gradient in each iteration. */
 static void few_parameters_are_trained(void **state)
 {
     uint64_t frozen[3], adapter = alive(KIB(4), 3);
@@ -579,8 +581,9 @@ static void few_parameters_are_trained(void **state)
     expect_some(adapter, 3, MT_ROLE_OPTIMIZER_STATE, 2);
 }
 
-/* Gradients that are cleared in place, no state; the two workspaces are no such pair. */
-static void workspaces_beside_pairs(void **state)
+/* Gradients that are cleared in place, without state. The two workspaces do not match that pattern.
+ */
+static void workspaces_and_pairs(void **state)
 {
     uint64_t one = alive(KIB(64), 2), two = alive(KIB(16), 6), three = alive(KIB(4), 2);
     uint64_t workspaces = alive(33554432, 2);
@@ -595,9 +598,9 @@ static void workspaces_beside_pairs(void **state)
     expect(workspaces, 2, MT_ROLE_WORKSPACE);
 }
 
-/* A hundred times the bytes of these gradients is 84 TiB modulo 2^64: less than ten times the 11
- * TiB that stay. If that wrapped, the gradients would count as older ones, and rule 6 would share
- * out the other sizes. */
+/* A hundred times the bytes of these gradients is 84 TiB modulo 2^64, which is less than ten times
+ * the 11 TiB that stay. If the product wrapped, the gradients would count as older ones, and rule 6
+ * would divide the other sizes among roles. */
 static void sizes_whose_products_would_wrap(void **state)
 {
     enum { GRADIENTS = 167773, STAY = 11 };
@@ -617,34 +620,34 @@ static void sizes_whose_products_would_wrap(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        PROGRAM(nothing_tells),
+        PROGRAM(no_evidence),
         PROGRAM(a_call_needs_its_parameters),
         PROGRAM(many_of_a_workspaces_size),
-        PROGRAM(gradients_tell_parameters_and_state),
+        PROGRAM(gradients_show_parameters_and_state),
         PROGRAM(a_third_block_for_each_parameter),
         PROGRAM(frozen_ones_are_no_state),
-        PROGRAM(gradients_of_two_turns),
+        PROGRAM(gradients_of_two_iterations),
         PROGRAM(state_of_twice_the_size),
         PROGRAM(state_in_pieces),
         PROGRAM(buckets),
         PROGRAM(gradients_cleared_in_place),
         PROGRAM(a_model_of_four_layers),
         PROGRAM(began_in_backward),
-        PROGRAM(stacks_tell_parameters),
-        PROGRAM(what_calls_leave_behind),
+        PROGRAM(stacks_show_parameters),
+        PROGRAM(blocks_that_calls_leave_behind),
         PROGRAM(where_blocks_end),
-        PROGRAM(whole_traces_cost_nothing),
+        PROGRAM(complete_traces_cost_nothing),
         PROGRAM(state_that_is_replaced),
         PROGRAM(gradients_that_the_optimizer_frees),
-        PROGRAM(gradients_that_are_added_up),
-        PROGRAM(gradients_that_half_of_backward_adds),
-        PROGRAM(the_optimizer_tells_parameters),
+        PROGRAM(accumulated_gradients),
+        PROGRAM(gradients_added_in_half_of_backward),
+        PROGRAM(the_optimizer_shows_parameters),
         PROGRAM(a_call_that_does_not_end),
-        PROGRAM(a_whole_call_that_fails),
-        PROGRAM(gradients_that_are_born_before_others_add),
+        PROGRAM(a_complete_call_that_fails),
+        PROGRAM(gradients_allocated_before_others_add),
         PROGRAM(sizes_that_activations_share),
         PROGRAM(few_parameters_are_trained),
-        PROGRAM(workspaces_beside_pairs),
+        PROGRAM(workspaces_and_pairs),
         PROGRAM(sizes_whose_products_would_wrap),
     };
 

@@ -1,4 +1,4 @@
-/* What is said, and which status follows, after an input was read. */
+/* The warnings printed after an input was read, and the exit status that follows. */
 #include "cmocka_all.h"
 
 #include "cli.h"
@@ -34,8 +34,8 @@ static void statuses(void **state)
     assert_int_equal(verdict(&invalid, false, false), MT_EXIT_INPUT);
 }
 
-/* Devices that a replay or an analysis had no room for are missing history. */
-static void devices_that_are_left_out(void **state)
+/* If a replay or an analysis skips devices for lack of space, their history is missing. */
+static void skipped_devices(void **state)
 {
     const struct mt_common strict = {.quiet = true, .strict = true}, lenient = {.quiet = true};
     struct mt_source above = {.devices_left_out = 2}, crowded = {.devices_not_followed = 1 << 5};
@@ -47,8 +47,9 @@ static void devices_that_are_left_out(void **state)
     assert_int_equal(mt_input_verdict(&crowded, "x", &strict), MT_EXIT_INCOMPLETE);
 }
 
-/* What the recorder dropped is not what an imported history lacks, and both are lower bounds. */
-static void missing_events_are_told_by_their_origin(void **state)
+/* Events that the recorder dropped and events that an imported history lacks are reported
+ * separately. Both counts are lower bounds. */
+static void missing_events_are_reported_by_origin(void **state)
 {
     struct mt_source source = {.integrity = {.events_dropped = 17920}};
     char text[MT_MISSING_TEXT];
@@ -69,8 +70,8 @@ static void missing_events_are_told_by_their_origin(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(statuses),
-                                       cmocka_unit_test(devices_that_are_left_out),
-                                       cmocka_unit_test(missing_events_are_told_by_their_origin)};
+                                       cmocka_unit_test(skipped_devices),
+                                       cmocka_unit_test(missing_events_are_reported_by_origin)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,8 +95,8 @@ static void layout(void **state)
     mt_buf_release(&out);
 }
 
-/* What is not UTF-8 becomes U+FFFD, one for each byte that does not fit. */
-static void text_that_is_not_utf8(void **state)
+/* Invalid UTF-8 becomes U+FFFD, one for each invalid byte. */
+static void invalid_utf8_is_replaced(void **state)
 {
 #define BAD "\xEF\xBF\xBD"
     static const struct {
@@ -134,7 +134,7 @@ static void text_that_is_not_utf8(void **state)
     }
 }
 
-/* Bytes of a text of `length` bytes and a character of three, as another reader has it. */
+/* Bytes of a text of `length` bytes and a character of three, according to another reader. */
 static size_t read_length(size_t length, bool all, bool *is_cut)
 {
     char text[MT_JSON_TEXT_BYTES + 16];
@@ -276,7 +276,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(another_reader_agrees),
         cmocka_unit_test(layout),
-        cmocka_unit_test(text_that_is_not_utf8),
+        cmocka_unit_test(invalid_utf8_is_replaced),
         cmocka_unit_test(long_texts_are_cut_between_characters),
         cmocka_unit_test(lists_have_limits),
         cmocka_unit_test(lists_have_a_size),

@@ -1,5 +1,5 @@
-/* What the launcher decides: environment, names, what kind of program it is,
- * which traces there are, and their peaks. Running is tested in tests/record. */
+/* The launcher's decisions: environment, names, kind of program, list of traces, and their peaks.
+ * tests/record tests running programs. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -56,7 +56,7 @@ static void check_value(char *const *inherited, const struct mt_record_settings 
     mt_arena_release(&arena);
 }
 
-static void environment_says_everything(void **state)
+static void environment_has_all_settings(void **state)
 {
     char path[] = "PATH=/bin", *inherited[] = {path, NULL};
     struct mt_record_settings settings = usual;
@@ -117,7 +117,7 @@ static void others_keep_working(void **state)
     (void)state;
     check_value(inherited, &usual, "LD_PRELOAD", "/lib/inject.so:/a.so:/b.so");
     check_value(inherited, &usual, "MEMTRACE_CUDA_NEXT", "/nsys.so");
-    check_value(inherited, &usual, "MEMTRACE_NVTX_NEXT", NULL); /* that is us, of an outer run */
+    check_value(inherited, &usual, "MEMTRACE_NVTX_NEXT", NULL); /* an outer run's memtrace */
     check_value(inherited, &usual, "CUDA_INJECTION64_PATH", "/lib/inject.so");
     check_value(inherited, &usual, "ASAN_OPTIONS", "halt_on_error=0:verify_asan_link_order=0");
     check_value(inherited, &usual, "MEMTRACE_QUIET", NULL);
@@ -203,16 +203,16 @@ static void programs_have_kinds(void **state)
     assert_int_equal(program.kind, MT_PROGRAM_DYNAMIC);
     assert_string_equal(program.binary, "/bin/sh");
     write_program("./loop", loop, sizeof loop - 1);
-    check_kind("./loop", MT_PROGRAM_DYNAMIC); /* the kernel will say ELOOP */
+    check_kind("./loop", MT_PROGRAM_DYNAMIC); /* the kernel returns ELOOP */
     write_program("./nowhere", nowhere, sizeof nowhere - 1);
     check_kind("./nowhere", MT_PROGRAM_NO_INTERPRETER);
     write_program("./cut", cut, sizeof cut - 1);
-    check_kind("./cut", MT_PROGRAM_DYNAMIC); /* exec will say what it is */
+    check_kind("./cut", MT_PROGRAM_DYNAMIC); /* exec reports the reason */
     write_program("./elf", elf, sizeof elf);
     check_kind("./elf", MT_PROGRAM_OTHER_MACHINE); /* 32 bits */
     elf[4] = 2;
     write_program("./elf", elf, sizeof elf);
-    check_kind("./elf", MT_PROGRAM_OTHER_MACHINE); /* of no known processor */
+    check_kind("./elf", MT_PROGRAM_OTHER_MACHINE); /* of an unknown processor */
 }
 
 static void manifest_lists_each_trace_once(void **state)
@@ -295,7 +295,7 @@ static void peaks_are_of_one_kind_of_memory(void **state)
         {"driver", MT_EVENT_FREE_REQUESTED, 0x1000, 0, 0},  /* peak of the device: 150 */
         {"driver", MT_EVENT_FREE_COMPLETED, 0x1000, 0, 0},  /* not a second time */
         {"driver", MT_EVENT_FREE_REQUESTED, 0x5555, 0, 0},  /* never seen */
-        {"driver", MT_EVENT_ALLOC, 0x2000, 60, 0},          /* 110 */
+        {"driver", MT_EVENT_ALLOC, 0x2000, 60, 0},          /* 110 in use */
         {"pytorch", MT_EVENT_FREE_REQUESTED, 0x1000, 0, 0}, /* peak of blocks: 30 */
         {"pytorch", MT_EVENT_ALLOC, 0x1000, 20, 0},
         {"pytorch", MT_EVENT_SEGMENT_FREE, 0x1000, 100, 0},
@@ -321,7 +321,7 @@ static void peaks_are_of_one_kind_of_memory(void **state)
     assert_int_equal(mt_trace_summarize("no.trace", &summary, &error), MT_ERR_IO);
 }
 
-/* Everything is made in a folder of its own. */
+/* Runs in its own temporary folder. */
 static int enter_folder(void **state)
 {
     static char folder[] = "/tmp/memtrace-launcher-XXXXXX";
@@ -343,7 +343,7 @@ static int leave_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(environment_says_everything),
+        cmocka_unit_test(environment_has_all_settings),
         cmocka_unit_test(environment_shows_requests_of_xla),
         cmocka_unit_test(others_keep_working),
         cmocka_unit_test(commands_have_words),

@@ -1,4 +1,4 @@
-/* A limit in words: one where a limit of whole MiB is known, else a range. */
+/* A limit in words: one number if a limit in whole MiB is known, otherwise a range. */
 #include "cmocka_all.h"
 
 #include "report_query.h"
@@ -21,7 +21,7 @@ static void limits_are_of_whole_mib(void **unused)
     expect(40 * MT_MIB, 60 * MT_MIB, "the limit was 40.0 MiB to 60.0 MiB");
 }
 
-/* Never "1,691 MiB to 1,691 MiB", nor a range that goes down. */
+/* Never "1,691 MiB to 1,691 MiB", nor a descending range. */
 static void one_whole_limit_is_no_range(void **unused)
 {
     (void)unused;

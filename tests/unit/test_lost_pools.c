@@ -1,4 +1,4 @@
-/* Pools that the trace does not name, on traces made by hand. */
+/* Infers pools that the trace does not name. */
 #include "cmocka_all.h"
 
 #include <string.h>
@@ -89,14 +89,14 @@ static void expect_exact(const struct mt_replay_result *result, uint32_t inferre
     assert_int_equal(result->pools_inferred, inferred);
 }
 
-/* Segment 0 has room, but the request goes to a new one: another pool. Then
- * the cache is emptied, 1 goes and is used no more, 0 goes on: 1 was private. */
+/* Segment 0 has space, but the request goes to a new segment: another pool. Then the cache is
+ * emptied, segment 1 is released and segment 0 stays in use: 1 was private. */
 #define TWO_POOLS                                                                                  \
     TAKE(0, 2), ALLOC(AT(0), 1000), TAKE(1, 2), ALLOC(AT(1), 2000), ALLOC(AT(0) + 1024, 3000),     \
         RELEASE(AT(1), 2000), FLUSH, GIVE(1, 2), ALLOC(AT(0) + 4096, 512), RELEASE(AT(0), 1000),   \
         RELEASE(AT(0) + 1024, 3000), RELEASE(AT(0) + 4096, 512), FLUSH, GIVE(0, 2)
 
-static void a_request_that_passes_room_over_is_in_another_pool(void **unused)
+static void a_request_that_skips_free_space_is_in_another_pool(void **unused)
 {
     struct mt_event events[] = {TWO_POOLS};
 
@@ -107,7 +107,7 @@ static void a_request_that_passes_room_over_is_in_another_pool(void **unused)
     assert_int_equal(summary.devices[0].counters.retries, 0);
 }
 
-static void what_is_exact_stays_as_it_is(void **unused)
+static void an_exact_replay_is_not_changed(void **unused)
 {
     struct mt_event events[] = {
         TAKE(0, 2), ALLOC(AT(0), 1000), TAKE(1, 20), ALLOC(AT(1), 2 * MT_MIB), RELEASE(AT(0), 1000),
@@ -117,8 +117,8 @@ static void what_is_exact_stays_as_it_is(void **unused)
     expect_exact(verify(events, MT_ARRAY_LEN(events)), 0);
 }
 
-/* A pool does not pass over what fits best either. */
-static void best_fit_tells_pools_apart(void **unused)
+/* A pool also does not skip the best fit. */
+static void best_fit_separates_pools(void **unused)
 {
     struct mt_event events[] = {TAKE(0, 20),
                                 ALLOC(AT(0), 8 * MT_MIB),
@@ -127,7 +127,7 @@ static void best_fit_tells_pools_apart(void **unused)
                                 ALLOC(AT(1), 9 * MT_MIB),
                                 ALLOC(AT(1) + 9 * MT_MIB, 5 * MT_MIB), /* 6 are left */
                                 RELEASE(AT(0), 8 * MT_MIB),
-                                ALLOC(AT(0), 5 * MT_MIB), /* into 8, where 6 would have done */
+                                ALLOC(AT(0), 5 * MT_MIB), /* placed in 8, although 6 would fit */
                                 RELEASE(AT(1), 9 * MT_MIB),
                                 RELEASE(AT(1) + 9 * MT_MIB, 5 * MT_MIB),
                                 FLUSH,
@@ -138,9 +138,9 @@ static void best_fit_tells_pools_apart(void **unused)
     expect_exact(verify(events, MT_ARRAY_LEN(events)), 1);
 }
 
-/* Small and large segments of both pools, and nothing tells which is which but
- * the order in which they go: a private pool's small ones first. */
-static void the_order_of_release_turns_a_guess_around(void **unused)
+/* Small and large segments of both pools. Only the order of their release distinguishes the pools:
+ * the small segments of a private pool come first. */
+static void the_order_of_release_reverses_a_guess(void **unused)
 {
     struct mt_event events[] = {TAKE(0, 2),
                                 ALLOC(AT(0), 512),
@@ -164,8 +164,8 @@ static void the_order_of_release_turns_a_guess_around(void **unused)
     expect_exact(verify(events, MT_ARRAY_LEN(events)), 2);
 }
 
-/* The same, where what was used in turn misleads: one part is wrong. */
-static void one_part_may_be_turned_around(void **unused)
+/* As above, but the order of use is misleading: one part is wrong. */
+static void one_part_may_be_reversed(void **unused)
 {
     struct mt_event events[] = {TAKE(0, 2),
                                 ALLOC(AT(0), 512),
@@ -189,8 +189,8 @@ static void one_part_may_be_turned_around(void **unused)
     expect_exact(verify(events, MT_ARRAY_LEN(events)), 2);
 }
 
-/* Segment 1 is wholly free when the cache is emptied, and stays. */
-static void what_a_flush_keeps_is_private(void **unused)
+/* Segment 1 is entirely free when the cache is emptied, and stays. */
+static void segments_that_a_flush_keeps_are_private(void **unused)
 {
     struct mt_event events[] = {TAKE(0, 2),
                                 ALLOC(AT(0), 512),
@@ -252,7 +252,7 @@ static void two_reservations_are_two_pools(void **unused)
     expect_exact(result, 1);
 }
 
-/* Pools that the trace names are not changed; the others follow from them. */
+/* Pools that the trace names are not changed. The others follow from them. */
 static void named_pools_are_kept(void **unused)
 {
     struct mt_event events[] = {TAKE(0, 2),
@@ -272,8 +272,8 @@ static void named_pools_are_kept(void **unused)
     expect_exact(verify(events, MT_ARRAY_LEN(events)), 1);
 }
 
-/* No pool explains an address inside of nothing. */
-static void other_differences_stay(void **unused)
+/* No pool explains an address outside of all segments. */
+static void other_differences_remain(void **unused)
 {
     struct mt_event events[] = {TAKE(0, 2),        ALLOC(AT(0) + 512, 512), TAKE(1, 2),
                                 ALLOC(AT(1), 512), RELEASE(AT(1), 512),     FLUSH,
@@ -286,7 +286,7 @@ static void other_differences_stay(void **unused)
     assert_int_equal(result->verify.first_difference_event, 1);
 }
 
-/* Who watches the replay sees one run, or is told to forget the first. */
+/* An observer sees one replay, or is notified to discard the first. */
 static void observers_see_one_run(void **unused)
 {
     struct mt_event events[] = {TWO_POOLS};
@@ -298,7 +298,7 @@ static void observers_see_one_run(void **unused)
     (void)unused;
     result = run(events, MT_ARRAY_LEN(events), &options, &observer, NULL);
     assert_int_equal(result->pools_inferred, 1);
-    assert_false(result->verify.wanted); /* was not asked for */
+    assert_false(result->verify.wanted); /* was not requested */
     assert_int_equal(result->verify.allocations, 0);
     assert_int_equal(seen.restarts, 1);
     assert_int_equal(seen.events, MT_ARRAY_LEN(events));
@@ -309,8 +309,8 @@ static void observers_see_one_run(void **unused)
     assert_int_equal(seen.events, MT_ARRAY_LEN(events));
 }
 
-/* Damaged traces: the same base twice, sizes that wrap, memory of nobody. */
-static void nonsense_does_no_harm(void **unused)
+/* Damaged traces: the same base twice, sizes that wrap, blocks outside of segments. */
+static void damaged_traces_are_handled(void **unused)
 {
     struct mt_event events[] = {TAKE(0, 2),
                                 ALLOC(AT(0), 512),
@@ -336,8 +336,8 @@ static void nonsense_does_no_harm(void **unused)
     assert_false(verify(events, MT_ARRAY_LEN(events))->verify.exact);
 }
 
-/* One flush gives back all segments, each in another order than one pool has: as many pairs as
- * segments squared. The search gives up before that. */
+/* One flush releases all segments, each in a different order than a single pool has: the number of
+ * pairs is the square of the number of segments. The search gives up before it has tried all. */
 static void the_pairs_of_one_flush_are_bounded(void **unused)
 {
     enum { SEGMENTS = 1500, EVENTS = 2 * SEGMENTS + 1, MAX_PAIRS = 4096 + 4 * EVENTS + 1 };
@@ -364,17 +364,17 @@ static void the_pairs_of_one_flush_are_bounded(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_request_that_passes_room_over_is_in_another_pool),
-        cmocka_unit_test(what_is_exact_stays_as_it_is),
-        cmocka_unit_test(best_fit_tells_pools_apart),
-        cmocka_unit_test(the_order_of_release_turns_a_guess_around),
-        cmocka_unit_test(one_part_may_be_turned_around),
-        cmocka_unit_test(what_a_flush_keeps_is_private),
+        cmocka_unit_test(a_request_that_skips_free_space_is_in_another_pool),
+        cmocka_unit_test(an_exact_replay_is_not_changed),
+        cmocka_unit_test(best_fit_separates_pools),
+        cmocka_unit_test(the_order_of_release_reverses_a_guess),
+        cmocka_unit_test(one_part_may_be_reversed),
+        cmocka_unit_test(segments_that_a_flush_keeps_are_private),
         cmocka_unit_test(two_reservations_are_two_pools),
         cmocka_unit_test(named_pools_are_kept),
-        cmocka_unit_test(other_differences_stay),
+        cmocka_unit_test(other_differences_remain),
         cmocka_unit_test(observers_see_one_run),
-        cmocka_unit_test(nonsense_does_no_harm),
+        cmocka_unit_test(damaged_traces_are_handled),
         cmocka_unit_test(the_pairs_of_one_flush_are_bounded),
     };
 

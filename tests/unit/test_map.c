@@ -36,7 +36,7 @@ static void extreme_keys_and_values(void **state)
     mt_map_release(&map);
 }
 
-/* A table of all possible keys: it will always tell the truth. */
+/* A direct-indexed table of all possible keys, as the oracle. */
 enum { KEY_COUNT = 700 };
 
 struct oracle {
@@ -50,8 +50,8 @@ static uint64_t next_random(uint64_t *seed)
     return dice_xorshift(seed);
 }
 
-/* Addresses as allocators give them (multiples of 512, dense), small numbers,
- * and keys that agree in their low 32 bits: each kind clusters differently. */
+/* Addresses as allocators return them (dense multiples of 512), small numbers, and keys that agree
+ * in their low 32 bits: each kind clusters differently. */
 static void choose_keys(struct oracle *oracle)
 {
     size_t i;
@@ -81,7 +81,7 @@ static void one_operation(struct mt_map *map, struct oracle *oracle, uint64_t ra
     size_t i = (size_t)(random >> 8) % KEY_COUNT;
     uint32_t value = (uint32_t)(random >> 32) & 0xffffff;
 
-    if (random % 7 < 3) /* what comes next may be of the same key, or of another */
+    if (random % 7 < 3) /* the next operation may use the same key or another */
         assert_int_equal(mt_map_find(map, oracle->key[i]), oracle->value[i]);
     if (random % 11 == 0)
         i = (i + 1) % KEY_COUNT;

@@ -1,4 +1,4 @@
-/* The memory budget: what is counted, what is refused, and where the default comes from. */
+/* The memory budget: what is counted, what is refused, and the source of the default. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "memory_limit.h"
 #include "outputs.h"
 
-static void what_goes_beyond_is_refused(void **state)
+static void requests_above_the_limit_are_refused(void **state)
 {
     const struct mt_error blamed = {.status = MT_ERR_OUTPUT, .text = "disk full"};
     const struct mt_error internal = {.status = MT_ERR_INTERNAL};
@@ -39,7 +39,7 @@ static void what_goes_beyond_is_refused(void **state)
     assert_int_equal(mt_report_error("x", &blamed), MT_EXIT_INPUT);
     assert_int_equal(mt_report_output_error("x", &blamed), MT_EXIT_INPUT);
     assert_int_equal(mt_report_drawing_error("x", &blamed), MT_EXIT_INPUT);
-    mt_memory_given_back(601); /* one byte that libc took */
+    mt_memory_given_back(601); /* one byte of overhead of the C library */
     assert_int_equal(mt_memory_in_use(), 0);
     assert_true(mt_memory_allows(1000));
     mt_memory_budget_set(0);
@@ -98,7 +98,7 @@ static void limits_of_cgroups(void **state)
     make_folder(root, "memory/c");
     write_file(root, "a/b/memory.max", "max\n");
     assert_true(mt_memory_cgroup_limit(root, "0::/a/b\n") == UINT64_MAX);
-    write_file(root, "a/memory.max", "5000\n"); /* holds for the groups below */
+    write_file(root, "a/memory.max", "5000\n"); /* also applies to child groups */
     assert_int_equal(mt_memory_cgroup_limit(root, "0::/a/b\n"), 5000);
     write_file(root, "a/b/memory.max", "4000\n");
     assert_int_equal(mt_memory_cgroup_limit(root, "0::/a/b\n"), 4000);
@@ -117,8 +117,8 @@ static void limits_of_cgroups(void **state)
     assert_int_equal(system(command), 0);
 }
 
-/* 2: 1,000 of 5,000 are left above, 3,500 of 4,000 below. */
-static void what_cgroups_leave(void **state)
+/* 2: 1,000 of 5,000 are free in the parent, 3,500 of 4,000 in the child. */
+static void free_memory_of_cgroups(void **state)
 {
     char root[] = "/tmp/test_memory_limit.XXXXXX", command[100];
 
@@ -147,7 +147,7 @@ static void what_cgroups_leave(void **state)
     assert_int_equal(system(command), 0);
 }
 
-static void what_others_may_take(void **state)
+static void available_memory_is_read(void **state)
 {
     (void)state;
     assert_int_equal(mt_memory_available_in("MemTotal:  9 kB\nMemAvailable:   12345 kB\n"),
@@ -160,9 +160,11 @@ static void what_others_may_take(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_others_may_take), cmocka_unit_test(what_goes_beyond_is_refused),
-        cmocka_unit_test(the_variable_is_read), cmocka_unit_test(limits_of_cgroups),
-        cmocka_unit_test(what_cgroups_leave),
+        cmocka_unit_test(available_memory_is_read),
+        cmocka_unit_test(requests_above_the_limit_are_refused),
+        cmocka_unit_test(the_variable_is_read),
+        cmocka_unit_test(limits_of_cgroups),
+        cmocka_unit_test(free_memory_of_cgroups),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* A layer that is most of the model, and copies of weights: each rule on programs made
- * by hand, that keep to it just so and just not. */
+/* Findings about a layer that is most of the model, and about copies of weights. Each rule is
+ * tested on programs that just satisfy it and that just fail to. */
 #include "cmocka_all.h"
 
 #include "step_program.h"
@@ -30,10 +30,10 @@ static void part_ends(const char *name)
     range(MT_EVENT_PHASE_POP, name);
 }
 
-/* What a step has beside the parameters, at its peak in forward. */
+/* A model, and the memory of a step at its peak in forward. */
 struct training {
     struct model model;
-    uint64_t layer; /* a gradient and two blocks of state of that size */
+    uint64_t layer; /* a gradient and two blocks of state of that size each */
     uint64_t activations, activation_count;
     bool no_backward;
     const char *made_by; /* the parameters; NULL: moved */
@@ -83,19 +83,19 @@ static void expect_layer(const struct training *training, uint64_t mib)
     program_end(report);
 }
 
-/* 160 MiB of its size: itself, a gradient, two blocks of state. */
+/* 160 MiB of its size: the parameter, a gradient, two blocks of state. */
 static const struct training one_layer = {.model = {{40 * MT_MIB, MT_MIB}, {1, 3}},
                                           .layer = 40 * MT_MIB,
                                           .activations = 100 * MT_MIB,
                                           .activation_count = 1};
 
-static void a_layer_is_found_with_what_has_its_size(void **unused)
+static void a_layer_is_found_with_blocks_of_its_size(void **unused)
 {
     struct training same = one_layer;
 
     (void)unused;
     expect_layer(&one_layer, 160);
-    same.activations = 40 * MT_MIB; /* as large, but a result */
+    same.activations = 40 * MT_MIB; /* of the same size, but a result */
     expect_layer(&same, 160);
 }
 
@@ -121,8 +121,9 @@ static void it_has_to_be_half_of_the_parameters(void **unused)
     expect_layer(&training, 0);
 }
 
-/* The two ends of a model, but not a model of two layers, and not one of three. */
-static void two_are_the_ends_of_a_model(void **unused)
+/* Two parameters of a size may be the ends of a model, unless the counts of other sizes show a
+ * model of two layers. Three are layers. */
+static void two_layers_may_be_the_ends_of_a_model(void **unused)
 {
     struct training training = one_layer;
 
@@ -145,8 +146,8 @@ static void without_training_roles_are_not_sure_enough(void **unused)
     expect_layer(&training, 0);
 }
 
-/* Four times ten MiB is not worth a report, even if there is nothing else. */
-static void it_has_to_matter(void **unused)
+/* Four blocks of 10 MiB are not worth reporting, even if there is nothing else. */
+static void small_layers_are_not_reported(void **unused)
 {
     struct training training = one_layer;
 
@@ -189,8 +190,8 @@ static void the_module_shows_where_it_made_the_parameter(void **unused)
 
 struct inference {
     struct model model, copies;
-    uint64_t more; /* of something else, at the peak */
-    bool before;   /* the copies are made, and end, before the first step */
+    uint64_t more; /* other memory at the peak */
+    bool before;   /* the copies are allocated and freed before the first step */
 };
 
 static void expect_copies(const struct inference *inference, uint64_t bytes)
@@ -234,7 +235,7 @@ static void expect_copies(const struct inference *inference, uint64_t bytes)
 
 #define KIB UINT64_C(1024)
 
-/* Two weights and biases of two sizes each; an embedding and a norm, which are not cast. */
+/* Weights and biases in two sizes each; an embedding and a norm, which are not cast. */
 static const struct inference cast = {
     .model = {{64 * MT_MIB, 96 * MT_MIB, 16 * KIB, 24 * KIB, 50 * MT_MIB, 6 * KIB},
               {2, 2, 2, 2, 1, 9}},
@@ -248,13 +249,13 @@ static void copies_of_weights_are_found(void **unused)
 
     (void)unused;
     expect_copies(&cast, CAST_BYTES);
-    more.copies.counts[0] = 5; /* one for one: the others are results */
+    more.copies.counts[0] = 5; /* one to one: the others are results */
     expect_copies(&more, CAST_BYTES);
     more.copies.counts[0] = 1;
     expect_copies(&more, CAST_BYTES - 32 * MT_MIB);
 }
 
-static void they_have_to_be_of_weights_and_of_biases(void **unused)
+static void weights_and_biases_have_to_be_copied(void **unused)
 {
     struct inference inference = cast;
 
@@ -266,18 +267,18 @@ static void they_have_to_be_of_weights_and_of_biases(void **unused)
     expect_copies(&inference, 0);
 }
 
-static void half_of_the_parameters_have_to_have_one(void **unused)
+static void half_of_the_parameters_have_to_be_copied(void **unused)
 {
     struct inference inference = cast;
 
     (void)unused;
-    inference.model.sizes[4] = 319 * MT_MIB; /* beside 320 that have */
+    inference.model.sizes[4] = 319 * MT_MIB; /* in addition to 320 that have a copy */
     expect_copies(&inference, CAST_BYTES);
     inference.model.sizes[4] = 322 * MT_MIB;
     expect_copies(&inference, 0);
 }
 
-static void they_have_to_be_a_tenth_of_the_peak(void **unused)
+static void copies_have_to_be_a_tenth_of_the_peak(void **unused)
 {
     struct inference inference = cast;
 
@@ -288,8 +289,8 @@ static void they_have_to_be_a_tenth_of_the_peak(void **unused)
     expect_copies(&inference, 0);
 }
 
-/* Half as large, and there since before the first phase: no autocast made them. */
-static void they_are_made_in_a_phase(void **unused)
+/* Half the size, but allocated before the first phase: not made by autocast. */
+static void copies_are_made_in_a_phase(void **unused)
 {
     struct inference inference = cast;
 
@@ -299,7 +300,7 @@ static void they_are_made_in_a_phase(void **unused)
     expect_copies(&inference, 0);
 }
 
-/* State of the optimizer in half precision is as large, and one for one. */
+/* State of the optimizer in half precision also has half the size, one to one. */
 static void state_in_half_precision_is_no_copy(void **unused)
 {
     struct mt_report *report;
@@ -333,18 +334,18 @@ static void state_in_half_precision_is_no_copy(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_layer_is_found_with_what_has_its_size),
+        cmocka_unit_test(a_layer_is_found_with_blocks_of_its_size),
         cmocka_unit_test(it_has_to_be_a_quarter_of_the_peak),
         cmocka_unit_test(it_has_to_be_half_of_the_parameters),
-        cmocka_unit_test(two_are_the_ends_of_a_model),
+        cmocka_unit_test(two_layers_may_be_the_ends_of_a_model),
         cmocka_unit_test(without_training_roles_are_not_sure_enough),
-        cmocka_unit_test(it_has_to_matter),
+        cmocka_unit_test(small_layers_are_not_reported),
         cmocka_unit_test(the_module_shows_where_it_made_the_parameter),
         cmocka_unit_test(copies_of_weights_are_found),
-        cmocka_unit_test(they_have_to_be_of_weights_and_of_biases),
-        cmocka_unit_test(half_of_the_parameters_have_to_have_one),
-        cmocka_unit_test(they_have_to_be_a_tenth_of_the_peak),
-        cmocka_unit_test(they_are_made_in_a_phase),
+        cmocka_unit_test(weights_and_biases_have_to_be_copied),
+        cmocka_unit_test(half_of_the_parameters_have_to_be_copied),
+        cmocka_unit_test(copies_have_to_be_a_tenth_of_the_peak),
+        cmocka_unit_test(copies_are_made_in_a_phase),
         cmocka_unit_test(state_in_half_precision_is_no_copy),
     };
 

@@ -1,4 +1,4 @@
-/* Which function a model's call enters again and again: hand-made stacks. */
+/* Finds the function that a model's call enters repeatedly, on constructed stacks. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -32,7 +32,7 @@ static uint32_t stack_of(struct program *program, const char *text)
     return stack;
 }
 
-/* Allocations, a stack each, NULL at the end; which entry each is in, '.' = none. */
+/* Allocations, with one stack each, NULL at the end; and the entry of each, '.' = none. */
 static void expect_of(bool is_cut, const char *const *stacks, const char *wanted)
 {
     struct program program = {.count = 0};
@@ -80,7 +80,7 @@ static void layers(void **state)
     (void)state;
     expect(STACKS("model:2", LAYER, LAYER, LAYER, "model:5 norm:2"), ".000111222.");
     expect(STACKS("model:2", LAYER, "model:5"), ".....");
-    /* one layer does more than the others */
+    /* one layer allocates more than the others */
     expect(STACKS("model:4 layer:9", LAYER, LAYER, "model:4 layer:13", LAYER), ".0001111222");
     /* the lines of one expression run backwards */
     expect(STACKS("model:4 layer:12", "model:4 layer:11", "model:4 layer:10", "model:4 layer:12",
@@ -89,19 +89,19 @@ static void layers(void **state)
     expect(STACKS("model:4"), ".");
 }
 
-/* A loop over lines of one function: its prologue and what follows are in no turn. */
-static void turns_of_a_loop(void **state)
+/* A loop over lines of one function: its prologue and epilogue are in no iteration. */
+static void iterations_of_a_loop(void **state)
 {
     (void)state;
     expect(STACKS("model:2", "model:4 a:1", "model:5 b:1", "model:4 a:1", "model:5 b:1", "model:7"),
            ".0011.");
-    /* it is left in the middle: three and two */
+    /* it ends in the middle: three and two */
     expect(STACKS("model:4 a:1", "model:5 b:1", "model:6 c:1", "model:4 a:1", "model:5 b:1",
                   "model:6 c:1", "model:4 a:1"),
            ".......");
 }
 
-/* The program died in the third layer. */
+/* The program fails in the third layer. */
 static void calls_that_did_not_end(void **state)
 {
     (void)state;
@@ -110,7 +110,7 @@ static void calls_that_did_not_end(void **state)
     expect_of(true, STACKS("model:2", LAYER, LAYER), ".000111");
 }
 
-/* Loops in each layer are its own business. */
+/* Loops inside of each layer are ignored. */
 static void loops_within(void **state)
 {
 #define HEADS                                                                                      \
@@ -123,7 +123,7 @@ static void loops_within(void **state)
                   "model:4 layer:11 a:1", "model:4 layer:12 a:1", "model:4 layer:10",
                   "model:4 layer:11 a:1", "model:4 layer:12 a:1", "model:4 layer:11 a:1",
                   "model:4 layer:12 a:1"),
-           ".001112233"); /* most lines are in the loop: the parameters will not agree */
+           ".001112233"); /* most lines are in the loop: the parameters will not match */
 }
 
 /* One line that allocates twice looks like two calls. */
@@ -147,7 +147,7 @@ static void stages(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(layers),
-                                       cmocka_unit_test(turns_of_a_loop),
+                                       cmocka_unit_test(iterations_of_a_loop),
                                        cmocka_unit_test(calls_that_did_not_end),
                                        cmocka_unit_test(loops_within),
                                        cmocka_unit_test(one_line_shows_nothing),

@@ -1,4 +1,4 @@
-/* Layers among parameters, and whose the state of an optimizer is: hand-made models. */
+/* Finds layers among parameters, and the owner of an optimizer's state, on constructed models. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -35,18 +35,17 @@ static void repeats(void **state)
     expect_repeats("", "");
     expect_repeats("abc", "");
     expect_repeats("eabcabcabcn", "1+3x3/0");
-    expect_repeats("eabcabcabca", "1+3x3/1"); /* the last one goes on */
-    expect_repeats("aaaaaaaa", "");           /* one size says nothing */
+    expect_repeats("eabcabcabca", "1+3x3/1"); /* the last one continues */
+    expect_repeats("aaaaaaaa", "");           /* one size is no evidence */
     expect_repeats("abababab", "0+4x2/0");    /* not twice abab */
     expect_repeats("eababxcdcdcdy", "1+2x2/0 6+3x2/0");
     expect_repeats("qqqqfqqqqfqqqqfn", "0+3x5/0");
 }
 
-/* In which order the gradients come: as backward makes them, as the parameters were made, or
- * none was seen. */
+/* The order of the gradients: that of backward, that of the parameters' allocation, or unknown. */
 static enum { BACKWARDS, FORWARDS, NONE } gradients;
 
-/* A letter is a size in KiB, and how deep its module is: capitals are less deep. */
+/* A letter is a size in KiB and a module depth: capitals are less deep. */
 static size_t make(const char *text, struct mt_parameter *parameters)
 {
     size_t count = strlen(text);
@@ -64,8 +63,8 @@ static size_t make(const char *text, struct mt_parameter *parameters)
     return count;
 }
 
-/* Times of groups, plus CUT if their call did not end; layers: a digit each, '.' = none; of the
- * second group letters from 'a'. */
+/* Repetitions of groups, plus CUT if their call did not end. Layers are a digit each, '.' = none.
+ * Those of the second group are letters from 'a'. */
 #define CUT 100
 static uint32_t expect_layers(const char *text, const uint32_t *times, uint32_t count,
                               const char *wanted)
@@ -98,15 +97,16 @@ static void equal_layers(void **state)
 
     (void)state;
     expect_layers("EabcabcabcN", &three, 1, ".000111222.");
-    expect_layers("Eabcabcabca", &three, 1, ".000111222."); /* a norm like the layers' first */
+    expect_layers("Eabcabcabca", &three, 1,
+                  ".000111222."); /* a norm as large as the layers' first */
     expect_layers("EababNcdcdcdN", two_groups, 2, ".0011.aabbcc.");
     expect_layers("EabababNcdcdcdN", twice, 2, ".001122.aabbcc.");
-    expect_layers("EabababNcdcdcdN", &three, 1, "...............");     /* which of the two? */
-    expect_layers("EabcabcabcNdedede", &three, 1, "................."); /* and which here? */
+    expect_layers("EabababNcdcdcdN", &three, 1, "...............");     /* ambiguous */
+    expect_layers("EabcabcabcNdedede", &three, 1, "................."); /* also ambiguous */
     expect_layers("EFGHIJKabababN", &three, 1, "..............");       /* less than half */
 }
 
-/* What the program calls last it may have made first. */
+/* The program may have allocated first what it calls last. */
 static void order_of_groups(void **state)
 {
     static const uint32_t twice[] = {3, 3}, stages[] = {3, 2, 3};
@@ -121,7 +121,7 @@ static void order_of_groups(void **state)
     expect_layers("EabababNcdcdcdN", twice, 2, ".001122.aabbcc.");
 }
 
-/* Layers of a model that shows none are not in none. */
+/* Parameters that repeat in no known group are unknown layers, not parameters outside of layers. */
 static void repeats_of_no_group(void **state)
 {
     struct mt_parameter parameters[64];
@@ -141,11 +141,11 @@ static void first_layers_that_differ(void **state)
     static const uint32_t three = 3, stages[] = {3, 4};
 
     (void)state;
-    expect_layers("EabcabcN", &three, 1, "........"); /* nothing stands before them */
+    expect_layers("EabcabcN", &three, 1, "........"); /* nothing precedes them */
     expect_layers("EabxababN", &three, 1, ".0001122.");
-    /* the last tokens of the first layer go on as the others do */
+    /* the last tokens of the first layer continue as in the others */
     expect_layers("EqxabqabqabN", &three, 1, ".0000111222.");
-    /* where the repeat of one stage ends, the first layer of the next begins */
+    /* the first layer of the next stage begins where the repetition of a stage ends */
     expect_layers("EabxababcdxcdcdcdN", stages, 2, ".0001122aaabbccdd.");
 }
 
@@ -156,7 +156,7 @@ static void calls_that_did_not_end(void **state)
     (void)state;
     expect_layers("EabcabcabcN", &two, 1, ".000111222.");
     expect_layers("EabcabcabcN", &four, 1, "...........");
-    expect_layers("EabababNcdcdcdN", &two, 1, "..............."); /* which of the two? */
+    expect_layers("EabababNcdcdcdN", &two, 1, "..............."); /* ambiguous */
     expect_layers("EababababNcdcdcdN", second, 2, ".00112233.aabbcc.");
 }
 
@@ -168,7 +168,7 @@ static void without_calls(void **state)
     assert_int_equal(expect_layers("ZYXWVUTabababN", NULL, 0, ".............."), 0);
 }
 
-/* States "1a1b2a2b": stack and size; whose they are: an index each. */
+/* States "1a1b2a2b" are stack and size. Owners are an index each. */
 static void expect_owners(const char *text, const char *parameters, const char *wanted)
 {
     struct mt_parameter owners[64];
@@ -195,7 +195,7 @@ static void state_of_optimizers(void **state)
     expect_owners("1a2a1b2b", "afb", "0022");       /* f is frozen */
     expect_owners("3s1a3s1b3s1a", "aba", "001122"); /* a counter for each */
     expect_owners("1a1a", "aba", "02");
-    expect_owners("1a1b", "aba", ".1"); /* the optimizer has one of the two: which? */
+    expect_owners("1a1b", "aba", ".1"); /* the optimizer has one of the two: ambiguous */
     expect_owners("1z", "aba", ".");
     expect_owners("", "aba", "");
 }

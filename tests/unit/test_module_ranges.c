@@ -1,11 +1,11 @@
-/* Modules that ranges of the program name: hand-made ranges and calls. */
+/* Modules named by ranges of the program, on constructed ranges and calls. */
 #include "cmocka_all.h"
 
 #include <string.h>
 
 #include "module_ranges.h"
 
-/* What stands before the number, and the number; "" and MT_NO_ID for none. */
+/* The text before the number, and the number; "" and MT_NO_ID for none. */
 static void expect_number(const char *name, const char *before, uint32_t wanted)
 {
     uint32_t layer = MT_NO_ID;
@@ -27,7 +27,7 @@ static void numbers(void **state)
     expect_number("model.layers.3.mlp", "model.layers", 3);
     expect_number("h.0", "h", 0);
     expect_number("conv1", "", MT_NO_ID);
-    expect_number("conv_2d", "", MT_NO_ID); /* not a number alone */
+    expect_number("conv_2d", "", MT_NO_ID); /* more than a number */
     expect_number("3", "", MT_NO_ID);
     expect_number("encoder", "", MT_NO_ID);
     expect_number("x_99999999999", "", MT_NO_ID);
@@ -36,7 +36,7 @@ static void numbers(void **state)
 
 enum { MODEL, ENCODER, LAYER, ATTENTION, STEP, OPERATOR, HOOK, INNER_HOOK, PHASES };
 
-/* From event 10 to 90 goes the call. */
+/* The call lasts from event 10 to 90. */
 static void expect_module(int32_t phase, const char *path, uint32_t layer)
 {
     static struct mt_phase phases[PHASES] = {

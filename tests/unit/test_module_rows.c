@@ -1,4 +1,4 @@
-/* The table of modules: what it leaves out is in a row of its own. */
+/* The table of modules: omitted modules are summed in one row. */
 #include "cmocka_all.h"
 
 #include <string.h>
@@ -91,7 +91,7 @@ static void groups(void **state)
     mt_arena_release(&arena);
 }
 
-static void tells_modules(void **state)
+static void has_modules(void **state)
 {
     struct mt_module_row rows[ROWS];
     struct mt_modules modules = make(rows);
@@ -106,7 +106,7 @@ static void tells_modules(void **state)
     assert_false(mt_modules_tell(NULL));
 }
 
-/* Sums of layers count, not the largest layer: 7, 24, 32 and, of no module, 64. */
+/* Sums of layers are compared, not the largest layer: 7, 24, 32 and 64 of no module. */
 static void largest_parts(void **state)
 {
     struct mt_module_row rows[ROWS];
@@ -123,7 +123,7 @@ static void largest_parts(void **state)
     assert_string_equal(mt_module_part_text(&arena, &modules, &parts[1]), "2 layers B");
     assert_string_equal(mt_module_part_text(&arena, &modules, &parts[2]), "3 layers A");
     assert_int_equal(mt_largest_module_parts(&modules, parts, 1), 1);
-    rows[5].bytes = 24; /* as much as the layers before it */
+    rows[5].bytes = 24; /* as much as the previous layers */
     assert_int_equal(mt_largest_module_parts(&modules, parts, 4), 3);
     assert_int_equal(parts[0].row, 3);
     assert_int_equal(parts[1].row, 5);
@@ -135,7 +135,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(all_rows), cmocka_unit_test(few_rows),
                                        cmocka_unit_test(largest_parts), cmocka_unit_test(groups),
-                                       cmocka_unit_test(tells_modules)};
+                                       cmocka_unit_test(has_modules)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

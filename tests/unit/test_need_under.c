@@ -1,5 +1,5 @@
-/* What a device must have under a setting that a finding advises, of a recording that begins with
- * memory reserved: less than that is never claimed. */
+/* What a device must have under a setting that a finding advises, for a recording that begins with
+ * reserved memory: memtrace never claims less. */
 #include "cmocka_all.h"
 
 #include "step_program.h"
@@ -32,8 +32,8 @@ static void block(uint64_t addr, uint64_t mib, uint32_t stream, uint8_t flags)
                                                   .stack = MT_NO_ID});
 }
 
-/* Of four blocks in two segments the middle ones are freed: segments of PyTorch's defaults leave
- * two holes, an expandable one leaves a hole that a wide block fits. */
+/* The middle two of four blocks in two segments are freed. Default segments leave two holes; an
+ * expandable segment leaves one hole that a wide block fits. */
 static void fragment(void)
 {
     uint64_t blocks[PAIRS][4];
@@ -53,7 +53,7 @@ static void fragment(void)
         block(segment(WIDE_MIB, 0, 0), WIDE_MIB, 0, 0);
 }
 
-/* On each device the same. What was reserved when the recording began is given back first. */
+/* The same on each device. Initially reserved memory is released first. */
 static struct mt_report *analyze_program(uint64_t reserved_at_start_mib, uint16_t device_count)
 {
     const struct mt_analyze_options options = {.needs = true};
@@ -79,7 +79,7 @@ static struct mt_report *analyze_program(uint64_t reserved_at_start_mib, uint16_
 }
 
 /* Expandable segments serve it with 180 MiB. */
-static void a_setting_saves_what_the_replays_say(void **unused)
+static void a_setting_saves_as_much_as_in_the_replays(void **unused)
 {
     struct mt_report *report = analyze_program(0, 1);
     const struct mt_finding *finding = finding_of(report, "allocator-settings");
@@ -92,8 +92,8 @@ static void a_setting_saves_what_the_replays_say(void **unused)
     program_end(report);
 }
 
-/* No limit below the 220 MiB of the start is tried: they are not the answer. */
-static void what_the_start_bounds_is_not_said_of_a_setting(void **unused)
+/* Limits below the initial 220 MiB are not tried, so 220 MiB is not the answer. */
+static void a_need_bounded_by_the_start_is_not_claimed_of_a_setting(void **unused)
 {
     struct mt_report *report = analyze_program(220, 1);
     const struct mt_finding *finding = finding_of(report, "allocator-settings");
@@ -107,7 +107,7 @@ static void what_the_start_bounds_is_not_said_of_a_setting(void **unused)
     program_end(report);
 }
 
-static void what_the_start_bounds_is_not_said_of_the_run(void **unused)
+static void a_need_bounded_by_the_start_is_not_claimed_of_the_run(void **unused)
 {
     struct mt_report *report = analyze_program(272, 1);
 
@@ -124,8 +124,8 @@ static uint64_t readings_of(const struct mt_report *report, const char *pass)
     return 0;
 }
 
-/* A search is made for all devices at once: a second device that asks for the same setting adds its
- * own replays, and no search for both. */
+/* One search covers all devices. A second device with the same setting adds its own replays, but no
+ * search. */
 static void each_setting_is_searched_once(void **unused)
 {
     struct mt_report *one = analyze_program(0, 1), *two;
@@ -144,9 +144,9 @@ static void each_setting_is_searched_once(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_setting_saves_what_the_replays_say),
-        cmocka_unit_test(what_the_start_bounds_is_not_said_of_a_setting),
-        cmocka_unit_test(what_the_start_bounds_is_not_said_of_the_run),
+        cmocka_unit_test(a_setting_saves_as_much_as_in_the_replays),
+        cmocka_unit_test(a_need_bounded_by_the_start_is_not_claimed_of_a_setting),
+        cmocka_unit_test(a_need_bounded_by_the_start_is_not_claimed_of_the_run),
         cmocka_unit_test(each_setting_is_searched_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

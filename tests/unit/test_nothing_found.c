@@ -1,4 +1,4 @@
-/* Why there is no finding: what was looked at, and what could not be. */
+/* Explains why there is no finding: what was checked, and what could not be. */
 #include "cmocka_all.h"
 
 #include <string.h>
@@ -47,7 +47,7 @@ static void expect(const char *text)
 
 #define SEEN "at most 20.0 MiB of the 120 MiB reserved was unused, no request was refused, and "
 
-static void growth_that_was_judged_is_told(void **unused)
+static void checked_growth_is_reported(void **unused)
 {
     (void)unused;
     device.step_count = STEPS;
@@ -57,7 +57,7 @@ static void growth_that_was_judged_is_told(void **unused)
     expect(SEEN "each step leaves 512 B behind, too little to matter");
 }
 
-static void growth_that_was_not_judged_has_a_reason(void **unused)
+static void unchecked_growth_has_a_reason(void **unused)
 {
     (void)unused;
     expect(SEEN "no steps were found, so growth is not judged");
@@ -67,7 +67,7 @@ static void growth_that_was_not_judged_has_a_reason(void **unused)
     expect(SEEN "too many blocks outlive their step to judge growth");
 }
 
-static void without_a_history_nothing_is_said_of_requests(void **unused)
+static void without_a_history_requests_are_not_mentioned(void **unused)
 {
     (void)unused;
     device.events = 0;
@@ -83,9 +83,9 @@ static void without_a_history_nothing_is_said_of_requests(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(growth_that_was_judged_is_told),
-        TEST(growth_that_was_not_judged_has_a_reason),
-        TEST(without_a_history_nothing_is_said_of_requests),
+        TEST(checked_growth_is_reported),
+        TEST(unchecked_growth_has_a_reason),
+        TEST(without_a_history_requests_are_not_mentioned),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* A trace is found in a file, in a pipe, and within another zstd frame. */
+/* Finds a trace in a file, in a pipe, and inside another zstd frame. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -80,7 +80,7 @@ static void expect_in_file(const struct bytes *bytes, const char *format)
     unlink(path);
 }
 
-/* By the name of the pipe, not as "-": it cannot be opened twice. */
+/* Opens the pipe by name, not as "-": it cannot be opened twice. */
 static void expect_in_pipe(const struct bytes *bytes, const char *format)
 {
     char path[32];

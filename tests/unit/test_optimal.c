@@ -1,4 +1,4 @@
-/* Offline plans: cases worked by hand, and MiniMalloc's benchmarks. */
+/* Offline plans: examples computed by hand, and MiniMalloc's benchmarks. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -42,7 +42,7 @@ static void nothing_needs_nothing(void **state)
     mt_optimal_release(&result);
 }
 
-/* A frees at 10 what B takes at 10: ends are not part of a life. */
+/* A is freed at time 10, when B is allocated: lifetimes exclude their end. */
 static void one_address_after_the_other(void **state)
 {
     static const struct mt_buffer items[] = {{0, 10, 5}, {10, 20, 5}, {20, 30, 3}};
@@ -57,10 +57,10 @@ static void one_address_after_the_other(void **state)
     mt_buffers_release(&buffers);
 }
 
-/* Into 4 units: A and B take a half each. C and D (from 2 and 3) come while B is
- * still there, so both are in A's half; E (from 4) is in B's. F (2 units, from 7)
- * finds D in one half and E in the other and fits only into the middle; then G (2
- * units, from 8) finds one unit below F and one above. So it takes 5. */
+/* With 4 units, A and B occupy a half each. C and D (from 2 and 3) are allocated while B is alive,
+ * so both are in A's half, and E (from 4) is in B's. F (2 units, from 7) collides with D in one
+ * half and E in the other, so it fits only in the middle. G (2 units, from 8) then finds one unit
+ * below F and one above. So the plan needs 5 units. */
 static void load_is_not_always_reached(void **state)
 {
     static const struct mt_buffer items[] = {{0, 2, 2}, {0, 4, 2},  {2, 6, 1}, {3, 8, 1},
@@ -87,8 +87,8 @@ static void checker_finds_overlaps(void **state)
         {{0, 10, 0}, true},               /* the third follows the first in time */
         {{0, 9, 0}, false},               /* one byte of the first two */
         {{0, 10, 15}, false},             /* the last two */
-        {{5, 15, 5}, true},               /* a gap below harms nobody */
-        {{0, 10, UINT64_MAX - 3}, false}, /* beyond all addresses */
+        {{5, 15, 5}, true},               /* a gap below is allowed */
+        {{0, 10, UINT64_MAX - 3}, false}, /* beyond the address space */
     };
     struct mt_buffers buffers = buffers_of(items, 3);
     uint64_t height;
@@ -137,7 +137,7 @@ static void csv_columns_in_any_order(void **state)
         read_csv("size,id,end,start\r\n7,b1,9,3\r\n\n5,x,4,4\n1,,18446744073709551615,0", &buffers,
                  NULL),
         MT_OK);
-    assert_int_equal(buffers.count, 2); /* the second never lives */
+    assert_int_equal(buffers.count, 2); /* the second has no lifetime */
     assert_int_equal(buffers.items[0].begin, 3);
     assert_int_equal(buffers.items[0].end, 9);
     assert_int_equal(buffers.items[0].bytes, 7);
@@ -182,8 +182,8 @@ static struct mt_event event(enum mt_event_kind kind, uint64_t addr, uint64_t si
                              .name = MT_NO_ID};
 }
 
-/* Device 0: 512 bytes until the request, but 1024 until the free completed; what
- * is not freed lives to the end. Device 1 has the same address. */
+/* Device 0: 512 bytes until the free request, but 1024 until the free completed. A block that is
+ * not freed lives to the end. Device 1 has the same address. */
 static void buffers_of_a_trace(void **state)
 {
     struct mt_event events[] = {
@@ -227,7 +227,7 @@ static struct mt_buffers read_fixture(const char *name)
     return buffers;
 }
 
-/* A fixed amount of work is enough for these, including the small one of 12 units. */
+/* A fixed amount of work solves these, including the small one of 12 units. */
 static void benchmarks_that_are_easy(void **state)
 {
     static const struct {
@@ -247,7 +247,7 @@ static void benchmarks_that_are_easy(void **state)
     }
 }
 
-/* However short the time, there is a plan, and it is valid. */
+/* With any time limit there is a valid plan. */
 static void benchmarks_in_no_time(void **state)
 {
     char name[] = "A.1048576";

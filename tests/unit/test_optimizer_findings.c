@@ -1,13 +1,13 @@
-/* The rules of findings about what an optimizer makes in its step. */
+/* Rules of findings about blocks that an optimizer allocates in its step. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
 
 #include "finding_program.h"
 
-static uint64_t others_bytes; /* there all the time */
+static uint64_t others_bytes; /* alive all the time */
 
-/* A block of the optimizer's step at that line; `kept`: it is state, not a temporary. */
+/* A block of the optimizer's step at that line. `kept`: state, not a temporary. */
 static void make_in_the_optimizer(const char *line, uint64_t bytes, bool kept)
 {
     uint32_t i;
@@ -37,7 +37,7 @@ static void temporaries_of_all_parameters_are_found(void **unused)
     expect_nothing("foreach-peak");
 }
 
-/* SGD makes its momentum there. */
+/* SGD allocates its momentum there. */
 static void state_is_no_temporary(void **unused)
 {
     (void)unused;
@@ -57,17 +57,17 @@ static void a_small_part_of_the_peak_is_not_found(void **unused)
     others_bytes = 0;
 }
 
-/* The peak is that of backward. */
-static void what_is_not_there_at_the_peak_is_not_found(void **unused)
+/* The peak is in backward. */
+static void blocks_not_alive_at_the_peak_are_not_found(void **unused)
 {
     (void)unused;
     make_in_the_optimizer("torch/optim/adam.py:_multi_tensor_adam:5", 90 * MT_MIB, false);
     expect_nothing("foreach-peak");
 }
 
-/* A step of an optimizer that makes lists for `parameters` parameters of 100 MiB, one after the
- * other, each from a line of its own: they go together. Beside them 100 MiB of state, also made
- * there, and 100 MiB of somebody else's; both stay. */
+/* A step of an optimizer that makes lists for `parameters` parameters of 100 MiB, each from its own
+ * line, and frees them together. 100 MiB of state from the same step and 100 MiB of other memory
+ * stay. */
 static void make_lists(const char *function, uint32_t lists, uint32_t parameters)
 {
     uint64_t made[16], other;
@@ -131,7 +131,7 @@ static void one_parameter_at_a_time_may_take_as_much(void **unused)
     (void)unused;
     make_lists("_multi_tensor_adagrad", 1, 3);
     expect_foreach(300 * MT_MIB, "info", evidence);
-    make_lists("_multi_tensor_adam", 1, 3); /* that can be fused: none at all */
+    make_lists("_multi_tensor_adam", 1, 3); /* none of the parameters can be fused */
     expect_foreach(200 * MT_MIB, "warning", evidence);
 }
 
@@ -141,7 +141,7 @@ int main(void)
         cmocka_unit_test(temporaries_of_all_parameters_are_found),
         cmocka_unit_test(state_is_no_temporary),
         cmocka_unit_test(a_small_part_of_the_peak_is_not_found),
-        cmocka_unit_test(what_is_not_there_at_the_peak_is_not_found),
+        cmocka_unit_test(blocks_not_alive_at_the_peak_are_not_found),
         cmocka_unit_test(one_parameter_at_a_time_takes_less),
         cmocka_unit_test(one_parameter_at_a_time_may_take_as_much),
     };

@@ -1,4 +1,4 @@
-/* Option tables: what they accept, and every way of getting them wrong. */
+/* Option tables: accepted command lines, and every kind of error. */
 #include <fcntl.h>
 #include "cmocka_all.h"
 
@@ -19,7 +19,7 @@ struct values {
     uint64_t limit, top;
 };
 
-/* What a parse came to. */
+/* The result of a parse. */
 struct outcome {
     struct values values;
     int code, count;
@@ -137,7 +137,7 @@ static void dashes(void **state)
     assert_string_equal(outcome.arguments[0], "-");
     assert_string_equal(outcome.arguments[1], "--json");
     assert_false(outcome.values.common.json);
-    parse(&outcome, "replay a --output -- -n 3"); /* a value may look like anything */
+    parse(&outcome, "replay a --output -- -n 3"); /* a value may look like an option */
     assert_int_equal(outcome.code, -1);
     assert_string_equal(outcome.values.output, "--");
     assert_int_equal(outcome.values.top, 3);
@@ -360,7 +360,7 @@ static void files_that_cannot_be_written(void **state)
     capture_end(fd, kept, said, sizeof said);
     assert_int_equal(missing, MT_EXIT_OUTPUT);
     assert_int_equal(full, MT_EXIT_OUTPUT);
-    assert_int_equal(no_memory, MT_EXIT_INPUT); /* whatever it was doing */
+    assert_int_equal(no_memory, MT_EXIT_INPUT); /* independent of the operation */
     assert_string_equal(said, "memtrace: cannot write '/dev/null/file': Not a directory\n"
                               "memtrace: cannot write '/dev/full': No space left on device\n"
                               "memtrace: cannot write '/dev/full': out of memory\n");

@@ -1,4 +1,4 @@
-/* Results reach the file system whole or not at all, and never over anything else. */
+/* Results are written completely or not at all, and never overwrite other files. */
 #include "cmocka_all.h"
 
 #include <dirent.h>
@@ -95,7 +95,7 @@ static void assert_written(const char *path, const struct mt_output_rules *rules
     assert_holds(path, RESULT);
 }
 
-/* Root may do everything: the rules of permission are tried as nobody. */
+/* Root bypasses permissions: these tests run as the user nobody. */
 static void become_nobody(void)
 {
     if (geteuid() == 0) {
@@ -104,7 +104,7 @@ static void become_nobody(void)
     }
 }
 
-/* Every test has a folder of its own as its current one. */
+/* Every test has its own current folder. */
 static int enter(void **state)
 {
     (void)state;
@@ -137,7 +137,7 @@ static void new_files_and_earlier_results(void **state)
     assert_int_equal(count_files(), 3);
 }
 
-static void foreign_files_only_by_force(void **state)
+static void foreign_files_need_force(void **state)
 {
     const struct mt_output_rules rules = rules_of(false), force = rules_of(true);
 
@@ -161,7 +161,7 @@ static void a_read_only_file_is_protected(void **state)
     assert_written("kept", &force);
 }
 
-static void inputs_never(void **state)
+static void inputs_are_never_overwritten(void **state)
 {
     static const char *const inputs[] = {"other", "input", "gone"};
     struct mt_output_rules rules = rules_of(true);
@@ -340,7 +340,7 @@ static void pipes_and_devices_are_written_through(void **state)
     assert_int_equal(count_files(), 2);
 }
 
-/* >FILE, then -o /dev/stdout: into the file that is open, behind what it holds. */
+/* >FILE, then -o /dev/stdout: appends to the open file. */
 static void standard_output_by_name(void **state)
 {
     const struct mt_output_rules rules = rules_of(false);
@@ -365,7 +365,7 @@ static void standard_output_by_name(void **state)
     (void)close(saved);
 }
 
-/* RLIMIT_FSIZE stands for a full disk: write fails in the middle. */
+/* RLIMIT_FSIZE simulates a full disk: a write fails in the middle. */
 static void a_full_disk_leaves_the_old_result(void **state)
 {
     const struct rlimit small = {100000, RLIM_INFINITY};
@@ -419,7 +419,7 @@ static void nothing_shows_before_the_end(void **state)
     assert_int_equal(count_files(), 1);
 }
 
-/* What appears after the first check is not destroyed by the rename. */
+/* The rename does not overwrite a file that is created after the first check. */
 static void a_file_that_came_meanwhile_stays(void **state)
 {
     const struct mt_output_rules rules = rules_of(false);
@@ -452,7 +452,7 @@ static void a_signal_handler_removes_what_is_unfinished(void **state)
     mt_unfinished_unlink(&list);
     assert_int_equal(count_files(), 1);
     {
-        char *lent = second.temporary.path; /* not freed once a handler has it */
+        char *lent = second.temporary.path; /* not freed if a handler owns it */
 
         assert_int_equal(mt_output_finish(&second, &error), MT_ERR_OUTPUT);
         free(lent);
@@ -494,9 +494,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(new_files_and_earlier_results),
-        TEST(foreign_files_only_by_force),
+        TEST(foreign_files_need_force),
         TEST(a_read_only_file_is_protected),
-        TEST(inputs_never),
+        TEST(inputs_are_never_overwritten),
         TEST(standard_input_is_an_input),
         TEST(a_link_to_an_earlier_result_is_followed),
         TEST(a_link_into_foreign_files_is_not),

@@ -1,5 +1,5 @@
-/* Who asked the driver for memory beside the framework: libraries by the files of native frames,
- * communicators by the ranges of NCCL. */
+/* Finds who allocated driver memory outside the framework: libraries by the files of native frames,
+ * communicators by NCCL's ranges. */
 #include "cmocka_all.h"
 
 #include "driver_run.h"
@@ -41,7 +41,7 @@ static uint32_t add_stack(struct mt_symbols *symbols, const struct line *lines, 
     return stack;
 }
 
-static void libraries_are_told_by_their_files(void **state)
+static void libraries_are_identified_by_their_files(void **state)
 {
     static const struct {
         struct line lines[MAX_FRAMES];
@@ -107,7 +107,7 @@ static void libraries_are_told_by_their_files(void **state)
          "PyTorch",
          "c10::g",
          NULL},
-        /* the program's own function, whose name begins as NCCL's do */
+        /* a function of the program, whose name begins like NCCL's */
         {{DRIVER_CALL, {"ncclScratchTake", "/src/mine.cc"}, {"main", "/src/mine.cc"}},
          NULL,
          NULL,
@@ -157,7 +157,7 @@ static void libraries_are_told_by_their_files(void **state)
     }
 }
 
-/* Neither a Python stack nor none is a native frame. */
+/* A Python stack is not a native frame, nor is a missing stack. */
 static void python_frames_name_no_library(void **state)
 {
     static const struct line line = {"libnccl", "/x/libnccl.py"};
@@ -180,7 +180,7 @@ static void range(struct run *run, const char *name, bool push)
         add_text(run, name);
 }
 
-/* NCCL takes memory in a call of its own, on the program's thread and on one of NCCL's. */
+/* NCCL allocates in one of its own calls, on the program's thread and on one of NCCL's. */
 static void take_in(struct run *run, const char *call, uint64_t bytes, uint32_t stack)
 {
     range(run, call, true);
@@ -217,8 +217,9 @@ static uint64_t sum_of_owners(const struct run *run)
     return sum;
 }
 
-/* Traces without native frames: NCCL's ranges say so; what no range explains is not guessed. */
-static void ranges_tell_communicators(void **state)
+/* Traces without native frames: NCCL's ranges identify communicators. Memory outside of any range
+ * is not guessed. */
+static void ranges_identify_communicators(void **state)
 {
     struct run run;
     const struct mt_driver_report *driver;
@@ -251,7 +252,7 @@ static void ranges_tell_communicators(void **state)
     end(&run);
 }
 
-/* One call, as many communicators as it has devices: none is numbered, nor is what comes later. */
+/* One call makes a communicator per device: none of them gets a number, nor do later ones. */
 static void one_call_may_make_many_communicators(void **state)
 {
     struct run run;
@@ -295,7 +296,7 @@ static void buffer(struct run *run, uint8_t kind, uint64_t id, uint64_t bytes)
 }
 
 /* NCCL reports ids and ranks, so memory of collective operations also has a communicator. */
-static void ids_tell_whose_connections_they_are(void **state)
+static void ids_identify_the_communicator_of_connections(void **state)
 {
     struct run run;
     const struct mt_driver_report *driver;
@@ -309,7 +310,7 @@ static void ids_tell_whose_connections_they_are(void **state)
     buffer(&run, MT_EVENT_BUFFER_REGISTERED, 0xb, 5 * MT_MIB);
     buffer(&run, MT_EVENT_BUFFER_DEREGISTERED, 0xb, 5 * MT_MIB);
     buffer(&run, MT_EVENT_BUFFER_REGISTERED, 0xb, 6 * MT_MIB);
-    buffer(&run, MT_EVENT_BUFFER_REGISTERED, 0, MT_MIB); /* whose is not known */
+    buffer(&run, MT_EVENT_BUFFER_REGISTERED, 0, MT_MIB); /* owner unknown */
     finish(&run);
     driver = &run.report->drivers[0];
     assert_int_equal(driver->communicator_count, 2);
@@ -330,7 +331,8 @@ static void ids_tell_whose_connections_they_are(void **state)
     end(&run);
 }
 
-/* NCCL 2.28 tells the id of a child when it first works; of two, none is guessed. */
+/* NCCL 2.28 reports the id of a child at its first operation. If there are two children, none is
+ * guessed. */
 static void the_one_maker_without_an_id_made_the_one_that_is_left(void **state)
 {
     struct run run;
@@ -355,8 +357,8 @@ static void the_one_maker_without_an_id_made_the_one_that_is_left(void **state)
     end(&run);
 }
 
-/* A process that drives two devices is two ranks, and both have the id that NCCL tells: which of
- * them an operation is about, and what their rank is, nothing says. */
+/* A process that drives two devices has two ranks, and NCCL reports the same id for both. Nothing
+ * shows which rank an operation belongs to. */
 static void two_ranks_of_a_process_share_an_id(void **unused)
 {
     struct run run;
@@ -386,7 +388,7 @@ static void ranks_without_an_id(void **state)
     (void)state;
     begin(&run);
     take_told(&run, "NCCL: ncclCommInitRank", 8 * MT_MIB, 0, 4, 2);
-    tell(&run, "NCCL: ncclCommInitRank", 0, 4, 2); /* outside of its range: about none */
+    tell(&run, "NCCL: ncclCommInitRank", 0, 4, 2); /* outside of its range: no communicator */
     finish(&run);
     assert_int_equal(run.report->drivers[0].told_communicator_count, 1);
     assert_int_equal(run.report->drivers[0].communicators[0].communicator, 0);
@@ -395,7 +397,7 @@ static void ranks_without_an_id(void **state)
     end(&run);
 }
 
-/* Native frames go before ranges: another library may work while NCCL does. */
+/* Native frames take precedence over ranges: another library may allocate while NCCL works. */
 static void native_frames_go_before_ranges(void **state)
 {
     static const struct line cublas[] = {DRIVER_CALL, {"cublasCreate_v2", "[libcublas.so.13]"}};
@@ -414,8 +416,8 @@ static void native_frames_go_before_ranges(void **state)
     end(&run);
 }
 
-/* Its end was lost: what it holds is not all NCCL's. */
-static void a_range_without_an_end_says_nothing(void **state)
+/* Its end was lost: not all memory in it is NCCL's. */
+static void a_range_without_an_end_is_ignored(void **state)
 {
     struct run run;
 
@@ -448,16 +450,16 @@ static void other_files_are_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(libraries_are_told_by_their_files),
+        cmocka_unit_test(libraries_are_identified_by_their_files),
         cmocka_unit_test(python_frames_name_no_library),
-        cmocka_unit_test(ranges_tell_communicators),
+        cmocka_unit_test(ranges_identify_communicators),
         cmocka_unit_test(one_call_may_make_many_communicators),
-        cmocka_unit_test(ids_tell_whose_connections_they_are),
+        cmocka_unit_test(ids_identify_the_communicator_of_connections),
         cmocka_unit_test(the_one_maker_without_an_id_made_the_one_that_is_left),
         cmocka_unit_test(two_ranks_of_a_process_share_an_id),
         cmocka_unit_test(ranks_without_an_id),
         cmocka_unit_test(native_frames_go_before_ranges),
-        cmocka_unit_test(a_range_without_an_end_says_nothing),
+        cmocka_unit_test(a_range_without_an_end_is_ignored),
         cmocka_unit_test(other_files_are_named),
     };
 

@@ -1,4 +1,4 @@
-/* Sentences of the page: escaped in every piece, numbers beside their units. */
+/* Sentences of the page: every part is escaped, and numbers stay with their units. */
 #include "cmocka_all.h"
 
 #include <string.h>

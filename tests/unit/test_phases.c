@@ -189,7 +189,7 @@ static void nesting(void **state)
     end(&f);
 }
 
-/* A range whose end is missing ends with the one around it, or with the trace. */
+/* A range without an end ends with its parent, or with the trace. */
 static void cut_ranges(void **state)
 {
     struct fixture f;
@@ -211,7 +211,7 @@ static void cut_ranges(void **state)
     end(&f);
 }
 
-/* Backward runs on threads of its own: without ranges, or with those of nodes. */
+/* Backward runs on its own threads, without ranges or with those of nodes. */
 static void threads_without_ranges_inherit(void **state)
 {
     static const char node[] = "autograd::engine::evaluate_function: MmBackward0";
@@ -242,9 +242,9 @@ static void threads_without_ranges_inherit(void **state)
     end(&f);
 }
 
-/* By two sources, or by a function that calls itself: one range, whose end is
- * the last of the two. */
-static void ranges_that_are_told_twice(void **state)
+/* Two sources report the same range, or a function calls itself: there is one range, whose end is
+ * the later of the two. */
+static void ranges_that_are_reported_twice(void **state)
 {
     struct fixture f;
     int32_t forward, inner;
@@ -271,9 +271,9 @@ static void ranges_that_are_told_twice(void **state)
     end(&f);
 }
 
-/* A range of the user's own on a thread of its own is not what the main thread
- * does: loading goes on while steps come and go. */
-/* A name of XLA's holds numbers that differ from call to call: reports say the module. */
+/* A user range on another thread is no part of the main thread's work: loading continues while
+ * steps begin and end. */
+/* Names of XLA contain numbers that differ between calls: reports show the module. */
 static void names_of_xla_lose_their_numbers(void **state)
 {
     static const char *const opened[] = {
@@ -330,9 +330,9 @@ static void ranges_of_other_threads_stand_alone(void **state)
     end(&f);
 }
 
-/* A range that begins on one thread and ends on another is the first one's: its
- * end is in a trace as that thread's. Ranges that overlap without nesting
- * are cut: the outer one's end ends the inner one, whose own end is then alone. */
+/* A range that begins on one thread and ends on another belongs to the first thread: the trace has
+ * its end on that thread. Ranges that overlap without nesting are cut: the end of the outer range
+ * also ends the inner one, whose own end then has no begin. */
 static void ranges_end_on_the_thread_that_began_them(void **state)
 {
     struct fixture f;
@@ -342,7 +342,7 @@ static void ranges_end_on_the_thread_that_began_them(void **state)
     begin(&f);
     first = push(&f, "request 1", 1);
     second = push(&f, "request 2", 2);
-    pop(&f, "request 1", 1); /* ended by thread 2, told as thread 1 */
+    pop(&f, "request 1", 1); /* ended by thread 2, recorded as thread 1 */
     assert_false(f.phases.phases[first].cut);
     assert_int_equal(mt_phases_current(&f.phases, 2), second);
     assert_int_equal(mt_phases_current(&f.phases, 1), second); /* inherited */
@@ -357,7 +357,7 @@ static void ranges_end_on_the_thread_that_began_them(void **state)
     end(&f);
 }
 
-/* The framework's range from another thread does not end the user's. */
+/* The framework's range from another thread does not end the user's range. */
 static void plumbing_ends_alone(void **state)
 {
     struct fixture f;
@@ -398,7 +398,7 @@ static void inheritance(void **state)
     end(&f);
 }
 
-/* Epochs are steps only where nothing better is. */
+/* Epochs are steps only if there is nothing better. */
 static void epochs(void **state)
 {
     struct fixture f;
@@ -441,7 +441,7 @@ static void owners(void **state)
     end(&f);
 }
 
-/* Hostile depth and hostile numbers: bounded, and names still match. */
+/* Hostile depth and numbers: bounded, and names still match. */
 static void too_deep(void **state)
 {
     struct fixture f;
@@ -488,7 +488,7 @@ static void rewinding(void **state)
     end(&f);
 }
 
-/* Against the obvious: every window's first largest value, for random walks. */
+/* Compares with the naive algorithm: every window's first largest value, for random walks. */
 static void window_maxima(void **state)
 {
     enum { LENGTH = 400 };
@@ -541,7 +541,7 @@ int main(void)
         cmocka_unit_test(plumbing_ends_alone),
         cmocka_unit_test(inheritance),
         cmocka_unit_test(threads_without_ranges_inherit),
-        cmocka_unit_test(ranges_that_are_told_twice),
+        cmocka_unit_test(ranges_that_are_reported_twice),
         cmocka_unit_test(names_of_xla_lose_their_numbers),
         cmocka_unit_test(ranges_of_other_threads_stand_alone),
         cmocka_unit_test(ranges_end_on_the_thread_that_began_them),

@@ -1,4 +1,4 @@
-/* The pickle reader: every opcode, every refusal, and what a hook can do. */
+/* The pickle reader: every opcode, every refusal, and the rules of hooks. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@ static enum mt_status read_bytes(const void *bytes, size_t length,
                                  const struct mt_pickle_hooks *hooks, struct mt_pickle **pickle,
                                  struct mt_pickle_value *root, struct mt_error *error)
 {
-    /* an exact copy, so that reading past the end is seen */
+    /* an exact copy, so that sanitizers detect reads past the end */
     void *copy = malloc(length ? length : 1);
     struct mt_feed *feed = NULL;
     enum mt_status status;
@@ -50,7 +50,7 @@ static void add_items(const struct mt_pickle *pickle, struct mt_pickle_value val
     mt_buf_add_char(out, brackets[1]);
 }
 
-/* Nearly what Python prints. */
+/* Close to Python's format. */
 static void add_repr(const struct mt_pickle *pickle, struct mt_pickle_value value, int depth,
                      struct mt_buf *out)
 {
@@ -101,7 +101,7 @@ static void expect(const void *bytes, size_t length, const struct mt_pickle_hook
     mt_pickle_free(pickle);
 }
 
-/* Each opcode that is read, in the smallest pickle that needs it. */
+/* Each supported opcode, in the smallest pickle that needs it. */
 static void test_opcodes(void **state)
 {
     static const struct {
@@ -204,7 +204,7 @@ static void expect_error(const void *bytes, size_t length, enum mt_status status
     assert_null(pickle);
 }
 
-/* Whatever would import, call, or reach outside is refused by name and place. */
+/* Opcodes that import, call, or refer to external data are refused, with name and position. */
 static void test_refusals(void **state)
 {
     static const struct {
@@ -295,7 +295,7 @@ static void test_errors(void **state)
                      cases[i].text);
 }
 
-/* A text longer than the window, and one across its edge. */
+/* Text longer than the window, and text across its edge. */
 static void test_long_texts(void **state)
 {
     size_t lengths[] = {100, 20000, 300000, 1000000}, i, j;
@@ -383,7 +383,7 @@ static void test_hooks(void **state)
     (void)state;
     expect_converted(BYTES("](}(\x8c\x01xK\x05u\x65."), "[<1:5>]", 1);
     expect_converted(BYTES("](}\x8c\x01xK\x05s\x65."), "[<1:5>]", 1);
-    /* one item at a time: complete only when it is used */
+    /* one item at a time: complete only when used */
     expect_converted(BYTES("](}\x8c\x01yK\x04s\x8c\x01xK\x05s\x65."), "[<1:5>]", 1);
     /* memoized before its items came, and used twice */
     expect_converted(BYTES("](}\x94(\x8c\x01xK\x05uh\0h\0\x65."), "[<1:5>,<1:5>,<1:5>]", 1);
@@ -394,7 +394,7 @@ static void test_hooks(void **state)
     expect_converted(BYTES("](K\x01K\x02\x86K\x03K\x04\x86\x65."), "[<2:3>,<2:7>]", 0);
     expect_converted(BYTES("}(\x8c\x01yK\x05u."), "{'y':5}", 0);
     expect_converted(BYTES("}(\x8c\x01xK\x05u."), "<1:5>", 1);
-    /* the object is used again for the next container: nothing is left in it */
+    /* the next container reuses the object: it must be empty */
     expect_converted(BYTES("](}(\x8c\x01xK\x05u}\x94}\x8c\x01yNs\x65."), "[<1:5>,{},{'y':None}]",
                      1);
 }
@@ -443,9 +443,9 @@ static void test_hook_errors(void **state)
                          MT_ERR_MEMORY);
 }
 
-/* Ten thousand dictionaries that the short cuts take, with one of each kind of
- * value, and without: the same values in the same order. A container becomes a
- * hash of its items, so that the root's items say everything. */
+/* Reads ten thousand dictionaries, with one of each kind of value, through the fast path and
+ * without it: the values and their order are the same. A container becomes a hash of its items, so
+ * the root's hash covers everything. */
 static enum mt_status hash_items(void *context, struct mt_pickle *pickle,
                                  const struct mt_pickle_value *items, size_t count,
                                  struct mt_pickle_value *value, struct mt_error *error)
@@ -512,7 +512,7 @@ static void make_shapes(struct mt_buf *bytes)
         } else if (i % 5 == 3) {
             mt_buf_add(bytes, BYTES("h\x05J\xff\xff\xff\xff"));
         } else {
-            mt_buf_add(bytes, BYTES("h\x05N")); /* not in the short cut */
+            mt_buf_add(bytes, BYTES("h\x05N")); /* not in the fast path */
         }
         mt_buf_add_char(bytes, 'u');
         if (i % 7 == 0) {
@@ -523,7 +523,7 @@ static void make_shapes(struct mt_buf *bytes)
     mt_buf_add(bytes, BYTES("e."));
 }
 
-static void test_short_cuts(void **state)
+static void test_fast_path(void **state)
 {
     struct mt_buf bytes = {0};
 
@@ -533,8 +533,8 @@ static void test_short_cuts(void **state)
     mt_buf_release(&bytes);
 }
 
-/* No cut and no flipped bit of a small pickle does worse than an error that
- * names a place inside of the file. */
+/* Truncation and bit flips of a small pickle cause at most an error with a position inside the
+ * file. */
 static void check_any(const char *bytes, size_t length)
 {
     struct recorder recorder = {0, 0};
@@ -594,7 +594,7 @@ int main(void)
         cmocka_unit_test(test_opcodes),     cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_errors),      cmocka_unit_test(test_long_texts),
         cmocka_unit_test(test_hooks),       cmocka_unit_test(test_converted_is_final),
-        cmocka_unit_test(test_hook_errors), cmocka_unit_test(test_short_cuts),
+        cmocka_unit_test(test_hook_errors), cmocka_unit_test(test_fast_path),
         cmocka_unit_test(test_damage),      cmocka_unit_test(test_probe),
     };
 

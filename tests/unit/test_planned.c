@@ -1,5 +1,5 @@
-/* The policy `planned`, by hand: the example of docs/policies.md, and what is
- * planned at all. */
+/* The policy `planned`, by hand: the example of docs/policies.md, and which requests are planned.
+ */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -38,7 +38,7 @@ static void give(char name)
     add(MT_EVENT_FREE_COMPLETED, name, 0);
 }
 
-/* Ranges get their names when the source is there. */
+/* Ranges get their names after the source is open. */
 static void step(bool begins)
 {
     add(begins ? MT_EVENT_PHASE_PUSH : MT_EVENT_PHASE_POP, 0, 0);
@@ -129,7 +129,7 @@ static void example(void)
 
 static void the_example_of_the_document(void **unused)
 {
-    /* after every event of memory but the completion of a free, in order */
+    /* after every memory event except the completion of a free, in order */
     static const struct level wanted[] = {
         {5120, 1024, 1},  {5120, 4096, 1},  {7168, 4608, 2}, {7168, 3584, 2},
         {7168, 5632, 2},  {7168, 2560, 2},  {7168, 512, 2}, /* step 0 */
@@ -169,8 +169,8 @@ static void the_example_of_the_document(void **unused)
     memory_source_release(&source);
 }
 
-/* The rest has what the arena leaves of a limit; an arena that is larger than the
- * device serves nobody. */
+/* Unplanned requests get what the arena leaves of a limit. If the arena is larger than the device,
+ * all requests fail. */
 static void a_limit_is_for_both(void **unused)
 {
     (void)unused;
@@ -220,7 +220,7 @@ static void without_a_repeating_step_there_is_no_plan(void **unused)
     memory_source_release(&source);
 }
 
-/* Blocks of private pools and of other streams come from the rest. */
+/* Blocks of private pools and of other streams are not in the arena. */
 static void pools_and_side_streams_are_not_planned(void **unused)
 {
     const struct mt_replay_result *result;
@@ -250,9 +250,9 @@ static void pools_and_side_streams_are_not_planned(void **unused)
     memory_source_release(&source);
 }
 
-/* Steps ask for the same, but one frees later: A and B could share a place in the
- * other two, and must not. */
-static void a_place_is_free_for_as_long_as_in_any_equal_step(void **unused)
+/* Steps have the same requests, but one frees later: A and B could share an address in the other
+ * two steps, but must not. */
+static void lifetimes_are_the_longest_of_all_equal_steps(void **unused)
 {
     const struct mt_replay_result *result;
     unsigned i;
@@ -278,8 +278,8 @@ static void a_place_is_free_for_as_long_as_in_any_equal_step(void **unused)
     memory_source_release(&source);
 }
 
-/* A set-up step may ask for something of the same size that stays for good. */
-static void what_stays_takes_no_place(void **unused)
+/* A set-up step may request a block of the same size that is never freed. */
+static void blocks_that_stay_are_not_planned(void **unused)
 {
     const struct mt_replay_result *result;
     unsigned i;
@@ -312,8 +312,8 @@ int main(void)
         cmocka_unit_test(options_are_those_of_the_rest),
         cmocka_unit_test(without_a_repeating_step_there_is_no_plan),
         cmocka_unit_test(pools_and_side_streams_are_not_planned),
-        cmocka_unit_test(a_place_is_free_for_as_long_as_in_any_equal_step),
-        cmocka_unit_test(what_stays_takes_no_place),
+        cmocka_unit_test(lifetimes_are_the_longest_of_all_equal_steps),
+        cmocka_unit_test(blocks_that_stay_are_not_planned),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* The table of allocators and its picture, on random tables: bars sum to what is
- * reserved, sorted, diamonds where the limits are, other requests are refused. */
+/* The table of allocators and its picture, on random tables: bars sum to the reserved bytes and are
+ * sorted, diamonds mark the limits, invalid requests are refused. */
 #include "cmocka_all.h"
 
 #include "dice.h"
@@ -169,7 +169,7 @@ static const struct mt_op *op_with_text(const struct mt_drawing *drawing, const 
     return NULL;
 }
 
-/* Names are whole, cards side by side have two lines, and the caveat is read to its end. */
+/* Names are not cut, cards side by side have two lines, and the caveat is complete. */
 static void words_are_whole(void **unused)
 {
     static const struct mt_known_size near[] = {
@@ -224,7 +224,7 @@ static void long_options_take_two_lines(void **unused)
     mt_policy_table_release(&table);
 }
 
-/* Where addresses decide, a line leads from the limit of the best order to the one to rely on. */
+/* Where addresses decide, a line leads from the limit of the best order to the safe limit. */
 static void limits_of_several_orders_are_a_line(void **unused)
 {
     static struct mt_policy_table table;
@@ -308,8 +308,8 @@ static void a_policy_that_refuses_is_known(void **unused)
     mt_policy_table_release(&table);
 }
 
-/* PyTorch's default cuts a restored pool as the run did; other options leave its gaps out. */
-static void gaps_that_are_left_out_are_requests_of_the_trace(void **unused)
+/* PyTorch's default splits a restored pool as the run did. Other options omit its gaps. */
+static void omitted_gaps_are_requests_of_the_trace(void **unused)
 {
     static struct mt_policy_table table;
     struct mt_error error = {0};
@@ -347,7 +347,7 @@ static void twins_are_one_row(void **unused)
     mt_policy_table_release(&table);
 }
 
-static void sentences_say_who_is_best_and_who_only_looks_bad(void **unused)
+static void sentences_name_the_best_and_the_seemingly_bad(void **unused)
 {
     static struct mt_policy_table table;
 
@@ -387,9 +387,9 @@ int main(void)
         cmocka_unit_test(extremes_are_drawn),
         cmocka_unit_test(others_requests_are_refused),
         cmocka_unit_test(a_policy_that_refuses_is_known),
-        cmocka_unit_test(gaps_that_are_left_out_are_requests_of_the_trace),
+        cmocka_unit_test(omitted_gaps_are_requests_of_the_trace),
         cmocka_unit_test(twins_are_one_row),
-        cmocka_unit_test(sentences_say_who_is_best_and_who_only_looks_bad),
+        cmocka_unit_test(sentences_name_the_best_and_the_seemingly_bad),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

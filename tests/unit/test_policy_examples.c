@@ -1,5 +1,4 @@
-/* One example worked by hand for every simulated allocator: the same as in
- * docs/policies.md. */
+/* An example for every simulated allocator, computed by hand: the same as in docs/policies.md. */
 #include "cmocka_all.h"
 
 #include <string.h>
@@ -9,8 +8,8 @@
 
 enum { SLOTS = 16, NOWHERE = -1, FAILS = -2 };
 
-/* One step: take `kib` (0 = free) into a slot; what is reserved, allocated and
- * asked of the device afterwards; and whose place the block got, if anyone's. */
+/* One step: allocates `kib` in a slot (0 = free). Then the reserved and allocated bytes, the bytes
+ * requested from the device, and the slot whose address the block reuses, if any. */
 struct step {
     int slot;
     uint64_t kib;
@@ -98,9 +97,9 @@ static void cupy_grows_by_what_is_missing(void **unused)
         {0, 0, 0, 4096, 1024, 2, NOWHERE},
         {2, 2048, 0, 4096, 3072, 2, 0},       /* low end of A, 1024 left */
         {3, 1024, 1, 5120, 4096, 3, NOWHERE}, /* other stream: other arena */
-        {4, 1536, 0, 6656, 5632, 4, NOWHERE}, /* the 1024 do not do */
+        {4, 1536, 0, 6656, 5632, 4, NOWHERE}, /* the 1024 are too few */
         {1, 0, 0, 6656, 4608, 4, NOWHERE},
-        {5, 2048, 0, 7680, 6656, 5, NOWHERE}, /* 8704 pass the limit: B goes back */
+        {5, 2048, 0, 7680, 6656, 5, NOWHERE}, /* 8704 exceed the limit: B is released */
         {6, 2048, 0, 7680, 6656, 5, FAILS},
     };
 
@@ -119,8 +118,9 @@ static void cuda_async_moves_pages(void **unused)
         {0, 0, 0, 131072, 92160, 4, NOWHERE},
         {4, 4096, 0, 131072, 96256, 4, 0},    /* the low end of A's place */
         {2, 0, 0, 131072, 65536, 4, NOWHERE}, /* no page is idle: B and D reach into both */
-        {3, 0, 0, 131072, 34816, 4, NOWHERE}, /* two are: C's and D's ends are one rest */
-        {5, 65536, 0, 131072, 100352, 4, 2},  /* C's place and beyond: the pages do */
+        {3, 0, 0, 131072, 34816, 4,
+         NOWHERE}, /* two are idle: the ends of C's and D's free space are adjacent */
+        {5, 65536, 0, 131072, 100352, 4, 2}, /* C's place and beyond: the pages do */
         {6, 32768, 0, 163840, 133120, 5, NOWHERE},
     };
     static const struct step moved[] = {
@@ -128,12 +128,12 @@ static void cuda_async_moves_pages(void **unused)
         {1, 32768, 0, 65536, 65536, 2, NOWHERE},
         {0, 0, 0, 65536, 32768, 2, NOWHERE},
         {2, 65536, 0, 98304, 98304, 3, NOWHERE}, /* A's page moves behind B, one is new */
-        {3, 1024, 0, 131072, 99328, 4, 0},       /* A's place, which lacks its page */
+        {3, 1024, 0, 131072, 99328, 4, 0},       /* A's address, which lacks its page */
     };
     static const struct step busy[] = {
         {0, 20480, 0, 32768, 20480, 1, NOWHERE},
         {0, 0, 0, 32768, 0, 1, NOWHERE},
-        {1, 20480, 1, 65536, 20480, 2, NOWHERE}, /* A's memory is stream 0's as yet */
+        {1, 20480, 1, 65536, 20480, 2, NOWHERE}, /* A's memory still belongs to stream 0 */
         {2, 20480, 0, 65536, 40960, 2, 0},
     };
 
@@ -148,7 +148,7 @@ static void bfc_doubles_its_regions(void **unused)
     static const struct step steps0[] = {
         {0, 1000, 0, 2048, 1000, 1, NOWHERE},
         {1, 600, 0, 2048, 2048, 1, NOWHERE},    /* 1048 are not twice 600: all of them */
-        {2, 5000, 0, 10240, 10240, 2, NOWHERE}, /* regions of 4096 would be next, so 8192 */
+        {2, 5000, 0, 10240, 10240, 2, NOWHERE}, /* the next region would have 4096, so 8192 */
         {0, 0, 0, 10240, 9240, 2, NOWHERE},
         {3, 1000, 0, 10240, 10240, 2, 0},
         {2, 0, 0, 10240, 2048, 2, NOWHERE},

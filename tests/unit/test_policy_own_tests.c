@@ -1,7 +1,6 @@
-/* What the tests of the allocators themselves expect, played through the
- * simulated ones: RMM's, ONNX Runtime's and TensorFlow's own sequences, without
- * what a trace does not show. docs/policies.md says which files, and which tests
- * of them have no counterpart here. */
+/* The allocators' own tests, run on the simulated allocators: sequences of RMM, ONNX Runtime and
+ * TensorFlow, without checks of state that a trace does not show. docs/policies.md lists the files,
+ * and the tests that have no counterpart here. */
 #include "cmocka_all.h"
 
 #include "policy_bench.h"
@@ -9,8 +8,8 @@
 
 enum { SLOTS = 16, MANY = 1023 };
 
-/* The check of a block's place: its distance to the first one of the
- * test, whose place it has or has not, or that there is none. */
+/* How the address of a block is checked: its distance to the first block of the test, whether it
+ * equals that of another block, or that the request fails. */
 enum check { ANY, AT, SAME_AS, NOT_AS, FAILS };
 
 struct step {
@@ -308,7 +307,7 @@ static void ort_arena(void **unused)
     PLAY("ort", "gpu_mem_limit=10MiB", 512, backoff);
 }
 
-/* TwoStreamAllocation, up to where a stream gives its chunks up. */
+/* TwoStreamAllocation, up to the point where a stream releases its chunks. */
 static void ort_two_streams(void **unused)
 {
     static const struct step steps[] = {
@@ -331,8 +330,8 @@ static void tensorflow_arena(void **unused)
     PLAY("bfc", "memory_fraction=1", 2 * MT_MIB, too_much);
 }
 
-/* 128 blocks of 4 MiB in regions of 4, 4, 8, ..., 256 MiB; all but the last are
- * free, in all regions but one. */
+/* 128 blocks of 4 MiB in regions of 4, 4, 8, ..., 256 MiB. All but the last are freed, in all
+ * regions but one. */
 static void fill_regions(struct policy_bench *bench, const char *options, uint64_t limit_bytes)
 {
     struct mt_policy_block blocks[128];
@@ -357,7 +356,7 @@ static void tensorflow_regions(void **unused)
     assert_int_equal(policy_bench_take(&bench, 508 * MT_MIB, 0, &block), MT_ERR_DEVICE_OOM);
     policy_bench_close(&bench);
 
-    /* TestRegionDeallocation: one region is left, beside the one that was wanted */
+    /* TestRegionDeallocation: one region is left besides the requested one */
     fill_regions(&bench, "memory_fraction=1,preallocate=False,garbage_collection=True",
                  2048 * MT_MIB);
     assert_int_equal(policy_bench_take(&bench, 1600 * MT_MIB, 0, &block), MT_OK);
@@ -366,7 +365,7 @@ static void tensorflow_regions(void **unused)
     policy_bench_close(&bench);
 }
 
-/* ForceAllowGrowth: how long is the first region? */
+/* ForceAllowGrowth: checks the length of the first region. */
 static void tensorflow_first_region(void **unused)
 {
     struct policy_bench bench;

@@ -1,4 +1,4 @@
-/* Restores of private pools by CUDA graph trees, on traces made by hand. */
+/* Restores of private pools by CUDA graph trees. */
 #include "cmocka_all.h"
 
 #include <stdlib.h>
@@ -36,8 +36,8 @@ static struct mt_event event(uint8_t kind, uint64_t addr, uint64_t mib)
 #define ALLOC(addr, mib) event(MT_EVENT_ALLOC, addr, mib)
 #define FREE(addr)       event(MT_EVENT_FREE_REQUESTED, addr, 0), event(MT_EVENT_FREE_COMPLETED, addr, 0)
 
-/* A, B and C of 8, 8 and 12 MiB in segments of 20 and 12 MiB. The checkpoint is taken when B and C
- * live: the first segment then has 8 MiB free, B, 4 MiB free. */
+/* A, B and C of 8, 8 and 12 MiB, in segments of 20 and 12 MiB. At the checkpoint, B and C are
+ * alive: the first segment has 8 MiB free, then B, then 4 MiB free. */
 #define A_ADDR   AT(0)
 #define B_ADDR   (AT(0) + 8 * MT_MIB)
 #define END_ADDR (AT(0) + 16 * MT_MIB)
@@ -107,8 +107,8 @@ static void blocks_go_where_the_checkpoint_has_them(void **unused)
     assert_int_equal(summary.devices[0].counters.allocated.peak, 28 * MT_MIB);
 }
 
-/* As of a graph without outputs: of two equal segments best fit takes the lower one. */
-static void a_pool_is_put_back_to_nothing(void **unused)
+/* As for a graph without outputs: best fit uses the lower of two equal segments. */
+static void a_pool_is_restored_to_empty(void **unused)
 {
     struct mt_event events[] = {TAKE(0, 20),      ALLOC(AT(0), 20), TAKE(1, 20),
                                 ALLOC(AT(1), 20), FREE(AT(0)),      FREE(AT(1)),
@@ -129,7 +129,7 @@ static void the_order_of_segments_is_the_allocators(void **unused)
     expect_exact(events, MT_ARRAY_LEN(events), 1);
 }
 
-static void a_pool_is_restored_as_often_as_it_is_wanted(void **unused)
+static void a_pool_may_be_restored_repeatedly(void **unused)
 {
     struct mt_event events[] = {CAPTURE,      TILE_FIRST, TILE_SECOND, FREE(B_ADDR),
                                 FREE(C_ADDR), TILE_FIRST, TILE_SECOND};
@@ -171,8 +171,8 @@ static void a_flush_before_a_restore_is_the_programs(void **unused)
     assert_int_equal(summary.devices[0].counters.retries, 0);
 }
 
-/* Only when the group is over the pool has no more segments than the checkpoint; its request has an
- * answer by then. The next restore is found. */
+/* Only at the end of the group does the pool have no more segments than the checkpoint, but its
+ * request is already served. The next restore is found. */
 static void a_request_that_was_served_ahead_begins_no_restore(void **unused)
 {
     struct mt_event events[] = {TAKE(5, 20),  ALLOC(AT(5), 20), FREE(AT(5)), CAPTURE,
@@ -221,7 +221,8 @@ static void other_allocators_have_no_checkpoints(void **unused)
     assert_true(result->verify.exact);
 }
 
-/* C fills the second segment, as it once did alone; the first one, which is older, is left out. */
+/* C fills the second segment, as it did when alone. The first segment, which is older, is omitted.
+ */
 static void an_ordinary_request_for_a_whole_segment_is_no_restore(void **unused)
 {
     struct mt_event events[] = {CAPTURE, ALLOC(C_ADDR, 12)};
@@ -230,7 +231,7 @@ static void an_ordinary_request_for_a_whole_segment_is_no_restore(void **unused)
     expect_exact(events, MT_ARRAY_LEN(events), 0);
 }
 
-/* A program that makes the one buffer of its pool in each turn. */
+/* A program that allocates the only buffer of its pool in each iteration. */
 static void a_buffer_that_is_made_again_is_no_restore(void **unused)
 {
     struct mt_event events[] = {TAKE(0, 64),      ALLOC(AT(0), 64), FREE(AT(0)),
@@ -248,7 +249,7 @@ static void expect_none(struct mt_event *events, size_t count)
     assert_int_equal(result->restores.restores, 0);
 }
 
-static void what_only_looks_like_a_restore_is_none(void **unused)
+static void similar_sequences_are_no_restore(void **unused)
 {
     struct mt_event whole[] = {CAPTURE, TILE_FIRST, TILE_SECOND};
     struct mt_event other_stack[] = {CAPTURE, TILE_FIRST, TILE_SECOND};
@@ -303,8 +304,8 @@ static void without_stacks_two_tiles_prove_nothing(void **unused)
     expect_exact(four, MT_ARRAY_LEN(four), 1);
 }
 
-/* A MemPool of 12, 12 and 12 MiB that is filled again by the same requests. A restore asks for the
- * 3.5 MiB of a block where the program had asked for less. */
+/* A MemPool of 12, 12 and 12 MiB that is filled again by the same requests. A restore would request
+ * the 3.5 MiB of a block where the program had requested less. */
 static void a_pool_that_is_filled_again_is_no_restore(void **unused)
 {
     struct mt_event again[] = {TAKE(0, 12), ALLOC(AT(0), 12), TAKE(1, 12),      ALLOC(AT(1), 12),
@@ -325,7 +326,7 @@ static void a_pool_that_is_filled_again_is_no_restore(void **unused)
     expect_exact(again, MT_ARRAY_LEN(again), 1); /* one call made all of them */
 }
 
-/* What is left out is counted, and the count reaches the result. */
+/* Omitted segments are counted, and the result has the count. */
 static void segments_beyond_the_bound_are_counted(void **unused)
 {
     enum { BEYOND = 3, COUNT = MT_MAX_SEGMENT_TRACKS + BEYOND };
@@ -348,7 +349,7 @@ static void segments_beyond_the_bound_are_counted(void **unused)
     free(events);
 }
 
-/* More blocks than are kept: what lives is not forgotten. */
+/* If there are more moments than are kept, live blocks are still known. */
 static void old_moments_are_forgotten(void **unused)
 {
     struct mt_pool_tracks tracks = {0};
@@ -372,7 +373,7 @@ static void old_moments_are_forgotten(void **unused)
     mt_pool_tracks_release(&tracks);
 }
 
-/* A walk to earlier and earlier moments finds what a search from the newest block finds. */
+/* A walk to ever earlier moments finds the same as a search from the newest block. */
 static void a_walk_back_goes_on_where_it_stopped(void **unused)
 {
     struct mt_pool_tracks tracks = {0};
@@ -402,9 +403,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_go_where_the_checkpoint_has_them),
-        cmocka_unit_test(a_pool_is_put_back_to_nothing),
+        cmocka_unit_test(a_pool_is_restored_to_empty),
         cmocka_unit_test(the_order_of_segments_is_the_allocators),
-        cmocka_unit_test(a_pool_is_restored_as_often_as_it_is_wanted),
+        cmocka_unit_test(a_pool_may_be_restored_repeatedly),
         cmocka_unit_test(a_block_that_dies_at_once_is_no_gap),
         cmocka_unit_test(segments_made_after_the_checkpoint_are_not_tiled),
         cmocka_unit_test(a_flush_before_a_restore_is_the_programs),
@@ -413,7 +414,7 @@ int main(void)
         cmocka_unit_test(other_allocators_have_no_checkpoints),
         cmocka_unit_test(an_ordinary_request_for_a_whole_segment_is_no_restore),
         cmocka_unit_test(a_buffer_that_is_made_again_is_no_restore),
-        cmocka_unit_test(what_only_looks_like_a_restore_is_none),
+        cmocka_unit_test(similar_sequences_are_no_restore),
         cmocka_unit_test(without_stacks_two_tiles_prove_nothing),
         cmocka_unit_test(a_pool_that_is_filled_again_is_no_restore),
         cmocka_unit_test(segments_beyond_the_bound_are_counted),

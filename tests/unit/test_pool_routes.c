@@ -1,5 +1,4 @@
-/* Pools that the run did not have: which requests are meant, and what becomes of
- * them. */
+/* Pools that the run did not have: which requests they select, and the result. */
 #include "cmocka_all.h"
 
 #include <string.h>
@@ -59,7 +58,7 @@ static bool means(const char *text, const struct mt_event *request, const char *
                      MT_OK);
     assert_int_equal(mt_request_selector_match(selector, &source.source.symbols, &facts, &again),
                      MT_OK);
-    assert_int_equal(first, again); /* what was remembered is what was found */
+    assert_int_equal(first, again); /* the stored answer equals a search */
     mt_request_selector_free(selector);
     return first;
 }
@@ -158,8 +157,8 @@ static const struct mt_replay_result *replay(const char *policy, uint64_t limit_
     return &summary.devices[0];
 }
 
-/* By hand: 3 MiB make a segment of 20 MiB, 1 MiB and 100 B share one of 2 MiB.
- * In pools of their own each has its own. */
+/* 3 MiB need a segment of 20 MiB; 1 MiB and 100 B share one of 2 MiB. In separate pools, each
+ * request has its own segment. */
 static void pools_do_not_share(void **unused)
 {
     struct mt_event events[] = {
@@ -181,7 +180,7 @@ static void pools_do_not_share(void **unused)
     assert_string_equal(summary.policy, "pytorch --pool site=~embedding");
     result = replay("pytorch: --pool size=100 --pool size<3MiB", 0);
     assert_int_equal(result->counters.reserved.peak, 24 * MT_MIB);
-    assert_int_equal(result->pools[0].requests, 1); /* the first that means it has it */
+    assert_int_equal(result->pools[0].requests, 1); /* the first matching pool */
     assert_int_equal(result->pools[1].requests, 1);
     assert_int_equal(result->pools[1].requested_bytes, MT_MIB - 512);
     result = replay("pytorch:expandable_segments=True --pool size=100", 0);
@@ -190,7 +189,7 @@ static void pools_do_not_share(void **unused)
     memory_source_release(&source);
 }
 
-/* What the run had in a private pool, and what was there before it, stays. */
+/* Requests of private pools, and blocks that existed before, stay where they are. */
 static void only_requests_of_the_default_pool_move(void **unused)
 {
     struct mt_event events[] = {event(MT_EVENT_SEGMENT_ALLOC, 0x100000000, 2 * MT_MIB),
@@ -230,8 +229,8 @@ static void empty_pools_are_refused(void **unused)
     memory_source_release(&source);
 }
 
-/* The phase of a request is that at the request, also if the allocator's work for
- * it is recorded before the phase begins. */
+/* The phase of a request is that at the request, even if the allocator's events are recorded before
+ * the phase begins. */
 static void phases_are_those_at_the_request(void **unused)
 {
     struct mt_event events[] = {
@@ -253,10 +252,9 @@ static void phases_are_those_at_the_request(void **unused)
     memory_source_release(&source);
 }
 
-/* As torch 2.11 does, asked on a real allocator: under a limit of 200 MiB, with
- * 120 MiB cached, a request of 120 MiB in use_mem_pool() fails without a flush;
- * conversely the default pool's request flushes in vain, because a pool
- * in use keeps what it has. */
+/* Like torch 2.11, measured on a real allocator: under a limit of 200 MiB with 120 MiB cached, a
+ * request of 120 MiB in use_mem_pool() fails without a flush. Conversely, a request of the default
+ * pool flushes in vain, because a pool in use keeps its segments. */
 static void a_private_request_does_not_flush(void **unused)
 {
     struct mt_event events[] = {event(MT_EVENT_ALLOC, 0x1000, 120 * MT_MIB),
@@ -287,7 +285,7 @@ static void a_private_request_does_not_flush(void **unused)
     memory_source_release(&source);
 }
 
-/* A pool is in use until the run ends: emptying the cache leaves it alone. */
+/* A pool is in use until the run ends, so emptying the cache does not release its segments. */
 static void emptying_the_cache_leaves_pools(void **unused)
 {
     struct mt_event events[] = {

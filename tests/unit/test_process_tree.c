@@ -1,4 +1,4 @@
-/* process_tree.h: no descendant is forgotten, however many processes there are. */
+/* process_tree.h finds every descendant, whatever the number of processes. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* clone */
 #endif
@@ -15,11 +15,11 @@
 
 enum { PROCESSES = 4300, STACK_BYTES = 4096 };
 
-/* In a process that shares the memory of the test, so that thousands cost little. */
+/* Runs in a process that shares the test's memory, so that thousands are cheap. */
 __attribute__((no_sanitize("address", "undefined", "thread"))) static int nap(void *argument)
 {
     (void)argument;
-    (void)syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves none */
+    (void)syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL); /* leaves none behind if the test fails */
     for (;;)
         (void)syscall(SYS_pause);
     return 0;
@@ -36,13 +36,13 @@ static void thousands_of_processes_end(void **state)
         if (clone(nap, stacks + (size_t)(started + 1) * STACK_BYTES, CLONE_VM | SIGCHLD, NULL) < 0)
             break;
     mt_process_tree_end(0, SIGKILL);
-    alarm(60); /* one that lives is waited for */
+    alarm(60); /* waits for a live process */
     for (int i = 0; i < started; i++)
         assert_true(waitpid(-1, &status, 0) > 0 && WIFSIGNALED(status));
     alarm(0);
     free(stacks);
     if (started < PROCESSES)
-        skip(); /* the machine allows fewer */
+        skip(); /* the machine allows fewer processes */
 }
 
 int main(void)

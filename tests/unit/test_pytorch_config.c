@@ -93,7 +93,7 @@ static void division_lists_fill_as_pytorch_does(void **unused)
     for (i = 11; i < MT_PYTORCH_DIVISIONS; i++)
         assert_int_equal(config.divisions[i], 8);
     config = parsed("roundup_power2_divisions:[64:8,1024:4]");
-    assert_int_equal(config.divisions[7], 0); /* nobody named it */
+    assert_int_equal(config.divisions[7], 0); /* not named by any pair */
     assert_int_equal(config.divisions[15], 0);
 }
 
@@ -160,7 +160,7 @@ static void the_spelling_says_what_differs_from_the_defaults(void **unused)
     assert_string_equal(text, "");
 }
 
-/* A spelling is read again: by `fit` and `tune`, and by who repeats a command. */
+/* `fit` and `tune` read a spelling again, and so do people who repeat a command. */
 static void tiny_fractions_are_spelled_as_fractions(void **unused)
 {
     static const char *const texts[] = {
@@ -199,8 +199,8 @@ static void recorded_settings_win_over_the_string(void **unused)
     assert_int_equal(config.max_split_bytes, MT_PYTORCH_UNLIMITED);
 }
 
-/* A newer PyTorch's options are no reason to refuse its snapshots; what somebody types is. */
-static void unknown_recorded_options_are_left_out(void **unused)
+/* Options of a newer PyTorch are ignored in its snapshots, but refused on the command line. */
+static void unknown_recorded_options_are_ignored(void **unused)
 {
     static const char *const recorded[] = {
         "max_split_size_mb:64,foo:1,expandable_segments:True",
@@ -229,7 +229,7 @@ static void unknown_recorded_options_are_left_out(void **unused)
     assert_string_equal(config.unknown, "");
 }
 
-/* A division by a segment size of 0 would end the program. */
+/* Dividing by a segment size of 0 would crash. */
 static void refused_recorded_options_change_nothing(void **unused)
 {
     struct mt_trace_header header = {0};
@@ -251,7 +251,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refused_recorded_options_change_nothing),
-        cmocka_unit_test(unknown_recorded_options_are_left_out),
+        cmocka_unit_test(unknown_recorded_options_are_ignored),
         cmocka_unit_test(options_are_read_in_both_spellings),
         cmocka_unit_test(large_segment_size_comes_first_wherever_it_stands),
         cmocka_unit_test(bad_options_are_refused_with_a_reason),

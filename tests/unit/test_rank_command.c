@@ -1,4 +1,4 @@
-/* The command of one rank, which ranks are run, and what they find in their environment. */
+/* The command of one rank, which ranks run, and their environment. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,7 +73,7 @@ static void the_module_of_torchrun(void **state)
                 WORDS("./app", "x"), 0, 0);
 }
 
-/* The Python of its first line. */
+/* The Python of the script's first line. */
 static void torchrun_itself(void **state)
 {
     char folder[] = "/tmp/memtrace-rank-XXXXXX", path[64];
@@ -100,7 +100,7 @@ static void torchrun_itself(void **state)
     rmdir(folder);
 }
 
-static void what_is_not_understood(void **state)
+static void unknown_commands(void **state)
 {
     (void)state;
 #define RUN "python", "-m", "torch.distributed.run"
@@ -179,7 +179,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_a_launcher), cmocka_unit_test(the_module_of_torchrun),
-        cmocka_unit_test(torchrun_itself),    cmocka_unit_test(what_is_not_understood),
+        cmocka_unit_test(torchrun_itself),    cmocka_unit_test(unknown_commands),
         cmocka_unit_test(which_ranks),        cmocka_unit_test(the_environment_of_a_rank),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Summaries that commands write beside their traces: where, and what happens if they cannot. */
+/* Summaries that commands write beside their traces: paths and errors. */
 #include "cmocka_all.h"
 
 #include <errno.h>
@@ -65,7 +65,8 @@ static void remove_place(struct place *place)
         fail_msg("%s: %s", place->folder, strerror(errno)); /* a temporary file was left */
 }
 
-/* Summaries of all traces, in a process whose standard error is a file: what it said. */
+/* Writes summaries of all traces, in a process whose standard error is a file, and returns its
+ * output. */
 static void summarize(const struct place *place, struct mt_recorded_summaries summaries, char *said,
                       size_t room)
 {
@@ -115,7 +116,7 @@ static void each_trace_gets_its_own(void **state)
     remove_place(&place);
 }
 
-/* A summary that never ends, however fast the machine is: it waits for a writer of a pipe. */
+/* A summary that never ends, however fast the machine is: it waits for a pipe without a writer. */
 static void make_endless(struct place *place)
 {
     for (int i = 0; i < 3; i++) {
@@ -124,7 +125,7 @@ static void make_endless(struct place *place)
     }
 }
 
-/* Each summary that takes too long is ended and leaves nothing behind. */
+/* Each summary that takes too long is killed and leaves nothing behind. */
 static void time_is_limited(void **state)
 {
     struct place place;
@@ -149,7 +150,7 @@ static void time_is_limited(void **state)
     remove_place(&place);
 }
 
-/* Also where a command was started with SIGTERM ignored or blocked: its summaries still end. */
+/* Also if a command is started with SIGTERM ignored or blocked. */
 static void time_is_limited_without_sigterm(void **state)
 {
     struct sigaction before;
@@ -168,7 +169,7 @@ static void time_is_limited_without_sigterm(void **state)
     }
 }
 
-static void what_fails_is_said_once(void **state)
+static void failures_are_reported_once(void **state)
 {
     struct place place;
     char said[4096];
@@ -203,7 +204,7 @@ int main(void)
         cmocka_unit_test(each_trace_gets_its_own),
         cmocka_unit_test(time_is_limited),
         cmocka_unit_test(time_is_limited_without_sigterm),
-        cmocka_unit_test(what_fails_is_said_once),
+        cmocka_unit_test(failures_are_reported_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

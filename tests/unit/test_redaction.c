@@ -1,4 +1,4 @@
-/* What identifies somebody goes, what is the same everywhere stays. */
+/* Identifying text is redacted, common text stays. */
 #include "cmocka_all.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static char *redacted(const struct mt_redaction *redaction, enum mt_text_kind ki
     return out.data;
 }
 
-static void what_identifies_nobody_stays(void **state)
+static void common_text_stays(void **state)
 {
     static const struct {
         enum mt_text_kind kind;
@@ -58,7 +58,7 @@ static void what_identifies_nobody_stays(void **state)
     }
 }
 
-static void what_identifies_goes(void **state)
+static void identifying_text_is_redacted(void **state)
 {
     static const struct {
         enum mt_text_kind kind;
@@ -102,10 +102,10 @@ static void what_identifies_goes(void **state)
         assert_true(i == 0 || !strstr(once, cases[i].gone));
         assert_null(strstr(once, "alice"));
         assert_true(mt_text_identifies(cases[i].kind, cases[i].text, strlen(cases[i].text)));
-        /* equal stays equal under one salt, and differs under another */
+        /* equal text stays equal under one salt, and differs under another */
         assert_string_equal(redacted(&redaction, cases[i].kind, cases[i].text), once);
         assert_string_not_equal(redacted(&other, cases[i].kind, cases[i].text), once);
-        /* twice is as once */
+        /* redacting twice equals redacting once */
         assert_string_equal(redacted(&other, cases[i].kind, once), once);
         free(once);
     }
@@ -114,8 +114,8 @@ static void what_identifies_goes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_identifies_nobody_stays),
-        cmocka_unit_test(what_identifies_goes),
+        cmocka_unit_test(common_text_stays),
+        cmocka_unit_test(identifying_text_is_redacted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

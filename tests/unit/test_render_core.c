@@ -1,5 +1,4 @@
-/* Display list, theme, SVG, ticks and label placement: everything of render
- * that knows no chart. */
+/* Display list, theme, SVG, ticks and label placement: the parts of render that no chart owns. */
 #include "cmocka_all.h"
 
 #include <math.h>
@@ -97,7 +96,7 @@ static void fitted_text_fits(void **state)
     mt_drawing_release(&drawing);
 }
 
-/* "6,885,150,..." is another number than 6,885,150,280, and "6.41 M..." is none. */
+/* 6,885,150,..." looks like another number than 6,885,150,280, and "6.41 M..." is no number. */
 static void no_number_is_cut(void **state)
 {
     static const char *const texts[] = {"bound = 6.41 GiB (6,885,150,280 B)",
@@ -124,7 +123,7 @@ static void no_number_is_cut(void **state)
     mt_drawing_release(&drawing);
 }
 
-/* The most of each text that is not more than `room` characters of it. */
+/* The longest prefix of each text that has at most `room` characters. */
 static void names_are_cut_between_words(void **state)
 {
     static const struct {
@@ -138,10 +137,10 @@ static void names_are_cut_between_words(void **state)
         {"_cudnn_attention_forward", 20, "_cudnn_attention"},
         {"scaled", 5, "scale"},              /* nothing would stay */
         {"a_quadrilateral", 9, "a_quadril"}, /* too much would be lost */
-        {"128 activations", 6, "128 ac"},    /* a number without its word is none */
+        {"128 activations", 6, "128 ac"},    /* a number without its noun is meaningless */
         {"modeling_llama.py:175", 20, "modeling_llama.py"},
         {"forward linear.py", 7, "forward"},
-        {"peak 12.5 GiB of", 9, "peak"}, /* nor is one without its unit */
+        {"peak 12.5 GiB of", 9, "peak"}, /* so is a number without its unit */
         {"peak 12.5 GiB of", 10, "peak"},
         {"peak 12.5 GiB of", 12, "peak"},
         {"held 512 B of it", 9, "held"},
@@ -189,7 +188,7 @@ static double contrast(uint32_t a, uint32_t b)
     return la > lb ? la / lb : lb / la;
 }
 
-/* Blocks are drawn in four variations of the color of their role. */
+/* Blocks are drawn in four shades of the color of their role. */
 static void check_text_on_shades(void)
 {
     for (unsigned color = MT_COLOR_ROLE_0; color < MT_COLOR_ORIGIN_0; color++) {
@@ -228,7 +227,7 @@ static void text_can_be_read_on_every_cell(void **state)
     }
 }
 
-static void svg_escapes_what_people_call_things(void **state)
+static void svg_escapes_names(void **state)
 {
     struct mt_paint paint = {.fill = MT_COLOR_ROLE_0};
     struct mt_text_style style = {.size = 13, .color = MT_COLOR_TEXT};
@@ -271,7 +270,7 @@ static void svg_merges_runs_of_stepped_paths(void **state)
     mt_drawing_release(&drawing);
 }
 
-static void svg_knows_no_locale(void **state)
+static void svg_ignores_the_locale(void **state)
 {
     struct mt_paint paint = {.fill = MT_COLOR_ROLE_0, .opacity = 0.25};
     struct mt_drawing drawing;
@@ -307,7 +306,7 @@ static const struct mt_op *next_of_role(const struct mt_drawing *drawing, size_t
     return NULL;
 }
 
-/* Bold figures of DejaVu Sans are up to 1.22 times as wide as the built-in ones. */
+/* Bold digits of DejaVu Sans are up to 1.22 times as wide as the built-in ones. */
 static void a_wider_font_does_not_touch_the_note_of_a_tile(void **state)
 {
     const struct mt_tile tiles[] = {{"Trend", "+7.98 MiB", "per step", MT_COLOR_BAD, NULL},
@@ -397,7 +396,7 @@ static void byte_ticks_are_few_and_ascend(void **state)
     }
 }
 
-static void time_labels_tell_ticks_apart(void **state)
+static void time_labels_of_ticks_differ(void **state)
 {
     char text[MT_TICK_TEXT];
 
@@ -440,7 +439,7 @@ static void labels_avoid_text_and_the_edge(void **state)
     mt_arena_release(&arena);
 }
 
-/* Between the label and its point lies other text: the leader would run through it. */
+/* Other text lies between the label and its point, so the leader would cross it. */
 static void leaders_go_around_text(void **state)
 {
     const struct mt_box frame = {0, 0, 400, 300}, text = {140, 70, 120, 40};
@@ -459,7 +458,7 @@ static void leaders_go_around_text(void **state)
     mt_arena_release(&arena);
 }
 
-/* Where every leader would run through text, the label is left out. */
+/* If every leader would cross text, the label is omitted. */
 static void no_leader_crosses_text(void **state)
 {
     const struct mt_box frame = {0, 0, 400, 100};
@@ -478,8 +477,8 @@ static void no_leader_crosses_text(void **state)
     mt_arena_release(&arena);
 }
 
-/* Rows of phases are told apart by color alone where words do not fit. */
-static void names_of_phases_have_colors_of_their_own(void **state)
+/* Where names do not fit, only colors distinguish the rows of phases. */
+static void names_of_phases_have_different_colors(void **state)
 {
     static const char *const names[] = {"forward",   "backward", "optimizer", "loss",
                                         "zero_grad", "grow",     "shrink",    "drop",
@@ -505,15 +504,15 @@ int main(void)
         cmocka_unit_test(names_are_cut_between_words),
         cmocka_unit_test(no_number_is_cut),
         cmocka_unit_test(text_can_be_read_on_every_cell),
-        cmocka_unit_test(names_of_phases_have_colors_of_their_own),
-        cmocka_unit_test(svg_escapes_what_people_call_things),
+        cmocka_unit_test(names_of_phases_have_different_colors),
+        cmocka_unit_test(svg_escapes_names),
         cmocka_unit_test(svg_merges_runs_of_stepped_paths),
-        cmocka_unit_test(svg_knows_no_locale),
+        cmocka_unit_test(svg_ignores_the_locale),
         cmocka_unit_test(a_wider_font_does_not_touch_the_note_of_a_tile),
         cmocka_unit_test(a_wider_font_keeps_a_heading_in_its_column),
         cmocka_unit_test(byte_ticks_are_round_in_their_unit),
         cmocka_unit_test(byte_ticks_are_few_and_ascend),
-        cmocka_unit_test(time_labels_tell_ticks_apart),
+        cmocka_unit_test(time_labels_of_ticks_differ),
         cmocka_unit_test(labels_avoid_text_and_the_edge),
         cmocka_unit_test(leaders_go_around_text),
         cmocka_unit_test(no_leader_crosses_text),

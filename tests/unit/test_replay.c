@@ -1,4 +1,4 @@
-/* The engine on traces made by hand: groups, lost events, limits, ends. */
+/* The replay engine on small traces: groups, lost events, limits, ends. */
 #include "cmocka_all.h"
 
 #include <string.h>
@@ -37,7 +37,7 @@ static const struct mt_replay_result *replay(struct mt_event *events, size_t cou
     return &summary.devices[0];
 }
 
-/* Whatever the batches are, a group and its trigger are seen as one. */
+/* Batches may split a group from its trigger; the replay still sees one group. */
 static void groups_reach_across_batches(void **unused)
 {
     struct mt_replay_options options = {.policy = "pytorch", .verify = true};
@@ -168,8 +168,8 @@ static void limits_are_kept_to_the_byte(void **unused)
     assert_int_equal(result->failed_requests, 2);
 }
 
-/* The replay gives up a device that needs more than its limit; others go on. */
-static void who_reserves_too_much_is_given_up(void **unused)
+/* The replay abandons a device that needs more than its limit. Others continue. */
+static void devices_above_their_limit_are_abandoned(void **unused)
 {
     uint64_t most[MT_MAX_DEVICES] = {20 * MT_MIB, 40 * MT_MIB};
     struct mt_replay_options options = {.policy = "pytorch:", .most_reserved_bytes = most};
@@ -194,15 +194,15 @@ static void who_reserves_too_much_is_given_up(void **unused)
     most[0] = UINT64_MAX;
     (void)replay(events, 5, 64, &options);
     assert_false(summary.devices[0].given_up);
-    options.limit_bytes = 40 * MT_MIB; /* a request that fails settles it, too */
+    options.limit_bytes = 40 * MT_MIB; /* a failed request also settles it */
     (void)replay(events, 5, 64, &options);
     assert_true(summary.devices[0].given_up);
     assert_int_equal(summary.devices[0].failed_requests, 1);
     assert_int_equal(summary.devices[0].counters.allocations, 1);
 }
 
-/* An observer sees the run under the limit that its events imply, from its start:
- * what it was shown before it has to forget. */
+/* An observer sees the run under the limit that its events imply, from its start. It discards what
+ * it saw before. */
 struct observed {
     size_t events, restarts;
     uint64_t reserved_bytes;
@@ -342,7 +342,7 @@ static void state_at_the_start_is_restored(void **unused)
     }
 }
 
-/* As a hostile trace has it: the rest of the trace is replayed all the same. */
+/* As in a hostile trace: the rest of the trace is replayed. */
 static void an_initial_segment_of_no_bytes_holds_nothing(void **unused)
 {
     struct mt_event events[] = {event(MT_EVENT_SEGMENT_ALLOC, BASE, 0),
@@ -357,7 +357,7 @@ static void an_initial_segment_of_no_bytes_holds_nothing(void **unused)
     assert_int_equal(result->counters.segments.now, 1);
 }
 
-/* The first block would be merged with a free neighbor that is in no set of the policy. */
+/* The first block would be merged with a free neighbor that is in no free list of the policy. */
 static void late_initial_events_are_not_restored(void **unused)
 {
     struct mt_event events[] = {event(MT_EVENT_SEGMENT_MAP, BASE, 20 * MT_MIB),
@@ -378,7 +378,7 @@ static void late_initial_events_are_not_restored(void **unused)
     assert_int_equal(result->counters.reserved.now, 22 * MT_MIB);
 }
 
-/* Looking ahead passed over the second flush, and served the request for both. */
+/* The look-ahead skipped the second flush, and served the request for both. */
 static void flushes_are_never_initial(void **unused)
 {
     struct mt_replay_options options = {.policy = "pytorch"};
@@ -444,7 +444,7 @@ int main(void)
         cmocka_unit_test(lost_events_are_counted_not_fatal),
         cmocka_unit_test(absurd_sizes_run_out_of_memory),
         cmocka_unit_test(limits_are_kept_to_the_byte),
-        cmocka_unit_test(who_reserves_too_much_is_given_up),
+        cmocka_unit_test(devices_above_their_limit_are_abandoned),
         cmocka_unit_test(observers_see_one_run),
         cmocka_unit_test(ooms_bound_the_limit),
         cmocka_unit_test(traces_without_completions_complete_at_the_request),

@@ -1,4 +1,4 @@
-/* When the cache was emptied to serve a request: no retry is lost, however many there are. */
+/* Marks requests for which the cache was emptied: no retry is lost, however many there are. */
 #include "cmocka_all.h"
 
 #include "capture.h"
@@ -32,7 +32,7 @@ static void only_an_event_that_retried_is_marked(void **state)
     mt_retry_marks_release(&list);
 }
 
-static void a_full_list_loses_none(void **state)
+static void a_full_list_loses_no_mark(void **state)
 {
     struct mt_retry_marks list = {0};
 
@@ -46,7 +46,7 @@ static void a_full_list_loses_none(void **state)
     mt_retry_marks_release(&list);
 }
 
-static void a_report_has_all_that_it_counts(void **state)
+static void a_report_lists_all_retries_that_it_counts(void **state)
 {
     static const char *const names[] = {"churn_cap", "gpt_cap", "oom_adam", "gpt_default"};
     const struct mt_analyze_options options = {0};
@@ -69,8 +69,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_an_event_that_retried_is_marked),
-        cmocka_unit_test(a_full_list_loses_none),
-        cmocka_unit_test(a_report_has_all_that_it_counts),
+        cmocka_unit_test(a_full_list_loses_no_mark),
+        cmocka_unit_test(a_report_lists_all_retries_that_it_counts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Workspaces and reserves of recurrent networks beside those of an H200. */
+/* Compares workspaces and reserves of recurrent networks with those of an H200. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,7 +72,7 @@ static void networks_are_as_good_as_the_header_says(void **state)
     assert_int_equal(reserve.same_allocation, NETWORKS);
 }
 
-/* A network of the largest numbers must not look small because a product has overflowed. */
+/* The size of a very large network must not look small because a product overflowed. */
 static void sizes_beyond_all_bounds_stay_large(void **state)
 {
     struct rnn_shape shape = {.gates = 4,

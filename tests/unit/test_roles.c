@@ -1,12 +1,11 @@
-/* Roles of single blocks in small made-up programs, and the known failures of
- * the rules. */
+/* Roles of single blocks in small programs, and known failures of the rules. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
 
 #include "role_program.h"
 
-/* Between ranges that name no part, and nothing works with a model: no batch of anything. */
+/* Between ranges that name no phase, and without a model: the block is no batch. */
 static void no_model(void **state)
 {
     struct program p;
@@ -31,7 +30,7 @@ static void no_model(void **state)
     end(&p);
 }
 
-/* A batch whose graph is kept, with its loss. What is made behind the call may be anything. */
+/* A batch whose graph is kept, with its loss. Blocks allocated after the call may be anything. */
 static void a_batch_that_is_kept(void **state)
 {
     struct program p;
@@ -62,7 +61,7 @@ static void a_batch_that_is_kept(void **state)
     end(&p);
 }
 
-/* Two steps with everything in its place. */
+/* Two steps with all phases. */
 static void training(void **state)
 {
     struct program p;
@@ -117,7 +116,7 @@ static void training(void **state)
     end(&p);
 }
 
-/* Failure 1: the program dies in forward; unwinding frees all in that phase. */
+/* Failure 1: the program fails in forward, and unwinding frees everything in that phase. */
 static void death_in_forward(void **state)
 {
     struct program p;
@@ -142,7 +141,7 @@ static void death_in_forward(void **state)
     end(&p);
 }
 
-/* What a conversion replaces were parameters, what initialization throws away was not. */
+/* Blocks that a conversion replaces are parameters; blocks that initialization frees are not. */
 static void conversion_in_setup(void **state)
 {
     struct program p;
@@ -165,7 +164,7 @@ static void conversion_in_setup(void **state)
     end(&p);
 }
 
-/* A loss that is summed up keeps the graph of every step. */
+/* A loss that is accumulated keeps the graph of every step. */
 static void leak(void **state)
 {
     struct program p;
@@ -250,7 +249,7 @@ static void cycles_without_steps(void **state)
     end(&p);
 }
 
-/* Data that is there before the loop has no gradient. Blocks of more than a MiB may have tails. */
+/* Data from before the loop has no gradient. Blocks above 1 MiB may have tails. */
 static void data_before_the_loop(void **state)
 {
     struct program p;
@@ -286,8 +285,8 @@ static void data_before_the_loop(void **state)
     }
 }
 
-/* Plain SGD adds up the gradients of six micro-batches: their sizes are those of parameters, though
- * they outlive calls of the model. The workspace of backward is no gradient. */
+/* Plain SGD accumulates the gradients of six micro-batches: they have the sizes of parameters, and
+ * outlive calls of the model. The workspace of backward is no gradient. */
 static void gradients_of_micro_batches(void **state)
 {
     struct program p;

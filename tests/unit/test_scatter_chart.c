@@ -1,5 +1,5 @@
-/* The chart of sizes and lifetimes on random models: cells and both sums add up to
- * all that there was, at every size of the picture. */
+/* The chart of sizes and lifetimes on random models: cells and both histograms sum to all blocks,
+ * at every size of the picture. */
 #include "cmocka_all.h"
 
 #include "chart.h"
@@ -90,12 +90,12 @@ static void check_sum(const struct mt_drawing *drawing, const struct mt_lifetime
     struct mt_lifetime_sum sum = sum_of(drawing, role);
 
     if (!drawing_find(drawing, role))
-        return; /* no room for it */
+        return; /* no space for it */
     assert_int_equal(sum.blocks, lifetimes->all.blocks);
     assert_int_equal(sum.bytes, lifetimes->all.bytes);
 }
 
-/* Cells do not touch; those that were never freed are in their own row. */
+/* Cells do not overlap. Blocks that were never freed have their own row. */
 static void check_cells(const struct mt_drawing *drawing)
 {
     const struct mt_op *row = drawing_find(drawing, "end-row");
@@ -145,7 +145,7 @@ static void draw_all_sizes(const struct made *made)
     }
 }
 
-static void cells_and_sums_are_all_there_was(void **unused)
+static void cells_and_sums_have_all_blocks(void **unused)
 {
     struct made made;
     uint32_t round, i;
@@ -193,7 +193,7 @@ static void extremes_are_drawn(void **unused)
     end(&made);
 }
 
-/* PyTorch's limits stand where cells end that hold sizes up to there. */
+/* PyTorch's limits are at the upper edge of the cells with sizes up to the limit. */
 static void limits_are_where_they_belong(void **unused)
 {
     const struct mt_op *small = NULL, *limit = NULL;
@@ -227,7 +227,7 @@ static void limits_are_where_they_belong(void **unused)
     end(&made);
 }
 
-static void nothing_says_so(void **unused)
+static void an_empty_chart_has_a_note(void **unused)
 {
     struct mt_drawing drawing;
     struct made made;
@@ -248,10 +248,10 @@ static void nothing_says_so(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cells_and_sums_are_all_there_was),
+        cmocka_unit_test(cells_and_sums_have_all_blocks),
         cmocka_unit_test(extremes_are_drawn),
         cmocka_unit_test(limits_are_where_they_belong),
-        cmocka_unit_test(nothing_says_so),
+        cmocka_unit_test(an_empty_chart_has_a_note),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* The schedule of passes: tables that cannot run, who shares a reading, and who is charged for it.
- */
+/* The schedule of passes: invalid tables, which passes share a reading, and how its time is
+ * charged. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -76,18 +76,18 @@ static void broken_tables_are_found(void **unused)
     bad.gives = 0;
     assert_broken(bad, "gives");
     bad = good;
-    bad.gives = A | B; /* a second producer, and it needs what it gives */
+    bad.gives = A | B; /* a second producer, which needs its own result */
     assert_broken(bad, "needs & ");
     bad.needs = 0; /* a second producer */
     assert_broken(bad, "gives & known");
     bad = good;
-    bad.needs = D; /* nobody gives that */
+    bad.needs = D; /* nothing produces that */
     assert_broken(bad, "~known");
     bad = good;
-    bad.needs = C; /* given by a later pass, which waits for this one */
+    bad.needs = C; /* produced by a later pass, which waits for this one */
     assert_broken(bad, "~known");
     bad = good;
-    bad.gives = D; /* then nobody gives what the third needs */
+    bad.gives = D; /* without it, nothing produces what the third needs */
     assert_broken(bad, "~known");
     bad = good;
     bad.batch = NULL; /* nothing to do */
@@ -96,16 +96,16 @@ static void broken_tables_are_found(void **unused)
     bad.drive = drive_nothing;
     assert_broken(bad, "!pass->batch || !pass->drive");
     bad.batch = NULL;
-    bad.hears_all_heaps = true; /* a replay reads what is in view */
+    bad.hears_all_heaps = true; /* a replay reads the heaps in view */
     assert_broken(bad, "!pass->drive ||");
     bad = (struct mt_pass){.name = "b", .gives = B, .begin = nothing, .hears_all_heaps = true};
     assert_broken(bad, "hears_all_heaps");
 }
 
-/* What happened: a capital begins a pass, a small letter ends it, digits count what it heard. */
+/* A log: a capital begins a pass, a small letter ends it, a digit counts the events it received. */
 static char story[200];
 
-/* The step that fails, as the story names it; NULL = none. */
+/* The step that fails, as named in the log; NULL = none. */
 static const char *failing;
 
 static enum mt_status tell(const char *text)
@@ -151,7 +151,7 @@ static enum mt_status hear_r(struct mt_analysis *analysis, const struct mt_event
     return hear(analysis, "r", count);
 }
 
-/* As a replay does: one event after the other. */
+/* Processes one event after the other, like a replay. */
 static enum mt_status drive_q(struct mt_analysis *analysis,
                               const struct mt_replay_listener *listener)
 {
@@ -221,7 +221,7 @@ static void assert_run(const struct mt_pass *passes, size_t count, uint64_t read
     end_run(&run);
 }
 
-static void what_can_share_a_reading_does(void **unused)
+static void passes_share_a_reading_if_possible(void **unused)
 {
     struct mt_pass passes[] = {
         {.name = "p", .gives = A, .begin = begin_p},
@@ -300,7 +300,7 @@ static enum mt_status read_in_parts(struct mt_analysis *analysis)
     uint32_t outer = mt_readings_enter(&analysis->readings, "part");
 
     assert_int_equal(mt_read_events(analysis, &count, count_event), MT_OK);
-    assert_int_equal(count, 6); /* up to the event with which it ended */
+    assert_int_equal(count, 6); /* up to the event at which it ended */
     mt_readings_leave(&analysis->readings, outer);
     outer = mt_readings_enter(&analysis->readings, "part");
     mt_readings_leave(&analysis->readings, outer);
@@ -332,16 +332,16 @@ static void each_reading_is_charged_once(void **unused)
     assert_int_equal(log->costs[0].events, 2 * BATCH); /* it ended in the second batch */
     assert_int_equal(log->costs[1].events, 2 * BATCH);
     assert_int_equal(log->costs[2].events, EVENTS);
-    log->costs[1].readings++; /* nobody made that one */
+    log->costs[1].readings++; /* this one has no producer */
     assert_false(mt_readings_is_sound(&run.analysis.readings, &why));
     log->costs[1].readings--;
-    run.source.source.readings++; /* nobody is charged for this one */
+    run.source.source.readings++; /* this one is charged to no pass */
     assert_false(mt_readings_is_sound(&run.analysis.readings, &why));
     run.source.source.readings--;
     end_run(&run);
 }
 
-/* The batch that the choice of heaps looked at is handed on, and decoded once. */
+/* The batch read to choose the heaps is passed on, so it is decoded once. */
 static void a_look_ahead_is_part_of_the_reading(void **unused)
 {
     struct mt_event_batch batch;
@@ -365,7 +365,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(broken_tables_are_found),
-        cmocka_unit_test(what_can_share_a_reading_does),
+        cmocka_unit_test(passes_share_a_reading_if_possible),
         cmocka_unit_test(a_failed_step_is_the_last),
         cmocka_unit_test(one_pass_may_drive_a_reading),
         cmocka_unit_test(each_reading_is_charged_once),

@@ -15,7 +15,7 @@ static struct mt_setting_device search(struct mt_source *source, const char *con
     return trial.devices[0];
 }
 
-/* As the run was, the option may have mattered; under a setting that has no such option, not. */
+/* An unknown option may have affected the run as recorded, but not a setting without it. */
 static void an_unknown_option_of_the_run_is_a_doubt(void **state)
 {
     struct mt_source *source =

@@ -1,5 +1,4 @@
-/* Settings: both grammars give the same entries; anything else in a file
- * is refused with its line. */
+/* Settings: both grammars give the same entries. Invalid input is refused with its line. */
 #include "cmocka_all.h"
 
 #include <stdlib.h>
@@ -13,7 +12,7 @@ static struct mt_error error;
 
 static enum mt_status parse(const char *text)
 {
-    /* a copy of exactly its length: reading beyond it is seen */
+    /* a copy of exactly its length, so that sanitizers detect reads past the end */
     size_t length = strlen(text);
     char *copy = malloc(length + !length);
     enum mt_status status;
@@ -46,7 +45,7 @@ static void check_example(void)
     mt_settings_release(&settings);
 }
 
-static void json_and_toml_say_the_same(void **unused)
+static void json_and_toml_are_equivalent(void **unused)
 {
     (void)unused;
     assert_int_equal(
@@ -86,7 +85,7 @@ static void nothing_is_no_settings(void **unused)
     }
 }
 
-static void what_is_wrong_is_said_with_its_line(void **unused)
+static void errors_name_their_line(void **unused)
 {
     static const struct {
         const char *text, *said;
@@ -166,7 +165,8 @@ static void no_document_is_too_much(void **unused)
     mt_buf_release(&text);
 }
 
-/* A table with a long name, and many values in it, took its name once a value. */
+/* Each value of a table copies the table's name: many values with a long name would need too much
+ * memory. */
 static void long_paths_are_refused(void **unused)
 {
     struct mt_buf text = {0};
@@ -203,8 +203,8 @@ static void entries_are_found_by_path(void **unused)
     mt_buf_release(&path);
 }
 
-/* Every beginning of a document, and every byte of it replaced: no crash. */
-static void whatever_stands_there_is_read_or_refused(void **unused)
+/* Every prefix of a document, and a replacement of every byte: no crash. */
+static void any_text_is_read_or_refused(void **unused)
 {
     static const char *const texts[] = {
         "{\"a\": {\"b\": [\"x\\u00e9\", 1.5e3, true, null]}, \"c\": \"\\\\\"}",
@@ -219,7 +219,7 @@ static void whatever_stands_there_is_read_or_refused(void **unused)
         for (size_t at = 0; copy[at]; at++) {
             char kept = copy[at];
 
-            for (size_t j = 0; j < sizeof others; j++) { /* its NUL cuts */
+            for (size_t j = 0; j < sizeof others; j++) { /* its NUL truncates the text */
                 copy[at] = others[j];
                 (void)parse(copy);
                 mt_settings_release(&settings);
@@ -233,14 +233,14 @@ static void whatever_stands_there_is_read_or_refused(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(json_and_toml_say_the_same),
+        cmocka_unit_test(json_and_toml_are_equivalent),
         cmocka_unit_test(arrays_of_json_are_numbered),
         cmocka_unit_test(nothing_is_no_settings),
-        cmocka_unit_test(what_is_wrong_is_said_with_its_line),
+        cmocka_unit_test(errors_name_their_line),
         cmocka_unit_test(no_document_is_too_much),
         cmocka_unit_test(long_paths_are_refused),
         cmocka_unit_test(entries_are_found_by_path),
-        cmocka_unit_test(whatever_stands_there_is_read_or_refused),
+        cmocka_unit_test(any_text_is_read_or_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,7 +44,7 @@ static void vectors(void **state)
     }
 }
 
-/* Both ways agree, whatever the pieces that the bytes come in. */
+/* Both functions agree, for every division of the input. */
 static void pieces(void **state)
 {
     unsigned char bytes[1000];

@@ -1,4 +1,4 @@
-/* The weights of recurrent networks lie one after the other in the space that cuDNN asks for. */
+/* The weights of recurrent networks are consecutive in the space that cuDNN requests. */
 #include "cmocka_all.h"
 
 #include "../../simulate/driver/batch_norm_workspace.c"

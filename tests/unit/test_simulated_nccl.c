@@ -1,5 +1,4 @@
-/* Simulated NCCL: what communicators take of a device, and what happens when there is not enough.
- */
+/* Simulated NCCL: the device memory of communicators, and failures if there is not enough. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -65,8 +64,8 @@ static void choose_device(int device)
     assert_int_equal(api.set_current(context), 0);
 }
 
-/* The libraries that simulate/site makes tell versions; here nobody does, so that the cost of a
- * communicator is not known: 12 MiB. */
+/* The libraries of simulate/site report versions. There are none here, so the cost of a
+ * communicator is the default of 12 MiB. */
 static int load(void **state)
 {
     void *library;
@@ -191,13 +190,13 @@ static void a_split(void **state)
     assert_int_equal(api.split(parent, 3, 1, &child, NULL), 0);
     assert_place(child, 2, 1);
     assert_int_equal(api.split(parent, 3, 1, &third, NULL), 0);
-    assert_place(third, 8, 5); /* nobody said: all ranks have one color */
+    assert_place(third, 8, 5); /* without colors: all ranks have the same one */
     api.destroy(third);
     api.say_split(2, 1);
     assert_int_equal(api.split(parent, NO_COLOR, 1, &third, NULL), 0);
     assert_null(third);
     assert_int_equal(api.split(parent, 3, 1, &third, NULL), 0);
-    assert_place(third, 8, 5); /* what was said was of the split before */
+    assert_place(third, 8, 5); /* colors of the split before are forgotten */
     api.destroy(third);
     assert_int_equal(api.shrink(parent, (int[]){0, 7}, 2, &third, NULL, 0), 0);
     assert_place(third, 6, 4);
@@ -254,8 +253,8 @@ static void memory_in_granules(void **state)
     assert_null(memory);
 }
 
-/* As PyTorch does for init_process_group(device_id=torch.device("cuda:0")), if nothing else used
- * the device before. */
+/* Like PyTorch in init_process_group(device_id=torch.device("cuda:0")), if nothing used the device
+ * before. */
 static void a_communicator_as_the_first_call(void **state)
 {
     struct unique_id id = {{0}};

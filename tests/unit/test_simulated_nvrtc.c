@@ -1,4 +1,4 @@
-/* Simulated NVRTC: what PyTorch asks for when it builds a kernel at its first use. */
+/* Simulated NVRTC: the calls of PyTorch when it first compiles a kernel. */
 #include <dlfcn.h>
 #include <string.h>
 
@@ -39,7 +39,7 @@ static int load(void **state)
     return 0;
 }
 
-/* PyTorch refuses versions before 6. */
+/* PyTorch refuses versions below 6. */
 static void the_version_is_that_of_cuda(void **state)
 {
     int major = 0, minor = -1;

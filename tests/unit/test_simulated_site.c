@@ -1,5 +1,5 @@
-/* simulated_site.h, with a Python and a PyTorch that the test makes: a shell script that answers as
- * the probe would, and libraries that ask for functions of CUDA. */
+/* simulated_site.h, with an imitation of Python and PyTorch: a shell script that answers like the
+ * probe, and libraries that import functions of CUDA. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -26,7 +26,7 @@
 
 static char root[64], python[128], cache[128];
 
-/* printf into one of eight texts. */
+/* printf into one of eight buffers. */
 static const char *format(const char *pattern, const char *argument)
 {
     static char texts[8][PATH_MAX];
@@ -49,7 +49,7 @@ static void write_text(const char *path, const char *text, mode_t mode)
     assert_int_equal(chmod(path, mode), 0);
 }
 
-/* What the Python prints about its packages, a line "memtrace-KEY=VALUE" each. */
+/* The Python's output about its packages, one line "memtrace-KEY=VALUE" each. */
 static void python_says(const char *lines)
 {
     char text[3 * PATH_MAX];
@@ -85,7 +85,7 @@ static void write_library(const char *path, const struct mt_elf_recipe *recipe)
     mt_buf_release(&bytes);
 }
 
-/* Libraries that ask CUDA's for functions: of the runtime with versions, of NCCL without. */
+/* Libraries that import CUDA's functions: of the runtime with versions, of NCCL without. */
 static void write_torch(const char *runtime)
 {
     static const struct mt_stub calls[] = {{"cudaMalloc", NULL, MT_STUB_JUMP, 0},
@@ -175,7 +175,7 @@ static struct mt_simulated_site prepared(void)
     return site;
 }
 
-/* In a process of its own: its libraries stay loaded. */
+/* In a separate process, because its libraries stay loaded. */
 static void in_a_child(void (*check)(const struct mt_simulated_site *site),
                        const struct mt_simulated_site *site)
 {
@@ -235,7 +235,7 @@ static void use_libraries(const struct mt_simulated_site *site)
     need(dlsym(dlopen("libnccl.so.2", RTLD_NOW | RTLD_NOLOAD), "ncclCommResume") != NULL, 7);
 }
 
-/* CUDA 12 has other structures than 13: what lies behind them is not written. */
+/* CUDA 12 has smaller structures than CUDA 13: memory after them must not be written. */
 static void use_structures_of_12(const struct mt_simulated_site *site)
 {
     static unsigned char properties[2048], attributes[256];
@@ -258,7 +258,7 @@ static void use_structures_of_12(const struct mt_simulated_site *site)
     need(capture && capture(NULL, &status, id) == 0 && status == 0 && id[0] == 0 && id[1] == 1, 6);
 }
 
-/* Calls that give something out, whose answer a stub cannot be. */
+/* Functions that return data, which a stub cannot do. */
 static void use_memory_and_streams(const struct mt_simulated_site *site)
 {
     int (*managed)(void **, size_t, unsigned), (*host)(void **, size_t), (*give_back)(void *);
@@ -280,8 +280,8 @@ static void use_memory_and_streams(const struct mt_simulated_site *site)
     need(stream && stream(&made, 1) == 0 && destroy && destroy(made) == 0, 5);
 }
 
-/* Programs choose by the card's name and by its compute capability, which the driver also reports.
- */
+/* Programs select code by the card's name and its compute capability, which the driver also
+ * reports. */
 static void ask_what_card_it_is(const struct mt_simulated_site *site)
 {
     enum { MAJOR = 75, MINOR = 76 };
@@ -299,7 +299,7 @@ static void ask_what_card_it_is(const struct mt_simulated_site *site)
     need(major == 8 && minor == 0, 5);
 }
 
-/* The driver and the runtime answer the same from one table, and refuse what is not in it. */
+/* Driver and runtime answer from the same table, and refuse what is not in it. */
 static void ask_for_attributes(const struct mt_simulated_site *site)
 {
     int (*driver)(int *, int, int), (*runtime)(int *, int, int), (*init)(unsigned), a, b;
@@ -322,7 +322,7 @@ static void ask_for_attributes(const struct mt_simulated_site *site)
     need(driver(&a, 0, 0) == 1 && driver(&a, 160, 0) == 1 && driver(&a, 1, 5) == 101, 8);
 }
 
-/* A consumer's card of capability 12.0 has room for fewer blocks than a B200 of 10.0. */
+/* A consumer card of capability 12.0 has space for fewer blocks than a B200 of 10.0. */
 static void ask_for_blocks(const struct mt_simulated_site *site)
 {
     enum { BLOCKS_PER_MULTIPROCESSOR = 106 };
@@ -336,7 +336,7 @@ static void ask_for_blocks(const struct mt_simulated_site *site)
     need(attribute(&blocks, BLOCKS_PER_MULTIPROCESSOR, 0) == 0 && blocks == 24, 3);
 }
 
-/* NVML subtracts what other processes use: not below nothing. */
+/* NVML subtracts the memory of other processes, but not below zero. */
 static void ask_a_small_card_for_memory(const struct mt_simulated_site *site)
 {
     struct {
@@ -369,7 +369,7 @@ static void ask_for_the_time(const struct mt_simulated_site *site)
     need(elapsed && elapsed(&ms, NULL, NULL) == 0 && ms >= 1 && ms <= 1, 2);
 }
 
-/* PyTorch takes an error for its own, and a state other than 0 for a fabric that is there. */
+/* PyTorch takes an error for its own failure, and a state other than 0 for an existing fabric. */
 static void ask_for_a_fabric(const struct mt_simulated_site *site)
 {
     unsigned char information[48];
@@ -463,7 +463,7 @@ static void test_many_at_once(void **state)
         waitpid(children[i], &status, 0);
         assert_int_equal(status, 0);
     }
-    assert_int_equal(count_entries(cache), 1); /* nothing half-made stays */
+    assert_int_equal(count_entries(cache), 1); /* no incomplete files remain */
     assert_false(prepared().was_made);
     snprintf(cache, sizeof cache, "%s/cache", root);
 }
@@ -508,7 +508,7 @@ static mode_t mode_of(const char *path)
     return info.st_mode & 0777;
 }
 
-/* Libraries that somebody else could have put there would run in the user's programs. */
+/* Libraries that another user could replace would run in the user's programs. */
 static void test_only_the_owner_writes(void **state)
 {
     struct mt_simulated_site site;
@@ -666,7 +666,7 @@ static void test_python_of_activation(void **state)
     setenv("PATH", path, 1);
 }
 
-/* How many words, of those that blanks part, choose an environment. */
+/* Number of words, separated by spaces, that select an environment. */
 static size_t runner_words(const char *command)
 {
     char text[256], *words[16], *rest = NULL;
@@ -700,8 +700,8 @@ static void test_environment_runners(void **state)
     assert_int_equal(runner_words(""), 0);
 }
 
-/* The environment's answer counts, not the Python of conda's first line. As conda, this one takes
- * no argument of several lines. */
+/* The answer of the environment counts, not the Python of conda's first line. Like conda, this
+ * runner refuses arguments of several lines. */
 static void test_runner_is_asked(void **state)
 {
     char conda[128], text[3 * PATH_MAX], run[] = "run", option[] = "-n", name[] = "ml";
@@ -728,7 +728,7 @@ static void test_runner_is_asked(void **state)
     assert_string_equal(wheel.python, "/envs/ml/bin/python");
 }
 
-/* The script comes through as it was, with a real Python behind a real program. */
+/* The script arrives unchanged, with a real Python and a real runner. */
 static void test_probe_behind_a_runner(void **state)
 {
     char env[] = "env", variable[] = "WORD=\"\\";
@@ -750,7 +750,7 @@ static void test_probe_behind_a_runner(void **state)
     mt_buf_release(&output);
 }
 
-/* Gone, or dead and not yet reaped by its new parent; within five seconds. */
+/* Ended, or dead and not yet reaped by its new parent, within five seconds. */
 static bool has_ended(const char *pid_file)
 {
     char path[64], text[512] = "";

@@ -1,4 +1,4 @@
-/* Where frames come from, which one is the site, what it is called. */
+/* The origin of frames, which frame is the site, and its label. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -140,7 +140,7 @@ static const struct line native_program[] = {
     {"main", "/src/main.cpp", 9},
 };
 
-/* A trace chooses how long its names are, and a frame is judged many times. */
+/* A trace determines the length of its names, and a frame is classified many times. */
 static void only_the_beginning_of_a_path_is_judged(void **state)
 {
     char path[5000] = {0};
@@ -337,8 +337,8 @@ static void site_is_the_innermost_frame_of_a_model(void **state)
     mt_symbols_release(&symbols);
 }
 
-/* The operation is beside the user's line: frames of the interpreter are neither. */
-static void operation_is_the_innermost_frame_that_speaks(void **state)
+/* The operation is next to the user's line: frames of the interpreter are skipped. */
+static void operation_is_the_innermost_named_frame(void **state)
 {
     static const struct {
         const struct line *lines;
@@ -374,7 +374,7 @@ static void operation_is_the_innermost_frame_that_speaks(void **state)
     mt_symbols_release(&symbols);
 }
 
-static void labels_come_apart(void **state)
+static void labels_are_parsed(void **state)
 {
     const char *label = "LlamaMLP.forward modeling_llama.py:175 < hf_trainer.py:13";
 
@@ -385,7 +385,7 @@ static void labels_come_apart(void **state)
     assert_null(mt_site_label_own("MmBackward0"));
 }
 
-static void labels_leave_out_what_is_unknown(void **state)
+static void labels_omit_unknown_parts(void **state)
 {
     struct mt_symbols symbols = {0};
     struct mt_arena arena = {0};
@@ -406,7 +406,7 @@ static void labels_leave_out_what_is_unknown(void **state)
                         "+0x1f libwork.so");
     assert_string_equal(mt_frame_label(&arena, &symbols, MT_NO_ID), "?");
     for (size_t i = 0; i + 3 < sizeof name; i += 2)
-        memcpy(name + i, "\xc3\xa4", 3); /* never cut within a character */
+        memcpy(name + i, "\xc3\xa4", 3); /* never cut inside a character */
     label = mt_frame_label(&arena, &symbols, add_frame(&symbols, &endless));
     assert_string_equal(strchr(label, ' '), " x.py:3");
     assert_true(strlen(label) < 120);
@@ -416,7 +416,7 @@ static void labels_leave_out_what_is_unknown(void **state)
     mt_symbols_release(&symbols);
 }
 
-static void cxx_names_are_cut_down(void **state)
+static void cxx_names_are_shortened(void **state)
 {
     static const struct {
         const char *symbol, *name, *last;
@@ -460,10 +460,10 @@ int main(void)
         cmocka_unit_test(frames_have_origins),
         cmocka_unit_test(only_the_beginning_of_a_path_is_judged),
         cmocka_unit_test(site_is_the_innermost_frame_of_a_model),
-        cmocka_unit_test(operation_is_the_innermost_frame_that_speaks),
-        cmocka_unit_test(labels_come_apart),
-        cmocka_unit_test(labels_leave_out_what_is_unknown),
-        cmocka_unit_test(cxx_names_are_cut_down),
+        cmocka_unit_test(operation_is_the_innermost_named_frame),
+        cmocka_unit_test(labels_are_parsed),
+        cmocka_unit_test(labels_omit_unknown_parts),
+        cmocka_unit_test(cxx_names_are_shortened),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

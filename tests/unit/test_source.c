@@ -30,7 +30,7 @@ static void every_event_is_handed_on(void **state)
     mt_symbols_release(&program.source.symbols);
 }
 
-/* Whether it comes in the middle of a batch, as the last of one, or as the last of all. */
+/* In the middle of a batch, as its last event, and as the last of all. */
 static void a_failure_ends_the_reading(void **state)
 {
     struct mt_event events[EVENTS] = {{0}};

@@ -1,4 +1,4 @@
-/* Marks of stacks: the innermost frame that has one decides, and depth costs nothing. */
+/* Marks of stacks: the innermost marked frame decides, and depth costs nothing. */
 #include "cmocka_all.h"
 
 #include <string.h>

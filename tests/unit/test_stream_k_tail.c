@@ -6,7 +6,7 @@
 
 #include "../../simulate/driver/stream_k_tail.c"
 
-/* A convolution of two dimensions with the same number of positions on both sides. */
+/* A two-dimensional convolution with the same extent on both sides. */
 struct measured {
     enum convolution_kind kind;
     int element_bytes, batch, channels, out_channels, size[2], kernel;
@@ -55,7 +55,7 @@ static struct cudnn_configuration configuration_of(const struct measured *m)
     return configuration;
 }
 
-static void the_difference_is_as_it_was_measured(void **state)
+static void the_difference_is_as_measured(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof measured / sizeof measured[0]; i++) {
@@ -90,8 +90,8 @@ static void a_configuration_of_another_kind_needs_no_correction(void **state)
     assert_int_equal(sim_stream_k_tail(&convolution, &configuration), 0);
 }
 
-/* Tensors that each fit into memory and do not fit each other: 2^90 tiles. */
-static void more_tiles_than_a_number_holds_need_no_correction(void **state)
+/* Tensors that each fit into memory but do not match: 2^90 tiles. */
+static void tile_counts_that_overflow_need_no_correction(void **state)
 {
     struct convolution convolution = convolution_of(&measured[0]);
     struct cudnn_configuration configuration = configuration_of(&measured[0]);
@@ -107,9 +107,9 @@ static void more_tiles_than_a_number_holds_need_no_correction(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_difference_is_as_it_was_measured),
+        cmocka_unit_test(the_difference_is_as_measured),
         cmocka_unit_test(a_configuration_of_another_kind_needs_no_correction),
-        cmocka_unit_test(more_tiles_than_a_number_holds_need_no_correction),
+        cmocka_unit_test(tile_counts_that_overflow_need_no_correction),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

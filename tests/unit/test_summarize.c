@@ -1,4 +1,4 @@
-/* What a record says, from reports that are made up. */
+/* The content of a record, from constructed reports. */
 #include "cmocka_all.h"
 
 #include "course_model.h"
@@ -66,7 +66,7 @@ static void endings_become_outcomes(void **state)
     check_outcome(MT_ENDED_UNKNOWN, 0, false, MT_OUTCOME_UNKNOWN);
 }
 
-/* Whatever the exit status: a program that catches the error may end well. */
+/* Independent of the exit status: a program that catches the error may exit with 0. */
 static void a_fatal_request_is_a_death(void **state)
 {
     const struct synthetic_options options = {
@@ -92,8 +92,8 @@ static void a_fatal_request_is_a_death(void **state)
     end(&work);
 }
 
-/* A request after which the driver gave more memory is no death. */
-static void without_a_framework_the_driver_says_it(void **state)
+/* If the driver allocates memory after the request, it is no failure. */
+static void without_a_framework_the_driver_decides(void **state)
 {
     const struct synthetic_options options = {.kind = SYNTHETIC_NO_PHASES, .seed = 3};
     struct mt_driver_failure failure = {
@@ -155,8 +155,8 @@ static void neighbours_are_merged(void **state)
     end(&work);
 }
 
-/* A program that counts from 0 in each epoch: each step still has a number of its own, which peaks
- * name as well. */
+/* A program that counts from 0 in each epoch: each step still has its own number, which peaks also
+ * use. */
 static void steps_that_do_not_ascend_are_counted(void **state)
 {
     const struct synthetic_options options = {.kind = SYNTHETIC_TRAINING, .steps = 6};
@@ -194,7 +194,7 @@ static void no_steps(void **state)
     end(&work);
 }
 
-/* One library each time, and more of them than there is room for. */
+/* One library each time, and more libraries than there is space for. */
 static void owners_are_added_up(void **state)
 {
     const struct synthetic_options options = {.kind = SYNTHETIC_TRAINING, .steps = 2};
@@ -230,8 +230,8 @@ static void owners_are_added_up(void **state)
     end(&work);
 }
 
-/* The parts of what a card must have, as far as they are known, and their sum. */
-static void needs_say_what_is_known(void **state)
+/* The parts of the memory that a card must have, as far as they are known, and their sum. */
+static void needs_have_the_known_parts(void **state)
 {
     const struct synthetic_options options = {.kind = SYNTHETIC_TRAINING, .steps = 2};
     const struct mt_need need = {.bytes = 5000, .low_bytes = 4000, .order_count = 8};
@@ -340,7 +340,7 @@ static uint64_t hold(struct mt_device_report *device, struct mt_symbols *symbols
     return total;
 }
 
-/* The largest keep their path, and roles still close. */
+/* The largest leaves keep their path, and roles still sum. */
 static void small_leaves_become_the_rest(void **state)
 {
     const struct synthetic_options options = {.kind = SYNTHETIC_TRAINING, .steps = 1};
@@ -379,12 +379,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(endings_become_outcomes),
         cmocka_unit_test(a_fatal_request_is_a_death),
-        cmocka_unit_test(without_a_framework_the_driver_says_it),
+        cmocka_unit_test(without_a_framework_the_driver_decides),
         cmocka_unit_test(neighbours_are_merged),
         cmocka_unit_test(steps_that_do_not_ascend_are_counted),
         cmocka_unit_test(no_steps),
         cmocka_unit_test(owners_are_added_up),
-        cmocka_unit_test(needs_say_what_is_known),
+        cmocka_unit_test(needs_have_the_known_parts),
         cmocka_unit_test(identity_and_devices),
         cmocka_unit_test(small_leaves_become_the_rest),
     };

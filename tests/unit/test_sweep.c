@@ -1,5 +1,5 @@
-/* The results of a sweep: which runs fit on a card, what one more of the value costs, how many
- * may run at the same time. */
+/* The results of a sweep: which runs fit on a card, the cost of one more of the value, and how many
+ * runs fit at the same time. */
 #include "cmocka_all.h"
 
 #include <string.h>
@@ -44,8 +44,8 @@ static void a_line_is_exact(void **state)
     add("4", 1000 + 4 * 312, MT_GIB); /* not in order */
     add("1", 1000 + 1 * 312, MT_GIB);
     add("16", 1000 + 16 * 312, MT_GIB);
-    add("01", 7, MT_GIB); /* a value that is there already */
-    add("32", 5, MT_GIB)->result.outcome = MT_SWEEP_OUT_OF_MEMORY; /* its peak is no point */
+    add("01", 7, MT_GIB);                                          /* a duplicate value */
+    add("32", 5, MT_GIB)->result.outcome = MT_SWEEP_OUT_OF_MEMORY; /* its peak is not used */
     slope = mt_sweep_slope_of(&sweep, allocated_of);
     assert_int_equal(slope.points, 3);
     assert_int_equal(slope.from, 1);
@@ -55,7 +55,7 @@ static void a_line_is_exact(void **state)
     assert_int_equal(slope.most_bytes, 312);
 }
 
-/* One byte beside the line, or a slope that is not a whole number, is a range. */
+/* One byte off the line, or a slope that is not a whole number, gives a range. */
 static void anything_else_is_a_range(void **state)
 {
     struct mt_sweep_slope slope;
@@ -95,7 +95,7 @@ static const struct mt_card *card_of(const char *name)
     return card;
 }
 
-/* By the value, not by its place or its text: 16 is more than 9. */
+/* Compares the values, not their positions or texts: 16 is more than 9. */
 static void the_largest_value_that_fits(void **state)
 {
     const struct mt_card *card = card_of("RTX 4090");
@@ -116,16 +116,16 @@ static void the_largest_value_that_fits(void **state)
     assert_int_equal(fit.known_count, 4);
     assert_null(mt_sweep_fit_of(&sweep, card_of("H200")).tight);
 
-    assert_true(mt_sweep_fit_of(&sweep, card).may_be_more); /* 128 may fit: nobody knows */
+    assert_true(mt_sweep_fit_of(&sweep, card).may_be_more); /* 128 may fit: its need is unknown */
     sweep.runs[4].result.outcome = MT_SWEEP_OUT_OF_MEMORY;
     sweep.memory_bytes = card->memory_bytes;
     assert_false(mt_sweep_fit_of(&sweep, card).may_be_more);
     assert_false(mt_sweep_fit_of(&sweep, card_of("T4")).may_be_more);
     assert_true(mt_sweep_fit_of(&sweep, card_of("H200")).may_be_more);
-    sweep.runs[4].values[0] = "1"; /* less than what fits: no matter */
+    sweep.runs[4].values[0] = "1"; /* less than what fits, so irrelevant */
     assert_false(mt_sweep_fit_of(&sweep, card_of("H200")).may_be_more);
 
-    sweep.name_count = 2; /* no order among values: what needs most */
+    sweep.name_count = 2; /* values without order: the one that needs most */
     assert_string_equal(mt_sweep_fit_of(&sweep, card).fits->label, "9");
 }
 
@@ -154,7 +154,7 @@ static void runs_have_room(void **state)
     assert_int_equal(mt_sweep_room(UINT64_MAX, 0, 0, 0, 1), MT_MAX_SWEEP_RUNS);
 }
 
-/* Numbers, but not more or less of anything. */
+/* Numbers that are identifiers, not amounts. */
 static void ranks_have_no_slope(void **state)
 {
     (void)state;

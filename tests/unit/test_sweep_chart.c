@@ -1,5 +1,5 @@
-/* The picture of a sweep: parts sum to the peak, marks are where a card must reach, and nothing
- * covers anything else, whatever the number of runs and the size. */
+/* The picture of a sweep: parts sum to the peak, marks show what a card must have, and nothing
+ * overlaps, at any number of runs and any size. */
 #include "cmocka_all.h"
 
 #include "dice.h"
@@ -62,7 +62,7 @@ static void fill_random(void)
     }
 }
 
-/* Heights of a run's parts are to its bytes as every other. */
+/* Bar heights are proportional to bytes in all runs. */
 static void check_bars(const struct mt_drawing *drawing)
 {
     size_t run = 0;
@@ -112,9 +112,9 @@ static void nothing_covers_anything(void **state)
     }
 }
 
-/* An allocator keeps more without a limit than a card must have: no number may take one for the
- * other. */
-static void what_is_reserved_is_no_need(void **state)
+/* Without a limit, an allocator keeps more than a card must have: the two numbers must not be
+ * confused. */
+static void reserved_bytes_are_not_the_need(void **state)
 {
     static const struct {
         bool has_need, is_known;
@@ -144,7 +144,7 @@ static void what_is_reserved_is_no_need(void **state)
     }
 }
 
-/* The mark lies where the title says, between the lines of the cards. */
+/* The mark is where the title says, between the lines of the cards. */
 static void marks_are_among_cards(void **state)
 {
     const struct mt_op *need, *card;
@@ -185,7 +185,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_covers_anything),
         cmocka_unit_test(marks_are_among_cards),
-        cmocka_unit_test(what_is_reserved_is_no_need),
+        cmocka_unit_test(reserved_bytes_are_not_the_need),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

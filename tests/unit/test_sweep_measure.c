@@ -1,4 +1,4 @@
-/* What a sweep keeps of a report with several devices. */
+/* What a sweep stores of a report with several devices. */
 #include "cmocka_all.h"
 
 #include "sweep_measure.h"
@@ -38,13 +38,13 @@ static void the_device_that_needs_most(void **state)
     assert_true(result.has_need);
     assert_int_equal(result.need_bytes, 3 * MT_GIB);
     assert_int_equal(result.reserved_peak_bytes, 4 * MT_GIB);
-    devices[1].need = NULL; /* not known: the reserved peak decides */
+    devices[1].need = NULL; /* unknown: the reserved peak decides */
     result = (struct mt_sweep_result){.outcome = MT_SWEEP_FINISHED};
     mt_sweep_measure(&result, &report);
     assert_int_equal(result.device, 4);
 }
 
-/* A failure on a device that ran out of memory is one of memory; no need is known. */
+/* The failure of a device that ran out of memory is one of memory. Its need is unknown. */
 static void the_device_that_ran_out_of_memory(void **state)
 {
     struct mt_sweep_result result = {.outcome = MT_SWEEP_FAILED};

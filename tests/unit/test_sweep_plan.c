@@ -1,4 +1,4 @@
-/* --sweep: the values, the runs, the command of each, and what is refused. */
+/* --sweep: values, runs, the command of each run, and refused input. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -70,12 +70,12 @@ static void several_names_are_combined(void **state)
     assert_string_equal(words[1], "{x/y{other}{b");
     assert_null(words[2]);
     words = mt_sweep_plan_command(&plan, &plan.sweep.runs[1]);
-    assert_string_equal(words[1], "{{b}{other}{b"); /* a value is not looked into */
+    assert_string_equal(words[1], "{{b}{other}{b"); /* values are not parsed */
     assert_string_equal(mt_sweep_plan_file(&plan, &plan.sweep.runs[2]), "b=2,s=x%2Fy");
     mt_sweep_plan_release(&plan);
 }
 
-static void what_is_wrong_is_refused(void **state)
+static void invalid_sweeps_are_refused(void **state)
 {
     static const char *const wrong[] = {"n",
                                         "n=",
@@ -110,8 +110,8 @@ static void what_is_wrong_is_refused(void **state)
     mt_sweep_plan_release(&plan);
 }
 
-/* Four names of 32 bytes with values that are all written as %XX. */
-static void names_of_files_have_an_end(void **state)
+/* Four names of 32 bytes with values that are all escaped as %XX. */
+static void names_of_files_are_bounded(void **state)
 {
     struct mt_text_list options = {.count = 0};
     char texts[4][80], word[160] = "", *command[2] = {word, NULL};
@@ -135,8 +135,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranges_are_values),
         cmocka_unit_test(several_names_are_combined),
-        cmocka_unit_test(what_is_wrong_is_refused),
-        cmocka_unit_test(names_of_files_have_an_end),
+        cmocka_unit_test(invalid_sweeps_are_refused),
+        cmocka_unit_test(names_of_files_are_bounded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* What a sweep prints for people, of results that stand-ins do not give: what a card must have,
- * requests that were refused, cards. */
+/* Text output of a sweep, for results that fake devices cannot produce: required memory, failed
+ * requests, cards. */
 #include "cmocka_all.h"
 
 #include <signal.h>
@@ -129,7 +129,7 @@ static void signals_have_names(void **state)
     mt_buf_release(&out);
 }
 
-/* They always lie on a line. */
+/* Two points are always on a line. */
 static void two_values_are_no_line(void **state)
 {
     struct mt_buf out = {0};

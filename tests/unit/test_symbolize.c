@@ -1,5 +1,5 @@
-/* Addresses of this very program -> functions and lines, with all its debug
- * information, with less, with none, and from files that are something else. */
+/* Resolves addresses of this program to functions and lines, with complete, partial and no debug
+ * information, and from other files. */
 #define _GNU_SOURCE 1
 #include <fcntl.h>
 #include <dlfcn.h>
@@ -101,7 +101,7 @@ static struct mt_code_file *open_file(struct mt_code_file_id id, enum mt_code_fi
     return file;
 }
 
-/* Runs `command` with paths of this program and of the test's folder in it. */
+/* Runs `command`, replacing paths of this program and of the test's folder. */
 static const char *make_file(const char *name, const char *command)
 {
     static char path[4096];
@@ -155,7 +155,7 @@ static void test_functions_lines_and_inlined_calls(void **state)
     mt_code_file_close(file);
 }
 
-/* In place of libdw's, which is asked in the end. */
+/* Replaces libdw's function, which is called last. */
 static unsigned units_asked;
 
 void *dwfl_module_nextcu(void *module, void *last, uint64_t *bias);
@@ -170,7 +170,7 @@ void *dwfl_module_nextcu(void *module, void *last, uint64_t *bias)
     return real(module, last, bias);
 }
 
-/* clang writes no table from addresses to units. The units are listed once. */
+/* clang writes no table from addresses to units, so the units are listed once. */
 static void test_without_the_table_of_addresses(void **state)
 {
     struct mt_code_file *file;
@@ -256,7 +256,7 @@ static void test_another_file_is_not_taken_for_the_one(void **state)
     open_file(id, MT_CODE_CHANGED);
     id.build_id_bytes--;
     open_file(id, MT_CODE_CHANGED);
-    id.build_id_bytes = 0; /* not known: its age tells */
+    id.build_id_bytes = 0; /* unknown: its age shows */
     assert_int_equal(stat(program, &info), 0);
     id.not_after_unix_s = info.st_mtime;
     mt_code_file_close(open_file(id, MT_CODE_FOUND));

@@ -98,7 +98,7 @@ static void devices_fill_up_to_an_index(void **state)
     assert_int_equal(symbols->device_count, 4);
     assert_int_equal(symbols->devices[0].name, MT_NO_ID);
     assert_int_equal(symbols->devices[3].total_memory_bytes, 7);
-    /* what is not said later does not erase what was said before */
+    /* missing values do not erase earlier ones */
     assert_int_equal(mt_symbols_device(symbols, 3, MT_NO_ID, 0), MT_OK);
     assert_int_equal(symbols->devices[3].name, name);
     assert_int_equal(symbols->devices[3].total_memory_bytes, 7);
@@ -117,7 +117,8 @@ static void small_ids_do_not_overflow(void **state)
     assert_int_equal(id, UINT16_MAX - 1);
 }
 
-/* Names that redaction makes equal stay names of two heaps, and what was cut stays counted. */
+/* If redaction makes names of heaps equal, they stay two heaps, and the count of cut stacks is
+ * kept. */
 static void copies_keep_heaps_apart(void **state)
 {
     static const char *const names[] = {"/home/a/site-packages/x", "/home/b/site-packages/x"};

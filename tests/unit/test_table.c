@@ -1,4 +1,4 @@
-/* One table, as each writer writes it. */
+/* One table in each output format. */
 #include "cmocka_all.h"
 
 #include <string.h>

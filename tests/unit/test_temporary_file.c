@@ -1,4 +1,4 @@
-/* Files under hidden names: what they are called, who may remove them, and when they go. */
+/* Hidden temporary files: their names, who may remove them, and their removal. */
 #include "cmocka_all.h"
 
 #include <fcntl.h>
@@ -46,7 +46,7 @@ static void names_are_recognized(void **state)
     assert_false(mt_is_temporary_name(""));
 }
 
-/* A cleaner opens the file and asks for the lock, as here. */
+/* Opens the file and tries to lock it, as a cleaner does. */
 static void open_files_are_locked(void **state)
 {
     struct mt_temporary file = open_new(NULL);
@@ -95,7 +95,7 @@ static void signals_remove_what_is_listed(void **state)
 {
     struct mt_unfinished list = {.handled = false};
     struct mt_temporary file = open_new(&list);
-    char *lent = file.path; /* the handler's from now on */
+    char *lent = file.path; /* owned by the handler */
 
     (void)state;
     mt_unfinished_unlink(&list);

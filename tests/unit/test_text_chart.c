@@ -1,5 +1,5 @@
-/* Memory over time as text, on made-up reports: heights are those of the
- * columns' fullest instants, and lines keep to what the screen can show. */
+/* Memory over time as text, on constructed reports: heights are those of the columns' fullest
+ * instants, and lines use only what the terminal supports. */
 #include "cmocka_all.h"
 
 #include <math.h>
@@ -27,7 +27,7 @@ static void print(struct page *page, const struct mt_report *report,
     for (char *at = page->text.data; at && *at; page->count++) {
         char *end = strchr(at, '\n');
 
-        assert_non_null(end); /* the last line has an end, too */
+        assert_non_null(end); /* the last line also has an end */
         assert_true(page->count < MAX_LINES);
         page->lines[page->count] = at;
         *end = '\0';
@@ -44,7 +44,7 @@ static size_t length_of(const char *line)
     return length;
 }
 
-/* Character number `column`, NUL-terminated; " " behind the end of a line. */
+/* Character number `column`, NUL-terminated; " " after the end of a line. */
 static const char *character(const char *line, size_t column, char text[5])
 {
     size_t n = 0;
@@ -69,7 +69,7 @@ static size_t find_character(const char *line, const char *wanted)
     return SIZE_MAX;
 }
 
-/* Eighths of a row that a column is filled from below. */
+/* Eighths of a row that are filled in a column, from below. */
 static unsigned filled(const struct page *page, unsigned rows, size_t column)
 {
     unsigned sum = 0;
@@ -80,14 +80,14 @@ static unsigned filled(const struct page *page, unsigned rows, size_t column)
         for (unsigned i = 1; i <= 8; i++) {
             if (strcmp(text, heights[i]) != 0)
                 continue;
-            assert_int_equal(sum, 8 * row); /* nothing is on top of a gap */
+            assert_int_equal(sum, 8 * row); /* nothing is above a gap */
             sum += i;
         }
     }
     return sum;
 }
 
-/* Most of the bins that lie in a column, in eighths of the highest row. */
+/* The largest bin of a column, in eighths of the highest row. */
 static unsigned expected(const struct mt_report *report, bool by_event, uint32_t columns,
                          uint32_t column, unsigned rows)
 {
@@ -198,7 +198,7 @@ static void random_runs(void **state)
     }
 }
 
-/* One event among very many is there, at its full height, and named. */
+/* A single event among very many is shown at full height, with its name. */
 static void a_spike_is_not_lost(void **state)
 {
     struct mt_text_chart chart = {100, 6, true, "", "", "", ""};
@@ -277,7 +277,7 @@ static void nothing_to_show_is_nothing(void **state)
     mt_buf_release(&out);
 }
 
-/* Colors are switched off again in every line. */
+/* Every line resets its colors. */
 static void colors_end_with_their_line(void **state)
 {
     struct mt_text_chart chart = {90, 6, true, "<A>", "<R>", "<M>", "<0>"};

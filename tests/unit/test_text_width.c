@@ -1,4 +1,4 @@
-/* Columns of a terminal, against the C library's. */
+/* Columns of a terminal, compared with the C library. */
 #define _GNU_SOURCE 1
 #include <locale.h>
 #include <string.h>
@@ -18,12 +18,12 @@ static void letters_take_their_columns(void **state)
     assert_int_equal(columns(""), 0);
     assert_int_equal(columns("train.py:58"), 11);
     assert_int_equal(columns("größe"), 5);
-    assert_int_equal(columns("e\xCC\x81t"), 2); /* an acute accent of its own */
+    assert_int_equal(columns("e\xCC\x81t"), 2); /* a combining acute accent */
     assert_int_equal(columns("訓練.py"), 7);
     assert_int_equal(columns("훈련"), 4);
     assert_int_equal(columns("🚀x"), 3);
     assert_int_equal(columns("⏳🏠👀🟢🛒"), 10);
-    assert_int_equal(columns("\xD7\xA9\xD6\xB8\xD7\x81"), 1); /* a letter and two points */
+    assert_int_equal(columns("\xD7\xA9\xD6\xB8\xD7\x81"), 1); /* a letter with a diaeresis */
     assert_int_equal(columns("a\xFF"
                              "b\xE8\xA8"),
                      5); /* bytes that are no UTF-8 */
@@ -54,8 +54,8 @@ static void encode(uint32_t letter, char text[8])
     text[0] = (char)((0xF00 >> bytes & 0xFF) | letter);
 }
 
-/* Scripts that people write code and comments in. */
-static void as_the_library_says(void **state)
+/* Scripts in which people write code and comments. */
+static void widths_equal_those_of_the_library(void **state)
 {
     static const struct {
         uint32_t first, last;
@@ -83,7 +83,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(letters_take_their_columns),
         cmocka_unit_test(ends_are_cut_between_letters),
-        cmocka_unit_test(as_the_library_says),
+        cmocka_unit_test(widths_equal_those_of_the_library),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* What blocks without a stack are tied to: hand-made blocks. */
+/* What blocks without a stack are tied to, on constructed blocks. */
 #include "cmocka_all.h"
 
 #include <string.h>
@@ -40,7 +40,7 @@ static void expect(struct mt_ties *ties, uint32_t block, uint64_t bytes, enum mt
     expect_on(ties, 0, block, bytes, role, tie, stack);
 }
 
-/* Backward comes to the last parameter first; each has one gradient. */
+/* Backward reaches the last parameter first. Each has one gradient. */
 static void gradients(void **state)
 {
     struct mt_ties ties = {0};
@@ -52,18 +52,18 @@ static void gradients(void **state)
     expect(&ties, 3, 4096, MT_ROLE_GRADIENTS, MT_TIE_PARAMETER, 11);
     expect(&ties, 4, 8192, MT_ROLE_GRADIENTS, MT_TIE_PARAMETER, 12);
     expect(&ties, 5, 4096, MT_ROLE_GRADIENTS, MT_TIE_PARAMETER, 10);
-    expect(&ties, 6, 4096, MT_ROLE_GRADIENTS, MT_TIE_PARAMETER, 11); /* added up */
+    expect(&ties, 6, 4096, MT_ROLE_GRADIENTS, MT_TIE_PARAMETER, 11); /* accumulated */
     mt_ties_free(&ties, 6);
     mt_ties_free(&ties, 5);
     expect(&ties, 5, 4096, MT_ROLE_GRADIENTS, MT_TIE_PARAMETER, 10);
-    mt_ties_free(&ties, 1); /* the parameter goes first */
+    mt_ties_free(&ties, 1); /* the parameter is freed first */
     mt_ties_free(&ties, 3);
     expect(&ties, 7, 4096, MT_ROLE_GRADIENTS, MT_TIE_PARAMETER, 10);
     expect(&ties, 8, 12288, MT_ROLE_GRADIENTS, MT_TIE_PHASE, MT_NO_ID);
     mt_ties_release(&ties);
 }
 
-/* A copy is newer than the model, and has no gradients; a plain tensor may have one. */
+/* A copy is newer than the model and has no gradients. A plain tensor may have one. */
 static void a_copy_of_the_model(void **state)
 {
     struct mt_ties ties = {0};
@@ -102,7 +102,7 @@ static void results_of_forward(void **state)
     mt_ties_release(&ties);
 }
 
-/* One out of the middle of a list of equals, and places that are used again. */
+/* Removes one from the middle of a list of equals, and reuses slots. */
 static void places_used_again(void **state)
 {
     struct mt_ties ties = {0};

@@ -1,5 +1,5 @@
-/* The timeline chart on made-up reports: what it shows is what the report says,
- * at every size and for every odd trace. */
+/* The timeline chart on constructed reports: it shows the numbers of the report, at every size and
+ * for unusual traces. */
 #include "cmocka_all.h"
 
 #include "chart.h"
@@ -64,7 +64,7 @@ static void check_peak(const struct mt_drawing *drawing, const struct mt_device_
     const struct mt_op *ring = drawing_find(drawing, "ring");
     double peak = (double)device->allocated_peak.bytes;
     double highest =
-        fmin(highest_layer(drawing), scale.base_y); /* no layer: too thin for a pixel */
+        fmin(highest_layer(drawing), scale.base_y); /* no layer: thinner than a pixel */
     char bytes[MT_UNITS_TEXT], text[80];
 
     if (!(fabs(chart_bytes_at(&scale, highest) - peak) <= 0.5 * scale.bytes_per_pixel))
@@ -93,8 +93,7 @@ static void peak_is_drawn_where_it_is(void **state)
     synthetic_release(&report);
 }
 
-/* The SVG itself: the highest coordinate of all paths that name a layer is the
- * height of one of the rings. */
+/* In the SVG, the highest coordinate of all layers is at the height of one of the rings. */
 static void svg_reaches_the_ring(void **state)
 {
     struct synthetic_options options = {.steps = 5};
@@ -142,7 +141,7 @@ static const enum mt_role stack_roles[] = {
     MT_ROLE_OTHER,       MT_ROLE_INPUTS,          MT_ROLE_KV_CACHE,
     MT_ROLE_WORKSPACE,   MT_ROLE_OPTIMIZER_STATE, MT_ROLE_PARAMETERS};
 
-/* At x, from the top down: every layer that shows is as thick as its bytes. */
+/* At x, from the top: every visible layer is as thick as its bytes. */
 static void check_column(const struct mt_drawing *drawing, const struct chart_scale *scale,
                          double x, const struct mt_bin *bin)
 {
@@ -182,7 +181,7 @@ static void layers_sum_to_allocated_in_every_column(void **state)
         draw(&drawing, &report, &events);
         scale = chart_scale_of(&drawing, "tick-y");
         line = drawing_op_box(drawing_find(&drawing, "curve:reserved"));
-        /* Bins are several pixels wide: look into the middle of each. */
+        /* Bins are several pixels wide, so this samples the middle of each. */
         for (x = 0.5; x < timeline->bin_count; x++)
             check_column(&drawing, &scale, line.x + x * line.width / timeline->bin_count,
                          &timeline->event_bins[(uint32_t)x]);
@@ -218,8 +217,8 @@ static void reserved_line_and_hatch_are_the_reserved_bytes(void **state)
     synthetic_release(&report);
 }
 
-/* Strokes side by side would hide the plot: the line keeps to the maxima, exactly, and the area
- * shows the falls. One fall alone is a fall of the line. */
+/* Adjacent strokes would hide the plot. The line shows the maxima, exactly, and the area shows the
+ * falls. A single fall is drawn as a fall of the line. */
 static void many_falls_of_reserved_are_no_black_block(void **state)
 {
     enum { FIRST = 100, END = 401, ALONE = 450 };
@@ -327,7 +326,7 @@ static void an_empty_trace_says_so(void **state)
     }
 }
 
-/* Names as long as a file can hold swell neither labels nor the SVG. */
+/* Very long names enlarge neither labels nor the SVG. */
 static void long_names_are_cut(void **state)
 {
     struct synthetic_options options = {.steps = 200};
@@ -355,7 +354,7 @@ static void long_names_are_cut(void **state)
     synthetic_release(&report);
 }
 
-/* Numbers at the far end of what 64 bits hold. */
+/* Numbers near the 64-bit limit. */
 static void huge_numbers_are_drawn(void **state)
 {
     struct synthetic_options options = {.steps = 2, .ooms = 1};
@@ -394,7 +393,7 @@ static void assert_says(const struct mt_report *report, const struct mt_chart_op
     mt_drawing_release(&drawing);
 }
 
-static void pictures_say_what_one_has_to_know(void **state)
+static void pictures_have_required_notes(void **state)
 {
     struct synthetic_options options = {
         .steps = 8, .ooms = 4, .limit_bytes = 5 * MT_GIB, .in_middle = true, .devices = 2};
@@ -443,7 +442,7 @@ static void retries_are_marked(void **state)
         draw(&drawing, &report, &sizes[i]);
         for (size_t j = 0; j < drawing.op_count; j++)
             count += drawing_is(&drawing.ops[j], "retry");
-        assert_in_range(count, 1, 2); /* neighbors are one */
+        assert_in_range(count, 1, 2); /* neighbors are merged */
         first = drawing_find(&drawing, "retry");
         assert_non_null(strstr(first->title, "5 retries after emptying the cache"));
         assert_true(fabs(first->points[2].x - drawing_find(&drawing, "ring")->x) < 60);
@@ -453,8 +452,8 @@ static void retries_are_marked(void **state)
     synthetic_release(&report);
 }
 
-/* Layers that only show elsewhere have a color in the legend, but no row of zeros. */
-static void what_is_not_at_the_peak_has_no_zeros(void **state)
+/* Layers that are visible only elsewhere have a color in the legend, but no row of zeros. */
+static void layers_not_at_the_peak_have_no_zeros(void **state)
 {
     struct synthetic_options options = {.steps = 8};
     struct mt_report report;
@@ -476,7 +475,7 @@ static void what_is_not_at_the_peak_has_no_zeros(void **state)
     synthetic_release(&report);
 }
 
-/* No row of the list is without its percent: of what is reserved, for what is unused of it. */
+/* Each row of the list has its percentage: of the reserved bytes, for unused ones. */
 static void every_row_of_the_list_has_its_percent(void **state)
 {
     struct synthetic_options options = {.steps = 8};
@@ -502,7 +501,7 @@ static void every_row_of_the_list_has_its_percent(void **state)
     synthetic_release(&report);
 }
 
-/* An instant is rounded, as in the text and on the page: 1.2346 s is 1.235 s. */
+/* Instants are rounded as in the text and on the page: 1.2346 s is 1.235 s. */
 static void instants_are_rounded(void **state)
 {
     struct synthetic_options options = {.steps = 8};
@@ -522,7 +521,7 @@ static void instants_are_rounded(void **state)
 /* "27" alone says nothing: phases that are gathered are counted as phases, or not at all. */
 static void gathered_phases_are_counted_as_phases(void **state)
 {
-    enum { GATHERED = 14 }; /* in 4% of the width: room for their count, not for "14 phases" */
+    enum { GATHERED = 14 }; /* 4% of the width has space for the count, not for "14 phases */
     struct synthetic_options options = {.steps = 120};
     struct mt_report report;
     struct mt_drawing drawing;
@@ -555,8 +554,8 @@ static void gathered_phases_are_counted_as_phases(void **state)
     synthetic_release(&report);
 }
 
-/* Steps too narrow for their numbers have one name together. */
-static void narrow_steps_have_a_name_together(void **state)
+/* Steps too narrow for their numbers share one label. */
+static void narrow_steps_share_a_label(void **state)
 {
     struct synthetic_options options = {.steps = 40};
     struct mt_report report;
@@ -626,7 +625,7 @@ static void deal(struct mt_report *report, struct mt_layers *layers, uint32_t co
     timeline->layers = layers;
 }
 
-/* From the top down every layer is as thick as its bytes, in the middle of a bin. */
+/* In the middle of a bin, from the top, every layer is as thick as its bytes. */
 static void check_dealt(const struct mt_drawing *drawing, const struct chart_scale *scale, double x,
                         const struct mt_layers *layers, const uint64_t *bytes)
 {
@@ -672,8 +671,8 @@ static void other_layers_sum_to_allocated(void **state)
     }
 }
 
-/* Nothing overlaps or leaves the frame, however many they are, at every size; the
- * peak is as tall as ever. */
+/* With any number of layers at every size, nothing overlaps or leaves the frame, and the peak keeps
+ * its height. */
 static void other_layers_at_every_size(void **state)
 {
     (void)state;
@@ -713,13 +712,13 @@ int main(void)
         cmocka_unit_test(an_empty_trace_says_so),
         cmocka_unit_test(long_names_are_cut),
         cmocka_unit_test(huge_numbers_are_drawn),
-        cmocka_unit_test(pictures_say_what_one_has_to_know),
+        cmocka_unit_test(pictures_have_required_notes),
         cmocka_unit_test(retries_are_marked),
-        cmocka_unit_test(what_is_not_at_the_peak_has_no_zeros),
+        cmocka_unit_test(layers_not_at_the_peak_have_no_zeros),
         cmocka_unit_test(every_row_of_the_list_has_its_percent),
         cmocka_unit_test(instants_are_rounded),
         cmocka_unit_test(gathered_phases_are_counted_as_phases),
-        cmocka_unit_test(narrow_steps_have_a_name_together),
+        cmocka_unit_test(narrow_steps_share_a_label),
         cmocka_unit_test(same_report_same_bytes),
     };
 

@@ -1,4 +1,4 @@
-/* Memory over time: folding, bins, and that no peak is ever lost. */
+/* Memory over time: folding, bins, and peaks that are never lost. */
 #include "cmocka_all.h"
 
 #include <math.h>
@@ -50,7 +50,7 @@ static void bins_hold_the_fullest_instant(void **state)
     assert_int_equal(timeline->time_bins[1].t_ns, 1012);
     assert_int_equal(timeline->time_bins[1].reserved_max, 90);
     assert_int_equal(timeline->time_bins[1].allocated_min, 5);
-    assert_int_equal(timeline->time_bins[2].allocated, 10); /* carried in */
+    assert_int_equal(timeline->time_bins[2].allocated, 10); /* from the bin before */
     assert_int_equal(timeline->time_bins[5].allocated, 10); /* before it falls */
     assert_int_equal(timeline->time_bins[5].allocated_min, 0);
     assert_int_equal(timeline->time_bins[6].allocated, 0);
@@ -132,7 +132,7 @@ static void long_pauses_are_folded(void **state)
     assert_true(mt_timeline_position(&timeline, 1000 * MS) ==
                 mt_timeline_position(&timeline, 2000 * MS));
 
-    /* Within a phase that is no step, 40 ms of 340 are not enough. */
+    /* In a phase that is no step, 40 ms of 340 ms are not enough. */
     phase.is_step = false;
     assert_int_equal(mt_timeline_spans(&arena, 0, 3340 * MS, gaps, 2, &phase, 1, &timeline.spans,
                                        &timeline.span_count),
@@ -141,7 +141,7 @@ static void long_pauses_are_folded(void **state)
     mt_arena_release(&arena);
 }
 
-static void a_pause_that_holds_the_end_of_a_phase_stays(void **state)
+static void a_pause_with_the_end_of_a_phase_stays(void **state)
 {
     static const struct mt_gap gaps[] = {{100 * MS, 3100 * MS}};
     struct mt_phase phase = {.begin_t_ns = 10 * MS, .end_t_ns = 200 * MS};
@@ -166,7 +166,7 @@ int main(void)
         cmocka_unit_test(a_spike_of_one_event_survives),
         cmocka_unit_test(one_instant_and_no_event_are_sensible),
         cmocka_unit_test(long_pauses_are_folded),
-        cmocka_unit_test(a_pause_that_holds_the_end_of_a_phase_stays),
+        cmocka_unit_test(a_pause_with_the_end_of_a_phase_stays),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Frames of generated code, which say the line that they were made from. */
+/* Frames of generated code, which name the line that they were generated from. */
 #include "cmocka_all.h"
 
 #include <string.h>

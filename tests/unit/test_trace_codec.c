@@ -1,5 +1,5 @@
-/* One block of events: numbers, the example of the format's page, kinds that
- * nobody knows yet, and blocks that lie. */
+/* One block of events: numbers, the example of the format's page, unknown kinds, and invalid
+ * blocks. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -216,7 +216,7 @@ static void test_unknown_kind_is_skipped(void **state)
     mt_symbols_release(&symbols);
 }
 
-/* A block by hand: header, no definitions, the columns given. */
+/* Builds a block: header, no definitions, the given columns. */
 static size_t block_by_hand(uint8_t *raw, uint32_t count, const uint8_t *columns, size_t length)
 {
     uint8_t *at = raw;
@@ -241,7 +241,7 @@ static enum mt_status decode_by_hand(struct decoding *decoding, uint32_t count,
 
 static void test_payloads_and_later_columns(void **state)
 {
-    /* one mark, with a payload, a gap of 2, and a column 99 that nobody knows */
+    /* one mark, with a payload, a gap of 2, and an unknown column 99 */
     static const uint8_t columns[] = {1, 10, 1, 12, 0,  0x80, 0x03, 0,  0, 0, 0, 0, 2,  1, 0, 3,
                                       3, 1,  1, 7,  14, 1,    2,    15, 3, 2, 8, 9, 99, 2, 5, 5};
     struct decoding decoding;
@@ -252,7 +252,7 @@ static void test_payloads_and_later_columns(void **state)
     assert_int_equal(decoding.decoded.events[0].seq, 7);
     assert_int_equal(decoding.decoded.events[0].t_ns, 1007);
     assert_int_equal(decoding.decoded.events[0].kind, MT_EVENT_MARK);
-    /* thread, heap, pool, stream 0 and device 0 are defined nowhere */
+    /* thread, heap, pool, stream 0 and device 0 are undefined */
     assert_int_equal(decoding.decoded.invalid, 1);
     end_decoding(&decoding);
 }
@@ -280,14 +280,14 @@ static void test_refused(void **state)
     (void)state;
     REFUSED(0);                               /* no columns at all */
     REFUSED(1, 0x7F, 1);                      /* a column beyond the end */
-    REFUSED(BASE(2));                         /* a distance that is not there */
+    REFUSED(BASE(2));                         /* a missing distance */
     REFUSED(BASE(3));                         /* the last place of none */
     REFUSED(BASE(2), 6, 1, 0);                /* a distance in no places */
-    REFUSED(BASE(1));                         /* an address that is not there */
-    REFUSED(BASE(1), 4, 3, 1, 0, 2, 5, 1, 1); /* an index behind the table */
+    REFUSED(BASE(1));                         /* a missing address */
+    REFUSED(BASE(1), 4, 3, 1, 0, 2, 5, 1, 1); /* an index after the end of the table */
     REFUSED(BASE(4), 7, 2, 1, 9);             /* a size that is not there */
     REFUSED(BASE(4), 7, 2, 2, 9, 8, 1, 0);    /* a table shorter than it says */
-    REFUSED(BASE(0), 5, 1, 0);                /* a value that nobody takes */
+    REFUSED(BASE(0), 5, 1, 0);                /* an unused value */
     REFUSED(BASE(0), 14, 1, 3);               /* likewise */
     REFUSED(1, 9, 1, 12, 0, 0, 0, 0, 0, 0, 0, 2, 1, 1, 3, 3, 1, 1, 0); /* no such form */
     REFUSED(1, 9, 1, 12, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0);                /* no times */

@@ -1,5 +1,5 @@
-/* The reader where frames matter: definitions that were lost with one, and
- * seeking to an instant that lies on the border of two. */
+/* The reader and frames: definitions lost with a frame, and seeking to an instant on the border of
+ * two frames. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -133,8 +133,8 @@ static void drain(struct mt_source *source)
         continue;
 }
 
-/* Frame 1 is lost and with it "name 1": the names of frames 2 and 3 have to be
- * right all the same, and the one event that refers to the lost name is told. */
+/* Frame 1 is lost, and "name 1" with it. The names of frames 2 and 3 must still be right, and the
+ * one event that refers to the lost name is reported. */
 static void test_lost_definition(void **state)
 {
     struct sample sample;
@@ -206,8 +206,7 @@ static void test_seek_between_frames(void **state)
     free_sample(&sample);
 }
 
-/* Seeking brings the names that earlier frames define, and only then are they
- * all there. */
+/* Seeking loads the names that earlier frames define, and all are known only then. */
 static void test_seek_brings_definitions(void **state)
 {
     struct sample sample;
@@ -320,7 +319,7 @@ static void test_numbers_go_back(void **state)
     check_goes_back(true);
 }
 
-/* The last number that there may be is not beyond the bound. */
+/* The largest possible number is within the bound. */
 static void test_largest_number(void **state)
 {
     struct sample trace;

@@ -1,5 +1,4 @@
-/* The writer where things go wrong or are large, and what the reader says to
- * files that are no traces. */
+/* Errors and large input of the writer, and the reader's messages for files that are no traces. */
 #include "cmocka_all.h"
 
 #include <fcntl.h>
@@ -97,7 +96,7 @@ static void test_order(void **state)
     assert_int_equal(add(&fixture, &event), MT_OK); /* and on it goes */
     event = event_of(6);
     event.seq = MT_MAX_SEQ + 1;
-    assert_int_equal(add(&fixture, &event), MT_ERR_USAGE); /* no reader takes it */
+    assert_int_equal(add(&fixture, &event), MT_ERR_USAGE); /* readers would refuse it */
     end(&fixture);
 }
 
@@ -134,7 +133,7 @@ static void test_full_device(void **state)
     close(fd);
 }
 
-/* What was written before writing became impossible stays readable. */
+/* Data written before the failure stays readable. */
 static void test_failure_in_the_middle(void **state)
 {
     struct fixture fixture;
@@ -181,8 +180,8 @@ static void test_end_is_not_doubled(void **state)
     end(&fixture);
 }
 
-/* Symbols that come while events are written; a device that gets its name
- * late; a text beyond the limit, cut before a character of two bytes. */
+/* Symbols added while events are written, a device named late, a text beyond the limit that is cut
+ * before a character of two bytes. */
 static void test_symbols_grow(void **state)
 {
     struct fixture fixture;
@@ -196,7 +195,7 @@ static void test_symbols_grow(void **state)
     memset(text, 'x', 70000);
     memcpy(text + 65534, "\xC3\xA4", 2);
     begin(&fixture, 0);
-    event.device = 2; /* nobody has described it yet */
+    event.device = 2; /* no description yet */
     assert_int_equal(add(&fixture, &event), MT_OK);
     assert_int_equal(mt_writer_flush(fixture.writer, &fixture.error), MT_OK);
     event = event_of(1);
@@ -256,7 +255,7 @@ static void test_small_frames(void **state)
     end(&fixture);
 }
 
-/* Nothing repeats, everything is large: blocks have to be made smaller. */
+/* Nothing repeats and everything is large, so the writer has to make smaller blocks. */
 static void test_wide_events(void **state)
 {
     struct fixture fixture;
@@ -293,8 +292,8 @@ static enum mt_status open_bytes(const void *bytes, size_t length, struct mt_err
     return status;
 }
 
-/* Names that compress to nothing: the reader takes only a limited amount of text from a file of
- * that size, and must not refuse the events. */
+/* Names that compress extremely well: the reader limits text by the size of the file, and must not
+ * refuse these events. */
 static void test_endless_names(void **state)
 {
     enum { NAMES = 600, LENGTH = 65535 };

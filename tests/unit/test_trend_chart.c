@@ -1,5 +1,5 @@
-/* The chart of steps on made-up reports: bars, band and line are as high as their
- * bytes, words are those of the finding, at every size and number of steps. */
+/* The chart of steps on constructed reports: heights of bars, band and line match their bytes,
+ * words are those of the finding, at every size and number of steps. */
 #include "cmocka_all.h"
 
 #include "chart.h"
@@ -173,7 +173,7 @@ static void read_steps(const char *title, uint32_t *first, uint32_t *count)
     }
 }
 
-/* Every step is in one column, which is as high as it is. */
+/* Every step is in one column, which is as high as the step. */
 static void check_columns(const struct made *made, const struct mt_drawing *drawing)
 {
     struct chart_scale scale = chart_scale_of(drawing, "tick-y");
@@ -317,7 +317,7 @@ static void expect_verdict(const struct wish *wish, const char *verdict)
     unmake(&made);
 }
 
-/* The finding decides, not the slope: growth also needs evidence. */
+/* The finding decides, not the slope, because growth also needs evidence. */
 static void the_verdict_is_that_of_the_finding(void **unused)
 {
     struct wish wish = {.steps = 20, .level = MT_GIB, .slope = 2 * MT_MIB, .peak = MT_MIB};
@@ -335,7 +335,7 @@ static void the_verdict_is_that_of_the_finding(void **unused)
     expect_verdict(&wish, "not enough steps");
 }
 
-/* Without an allocator nothing is reserved that is not allocated, and other charts have no line. */
+/* Without an allocator, reserved equals allocated, so other charts have no line. */
 static void only_an_allocator_reserves(void **unused)
 {
     struct wish wish = {.steps = 12, .level = MT_GIB, .peak = MT_MIB};

@@ -1,4 +1,4 @@
-/* What tune prints for people to paste. */
+/* The output of tune that people paste into a shell. */
 #include <string.h>
 
 #include "cmocka_all.h"

@@ -238,7 +238,7 @@ static void rounding(void **state)
     assert_int_equal(mt_log2_floor(1023), 9);
 }
 
-/* 56.9 GiB beside 56.9 GiB says nothing of which is less. */
+/* 56.9 GiB next to 56.9 GiB does not show which is less. */
 static void bytes_apart(void **state)
 {
     char one[MT_UNITS_TEXT], other[MT_UNITS_TEXT];
@@ -275,6 +275,6 @@ int main(void)
         cmocka_unit_test(estimates_stop_at_the_largest_number),
     };
 
-    (void)set_german(); /* it changes nothing; test_render_core says whether it is there */
+    (void)set_german(); /* Without effect; test_render_core tests whether the locale exists. */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Where the real cuDNN of a PyTorch lies. */
+/* Finds the real cuDNN of a PyTorch installation. */
 #include "cmocka_all.h"
 
 #include <fcntl.h>

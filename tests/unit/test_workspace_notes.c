@@ -18,7 +18,7 @@ static int make_folder(void **state)
     return setenv("MEMTRACE_DRY_RUN_NOTES", base, 1);
 }
 
-/* What PID left; empty: nothing. The file is removed. */
+/* Reads and removes the counts of PID; empty if there are none. */
 static void take_notes(pid_t pid, char *text, int capacity)
 {
     char path[sizeof base + 64];
@@ -59,7 +59,7 @@ static void a_child_counts_its_own(void **state)
 
     (void)state;
     if (child == 0) {
-        write_at_end(); /* has counted nothing: leaves the parent's counts to the parent */
+        write_at_end(); /* no own counts: the parent writes its own */
         sim_note_workspace(WORKSPACE_GUESSED);
         _exit(0);
     }

@@ -1,4 +1,4 @@
-/* Workspaces of libraries, and what only has the size of one. */
+/* Workspaces of libraries, and blocks that only have the size of one. */
 #include "cmocka_all.h"
 
 #include "role_program.h"
@@ -21,7 +21,7 @@ static void many_of_a_workspaces_size(void **state)
     }
 }
 
-/* The same in the first of several steps: of seven blocks none is a workspace. */
+/* As above, in the first of several steps: of seven blocks, none is a workspace. */
 static void many_in_the_first_step(void **state)
 {
     static const char *const names[] = {"step#0", "step#1", "step#2"};
@@ -63,9 +63,9 @@ static void a_workspace_on_each_device(void **state)
     end(&p);
 }
 
-/* A model that is validated before the loop takes its workspaces then; a thread of autograd takes
- * its own in the first step; a checkpoint calls the model within backward. All are freed when the
- * program ends in order. */
+/* A model that is validated before the loop allocates its workspaces then. A thread of autograd
+ * allocates its own in the first step. A checkpoint calls the model inside backward. All are freed
+ * if the program ends normally. */
 static void workspaces_of_early_calls(void **state)
 {
     struct program p;
@@ -108,7 +108,7 @@ static void workspaces_of_early_calls(void **state)
     end(&p);
 }
 
-/* Added up over four steps and then cleared, in the size of a workspace. */
+/* Accumulated over four steps and then cleared, with the size of a workspace. */
 static void a_gradient_of_a_workspaces_size(void **state)
 {
     static const char *const names[] = {"step#0", "step#1", "step#2", "step#3"};

@@ -1,5 +1,5 @@
-/* Prose in lines of 100 columns: a number stays with its unit, and a note is whole however long it
- * is. */
+/* Text in lines of 100 columns: numbers stay with their units, and a note of any length is
+ * complete. */
 #include "cmocka_all.h"
 
 #include <stdio.h>

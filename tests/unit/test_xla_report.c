@@ -1,5 +1,5 @@
-/* Reports of XLA programs: are their requests there, and what would XLA's own arena
- * have held? */
+/* Reports of XLA programs: whether their requests are recorded, and what XLA's own arena would have
+ * held. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -38,7 +38,7 @@ static struct mt_event *add(struct run *run, uint8_t kind, uint16_t heap, uint64
     return event;
 }
 
-/* A module runs; its number in `name` says which string it gets when the source is there. */
+/* A module that runs. The number in `name` becomes a string id after the source is open. */
 static void run_module(struct run *run, uint32_t number)
 {
     add(run, MT_EVENT_PHASE_PUSH, 0, 0)->name = number;
@@ -122,8 +122,8 @@ static void requests_that_an_arena_serves(void **state)
     release(&run);
 }
 
-/* Ranges of modules name no device. 30 runs and 4 requests are no sign of an arena; 2 of one device
- * would be. */
+/* Ranges of modules name no device. 30 runs and 4 requests do not show an arena; 2 requests of one
+ * device would. */
 static void requests_of_all_devices_count(void **state)
 {
     struct run run = {.count = 0};
@@ -145,8 +145,8 @@ static void requests_of_all_devices_count(void **state)
     release(&run);
 }
 
-/* What `live` asks for: the warning needs no replay. */
-static void a_question_is_told_what_is_missing(void **state)
+/* `live` needs this: the warning requires no replay. */
+static void queries_are_warned_of_missing_requests(void **state)
 {
     const struct mt_question question = {.at = MT_AT_PEAK, .by = MT_BY_SITE};
     const struct mt_analyze_options options = {.path = "run", .question = &question};
@@ -164,7 +164,7 @@ static void a_question_is_told_what_is_missing(void **state)
     release(&run);
 }
 
-/* TensorFlow names no module: the stack of the region says whose it is. */
+/* TensorFlow names no module: the stack of the region identifies it. */
 static void requests_that_an_arena_serves_by_its_stack(void **state)
 {
     static const char function[] = "tsl::BFCAllocator::Extend(unsigned long, unsigned long)";
@@ -217,7 +217,7 @@ static void requests_that_the_driver_serves(void **state)
     release(&run);
 }
 
-/* Another program that uses the driver's pool has no such arena. */
+/* A program that uses the driver's pool itself has no such arena. */
 static void programs_of_others(void **state)
 {
     struct run run = {.count = 0};
@@ -240,7 +240,7 @@ static const char *advice_of(const struct run *run, const char *id)
     return NULL;
 }
 
-/* Without a stack, the names of modules say that it is JAX; nothing says that it is PyTorch. */
+/* Without a stack, names of modules identify JAX. Nothing identifies PyTorch. */
 static void advice_is_that_of_the_framework(void **state)
 {
     static const char role[] = "optimizer_state";
@@ -270,7 +270,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_that_an_arena_serves),
         cmocka_unit_test(requests_of_all_devices_count),
-        cmocka_unit_test(a_question_is_told_what_is_missing),
+        cmocka_unit_test(queries_are_warned_of_missing_requests),
         cmocka_unit_test(requests_that_an_arena_serves_by_its_stack),
         cmocka_unit_test(requests_that_the_driver_serves),
         cmocka_unit_test(programs_of_others),

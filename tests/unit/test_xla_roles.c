@@ -1,4 +1,4 @@
-/* Roles of blocks of XLA, from the modules that run. */
+/* Roles of XLA's blocks, derived from the modules that run. */
 #include "cmocka_all.h"
 
 #include <string.h>
@@ -125,7 +125,7 @@ static void run_module(struct program *program)
 #define GRADIENT  "TSL: Thunk:#name=jit(step)/transpose(jvp(loss))/dot_general,hlo_op=gemm#"
 #define SLICE     "TSL: Thunk:#name=jit(forward),hlo_op=loop_dynamic_update_slice_fusion.3#"
 
-/* The module that does the work: its runs show their operations. */
+/* The module that does the work, with its operations. */
 static void run_model(struct program *program, const char *operation)
 {
     struct mt_event event = {.kind = MT_EVENT_PHASE_PUSH, .name = string_of(program, operation)};
@@ -148,7 +148,7 @@ static void finish(struct program *program)
     assert_int_equal(mt_xla_roles_finish(&program->roles, program->codes, program->count), MT_OK);
 }
 
-/* One parameter, its state of two blocks, three steps that make new ones and drop the old ones. */
+/* One parameter with a state of two blocks: three steps allocate new ones and free the old ones. */
 static void steps_hand_roles_on(void **state)
 {
     struct program program;
@@ -193,8 +193,8 @@ static void steps_hand_roles_on(void **state)
     end(&program);
 }
 
-/* What an initializer needs on its way is none of its parameters. */
-static void what_is_not_kept(void **state)
+/* Temporaries of an initializer are no parameters. */
+static void temporaries_of_initializers(void **state)
 {
     struct program program;
     uint64_t noise, kept;
@@ -214,7 +214,7 @@ static void what_is_not_kept(void **state)
     end(&program);
 }
 
-/* What these make stays as well, and is neither a parameter nor state. */
+/* Blocks of these files also stay, but are neither parameters nor state. */
 static void files_that_make_neither(void **state)
 {
     struct program program;
@@ -263,8 +263,8 @@ static void blocks_of_others(void **state)
 
 enum { REQUESTS = 3, TOKENS = 5 };
 
-/* What a program without gradients made: weights, and keys and values of each request, which jit
- * changes in place. The last ones stay until the end. */
+/* Blocks of a program without gradients: weights, and keys and values of each request, which jit
+ * updates in place. The last ones stay until the end. */
 struct served {
     struct program program;
     uint64_t weight, cache[REQUESTS][2];
@@ -309,7 +309,7 @@ static void weights_of_a_served_model(void **state)
     serve(&served, REQUESTS, 2, SLICE);
     assert_int_equal(role_of(&served.program, served.weight), MT_ROLE_PARAMETERS);
     end(&served.program);
-    serve(&served, REQUESTS, 2, OPERATION); /* nothing is written in place: no cache, */
+    serve(&served, REQUESTS, 2, OPERATION); /* no update in place: no cache, */
     assert_int_equal(role_of(&served.program, served.weight), MT_ROLE_PARAMETERS);
     assert_int_equal(role_of(&served.program, served.cache[0][0]), MT_ROLE_OTHER);
     end(&served.program);
@@ -338,7 +338,7 @@ static void a_program_with_gradients(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps_hand_roles_on),      cmocka_unit_test(what_is_not_kept),
+        cmocka_unit_test(steps_hand_roles_on),      cmocka_unit_test(temporaries_of_initializers),
         cmocka_unit_test(files_that_make_neither),  cmocka_unit_test(blocks_of_others),
         cmocka_unit_test(a_served_model),           cmocka_unit_test(weights_of_a_served_model),
         cmocka_unit_test(a_program_with_gradients),

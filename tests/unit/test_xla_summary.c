@@ -1,4 +1,4 @@
-/* What `record` prints about a trace of XLA at its end. */
+/* The summary that `record` prints about a trace of XLA. */
 #include "cmocka_all.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Profiles of XLA's profiler: the wire format, and from its events to a source. */
+/* Profiles of XLA's profiler: the wire format, and the conversion of events to a source. */
 #include "cmocka_all.h"
 
 #include <stdlib.h>
@@ -73,7 +73,7 @@ static void bytes_that_are_no_field(void **state)
 
     (void)state;
     for (size_t i = 0; i < MT_ARRAY_LEN(cases); i++) {
-        /* on the heap, so that a byte too many is seen */
+        /* on the heap, so that sanitizers detect reads past the end */
         char *copy = malloc(cases[i].length);
 
         assert_non_null(copy);
@@ -178,7 +178,7 @@ static void a_growing_arena(void **state)
     mt_source_close(read.source);
 }
 
-/* The second block lies across the end of a region of 2 MiB: there is one region. */
+/* The second block crosses the end of a region of 2 MiB, so there is one region. */
 static void a_preallocated_arena(void **state)
 {
     static const struct made_event events[] = {
@@ -195,7 +195,7 @@ static void a_preallocated_arena(void **state)
     mt_source_close(read.source);
 }
 
-/* An arena puts blocks at multiples of 256. */
+/* An arena aligns blocks to 256 bytes. */
 static void blocks_of_no_arena(void **state)
 {
     static const struct made_event events[] = {
@@ -209,7 +209,7 @@ static void blocks_of_no_arena(void **state)
     mt_source_close(read.source);
 }
 
-/* Two blocks were there before: one ends in the profile, of the other the sum tells. */
+/* Two blocks existed before: one ends in the profile, the other is derived from the sum. */
 static void a_profile_that_begins_late(void **state)
 {
     static const struct made_event events[] = {
@@ -230,7 +230,7 @@ static void a_profile_that_begins_late(void **state)
     mt_source_close(read.source);
 }
 
-/* Events of two threads come in order of their times; a gap in the sums is told. */
+/* Events of two threads are sorted by time. A gap in the sums is reported. */
 static void threads_and_gaps(void **state)
 {
     static const struct made_event first[] = {{GPU, false, LOW, 256, 256, 256, LIMIT, 9000, NULL}};
@@ -257,7 +257,7 @@ static void threads_and_gaps(void **state)
     mt_buf_release(&profile);
 }
 
-/* Events of the threads beyond those that have numbers are the first thread's. */
+/* Threads beyond those that have numbers count as the first thread. */
 static void more_threads_than_numbers(void **state)
 {
     static const struct made_event event = {GPU, false, LOW, 256, 256, 256, LIMIT, 9, NULL};
@@ -279,7 +279,7 @@ static void more_threads_than_numbers(void **state)
     mt_buf_release(&profile);
 }
 
-/* Blocks of the start whose sizes add up to 2^64: nothing else was in use then. */
+/* Initial blocks whose sizes sum to 2^64 are ignored: nothing was in use then. */
 static void sizes_that_no_sum_holds(void **state)
 {
     struct made_event events[16];
@@ -349,7 +349,7 @@ static void an_arena_of_host_memory(void **state)
     mt_source_close(read.source);
 }
 
-/* A block between those that a region can have. */
+/* A block that crosses the possible borders of regions. */
 static void blocks_at_odd_places_have_no_region(void **state)
 {
     static const struct made_event events[] = {
@@ -374,7 +374,7 @@ static void profiles_without_memory(void **state)
     assert_false(mt_xplane_probe("\x0a", 1));
 }
 
-/* Only what ends between two planes is a profile. */
+/* Only a file that ends between two planes is a profile. */
 static void cut_at_every_byte(void **state)
 {
     static const struct made_event events[] = {{GPU, false, HIGH, 100, 256, 256, LIMIT, 1000, "op"},
@@ -400,7 +400,7 @@ static void cut_at_every_byte(void **state)
     mt_buf_release(&profile);
 }
 
-/* Whatever a byte becomes, events stay in order and refer to what there is. */
+/* With any replaced byte, events stay in order and refer to existing definitions. */
 static void damaged_at_every_byte(void **state)
 {
     static const struct made_event events[] = {{GPU, false, HIGH, 100, 256, 256, LIMIT, 1000, "op"},

@@ -1,5 +1,5 @@
-/* A program made by hand, for steps and phases that nobody named: a line of a script is a stack and
- * what it allocates. Include after cmocka. */
+/* A program without names for steps and phases: a line of a script is a stack and what it
+ * allocates. Include after cmocka. */
 #ifndef MT_TESTS_UNNAMED_PROGRAM_H
 #define MT_TESTS_UNNAMED_PROGRAM_H
 
@@ -13,7 +13,7 @@
 
 #define MAX_EVENTS 2000
 
-/* What a line calls, outermost first. */
+/* The frames below a line's call, outermost first. */
 #define MODEL    " module.py:_call_impl model.py:forward:5"
 #define LOSS     " functional.py:cross_entropy:3"
 #define BACKWARD " _tensor.py:backward autograd/__init__.py:backward"
@@ -120,8 +120,8 @@ static inline int end(void **state)
     return 0;
 }
 
-/* Paths of all ranges that readers now meet, each with the number of blocks that
- * it holds: "step#0 4; step#0/forward 1; "; and how many ends have no begin. */
+/* Paths of all ranges that readers see, each with its number of blocks: "step#0 4; step#0/forward
+ * 1; ", and the number of ends without a begin. */
 static inline void expect_with(const char *wanted, uint64_t unmatched)
 {
     struct mt_event_batch batch;
