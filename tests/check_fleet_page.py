@@ -247,7 +247,7 @@ def check_all(program, writer, folder, browser):
     for each in (check_picker, check_keys, check_links, check_sort, check_still):
         each(check, page)
     check.open(small)
-    check.expect("no course" in check.browser.run("return document.querySelector('.course-box').textContent"),
+    check.expect("There is no curve" in check.browser.run("return document.querySelector('.course-box').textContent"),
                  "a rank without columns says so")
     check_gaps(check)
     check_layout_of(check, (page, small))

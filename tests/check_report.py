@@ -350,7 +350,7 @@ def check_no_history(check):
         [...document.querySelectorAll('figure.chart')].map((each) => each.dataset.chart),
         document.getElementById('verdict').textContent,
         document.querySelector('main').innerText.split('The same in words')[0]];""")
-    check.expect(verdict.startswith("no history: ") and verdict in summary.replace("&#58;", ":"),
+    check.expect(verdict.startswith("no history, ") and verdict in summary.replace("&#58;", ":"),
                  f"no history: the page begins with '{verdict}'")
     check.expect(" 0 B" not in text and " 0 B" not in summary and charts == ["address"],
                  f"no history: no peak, no chart of one {charts}")
@@ -671,7 +671,7 @@ def check_shares(check, page):
     """A share has the same digits with and without scripts."""
     still = re.search(r'<table class="live".*?</tbody>', page.read_text(), re.DOTALL).group(0)
     still = re.findall(r'<td class="number" data-v="(\d+)"[^>]*>([^<]*)</td><td class="number" '
-                       r'data-v="\d+">([^<]* %)</td>', still)
+                       r'data-v="\d+">([^<]*%)</td>', still)
     check.open(page)
     shown = check.browser.run("""return [...document.querySelectorAll('table.live tbody tr')]
         .map((row) => [row.cells[0].dataset.v, row.cells[1].textContent])""")

@@ -31,10 +31,11 @@ static void add_peaks(struct mt_buf *out, const struct mt_report *report,
     begin(out, report, device, has_reserved ? "Reserved peak" : "Allocated peak");
     mt_buf_printf(out, "%s</strong> ", mt_format_bytes(bytes, peak->bytes));
     if (mt_fatal_oom(device))
-        mt_buf_printf(out, "when the run died: a request for %s failed",
+        mt_buf_printf(out,
+                      "when the run died: a request for <span class=\"quantity\">%s</span> failed",
                       mt_format_bytes(bytes, mt_fatal_oom(device)->request_bytes));
     else if (has_reserved)
-        mt_buf_printf(out, "of which %s was allocated",
+        mt_buf_printf(out, "of which <span class=\"quantity\">%s</span> was allocated",
                       mt_format_bytes(bytes, peak->then.allocated));
     end(out);
 }

@@ -136,7 +136,7 @@ static struct mt_event at(struct mt_event event, uint64_t offset_mib)
     return event;
 }
 
-/* Of two free blocks of 30 MiB, the run used the one in the smaller segment, because its address
+/* The run used, of two free blocks of 30 MiB, the one in the smaller segment, because its address
  * was lower. So the larger segment became free as a whole and served 60 MiB. With other addresses
  * from the driver, it does not. An exact replay of the recorded addresses does not show what the
  * next run does. */
