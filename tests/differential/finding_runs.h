@@ -1,4 +1,4 @@
-/* Real runs, analyzed, and what is found in them. */
+/* Analyzes real runs and looks up their findings. */
 #ifndef MT_TESTS_FINDING_RUNS_H
 #define MT_TESTS_FINDING_RUNS_H
 
@@ -22,7 +22,7 @@ static struct mt_report *analyze(const char *folder, const char *name)
     return capture.report;
 }
 
-/* The first of the kind on the first device, NULL if there is none. */
+/* The first finding of that kind on the first device, or NULL. */
 static inline const struct mt_finding *find(const struct mt_report *report, const char *id)
 {
     const struct mt_device_report *device = &report->devices[0];
@@ -34,7 +34,7 @@ static inline const struct mt_finding *find(const struct mt_report *report, cons
     return NULL;
 }
 
-/* What a run of fixtures/findings really took. */
+/* The memory that a run of fixtures/findings really needed. */
 static inline uint64_t truth(const char *name, const char *key)
 {
     json_error_t error;

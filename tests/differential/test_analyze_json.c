@@ -1,5 +1,5 @@
-/* The document of `memtrace analyze --json` against its specification and the
- * truth files: every field is there, with its type, and adds up. */
+/* Compares the document of `memtrace analyze --json` with its specification and the truth files:
+ * every field exists, has its type, and sums are right. */
 #include "cmocka_all.h"
 
 #include <jansson.h>
@@ -140,7 +140,7 @@ static void every_field_is_there(void **state)
     }
 }
 
-/* Figures of seq2seq that its truth file holds, and the outermost frame first. */
+/* Numbers of seq2seq from its truth file, and stacks with the outermost frame first. */
 static void seq2seq_in_figures(void **state)
 {
     json_t *document = analyze("seq2seq"), *device, *summary, *peak, *stack;
@@ -164,7 +164,7 @@ static void seq2seq_in_figures(void **state)
     json_decref(document);
 }
 
-static void hash_is_the_files(void **state)
+static void hash_is_that_of_the_file(void **state)
 {
     json_t *document = analyze("oom_adam");
     const json_t *input = json_object_get(document, "input");
@@ -188,7 +188,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_field_is_there),
                                        cmocka_unit_test(seq2seq_in_figures),
-                                       cmocka_unit_test(hash_is_the_files)};
+                                       cmocka_unit_test(hash_is_that_of_the_file)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

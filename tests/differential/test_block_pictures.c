@@ -1,5 +1,5 @@
-/* The charts of single blocks and of addresses are true to what PyTorch counted, and
- * their areas to what is allocated. */
+/* The charts of single blocks and of addresses agree with PyTorch's counters, and their areas with
+ * the allocated bytes. */
 #include "cmocka_all.h"
 
 #include <dirent.h>
@@ -95,7 +95,7 @@ static double column_sum(const struct mt_address *address, const struct mt_addre
 static void check_sums(const char *name, const struct mt_address *address,
                        const struct mt_address_axis *axis)
 {
-    /* Half a unit a row, or a whole one where next to nothing is in it. */
+    /* Rounding: half a unit per row, or a whole unit if the row is almost empty. */
     double slack = (double)address->bytes_per_row / 65535 * address->row_count;
 
     for (uint32_t column = 0; column < axis->column_count; column += 331) {
@@ -137,7 +137,7 @@ static double painted(const struct mt_drawing *drawing, double x, double bytes_p
     return sum * bytes_per_pixel;
 }
 
-/* The event axis has no folds: every pixel column is one of the model's. */
+/* The event axis has no folds: every pixel column is a column of the model. */
 static void check_picture(const char *name, const struct capture *loaded,
                           const struct mt_device_report *device)
 {
@@ -160,7 +160,7 @@ static void check_picture(const char *name, const struct capture *loaded,
         double x = grid->x + share * grid->width, top, area, error = HUGE_VAL;
 
         area = painted(&drawing, x, scale.bytes_per_pixel, &top);
-        /* Which of the columns under it a pixel shows is its own choice. */
+        /* A pixel shows any one of the columns under it. */
         for (uint32_t i = column - around; i <= column + around; i++)
             if (fabs(area - (double)axis->columns[i].allocated) < error) {
                 error = fabs(area - (double)axis->columns[i].allocated);
@@ -186,14 +186,14 @@ static void check_address(const char *name, const struct capture *loaded,
     check_picture(name, loaded, device);
 }
 
-/* That charts are in order at every size is test_pictures' business. */
+/* test_pictures checks the layout of charts at every size. */
 static void addresses_hold_what_is_allocated(void **state)
 {
     (void)state;
     with_every_capture(check_address);
 }
 
-/* Nothing was given back: the upper edge of the map is what is reserved. */
+/* Without releases, the upper edge of the map is the reserved bytes. */
 static void the_upper_edge_is_what_is_reserved(void **state)
 {
     static const char *const names[] = {"gpt_split64", "seq2seq"};
@@ -230,7 +230,7 @@ static void the_upper_edge_is_what_is_reserved(void **state)
     }
 }
 
-static void tiles_say_what_is_idle(void **state)
+static void tiles_show_idle_bytes(void **state)
 {
     struct capture loaded = load("gpt_split64", NULL);
     const struct mt_address *address = loaded.report->devices[0].address;
@@ -262,8 +262,8 @@ static void check_top(const struct mt_drawing *drawing, uint64_t peak)
     assert_string_equal(drawing_find(drawing, "label:peak")->text, label);
 }
 
-/* Every shape ends on the base line, and tells what it is; one that lives longer
- * than the window, of what lives longest, is a straight band. */
+/* Every shape ends on the base line and has a label. In the chart of the longest lives, a block
+ * that outlives the window is a straight band. */
 static void check_shapes(const struct mt_drawing *drawing, const struct mt_blocks *blocks)
 {
     struct scale scale = read_scale(drawing);
@@ -296,7 +296,7 @@ static void check_shapes(const struct mt_drawing *drawing, const struct mt_block
     assert_true(straight > 0 && straight <= lasting);
 }
 
-/* How many are drawn, and of how many: said in words. */
+/* The note states how many blocks are drawn, and how many there are. */
 static void check_count(const struct mt_drawing *drawing)
 {
     const struct mt_op *facts = drawing_find(drawing, "facts");
@@ -351,8 +351,8 @@ static void the_peak_is_the_one_that_pytorch_counted(void **state)
     }
 }
 
-/* Of any step, and of the whole run: the peak of that part, and its groups. */
-static void a_window_is_what_was_asked_for(void **state)
+/* For any step, and for the whole run: the peak of that part, and its groups. */
+static void a_window_is_the_requested_part(void **state)
 {
     struct mt_window_wish wish = {.has_step = true};
 
@@ -382,9 +382,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(addresses_hold_what_is_allocated),
         cmocka_unit_test(the_upper_edge_is_what_is_reserved),
-        cmocka_unit_test(tiles_say_what_is_idle),
+        cmocka_unit_test(tiles_show_idle_bytes),
         cmocka_unit_test(the_peak_is_the_one_that_pytorch_counted),
-        cmocka_unit_test(a_window_is_what_was_asked_for),
+        cmocka_unit_test(a_window_is_the_requested_part),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,9 +1,7 @@
-/* The policy `cuda-async` against the driver's own pool on a GPU: 10,617 random
- * requests, frees and trims of six programs, each with the address that the
- * driver gave, or that it refused, and what it then held. Nothing differs.
- *
- * What a real run adds is when the GPU completes a free; how much that matters
- * for PyTorch is a table in docs/accuracy.md. */
+/* Compares the policy `cuda-async` with the driver's own pool on a GPU: 10,617 random requests,
+ * frees and trims of six programs, with the address that the driver returned, or its failure, and
+ * the memory that it held afterwards. Everything is equal. A real run also has the times at which
+ * the GPU completes frees; docs/accuracy.md shows their effect for PyTorch. */
 #include "cmocka_all.h"
 
 #include <stdio.h>

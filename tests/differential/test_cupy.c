@@ -1,9 +1,7 @@
-/* The policy `cupy` against CuPy's own MemoryPool on a GPU: 6000 requests and
- * frees with the pool's used and total bytes after each.
- *
- * Among equal free chunks CuPy's choice hangs on where Python objects lie. So
- * there are two questions: with these choices taken from the recording, is every
- * row equal? And with the policy's own choice, how far off is it? */
+/* Compares the policy `cupy` with CuPy's own MemoryPool on a GPU: 6000 requests and frees, with the
+ * pool's used and total bytes after each. Among equal free chunks, CuPy's choice depends on the
+ * addresses of Python objects. So there are two tests: with the recorded choices, every row is
+ * equal; with the policy's own choices, the difference is small. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -74,7 +72,7 @@ static int load(void **unused)
     return 0;
 }
 
-/* The free block at `addr`, which has to be among the smallest that fit. */
+/* The free block at `addr`, which must be among the smallest that fit. */
 static uint32_t take_recorded(struct mt_heap *heap, uint64_t size, uint64_t addr, uint64_t *ties)
 {
     const struct mt_free_set *set = &heap->free_lists[0].free;
@@ -191,7 +189,7 @@ static void ties_cost_little(void **unused)
                   (unsigned long long)different, ROWS, (unsigned long long)first,
                   (unsigned long long)largest, (unsigned long long)counters->reserved.peak,
                   (unsigned long long)peak);
-    assert_int_equal(different, 4397); /* as docs/policies.md says */
+    assert_int_equal(different, 4397); /* as documented in docs/policies.md */
     assert_int_equal(first, 1604);
     assert_int_equal(largest, 19200512);
     assert_int_equal(counters->reserved.peak, 294367232);

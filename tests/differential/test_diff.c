@@ -1,4 +1,4 @@
-/* Real runs against each other: what is known to differ does, nothing else. */
+/* Compares real runs: known differences are found, and no others. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -101,8 +101,8 @@ static void a_run_and_itself(void **state)
     }
 }
 
-/* The same demand under max_split_size_mb: the blocks are the same ones, rounded
- * differently; what differs is what the allocator holds beyond them. */
+/* The same program under max_split_size_mb: the blocks are the same, with different rounding. Only
+ * the memory that the allocator holds beyond them differs. */
 static void other_options(void **state)
 {
     struct pair pair;
@@ -121,7 +121,7 @@ static void other_options(void **state)
     close_pair(&pair);
 }
 
-/* Another seed, and lines that moved by five: the same sites. */
+/* Another seed, and lines moved by five: the sites match. */
 static void another_seed(void **state)
 {
     struct pair pair;
@@ -136,7 +136,7 @@ static void another_seed(void **state)
     close_pair(&pair);
 }
 
-/* Native frames beside those of Python: the same sites. */
+/* Native frames in addition to those of Python: the sites match. */
 static void native_stacks(void **state)
 {
     struct pair pair;
@@ -150,7 +150,7 @@ static void native_stacks(void **state)
     close_pair(&pair);
 }
 
-/* Under a limit only the cache is smaller. */
+/* Under a limit, only the cache is smaller. */
 static void a_limit(void **state)
 {
     struct pair pair;

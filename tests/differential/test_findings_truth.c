@@ -1,6 +1,5 @@
-/* Findings against real runs: what the program reserved when it did what the
- * finding says (fixtures/findings), and silence where that does not help or where
- * nothing is wrong. */
+/* Compares findings with real runs: the memory that the program reserved after the advised change
+ * (fixtures/findings). There is no finding where the change does not help or nothing is wrong. */
 #include "cmocka_all.h"
 
 #include "analyze.h"
@@ -19,7 +18,7 @@ static uint32_t count_of(const struct mt_report *report, const char *id)
     return count;
 }
 
-/* The command that is said to prove it really does. */
+/* The command that the finding prints as proof confirms it. */
 static void expect_proof(const char *command, uint64_t peak_bytes)
 {
     const char *begin = strstr(command, " -p pytorch -p '"), *end = strrchr(command, '\'');
@@ -55,8 +54,8 @@ static void expect_pinned(const char *name, uint32_t count, const char *title)
     mt_source_close(source);
 }
 
-/* To the byte: what the run reserved with a MemPool around that very line. */
-static void what_is_claimed_is_what_a_real_pool_saves(void **unused)
+/* To the byte: the memory that the run reserved with a MemPool around that line. */
+static void the_claim_is_what_a_real_pool_saves(void **unused)
 {
     (void)unused;
     expect_pinned(
@@ -83,8 +82,8 @@ static void expect_silence(const char *folder, const char *name, const char *id)
     mt_source_close(source);
 }
 
-/* The same program with other batches: its blocks also lie among at least 1 GiB of free
- * memory, but a real pool for them makes it worse. */
+/* The same program with other batches: its blocks also pin at least 1 GiB of free memory, but a
+ * real pool for them makes it worse. */
 static void a_pool_that_does_not_help_is_not_claimed(void **unused)
 {
     (void)unused;
@@ -93,7 +92,7 @@ static void a_pool_that_does_not_help_is_not_claimed(void **unused)
     expect_silence("findings", "not_pinned", "pinned-segments");
 }
 
-static void programs_without_such_blocks_hear_nothing(void **unused)
+static void programs_without_such_blocks_have_no_finding(void **unused)
 {
     static const char *const captures[] = {
         "gpt_default", "gpt_seed2", "gpt_expandable",  "gpt_split64", "gpt_cap",
@@ -107,8 +106,8 @@ static void programs_without_such_blocks_hear_nothing(void **unused)
         expect_silence("captures", captures[i], "pinned-segments");
 }
 
-/* What the allocator itself counted at the ends of two steps in a row, `phase`
- * being the last of a step. */
+/* The allocator's own counters at the ends of two consecutive steps; `phase` is the last one of a
+ * step. */
 static uint64_t true_slope(const char *name, const char *phase, int64_t step)
 {
     char path[512];
@@ -194,7 +193,7 @@ static void buffers_that_are_joined_with_something_new_grow(void **unused)
     expect_silence("findings", "longer", "growth"); /* and longer batches do not */
 }
 
-static void what_does_not_leak_does_not_grow(void **unused)
+static void programs_without_leak_do_not_grow(void **unused)
 {
     static const char *const captures[] = {
         "leak",           "gpt_default",     "seq2seq",        "streams",      "lengths",
@@ -209,8 +208,8 @@ static void what_does_not_leak_does_not_grow(void **unused)
         expect_silence("captures", captures[i], "growth");
 }
 
-/* To the byte: what the same program took with a `del` at the end of the step; `more`:
- * what else that `del` ended. */
+/* To the byte: the memory of the same program with a `del` at the end of the step. `more`: other
+ * memory that the `del` freed. */
 static void expect_kept(const char *name, uint64_t more, const char *title)
 {
     struct mt_report *report = analyze("findings", name);
@@ -229,7 +228,7 @@ static void expect_kept(const char *name, uint64_t more, const char *title)
     mt_source_close(source);
 }
 
-static void what_an_earlier_del_saves_is_what_it_saved(void **unused)
+static void the_claim_for_an_earlier_del_is_what_it_saved(void **unused)
 {
     (void)unused;
     expect_kept("kept", 0,
@@ -260,7 +259,7 @@ static void values_that_end_in_time_are_not_found(void **unused)
         expect_silence("captures", captures[i], "kept-values");
 }
 
-/* `missing`: bytes that the program holds and the finding does not see. */
+/* `missing`: bytes that the program holds and the finding does not include. */
 static void expect_frames(const char *name, uint64_t missing, const char *title)
 {
     struct mt_report *report = analyze("findings", name);
@@ -282,8 +281,8 @@ static void expect_frames(const char *name, uint64_t missing, const char *title)
     mt_source_close(source);
 }
 
-/* In one run the batch is also held, but it was not made in forward. */
-static void what_an_exception_holds_is_what_it_held(void **unused)
+/* In one run the exception also holds the batch, which was not allocated in forward. */
+static void the_claim_for_an_exception_is_what_it_held(void **unused)
 {
     (void)unused;
     expect_frames(
@@ -294,8 +293,9 @@ static void what_an_exception_holds_is_what_it_held(void **unused)
         "1.55 GiB from a failed attempt stays allocated while w_stored failures.py:48 runs again");
 }
 
-/* Those who let go of it; libraries that fail and try something else; a run that dies. */
-static void who_lets_go_of_an_exception_hears_nothing(void **unused)
+/* Programs that release the exception; libraries that fail and try another way; a run that ends
+ * with the failure. */
+static void programs_that_release_an_exception_have_no_finding(void **unused)
 {
     static const char *const captures[] = {"resnet50_cap1900", "resnet50_cap900", "oom_adam",
                                            "churn_split_cap",  "churn_cap",       "seq2seq_cap"};
@@ -308,7 +308,7 @@ static void who_lets_go_of_an_exception_hears_nothing(void **unused)
         expect_silence("captures", captures[i], "exception-holds-frame");
 }
 
-/* `claimed` of what foreach=False really saved. */
+/* `claimed`: the part of the real saving of foreach=False that the finding claims. */
 static void expect_lists(const char *name, uint64_t claimed, const char *replayed)
 {
     struct mt_report *report = analyze("findings", name);
@@ -323,7 +323,7 @@ static void expect_lists(const char *name, uint64_t claimed, const char *replaye
     mt_source_close(source);
 }
 
-static void what_lists_cost_is_at_least_what_is_claimed(void **unused)
+static void lists_cost_at_least_the_claim(void **unused)
 {
     const uint64_t adam = 159285248, adagrad = 352518144;
 
@@ -378,7 +378,7 @@ static void expect_setting(const char *name, const char *other)
     mt_source_close(source);
 }
 
-/* One program in three real runs: with a setting that hurts, without, with the best. */
+/* One program in three real runs: with a harmful setting, with the default, and with the best. */
 static void settings_save_what_they_saved_in_a_real_run(void **unused)
 {
     struct mt_report *report = NULL;
@@ -412,7 +412,7 @@ struct said {
     const char *folder, *name, *id, *title;
 };
 
-static void findings_of_real_runs_read_so(void **unused)
+static void texts_of_findings_of_real_runs(void **unused)
 {
     static const struct said list[] = {
         {"captures", "gpt_default", "optimizer-state",
@@ -460,7 +460,7 @@ static void findings_of_real_runs_read_so(void **unused)
     }
 }
 
-/* The second run has no peak of its own in the first steps. */
+/* The first steps of the second run have no separate peak. */
 static void expect_first(const char *name)
 {
     struct mt_report *report = analyze("findings", name);
@@ -473,14 +473,14 @@ static void expect_first(const char *name)
     mt_source_close(source);
 }
 
-static void a_first_peak_is_what_the_change_saved(void **unused)
+static void the_claim_for_a_first_peak_is_what_the_change_saved(void **unused)
 {
     (void)unused;
     expect_first("first");
     expect_first("warmup");
 }
 
-static void findings_are_silent_where_nothing_is(void **unused)
+static void there_are_no_findings_where_nothing_is_wrong(void **unused)
 {
     static const struct said list[] = {
         {"captures", "leak", "optimizer-state", NULL}, /* SGD has none */
@@ -534,7 +534,7 @@ static void expect_outside(const char *name, uint64_t bytes)
     mt_source_close(source);
 }
 
-/* What a library took from the driver by itself, once or twice, or less than is worth a word. */
+/* A library allocates driver memory once or twice, or less than is worth reporting. */
 static void memory_outside_of_the_framework_is_found(void **unused)
 {
     (void)unused;
@@ -547,22 +547,22 @@ static void memory_outside_of_the_framework_is_found(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_claimed_is_what_a_real_pool_saves),
+        cmocka_unit_test(the_claim_is_what_a_real_pool_saves),
         cmocka_unit_test(a_pool_that_does_not_help_is_not_claimed),
-        cmocka_unit_test(programs_without_such_blocks_hear_nothing),
+        cmocka_unit_test(programs_without_such_blocks_have_no_finding),
         cmocka_unit_test(growth_is_found_to_the_byte_and_with_its_line),
         cmocka_unit_test(buffers_that_are_joined_with_something_new_grow),
-        cmocka_unit_test(what_does_not_leak_does_not_grow),
-        cmocka_unit_test(what_an_earlier_del_saves_is_what_it_saved),
+        cmocka_unit_test(programs_without_leak_do_not_grow),
+        cmocka_unit_test(the_claim_for_an_earlier_del_is_what_it_saved),
         cmocka_unit_test(values_that_end_in_time_are_not_found),
-        cmocka_unit_test(what_an_exception_holds_is_what_it_held),
-        cmocka_unit_test(who_lets_go_of_an_exception_hears_nothing),
-        cmocka_unit_test(what_lists_cost_is_at_least_what_is_claimed),
+        cmocka_unit_test(the_claim_for_an_exception_is_what_it_held),
+        cmocka_unit_test(programs_that_release_an_exception_have_no_finding),
+        cmocka_unit_test(lists_cost_at_least_the_claim),
         cmocka_unit_test(settings_save_what_they_saved_in_a_real_run),
         cmocka_unit_test(good_settings_are_not_found),
-        cmocka_unit_test(findings_of_real_runs_read_so),
-        cmocka_unit_test(a_first_peak_is_what_the_change_saved),
-        cmocka_unit_test(findings_are_silent_where_nothing_is),
+        cmocka_unit_test(texts_of_findings_of_real_runs),
+        cmocka_unit_test(the_claim_for_a_first_peak_is_what_the_change_saved),
+        cmocka_unit_test(there_are_no_findings_where_nothing_is_wrong),
         cmocka_unit_test(memory_outside_of_the_framework_is_found),
     };
 

@@ -1,6 +1,5 @@
-/* Smallest limits against real runs: fixtures/captures/capacity.json holds a
- * limit that killed the run and one that did not, and runs under a limit served
- * what they served. */
+/* Compares smallest limits with real runs: fixtures/captures/capacity.json has a limit at which the
+ * run failed and one at which it did not, and runs under a limit must fit that limit. */
 #include "cmocka_all.h"
 
 #include <jansson.h>
@@ -80,7 +79,7 @@ static void measured_limits_are_found(void **unused)
     json_decref(capacity);
 }
 
-/* A run under a limit was served under it, so that the smallest is not larger. */
+/* A run served its requests under a limit, so the smallest limit is not larger. */
 static void runs_under_a_limit_fit_it(void **unused)
 {
     static const char *const captures[] = {

@@ -1,5 +1,5 @@
-/* Which of equal free blocks PyTorch uses first changed in 2.12 and in 2.13 (fixtures/free_order):
- * the replay finds the rule of each run, and under another rule it is not the run. */
+/* The order in which PyTorch uses equal free blocks changed in 2.12 and in 2.13
+ * (fixtures/free_order). The replay finds the rule of each run, and no other rule is exact. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -54,7 +54,7 @@ static void the_rule_of_each_version_is_found(void **unused)
     }
 }
 
-/* So the fixtures tell the rules apart. */
+/* So the fixtures distinguish the rules. */
 static void no_other_rule_is_exact(void **unused)
 {
     (void)unused;
@@ -93,8 +93,7 @@ static void the_version_says_it(void **unused)
     }
 }
 
-/* Options that the run did not have follow its rule, which a replay of the run has to find first.
- */
+/* Options that the run did not have use its rule, which a replay of the run has to find first. */
 static void other_options_follow_the_run(void **unused)
 {
     const struct mt_replay_options options = {.policy = "pytorch:max_split_size_mb:64"};

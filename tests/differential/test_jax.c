@@ -1,7 +1,7 @@
-/* The policy `bfc` against JAX's arena on a GPU: the requests of a program that
- * trains and infers, recorded with JAX's cuda_async allocator, which shows their
- * sizes to the byte, and what `memory_stats()` of the arena itself said at 18
- * moments of the same program, growing and preallocated. Every number is equal. */
+/* Compares the policy `bfc` with JAX's arena on a GPU: the requests of a program that trains and
+ * infers, recorded with JAX's cuda_async allocator, which shows their exact sizes, and
+ * `memory_stats()` of the arena at 18 points of the same program, growing and preallocated. Every
+ * number is equal. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 enum { REQUESTS = 1328, MOMENTS = 18, NUMBERS = 6, TEXT = 1 << 17 };
 
-static const uint64_t GPU_BYTES = 150109880320; /* the H200's, as the driver says */
+static const uint64_t GPU_BYTES = 150109880320; /* of the H200, as reported by the driver */
 
 static char *text;
 
@@ -96,7 +96,7 @@ static void play(const char *options, uint64_t limit, size_t skipped)
     free(copy);
 }
 
-/* What the arena may take at most: it tells by taking all of it. */
+/* The most that the arena may hold, found by allocating all of it. */
 static uint64_t whole_arena(const char *options)
 {
     struct mt_policy_block block;

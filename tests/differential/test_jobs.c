@@ -1,5 +1,5 @@
-/* Several policies at the same time say, byte for byte, what they say one after
- * the other; so does the first of several that fail. */
+/* Several policies in parallel print the same bytes as one after the other. So does the first of
+ * several that fail. */
 #include "cmocka_all.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* `memtrace lines` against pytorch_memlab, which stopped the same script at every
- * line on a GPU and read the allocator's own counters (fixtures/workloads/lines.py).
- * Every line that both have, every column that both define, to the byte. */
+/* Compares `memtrace lines` with pytorch_memlab, which stopped the same script at every line on a
+ * GPU and read the allocator's counters (fixtures/workloads/lines.py). Every line that both have
+ * and every column that both define is equal to the byte. */
 #include "cmocka_all.h"
 
 #include <jansson.h>
@@ -83,8 +83,8 @@ static void add_record(struct truth *truth, size_t i)
     truth->reserved_peak = mt_max_u64(truth->reserved_peak, count_of(i, "reserved_bytes.all.peak"));
 }
 
-/* A record covers the time since the last one of any function; that of a line is
- * all since the last one of its function. */
+/* A record covers the time since the last record of any function; that of a line covers the time
+ * since the last record of its function. */
 static int load(void **unused)
 {
     size_t i, j;
@@ -146,7 +146,7 @@ static const struct mt_line_use *line_of(const struct mt_source *source,
     return NULL;
 }
 
-static void every_line_is_what_memlab_says(void **unused)
+static void every_line_is_as_memlab_reports(void **unused)
 {
     struct mt_line_table table;
     struct mt_source *source;
@@ -177,8 +177,8 @@ static void every_line_is_what_memlab_says(void **unused)
     mt_source_close(source);
 }
 
-/* What is missing here did nothing while it ran: a def line's record is of the time
- * before the call. */
+/* Missing lines did not allocate while they ran: the record of a def line covers the time before
+ * the call. */
 static void no_line_that_allocates_is_missing(void **unused)
 {
     struct mt_line_table table;
@@ -198,8 +198,7 @@ static void no_line_that_allocates_is_missing(void **unused)
     mt_source_close(source);
 }
 
-/* Backward's 53 blocks: except the one that starts each of four passes, all are its
- * own threads'. */
+/* Backward has 53 blocks. All except the first of each of four passes are from its own threads. */
 static void backward_is_charged_to_the_line_that_waits(void **unused)
 {
     const struct truth wanted = {.function = "step", .line = 39};
@@ -221,7 +220,7 @@ static void backward_is_charged_to_the_line_that_waits(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_line_is_what_memlab_says),
+        cmocka_unit_test(every_line_is_as_memlab_reports),
         cmocka_unit_test(no_line_that_allocates_is_missing),
         cmocka_unit_test(backward_is_charged_to_the_line_that_waits),
     };

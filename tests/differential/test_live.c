@@ -1,5 +1,5 @@
-/* `live` on real runs: at the peak it equals the answer of `analyze`, and at
- * every instant what the replay counts. */
+/* `live` on real runs: at the peak it equals the result of `analyze`, and at every instant the
+ * counters of the replay. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -105,8 +105,8 @@ static void the_peak_is_that_of_analyze(void **state)
     }
 }
 
-/* One program, recorded with Python stacks and with those of C++ beside them: the same
- * sites hold the same bytes, and backward's threads are tied alike. */
+/* One program, recorded with Python stacks, and also with C++ stacks: the same sites hold the same
+ * bytes, and blocks of backward's threads are tied alike. */
 static void native_frames_change_no_site(void **state)
 {
     struct capture python = read_capture("seq2seq", NULL);
@@ -194,7 +194,7 @@ static void the_peak_within_a_phase(void **state)
     capture_close(&live);
 }
 
-static void what_is_not_there(void **state)
+static void missing_parts(void **state)
 {
     static const struct {
         struct mt_question question;
@@ -219,7 +219,7 @@ int main(void)
                                        cmocka_unit_test(roles_are_those_of_analyze),
                                        cmocka_unit_test(every_instant_closes),
                                        cmocka_unit_test(the_peak_within_a_phase),
-                                       cmocka_unit_test(what_is_not_there),
+                                       cmocka_unit_test(missing_parts),
                                        cmocka_unit_test(native_frames_change_no_site)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);

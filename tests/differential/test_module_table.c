@@ -1,4 +1,4 @@
-/* Layers and their parameters, compared with named_parameters() of the models. */
+/* Compares layers and their parameters with named_parameters() of the models. */
 #include "cmocka_all.h"
 
 #include <jansson.h>
@@ -40,7 +40,7 @@ static uint64_t beside_layers(const struct mt_modules *modules)
     return 0;
 }
 
-/* Of modules whose names begin like that. */
+/* Sums modules whose names have that prefix. */
 static uint64_t named_bytes(json_t *truth, const char *prefix)
 {
     const char *name;
@@ -81,8 +81,8 @@ static void bert(void **state)
     capture_close(&capture);
 }
 
-/* The program names its layers; by its stacks they are one. Activations of each are one
- * hidden result of the wide layer, its GELU, and two of the narrow one. */
+/* The program names its layers; their stacks are all the same. Activations of each are one hidden
+ * result of the wide layer, its GELU, and two of the narrow one. */
 static void ranges(void **state)
 {
     struct capture capture = analyze("modules", "ranges", ".trace.zst");
@@ -107,8 +107,8 @@ static void ranges(void **state)
     capture_close(&capture);
 }
 
-/* Teacher and student are of one class, and the teacher leaves layers out in one of its two
- * calls: each layer has what the whole call of the teacher kept in it, and no more. */
+/* Teacher and student have the same class, and the teacher skips layers in one of its two calls:
+ * each layer has exactly what the teacher's full call kept in it. */
 static void distill(void **state)
 {
     struct capture capture = analyze("modules", "distill", ".trace.zst");
@@ -133,7 +133,7 @@ static void distill(void **state)
     capture_close(&capture);
 }
 
-/* The parameters of the decoder come first, its calls last: nothing is said. */
+/* The parameters of the decoder come first and its calls last, so nothing is reported. */
 static void decoder_first(void **state)
 {
     struct capture capture = analyze("modules", "decoder_first", ".trace.zst");
@@ -166,7 +166,7 @@ static void gpt(void **state)
     capture_close(&capture);
 }
 
-/* The same model, dead in the ninth layer of its first forward. */
+/* The same model, failed in the ninth layer of its first forward. */
 static void gpt_without_memory(void **state)
 {
     struct capture capture = analyze("captures", "oom_adam", ".pickle.zst");
@@ -234,8 +234,8 @@ static void resnet(void **state)
     capture_close(&capture);
 }
 
-/* A recurrent cell is entered again and again: its entries are no layers, because the
- * parameters do not repeat. */
+/* A recurrent cell is entered repeatedly. Its entries are no layers, because the parameters do not
+ * repeat. */
 static void no_layers(void **state)
 {
     static const char *const names[] = {"seq2seq", "lstm", "churn", "gpt_ring", "streams"};

@@ -1,6 +1,6 @@
-/* What the first lines say the device must have, against real runs under limits
- * (fixtures/captures/capacity.json) and against `memtrace fit`; what gets past a fatal
- * out-of-memory error; and that gate, finding and picture have one estimate of growth. */
+/* The memory that the first lines require of the device, compared with real runs under limits
+ * (fixtures/captures/capacity.json) and with `memtrace fit`; what avoids a fatal out-of-memory
+ * error; and the estimate of growth, which gate, finding and picture share. */
 #include "cmocka_all.h"
 
 #include "finding_runs.h"
@@ -78,7 +78,7 @@ static void needs_are_those_of_real_runs_and_of_fit(void **unused)
     expect_between_real_runs("seq2seq", "seq2seq");
 }
 
-/* The real runs: at 6621 MiB it fails with expandable segments, at 6623 it does not. */
+/* Real runs with expandable segments: it fails at 6621 MiB and succeeds at 6623 MiB. */
 static void the_first_advice_saves_what_it_saved_in_real_runs(void **unused)
 {
     const char *run = "gpt --kw {\"steps\":8}", *setting = "expandable_segments:True";
@@ -96,13 +96,13 @@ static void the_first_advice_saves_what_it_saved_in_real_runs(void **unused)
     finish();
 }
 
-/* Under a limit the run may ask for other memory: then the figures are "about". */
+/* Under a limit, the run may make other requests, so numbers are "about". */
 static void the_need_under_a_setting_is_no_more_exact_than_the_run_s(void **unused)
 {
     (void)unused;
     open_with_needs("gpt_cap");
     assert_true(report->devices[0].need->depends_on_memory);
-    assert_non_null(strstr(find(report, "allocator-settings")->title, "must have about "));
+    assert_non_null(strstr(find(report, "allocator-settings")->title, "needs about "));
     finish();
     open_with_needs("gpt_default");
     assert_null(strstr(find(report, "allocator-settings")->title, "about"));
@@ -142,7 +142,7 @@ static void a_verdict_is_no_more_exact_than_the_need(void **unused)
     expect_verdict("twogpu", "device 1: needs 798 MiB; ");
 }
 
-/* The limit that PyTorch checks is not all that the device must have. */
+/* PyTorch's limit does not include all memory that the device must have. */
 static void what_is_mapped_above_the_limit_is_part_of_the_need(void **unused)
 {
     (void)unused;
@@ -162,8 +162,8 @@ static void expect_no_need(const char *name)
     finish();
 }
 
-/* A run that died did not ask for all that it needs; a ring begins with more than it needs. */
-static void what_is_not_known_is_not_said(void **unused)
+/* A failed run did not make all its requests. A ring buffer begins with more than the run needs. */
+static void unknown_needs_are_not_printed(void **unused)
 {
     (void)unused;
     expect_no_need("oom_adam");
@@ -187,8 +187,8 @@ static void a_death_is_the_first_finding(void **unused)
     finish();
 }
 
-/* 1,426 MiB get past it, and the limit may have been no more than 1,394 MiB. */
-static void what_no_setting_gets_past_says_how_much_less(void **unused)
+/* A limit of 1,426 MiB avoids it. The real limit may have been as low as 1,394 MiB. */
+static void a_failure_that_no_setting_avoids_has_the_missing_bytes(void **unused)
 {
     const struct mt_finding *first;
 
@@ -202,8 +202,8 @@ static void what_no_setting_gets_past_says_how_much_less(void **unused)
     finish();
 }
 
-/* A setting that is in force is no advice. */
-static void nobody_is_told_to_set_what_is_set(void **unused)
+/* A setting that is already in use is not advised. */
+static void settings_in_use_are_not_advised(void **unused)
 {
     (void)unused;
     open_with_needs("churn_exp_cap");
@@ -220,7 +220,7 @@ static void flushes_are_gone_with_the_setting_that_is_advised(void **unused)
     open_with_needs("seq2seq_cap");
     flushes = find(report, "cache-flushes");
     assert_non_null(flushes);
-    assert_non_null(strstr(flushes->title, "none is"));
+    assert_non_null(strstr(flushes->title, "none does"));
     assert_non_null(strstr(flushes->proved_by, "--limit"));
     finish();
 }
@@ -272,12 +272,12 @@ int main(void)
         cmocka_unit_test(the_first_advice_saves_what_it_saved_in_real_runs),
         cmocka_unit_test(no_setting_is_advised_that_raises_the_need),
         cmocka_unit_test(the_need_under_a_setting_is_no_more_exact_than_the_run_s),
-        cmocka_unit_test(what_is_not_known_is_not_said),
+        cmocka_unit_test(unknown_needs_are_not_printed),
         cmocka_unit_test(a_verdict_is_no_more_exact_than_the_need),
         cmocka_unit_test(what_is_mapped_above_the_limit_is_part_of_the_need),
         cmocka_unit_test(a_death_is_the_first_finding),
-        cmocka_unit_test(what_no_setting_gets_past_says_how_much_less),
-        cmocka_unit_test(nobody_is_told_to_set_what_is_set),
+        cmocka_unit_test(a_failure_that_no_setting_avoids_has_the_missing_bytes),
+        cmocka_unit_test(settings_in_use_are_not_advised),
         cmocka_unit_test(flushes_are_gone_with_the_setting_that_is_advised),
         cmocka_unit_test(growth_is_one_number),
     };

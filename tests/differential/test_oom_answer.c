@@ -1,5 +1,5 @@
-/* What would have helped a run that died, beside the known facts of the run: the
- * limit that it was started with and PyTorch's own message. */
+/* What would have helped a failed run, compared with known facts: the limit that it was started
+ * with, and PyTorch's own message. */
 #include "cmocka_all.h"
 
 #include <jansson.h>
@@ -30,7 +30,7 @@ static void finish(void)
     mt_source_close(source);
 }
 
-/* The limit that the run really had. */
+/* The real limit of the run. */
 static uint64_t limit_of(const char *name)
 {
     json_error_t error;
@@ -47,7 +47,7 @@ static uint64_t limit_of(const char *name)
     return mib * MT_MIB;
 }
 
-/* What is claimed of the bounds of the limit holds under the real one. */
+/* What is claimed for the bounds of the limit is true for the real one. */
 static void expect_way(const struct mt_oom_answer *answer, const struct mt_oom_way *way,
                        uint64_t limit)
 {
@@ -138,7 +138,7 @@ static void a_limit_that_is_not_known_well_enough_is_said(void **unused)
     finish();
 }
 
-static void who_did_not_die_needs_no_answer(void **unused)
+static void runs_without_failure_need_no_answer(void **unused)
 {
     static const char *const names[] = {"gpt_default", "resnet50_cap1900", "churn_cap"};
     size_t i;
@@ -158,7 +158,7 @@ int main(void)
         cmocka_unit_test(resnet50_would_have_gone_on_in_expandable_segments),
         cmocka_unit_test(churn_would_not),
         cmocka_unit_test(a_limit_that_is_not_known_well_enough_is_said),
-        cmocka_unit_test(who_did_not_die_needs_no_answer),
+        cmocka_unit_test(runs_without_failure_need_no_answer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* The peaks of three dry runs over orders of addresses, against the H200 that ran the same program
- * (fixtures/dry_run). */
+/* Compares the peaks of three dry runs over orders of addresses with an H200 that ran the same
+ * program (fixtures/dry_run). */
 #include <stdio.h>
 
 #include "cmocka_all.h"
@@ -49,7 +49,7 @@ static void ranges_hold_what_the_device_did(void **state)
     }
 }
 
-/* Under a limit the allocator gives memory back, which lowers the peaks. */
+/* Under a limit, the allocator releases memory, which lowers the peaks. */
 static void a_limit_holds_for_the_range(void **state)
 {
     struct capture run = analyze("gpt_batch4", true, 640 * MT_MIB);

@@ -1,6 +1,6 @@
-/* The report against the allocator's own counters: what each phase left behind
- * and the running maximum of what phases reached, for every truth row of every
- * capture; and the sums that the report promises. */
+/* Compares the report with the allocator's own counters: the bytes that each phase left behind and
+ * the running maximum over phases, for every truth row of every capture; and the sums that the
+ * report guarantees. */
 #include "cmocka_all.h"
 
 #include <jansson.h>
@@ -63,7 +63,7 @@ static uint64_t value(const json_t *row, const char *key)
     return (uint64_t)json_integer_value(found);
 }
 
-/* The row was read right after the range ended: the last one of that name. */
+/* The row was read right after the range ended, so it belongs to the last range of that name. */
 static int32_t phase_of(const struct mt_report *report, const json_t *row)
 {
     const char *name = json_string_value(json_object_get(row, "phase"));
@@ -184,7 +184,7 @@ static void check_explanation(const char *capture, const struct mt_explanation *
     assert_true(why->to_bytes > why->from_bytes);
 }
 
-/* The second reading follows the levels of the first. */
+/* The second reading uses the levels of the first. */
 static void check_bins(const struct mt_bin *bins, const struct mt_device_report *device)
 {
     uint64_t allocated = 0, reserved = 0;
@@ -333,7 +333,7 @@ static void roles_of_known_runs(void **state)
     capture_close(&loaded);
 }
 
-/* With all names taken away the roles of all bytes at the peak are the same. */
+/* Without any names, the roles of all bytes at the peak are the same. */
 static void roles_without_annotations(void **state)
 {
     static const char *const names[] = {"seq2seq",   "gpt_default", "resnet50_cap1900",

@@ -1,6 +1,5 @@
-/* All charts of real captures: nothing overlaps or leaves the frame at any size,
- * the peak that is drawn and named is the one that PyTorch counted, the files
- * are small and the same every time. */
+/* All charts of real captures: nothing overlaps or leaves the frame at any size, the drawn and
+ * printed peak is the one that PyTorch counted, the files are small and reproducible. */
 #include "cmocka_all.h"
 
 #include <glob.h>
@@ -75,7 +74,7 @@ static void pictures_of_captures_are_in_order(void **state)
     globfree(&found);
 }
 
-/* Does any text of the picture read so? */
+/* Does any text of the picture equal this one? */
 static bool says(const struct mt_drawing *drawing, const char *text)
 {
     size_t i;

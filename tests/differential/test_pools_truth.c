@@ -1,6 +1,5 @@
-/* --pool against real runs on a GPU: the program as it is was recorded, and what
- * it reserved with a function in a torch.cuda.MemPool was measured
- * (fixtures/pools). */
+/* Compares --pool with real runs on a GPU: the unchanged program was recorded, and its reserved
+ * memory was measured with a function in a torch.cuda.MemPool (fixtures/pools). */
 #include "cmocka_all.h"
 
 #include <jansson.h>

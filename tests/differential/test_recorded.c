@@ -1,5 +1,4 @@
-/* Recorded traces against what the recorded programs counted themselves
- * (fixtures/recorded). */
+/* Compares recorded traces with the programs' own counters (fixtures/recorded). */
 #include "cmocka_all.h"
 
 #include <jansson.h>
@@ -77,8 +76,8 @@ static void pytorch_beside_others(void **state)
     close_run(&run);
 }
 
-/* Phases of a program with threads: backward's are the step's, loading stands
- * alone, and what began on one thread and ended on another has both ends. */
+/* Phases of a program with threads: those of backward belong to the step, loading is separate, and
+ * a range that began on one thread and ended on another has both ends. */
 static void phases_on_threads(void **state)
 {
     const struct mt_device_report *device;
@@ -126,7 +125,7 @@ static void a_program_without_a_framework(void **state)
     close_run(&run);
 }
 
-/* All heaps are emptied, and nothing is freed that was not there. */
+/* All heaps are empty at the end, and only existing blocks are freed. */
 static void every_way_to_allocate(void **state)
 {
     struct run run;
@@ -147,7 +146,7 @@ static void every_way_to_allocate(void **state)
     close_run(&run);
 }
 
-/* Weights and cache as the program's storages have them, and all of the device. */
+/* Weights and cache have the sizes of the program's storages, and the parts sum to the device. */
 static void a_model_that_is_served(void **state)
 {
     const struct mt_device_report *device;
@@ -184,7 +183,8 @@ static uint64_t communicator_bytes(const struct mt_driver_report *driver, int32_
     return bytes;
 }
 
-/* The device had as much less. Around the second one: 2 MiB more, for a kernel. */
+/* The device had less memory by the same number of bytes. The second communicator took 2 MiB more,
+ * for a kernel. */
 static void two_communicators(void **state)
 {
     const struct mt_driver_report *driver;

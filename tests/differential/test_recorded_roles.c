@@ -1,5 +1,5 @@
-/* Roles that the trace tells: those of PyTorch's own profiler, summed up in Python
- * (fixtures/categories), to the byte; and what it does not tell is inferred. */
+/* Roles that the trace records equal those of PyTorch's own profiler, summed in Python
+ * (fixtures/categories), to the byte. Other roles are inferred. */
 #include "cmocka_all.h"
 
 #include <jansson.h>
@@ -54,7 +54,7 @@ static uint64_t number_of(const char *name, const char *key)
     return number;
 }
 
-/* What the truth's categories come to, as roles. */
+/* The truth's categories, converted to roles. */
 static void roles_of(json_t *categories, uint64_t *recorded, uint64_t *rest)
 {
     static const struct {
@@ -134,7 +134,7 @@ static void expect_profile(const char *name, bool all)
     finish();
 }
 
-/* Tensors alone, without times and segments; the host is a device there. */
+/* Only tensors, without times and segments; the host is a device there. */
 static void a_profile_alone_has_them_too(void **unused)
 {
     (void)unused;
@@ -170,7 +170,7 @@ static int role_of(struct mt_symbols *symbols, const char *text)
     return mt_recorded_role(symbols, id, &role) ? (int)role : (int)MT_ROLE_COUNT;
 }
 
-static void words_are_those_of_torch_our_own_and_what_people_say(void **unused)
+static void tags_are_words_of_torch_memtrace_and_people(void **unused)
 {
     static const struct {
         const char *text;
@@ -221,7 +221,7 @@ int main(void)
         cmocka_unit_test(roles_are_those_of_the_profiler),
         cmocka_unit_test(a_profile_alone_has_them_too),
         cmocka_unit_test(an_imported_trace_has_them),
-        cmocka_unit_test(words_are_those_of_torch_our_own_and_what_people_say),
+        cmocka_unit_test(tags_are_words_of_torch_memtrace_and_people),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

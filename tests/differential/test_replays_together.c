@@ -1,4 +1,4 @@
-/* Replays side by side, in one reading of real traces, against the same replays one by one. */
+/* Compares replays that share one reading of real traces with the same replays one by one. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -171,8 +171,8 @@ static size_t read_all(struct mt_source *source, struct mt_event **events)
     return count;
 }
 
-/* Batches of two events, overwritten by the next one: nearly every look ahead moves the window, and
- * no replay may still need the event that the one before it looked ahead from. */
+/* Batches have two events, and the next batch overwrites them: nearly every look-ahead moves the
+ * window, and no replay may still use the event from which the previous one looked ahead. */
 static void looking_ahead_disturbs_no_other(void **unused)
 {
     struct mt_source *source = open_capture("captures", "churn_gc.pickle.zst");

@@ -1,6 +1,6 @@
-/* Every event of every snapshot, as snapshot_events.py makes it with Python's
- * own pickle: all captures, and what make_snapshots.py writes in the manner of
- * other versions and writers. */
+/* Compares every event of every snapshot with those that snapshot_events.py makes with Python's own
+ * pickle: all captures, and the snapshots in the formats of other versions and writers that
+ * make_snapshots.py writes. */
 #include <dirent.h>
 #include "cmocka_all.h"
 
@@ -26,7 +26,7 @@ static void add_stack(const struct mt_symbols *symbols, uint32_t stack, struct m
     }
 }
 
-/* As the script spells it; `unsized`: the script does not know aux. */
+/* In the script's format. `unsized`: the script does not know aux. */
 static void spell(const struct mt_source *source, const struct mt_event *event, bool unsized,
                   struct mt_buf *out)
 {

@@ -1,7 +1,6 @@
-/* The state at the start of a cut history, against the whole history: every
- * capture is cut at many places, and what the importer rebuilds from what is
- * left must be what was there, block sizes included (those as the exact replay
- * of the whole capture has them). */
+/* Compares the initial state of a cut history with the complete history: every capture is cut in
+ * many places, and the importer must rebuild the state at the cut, including the block sizes of the
+ * exact replay of the whole capture. */
 #include <dirent.h>
 #include "cmocka_all.h"
 
@@ -273,7 +272,7 @@ static void test_cuts(void **state)
     assert_true(captures >= 18);
     print_message("%zu blocks at the start, %zu of derived size, %zu of these with a tail\n",
                   tally.blocks, tally.derived, tally.short_of_tail);
-    /* what cannot be known is said, and rarely is wrong */
+    /* unknowable state is reported, and rarely wrong */
     assert_true(tally.blocks > 100000 && tally.derived < tally.blocks / 20);
     assert_true(tally.short_of_tail < tally.blocks / 2000);
 }

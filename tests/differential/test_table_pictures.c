@@ -1,5 +1,5 @@
-/* Charts of steps, of sizes and lifetimes, and of differences on every capture: in
- * order at each size, levels as PyTorch counted them, growth where there is some. */
+/* Charts of steps, of sizes and lifetimes, and of differences on every capture: the layout is right
+ * at each size, levels are as PyTorch counted them, and growth is shown where it exists. */
 #include "cmocka_all.h"
 
 #include <dirent.h>
@@ -99,7 +99,7 @@ static void charts_of_every_capture_are_in_order(void **unused)
     }
 }
 
-/* The bytes in brackets before some words of a title. */
+/* The bytes in brackets before given words of a title. */
 static uint64_t exact_before(const char *title, const char *words)
 {
     const char *at = strstr(title, words);
@@ -236,8 +236,8 @@ static void differences_of_captures_are_in_order(void **unused)
     }
 }
 
-/* What the run had is said to be measured only if it is what PyTorch counted; other
- * settings are replayed, and they are what real runs of the same requests counted. */
+/* A chart calls the run's own numbers measured only if they equal PyTorch's counters. Other
+ * settings are replayed, and equal the counters of real runs of the same requests. */
 static void rows_are_what_real_runs_counted(void **unused)
 {
     static const struct {

@@ -1,6 +1,5 @@
-/* How programs tag their own blocks (fixtures/tags): bytes by tag are those that the program
- * counted, a tag that is a role wins over what would be inferred, and nothing of a snapshot is left
- * out without a word. */
+/* Blocks that programs tag (fixtures/tags): bytes by tag equal the program's own count, a tag that
+ * is a role wins over inference, and every part of a snapshot that is ignored is reported. */
 #include "cmocka_all.h"
 
 #include <jansson.h>
@@ -81,7 +80,8 @@ static void bytes_by_tag_are_those_of_the_program(void **unused)
     expect_tags("roles_2_15", true);
 }
 
-/* The copy of the weights looks like parameters: it is made in the same way, and lives as long. */
+/* The copy of the weights looks like parameters: it is allocated in the same way, and lives as
+ * long. */
 static void a_tag_wins_over_what_is_inferred(void **unused)
 {
     const uint64_t *roles;
@@ -104,7 +104,7 @@ static void a_tag_wins_over_what_is_inferred(void **unused)
     finish();
 }
 
-static void what_is_not_used_is_said(void **unused)
+static void unused_parts_are_reported(void **unused)
 {
     static const char unused_fields[] =
         "entry: compile_context\n"
@@ -150,7 +150,7 @@ static struct pinned read_pinned(void)
     return pinned;
 }
 
-/* Its own heaps, beside the device's: nothing of the host counts there. */
+/* The host has its own heaps, beside the device's, and is not included in their numbers. */
 static void host_memory_is_a_heap(void **unused)
 {
     struct pinned pinned;
@@ -166,8 +166,8 @@ static void host_memory_is_a_heap(void **unused)
     finish();
 }
 
-/* What the process pinned before it used a device does not become the heap in view. */
-static void the_device_is_in_view_whoever_comes_first(void **unused)
+/* Host memory that the process pinned before it used a device is not the default heap. */
+static void the_device_is_the_default_in_any_order(void **unused)
 {
     static const char path[] = MEMTRACE_FIXTURES "/../tests/fuzz/seeds/pickle_host";
     const struct mt_analyze_options options = {.path = path};
@@ -185,9 +185,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_by_tag_are_those_of_the_program),
         cmocka_unit_test(a_tag_wins_over_what_is_inferred),
-        cmocka_unit_test(what_is_not_used_is_said),
+        cmocka_unit_test(unused_parts_are_reported),
         cmocka_unit_test(host_memory_is_a_heap),
-        cmocka_unit_test(the_device_is_in_view_whoever_comes_first),
+        cmocka_unit_test(the_device_is_the_default_in_any_order),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
-/* Replay against the allocator's own counters: every row of every truth file,
- * current and peak, byte for byte. The rows were read by the program itself at
- * its phase boundaries (fixtures/captures/README.md). */
+/* Compares the replay with the allocator's own counters: every row of every truth file, current and
+ * peak, byte for byte. The program itself read the rows at its phase boundaries
+ * (fixtures/captures/README.md). */
 #include "cmocka_all.h"
 
 #include <jansson.h>
@@ -51,14 +51,14 @@ static const char *const captures[] = {"churn",
                                        "lengths",
                                        "lstm"};
 
-/* Recorded by `memtrace record` on the same GPUs, from the program's first call on. */
+/* Recorded by `memtrace record` on the same GPUs, since the program's first call. */
 static const char *const recordings[] = {"churn_expandable", "graph", "streams", "twogpu"};
 
 /* Their history begins in the middle of the run. */
 static const char *const rings[] = {"churn_exp_ring", "churn_ring", "gpt_ring", "leakval_ring"};
 
-/* Their private pools were deleted before the dump, so that a snapshot does not
- * say any more which segments belonged to them: the replay infers it. */
+/* Their private pools were deleted before the dump, so the snapshot does not show which segments
+ * belonged to them. The replay infers it. */
 static const char *const lost_pools[] = {"../lost_pools/graphs", "../lost_pools/graphs_exp",
                                          "../lost_pools/mempool", "../lost_pools/mempool_exp"};
 
@@ -134,7 +134,7 @@ static enum mt_status begin_anew(void *context)
     return MT_OK;
 }
 
-/* Replays that file of the fixtures; the caller frees history->states. */
+/* Replays that fixture. The caller frees history->states. */
 static void replay_file(const char *file, const struct mt_replay_options *options,
                         struct history *history, struct mt_replay_summary *summary)
 {
@@ -186,7 +186,7 @@ static uint64_t truth_value(const json_t *row, size_t key)
 /* How a program's counters differ from those of its history. */
 struct baseline {
     uint64_t before[VALUES]; /* counted before the history began */
-    uint64_t least[VALUES];  /* peaks from before the program set them back */
+    uint64_t least[VALUES];  /* peaks since before the program reset them */
 };
 
 static void count_from(struct baseline *baseline, const json_t *first)
@@ -218,8 +218,8 @@ static bool matches(const json_t *row, const struct baseline *baseline,
     return true;
 }
 
-/* A row is true if some state around its microsecond has all its values: the
- * one before the events of that microsecond, or after any of them. */
+/* A row is true if a state around its microsecond has all its values: the state before the events
+ * of that microsecond, or after any of them. */
 static void check_row(const char *capture, size_t index, const json_t *row,
                       const struct baseline *baseline, const struct history *history,
                       const bool checked[VALUES])
@@ -277,7 +277,7 @@ static void pytorch_equals_every_truth_row(void **unused)
         check_capture(lost_pools[i], &options, everything);
 }
 
-/* A given limit must lead to the same as a deduced one. */
+/* A given limit must have the same result as an inferred one. */
 static void the_real_limit_gives_the_same(void **unused)
 {
     static const struct {
@@ -295,8 +295,8 @@ static void the_real_limit_gives_the_same(void **unused)
     }
 }
 
-/* Retries under options that release by themselves cannot be told apart by
- * looking: `recorded` gives a lower bound there. */
+/* Retries under options that release segments by themselves cannot be recognized. `recorded` gives
+ * a lower bound there. */
 static void recorded_equals_every_truth_row(void **unused)
 {
     struct mt_replay_options options = {.policy = "recorded"};
@@ -314,7 +314,7 @@ static void recorded_equals_every_truth_row(void **unused)
         check_capture(lost_pools[i], &options, everything);
 }
 
-/* Before its first row the program set its peaks back to what was alive. */
+/* Before its first row, the program reset its peaks to the live bytes. */
 static void keep_peaks_of_the_warm_up(struct baseline *baseline, const json_t *first,
                                       const struct history *history)
 {
@@ -367,10 +367,10 @@ static uint64_t final_reserved_peak(const char *capture)
     return peak;
 }
 
-/* Among equal free blocks the lowest address wins, and addresses are the
- * driver's. Where the choice matters a blind replay may be off: by these MiB at
- * the peak, on these captures (docs/accuracy.md). In the jobs of two ranks NCCL
- * takes address space between PyTorch's segments. */
+/* Among equal free blocks, the lowest address wins, and addresses are the driver's. Where the
+ * choice matters, a blind replay may be off at the peak by this many MiB, on these captures
+ * (docs/accuracy.md). In the jobs of two ranks, NCCL takes address space between PyTorch's
+ * segments. */
 static const struct {
     const char *capture;
     int64_t at_most_mib;
@@ -452,8 +452,7 @@ static void every_address_and_segment_is_as_recorded(void **unused)
         check_addresses(lost_pools[i], false, true);
 }
 
-/* Rows from a ring's start on are exact in what is there; maxima of the time
- * before are not known to it. */
+/* After a ring's start, rows are exact for live memory. Earlier maxima are unknown. */
 static void check_ring(const char *capture, const char *policy)
 {
     static struct mt_replay_summary summary;

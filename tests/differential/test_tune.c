@@ -1,5 +1,5 @@
-/* What tune recommends, against real runs under that very setting, and its
- * front against replays one by one. */
+/* Compares the recommendation of tune with real runs under that setting, and its front with replays
+ * one by one. */
 #include "cmocka_all.h"
 
 #include <jansson.h>
@@ -75,7 +75,7 @@ static uint64_t calls(const struct mt_tune_row *row)
     return row->device_allocs + row->device_frees;
 }
 
-/* Every row is what a replay of that setting says, and no row beats another. */
+/* Every row equals a replay of that setting, and no row dominates another. */
 static void check_front(struct mt_source *source, uint64_t limit_bytes)
 {
     struct mt_error error = {0};
@@ -140,8 +140,8 @@ static void a_limit_asks_for_settings_that_serve(void **state)
     mt_source_close(source);
 }
 
-/* If `tune` says that a setting serves under a limit, `fit` agrees: in every order of
- * addresses. The defaults serve `keeps` under this limit in some orders only. */
+/* If `tune` reports that a setting fits a limit, `fit` agrees in every order of addresses. The
+ * defaults fit `keeps` under this limit in some orders only. */
 static void a_setting_serves_in_every_order(void **state)
 {
     static const struct {

@@ -1,6 +1,6 @@
-/* Snapshots as versions of PyTorch wrote them (fixtures/versions), and histories from which PyTorch
- * left out a kind of entry (fixtures/skipped): numbers are those of PyTorch's own counters, or the
- * report says that they are not exact. */
+/* Snapshots of several versions of PyTorch (fixtures/versions), and histories in which PyTorch
+ * skipped a kind of entry (fixtures/skipped): numbers equal PyTorch's own counters, or the report
+ * states that they are not exact. */
 #include "cmocka_all.h"
 
 #include <jansson.h>
@@ -81,8 +81,7 @@ static void without_a_history_it_is_one_instant(void **unused)
     assert_true(mt_is_one_instant(report, &report->devices[0]));
     assert_int_equal(report->devices[0].end.requested,
                      json_integer_value(json_object_get(truth, "live_bytes")));
-    assert_int_equal(report->integrity.events_dropped,
-                     0); /* a history that is not there lacks none */
+    assert_int_equal(report->integrity.events_dropped, 0); /* a missing history lacks no entries */
     finish();
 }
 
@@ -121,7 +120,7 @@ static void expect_skipped(const char *kind, uint64_t least)
     finish();
 }
 
-/* A run whose completed frees were left out begins with nothing all the same. */
+/* A run without entries for completed frees still begins empty. */
 static void what_is_skipped_is_no_late_start(void **unused)
 {
     (void)unused;
@@ -134,14 +133,14 @@ static void what_is_skipped_is_no_late_start(void **unused)
     finish();
 }
 
-/* Never more than there were, and never none. */
+/* At most the real number, and at least one. */
 static void skipped_entries_are_missed(void **unused)
 {
     (void)unused;
     expect_skipped("alloc", 100);
     expect_skipped("free_requested", 180); /* all of them */
     expect_skipped("free_completed", 180);
-    expect_skipped("segment_alloc", 1); /* those of which PyTorch has the stack */
+    expect_skipped("segment_alloc", 1); /* those whose stack PyTorch has */
 }
 
 int main(void)

@@ -1,6 +1,6 @@
-/* Pictures of what is not the default, of all real captures: timelines by phase,
- * site and stream, icicles of other instants and of whole runs by every weight, flame
- * charts of a phase. Nothing overlaps or leaves the frame; what they say adds up. */
+/* Pictures with other than default options, of all real captures: timelines by phase, site and
+ * stream, icicles of other instants and of whole runs by every weight, flame charts of a phase.
+ * Nothing overlaps or leaves the frame, and printed numbers sum. */
 #include "cmocka_all.h"
 
 #include <glob.h>
@@ -102,7 +102,7 @@ static void check_root(const struct mt_drawing *drawing, const struct mt_holding
         fail_msg("'%s' does not say '%s'", root->title, wanted);
 }
 
-/* Nets of what lies right below the phase, and of what lies between, are its own. */
+/* The net of the phase's direct children plus the net between them equals its own. */
 static void check_zoom(const struct mt_report *report, const struct mt_flamechart *chart)
 {
     const struct mt_cell *own = chart->cells;

@@ -1,5 +1,5 @@
-/* Profiles of XLA's profiler, replayed under the arena's rules: every address and every region as
- * the run had it, and every level as memory_stats() of the same run said. */
+/* Profiles of XLA's profiler, replayed under the arena's rules: every address and region equals
+ * that of the run, and every level equals memory_stats() of the same run. */
 #include "cmocka_all.h"
 
 #include <stdlib.h>
@@ -45,7 +45,8 @@ static void replay_of(const char *name)
     mt_source_close(source);
 }
 
-/* Keras on the CPU. The arena does not say how much it took from the system; the rules do. */
+/* Keras on the CPU. The arena does not report how much it took from the system; its rules determine
+ * it. */
 static void host_memory(void **state)
 {
     struct mt_analyze_options options = {.path = "keras_conv"};
@@ -80,7 +81,7 @@ static void training(void **state)
     replay_of("nnx_donated");
 }
 
-/* Without a word an analysis takes the arena's rules, and they hold. */
+/* By default, an analysis uses the arena's rules, and they are exact. */
 static void analysis(void **state)
 {
     struct mt_analyze_options options = {.path = "generate"};

@@ -1,4 +1,4 @@
-/* The reference for offline plans: slow and obvious. */
+/* The reference for offline plans: slow and simple. */
 #ifndef MT_TESTS_DSA_ORACLE_H
 #define MT_TESTS_DSA_ORACLE_H
 
@@ -13,7 +13,7 @@ static inline bool oracle_together(const struct mt_buffer *a, const struct mt_bu
     return a->begin < b->end && b->begin < a->end;
 }
 
-/* No two that live together share an address. */
+/* No two buffers that are alive at the same time share an address. */
 static inline bool oracle_valid(const struct mt_buffers *buffers, const uint64_t *addresses)
 {
     size_t i, j;
@@ -41,7 +41,7 @@ static inline uint64_t oracle_height(const struct mt_buffers *buffers, const uin
     return height;
 }
 
-/* The load is largest right after some buffer begins. */
+/* The load is largest right after the start of some buffer. */
 static inline uint64_t oracle_bound(const struct mt_buffers *buffers)
 {
     uint64_t bound = 0, load;
@@ -58,7 +58,7 @@ static inline uint64_t oracle_bound(const struct mt_buffers *buffers)
     return bound;
 }
 
-/* Lowest address for `item` at which nothing of `order[0..count)` is in its way. */
+/* Lowest address for `item` that does not collide with order[0..count). */
 static inline uint64_t oracle_lowest(const struct mt_buffers *buffers, const uint32_t *order,
                                      uint32_t count, const uint64_t *addresses, uint32_t item)
 {
@@ -81,8 +81,8 @@ static inline uint64_t oracle_lowest(const struct mt_buffers *buffers, const uin
     return address;
 }
 
-/* Puts order[placed..n) in all orders onto the lowest places; *best: height of
- * the lowest plan so far; at the bound it stops. */
+/* Tries order[placed..n) in all orders at the lowest possible addresses. *best is the height of the
+ * lowest plan; the search stops at the bound. */
 static inline void oracle_search(const struct mt_buffers *buffers, uint32_t *order, uint32_t placed,
                                  uint64_t *addresses, uint64_t *best)
 {
@@ -106,8 +106,8 @@ static inline void oracle_search(const struct mt_buffers *buffers, uint32_t *ord
 
 enum { ORACLE_MAX_BUFFERS = 10 };
 
-/* Some order of lowest places is optimal: push an optimal plan down, and sort it
- * by address. */
+/* Placing buffers at the lowest address in some order is optimal: lower the buffers of an optimal
+ * plan, and sort them by address. */
 static inline uint64_t oracle_optimum(const struct mt_buffers *buffers)
 {
     uint32_t order[ORACLE_MAX_BUFFERS], i;

@@ -1,5 +1,4 @@
-/* Random sources of events, tame or hostile, made in memory. Include after
- * cmocka.h. */
+/* Random sources of events, sound or hostile, in memory. Include after cmocka.h. */
 #ifndef MT_TESTS_FAKE_TRACE_H
 #define MT_TESTS_FAKE_TRACE_H
 
@@ -136,7 +135,7 @@ static void spread_over_heaps(struct mt_event *event, uint64_t next[COUNTED_HEAP
     event->aux_bytes = 0;
 }
 
-/* Tame: every free has its allocation, devices are few. Wild: anything. */
+/* Tame: every free has its allocation, and devices are few. Wild: any values. */
 static void make(struct fake *fake, bool wild, bool middle, bool heaps)
 {
     struct live live[MAX_LIVE];

@@ -6,7 +6,7 @@
 
 enum { LIMIT, REGION, CAP, WASTE, SAME, COLLECTS };
 
-/* Bytes that the arena itself may still ask for. */
+/* Bytes that the arena may still request. */
 static uint64_t room(const struct oracle *oracle)
 {
     uint64_t limit = oracle->setting[LIMIT];
@@ -14,7 +14,7 @@ static uint64_t room(const struct oracle *oracle)
     return limit ? (limit - oracle->counters.reserved.now) / 256 * 256 : (uint64_t)1 << 45;
 }
 
-/* Regions double; the device may refuse one, then nine tenths of it are tried. */
+/* Regions double in size. If the device refuses one, the arena tries nine tenths of it. */
 static size_t extend(struct oracle *oracle, uint64_t bytes, uint32_t stream, uint64_t list)
 {
     uint64_t *region = &oracle->setting[REGION], size = bytes;

@@ -1,6 +1,6 @@
-/* The model of cuda-async: pieces side by side from one base, and one flag a
- * page. Everybody's free pieces never end the array: what is beyond is free
- * without end. While a piece is free, `requested` is when it was freed. */
+/* The model of cuda-async: consecutive pieces from one base, and one flag per page. The array never
+ * ends with a free piece without a stream: the memory after it is free and unlimited. While a piece
+ * is free, `requested` is the time at which it was freed. */
 #include "oracle.h"
 
 #include <stdlib.h>

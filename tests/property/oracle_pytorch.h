@@ -1,5 +1,5 @@
-/* What the two files of the model of PyTorch's allocator share: what
- * oracle->setting holds, and the sizes that follow from the options. */
+/* Shared by the two files of the model of PyTorch's allocator: the content of oracle->setting, and
+ * the sizes that follow from the options. */
 #ifndef MT_TESTS_ORACLE_PYTORCH_H
 #define MT_TESTS_ORACLE_PYTORCH_H
 

@@ -220,7 +220,7 @@ static void must(enum mt_status status)
         trouble("it fails with status %d", (int)status);
 }
 
-/* What the allocator does before it gives up: all frees complete. */
+/* Before the allocator fails, all frees complete. */
 static enum mt_status complete_in_policy(void *unused)
 {
     size_t i;
@@ -273,7 +273,7 @@ static void take(void)
                 (unsigned long long)model.piece[at].size);
 }
 
-/* No device is that large: nothing happens but that the request fails. */
+/* No device is that large: the only effect is a failed request. */
 static void ask_the_impossible(void)
 {
     struct mt_policy_request request = {UINT64_MAX - dice_below(&play.dice, MT_GIB), 0, 0, 0, 0};
@@ -328,8 +328,7 @@ static void random_event(void)
         give(dice_below(&play.dice, held));
 }
 
-/* The last of it all: what was taken is given back, and a cache that can be
- * emptied holds nothing. */
+/* At the end, everything is freed, and a cache that can be emptied holds nothing. */
 static void check_baseline(void)
 {
     const struct mt_counters *counters = play.observer.ops->counters(play.policy);

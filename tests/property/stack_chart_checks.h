@@ -1,5 +1,5 @@
-/* What the tests of icicle and flame chart share: the sizes and forms in which both are drawn, and
- * what holds of each picture. */
+/* Shared by the tests of icicle and flame chart: sizes and formats in which both are drawn, and
+ * rules of each picture. */
 #ifndef MT_TESTS_STACK_CHART_CHECKS_H
 #define MT_TESTS_STACK_CHART_CHECKS_H
 

@@ -1,5 +1,5 @@
-/* Random and hostile traces through the whole analysis: nothing crashes, and
- * what the report promises to sum up does. */
+/* Runs random and hostile traces through the whole analysis: nothing crashes, and the sums that the
+ * report guarantees are right. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -137,7 +137,7 @@ static void traces_of_the_driver(void **state)
         run(round, false, false, true, NULL);
 }
 
-/* More devices than a replay has lanes: the tables of those that it has are as without the rest. */
+/* More devices than a replay has lanes: the tables of the others are unchanged. */
 static void traces_of_many_devices(void **state)
 {
     struct mt_analyze_options options = {.path = "random"};
@@ -165,7 +165,7 @@ static void traces_of_many_devices(void **state)
 }
 
 /* The table of devices has the note, and so has the text of a single device. */
-static void devices_that_are_left_out_are_said(void **state)
+static void skipped_devices_are_reported(void **state)
 {
     static const char words[] = "  devices not analyzed because their numbers are above 63: 1\n";
     const struct mt_analyze_options options = {.path = "random"};
@@ -199,12 +199,10 @@ static void devices_that_are_left_out_are_said(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(devices_that_are_left_out_are_said),
-                                       cmocka_unit_test(tame_traces),
-                                       cmocka_unit_test(traces_from_the_middle),
-                                       cmocka_unit_test(wild_traces),
-                                       cmocka_unit_test(traces_of_the_driver),
-                                       cmocka_unit_test(traces_of_many_devices)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(skipped_devices_are_reported), cmocka_unit_test(tame_traces),
+        cmocka_unit_test(traces_from_the_middle),       cmocka_unit_test(wild_traces),
+        cmocka_unit_test(traces_of_the_driver),         cmocka_unit_test(traces_of_many_devices)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

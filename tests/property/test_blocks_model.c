@@ -1,6 +1,6 @@
-/* Random histories of blocks against the definition of the model: of the blocks that
- * were there in the window those with most bytes x length are kept, at the fullest
- * instant of each bin nothing is missing, and the peak is the largest of all. */
+/* Compares random histories of blocks with the definition of the model: of the blocks in the
+ * window, those with the most bytes x length are kept; at the fullest instant of each bin nothing
+ * is missing; the peak is the largest of all. */
 #include "cmocka_all.h"
 
 #include <stdlib.h>
@@ -311,7 +311,7 @@ static void any_model_makes_a_sound_picture(void **state)
     }
 }
 
-/* Ten million blocks leave no more behind than ten thousand. */
+/* Ten million blocks need no more memory than ten thousand. */
 static void size_does_not_depend_on_length(void **state)
 {
     const struct mt_model_window window = {0, 1000000, 0, 1000000, MT_NO_STEP, MT_NO_PHASE, false};

@@ -1,5 +1,5 @@
-/* Between any two runs A's bytes and all changes sum to B's: by role, by phase,
- * by site. Nothing differs between a run and itself, wherever its lines moved to. */
+/* For any two runs, A's bytes plus all changes are B's: by role, by phase, by site. A run does not
+ * differ from itself, even if its lines moved. */
 #include "cmocka_all.h"
 
 #include <stdlib.h>
@@ -144,7 +144,7 @@ static void moved_lines(void **state)
     }
 }
 
-/* Another name, and other lines in it: neither gone nor new. */
+/* The file has another name and other lines: its sites are neither removed nor new. */
 static void a_file_with_another_name(void **state)
 {
     (void)state;

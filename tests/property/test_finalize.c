@@ -1,5 +1,5 @@
-/* Finalizing a trace gives native frames their names and the stacks their shape,
- * and changes nothing else. */
+/* Finalizing a trace resolves native frames to names, shapes the stacks, and changes nothing else.
+ */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* RTLD_NEXT */
 #endif
@@ -38,7 +38,7 @@ __attribute__((noinline)) static void other_callee(void)
     sink++;
 }
 
-/* What the frame of an interpreter is recognized by. */
+/* The function by which the frame of an interpreter is recognized. */
 __attribute__((noinline)) static void _PyEval_EvalFrameDefault(void)
 {
     note();
@@ -465,7 +465,7 @@ static void test_damaged_traces_stay_as_they_are(void **state)
     assert_int_equal(mt_trace_finalize(path, NULL, NULL, NULL), MT_ERR_IO);
 }
 
-/* What a link points to may be somebody else's. */
+/* The target of a link may belong to another user. */
 static void test_links_are_not_followed(void **state)
 {
     struct made_trace made;
@@ -492,7 +492,7 @@ static void test_links_are_not_followed(void **state)
     unmake_trace(&made);
 }
 
-/* In place of libdw's: one that runs out of memory, or calls exit as libdw does then. */
+/* Replaces libdw's function: runs out of memory, or calls exit, as libdw does in that case. */
 static bool libdw_dies, libdw_exits;
 
 struct Dwfl *dwfl_begin(const void *callbacks);
@@ -508,7 +508,7 @@ struct Dwfl *dwfl_begin(const void *callbacks)
     return real(callbacks);
 }
 
-/* The trace is whole, and somebody says why its frames are addresses. */
+/* The trace is complete, and a message explains why its frames are addresses. */
 static void test_a_death_in_libdw_is_survived(void **state)
 {
     const struct mt_trace_end_options options = {.unfinished = mt_outputs_unfinished()};
@@ -553,7 +553,7 @@ static void test_a_death_in_libdw_is_survived(void **state)
 
 struct killing {
     struct mt_unfinished list;
-    char *lent; /* the name of the new file, the handler's from then on */
+    char *lent; /* the name of the new file, owned by the handler */
 };
 
 static void be_killed(void *context, uint64_t done, uint64_t total)

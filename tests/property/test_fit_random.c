@@ -1,4 +1,4 @@
-/* Random programs: the answer of fit against replays under every limit. */
+/* Random programs: compares the answer of fit with replays under every limit. */
 #include "cmocka_all.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* The flame chart model on random traces, against a naive one; what holds of
- * every model; and that its size does not depend on the length of the trace. */
+/* Compares the flame chart model with a naive one on random traces, and checks its invariants and
+ * that its size does not depend on the length of the trace. */
 #include "cmocka_all.h"
 
 #include <stdlib.h>
@@ -385,8 +385,7 @@ static void random_traces_agree_with_the_naive_model(void **state)
     }
 }
 
-/* A window shows what happened in it: levels at its edges, nets of phases cut
- * at them. */
+/* A window shows its own events: levels at its edges, and nets of phases cut at them. */
 static void windows_cut_what_they_do_not_hold(void **state)
 {
     static struct world world;
@@ -444,9 +443,8 @@ static void windows_cut_what_they_do_not_hold(void **state)
     }
 }
 
-/* Zoomed to a phase: it is the only cell that is not within it, it spans the window,
- * and its net is that of the curve: what lies directly in it, and what happened
- * between those. */
+/* Zoomed to a phase: the phase is the only cell that is not inside it, it spans the window, and its
+ * net is that of the curve: the cells directly in it, and the changes between them. */
 static void check_zoom(struct world *world, uint32_t index)
 {
     const struct mt_phase *phase = &world->phases[index];
@@ -488,7 +486,7 @@ static void check_zoom(struct world *world, uint32_t index)
     assert_int_equal(inner, net);
 }
 
-static void a_phase_is_looked_at_for_itself(void **state)
+static void a_phase_can_be_zoomed(void **state)
 {
     static struct world world;
     unsigned looked_at = 0;
@@ -551,7 +549,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_traces_agree_with_the_naive_model),
         cmocka_unit_test(windows_cut_what_they_do_not_hold),
-        cmocka_unit_test(a_phase_is_looked_at_for_itself),
+        cmocka_unit_test(a_phase_can_be_zoomed),
         cmocka_unit_test(size_depends_on_the_resolution_alone),
     };
 

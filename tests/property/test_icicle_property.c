@@ -1,5 +1,5 @@
-/* Random holdings as a tree: everything adds up, siblings are in order, and
- * the folded stacks, drawn again by other means, have the same widths. */
+/* Random holdings as a tree: sums are right, siblings are sorted, and the folded stacks, drawn by
+ * another implementation, have the same widths. */
 #include "cmocka_all.h"
 
 #include <stdlib.h>
@@ -195,8 +195,7 @@ static const char *folded_name(struct world *world, const struct mt_node *node)
     return name;
 }
 
-/* Nodes whose paths read alike (one size, two roles) are one in the folded
- * stacks. */
+/* Nodes with equal paths (one size, two roles) are one in the folded stacks. */
 static void check_folded(struct world *world, const struct mt_icicle *icicle, bool with_blocks)
 {
     const char **paths = mt_arena_array(&world->arena, icicle->count, sizeof *paths);
@@ -278,7 +277,7 @@ static void order_of_holdings_does_not_matter(void **state)
     mt_arena_release(&world.arena);
 }
 
-static void phases_name_what_has_no_stack(void **state)
+static void phases_name_blocks_without_stack(void **state)
 {
     static struct world world;
 
@@ -328,7 +327,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_holdings_add_up),
         cmocka_unit_test(order_of_holdings_does_not_matter),
-        cmocka_unit_test(phases_name_what_has_no_stack),
+        cmocka_unit_test(phases_name_blocks_without_stack),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* The layers of a timeline on random traces: they sum to what is allocated in every
- * bin of both axes, and each holds what a plain count of the events says. */
+/* The layers of a timeline on random traces: they sum to the allocated bytes in every bin of both
+ * axes, and each equals a plain count of the events. */
 #include "cmocka_all.h"
 
 #include <stdlib.h>

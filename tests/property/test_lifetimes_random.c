@@ -1,5 +1,5 @@
-/* Cells of sizes and lifetimes: edges hold what they promise, sums are totals, on
- * random blocks and on every capture. */
+/* Cells of sizes and lifetimes, on random blocks and on every capture: values are between their
+ * edges, and sums are totals. */
 #include "cmocka_all.h"
 
 #include <dirent.h>
@@ -121,7 +121,7 @@ static void sums_are_totals(void **unused)
     mt_arena_release(&arena);
 }
 
-/* What was never freed is what was requested at the end. */
+/* Blocks that were never freed sum to the requested bytes at the end. */
 static void check_capture(const char *path)
 {
     struct mt_analyze_options options = {.models = MT_MODEL_LIFETIMES};

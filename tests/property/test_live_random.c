@@ -1,5 +1,4 @@
-/* What is alive at an instant, however it is grouped, is what the replay counts
- * there, to the byte. */
+/* Live blocks at an instant, in any grouping, equal the replay's count there to the byte. */
 #include "cmocka_all.h"
 
 #include <stdlib.h>
@@ -138,7 +137,7 @@ static void random_instants_of_a_ring(void **state)
         run(round, true);
 }
 
-/* Whatever the trace, whatever the question: nothing crashes. */
+/* With any trace and any query, nothing crashes. */
 static void wild_traces(void **state)
 {
     static struct fake fake;

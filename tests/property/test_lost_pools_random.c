@@ -1,6 +1,5 @@
-/* Random programs with private pools, played to PyTorch's allocator; then the
- * names of the pools are taken out of the trace where a snapshot would not have
- * them, and the replay has to find out. */
+/* Random programs with private pools, on PyTorch's allocator. The names of the pools are removed
+ * from the trace where a snapshot would not have them, and the replay has to infer them. */
 #include "cmocka_all.h"
 
 #include <stdlib.h>
@@ -201,8 +200,8 @@ static bool is_found(uint64_t seed, const char *options, uint16_t pool_count)
     return true;
 }
 
-/* Not every program can be explained: what a flush took in one go may be told
- * apart by nothing. The numbers are those reached; less is a step back. */
+/* Not every program can be explained: nothing distinguishes the segments that one flush released.
+ * The expected numbers are the ones reached so far; a lower one is a regression. */
 static void check_all(const char *options, uint16_t pool_count, unsigned at_least)
 {
     unsigned found = 0;

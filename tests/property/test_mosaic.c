@@ -1,6 +1,5 @@
-/* Random changes of rows against the definition of a mosaic: a column shows all rows as
- * they were at its fullest instant, the state that it begins with included; and against
- * its bounds. */
+/* Compares random changes of rows with the definition of a mosaic: a column shows all rows at its
+ * fullest instant, including its initial state; and checks its bounds. */
 #include "cmocka_all.h"
 
 #include <stdlib.h>

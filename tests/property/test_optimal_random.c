@@ -1,5 +1,5 @@
-/* Offline plans of random buffers: always valid, never below the bound; on tiny
- * instances as low as brute force gets. The seed is printed; MEMTRACE_SEED sets it. */
+/* Offline plans of random buffers: always valid, never below the bound, and on tiny instances equal
+ * to brute force. The seed is printed; MEMTRACE_SEED sets it. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -32,8 +32,8 @@ static void make_buffers(struct mt_buffers *buffers, uint64_t count, uint64_t ti
     }
 }
 
-/* Memory of `load` units that is full all the time: what is freed is filled again
- * at once. Plans for this often need more than the load. */
+/* Memory of `load` units that is always full: freed memory is reused at once. Plans for it often
+ * need more than the load. */
 static void make_full_memory(struct mt_buffers *buffers, size_t count, uint64_t load)
 {
     uint64_t now = 0, live = 0;
@@ -57,8 +57,8 @@ static void make_full_memory(struct mt_buffers *buffers, size_t count, uint64_t 
     }
 }
 
-/* Load 4, but no plan below 5 (worked out in unit/test_optimal.c), with sizes
- * `scale` times as large, and a few buffers more. */
+/* Load 4, but no plan below 5 (see unit/test_optimal.c), with sizes `scale` times as large, and a
+ * few more buffers. */
 static void make_above_load(struct mt_buffers *buffers, uint64_t scale)
 {
     static const struct mt_buffer known[] = {{0, 2, 2}, {0, 4, 2}, {2, 6, 1}, {8, 11, 2},
@@ -115,8 +115,7 @@ static void tiny_instances_are_solved(void **state)
     assert_true(above_load >= TINY_CASES / 10);
 }
 
-/* A capacity one below the optimum is impossible, the optimum is found, whatever
- * the order of trying. */
+/* A capacity one below the optimum is impossible, and the optimum is found in any search order. */
 static void exact_search_decides(void **state)
 {
     int i, pass;

@@ -1,6 +1,6 @@
-/* `planned` on random programs that repeat a step: blocks never overlap, counters
- * are what the blocks say, steps that ask for the same find every place free,
- * however the lifetimes in them differ, and no plan is below what lives at once. */
+/* `planned` on random programs that repeat a step: blocks never overlap, counters match the blocks,
+ * equal steps always get their planned addresses even if lifetimes differ, and no plan is below the
+ * live bytes. */
 #include "cmocka_all.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Long random programs against every policy, with an observer that knows nothing
- * of its rules (policy_observer.h), and all that was taken is given back. */
+/* Long random programs on every policy, with an observer that does not know its rules
+ * (policy_observer.h). At the end, all memory is released. */
 #include "cmocka_all.h"
 
 #include <stdlib.h>
@@ -155,7 +155,7 @@ static void run_policy(const struct mt_policy_ops *ops, const char *options, uin
     mt_symbols_release(&symbols);
 }
 
-/* Policies with options that change their ways. Those without a row run with their defaults. */
+/* Policies with options that change their behavior. Those without a row run with their defaults. */
 static const struct {
     const char *name, *options;
 } variants[] = {

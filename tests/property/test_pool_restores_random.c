@@ -1,6 +1,6 @@
-/* Random programs whose private pool is put back to checkpoints again and again, as CUDA graph
- * trees do it: played to PyTorch's allocator, with the events that PyTorch writes then. The replay
- * has to recognize every restore, be exact, and find each place again under other options. */
+/* Random programs whose private pool is repeatedly restored to checkpoints, like CUDA graph trees,
+ * on PyTorch's allocator, with the events that PyTorch writes then. The replay has to recognize
+ * every restore, be exact, and find each address again under other options. */
 #include "cmocka_all.h"
 
 #include <stdlib.h>

@@ -1,5 +1,4 @@
-/* What was allocated, what grew and what a step kept, against a count of the
- * events themselves. */
+/* Compares allocated bytes, growth and what a step kept with a count of the events. */
 #include "cmocka_all.h"
 
 #include <stdlib.h>

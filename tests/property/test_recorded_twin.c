@@ -1,6 +1,6 @@
 /* A recorded trace of a PyTorch program has the same facts about PyTorch as the snapshot of the
- * same run, byte for byte, whatever else took memory; and what that was, is
- * told as it was. */
+ * same run, byte for byte, whatever other memory was allocated; the other memory is reported as it
+ * was. */
 #include "cmocka_all.h"
 
 #include <stdio.h>
@@ -134,7 +134,7 @@ static struct mt_report *analyzed(struct mt_source *source)
     return report;
 }
 
-/* Only a recording tells what lies outside of the framework. */
+/* Only a recording has memory outside of the framework. */
 static void drop_outside_memory(struct mt_report *report)
 {
     for (uint32_t i = 0; i < report->device_count; i++) {

@@ -1,6 +1,6 @@
-/* A small snapshot, cut at every byte and with every byte changed: a valid
- * result or an error that names a place in the file; the same with and without
- * the pickle reader's short cuts. And all captures, undamaged, both ways. */
+/* A small snapshot, cut at every byte and with every byte changed, gives a valid result or an error
+ * with a position in the file. The result is the same with and without the pickle reader's fast
+ * path. All undamaged captures are also read both ways. */
 #include <dirent.h>
 #include "cmocka_all.h"
 
@@ -115,7 +115,7 @@ static size_t check_folder(const char *name)
     return files;
 }
 
-static void test_short_cuts(void **state)
+static void test_fast_path(void **state)
 {
     (void)state;
     assert_true(check_folder("captures") >= 18);
@@ -146,7 +146,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_short_cuts),
+        cmocka_unit_test(test_fast_path),
         cmocka_unit_test(test_damaged_capture),
     };
 

@@ -1,6 +1,5 @@
-/* Icicle and flame chart of every capture, on the display list: what is drawn
- * is as wide as what it stands for, numbers are those of the report, no text
- * overlaps, nothing leaves the picture. */
+/* Icicle and flame chart of every capture, on the display list: widths are proportional to bytes,
+ * numbers are those of the report, no text overlaps, nothing leaves the picture. */
 #include "stack_chart_checks.h"
 
 #include <stdio.h>

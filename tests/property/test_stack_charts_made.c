@@ -1,5 +1,5 @@
-/* Icicle and flame chart of reports that no real run has: with almost nothing in them, with more
- * than there is room for, and random ones. Nothing leaves the picture, and no text overlaps. */
+/* Icicle and flame chart of reports that no real run has: almost empty ones, ones with more than
+ * fits, and random ones. Nothing leaves the picture, and no text overlaps. */
 #include "stack_chart_checks.h"
 
 #include <stdio.h>
@@ -26,7 +26,7 @@ static void draw_both(const struct mt_report *report, const struct mt_device_rep
     }
 }
 
-static void little_to_show_is_shown(void **state)
+static void almost_empty_reports_are_drawn(void **state)
 {
     struct mt_symbols symbols = {0};
     struct mt_report report = {.name = "little", .symbols = &symbols};
@@ -66,7 +66,7 @@ static void little_to_show_is_shown(void **state)
 }
 
 /* Deep stacks, endless and hostile names, ten thousand small blocks. */
-static void much_to_show_is_bounded(void **state)
+static void large_reports_are_bounded(void **state)
 {
     enum { HOLDINGS = 10000, STACKS = 3000 };
     static struct mt_holding holdings[HOLDINGS];
@@ -281,8 +281,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_reports_keep_their_texts_apart),
-        cmocka_unit_test(little_to_show_is_shown),
-        cmocka_unit_test(much_to_show_is_bounded),
+        cmocka_unit_test(almost_empty_reports_are_drawn),
+        cmocka_unit_test(large_reports_are_bounded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

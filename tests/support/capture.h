@@ -1,5 +1,5 @@
-/* Captures of fixtures/, opened, analyzed, and what the runs themselves counted. Whatever
- * fails, the test fails. Include cmocka_all.h first. */
+/* Opens and analyzes captures of fixtures/, and reads the counters of the recorded runs. Any error
+ * fails the test. Include cmocka_all.h first. */
 #ifndef MT_TESTS_CAPTURE_H
 #define MT_TESTS_CAPTURE_H
 
@@ -54,8 +54,7 @@ static inline void capture_close(struct capture *capture)
     mt_source_close(capture->source);
 }
 
-/* The largest value of a counter that the run itself took; 0 if it took none or there
- * is no file of them. */
+/* The largest value of a counter that the run recorded; 0 if there is none. */
 static inline uint64_t capture_true_peak(const char *name, const char *counter)
 {
     const char *path = capture_path("captures", name, ".truth.json");

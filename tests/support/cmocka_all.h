@@ -1,4 +1,4 @@
-/* cmocka, and the headers that it wants before it. */
+/* cmocka, and the headers that it requires. */
 #ifndef MT_TESTS_CMOCKA_ALL_H
 #define MT_TESTS_CMOCKA_ALL_H
 

@@ -1,4 +1,4 @@
-/* Random numbers from a seed: the same ones on every machine. */
+/* Random numbers from a seed: the same sequence on every machine. */
 #ifndef MT_TESTS_DICE_H
 #define MT_TESTS_DICE_H
 

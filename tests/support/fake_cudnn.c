@@ -1,6 +1,6 @@
-/* A cuDNN for tests of the asker: the five functions that it calls. The batch of a question says
- * what happens; else it proposes two configurations, whose workspaces are the sum of the sizes of
- * x, and twice that. */
+/* A fake cuDNN for tests of the child process that queries it: the five functions that the child
+ * calls. The batch size of a query selects the behavior. By default it proposes two configurations,
+ * whose workspaces are the sum of the sizes of x and twice that sum. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <signal.h>
@@ -74,7 +74,7 @@ int cudnnBackendSetAttribute(void *to, int attribute, int type, int64_t count, c
     return 0;
 }
 
-/* What the functions of CUDA say that cuDNN finds in its process. */
+/* What CUDA's functions report that cuDNN finds in its process. */
 static int64_t absent_cuda(void)
 {
     int (*init)(unsigned) = NULL, (*create)(void **) = NULL;
@@ -132,7 +132,8 @@ static int64_t list(const struct fake *fake, int64_t room, void *values)
     return 2;
 }
 
-/* The first is that of others; a tile of 128 by 128, one block in a cluster. */
+/* The first knob is that of other kernels. The rest are those of a stream-K kernel: a tile of 128
+ * by 128, one block per cluster. */
 static const struct {
     int type;
     int64_t value;

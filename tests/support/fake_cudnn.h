@@ -1,4 +1,4 @@
-/* What fake_cudnn.c does for the first size of x. */
+/* Behavior of fake_cudnn.c, by the first size of x. */
 #ifndef MT_FAKE_CUDNN_H
 #define MT_FAKE_CUDNN_H
 
@@ -7,12 +7,12 @@ enum {
     FAKE_CRASH = 666,
     FAKE_HANG,
     FAKE_NOTHING,     /* proposes no configuration */
-    FAKE_DRIVER,      /* workspace: what cuInit says, -1: nothing to call */
+    FAKE_DRIVER,      /* workspace: result of cuInit, -1: there is no function */
     FAKE_LEAKS,       /* workspace: descriptors that were not destroyed */
-    FAKE_ENVIRONMENT, /* workspace: a bit for each thing that came along from the program */
+    FAKE_ENVIRONMENT, /* workspace: a bit for each thing inherited from the program */
 };
 
-/* A library that does not plan for a device that is only described. */
+/* A library that has no plans for a described device. */
 #define FAKE_OLD_DEVICE "{old}"
 
 #endif

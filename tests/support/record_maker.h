@@ -1,5 +1,5 @@
-/* Random records of ranks for tests. Every field has a value of its own by its table, so that a
- * field that is not copied or compared is noticed. */
+/* Random records of ranks for tests. The table gives every field a different value, so that a field
+ * that is not copied or compared is detected. */
 #ifndef TESTS_RECORD_MAKER_H
 #define TESTS_RECORD_MAKER_H
 
@@ -22,7 +22,7 @@ static inline uint64_t maker_dice(struct record_maker *maker, uint64_t below)
     return (dice_linear(&maker->state) >> 20) % below;
 }
 
-/* One of few, so that sets share texts. */
+/* One of few texts, so that sets share them. */
 static inline const char *maker_text(struct record_maker *maker)
 {
     static const char *const texts[] = {"",     "node1",         "node2",    "slurm:7",
@@ -75,7 +75,7 @@ static inline void maker_fill(struct record_maker *maker, void *object,
     }
 }
 
-/* What mt_rank_set_is_sound asks for beside ranges. */
+/* Requirements of mt_rank_set_is_sound besides ranges. */
 static inline void maker_mend(struct record_maker *maker, struct mt_rank_record *record)
 {
     int64_t number = -(int64_t)maker_dice(maker, 9);
@@ -110,7 +110,7 @@ static inline void maker_mend(struct record_maker *maker, struct mt_rank_record 
     record->allocated_peak.bytes = total;
 }
 
-/* A record whose paths are those of maker->set; it is not in it. */
+/* A record whose paths belong to maker->set. The set does not contain the record. */
 static inline struct mt_rank_record make_record(struct record_maker *maker)
 {
     struct mt_rank_record record = {0};

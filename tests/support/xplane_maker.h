@@ -9,7 +9,7 @@
 #include "buf.h"
 #include "util.h"
 
-/* One event of memory, of the arena called `allocator`. */
+/* A memory event of the arena `allocator`. */
 struct made_event {
     const char *allocator;
     bool is_free;
@@ -44,7 +44,7 @@ static inline void pb_text(struct mt_buf *out, uint32_t field, const char *text)
     pb_bytes(out, field, text, strlen(text));
 }
 
-/* Adds `inner` as a message, and empties it. */
+/* Appends `inner` as a message, and clears it. */
 static inline void pb_message(struct mt_buf *out, uint32_t field, struct mt_buf *inner)
 {
     pb_bytes(out, field, inner->data ? inner->data : "", inner->length);

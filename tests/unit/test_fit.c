@@ -136,10 +136,10 @@ static struct mt_event at(struct mt_event event, uint64_t offset_mib)
     return event;
 }
 
-/* The run used, of two free blocks of 30 MiB, the one in the smaller segment, because its address
- * was lower. So the larger segment became free as a whole and served 60 MiB. With other addresses
- * from the driver, it does not. An exact replay of the recorded addresses does not show what the
- * next run does. */
+/* The run used one of two free blocks of 30 MiB, the one in the smaller segment, because its
+ * address was lower. So the larger segment became free as a whole and served 60 MiB. With other
+ * addresses from the driver, it does not. An exact replay of the recorded addresses does not show
+ * what the next run does. */
 static void the_next_run_has_other_addresses(void **unused)
 {
     struct mt_event events[] = {

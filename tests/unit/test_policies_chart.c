@@ -1,5 +1,5 @@
 /* The table of allocators and its picture, on random tables: bars sum to the reserved bytes and are
- * sorted, diamonds mark the limits, invalid requests are refused. */
+ * sorted, diamonds mark the limits, rows with different requests are refused. */
 #include "cmocka_all.h"
 
 #include "dice.h"

@@ -118,9 +118,8 @@ static void cuda_async_moves_pages(void **unused)
         {0, 0, 0, 131072, 92160, 4, NOWHERE},
         {4, 4096, 0, 131072, 96256, 4, 0},    /* the low end of A's place */
         {2, 0, 0, 131072, 65536, 4, NOWHERE}, /* no page is idle: B and D reach into both */
-        {3, 0, 0, 131072, 34816, 4,
-         NOWHERE}, /* two are idle: the ends of C's and D's free space are adjacent */
-        {5, 65536, 0, 131072, 100352, 4, 2}, /* C's place and beyond: the pages do */
+        {3, 0, 0, 131072, 34816, 4, NOWHERE}, /* two are: C and D are adjacent */
+        {5, 65536, 0, 131072, 100352, 4, 2},  /* C's place and beyond: the pages do */
         {6, 32768, 0, 163840, 133120, 5, NOWHERE},
     };
     static const struct step moved[] = {

@@ -92,7 +92,7 @@ static void a_fatal_request_is_a_death(void **state)
     end(&work);
 }
 
-/* If the driver allocates memory after the request, it is no failure. */
+/* A failed request is not fatal if the driver allocates memory after it. */
 static void without_a_framework_the_driver_decides(void **state)
 {
     const struct synthetic_options options = {.kind = SYNTHETIC_NO_PHASES, .seed = 3};

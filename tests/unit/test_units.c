@@ -194,7 +194,7 @@ static bool is_unit(const char *word)
     return mt_is_unit(word, strlen(word));
 }
 
-/* Whatever the functions above write behind a number. */
+/* Every unit that the functions above print. */
 static void units_are_known(void **state)
 {
     char text[MT_UNITS_TEXT];

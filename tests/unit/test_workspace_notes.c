@@ -59,7 +59,7 @@ static void a_child_counts_its_own(void **state)
 
     (void)state;
     if (child == 0) {
-        write_at_end(); /* no own counts: the parent writes its own */
+        write_at_end(); /* has no counts: the parent writes its own */
         sim_note_workspace(WORKSPACE_GUESSED);
         _exit(0);
     }

@@ -279,7 +279,7 @@ static void more_threads_than_numbers(void **state)
     mt_buf_release(&profile);
 }
 
-/* Initial blocks whose sizes sum to 2^64 are ignored: nothing was in use then. */
+/* The sizes of initial blocks sum to 2^64, so nothing else was in use at the start. */
 static void sizes_that_no_sum_holds(void **state)
 {
     struct made_event events[16];
