@@ -462,14 +462,14 @@ class Shim(Programs):
             "print([each.config for each in t.launchers], t.launchers[0](1, 2, 3, stream=0), t.coordinate_descent_tuning(4))")
         self.assertEqual((status, output), (0, "['a', 'b'] None 4\n")) # PyTorch 2.4
 
-    def test_neighbours_of_a_configuration_have_launchers(self):
+    def test_neighbors_of_a_configuration_have_launchers(self):
         self.compiler()
         with open(self.folder / "torch/_inductor/runtime/triton_heuristics.py", "a") as file:
             file.write("class TritonCompileResult: pass\n")
         status, output, _ = self.run_program(
             "from triton.runtime.jit import JITFunction\nfrom torch._inductor.runtime.triton_heuristics import CachingAutotuner\n"
             "launcher = CachingAutotuner(JITFunction(), ['a']).coordinate_descent_tuning('first'); print(launcher.config, launcher(1, 2, 3))")
-        self.assertEqual((status, output), (0, "neighbour None\n"))
+        self.assertEqual((status, output), (0, "neighbor None\n"))
 
     def test_dynamo_runs_without_hooks_and_makes_guards_with_them(self):
         self.compiler()

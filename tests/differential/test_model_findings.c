@@ -187,8 +187,8 @@ static void expect_state(const char *name)
                         "234 MiB of it stays allocated throughout step#1/backward, where the peak "
                         "is, and is not used there");
     assert_int_equal(truth(name, "reserved_peak_clean"), 2097152000);
-    assert_string_equal(finding->evidence[2], "and 1.95 GiB reserved instead of 2.20 GiB");
-    assert_string_equal(finding->evidence[3], "229 MiB to be moved each way, each time");
+    assert_string_equal(finding->evidence[2], "in the same replay: 1.95 GiB reserved instead of 2.20 GiB");
+    assert_string_equal(finding->evidence[3], "229 MiB to transfer in each direction for each optimizer step");
     mt_report_release(report);
     mt_source_close(source);
     expect_change(name, "idle-state");
@@ -243,8 +243,8 @@ static void expect_about(const char *name, const char *advice)
 static void a_model_in_one_dtype_saves_about_what_it_saved(void **unused)
 {
     (void)unused;
-    expect_about("halved", "make the model in its last dtype before it is on the device");
-    expect_about("loaded", "read it to the host");
+    expect_about("halved", "give the model its final dtype before it reaches the device");
+    expect_about("loaded", "load the checkpoint with map_location");
 }
 
 static void expect_evidence(const char *name, const char *id, size_t at, const char *text)

@@ -82,7 +82,7 @@ static void check_group(const char *key, const char *axis, uint32_t coordinate)
         assert_int_equal(rules.groups[0].rules.count, 1);
     } else {
         assert_int_equal(read_budget(&rules, path, 0, said), MT_EXIT_INPUT);
-        if (!strstr(said, "is no rule for a group"))
+        if (!strstr(said, "is not a rule for a group"))
             fail_msg("%s: '%s'", key, said);
     }
     mt_fleet_rules_release(&rules);
