@@ -2,7 +2,8 @@
 """check_cases.py PROGRAM [--update]: runs the commands of docs/cases and of README.md, and compares
 their output with the pages; --update writes it into the pages.
 
-A command is a line "$ ..." of a block ```console; the lines up to the next command, or the end of
+A command that prints nothing is a fault, also with --update: its filter looks for words that the
+program no longer prints. A command is a line "$ ..." of a block ```console; the lines up to the next command, or the end of
 the block, are its output. Commands of docs/cases run in fixtures/, those of README.md in the root."""
 import difflib
 import os
@@ -24,8 +25,8 @@ def output_of(program, command, cwd):
     return done.stdout
 
 
-def refreshed(program, lines, cwd):
-    """The page with what its commands print now."""
+def refreshed(program, lines, cwd, silent):
+    """The page with what its commands print now; `silent` gets commands that print nothing."""
     inside = False
     for line in lines:
         if line == BEGIN:
@@ -34,7 +35,10 @@ def refreshed(program, lines, cwd):
             inside = False
         if inside and line.startswith(PROMPT):
             yield line
-            yield from output_of(program, line[len(PROMPT):], cwd).splitlines(keepends=True)
+            printed = output_of(program, line[len(PROMPT):], cwd)
+            if not printed.strip():
+                silent.append(line[len(PROMPT):].strip())
+            yield from printed.splitlines(keepends=True)
         elif not inside or line == BEGIN:
             yield line
 
@@ -42,10 +46,10 @@ def refreshed(program, lines, cwd):
 def main(program, update):
     pages = sorted((ROOT / "docs" / "cases").glob("*.md")) + [ROOT / "README.md"]
     assert len(pages) > 1
-    wrong, commands = 0, 0
+    wrong, commands, silent = 0, 0, []
     for page in pages:
         old = page.read_text(encoding="utf-8").splitlines(keepends=True)
-        new = list(refreshed(program, old, ROOT if page.parent == ROOT else ROOT / "fixtures"))
+        new = list(refreshed(program, old, ROOT if page.parent == ROOT else ROOT / "fixtures", silent))
         commands += sum(line.startswith(PROMPT) for line in new)
         if old == new:
             continue
@@ -53,8 +57,10 @@ def main(program, update):
         if update:
             page.write_text("".join(new), encoding="utf-8")
         sys.stdout.writelines(list(difflib.unified_diff(old, new, page.name, "printed now", n=1))[:60])
+    for command in silent:
+        print(f"prints nothing: {command}")
     print(f"{commands} commands in {len(pages)} pages, {wrong} pages {'rewritten' if update else 'differ'}")
-    return bool(wrong) and not update
+    return bool(silent) or (bool(wrong) and not update)
 
 
 if __name__ == "__main__":
