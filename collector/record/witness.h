@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 struct mt_witness {
-    pid_t pid; /* 0 = there is none: nothing was sent to everybody */
+    pid_t pid; /* 0 = none: mt_witness_saw returns false */
     int ask, answer;
 };
 

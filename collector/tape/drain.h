@@ -19,8 +19,8 @@ enum mt_drain_mode {
 
 struct mt_drain_result {
     uint64_t events;  /* added to the writer by this pass */
-    uint64_t missing; /* numbers passed without an event, and damaged events: all of
-                         them are said in the trace */
+    uint64_t missing; /* numbers passed without an event, and damaged events: the trace reports all
+                         of them */
     uint64_t waiting; /* committed events behind a number that is not (LIVE) */
 };
 

@@ -84,8 +84,8 @@ struct mt_job_choice {
 
 /* Among the settings that were searched on every row and serve all rows, chooses the one whose
  * largest need over the rows is smallest. Ties are decided, in this order, by the smaller limit,
- * the smaller sum of needs, fewer calls of the driver, fewer options, and the order. O(settings
- * * rows). */
+ * the smaller sum of needs, fewer calls of the driver, fewer options, and the order.
+ * O(settings * rows). */
 void mt_job_trial_choose(const struct mt_job_trial *trial, struct mt_job_choice *choice);
 
 /* Among the settings that were searched on this row, returns the one with the smallest need.
