@@ -16,10 +16,10 @@
 
 #include "inject_source.h"
 
-/* The fact `mesh`, when the recording begins. */
+/* Records the fact `mesh` when the recording begins. */
 void mt_run_mesh_tell(void);
 
-/* Tells what the program says after that. */
+/* Records later calls of memtrace_set_mesh. */
 extern const struct mt_inject_source mt_mesh_source;
 
 #endif
