@@ -40,7 +40,7 @@ struct mt_teller {
     const struct mt_style *style;
     struct mt_arena *arena; /* scratch */
     const struct mt_detail *detail;
-    const struct mt_screen *chart; /* NULL = none is wanted */
+    const struct mt_screen *chart; /* NULL = no chart is requested */
 };
 extern const struct mt_detail mt_detail_all;
 

@@ -31,7 +31,7 @@ const char *mt_no_answer_text(enum mt_no_answer missing);
 int mt_asked_check(const struct mt_asked_report *asked, const struct mt_question *question,
                    uint64_t device);
 
-/* Says that the report has nothing of this device, and why. */
+/* Prints that the report has no events of this device, and why. */
 void mt_say_no_device_events(const char *path, const struct mt_report *report, uint64_t device);
 
 /* Prints an error and returns true if the number of the device is above those that are analyzed. */

@@ -32,10 +32,10 @@ struct mt_blocks_option {
  * allocated, requested, count, not 'x'", or the closest name if there is one. */
 int mt_find_word(const char *what, const char *word, const char *const *names, size_t count);
 
-/* Fills the meaning; false after a line that says what is wrong. */
+/* Fills the parsed values. Prints an error and returns false if one is invalid. */
 bool mt_blocks_option_read(struct mt_blocks_option *blocks);
 
-/* "phase:PATH" -> PATH; NULL after a line that says what is wrong. */
+/* "phase:PATH" -> PATH. Prints an error and returns NULL for any other text. */
 const char *mt_zoom_option_read(const char *text);
 
 /* The options of an analysis that finds only these blocks. */

@@ -12,7 +12,7 @@ enum mt_debug_topic {
     MT_DEBUG_TOPICS
 };
 
-/* Does MEMTRACE_DEBUG name the topic? */
+/* Returns true if MEMTRACE_DEBUG names the topic. */
 bool mt_debug_has(enum mt_debug_topic topic);
 
 /* Prints a line for each word of MEMTRACE_DEBUG that is not a topic. */

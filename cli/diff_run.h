@@ -17,7 +17,7 @@ struct mt_diff_run {
     struct mt_asked_report a, b;
     struct mt_arena arena;
     struct mt_diff diff;
-    bool lacks_device; /* a trace has no events of the wish's device */
+    bool lacks_device; /* a trace has no events of the requested device */
 };
 
 /* Returns -1, or the exit code after an error message. Call mt_diff_run_close in either case. */

@@ -18,7 +18,7 @@ struct mt_dry_run_trace {
 
 /* Numbers of traces whose peaks are not known. */
 struct mt_dry_run_unread {
-    size_t running; /* processes that outlived the command */
+    size_t running; /* processes that still ran when the command had ended */
     size_t failed, incomplete;
 };
 

@@ -15,7 +15,7 @@ struct mt_tuned_trace {
     struct mt_error error;
     struct mt_tune_summary *tune; /* if is_tuned */
     struct mt_setting_trial before;
-    struct mt_setting_trial *trials; /* one a setting */
+    struct mt_setting_trial *trials; /* one per setting */
     bool *is_own;                    /* one per setting: found by tuning this trace */
     uint64_t readings;
 };

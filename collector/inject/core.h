@@ -44,8 +44,8 @@ struct mt_core {
     pid_t process; /* as of loading or the last fork(); a bare clone() leaves it unchanged */
     pthread_t writer;
     _Atomic bool writer_runs;
-    sem_t writer_sleeps;         /* 1 while the writer sleeps and nobody holds it there, else 0 */
-    _Atomic uint32_t wake;       /* futex of the writer */
+    sem_t writer_sleeps;   /* 1 while the writer sleeps and no thread keeps it asleep, else 0 */
+    _Atomic uint32_t wake; /* futex of the writer */
     _Atomic uint32_t full_slots; /* number of slots filled since the writer last looked */
     _Atomic bool disk_full;      /* the writer waits for disk space: no thread waits for it */
     pthread_key_t thread_key;

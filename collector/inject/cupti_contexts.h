@@ -16,8 +16,8 @@ uint32_t mt_cupti_contexts_devices(void);
 bool mt_cupti_is_broken(uint64_t context);
 void mt_cupti_see_result(const struct mt_cupti_call *call); /* at EXIT of a call that failed */
 
-/* Sets the function that returns the device of a context whose creation was not seen. CUPTI has
- * one, which a callback may call. NULL: there is none. */
+/* Sets the function that returns the device of a context, for contexts whose creating call did
+ * not name the device. CUPTI has one, which a callback may call. NULL: there is none. */
 void mt_cupti_contexts_ask(int (*device_id)(const void *context, uint32_t *device));
 
 /* CUPTI's resource callbacks. */

@@ -5,7 +5,7 @@
 #define MT_INJECT_SOURCE_H
 
 struct mt_inject_source {
-    const char *name;     /* as in the header's `sources` */
+    const char *name;     /* its name in the header fact `sources` */
     void (*start)(void);  /* once, when the collector has started */
     void (*poll)(void);   /* before every flush (at least every flush_ms) */
     void (*stop)(void);   /* before the last flush, at exit */

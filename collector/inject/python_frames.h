@@ -54,7 +54,8 @@ static inline bool mt_python_plausible(uintptr_t address)
 }
 
 /* Sets *frame to the innermost frame of the thread, 0 if it runs no Python. mt_python_step
- * checks whether the address is valid. Returns false if memory could not be read. */
+ * checks whether the address is valid. Returns false if memory could not be read, or is not as
+ * expected. */
 static inline bool mt_python_top(const struct mt_python_layout *l, const char *thread, bool guarded,
                                  uintptr_t *frame)
 {

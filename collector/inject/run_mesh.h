@@ -9,8 +9,8 @@
  * dlsym, or ctypes.CDLL(None) in Python, finds it, and nothing has to be linked or installed. An
  * NVTX mark with an agreed text would need a package in the program and could not report an
  * invalid text. Any thread may call it, but no signal handler. It copies `mesh` and does not
- * start a recording. The last call counts. Returns 0, or -1 with one line for the user if `mesh`
- * is malformed; the previous value then stays. */
+ * start a recording. The last call replaces earlier ones. Returns 0, or -1 with one line for the
+ * user if `mesh` is malformed; the previous value then stays. */
 #ifndef MT_INJECT_RUN_MESH_H
 #define MT_INJECT_RUN_MESH_H
 

@@ -78,7 +78,7 @@ bool mt_torch_version_has_pool(const char *text);
  * sets text to "" if there are none. */
 bool mt_torch_version_read(const char *library_path, char *text, size_t text_bytes);
 
-/* ---- source_torch_symbols.c: what the library's symbols say ---- */
+/* ---- source_torch_symbols.c: facts from the symbols of the library ---- */
 
 /* Finds the offsets of a version that is not in the table: fills in version->functions and
  * returns the offsets. `functions` is the table in memory, `base` the load address of the
@@ -121,7 +121,7 @@ void mt_torch_tracker_call_ended(void);
 /* This thread enters or leaves empty_cache(). */
 void mt_torch_tracker_empty_cache(bool enters);
 
-/* Has nothing been refused, and nothing given back to the driver, so far? */
+/* Returns true if no request was refused and no memory was returned to the driver so far. */
 bool mt_torch_tracker_never_refused(void);
 
 void mt_torch_tracker_forked(void);

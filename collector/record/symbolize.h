@@ -16,7 +16,7 @@
 struct mt_code_file;
 struct mt_demangler;
 
-/* Which file is wanted. */
+/* Identifies the requested file. */
 struct mt_code_file_id {
     const char *path;
     const uint8_t *build_id;

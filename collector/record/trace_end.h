@@ -29,9 +29,9 @@ struct mt_trace_end {
     struct mt_error error;           /* INCOMPLETE, FAILED */
 };
 
-/* Returns true if the trace is whole or recovered, lost no event, and no source reports something
- * that it could not record (`not_recorded`). A source that records less about each event says so
- * in other header facts, such as `sizes_rounded`. */
+/* Returns true if the trace is whole or recovered, lost no event, and no source reports
+ * something that it could not record (`not_recorded`). A source that records less about each
+ * event reports that in other header facts, such as `sizes_rounded`. */
 bool mt_trace_end_is_complete(const struct mt_trace_end *end);
 
 struct mt_trace_end_options {

@@ -13,8 +13,8 @@ struct mt_drain;
 
 enum mt_drain_mode {
     MT_DRAIN_LIVE, /* stop at a number that is taken but not committed */
-    MT_DRAIN_SKIP, /* its thread will not come back: count it as dropped, go on */
-    MT_DRAIN_DEAD  /* nobody writes any more: as SKIP, to the end */
+    MT_DRAIN_SKIP, /* do not wait for such a number: count it as dropped and continue */
+    MT_DRAIN_DEAD  /* no thread writes any more: like SKIP, up to the end */
 };
 
 struct mt_drain_result {

@@ -115,7 +115,7 @@ struct mt_job_death {
 };
 
 enum mt_axes_source {
-    MT_AXES_NONE,          /* nothing says how ranks are arranged */
+    MT_AXES_NONE,          /* no source for the arrangement of ranks */
     MT_AXES_OPTION,        /* the user */
     MT_AXES_RECORDED,      /* MEMTRACE_MESH, memtrace_set_mesh */
     MT_AXES_GROUPS,        /* the framework's process groups */
@@ -141,7 +141,7 @@ struct mt_job_axis {
     /* The group with the largest mean, compared with the mean of the means. */
     uint32_t heavy; /* index */
     uint64_t mean_bytes;
-    uint32_t imbalance_ppm;  /* 50,000: the heavy group has 5% more than the mean */
+    uint32_t imbalance_ppm;  /* 50,000: the heavy group exceeds the mean by 5% */
     enum mt_role heavy_role; /* in which it exceeds the mean by the most bytes */
     uint64_t heavy_role_bytes;
 };

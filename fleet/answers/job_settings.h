@@ -65,7 +65,7 @@ struct mt_job_trial {
 };
 
 /* Marks the `most` settings whose largest peak over the rows is smallest. A row's peak includes
- * its memory outside of the allocator. Of equal settings, the first is marked.
+ * its memory outside of the allocator. If settings are equal, marks the first.
  * O(settings^2 + settings * rows). */
 void mt_job_trial_shortlist(const struct mt_job_trial *trial, uint32_t most, bool *is_listed);
 

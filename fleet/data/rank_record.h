@@ -74,7 +74,8 @@ struct mt_record_leaf {
 /* For qsort: by role, then by path. Leaves without a path are last. */
 int mt_record_leaf_compare(const void *a, const void *b);
 
-/* Memory outside the framework's allocator at its peak, by the library that asked the driver. */
+/* Memory outside the framework's allocator at its peak, by the library that requested it from
+ * the driver. */
 struct mt_record_owner {
     const char *library; /* "NCCL"; "" = not known */
     uint64_t bytes;

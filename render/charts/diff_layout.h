@@ -19,8 +19,8 @@ static inline uint64_t mt_diff_size(const struct mt_diff_row *row)
     return row->b_bytes > row->a_bytes ? row->b_bytes - row->a_bytes : row->a_bytes - row->b_bytes;
 }
 
-/* Paint of a change: growth is solid, shrinkage is hatched, because not everybody can tell the
- * colors apart. */
+/* Paint of a change: growth is solid, shrinkage is hatched, because some readers cannot
+ * distinguish the colors. */
 static inline struct mt_paint mt_diff_paint(enum mt_color color, bool grew)
 {
     return (struct mt_paint){

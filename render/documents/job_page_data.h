@@ -11,7 +11,7 @@
  *             "last": number of the last step or -1, "held": bytes by role at the allocated peak,
  *             "sites": [string, role, bytes, blocks, ...], "others": holders that are not listed,
  *             "beside": null or [bytes outside the allocator, context or -1],
- *             "libraries": [string, bytes, ...], "growth": bytes a step or -1,
+ *             "libraries": [string, bytes, ...], "growth": bytes per step or -1,
  *             "needed", "exact": 0 or 1, "planned": 0 or 1}, ...],
  *  "notable": [index in ranks, reason, ...],
  *  "index": null or {"ranks": [first, count, ...] of consecutive rows and ranks,

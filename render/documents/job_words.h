@@ -49,7 +49,7 @@ void mt_job_say_growth(struct mt_job_words *words);
 void mt_job_say_steps(struct mt_job_words *words);
 void mt_job_say_device(struct mt_job_words *words, const struct mt_job_device *device);
 
-/* "axes, as recorded"; "" if there are none. */
+/* "axes, as recorded"; "" if the job has no axes. */
 const char *mt_job_axes_title(const struct mt_job_report *report);
 /* Returns a note about what the sums over shared devices leave out. */
 const char *mt_job_devices_caveat(const struct mt_job_report *report);

@@ -31,7 +31,7 @@ enum mt_status mt_cache_begin(const char *folder, char made[PATH_MAX],
 enum mt_status mt_cache_finish(const char *made, const char *site,
                                struct mt_error *error) MT_MUST_USE;
 
-/* Whether nobody but its owner can have put libraries into this site. */
+/* Returns true if no other user can have written libraries to this site. */
 bool mt_cache_site_is_ours(const char *site);
 
 /* Removes a folder of files, as far as it can. */
