@@ -75,7 +75,7 @@ const char *mt_tell_where(const struct mt_teller *teller, int32_t phase, int64_t
 const char *mt_tell_in(const struct mt_teller *teller, int32_t phase, int64_t step);
 /* "Device 1: NVIDIA H200", the title of its part of the text; the name comes from the trace. */
 void mt_tell_device_title(const struct mt_teller *teller);
-/* "3.76 s" after the first event */
+/* the time since the first event: "3.76 s" */
 const char *mt_tell_when(const struct mt_teller *teller, uint64_t t_ns);
 /* Like mt_tell_when, but "event 4,496" if the trace has no times */
 const char *mt_tell_at(const struct mt_teller *teller, uint64_t t_ns, uint64_t event);

@@ -40,10 +40,11 @@ struct mt_tune_work {
  * message. */
 int mt_tune_traces(struct mt_tune_work *work);
 
-/* A replay of each setting on each trace. */
+/* Replays each setting on each trace. */
 int mt_tune_replay_settings(struct mt_tune_work *work);
 
-/* The smallest limits: of settings that are listed on each trace, and of a trace's own. */
+/* Searches the smallest limits: of the settings in is_listed on every trace, and of the settings
+ * in is_own on their trace. */
 int mt_tune_search_limits(struct mt_tune_work *work);
 
 #endif

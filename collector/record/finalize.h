@@ -18,7 +18,7 @@ struct mt_finalize_options {
 
 struct mt_finalize_result {
     bool rewritten;           /* the file at `path` is a new one */
-    uint64_t events;          /* in it */
+    uint64_t events;          /* in the file at `path` */
     uint32_t native_frames;   /* distinct addresses in stacks of events ... */
     uint32_t named_frames;    /* ... and how many got a name */
     uint32_t modules;         /* files that contain these addresses ... */

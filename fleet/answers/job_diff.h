@@ -97,7 +97,7 @@ struct mt_job_diff {
     uint32_t axis_count;
     struct mt_job_diff_line *lines; /* by the size of the mean change, the largest first */
     uint32_t line_count;
-    struct mt_job_diff_library *libraries; /* the same */
+    struct mt_job_diff_library *libraries; /* in the same order */
     uint32_t library_count;
     uint32_t *order; /* classes that are compared, by the size of the change of reserved peaks */
 };

@@ -271,7 +271,7 @@ struct mt_job_report {
     uint32_t device_count;
 };
 
-/* The jobs of a set in canonical form, by name. The names are the set's. O(records). */
+/* The jobs of a set in canonical form, by name. The set owns the names. O(records). */
 enum mt_status mt_job_names(const struct mt_rank_set *set, struct mt_arena *arena,
                             struct mt_job_name **names, uint32_t *count) MT_MUST_USE;
 

@@ -96,7 +96,7 @@ double mt_timeline_draw_retries_legend(struct mt_drawing *drawing,
 void mt_timeline_draw_labels(struct mt_drawing *drawing, const struct mt_timeline_layout *layout);
 /* Draws the parts of the peak and the largest groups of live blocks. */
 void mt_timeline_draw_side(struct mt_drawing *drawing, const struct mt_timeline_layout *layout);
-/* Returns the height of that part below a narrow plot. */
+/* Returns the height of mt_timeline_draw_side below a narrow plot. */
 double mt_timeline_side_height(const struct mt_timeline_layout *layout);
 /* Replaces mt_timeline_draw_side if there is no room: names and colors only, on baseline y. */
 void mt_timeline_draw_role_row(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,

@@ -19,8 +19,8 @@ struct mt_phase_sum {
     const char *name; /* the report's */
     uint64_t instances, time_ns, allocations, frees, peak_bytes;
     int64_t change;         /* of all instances together */
-    int64_t largest_change; /* of an instance, up or down */
-    int64_t most_left;      /* by an instance */
+    int64_t largest_change; /* the largest change of one instance, up or down */
+    int64_t most_left;      /* the most that one instance left behind */
 };
 
 /* Fills `sums` for the first `capacity` names, in the order in which they begin. *count is the

@@ -11,7 +11,7 @@
 
 #define MT_JOB_DOT " \xC2\xB7 "
 
-/* A foreign name, escaped so that its width is known, and at most 200 bytes of it. */
+/* Escapes a name from a file, so that its width is known, and cuts it to at most 200 bytes. */
 const char *mt_job_frame_name(struct mt_drawing *drawing, const char *name);
 
 /* "slurm:1234 — reserved peak by rank" */

@@ -10,7 +10,7 @@
 struct mt_job_slot {
     uint32_t row;         /* MT_NO_ROW: missing */
     int32_t rank, last;   /* the first and the last, equal for a row; -1 = not known */
-    uint32_t count;       /* ranks that are missing; 0 for a row */
+    uint32_t count;       /* number of missing ranks; 0 for a row */
     uint32_t coordinate;  /* on the axis; MT_NO_ROW = not known */
     uint32_t place, size; /* the first place, and the number of places: 1 for a row */
 };
