@@ -18,7 +18,7 @@
 #define MT_RECORD_LEAVES        256  /* above that, the smallest of a role become one leaf */
 #define MT_RECORD_OWNERS        64
 #define MT_RECORD_COMMUNICATORS 64
-#define MT_RECORD_FINDINGS      32 /* above that, only the largest are kept */
+#define MT_RECORD_FINDINGS      32 /* above that, the most severe are kept, then the largest */
 
 /* How a process ended, from the identity and the trace. */
 enum mt_outcome {
