@@ -20,11 +20,11 @@ void mt_analyze_text(struct mt_buf *out, const struct mt_report *report,
 void mt_analyze_json(struct mt_buf *out, const struct mt_report *report,
                      const struct mt_gates *gates, bool all);
 
-/* How many of each are told: tables go on with what is left, all together. */
+/* How many rows of each kind the text has. A table ends with one row that sums the rest. */
 struct mt_detail {
-    uint32_t explanations, contributions; /* of each; 0 = not even a table */
+    uint32_t explanations, contributions; /* contributions of each explanation; 0 = no table */
     uint32_t steps, phases, holders, stacks, findings;
-    uint32_t modules;    /* of the line of the answer; 0 = no such line */
+    uint32_t modules;    /* parts in the line of the answer; 0 = no such line */
     uint32_t chart_rows; /* 0 = no chart */
     bool small_parts;    /* parts of the whole device below 1% have rows of their own */
     bool worst_device; /* with several devices, only the worst has a report; those without memory of
@@ -40,30 +40,31 @@ struct mt_teller {
     const struct mt_style *style;
     struct mt_arena *arena; /* scratch */
     const struct mt_detail *detail;
-    const struct mt_screen *chart; /* NULL = none is wanted */
+    const struct mt_screen *chart; /* NULL = no chart is requested */
 };
 extern const struct mt_detail mt_detail_all;
 
-/* The whole text, at the teller's detail; its device is ignored. */
+/* Writes the whole text in the detail of the teller. Ignores teller->device. */
 void mt_tell_everything(const struct mt_teller *teller);
 
 /* "gpt: NVIDIA H200, PyTorch 2.11, 12,345 events, 3 steps in 4.2 s" */
 void mt_tell_title(const struct mt_teller *teller, size_t indent, const char *more);
-/* That it is a dry run, if it is one: the first line. */
+/* The first line if the run is a dry run; otherwise nothing. */
 void mt_tell_dry_run(const struct mt_teller *teller);
 /* For a dry run: the total memory that a card must have, and common cards that have it. */
 void mt_tell_card(const struct mt_teller *teller);
-/* The same as a line of the answer, with whether memory ever ran out. */
+/* The title (mt_tell_title) as a line of the answer, with ", no OOM, no retries" if that is
+ * known. */
 void mt_tell_run(const struct mt_teller *teller);
 /* The first lines of a device's part: the answer. */
 void mt_tell_answer(const struct mt_teller *teller);
-/* One line, if a tag is more than a role. */
+/* One line about the tags of the program; nothing if every tag names a role. */
 void mt_tell_tags(const struct mt_teller *teller);
 /* The answer in one line, for the worst of several devices (mt_worst_device). */
 void mt_tell_worst_device(const struct mt_teller *shared);
 /* Devices that are not analyzed. */
 void mt_tell_devices_left_out(const struct mt_teller *teller);
-/* A table with a row for each of these devices, and the devices that it leaves out. */
+/* A table with a row for each of the devices `shown`, and a line about the devices left out. */
 void mt_tell_devices_together(const struct mt_teller *teller, const struct mt_device_choice *shown);
 /* printf into the scratch arena. If memory runs out, returns "" and sets the failure of
  * teller->out. */
@@ -74,9 +75,9 @@ const char *mt_tell_where(const struct mt_teller *teller, int32_t phase, int64_t
 const char *mt_tell_in(const struct mt_teller *teller, int32_t phase, int64_t step);
 /* "Device 1: NVIDIA H200", the title of its part of the text; the name comes from the trace. */
 void mt_tell_device_title(const struct mt_teller *teller);
-/* "3.76 s" after the first event */
+/* the time since the first event: "3.76 s" */
 const char *mt_tell_when(const struct mt_teller *teller, uint64_t t_ns);
-/* The same; "event 4,496" of a trace without times */
+/* Like mt_tell_when, but "event 4,496" if the trace has no times */
 const char *mt_tell_at(const struct mt_teller *teller, uint64_t t_ns, uint64_t event);
 /* "optimizer (step 0)": where blocks were allocated, without the step that the text is about. */
 const char *mt_tell_birth(const struct mt_teller *teller, const struct mt_contribution *part,
@@ -93,7 +94,7 @@ void mt_tell_trust(const struct mt_teller *teller);
 void mt_tell_explanations(const struct mt_teller *teller);
 void mt_tell_phases(const struct mt_teller *teller);
 void mt_tell_sites(const struct mt_teller *teller);
-/* What stays through each phase, and how much of it is not used there. */
+/* What stays allocated through each phase, and how much of it the phase does not use. */
 void mt_tell_idle(const struct mt_teller *teller);
 /* What would have prevented the out-of-memory error, in one or two lines; in JSON
  * "out_of_memory", null if there was none. */
@@ -103,38 +104,39 @@ void mt_tell_ooms(const struct mt_teller *teller);
 /* Parts of a change or, with their shares, of a whole. */
 struct mt_parts {
     const struct mt_contribution *parts;
-    uint32_t count, most; /* most: the rest of them together */
-    int64_t step;         /* that is spoken of */
+    uint32_t count, most; /* most: number of rows; one more row sums the rest */
+    int64_t step;         /* the step that the text is about */
     uint64_t whole_bytes; /* 0: parts of a change */
 };
 void mt_tell_parts(const struct mt_teller *teller, const struct mt_parts *parts, unsigned indent);
-/* Holders of peaks and OOMs, largest first, with their share of `total`. */
+/* Holders of a peak or an OOM, largest first, with their shares of the instant. */
 void mt_tell_holders(const struct mt_teller *teller, const struct mt_instant *instant);
 
 /* One line of the answer: the parts of the model that hold most at the allocated peak, if the
  * trace shows modules. */
 void mt_tell_largest_modules(const struct mt_teller *teller);
-/* The device's table of modules, which must be there (modules_model.h). */
+/* The table of modules of the device, which must have one (modules_model.h). */
 void mt_tell_modules(const struct mt_teller *teller);
 /* The pools of PyTorch's allocator, if the detail is complete and the run had private ones. */
 void mt_tell_pools(const struct mt_teller *teller);
-/* The same with its heading, if the detail has it and the trace shows modules. */
+/* The table of mt_tell_modules with a heading, if the detail is complete (`whole`) and the trace
+ * has modules. */
 void mt_tell_peak_modules(const struct mt_teller *teller);
 
 /* Findings: the text has them only if there are any; JSON always has "findings". */
 void mt_tell_findings(const struct mt_teller *teller);
 void mt_json_findings(struct mt_json *json, const struct mt_device_report *device);
 
-/* NULL: null. */
+/* "xla"; null if `xla` is NULL. */
 void mt_json_xla(struct mt_json *json, const struct mt_xla_use *xla);
-/* The headline of it alone. */
+/* The headline of mt_tell_missing_requests alone. */
 void mt_add_missing_requests(struct mt_buf *out, const struct mt_style *style);
-/* Replaces the peak if the driver's calls are all that was recorded of XLA's arena. */
+/* Replaces the peak if only the driver's calls were recorded, not the requests to XLA's arena. */
 void mt_tell_missing_requests(const struct mt_teller *teller);
-/* What that arena would have held, if the requests were seen. */
+/* What XLA's arena would have held; nothing if the requests to it were not recorded. */
 void mt_tell_arenas(const struct mt_teller *teller);
 
-/* What the device is full of, of a run that serves a model. */
+/* The parts of the whole device at the allocated peak, for a run that serves a model. */
 void mt_tell_device_parts(const struct mt_teller *teller);
 
 /* What the process requested from the driver outside of the framework, on the teller's device and

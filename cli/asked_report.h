@@ -17,7 +17,8 @@ struct mt_asked_report {
  * either case. */
 int mt_ask(const char *path, const struct mt_common *common, const struct mt_question *question,
            struct mt_asked_report *asked);
-/* The same with more to be told than the answer. */
+/* Like mt_ask, but with other options of the analysis, for commands that need more than the
+ * answer. */
 int mt_ask_for(const char *path, const struct mt_common *common,
                const struct mt_analyze_options *wanted, struct mt_asked_report *asked);
 void mt_asked_close(struct mt_asked_report *asked);
@@ -30,10 +31,10 @@ const char *mt_no_answer_text(enum mt_no_answer missing);
 int mt_asked_check(const struct mt_asked_report *asked, const struct mt_question *question,
                    uint64_t device);
 
-/* Says that the report has nothing of this device, and why. */
+/* Prints that the report has no events of this device, and why. */
 void mt_say_no_device_events(const char *path, const struct mt_report *report, uint64_t device);
 
-/* True, and says so, if the number of a device is above those that are analyzed. */
+/* Prints an error and returns true if the number of the device is above those that are analyzed. */
 bool mt_refuses_device(uint64_t device);
 
 /* Prints that there is no such phase, with suggestions; returns the exit code. */

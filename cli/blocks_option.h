@@ -10,9 +10,9 @@
 struct mt_blocks_option {
     const char *at, *of, *metric, *zoom; /* as given, NULL = not */
     uint64_t step;                       /* UINT64_MAX = not given */
-    /* what that means */
+    /* the parsed values */
     struct mt_question question;
-    bool is_population; /* of no instant */
+    bool is_population; /* blocks of a population, not of an instant */
     enum mt_population_of population;
     enum mt_weigh weigh;
 };
@@ -28,21 +28,21 @@ struct mt_blocks_option {
      &(blocks).metric}
 /* clang-format on */
 
-/* Returns the index of a word, or -1 after a message with the valid words: "--metric is one of
- * allocated, requested, count, not 'x'". */
+/* Returns the index of `word` in `names`, or -1 after a message: "--metric must be one of
+ * allocated, requested, count, not 'x'", or the closest name if there is one. */
 int mt_find_word(const char *what, const char *word, const char *const *names, size_t count);
 
-/* Fills the meaning; false after a line that says what is wrong. */
+/* Fills the parsed values. Prints an error and returns false if one is invalid. */
 bool mt_blocks_option_read(struct mt_blocks_option *blocks);
 
-/* "phase:PATH" -> PATH; NULL after a line that says what is wrong. */
+/* "phase:PATH" -> PATH. Prints an error and returns NULL for any other text. */
 const char *mt_zoom_option_read(const char *text);
 
-/* A report of nothing but those blocks. */
+/* The options of an analysis that finds only these blocks. */
 struct mt_analyze_options mt_blocks_analysis(const struct mt_blocks_option *blocks,
                                              const char *path);
 
-/* True if the device has them; else says why not. */
+/* Returns true if the device has these blocks, or is NULL; otherwise prints why it has none. */
 bool mt_blocks_found(const struct mt_blocks_option *blocks, const struct mt_report *report,
                      const struct mt_device_report *device, const char *path);
 

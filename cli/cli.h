@@ -20,7 +20,7 @@ enum mt_exit {
     MT_EXIT_INPUT = 3,
     MT_EXIT_OUTPUT = 4,
     MT_EXIT_INCOMPLETE = 5,
-    MT_EXIT_INTERNAL = 6 /* memtrace is wrong, not its input */
+    MT_EXIT_INTERNAL = 6 /* a bug of memtrace, not an error in its input */
 };
 
 enum mt_option_kind {
@@ -109,17 +109,17 @@ int mt_report_error(const char *path, const struct mt_error *error);
  * NULL. */
 struct mt_source *mt_open_input(const char *path, const struct mt_common *common, int *exit_code);
 
-/* Call it at the end of the input. Prints on stderr (unless quiet) what was damaged, truncated or
- * dropped, and returns the exit code (3 damaged; 5 with strict; otherwise 0). */
 enum { MT_MISSING_TEXT = 128 };
 /* Describes integrity.events_dropped: "at least 134 events are missing from the history" for an
  * imported file, "... were dropped by the recorder" for a recording. Returns `text`. */
 const char *mt_missing_events_text(const struct mt_source *source, char text[MT_MISSING_TEXT]);
 
+/* Call it at the end of the input. Prints on stderr (unless quiet) what was damaged, truncated or
+ * dropped, and returns the exit code (3 damaged; 5 with strict; otherwise 0). */
 int mt_input_verdict(const struct mt_source *source, const char *path,
                      const struct mt_common *common);
 
-/* The same after an answer: its code, unless that is 0. */
+/* Like mt_input_verdict, after an answer: returns `code` unless it is 0. */
 int mt_answer_verdict(int code, const struct mt_source *source, const char *path,
                       const struct mt_common *common);
 
@@ -143,8 +143,8 @@ void mt_progress_update(struct mt_progress *progress, const char *what, double s
 uint64_t mt_progress_elapsed_ns(const struct mt_progress *progress); /* 0 if nothing is shown */
 void mt_progress_end(struct mt_progress *progress);
 
-/* Color for stdout: empty strings unless it is a terminal and NO_COLOR and
- * TERM=dumb do not forbid it. */
+/* Color for stdout: empty strings if it is not a terminal, if NO_COLOR is not empty, or if TERM
+ * is "dumb" or not set. */
 struct mt_style {
     const char *bold, *dim, *red, *green, *yellow, *cyan, *reset;
 };
@@ -158,7 +158,7 @@ const struct mt_style *mt_plain_style(void); /* for files: no colors */
 struct mt_screen {
     size_t columns; /* of a terminal; 100 of anything else */
     bool is_terminal;
-    bool unicode; /* the locale says that it is read as UTF-8 */
+    bool unicode; /* the locale is UTF-8 */
 };
 struct mt_screen mt_stdout_screen(void);
 

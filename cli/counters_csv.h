@@ -20,8 +20,8 @@ int mt_counters_csv_open(struct mt_counters_csv *csv, const char *path,
 /* An observer for mt_replay_run; the csv must stay where it is. */
 struct mt_replay_observer mt_counters_csv_observer(struct mt_counters_csv *csv);
 
-/* `code` is the replay's: unless it is MT_EXIT_OK, the file is discarded. Renames the file to its
- * final name. Prints errors; returns enum mt_exit. */
+/* Renames the file to its final name, or discards it if `code`, the exit code of the replay, is
+ * not MT_EXIT_OK. Prints errors; returns enum mt_exit. */
 int mt_counters_csv_close(struct mt_counters_csv *csv, int code);
 
 #endif

@@ -12,10 +12,10 @@ enum mt_debug_topic {
     MT_DEBUG_TOPICS
 };
 
-/* Does MEMTRACE_DEBUG name the topic? */
+/* Returns true if MEMTRACE_DEBUG names the topic. */
 bool mt_debug_has(enum mt_debug_topic topic);
 
-/* Says, a line each, which words of MEMTRACE_DEBUG are no topic. */
+/* Prints a line for each word of MEMTRACE_DEBUG that is not a topic. */
 void mt_debug_check(void);
 
 /* Prints how often an analysis read its input, and what each of its passes cost. Prints nothing

@@ -10,20 +10,21 @@ struct mt_diff_wish {
     const char *a, *b; /* paths */
     const struct mt_question *question;
     uint64_t device;        /* of A, or MT_EVERY_DEVICE */
-    bool finds_format_of_a; /* --format is B's alone */
+    bool finds_format_of_a; /* --format applies only to B */
 };
 
 struct mt_diff_run {
     struct mt_asked_report a, b;
     struct mt_arena arena;
     struct mt_diff diff;
-    bool lacks_device; /* a trace has no events of the wish's device */
+    bool lacks_device; /* a trace has no events of the requested device */
 };
 
 /* Returns -1, or the exit code after an error message. Call mt_diff_run_close in either case. */
 int mt_diff_run_open(const struct mt_diff_wish *wish, const struct mt_common *common,
                      struct mt_diff_run *run);
-/* `code`, or, if that is 0, what the inputs are worth. */
+/* Returns `code`, or, if it is 0, the exit code for damaged or incomplete inputs
+ * (mt_input_verdict). */
 int mt_diff_run_verdict(const struct mt_diff_run *run, const struct mt_common *common, int code);
 void mt_diff_run_close(struct mt_diff_run *run);
 
@@ -32,7 +33,7 @@ void mt_diff_run_close(struct mt_diff_run *run);
 int mt_diff_run_draw(const struct mt_diff_run *run, const struct mt_question *question,
                      const struct mt_picture *picture, struct mt_drawing *drawing);
 
-/* And writes it. */
+/* Draws like mt_diff_run_draw and writes the picture. Prints errors; returns enum mt_exit. */
 int mt_diff_picture(const struct mt_diff_run *run, const struct mt_question *question,
                     const struct mt_picture *picture, const struct mt_common *common);
 

@@ -19,19 +19,19 @@ void mt_add_hopeless_text(struct mt_buf *out, const struct mt_dry_run_answer *an
  * itself takes. Returns MT_EXIT_BUDGET, or the code of a failed output. */
 int mt_tell_hopeless_dry_run(const struct mt_dry_run_answer *answer, uint64_t least_bytes);
 
-/* Parts of it, for commands that run several. */
+/* Parts of the answer, for commands with several dry runs. */
 
 /* Returns the trace that decides what a card must have; NULL: no process used the device. */
 const struct mt_dry_run_trace *mt_dry_run_worst_trace(const struct mt_dry_run_answer *answer);
 
-/* Did it die of a request that the device could not serve? */
+/* Returns true if the run ended with a request that the device could not serve. */
 bool mt_dry_run_ran_out(const struct mt_report *report);
 
 /* Returns the exit code of the whole command. Call it after the gates; `report` is NULL without a
  * trace. */
 int mt_dry_run_exit_code(const struct mt_dry_run_answer *answer, const struct mt_report *report);
 
-/* "simulated". */
+/* The member "simulated". */
 void mt_json_simulated(struct mt_json *json, const struct mt_card *card, uint64_t devices,
                        uint64_t memory_bytes);
 

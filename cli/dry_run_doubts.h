@@ -22,7 +22,7 @@ void mt_add_dry_run_doubts(struct mt_buf *out, const struct mt_dry_run_answer *a
 /* Why no recorded process used the device, and what to do. */
 void mt_add_dry_run_nothing(struct mt_buf *out, const struct mt_dry_run_answer *answer);
 
-/* "python" and "processes". */
+/* The members "python" and "processes". */
 void mt_json_dry_run_doubts(struct mt_json *json, const struct mt_dry_run_answer *answer);
 
 #endif

@@ -9,7 +9,7 @@
 
 struct mt_rank_wish {
     const char *ranks; /* --ranks; NULL = a run of its own */
-    uint64_t world;    /* --world; 0 = what torchrun says */
+    uint64_t world;    /* --world; 0 = from the options of torchrun */
 };
 
 /* Sets the runs, and ranks[i] of run i. If each->devices is 0, sets it to the number of ranks of a

@@ -16,9 +16,9 @@ struct mt_dry_run_trace {
     bool died_of_oom; /* nothing was allocated after an out-of-memory error */
 };
 
-/* Traces whose peaks are not known. */
+/* Numbers of traces whose peaks are not known. */
 struct mt_dry_run_unread {
-    size_t running; /* processes that outlived the command */
+    size_t running; /* processes that still ran when the command had ended */
     size_t failed, incomplete;
 };
 
@@ -34,7 +34,7 @@ struct mt_dry_run_answer {
     size_t trace_count;
     struct mt_dry_run_unread unread;
     const struct mt_simulated_site
-        *site; /* NULL: the environment had simulated libraries already */
+        *site; /* NULL: the environment already had simulated libraries */
     struct mt_common *common;
     struct mt_gate_options *gates;
     struct mt_gate_run *gate_run;

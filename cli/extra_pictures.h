@@ -7,14 +7,14 @@
 #include "outputs.h"
 
 struct mt_extra_pictures {
-    const char *directory, *path; /* where to; the trace */
+    const char *directory, *path; /* folder for the pictures; path of the trace */
     const char *base;             /* a trace to compare with, NULL = none */
     bool wants_policies;
     const struct mt_common *common;
     const struct mt_outputs *outputs;
 };
 
-/* Call it before the analysis: prints which pictures could not be written; returns enum mt_exit. */
+/* Call it before the analysis: prints which pictures cannot be written; returns enum mt_exit. */
 int mt_extra_pictures_precheck(const struct mt_extra_pictures *pictures);
 
 /* Writes the pictures and prints their names like those of the others. Prints errors; returns

@@ -11,7 +11,7 @@
 struct mt_file_hash {
     const char *path;
     pthread_t thread;
-    bool is_running;  /* the thread; without one, mt_file_hash_finish computes it */
+    bool is_running;  /* the thread runs; otherwise mt_file_hash_finish computes the hash */
     int error_number; /* 0 = none */
     char text[MT_SHA256_TEXT];
 };

@@ -7,12 +7,12 @@
 
 struct mt_fit_answer {
     const struct mt_source *source;
-    const struct mt_fit_summary *summaries; /* one a policy */
+    const struct mt_fit_summary *summaries; /* one per policy */
     size_t count;
-    uint64_t limit_bytes; /* asked for, 0 = no */
+    uint64_t limit_bytes; /* requested limit; 0 = none */
     bool no_cards;
     bool all;                  /* --json: without limits */
-    bool xla_requests_missing; /* what is fitted are the regions of XLA's arena */
+    bool xla_requests_missing; /* the answer is about the regions of XLA's arena */
 };
 
 void mt_fit_print_text(struct mt_buf *out, const struct mt_fit_answer *answer);

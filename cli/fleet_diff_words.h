@@ -1,5 +1,5 @@
-/* PRIVATE to the text of `fleet diff`: what its answer (fleet_diff_text.c) and its tables
- * (fleet_diff_tables.c) are made of. */
+/* PRIVATE to the text of `fleet diff`: shared by its answer (fleet_diff_text.c) and its tables
+ * (fleet_diff_tables.c). */
 #ifndef MT_CLI_FLEET_DIFF_WORDS_H
 #define MT_CLI_FLEET_DIFF_WORDS_H
 
@@ -17,21 +17,21 @@ struct mt_diff_text {
 /* Texts are of the arena of the answer. If there is no memory, they are "" and `out` fails. */
 const char *mt_diff_class_name(const struct mt_diff_text *text, uint32_t class);
 const char *mt_diff_site_of(const struct mt_diff_text *text, uint32_t line);
-/* "rank", "groups": what is matched. */
+/* "rank", "groups", ...: the noun for what is matched. */
 const char *mt_diff_kind_of(const struct mt_diff_text *text, uint32_t count);
-const char *mt_diff_s(uint64_t count); /* of a plural */
+const char *mt_diff_s(uint64_t count); /* "" for 1, otherwise "s" */
 
-/* Rows of `count` that are shown, and a note about the rest. */
+/* The number of rows of `count` that a table shows, and a note about the rest. */
 uint32_t mt_diff_shown(const struct mt_diff_text *text, uint32_t count);
 void mt_diff_add_rest(const struct mt_diff_text *text, uint32_t count, size_t indent);
 void mt_diff_add_heading(const struct mt_diff_text *text, const char *heading);
 
-/* Have groups that are compared another number of ranks in B? */
+/* Returns true if a compared class of groups has a different number of ranks in A and in B. */
 bool mt_diff_sizes_differ(const struct mt_job_diff *diff);
 
 bool mt_diff_changes(const struct mt_job_change *change);
 
-/* fleet_diff_tables.c: where the change is, and which ranks ended in another way. */
+/* fleet_diff_tables.c: tables of the change, and ranks that ended differently. */
 void mt_diff_add_tables(const struct mt_diff_text *text);
 void mt_diff_add_outcomes(const struct mt_diff_text *text);
 

@@ -7,7 +7,7 @@
 #include "arena.h"
 #include "status.h"
 
-/* Zeroed memory is none. */
+/* Zeroed memory holds no files. */
 struct mt_fleet_files {
     struct mt_arena arena;
     const char **paths; /* sorted, each once */
@@ -15,8 +15,8 @@ struct mt_fleet_files {
     size_t capacity;
 };
 
-/* Adds a file with any name, or the traces, snapshots and summaries below a folder, by their file
- * name extensions. Leaves out a file whose summary is there and not older (FILE.mtsum).
+/* Adds a file with any name, or the traces, snapshots and summaries below a folder, by their
+ * file name extensions. Leaves out a file that has a summary (FILE.mtsum) which is not older.
  * MT_ERR_IO: a folder cannot be read. */
 enum mt_status mt_fleet_files_add(struct mt_fleet_files *files, const char *path,
                                   struct mt_error *error) MT_MUST_USE;
@@ -25,7 +25,7 @@ enum mt_status mt_fleet_files_add(struct mt_fleet_files *files, const char *path
 void mt_fleet_files_sort(struct mt_fleet_files *files);
 void mt_fleet_files_release(struct mt_fleet_files *files);
 
-/* Is there a summary beside the trace that is not older than it? */
+/* Returns true if there is a summary beside the trace that is not older than the trace. */
 bool mt_fleet_has_summary(const char *trace);
 
 #endif

@@ -14,11 +14,11 @@ int mt_fleet_folder_precheck(const char *directory, const struct mt_outputs *out
 struct mt_fleet_folder {
     const char *directory;
     const struct mt_outputs *outputs;
-    const char *command; /* that answers: "memtrace fleet traces/" */
+    const char *command; /* that gave the answer: "memtrace fleet traces/" */
     bool is_quiet;       /* does not print what was written */
 };
 
-/* All files; says what is wrong. enum mt_exit. */
+/* Writes all files. Prints errors; returns enum mt_exit. */
 int mt_fleet_folder_write(const struct mt_fleet_folder *folder,
                           const struct mt_fleet_answer *answer);
 

@@ -9,7 +9,7 @@
 enum mt_fleet_gate_state {
     MT_FLEET_PASS,
     MT_FLEET_FAIL,
-    MT_FLEET_NOT_EVALUATED, /* which is no pass */
+    MT_FLEET_NOT_EVALUATED, /* does not count as a pass */
     MT_FLEET_WARN
 };
 
@@ -19,12 +19,13 @@ enum mt_fleet_gate_unit { MT_FLEET_BYTES, MT_FLEET_PPM, MT_FLEET_RANKS };
 struct mt_fleet_gate {
     const char *rule, *group; /* "max-peak reserved", "pp 3" or "all ranks" */
     enum mt_fleet_gate_state state;
-    bool is_optional;  /* not evaluated is no failure */
-    const char *doubt; /* why it may not hold, or cannot be evaluated; NULL: nothing */
-    bool is_no_bound;  /* with the doubt, `actual` is no lower bound: it breaks no rule */
+    bool is_optional;  /* "not evaluated" is not a failure */
+    const char *doubt; /* why `actual` is uncertain or unknown; NULL: it is exact */
+    bool is_no_bound;  /* `actual` is not even a lower bound if there is a doubt, so the gate cannot
+                          fail */
     uint32_t row;      /* the worst of the group; MT_NO_ROW: none */
-    uint64_t actual, limit, warn; /* in its unit; UINT64_MAX = no such bound */
-    uint64_t base;                /* that the limit follows from */
+    uint64_t actual, limit, warn; /* in `unit`; UINT64_MAX = no such bound */
+    uint64_t base;                /* value of the base, from which the limit is computed */
     bool has_base;
     enum mt_fleet_gate_unit unit; /* bytes, millionths of the mean, or a number of ranks */
 };
@@ -35,7 +36,7 @@ struct mt_fleet_gates {
     struct mt_fleet_job base; /* of the rules; without files: none */
     struct mt_fleet_gate *list;
     uint32_t count, failed;
-    uint32_t skipped; /* not evaluated, which is no failure */
+    uint32_t skipped; /* optional rules that were not evaluated */
     size_t capacity;
     uint32_t *seen; /* ranks with a number in each group (mt_gate_count_seen) */
 };

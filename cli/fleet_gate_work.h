@@ -4,7 +4,7 @@
 
 #include "fleet_gate_data.h"
 
-/* False: the record does not know it. */
+/* Returns false if the record does not have this peak. */
 bool mt_gate_rank_peak(const struct mt_rank_record *record, enum mt_gate_metric metric,
                        uint64_t *bytes);
 
@@ -21,7 +21,7 @@ const char *mt_gate_group_name(struct mt_fleet_gates *gates, const struct mt_job
 /* Returns why a group lacks ranks that the rules require; NULL: it lacks none. */
 const char *mt_gate_missing_in(const struct mt_fleet_gates *gates,
                                const struct mt_job_report *report, uint32_t group);
-/* Is every missing rank one of a group that has rows? */
+/* Returns true if every missing rank belongs to a group that has rows. */
 bool mt_gate_missing_are_placed(const struct mt_fleet_gates *gates,
                                 const struct mt_job_report *report);
 
@@ -29,14 +29,16 @@ bool mt_gate_missing_are_placed(const struct mt_fleet_gates *gates,
 const char *mt_gate_rule_name(struct mt_fleet_gates *gates, enum mt_gate_kind kind,
                               enum mt_gate_metric metric);
 
-/* Borrowed until the next is added; NULL: no memory, or no name. */
+/* Adds a case. The result is valid until the next call. NULL: no memory, or `rule` or `group` is
+ * NULL. */
 struct mt_fleet_gate *mt_gate_add(struct mt_fleet_gates *gates, const char *rule, const char *group,
                                   const struct mt_gate_rule *bounds);
 
-/* What is not known keeps a rule from being kept, but not from being broken by a lower bound. */
+/* Sets the state. A gate with a doubt fails if `actual` exceeds the limit and is a lower bound;
+ * otherwise it is not evaluated. */
 void mt_gate_judge(struct mt_fleet_gate *gate);
 
-/* Are ranks missing, and more than --max-missing allows? */
+/* Returns true if more ranks are missing than --max-missing allows. */
 bool mt_gate_misses_ranks(const struct mt_fleet_gates *gates, const struct mt_job_report *report);
 /* Returns true if ranks are known to be missing at this coordinate. O(rows). */
 bool mt_gate_misses_at(const struct mt_job_report *report, uint32_t axis, uint32_t coordinate);

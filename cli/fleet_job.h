@@ -9,10 +9,10 @@
 
 /* How files are read. */
 struct mt_fleet_reading {
-    const char *format; /* NULL: by their first bytes */
+    const char *format; /* NULL: detected from the first bytes */
     bool summarize;     /* write a summary beside each trace that has none */
     bool force;         /* ... also over a file that memtrace did not write */
-    bool name_all;      /* of a job: name each file that cannot be read, without a limit */
+    bool name_all;      /* print the name of every unreadable file of a job, without a limit */
 };
 
 /* `load` of struct mt_gather; `context` is a const struct mt_fleet_reading. */
@@ -32,12 +32,12 @@ int mt_fleet_make_report(const struct mt_rank_set *set, const struct mt_fleet_fi
                          const struct mt_gather_failures *failures,
                          const struct mt_fleet_naming *naming, struct mt_job_report **report);
 
-/* Prints the files that could not be read, in the order of their names, and their number. Without
- * `all`, names at most 100. */
+/* Prints the files that could not be read, sorted by name, and their number. Without `all`,
+ * names at most 100. */
 void mt_fleet_say_failures(const struct mt_fleet_files *files,
                            const struct mt_gather_failures *failures, bool all);
 
-/* A job that is named by one path. Zeroed memory is none. */
+/* A job given by one path. Zeroed memory holds no job. */
 struct mt_fleet_job {
     const char *path; /* borrowed */
     struct mt_fleet_files files;
@@ -47,7 +47,8 @@ struct mt_fleet_job {
 };
 
 /* Reads the job. Unreadable files are named and left out; a job without any readable file is an
- * error. Prints errors; returns enum mt_exit. Release it in any case; it must not move before. */
+ * error. Prints errors; returns enum mt_exit. Release it in any case; it must not move until
+ * then. */
 int mt_fleet_job_open(struct mt_fleet_job *job, const struct mt_fleet_naming *naming,
                       const struct mt_fleet_reading *reading, uint64_t jobs);
 void mt_fleet_job_release(struct mt_fleet_job *job);

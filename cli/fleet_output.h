@@ -10,7 +10,7 @@ struct mt_fleet_answer {
     struct mt_fleet_gates *gates;           /* checked, or without rules */
     struct mt_arena *arena;                 /* for texts */
     bool all;                               /* no limits on lists */
-    const struct mt_job_settings *settings; /* of --tune; NULL: not asked */
+    const struct mt_job_settings *settings; /* of --tune; NULL: not requested */
 };
 
 void mt_fleet_text(struct mt_buf *out, const struct mt_fleet_answer *answer,

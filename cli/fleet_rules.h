@@ -46,17 +46,17 @@ struct mt_fleet_group_rules {
     struct mt_gate_rules rules;
 };
 
-/* Zeroed memory is none. */
+/* Zeroed memory holds no rules. */
 struct mt_fleet_rules {
     struct mt_gate_rules all;                   /* max-peak, max-growth, fits, max-regression */
-    struct mt_gate_rule own[MT_JOB_RULE_COUNT]; /* limit.text NULL and warn.text NULL: none */
-    struct mt_fleet_group_rules *groups;        /* by the order of the budget */
+    struct mt_gate_rule own[MT_JOB_RULE_COUNT]; /* no rule if limit.text and warn.text are NULL */
+    struct mt_fleet_group_rules *groups;        /* in the order of the budget */
     uint32_t group_count;
     const char *base; /* NULL: none */
-    bool is_given;    /* there is a rule */
+    bool is_given;    /* there is at least one rule */
 };
 
-/* Says what is wrong; enum mt_exit. Release it in any case. */
+/* Prints errors; returns enum mt_exit. Release *rules in any case. */
 int mt_fleet_rules_read(struct mt_fleet_rules *rules, const struct mt_fleet_gate_options *options);
 void mt_fleet_rules_release(struct mt_fleet_rules *rules);
 

@@ -12,12 +12,12 @@ struct mt_fleet_trace {
     char sha256[MT_SHA256_TEXT]; /* "": the file cannot be read */
 };
 
-/* Zeroed memory is none. */
+/* Zeroed memory holds no traces. */
 struct mt_fleet_traces {
     struct mt_arena arena;
     struct mt_fleet_trace *list; /* by name, then path */
     size_t count, capacity;
-    size_t hashed_count; /* files that were read to tell them from others of the same name */
+    size_t hashed_count; /* files that were hashed to distinguish files of the same name */
 };
 
 /* Lists the files in the folders of `files`, except summaries. A folder that cannot be read has
@@ -26,13 +26,15 @@ enum mt_status mt_fleet_traces_find(const struct mt_fleet_files *files,
                                     struct mt_fleet_traces *traces) MT_MUST_USE;
 void mt_fleet_traces_release(struct mt_fleet_traces *traces);
 
-/* The path of the trace that a record is of, borrowed from `traces`. If several files have its
- * name, it is the first with its hash. Each is read at most once, whatever the number of records.
- * NULL: there is none; *reason says why. O(log n + files of the name). */
+/* Returns the path of the trace from which a record was made, borrowed from `traces`. If several
+ * files have that name, it is the first with the recorded hash. Each is read at most once,
+ * whatever the number of records. NULL: there is none; *reason says why.
+ * O(log n + files of the name). */
 const char *mt_fleet_trace_of(struct mt_fleet_traces *traces, const struct mt_rank_record *record,
                               const char **reason);
 
-/* Checks that the file is the summarized one. MT_ERR_FORMAT: it is another one. Reads all of it. */
+/* Checks that the file is the trace from which the record was made. MT_ERR_FORMAT: it is another
+ * file. Reads all of it. */
 enum mt_status mt_fleet_trace_check(const char *path, const struct mt_rank_record *record,
                                     struct mt_error *error) MT_MUST_USE;
 

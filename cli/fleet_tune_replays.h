@@ -10,13 +10,13 @@
 struct mt_tuned_trace {
     const char *path;
     const struct mt_rank_record *record; /* of one of its devices */
-    bool is_tuned, is_done;              /* done: what follows up to `before` is known */
+    bool is_tuned, is_done;              /* done: the fields from `status` to `before` are set */
     enum mt_status status;               /* other than MT_OK: it cannot be replayed */
     struct mt_error error;
     struct mt_tune_summary *tune; /* if is_tuned */
     struct mt_setting_trial before;
-    struct mt_setting_trial *trials; /* one a setting */
-    bool *is_own;                    /* one a setting: tune of this trace found it */
+    struct mt_setting_trial *trials; /* one per setting */
+    bool *is_own;                    /* one per setting: found by tuning this trace */
     uint64_t readings;
 };
 
@@ -29,21 +29,22 @@ struct mt_tune_work {
     uint32_t trace_count;
     const char **confs;
     uint32_t setting_count;
-    bool *is_listed; /* one a setting: searched on all traces */
+    bool *is_listed; /* one per setting: searched on all traces */
     struct mt_progress progress;
 };
 
-/* All three say what ends the work; enum mt_exit. */
+/* All three print the error that ends the work and return enum mt_exit. */
 
 /* For each trace that is not done: checks that it is the summarized one, runs tune if is_tuned, and
  * finds the need of the recorded run. If a trace cannot be replayed, sets its `status` without a
  * message. */
 int mt_tune_traces(struct mt_tune_work *work);
 
-/* A replay of each setting on each trace. */
+/* Replays each setting on each trace. */
 int mt_tune_replay_settings(struct mt_tune_work *work);
 
-/* The smallest limits: of settings that are listed on each trace, and of a trace's own. */
+/* Searches the smallest limits: of the settings in is_listed on every trace, and of the settings
+ * in is_own on their trace. */
 int mt_tune_search_limits(struct mt_tune_work *work);
 
 #endif

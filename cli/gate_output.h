@@ -6,7 +6,7 @@
 #include "gate_result.h"
 #include "json.h"
 
-/* The verdict in the first line, then a paragraph a rule. */
+/* The verdict in the first line, then a paragraph for each rule. */
 void mt_add_gates_text(struct mt_buf *out, const struct mt_gates *gates,
                        const struct mt_style *style);
 /* "verdict" and "gates"; nothing for NULL. */

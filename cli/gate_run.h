@@ -59,11 +59,11 @@ int mt_gate_run_check(struct mt_gate_run *run, const struct mt_gate_options *opt
 int mt_gate_run_verdict(const struct mt_gate_run *run);
 void mt_gate_run_release(struct mt_gate_run *run);
 
-/* NULL: nothing was checked; there is no base. */
+/* NULL if nothing was checked, or if there is no base. */
 const struct mt_gates *mt_gate_run_gates(const struct mt_gate_run *run);
 const struct mt_baseline *mt_gate_run_base(const struct mt_gate_run *run);
 
-/* A document of settings; release it in any case. */
+/* Reads a document of settings (a budget). Release *settings in any case. */
 enum mt_status mt_read_settings(const char *path, struct mt_settings *settings,
                                 struct mt_error *error) MT_MUST_USE;
 

@@ -10,7 +10,7 @@
 void mt_info_identity_text(struct mt_buf *out, const struct mt_trace_header *header,
                            const char *path);
 
-/* The member "identity"; what is not known is null. */
+/* The member "identity"; unknown facts are null. */
 void mt_info_identity_json(struct mt_json *json, const struct mt_trace_header *header,
                            const char *path);
 

@@ -9,21 +9,22 @@
 #include "lost_events.h"
 
 struct mt_info_recorded {
-    /* while events are counted */
+    /* set by mt_info_recorded_add */
     uint16_t first_heap; /* with memory events */
     bool has_heap, has_more_heaps;
     uint64_t samples, most_used_bytes;
     struct mt_lost_events lost;
-    /* of a second reading, if there are more heaps than one */
+    /* set by mt_info_recorded_read, if there are several heaps or the only one is the driver's */
     struct mt_arena arena;
     struct mt_phases phases;
     struct mt_driver_ledger ledger;
 };
 
-/* Zeroed memory is ready. One event of the first reading. */
+/* Adds one event of the first reading. Zeroed memory is ready for it. */
 void mt_info_recorded_add(struct mt_info_recorded *recorded, const struct mt_event *event);
 
-/* After it: reads again what several heaps held. */
+/* Call it after the first reading. If there are several heaps, or the only one is the driver's,
+ * reads the source again to find what they held. */
 enum mt_status mt_info_recorded_read(struct mt_info_recorded *recorded, struct mt_source *source,
                                      struct mt_error *error) MT_MUST_USE;
 void mt_info_recorded_release(struct mt_info_recorded *recorded);

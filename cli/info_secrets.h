@@ -5,7 +5,7 @@
 
 #include "cli.h"
 
-/* The source was read to its end. Text, or "memtrace.secrets/1". */
+/* Appends text or, if `json`, "memtrace.secrets/1". The source must have been read to its end. */
 void mt_info_secrets(struct mt_buf *out, const struct mt_source *source, const char *path,
                      bool json);
 

@@ -10,7 +10,7 @@
 struct mt_instant_option {
     bool given, by_time;
     uint64_t value;
-    const char *phase; /* its path, borrowed; `value` is to be found. NULL: it is no phase */
+    const char *phase; /* path of the phase, borrowed; `value` is not set. NULL: not a phase */
 };
 
 /* Parses the text of an option, NULL if it was not given: "1200" is an event, "1.5s", "20ms",

@@ -3,7 +3,7 @@
  * thousand times as large as the trace. A list has the first rows of its order and, if rows are
  * left out, their number as "<key>_omitted" next to it.
  *
- * A list inside of a list of objects (devices) shares these limits with the same lists of the other
+ * A list inside a list of objects (devices) shares these limits with the same lists of the other
  * objects. Together they keep a document below 1 MB. `all` of the writer lifts every limit. */
 #ifndef MT_CLI_JSON_LIST_H
 #define MT_CLI_JSON_LIST_H
@@ -12,9 +12,9 @@
 
 enum {
     MT_JSON_ROWS = 1000,             /* of a list */
-    MT_JSON_LIST_BYTES = 512 * 1024, /* a list that is longer gets no further row */
+    MT_JSON_LIST_BYTES = 512 * 1024, /* a list with more bytes gets no further row */
     MT_JSON_OBJECTS = 64,            /* of a list of objects that have lists: devices */
-    MT_JSON_BYTES = 800 * 1024       /* a document that is longer gets no further row in any list */
+    MT_JSON_BYTES = 800 * 1024       /* in a document with more bytes, no list gets a further row */
 };
 
 struct mt_json_list {

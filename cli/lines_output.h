@@ -10,16 +10,16 @@ struct mt_lines_answer {
     const char *path;
     const struct mt_symbols *symbols;
     const struct mt_line_table *table;
-    const char *function;            /* only functions of that name; NULL = all that are wanted */
-    uint64_t device;                 /* only this one; MT_LINES_EVERY_DEVICE */
-    bool own;                        /* the user's own code alone */
-    bool with_libraries;             /* more than what has sites */
-    bool all;                        /* --json: without limits */
+    const char *function; /* only functions of that name; NULL = as the next fields select */
+    uint64_t device;      /* only this one; MT_LINES_EVERY_DEVICE */
+    bool own;             /* only the user's own code */
+    bool with_libraries;  /* also library functions that have no sites */
+    bool all;             /* --json: without limits */
     struct mt_source_files *sources; /* NULL: without the text of lines */
 };
 #define MT_LINES_EVERY_DEVICE UINT64_MAX
 
-/* Is it wanted? */
+/* Returns true if the answer includes the device or the function. */
 bool mt_lines_shows_device(const struct mt_lines_answer *answer,
                            const struct mt_line_device *device);
 bool mt_lines_shows(const struct mt_lines_answer *answer, const struct mt_line_function *function);

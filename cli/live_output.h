@@ -30,7 +30,7 @@ void mt_live_text(struct mt_buf *out, const struct mt_live_output *live,
 /* "memtrace.live/1" */
 void mt_live_json(struct mt_buf *out, const struct mt_live_output *live);
 
-/* "question", and the fields of an answer but its rows. */
+/* The member "question", and the members of an answer except its rows. */
 void mt_json_question(struct mt_json *json, const struct mt_question *question);
 void mt_json_answer(struct mt_json *json, const struct mt_report *report,
                     const struct mt_answer *answer);

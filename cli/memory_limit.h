@@ -1,6 +1,6 @@
-/* The memory budget: its default, --max-memory, and the rule for memory that ran out. A command
- * that runs out of memory ends with status 3 and one line, which says what failed, why, and what to
- * do. It does not matter whether it was reading, printing, or writing a file. */
+/* The memory budget: its default, --max-memory, and what a command does if memory runs out. A
+ * command that runs out of memory ends with status 3 and one line, which says what failed, why,
+ * and what to do. It does not matter whether it was reading, printing, or writing a file. */
 #ifndef MT_CLI_MEMORY_LIMIT_H
 #define MT_CLI_MEMORY_LIMIT_H
 
@@ -20,7 +20,8 @@ void mt_memory_limit_set(uint64_t bytes);
 
 #define MT_MEMORY_TEXT 160
 
-/* Did an allocation fail, because of the budget or on the host? Results may lack a part since. */
+/* Returns true if an allocation has failed, because of the budget or on the host. Later results
+ * may be incomplete. */
 bool mt_memory_ran_out(void);
 
 /* Returns true if memory is the cause of this error. Code that ran out of memory may report
@@ -31,17 +32,17 @@ bool mt_is_memory_failure(const struct mt_error *error);
  * budget refused an allocation, else "out of memory". Writes to `text` and returns it. */
 const char *mt_memory_reason(char text[MT_MEMORY_TEXT]);
 
-/* "memtrace: WHAT: <reason>"; returns the exit status of memory that ran out. */
+/* "memtrace: WHAT: <reason>"; returns the exit status for lack of memory. */
 int mt_say_no_memory(const char *what);
 
-/* After the command: did memory run out without a message? */
+/* Call it after the command. Returns true if memory ran out and no message was printed. */
 bool mt_memory_is_unsaid(void);
 
 /* Returns the memory that other processes may take now: the minimum of the machine's available
  * memory and the rest of the container's limit. UINT64_MAX: unknown. */
 uint64_t mt_memory_available(void);
 
-/* The first of these from what /proc/meminfo holds. For tests. */
+/* Returns the available memory of the machine from the text of /proc/meminfo. For tests. */
 uint64_t mt_memory_available_in(const char *meminfo);
 
 /* Returns the lowest limit of a cgroup and its ancestors: `root` is the mount point of cgroups,

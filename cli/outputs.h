@@ -22,7 +22,7 @@ struct mt_outputs {
             &(outputs).force                                                                       \
     }
 
-/* Borrows `path`; NULL is none. */
+/* Borrows `path`; NULL is ignored. */
 void mt_outputs_add_input(struct mt_outputs *outputs, const char *path);
 
 /* Borrows `outputs`. */

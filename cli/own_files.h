@@ -30,7 +30,7 @@ enum mt_file_kind {
     MT_FILE_FOLDED,
     MT_FILE_SPEEDSCOPE,
     MT_FILE_SWEEP,         /* dry-run --sweep -o */
-    MT_FILE_LOG,           /* of one of its runs */
+    MT_FILE_LOG,           /* of a run of dry-run --sweep */
     MT_FILE_RANK_SUMMARY,  /* TRACE.mtsum */
     MT_FILE_FLEET,         /* fleet.json */
     MT_FILE_FLEET_PAGE,    /* report.html of fleet */
@@ -38,7 +38,7 @@ enum mt_file_kind {
     MT_FILE_KINDS
 };
 
-/* What the log of a run begins with; its label follows. */
+/* The beginning of the log of a run; the label of the run follows. */
 #define MT_LOG_MARK "# memtrace dry-run: "
 
 struct mt_file_kind_facts {

@@ -6,9 +6,9 @@
 #include "outputs.h"
 
 struct mt_picture {
-    const char *output, *size, *theme; /* as said; NULL = not */
+    const char *output, *size, *theme; /* as given; NULL = not given */
     const struct mt_outputs *outputs;  /* what may be replaced */
-    /* what that means */
+    /* the parsed values */
     double width, height;
     enum mt_theme theme_kind;
     bool is_png;
@@ -33,7 +33,8 @@ int mt_picture_precheck(const struct mt_picture *picture);
 int mt_picture_write(const struct mt_picture *picture, const struct mt_drawing *drawing,
                      size_t *bytes);
 
-/* What was drawn, for programs: "memtrace.render/1". device < 0: of none. */
+/* Prints what was drawn as JSON, "memtrace.render/1". device < 0: the picture is of no device.
+ * Returns enum mt_exit. */
 int mt_picture_tell(const struct mt_picture *picture, const char *chart, long device, size_t bytes);
 
 #endif

@@ -7,13 +7,13 @@
 
 struct mt_policies_wish {
     const char *path;
-    const struct mt_text_list *policies; /* empty: what somebody would choose from */
+    const struct mt_text_list *policies; /* empty: the default selection */
     uint64_t device;                     /* UINT64_MAX: the one that reserves most */
-    uint64_t jobs;                       /* at the same time; 0 = as many as processors */
+    uint64_t jobs; /* policies in parallel; 0 = as many as there are processors */
 };
 
-/* Measures and draws. Says what is wrong; enum mt_exit. The drawing is to be released in
- * any case. *device is that of the picture. */
+/* Measures and draws. Prints errors; returns enum mt_exit. Release the drawing in any case.
+ * *device is the device that the picture shows. */
 int mt_policies_picture(const struct mt_policies_wish *wish, const struct mt_common *common,
                         const struct mt_picture *picture, struct mt_drawing *drawing,
                         uint16_t *device);

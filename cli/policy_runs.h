@@ -1,5 +1,4 @@
-/* What commands share that run a trace through several policies, several at the
- * same time. */
+/* Runs a trace through several policies in parallel, for several commands. */
 #ifndef MT_CLI_POLICY_RUNS_H
 #define MT_CLI_POLICY_RUNS_H
 
@@ -13,7 +12,7 @@ typedef enum mt_status mt_policy_run(void *context, struct mt_source *source, co
                                      size_t index, struct mt_error *error);
 
 struct mt_policy_runs {
-    struct mt_source *source; /* the calling thread's, who runs the first policy with it */
+    struct mt_source *source; /* of the calling thread, which runs the first policy with it */
     const char *path, *heap;  /* to open it again; heap: NULL, or as in mt_choose_heap */
     const struct mt_common *common;
     const struct mt_text_list *policies;
@@ -23,9 +22,8 @@ struct mt_policy_runs {
     void *context;
 };
 
-/* Runs each policy of the list, until one fails. What comes of it does not depend
- * on `jobs`. Returns enum mt_exit, having said what went wrong with the first policy
- * of the list that failed. */
+/* Runs each policy of the list until one fails. The result does not depend on `jobs`. Prints the
+ * error of the first policy in the list that failed; returns enum mt_exit. */
 int mt_run_policies(const struct mt_policy_runs *runs);
 
 #define MT_ORDERS_OPTION(target)                                                                   \
@@ -34,7 +32,8 @@ int mt_run_policies(const struct mt_policy_runs *runs);
             "number of orders of addresses to try, 1 to 8 (default: 8)", target                    \
     }
 
-/* *orders: what --orders says; 0 becomes all. False, and said, if there are not that many. */
+/* *orders is the value of --orders; 0 becomes the largest number. Prints an error and returns
+ * false if it is larger than that. */
 bool mt_orders_are_valid(uint64_t *orders);
 
 #define MT_JOBS_OPTION(target)                                                                     \
@@ -42,17 +41,17 @@ bool mt_orders_are_valid(uint64_t *orders);
         "jobs", 'j', MT_OPTION_POSITIVE, "N", "simulate at most N policies in parallel", target    \
     }
 
-/* The heap of --heap; `name` may be NULL: as mt_heap_view_choose() does. Returns
- * enum mt_exit, having said what went wrong. */
+/* Selects the heap of --heap. NULL keeps the heaps that mt_heap_view_choose() chose. Prints
+ * errors; returns enum mt_exit. */
 int mt_choose_heap(struct mt_source *source, const char *path, const char *name);
 
-/* What the requests are, if they are not those of an allocator above the driver:
- * a line, or "requests": "driver" (or the heap of --heap). Nothing else, and
- * nothing without a source. */
+/* Names the requests if the trace has none of an allocator above the driver: as a note, or as
+ * "requests": "driver" (or the heap of --heap). Otherwise, and for a NULL source, adds nothing. */
 void mt_add_requests(struct mt_buf *out, const struct mt_source *source);
 void mt_json_requests(struct mt_json *json, const struct mt_source *source);
 
-/* Says why a policy could not run, with did-you-mean; the exit code for it. */
+/* Prints why a policy could not run, with a suggestion for an unknown name; returns the exit
+ * code. */
 int mt_policy_error(const char *path, const char *policy, const struct mt_error *error);
 
 #endif

@@ -13,8 +13,8 @@
 int mt_pools_to_policies(const struct mt_text_list *pools, struct mt_text_list *policies,
                          struct mt_arena *arena);
 
-/* The contents of the pools in the text of the policy: a line each, and "pools". Nothing without
- * pools. */
+/* The contents of the pools in the text of the policy: one line per pool, or the member "pools".
+ * Nothing without pools. */
 void mt_add_pool_shares(struct mt_buf *out, const char *policy, const struct mt_pool_share *shares);
 void mt_json_pool_shares(struct mt_json *json, const char *policy,
                          const struct mt_pool_share *shares);

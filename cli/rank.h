@@ -6,13 +6,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MT_MAX_RANKS = 64 }; /* that are run; as MT_MAX_SWEEP_RUNS */
+enum { MT_MAX_RANKS = 64 }; /* ranks in one command; equal to MT_MAX_SWEEP_RUNS */
 #define MT_MAX_WORLD ((uint64_t)1 << 20)
 
 struct mt_rank {
     uint64_t rank, world;
     uint64_t local_world; /* ranks of a node, which has as many devices */
-    bool is_launched;     /* by torchrun: programs see that */
+    bool is_launched;     /* by torchrun, which programs can detect */
 };
 
 /* Parses "0,1,7", "0-3", or "all" of `world` ranks. Returns -1 or an exit code; errors were

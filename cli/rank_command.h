@@ -9,8 +9,8 @@
 
 struct mt_rank_command {
     char **words;         /* of each rank; ends with NULL; words of the launcher's are borrowed */
-    uint64_t nodes;       /* --nnodes, the most of them; 0 = not said */
-    uint64_t local_world; /* --nproc-per-node; 0 = not said, or as many as there are devices */
+    uint64_t nodes;       /* --nnodes, or its maximum; 0 = not given */
+    uint64_t local_world; /* --nproc-per-node; 0 = not given, or "as many as there are devices" */
     bool is_launched;     /* by torchrun, or by python -m torch.distributed.run */
 };
 

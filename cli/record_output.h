@@ -1,4 +1,5 @@
-/* Messages about recorded traces: of record when the command has ended, and of recover. */
+/* Messages about recorded traces: from `record`, after the command has ended, and from
+ * `recover`. */
 #ifndef MT_CLI_RECORD_OUTPUT_H
 #define MT_CLI_RECORD_OUTPUT_H
 
@@ -11,7 +12,8 @@
 void mt_add_trace_end(struct mt_buf *out, const struct mt_trace_end *end, const char *before,
                       bool only_faults);
 
-/* For several traces: the first that can be analyzed, and their number. Zeroed = none. */
+/* Collects the traces that can be analyzed: the first one, and their number. Zeroed memory holds
+ * none. */
 struct mt_next_step {
     const char *path; /* borrowed */
     size_t count;

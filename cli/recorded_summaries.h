@@ -20,8 +20,8 @@ enum {
 
 struct mt_recorded_summaries {
     /* of the caller */
-    bool is_quiet;       /* no word about a summary that is missing */
-    bool force;          /* replaces a file that is no summary */
+    bool is_quiet;       /* prints nothing about a missing summary */
+    bool force;          /* also replaces a file that is not a summary */
     uint64_t timeout_ms; /* of each; 0 = MT_SUMMARY_DEFAULT_TIMEOUT_MS */
     /* PRIVATE */
     struct mt_summary_job {
@@ -35,7 +35,7 @@ struct mt_recorded_summaries {
  * another one if as many run as there are processors. The calling process must have one thread. */
 void mt_recorded_summaries_add(struct mt_recorded_summaries *summaries, const char *path);
 
-/* Waits for all of them; says which are missing, and why. */
+/* Waits for all of them. Prints which are missing, and why. */
 void mt_recorded_summaries_finish(struct mt_recorded_summaries *summaries);
 
 #endif

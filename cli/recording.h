@@ -30,11 +30,11 @@ struct mt_recording {
      * command do not matter, so it is killed if memtrace ends. */
     bool is_simulated;
     struct mt_record_settings settings; /* its paths are set from this struct */
-    /* Called in the command's process, before its environment is made from `environ`, to set
-     * variables. Returns false if memory runs out. NULL = nothing to set. */
+    /* Called in the command's process to set variables, before its environment is made from
+     * `environ`. Returns false if memory runs out. NULL = nothing to set. */
     bool (*before)(void *context);
     void *context;
-    uint64_t timeout_ms; /* 0 = none: then the whole process tree is ended */
+    uint64_t timeout_ms; /* 0 = none; after it the whole process tree is ended */
     /* PRIVATE */
     struct mt_program program;
     struct mt_trace_place place;
@@ -57,7 +57,7 @@ int mt_parse_command(const struct mt_command *command, const struct mt_option *o
  * nothing; the second starts with that check and creates the folder of the traces. */
 int mt_recording_check_command(struct mt_recording *recording);
 int mt_recording_prepare(struct mt_recording *recording);
-/* Runs it to its end; -1 or an exit code, then nothing was recorded. */
+/* Runs the command to its end. Returns -1, or an exit code if nothing was recorded. */
 int mt_recording_run(struct mt_recording *recording);
 /* Completes every trace, with a call of `on_trace` for each. Returns false if recorded events are
  * missing from them, or if one could not be redacted. */

@@ -5,8 +5,8 @@
 #include "json.h"
 #include "replay.h"
 
-/* limit_bytes: recorded or requested; null if there is none, or if only a range is known, which
- * limit_deduced then has. */
+/* limit_bytes: recorded or requested. It is null if there is none, or if only a range is known;
+ * limit_deduced then has the range. */
 void mt_json_limit(struct mt_json *json, const struct mt_replay_result *result);
 
 /* One entry of memtrace.replay/1's policies[]. */

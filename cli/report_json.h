@@ -1,11 +1,11 @@
-/* Parts of a report as JSON that several documents have. */
+/* Parts of a report as JSON that several documents share. */
 #ifndef MT_CLI_REPORT_JSON_H
 #define MT_CLI_REPORT_JSON_H
 
 #include "json.h"
 #include "report.h"
 
-/* NULL outside of any phase. */
+/* Returns the path of the phase; NULL outside of any phase. */
 const char *mt_json_path_of(const struct mt_report *report, int32_t phase);
 
 /* null for MT_NO_STEP. */
@@ -20,7 +20,7 @@ void mt_json_peak_orders(struct mt_json *json, const struct mt_peak_orders *orde
 /* "peak_roles": bytes of each role at the allocated peak, without roles of 0 bytes. */
 void mt_json_peak_roles(struct mt_json *json, const uint64_t role_bytes[MT_ROLE_COUNT]);
 
-/* A row of a table: one line, however the rest is laid out. */
+/* A row of a table: on one line, even in a document with indentation. */
 void mt_json_row_begin(struct mt_json *json);
 void mt_json_row_end(struct mt_json *json);
 

@@ -7,8 +7,8 @@
 
 enum { MT_RESTORE_DOUBTS = 3, MT_RESTORE_DOUBT_TEXT = 256 };
 
-/* Writes the doubt of a number below MT_RESTORE_DOUBTS to `text`; NULL if the replay does not
- * have it. */
+/* Writes doubt `number` (below MT_RESTORE_DOUBTS) to `text` and returns it; NULL if the doubt
+ * does not apply to the replay. */
 const char *mt_restore_doubt(const struct mt_restore_share *share, unsigned number,
                              char text[MT_RESTORE_DOUBT_TEXT]);
 

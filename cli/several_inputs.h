@@ -3,10 +3,10 @@
 #ifndef MT_CLI_SEVERAL_INPUTS_H
 #define MT_CLI_SEVERAL_INPUTS_H
 
-/* A folder in place of a trace. */
+/* For a folder instead of a trace. */
 void mt_say_folder(const char *path);
 
-/* Arguments in place of one trace. Nothing for those that are no files. */
+/* For several arguments instead of one trace. Prints no line for an argument that is not a file. */
 void mt_say_several(char *const *paths, int count);
 
 #endif

@@ -24,17 +24,17 @@ struct mt_simulated_run {
     const struct mt_card *card;
     uint64_t devices;           /* 1 to MT_MAX_SIMULATED_DEVICES */
     uint64_t limit_bytes;       /* of each device; 0 = the card's own */
-    const struct mt_rank *rank; /* the command is one of a distributed run; NULL: it is not */
+    const struct mt_rank *rank; /* the rank that the command is; NULL: not distributed */
     /* after mt_simulated_run_finish */
     struct mt_dry_run_notes notes;
     struct mt_dry_run_trace *traces; /* those with events */
     size_t trace_count;
     struct mt_dry_run_unread unread;
-    bool failed; /* no memory: traces are missing */
+    bool failed; /* out of memory: traces are missing */
     /* PRIVATE */
     bool is_checked;
     struct mt_simulated_site site;
-    char asker[PATH_MAX]; /* the program that asks the real cuDNN; empty: it is not there */
+    char asker[PATH_MAX]; /* path of the program that queries the real cuDNN; "": there is none */
     char *notes_path;
     struct mt_buf fact; /* of the trace's header */
 };
@@ -50,8 +50,8 @@ uint64_t mt_simulated_memory_bytes(const struct mt_simulated_run *run);
  * nothing else. Returns -1 or an exit code; errors were printed. */
 int mt_simulated_run_check(struct mt_simulated_run *run);
 
-/* Returns 0, or the bytes that CUDA itself takes of the card if no device has more, so that no
- * context can be created. Call it after mt_simulated_run_check. */
+/* Returns 0 if a context can be created. Otherwise the devices have no more memory than CUDA
+ * itself takes, and the result is that number of bytes. Call it after mt_simulated_run_check. */
 uint64_t mt_simulated_run_lacks(const struct mt_simulated_run *run);
 
 /* The simulated libraries; NULL: the environment already had some. */

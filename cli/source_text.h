@@ -10,10 +10,11 @@
 #include "cli.h"
 #include "map.h"
 
-/* What may be read, and what was not. Zeroed memory is ready: the current folder. */
+/* The folders that may be read, and the files that were not. Zeroed memory is ready and allows
+ * the current folder. */
 struct mt_source_files {
     struct mt_text_list roots; /* further folders */
-    struct mt_strings unread;  /* paths, each said once */
+    struct mt_strings unread;  /* paths, each printed once */
     bool quiet;
 };
 
@@ -40,7 +41,7 @@ const char *mt_source_text_name(const char *path);
 
 void mt_source_text_release(struct mt_source_text *text);
 
-/* Says how many more files were not read; releases. */
+/* Prints how many more files were not read, and releases the list. */
 void mt_source_files_end(struct mt_source_files *files);
 
 #endif

@@ -14,8 +14,8 @@ void mt_summary_add_path(struct mt_buf *out, const char *trace);
 enum mt_status mt_summary_add_trace(const char *path, const char *format, struct mt_rank_set *set,
                                     struct mt_error *error) MT_MUST_USE;
 
-/* Same, as a file: whole, or not at all. Never replaces `path`, and without `force` no file that
- * is not a summary. MT_ERR_OUTPUT: the file could not be written. */
+/* Writes the same records as a file, whole or not at all. Never replaces `path`. Without
+ * `force`, replaces only a summary. MT_ERR_OUTPUT: the file could not be written. */
 enum mt_status mt_summary_of_trace(const char *path, const char *format, const char *out_path,
                                    bool force, struct mt_error *error) MT_MUST_USE;
 
@@ -23,7 +23,7 @@ enum mt_status mt_summary_of_trace(const char *path, const char *format, const c
 enum mt_status mt_summary_read(const char *path, struct mt_rank_set *set,
                                struct mt_error *error) MT_MUST_USE;
 
-/* Does the file begin like a summary? False for what cannot be read. */
+/* Returns true if the file begins like a summary; false if it cannot be read. */
 bool mt_is_summary_file(const char *path);
 
 #endif

@@ -14,7 +14,7 @@ int mt_sweep_precheck_logs(struct mt_sweep_plan *plan, const char *folder,
  * appends to it, which the caller closes; -1: an error was printed. */
 int mt_sweep_log_open(const struct mt_sweep_request *request, const struct mt_sweep_run *run);
 
-/* Prints its last lines to standard error. */
+/* Prints the last lines of the log of a run to standard error. */
 void mt_sweep_log_show(const struct mt_sweep_request *request, const struct mt_sweep_run *run);
 
 #endif

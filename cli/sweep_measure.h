@@ -5,8 +5,8 @@
 #include "report.h"
 #include "sweep.h"
 
-/* Sets the outcome from the exit status; if a failure was out of memory, corrects it here. The
- * report must be made with `needs`. */
+/* Fills the measurements. `result->outcome` must be set from the exit status; if the failure was
+ * an out-of-memory error, corrects it. The report must be made with `needs`. */
 void mt_sweep_measure(struct mt_sweep_result *result, const struct mt_report *report);
 
 #endif

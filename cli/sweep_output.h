@@ -12,7 +12,7 @@ void mt_add_sweep_text(struct mt_buf *out, const struct mt_sweep *sweep);
 /* memtrace.sweep/1. Has the names of traces and logs only if `has_files`. */
 void mt_add_sweep_json(struct mt_buf *out, struct mt_sweep_plan *plan, bool has_files);
 
-/* The metrics of which a slope is told, in order. */
+/* The metrics for which the output has a slope, in order. */
 struct mt_sweep_metric {
     const char *words, *key;
     uint64_t (*bytes_of)(const struct mt_sweep_result *result);

@@ -9,7 +9,7 @@
 /* "batch=1,2,4", "seq=128..512", "rank=1..64*2": the product of their values. */
 struct mt_sweep_plan {
     struct mt_sweep sweep; /* without results */
-    char *const *command;  /* borrowed: with "{batch}" where the value goes */
+    char *const *command;  /* borrowed; has the placeholder "{batch}" for the value */
     struct mt_arena arena;
 };
 

@@ -4,9 +4,10 @@
 
 #include "sweep_worker.h"
 
-/* Runs all of the plan and fills their results. Each is a separate process with an empty standard
- * input; its output goes to its log. HUP, INT, QUIT and TERM end all runs with all their
- * processes. Returns -1, or an exit code: 128 + the number of that signal. Errors were printed. */
+/* Runs all runs of the plan and fills their results. Each is a separate process with an empty
+ * standard input; its output goes to its log. HUP, INT, QUIT and TERM end all runs with all
+ * their processes. Returns -1, or an exit code: 128 + the number of that signal. Errors were
+ * printed. */
 int mt_sweep_run_all(const struct mt_sweep_request *request);
 
 /* Returns how many may run in parallel after `ended` have ended, whose largest process had

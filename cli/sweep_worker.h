@@ -8,14 +8,14 @@
 
 struct mt_sweep_request {
     struct mt_sweep_plan *plan;
-    const struct mt_simulated_run *each; /* not yet prepared: what the runs have in common */
+    const struct mt_simulated_run *each; /* not prepared yet: what all runs share */
     const struct mt_gate_options *gates;
     const struct mt_gate_run *gate_run; /* its rules, not checked yet */
     const struct mt_common *common;
     const char *folder;          /* for traces and what commands print */
-    const struct mt_rank *ranks; /* one a run, whose traces are kept; NULL: the runs are none */
+    const struct mt_rank *ranks; /* one per run; NULL: the runs are not ranks */
     const struct mt_outputs *outputs;
-    bool keeps_traces; /* else they are removed once they are read */
+    bool keeps_traces; /* false: each is removed after it is read */
     uint64_t jobs;     /* at the same time; 0 = what processors and memory allow */
 };
 

@@ -13,8 +13,8 @@ struct mt_table_layout {
     size_t widths[MT_TABLE_COLUMNS];
     const char *titles;  /* borrowed: each with a NUL at its end */
     size_t columns;      /* of the screen */
-    bool splits_titles;  /* at spaces, where they are wider than their column */
-    size_t apart;        /* column on lines of its own; MT_TABLE_COLUMNS = none */
+    bool splits_titles;  /* at spaces, if they are wider than their column */
+    size_t apart;        /* column that gets lines of its own; MT_TABLE_COLUMNS = none */
     size_t room_columns; /* for what stands apart, if it is the last column, in its row */
 };
 

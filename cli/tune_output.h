@@ -11,7 +11,7 @@ struct mt_tune_answer {
     bool has_fits;
 };
 
-/* The row to recommend: of the front, or what the run had. */
+/* The recommended row: one of the front, or the setting of the run itself. */
 static inline const struct mt_tune_row *mt_tune_best(const struct mt_tune_summary *summary)
 {
     return summary->best == MT_TUNE_CURRENT ? &summary->current : &summary->front[summary->best];

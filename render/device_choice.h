@@ -13,7 +13,7 @@ struct mt_device_choice {
     uint32_t count, omitted;
 };
 
-/* In that order. */
+/* Returns the devices in the order of mt_device_comes_first. */
 struct mt_device_choice mt_devices_by_peak(const struct mt_report *report);
 /* The same devices in the order of the report. */
 struct mt_device_choice mt_devices_in_order(const struct mt_report *report);

@@ -50,12 +50,12 @@ enum mt_color {
     MT_COLOR_CHANGE_0, /* diverging: 0 = most shrunk (blue), 8 = none, 16 = most
                           grown (orange) */
     MT_COLOR_CHANGE_LAST = MT_COLOR_CHANGE_0 + 16,
-    MT_COLOR_LEVEL, /* what is left when a step ends */
+    MT_COLOR_LEVEL, /* bytes that are left when a step ends */
     MT_COLOR_LEVEL_RANGE,
-    MT_COLOR_LEVEL_PEAK, /* and the most that there was in it */
+    MT_COLOR_LEVEL_PEAK, /* the peak within a step */
     MT_COLOR_STREAM_0,   /* 7 of them */
     MT_COLOR_STREAM_LAST = MT_COLOR_STREAM_0 + 6,
-    MT_COLOR_HEAT, /* the most that a cell of a heat map shows; tints are less */
+    MT_COLOR_HEAT, /* the largest value of a heat map; smaller ones are tints */
     MT_COLOR_COUNT
 };
 
@@ -77,9 +77,9 @@ struct mt_paint {
     double opacity; /* 0 is read as 1 */
     bool dashed, dotted;
     bool hatched;  /* fill is drawn as a hatch on the background */
-    uint8_t shade; /* 0..3: slight variation to tell neighbors apart */
+    uint8_t shade; /* 0..3: slight variation that distinguishes neighbors */
     uint8_t tint;  /* 1..16: (tint - 1) / 15 of the fill over the color of free memory */
-    bool unseen;   /* draws nothing: only there to be pointed at */
+    bool unseen;   /* draws nothing, but has hover text */
     double radius; /* of rect corners */
 };
 
@@ -120,8 +120,8 @@ struct mt_op {
     double text_width; /* TEXT: advance width, for layout tests */
     const char *title; /* hover text (SVG <title>), NULL = none */
     const char *key;   /* names a block for the script of a page, NULL = none: a-z, 0-9, "." */
-    const char *role;  /* what a test looks for: "layer:activations",
-                          "curve:reserved", "label:peak", "cell" */
+    const char *role;  /* identifies the operation for tests: "layer:activations", "curve:reserved",
+                          "label:peak", "cell" */
 };
 
 struct mt_drawing {
@@ -143,7 +143,7 @@ struct mt_drawing {
 void mt_drawing_init(struct mt_drawing *drawing, double width, double height, const char *id);
 void mt_drawing_release(struct mt_drawing *drawing);
 
-/* Text for who cannot see it: name and what it shows, in words. */
+/* Sets the accessible text: the name of the picture and a description of what it shows. */
 void mt_drawing_describe(struct mt_drawing *drawing, const char *title, const char *description);
 /* One more PNG tEXt entry; more than 8 are ignored. */
 void mt_drawing_metadata(struct mt_drawing *drawing, const char *key, const char *value);
@@ -170,7 +170,7 @@ void mt_draw_cells(struct mt_drawing *drawing, const struct mt_grid *grid,
                    const char *role);
 /* Gives the operation that was added last the key of a block: mt_block_key. */
 void mt_draw_key(struct mt_drawing *drawing, const char *key);
-/* A group carries one hover title for all that it holds. */
+/* Operations between begin and end share one hover title. */
 void mt_draw_group_begin(struct mt_drawing *drawing, const char *title, const char *role);
 void mt_draw_group_end(struct mt_drawing *drawing);
 

@@ -23,7 +23,7 @@ struct mt_glyph_cache {
     uint32_t count, capacity;
 };
 
-/* Positions of the pen within a pixel that are told apart. */
+/* Number of distinct positions of the pen within a pixel. */
 #define MT_GLYPH_PHASES 2
 
 /* Returns the mask of a character at `size` pixels per em, with the pen at

@@ -7,7 +7,7 @@
 #include "draw.h"
 #include "glyphs.h"
 
-/* Where letters stand: origin in pixels, pixels per font unit. */
+/* The position of letters: origin in pixels, pixels per font unit. */
 struct mt_glyph_pen {
     cairo_t *cairo;
     double x, y, scale;

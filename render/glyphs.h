@@ -11,8 +11,8 @@
 #define MT_GLYPH_EM  2816.0 /* font units of one em */
 #define MT_GLYPH_CAP 2048.0 /* height of capitals and figures */
 
-/* Next character of UTF-8 text; *text moves on, at least one byte. What is not
- * UTF-8 is U+FFFD. 0 at the end. */
+/* Returns the next character of UTF-8 text and advances *text by at least one byte. Returns
+ * U+FFFD for invalid UTF-8, and 0 at the end. */
 uint32_t mt_utf8_next(const char **text);
 
 /* NULL if the table has no such character: draw a hollow box of

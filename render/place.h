@@ -9,17 +9,17 @@ struct mt_box {
     double x, y, width, height;
 };
 
-/* Something that a label had better not cover. */
+/* Something that a label should not cover. */
 struct mt_obstacle {
     struct mt_box box;
     double weight; /* cost of a covered square pixel; see MT_PLACE_* */
 };
 
-#define MT_PLACE_TINT  0.02 /* filled areas: readable, not pretty */
+#define MT_PLACE_TINT  0.02 /* filled areas: a label on them is readable, but not pretty */
 #define MT_PLACE_LINE  3.0  /* curves, grid lines, markers */
 #define MT_PLACE_MARK  9e5  /* rings, flags, folds, leaders: never, but a leader may cross them */
 #define MT_PLACE_TEXT  1e6  /* other text: never, and no leader crosses it */
-#define MT_PLACE_LIMIT 5e5  /* a score from here on means: leave it out */
+#define MT_PLACE_LIMIT 5e5  /* a label with at least this score should be left out */
 
 struct mt_placer {
     struct mt_arena *arena; /* borrowed */
@@ -30,7 +30,7 @@ struct mt_placer {
 
 void mt_placer_init(struct mt_placer *placer, struct mt_arena *arena, struct mt_box frame);
 
-/* Without memory the obstacle is forgotten. */
+/* If memory runs out, the obstacle is ignored. */
 void mt_placer_avoid(struct mt_placer *placer, struct mt_box box, double weight);
 
 /* Returns the best box of width x height for a label of the point (x, y), which a leader
@@ -40,7 +40,7 @@ void mt_placer_avoid(struct mt_placer *placer, struct mt_box box, double weight)
 double mt_placer_label(struct mt_placer *placer, double x, double y, double width, double height,
                        struct mt_box *best);
 
-/* What `box` would cover, as a cost; 0 = nothing. */
+/* Returns the cost of what `box` would cover; 0 = nothing. */
 double mt_placer_cost(const struct mt_placer *placer, const struct mt_box *box);
 
 /* Square pixels that two boxes share. */

@@ -12,7 +12,7 @@
  * not grow with its height. */
 struct mt_raster;
 
-/* MT_ERR_UNSUPPORTED beyond the limits above. */
+/* MT_ERR_UNSUPPORTED: the picture exceeds the limits above. */
 enum mt_status mt_raster_open(const struct mt_drawing *drawing, enum mt_theme theme, double scale,
                               struct mt_raster **raster, struct mt_error *error) MT_MUST_USE;
 int mt_raster_width(const struct mt_raster *raster);

@@ -14,14 +14,15 @@ uint32_t mt_theme_shade(enum mt_theme theme, enum mt_color color, unsigned shade
 uint32_t mt_theme_tint(enum mt_theme theme, enum mt_color color, unsigned level);
 #define MT_TINTS 16
 
-/* What lies between the lines of a hatch in `color`. */
+/* Returns the color between the lines of a hatch in `color`. */
 uint32_t mt_theme_hatch_ground(enum mt_theme theme, enum mt_color color);
 
 /* Text color that can be read on a cell filled with `color` in both themes:
  * ON_DARK, ON_LIGHT or TEXT. */
 enum mt_color mt_theme_text_on(enum mt_color color);
 
-/* The same on a cell in a variation of `color`, as mt_theme_shade() numbers them. */
+/* Like mt_theme_text_on, for a cell in a variation of `color` (the number is that of
+ * mt_theme_shade). */
 enum mt_color mt_theme_text_on_shade(enum mt_color color, unsigned shade);
 
 /* Hatch lines: horizontal distance and thickness, logical pixels. */

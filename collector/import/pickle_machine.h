@@ -18,29 +18,29 @@ enum { MT_PICKLE_WINDOW = 256 * 1024, MT_PICKLE_MARGIN = 16 * 1024 };
 /* Limits of pickle_flat.c; larger dictionaries take the general path. */
 enum { MT_FLAT_FIELDS = 16, MT_FLAT_LIST_ITEMS = 512 };
 
-/* The first `length` bytes of a key as it was spelled. */
+/* The first `length` bytes of a key as the file encodes it. */
 struct mt_flat_key {
     uint64_t bytes, mask;
     uint32_t length;
 };
 
-/* A container. It owns `items` while it is being filled. After a hook has replaced it, it only
- * forwards references to the replacement; if there can be no references, it is reused for the
- * next container. */
+/* A container. It owns `items` while it is being filled. After a hook has replaced the
+ * container, the object only forwards references to the replacement. If no references can exist,
+ * the object is reused for the next container. */
 struct mt_pickle_object {
     union {
         struct mt_pickle_value *items;
         struct mt_pickle_value forward;
     } as;
     uint32_t count, capacity;
-    uint32_t memo_slot; /* where it was memoized first */
+    uint32_t memo_slot; /* the first memo slot that refers to it */
     uint8_t kind;
     bool complete;  /* passed to the hook */
     bool forwarded; /* as.forward is valid */
-    bool shared;    /* has references beside one stack entry and memo_slot */
+    bool shared;    /* has more references than one stack entry and memo_slot */
 };
 
-/* The first `length` bytes of a text as it was spelled, memoize opcode included. */
+/* The first `length` bytes of a text as the file encodes it, including the memoize opcode. */
 struct mt_flat_text {
     uint64_t bytes, mask; /* mask 0: unused */
     uint32_t length;
@@ -206,7 +206,8 @@ enum mt_status mt_machine_build(struct mt_pickle *p, uint8_t kind, size_t first)
 enum mt_status mt_machine_extend(struct mt_pickle *p, uint8_t kind, size_t first,
                                  bool whole) MT_MUST_USE;
 
-/* Completes a value that leaves the stack: passes containers to the hook. */
+/* Completes a value that leaves the stack. A container is passed to the hook, which may replace
+ * *value. */
 enum mt_status mt_machine_complete(struct mt_pickle *p, struct mt_pickle_value *value) MT_MUST_USE;
 
 /* Call right after EMPTY_DICT. Reads a whole dictionary of the common shape and pushes the hook's

@@ -16,12 +16,12 @@ enum mt_pickle_kind {
     MT_PICKLE_BIG,   /* an integer beyond 64 bits: its value is lost */
     MT_PICKLE_FLOAT, /* bits of a double */
     MT_PICKLE_TEXT,  /* bits: id, see mt_pickle_text; equal texts, equal ids */
-    MT_PICKLE_BYTES, /* as TEXT */
+    MT_PICKLE_BYTES, /* like TEXT */
     MT_PICKLE_LIST,  /* these four: see mt_pickle_items */
     MT_PICKLE_TUPLE,
     MT_PICKLE_SET,
     MT_PICKLE_DICT,
-    MT_PICKLE_HOST /* what a hook made of a container: `host`, 48 `bits` */
+    MT_PICKLE_HOST /* a hook's replacement of a container: `host` and 48 `bits` are its own */
 };
 
 struct mt_pickle_value {

@@ -51,7 +51,7 @@ struct mt_torch {
     size_t next_initial, next_annotation;
     uint64_t next_seq;
     uint8_t next_missing; /* kind of event */
-    bool half_told;       /* the first event of the current entry was returned */
+    bool half_told;       /* the first of the two events of the current entry was returned */
     struct mt_event *batch;
 };
 

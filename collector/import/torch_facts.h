@@ -25,11 +25,11 @@ struct mt_torch_entry {
     uint64_t time_us : 52; /* widen before arithmetic */
     uint64_t kind : 7;
     uint64_t flags : 2;
-    uint64_t category : 3; /* records.categories; 0 = none recorded */
+    uint64_t category : 3; /* index into records.categories; 0 = none recorded */
     uint32_t stack;        /* symbols */
     uint16_t stream, pool; /* symbols */
 };
-#define MT_TORCH_MAX_TIME_US ((UINT64_C(1) << 52) - 1) /* in the year 2112 */
+#define MT_TORCH_MAX_TIME_US ((UINT64_C(1) << 52) - 1) /* reached in the year 2112 */
 #define MT_TORCH_CATEGORIES  8                         /* torch.profiler has 7 */
 
 /* Records [first .. first + count) of one kind, a list in the file. A list that shares or

@@ -5,7 +5,8 @@
 
 #include "torch.h"
 
-/* Both begin with their address: torch_sizes.c searches them by it. */
+/* Blocks and segments. Both structures begin with the address, by which torch_sizes.c searches
+ * them. */
 struct mt_start_block {
     uint64_t addr, requested_bytes, size_bytes; /* addr first: sorted.h; size 0: not known yet */
     uint32_t stack, stream;

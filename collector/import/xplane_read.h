@@ -11,7 +11,7 @@
 struct mt_xplane_record {
     uint64_t t_ns;  /* since the profile's start, or Unix time, plus ... */
     uint32_t t_ps;  /* ... this many picoseconds */
-    uint64_t order; /* in the file */
+    uint64_t order; /* position in the file */
     uint64_t addr, requested_bytes, chunk_bytes;
     uint64_t in_use_bytes; /* of the arena, after this event */
     uint64_t limit_bytes;  /* limit of the arena */
@@ -21,7 +21,7 @@ struct mt_xplane_record {
 };
 
 struct mt_xplane_records {
-    struct mt_symbols *symbols; /* the caller's: operations, threads */
+    struct mt_symbols *symbols; /* borrowed; receives operations and threads */
     struct mt_xplane_record *list;
     size_t count, capacity;
     size_t of_gpus;      /* records of GPUs */

@@ -11,23 +11,23 @@
 #include "bytes.h"
 
 enum mt_cfi_base {
-    MT_CFI_NOWHERE, /* the code is in no module, or its rule is beyond us: stop */
+    MT_CFI_NOWHERE, /* the code is in no module, or its rule is not supported: stop */
     MT_CFI_LAST,    /* the outermost frame, or one that a signal interrupted */
     MT_CFI_SP,      /* CFA = stack pointer + offset */
     MT_CFI_FP,      /* CFA = frame pointer + offset */
-    MT_CFI_FP_CELL, /* CFA = what lies at frame pointer + offset (aligned frames) */
-    MT_CFI_GUESS    /* in a module that does not tell: perhaps CFA = fp + 16 */
+    MT_CFI_FP_CELL, /* CFA = the word at frame pointer + offset (aligned frames) */
+    MT_CFI_GUESS    /* the module has no rule for the code: CFA is probably fp + 16 */
 };
 
 enum mt_cfi_saved {
-    MT_CFI_SAME,   /* the caller's frame pointer is the one we have */
-    MT_CFI_AT_CFA, /* ... lies at CFA + fp_offset */
-    MT_CFI_AT_FP,  /* ... lies where the frame pointer points */
-    MT_CFI_LOST    /* ... cannot be told */
+    MT_CFI_SAME,   /* the caller's frame pointer equals that of this frame */
+    MT_CFI_AT_CFA, /* ... is stored at CFA + fp_offset */
+    MT_CFI_AT_FP,  /* ... is stored where the frame pointer points */
+    MT_CFI_LOST    /* ... cannot be determined */
 };
 
-/* CFA (canonical frame address) = the caller's stack pointer; its return
- * address lies 8 bytes below. */
+/* CFA (canonical frame address) = the caller's stack pointer; the return address is 8 bytes
+ * below it. */
 struct mt_cfi_rule {
     int32_t cfa_offset;
     int16_t fp_offset;
@@ -48,7 +48,8 @@ struct mt_cfi_program {
 
 struct mt_cfi_rule mt_cfi_execute(const struct mt_cfi_program *program, uint64_t pc);
 
-/* A signed LEB128 number; 0 and bad if it is cut or too long. */
+/* Reads a signed LEB128 number. If it is truncated or too long, returns 0 and marks the cursor
+ * as bad. */
 int64_t mt_cfi_signed(struct mt_cursor *in);
 
 #endif

@@ -24,11 +24,11 @@
 bool mt_collect_enter(void);
 void mt_collect_leave(void);
 
-/* Is the collector running in this process? Asking does not start it. For sources that only watch
- * what others began. */
+/* Returns true if the collector is running in this process. Unlike mt_collect_enter, does not
+ * start it; for sources that only observe what another source started. */
 bool mt_collect_is_running(void);
 
-/* Only between enter and leave. */
+/* Call the functions below only between enter and leave, unless they can be called at any time. */
 
 /* Stamps the event with the global order and the time, and appends it. <= 30 ns. */
 void mt_collect_emit(const struct mt_raw_event *event);
@@ -41,13 +41,13 @@ void mt_collect_stacks(struct mt_raw_event *event);
 /* Returns whether stacks of this process have native frames: on request, or by default without
  * Python. Call it at any time. */
 bool mt_collect_takes_native(void);
-/* Returns whether an event has received a native stack; one that was requested. Call them at any
- * time. */
+/* The first returns true if an event has received a native stack, the second if one has received
+ * a native stack that was requested. Call them at any time. */
 bool mt_collect_has_native(void);
 bool mt_collect_has_asked_native(void);
 
-/* Id of a name (of a phase, mark, ...), 0 if it could not be kept. Copies the
- * text. A hash lookup when the name is known; no pointer is remembered. */
+/* Returns the id of a name (of a phase, mark, ...), or 0 if it could not be stored. Copies the
+ * text. Costs a hash lookup if the name is known. */
 uint32_t mt_collect_name(const char *text, size_t length);
 
 /* Id of a pool by its two numbers (PyTorch's MempoolId, or the driver's handle
@@ -63,8 +63,8 @@ uint32_t mt_collect_thread(void);
 void mt_collect_fact(const char *key, const char *value);
 void mt_collect_device(uint32_t index, uint64_t total_bytes, const char *name);
 
-/* As mt_collect_say, and adds a fact `not_recorded`, for something that was requested and cannot be
- * recorded. Once per process, because each has its own trace. */
+/* Like mt_collect_say, and adds a fact `not_recorded`, for something that was requested and
+ * cannot be recorded. Once per process, because each has its own trace. */
 void mt_collect_not_recorded(bool *once, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -25,34 +25,36 @@ enum mt_core_state {
     MT_CORE_STARTING, /* a thread is opening the files */
     MT_CORE_RUNNING,
     MT_CORE_FAILED, /* the trace cannot be written any more: events are counted */
-    MT_CORE_OFF     /* nobody asked, could not start, or a child not followed */
+    MT_CORE_OFF /* recording was not requested or could not start, or this is a child that is not
+                   followed */
 };
 
 struct mt_core {
     _Atomic int state;
     _Atomic bool stop;                        /* the writer shall finish */
-    struct mt_tape *tape;                     /* valid from RUNNING on */
-    struct mt_own_file tape_file, trace_file; /* of the writer thread once it runs */
+    struct mt_tape *tape;                     /* valid in RUNNING and later states */
+    struct mt_own_file tape_file, trace_file; /* used only by the writer thread once it runs */
     char trace_path[4400], tape_path[4400 + 8];
     struct mt_clock clock;
-    /* A page that a forked child finds zeroed: the number of this recording.
-     * Before the start, it points to a zero. */
+    /* The number of this recording, in a page that the kernel zeroes in a forked child. Points
+     * to a zero before the start. */
     const _Atomic uint32_t *generation;
     _Atomic uint32_t *generation_page;
     uint32_t last_generation;
-    pid_t process; /* libc knows of it: set when loaded, and by the fork handler */
+    pid_t process; /* as of loading or the last fork(); a bare clone() leaves it unchanged */
     pthread_t writer;
     _Atomic bool writer_runs;
-    sem_t writer_sleeps;         /* 1 while the writer sleeps and nobody holds it there, else 0 */
-    _Atomic uint32_t wake;       /* futex of the writer */
-    _Atomic uint32_t full_slots; /* since the writer looked */
-    _Atomic bool disk_full;      /* the writer waits for room: nobody waits for the writer */
+    sem_t writer_sleeps;   /* 1 while the writer sleeps and no thread keeps it asleep, else 0 */
+    _Atomic uint32_t wake; /* futex of the writer */
+    _Atomic uint32_t full_slots; /* number of slots filled since the writer last looked */
+    _Atomic bool disk_full;      /* the writer waits for disk space: no thread waits for it */
     pthread_key_t thread_key;
     bool thread_key_made;
 
-    /* Handed in by constructors, after the settings; NULL before them, and then nothing starts. */
+    /* Set by constructors that run after the one of the settings. Nothing starts while they are
+     * NULL. */
     bool (*start)(void); /* lifecycle.c: true if the collector runs; the first call starts it */
-    void (*found_forked)(void); /* lifecycle.c: in a child that finds out before a handler ran */
+    void (*found_forked)(void); /* lifecycle.c: in a forked child, if no fork handler ran before */
     const struct mt_inject_source *const *sources; /* sources.c: NULL at the end */
 };
 
@@ -61,7 +63,7 @@ extern struct mt_core mt_core;
 /* What the collector keeps for each thread that emits. */
 struct mt_cached_id {
     uint64_t hash;
-    uint32_t id, payload_offset; /* in 8 bytes, in the definitions log */
+    uint32_t id, payload_offset; /* offset in the definitions log, in units of 8 bytes */
 };
 
 enum { MT_THREAD_CACHE = 512 };
@@ -75,7 +77,7 @@ struct mt_thread {
     struct mt_cached_id cache[MT_THREAD_CACHE];
 };
 
-/* The calling thread's; not NULL between enter and leave. */
+/* State of the calling thread; not NULL between enter and leave. */
 extern _Thread_local struct mt_thread *mt_self;
 
 /* Nothing is recorded until the next start. */
@@ -91,13 +93,13 @@ void mt_intern_forget(void); /* in a forked child */
 
 /* writer_thread.c */
 bool mt_writer_thread_start(void);
-/* Drains everything and closes the trace; waits at most some seconds. */
+/* Drains everything and closes the trace; waits for at most a few seconds. */
 void mt_writer_thread_finish(void);
-/* Call these around fork(): the writer holds no lock of the C library or of the program's
- * allocator meanwhile. A child has no writer, so such a lock would stay held there, and not every
- * allocator resets its own (AddressSanitizer's before GCC 13 does not). Waits at most a second
- * for the writer, which may itself wait for a lock that a prepare handler of the program has
- * taken. */
+/* Call pause before fork(), resume after it in the parent, and resume_in_child after it in the
+ * child. In between, the writer holds no lock of the C library or of the program's allocator. A
+ * child has no writer, so such a lock would stay held there, and not every allocator resets its
+ * own (AddressSanitizer's before GCC 13 does not). Waits at most a second for the writer, which
+ * may itself wait for a lock that a prepare handler of the program has taken. */
 void mt_writer_thread_pause(void);
 void mt_writer_thread_resume(void);
 void mt_writer_thread_resume_in_child(void);
@@ -106,8 +108,8 @@ void mt_writer_thread_forget(void); /* in a forked child: no writer runs */
 /* run_facts.c: process, host, rank. */
 void mt_run_facts(void);
 
-/* trace_file.c: names and creates the trace (core.trace_path, trace_file) and its
- * tape, tells the manifest. One line is said if it cannot. */
+/* trace_file.c: names and creates the trace (mt_core.trace_path, trace_file) and its tape, and
+ * adds the trace to the manifest. Returns false after one line to the user if it cannot. */
 bool mt_trace_file_create(void);
 
 #endif

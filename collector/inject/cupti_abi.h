@@ -24,10 +24,10 @@ enum {
     MT_CUPTI_MULTIPLE_SUBSCRIBERS = 39,
 };
 
-/* From this version on several subscribers are possible, if all of them want it. */
+/* Since this version CUPTI accepts several subscribers, if all of them allow it. */
 enum { MT_CUPTI_SEVERAL_SINCE = 130200 };
 
-#define MT_CUPTI_OLD_NAME_BYTES 64u /* at least, for the name of who is there already */
+#define MT_CUPTI_OLD_NAME_BYTES 64u /* minimum room for the name of the current subscriber */
 
 struct mt_cupti_callback_data {
     uint32_t callbackSite;
@@ -123,7 +123,7 @@ struct mt_cu_node_params {
     };
 };
 
-struct mt_cu_alloc { /* everything that begins with where and how much */
+struct mt_cu_alloc { /* all calls whose first arguments are the address and the size */
     uint64_t *dptr;
     size_t bytesize;
 };
@@ -147,7 +147,7 @@ struct mt_cu_pitch {
     uint32_t ElementSizeBytes;
 };
 
-struct mt_cu_handle { /* everything whose first argument is what is given back */
+struct mt_cu_handle { /* all calls whose first argument is the handle or address to release */
     uint64_t value;
 };
 

@@ -14,7 +14,7 @@ struct mt_cupti_call {
     const void *params; /* of cupti_abi.h, by entry */
     uint64_t context;   /* current in the thread, 0 = none */
     uint32_t result;    /* EXIT: CUresult */
-    bool captured;      /* EXIT: it made a memory node of a graph */
+    bool captured;      /* EXIT: the call added a memory node to a graph */
 };
 
 typedef void mt_cupti_decoder(const struct mt_cupti_call *call);
@@ -29,13 +29,14 @@ struct mt_cupti_entry {
 extern const struct mt_cupti_entry mt_cupti_entries[];
 extern const size_t mt_cupti_entry_count;
 
-/* Numbers from here on are newer than the table (CUPTI 13.4). */
+/* This number and higher ones are newer than the table (CUPTI 13.4). */
 #define MT_CUPTI_FIRST_NEWER_CBID 868u
 
-/* Might an entry point of that name allocate or free? For newer ones. */
+/* Returns true if the name suggests that the entry point allocates or frees. For entry points
+ * that are newer than the table. */
 bool mt_cupti_name_is_of_memory(const char *name);
 
-/* cupti_tell.c: the EXIT of all that frees */
+/* cupti_tell.c: EXIT of all calls that free */
 mt_cupti_decoder mt_cupti_exit_free;
 
 /* cupti_linear.c: device and host memory, arrays */

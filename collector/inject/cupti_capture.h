@@ -11,14 +11,15 @@
 
 typedef uint32_t mt_cu_is_capturing(uint64_t stream, uint32_t *status);
 
-/* How to ask, for calls that mean the legacy default stream by 0 and for those
- * that mean the thread's; NULL: nothing is captured. */
+/* Sets the functions that query a stream: for calls in which stream 0 is the legacy default
+ * stream, and for calls in which it is the stream of the thread. NULL: nothing counts as
+ * captured. */
 void mt_cupti_capture_ask(mt_cu_is_capturing *legacy, mt_cu_is_capturing *per_thread);
 
-/* The same with the functions of the libcuda that the process has. */
+/* Like mt_cupti_capture_ask, with the functions of the libcuda that the process has loaded. */
 void mt_cupti_capture_find(void);
 
-/* At EXIT of a call that succeeded; false for calls that cannot be captured. */
+/* Call it at EXIT of a call that succeeded. Returns false for calls that cannot be captured. */
 bool mt_cupti_is_captured(const struct mt_cupti_entry *entry, const void *params);
 
 #endif

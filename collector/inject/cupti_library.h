@@ -18,7 +18,7 @@ struct mt_cupti_library {
     int (*version)(uint32_t *version);
     int (*result_string)(int result, const char **text);
     int (*device_id)(const void *context, uint32_t *device); /* may be NULL */
-    /* of use to other subscribers only (cupti_guest.c); may be NULL */
+    /* used only by other subscribers (cupti_guest.c); may be NULL */
     int (*unsubscribe)(void *subscriber);
     int (*enable_domain)(uint32_t enable, void *subscriber, uint32_t domain);
     int (*state)(uint32_t *enabled, void *subscriber, uint32_t domain, uint32_t cbid);
@@ -28,16 +28,16 @@ struct mt_cupti_library {
 
 /* Calls `try` with each library that can be loaded, best first, until it returns true. That
  * library stays loaded; the others are closed. `wanted`: the only path to try; empty: search.
- * Returns false if no library was good; errno is then ENOMEM if the loader ran out of memory for
+ * Returns false if `try` accepted none; errno is then ENOMEM if the loader ran out of memory for
  * one of them, otherwise 0. Do not call it inside a lock. */
 typedef bool mt_cupti_try(void *user, const struct mt_cupti_library *library);
 bool mt_cupti_search(const char *wanted, mt_cupti_try *try, void *user);
 
-/* The copy that a function of CUPTI's belongs to, held open. False: none, or it
- * is not the shared library. */
+/* Finds the copy that contains a function of CUPTI, and holds it open. Returns false if the
+ * function is not in a shared library of CUPTI. */
 bool mt_cupti_library_of(const void *function, struct mt_cupti_library *library);
 
-/* A function of a copy that the process has mapped, wherever it was loaded. */
+/* Returns a function of a copy that the process has mapped, no matter how it was loaded. */
 void *mt_cupti_mapped_symbol(const char *name);
 
 #endif

@@ -22,20 +22,22 @@ enum mt_live_space {
 struct mt_live_block {
     uint64_t addr;
     uint64_t size_bytes;
-    uint64_t context; /* with which it goes, 0 = with none */
+    uint64_t context; /* the block ends with this context; 0 = with none */
     uint64_t handle;  /* MAPPED: physical memory behind it */
     uint32_t pool;
-    uint32_t references, mappings; /* it lives while one of them is not 0 */
+    uint32_t references, mappings; /* the block lives while one of them is not 0 */
     uint8_t space, heap, device;
 };
 
-/* Adds a block. If one with its address is alive, that one is replaced and
- * handed out: its end was missed. False, and nothing happens, without memory. */
+/* Adds a block. If a block with its address is alive, its end was missed: it is replaced and
+ * copied to *replaced. Otherwise replaced->space is MT_LIVE_NONE. Returns false and changes
+ * nothing if memory runs out. */
 bool mt_live_put(const struct mt_live_block *block, struct mt_live_block *replaced);
 
 bool mt_live_find(enum mt_live_space space, uint64_t addr, struct mt_live_block *found);
 
-/* Takes a block out, whatever holds it. */
+/* Removes a block, regardless of its counts, and copies it to *taken. Returns false if there is
+ * none. */
 bool mt_live_take(enum mt_live_space space, uint64_t addr, struct mt_live_block *taken);
 
 /* What a change of counts did. */

@@ -1,7 +1,8 @@
-/* CUPTI accepts one subscriber. Two share it: the collector, and a guest, which is any other code
- * in the process that subscribes to the same copy of CUPTI (cupti_guest.c). Each has a callback
- * and a set of enabled domains; CUPTI enables the union, and each receives only the calls that it
- * enabled. */
+/* CUPTI accepts one subscriber. Two share it: the collector, and a guest, which is any other
+ * code in the process that subscribes to the same copy of CUPTI (cupti_guest.c). Each has a
+ * callback and its own enabled callbacks; CUPTI enables the union. The collector receives only
+ * what it enabled. The guest receives what it enabled, and also what neither side enabled here,
+ * because it must have enabled that in CUPTI directly. */
 #ifndef MT_INJECT_CUPTI_PLACE_H
 #define MT_INJECT_CUPTI_PLACE_H
 
@@ -23,29 +24,31 @@ const struct mt_cupti_library *mt_cupti_place_library(void);
 /* `subscriber` is the handle that `library` gave for mt_cupti_place_callback. */
 void mt_cupti_place_hold(const struct mt_cupti_library *library, void *subscriber);
 
-/* CUPTI has forgotten the handle. */
+/* Call it when the handle is no longer valid. Removes both callbacks and all requests. */
 void mt_cupti_place_forget(void);
 
-/* Who hears from now on; NULL: nobody (the wishes stay). False: no memory. */
+/* Sets the callback of a side; NULL removes it, and the callbacks that the side enabled stay
+ * enabled. Returns false if memory runs out. */
 void mt_cupti_place_set_own(mt_cupti_callback *callback);
 bool mt_cupti_place_set_guest(mt_cupti_callback *callback, void *user);
 
 mt_cupti_callback mt_cupti_place_callback;
 
-/* The handle; NULL: the place is not held. */
+/* The handle; NULL: there is no subscription. */
 void *mt_cupti_place_subscriber(void);
 bool mt_cupti_place_has(enum mt_cupti_side side);
 
-/* These say what CUPTI says. A side's wish is never undone by the other's. The
- * place must be held; they take no lock, so that callbacks may call them. */
+/* Enable or disable callbacks for a side, or query one. They return the result of CUPTI. What
+ * one side disables stays enabled for the other. mt_cupti_place_hold must have been called. They
+ * take no lock, so callbacks may call them. */
 int mt_cupti_place_wish(enum mt_cupti_side side, bool enable, uint32_t domain, uint32_t cbid);
 int mt_cupti_place_wish_domain(enum mt_cupti_side side, bool enable, uint32_t domain);
 int mt_cupti_place_wish_all(enum mt_cupti_side side, bool enable);
 int mt_cupti_place_state(enum mt_cupti_side side, uint32_t *enabled, uint32_t domain,
                          uint32_t cbid);
 
-/* In a forked child: the collector hears nothing, and no other thread has a
- * claim. A guest stays: CUPTI knows it as before. */
+/* Call it in a forked child. Removes the callback of the collector and any claim. The guest
+ * stays, as it does in CUPTI. */
 void mt_cupti_place_forked(void);
 
 #endif

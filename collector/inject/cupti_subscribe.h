@@ -8,10 +8,10 @@
 
 struct mt_cupti_subscription {
     uint32_t version;   /* of CUPTI */
-    uint32_t watched;   /* entry points whose name is the table's */
-    uint32_t absent;    /* the table knows them, this CUPTI does not */
-    uint32_t differs;   /* have another name here: not watched */
-    uint32_t newer;     /* of memory, by their name, and newer than the table */
+    uint32_t watched;   /* entry points that have the name in the table */
+    uint32_t absent;    /* entry points in the table that this CUPTI does not have */
+    uint32_t differs;   /* entry points with another name in this CUPTI: not watched */
+    uint32_t newer;     /* entry points newer than the table whose name suggests memory */
     char newest[128];   /* names of the first of those */
     char refusal[1280]; /* why there is no subscription */
 };

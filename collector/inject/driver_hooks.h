@@ -13,14 +13,15 @@ struct mt_interposed_call {
     const void *params; /* the arguments in their order, each at its alignment */
     uint64_t context;   /* current in the thread before the call, 0 = none */
     uint32_t result;    /* of leave: CUresult */
-    bool captured;      /* the stream is capturing: this makes a node of a graph */
+    bool captured;      /* the stream is capturing, so the call adds a node to a graph */
 };
 
 enum { MT_INTERPOSED_UNKNOWN = -1 };
 
-/* All may be called from any thread, inside anybody's locks; errno is kept. */
+/* All may be called from any thread and while any lock is held. They preserve errno. */
 struct mt_driver_hooks {
-    /* False: calls need not be told (CUPTI tells them, or nobody asked). Cheap. */
+    /* Returns false if calls need not be reported, because CUPTI reports them or recording is
+     * off. Cheap. */
     bool (*wanted)(void);
     /* Number of an entry point by the name that libcuda exports it with. */
     int (*find)(const char *name);

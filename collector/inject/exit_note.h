@@ -2,7 +2,7 @@
 #ifndef MT_INJECT_EXIT_NOTE_H
 #define MT_INJECT_EXIT_NOTE_H
 
-/* To call when the collector starts; later calls do nothing. */
+/* Call it when the collector starts; later calls do nothing. */
 void mt_exit_note_begin(void);
 
 #endif

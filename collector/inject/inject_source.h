@@ -5,12 +5,12 @@
 #define MT_INJECT_SOURCE_H
 
 struct mt_inject_source {
-    const char *name;     /* as in the header's `sources` */
+    const char *name;     /* its name in the header fact `sources` */
     void (*start)(void);  /* once, when the collector has started */
-    void (*poll)(void);   /* before every flush (each flush_ms or oftener) */
+    void (*poll)(void);   /* before every flush (at least every flush_ms) */
     void (*stop)(void);   /* before the last flush, at exit */
-    void (*forked)(void); /* in a forked child (in atfork, one thread): forget
-                             everything; take no lock, call no CUDA */
+    void (*forked)(void); /* in the fork handler of a child, which has one thread: discards all
+                             state, takes no lock, and does not call CUDA */
 };
 
 #endif

@@ -13,11 +13,13 @@
  * Call it between mt_collect_enter and leave. */
 uint32_t mt_intern(enum mt_definition_kind kind, const void *payload, size_t payload_bytes);
 
-/* A stack of u64 words, outermost first (innermost MT_MAX_STACK_FRAMES kept). */
+/* Like mt_intern, for a stack of u64 words, outermost first. Keeps the innermost
+ * MT_MAX_STACK_FRAMES. */
 #define MT_MAX_STACK_FRAMES 512u
 uint32_t mt_intern_stack(enum mt_definition_kind kind, const uint64_t *words, size_t count);
 
-/* A new definition without comparing: its id, 0 if the tape is full. */
+/* Adds a definition without searching for an equal one. Returns its id, or 0 if the tape is
+ * full. */
 uint32_t mt_define(enum mt_definition_kind kind, const void *payload, size_t payload_bytes);
 
 #endif

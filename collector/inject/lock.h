@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* What the kernel keeps: 64 signals. */
+/* The signal mask of the kernel: 64 signals. */
 struct mt_signals {
     uint64_t blocked;
 };

@@ -7,7 +7,7 @@
 
 enum { NVML_OK = 0, NVML_INSUFFICIENT_SIZE = 7 };
 
-/* A value that the driver does not know. */
+/* The value of a field that the driver does not know. */
 #define NVML_NOT_AVAILABLE UINT64_MAX
 
 struct nvml_memory {
@@ -20,14 +20,14 @@ struct nvml_memory_v2 {
 };
 #define NVML_MEMORY_V2 (uint32_t)(sizeof(struct nvml_memory_v2) | 2u << 24)
 
-/* Since the second version of the call. */
+/* The structure of the second and later versions of the call. */
 struct nvml_process {
     uint32_t pid;
     uint64_t used_bytes;
     uint32_t gpu_instance, compute_instance;
 };
 
-/* X(member, result and parameters, names: the first that the library has) */
+/* X(member, parameters, name, older name). The first name that the library has is used. */
 #define NVML_FUNCTIONS(X)                                                                          \
     X(init, (void), "nvmlInit_v2", "nvmlInit")                                                     \
     X(count, (uint32_t * count), "nvmlDeviceGetCount_v2", "nvmlDeviceGetCount")                    \

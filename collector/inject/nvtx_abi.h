@@ -24,7 +24,7 @@ struct nvtx_callbacks {
     int (*module_table)(int module, nvtx_function ***table, unsigned *size);
 };
 
-/* NVTX_TABLE_VERSION; NVTX 2 has none. A tool says which version it knows. */
+/* NVTX_TABLE_VERSION; NVTX 2 has none. A tool sets the version that it supports. */
 struct nvtx_version {
     size_t struct_size;
     uint32_t version, reserved;
@@ -206,7 +206,7 @@ struct nvtx_heap {
     union nvtx_message message;
 };
 
-/* Elements may be larger than what we know of them: `element_size` apart. */
+/* Elements may be larger than the structures here: they are `element_size` bytes apart. */
 struct nvtx_regions {
     uint16_t compatibility, struct_size;
     uint32_t type;

@@ -25,7 +25,7 @@ extern const struct mt_inject_source mt_nvtx_source;
 
 /* --- slots --- */
 
-/* Ours, by number; NULL where we have none. */
+/* Functions of the collector, by slot number; NULL = none. */
 extern const nvtx_function mt_nvtx_core_slots[NVTX_SLOT_COUNT];
 extern const nvtx_function mt_nvtx_core2_slots[NVTX_SLOT_COUNT];
 extern const nvtx_function mt_nvtx_memory_slots[NVTX_MEMORY_SLOT_COUNT];
@@ -58,13 +58,13 @@ struct mt_nvtx_text {
     size_t length;
 };
 
-/* Domains count from 1; 0 is the default domain, and what an unknown handle
- * means. Equal names are one domain. */
+/* Returns the number of a domain, at least 1; 0 for the default domain and for unknown handles.
+ * Equal names have one number. */
 uint32_t mt_nvtx_domain(void *handle);
 /* "domain: ", empty for 0. Lives forever. */
 struct mt_nvtx_text mt_nvtx_domain_prefix(uint32_t domain);
-/* The handle for the program. `next` is that of the tool before us (then the
- * program gets that one), or NULL. */
+/* Return the handle for the program. `next` is the handle that the previous tool returned, which
+ * the program then gets, or NULL. */
 void *mt_nvtx_domain_create(struct mt_nvtx_text name, void *next);
 
 void *mt_nvtx_string_register(uint32_t domain, struct mt_nvtx_text text, void *next);
@@ -72,7 +72,8 @@ void *mt_nvtx_string_register(uint32_t domain, struct mt_nvtx_text text, void *n
  * Lives forever. */
 struct mt_nvtx_text mt_nvtx_string(void *handle);
 
-/* What to pass to the tool before us: handles that we made mean nothing to it. */
+/* Convert a handle or attributes for the previous tool, which does not know handles that the
+ * collector made. */
 void *mt_nvtx_next_handle(void *handle);
 const struct nvtx_attributes *mt_nvtx_next_attributes(const struct nvtx_attributes *attributes,
                                                       struct nvtx_attributes *copy);
@@ -85,13 +86,13 @@ void mt_nvtx_domains_forked(void);
 
 /* --- ranges --- */
 
-/* Both return the nesting level in the domain, from 0, as NVTX wants it; pop
- * returns -1 if nothing was open. */
+/* Both return the nesting level in the domain, starting at 0, as NVTX specifies; pop returns -1
+ * if no range was open. */
 int mt_nvtx_push(uint32_t domain, const struct nvtx_attributes *attributes);
 int mt_nvtx_pop(uint32_t domain);
 
-/* Ranges that may end on another thread. `next` is the id that the tool before
- * us gave, or 0; returns the id for the program. Lock-free. */
+/* Ranges that may end on another thread. `next` is the id that the previous tool returned, or 0;
+ * returns the id for the program. Lock-free. */
 uint64_t mt_nvtx_start(uint64_t next, uint32_t domain, const struct nvtx_attributes *attributes);
 void mt_nvtx_end(uint64_t id);
 
@@ -100,26 +101,27 @@ void mt_nvtx_mark(uint32_t domain, const struct nvtx_attributes *attributes);
 /* Id of the name of the innermost open range of this thread in a domain, 0 = none. */
 uint32_t mt_nvtx_innermost_name(uint32_t domain);
 
-/* In a forked child: what is open was the parent's, and stays in its trace. */
+/* Call it in a forked child: discards open ranges, which belong to the trace of the parent. */
 void mt_nvtx_ranges_forked(void);
 
 /* --- payloads --- */
 
-/* A schema that a copy of NVTX registers. Takes a lock only for NCCL's. */
+/* Adds a schema that a copy of NVTX registers. Takes a lock only for NCCL's. */
 void mt_nvtx_schema_add(uint32_t domain, const struct nvtx_schema *schema);
 
-/* COMMUNICATOR, if the domain is NCCL's and the payloads say something of one. Between
- * push and pop of the range that they belong to. */
+/* Records COMMUNICATOR if the domain is that of NCCL and the payloads describe a communicator.
+ * Call it between push and pop of their range. */
 void mt_nvtx_communicator_tell(uint32_t domain, const struct nvtx_payload *payloads, size_t count);
-/* The same for the payloads of a range that begins, if it has any. */
+/* Like mt_nvtx_communicator_tell, for the payloads in the attributes of a range that begins, if
+ * there are any. */
 void mt_nvtx_communicator_attached(uint32_t domain, const struct nvtx_attributes *attributes);
 
-/* The id of the communicator that NCCL spoke of last on this thread, 0 = none since
+/* Returns the id of the last communicator that NCCL named on this thread; 0 = none since
  * mt_nvtx_communicator_forget. */
 uint64_t mt_nvtx_communicator_last(void);
 void mt_nvtx_communicator_forget(void);
 
-/* In a forked child: schemas stay known, their lock is free. */
+/* Call it in a forked child: keeps the schemas and resets their lock. */
 void mt_nvtx_schemas_forked(void);
 
 /* --- memory extension --- */

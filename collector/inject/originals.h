@@ -4,15 +4,15 @@
 #ifndef MT_INJECT_ORIGINALS_H
 #define MT_INJECT_ORIGINALS_H
 
-/* The library that an address is in, for dlsym; dlclose it. NULL for the program
- * itself, and for what is no library's. */
+/* Returns a handle of the library that contains an address, for dlsym. The caller closes it with
+ * dlclose. NULL if the address is in the program itself or in no library. */
 void *mt_original_library(const void *address);
 
-/* What that library would have got if we were not there; `library` may be NULL.
- * NULL if there is none: never a function of ours. */
+/* Returns the function that the library would use without this library; `library` may be NULL.
+ * Never returns a function of this library; NULL if there is no other. */
 void *mt_original_symbol(void *library, const char *name);
 
-/* The same for who called: an address in it. */
+/* Like mt_original_symbol, for the library that contains the address `caller`. */
 void *mt_original_for(const void *caller, const char *name);
 
 #endif

@@ -10,13 +10,13 @@ struct mt_python_api {
     uint32_t version; /* 0x030b07f0 */
     const void *runtime;
     const void *code_type, *text_type, *bytes_type;
-    /* without the lock, from any thread */
+    /* to be called without the GIL, from any thread */
     int (*is_initialized)(void);
     int (*is_finalizing)(void);
     void *(*this_thread)(void); /* thread state of the caller; NULL: runs no Python */
     int (*add_pending)(int (*call)(void *), void *argument);
-    void *(*current_thread)(void); /* equals this_thread() if the caller has the lock */
-    /* with the lock */
+    void *(*current_thread)(void); /* equals this_thread() if the caller has the GIL */
+    /* to be called with the GIL */
     void *(*get_frame)(void); /* borrowed */
     void *(*get_back)(void *frame);
     void *(*get_code)(void *frame);

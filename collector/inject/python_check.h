@@ -6,14 +6,14 @@
 #include "python_codes.h"
 
 enum mt_python_verdict {
-    MT_PYTHON_UNSURE,  /* the caller has not the interpreter's lock, or runs no Python code */
-    MT_PYTHON_SHALLOW, /* equal, but of one frame only: says nothing of callers */
+    MT_PYTHON_UNSURE,  /* the caller does not have the GIL, or runs no Python code */
+    MT_PYTHON_SHALLOW, /* equal, but the stack has only one frame: callers were not checked */
     MT_PYTHON_EQUAL,
     MT_PYTHON_DIFFERENT
 };
 
-/* Frames of a thread by guarded reads, innermost first, to thread->frames;
- * *count of them. False: something was not as it should be. */
+/* Reads the frames of a thread with guarded reads, innermost first, into thread->frames, and
+ * sets *count. Returns false if the memory is not as expected. */
 bool mt_python_walk(const struct mt_python_view *view, const char *state,
                     struct mt_python_thread *thread, size_t *count);
 

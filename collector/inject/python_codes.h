@@ -17,7 +17,7 @@ struct mt_python_code {
     uint32_t id;
 };
 
-/* A stack that the thread has had before, by a hash of 96 bits. */
+/* An earlier stack of the thread, identified by a hash of 96 bits. */
 struct mt_python_stack {
     uint64_t hash;
     uint32_t more_hash;
@@ -31,7 +31,7 @@ enum {
     MT_PYTHON_PAYLOAD_BYTES = 16384
 };
 
-/* What a thread keeps; zeroed memory is an empty one. A set is a cache line. */
+/* The caches of a thread. Zeroed memory is empty. A set is a cache line. */
 struct mt_python_thread {
     struct mt_python_code codes[MT_PYTHON_SETS][MT_PYTHON_WAYS];
     struct mt_python_stack stacks[MT_PYTHON_STACKS];
@@ -45,17 +45,17 @@ struct mt_python_thread {
 uint64_t mt_python_define(const struct mt_python_view *view, struct mt_python_thread *thread,
                           const struct mt_python_frame *frame, uint64_t mark);
 
-/* An entry without mark and id for the code object at `address`, of which
- * `code` is a copy. */
+/* Returns an entry, still without mark and id, for the code object at `address`, of which `code`
+ * is a copy. */
 struct mt_python_code mt_python_bytecode(const struct mt_python_layout *l, uintptr_t address,
                                          const char *code);
 
-/* Offset in the bytecode where it is not within entry->begin: another copy of
- * the bytecode, or a frame that has not begun. */
+/* Returns the offset of a frame whose instruction is outside of the bytecode at entry->begin: in
+ * another copy of it, or in a frame that has not begun. */
 uint32_t mt_python_find_offset(const struct mt_python_layout *l, struct mt_python_code *entry,
                                const struct mt_python_frame *frame);
 
-/* A mark for a code object that has no number, from its first line, texts and
+/* Returns a mark for a code object without a number, computed from its first line, texts and
  * line table. Reads are not guarded: the layout has been checked. */
 uint64_t mt_python_fingerprint(const struct mt_python_layout *l, const char *code);
 

@@ -10,7 +10,7 @@
 #include "python_layout.h"
 #include "python_memory.h"
 
-/* What the walk has to know of the interpreter. */
+/* The facts about the interpreter that a walk needs. */
 struct mt_python_view {
     struct mt_python_layout layout;
     const void *code_type, *text_type, *bytes_type;
@@ -18,11 +18,11 @@ struct mt_python_view {
 
 struct mt_python_frame {
     uintptr_t code;
-    uintptr_t instruction; /* as the frame has it: see enum mt_python_instruction */
-    uint32_t copy;         /* of the bytecode, in free-threaded builds */
+    uintptr_t instruction; /* as stored in the frame: see enum mt_python_instruction */
+    uint32_t copy;         /* number of the copy of the bytecode, in free-threaded builds */
 };
 
-/* A chain with more frames, those of C code included, is a ring. */
+/* A longer chain, counting frames of C code, is taken for a cycle. */
 #define MT_PYTHON_MAX_STEPS 65536u
 
 enum mt_python_step {
@@ -47,14 +47,15 @@ static inline uint32_t mt_python_u32(const char *structure, uint16_t offset)
     return number;
 }
 
-/* Could an object of the interpreter be there? */
+/* Returns true if an object of the interpreter could be at the address. */
 static inline bool mt_python_plausible(uintptr_t address)
 {
     return address >= 4096 && !(address & 7);
 }
 
-/* The thread's innermost frame, 0 if it runs no Python. Whether the address is
- * one is for the next step to see. */
+/* Sets *frame to the innermost frame of the thread, 0 if it runs no Python. mt_python_step
+ * checks whether the address is valid. Returns false if memory could not be read, or is not as
+ * expected. */
 static inline bool mt_python_top(const struct mt_python_layout *l, const char *thread, bool guarded,
                                  uintptr_t *frame)
 {

@@ -10,7 +10,7 @@
 
 #define MT_PYTHON_ABSENT UINT16_MAX /* this version has no such field */
 
-/* How a frame says where it is in its bytecode. */
+/* How a frame stores its position in the bytecode. */
 enum mt_python_instruction {
     MT_PYTHON_BYTES,  /* i32 byte offset (3.9) */
     MT_PYTHON_UNITS,  /* i32 offset in units of two bytes (3.10) */
@@ -27,8 +27,8 @@ struct mt_python_layout {
     uint16_t frame_previous, frame_code, frame_instruction, frame_owner, frame_copy;
     /* any object */
     uint16_t object_type;
-    /* code object; name is the qualified one where there is one; number: u32, its own
-     * among all that the interpreter has made */
+    /* code object; name: the qualified name if the version has one; number: u32, unique in the
+     * interpreter */
     uint16_t code_first_line, code_file, code_plain_name, code_name, code_table, code_bytes,
         code_copies, code_number;
     /* bytes object, and text: see unicodeobject.h */
@@ -42,7 +42,7 @@ struct mt_python_layout {
 #define MT_PYTHON_OWNER_C    3u
 #define MT_PYTHON_OWNER_LAST 4u
 
-/* What frame_span and code_span are at most. */
+/* Upper bounds of frame_span and code_span. */
 #define MT_PYTHON_FRAME_SPAN 128u
 #define MT_PYTHON_CODE_SPAN  256u
 

@@ -10,8 +10,8 @@
  * errno. */
 bool mt_python_copy(void *to, uintptr_t address, size_t bytes);
 
-/* Does the system answer as mt_python_copy() expects? Else nothing is readable
- * for it. */
+/* Returns true if the system behaves as mt_python_copy() expects. If not, mt_python_copy() can
+ * read nothing. */
 bool mt_python_memory_works(void);
 
 #endif

@@ -6,8 +6,8 @@
 
 enum { MT_JOB_TEXT = 256 };
 
-/* Of one launcher: the first one whose variables say a rank. Numbers are -1 if they are not known.
- */
+/* The values of one launcher: the first one whose variables have a rank. Numbers are -1 if they
+ * are not known. */
 struct mt_run_place {
     long rank, local_rank, world;
 };

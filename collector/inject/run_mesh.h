@@ -9,17 +9,17 @@
  * dlsym, or ctypes.CDLL(None) in Python, finds it, and nothing has to be linked or installed. An
  * NVTX mark with an agreed text would need a package in the program and could not report an
  * invalid text. Any thread may call it, but no signal handler. It copies `mesh` and does not
- * start a recording. The last call counts. Returns 0, or -1 with one line for the user if `mesh`
- * is malformed; the previous value then stays. */
+ * start a recording. The last call replaces earlier ones. Returns 0, or -1 with one line for the
+ * user if `mesh` is malformed; the previous value then stays. */
 #ifndef MT_INJECT_RUN_MESH_H
 #define MT_INJECT_RUN_MESH_H
 
 #include "inject_source.h"
 
-/* The fact `mesh`, when the recording begins. */
+/* Records the fact `mesh` when the recording begins. */
 void mt_run_mesh_tell(void);
 
-/* Tells what the program says after that. */
+/* Records later calls of memtrace_set_mesh. */
 extern const struct mt_inject_source mt_mesh_source;
 
 #endif

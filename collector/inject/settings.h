@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 struct mt_inject_settings {
-    bool asked;          /* MEMTRACE_OUTPUT is set: somebody wants a trace */
+    bool asked;          /* MEMTRACE_OUTPUT is set: a trace is requested */
     char output[4096];   /* MEMTRACE_OUTPUT: absolute; a file, or a folder if it ends in / */
     char manifest[4096]; /* MEMTRACE_MANIFEST: each process appends the path of its trace */
     bool python_stacks;  /* MEMTRACE_STACKS=python,native (either, both, none) */
@@ -27,7 +27,7 @@ struct mt_inject_settings {
     uint32_t root_process;      /* MEMTRACE_ROOT: pid of the command; others are children */
     char dry_run[256];    /* MEMTRACE_DRY_RUN_FACT: see trace/dry_run.h; empty: a real device */
     char cupti[4096];     /* MEMTRACE_CUPTI: path, "none", or empty */
-    char next_cuda[4096]; /* MEMTRACE_CUDA_NEXT: injection library that was set before ours */
+    char next_cuda[4096]; /* MEMTRACE_CUDA_NEXT: injection library that was set before this one */
     char next_nvtx[4096]; /* MEMTRACE_NVTX_NEXT */
 };
 

@@ -9,13 +9,14 @@
 
 extern const struct mt_inject_source mt_cupti_source;
 
-/* Called by the driver during cuInit (CUDA_INJECTION64_PATH); 1 = go on. */
+/* Called by the driver during cuInit (CUDA_INJECTION64_PATH). Returns 1: cuInit continues. */
 int InitializeInjection(void);
 
-/* Is CUPTI subscribed to in this process, so that it reports every call? */
+/* Returns true if the collector is subscribed to CUPTI in this process, so that it reports every
+ * call. */
 bool mt_cupti_is_active(void);
 
-/* What is done with a call of the driver, whichever source reports it; between
+/* Handle a call of the driver from either source that reports calls. Call them between
  * mt_collect_enter and leave. */
 void mt_cupti_on_enter(const struct mt_cupti_entry *entry, const struct mt_cupti_call *call);
 void mt_cupti_on_exit(const struct mt_cupti_entry *entry, const struct mt_cupti_call *call);

@@ -15,16 +15,16 @@ struct mt_handles {
     uint32_t count;
 };
 
-/* Writers hold a lock of the caller's. A known key gets the new number; without
- * memory the key stays unknown. */
+/* The caller holds a lock that excludes other writers. A known key gets the new number. If
+ * memory runs out, a new key stays unknown. */
 void mt_handles_set(struct mt_handles *handles, const void *key, uint32_t number);
 /* 0 if not known. */
 uint32_t mt_handles_get(struct mt_handles *handles, const void *key);
 
-/* Handles of our own: no address of a program looks like one. */
+/* Handles that the collector makes. They differ from every address of a program. */
 enum mt_handle_kind { MT_HANDLE_DOMAIN = 0x6d64, MT_HANDLE_STRING = 0x6d73 };
 void *mt_handle_make(enum mt_handle_kind kind, uint32_t number);
-/* 0 if it is not ours, or of another kind. */
+/* Returns 0 if the collector did not make the handle, or if it is of another kind. */
 uint32_t mt_handle_number(enum mt_handle_kind kind, const void *handle);
 
 #endif

@@ -19,22 +19,23 @@ struct mt_memo_key {
 
 struct mt_stack_memo {
     struct mt_memo_key key;
-    uint32_t id;                     /* the result, 0 = none yet */
-    uint32_t count;                  /* of reads; more than MT_MEMO_READS: not kept */
+    uint32_t id;    /* the result, 0 = none yet */
+    uint32_t count; /* number of reads; with more than MT_MEMO_READS the walk is not kept */
     uint16_t offsets[MT_MEMO_READS]; /* from the stack pointer, in words */
     uint64_t values[MT_MEMO_READS];
 };
 
-/* Zeroed memory is empty. Of one thread. */
+/* The cache of one thread. Zeroed memory is empty. */
 struct mt_stack_memos {
     struct mt_stack_memo memos[MT_MEMO_SETS][MT_MEMO_WAYS];
-    uint8_t next[MT_MEMO_SETS]; /* to be replaced */
+    uint8_t next[MT_MEMO_SETS]; /* the next way to replace */
 };
 
-/* The result of an equal walk, or 0. Reads what that one read. */
+/* Returns the result of an equal earlier walk, or 0. Reads the words that the earlier walk read. */
 uint32_t mt_stack_memo_find(const struct mt_stack_memos *memos, const struct mt_memo_key *key);
 
-/* A new walk: its reads are added, then its result. */
+/* Begins the entry of a new walk. Add its reads with mt_stack_memo_read, then its result with
+ * mt_stack_memo_end. */
 struct mt_stack_memo *mt_stack_memo_begin(struct mt_stack_memos *memos,
                                           const struct mt_memo_key *key);
 

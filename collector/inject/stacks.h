@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* Returns the Python frames, read without the GIL; 0 if the thread runs no Python, or if the
- * self-check has failed (python_stack.c). About 3 ns a frame, 7 ns before Python 3.12. */
+ * self-check has failed (python_stack.c). About 3 ns per frame, 7 ns before Python 3.12. */
 uint32_t mt_python_stack(void) __attribute__((weak));
 
 /* Returns true if no interpreter was found in this process (yet). If Python stacks are requested,
@@ -16,10 +16,11 @@ bool mt_python_is_absent(void) __attribute__((weak));
 
 /* Returns the return addresses (native_stack.c; 0 on unsupported machines). With `skip` 0 the
  * innermost is that of this call; exported hooks pass a larger `skip` to leave themselves out.
- * About 5 ns a frame. */
+ * About 5 ns per frame. */
 uint32_t mt_native_stack(unsigned skip) __attribute__((weak));
 
-/* Code was unloaded, or ids are void (a forked child): forget what was seen. */
+/* Discards the caches. Call it if code was unloaded, or if ids are no longer valid (in a forked
+ * child). */
 void mt_native_stack_forget(void);
 
 #endif

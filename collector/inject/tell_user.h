@@ -14,7 +14,8 @@ enum { MT_COLLECT_LINE_BYTES = 512, MT_COLLECT_REASON_BYTES = 448 };
  * caller). Prints nothing with --quiet, or if the program replaced its stderr. */
 void mt_collect_say(bool *once, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* As vsnprintf; ends in "..." if it was cut, before the first byte of a UTF-8 character. */
+/* Like vsnprintf, but a text that does not fit ends in "..." and is never cut inside a UTF-8
+ * character. */
 void mt_format_cut(char *out, size_t bytes, const char *format, va_list arguments)
     __attribute__((format(printf, 3, 0)));
 

@@ -23,7 +23,7 @@
 
 extern const struct mt_inject_source mt_torch_source;
 
-/* ---- torch_facts.c: what all parts know, and the header of the trace says ---- */
+/* ---- torch_facts.c: state that all parts share, and facts for the header of the trace ---- */
 
 enum mt_torch_mode {
     MT_TORCH_REPORTS,  /* reports become events */
@@ -35,16 +35,16 @@ enum mt_torch_mode {
 enum mt_torch_mode mt_torch_mode(void);
 void mt_torch_set_mode(enum mt_torch_mode mode); /* the tracker decides */
 
-bool mt_torch_reports_seen(void); /* has one become an event? */
+bool mt_torch_reports_seen(void); /* returns true if a report has become an event */
 void mt_torch_note_report(void);
 
 enum { MT_TORCH_VERSION_BYTES = 64 };
 
-/* "2.11.0+cu130", or "" as long as it is not known. */
+/* "2.11.0+cu130", or "" while the version is unknown. */
 const char *mt_torch_version_text(void);
 void mt_torch_note_version(const char *text);
 
-/* The user's options for the allocator, for the header. When CUDA begins. */
+/* Saves the user's options of the allocator for the header. Call it when CUDA starts. */
 void mt_torch_note_options(void);
 
 /* Records the kind of these events in the header as soon as it is decided: with the first event, so
@@ -60,25 +60,25 @@ struct mt_torch_version {
     /* the allocator's table of virtual functions: number of entries, and places */
     uint16_t functions;
     uint16_t init, empty_cache, set_fraction, attach_tracker;
-    bool has_pool; /* entries tell the pool */
+    bool has_pool; /* entries name their pool */
 };
 
-/* From text like "2.11.0+cu130"; NULL for versions that nobody has looked at,
- * and for those that are not releases. */
+/* From text like "2.11.0+cu130"; NULL for versions that are not in the table, and for versions
+ * that are not releases. */
 const struct mt_torch_version *mt_torch_version_find(const char *text);
 
-/* Is RecordFunctionCallback known to look as source_torch_scopes.c thinks? */
+/* Returns true if RecordFunctionCallback is known to have the layout that source_torch_scopes.c
+ * expects. */
 bool mt_torch_version_has_scopes(const char *text);
 
-/* Do entries tell the pool? Of versions that are not known: as in the last one. */
+/* Returns true if entries name their pool (2.8 and later). Also true for unknown versions. */
 bool mt_torch_version_has_pool(const char *text);
 
-/* Text of the version of the PyTorch that a library belongs to, from the files
- * beside it; false, and
- * text "", if there are none. */
+/* Reads the version of PyTorch from the files beside one of its libraries. Returns false and
+ * sets text to "" if there are none. */
 bool mt_torch_version_read(const char *library_path, char *text, size_t text_bytes);
 
-/* ---- source_torch_symbols.c: what the library's symbols say ---- */
+/* ---- source_torch_symbols.c: facts from the symbols of the library ---- */
 
 /* Finds the offsets of a version that is not in the table: fills in version->functions and
  * returns the offsets. `functions` is the table in memory, `base` the load address of the
@@ -106,22 +106,22 @@ struct mt_torch_functor {
     void (*invoke)(const void *storage, const void *entry);
 };
 
-/* A functor that leads to the tracker. From now on CHECKING. */
+/* Sets *functor to one that calls the tracker. The mode is CHECKING afterwards. */
 void mt_torch_tracker_begin(const struct mt_torch_version *version,
                             struct mt_torch_functor *functor);
 
-/* A report while CHECKING, between mt_collect_enter and leave: TRACKED if it is
- * of the same allocation, else REPORTS. */
+/* Handles a report in mode CHECKING. The mode becomes TRACKED if the report agrees with the last
+ * entry of the tracker, otherwise REPORTS. Call it between mt_collect_enter and leave. */
 void mt_torch_tracker_check(uint64_t addr, uint64_t block_bytes, int device);
 void mt_torch_tracker_check_oom(uint64_t bytes, int device);
 
-/* What this thread asked of the allocator is done. */
+/* Call it when a request of this thread to the allocator has ended. */
 void mt_torch_tracker_call_ended(void);
 
 /* This thread enters or leaves empty_cache(). */
 void mt_torch_tracker_empty_cache(bool enters);
 
-/* Has nothing been refused, and nothing given back to the driver, so far? */
+/* Returns true if no request was refused and no memory was returned to the driver so far. */
 bool mt_torch_tracker_never_refused(void);
 
 void mt_torch_tracker_forked(void);
@@ -141,8 +141,8 @@ void mt_torch_limit_tell(void); /* on the writer thread: into the header */
 
 void mt_torch_scopes_resolve(void *library);
 
-/* Asks for the scopes that the user wants, once; never under the allocator's
- * lock. Nothing as long as they are not resolved. */
+/* Registers for the scopes that the user requested, once. Must not be called under the
+ * allocator's lock. Does nothing until the functions are resolved. */
 void mt_torch_scopes_begin(void);
 void mt_torch_scopes_forked(void);
 

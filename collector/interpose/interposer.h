@@ -33,14 +33,14 @@ MT_HIDDEN mt_dlsym_fn *mt_find_real_dlsym(void);
 /* Returns an entry point of the loaded libcuda, or NULL. */
 MT_HIDDEN void *mt_real_entry(const char *name);
 
-/* One function that we stand before. */
+/* One function that this library interposes. */
 struct mt_interposed {
     const char *name;
     uint32_t since;        /* see interposed_list.h */
     const char *arguments; /* ... */
     void *ours;
     _Atomic(void *) real;
-    _Atomic int number; /* of driver_hooks.h, + 2; 0 = not asked yet */
+    _Atomic int number; /* the number from find() of driver_hooks.h, plus 2; 0 = not queried yet */
 };
 
 /* interposer_calls.c: all of them; the last entry is NULL. */

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 struct mt_code_unit {
-    Dwarf_Die *die;  /* NULL: none; the module's */
+    Dwarf_Die *die;  /* borrowed from the module; NULL: not found */
     Dwarf_Addr bias; /* subtract it from an address before a lookup in the unit */
 };
 

@@ -21,7 +21,7 @@ struct mt_record_settings {
     const char *phases; /* "nvtx,torch,autograd", any of them; "none" */
     uint64_t sample_hz; /* 0 = never */
     bool follow, quiet, with_env;
-    bool xla_requests; /* XLA and TensorFlow ask the driver for each block, without an arena */
+    bool xla_requests; /* XLA and TensorFlow request each block from the driver, without an arena */
     pid_t root;        /* of the command */
 };
 

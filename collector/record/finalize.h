@@ -18,10 +18,10 @@ struct mt_finalize_options {
 
 struct mt_finalize_result {
     bool rewritten;           /* the file at `path` is a new one */
-    uint64_t events;          /* in it */
+    uint64_t events;          /* in the file at `path` */
     uint32_t native_frames;   /* distinct addresses in stacks of events ... */
     uint32_t named_frames;    /* ... and how many got a name */
-    uint32_t modules;         /* files that they lie in ... */
+    uint32_t modules;         /* files that contain these addresses ... */
     uint32_t changed_modules; /* ... that are not what the process ran any more ... */
     uint32_t missing_modules; /* ... or cannot be read: their addresses stay */
     char example[256];        /* path of one of those, "" if there is none */

@@ -16,10 +16,10 @@ struct mt_launch {
     pid_t pid;
     int wait_status; /* as waitpid, once it has ended */
     int exec_errno;  /* not 0: the command could not be run */
-    bool timed_out;  /* it was ended, because it took too long */
+    bool timed_out;  /* it took too long and was ended */
     bool oom_killed; /* it died of SIGKILL, and its control group has more victims than before */
     uint64_t ended_t_ns; /* Unix time of its end */
-    /* PRIVATE: what was there before */
+    /* PRIVATE: the state before mt_launch_init */
     sigset_t mask, relayed;
     struct sigaction child_action, pipe_action, size_action;
     struct mt_witness witness;
@@ -37,7 +37,7 @@ struct mt_launch_request {
      * command is not run. */
     char **(*environment)(void *context, pid_t pid);
     void *context;
-    bool ends_with_us; /* the command gets TERM if we die first, as of a KILL */
+    bool ends_with_us; /* the command gets TERM if this process dies, even of SIGKILL */
 };
 
 /* Starts the command. MT_ERR_IO: no process can be created. A command that cannot be executed is

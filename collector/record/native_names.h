@@ -10,7 +10,7 @@
 /* What a frame means for the shape of a stack. */
 enum mt_native_role {
     MT_NATIVE_PLAIN,
-    MT_NATIVE_INTERPRETER, /* runs Python code: what is inside was called by that */
+    MT_NATIVE_INTERPRETER, /* runs Python code, which called the frames inside this one */
     MT_NATIVE_COLLECTOR,   /* this program's library, or CUPTI */
     MT_NATIVE_DRIVER       /* libcuda */
 };
@@ -28,7 +28,8 @@ struct mt_native_counts {
 
 struct mt_native_names;
 
-/* `recorded_unix_s`: modules without a build id that are newer than this were changed. */
+/* `recorded_unix_s`: a module without a build id counts as changed if its file is newer than
+ * this. */
 struct mt_native_names *mt_native_names_new(int64_t recorded_unix_s); /* NULL: no memory */
 void mt_native_names_free(struct mt_native_names *names);
 
@@ -37,7 +38,7 @@ enum mt_status mt_native_names_get(struct mt_native_names *names,
                                    const struct mt_native_frame *frame,
                                    struct mt_native_name *name) MT_MUST_USE;
 
-/* Lives as long as `names`. */
+/* counts->example lives as long as `names`. */
 void mt_native_names_count(const struct mt_native_names *names, struct mt_native_counts *counts);
 
 #endif

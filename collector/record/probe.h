@@ -7,7 +7,7 @@
 
 struct mt_probe {
     const char *name; /* "driver", ... */
-    const char *what; /* what it is for, a few words */
+    const char *what; /* its purpose, in a few words */
     /* Fills in a zeroed result (OK). Runs in a separate process. */
     void (*check)(struct mt_probe_result *result);
     unsigned limit_s;

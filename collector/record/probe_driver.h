@@ -16,7 +16,8 @@ struct mt_driver_library {
     int (*error_text)(int error, const char **text);
 };
 
-/* Only in a process of its own. */
+/* Loads libcuda. Returns false if the library or one of its first three functions is missing.
+ * Call it only in a separate process. */
 bool mt_driver_open(struct mt_driver_library *driver);
 
 /* dlsym into a pointer to a function. POSIX stores functions in void pointers; C does not allow

@@ -1,4 +1,5 @@
-/* What a check of `memtrace doctor` finds out, and the checks (probe.c has the table of them). */
+/* The result of a check of `memtrace doctor`, and the checks themselves (probe.c has their
+ * table). */
 #ifndef MT_RECORD_PROBE_RESULT_H
 #define MT_RECORD_PROBE_RESULT_H
 
@@ -6,13 +7,13 @@
 
 enum mt_probe_state {
     MT_PROBE_OK,
-    MT_PROBE_DEGRADED, /* a trace will lack something, or know it less exactly */
-    MT_PROBE_MISSING   /* nothing comes from there */
+    MT_PROBE_DEGRADED, /* a trace will lack something or record it less exactly */
+    MT_PROBE_MISSING   /* the source cannot record anything */
 };
 
 struct mt_probe_result {
     enum mt_probe_state state;
-    char text[320]; /* what there is, or what fails */
+    char text[320]; /* what was found, or what fails */
     char mend[320]; /* what to do about it, "" = nothing */
 };
 

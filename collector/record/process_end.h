@@ -1,4 +1,4 @@
-/* What the launcher knows of the end of a process that was recorded. */
+/* How a recorded process ended, as far as the launcher knows. */
 #ifndef MT_RECORD_PROCESS_END_H
 #define MT_RECORD_PROCESS_END_H
 

@@ -1,11 +1,11 @@
-/* A process and all that descend from it. */
+/* A process and all its descendants. */
 #ifndef MT_RECORD_PROCESS_TREE_H
 #define MT_RECORD_PROCESS_TREE_H
 
 #include <sys/types.h>
 
-/* Afterwards, descendants whose parents have ended become children of this process, so that none
- * of a command gets lost. */
+/* Afterwards, descendants whose parents have ended become children of this process, so that
+ * every process of a command can be found. */
 void mt_process_tree_keep(void);
 
 /* Sends the signal to `root` and its descendants, and to orphans that became our children and

@@ -10,19 +10,19 @@ enum mt_program_kind {
     MT_PROGRAM_MISSING,        /* no such file, here or in PATH */
     MT_PROGRAM_IS_FOLDER,      /* ... */
     MT_PROGRAM_NOT_EXECUTABLE, /* no permission */
-    MT_PROGRAM_NO_INTERPRETER, /* of a script: what #! names is missing */
+    MT_PROGRAM_NO_INTERPRETER, /* a script whose #! names a missing program */
     MT_PROGRAM_STATIC,         /* loads no libraries */
     MT_PROGRAM_SECURE,         /* setuid, setgid, capabilities: the loader ignores LD_PRELOAD */
     MT_PROGRAM_OTHER_MACHINE,  /* 32 bits or another processor: cannot load ours */
     MT_PROGRAM_OTHER_LOADER,   /* not glibc's: ours might stop it */
-    MT_PROGRAM_REFUSES         /* its loader was asked and cannot load the library */
+    MT_PROGRAM_REFUSES         /* its loader reported that it cannot load the library */
 };
 
 struct mt_program {
     enum mt_program_kind kind;
-    char path[PATH_MAX];   /* of the file that is run, once found */
+    char path[PATH_MAX];   /* of the file that is run, if it was found */
     char binary[PATH_MAX]; /* its interpreter's, if it is a script; else as path */
-    char reason[200];      /* of REFUSES, as the loader says it */
+    char reason[200];      /* of REFUSES: the message of the loader */
 };
 
 /* Looks `name` up like execvp and reads the file, through at most four #! lines. Runs nothing. */

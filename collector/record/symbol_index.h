@@ -12,8 +12,8 @@
 struct mt_symbol {
     uint64_t address, size_bytes; /* address first: sorted.h */
     const char *name;             /* borrowed */
-    uint32_t rank;                /* of names for one address the highest is taken */
-    bool is_open;                 /* the size is not known (assembly), but at most that */
+    uint32_t rank;                /* if several names have one address, the highest rank wins */
+    bool is_open; /* the size is unknown (assembly); size_bytes is its upper bound */
 };
 
 /* Zeroed memory is empty. */

@@ -16,7 +16,7 @@
 struct mt_code_file;
 struct mt_demangler;
 
-/* Which file is wanted. */
+/* Identifies the requested file. */
 struct mt_code_file_id {
     const char *path;
     const uint8_t *build_id;
@@ -27,7 +27,7 @@ struct mt_code_file_id {
 enum mt_code_file_state {
     MT_CODE_FOUND,
     MT_CODE_MISSING, /* there is no such file, or it cannot be read */
-    MT_CODE_CHANGED  /* there is, but it is another one */
+    MT_CODE_CHANGED  /* the file is there, but is another one */
 };
 
 /* The outermost of several is the function of the machine code; the others were inlined into it. */

@@ -12,34 +12,34 @@
 
 enum mt_trace_state {
     MT_TRACE_WHOLE,      /* its process closed it */
-    MT_TRACE_RECOVERED,  /* its process could not; what it left is in the trace now */
+    MT_TRACE_RECOVERED,  /* its process did not close it; its tape has been added */
     MT_TRACE_INCOMPLETE, /* it can be read, but is damaged or has no end; see error */
     MT_TRACE_RUNNING,    /* its process still runs: nothing was done */
-    MT_TRACE_FAILED      /* see error; what is there was left as it is */
+    MT_TRACE_FAILED      /* see error; the files were left as they are */
 };
 
 struct mt_trace_end {
     const char *path; /* borrowed */
     enum mt_trace_state state;
-    struct mt_recovery recovery; /* has_tape: what the tape said, whatever came of it */
+    struct mt_recovery recovery; /* has_tape: the counts of the tape, even if the recovery failed */
     struct mt_finalize_result native;
     struct mt_error native_error;    /* status MT_OK: names were resolved as far as possible */
-    struct mt_error redaction_error; /* status MT_OK: redacted, or nobody asked for it */
+    struct mt_error redaction_error; /* status MT_OK: redacted, or no redaction was requested */
     struct mt_trace_summary summary; /* WHOLE, RECOVERED, INCOMPLETE */
     struct mt_error error;           /* INCOMPLETE, FAILED */
 };
 
-/* Returns true if the trace is whole or recovered, lost no event, and no source reports something
- * that it could not record (`not_recorded`). A source that records less about each event says so
- * in other header facts, such as `sizes_rounded`. */
+/* Returns true if the trace is whole or recovered, lost no event, and no source reports
+ * something that it could not record (`not_recorded`). A source that records less about each
+ * event reports that in other header facts, such as `sizes_rounded`. */
 bool mt_trace_end_is_complete(const struct mt_trace_end *end);
 
 struct mt_trace_end_options {
-    unsigned patience_ms;                 /* for a process that still runs, to end */
+    unsigned patience_ms;                 /* how long to wait for a process that still runs */
     const struct mt_redaction *redaction; /* NULL: nothing is redacted */
     struct mt_unfinished *unfinished;     /* lists files while they are written; may be NULL */
     const struct mt_process_end *process; /* how one of the processes ended; may be NULL */
-    bool timed_out;                       /* all that had not ended were ended */
+    bool timed_out;                       /* after a timeout, running processes were ended */
 };
 
 /* Whatever fails, the trace stays readable and keeps its contents. Cost: reads the trace once;

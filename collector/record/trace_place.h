@@ -15,8 +15,8 @@
 struct mt_trace_place {
     char folder[PATH_MAX]; /* absolute, ends in / */
     char name[256];        /* of the file; empty: the collector names HOST-PID[-rankN] */
-    unsigned made_folders; /* by us: `folder`, and those around it */
-    bool named_by_process; /* `name` is a stem, -PID.trace.zst is to follow */
+    unsigned made_folders; /* number of created folders: `folder` and its parents */
+    bool named_by_process; /* `name` is a stem; the process appends -PID.trace.zst */
 };
 
 /* `output`: the value of -o (NULL: a file in the current folder with the name of the command:

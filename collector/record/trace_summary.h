@@ -21,15 +21,15 @@ struct mt_trace_summary {
     bool blocks_rounded;          /* ... allocated ones */
     bool died_of_oom; /* nothing was allocated on a device after PyTorch's last OOM there */
     bool xla_requests_missing; /* XLA ran modules, and an arena of its own served them */
-    uint64_t dropped, damaged; /* events lost while recording; what cannot be read */
+    uint64_t dropped, damaged; /* events lost while recording; damaged frames and invalid events */
     struct mt_lost_text {
         uint64_t events;
-        char why[96]; /* in the recorder's words, perhaps "" */
-    } lost[4];        /* of `dropped`, by reason; the last stands for all further ones */
+        char why[96]; /* the reason that the recorder gave; may be "" */
+    } lost[4];        /* of `dropped`, by reason; the last sums all further reasons */
     size_t lost_count;
     bool closed; /* it has its end record and its index */
     char sources[128];
-    char not_recorded[1024]; /* requested and could not be recorded: lines */
+    char not_recorded[1024]; /* what was requested but could not be recorded, as lines */
 };
 
 /* Reads the trace at `path` to its end. Memory grows with the blocks that are alive at once; >= 5

@@ -13,14 +13,14 @@ struct mt_drain;
 
 enum mt_drain_mode {
     MT_DRAIN_LIVE, /* stop at a number that is taken but not committed */
-    MT_DRAIN_SKIP, /* its thread will not come back: count it as dropped, go on */
-    MT_DRAIN_DEAD  /* nobody writes any more: as SKIP, to the end */
+    MT_DRAIN_SKIP, /* do not wait for such a number: count it as dropped and continue */
+    MT_DRAIN_DEAD  /* no thread writes any more: like SKIP, up to the end */
 };
 
 struct mt_drain_result {
     uint64_t events;  /* added to the writer by this pass */
-    uint64_t missing; /* numbers passed without an event, and damaged events: all of
-                         them are said in the trace */
+    uint64_t missing; /* numbers passed without an event, and damaged events: the trace reports all
+                         of them */
     uint64_t waiting; /* committed events behind a number that is not (LIVE) */
 };
 

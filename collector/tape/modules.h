@@ -11,7 +11,7 @@
 /* Payload of MT_DEFINE_MODULE: this, then the build id, then the path. A later definition
  * replaces the modules that it overlaps. */
 struct mt_module_definition {
-    uint64_t begin, end; /* addresses, of all its segments */
+    uint64_t begin, end; /* address range that covers all its segments */
     uint64_t bias;       /* address - bias = address in the file's symbol table */
     uint32_t build_id_bytes, path_bytes;
 };
@@ -41,9 +41,9 @@ struct mt_native_frame {
 void mt_modules_frame(struct mt_modules *modules, uint64_t return_address,
                       struct mt_native_frame *frame);
 
-/* The way back, from texts of a trace. */
+/* The same frame, parsed from the texts of a trace. */
 struct mt_native_place {
-    uint64_t address;   /* in the module's file; without a module in the process */
+    uint64_t address;   /* in the file of the module; without a module, in the process */
     size_t path_length; /* of the module in `file`, 0 = none */
     uint8_t build_id[MT_MAX_BUILD_ID_BYTES];
     size_t build_id_bytes;

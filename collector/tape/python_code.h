@@ -8,7 +8,7 @@
 /* Payload of MT_DEFINE_CODE: this, then file, qualified name and line table (bytes of the code
  * object). Texts are UTF-8. */
 struct mt_code_definition {
-    uint32_t python_version; /* 0x030b = 3.11: says how to read the line table */
+    uint32_t python_version; /* 0x030b = 3.11: determines the format of the line table */
     uint32_t first_line;
     uint32_t file_bytes, name_bytes, table_bytes;
     uint32_t reserved;

@@ -13,15 +13,15 @@ struct mt_raw_resolver {
     struct mt_tape_symbols *symbols;  /* borrowed: definitions of the tape */
     struct mt_symbols *trace_symbols; /* borrowed */
     struct mt_clock_point first, last;
-    uint64_t last_t_ns; /* no event is earlier than that */
-    uint8_t *devices;   /* by thread number: the last one known */
+    uint64_t last_t_ns; /* no later event gets an earlier time */
+    uint8_t *devices;   /* the last known device of each thread, by thread number */
     size_t device_capacity;
 };
 
 void mt_raw_resolver_release(struct mt_raw_resolver *self);
 
-/* Fills all of *event except its number. `thread` is the tape's number. Events must come in the
- * order of their numbers. MT_ERR_MEMORY. */
+/* Fills all of *event except its number. `thread` is the number of the thread in the tape.
+ * Events must come in the order of their numbers. MT_ERR_MEMORY. */
 enum mt_status mt_raw_resolve(struct mt_raw_resolver *self, const struct mt_raw_event *raw,
                               uint32_t thread, struct mt_event *event) MT_MUST_USE;
 

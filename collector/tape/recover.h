@@ -1,4 +1,4 @@
-/* What a process left on its tape -> its trace, made whole. */
+/* Completes the trace of a dead process with the events on its tape. */
 #ifndef MT_COLLECTOR_RECOVER_H
 #define MT_COLLECTOR_RECOVER_H
 
@@ -9,11 +9,11 @@
 #include "temporary_file.h"
 
 struct mt_recovery {
-    uint64_t events_written;   /* were in the file already, as the tape says */
+    uint64_t events_written;   /* were already in the file, according to the tape */
     uint64_t events_recovered; /* were on the tape only; 0 if recovery failed */
     uint64_t events_missing;   /* were being recorded when the process ended */
     uint64_t events_dropped;   /* the process could not write them */
-    uint64_t events_on_tape;   /* at most: taken by the process, not in the file before */
+    uint64_t events_on_tape;   /* upper bound of those that the file did not have */
     bool has_tape;             /* the tape could be read: the numbers above are known */
     bool was_closed;           /* the process had closed its trace in order */
 };

@@ -20,7 +20,7 @@
 #define MT_TAPE_MAGIC   UINT64_C(0x31657061746d656d) /* "memtape1" */
 #define MT_TAPE_VERSION 2u
 
-/* What a recorded trace's header frame takes, with room for facts that are learned late. */
+/* Size of the header frame of a recorded trace, with room for facts that become known late. */
 enum { MT_TAPE_HEADER_BYTES = 8192 };
 
 /* Raw event kinds are those of event.h. */
@@ -53,15 +53,15 @@ struct mt_raw_event {
                                             began the range, 0 = this one */
     uint64_t stream;                     /* the driver's handle; PyTorch's is the same */
     uint32_t python_stack, native_stack; /* of definitions, 0 = none */
-    uint32_t id;                         /* name for phases, marks, contexts, drops; else
-                                            pool; 0 = none */
+    uint32_t id; /* of the name (phases, marks, contexts, drops) or the pool; 0 = none */
     uint8_t kind, flags, heap;
     uint8_t device; /* 255 = not known: the drain takes the thread's last one */
 };
 
-/* In place of a number in MT_DEFINE_THREAD, for the thread that has the OS id: */
-#define MT_THREAD_RENAMED UINT64_C(0) /* its name from now on */
-#define MT_THREAD_GIVEN   UINT64_MAX  /* its name, which no later definition replaces */
+/* Used in MT_DEFINE_THREAD instead of a thread number. The definition then gives a name to the
+ * thread with this OS id: */
+#define MT_THREAD_RENAMED UINT64_C(0) /* the name may change again */
+#define MT_THREAD_GIVEN   UINT64_MAX  /* no later definition replaces the name */
 
 /* Kinds of definitions. Each definition is a header and a payload, padded to 8 bytes. Ids of each
  * kind count from 1. */
@@ -105,9 +105,9 @@ struct mt_clock_point {
     uint64_t ticks, unix_ns;
 };
 
-/* What is surely in the trace file: written after the write, so a reader of a
- * dead tape cuts the trace to trace_bytes and goes on at raw event `next_raw`.
- * Two of them, used in turn; `current` says which is whole. */
+/* What is certainly in the trace file. It is updated after each write to the file, so a reader
+ * of a dead tape cuts the trace to trace_bytes and continues at raw event `next_raw`. A tape has
+ * two of them, used in turn; `current_commit` is the index of the complete one. */
 struct mt_tape_commit {
     uint64_t trace_bytes, next_raw, events_written, dropped_written, last_t_ns;
 };
@@ -118,19 +118,19 @@ struct mt_tape {
     uint64_t file_bytes, definitions_offset, definitions_capacity, slots_offset;
     uint64_t process_id, started_unix_ns;
     uint64_t locked; /* the process holds a lock on the file while it lives */
-    /* Which trace it belongs to: the trace's header has the same random number;
-     * the file's own numbers count where that header cannot be read. */
+    /* The trace that the tape belongs to. The header of the trace has the same random number; if
+     * it cannot be read, device and inode identify the file. */
     uint64_t recording_id, trace_device, trace_inode;
     struct mt_clock_point first_point;
-    struct mt_clock_point last_points[2]; /* used in turn, last_point says which */
+    struct mt_clock_point last_points[2]; /* used in turn; last_point is the valid one */
     _Atomic uint32_t last_point, closed;
     struct mt_tape_commit commits[2];
     _Atomic uint32_t current_commit, thread_count;
     _Atomic uint64_t definitions_bytes;    /* committed */
-    _Atomic uint64_t definitions_reserved; /* of the log: has disk */
+    _Atomic uint64_t definitions_reserved; /* of the log: has disk space */
     _Atomic uint64_t dropped_definitions;
     _Atomic uint64_t dropped_events; /* no free slot, or no disk */
-    uint64_t charged_bytes;          /* only of a copy (mt_tape_open): counted in the budget */
+    uint64_t charged_bytes;          /* only in a copy (mt_tape_open): bytes in the budget */
     uint8_t pad[56];
     _Atomic uint64_t next_seq; /* the hot line */
     uint8_t pad_after[56];

@@ -1,4 +1,5 @@
-/* Tapes as files: made by a process for itself, read by others after its end. */
+/* Tapes as files. A traced process creates its own tape; other processes read it after that
+ * process has ended. */
 #ifndef MT_COLLECTOR_TAPE_FILE_H
 #define MT_COLLECTOR_TAPE_FILE_H
 
@@ -12,7 +13,7 @@
 #define MT_TAPE_SUFFIX ".tape"
 
 enum {
-    MT_TAPE_DEFINITION_BYTES = 64 << 20, /* address space; disk as needed */
+    MT_TAPE_DEFINITION_BYTES = 64 << 20, /* address space; disk space is allocated as needed */
     MT_TAPE_PAGE_BYTES = 4096,           /* the header's */
     MT_TAPE_MIN_SLOTS = 16,
     MT_TAPE_MAX_SLOTS = 65536
@@ -43,12 +44,12 @@ enum mt_status mt_tape_open(const char *path, struct mt_tape **tape,
 /* Returns true if there is a tape at `path` whose process runs, or may run. */
 bool mt_tape_is_in_use(const char *path);
 
-/* Removes a tape of this user whose process has ended, even if it never wrote to the tape (the
- * file is then empty, or begins with zeros). Returns false if `path` is a tape in use or not a
- * tape. Only for the process that has just created the trace of that tape, because then no other
- * process creates the tape. */
+/* Makes `path` free for a new tape: removes a tape of this user whose process has ended, even if
+ * it never wrote to the tape (the file is then empty, or begins with zeros). Returns true if
+ * there is no file at `path` afterwards. A tape in use, and a file that is not a tape, stays.
+ * Call it only if no other process can create this tape meanwhile. */
 bool mt_tape_make_way(const char *path);
 
-void mt_tape_unmap(struct mt_tape *tape); /* of either kind; NULL is fine */
+void mt_tape_unmap(struct mt_tape *tape); /* created or opened; NULL is fine */
 
 #endif

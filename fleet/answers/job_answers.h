@@ -4,9 +4,9 @@
 
 #include "job_report.h"
 
-/* `set` is in canonical form, and outlives the report. MT_ERR_USAGE: there are several jobs and
- * none is named, or no such job, or a mesh that the job cannot have. MT_ERR_FORMAT: the set is
- * empty. O(n log n + leaves + paths). */
+/* `set` is in canonical form, and outlives the report. MT_ERR_USAGE: the set has several jobs
+ * and options->job names none of them, has no job of that name, or the job cannot have
+ * options->mesh. MT_ERR_FORMAT: the set is empty. O(n log n + leaves + paths). */
 enum mt_status mt_job_report_make(const struct mt_rank_set *set,
                                   const struct mt_job_options *options,
                                   struct mt_job_report **report,

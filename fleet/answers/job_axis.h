@@ -1,6 +1,6 @@
-/* PRIVATE to fleet/answers: the sources of a job's axes, one file each. A source that knows
- * nothing leaves axis_count at 0. Others fill names, sizes and strides of report->axes, and the
- * coordinates of rows if these do not follow from a stride. */
+/* PRIVATE to fleet/answers: the sources of a job's axes, one file each. A source without data
+ * leaves axis_count at 0. Any other source sets the names, sizes and strides of report->axes,
+ * and the coordinates of rows if they do not follow from a stride. */
 #ifndef MT_FLEET_JOB_AXIS_H
 #define MT_FLEET_JOB_AXIS_H
 
@@ -18,23 +18,25 @@ struct mt_job_groups {
     uint32_t count;
 };
 
-/* Axes from the groups of each row. O(groups * shapes of groups). */
+/* Makes axes from the groups of each row. O(groups * shapes of groups). */
 enum mt_status mt_job_axes_from(struct mt_job_work *work,
                                 const struct mt_job_groups *of_rows) MT_MUST_USE;
 
-/* Whether the rank has the position in the group that an axis of that size and stride would give
- * it. */
+/* Returns true if the rank is where an axis with the size and stride of the group would put it:
+ * group->first + stride * (rank / stride % size). */
 bool mt_job_group_is_in_place(const struct mt_record_group *group, int32_t rank);
 
 /* Adds an axis; false if there is no room. `name` is borrowed. */
 bool mt_job_axis_add(struct mt_job_report *report, const char *name, uint32_t size,
                      uint32_t stride);
 
-/* The kind of an axis from its name: replicas are equal, stages are not. */
+/* Returns the kind of an axis, derived from its name. Ranks along an axis of replicas should be
+ * equal; ranks along an axis of stages need not be. */
 enum mt_axis_kind { MT_AXIS_UNNAMED, MT_AXIS_REPLICAS, MT_AXIS_STAGES };
 enum mt_axis_kind mt_job_axis_kind(const char *name);
 
-/* "tp", "pp", "cp", "ep", "fsdp", "dp" if a word of the name stands for it, else NULL. */
+/* "tp", "pp", "cp", "ep", "fsdp", "dp" if a word of the name means that kind of parallelism,
+ * else NULL. */
 const char *mt_job_axis_word(const char *name);
 
 #endif

@@ -1,13 +1,13 @@
 /* The memory difference between two runs of a job: plain data, integers only.
  *
- * Rows of both jobs (job_report.h) are grouped into classes that should be equal. A class with rows
- * of both is compared; rows of other classes count as present in only one job. The change of a
- * class goes from the mean of A's rows to the mean of B's rows, both rounded down. If rows match by
- * rank, a class has at most one row of each job, and changes are exact. Changes of several classes
- * have an unweighted mean, rounded towards 0, so that a missing rank does not shift it. Sums over
- * rows are exact: those of roles, of sites and of the groups of an axis are those of the allocated
- * peaks, and those of libraries are those of the memory outside the allocator. Swapping A and B
- * turns every sign. */
+ * Rows of both jobs (job_report.h) are grouped into classes that should be equal. A class with
+ * rows of both is compared; rows of other classes count as present in only one job. The change
+ * of a class goes from the mean of A's rows to the mean of B's rows, both rounded down. If rows
+ * match by rank, a class has at most one row of each job, and changes are exact. Changes of
+ * several classes have an unweighted mean, rounded towards 0, so that a missing rank does not
+ * shift it. Sums over rows are exact: roles, sites and the groups of an axis each add up to the
+ * allocated peaks, and libraries add up to the memory outside the allocator. Swapping A and B
+ * reverses every sign. */
 #ifndef MT_FLEET_JOB_DIFF_H
 #define MT_FLEET_JOB_DIFF_H
 
@@ -20,20 +20,21 @@
 #define MT_JOB_DIFF_MAX_BYTES (UINT64_C(1) << 62)
 
 enum mt_job_match {
-    MT_MATCH_RANKS,      /* the same number of a rank, and of its device */
+    MT_MATCH_RANKS,      /* the same rank number and device number */
     MT_MATCH_GROUPS,     /* the same place on the axes along which ranks differ */
     MT_MATCH_PARAMETERS, /* parameters of the same sizes */
     MT_MATCH_NONE        /* nothing matches: all rows of A against all rows of B */
 };
 const char *mt_job_match_name(enum mt_job_match match); /* "ranks", "groups", ... */
 
-/* A number, over the classes in which it is known for every row. */
+/* The change of one number, over the classes in which every row has this number. */
 struct mt_job_change {
     unsigned __int128 a_sum_bytes, b_sum_bytes; /* over rows */
     uint32_t a_rows, b_rows;                    /* number of rows in the sums */
     uint32_t class_count;                       /* 0: nothing is known, and the rest is 0 */
     int64_t min_bytes, mean_bytes, max_bytes;   /* of the changes of classes */
-    uint32_t min_class, max_class; /* the first; MT_NO_CLASS: one of those that have 0 bytes */
+    uint32_t min_class, max_class; /* the first of equals; MT_NO_CLASS: a class without this number,
+                                      whose change is 0 */
 };
 
 /* The same number of one class. */
@@ -56,7 +57,7 @@ struct mt_job_class {
 struct mt_job_diff_line {
     uint32_t a_path, b_path; /* of the diff; differ if only line numbers do. MT_NO_PATH: no site,
                                 or too small to be kept */
-    bool is_in_a, is_in_b;   /* of rows that are compared */
+    bool is_in_a, is_in_b;   /* of a compared row */
     enum mt_role role;
     struct mt_job_change change;
 };
@@ -66,18 +67,18 @@ struct mt_job_diff_library {
     struct mt_job_change change;
 };
 
-/* Classes with a coordinate in common. */
+/* Classes with the same coordinate on an axis. */
 struct mt_job_diff_group {
     uint32_t coordinate; /* MT_NO_ROW: not known */
     struct mt_job_change reserved, allocated;
-    uint32_t line; /* that changes most on average; MT_NO_LINE */
+    uint32_t line; /* with the largest mean change; MT_NO_LINE: none changes */
     int64_t line_bytes;
 };
 
 struct mt_job_diff_axis {
     const char *name; /* of a report */
     uint32_t size;
-    bool separates;                   /* in one of the jobs: ranks along it need not be equal */
+    bool separates;                   /* in at least one job, ranks along the axis may differ */
     struct mt_job_diff_group *groups; /* by coordinate; the unknown one last */
     uint32_t group_count;
 };
@@ -96,7 +97,7 @@ struct mt_job_diff {
     uint32_t axis_count;
     struct mt_job_diff_line *lines; /* by the size of the mean change, the largest first */
     uint32_t line_count;
-    struct mt_job_diff_library *libraries; /* the same */
+    struct mt_job_diff_library *libraries; /* in the same order */
     uint32_t library_count;
     uint32_t *order; /* classes that are compared, by the size of the change of reserved peaks */
 };

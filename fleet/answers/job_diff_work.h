@@ -15,13 +15,13 @@ struct mt_job_tally {
     uint32_t count;
 };
 
-/* Arrays are of `arena`. `changes` are set by the caller. */
+/* Allocates the arrays in `arena`. The caller sets `changes`. */
 enum mt_status mt_job_tally_init(struct mt_job_tally *tally, struct mt_arena *arena,
                                  uint32_t count) MT_MUST_USE;
 void mt_job_tally_add(struct mt_job_tally *tally, uint32_t number, bool is_of_b, uint64_t bytes);
 /* Ends a class. `touched` and `now` stay valid until the next number is added. */
 void mt_job_tally_close(struct mt_job_tally *tally, const struct mt_job_diff *diff, uint32_t class);
-/* Finishes numbers that are unknown for a class without them. */
+/* Finishes numbers that are unknown, not 0, for a class without them. */
 void mt_job_tally_finish(struct mt_job_tally *tally);
 /* Finishes numbers that are 0 bytes for a class without them; takes the total numbers of classes
  * and rows. */
@@ -59,11 +59,11 @@ void mt_job_choose_line(const struct mt_job_diff *diff, uint32_t line, int64_t b
 enum mt_status mt_job_diff_count_axes(struct mt_job_diff *diff,
                                       const struct mt_job_line_index *index) MT_MUST_USE;
 
-/* Sorts lines, drops those merged with their partner, and renumbers those of classes and groups.
- * Sorts libraries, drops those without bytes, and fills `order`. */
+/* Sorts lines, drops those merged with their partner, and updates the line numbers in classes
+ * and groups. Sorts libraries, drops those without bytes, and fills `order`. */
 enum mt_status mt_job_diff_order(struct mt_job_diff *diff) MT_MUST_USE;
 
-/* Fills the changes: of classes, metrics, roles, lines and libraries. */
+/* Fills the changes of classes, metrics, roles, lines and libraries. */
 enum mt_status mt_job_diff_count(struct mt_job_diff *diff,
                                  const struct mt_job_line_index *index) MT_MUST_USE;
 

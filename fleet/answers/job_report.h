@@ -2,11 +2,12 @@
  * JSON, pictures and gates read nothing else.
  *
  * A row is one device of the process that counts as the rank. That process is from the last
- * restart. If several processes have one rank, it is the one with the largest reserved peak among
- * the process that ended last and those that overlap it in time. Rows ascend by rank, then by
- * device. Rows whose rank is not known come first, and each of their processes counts. A choice
- * between equals takes the first row. All decisions use integers, so the same set gives the same
- * report on every machine. A median of an even number of values is the lower of the middle two. */
+ * restart. If several processes have the same rank, the row uses the one with the largest
+ * reserved peak among the process that ended last and the processes that overlap it in time.
+ * Rows ascend by rank, then by device. Rows whose rank is not known come first, and each of
+ * their processes counts. A choice between equals takes the first row. All decisions use
+ * integers, so the same set gives the same report on every machine. A median of an even number
+ * of values is the lower of the middle two. */
 #ifndef MT_FLEET_JOB_REPORT_H
 #define MT_FLEET_JOB_REPORT_H
 
@@ -17,9 +18,9 @@
 #define MT_NO_ROW                    UINT32_MAX
 #define MT_JOB_AXES                  8
 #define MT_JOB_STEPS                 512           /* buckets of steps */
-#define MT_JOB_COLUMNS               512           /* of the time of a shared device */
-#define MT_JOB_DEFAULT_OUTLIER_PPM   10000         /* of the median of the replicas */
-#define MT_JOB_DEFAULT_OUTLIER_BYTES (32 * MT_MIB) /* and at least that */
+#define MT_JOB_COLUMNS               512           /* parts of the time of a shared device */
+#define MT_JOB_DEFAULT_OUTLIER_PPM   10000         /* millionths of the median of the replicas */
+#define MT_JOB_DEFAULT_OUTLIER_BYTES (32 * MT_MIB) /* and at least this */
 
 /* A file that could not be read. */
 struct mt_job_file {
@@ -58,7 +59,7 @@ enum mt_job_metric {
     MT_JOB_RESERVED,
     MT_JOB_OUTSIDE, /* outside the framework's allocator */
     MT_JOB_NEEDED,
-    MT_JOB_GROWTH /* bytes a step */
+    MT_JOB_GROWTH /* bytes per step */
 };
 enum { MT_JOB_METRIC_COUNT = MT_JOB_GROWTH + 1 };
 
@@ -93,11 +94,11 @@ struct mt_job_death {
     uint64_t after_ns; /* since the first begin of a rank */
     uint32_t path;     /* site of the request; MT_NO_PATH: not known */
     uint32_t count;    /* ranks that ran out, including this one */
-    /* Another death that may have been the first; MT_NO_ROW: none. It was not certainly on the same
-     * host and came less than a second later (clocks of hosts differ), or the time of day of a
-     * death is not known. */
+    /* Another death that may have been the first; MT_NO_ROW: none. It came less than a second
+     * later and may have been on another host (clocks of hosts differ), or the time of day of
+     * one of the two deaths is unknown. */
     uint32_t contested_row;
-    bool contest_has_clock;        /* the time of day of both is known */
+    bool contest_has_clock;        /* the time of day of both deaths is known */
     struct mt_job_range *followed; /* later ended by a signal, a time-out or a failure */
     uint32_t followed_ranges, followed_count;
     /* Recorded ranks that never reached an exit of their own. What ended them is not known;
@@ -114,7 +115,7 @@ struct mt_job_death {
 };
 
 enum mt_axes_source {
-    MT_AXES_NONE,          /* nothing says how ranks are arranged */
+    MT_AXES_NONE,          /* no source for the arrangement of ranks */
     MT_AXES_OPTION,        /* the user */
     MT_AXES_RECORDED,      /* MEMTRACE_MESH, memtrace_set_mesh */
     MT_AXES_GROUPS,        /* the framework's process groups */
@@ -136,12 +137,12 @@ struct mt_job_axis {
     bool separates;              /* ranks along it may differ; otherwise they are replicas */
     struct mt_job_group *groups; /* by coordinate, without empty ones */
     uint32_t group_count;
-    uint32_t explained_ppm; /* of the variance of the reserved peaks */
+    uint32_t explained_ppm; /* share of the variance of the reserved peaks that the axis explains */
     /* The group with the largest mean, compared with the mean of the means. */
     uint32_t heavy; /* index */
     uint64_t mean_bytes;
-    uint32_t imbalance_ppm;  /* 50,000: the heavy group has 5% more than the mean */
-    enum mt_role heavy_role; /* in which it exceeds the mean by most */
+    uint32_t imbalance_ppm;  /* 50,000: the heavy group exceeds the mean by 5% */
+    enum mt_role heavy_role; /* in which it exceeds the mean by the most bytes */
     uint64_t heavy_role_bytes;
 };
 
@@ -171,7 +172,7 @@ struct mt_job_outlier {
     enum mt_role role;
     uint64_t path_bytes;
     const char *library;            /* of LIBRARY; "" = not known */
-    uint64_t growth_bytes_per_step; /* more than the typical row */
+    uint64_t growth_bytes_per_step; /* by how much it exceeds that of the typical row */
 };
 
 /* A site over all rows, at their allocated peaks. Rows without it count with 0 bytes. */
@@ -197,13 +198,13 @@ struct mt_job_tenant {
     const struct mt_rank_record *record;
     uint64_t peak_t_ns;    /* of its reserved peak */
     uint64_t held_bytes;   /* at the device's peak */
-    uint64_t others_bytes; /* the others, at its own peak */
+    uint64_t others_bytes; /* held by the other tenants, at peak_t_ns */
 };
 
-/* A device that several processes used at the same time; one for each period of use without a gap.
- * Sums are of what the allocators of its processes had reserved. They are exact if each process
- * lists its levels (struct mt_record_level). Otherwise records have the largest level of each
- * column of time, and sums over processes are upper bounds. */
+/* A device that several processes used at the same time; each period of use without a gap is one
+ * entry. Sums are of what the allocators of its processes had reserved. They are exact if each
+ * process lists its levels (struct mt_record_level). Otherwise records have the largest level of
+ * each column of time, and sums over processes are upper bounds. */
 struct mt_job_device {
     const char *uuid, *pci, *host; /* uuid or pci may be "" */
     struct mt_job_tenant *tenants;
@@ -224,7 +225,7 @@ struct mt_job_report {
 
     struct mt_job_row *rows;
     uint32_t row_count;
-    uint32_t seen_count; /* ranks with a number */
+    uint32_t seen_count; /* distinct rank numbers among the rows */
     /* Rows with unknown rank, which come first, and the number of their processes. */
     uint32_t unranked_row_count, unranked_count;
     /* Number of ranks of the job, according to the traces or the user's mesh; otherwise up to the
@@ -244,10 +245,10 @@ struct mt_job_report {
     uint64_t lost_events;
 
     struct mt_job_spread reserved, allocated, needed;
-    bool needed_is_exact;   /* otherwise a lower bound: a rank or a part is not known */
+    bool needed_is_exact;   /* false: lower bounds, because a rank or a part of a need is unknown */
     bool limit_is_known;    /* of every row */
     uint64_t limit_bytes;   /* smallest allocator limit that serves all rows */
-    uint32_t imbalance_ppm; /* of the reserved peaks: the largest against the mean */
+    uint32_t imbalance_ppm; /* how far the largest reserved peak exceeds the mean */
 
     enum mt_axes_source axes_source;
     struct mt_job_axis *axes;
@@ -266,11 +267,11 @@ struct mt_job_report {
     struct mt_job_step *steps;
     uint32_t step_count;
     uint64_t step_width;           /* steps in a bucket */
-    struct mt_job_device *devices; /* that are shared */
+    struct mt_job_device *devices; /* shared by several processes */
     uint32_t device_count;
 };
 
-/* The jobs of a set in canonical form, by name. The names are the set's. O(records). */
+/* The jobs of a set in canonical form, by name. The set owns the names. O(records). */
 enum mt_status mt_job_names(const struct mt_rank_set *set, struct mt_arena *arena,
                             struct mt_job_name **names, uint32_t *count) MT_MUST_USE;
 

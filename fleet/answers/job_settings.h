@@ -25,16 +25,17 @@ struct mt_job_check {
     bool is_tuned; /* it represents its cluster */
 };
 
-/* What orders the rows: the need of the record. If the need of its allocator is not known, as of a
- * long trace, the record has a lower bound only, and the row counts with at least its reserved
- * peak. */
+/* Returns the need of the record in bytes, by which rows are ordered. If the need of its
+ * allocator is unknown, as for a long trace, the record has only a lower bound, and the result
+ * is at least the reserved peak. */
 uint64_t mt_job_largest_need(const struct mt_rank_record *record);
 
-/* Chooses the rows to replay among those with `can_replay` (one a row): of each of the MT_JOB_TUNED
- * clusters that need the most, the row that needs the most, which is tuned; the MT_JOB_WORST rows
- * that need the most; and all other devices of their processes, which have the same setting.
- * *checks is of `arena`, by need, largest first, then by row; at most (MT_JOB_TUNED +
- * MT_JOB_WORST) * MT_MAX_DEVICES. MT_ERR_MEMORY. O(rows * processes that are replayed). */
+/* Chooses the rows to replay among those with `can_replay` (one per row): of each of the
+ * MT_JOB_TUNED clusters that need the most, the row that needs the most, which is tuned; the
+ * MT_JOB_WORST rows that need the most; and all other devices of their processes, which have the
+ * same setting. *checks is of `arena`, by need, largest first, then by row; at most
+ * (MT_JOB_TUNED + MT_JOB_WORST) * MT_MAX_DEVICES. MT_ERR_MEMORY. O(rows * processes that are
+ * replayed). */
 enum mt_status mt_job_settings_plan(const struct mt_job_report *report, const bool *can_replay,
                                     struct mt_arena *arena, struct mt_job_check **checks,
                                     uint32_t *count) MT_MUST_USE;
@@ -63,8 +64,9 @@ struct mt_job_trial {
     const struct mt_job_cell *cells; /* setting * row_count + row */
 };
 
-/* Marks the `most` settings with the smallest largest peak over the rows. A row's peak includes its
- * memory outside of the allocator. Among equals, the first. O(settings^2 + settings * rows). */
+/* Marks the `most` settings whose largest peak over the rows is smallest. A row's peak includes
+ * its memory outside of the allocator. If settings are equal, marks the first.
+ * O(settings^2 + settings * rows). */
 void mt_job_trial_shortlist(const struct mt_job_trial *trial, uint32_t most, bool *is_listed);
 
 /* The largest of all rows. */
@@ -77,16 +79,18 @@ struct mt_job_largest {
 
 struct mt_job_choice {
     uint32_t setting;                    /* MT_NO_SETTING: none needs less than the rows' own */
-    struct mt_job_largest before, after; /* after: of `before` if no setting is chosen */
+    struct mt_job_largest before, after; /* after: equal to `before` if no setting is chosen */
 };
 
-/* Chooses the setting with the smallest largest need among those that were searched on every row
- * and serve all. Ties are decided, in this order, by the smaller limit, the smaller sum of needs,
- * fewer calls of the driver, fewer options, and the order. O(settings * rows). */
+/* Among the settings that were searched on every row and serve all rows, chooses the one whose
+ * largest need over the rows is smallest. Ties are decided, in this order, by the smaller limit,
+ * the smaller sum of needs, fewer calls of the driver, fewer options, and the order.
+ * O(settings * rows). */
 void mt_job_trial_choose(const struct mt_job_trial *trial, struct mt_job_choice *choice);
 
-/* The setting with the smallest need of one row among those that were searched on it; equals as
- * above. MT_NO_SETTING: none needs less than the row did. */
+/* Among the settings that were searched on this row, returns the one with the smallest need.
+ * Ties are decided as above. MT_NO_SETTING: none needs less than the row did under its own
+ * setting. */
 uint32_t mt_job_trial_own_best(const struct mt_job_trial *trial, uint32_t row);
 
 /* Memory that the process needs in this cell. */
@@ -113,11 +117,11 @@ struct mt_job_settings {
     struct mt_job_trial trial;
     struct mt_job_choice choice;
     const char **own_confs;        /* for a check that was tuned: its setting; otherwise NULL */
-    enum mt_job_row_check *states; /* one a row of the report */
-    const char **reasons;          /* one a row: why it cannot be replayed; NULL: it can */
-    uint64_t tune_settings;        /* that tune tried, over all tuned traces */
+    enum mt_job_row_check *states; /* one per row of the report */
+    const char **reasons;          /* one per row: why it cannot be replayed; NULL: it can */
+    uint64_t tune_settings;        /* number that tune tried, over all tuned traces */
     uint64_t readings;             /* passes over traces: replays, and their preparation */
-    uint32_t trace_count;          /* that were replayed */
+    uint32_t trace_count;          /* traces that were replayed */
     uint32_t tuned_count;          /* of those */
 };
 

@@ -1,10 +1,10 @@
 /* The call tree of all ranks of a job at their allocated peaks.
  *
  * A node is a call path. Its bytes on a row are those of the whole subtree there, so minimum and
- * maximum are computed from sums, not from the children's. The children of a node add up to it, and
- * the root is the sum of the allocated peaks of all rows. The innermost nodes are bytes of one
- * role: right below the call path that holds them, or below the node NO_PATH, which stands for
- * memory without a stack and for paths that were too small to keep. */
+ * maximum are those of these sums, not sums of the children's minima and maxima. The children of
+ * a node add up to it, and the root is the sum of the allocated peaks of all rows. A leaf has
+ * the bytes of one role. Its parent is the call path that holds them, or the node NO_PATH, which
+ * represents memory without a stack and paths that were too small to keep. */
 #ifndef MT_FLEET_JOB_TREE_H
 #define MT_FLEET_JOB_TREE_H
 
@@ -27,7 +27,8 @@ struct mt_job_node {
     uint32_t parent, end;           /* index; one past the last descendant */
     uint32_t depth;                 /* 0: the root */
     unsigned __int128 sum_bytes;    /* over rows */
-    unsigned __int128 before_bytes; /* of the root, to the left of the node */
+    unsigned __int128 before_bytes; /* position of the node within the root's bytes: the sum of all
+                                       that is left of it */
     uint32_t row_count;             /* rows that have any of it */
     /* Over all rows; a row without it has 0 bytes. Among equals the first row. */
     uint64_t min_bytes, mean_bytes, max_bytes;
@@ -46,7 +47,7 @@ struct mt_job_tree {
 enum mt_status mt_job_tree_make(const struct mt_job_report *report, struct mt_arena *arena,
                                 struct mt_job_tree *tree, struct mt_error *error) MT_MUST_USE;
 
-/* How far the largest row lies above the mean: 50,000 is 5%. */
+/* Returns by how much the largest row exceeds the mean, in millionths of the mean: 50,000 is 5%. */
 uint32_t mt_job_node_imbalance_ppm(const struct mt_job_tree *tree, const struct mt_job_node *node);
 
 /* Checks order, sums and bounds. O(nodes). */

@@ -15,13 +15,14 @@ void mt_job_values_sort(struct mt_job_value *values, uint32_t count);
 /* Sorts `values`. */
 struct mt_job_spread mt_job_spread_of(struct mt_job_value *values, uint32_t count);
 
-/* The median distance from `middle`, the upper of the middle two. Overwrites and sorts `values`. */
+/* Returns the median of the distances from `middle`. For an even count it is the upper of the
+ * middle two. Overwrites and sorts `values`. */
 uint64_t mt_job_distance(struct mt_job_value *values, uint32_t count, uint64_t middle);
 
 /* value * 1,000,000 / whole, at most UINT32_MAX; 0 if whole is 0. */
 uint32_t mt_job_ppm(unsigned __int128 value, unsigned __int128 whole);
 
-/* Adds a number to ascending ranges. It must not be less than earlier ones. */
+/* Adds a rank to ascending ranges. `rank` must not be less than the ranks added before. */
 void mt_job_range_add(struct mt_job_range *ranges, uint32_t *count, int32_t rank);
 
 /* Splits classes of rows by another key: rows keep a common class only if their keys are equal.

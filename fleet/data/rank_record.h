@@ -18,7 +18,7 @@
 #define MT_RECORD_LEAVES        256  /* above that, the smallest of a role become one leaf */
 #define MT_RECORD_OWNERS        64
 #define MT_RECORD_COMMUNICATORS 64
-#define MT_RECORD_FINDINGS      32 /* the largest */
+#define MT_RECORD_FINDINGS      32 /* above that, the most severe are kept, then the largest */
 
 /* How a process ended, from the identity and the trace. */
 enum mt_outcome {
@@ -54,7 +54,7 @@ struct mt_record_column {
     uint64_t allocated_bytes, reserved_bytes;
 };
 
-/* The reserved level since a moment, up to the next one of the list. */
+/* The reserved level from t_ns until the next element of the list. */
 struct mt_record_level {
     uint64_t t_ns, reserved_bytes;
 };
@@ -74,7 +74,8 @@ struct mt_record_leaf {
 /* For qsort: by role, then by path. Leaves without a path are last. */
 int mt_record_leaf_compare(const void *a, const void *b);
 
-/* Memory outside the framework's allocator at its peak, by the library that asked the driver. */
+/* Memory outside the framework's allocator at its peak, by the library that requested it from
+ * the driver. */
 struct mt_record_owner {
     const char *library; /* "NCCL"; "" = not known */
     uint64_t bytes;
@@ -152,7 +153,7 @@ struct mt_rank_record {
     uint64_t driver_peak_bytes; /* the most that the process had from the driver */
     uint64_t outside_bytes;     /* outside the framework, at its allocated peak */
     bool has_context;           /* NVML was sampled */
-    uint64_t context_bytes;     /* the most in any sample that no allocation explains */
+    uint64_t context_bytes;     /* memory that no allocation explains: the largest of all samples */
 
     /* Memory that a device must have for this process as it ran. `needed_bytes` is the sum of the
      * allocator's need, outside_bytes and context_bytes, as far as they are known. */
@@ -163,7 +164,8 @@ struct mt_rank_record {
 
     bool growth_is_judged;
     uint64_t growth_bytes_per_step;
-    uint32_t growth_site; /* of the line that leaves most behind; MT_NO_PATH: not known, or none */
+    uint32_t growth_site; /* of the line that leaves the most bytes behind; MT_NO_PATH: none, or
+                             unknown */
 
     /* Equal for ranks that do the same work: hashes of the sizes that the last complete step
      * requested, in order, and of the sizes of parameters, without order. 0 = unknown. */

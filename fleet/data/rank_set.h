@@ -1,10 +1,10 @@
 /* A set of records of ranks, and the tree of their call paths.
  *
- * It is a set in the mathematical sense: an element is a record with all its fields. The union is
- * therefore associative, commutative and idempotent, and any tree of unions gives the same set. In
- * canonical form (mt_rank_set_sort), equal sets have equal bytes when written (summary_file.h).
- * Paths are sorted by level, within a level by parent and the bytes of the frame; leaves by role
- * and path; records by mt_rank_record_compare. */
+ * It is a set in the mathematical sense: an element is a record with all its fields. The union
+ * is therefore associative, commutative and idempotent, and the order of unions does not change
+ * the result. In canonical form (mt_rank_set_sort), equal sets have equal bytes when written
+ * (summary_file.h). Paths are sorted by level, within a level by parent and the bytes of the
+ * frame; leaves by role and path; records by mt_rank_record_compare. */
 #ifndef MT_FLEET_RANK_SET_H
 #define MT_FLEET_RANK_SET_H
 

@@ -33,7 +33,7 @@ struct mt_record_list {
     size_t array_offset, count_offset, element_bytes; /* in the record; count is a uint32_t */
     const struct mt_record_field *fields;             /* of an element */
     uint32_t field_count;
-    uint32_t most; /* elements of a list */
+    uint32_t most; /* elements that a list may have */
 };
 
 /* Of struct mt_rank_record, in the order in which records are compared. */

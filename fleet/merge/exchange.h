@@ -16,7 +16,8 @@ struct mt_exchange {
     enum mt_status (*send)(void *context, uint32_t to, const void *bytes, size_t length);
     /* Waits for the next message of that process and gives its length. */
     enum mt_status (*expect)(void *context, uint32_t from, uint64_t *length);
-    /* Receives the message that was expected, with that length. Not for an empty message. */
+    /* Receives the message whose length `expect` returned. Must not be called for an empty
+     * message. */
     enum mt_status (*receive)(void *context, uint32_t from, void *bytes, size_t length);
     /* Ends this process's part, after waiting for the other processes. */
     void (*finish)(void *context);

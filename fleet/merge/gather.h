@@ -21,8 +21,8 @@ struct mt_gather_failures {
 struct mt_gather {
     const char *const *paths;
     uint32_t path_count;
-    /* Every `share_count`-th path is read, starting at number `share`: the share of an MPI process
-     * or of a shard. 0 and 1: all of them. */
+    /* Every `share_count`-th path is read, starting at number `share`: the share of an MPI
+     * process or of a shard. With share 0 and share_count 1, all paths are read. */
     uint32_t share, share_count;
     uint32_t threads; /* at least 1 */
     /* Adds the records of the file to an empty set. Several threads call it at the same time. */
@@ -33,9 +33,10 @@ struct mt_gather {
     void *context;
 };
 
-/* Adds the records of the files to *set, and the files that could not be read to *failures, sorted
- * by file. An unreadable file is not an error of this function. MT_ERR_MEMORY: the host had not
- * enough memory for a file, and both have some of the results. */
+/* Adds the records of the files to *set, and the files that could not be read to *failures,
+ * sorted by file. An unreadable file is not an error of this function. MT_ERR_MEMORY: the host
+ * did not have enough memory for a file; *set and *failures then have only a part of the
+ * results. */
 enum mt_status mt_gather_files(const struct mt_gather *gather, struct mt_rank_set *set,
                                struct mt_gather_failures *failures) MT_MUST_USE;
 

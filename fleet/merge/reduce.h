@@ -9,11 +9,11 @@
 #include "gather.h"
 
 /* On success process 0 has the records of all processes and their failures, sorted by file. The
- * other processes keep what they sent. All processes must see the same paths in `gather`. A process
- * that had an error (`status`, MT_OK = none) must also call this function, because others wait for
- * it; its files then count as failed with that status. The files of a process whose message cannot
- * be read, or that saw other paths, also count as failed. MT_ERR_MEMORY: another process may still
- * wait for this one. */
+ * other processes keep the sets that they sent. All processes must see the same paths in
+ * `gather`. A process that had an error (`status`, MT_OK = none) must also call this function,
+ * because others wait for it; its files then count as failed with that status. The files of a
+ * process whose message cannot be read, or that saw other paths, also count as failed.
+ * MT_ERR_MEMORY: another process may still wait for this one. */
 enum mt_status mt_reduce(const struct mt_exchange *exchange, const struct mt_gather *gather,
                          enum mt_status status, struct mt_rank_set *set,
                          struct mt_gather_failures *failures, struct mt_error *error) MT_MUST_USE;

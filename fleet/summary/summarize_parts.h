@@ -15,7 +15,7 @@ struct mt_summarizing {
     const struct mt_identity *identity;
     struct mt_rank_set *set; /* receives call paths */
     struct mt_arena *arena;
-    struct mt_rank_record *record; /* zeroed; to be filled */
+    struct mt_rank_record *record; /* zeroed at first; the functions fill it */
 };
 
 /* identity, device_uuid, device_pci, device_mig. */

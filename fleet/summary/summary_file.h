@@ -7,7 +7,8 @@
 #include "buf.h"
 #include "rank_set.h"
 
-/* Whether the file begins (first `length` bytes, 8 suffice) like a summary. */
+/* Returns true if a file that begins with these `length` bytes looks like a summary. 8 bytes
+ * suffice. */
 bool mt_summary_probe(const void *bytes, size_t length);
 
 /* Appends the whole file. Brings `set` into canonical form first. */

@@ -6,9 +6,9 @@
 #include "buf.h"
 #include "rank_set.h"
 
-/* Limit for all texts in paths and records, each counted as often as it is named. Each use is
- * hashed and copied: without a limit, a file of 2 KiB with one long text could keep a reader busy
- * for hours. */
+/* Limit for all texts in paths and records. Each use of a text counts. Each use is hashed and
+ * copied: without a limit, a file of 2 KiB with one long text could keep a reader busy for
+ * hours. */
 #define MT_SUMMARY_MAX_NAMED_BYTES (UINT64_C(1) << 31)
 
 /* Appends the payload of a set in canonical form. MT_ERR_MEMORY. MT_ERR_UNSUPPORTED: the set has
@@ -17,8 +17,8 @@ enum mt_status mt_summary_payload_write(const struct mt_rank_set *set,
                                         struct mt_buf *out) MT_MUST_USE;
 
 /* Adds the records of a payload to an empty set. MT_ERR_MEMORY, or MT_ERR_FORMAT with *reason, a
- * static text; the set may then only be released. It takes at most a fixed multiple of `length` of
- * memory. */
+ * static text; the set may then only be released. Uses memory of at most a fixed multiple of
+ * `length`. */
 enum mt_status mt_summary_payload_read(const uint8_t *bytes, size_t length, struct mt_rank_set *set,
                                        const char **reason) MT_MUST_USE;
 

@@ -8,7 +8,7 @@
 
 #define MT_ADDRESS_GRID 16.0 /* pixels: width and height of the map are multiples of it */
 
-/* A place in the picture, from the base line up. */
+/* A place in the picture. Slots are in order from the base line up. */
 struct mt_address_slot {
     const struct mt_address_place *place;
     uint64_t begin; /* bytes below it */
@@ -27,28 +27,28 @@ struct mt_address_layout {
     uint64_t bytes; /* of all places together */
     struct mt_address_slot *slots;
     uint32_t slot_count;
-    bool roles[MT_ROLE_COUNT];  /* that show */
+    bool roles[MT_ROLE_COUNT];  /* that are visible */
     double unit;                /* pixels of a cell of the map; set by mt_address_draw_map */
     double bar_left, bar_width; /* occupancy */
     double legend_left;         /* 0 = a row of swatches instead */
     bool has_tail, narrow, keyed;
 };
 
-/* Sorts places as the options wish. The drawing says if there was no memory. */
+/* Sorts the places into slots. If memory runs out, the drawing has failed. */
 void mt_address_plan_slots(struct mt_address_layout *layout, enum mt_address_order order);
 
 double mt_address_y(const struct mt_address_layout *layout, uint64_t bytes);
 
-/* What is in memory, lines between segments, what to point at. */
+/* The contents of memory, the lines between segments, and the titles that appear on hover. */
 void mt_address_draw_map(struct mt_address_layout *layout);
 void mt_address_draw_borders(const struct mt_address_layout *layout);
 void mt_address_draw_titles(const struct mt_address_layout *layout);
-/* Where the largest blocks lie, unseen: only there to be pointed at. */
+/* Invisible shapes of the largest blocks, on which a pointer can hover. */
 void mt_address_draw_blocks(const struct mt_address_layout *layout);
 
 /* How full each segment was. */
 void mt_address_draw_bars(const struct mt_address_layout *layout);
-/* Colors and how to read them: beside the map, or as a row on baseline y. */
+/* The legend of the colors: beside the map, or as a row on baseline y. */
 void mt_address_draw_legend(const struct mt_address_layout *layout);
 void mt_address_draw_legend_row(const struct mt_address_layout *layout, double y);
 

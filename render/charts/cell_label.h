@@ -24,7 +24,7 @@ const char *mt_cell_frame_text(struct mt_drawing *drawing, const struct mt_symbo
 double mt_cell_room(const struct mt_cell_box *box);
 
 /* Writes `text` (cut to fit), and `amount` in bold at the right edge if there is room for both.
- * Returns whether it wrote anything. */
+ * Returns true if it wrote something. */
 bool mt_cell_write(struct mt_drawing *drawing, const struct mt_cell_box *box, const char *text,
                    const char *amount);
 

@@ -22,7 +22,7 @@ struct mt_chart_options {
     bool flame;           /* icicle: root at the bottom */
     bool keyed;           /* blocks have keys (mt_block_key), by which a script finds them */
     bool reversed;        /* icicle: innermost frames first */
-    enum mt_weigh weigh;  /* icicle: what width is */
+    enum mt_weigh weigh;  /* icicle: the meaning of width */
     enum mt_address_order address_order;
 };
 
@@ -30,9 +30,10 @@ struct mt_chart {
     const char *name;    /* "timeline": also the file name */
     const char *summary; /* one line for --help */
     unsigned models;     /* of the report that it reads: enum mt_model_bit */
-    bool is_enlarged;    /* report.html: its parts are many and small; they can be clicked, and the
-                            chart can be enlarged */
-    /* Does a trace call for it, where nobody asked for a certain chart? NULL = always. */
+    bool is_enlarged;    /* report.html: its many small parts can be clicked, and the chart can be
+                            enlarged */
+    /* Returns true if the chart is useful for the trace; used if the user named no chart. NULL =
+     * always. */
     bool (*called_for)(const struct mt_report *report, const struct mt_device_report *device);
     /* `device` may be NULL for an empty trace; the chart then shows a message. Always initializes
      * *drawing, which the caller releases. */
@@ -44,10 +45,10 @@ struct mt_chart {
 /* All charts; ends with NULL. */
 extern const struct mt_chart *const mt_charts[];
 
-/* NULL if there is none of that name. */
+/* Returns NULL if there is no chart of that name. */
 const struct mt_chart *mt_chart_find(const char *name);
 
-/* What all of them read: enum mt_model_bit. */
+/* The models that any chart reads: enum mt_model_bit. */
 unsigned mt_charts_models(void);
 
 #endif

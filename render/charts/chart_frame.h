@@ -14,11 +14,11 @@
 #define MT_SIZE_BODY    13.5
 #define MT_SIZE_AXIS    13.0
 #define MT_SIZE_SMALL   12.0
-#define MT_SIZE_CELL    11.5   /* the smallest there is */
+#define MT_SIZE_CELL    11.5   /* the smallest size */
 #define MT_NARROW_WIDTH 1000.0 /* below it, side columns go under the plot */
 
-/* Width and height to draw with: the wish, else the default, within what can be
- * drawn at all. */
+/* Returns the width or height to draw: the requested one, or the default for 0, within the
+ * limits of a picture. */
 double mt_chart_frame_width(double wish);
 double mt_chart_frame_height(double wish, double standard);
 
@@ -42,7 +42,7 @@ double mt_chart_frame_header(struct mt_drawing *drawing, const char *title, cons
 struct mt_tile {
     const char *label, *value, *note;
     enum mt_color edge;
-    const char *short_label; /* where the label does not fit; NULL = none */
+    const char *short_label; /* used if the label does not fit; NULL = none */
 };
 double mt_chart_frame_tiles(struct mt_drawing *drawing, double y, const struct mt_tile *tiles,
                             size_t count);
@@ -55,7 +55,7 @@ struct mt_swatch {
     const char *text;
     enum mt_color color;
 };
-/* How many of them fit into a row of `width`. */
+/* Returns how many swatches fit into a row of `width`. */
 size_t mt_chart_frame_swatches_fit(const struct mt_swatch *swatches, size_t count, double width);
 /* Swatches with names in a row. Leaves out those that do not fit before max_x and writes their
  * number. y is the baseline. Returns the x after the last. */
@@ -70,7 +70,7 @@ double mt_chart_frame_footnote(struct mt_drawing *drawing, const char *text);
 void mt_chart_frame_nothing(struct mt_drawing *drawing, double y, const char *text,
                             const char *reason);
 
-/* The whole of such a picture, as low as it can be. */
+/* Draws a whole picture without data, with the smallest height. */
 void mt_chart_frame_empty(struct mt_drawing *drawing, const struct mt_report *report,
                           const struct mt_device_report *device, const char *title,
                           const char *text, const char *reason);
@@ -85,11 +85,11 @@ enum mt_color mt_phase_color(const char *name, unsigned ordinal);
 /* "fwd" for "forward"; NULL if there is no usual short form. */
 const char *mt_phase_short_name(const char *name);
 
-/* "12 rows further in are not drawn", behind what is there; nothing for 0. */
+/* Appends "12 rows further in are not drawn" to the footnote; nothing for 0. */
 void mt_chart_frame_add_rows_cut(struct mt_buf *footnote, uint32_t rows);
 
-/* Text of a trace that is not fitted into a width: cut with an ellipsis after `most` bytes, so
- * that a long name cannot make a picture huge. */
+/* Cuts text of a trace after `most` bytes, with an ellipsis. For text that is not cut to a
+ * width, so that a long name cannot make a picture huge. */
 const char *mt_chart_frame_short(struct mt_drawing *drawing, const char *text, size_t most);
 
 /* A site, without the user's code line if both do not fit: "forward linear.py:134" keeps its end,
@@ -104,11 +104,11 @@ const char *mt_chart_frame_where(struct mt_drawing *drawing, const struct mt_rep
  * report is shorter than a second. */
 const char *mt_chart_frame_when(struct mt_drawing *drawing, const struct mt_report *report,
                                 uint64_t t_ns);
-/* The same and which event it was: "3.760 s (event 1,234)"; "event 1,234" of a report without
- * times. */
+/* Like mt_chart_frame_when, with the event: "3.760 s (event 1,234)", or "event 1,234" if the
+ * report has no times. */
 const char *mt_chart_frame_at(struct mt_drawing *drawing, const struct mt_report *report,
                               uint64_t t_ns, uint64_t event);
-/* How long something took: "3.76 s"; "120 events" of a report without times. */
+/* A duration: "3.76 s", or "120 events" if the report has no times. */
 const char *mt_chart_frame_length(struct mt_drawing *drawing, const struct mt_report *report,
                                   uint64_t length_ns, uint64_t events);
 

@@ -9,7 +9,7 @@
 
 struct mt_diff_layout {
     const struct mt_diff_view *view;
-    struct mt_box falls; /* the whole of the waterfall, words included */
+    struct mt_box falls;                                /* the waterfall, including its text */
     double table_x, table_y, table_width, table_bottom; /* width 0: no room */
     uint32_t changed_sites;
 };
@@ -19,15 +19,15 @@ static inline uint64_t mt_diff_size(const struct mt_diff_row *row)
     return row->b_bytes > row->a_bytes ? row->b_bytes - row->a_bytes : row->a_bytes - row->b_bytes;
 }
 
-/* Paint of a change: growth is solid, shrinkage is hatched, because not everybody can tell the
- * colors apart. */
+/* Paint of a change: growth is solid, shrinkage is hatched, because some readers cannot
+ * distinguish the colors. */
 static inline struct mt_paint mt_diff_paint(enum mt_color color, bool grew)
 {
     return (struct mt_paint){
         .fill = color, .hatched = !grew, .stroke = grew ? MT_COLOR_NONE : color};
 }
 
-/* How many rows differ: they come first. */
+/* Returns the number of rows that differ. They come before the others. */
 static inline uint32_t mt_diff_changed_rows(const struct mt_diff_rows *rows)
 {
     uint32_t count = 0;

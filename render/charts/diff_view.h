@@ -5,7 +5,7 @@
 #include "diff.h"
 #include "question.h"
 
-/* Two runs, asked for the same instant, by site. */
+/* Two runs, compared at the same instant, by site. */
 struct mt_diff_view {
     const struct mt_diff *diff;
     const struct mt_device_diff *device; /* one of them; NULL = no device is in both */

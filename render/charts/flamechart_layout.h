@@ -16,15 +16,15 @@ struct mt_flame_layout {
     struct mt_time_axis axis;
     struct mt_box plot; /* of the curve */
     double rows_top;
-    uint64_t zero_t_ns; /* times count from there: begin of the step, or of the trace */
+    uint64_t zero_t_ns; /* origin of times: begin of the step, or of the trace */
     /* by row of the model: row of the picture, or -1 if it is left out */
     int32_t *rows;
     uint32_t row_count; /* of the picture */
-    uint32_t rows_cut;  /* innermost ones, for lack of height */
-    uint32_t stage;     /* how coarse: see flamechart_rows.c */
+    uint32_t rows_cut;  /* innermost rows that are left out for lack of height */
+    uint32_t stage;     /* degree of coarseness: see flamechart_rows.c */
     bool has_table;
-    uint64_t largest_net;  /* either sign; the ends of the color key */
-    uint64_t merged_calls; /* drawn as part of a crowd */
+    uint64_t largest_net;  /* largest absolute value; the ends of the color key */
+    uint64_t merged_calls; /* calls that are drawn as part of a crowd */
 };
 
 /* Fills rows, row_count and largest_net. */
@@ -54,15 +54,15 @@ void mt_crowd_begin(const struct mt_flame_layout *layout, struct mt_crowd *crowd
                     const struct mt_cell *cell);
 void mt_crowd_join(const struct mt_flame_layout *layout, struct mt_crowd *crowd,
                    const struct mt_cell *cell);
-/* As a cell if it is one alone; then the crowd is empty. */
+/* Draws the crowd, or a plain cell if it has only one. The crowd is empty afterwards. */
 void mt_crowd_draw(struct mt_flame_layout *layout, struct mt_crowd *crowd, int32_t row);
 
 void mt_flame_draw_rows(struct mt_flame_layout *layout);
 void mt_flame_draw_curve(const struct mt_flame_layout *layout);
-/* Above folds, which would cover it. */
+/* Call it after the folds are drawn, which would cover the peak. */
 void mt_flame_draw_peak(const struct mt_flame_layout *layout);
 
-/* What each phase did, below the axis; 0 columns: nothing to say. */
+/* The table of phases below the axis. Returns its number of columns; 0: there is no table. */
 uint32_t mt_flame_table_columns(const struct mt_flame_layout *layout);
 void mt_flame_draw_table(const struct mt_flame_layout *layout, double y);
 #define MT_FLAME_TABLE_HEIGHT 66.0

@@ -19,13 +19,13 @@ struct mt_holder {
     enum mt_role role;
 };
 
-/* What a picture is of: blocks, and words for them. */
+/* The subject of a picture: blocks, and texts about them. */
 struct mt_icicle_subject {
-    const struct mt_holding *holdings; /* NULL = there is nothing to be drawn */
+    const struct mt_holding *holdings; /* NULL = nothing to draw */
     uint32_t holding_count;
     const char *title;           /* "who holds memory at the peak" */
     const char *root;            /* "peak allocated" */
-    const char *facts;           /* "at t = 3.76 s, backward of step 1": behind how much it is */
+    const char *facts;           /* "at t = 3.76 s, backward of step 1"; follows the amount */
     const char *verb;            /* "live", "allocated", "kept" */
     const char *heading, *share; /* of the table: "Largest holders", "of peak" */
     const char *why_nothing, *about_nothing;
@@ -41,14 +41,14 @@ struct mt_icicle_view {
     const struct mt_icicle *icicle;
     const struct mt_icicle_subject *subject;
     const struct mt_symbols *symbols;
-    double x, width, scale;    /* pixels a unit of weight */
+    double x, width, scale;    /* scale: pixels per unit of weight */
     double top, pitch;         /* of the rows */
-    double least;              /* narrower cells are drawn as one */
+    double least;              /* cells that are narrower than this are drawn as one */
     uint32_t rows, rows_cut;   /* of cells: drawn, and left out because the picture is too low */
     bool flame, reversed;      /* root at the bottom; innermost frames first */
     struct mt_holder *holders; /* largest first */
     size_t holder_count;
-    /* what was not drawn by itself */
+    /* cells that were not drawn individually */
     uint64_t summed_groups, summed_weight, dropped_groups, dropped_weight;
 };
 
@@ -60,12 +60,12 @@ const char *mt_icicle_exact(const struct mt_icicle_view *view, uint64_t weight);
 
 /* Bytes along the upper edge of the cells. */
 void mt_icicle_draw_ruler(const struct mt_icicle_view *view, double y);
-/* One line if it fits, else two. Returns the y below. */
+/* Draws the legend in one line if it fits, otherwise in two. Returns the y below. */
 double mt_icicle_draw_legend(const struct mt_icicle_view *view, double y);
 
 /* All lines of the table, largest first, in the arena of the drawing. */
 struct mt_holder *mt_icicle_find_holders(const struct mt_icicle_view *view, size_t *count);
-/* The first `most` of view->holders; y is the baseline of the heading. */
+/* Draws the first `most` of view->holders; y is the baseline of the heading. */
 void mt_icicle_draw_table(const struct mt_icicle_view *view, double y, size_t most);
 
 #endif

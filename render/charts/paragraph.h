@@ -6,14 +6,14 @@
 
 struct mt_paragraph {
     double x, width;
-    double size, pitch; /* of the letters; from line to line */
+    double size, pitch; /* font size; distance between lines */
     enum mt_weight weight;
     enum mt_color color;
-    uint32_t most_lines; /* 0 = as many as it takes; what is cut ends with an ellipsis */
+    uint32_t most_lines; /* 0 = no limit; a text that is cut ends with an ellipsis */
     const char *role;
 };
 
-/* How many lines it takes. */
+/* Returns the number of lines that the text takes. */
 uint32_t mt_paragraph_lines(struct mt_drawing *drawing, const struct mt_paragraph *paragraph,
                             const char *text);
 

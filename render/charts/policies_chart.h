@@ -5,7 +5,7 @@
 #include "chart.h"
 #include "policy_table.h"
 
-/* As the charts of chart.h; the table is finished. */
+/* Like draw of struct mt_chart (chart.h). The table must be finished. */
 enum mt_status mt_policies_draw(const struct mt_policy_table *table,
                                 const struct mt_chart_options *options, struct mt_drawing *drawing,
                                 struct mt_error *error);

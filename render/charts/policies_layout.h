@@ -12,8 +12,8 @@ struct mt_policies_layout {
     double pitch;       /* of rows */
     double label_width; /* left of the plot */
     double columns[3];  /* right edges: peak reserved, x bound, smallest limit */
-    uint32_t rows;      /* that there is room for */
-    uint64_t top;       /* right edge of the plot */
+    uint32_t rows;      /* number of rows that fit */
+    uint64_t top;       /* bytes at the right edge of the plot */
 };
 
 static inline double mt_policies_x(const struct mt_policies_layout *layout, uint64_t bytes)
@@ -21,7 +21,7 @@ static inline double mt_policies_x(const struct mt_policies_layout *layout, uint
     return layout->plot.x + layout->plot.width * ((double)bytes / (double)layout->top);
 }
 
-/* Room that the name of a row needs. */
+/* Returns the width in pixels that the name of a row needs. */
 double mt_policies_label_width(struct mt_drawing *drawing, const struct mt_policy_row *row);
 void mt_policies_draw_axis(struct mt_drawing *drawing, const struct mt_policies_layout *layout);
 void mt_policies_draw_rows(struct mt_drawing *drawing, const struct mt_policies_layout *layout);

@@ -23,14 +23,14 @@ struct mt_scatter_layout {
     uint32_t first_column, columns, first_row, rows; /* of the model, in coarse units */
     struct mt_scatter_cell *cells; /* (rows + 1) * columns; the last row: never freed */
     struct mt_box plot;            /* of the rows of lifetimes */
-    double end_y;                  /* upper edge of the row of what was never freed */
+    double end_y;                  /* upper edge of the row for blocks that were never freed */
     double cell_width, cell_height;
     struct mt_box above, beside; /* sums by size, by lifetime; height, width 0 = none */
     double side_x, side_y, side_width, legend_y; /* width 0: legend in lines at legend_y, or none */
 };
 
-/* Sets coarse, the ranges and the cells. `most_columns` and `most_rows` is what there
- * is room for. */
+/* Sets coarse, the ranges and the cells. `most_columns` and `most_rows` are the numbers that
+ * fit. */
 enum mt_status mt_scatter_fill(struct mt_drawing *drawing, struct mt_scatter_layout *layout,
                                uint32_t most_columns, uint32_t most_rows) MT_MUST_USE;
 
@@ -40,7 +40,8 @@ static inline const struct mt_scatter_cell *mt_scatter_at(const struct mt_scatte
     return &layout->cells[(size_t)row * layout->columns + column];
 }
 
-/* Upper edge of a row, from the lowest; row layout->rows is that of what was never freed. */
+/* Returns the upper edge of a row. Row 0 is the lowest; row layout->rows has the blocks that
+ * were never freed. */
 static inline double mt_scatter_row_y(const struct mt_scatter_layout *layout, uint32_t row)
 {
     return row == layout->rows

@@ -15,7 +15,7 @@
 struct mt_axis_name {
     const char *text;
     enum mt_color color;
-    bool drawn, shortened; /* some cell shows its color; its short form */
+    bool drawn, shortened; /* a cell has its color; a cell has its short name */
 };
 
 struct mt_time_axis {
@@ -23,14 +23,14 @@ struct mt_time_axis {
     const struct mt_timeline *timeline;
     double left, width; /* set by the caller */
     bool by_event;
-    const char *name;                         /* of the axis of time, NULL = since first event */
+    const char *name;                         /* of a time axis; NULL = "since first event" */
     uint32_t row_count;                       /* phases that the row of phases shows */
-    struct mt_axis_name names[MT_AXIS_NAMES]; /* in order of first sight */
+    struct mt_axis_name names[MT_AXIS_NAMES]; /* in order of first use */
     uint32_t name_count;
 };
 
 /* A part of a run as an axis: one span, or the spans of the whole run with its idle gaps folded.
- * `axis` gets no bins; it lives as long as the drawing. */
+ * Fills *axis without bins. It is valid as long as the drawing. */
 struct mt_axis_window {
     uint64_t begin_t_ns, end_t_ns, begin_event, end_event;
     bool is_whole;
@@ -40,23 +40,23 @@ enum mt_status mt_time_axis_window(struct mt_drawing *drawing,
                                    const struct mt_axis_window *window,
                                    struct mt_timeline *axis) MT_MUST_USE;
 
-/* Left and width are for the caller to set. */
+/* The caller sets left and width afterwards. */
 void mt_time_axis_init(struct mt_time_axis *axis, const struct mt_report *report,
                        const struct mt_timeline *timeline, bool by_event);
 
 /* x of an instant, within the axis. */
 double mt_time_axis_x(const struct mt_time_axis *axis, uint64_t t_ns, uint64_t event);
 
-/* x where span i begins and ends (by event there is one span: everything). */
+/* The number of spans, and the x at which a span begins and ends. An axis by event has one span. */
 uint32_t mt_time_axis_spans(const struct mt_time_axis *axis);
 double mt_time_axis_span_left(const struct mt_time_axis *axis, uint32_t span);
 double mt_time_axis_span_right(const struct mt_time_axis *axis, uint32_t span);
 
-/* Covers what lies under the folded gaps between y and y + height. */
+/* Covers the plot at the folded gaps between y and y + height. */
 void mt_time_axis_draw_folds(struct mt_drawing *drawing, const struct mt_time_axis *axis, double y,
                              double height);
 
-/* Ticks from y down, labels on the baseline y + 18. */
+/* Draws ticks from y downwards, and labels on the baseline y + 18. */
 void mt_time_axis_draw_ticks(struct mt_drawing *drawing, const struct mt_time_axis *axis, double y);
 
 /* Tinted backgrounds of every other step, to draw before the data, and dotted lines at the starts
@@ -73,12 +73,12 @@ void mt_time_axis_draw_steps(struct mt_drawing *drawing, const struct mt_time_ax
                              const struct mt_device_report *device, double y);
 void mt_time_axis_draw_phases(struct mt_drawing *drawing, struct mt_time_axis *axis, double y);
 
-/* The entry of a name in the row of phases, made at its first sight; NULL if there
- * are too many. */
+/* Returns the entry of a name in the row of phases, adding it at its first use; NULL if there
+ * are too many names. */
 struct mt_axis_name *mt_time_axis_name(struct mt_time_axis *axis, const char *text);
 
-/* What the axis is, and colors and short names of the phases that were drawn,
- * on baseline y. */
+/* Draws the name of the axis, and the colors and short names of the phases that were drawn, on
+ * baseline y. */
 void mt_time_axis_draw_legend(struct mt_drawing *drawing, const struct mt_time_axis *axis, double y,
                               double max_x);
 

@@ -16,7 +16,7 @@ struct mt_column {
 
 /* A layer of the plot. */
 struct mt_timeline_layer {
-    const char *name, *tag; /* "Parameters"; what tests look for */
+    const char *name, *tag; /* "Parameters"; marks the layer for tests */
     struct mt_paint paint;
     uint64_t peak_bytes; /* at the allocated peak */
 };
@@ -36,20 +36,20 @@ struct mt_timeline_layout {
     bool has_lowest; /* columns hide most changes, so their lowest level is also drawn */
     double side_left, side_width, side_top, side_bottom; /* legend; width 0 = none */
     bool has_legend_row;                                 /* phases, below the ticks */
-    bool has_role_row;    /* below that, where there is no other legend */
+    bool has_role_row;    /* below that row, if there is no other legend */
     bool narrow;          /* legend below the plot, in two columns */
-    uint64_t limit_bytes; /* to be drawn as a line, 0 = none */
+    uint64_t limit_bytes; /* drawn as a line; 0 = none */
 };
 
-/* Roles from the base line up: what lives long first, so that it lies still. */
+/* Roles from the base line up. Long-lived roles come first, so that their layers do not move. */
 extern const enum mt_role mt_timeline_stack[MT_ROLE_COUNT];
 
 /* Fills layout->layers; its report, device and axis are set. */
 void mt_timeline_make_layers(struct mt_timeline_layout *layout);
-/* What a layer holds in a bin of the axis. */
+/* Returns the bytes of a layer in a bin of the axis. */
 uint64_t mt_timeline_layer_bytes(const struct mt_timeline_layout *layout, const struct mt_bin *bin,
                                  int layer);
-/* What the layers are, in words: "roles are inferred". NULL = nothing to be said. */
+/* Returns a remark about the layers: "roles are inferred". NULL = none. */
 const char *mt_timeline_layers_text(struct mt_drawing *drawing,
                                     const struct mt_timeline_layout *layout);
 
@@ -65,8 +65,8 @@ double mt_timeline_y(const struct mt_timeline_layout *layout, uint64_t bytes);
 /* Limit of the allocator, or the memory of the device if no limit is known; 0 = neither is. */
 uint64_t mt_timeline_limit(const struct mt_device_report *device);
 
-/* "1.66 GiB", or "between 1.65 GiB and 1.67 GiB, inferred" if the trace gives only a range; of
- * the device's memory if no limit is known. Returns `text`. */
+/* "1.66 GiB", or "between 1.65 GiB and 1.67 GiB, inferred" if the trace gives only a range; the
+ * same for the memory of the device if no limit is known. Returns `text`. */
 #define MT_LIMIT_TEXT 120
 const char *mt_timeline_limit_text(char text[MT_LIMIT_TEXT], const struct mt_device_report *device);
 
@@ -77,27 +77,28 @@ void mt_timeline_make_columns(struct mt_drawing *drawing, struct mt_timeline_lay
 void mt_timeline_reserved_line(const struct mt_timeline_layout *layout, uint64_t *line);
 /* Unused memory, layers of roles, the reserved line. */
 void mt_timeline_draw_layers(struct mt_drawing *drawing, const struct mt_timeline_layout *layout);
-/* Limit line and OOM flags; their words keep clear of what the placer knows,
- * and are known to it afterwards. */
+/* Draw the limit line and the OOM flags. Their texts avoid the areas in the placer, and are
+ * added to it. */
 void mt_timeline_draw_limit(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
                             struct mt_placer *placer);
 void mt_timeline_draw_ooms(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
                            struct mt_placer *placer);
-/* Where the cache was emptied to serve a request. */
+/* Draws marks where the cache was emptied to serve a request. */
 void mt_timeline_draw_retries(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
                               struct mt_placer *placer);
-/* What these marks mean, if there are any, on baseline y; returns the right edge of what is left.
- */
+/* Draws the legend of the marks of retries, if there are any, on baseline y, ending at `right`.
+ * Returns the right edge of the remaining room. */
 double mt_timeline_draw_retries_legend(struct mt_drawing *drawing,
                                        const struct mt_timeline_layout *layout, double right,
                                        double y);
-/* All of these, rings and labels at the peaks, the label of unused memory. */
+/* Draws limit, OOM flags and retries, rings and labels at the peaks, and the label of unused
+ * memory. */
 void mt_timeline_draw_labels(struct mt_drawing *drawing, const struct mt_timeline_layout *layout);
-/* What the peak is made of, and the largest groups of live blocks. */
+/* Draws the parts of the peak and the largest groups of live blocks. */
 void mt_timeline_draw_side(struct mt_drawing *drawing, const struct mt_timeline_layout *layout);
-/* Its height below a narrow plot. */
+/* Returns the height of mt_timeline_draw_side below a narrow plot. */
 double mt_timeline_side_height(const struct mt_timeline_layout *layout);
-/* Instead of it where there is no room: names and colors only, on baseline y. */
+/* Replaces mt_timeline_draw_side if there is no room: names and colors only, on baseline y. */
 void mt_timeline_draw_role_row(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
                                double y);
 

@@ -8,7 +8,7 @@
  * without a space in the value, as in "fused=True", or a line for a shell: "export NAME=VALUE",
  * "unset NAME". */
 struct mt_advice_part {
-    struct mt_buf text; /* {0} at first; mt_buf_release */
+    struct mt_buf text; /* zeroed by the caller at first; release it with mt_buf_release */
     bool is_setting;
 };
 

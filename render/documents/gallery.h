@@ -10,10 +10,10 @@
 #include "output_file.h"
 
 struct mt_gallery_options {
-    const char *directory; /* is made if it is missing; "" or "." = here */
+    const char *directory; /* created if it is missing; "" or "." = the current one */
     enum mt_theme theme;   /* of SVGs; PNGs are dark only for MT_THEME_DARK */
     struct mt_chart_options chart;
-    struct mt_output_rules rules[2]; /* what may be replaced: by an SVG, by a PNG */
+    struct mt_output_rules rules[2]; /* files that may be replaced: [0] by SVGs, [1] by PNGs */
     unsigned threads;                /* 0 = as many as there are processors, at most 8 */
 };
 
@@ -31,11 +31,12 @@ struct mt_gallery {
     struct mt_arena arena;
     struct mt_gallery_file *files; /* by device, chart, SVG before PNG */
     size_t count;
-    uint32_t devices, devices_omitted; /* that are drawn, that are not */
+    uint32_t devices, devices_omitted; /* number of devices that are drawn, that are not drawn */
     bool without_png;                  /* built without cairo or libpng: only SVGs are tried */
 };
 
-/* Before anything is written: may every file be? As mt_gallery_write, but nothing is drawn. */
+/* Checks before the work begins whether every file may be written. Fills *gallery and returns a
+ * status like mt_gallery_write, but draws and writes nothing. Release *gallery in any case. */
 enum mt_status mt_gallery_check(const struct mt_report *report,
                                 const struct mt_gallery_options *options,
                                 struct mt_gallery *gallery, struct mt_error *error) MT_MUST_USE;
@@ -47,7 +48,7 @@ enum mt_status mt_gallery_write(const struct mt_report *report,
                                 struct mt_gallery *gallery, struct mt_error *error) MT_MUST_USE;
 void mt_gallery_release(struct mt_gallery *gallery);
 
-/* A picture as bytes; is_png as in a gallery. */
+/* Appends the drawing as PNG or SVG. */
 enum mt_status mt_drawing_write(const struct mt_drawing *drawing, enum mt_theme theme, bool is_png,
                                 struct mt_buf *out, struct mt_error *error) MT_MUST_USE;
 

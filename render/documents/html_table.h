@@ -7,7 +7,7 @@
 
 struct mt_html_table {
     const char *kind; /* class */
-    const char *name; /* id, with the device behind it */
+    const char *name; /* prefix of the id; the device follows */
     unsigned device;
     uint64_t omitted; /* rows that are only counted */
 };
@@ -17,7 +17,7 @@ void mt_add_html_table(struct mt_buf *out, struct mt_table *table,
                        const struct mt_html_table *html);
 
 enum { MT_PAGE_NAME_BYTES = 240 };
-/* Text of a trace, escaped, and so short that no name can swell the page. */
+/* Appends text of a trace, escaped and shortened, so that a long name does not enlarge the page. */
 void mt_add_page_name(struct mt_buf *out, const char *name);
 
 /* A command or a setting, as <code>, not shortened because readers copy it. On a narrow screen it

@@ -4,7 +4,8 @@
 
 #include "job_report.h"
 
-/* Does the job pass? A rule that could not be evaluated may be either. */
+/* The mark of a gate. A rule that could not be evaluated is WARN if it is optional, otherwise
+ * FAIL. */
 enum mt_job_gate_mark { MT_JOB_GATE_PASS, MT_JOB_GATE_WARN, MT_JOB_GATE_FAIL };
 
 /* A rule for a group of ranks, and whether it holds. */
@@ -19,8 +20,8 @@ struct mt_job_document {
     const struct mt_job_report *report;
     const struct mt_job_gate *gates;
     uint32_t gate_count, failed_count;
-    uint32_t skipped_count; /* not evaluated, which is no failure */
-    const char *command;    /* that answered, "memtrace fleet traces/", as a person may copy it */
+    uint32_t skipped_count; /* not evaluated, and not counted as failed */
+    const char *command;    /* that gave the answer, ready to copy: "memtrace fleet traces/" */
 };
 
 #endif

@@ -10,10 +10,11 @@ struct mt_job_gallery_options {
     const char *directory;
     enum mt_theme theme;
     struct mt_job_chart_options chart;
-    struct mt_output_rules rules[2]; /* what may be replaced: by an SVG, by a PNG */
+    struct mt_output_rules rules[2]; /* files that may be replaced: [0] by SVGs, [1] by PNGs */
 };
 
-/* Before anything is written: may every file be? Release *gallery in any case. */
+/* Checks before the work begins whether every file may be written. Fills *gallery and returns a
+ * status like mt_job_gallery_write, but draws and writes nothing. Release *gallery in any case. */
 enum mt_status mt_job_gallery_check(const struct mt_job_report *report,
                                     const struct mt_job_gallery_options *options,
                                     struct mt_gallery *gallery, struct mt_error *error) MT_MUST_USE;

@@ -5,8 +5,8 @@
 #include "buf.h"
 #include "job_document.h"
 
-/* "FAIL: 1 of 3 gates" as text has it, else what text says first. Appended as it is: the caller
- * escapes it. */
+/* Appends the verdict of the gates, "FAIL: 1 of 3 gates", or without gates the first sentence of
+ * the text. The caller escapes it. */
 void mt_add_job_verdict(struct mt_buf *out, const struct mt_job_document *document);
 
 void mt_add_job_page_title(struct mt_buf *out, const struct mt_job_report *report,

@@ -11,7 +11,7 @@
  *             "last": number of the last step or -1, "held": bytes by role at the allocated peak,
  *             "sites": [string, role, bytes, blocks, ...], "others": holders that are not listed,
  *             "beside": null or [bytes outside the allocator, context or -1],
- *             "libraries": [string, bytes, ...], "growth": bytes a step or -1,
+ *             "libraries": [string, bytes, ...], "growth": bytes per step or -1,
  *             "needed", "exact": 0 or 1, "planned": 0 or 1}, ...],
  *  "notable": [index in ranks, reason, ...],
  *  "index": null or {"ranks": [first, count, ...] of consecutive rows and ranks,
@@ -27,17 +27,17 @@
 #include "buf.h"
 #include "job_page_ranks.h"
 
-/* Rows of an index, at most: it has all or none. */
+/* Largest number of rows with an index: a job with more rows has none. */
 #define MT_PAGE_INDEX_ROWS 32768
 
 struct mt_job_page_data {
-    uint32_t rank_count; /* rows with a course: the first of the choice */
+    uint32_t rank_count; /* number of ranks whose curves are included: the first of `ranks` */
     uint32_t notable_count;
     bool has_index;
 };
 
-/* Appends the document; takes in ranks in the order of the choice until there are about
- * `most_bytes` (what a single rank takes is at most 64 KiB). */
+/* Appends the document. Adds ranks in the order of `ranks` until they have about `most_bytes`;
+ * one rank takes at most 64 KiB. */
 enum mt_status mt_add_job_page_data(struct mt_buf *out, const struct mt_job_report *report,
                                     const struct mt_page_ranks *ranks, size_t most_bytes,
                                     struct mt_job_page_data *data) MT_MUST_USE;

@@ -15,7 +15,7 @@ struct mt_page_ranks {
     uint32_t count, notable_count;
 };
 
-/* Of `arena`. O(rows). */
+/* Allocates the list in `arena`. O(rows). */
 enum mt_status mt_page_ranks_choose(const struct mt_job_report *report, struct mt_arena *arena,
                                     struct mt_page_ranks *ranks) MT_MUST_USE;
 

@@ -5,7 +5,7 @@
 #include "buf.h"
 #include "job_document.h"
 
-/* As MT_SUMMARY_BYTES of summary_md.h: rows beyond this are counted. */
+/* Like MT_SUMMARY_BYTES (summary_md.h): rows that do not fit are only counted. */
 #define MT_JOB_SUMMARY_BYTES 60000
 
 /* The first line is the verdict. */

@@ -12,9 +12,10 @@ struct mt_job_rows {
     uint32_t limit;         /* rows of a table, at most */
 };
 
-/* How many rows are left out. A table that could not be filled has `failed` set. */
+/* Each returns the number of rows that it leaves out. If memory runs out, the table has `failed`
+ * set. */
 uint32_t mt_job_outliers_table(struct mt_table *table, const struct mt_job_rows *rows);
-/* By time; those without a time of day come last. */
+/* Sorted by time; deaths without a time of day come last. */
 uint32_t mt_job_deaths_table(struct mt_table *table, const struct mt_job_rows *rows);
 uint32_t mt_job_axis_table(struct mt_table *table, const struct mt_job_rows *rows,
                            const struct mt_job_axis *axis);
@@ -22,8 +23,8 @@ uint32_t mt_job_paths_table(struct mt_table *table, const struct mt_job_rows *ro
 uint32_t mt_job_steps_table(struct mt_table *table, const struct mt_job_rows *rows);
 uint32_t mt_job_tenants_table(struct mt_table *table, const struct mt_job_rows *rows,
                               const struct mt_job_device *device);
-/* All ranks in their order if they are at most `limit`, else those with the largest reserved
- * peaks. */
+/* All rows in their order if there are at most `limit`, otherwise the rows with the largest
+ * reserved peaks. */
 uint32_t mt_job_ranks_table(struct mt_table *table, const struct mt_job_rows *rows);
 
 #endif

@@ -10,11 +10,11 @@
 
 #include "job_report.h"
 
-/* What a sentence is about: a page puts those of one topic together. */
+/* The topic of a sentence. A page groups sentences by topic. */
 enum mt_job_topic {
     MT_JOB_TOPIC_DEATH,
     MT_JOB_TOPIC_PEAK,
-    MT_JOB_TOPIC_RANKS, /* which are there, and what is wrong with their files */
+    MT_JOB_TOPIC_RANKS, /* which ranks are present, and problems with their files */
     MT_JOB_TOPIC_NEED,
     MT_JOB_TOPIC_OUTLIERS,
     MT_JOB_TOPIC_AXES,
@@ -37,33 +37,34 @@ struct mt_job_words {
     bool failed; /* the host had no memory: sentences are missing */
 };
 
-/* Each adds the sentences of its topics; nothing if there is nothing to say. */
+/* Each adds the sentences of its topics. It adds none if the report has no data for them. */
 void mt_job_say_death(struct mt_job_words *words);
 void mt_job_say_peak(struct mt_job_words *words); /* PEAK, RANKS, NEED; then RANKS */
 void mt_job_say_outliers(struct mt_job_words *words);
 void mt_job_say_axis(struct mt_job_words *words, const struct mt_job_axis *axis);
-/* Are shares of the axes not additive? Call it after all axes. */
+/* Adds a sentence if the shares of the axes do not add up. Call it after mt_job_say_axis of all
+ * axes. */
 void mt_job_say_overlap(struct mt_job_words *words);
 void mt_job_say_growth(struct mt_job_words *words);
 void mt_job_say_steps(struct mt_job_words *words);
 void mt_job_say_device(struct mt_job_words *words, const struct mt_job_device *device);
 
-/* "axes, as recorded"; "" if there are none. */
+/* "axes, as recorded"; "" if the job has no axes. */
 const char *mt_job_axes_title(const struct mt_job_report *report);
-/* What the sums over shared devices leave out. */
+/* Returns a note about what the sums over shared devices leave out. */
 const char *mt_job_devices_caveat(const struct mt_job_report *report);
 
-/* Forgets the sentences; `failed` stays. */
+/* Removes the sentences; `failed` stays set. */
 void mt_job_words_reset(struct mt_job_words *words);
 void mt_job_words_release(struct mt_job_words *words);
 
 /* "rank 0 (pp 0, dp 3, tp 0; node12)". Text of `arena`, NULL if there is no memory. */
 const char *mt_job_place(struct mt_arena *arena, const struct mt_job_report *report, uint32_t row);
-/* "0-2, 17 and 31 more": all ranges if `all`. As above. */
+/* "0-2, 17 and 31 more", or all ranges if `all`. Text of `arena`, NULL if there is no memory. */
 const char *mt_job_ranges(struct mt_arena *arena, const struct mt_job_range *ranges, uint32_t count,
                           uint32_t ranks, bool all);
 
-/* What the rows of the report are: "ranks", "processes", or "devices of processes". */
+/* The noun for the rows of the report: "ranks", "processes", or "devices of processes". */
 const char *mt_job_rows_noun(const struct mt_job_report *report);
 
 #endif

@@ -7,11 +7,13 @@
 
 #define MT_MODULE_TITLES "#bytes|#param.|#grad.|#state|#activ.|#temp.|~module"
 
-/* Is there a module in the table? Not NULL, and more than what belongs to none. */
+/* Returns true if the table has a module, not only memory that belongs to no module. False for
+ * NULL. */
 bool mt_modules_tell(const struct mt_modules *modules);
 
-/* At most `most` rows of each kind, and one for the rest of it; sums stay complete. Bytes include
- * all roles, also those without a column. If a module has none of a role, the cell is empty. */
+/* Adds at most `most` rows of each kind, and one row that sums the rest of the kind, so sums
+ * stay complete. Bytes include all roles, also those without a column. The cell of a role is
+ * empty if the module has no memory in that role. */
 void mt_add_module_rows(struct mt_table *table, const struct mt_modules *modules, uint32_t most);
 
 /* Describes the layers in the rows starting at *row that have one group, and advances *row past
@@ -23,13 +25,13 @@ const char *mt_module_group_text(struct mt_arena *arena, const struct mt_modules
 /* One or more rows as one answer to "which module holds most". */
 struct mt_module_part {
     uint32_t row;    /* the first */
-    uint32_t layers; /* rows that it stands for; 0 = not a layer: that row alone */
+    uint32_t layers; /* number of rows that the part covers; 0 = one row that is not a layer */
     uint64_t bytes;
 };
 
-/* Finds the parts of the model that hold most, largest first, at most `most` of them: layers of
- * one group together, each other module, and what the model has outside of layers. Returns their
- * number; 0 for NULL. Reads all rows once for each part. */
+/* Finds the parts of the model that hold the most memory, largest first, at most `most` of them:
+ * layers of one group together, each other module, and what the model has outside of layers.
+ * Returns their number; 0 for NULL. Reads all rows once for each part. */
 uint32_t mt_largest_module_parts(const struct mt_modules *modules, struct mt_module_part *parts,
                                  uint32_t most) MT_MUST_USE;
 

@@ -6,8 +6,8 @@
 #include "buf.h"
 #include "report.h"
 
-/* For the device that the text is about (mt_worst_device); nothing if there is none, or if its
- * peak is unknown. */
+/* Describes the device that the text answer is about (mt_worst_device). Appends nothing if there
+ * is none, or if its peak is unknown. */
 void mt_add_page_answers(struct mt_buf *out, const struct mt_report *report);
 
 #endif

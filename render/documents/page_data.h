@@ -18,10 +18,10 @@
 #include "history_model.h"
 #include "report.h"
 
-/* The device has a history and a timeline. Told less finely if it would take more than
- * `most_bytes`, and without rows of blocks if it would have to be coarse for them; nothing is added
- * if even that is not enough. *has_blocks: does "blocks" have rows, else it is empty. MT_ERR_MEMORY
- * alone. */
+/* Appends the document of a device that has a history and a timeline. If it would take more than
+ * `most_bytes`, reduces the history a little (mt_history_reduce); if that is not enough, leaves
+ * out the rows of blocks and reduces it as far as needed. Appends nothing if it still does not
+ * fit. *has_blocks: "blocks" has rows. The only error is MT_ERR_MEMORY. */
 enum mt_status mt_add_page_data(struct mt_buf *out, const struct mt_report *report,
                                 const struct mt_device_report *device, size_t most_bytes,
                                 bool *has_blocks) MT_MUST_USE;

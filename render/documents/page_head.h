@@ -1,4 +1,4 @@
-/* How a page begins. */
+/* The beginning of a page. */
 #ifndef MT_RENDER_PAGE_HEAD_H
 #define MT_RENDER_PAGE_HEAD_H
 
@@ -6,7 +6,8 @@
 #include "page_policy.h"
 #include "report.h"
 
-/* Up to the policy, the policy included: it must be complete by then. */
+/* Writes the beginning up to the <meta> elements, which include the policy. The policy must be
+ * complete. */
 void mt_add_page_start(struct mt_buf *out, const struct mt_page_policy *policy);
 struct mt_page_head {
     const char *program; /* what the title begins with: "memtrace"; no foreign text */

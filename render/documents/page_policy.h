@@ -17,7 +17,8 @@ struct mt_page_policy {
  * adds nothing. */
 void mt_page_policy_allow_script(struct mt_page_policy *policy, const char *content);
 void mt_page_policy_allow_style(struct mt_page_policy *policy, const char *content);
-/* The <meta> element. It governs what follows it, so it stands before all else. */
+/* The <meta> element. It applies only to what follows it, so it must come before any style or
+ * script. */
 void mt_add_page_policy(struct mt_buf *out, const struct mt_page_policy *policy);
 void mt_page_policy_release(struct mt_page_policy *policy);
 

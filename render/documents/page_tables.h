@@ -6,16 +6,17 @@
 #include "buf.h"
 #include "report.h"
 
-/* The four peaks, and when each was. */
+/* The four peaks and their times. */
 void mt_add_peaks_table(struct mt_buf *out, const struct mt_report *report,
                         const struct mt_device_report *device);
-/* What is alive at the allocated peak, by site; the script puts other instants there. */
+/* What is alive at the allocated peak, by site; the script replaces the rows by those of other
+ * instants. */
 void mt_add_live_table(struct mt_buf *out, const struct mt_device_report *device);
-/* Who holds the memory then, by layer and module. Nothing if the trace shows none. */
+/* Memory at the allocated peak, by layer and module. Nothing if the trace has no modules. */
 void mt_add_modules_table(struct mt_buf *out, const struct mt_device_report *device);
-/* The pools of PyTorch's allocator. Nothing if the run had no private one. */
+/* The pools of PyTorch's allocator. Nothing if the run had no private pool. */
 void mt_add_pools_table(struct mt_buf *out, const struct mt_device_report *device);
-/* Nothing if the trace has none. */
+/* The next three write nothing if the trace has no steps, phases or out-of-memory errors. */
 void mt_add_steps_table(struct mt_buf *out, const struct mt_report *report,
                         const struct mt_device_report *device);
 void mt_add_phases_table(struct mt_buf *out, const struct mt_report *report,

@@ -7,7 +7,7 @@
 
 #define MT_POOL_TITLES "pool|#reserved|#at most|#allocated|#at most|#segments|~first block"
 
-/* At most `most` rows, and one for what is left of them. */
+/* Adds at most `most` rows, and one row that sums the rest. */
 void mt_add_pool_rows(struct mt_table *table, const struct mt_device_report *device, uint32_t most);
 
 #endif

@@ -6,7 +6,7 @@
 #include "buf.h"
 #include "gate_check.h"
 
-/* GitHub takes comments of 65,536 characters; rows beyond this are counted. */
+/* GitHub accepts comments of 65,536 characters. Rows that do not fit are only counted. */
 #define MT_SUMMARY_BYTES 60000
 
 /* The first line is the verdict. gates, base: NULL = none. */

@@ -9,16 +9,16 @@
 struct mt_text_chart {
     unsigned columns; /* of a line, at least MT_TEXT_CHART_MIN */
     unsigned rows;    /* of the plot, at least 1 */
-    bool unicode;     /* else ASCII alone */
-    /* What a terminal is told before and after: "" = no colors. */
+    bool unicode;     /* false: only ASCII */
+    /* Escape sequences of a terminal that start and end a color; "" = no colors. */
     const char *allocated, *reserved, *mark, *reset;
 };
 #define MT_TEXT_CHART_MIN 40
 
-/* Lines of the chart beside its rows, at most. */
+/* Largest number of lines of the chart in addition to its rows. */
 #define MT_TEXT_CHART_EXTRA 3
 
-/* Bins of a timeline that is only for this. */
+/* Number of bins of a timeline that only a text chart uses. */
 #define MT_TEXT_CHART_BINS 1024
 
 /* The plot, its axis with the peak and out-of-memory errors marked, the steps, and the legend.

@@ -10,9 +10,9 @@
     "The peak is unknown. To record a history, call torch.cuda.memory._record_memory_history() "   \
     "before the model is created, or run the program under memtrace record"
 
-/* One line, not escaped: "FAIL: peak reserved 19.3 GiB exceeds ..."; without gates "peak 6.45 GiB
- * allocated", after what the recording lacks and the error that ended the run. gates: NULL =
- * none. */
+/* Appends one line, not escaped: "FAIL: peak reserved 19.3 GiB exceeds ...". Without gates it is
+ * "peak 6.45 GiB allocated", preceded by what the recording lacks and by the error that ended
+ * the run. gates: NULL = none. */
 void mt_add_verdict(struct mt_buf *out, const struct mt_report *report,
                     const struct mt_gates *gates);
 

@@ -7,7 +7,7 @@
 #include "job_report.h"
 #include "place.h"
 
-/* Processes with a layer of their own; the others are one. */
+/* Number of processes with a layer of their own; the others share one layer. */
 enum { MT_DEVICES_LAYERS = 7 };
 
 struct mt_devices_layer {
@@ -43,7 +43,8 @@ double mt_devices_column_x(const struct mt_devices_panel *panel, uint32_t column
 /* "rank 3", "serve.trace.zst of slurm:78" */
 const char *mt_devices_process(const struct mt_devices_panel *panel,
                                const struct mt_job_tenant *tenant);
-/* Devices of the report, however many periods of use each of them has. */
+/* Returns the number of distinct devices in the report; a device may have several periods of
+ * use. */
 uint32_t mt_devices_count(const struct mt_job_report *report);
 /* "GPU-8f2c on node00" */
 const char *mt_devices_name(struct mt_drawing *drawing, const struct mt_job_report *report,
@@ -51,12 +52,12 @@ const char *mt_devices_name(struct mt_drawing *drawing, const struct mt_job_repo
 /* Since the device's first process began: "4.63 s". */
 const char *mt_devices_when(const struct mt_devices_panel *panel, uint64_t t_ns);
 
-/* What the panel takes below `y` without its plot. */
+/* Returns the height of the panel without its plot. */
 double mt_devices_panel_height(const struct mt_devices_panel *panel);
 /* Returns the y below. */
 double mt_devices_draw_panel(struct mt_devices_panel *panel, double y);
 
-/* Peaks in the plot, and what the others held at the last of them. */
+/* Draws labels at the peaks in the plot, and what the others held at the last peak. */
 void mt_devices_draw_labels(const struct mt_devices_panel *panel);
 
 #define MT_DEVICES_ROW 22.0 /* pitch of the table */

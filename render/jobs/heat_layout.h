@@ -7,13 +7,14 @@
 struct mt_heat_map {
     const struct mt_job_report *report;
     const void *context; /* of the chart */
-    /* Raises cells to what a record has there; has[i]: a cell has data. `columns` of both. */
+    /* Raises bytes[i] to the level of the record in column i, and sets has[i] if it has data
+     * there. Both arrays have `columns` elements. */
     void (*read)(const struct mt_heat_map *map, const struct mt_rank_record *record,
                  uint64_t *bytes, bool *has);
     /* The column in which the record ran out of memory; false: not known. */
     bool (*find_death)(const struct mt_heat_map *map, const struct mt_rank_record *record,
                        uint32_t *column);
-    /* "step 12", "at 3.4 s" of a column, and of a death that it has found. */
+    /* The name of a column ("step 12", "at 3.4 s"), and of a death that find_death found. */
     const char *(*name_column)(const struct mt_heat_map *map, struct mt_drawing *drawing,
                                uint32_t column);
     const char *(*name_death)(const struct mt_heat_map *map, struct mt_drawing *drawing,
@@ -21,17 +22,17 @@ struct mt_heat_map {
     /* Ticks below the plot, from y down to y + 24. */
     void (*draw_ticks)(const struct mt_heat_map *map, struct mt_drawing *drawing, double y);
     const char *axis_name; /* "step" */
-    const char *rule;      /* what a column is, for the footnote */
-    uint32_t most_columns; /* that the data have */
+    const char *rule;      /* the meaning of a column, for the footnote */
+    uint32_t most_columns; /* number of columns in the data */
 
     /* Set by the map. */
     struct mt_box plot;
-    uint32_t columns; /* that are drawn */
+    uint32_t columns; /* number of columns that are drawn */
     uint64_t low_bytes, high_bytes;
     struct mt_job_order order;
     struct mt_job_lanes lanes;
     uint32_t high_row, high_column;
-    bool lacks_data; /* a cell of a rank that is there has none */
+    bool lacks_data; /* a cell of a recorded rank has no data */
 };
 
 /* Draws names of groups and numbers of ranks on the left, and remarks about single ranks on the

@@ -6,7 +6,7 @@
 
 #include "heat_layout.h"
 
-/* The left edge of a column, and behind the last one the right edge. */
+/* Returns the left edge of a column; for the column after the last, the right edge of the plot. */
 double mt_heat_map_x(const struct mt_heat_map *map, uint32_t column);
 
 /* Draws everything below `y`. */

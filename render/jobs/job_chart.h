@@ -14,9 +14,9 @@ struct mt_job_chart_options {
 struct mt_job_chart {
     const char *name;    /* "ranks": also the file name */
     const char *summary; /* one line for documents */
-    /* Does a job call for it? NULL = always. */
+    /* Returns true if the chart is useful for the job. NULL = always. */
     bool (*called_for)(const struct mt_job_report *report);
-    /* Initializes *drawing, whatever it returns; the caller releases it. */
+    /* Always initializes *drawing, which the caller releases. */
     enum mt_status (*draw)(const struct mt_job_report *report,
                            const struct mt_job_chart_options *options, struct mt_drawing *drawing,
                            struct mt_error *error);
@@ -25,7 +25,7 @@ struct mt_job_chart {
 /* All of them, in the order of a page; ends with NULL. */
 extern const struct mt_job_chart *const mt_job_charts[];
 
-/* NULL if there is none of that name. */
+/* Returns NULL if there is no chart of that name. */
 const struct mt_job_chart *mt_job_chart_find(const char *name);
 
 #endif

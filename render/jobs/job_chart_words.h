@@ -10,7 +10,7 @@
  * huge. */
 const char *mt_job_words_name(struct mt_drawing *drawing, const char *name, size_t most);
 
-/* "rank 3", as mt_job_row_name. */
+/* "rank 3", like mt_job_row_name. */
 const char *mt_job_words_row(struct mt_drawing *drawing, const struct mt_job_report *report,
                              uint32_t row);
 

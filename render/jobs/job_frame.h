@@ -11,7 +11,7 @@
 
 #define MT_JOB_DOT " \xC2\xB7 "
 
-/* A foreign name, escaped so that its width is known, and at most 200 bytes of it. */
+/* Escapes a name from a file, so that its width is known, and cuts it to at most 200 bytes. */
 const char *mt_job_frame_name(struct mt_drawing *drawing, const char *name);
 
 /* "slurm:1234 — reserved peak by rank" */
@@ -27,15 +27,16 @@ double mt_job_frame_begin(struct mt_drawing *drawing, const struct mt_job_report
 /* What a chart returns at its end. */
 enum mt_status mt_job_frame_end(const struct mt_drawing *drawing, struct mt_error *error);
 
-/* "rank 3", "rank 3, device 1", a trace's name: not longer than a label can be. */
+/* "rank 3", "rank 3, device 1", a trace's name: cut to the length of a label. */
 const char *mt_job_frame_row(struct mt_drawing *drawing, const struct mt_job_report *report,
                              uint32_t row);
 /* "rank 3: missing", "ranks 3 to 7: missing", "5 ranks from 3 to 19: missing" */
 const char *mt_job_frame_gap(struct mt_drawing *drawing, const struct mt_job_slot *slot);
-/* "pp 3"; "unplaced": the axis does not say where the ranks are. */
+/* "pp 3"; "unplaced": the position of the ranks on the axis is not known. */
 const char *mt_job_frame_group(struct mt_drawing *drawing, const struct mt_job_order *order,
                                uint32_t group);
-/* The same in small semibold letters; the number alone, or "", where it has no room. */
+/* Like mt_job_frame_group, for small semibold text of this width: only the number, or "", if it
+ * does not fit. */
 const char *mt_job_frame_fit_group(struct mt_drawing *drawing, const struct mt_job_order *order,
                                    uint32_t group, double width);
 /* How a row differs from its replicas: "+1.25 GiB, growth". */
@@ -44,10 +45,11 @@ const char *mt_job_frame_outlier(struct mt_drawing *drawing, const struct mt_job
 /* "12.5 GiB" as text of the drawing. */
 const char *mt_job_frame_bytes(struct mt_drawing *drawing, uint64_t bytes);
 
-/* Text of parts between dots, as many of the first as fit; the first is cut between words. */
+/* Returns as many of the first parts (between dots) of the text as fit. If not even the first
+ * part fits, it is cut between words. */
 const char *mt_job_frame_fit(struct mt_drawing *drawing, const char *text, double width);
 
-/* Adds a part of a line whose parts stand between dots. */
+/* Adds a part to a line whose parts are separated by dots. */
 void mt_job_frame_add(struct mt_buf *line, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* The line as text of the drawing; releases the buffer. */

@@ -10,17 +10,17 @@
 struct mt_job_label {
     uint32_t row;                   /* MT_NO_ROW: of a gap */
     const struct mt_job_slot *slot; /* of a gap */
-    const char *words;              /* what there is to say about the row */
+    const char *words;              /* the remarks about the row */
     bool is_outlier;
 };
 
 struct mt_job_labels {
     struct mt_job_label labels[MT_JOB_LABELS];
     uint32_t count;
-    uint32_t left_out; /* outliers that are not among them */
+    uint32_t left_out; /* outliers without a label */
 };
 
-/* Says one thing more about a row. */
+/* Adds a remark about a row, and a label if it has none and there is room. */
 void mt_job_labels_add(struct mt_drawing *drawing, struct mt_job_labels *labels, uint32_t row,
                        const char *words);
 void mt_job_labels_add_death(struct mt_drawing *drawing, const struct mt_job_report *report,
@@ -35,7 +35,7 @@ void mt_job_labels_add_gaps(const struct mt_job_order *order, struct mt_job_labe
 const char *mt_job_label_text(struct mt_drawing *drawing, const struct mt_job_report *report,
                               const struct mt_job_label *label, bool with_bytes);
 
-/* Did the row run out of memory? False for a gap. */
+/* Returns true if the row ran out of memory; false for a gap. */
 bool mt_job_label_is_death(const struct mt_job_report *report, const struct mt_job_label *label);
 
 #endif

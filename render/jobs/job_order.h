@@ -10,9 +10,9 @@
 struct mt_job_slot {
     uint32_t row;         /* MT_NO_ROW: missing */
     int32_t rank, last;   /* the first and the last, equal for a row; -1 = not known */
-    uint32_t count;       /* ranks that are missing; 0 for a row */
+    uint32_t count;       /* number of missing ranks; 0 for a row */
     uint32_t coordinate;  /* on the axis; MT_NO_ROW = not known */
-    uint32_t place, size; /* the first place, and how many it takes: 1 for a row */
+    uint32_t place, size; /* the first place, and the number of places: 1 for a row */
 };
 
 struct mt_job_slot_group {
@@ -51,16 +51,16 @@ struct mt_job_span {
 struct mt_job_lanes {
     struct mt_job_lane *lanes; /* ascending */
     uint32_t count;
-    struct mt_job_span *groups; /* of each group of the order; NULL: too many to be kept apart */
+    struct mt_job_span *groups; /* of each group of the order; NULL: too many */
     bool is_shared;             /* a lane has several slots */
 };
 
-/* Lanes on `pixels` pixels, which have `unit` pixels each where places share them. */
+/* Divides `pixels` pixels into lanes. If places must share lanes, each lane has `unit` pixels. */
 enum mt_status mt_job_lanes_make(const struct mt_job_order *order, struct mt_arena *arena,
                                  uint32_t pixels, uint32_t unit,
                                  struct mt_job_lanes *lanes) MT_MUST_USE;
 
-/* The lane in which a row lies. */
+/* Returns the lane that contains the row. */
 const struct mt_job_lane *mt_job_lane_of(const struct mt_job_order *order,
                                          const struct mt_job_lanes *lanes, uint32_t row);
 

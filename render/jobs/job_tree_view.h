@@ -12,21 +12,22 @@ struct mt_job_tree_view {
     const struct mt_job_report *report;
     const struct mt_job_tree *tree;
     const char *unit;        /* what a row is: "rank" */
-    double x, width, scale;  /* pixels a byte of the sum over rows */
+    double x, width, scale;  /* scale: pixels per byte of the sum over rows */
     double top, pitch;       /* of the rows of cells */
     double least;            /* narrower cells are drawn as their sum */
     uint32_t rows, rows_cut; /* drawn, and left out because the picture is too low */
-    /* Nodes of roles: those that hold most; those whose maximum is farthest above their mean. */
+    /* Nodes of roles: those with the most bytes, and those whose maximum is farthest above their
+     * mean. */
     const struct mt_job_node **holders, **differing;
     uint32_t holder_count, differing_count;
-    /* what was not drawn by itself */
+    /* cells that were not drawn individually */
     uint64_t summed_cells, dropped_cells;
     unsigned __int128 summed_bytes, dropped_bytes;
 };
 
 double mt_job_tree_pixels(const struct mt_job_tree_view *view, unsigned __int128 sum_bytes);
 
-/* What a sum over rows is on average. */
+/* Returns the mean per row of a sum over rows. */
 uint64_t mt_job_tree_mean(const struct mt_job_tree_view *view, unsigned __int128 sum_bytes);
 
 /* The color of an imbalance, one of MT_JOB_TREE_SHADES; shade i begins at a bound. */
@@ -40,9 +41,11 @@ const char *mt_job_tree_above(const struct mt_job_tree_view *view, const struct 
 /* "step train.py:47", "Parameters", "no call path kept". */
 const char *mt_job_tree_label(const struct mt_job_tree_view *view, const struct mt_job_node *node);
 
-/* The cells, once top, pitch, rows and least are set; counts what was summed and dropped. */
+/* Draws the cells; top, pitch, rows and least must be set. Counts the cells that were summed and
+ * dropped. */
 void mt_job_tree_draw_cells(struct mt_job_tree_view *view);
-/* How many cells that would be in the first MT_JOB_TREE_ROWS rows, and how many rows there are. */
+/* Returns the number of cells in the first MT_JOB_TREE_ROWS rows, and sets *rows to the number
+ * of rows. */
 enum { MT_JOB_TREE_ROWS = 24 };
 uint32_t mt_job_tree_count_cells(const struct mt_job_tree_view *view, uint32_t *rows);
 

@@ -19,10 +19,10 @@ struct mt_ranks_column {
 struct mt_ranks_label {
     const struct mt_job_label *label;
     const char *text;
-    double x, left, right, width; /* of the line; of the text */
+    double x, left, right, width; /* x is that of the line, the others are those of the text */
     uint32_t level;               /* 0 is the lowest row */
-    bool is_left, was_left;       /* of its line; before others were in the way */
-    bool is_placed, is_dropped;   /* dropped: only where others leave room */
+    bool is_left, was_left; /* the text is left of its line; it was before it had to avoid others */
+    bool is_placed, is_dropped; /* dropped: it gets only room that others leave */
 };
 
 struct mt_ranks_layout {
@@ -31,7 +31,7 @@ struct mt_ranks_layout {
     struct mt_job_lanes lanes;
     struct mt_ranks_column *columns; /* of each lane */
     struct mt_box plot;
-    uint32_t label_rows; /* at most; then those that are used */
+    uint32_t label_rows; /* the maximum; after mt_ranks_place_labels, those that are used */
     uint64_t top;        /* bytes at the upper edge of the plot */
     struct mt_job_labels wanted;
     struct mt_ranks_label labels[MT_JOB_LABELS];
@@ -44,7 +44,7 @@ static inline double mt_ranks_y(const struct mt_ranks_layout *layout, uint64_t b
     return layout->plot.y + layout->plot.height * (1 - (double)bytes / (double)layout->top);
 }
 
-/* Pixels below the plot. */
+/* Returns the height of the axis below the plot, in pixels. */
 double mt_ranks_axis_height(const struct mt_job_order *order);
 /* Marks of deaths and gaps, numbers of ranks, and groups. */
 void mt_ranks_draw_axis(struct mt_drawing *drawing, const struct mt_ranks_layout *layout);
@@ -53,7 +53,7 @@ void mt_ranks_draw_axis(struct mt_drawing *drawing, const struct mt_ranks_layout
  * Needs the lanes and the horizontal extent of the plot. Sets label_rows to the number of rows,
  * and counts the outliers that do not fit. */
 void mt_ranks_place_labels(struct mt_drawing *drawing, struct mt_ranks_layout *layout);
-/* With the marks on the bars. */
+/* Draws the labels, and their marks on the bars. */
 void mt_ranks_draw_labels(struct mt_drawing *drawing, const struct mt_ranks_layout *layout);
 
 #endif

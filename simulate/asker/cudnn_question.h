@@ -15,7 +15,7 @@ enum {
     CUDNN_NO_KNOB = -1
 };
 
-/* Where the asker finds the other end. */
+/* The descriptor of the asker that is connected to the simulated cuDNN. */
 enum { CUDNN_ASKER_SOCKET = 0 };
 
 struct cudnn_question {
@@ -32,7 +32,7 @@ struct cudnn_configuration {
 };
 
 enum cudnn_answer_state {
-    CUDNN_ANSWERED,    /* as many configurations as there are, possibly none */
+    CUDNN_ANSWERED,    /* the answer has all configurations, possibly none */
     CUDNN_CANNOT_PLAN, /* this library cannot plan for a device that is only described */
     CUDNN_ANSWER_STATES
 };

@@ -17,8 +17,9 @@ struct convolution_plans {
     struct convolution_plan plans[MAX_CUDNN_CONFIGURATIONS];
 };
 
-/* As sim_convolution_workspace, but what the table has is measured only for the card and the cuDNN
- * that it was measured with (H200, 9.19), and by rule for others. Never asked. */
+/* Like sim_convolution_workspace, but a size from the table is WORKSPACE_MEASURED only for the
+ * card and the cuDNN of the measurement (H200, 9.19), and WORKSPACE_BY_RULE for others. Never
+ * WORKSPACE_ASKED. */
 struct convolution_workspace sim_workspace_unasked(const struct convolution *convolution);
 
 /* The plans that the program's own cuDNN proposes (cudnn_asker.h), otherwise one plan. The table

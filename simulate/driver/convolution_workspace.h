@@ -22,9 +22,9 @@ struct convolution_workspace {
 };
 
 /* The request of an H200 if the shape is in convolution_workspaces.def, otherwise by a rule:
- * channels-last copies of the operands, which tensor cores read; nothing if they are channels-last
- * already. Guessed and 0 for a shape that is invalid or too large to count. Never
- * WORKSPACE_ASKED. */
+ * channels-last copies of the operands, which tensor cores read; nothing if they are
+ * channels-last already. For an invalid shape, or one whose size overflows, the result is 0
+ * bytes and WORKSPACE_GUESSED. Never WORKSPACE_ASKED. */
 struct convolution_workspace sim_convolution_workspace(const struct convolution *convolution);
 
 #endif

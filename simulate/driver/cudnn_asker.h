@@ -1,7 +1,7 @@
-/* The process that asks the program's own cuDNN (simulate/asker). It starts at the first question
- * and ends with the program. It is not the program's child: no wait and no SIGCHLD of the program
- * concerns it, unless the program adopts orphans (PR_SET_CHILD_SUBREAPER). A child of fork starts
- * one of its own. */
+/* The process that asks the program's own cuDNN (simulate/asker). It starts at the first
+ * question and ends with the program. It is not a child of the program, so it does not affect
+ * wait and SIGCHLD there, unless the program adopts orphans (PR_SET_CHILD_SUBREAPER). A forked
+ * child starts its own asker. */
 #ifndef MT_CUDNN_ASKER_H
 #define MT_CUDNN_ASKER_H
 
@@ -9,8 +9,8 @@
 
 #include "cudnn_question.h"
 
-/* The program to run, and the library of graphs that it loads. Without one of them there is no
- * asker. */
+/* The environment variables with the program to run and the library of graphs that it loads. If
+ * one of them is missing, there is no asker. */
 #define SIM_ASKER_PROGRAM "MEMTRACE_DRY_RUN_ASKER"
 #define SIM_ASKER_LIBRARY "MEMTRACE_DRY_RUN_CUDNN"
 

@@ -10,20 +10,21 @@ struct rnn_shape {
     int layers;
     int directions; /* 1 or 2 */
     int input_size, hidden_size;
-    int projected_size; /* hidden_size if nothing is projected */
+    int projected_size; /* equals hidden_size without a projection */
     size_t steps, batch;
     size_t element_bytes;
     bool is_persistent; /* one kernel for all steps; cuDNN has none for bfloat16 */
 };
 
-/* Bytes of the workspace. For 700 networks on an H200 (cuDNN 9.19) it is right to the byte in
- * inference for 619 and to the 512 bytes of PyTorch's allocator for 692; in training for 567 and
- * 623, and within 2 % for 695: it is unknown how backward of several layers in one direction
- * divides long sequences. Projections were to half of the hidden size; other ones are a guess. */
+/* Bytes of the workspace. Compared with 700 networks on an H200 (cuDNN 9.19): in inference it is
+ * exact for 619, and for 692 after rounding to the 512 bytes of PyTorch's allocator. In training
+ * it is exact for 567, for 623 after rounding, and within 2% for 695: it is unknown how backward
+ * of several layers in one direction divides long sequences. The tested projections were to half
+ * of the hidden size; results for others are guesses. */
 size_t sim_rnn_workspace_bytes(const struct rnn_shape *shape, bool is_training);
 
-/* Bytes that training keeps from forward for backward: right to the byte for 681 of the 700, to 512
- * bytes for all. */
+/* Bytes that training keeps from forward for backward: exact for 681 of the 700 networks, and
+ * for all after rounding to 512 bytes. */
 size_t sim_rnn_reserve_bytes(const struct rnn_shape *shape);
 
 /* Elements of the matrices of all layers, without biases. */

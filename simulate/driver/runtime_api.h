@@ -70,7 +70,7 @@ typedef struct cudaLaunchConfig_st {
     unsigned numAttrs;
 } cudaLaunchConfig_t;
 
-/* CUDA 12 ends before `reserved`. */
+/* In CUDA 12 the structure ends before `reserved`. */
 struct cudaPointerAttributes {
     enum cudaMemoryType type;
     int device;

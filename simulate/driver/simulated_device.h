@@ -20,8 +20,8 @@ const struct sim_card *sim_card(void);
 
 enum { SIM_UUID_BYTES = 16 };
 
-/* Differs between the devices of a node, and between the nodes of a job whose ranks are run one by
- * one; the same in each run. */
+/* Sets the UUID of a device. It is the same in each run. It differs between the devices of a
+ * node, and between the nodes of a job whose ranks run one at a time. */
 void sim_uuid(int device, unsigned char uuid[SIM_UUID_BYTES]);
 
 enum sim_attribute {
@@ -30,9 +30,10 @@ enum sim_attribute {
 #undef ATTRIBUTE
 };
 
-/* An attribute of an existing device; false: no driver has it, or its value is unknown. */
+/* Sets *value to an attribute of an existing device. Returns false if no driver has this
+ * attribute, or if its value is unknown. */
 bool sim_attribute(int number, int device, int *value);
-/* The same for an attribute in the table. */
+/* Returns the value of an attribute that is in the table. */
 int sim_attribute_of(enum sim_attribute attribute, int device);
 
 #endif

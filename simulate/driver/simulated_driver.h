@@ -54,8 +54,8 @@ struct sd_tool {
                      const void *descriptor);
 };
 
-/* Exported by libcuda.so.1. attach: returns the name of the current holder; NULL: there was none,
- * and the tool is called from now on. */
+/* Exported by libcuda.so.1. attach returns the name of the current holder, or NULL if there was
+ * none; only then the tool is called from now on. */
 const char *memtrace_simulated_attach(const struct sd_tool *tool);
 void memtrace_simulated_detach(const struct sd_tool *tool);
 unsigned memtrace_simulated_context_uid(CUcontext context);
@@ -98,14 +98,14 @@ struct CUctx_st {
     int device;
     unsigned uid, references;
     bool alive;
-    CUresult sticky; /* an error that stays until the context goes */
+    CUresult sticky; /* an error that every call returns until the context ends */
 };
 
 /* CUDA_SUCCESS if the driver is initialized in this process (not in its parent before a fork). */
 CUresult sd_initialized(void);
 /* true: this is the first call of the process. Locked. */
 bool sd_begin(void);
-/* ... and a usable context is current: *context. */
+/* Like sd_initialized, but also requires a usable current context, and sets *context to it. */
 CUresult sd_current(CUcontext *context);
 CUcontext sd_current_or_null(void);
 CUresult sd_push(CUcontext context);
@@ -118,18 +118,18 @@ enum sd_kind {
     SD_POOLED,   /* ... or cuMemFreeAsync */
     SD_GRAPHED,  /* address of a graph's memory node */
     SD_RESERVED, /* address range */
-    SD_MAPPING,  /* physical memory mapped into one */
+    SD_MAPPING,  /* physical memory that is mapped into an address range */
     SD_ARRAY,    /* addr is the handle */
     SD_MIPMAPPED,
     SD_HOST,
     SD_REGISTERED,
-    SD_OPENED, /* of another process */
+    SD_OPENED, /* memory of another process */
     SD_CONTEXT
 };
 
 struct sd_block {
     uint64_t addr, bytes;
-    uint64_t physical; /* bytes to return, beyond pages */
+    uint64_t physical; /* physical bytes to return in addition to pages */
     enum sd_kind kind;
     int device;
     bool paged; /* takes pages of the device */
@@ -142,17 +142,17 @@ void sd_memory_init(int devices);
 uint64_t sd_memory_total(int device);
 uint64_t sd_memory_used(int device);
 
-/* Takes physical memory without an address: false if it does not fit. */
+/* Takes physical memory without an address. Returns false if it does not fit. */
 bool sd_take(int device, uint64_t bytes);
 void sd_give(int device, uint64_t bytes);
 
-/* A new block with an address of its own in the device's space (aligned to 512
- * bytes, or 2 MiB if it is large); `paged`: with physical pages. Fills in addr. */
+/* Adds a block with a new address in the address space of the device (aligned to 512 bytes, or
+ * to 2 MiB if it is large), and sets *addr. If `paged` is set, the block takes physical pages. */
 CUresult sd_place(const struct sd_block *wanted, uint64_t *addr);
 /* Backs a placed block with pages, or removes them. */
 CUresult sd_back(struct sd_block *block);
 void sd_unback(struct sd_block *block);
-/* A block whose address came from elsewhere; false if there is no memory. */
+/* Adds a block that already has an address. Returns false if memory runs out. */
 bool sd_note(const struct sd_block *block);
 struct sd_block *sd_find(uint64_t addr, enum sd_kind kind);
 struct sd_block *sd_find_around(uint64_t addr);

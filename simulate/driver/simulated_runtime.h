@@ -24,8 +24,8 @@
  * initialized. */
 bool sim_driver_is_ready(void);
 
-/* Makes the primary context of this thread's device current, as every runtime call that needs one
- * does; false and the error set if that fails. */
+/* Makes the primary context of this thread's device current, as every runtime call does that
+ * needs a context. Returns false and sets the error if that fails. */
 bool sim_enter(void);
 int sim_device(void);
 
@@ -33,17 +33,16 @@ int sim_device(void);
 cudaError_t sim_result(int error);
 cudaError_t cudaPeekAtLastError(void);
 
-/* A number from the environment, 0 if there is none. */
+/* Returns a number from the environment; 0 if the variable is not set. */
 unsigned sim_option(const char *name);
 
-/* Streams: capturing or not, and which capture. Work on a capturing stream is a
- * node of its graph. */
+/* The state of capture of streams. Work on a capturing stream becomes a node of its graph. */
 bool sim_stream_capturing(cudaStream_t stream);
 uint64_t sim_stream_capture(cudaStream_t stream);
 void sim_stream_join_capture(cudaStream_t stream, uint64_t capture);
 void sim_stream_work(cudaStream_t stream);
 
-/* Every event recorded before now is done. */
+/* Completes every event that has been recorded. */
 void sim_complete_all(void);
 
 /* The contents of device memory, if they are kept (MEMTRACE_SIMULATED_CONTENTS). */
@@ -51,7 +50,8 @@ void sim_contents_write(uint64_t device, const void *host, size_t bytes);
 void sim_contents_read(uint64_t device, void *host, size_t bytes);
 void sim_contents_move(uint64_t to, uint64_t from, size_t bytes);
 
-/* The answer of memtrace_simulated_answer() to a small copy to the host; false: there is none. */
+/* Fills `host` with the answer of memtrace_simulated_answer() to a small copy to the host.
+ * Returns false if there is none. */
 bool sim_answer_read(void *host, size_t bytes);
 
 #endif

@@ -12,6 +12,6 @@ enum { CUDA_13 = 13000 };
 
 int sim_cuda_version(void);  /* 1000 * major + 10 * minor */
 int sim_cudnn_version(void); /* 10000 * major + 100 * minor + patch */
-int sim_nccl_version(void);  /* as cuDNN's */
+int sim_nccl_version(void);  /* 10000 * major + 100 * minor + patch */
 
 #endif

@@ -13,7 +13,8 @@
 struct mt_elf_symbol {
     const char *name;
     const char *version; /* NULL: none */
-    const char *library; /* library of the version; NULL: none, or it is defined here */
+    const char *library; /* library that defines the version; NULL: none, or the symbol is defined
+                            in this file */
     bool is_defined;
 };
 
@@ -28,8 +29,8 @@ struct mt_elf {
 };
 
 /* Reads the tables of a file, found through its section headers. Takes memory for its dynamic
- * symbols and their names. MT_ERR_FORMAT: damaged, or no ELF file; MT_ERR_UNSUPPORTED: no library
- * of x86-64; MT_ERR_IO. On failure there is nothing to release. */
+ * symbols and their names. MT_ERR_FORMAT: damaged, or not an ELF file; MT_ERR_UNSUPPORTED: not a
+ * library of x86-64; MT_ERR_IO. On failure there is nothing to release. */
 enum mt_status mt_elf_read(const char *path, struct mt_elf *elf,
                            struct mt_error *error) MT_MUST_USE;
 

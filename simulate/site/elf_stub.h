@@ -6,8 +6,9 @@
 
 enum mt_stub_kind {
     MT_STUB_ANSWER,  /* returns `answer` */
-    MT_STUB_COUNTER, /* stores 1, 2, 3, ... where its first argument points to, returns 0 */
-    MT_STUB_JUMP     /* to the function of this name in the target */
+    MT_STUB_COUNTER, /* stores the next of 1, 2, 3, ... at the address in its first argument, and
+                        returns 0 */
+    MT_STUB_JUMP     /* jumps to the function of this name in the target */
 };
 
 struct mt_stub {
@@ -19,8 +20,8 @@ struct mt_stub {
 
 enum { MT_STUB_BYTES = 32 };
 
-/* `distance`: from the first byte of the code to the counter, or to the slot with the address that
- * it jumps to. */
+/* `distance`: bytes from the start of the code to the counter, or to the slot that has the
+ * address to jump to. */
 void mt_stub_encode(const struct mt_stub *stub, int32_t distance,
                     unsigned char code[MT_STUB_BYTES]);
 

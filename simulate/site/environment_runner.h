@@ -4,9 +4,9 @@
 
 #include <stddef.h>
 
-/* How many of the words choose the environment, which is all before the program that is run: 4 of
- * `uv run --with numpy python train.py`. 0: words[0] is no such program, or runs nothing. Only
- * names are compared: no file is read. */
+/* Returns the number of words that choose the environment, which are those before the program to
+ * run: 4 for `uv run --with numpy python train.py`. Returns 0 if words[0] is not such a program,
+ * or if it runs nothing. Compares only names and reads no file. */
 size_t mt_environment_runner(char *const *words);
 
 #endif

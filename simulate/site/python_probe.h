@@ -1,4 +1,4 @@
-/* Runs a Python for a moment. */
+/* Runs a short script in a Python. */
 #ifndef MT_PYTHON_PROBE_H
 #define MT_PYTHON_PROBE_H
 
@@ -6,11 +6,11 @@
 #include "python_of_command.h"
 #include "status.h"
 
-/* Adds what `python -B -c script` prints on standard output to `output`, at most 64 KiB. Its
- * standard input is empty. Its errors are dropped; those of a runner are not, because it may say
- * there that it installs packages, or which environment it misses. After `timeout_s` it is killed,
- * with its children. MT_ERR_IO: it cannot be started, or was killed; its exit status does not
- * matter. */
+/* Appends to `output` at most 64 KiB of what `python -B -c script` prints on standard output.
+ * Its standard input is empty. Its standard error is discarded, but that of a runner is shown,
+ * because it may report that it installs packages, or which environment is missing. After
+ * `timeout_s` seconds it is killed with its children. MT_ERR_IO: it could not be started, or was
+ * killed. Ignores its exit status. */
 enum mt_status mt_python_probe(const struct mt_python_choice *python, const char *script,
                                int timeout_s, struct mt_buf *output,
                                struct mt_error *error) MT_MUST_USE;

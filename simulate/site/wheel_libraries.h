@@ -19,14 +19,15 @@ struct mt_library_list {
     size_t count, capacity;
 };
 
-/* The shared libraries in `folder`, without those of CUDA that a wheel brings. Texts live in the
- * arena; release with free(list->files). MT_ERR_IO: the folder cannot be read. */
+/* Lists the shared libraries in `folder`, without those of CUDA that a wheel includes. Texts are
+ * in the arena; the caller releases list->files with free. MT_ERR_IO: the folder cannot be read. */
 enum mt_status mt_list_libraries(const char *folder, struct mt_arena *arena,
                                  struct mt_library_list *list, struct mt_error *error) MT_MUST_USE;
 
-/* Adds the extension modules and libraries of other packages in `folder`, which may ask for
- * functions of CUDA that PyTorch does not: files in it, in the packages, and in folders `lib` and
- * `_C` of these. Not those of PyTorch and of the vendor. What cannot be read is passed over. */
+/* Adds the extension modules and libraries of other packages in `folder`, which may need
+ * functions of CUDA that PyTorch does not need: files in it, in the packages, and in their
+ * folders `lib` and `_C`. Leaves out those of PyTorch and of the vendor. Skips what cannot be
+ * read. */
 enum mt_status mt_list_extensions(const char *folder, struct mt_arena *arena,
                                   struct mt_library_list *list, struct mt_error *error) MT_MUST_USE;
 
