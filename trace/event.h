@@ -21,7 +21,8 @@ enum mt_event_kind {
     MT_EVENT_SEGMENT_UNMAP = 7,  /* ... unmapped it */
     MT_EVENT_OOM = 8,            /* the allocator raised out-of-memory; size =
                                     request (rounded), aux = device free bytes */
-    MT_EVENT_ALLOC_FAILED = 9,   /* name; starts a named range on a thread */
+    MT_EVENT_ALLOC_FAILED = 9,   /* the driver refused a request of the program; size = requested
+                                    bytes */
     MT_EVENT_PHASE_PUSH = 10,    /* name; begins a named range on a thread */
     MT_EVENT_PHASE_POP = 11,     /* name; ends the innermost range of that name
                                     on that thread */
