@@ -25,7 +25,7 @@ struct mt_attempt {
     uint64_t bytes;
     /* Those that ended together: without a request between their ends. */
     uint64_t together_bytes, together_t_ns;
-    uint64_t left_bytes; /* there at the end of the trace */
+    uint64_t left_bytes; /* bytes of `blocks` that still exist at the end of the trace */
 };
 
 struct mt_attempts {
