@@ -24,7 +24,8 @@ enum mt_status mt_history_builder_new(struct mt_arena *arena, const struct mt_sy
                                       struct mt_history_builder **builder) MT_MUST_USE;
 void mt_history_builder_release(struct mt_history_builder *builder);
 
-/* Interns words in the builder: equal texts, equal pointers. NULL without memory. */
+/* Interns a text in the builder, so that equal texts have equal pointers. Returns NULL if the host
+ * has no memory. */
 const char *mt_history_word(struct mt_history_builder *builder, const char *text);
 
 /* A block is allocated or freed. Live blocks have different numbers. `group` has words of the

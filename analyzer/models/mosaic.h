@@ -1,6 +1,6 @@
 /* Rows of memory over time, as a picture that grows from left to right. A row has the number of its
  * reserved bytes, and of those covered by blocks of each role. A column shows the state at its
- * fullest instant, which has most allocated bytes and may be its start.
+ * fullest instant: the one with the most allocated bytes, which may be the column's start.
  *
  * Bounded: a row is stored as runs of equal columns; once there are MT_MOSAIC_RUNS of them, columns
  * are joined in pairs, and the fuller one stays. An event costs its rows; a column costs the rows
