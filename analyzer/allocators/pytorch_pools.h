@@ -86,7 +86,7 @@ static inline struct mt_free_entry mt_pytorch_free_entry(const struct mt_pytorch
     return (struct mt_free_entry){block->size_bytes, block->addr, id, block->age};
 }
 
-/* Insert a free (or unmapped) block into its set, and remove it. */
+/* These two insert a free (or unmapped) block into its set, and remove it from there. */
 enum mt_status mt_pytorch_insert(struct mt_pytorch *policy, uint32_t block) MT_MUST_USE;
 void mt_pytorch_remove(struct mt_pytorch *policy, uint32_t block);
 
@@ -98,7 +98,7 @@ uint64_t mt_pytorch_try_merge(struct mt_pytorch *policy, uint32_t block, uint32_
 enum mt_status mt_pytorch_file_freed(struct mt_pytorch *policy, uint32_t block,
                                      uint64_t *merged_bytes) MT_MUST_USE;
 
-/* Total of the policy's memory that the limit applies to. */
+/* Returns the bytes of the policy's memory to which the limit applies. */
 static inline uint64_t mt_pytorch_total(const struct mt_pytorch *policy)
 {
     return policy->counters.reserved.now;
