@@ -21,8 +21,9 @@ void mt_exact_free(struct mt_exact *exact); /* accepts NULL */
 
 /* Searches with at most *nodes placements (the remaining number is written back), until the
  * monotonic clock reads deadline_ns (UINT64_MAX = never). `order` decides which of the items that
- * may start at one address is tried first; by_load: before that, the largest remaining load in an
- * item's life. Writes addresses if a plan was found. */
+ * may start at one address is tried first. If `by_load`, the largest remaining load during the life
+ * of an item decides first, and `order` decides among equal ones. Writes addresses if a plan was
+ * found. */
 enum mt_exact_answer mt_exact_search(struct mt_exact *exact, uint64_t capacity,
                                      const uint32_t *order, bool by_load, uint64_t *nodes,
                                      uint64_t deadline_ns, uint64_t *addresses);
