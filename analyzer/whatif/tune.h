@@ -1,6 +1,6 @@
-/* Tune: the options of PyTorch's caching allocator under which a trace needs least. Options are
- * tried by replay: a grid, then refinements of the settings that no other beats; nothing is
- * estimated. */
+/* Tune: the options of PyTorch's caching allocator under which a trace needs the least memory.
+ * Options are tried by replay, never estimated: first a grid, then refinements of the settings that
+ * no other beats. */
 #ifndef MT_ANALYZER_TUNE_H
 #define MT_ANALYZER_TUNE_H
 
