@@ -145,7 +145,7 @@ enum mt_status mt_ids_resolve(struct mt_ids *ids, struct mt_symbols *symbols, en
 
 struct mt_encoder;
 
-struct mt_encoder *mt_encoder_new(size_t max_events); /* NULL: no memory */
+struct mt_encoder *mt_encoder_new(size_t max_events); /* NULL: the host has no memory */
 void mt_encoder_free(struct mt_encoder *encoder);
 
 /* Appends a whole block: header, `definitions`, and columns of `count` events (<= max_events). If
@@ -159,7 +159,7 @@ enum mt_status mt_event_block_encode(struct mt_encoder *encoder, const struct mt
 
 struct mt_decoder;
 
-struct mt_decoder *mt_decoder_new(void); /* NULL: no memory */
+struct mt_decoder *mt_decoder_new(void); /* NULL: the host has no memory */
 void mt_decoder_free(struct mt_decoder *decoder);
 
 struct mt_decoded {
