@@ -57,7 +57,8 @@ struct mt_pytorch_search {
     bool is_private;
 };
 
-/* Returns the free list of a stream in a pool, created if missing; NULL without memory. */
+/* Returns the free list of a stream in a pool, created if missing; NULL if the host has no
+ * memory. */
 struct mt_pytorch_free_list *mt_pytorch_find_free_list(struct mt_pytorch *policy, uint32_t pool,
                                                        uint32_t stream);
 
