@@ -29,7 +29,7 @@ enum mt_status mt_stretches_prepare(struct mt_stretches *stretches) MT_MUST_USE;
 enum mt_status mt_stretches_name(struct mt_stretches *stretches, uint32_t name,
                                  uint32_t *id) MT_MUST_USE;
 
-/* NULL without memory. */
+/* Returns the state of a thread, created if missing; NULL if the host has no memory. */
 struct mt_stretch_thread *mt_stretches_thread(struct mt_stretches *stretches, uint16_t id);
 
 #endif
