@@ -29,7 +29,8 @@ struct mt_baseline_device {
 struct mt_baseline {
     struct mt_arena arena;
     const char *name, *sha256, *framework; /* NULL = unknown */
-    const char *options; /* of PyTorch's allocator, those other than its defaults; NULL */
+    const char *options; /* of PyTorch's allocator, those other than its defaults; NULL = unknown,
+                            or another allocator */
     const char *doubt;   /* why its peaks may be too small, NULL = they are not */
     struct mt_baseline_device *devices; /* ascending */
     uint32_t device_count;
