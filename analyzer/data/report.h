@@ -313,7 +313,7 @@ struct mt_driver_failure {
     int32_t phase;
 };
 
-/* What "used by process" is compared with to get the residual */
+/* What "used by process" is compared with to get the residual. */
 enum mt_tracked {
     MT_TRACKED_SEGMENTS, /* no driver calls were recorded: the framework's segments */
     MT_TRACKED_DRIVER

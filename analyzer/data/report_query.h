@@ -98,7 +98,7 @@ uint64_t mt_largest_kv_cache(const struct mt_device_parts *device_parts);
 const struct mt_communicator_use *mt_told_communicator(const struct mt_driver_report *driver,
                                                        int32_t communicator);
 /* The owner in words: "NCCL, communicator 2 of 3 with 8 ranks"; "a library outside of the
- * framework" if unknown. NULL without memory. */
+ * framework" if unknown. NULL if the host has no memory. */
 const char *mt_owner_text(struct mt_arena *arena, const struct mt_driver_report *driver,
                           const struct mt_owner_use *owner);
 
