@@ -16,8 +16,8 @@
 
 struct mt_history_builder;
 
-/* `start`: before the first event; its allocated bytes are those of the blocks that begin
- * at_start. */
+/* Creates a builder. `start` is the state before the first event. Its allocated bytes are those of
+ * the blocks that begin `at_start`. */
 enum mt_status mt_history_builder_new(struct mt_arena *arena, const struct mt_symbols *symbols,
                                       const struct mt_timeline *axis, bool by_event,
                                       const struct mt_bytes *start,
