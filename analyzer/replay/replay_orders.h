@@ -11,10 +11,10 @@
  * addresses: like the driver, upwards, downwards, and at random with the seeds 1, 2, ... */
 void mt_replay_use_order(struct mt_replay_options *options, uint32_t index, bool recorded);
 
-/* `summary`: of a replay with these options. For devices with choices that addresses decided
- * (address_ties), fills order_count, the lowest and highest peak of reserved memory, and the
- * largest number of failed requests over the first `orders` orders, 1 to MT_BASE_ORDERS. If there
- * is such a device, replays the source from its start once for each further order. Returns
+/* Completes `summary`, the result of a replay with these options. Fills order_count, the lowest and
+ * highest peaks, and the largest number of failed requests of every device. If addresses decided
+ * choices on a device (address_ties), these cover the first `orders` orders, 1 to MT_BASE_ORDERS.
+ * If there is such a device, replays the source from its start once for each further order. Returns
  * MT_ERR_MEMORY, or the status of mt_replay_run. */
 enum mt_status mt_replay_orders(struct mt_source *source, const struct mt_replay_options *options,
                                 uint32_t orders, struct mt_replay_summary *summary,
