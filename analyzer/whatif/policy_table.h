@@ -23,7 +23,7 @@ struct mt_policy_row {
     uint32_t order_count;       /* also 1 if addresses decide nothing */
     uint64_t smaller_fit_bytes; /* a limit below the failing ones that also suffices; 0 = none */
     uint64_t larger_fail_bytes; /* one above that does not suffice; 0 = none */
-    uint64_t address_ties;      /* see replay.h */
+    uint64_t address_ties;      /* see replay_result.h */
     bool depends_on_memory;     /* the run reached the limit of its memory */
 };
 
