@@ -19,8 +19,7 @@ struct mt_buf {
 };
 
 void mt_buf_add(struct mt_buf *buf, const void *bytes, size_t length);
-/* Appends a NUL-terminated text. If `text` is NULL, because its allocation failed, sets `failed`.
- */
+/* Appends a NUL-terminated text. A NULL `text`, whose allocation failed, sets `failed`. */
 void mt_buf_add_text(struct mt_buf *buf, const char *text);
 void mt_buf_add_char(struct mt_buf *buf, char c);
 /* Appends a Unicode character as UTF-8. It must be below 0x110000 and not a surrogate. */
