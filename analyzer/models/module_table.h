@@ -4,9 +4,9 @@
  *
  * A layer is an entry into a function that one call of the model enters repeatedly
  * (module_calls.h), if the parameters repeat as often (parameter_layers.h). A block of forward
- * belongs to the layer that made it, or otherwise to the module. A block of backward belongs where
- * the block of forward belongs that it is tied to (ties.h). Gradients and the optimizer's state
- * belong where their parameter belongs. Blocks without such evidence are in one row. */
+ * is in the row of the layer, or otherwise the module, that made it. A block of backward is in the
+ * row of its owner, a block of forward (ties.h). Gradients and the optimizer's state are in the row
+ * of their parameter. Blocks without such evidence are in one row. */
 #ifndef MT_ANALYZER_MODULE_TABLE_H
 #define MT_ANALYZER_MODULE_TABLE_H
 
