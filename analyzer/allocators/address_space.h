@@ -28,7 +28,7 @@
 enum mt_address_rule {
     MT_ADDRESSES_DRIVER,    /* as described above */
     MT_ADDRESSES_UPWARDS,   /* above all earlier ones; nothing is reused until the end is reached */
-    MT_ADDRESSES_DOWNWARDS, /* below all earlier ones, likewise */
+    MT_ADDRESSES_DOWNWARDS, /* below all earlier ones; reuse as with UPWARDS */
     MT_ADDRESSES_RANDOM     /* anywhere; the same for the same seed and requests */
 };
 enum { MT_ADDRESS_RULES = MT_ADDRESSES_RANDOM + 1 };

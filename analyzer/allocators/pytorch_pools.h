@@ -105,15 +105,15 @@ static inline uint64_t mt_pytorch_total(const struct mt_pytorch *policy)
     return policy->counters.reserved.now;
 }
 
-/* expandable: takes memory for the request from an expandable segment. The block is not in a set,
- * and has at least size_bytes. */
+/* mt_pytorch_expand takes memory for the request from an expandable segment. The block is in no
+ * set, and has at least search->size_bytes. mt_pytorch_unmap unmaps what it can of a free block. */
 enum mt_status mt_pytorch_expand(struct mt_pytorch *policy, const struct mt_pytorch_search *search,
                                  uint32_t *block) MT_MUST_USE;
 enum mt_status mt_pytorch_unmap(struct mt_pytorch *policy, uint32_t block) MT_MUST_USE;
 
-/* release: give memory back to the driver. */
+/* These three give memory back to the driver. */
 enum mt_status mt_pytorch_release_cached(struct mt_pytorch *policy) MT_MUST_USE;
-/* *released: whether the allocation is worth retrying. */
+/* Sets *released to whether the allocation is worth retrying. */
 enum mt_status mt_pytorch_release_available(struct mt_pytorch *policy,
                                             const struct mt_pytorch_search *search,
                                             bool *released) MT_MUST_USE;
