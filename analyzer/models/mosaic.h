@@ -76,7 +76,8 @@ struct mt_mosaic_change {
     int64_t bytes;
 };
 
-/* `length`: positions 0 .. length - 1; columns: rounded up to a power of two, at most 32,768. */
+/* Initializes *mosaic, which borrows `rows`. Positions on the axis are 0 to length - 1. `columns`
+ * is rounded up to a power of two, at most 32,768. */
 enum mt_status mt_mosaic_init(struct mt_mosaic *mosaic, const struct mt_mosaic_rows *rows,
                               uint64_t length, uint32_t columns) MT_MUST_USE;
 
