@@ -19,7 +19,7 @@ struct mt_holders_device {
     uint64_t role_bytes[MT_ROLE_COUNT];
     struct mt_model_feeds models;
     struct mt_lives lives; /* zero: not requested */
-    struct mt_pins pins;   /* likewise */
+    struct mt_pins pins;   /* zero: not requested */
 };
 
 struct mt_holders {

@@ -1,7 +1,7 @@
 /* Memory that stays allocated through a phase: blocks that exist before it begins and after it
  * ends, by role, and how many of these bytes nothing in the phase uses. Filled by the pass
- * `blocks`, for one instance of each name of the main phases: the one with the highest peak. Costs
- * nothing outside of those; inside, one comparison per freed block. */
+ * `blocks`, for one instance of each name of the main phases: the one with the highest peak. Inside
+ * of these instances, it costs one comparison per freed block. */
 #ifndef MT_ANALYZER_IDLE_H
 #define MT_ANALYZER_IDLE_H
 
