@@ -35,7 +35,7 @@ struct mt_fit_result {
                                serving it */
     uint64_t limits_tried;
     uint64_t smaller_fit_bytes; /* a limit below fails_at_bytes that also fits; 0 = none */
-    uint64_t larger_fail_bytes; /* one above fit_bytes that fails; 0 = none */
+    uint64_t larger_fail_bytes; /* a limit above fit_bytes that fails; 0 = none */
     uint64_t reserved_peak_bytes, requested_peak_bytes; /* without a limit */
     uint64_t allocated_peak_bytes, requests;
     uint64_t gaps_left_out; /* of restored pools: not in `requests` (mt_restore_share) */
@@ -49,8 +49,9 @@ struct mt_fit_result {
         uint64_t fit_bytes;
     } orders[MT_BASE_ORDERS];
     uint32_t order_count;
-    uint64_t low_bytes, high_bytes; /* of those; high_bytes is the safe value */
-    uint64_t high_fails_at_bytes;   /* in that order: the adjacent smaller limit, which fails */
+    uint64_t low_bytes, high_bytes; /* over these orders; high_bytes is the safe value */
+    uint64_t high_fails_at_bytes;   /* in the order of high_bytes: the adjacent smaller limit, which
+                                       fails */
 
     /* The run itself reached its memory limit: with another limit it may request other memory. */
     uint64_t recorded_ooms, recorded_retries;
