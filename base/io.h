@@ -1,8 +1,9 @@
 /* System calls on files, repeated where a signal interrupts them. They set errno like the calls
  * themselves. Every layer reads and writes files through these, with these exceptions:
  * - trace/writer.c calls write and pwrite once per step of its own loops, which repeat them.
- * - own_file.c writes the trace of a traced process with pwrite: it checks the descriptor before
- *   each call, and the writer repeats the call after EINTR and after a short write.
+ * - own_file.c writes the trace of a traced process with pwrite, or in a sandbox with lseek and
+ *   write. It checks the descriptor before each call, and the writer repeats the call after EINTR
+ *   and after a short write.
  * - run_facts.c, source_torch_symbols.c, source_torch_versions.c, thread_names.c and lifecycle.c in
  *   the traced process read with plain calls: after a failure the fact is simply missing.
  * - collect.c writes one line to standard error, and check.c writes one before it aborts.
