@@ -17,17 +17,17 @@ struct mt_arena {
  * no memory. Amortized O(1). */
 void *mt_arena_alloc(struct mt_arena *arena, size_t size_bytes);
 
-/* As above for an array; NULL if count * size overflows. */
+/* The same for an array of `count` items. Also returns NULL if count * size_bytes overflows. */
 void *mt_arena_array(struct mt_arena *arena, size_t count, size_t size_bytes);
 
-/* A NUL-terminated copy of `length` bytes. */
+/* Returns a NUL-terminated copy of `length` bytes, or NULL if the host has no memory. */
 char *mt_arena_text(struct mt_arena *arena, const char *text, size_t length);
 
-/* printf into the arena. */
+/* Returns a text formatted as by printf, or NULL if the host has no memory. */
 char *mt_arena_printf(struct mt_arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Moves all memory of `other` to `arena`, which frees it with its own. `other` is empty afterwards.
+/* Moves all memory of `other` to `arena`, which now owns it. `other` is empty afterwards.
  * Existing pointers stay valid. O(chunks of other). */
 void mt_arena_join(struct mt_arena *arena, struct mt_arena *other);
 

@@ -19,13 +19,14 @@ struct mt_buf {
 };
 
 void mt_buf_add(struct mt_buf *buf, const void *bytes, size_t length);
-/* NULL is a text whose allocation failed: it sets `failed`. */
+/* Appends a NUL-terminated text. A NULL `text`, whose allocation failed, sets `failed`. */
 void mt_buf_add_text(struct mt_buf *buf, const char *text);
 void mt_buf_add_char(struct mt_buf *buf, char c);
 /* Appends a Unicode character as UTF-8. It must be below 0x110000 and not a surrogate. */
 void mt_buf_add_utf8(struct mt_buf *buf, uint32_t c);
 
-/* printf; only integers, strings and characters: '%f' obeys the locale. */
+/* Appends formatted text, as printf does. Do not use it for floating point: '%f' obeys the
+ * locale. */
 void mt_buf_printf(struct mt_buf *buf, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void mt_buf_vprintf(struct mt_buf *buf, const char *format, va_list args)
@@ -34,13 +35,13 @@ void mt_buf_vprintf(struct mt_buf *buf, const char *format, va_list args)
 void mt_buf_add_u64(struct mt_buf *buf, uint64_t value);
 void mt_buf_add_i64(struct mt_buf *buf, int64_t value);
 
-/* `value` with at most `digits` (0..6) decimals, rounded half away from zero,
- * trailing zeros dropped, '.' in every locale, never "-0". NaN and values
- * beyond 1e15 are written as 0: callers check first. */
+/* Appends `value` with at most `digits` (0..6) decimals, rounded half away from zero, without
+ * trailing zeros, with '.' in every locale, and never as "-0". NaN and values beyond 1e15 are
+ * written as 0, so check for them first. */
 void mt_buf_add_decimal(struct mt_buf *buf, double value, int digits);
 
-/* Returns room for `length` more bytes, or NULL without memory. Write there, then add the number of
- * bytes written to buf->length. */
+/* Returns room for `length` more bytes, or NULL if the host has no memory. Write there, then add
+ * the number of bytes written to buf->length. */
 char *mt_buf_reserve(struct mt_buf *buf, size_t length);
 
 /* Empties the buffer and keeps its memory. `failed` stays set: a caller that reuses one buffer for

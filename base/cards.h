@@ -27,7 +27,8 @@ enum mt_card_verdict { MT_CARD_NO, MT_CARD_TIGHT, MT_CARD_FITS };
 
 extern const struct mt_card mt_cards[]; /* ascending by memory; terminated by a NULL name */
 
-/* Fits: with the overhead above. Tight: only if the overhead is smaller. */
+/* `fit_bytes` is the memory that the allocator needs. FITS: the card has that and the overhead
+ * above. TIGHT: the card has that, but less than the overhead remains. */
 enum mt_card_verdict mt_card_verdict(const struct mt_card *card, uint64_t fit_bytes);
 const char *mt_card_verdict_name(enum mt_card_verdict verdict); /* "fits", "tight", "no" */
 

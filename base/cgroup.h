@@ -10,8 +10,8 @@
  * Reads a few small files. */
 uint64_t mt_cgroup_limit_bytes(const char *root);
 
-/* Sets how often the kernel has killed a process of the group because memory ran out. Returns false
- * if unknown. */
+/* Sets *kills to the number of times that the kernel killed a process of the group because memory
+ * ran out. Returns false if it is unknown. */
 bool mt_cgroup_oom_kills(const char *root, uint64_t *kills);
 
 #endif

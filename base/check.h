@@ -20,9 +20,10 @@
 #define MT_CHECK_FILE __FILE__
 #endif
 
-/* MT_ASSERT(expression): the program is wrong if it is false. Builds with the CMake option
- * MEMTRACE_ASSERT stop: one line on standard error with expression, file, line and function, then
- * abort. Other builds compile the expression and never evaluate it, so it must have no effects.
+/* MT_ASSERT(expression): the program is wrong if the expression is false. Builds with the CMake
+ * option MEMTRACE_ASSERT then print one line with expression, file, line and function to standard
+ * error, and abort. Other builds compile the expression but never evaluate it, so it must have no
+ * side effects.
  * The library in traced processes is compiled without it (MEMTRACE_ASSERT_INJECT turns it on, for
  * tests of the recorder itself).
  *
@@ -40,9 +41,9 @@
 #endif
 
 /* MT_CHECK(error, expression): for functions that return enum mt_status. If the expression is
- * false, the function returns MT_ERR_INTERNAL and *error (may be NULL) has expression and place. In
- * every build; it never stops the process. The function returns immediately, so the caller must
- * already own its resources. */
+ * false, the function returns MT_ERR_INTERNAL, and *error (may be NULL) has expression and place.
+ * This happens in every build, and never stops the process. Nothing is cleaned up on the way, so
+ * all resources of the function must already belong to something that its caller releases. */
 #define MT_CHECK(error, expression)                                                                \
     do {                                                                                           \
         if (MT_CHECK_UNLIKELY(!(expression)))                                                      \
@@ -68,8 +69,9 @@ MT_CHECK_COLD _Noreturn void mt_assert_failed(const char *expression, const char
 #endif
 
 /* Decides when a structure is checked as a whole: at random moments, rare enough that the checks
- * cost a fixed share of the work on the structure, whatever its size. Each structure has its own;
- * zeroed memory is a new one. The same seed gives the same moments in every run and thread. */
+ * cost a fixed share of the work on the structure, whatever its size. Each structure has its own
+ * pace. Zeroed memory is a new pace. The same seed gives the same moments in every run and
+ * thread. */
 struct mt_check_pace {
     uint64_t state; /* state of the generator; 0 = not seeded */
     uint64_t left;  /* operations until the next check */

@@ -47,11 +47,11 @@ size_t mt_foreign_skip_plain(struct mt_foreign_text *text);
 #define MT_FOREIGN_ESCAPE 12
 size_t mt_foreign_escape(const struct mt_foreign_char *character, char escape[MT_FOREIGN_ESCAPE]);
 
-/* Appends all of it, escaped by the rule; also escapes line ends. */
+/* Appends the whole text with escapes by the rule above. Also escapes line ends. */
 void mt_buf_add_printable(struct mt_buf *out, const char *text, size_t length);
 
-/* The same, NUL-terminated. NULL is a text whose allocation failed: it sets out->failed, as in
- * mt_buf_add_text. */
+/* The same for a NUL-terminated text. If `text` is NULL, because its allocation failed, sets
+ * out->failed. */
 void mt_buf_add_printable_text(struct mt_buf *out, const char *text);
 
 /* Returns the length of the UTF-8 sequence at `at` (at most `left` > 0 bytes) and sets its code.
@@ -59,9 +59,9 @@ void mt_buf_add_printable_text(struct mt_buf *out, const char *text);
  * Does not read past the first byte that does not fit. */
 size_t mt_utf8_read(const char *at, size_t left, uint32_t *code);
 
-/* Returns a path as one word of a command line that a person can copy; it is never read as an
- * option. Returns NULL without memory, or if quotes do not suffice because a character is not shown
- * unchanged, so the line could not be copied. */
+/* Returns a path, quoted if necessary, as one word of a command line that a person can copy. No
+ * program reads the word as an option. Returns NULL if the host has no memory, if the path has a
+ * single quote, or if it has a character that is not shown unchanged and so cannot be copied. */
 const char *mt_shell_word(struct mt_arena *arena, const char *text);
 
 #endif

@@ -6,9 +6,9 @@
 
 #include "status.h"
 
-/* Makes room for `count` entries of entry_bytes in the heap array whose pointer `array` points to
- * (a T **, passed as it is); *capacity is at least doubled. New entries are not initialized.
- * MT_ERR_MEMORY changes nothing.
+/* Makes room for `count` entries of `entry_bytes` each in an array from malloc. `array` is the
+ * address of the pointer to it (a T **, without a cast). *capacity is at least doubled. New entries
+ * are not initialized. On MT_ERR_MEMORY nothing has changed.
  *
  *     if (n == capacity && mt_grow(&things, &capacity, n + 1, sizeof *things)) ... */
 enum mt_status mt_grow(void *array, size_t *capacity, size_t count, size_t entry_bytes) MT_MUST_USE;

@@ -24,8 +24,8 @@ static inline uint64_t mt_hash_fold(uint64_t value, uint64_t secret)
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* Two rounds: after one, multiples of a power of two cluster with 3% of the keys, and addresses are
- * such multiples. */
+/* Uses two rounds. With only one, 3% of the process keys would make values cluster that are
+ * multiples of a power of two, as addresses are. */
 static inline uint64_t mt_hash_u64(uint64_t value)
 {
     uint64_t secret = atomic_load_explicit(&mt_hash_keys[1], memory_order_acquire), other;
@@ -36,7 +36,7 @@ static inline uint64_t mt_hash_u64(uint64_t value)
     return mt_hash_fold(mt_hash_fold(value ^ other, secret) ^ other, secret);
 }
 
-/* O(length). */
+/* Returns the hash of `length` bytes. O(length). */
 uint64_t mt_hash_bytes(const void *bytes, size_t length);
 
 #endif

@@ -1,11 +1,12 @@
 /* System calls on files, repeated where a signal interrupts them. They set errno like the calls
  * themselves. Every layer reads and writes files through these, with these exceptions:
- * - trace/writer.c hands single calls of write and pwrite to its loops, which repeat them.
- * - own_file.c writes the trace of a traced process with pwrite: each call looks at the descriptor
- *   again, and the writer repeats it after EINTR and after a short write.
+ * - trace/writer.c calls write and pwrite once per step of its own loops, which repeat them.
+ * - own_file.c writes the trace of a traced process with pwrite, or in a sandbox with lseek and
+ *   write. It checks the descriptor before each call, and the writer repeats the call after EINTR
+ *   and after a short write.
  * - run_facts.c, source_torch_symbols.c, source_torch_versions.c, thread_names.c and lifecycle.c in
  *   the traced process read with plain calls: after a failure the fact is simply missing.
- * - collect.c writes one line to standard error, check.c does before it aborts.
+ * - collect.c writes one line to standard error, and check.c writes one before it aborts.
  * - leftovers.c opens with openat, which has no counterpart here.
  * - main.c opens /dev/null to fill closed standard streams.
  * - launch.c sends one error number through a pipe, and mkostemp has no counterpart here. */
@@ -33,7 +34,8 @@ ssize_t mt_io_pread_full(int fd, void *bytes, size_t length, uint64_t offset);
 /* flock. Returns false and sets errno on failure. */
 bool mt_io_lock(int fd, int operation);
 
-/* fsync. A file system that reports that it has nothing to synchronize is not a failure. */
+/* fsync. Returns false and sets errno on failure. A file system that does not support it counts as
+ * a success: there is nothing to synchronize. */
 bool mt_io_synchronize(int fd);
 
 /* rename. Returns false and sets errno on failure. */

@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-/* Returns the nearest of `names` to `word` within 2 edits (and a third of its length), or NULL.
- * Words longer than 40 bytes have none. */
+/* Returns the name that is nearest to `word`, or NULL. It differs by at most one edit, or by at
+ * most two if `word` has six bytes or more. Words and names longer than 40 bytes never match. */
 const char *mt_did_you_mean(const char *word, const char *const *names, size_t count);
 
 /* The same for the first `length` bytes of `word`. */

@@ -36,11 +36,12 @@ enum mt_status mt_output_open(struct mt_output *output, const char *path,
                               const struct mt_output_rules *rules,
                               struct mt_error *error) MT_MUST_USE;
 
-/* Buffered. Returns false after the first failure; mt_output_finish returns it. */
+/* Appends to a buffer, and writes it when it is full. Returns false after the first failure, whose
+ * status mt_output_finish returns. */
 bool mt_output_add(struct mt_output *output, const void *bytes, size_t length);
 
-/* Discards what was written so far. Returns false if it already went through a pipe, or if
- * something failed. */
+/* Discards what was written so far. Returns false after a failure, and if the target is written
+ * directly: output to a pipe cannot be taken back. */
 bool mt_output_restart(struct mt_output *output);
 
 /* Renames the file to its target, or removes it. Returns the first failure since mt_output_open. */

@@ -3,9 +3,9 @@
 
 #include <stdint.h>
 
-/* Returns a random number that need not be secret. Without getrandom (old kernels, filters) it
- * derives from the time, the process id and `place`, so that two processes are unlikely to get the
- * same number. */
+/* Returns a random number for uses that need no secrecy. If getrandom fails (old kernels, filters),
+ * the number is derived from the time, the process id and `place`, so that two processes are
+ * unlikely to get the same one. */
 uint64_t mt_random_number(const void *place);
 
 #endif

@@ -67,13 +67,15 @@ struct mt_table {
     bool failed; /* the host had no memory: cells are missing */
 };
 
-/* Adds titles of columns, separated by bars. They must be constants of the program, never foreign
- * text: writers do not escape them. */
+/* Empties the table without releasing it, and adds columns: their titles are separated by '|', and
+ * the first character of a title may give its kind (enum mt_column_kind). Titles must be constants
+ * of the program, never foreign text: writers do not escape them. */
 void mt_table_begin(struct mt_table *table, const char *titles);
 /* Adds more columns. */
 void mt_table_columns(struct mt_table *table, const char *titles);
 
-/* Adds cells in order; copies texts. NULL is a text whose allocation failed. */
+/* Adds cells in order, and copies their texts. If a text is NULL, because its allocation failed,
+ * sets `failed`. */
 void mt_table_add(struct mt_table *table, const struct mt_table_cell *cells, size_t count);
 #define MT_CELLS(table, ...)                                                                       \
     mt_table_add(table, (const struct mt_table_cell[]){__VA_ARGS__},                               \

@@ -13,7 +13,7 @@ size_t mt_text_columns(const char *text, size_t length);
  * includes the marks of its last letter and never ends within a character. */
 size_t mt_text_head(const char *text, size_t length, size_t columns);
 
-/* Returns where the longest suffix that fits begins. */
+/* Returns the offset in bytes of the longest suffix of `text` that takes at most `columns`. */
 size_t mt_text_tail(const char *text, size_t length, size_t columns);
 
 #endif

@@ -15,8 +15,8 @@
 /* "6.45 GiB", "774 MiB", "1.00 KiB", "512 B", "0 B". Switches units so that "1000 KiB" never
  * appears. All functions return `text`. */
 char *mt_format_bytes(char text[MT_UNITS_TEXT], uint64_t bytes);
-/* Formats two numbers that one sentence compares: in bytes ("1,234,567 B") if they differ and would
- * look the same. */
+/* Formats two numbers that one sentence compares. If they differ but would look the same, formats
+ * both in bytes ("1,234,567 B"). */
 void mt_format_bytes_apart(char one[MT_UNITS_TEXT], uint64_t one_bytes, char other[MT_UNITS_TEXT],
                            uint64_t other_bytes);
 /* "1,690 MiB", "57.9 MiB": always MiB, with a decimal below 100. Rounds up, so that the result
@@ -37,7 +37,8 @@ bool mt_is_unit(const char *word, size_t length);
  * none. */
 size_t mt_unit_length(const char *text);
 
-/* "12GiB", "9000 MiB", "1.5g", "512", "20MB" (decimal) -> bytes. */
+/* Reads "12GiB", "9000 MiB", "1.5g", "512" or "20MB" (decimal) into *bytes. Returns MT_ERR_USAGE
+ * for any other text, and for a number that is too large. */
 enum mt_status mt_parse_bytes(const char *text, uint64_t *bytes) MT_MUST_USE;
 
 #endif

@@ -11,9 +11,9 @@ enum mt_status mt_trace_read_header(const char *path, struct mt_arena *arena,
                                     struct mt_trace_header *header,
                                     struct mt_error *error) MT_MUST_USE;
 
-/* Replaces the header by `header`. MT_ERR_USAGE, without writing, if it does not fit: only the
- * recorder reserves room. Makes one write of the frame's length: an interruption can damage the
- * header, never the events. */
+/* Replaces the header of the trace with `header`. Returns MT_ERR_USAGE and writes nothing if it
+ * does not fit, because only the recorder reserves room. Makes one write of the frame's length, so
+ * an interruption can damage the header, but never the events. */
 enum mt_status mt_trace_replace_header(const char *path, const struct mt_trace_header *header,
                                        struct mt_error *error) MT_MUST_USE;
 

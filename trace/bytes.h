@@ -50,7 +50,7 @@ static inline uint64_t mt_unzigzag(uint64_t value)
     return value >> 1 ^ (0 - (value & 1));
 }
 
-/* Room for MT_VARINT_MAX_BYTES at `at`; returns the new end. */
+/* Writes a varint at `at`, where there must be room for MT_VARINT_MAX_BYTES. Returns its end. */
 static inline uint8_t *mt_put_varint(uint8_t *at, uint64_t value)
 {
     while (value >= 0x80) {

@@ -94,8 +94,8 @@ enum mt_status mt_event_block_parse(const uint8_t *raw, size_t length, struct mt
 struct mt_definitions_written {
     uint32_t count[MT_TABLE_COUNT];
     uint64_t text_bytes;   /* of strings so far */
-    uint64_t file_bytes;   /* length of the file so far, set by the caller: longer texts than
-                              mt_text_limit of it are cut */
+    uint64_t file_bytes;   /* length of the file so far, set by the caller: texts beyond
+                              mt_text_limit(file_bytes) are cut */
     uint64_t devices_hash; /* devices may be described again later */
 };
 
@@ -128,8 +128,9 @@ static inline uint64_t mt_text_limit(uint64_t file_bytes)
            (file_bytes < MAX_BYTES ? file_bytes : MAX_BYTES) * TEXT_PER_BYTE;
 }
 
-/* Limits that no valid file of `input_bytes` exceeds: 65,536 entries + 4 per byte in every table,
- * 16 MiB + 64 bytes of text per byte. */
+/* Empties *ids, and sets limits that no valid file of `input_bytes` exceeds. Each table may have
+ * 65,536 entries, and 4 more per byte of the file. Texts may have 16 MiB, and 64 more bytes per
+ * byte of the file. */
 void mt_ids_init(struct mt_ids *ids, uint64_t input_bytes);
 void mt_ids_release(struct mt_ids *ids);
 
@@ -144,12 +145,13 @@ enum mt_status mt_ids_resolve(struct mt_ids *ids, struct mt_symbols *symbols, en
 
 struct mt_encoder;
 
-struct mt_encoder *mt_encoder_new(size_t max_events); /* NULL: no memory */
+struct mt_encoder *mt_encoder_new(size_t max_events); /* NULL: the host has no memory */
 void mt_encoder_free(struct mt_encoder *encoder);
 
-/* Appends a whole block: header, `definitions` and columns of `count` events (<= max_events; if 0,
- * seq and time still come from events[0]). Events are in order of seq and time and refer to ids in
- * `symbols` (devices may be missing); otherwise MT_ERR_USAGE and *reason. */
+/* Appends a whole block: header, `definitions`, and columns of `count` events (<= max_events). If
+ * count is 0, seq and time still come from events[0]. Events must be in order of seq and time, and
+ * their ids must be in `symbols`, except devices. Otherwise returns MT_ERR_USAGE and sets
+ * *reason. */
 enum mt_status mt_event_block_encode(struct mt_encoder *encoder, const struct mt_symbols *symbols,
                                      const struct mt_event *events, size_t count,
                                      const struct mt_buf *definitions, struct mt_buf *out,
@@ -157,13 +159,13 @@ enum mt_status mt_event_block_encode(struct mt_encoder *encoder, const struct mt
 
 struct mt_decoder;
 
-struct mt_decoder *mt_decoder_new(void); /* NULL: no memory */
+struct mt_decoder *mt_decoder_new(void); /* NULL: the host has no memory */
 void mt_decoder_free(struct mt_decoder *decoder);
 
 struct mt_decoded {
     struct mt_event *events; /* owned by the decoder; valid until the next block */
     size_t count;            /* less than in the header if some kinds are unknown */
-    uint64_t unknown;        /* of kinds that this version does not know */
+    uint64_t unknown;        /* events of kinds that this version does not know */
     uint64_t invalid;        /* events that refer to lost definitions */
     uint64_t dropped;        /* sum of DROPPED events */
     bool closed;             /* contains an END event */

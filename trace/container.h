@@ -27,8 +27,8 @@ struct mt_index_entry {
     uint32_t definition_bytes; /* > 0: holds definitions */
 };
 
-/* Writes a whole frame, padded to `frame_bytes` (0 = no padding) by a fact that readers ignore, so
- * that another header can replace it. Larger if the facts need more. */
+/* Appends a whole frame. A fact that readers ignore pads it to `frame_bytes` (0 = no padding), so
+ * that another header can replace it later. The frame is larger if its facts need more room. */
 void mt_header_write(const struct mt_trace_header *header, size_t frame_bytes, struct mt_buf *out);
 
 /* `payload` is the content of the skippable frame. Texts go into the arena. */
@@ -44,7 +44,7 @@ void mt_index_write(const struct mt_index_entry *entries, size_t count, uint64_t
  * of a file), or 0 if there is none. */
 uint64_t mt_seek_table_bytes(const uint8_t *footer);
 
-/* The last event frame and the index frame, according to the seek table. */
+/* What the seek table contains about the frames before it. The last of them is the index. */
 struct mt_seek_table {
     uint64_t covered_bytes; /* sum of all compressed sizes */
     uint64_t index_bytes;   /* length of the last frame: the index */
@@ -52,7 +52,8 @@ struct mt_seek_table {
 enum mt_status mt_seek_table_read(const uint8_t *frame, size_t length, struct mt_seek_table *table,
                                   const char **reason) MT_MUST_USE;
 
-/* *entries is malloc'd. `limit` is the offset of the index. */
+/* Reads the index frame. *entries is from malloc, and the caller frees it. `limit` is the offset of
+ * the index in the file: no frame may reach beyond it. */
 enum mt_status mt_index_read(const uint8_t *frame, size_t length, uint64_t limit,
                              struct mt_index_entry **entries, size_t *count,
                              const char **reason) MT_MUST_USE;
@@ -74,8 +75,8 @@ struct mt_input {
 
 enum mt_status mt_input_open(struct mt_input *input, const char *path,
                              struct mt_error *error) MT_MUST_USE;
-/* The first `limit_bytes` of a regular file that is open for reading (all of it if shorter). Uses a
- * duplicate of `fd`; the caller keeps `fd`. */
+/* Opens the first `limit_bytes` of a regular file, or all of it if it is shorter. `fd` must be open
+ * for reading. Uses a duplicate; the caller keeps `fd`. */
 enum mt_status mt_input_open_fd(struct mt_input *input, int fd, uint64_t limit_bytes,
                                 struct mt_error *error) MT_MUST_USE;
 void mt_input_open_memory(struct mt_input *input, const void *bytes, size_t length);

@@ -25,8 +25,8 @@ const char *mt_ending_text(enum mt_ending ending, int32_t number, char text[MT_E
  * itself or nothing is known. */
 const char *mt_ending_doubt(enum mt_ending kind, int32_t number);
 
-/* Reads the result of mt_ending_text. Returns false, MT_ENDED_UNKNOWN and 0 for NULL and any other
- * text. */
+/* Reads the result of mt_ending_text. For NULL and any other text, returns false and sets
+ * MT_ENDED_UNKNOWN and 0. */
 bool mt_ending_read(const char *text, enum mt_ending *ending, int32_t *number);
 
 #endif

@@ -11,8 +11,8 @@
 /* Numbers are part of the trace format: never reuse one, only add. */
 enum mt_event_kind {
     MT_EVENT_ALLOC = 1,          /* block handed out; addr, size (see header);
-                                    name: what it is for, in its recorder's
-                                    words, if that was recorded */
+                                    name: its purpose in the recorder's
+                                    words, if recorded */
     MT_EVENT_FREE_REQUESTED = 2, /* the program gave the block back */
     MT_EVENT_FREE_COMPLETED = 3, /* the allocator may reuse it (same addr) */
     MT_EVENT_SEGMENT_ALLOC = 4,  /* allocator took a segment from the driver */
@@ -21,7 +21,8 @@ enum mt_event_kind {
     MT_EVENT_SEGMENT_UNMAP = 7,  /* ... unmapped it */
     MT_EVENT_OOM = 8,            /* the allocator raised out-of-memory; size =
                                     request (rounded), aux = device free bytes */
-    MT_EVENT_ALLOC_FAILED = 9,   /* name; starts a named range on a thread */
+    MT_EVENT_ALLOC_FAILED = 9,   /* the driver refused a request of the program; size = requested
+                                    bytes */
     MT_EVENT_PHASE_PUSH = 10,    /* name; begins a named range on a thread */
     MT_EVENT_PHASE_POP = 11,     /* name; ends the innermost range of that name
                                     on that thread */

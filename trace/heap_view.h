@@ -8,7 +8,7 @@
  *            from the driver, its heaps (heaps.h) together. So that they do not
  *            share addresses, an address has the heap's number in its high bits.
  *
- * Events that are not of memory (phases, marks, samples) pass at both. */
+ * Events that do not concern memory blocks (phases, marks, samples) pass at both levels. */
 #ifndef MT_TRACE_HEAP_VIEW_H
 #define MT_TRACE_HEAP_VIEW_H
 

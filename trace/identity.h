@@ -63,8 +63,8 @@ struct mt_identity {
     uint32_t groups_left_out; /* malformed, or more than there is room for */
 };
 
-/* Fills *identity; accepts any input. `path` is the name of the trace's file, used if the header
- * has no rank; may be NULL. O(length of the header's texts), about 8 KiB of plain data. */
+/* Fills *identity, about 8 KiB of plain data. Accepts any input. `path` is the name of the trace's
+ * file (may be NULL), used if the header has no rank. O(length of the header's texts). */
 void mt_identity_read(const struct mt_trace_header *header, const char *path,
                       struct mt_identity *identity);
 

@@ -15,7 +15,8 @@ struct mt_mesh_axis {
     uint32_t coordinate, size; /* coordinate < size */
 };
 
-/* The product of the sizes is at most 2^31, and names of axes are unique. In the given order. */
+/* Axes are in the given order, and their names are unique. The product of their sizes is at most
+ * 2^31. */
 struct mt_mesh {
     uint32_t count; /* 0 = unknown */
     struct mt_mesh_axis axes[MT_MESH_AXES];

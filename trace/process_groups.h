@@ -24,8 +24,9 @@ struct mt_identity_group {
     uint64_t members_hash;
 };
 
-/* Fills `groups` and *count from the text, in its order. Malformed lines, and those without room,
- * are counted in *left_out. `rank` as in struct mt_identity. NULL has no groups. O(length). */
+/* Fills `groups` and *count in the order of the text. *left_out counts malformed lines, and those
+ * for which there was no room. `rank` is as in struct mt_identity. A NULL text has no groups.
+ * O(length). */
 void mt_process_groups_read(const char *text, int32_t rank,
                             struct mt_identity_group groups[MT_IDENTITY_GROUPS], uint32_t *count,
                             uint32_t *left_out);

@@ -56,8 +56,8 @@ struct mt_trace_header {
     uint64_t memory_limit_bytes; /* per-process limit of the allocator, 0 = unknown */
     const char *sources;         /* the recorder or importer: "pytorch-snapshot", "cupti,nvtx" */
     const char *driver_calls;    /* how the driver's calls were watched, or why they were not */
-    const char *not_recorded;    /* what was requested and could not be recorded: lines */
-    const char *not_used;        /* unused fields of an imported file: lines */
+    const char *not_recorded;    /* what was requested but could not be recorded, one per line */
+    const char *not_used;        /* unused fields of an imported file, one per line */
     /* The device of the run was simulated: key=value pairs separated by semicolons (dry_run.h).
      * NULL: a real device. Sources of simulated runs pass on events without times. */
     const char *dry_run;
@@ -109,7 +109,7 @@ struct mt_source {
     uint64_t events_read;         /* in all passes and all heaps, unfiltered */
     bool reading_begun;           /* PRIVATE: something was read after the last rewind */
     /* Set by readers: devices with memory events that did not fit. */
-    uint64_t devices_left_out;     /* by a replay: their numbers are above 63 */
+    uint64_t devices_left_out;     /* by a replay, a count: their numbers are above 63 */
     uint64_t devices_not_followed; /* by an analysis, bit N: device N has too many phases */
 };
 
@@ -119,7 +119,8 @@ enum mt_status mt_source_next(struct mt_source *source, struct mt_event_batch *b
                               struct mt_error *error) MT_MUST_USE;
 enum mt_status mt_source_rewind(struct mt_source *source, struct mt_error *error) MT_MUST_USE;
 
-/* Passes on all remaining events: MT_OK at the end, or the first other status. */
+/* Calls on_event for each remaining event. Returns MT_OK at the end of the source, or the first
+ * other status of on_event or of the source. */
 enum mt_status mt_source_each(struct mt_source *source,
                               enum mt_status (*on_event)(void *self, struct mt_event *event),
                               void *self, struct mt_error *error) MT_MUST_USE;

@@ -73,7 +73,9 @@ struct mt_symbols {
 enum mt_status mt_symbols_init(struct mt_symbols *symbols) MT_MUST_USE;
 void mt_symbols_release(struct mt_symbols *symbols);
 
-/* Return the id of an equal entry, added if it is missing. Amortized O(1). */
+/* These return the id of an equal entry, added if it is missing. Amortized O(1) unless noted. They
+ * fail with MT_ERR_MEMORY, or with MT_ERR_UNSUPPORTED if a table of pools, heaps or threads has
+ * 65,535 entries. */
 enum mt_status mt_symbols_string(struct mt_symbols *symbols, const char *text, size_t length,
                                  uint32_t *id) MT_MUST_USE;
 enum mt_status mt_symbols_frame(struct mt_symbols *symbols, uint32_t function, uint32_t file,

@@ -12,13 +12,14 @@ struct mt_symbols_copy {
     const struct mt_redaction *redaction; /* NULL: texts are unchanged */
 };
 
-/* MT_NO_ID and ids that are not in the table become MT_NO_ID. */
+/* Sets *id to the string's id in the copy, which is added if it is missing. MT_NO_ID and ids that
+ * are not in the table become MT_NO_ID. */
 enum mt_status mt_symbols_copy_string(const struct mt_symbols_copy *copy, enum mt_text_kind kind,
                                       uint32_t string, uint32_t *id) MT_MUST_USE;
 
-/* Copies additions to the small tables since the last call, and frames_cut. Device descriptions and
- * the name of thread 0 may have changed: they are copied each time. A heap whose name already
- * exists gets another name. MT_ERR_FORMAT if an id would change. */
+/* Copies what was added to the small tables since the last call, and frames_cut. Descriptions of
+ * devices and the name of thread 0 may have changed, so they are copied each time. A heap whose
+ * name already exists gets another name. Returns MT_ERR_FORMAT if an id would change. */
 enum mt_status mt_symbols_copy_tables(const struct mt_symbols_copy *copy) MT_MUST_USE;
 
 #endif

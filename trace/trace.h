@@ -63,27 +63,28 @@ enum mt_status mt_writer_new_output(const struct mt_trace_output *output,
                                     const struct mt_writer_options *options,
                                     struct mt_writer **writer, struct mt_error *error) MT_MUST_USE;
 
-/* The same to `fd`, which the caller keeps and which may be a pipe. */
+/* The same for a descriptor. `fd` may be a pipe, and the caller keeps it. */
 enum mt_status mt_writer_new(int fd, const struct mt_trace_header *header,
                              const struct mt_symbols *symbols,
                              const struct mt_writer_options *options, struct mt_writer **writer,
                              struct mt_error *error) MT_MUST_USE;
 
-/* Replaces the header in place. Requires options.header_bytes and a seekable `fd`. MT_ERR_USAGE if
- * the facts no longer fit: the old header stays. A crash in between damages the header, never the
- * events. */
+/* Replaces the header in place. Requires options.header_bytes and a seekable `fd`. Returns
+ * MT_ERR_USAGE and keeps the old header if the facts no longer fit. A crash during the write
+ * damages the header, never the events. */
 enum mt_status mt_writer_set_header(struct mt_writer *writer, const struct mt_trace_header *header,
                                     struct mt_error *error) MT_MUST_USE;
 
 /* Length of the file so far, up to the last flush. */
 uint64_t mt_writer_bytes(const struct mt_writer *writer);
 
-/* Events must come in order of seq; t_ns never decreases. <= 60 ns per event. */
+/* Adds an event. Events must come in order of seq, and t_ns must not decrease. Costs at most 60 ns
+ * per event. */
 enum mt_status mt_writer_add(struct mt_writer *writer, const struct mt_event *event,
                              struct mt_error *error) MT_MUST_USE;
 
-/* Adds the remaining events of `source`, with or without END events, and counts them in *events.
- * MT_OK at the end of the source; does not finish the writer. */
+/* Adds the remaining events of `source`, including END events only if `keeps_end`, and counts them
+ * in *events. Returns MT_OK at the end of the source. Does not finish the writer. */
 enum mt_status mt_writer_copy(struct mt_writer *writer, struct mt_source *source, bool keeps_end,
                               uint64_t *events, struct mt_error *error) MT_MUST_USE;
 

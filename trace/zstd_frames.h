@@ -35,7 +35,8 @@ enum mt_status mt_zstd_frames_init(struct mt_zstd_frames *frames,
                                    struct mt_input *input) MT_MUST_USE;
 void mt_zstd_frames_release(struct mt_zstd_frames *frames);
 
-/* Reads the header frame. Facts of a damaged one stay unchanged. Call once, first. */
+/* Reads the header frame. Facts that cannot be read from a damaged frame stay unchanged. Call it
+ * once, first. */
 enum mt_status mt_zstd_frames_read_header(struct mt_zstd_frames *frames, struct mt_arena *arena,
                                           struct mt_trace_header *header,
                                           struct mt_error *error) MT_MUST_USE;

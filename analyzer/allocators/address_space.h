@@ -13,8 +13,9 @@
  * Other parts of the process (CUDA's modules, libraries, mapped files) also take holes and gaps. No
  * trace records these, so a real run may differ. The other orders show by how much.
  *
- * Addresses are multiples of 2 MiB in [32 MiB, 2^46), below those that Linux gives. Time: linear in
- * the requests that live. Zeroed memory is no space; mt_address_space_init makes one. */
+ * Addresses are multiples of 2 MiB in [32 MiB, 2^46), below those that Linux gives. The time of a
+ * call is linear in the number of live requests. Zeroed memory is not a valid space: use
+ * mt_address_space_init. */
 #ifndef MT_ANALYZER_ADDRESS_SPACE_H
 #define MT_ANALYZER_ADDRESS_SPACE_H
 
@@ -27,7 +28,7 @@
 enum mt_address_rule {
     MT_ADDRESSES_DRIVER,    /* as described above */
     MT_ADDRESSES_UPWARDS,   /* above all earlier ones; nothing is reused until the end is reached */
-    MT_ADDRESSES_DOWNWARDS, /* below all earlier ones, likewise */
+    MT_ADDRESSES_DOWNWARDS, /* below all earlier ones; reuse as with UPWARDS */
     MT_ADDRESSES_RANDOM     /* anywhere; the same for the same seed and requests */
 };
 enum { MT_ADDRESS_RULES = MT_ADDRESSES_RANDOM + 1 };
@@ -71,8 +72,8 @@ void mt_address_space_release(struct mt_address_space *space);
 /* Limits the space to addresses below `top`, a multiple of 2 MiB. Only while nothing is taken. */
 void mt_address_space_end_at(struct mt_address_space *space, uint64_t top);
 
-/* base: for `size_bytes`, which are rounded up to 2 MiB. If 2^46 bytes have no room for it, the
- * address overlaps others. MT_ERR_MEMORY. */
+/* Takes `size_bytes`, rounded up to 2 MiB, and sets *base to their address. If the space has no
+ * room left, the address overlaps others. Returns MT_ERR_MEMORY only if the host has no memory. */
 enum mt_status mt_address_space_take(struct mt_address_space *space, uint64_t size_bytes,
                                      uint64_t *base) MT_MUST_USE;
 

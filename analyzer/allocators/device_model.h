@@ -82,8 +82,9 @@ static inline uint64_t mt_device_memory(const struct mt_device_model *device)
  * segment that is not at its recorded address. */
 uint64_t mt_device_open_ties(const struct mt_device_model *device);
 
-/* *addr: for a new segment (kind SEGMENT_ALLOC) or for the first mapped range of a new reservation
- * of `va_bytes` (kind SEGMENT_MAP). MT_ERR_MEMORY. */
+/* Sets *addr to the address for a new segment (kind SEGMENT_ALLOC), or for the first mapped range
+ * of a new reservation of `va_bytes` (kind SEGMENT_MAP). Returns MT_ERR_MEMORY if the host has no
+ * memory. */
 enum mt_status mt_device_base(struct mt_device_model *device, uint8_t kind, uint64_t size_bytes,
                               uint64_t va_bytes, uint32_t stream, uint64_t *addr) MT_MUST_USE;
 

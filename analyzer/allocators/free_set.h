@@ -64,7 +64,8 @@ struct mt_free_cursor mt_free_set_find_entry(const struct mt_free_set *set,
 struct mt_free_cursor mt_free_set_last_like(const struct mt_free_set *set,
                                             struct mt_free_entry entry);
 struct mt_free_cursor mt_free_set_next(const struct mt_free_set *set, struct mt_free_cursor at);
-/* For the end: the last entry. For the first entry: past the end. */
+/* Returns the position before `at`. Before the end is the last entry; before the first entry, the
+ * result is past the end. */
 struct mt_free_cursor mt_free_set_previous(const struct mt_free_set *set, struct mt_free_cursor at);
 
 /* Leaves hold 1 to MT_FREE_LEAF entries, in strictly ascending order throughout. */

@@ -113,7 +113,7 @@ enum mt_status mt_heap_drop(struct mt_heap *heap, uint32_t block) MT_MUST_USE;
 /* Releases every segment whose blocks are all free. */
 enum mt_status mt_heap_drop_idle(struct mt_heap *heap) MT_MUST_USE;
 
-/* Files a free block in its free list, and removes it. */
+/* mt_heap_put files a free block in its free list. mt_heap_take removes it from there. */
 enum mt_status mt_heap_put(struct mt_heap *heap, uint32_t block) MT_MUST_USE;
 void mt_heap_take(struct mt_heap *heap, uint32_t block);
 

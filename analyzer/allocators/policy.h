@@ -62,7 +62,8 @@ struct mt_policy_ops {
      * MT_ERR_FORMAT = there is no such free block. NULL = only the rules place blocks. */
     enum mt_status (*place)(struct mt_policy *policy, const struct mt_policy_request *request,
                             struct mt_policy_block *block);
-    /* Whether that part of the request's pool is a segment without blocks. NULL if `place` is. */
+    /* Returns whether the request's address and block size are a whole segment without blocks. NULL
+     * if `place` is NULL. */
     bool (*is_idle_segment)(struct mt_policy *policy, const struct mt_policy_request *request);
     enum mt_status (*free_requested)(struct mt_policy *policy, uint32_t handle);
     enum mt_status (*free_completed)(struct mt_policy *policy, uint32_t handle);
@@ -86,7 +87,7 @@ struct mt_policy_ops {
 
     const struct mt_counters *(*counters)(const struct mt_policy *policy);
 
-    /* Like `doubt`, for this instance: NULL if there is none. NULL = never. */
+    /* Returns the doubt of this instance, like `doubt`, or NULL. A NULL function = no doubt. */
     const char *(*own_doubt)(const struct mt_policy *policy);
 
     /* Whole-structure check between two calls: returns true if every invariant holds, otherwise

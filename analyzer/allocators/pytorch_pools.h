@@ -57,7 +57,8 @@ struct mt_pytorch_search {
     bool is_private;
 };
 
-/* Returns the free list of a stream in a pool, created if missing; NULL without memory. */
+/* Returns the free list of a stream in a pool, created if missing; NULL if the host has no
+ * memory. */
 struct mt_pytorch_free_list *mt_pytorch_find_free_list(struct mt_pytorch *policy, uint32_t pool,
                                                        uint32_t stream);
 
@@ -86,7 +87,7 @@ static inline struct mt_free_entry mt_pytorch_free_entry(const struct mt_pytorch
     return (struct mt_free_entry){block->size_bytes, block->addr, id, block->age};
 }
 
-/* Insert a free (or unmapped) block into its set, and remove it. */
+/* These two insert a free (or unmapped) block into its set, and remove it from there. */
 enum mt_status mt_pytorch_insert(struct mt_pytorch *policy, uint32_t block) MT_MUST_USE;
 void mt_pytorch_remove(struct mt_pytorch *policy, uint32_t block);
 
@@ -98,21 +99,21 @@ uint64_t mt_pytorch_try_merge(struct mt_pytorch *policy, uint32_t block, uint32_
 enum mt_status mt_pytorch_file_freed(struct mt_pytorch *policy, uint32_t block,
                                      uint64_t *merged_bytes) MT_MUST_USE;
 
-/* Total of the policy's memory that the limit applies to. */
+/* Returns the bytes of the policy's memory to which the limit applies. */
 static inline uint64_t mt_pytorch_total(const struct mt_pytorch *policy)
 {
     return policy->counters.reserved.now;
 }
 
-/* expandable: takes memory for the request from an expandable segment. The block is not in a set,
- * and has at least size_bytes. */
+/* mt_pytorch_expand takes memory for the request from an expandable segment. The block is in no
+ * set, and has at least search->size_bytes. mt_pytorch_unmap unmaps what it can of a free block. */
 enum mt_status mt_pytorch_expand(struct mt_pytorch *policy, const struct mt_pytorch_search *search,
                                  uint32_t *block) MT_MUST_USE;
 enum mt_status mt_pytorch_unmap(struct mt_pytorch *policy, uint32_t block) MT_MUST_USE;
 
-/* release: give memory back to the driver. */
+/* These three give memory back to the driver. */
 enum mt_status mt_pytorch_release_cached(struct mt_pytorch *policy) MT_MUST_USE;
-/* *released: whether the allocation is worth retrying. */
+/* Sets *released to whether the allocation is worth retrying. */
 enum mt_status mt_pytorch_release_available(struct mt_pytorch *policy,
                                             const struct mt_pytorch_search *search,
                                             bool *released) MT_MUST_USE;

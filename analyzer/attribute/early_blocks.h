@@ -30,8 +30,9 @@ struct mt_early_block {
     bool left_behind;   /* by the model's call, over several turns */
     bool initial;       /* alive when the trace began */
     bool died_in_part;  /* freed in the same part in which it was allocated */
-    bool in_named_part; /* allocated, or for `kind` of its end freed, in a part whose start is in
-                           the trace: a range that the program or its framework named */
+    bool in_named_part; /* allocated in a part whose start is in the trace: a range that the program
+                           or its framework named. In the argument of mt_early_blocks_end: freed in
+                           such a part */
 };
 
 /* By the number of the allocation. Zeroed memory is ready. */

@@ -11,15 +11,17 @@
 /* Fills each, states and the fields after them from the evidence. O(sizes). */
 void mt_early_counts_infer(struct mt_early_evidence *evidence);
 
-/* If `updates` is known: parameters of that size that have a gradient of it, allocated or not. */
+/* Returns the number of parameters of a size that have a gradient, allocated in the trace or not.
+ * Only if evidence->updates is not 0. */
 uint32_t mt_early_pairs(const struct mt_early_evidence *evidence,
                         const struct mt_early_sizes *sizes);
 
-/* Blocks of a size that neither rules 3 and 4 nor, apparently, rules 7 and 8 explain. */
+/* Returns the number of blocks of a size that remain after rules 3 and 4, and that do not look like
+ * blocks of rules 7 and 8. */
 uint32_t mt_early_left_over(const struct mt_early_evidence *evidence,
                             const struct mt_early_sizes *sizes);
 
-/* The start of backward is not in the trace. */
+/* Returns whether no part of backward has its start in the trace. */
 bool mt_early_began_in_last_turn(const struct mt_early_blocks *early);
 
 #endif

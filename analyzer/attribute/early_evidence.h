@@ -42,8 +42,8 @@ struct mt_early_evidence {
     struct mt_early_sizes *sizes;
     size_t size_count;
     uint32_t *ends;                            /* room for all members of one size */
-    const struct mt_early_sizes *end_sizes;    /* the last argument of role_of_end, */
-    uint8_t end_roles[MT_STACK_KIND_MASK + 1]; /* and its results by kind: 1 + role; 0 = none */
+    const struct mt_early_sizes *end_sizes;    /* argument of the last call of role_of_end */
+    uint8_t end_roles[MT_STACK_KIND_MASK + 1]; /* its results by kind: 1 + role; 0 = none */
     struct mt_early_ends by_kind[MT_PHASE_OPTIMIZER + 1];
     uint64_t gradient_bytes, stay_bytes, replaced_bytes;
     uint64_t cleared_bytes; /* of gradients, for sizes that are freed where gradients are cleared */
@@ -69,26 +69,28 @@ struct mt_early_sizes *mt_early_sizes_of(const struct mt_early_evidence *evidenc
 /* Whether an initial block exists as long as the model works. */
 bool mt_early_stays(const struct mt_early_blocks *early, const struct mt_early_block *block);
 
-/* Whether no stack identifies it. Rules of sizes do not apply to blocks that a model's call left
- * behind. */
+/* Returns whether the role of the block is still open for rules about sizes: no stack identifies
+ * it, and it is not a block that a model's call left behind. */
 bool mt_early_is_open(const struct mt_early_block *block);
 
 /* Whether the trace begins in a call of the model that does not continue to another part: it
  * failed, or the trace ends in it. */
 bool mt_early_is_one_call(const struct mt_early_blocks *early);
 
-/* Whether its end is evidence for other blocks with such an end. */
+/* Returns whether the end of the block is evidence for other blocks with the same kind of end. */
 bool mt_early_is_witness(const struct mt_early_block *block);
 void mt_early_ends_add(struct mt_early_ends *ends, const struct mt_early_block *block);
 
-/* Replaced by the optimizer, one for one, except the one that is made when the last is freed. An
- * optimizer that makes its state and frees the gradients leaves more blocks than it frees. */
+/* Returns whether the optimizer replaces blocks of this size one for one. The block that it makes
+ * when it frees the last one is not counted. An optimizer that makes its state and frees the
+ * gradients is different: it leaves more blocks than it frees. */
 bool mt_early_are_replaced(const struct mt_early_sizes *sizes);
 
 /* Number of blocks that are neither parameters nor, according to their stacks, anything else. */
 uint32_t mt_early_beyond_parameters(const struct mt_early_sizes *sizes);
 
-/* Whether they have that size and are not too many. */
+/* Returns whether blocks of this size are workspaces: they have a workspace's size, and there are
+ * few of them (workspaces.h). */
 bool mt_early_are_workspaces(const struct mt_early_sizes *sizes);
 
 #endif

@@ -5,12 +5,12 @@
  *
  * 1. The block's own stack identifies it (roles.c). Here such blocks are evidence.
  * 2. The place of a block's end. Blocks freed where gradients are cleared are gradients. Blocks
- *    freed in the part that was running when the trace began are what that part makes, and in
- *    backward activations: blocks that backward made for itself before the trace look the same.
- *    Elsewhere their role is that of blocks of the same size with that end, or otherwise of most
- *    bytes with that end, whose allocation is in the trace: a batch ends where the next one is
- *    fetched, activations end in backward. Blocks that the optimizer frees while it leaves as many
- *    of that size behind are its state, which it makes again in each step.
+ *    that the optimizer frees while it leaves as many of that size behind are its state, which it
+ *    makes again in each step. Blocks freed in the part that was running when the trace began are
+ *    activations if that part is backward, otherwise temporaries. (Temporaries that backward made
+ *    before the trace look like activations.) Any other block gets the role of most bytes that have
+ *    the same end and whose allocation is in the trace: among blocks of its size, or otherwise
+ *    among all. A batch ends where the next one is fetched, and activations end in backward.
  * 3. A gradient has the size of its parameter. Backward leaves n blocks of a size behind at one
  *    time: n of the blocks of that size that stay are parameters. If stacks name the parameters,
  *    the rule is reversed.
@@ -33,8 +33,9 @@
  *    then the first part left some of them, and later turns add to them. Without any part of
  *    backward whose start is in the trace, the optimizer identifies the sizes of parameters: it
  *    makes and frees blocks of their size, if it does so for most of the blocks that stay. It also
- *    does so for the pieces of a flat parameter. The pieces of which only the state exists have,
- *    together, the bytes of the flat blocks: half of these are parameters, half gradients.
+ *    does so for the pieces of a flat parameter. Of such pieces only the state exists, and
+ *    together they have the bytes of the flat blocks: half of these blocks are parameters, and
+ *    half are gradients.
  * 7. Blocks with the sizes of cuBLAS's workspaces are workspaces if the model's calls made few of
  *    that size; 1 MiB counts if a stack shows the call.
  * 8. If the model's calls leave one more block of a size behind in each turn, older blocks of that

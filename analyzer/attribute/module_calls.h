@@ -15,8 +15,9 @@
 
 #include "python_tree.h"
 
-/* Deeper calls below the model's are not distinguished, nor are those of a sequence with more
- * (frames of distinct stacks) in total. */
+/* Limits. Calls deeper below the model's call than MT_MODULE_CALL_DEPTH are not distinguished. A
+ * sequence whose distinct stacks have more than MT_MODULE_CALL_CELLS frames in total is not
+ * searched. */
 #define MT_MODULE_CALL_DEPTH 128
 #define MT_MODULE_CALL_CELLS (UINT64_C(1) << 22)
 

@@ -3,14 +3,14 @@
  * that repeats n times.
  *
  * A repeat is a group of layers if the model's calls enter a function as often (module_calls.h):
- * two independent pieces of evidence. If they enter it one time more, the first layer differs from
- * the others (a ResNet's stage): it directly precedes the repeat, is made at the same depth in the
- * tree of modules, and belongs to no other repeat. If several groups or repeats have one number,
- * there must be equally many of both, in one order: that of calls of one model, with a group of
- * another number between them or with gradients in the reverse order. The layers must hold half of
- * the parameters. Without any repeated call (a compiled model), a repeat of at least three times
- * that holds half of the parameters also counts as layers. If a call did not end, its current group
- * matches the only repeat that comes at least as often. */
+ * two independent pieces of evidence. If they enter it one more time than the repeat has turns, the
+ * first layer differs from the others (a ResNet's stage): it directly precedes the repeat, is made
+ * at the same depth in the tree of modules, and belongs to no other repeat. If several groups or
+ * repeats have the same number of turns, there must be equally many of both, in one order: that of
+ * calls of one model, with a group of another number between them or with gradients in the reverse
+ * order. The layers must hold half of the parameters. Without any repeated call (a compiled model),
+ * a repeat of at least three turns that holds half of the parameters also counts as layers. If a
+ * call did not end, its current group matches the only repeat that has at least as many turns. */
 #ifndef MT_ANALYZER_PARAMETER_LAYERS_H
 #define MT_ANALYZER_PARAMETER_LAYERS_H
 

@@ -86,8 +86,8 @@ void mt_phases_release(struct mt_phases *phases);
 /* Adds no further instances. */
 void mt_phases_stop(struct mt_phases *phases);
 
-/* phase: the new instance; MT_NO_PHASE if beyond the limits, or if the surrounding range has the
- * same name or is also XLA's, and represents it. */
+/* Begins a range. *phase becomes the new instance, or MT_NO_PHASE if it is beyond the limits, or if
+ * the surrounding range represents it: that one has the same name, or both are XLA's. */
 enum mt_status mt_phases_push(struct mt_phases *phases, const struct mt_event *event,
                               int32_t *phase) MT_MUST_USE;
 /* Ends the innermost range of that name and the ranges still open in it; see `ended`. A range of

@@ -1,5 +1,5 @@
-/* The tree of stacks reduced to Python frames. Frames of C and C++ are between them at random if
- * both were recorded; without them, equal calls of Python code are the same node. */
+/* The tree of stacks reduced to Python frames. If native frames were recorded, they vary between
+ * equal calls of Python code. Without them, equal calls are the same node. */
 #ifndef MT_ANALYZER_PYTHON_TREE_H
 #define MT_ANALYZER_PYTHON_TREE_H
 

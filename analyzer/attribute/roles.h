@@ -115,7 +115,8 @@ struct mt_role_clock {
     uint32_t early_workspaces; /* ... that the model's calls made until cycle 1 */
 };
 
-/* `has_stacks`: allocations have stacks, so a missing stack means an autograd thread. */
+/* Initializes *clock. `phases` and `symbols` are borrowed. `has_stacks`: allocations have stacks,
+ * so a missing stack means an autograd thread. */
 void mt_role_clock_init(struct mt_role_clock *clock, const struct mt_phases *phases,
                         const struct mt_symbols *symbols, bool has_stacks);
 void mt_role_clock_release(struct mt_role_clock *clock);

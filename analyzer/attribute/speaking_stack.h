@@ -1,4 +1,4 @@
-/* Returns a stack without its plumbing, root first, fast enough for every event. */
+/* Returns the frames of a stack without plumbing, root first. Fast enough for every event. */
 #ifndef MT_ANALYZER_SPEAKING_STACK_H
 #define MT_ANALYZER_SPEAKING_STACK_H
 

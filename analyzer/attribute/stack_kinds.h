@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-/* A judged stack: enum mt_phase_kind in the low bits, and this. */
+/* The byte of a judged stack has enum mt_phase_kind in its low bits, and these flags. */
 #define MT_STACK_KIND_MASK 0x0F
 #define MT_STACK_KV_CACHE  0x10 /* it has a frame of a key-value cache */
 #define MT_STACK_MOVES     0x40 /* it ends where a module is moved or converted */

@@ -10,13 +10,13 @@
 
 #include "stretches_learn.h"
 
-/* `has_framework`: the events are those of an allocator above the driver; only there a missing
- * stack may mean autograd. */
+/* Initializes *stretches. `has_framework`: the events are those of an allocator above the driver.
+ * Only in that case may a missing stack mean autograd. */
 void mt_stretches_init(struct mt_stretches *stretches, struct mt_symbols *symbols,
                        bool has_framework);
 void mt_stretches_release(struct mt_stretches *stretches);
 
-/* Second pass, then the end. */
+/* Call mt_stretches_cut for each event of the second pass, then mt_stretches_finish. */
 enum mt_status mt_stretches_cut(struct mt_stretches *stretches,
                                 const struct mt_event *event) MT_MUST_USE;
 enum mt_status mt_stretches_finish(struct mt_stretches *stretches) MT_MUST_USE;

@@ -5,8 +5,8 @@
 
 #include "stretches_state.h"
 
-/* First pass. mt_stretches_complete: the ranges of the program suffice; this may be known long
- * before the end. */
+/* Takes an event of the first pass. When mt_stretches_complete returns true, the ranges of the
+ * program suffice. This may be known long before the end of the pass. */
 enum mt_status mt_stretches_learn(struct mt_stretches *stretches,
                                   const struct mt_event *event) MT_MUST_USE;
 static inline bool mt_stretches_complete(const struct mt_stretches *stretches)
@@ -14,7 +14,7 @@ static inline bool mt_stretches_complete(const struct mt_stretches *stretches)
     return stretches->user_steps && stretches->user_parts;
 }
 
-/* Between the passes. */
+/* Call it between the passes. */
 enum mt_status mt_stretches_prepare(struct mt_stretches *stretches) MT_MUST_USE;
 
 /* Maximum number of open ranges that are distinguished. */
@@ -29,7 +29,7 @@ enum mt_status mt_stretches_prepare(struct mt_stretches *stretches) MT_MUST_USE;
 enum mt_status mt_stretches_name(struct mt_stretches *stretches, uint32_t name,
                                  uint32_t *id) MT_MUST_USE;
 
-/* NULL without memory. */
+/* Returns the state of a thread, created if missing; NULL if the host has no memory. */
 struct mt_stretch_thread *mt_stretches_thread(struct mt_stretches *stretches, uint16_t id);
 
 #endif

@@ -1,6 +1,7 @@
-/* The owners of blocks without a stack. Backward runs on threads without Python frames, but its
- * allocations have the size of something that has one: a gradient that of its parameter, other
- * results that of a result of forward. Both come in the reverse order of forward, so the newest of
+/* The owners of blocks without a stack. Backward runs on threads without Python frames, but each of
+ * its allocations has the size of a block that has a stack: a gradient has the size of its
+ * parameter, and other results have the size of a result of forward. Both come in the reverse order
+ * of forward, so the newest of
  * several candidates is taken. Among parameters it is the newest that has no gradient yet, and
  * preferably one that came with its module: the copy of an exponential average, or a target
  * network, has no gradients.

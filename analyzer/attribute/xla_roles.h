@@ -43,7 +43,7 @@ struct mt_xla_roles {
     size_t stack_capacity;
 };
 
-/* `is_on`: otherwise nothing is tracked or found. */
+/* Initializes *roles, which borrows `symbols`. If `is_on` is false, nothing is tracked or found. */
 void mt_xla_roles_init(struct mt_xla_roles *roles, const struct mt_symbols *symbols, bool is_on);
 void mt_xla_roles_release(struct mt_xla_roles *roles);
 

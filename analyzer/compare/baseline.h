@@ -29,7 +29,8 @@ struct mt_baseline_device {
 struct mt_baseline {
     struct mt_arena arena;
     const char *name, *sha256, *framework; /* NULL = unknown */
-    const char *options; /* of PyTorch's allocator, those other than its defaults; NULL */
+    const char *options; /* of PyTorch's allocator, those other than its defaults; NULL = unknown,
+                            or another allocator */
     const char *doubt;   /* why its peaks may be too small, NULL = they are not */
     struct mt_baseline_device *devices; /* ascending */
     uint32_t device_count;
@@ -40,15 +41,16 @@ struct mt_baseline {
 const char *mt_peaks_doubt(const struct mt_report *report, const struct mt_device_report *device);
 
 /* The process's largest use of a device, according to the driver's calls and NVML's samples;
- * returns false if neither was recorded. */
+ * returns false if neither was recorded. *is_sampled: the number comes from NVML's samples. */
 bool mt_device_peak(const struct mt_report *report, uint16_t device, uint64_t *bytes,
                     bool *is_sampled);
 
-/* Release *baseline even after an error. `doubt` is that of any device; `header`: of the source,
- * for the effective options. */
+/* Fills *baseline. Release it even after an error. baseline->doubt is that of the first device that
+ * has one. `header` is the header of the source, for the effective options. */
 enum mt_status mt_baseline_of_report(struct mt_baseline *baseline, const struct mt_report *report,
                                      const struct mt_trace_header *header) MT_MUST_USE;
-/* MT_ERR_UNSUPPORTED for another schema, MT_ERR_FORMAT with a reason. */
+/* Reads a baseline file. Returns MT_ERR_UNSUPPORTED for another schema, or MT_ERR_FORMAT with a
+ * reason. Release *baseline even after an error. */
 enum mt_status mt_baseline_read(struct mt_baseline *baseline, const struct mt_settings *settings,
                                 struct mt_error *error) MT_MUST_USE;
 void mt_baseline_release(struct mt_baseline *baseline);

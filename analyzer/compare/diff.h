@@ -43,7 +43,7 @@ struct mt_run_difference {
 struct mt_diff {
     const struct mt_report *a, *b;
     uint64_t only;                  /* as requested */
-    struct mt_device_diff *devices; /* of the same number, or the only one of each */
+    struct mt_device_diff *devices; /* pairs with the same number, or the only devices of both */
     uint32_t device_count;
     struct mt_run_difference runs[MT_RUN_DIFFERENCES];
     uint32_t run_count;

@@ -67,8 +67,10 @@ enum mt_status mt_gate_rules_add(struct mt_gate_rules *rules, enum mt_gate_kind 
 enum mt_status mt_gate_rules_read(struct mt_gate_rules *rules, const struct mt_settings *settings,
                                   struct mt_error *error) MT_MUST_USE;
 
-/* For readers of budgets with further rules (memtrace fleet). Sets one entry that is a rule, and
- * then checks that each rule has a bound. MT_ERR_FORMAT with a reason. */
+/* For readers of budgets with further rules (memtrace fleet): mt_gate_rules_set takes one entry
+ * that is a rule, mt_gate_rules_check then checks that each rule has a bound, and
+ * mt_budget_schema_check checks the entry of the schema. They return MT_ERR_FORMAT with a reason,
+ * or MT_ERR_UNSUPPORTED for another schema. */
 enum mt_status mt_gate_rules_set(struct mt_gate_rules *rules, const struct mt_setting *entry,
                                  struct mt_error *error) MT_MUST_USE;
 enum mt_status mt_gate_rules_check(const struct mt_gate_rules *rules,

@@ -1,5 +1,5 @@
-/* What a card must hold in addition to the allocator's memory, if a simulated device could not
- * measure it: from the table of real measurements (card_costs.h). */
+/* The memory of a card that a dry run needs in addition to the allocator's. A simulated device
+ * cannot measure it, so it comes from a table of real measurements (card_costs.h). */
 #ifndef MT_DATA_BESIDE_H
 #define MT_DATA_BESIDE_H
 
@@ -29,8 +29,9 @@ struct mt_beside {
 struct mt_beside mt_beside_of(const struct mt_report *report,
                               const struct mt_device_report *device);
 
-/* Returns the argument for mt_card_verdict, which reserves 1 GiB for CUDA: more than `need_bytes`
- * if the memory beside is larger, as with NCCL. Up to UINT64_MAX. */
+/* Returns the argument for mt_card_verdict, at most UINT64_MAX. mt_card_verdict itself adds 1 GiB
+ * for CUDA, so the result exceeds `need_bytes` by what does not fit in that 1 GiB, as with NCCL,
+ * and at least by beside->outside_bytes. */
 uint64_t mt_beside_fit_bytes(const struct mt_beside *beside, uint64_t need_bytes);
 
 #endif

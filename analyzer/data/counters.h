@@ -32,7 +32,7 @@ struct mt_counters {
     struct mt_level segments;
     uint64_t allocations, frees;
     uint64_t device_allocs, device_frees; /* driver calls, including map and unmap */
-    uint64_t retries;                     /* flushed the cache and tried again */
+    uint64_t retries;                     /* the allocator flushed its cache and tried again */
     uint64_t ooms;
 };
 
@@ -48,7 +48,8 @@ static inline struct mt_bytes mt_counters_bytes(const struct mt_counters *counte
     return bytes;
 }
 
-/* Whether requested <= allocated <= active <= reserved, and no peak is below its level. */
+/* Returns whether requested <= active, allocated <= active, active <= reserved and inactive_split
+ * <= reserved, and whether no level exceeds its peak (not checked for inactive_split). */
 static inline bool mt_counters_agree(const struct mt_counters *counters)
 {
     return counters->requested.now <= counters->active.now &&

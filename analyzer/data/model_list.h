@@ -1,5 +1,5 @@
-/* The models behind charts, and the one of summaries of ranks. Everything about a model outside its
- * own files is generated from its line here:
+/* The models behind charts, and the model that summaries of ranks use. Everything about a model
+ * outside its own files is generated from its line here:
  *
  *   MT_MODEL_TIMELINE                   the bit that requests it (mt_analyze_options.models)
  *   struct mt_timeline *timeline        its part of a device's report

@@ -6,7 +6,7 @@
 
 #define MT_MAX_PASS_COSTS 48
 
-/* Own passes, events and time only: a part with its own entry is counted only there. */
+/* The cost of one part of the analysis. Excludes nested parts that have entries of their own. */
 struct mt_pass_cost {
     const char *name;
     uint64_t readings, events; /* of the source, as counted by mt_source */

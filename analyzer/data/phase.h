@@ -24,7 +24,7 @@ const char *mt_phase_source_name(enum mt_phase_source source);
 /* One instance of a named range. Phases are sorted by start; a child comes after its parent. */
 struct mt_phase {
     const char *name; /* as recorded: "forward" */
-    const char *path; /* names from the outermost in: "step#0/forward" */
+    const char *path; /* names from the outermost phase inward: "step#0/forward" */
     int64_t step;     /* of the innermost step that contains it, possibly itself */
     int32_t parent;   /* MT_NO_PHASE at the top */
     uint32_t depth;   /* 0 at the top */
@@ -39,7 +39,8 @@ struct mt_phase {
                                         in it if it was inferred */
 };
 
-/* The last event before the phase: memory after it is the memory at the start of the phase. */
+/* Returns the event after which memory is as it is at the start of the phase: its own begin event,
+ * or for an inferred phase the last event before it. */
 static inline uint64_t mt_phase_eve(const struct mt_phase *phase)
 {
     bool has_event = phase->source == MT_PHASE_ANNOTATED || phase->source == MT_PHASE_SCOPES;

@@ -56,7 +56,7 @@ const char *mt_layer_by_name(enum mt_layer_by by);
 
 /* The part of the run that a model shows. Default: the step with the allocated peak. */
 struct mt_window_wish {
-    bool has_step, whole; /* the step of this number; the whole trace */
+    bool has_step, whole; /* has_step: the step with number `step`; whole: the whole trace */
     int64_t step;
     const char *phase; /* NULL, or a path as in questions; among several instances, the one with the
                           largest peak */

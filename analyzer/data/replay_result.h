@@ -51,7 +51,7 @@ struct mt_replay_verify {
     uint64_t ooms, ooms_exact;
     bool exact; /* all of them agree */
     uint64_t
-        events_missing; /* missing in the recording: what it has may agree, but is not everything */
+        events_missing; /* lost by the recorder: the rest may agree, but is not the whole run */
     char first_difference[240]; /* "" = none; names event, wanted and got */
     uint64_t first_difference_event;
     bool first_is_address; /* the difference is the address of a block that was served */
@@ -60,8 +60,8 @@ struct mt_replay_verify {
     int64_t excess_release_bytes;
 };
 
-/* Outcome of the rules of the run's allocator alone, if the recording is taken over because they do
- * not reproduce the run. */
+/* Outcome of a replay by the rules of the run's allocator. Only if these do not reproduce the run,
+ * so that the result comes from the recorded actions instead (is_taken_over). */
 struct mt_rule_share {
     bool was_tried;
     uint64_t addresses_exact, segment_events, segment_events_exact;
@@ -96,8 +96,8 @@ struct mt_replay_result {
     struct mt_replay_verify verify;
     bool is_taken_over; /* addresses and segments come from the recording, not from the rules */
     struct mt_rule_share by_rule;
-    uint64_t address_ties; /* choices between equal free blocks that only an address decided that is
-                              not the run's: a real run may choose differently */
+    uint64_t address_ties; /* choices between equal free blocks that an address decided, where that
+                              address is not the run's: a real run may choose differently */
     /* Peaks of reserved and allocated memory over the orders of addresses that were tried
      * (replay_orders.h); order_count 0 = no others were requested. The allocated peak depends on
      * them because a block keeps a remainder that is too small to split off. */

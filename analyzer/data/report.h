@@ -120,9 +120,9 @@ struct mt_answer {
     const struct mt_question *question; /* borrowed from the caller */
     enum mt_no_answer missing;
     struct mt_instant instant; /* MT_INSTANT_ASKED */
-    int32_t asked_phase;       /* PHASE: among those instances, the one with the largest peak */
+    int32_t asked_phase;       /* PHASE: of the instances of the path, that with the largest peak */
     uint32_t asked_number,
-        asked_count;         /* its index among the instances of that path, and their number */
+        asked_count;         /* index of asked_phase among these instances, and their number */
     uint64_t waiting_blocks; /* freed, but other streams may still use them */
     uint64_t waiting_bytes, waiting_requested_bytes;
     struct mt_live_row *rows; /* by bytes descending */
@@ -189,9 +189,9 @@ struct mt_oom_way {
      * or 0. */
     uint64_t fit_bytes, low_bytes, smaller_fit_bytes;
     uint32_t order_count;
-    bool same_limit; /* also under the smallest possible limit of the run */
-    /* Addresses decide between equal free blocks, and they are not the run's: under another
-     * setting, or because the cache was emptied at another time. */
+    bool same_limit; /* also fits under the smallest limit that the run may have had */
+    /* Addresses decide between equal free blocks, and they differ from the run's because the
+     * setting differs, or because the cache was emptied at another time. */
     bool approximate;
 };
 #define MT_OOM_WAYS 3
@@ -242,8 +242,8 @@ struct mt_xla_arena {
 
 /* XLA on a device, in a trace without an allocator above the driver. */
 struct mt_xla_use {
-    /* The program had that arena: the driver saw the arena grow, and the trace has no requests. The
-     * rest is then 0. Otherwise the requests to the driver's pool are XLA's. */
+    /* The program itself used such an arena, so the trace shows how the arena grew, but no requests
+     * to it. The rest is then 0. Otherwise the requests to the driver's pool are XLA's. */
     bool requests_missing;
     struct mt_xla_arena arenas[MT_XLA_ARENAS];
     uint32_t arena_count;
@@ -258,7 +258,7 @@ struct mt_gap {
 struct mt_driver_level {
     uint64_t bytes;           /* of all heaps that are memory of the device */
     uint64_t framework_bytes; /* of these: segments of the framework */
-    uint64_t pool_bytes;      /* of these, at_allocated_peak only: segments of private pools */
+    uint64_t pool_bytes;      /* of these: segments of private pools; only in `then` of a report */
     uint64_t t_ns, event;
     int32_t phase;
 };
@@ -313,7 +313,7 @@ struct mt_driver_failure {
     int32_t phase;
 };
 
-/* What "used by process" is compared with to get the residual */
+/* What "used by process" is compared with to get the residual. */
 enum mt_tracked {
     MT_TRACKED_SEGMENTS, /* no driver calls were recorded: the framework's segments */
     MT_TRACKED_DRIVER
@@ -425,7 +425,7 @@ struct mt_growth {
 struct mt_population {
     enum mt_population_of of;
     bool missing; /* there are not enough steps, or the step or phase does not exist */
-    /* Allocated at or after the first event and before the second, and alive after the third. */
+    /* Allocated in [from_event, until_event), and alive after alive_event. */
     uint64_t from_event, until_event, alive_event;
     int64_t first_step, last_step; /* MT_NO_STEP: not selected by steps */
     int32_t phase;                 /* ALLOCATED: only in this phase, or MT_NO_PHASE */
@@ -510,8 +510,8 @@ struct mt_device_report {
         *device_parts; /* NULL: no KV cache, driver calls not recorded, or contradictory numbers */
 
     struct mt_answer *answer; /* NULL unless there is a question */
-    /* timeline, flamechart, ...: the models of model_list.h. NULL unless requested, and if there is
-     * nothing to show: addresses were not recorded. */
+    /* timeline, flamechart, ...: the models of model_list.h. NULL if not requested, or if there is
+     * nothing to show. */
     MT_MODELS(MT_MODEL_MEMBER)
 };
 

@@ -5,17 +5,17 @@
 #include "report.h"
 #include "units.h"
 
-/* Whether the limit of the run is known, at least as an interval. False without one, and if it is
- * only one value of many that explain the garbage collection. */
+/* Returns whether the limit of the run is known, at least as an interval. Returns false if there
+ * was no limit, or if the limit is only one of many values that explain the garbage collection. */
 bool mt_limit_is_known(const struct mt_replay_result *replay);
 
-/* The bounds of the run's limit; 0: it had none. A replay that serves the run under the least
- * serves it under the limit of the run. */
+/* Return the lower and the upper bound of the run's limit, or 0 if it had none. A policy that
+ * serves the run under the lower bound also serves it under the actual limit. */
 uint64_t mt_least_limit_bytes(const struct mt_replay_result *replay);
 uint64_t mt_most_limit_bytes(const struct mt_replay_result *replay);
 
-/* "1,200 MiB", "1,690 MiB to 1,713 MiB": the whole MiB in [least, most]. In the arena; NULL: no
- * memory. */
+/* Returns "1,200 MiB" or "1,690 MiB to 1,713 MiB": the whole numbers of MiB in [least, most]. The
+ * text is in the arena; NULL if the host has no memory. */
 const char *mt_limit_range_text(struct mt_arena *arena, uint64_t least_bytes, uint64_t most_bytes);
 
 /* The same as a clause: "the limit was 1,690 MiB to 1,713 MiB". */
@@ -43,7 +43,8 @@ bool mt_card_need(const struct mt_report *report, const struct mt_device_report 
 /* Sorts roles by their bytes, largest first; equal ones in the order of enum mt_role. */
 void mt_roles_by_bytes(const uint64_t bytes[MT_ROLE_COUNT], enum mt_role order[MT_ROLE_COUNT]);
 
-/* "activations", or "blocks of no known role" if those come first. */
+/* Returns "activations", ...; for MT_ROLE_OTHER "blocks of unknown role" if it is the first role in
+ * the sentence. */
 const char *mt_holder_role_name(enum mt_role role, bool is_first);
 
 /* The name of a trace in pictures: "runs/seq2seq.pickle.zst" -> "seq2seq". In the arena. */
@@ -97,25 +98,26 @@ uint64_t mt_largest_kv_cache(const struct mt_device_parts *device_parts);
 const struct mt_communicator_use *mt_told_communicator(const struct mt_driver_report *driver,
                                                        int32_t communicator);
 /* The owner in words: "NCCL, communicator 2 of 3 with 8 ranks"; "a library outside of the
- * framework" if unknown. NULL without memory. */
+ * framework" if unknown. NULL if the host has no memory. */
 const char *mt_owner_text(struct mt_arena *arena, const struct mt_driver_report *driver,
                           const struct mt_owner_use *owner);
 
-/* Old snapshots have no times; then events are counted. */
+/* Old snapshots have no times. Their axes count events instead. */
 static inline bool mt_report_has_times(const struct mt_report *report)
 {
     return report->last_t_ns > report->first_t_ns;
 }
 
-/* Whether pictures of the device use events as their axis by default: after an out-of-memory error,
- * because the interesting part is at the end, where events are many and time is short, and in a
- * trace without times. device NULL: for pictures without a device. */
+/* Returns whether the axis of pictures counts events by default. This is so in a trace without
+ * times, and after an out-of-memory error: the interesting part is then at the end, where many
+ * events happen in a short time. device NULL: for pictures without a device. */
 bool mt_is_shown_by_event(const struct mt_report *report, const struct mt_device_report *device);
 
 /* The first event of a step. */
 uint64_t mt_step_begin(const struct mt_report *report, const struct mt_step_use *step);
 
-/* First of the device's steps such that it and all later ones are recorded and ascend. */
+/* Returns the smallest index of a device's step such that this step and all later ones are recorded
+ * and begin one after the other; step_count if there is none. */
 uint32_t mt_first_step(const struct mt_report *report, const struct mt_device_report *device);
 
 #endif

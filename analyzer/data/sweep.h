@@ -25,9 +25,9 @@ enum mt_sweep_outcome {
 };
 enum { MT_SWEEP_OUTCOMES = MT_SWEEP_TIMED_OUT + 1 };
 
-/* For the device that ran out of memory, otherwise the one that needs most; in the process that ran
- * out of memory, otherwise the one with the largest reserved peak. No pointers, because it is
- * passed between processes. */
+/* The result of one run. It describes one process: the one that ran out of memory, otherwise the
+ * one with the largest reserved peak. Within it, it describes one device: the one that ran out of
+ * memory, otherwise the one that needs most. Has no pointers, because processes pass it on. */
 struct mt_sweep_result {
     enum mt_sweep_outcome outcome;
     int exit_status; /* of the command; 128 + the number of a signal */
@@ -77,7 +77,8 @@ const char *mt_sweep_outcome_name(enum mt_sweep_outcome outcome);
 /* Reads a whole number of at most 18 digits; returns false for other texts. */
 bool mt_sweep_number(const char *value, uint64_t *number);
 
-/* Whether there is one name whose values are all numbers that mean more or less: not ranks. */
+/* Returns whether the sweep has exactly one name, all its values are numbers, and these are
+ * quantities, not ranks. */
 bool mt_sweep_is_numeric(const struct mt_sweep *sweep);
 
 /* The run with the largest reserved peak, the first among equals; NULL: no run used a device. */
@@ -94,8 +95,8 @@ struct mt_sweep_fit {
 };
 struct mt_sweep_fit mt_sweep_fit_of(const struct mt_sweep *sweep, const struct mt_card *card);
 
-/* Cost of one unit of the value, between neighbors among the finished runs of a numeric sweep, each
- * value once. */
+/* The cost of one unit of the value in a numeric sweep: the slope between each two neighboring
+ * values among the finished runs. A repeated value counts once. */
 enum { MT_SWEEP_SLOPE_POINTS = 3 }; /* fewer cannot confirm a line */
 
 struct mt_sweep_slope {

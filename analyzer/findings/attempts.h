@@ -3,10 +3,10 @@
  * program that catches an out-of-memory error and drops it has freed them before that; one that
  * keeps the exception holds the frames of its traceback with their local variables.
  *
- * An attempt begins with a step, or where the last one failed. The program has returned if requests
- * of one place (the same frames from the site inwards) have come more often than in the whole
- * previous step, together with those of the failed attempt; in the first step, twice as often as in
- * the attempt. */
+ * An attempt begins with a step, or where the last one failed. A place is a stack reduced to the
+ * frames from its site inward. The program has returned to a place if requests from there, counted
+ * in the failed attempt and after it, exceed those of the whole previous step. In the first step,
+ * only places with one request in the attempt count, and the next request is the return. */
 #ifndef MT_ANALYZER_ATTEMPTS_H
 #define MT_ANALYZER_ATTEMPTS_H
 
@@ -25,7 +25,7 @@ struct mt_attempt {
     uint64_t bytes;
     /* Those that ended together: without a request between their ends. */
     uint64_t together_bytes, together_t_ns;
-    uint64_t left_bytes; /* there at the end of the trace */
+    uint64_t left_bytes; /* bytes of `blocks` that still exist at the end of the trace */
 };
 
 struct mt_attempts {

@@ -1,4 +1,4 @@
-/* How to recompute activations instead of keeping them, for the library of the code. */
+/* Advice on recomputing activations instead of keeping them, in terms of the library in use. */
 #ifndef MT_ANALYZER_CHECKPOINTING_H
 #define MT_ANALYZER_CHECKPOINTING_H
 

@@ -18,10 +18,10 @@ struct mt_finding_marks {
 
 /* Input of a finding. */
 struct mt_finding_search {
-    struct mt_analysis *analysis;          /* the report is filled; in `ask` only its facts are */
-    const struct mt_device_report *device; /* the current device */
-    struct mt_holders_device *held;        /* requested from the pass `blocks` */
-    struct mt_finding_marks *marks;        /* shared by all devices; NULL in `ask` */
+    struct mt_analysis *analysis;             /* its report is filled; in `ask`, only the facts */
+    const struct mt_device_report *device;    /* the current device */
+    struct mt_holders_device *held;           /* requested from the pass `blocks` */
+    struct mt_finding_marks *marks;           /* shared by all devices; NULL in `ask` */
     struct mt_finding found[MT_FINDINGS_MAX]; /* texts: of the report's arena */
     uint32_t count;
     struct mt_growth growth; /* see mt_device_report; set by the finding that judges it */
@@ -38,7 +38,8 @@ struct mt_finding_ops {
 enum mt_status mt_finding_lives(struct mt_finding_search *search,
                                 const struct mt_lives **lives) MT_MUST_USE;
 
-/* Only for a run whose allocator the replay fully explains is the effect of a change known. */
+/* Returns whether a replay can show the effect of a change: it must fully explain the allocator of
+ * the run. */
 bool mt_finding_replayable(const struct mt_finding_search *search);
 
 /* The trace as a word for a shell. */

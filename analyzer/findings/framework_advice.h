@@ -12,8 +12,9 @@ enum mt_framework {
     MT_FRAMEWORK_COUNT
 };
 
-/* The framework whose requests are analyzed: those of PyTorch's allocator, or of a program that
- * runs modules of XLA and whose stacks, or modules, name JAX or TensorFlow. O(frames + modules). */
+/* Returns the framework whose requests are analyzed. PyTorch is identified by its allocator. JAX
+ * and TensorFlow are identified by stacks or modules that name them, in a program that runs modules
+ * of XLA. O(frames + modules). */
 enum mt_framework mt_framework_of(const struct mt_finding_search *search);
 
 /* One text for each framework; NULL: uses the first one, which names no framework. */

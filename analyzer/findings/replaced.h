@@ -1,8 +1,9 @@
-/* Buffers that each step replaces by a longer one, x = torch.cat([x, new]): blocks of one line of
- * the program that each step leaves end in the next step, which leaves more. Batches of growing
- * length do the same. The difference is how the new block is made: while the old one exists, and
- * longer than it by the size of something that the step made before, or by a fraction of that size
- * that is the same in each step (a third, for keys and values that were computed together). */
+/* Buffers that each step replaces by a longer one, x = torch.cat([x, new]). The evidence is a line
+ * of the program whose blocks outlive their step and end in the next step, which leaves more bytes
+ * behind. Batches of growing length do the same. The difference is how the new block is made: while
+ * the old one exists, and longer than it by the size of something that the step made before, or by
+ * a fraction of that size that is the same in each step (a third, for keys and values that were
+ * computed together). */
 #ifndef MT_ANALYZER_REPLACED_H
 #define MT_ANALYZER_REPLACED_H
 
@@ -19,9 +20,9 @@ struct mt_replaced {
     uint64_t old_bytes, new_bytes; /* left by the step before `begin`, by the last one */
 };
 
-/* Finds them for the steps [begin, end) of the lives, begin > 0. Reads the source from its start to
- * its end if there is a line that leaves more in each step, `least` bytes in total. `lines` has
- * room for MT_MAX_REPLACED. */
+/* Asks for such buffers in the steps [begin, end) of `lives`, begin > 0. mt_replaced_find reads the
+ * source from its start to its end only if lines leave more in each step, together at least
+ * `least_bytes`. `lines` has room for MT_MAX_REPLACED. */
 struct mt_replaced_question {
     const struct mt_device_report *device;
     const struct mt_lives *lives;

@@ -14,7 +14,7 @@
 struct mt_retime {
     struct mt_retimed {
         struct mt_overlay_event at;
-        size_t number; /* among those at one place, the first comes first */
+        size_t number; /* order in which they were added, which decides at equal places */
     } * events;
     size_t count, capacity;
     bool within_reserved; /* give up if more is reserved than in the run */

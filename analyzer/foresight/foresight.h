@@ -1,5 +1,5 @@
 /* A policy as text, and facts about a whole trace that the text or the policy needs before a replay
- * begins. If neither needs any, nothing is read, and it is empty. */
+ * begins. If neither needs any, the trace is not read, and the foresight is empty. */
 #ifndef MT_ANALYZER_FORESIGHT_H
 #define MT_ANALYZER_FORESIGHT_H
 
@@ -27,7 +27,8 @@ struct mt_foresight {
     struct mt_step_plan plan;     /* for `planned` */
 };
 
-/* The source is at its start, before and after. */
+/* Fills *foresight, released by the caller. The source must be at its start, and is there again
+ * afterwards. */
 enum mt_status mt_foresight_make(struct mt_source *source, const struct mt_policy_text *policy,
                                  struct mt_foresight *foresight,
                                  struct mt_error *error) MT_MUST_USE;

@@ -5,7 +5,7 @@
  *                 "file:line"; regular expressions are POSIX's extended ones
  *   phase=~REGEX  the phase's path ("step#3/forward") has it
  *   size OP SIZE  of >= > <= < =, the requested bytes
- * A comma in a regular expression is ordinary, unless a condition follows it. */
+ * A comma belongs to the regular expression unless a condition follows it. */
 #ifndef MT_ANALYZER_REQUEST_SELECTOR_H
 #define MT_ANALYZER_REQUEST_SELECTOR_H
 

@@ -1,12 +1,11 @@
 /* A plan for the repeated step of a program: a place for each of its requests in one arena,
  * computed before the run (analyzer/optimal), like STAlloc.
  *
- * - Steps are recorded or inferred (found_phases.h). The repeating step is the one whose requests
- *   (size, in
- *   order) recur in the steps that together request most bytes.
- * - The plan covers requests of the default pool, on the stream that requests most, whose blocks
- *   are free again before the step ends, in all of these steps; each for as long as the longest of
- *   them. Blocks that outlive their step are not planned.
+ * - Steps are recorded or inferred (found_phases.h). Steps are equal if they request the same sizes
+ *   in the same order. The planned step is the one whose equal steps together request most bytes.
+ * - The plan covers requests of the default pool, on the stream that requests most, if their blocks
+ *   are free again before the step ends in all equal steps. It reserves each place for the longest
+ *   life of the block in these steps. Blocks that outlive their step are not planned.
  * - In every step, requests are matched to the plan in order, by size: the next
  *   one of that size, if it is among the next four. A request that has no match, or
  *   that outlives its step, is not planned. The policy checks whether the place is really free:

@@ -1,5 +1,5 @@
-/* The memory of a device over time: rows are addresses, segment by segment, columns are time (or
- * events); shows reserved memory, and the allocated part of it by role.
+/* The memory of a device over time. Rows are addresses, segment by segment. Columns are time or
+ * events. Cells show reserved memory, and the allocated part of it by role.
  *
  * Every segment has a place with as many rows as it needs; that of an expandable segment grows with
  * the mapped memory. When a segment is freed its place stays, white, until another segment of that
@@ -21,7 +21,7 @@
 
 struct mt_address_place {
     uint64_t base;  /* of the last segment there */
-    uint64_t bytes; /* of the largest segment there; mapped at most */
+    uint64_t bytes; /* of the largest segment there; expandable: the most that was mapped */
     uint64_t created_t_ns, created_event;
     uint32_t *rows, row_count; /* from the lowest address upwards */
     uint32_t stream;           /* symbols */

@@ -10,7 +10,7 @@ struct mt_block_words {
     const char *operation;   /* the operation; NULL if the site names it */
 };
 
-/* Everything comes from the attribution's arena. */
+/* Fills *words. The texts are in the attribution's arena. */
 enum mt_status mt_block_words_find(const struct mt_attribution *attribution,
                                    const struct mt_holding *holding,
                                    struct mt_block_words *words) MT_MUST_USE;

@@ -2,10 +2,9 @@
  * every block has its own shape.
  *
  * Bounded: of all blocks that live in the window, the MT_MAX_KEPT_BLOCKS with the most bytes x
- * length are kept by name; the length is that of the part in the window, in nanoseconds on the axis
- * of time and in events on that of events. No bytes of the others are lost: at the fullest instant
- * of every bin both the allocated bytes and the kept ones are known; the rest is the difference,
- * exactly. */
+ * length are kept by name. The length is that of the part in the window, in nanoseconds on the time
+ * axis and in events on the event axis. No bytes of the other blocks are lost: at the fullest
+ * instant of every bin, they are the difference between the allocated bytes and the kept ones. */
 #ifndef MT_ANALYZER_BLOCKS_MODEL_H
 #define MT_ANALYZER_BLOCKS_MODEL_H
 

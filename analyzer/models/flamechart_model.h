@@ -49,8 +49,8 @@ enum mt_status mt_flamechart_builder_new(struct mt_arena *arena,
                                          const struct mt_symbols *symbols,
                                          struct mt_flamechart_builder **builder) MT_MUST_USE;
 
-/* Every ALLOC and FREE_REQUESTED of the device, in order (those outside of the
- * window count only for the curve's start). `phase` is the innermost. */
+/* Adds an event. Pass every ALLOC and FREE_REQUESTED of the device, in order. Those outside of the
+ * window count only for the curve's start. `phase` is the innermost one around the event. */
 enum mt_status mt_flamechart_builder_add(struct mt_flamechart_builder *builder,
                                          const struct mt_event *event, int32_t phase,
                                          int64_t delta_allocated,

@@ -17,8 +17,8 @@ enum mt_status mt_history_groups_find(struct mt_history_groups *groups,
                                       uint32_t *index) MT_MUST_USE;
 void mt_history_groups_release(struct mt_history_groups *groups);
 
-/* Merges every group with less than `small_bytes` into a coarser one. into: for the previous
- * `count` groups, their new numbers; the caller frees it. */
+/* Merges every group with less than `small_bytes` into a coarser one. *into becomes an array of the
+ * new numbers of the previous groups; the caller frees it. */
 enum mt_status mt_history_groups_merge(struct mt_history_groups *groups,
                                        const struct mt_symbols *symbols, uint64_t small_bytes,
                                        uint32_t **into) MT_MUST_USE;

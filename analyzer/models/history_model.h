@@ -16,15 +16,16 @@
 
 struct mt_history_builder;
 
-/* `start`: before the first event; its allocated bytes are those of the blocks that begin
- * at_start. */
+/* Creates a builder. `start` is the state before the first event. Its allocated bytes are those of
+ * the blocks that begin `at_start`. */
 enum mt_status mt_history_builder_new(struct mt_arena *arena, const struct mt_symbols *symbols,
                                       const struct mt_timeline *axis, bool by_event,
                                       const struct mt_bytes *start,
                                       struct mt_history_builder **builder) MT_MUST_USE;
 void mt_history_builder_release(struct mt_history_builder *builder);
 
-/* Interns words in the builder: equal texts, equal pointers. NULL without memory. */
+/* Interns a text in the builder, so that equal texts have equal pointers. Returns NULL if the host
+ * has no memory. */
 const char *mt_history_word(struct mt_history_builder *builder, const char *text);
 
 /* A block is allocated or freed. Live blocks have different numbers. `group` has words of the

@@ -47,7 +47,7 @@ enum { MT_LAYERS_TIME, MT_LAYERS_EVENTS, MT_LAYERS_AXES };
 void mt_layers_next_bin(struct mt_layers_builder *builder, int axis);
 /* Applies the changes passed in since the last event. */
 void mt_layers_happen(struct mt_layers_builder *builder);
-/* Now is the fullest instant of the bin. */
+/* Makes the current state that of the bin: this is its fullest instant so far. */
 void mt_layers_keep(struct mt_layers_builder *builder, int axis);
 
 /* In the arena of the report. peak_event: of the allocated peak. */

@@ -31,8 +31,8 @@ struct mt_lifetimes {
     struct mt_lifetime_sum until_end; /* that were never freed */
     struct mt_lifetime_sum older; /* than the recorded history: their lifetimes are lower bounds */
     uint64_t largest_bytes;
-    /* PyTorch's: requests up to small_pool_bytes are in the small pool, those of at least
-     * own_segment_bytes get a segment of their own size; 0 = not so in this run. */
+    /* PyTorch's limits: requests up to small_pool_bytes are in the small pool, and requests of at
+     * least own_segment_bytes get a segment of their own size. 0 = the run has no such limit. */
     uint64_t small_pool_bytes, own_segment_bytes;
 };
 

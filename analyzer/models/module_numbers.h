@@ -21,10 +21,10 @@ struct mt_module_numbers {
     uint32_t own_layers;
 };
 
-/* Call it once. Repeats among the parameters confirm `groups` of layers that calls of the model
- * showed. Unless `shows_modules`, repeats alone also make layers: own_layers of them. O(n log n) of
- * the blocks; quadratic in at most MT_REPEATS_TOKENS_MAX parameters. Release it even after an
- * error. */
+/* Fills the results. Call it once. Repeats among the parameters confirm `groups` of layers that
+ * calls of the model showed. If `shows_modules` is false, repeats alone also make layers, and
+ * own_layers is their number. O(n log n) in the blocks, and quadratic in the parameters, up to
+ * MT_REPEATS_TOKENS_MAX of them. Release *numbers even after an error. */
 enum mt_status mt_module_numbers_find(struct mt_module_numbers *numbers,
                                       struct mt_layer_group *groups, uint32_t group_count,
                                       bool shows_modules) MT_MUST_USE;

@@ -3,10 +3,10 @@
  * allocated bytes of the instant, role by role. Buffers count as parameters.
  *
  * A layer is an entry into a function that one call of the model enters repeatedly
- * (module_calls.h), if the parameters repeat as often (parameter_layers.h). Blocks of forward
- * belong to the layer, or otherwise the module, that made them; blocks of backward to that of the
- * block of forward that they are tied to (ties.h); gradients and the optimizer's state to that of
- * their parameter. Blocks without such evidence are in one row. */
+ * (module_calls.h), if the parameters repeat as often (parameter_layers.h). A block of forward
+ * is in the row of the layer, or otherwise the module, that made it. A block of backward is in the
+ * row of its owner, a block of forward (ties.h). Gradients and the optimizer's state are in the row
+ * of their parameter. Blocks without such evidence are in one row. */
 #ifndef MT_ANALYZER_MODULE_TABLE_H
 #define MT_ANALYZER_MODULE_TABLE_H
 

@@ -1,6 +1,6 @@
 /* Rows of memory over time, as a picture that grows from left to right. A row has the number of its
  * reserved bytes, and of those covered by blocks of each role. A column shows the state at its
- * fullest instant, which has most allocated bytes and may be its start.
+ * fullest instant: the one with the most allocated bytes, which may be the column's start.
  *
  * Bounded: a row is stored as runs of equal columns; once there are MT_MOSAIC_RUNS of them, columns
  * are joined in pairs, and the fuller one stays. An event costs its rows; a column costs the rows
@@ -76,7 +76,8 @@ struct mt_mosaic_change {
     int64_t bytes;
 };
 
-/* `length`: positions 0 .. length - 1; columns: rounded up to a power of two, at most 32,768. */
+/* Initializes *mosaic, which borrows `rows`. Positions on the axis are 0 to length - 1. `columns`
+ * is rounded up to a power of two, at most 32,768. */
 enum mt_status mt_mosaic_init(struct mt_mosaic *mosaic, const struct mt_mosaic_rows *rows,
                               uint64_t length, uint32_t columns) MT_MUST_USE;
 

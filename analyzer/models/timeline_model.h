@@ -30,8 +30,8 @@ enum mt_status mt_timeline_builder_new(struct mt_arena *arena, struct mt_span *s
 void mt_timeline_builder_follow(struct mt_timeline_builder *builder,
                                 struct mt_layers_builder *layers);
 
-/* State at the start of the history, with which the bins start. Before the first event; the last
- * call counts. */
+/* Sets the state at the start of the history, with which the bins start. Call it before the first
+ * event. If it is called repeatedly, the last call counts. */
 void mt_timeline_builder_start(struct mt_timeline_builder *builder, uint64_t event,
                                const struct mt_bytes *bytes, const uint64_t *role_bytes);
 

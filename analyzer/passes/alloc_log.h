@@ -39,9 +39,9 @@ enum mt_status mt_alloc_log_reserved(struct mt_alloc_log *log, uint64_t event, u
 void mt_alloc_log_rewind(struct mt_alloc_log *log);
 /* Block size and role of the next allocation; false if there is none. */
 bool mt_alloc_log_next(struct mt_alloc_log *log, uint64_t *block_bytes, uint8_t *role);
-/* Whether this allocation ends the block at its address, whose free was lost. In a replay every
- * request does, even one that fails. Initial state that could not be restored (no bytes) does
- * not. */
+/* Returns whether this allocation ends a block at its address whose free was lost. Every request
+ * does, even one that fails in the replay. The only exception is a block of the initial state that
+ * could not be restored: it has no bytes. */
 static inline bool mt_alloc_log_ends_old(const struct mt_event *event, uint64_t block_bytes)
 {
     return block_bytes || !(event->flags & MT_EVENT_INITIAL);
@@ -49,7 +49,7 @@ static inline bool mt_alloc_log_ends_old(const struct mt_event *event, uint64_t 
 
 /* Moves to the change after next_change. */
 void mt_alloc_log_next_change(struct mt_alloc_log *log);
-uint64_t mt_alloc_log_bytes(const struct mt_alloc_log *log); /* that it holds */
+uint64_t mt_alloc_log_bytes(const struct mt_alloc_log *log); /* memory that the log uses */
 bool mt_alloc_log_is_sound(const struct mt_alloc_log *log, const char **why);
 void mt_alloc_log_release(struct mt_alloc_log *log);
 

@@ -32,7 +32,7 @@ struct mt_attributed {
     bool initial;  /* alive when the trace began */
     bool backward; /* allocated in backward, without a stack: by the autograd engine */
     enum mt_tie tie;
-    uint32_t tied; /* the owner's stack, if it has none */
+    uint32_t tied; /* see mt_holding */
     int64_t bytes, blocks;
     uint64_t largest; /* the holding that gives stack and role */
     /* live blocks at an instant */
@@ -65,13 +65,13 @@ static inline uint64_t mt_attributed_size(const struct mt_attributed *row)
     return mt_magnitude(row->bytes);
 }
 
-/* The operation that made its largest blocks: "embedding functional.py:2567"; NULL if the site is
- * that operation, if there is none, and without memory. */
+/* Returns the operation that made the row's largest blocks: "embedding functional.py:2567". Returns
+ * NULL if the site is that operation, if there is none, or if the host has no memory. */
 const char *mt_attributed_operation(const struct mt_attribution *attribution,
                                     const struct mt_attributed *row);
 
-/* The site in words; blocks without a stack are described by what is known about them. NULL without
- * memory. */
+/* Returns the site in words. For blocks without a stack, describes what is known about them
+ * instead. Returns NULL if the host has no memory. */
 const char *mt_attributed_site(const struct mt_attribution *attribution,
                                const struct mt_attributed *row);
 #endif

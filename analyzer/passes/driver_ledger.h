@@ -18,10 +18,10 @@ enum mt_status mt_driver_ledger_event(struct mt_driver_ledger *ledger,
                                       const struct mt_event *event) MT_MUST_USE;
 /* Call it after the last event. */
 enum mt_status mt_driver_ledger_finish(struct mt_driver_ledger *ledger) MT_MUST_USE;
-/* All of these steps, from the start of the source. */
+/* Does all of the steps above, from the start of the source. */
 enum mt_status mt_driver_ledger_read(struct mt_driver_ledger *ledger, struct mt_source *source,
                                      struct mt_error *error) MT_MUST_USE;
-/* Bytes that it uses for live blocks. */
+/* Returns the bytes of memory that the ledger uses for live blocks. */
 uint64_t mt_driver_ledger_bytes(const struct mt_driver_ledger *ledger);
 void mt_driver_ledger_release(struct mt_driver_ledger *ledger);
 

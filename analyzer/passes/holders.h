@@ -19,7 +19,7 @@ struct mt_holders_device {
     uint64_t role_bytes[MT_ROLE_COUNT];
     struct mt_model_feeds models;
     struct mt_lives lives; /* zero: not requested */
-    struct mt_pins pins;   /* likewise */
+    struct mt_pins pins;   /* zero: not requested */
 };
 
 struct mt_holders {
@@ -50,7 +50,7 @@ enum mt_status mt_holders_event(struct mt_holders *holders,
                                 const struct mt_event *event) MT_MUST_USE;
 /* Call it after the last event. */
 enum mt_status mt_holders_finish(struct mt_holders *holders) MT_MUST_USE;
-/* Bytes that it uses for live blocks, without its listeners. */
+/* Returns the bytes of memory that this pass uses for live blocks, without its listeners. */
 uint64_t mt_holders_bytes(const struct mt_holders *holders);
 void mt_holders_release(struct mt_holders *holders);
 

@@ -1,7 +1,7 @@
 /* Memory that stays allocated through a phase: blocks that exist before it begins and after it
  * ends, by role, and how many of these bytes nothing in the phase uses. Filled by the pass
- * `blocks`, for one instance of each name of the main phases: the one with the highest peak. Costs
- * nothing outside of those; inside, one comparison per freed block. */
+ * `blocks`, for one instance of each name of the main phases: the one with the highest peak. Inside
+ * of these instances, it costs one comparison per freed block. */
 #ifndef MT_ANALYZER_IDLE_H
 #define MT_ANALYZER_IDLE_H
 
@@ -10,10 +10,10 @@
 
 #define MT_IDLE_PHASES 32 /* number of names; the highest ones if there are more */
 
-/* Whether nothing in such a phase uses blocks of that role. A trace has allocations and frees, not
- * uses. But only its step reads the state of an optimizer; only backward, zero_grad and that step
- * use gradients; and only the model, the loss and backward use activations. For all other roles,
- * and for phases of unknown kind, it is unknown. */
+/* Returns whether nothing in such a phase uses blocks of that role. A trace has allocations and
+ * frees, not uses, so the answer follows from the roles: only the optimizer's step reads its state;
+ * only backward, zero_grad and that step use gradients; only the model, the loss and backward use
+ * activations. Returns false for all other roles, and for phases of unknown kind. */
 bool mt_role_is_idle_in(enum mt_role role, enum mt_phase_kind kind);
 
 /* Of one device. */
@@ -36,8 +36,9 @@ struct mt_idle_watch {
 void mt_idle_choose(struct mt_idle_watch *watch, const struct mt_survey *survey,
                     const struct mt_survey_device *device, const bool *is_main);
 
-/* In the pass `blocks`: a phase begins, with the device's bytes by role, and `blocks`, which
- * includes the device's live blocks; a phase ends; a block is freed. */
+/* Call these in the pass `blocks`: mt_idle_begin when a phase begins, with the device's bytes by
+ * role and with `blocks`, which includes the device's live blocks; mt_idle_end when a phase ends;
+ * mt_idle_leave when a block is freed. */
 void mt_idle_begin(struct mt_idle_watch *watch, int32_t phase, uint16_t device,
                    const uint64_t role_bytes[MT_ROLE_COUNT], const struct mt_holder *blocks,
                    size_t block_count);

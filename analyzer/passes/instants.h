@@ -16,8 +16,9 @@ struct mt_instants {
     uint32_t explanation_count;
 };
 
-/* `is_main`: for every phase, whether it is one of the parts that a step (or the program) consists
- * of: the outermost ranges that a user named, without steps and their parents. */
+/* Sets *is_main to an array in the arena with an entry per phase: whether it is one of the parts
+ * that a step (or the program) consists of. These are the outermost ranges that a user named,
+ * without steps and their parents; if there are none, those of the framework. */
 enum mt_status mt_main_phases(struct mt_arena *arena, const struct mt_phases *phases,
                               bool **is_main) MT_MUST_USE;
 

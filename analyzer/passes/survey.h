@@ -39,7 +39,7 @@ struct mt_survey_device {
     struct mt_bytes now, start;
     struct mt_highs high[MT_HIGH_COUNT];
     struct mt_phase_use *uses;        /* parallel to phases, use_capacity of them */
-    struct mt_survey_before *befores; /* likewise */
+    struct mt_survey_before *befores; /* parallel to phases, use_capacity of them */
     uint32_t use_capacity;
     uint64_t events, allocations, frees, ooms, live_blocks, live_blocks_peak;
     uint64_t worst_unused, worst_unused_t_ns;

@@ -12,8 +12,8 @@ struct mt_free_order_trial {
     enum mt_status (*run)(void *context, struct mt_pool_reach *reach, struct mt_error *error);
 };
 
-/* lowest: how far the replay with MT_FREE_LOWEST agreed. Makes two trials; sets
- * source->header.free_order. */
+/* `lowest` is how far the replay with MT_FREE_LOWEST agreed. Makes two more trials, and sets
+ * source->header.free_order to the rule that agreed longest. */
 enum mt_status mt_free_order_search(struct mt_source *source, struct mt_pool_reach lowest,
                                     const struct mt_free_order_trial *trial,
                                     struct mt_error *error) MT_MUST_USE;

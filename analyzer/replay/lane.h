@@ -58,19 +58,20 @@ bool mt_lane_is_sound(const struct mt_lane *lane, const char **why);
 /* Asserts at random moments, or `always`, that the lane is sound. */
 void mt_lane_check(struct mt_lane *lane, bool always);
 
-/* Call it after mt_device_init: the policy may complete waiting frees. */
+/* Allows the policy to complete waiting frees before it fails. Call it after mt_device_init. */
 void mt_lane_let_complete(struct mt_lane *lane);
 
-/* Opens a new group. mt_lane_offer then takes its recorded segment events one by one, and the group
- * is resolved. `trigger` is the memory event behind the group, NULL at the end of the trace;
- * explicit_flush: an EMPTY_CACHE event opened the group. */
+/* mt_lane_open_group opens a new group. mt_lane_offer then takes its recorded segment events one by
+ * one, and mt_lane_resolve_group ends the group. `trigger` is the memory event after the group, or
+ * NULL at the end of the trace. `explicit_flush`: an EMPTY_CACHE event opened the group. */
 void mt_lane_open_group(struct mt_lane *lane);
 enum mt_status mt_lane_offer(struct mt_lane *lane, const struct mt_event *event) MT_MUST_USE;
 enum mt_status mt_lane_resolve_group(struct mt_lane *lane, uint64_t first_seq,
                                      const struct mt_event *trigger,
                                      bool explicit_flush) MT_MUST_USE;
 
-/* Memory events, in order. These fill view and count in lane->result. */
+/* Take the memory events in order. These functions fill *view, and update the counts of
+ * lane->result. */
 enum mt_status mt_lane_segment(struct mt_lane *lane, const struct mt_event *event,
                                struct mt_replay_view *view) MT_MUST_USE;
 enum mt_status mt_lane_alloc(struct mt_lane *lane, const struct mt_event *event,

@@ -8,11 +8,11 @@
 struct mt_limit_watch {
     struct mt_pytorch_config config; /* recorded */
     struct mt_limit_evidence devices[MT_MAX_DEVICES];
-    uint64_t tested_bytes[MT_MAX_DEVICES]; /* most that a replay without a limit would have compared
-                                              with a limit; set by the caller */
+    uint64_t tested_bytes[MT_MAX_DEVICES]; /* the largest sum that a replay without a limit would
+                                              have compared with one; set by the caller */
 };
 
-/* Returns NULL without memory. Release with free(). */
+/* Returns NULL if the host has no memory. Release the result with free(). */
 struct mt_limit_watch *mt_limit_watch_new(const struct mt_trace_header *header);
 
 /* Takes the events of the run in order, for all devices. Returns true if the event may be evidence
@@ -28,8 +28,8 @@ static inline bool mt_limit_watch_event(struct mt_limit_watch *watch, const stru
 /* Forgets all events. */
 void mt_limit_watch_restart(struct mt_limit_watch *watch);
 
-/* After a replay without a limit that was watched: whether a limit that agrees with the events
- * would have changed it. */
+/* Call it after a watched replay without a limit. Returns whether a limit that agrees with the
+ * events would have changed that replay. */
 bool mt_limit_matters(const struct mt_limit_watch *watch);
 /* The same for one device, by the events so far. */
 bool mt_limit_matters_on(const struct mt_limit_watch *watch, uint16_t device);

@@ -43,6 +43,7 @@ struct mt_lost_pools {
     uint32_t part_count;
 };
 
+/* Fills *pools with the guess. Release it even after an error. */
 enum mt_status mt_lost_pools_guess(const struct mt_pool_evidence *evidence,
                                    struct mt_lost_pools *pools) MT_MUST_USE;
 void mt_lost_pools_release(struct mt_lost_pools *pools);
@@ -57,8 +58,9 @@ uint32_t mt_lost_pools_count(const struct mt_lost_pools *pools, uint16_t device)
 /* Returns the part that event number `seq` concerns, or MT_NO_PART if its pool is known. */
 uint32_t mt_lost_pools_part_at(const struct mt_lost_pools *pools, uint64_t seq);
 
-/* Makes the next color of a part the default pool's; after as many rotations as there are colors
- * the part is as before. MT_NO_PART: all uncertain parts together, with two alternatives. */
+/* mt_lost_pools_turn makes the next color of a part the default pool's, and mt_lost_pools_ways
+ * returns after how many such calls the part is as before. MT_NO_PART stands for all uncertain
+ * parts together, with two alternatives. */
 void mt_lost_pools_turn(struct mt_lost_pools *pools, uint32_t part);
 uint16_t mt_lost_pools_ways(const struct mt_lost_pools *pools, uint32_t part);
 

@@ -34,7 +34,7 @@ struct mt_one_replay {
     uint64_t left_out[(UINT16_MAX + 1) / 64]; /* bits: devices at or above MT_MAX_DEVICES */
     uint64_t left_out_count;                  /* number of bits set */
     bool restoring;
-    bool over; /* one of several: its observer ended it */
+    bool over; /* ended by its observer, while other replays of the same pass go on */
 };
 
 /* Whether its source has only the driver's events (heap_view.h). */

@@ -1,10 +1,9 @@
 /* Evidence of the pools of segments that the trace does not name. One pass with every block at its
  * recorded address (policy `recorded`):
  *
- * - Best fit. A request landed in segment S. A free block of the same stream
- *   and size class that the allocator would have preferred, or any fitting one
- *   if S was made for this request, must have been in another pool: S and the
- *   segment of that block are unequal.
+ * - Best fit. A request landed in segment S. Another free block of the same stream and size class
+ *   fitted, and the allocator would have preferred it, or S was made for this request. That block
+ *   must have been in another pool: S and the segment of that block are unequal.
  * - Reservations. A pool has one expandable reservation per stream and size
  *   class: two that exist at the same time are unequal.
  * - Flushes. A flushed pool releases all segments that are wholly free. So a segment that

@@ -21,7 +21,8 @@ struct mt_block_track {
     uint16_t pool;
 };
 
-/* Limit at one time: their lists are searched and moved as a whole. */
+/* Maximum number of segments at one time. The limit bounds the cost of an event, which may search
+ * and move the whole list. */
 enum { MT_MAX_SEGMENT_TRACKS = 1 << 16 };
 
 /* A recorded segment; for expandable ones, a contiguous mapped range. */

@@ -83,10 +83,10 @@ enum mt_status mt_replay_run_together(struct mt_source *source, const struct mt_
 bool mt_replay_is_exact(const struct mt_replay_summary *summary);
 
 /* Replays the run as it was: by PyTorch's rules if they reproduce the recording. Otherwise, and for
- * a program without an allocator above the driver, it takes over the recorded actions. Like
- * mt_replay_run, once or twice, in a view that is chosen here if necessary; ignores options->policy
- * and ->verify. The observer needs `restart`. `difference`: "" = none, otherwise why PyTorch's
- * rules were rejected; block sizes are then the recorded ones. */
+ * a program without an allocator above the driver, it takes over the recorded actions. Calls
+ * mt_replay_run once or twice, and chooses the view if necessary. Ignores options->policy and
+ * options->verify. The observer needs `restart`. `difference` becomes "", or the reason why
+ * PyTorch's rules were rejected; block sizes are then the recorded ones. */
 enum mt_status mt_replay_as_run(struct mt_source *source, const struct mt_replay_options *options,
                                 const struct mt_replay_observer *observer,
                                 struct mt_replay_summary *summary, char difference[240],

@@ -6,15 +6,16 @@
 
 #include "replay.h"
 
-/* Sets order `index` of those tried, from 0. If recorded addresses are used where possible
- * (`recorded`), the first order is that, followed by the driver's rule; the others invent all
- * addresses: like the driver, upwards, downwards, and at random with the seeds 1, 2, ... */
+/* Sets options->order to number `index`, from 0, of this list: like the driver, upwards, downwards,
+ * and at random with the seeds 1, 2, ... All of these invent all addresses. If `recorded`, the list
+ * has one more order, as number 0: recorded addresses where possible, otherwise the driver's rule.
+ * The function then also sets options->blind. */
 void mt_replay_use_order(struct mt_replay_options *options, uint32_t index, bool recorded);
 
-/* `summary`: of a replay with these options. For devices with choices that addresses decided
- * (address_ties), fills order_count, the lowest and highest peak of reserved memory, and the
- * largest number of failed requests over the first `orders` orders, 1 to MT_BASE_ORDERS. If there
- * is such a device, replays the source from its start once for each further order. Returns
+/* Completes `summary`, the result of a replay with these options. Fills order_count, the lowest and
+ * highest peaks, and the largest number of failed requests of every device. If addresses decided
+ * choices on a device (address_ties), these cover the first `orders` orders, 1 to MT_BASE_ORDERS.
+ * If there is such a device, replays the source from its start once for each further order. Returns
  * MT_ERR_MEMORY, or the status of mt_replay_run. */
 enum mt_status mt_replay_orders(struct mt_source *source, const struct mt_replay_options *options,
                                 uint32_t orders, struct mt_replay_summary *summary,

@@ -8,8 +8,9 @@ struct mt_analysis;
 struct mt_snapshot;
 struct mt_device_report;
 
-/* Call it after the driver's report is filled. `peak`: of the device, at its allocated peak, or
- * NULL. out->device_parts stays NULL if the parts would not sum to the total. */
+/* Fills out->device_parts. Call it after the driver's report is filled. `peak` is the snapshot at
+ * the device's allocated peak, or NULL. out->device_parts stays NULL if the parts would not sum to
+ * the total. */
 enum mt_status mt_fill_device_parts(struct mt_analysis *analysis, const struct mt_snapshot *peak,
                                     struct mt_device_report *out) MT_MUST_USE;
 

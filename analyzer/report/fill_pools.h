@@ -4,9 +4,9 @@
 
 #include "analysis.h"
 
-/* Fills the rows of the device at an index of the survey; its attribution must be ready. No rows if
- * the run had no private pool, if its segments are unknown, in a what-if replay, or if a damaged
- * trace lost the free of a block. */
+/* Fills out->pools for the device with index `slot` in the survey. analysis->attribution must be
+ * ready. Adds no rows if the run had no private pool, if its segments are unknown, in a what-if
+ * replay, or if a damaged trace lost the free of a block. */
 enum mt_status mt_fill_pools(struct mt_analysis *analysis, struct mt_device_report *out,
                              uint32_t slot) MT_MUST_USE;
 

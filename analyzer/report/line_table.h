@@ -52,11 +52,11 @@ struct mt_line_table {
     struct mt_arena arena;
 };
 
-/* Reads the source once or twice (mt_replay_as_run). Release *table even after an error. Time: the
- * depth of the stack for each event; memory: for each frame and device. */
+/* Reads the source once or twice (mt_replay_as_run). Release *table even after an error. Time is
+ * O(depth of the stack) for each event. Memory is O(frames * devices). */
 enum mt_status mt_line_table_read(struct mt_source *source, struct mt_line_table *table,
                                   struct mt_error *error) MT_MUST_USE;
-/* Sorts functions by own_bytes instead: user code only. */
+/* Sorts the functions of each device by own_bytes instead of site_bytes, largest first. */
 void mt_line_table_sort_by_own(struct mt_line_table *table);
 void mt_line_table_release(struct mt_line_table *table);
 

@@ -23,7 +23,7 @@ struct mt_fit_options {
 struct mt_fit_result {
     uint16_t device;
     bool policy_exact;
-    const char *policy_doubt; /* see replay.h */
+    const char *policy_doubt; /* see replay_result.h */
     bool starts_in_middle;    /* the initial state is restored as recorded */
     bool fits;                /* some limit serves the trace */
     uint64_t fit_bytes;       /* smallest limit at and above which every tried one fits */
@@ -35,11 +35,11 @@ struct mt_fit_result {
                                serving it */
     uint64_t limits_tried;
     uint64_t smaller_fit_bytes; /* a limit below fails_at_bytes that also fits; 0 = none */
-    uint64_t larger_fail_bytes; /* one above fit_bytes that fails; 0 = none */
+    uint64_t larger_fail_bytes; /* a limit above fit_bytes that fails; 0 = none */
     uint64_t reserved_peak_bytes, requested_peak_bytes; /* without a limit */
     uint64_t allocated_peak_bytes, requests;
     uint64_t gaps_left_out; /* of restored pools: not in `requests` (mt_restore_share) */
-    uint64_t address_ties;  /* see replay.h; 0 if they are the run's */
+    uint64_t address_ties;  /* see replay_result.h; 0 if they are the run's */
 
     /* The same answer for each order of addresses that was tried (replay_orders.h), 0 = none. The
      * first is fit_bytes. */
@@ -49,8 +49,9 @@ struct mt_fit_result {
         uint64_t fit_bytes;
     } orders[MT_BASE_ORDERS];
     uint32_t order_count;
-    uint64_t low_bytes, high_bytes; /* of those; high_bytes is the safe value */
-    uint64_t high_fails_at_bytes;   /* in that order: the adjacent smaller limit, which fails */
+    uint64_t low_bytes, high_bytes; /* over these orders; high_bytes is the safe value */
+    uint64_t high_fails_at_bytes;   /* in the order of high_bytes: the adjacent smaller limit, which
+                                       fails */
 
     /* The run itself reached its memory limit: with another limit it may request other memory. */
     uint64_t recorded_ooms, recorded_retries;
@@ -61,7 +62,7 @@ struct mt_fit_result {
     uint64_t lost_segments; /* in private pools that the trace does not name: here they count as the
                                default pool's */
 
-    struct mt_pool_share pools[MT_MAX_POLICY_POOLS]; /* see replay.h */
+    struct mt_pool_share pools[MT_MAX_POLICY_POOLS]; /* see replay_result.h */
 
     bool limit_fits;                     /* limit_bytes suffices in every order that was tried */
     uint32_t limit_fail_count;           /* orders in which it does not */

@@ -13,9 +13,9 @@ struct mt_policy_row {
     bool exact;                  /* the rules of the policy are known */
     const char *doubt;           /* why not; static */
     bool fits;                   /* there is a limit that serves the trace */
-    uint64_t requests;           /* of the trace, without... */
-    uint64_t gaps_left_out; /* memory that PyTorch allocates and frees immediately when it restores
-                               a private pool, if the layout of the simulated pool differs */
+    uint64_t requests;           /* requests of the trace that the policy received */
+    uint64_t gaps_left_out; /* requests that it did not receive: PyTorch frees them immediately when
+                               it restores a private pool, and the simulated layout differs */
     uint64_t requested_peak_bytes, allocated_peak_bytes, reserved_peak_bytes; /* without a limit */
     uint64_t fit_bytes; /* smallest limit at and above which all tried ones serve it, in every order
                            of addresses that was tried (fit.h): the safe value */
@@ -23,7 +23,7 @@ struct mt_policy_row {
     uint32_t order_count;       /* also 1 if addresses decide nothing */
     uint64_t smaller_fit_bytes; /* a limit below the failing ones that also suffices; 0 = none */
     uint64_t larger_fail_bytes; /* one above that does not suffice; 0 = none */
-    uint64_t address_ties;      /* see replay.h */
+    uint64_t address_ties;      /* see replay_result.h */
     bool depends_on_memory;     /* the run reached the limit of its memory */
 };
 
@@ -48,8 +48,8 @@ struct mt_policy_table {
 };
 
 /* One policy (NULL: the run's own) over the whole source. `device` is its number, or UINT64_MAX:
- * the one that reserves most. Fills *row except `what`; *of: its device. MT_END without requests on
- * the device. */
+ * the one that reserves most. Fills *row except `what`, and sets *of to the number of the device.
+ * Returns MT_END if the device has no requests. */
 enum mt_status mt_policy_row_measure(struct mt_source *source, const char *policy, uint64_t device,
                                      struct mt_policy_row *row, uint16_t *of,
                                      struct mt_error *error) MT_MUST_USE;
@@ -63,7 +63,7 @@ uint64_t mt_policy_row_requests(const struct mt_policy_row *row);
 bool mt_policy_row_refuses(const struct mt_policy_table *table, const struct mt_policy_row *row);
 
 /* Completes a table with rows: drops those of equal spelling, sorts them and makes the sentences.
- * MT_ERR_USAGE if they are not of the same requests. */
+ * Returns MT_ERR_USAGE if there are no rows, or if rows differ in their requests. */
 enum mt_status mt_policy_table_finish(struct mt_policy_table *table,
                                       struct mt_error *error) MT_MUST_USE;
 void mt_policy_table_release(struct mt_policy_table *table);

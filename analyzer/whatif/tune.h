@@ -1,6 +1,6 @@
-/* Tune: the options of PyTorch's caching allocator under which a trace needs least. Options are
- * tried by replay: a grid, then refinements of the settings that no other beats; nothing is
- * estimated. */
+/* Tune: the options of PyTorch's caching allocator under which a trace needs the least memory.
+ * Options are tried by replay, never estimated: first a grid, then refinements of the settings that
+ * no other beats. */
 #ifndef MT_ANALYZER_TUNE_H
 #define MT_ANALYZER_TUNE_H
 
@@ -31,7 +31,7 @@ struct mt_tune_row {
     uint64_t device_allocs, device_frees; /* calls of the driver: each stalls the device */
     uint64_t retries;                     /* flushes of the cache */
     uint64_t fit_bytes;    /* the safe value (fit.h, high_bytes); 0 = not searched, or none */
-    uint64_t address_ties; /* see replay.h */
+    uint64_t address_ties; /* see replay_result.h */
 };
 
 struct mt_tune_summary {
