@@ -500,7 +500,7 @@ struct mt_device_report {
     const struct mt_need *need; /* NULL: not requested, unknown, or the run ended out of memory */
     const struct mt_peak_orders *peak_orders; /* NULL: as above, or not a dry run */
     struct mt_oom_answer *oom_answer;         /* NULL: did not end out of memory, or what-if */
-    struct mt_finding *findings;              /* by bytes, largest first */
+    struct mt_finding *findings;              /* by severity, then by bytes, largest first */
     uint32_t finding_count;
     const char
         *no_finding; /* why there are none; NULL: there are some, or requests were refused, or this

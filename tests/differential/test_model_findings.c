@@ -187,8 +187,10 @@ static void expect_state(const char *name)
                         "234 MiB of it stays allocated throughout step#1/backward, where the peak "
                         "is, and is not used there");
     assert_int_equal(truth(name, "reserved_peak_clean"), 2097152000);
-    assert_string_equal(finding->evidence[2], "in the same replay: 1.95 GiB reserved instead of 2.20 GiB");
-    assert_string_equal(finding->evidence[3], "229 MiB to transfer in each direction for each optimizer step");
+    assert_string_equal(finding->evidence[2],
+                        "in the same replay: 1.95 GiB reserved instead of 2.20 GiB");
+    assert_string_equal(finding->evidence[3],
+                        "229 MiB to transfer in each direction for each optimizer step");
     mt_report_release(report);
     mt_source_close(source);
     expect_change(name, "idle-state");
