@@ -51,7 +51,7 @@ void mt_job_labels_add_outliers(struct mt_drawing *drawing, const struct mt_job_
         report->outlier_count > MAX_OUTLIERS ? report->outlier_count - MAX_OUTLIERS : 0;
 }
 
-/* The wider one comes first; of equal ones, the first. */
+/* Orders by width, the widest first, then by position. */
 static bool is_before(const struct mt_job_slot *a, const struct mt_job_slot *b)
 {
     return a->count != b->count ? a->count > b->count : a < b;
