@@ -15,6 +15,8 @@ set(MEMTRACE_ZSTD AUTO CACHE STRING
   "zstd of the injected library: STATIC (libzstd.a), SHARED (libzstd.so.1 when it runs), or AUTO")
 set_property(CACHE MEMTRACE_ZSTD PROPERTY STRINGS AUTO STATIC SHARED)
 
+option(MEMTRACE_STATIC_LIBRARIES
+  "Link archives (.a) of all libraries except libc: the program runs where they are missing" OFF)
 option(MEMTRACE_COLLECTOR "Build what runs inside recorded programs: record, dry-run" ON)
 option(MEMTRACE_WERROR "Treat warnings as errors" OFF)
 option(MEMTRACE_SANITIZE "Build with AddressSanitizer and UndefinedBehaviorSanitizer" OFF)

@@ -26,9 +26,9 @@ static int begins_with(const char *text, const char *beginning)
     return strncmp(text, beginning, strlen(beginning)) == 0;
 }
 
-/* The linker names it dlopen (CMakeLists.txt). It comes before libc's for every library here: the
- * program is the first in the search. */
-void *ask_open_library(const char *file, int flags)
+/* Every library of this process finds this function and not libc's, because the loader searches the
+ * program first. */
+void *dlopen(const char *file, int flags)
 {
     static void *(*real)(const char *, int);
     const char *slash = file != NULL ? strrchr(file, '/') : NULL;
