@@ -2,6 +2,15 @@
 # place of shared libraries. libc, libm, libpthread, libdl and librt stay shared: they belong to the
 # system that the program runs on.
 
+# Archives of this system may expect functions of a libc that is newer than the one we link for.
+if(MEMTRACE_STATIC_LIBRARIES)
+  file(REMOVE ${CMAKE_BINARY_DIR}/archives.txt)
+  include(CheckFunctionExists)
+  check_function_exists(arc4random_buf MEMTRACE_LIBC_HAS_ARC4RANDOM)
+  add_library(mt_newer_libc STATIC EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/packaging/wheel/newer_libc.c)
+  target_link_libraries(mt_newer_libc PRIVATE mt_plain_flags)
+endif()
+
 # Sets `out` to what the linker gets for the library `name`: the path of its archive, -lNAME for a
 # part of libc, or nothing if the archive is missing. A module names libraries of which it may need
 # no function; the linker reports those that it does need.
@@ -29,7 +38,8 @@ function(mt_link_archives prefix)
     list(APPEND archives ${archive})
   endforeach()
   list(REMOVE_DUPLICATES archives)
-  message(STATUS "archives of ${prefix}: ${archives}")
+  # packaging/wheel/build.py reads it for the licenses.
+  file(APPEND ${CMAKE_BINARY_DIR}/archives.txt "archives of ${prefix}: ${archives}\n")
   # Archives that need each other: the linker searches them until nothing new is found.
   if(NOT MEMTRACE_LIBC_HAS_ARC4RANDOM)
     list(APPEND archives mt_newer_libc)
@@ -38,11 +48,3 @@ function(mt_link_archives prefix)
     INTERFACE_LINK_LIBRARIES "-Wl,--start-group;${archives};-Wl,--end-group"
     INTERFACE_LINK_OPTIONS "")
 endfunction()
-
-# Archives of this system may expect functions of a libc that is newer than the one we link for.
-if(MEMTRACE_STATIC_LIBRARIES)
-  include(CheckFunctionExists)
-  check_function_exists(arc4random_buf MEMTRACE_LIBC_HAS_ARC4RANDOM)
-  add_library(mt_newer_libc STATIC EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/packaging/wheel/newer_libc.c)
-  target_link_libraries(mt_newer_libc PRIVATE mt_plain_flags)
-endif()

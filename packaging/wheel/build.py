@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""Builds dist/memtrace_gpu-VERSION-py3-none-manylinux_2_28_x86_64.whl and the sdist.
+
+The wheel runs on every Linux with glibc 2.28 or newer and needs nothing else: zig-cc compiles for
+that glibc, and the archives of the other libraries are in the program. This script checks both and
+then gives the wheel its platform tag. `auditwheel repair` is of no use: it renames libraries, and
+the program and the loader find the injected libraries by their names.
+
+Usage: packaging/wheel/build.py [--wheel-only]
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HERE = pathlib.Path(__file__).resolve().parent
+VENV = ROOT / "build/wheel-venv"
+DIST = ROOT / "dist"
+FLOOR = (2, 28)
+PLATFORM = "manylinux_2_28_x86_64"
+LIMIT_BYTES = 8_000_000
+
+# What glibc itself provides on every system that the tag names.
+SYSTEM_LIBRARIES = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1",
+                    "ld-linux-x86-64.so.2"}
+CMAKE_ARGS = ["-DMEMTRACE_STATIC_LIBRARIES=ON", "-DMEMTRACE_ZSTD=STATIC", "-DMEMTRACE_CAIRO=ON",
+              "-DMEMTRACE_LIBDW=ON"]
+
+
+class WheelError(Exception):
+    """One line for the user."""
+
+
+def run(*command, **options):
+    subprocess.run([str(word) for word in command], check=True, **options)
+
+
+def output(*command):
+    return subprocess.run([str(word) for word in command], check=True, capture_output=True,
+                          text=True).stdout
+
+
+def make_environment():
+    """Makes the virtual environment of the build, or brings it up to date."""
+    python = VENV / "bin/python"
+    if not python.exists():
+        run(sys.executable, "-m", "venv", VENV)
+    run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r",
+        HERE / "requirements.txt")
+    return python
+
+
+def commit_time():
+    """The time that all files in the wheel get, so that two builds give the same bytes."""
+    try:
+        return output("git", "-C", ROOT, "log", "-1", "--format=%ct").strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "1577836800"
+
+
+def build(python, kind, folder):
+    """Returns the file that `python -m build` makes: kind is "wheel" or "sdist"."""
+    environment = dict(os.environ, MEMTRACE_WHEEL_PYTHON=str(python),
+                       CMAKE_TOOLCHAIN_FILE=str(HERE / "toolchain.cmake"),
+                       CMAKE_ARGS=" ".join(CMAKE_ARGS), CMAKE_GENERATOR="Ninja",
+                       SKBUILD_BUILD_DIR=str(ROOT / "build/wheel"),
+                       SOURCE_DATE_EPOCH=commit_time())
+    environment.pop("CMAKE_C_COMPILER_LAUNCHER", None)
+    run(python, "-m", "build", f"--{kind}", "--no-isolation", "--outdir", folder, ROOT,
+        env=environment, stdout=subprocess.DEVNULL)
+    (made,) = pathlib.Path(folder).iterdir()
+    return made
+
+
+def elf_files(folder):
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path.read_bytes()[:4] == b"\x7fELF":
+            yield path
+
+
+def check_elf(path):
+    """Fails if a file needs a library that is not in glibc, or a newer glibc than the floor."""
+    needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", output("readelf", "-dW", path)))
+    if needed - SYSTEM_LIBRARIES:
+        raise WheelError(f"{path.name} needs {', '.join(sorted(needed - SYSTEM_LIBRARIES))}")
+    versions = re.findall(r"\bGLIBC_([0-9]+)\.([0-9]+)", output("readelf", "-VW", path))
+    newest = max((int(major), int(minor)) for major, minor in versions)
+    if newest > FLOOR:
+        raise WheelError(f"{path.name} needs glibc {newest[0]}.{newest[1]}")
+    return newest
+
+
+def symbols(path, *options):
+    lines = output("nm", "--defined-only", *options, path).splitlines()
+    return {words[2] for words in map(str.split, lines) if len(words) == 3}
+
+
+def linked_archives(program, cache):
+    """Yields the archives of which some code is in the program."""
+    inside = symbols(program)
+    configured = re.findall(r"archives of \w+: (.*)", cache)
+    for archive in sorted({path for line in configured for path in line.split(";")}):
+        if archive.endswith(".a") and symbols(archive, "-g") & inside:
+            yield archive
+
+
+def copy_licenses(archives, folder):
+    """Copies the copyright file of each archive's Debian package; returns the names."""
+    folder.mkdir(parents=True)
+    names = []
+    for archive in archives:
+        package = output("dpkg", "-S", os.path.realpath(archive)).split(":")[0]
+        shutil.copyfile(f"/usr/share/doc/{package}/copyright", folder / package)
+        names.append(package)
+    return sorted(set(names))
+
+
+def replace_in(path, pattern, text):
+    content = path.read_text()
+    changed, count = re.subn(pattern, text, content, flags=re.M)
+    if not count:
+        raise WheelError(f"{path.name} has no line {pattern}")
+    path.write_text(changed)
+
+
+def finish(python, wheel, folder):
+    """Checks the wheel, adds the licenses of what is linked, sets the tag; returns its new path."""
+    run(python, "-m", "wheel", "unpack", "--dest", folder / "content", wheel,
+        stdout=subprocess.DEVNULL)
+    (content,) = (folder / "content").iterdir()
+    (info,) = content.glob("*.dist-info")
+    newest = max(check_elf(path) for path in elf_files(content))
+    build_folder = ROOT / "build/wheel"
+    archives = list(linked_archives(build_folder / "memtrace",
+                                    (build_folder / "archives.txt").read_text()))
+    names = copy_licenses(archives, info / "licenses/third-party")
+    lines = "".join(f"License-File: third-party/{name}\n" for name in names)
+    replace_in(info / "METADATA", r"^(License-File: LICENSE)\n", r"\1\n" + lines)
+    replace_in(info / "WHEEL", r"^Tag: .*$", f"Tag: py3-none-{PLATFORM}")
+    DIST.mkdir(exist_ok=True)
+    run(python, "-m", "wheel", "pack", "--dest-dir", DIST, content, stdout=subprocess.DEVNULL,
+        env=dict(os.environ, SOURCE_DATE_EPOCH=commit_time()))
+    (packed,) = DIST.glob(f"*-py3-none-{PLATFORM}.whl")
+    size = packed.stat().st_size
+    if size > LIMIT_BYTES:
+        raise WheelError(f"{packed.name} has {size:,} bytes; the limit is {LIMIT_BYTES:,}")
+    print(f"{packed.relative_to(ROOT)}: {size:,} bytes, needs glibc {newest[0]}.{newest[1]} or newer")
+    print(f"linked archives: {', '.join(names)}")
+
+
+def main(arguments):
+    if arguments not in ([], ["--wheel-only"]):
+        print(__doc__.rstrip().rpartition("\n")[2], file=sys.stderr)
+        return 2
+    python = make_environment()
+    for old in DIST.glob("memtrace_gpu-*"):
+        old.unlink()
+    with tempfile.TemporaryDirectory(dir=ROOT / "build") as temporary:
+        folder = pathlib.Path(temporary)
+        (folder / "built").mkdir()
+        finish(python, build(python, "wheel", folder / "built"), folder)
+        if not arguments:
+            (folder / "sdist").mkdir()
+            made = build(python, "sdist", folder / "sdist")
+            shutil.copyfile(made, DIST / made.name)
+            print(f"dist/{made.name}: {made.stat().st_size:,} bytes")
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except (WheelError, OSError, subprocess.CalledProcessError) as error:
+        print(f"packaging/wheel/build.py: {error}", file=sys.stderr)
+        sys.exit(1)
