@@ -20,6 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 HERE = pathlib.Path(__file__).resolve().parent
 VENV = ROOT / "build/wheel-venv"
 DIST = ROOT / "dist"
+LOG = ROOT / "build/wheel.log"
 FLOOR = (2, 28)
 PLATFORM = "manylinux_2_28_x86_64"
 LIMIT_BYTES = 8_000_000
@@ -70,8 +71,9 @@ def build(python, kind, folder):
                        SKBUILD_BUILD_DIR=str(ROOT / "build/wheel"),
                        SOURCE_DATE_EPOCH=commit_time())
     environment.pop("CMAKE_C_COMPILER_LAUNCHER", None)
-    run(python, "-m", "build", f"--{kind}", "--no-isolation", "--outdir", folder, ROOT,
-        env=environment, stdout=subprocess.DEVNULL)
+    with open(LOG, "w", encoding="utf-8") as log:
+        run(python, "-m", "build", f"--{kind}", "--no-isolation", "--outdir", folder, ROOT,
+            env=environment, stdout=log, stderr=log)
     (made,) = pathlib.Path(folder).iterdir()
     return made
 
@@ -175,5 +177,5 @@ if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1:]))
     except (WheelError, OSError, subprocess.CalledProcessError) as error:
-        print(f"packaging/wheel/build.py: {error}", file=sys.stderr)
+        print(f"packaging/wheel/build.py: {error}; see {LOG.relative_to(ROOT)}", file=sys.stderr)
         sys.exit(1)
