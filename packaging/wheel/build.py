@@ -6,7 +6,7 @@ that glibc, and the archives of the other libraries are in the program. This scr
 then gives the wheel its platform tag. `auditwheel repair` is of no use: it renames libraries, and
 the program and the loader find the injected libraries by their names.
 
-Usage: packaging/wheel/build.py [--wheel-only]
+Usage: packaging/wheel/build.py [--wheel-only | --environment-only]
 """
 import os
 import pathlib
@@ -155,10 +155,12 @@ def finish(python, wheel, folder):
 
 
 def main(arguments):
-    if arguments not in ([], ["--wheel-only"]):
+    if arguments not in ([], ["--wheel-only"], ["--environment-only"]):
         print(__doc__.rstrip().rpartition("\n")[2], file=sys.stderr)
         return 2
     python = make_environment()
+    if arguments == ["--environment-only"]:
+        return 0
     for old in DIST.glob("memtrace_gpu-*"):
         old.unlink()
     with tempfile.TemporaryDirectory(dir=ROOT / "build") as temporary:

@@ -13,7 +13,8 @@ mkdir -p "$work/standin"
 cp "$wheel" "$build/tests/recorded" "$here/../../fixtures/dry_run/gpt.py" "$work"
 cp "$build"/standin/lib*.so.* "$work/standin"
 cp /etc/resolv.conf "$root/etc/resolv.conf"
-[ ! -f /etc/pip.conf ] || cp /etc/pip.conf "$root/etc/pip.conf"
+# This system's certificates: a proxy before the package index may have its own.
+cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
 chown -R 1000:1000 "$work"
 mountpoint -q "$root/proc" || mount -t proc proc "$root/proc"
 [ -c "$root/dev/null" ] || mount --bind /dev "$root/dev"
@@ -50,4 +51,4 @@ if [ "${TRY_TORCH:-}" ]; then
 fi
 SESSION
 chroot --userspec=1000:1000 "$root" env -i HOME=/home/guest PATH=/usr/bin:/bin \
-    TRY_TORCH="${TRY_TORCH:-}" sh /home/guest/session.sh
+    PIP_CERT=/etc/ssl/certs/ca-certificates.crt TRY_TORCH="${TRY_TORCH:-}" sh /home/guest/session.sh
