@@ -47,7 +47,7 @@ if [ "${TRY_TORCH:-}" ]; then
     unset LD_LIBRARY_PATH MEMTRACE_CUPTI
     step pip install --quiet --disable-pip-version-check --no-deps torch==2.11.0 filelock fsspec \
         jinja2 markupsafe mpmath networkx sympy typing_extensions
-    step memtrace dry-run --gpu h200 -o dry.trace.zst -- python gpt.py --batch 8
+    step memtrace dry-run --device H200 -o dry.trace.zst -- python gpt.py --batch 8
 fi
 SESSION
 chroot --userspec=1000:1000 "$root" env -i HOME=/home/guest PATH=/usr/bin:/bin \
