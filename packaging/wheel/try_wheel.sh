@@ -15,6 +15,8 @@ cp "$build"/standin/lib*.so.* "$work/standin"
 cp /etc/resolv.conf "$root/etc/resolv.conf"
 # This system's certificates: a proxy before the package index may have its own.
 cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
+grep -q '^guest:' "$root/etc/passwd" ||
+    echo 'guest:x:1000:1000::/home/guest:/bin/sh' >>"$root/etc/passwd"
 chown -R 1000:1000 "$work"
 mountpoint -q "$root/proc" || mount -t proc proc "$root/proc"
 [ -c "$root/dev/null" ] || mount --bind /dev "$root/dev"
