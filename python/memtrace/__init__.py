@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .errors import Error as Error
     from .ranges import phase as phase
+    from .holders import who_holds as who_holds
+    from .parking import parked as parked
     from .ranges import step as step
     from .report import Report as Report
     from .report import analyze as analyze
@@ -25,6 +27,9 @@ _MODULES = {
     "live": "report",
     "phase": "ranges",
     "step": "ranges",
+    "parked": "parking",
+    "report": "tensor_report",
+    "who_holds": "holders",
 }
 
 __all__ = sorted(_MODULES)
