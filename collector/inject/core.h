@@ -84,6 +84,16 @@ extern _Thread_local struct mt_thread *mt_self;
 void mt_core_forget_generation(void);
 void mt_core_wake_writer(void);
 
+/* lifecycle.c: ends the recording before the process ends. Nothing is recorded afterwards. Events
+ * of other threads at the same time may be lost. */
+enum mt_early_end {
+    MT_EARLY_END_WHOLE,   /* the trace is closed, and its tape is removed */
+    MT_EARLY_END_NOTHING, /* there is no trace: nothing was recorded */
+    MT_EARLY_END_REFUSED  /* `memtrace record` will end it, or it cannot be closed now: the rest of
+                             the trace is on the tape */
+};
+enum mt_early_end mt_lifecycle_end(void);
+
 /* collect.c */
 void mt_thread_forget(void); /* in a forked child: this thread has emitted nothing */
 bool mt_thread_key_make(void);

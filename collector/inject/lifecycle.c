@@ -216,6 +216,34 @@ static bool launcher_waits(void)
     return waits;
 }
 
+/* Closes the trace. Returns false if a part of it is only on the tape (a full disk). */
+static bool close_trace(void)
+{
+    mt_writer_thread_finish();
+    return atomic_load(&mt_core.tape->closed);
+}
+
+static void leave_tape(void)
+{
+    atomic_store(&mt_core.state, MT_CORE_OFF);
+    atomic_store(mt_core.generation_page, 0);
+    mt_own_file_remove(&mt_core.tape_file);
+}
+
+enum mt_early_end mt_lifecycle_end(void)
+{
+    int idle = MT_CORE_IDLE;
+
+    if (atomic_compare_exchange_strong(&mt_core.state, &idle, MT_CORE_OFF) ||
+        atomic_load(&mt_core.state) == MT_CORE_OFF)
+        return MT_EARLY_END_NOTHING;
+    if (atomic_load(&mt_core.state) != MT_CORE_RUNNING || !mt_collect_is_running() ||
+        launcher_waits() || !close_trace())
+        return MT_EARLY_END_REFUSED;
+    leave_tape();
+    return MT_EARLY_END_WHOLE;
+}
+
 /* Runs at exit. Later events (the end of the driver) stay on the tape, and `memtrace record` adds
  * them. Without `memtrace record` (it does not wait for this process, or was killed), a trace with
  * an end record is final. */
@@ -223,11 +251,6 @@ __attribute__((destructor)) static void process_ends(void)
 {
     if (atomic_load(&mt_core.state) != MT_CORE_RUNNING || !mt_collect_is_running())
         return;
-    mt_writer_thread_finish();
-    /* if the trace has no end record (a full disk), the missing part is only on the tape */
-    if (launcher_waits() || !atomic_load(&mt_core.tape->closed))
-        return;
-    atomic_store(&mt_core.state, MT_CORE_OFF);
-    atomic_store(mt_core.generation_page, 0);
-    mt_own_file_remove(&mt_core.tape_file);
+    if (close_trace() && !launcher_waits())
+        leave_tape();
 }

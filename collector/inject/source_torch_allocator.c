@@ -44,6 +44,7 @@ struct table {
 static struct {
     atomic_flag met, attached;
     atomic_bool foreign; /* it has its own blocks, which are not recorded; not reported yet */
+    bool has_reports;
     struct mt_torch_version version;
     struct table table;
     code init, empty_cache, set_fraction;
@@ -177,6 +178,8 @@ static bool find_places(const struct table *table, const struct place *library)
 
     if (known && known->functions == count) {
         hooked.version = *known;
+    } else if (!hooked.has_reports) {
+        return false;
     } else {
         hooked.version = (struct mt_torch_version){
             .functions = (uint16_t)count,
@@ -199,6 +202,8 @@ static void our_init(void *self, int device_count)
         return;
     attach = (attach_function)hooked.table.functions[hooked.version.attach_tracker];
     mt_torch_tracker_begin(&hooked.version, &functor);
+    if (!hooked.has_reports)
+        mt_torch_set_mode(MT_TORCH_TRACKED);
     attach(self, &functor);
     mt_torch_scopes_begin();
 }
@@ -266,6 +271,7 @@ static bool hook(void **const *allocator)
     struct place library;
     const struct table *table;
     void **object;
+    bool is_async;
     char text[MT_TORCH_VERSION_BYTES];
 
     if (!allocator || !is_memory(allocator, sizeof *allocator, MEMORY_READ))
@@ -277,11 +283,15 @@ static bool hook(void **const *allocator)
     mt_torch_note_version(text);
     table = (const void *)((const char *)*object - offsetof(struct table, functions));
     if (!table_is_native(table)) {
-        atomic_store(&hooked.foreign, !table_is_async(table));
-        return say(FOREIGN);
+        is_async = table_is_async(table);
+        atomic_store(&hooked.foreign, !is_async);
+        (void)say(FOREIGN);
+        return is_async;
     }
     if (!find_places(table, &library))
-        return say("a build that is not known; sizes are those of blocks, not requests");
+        return say(hooked.has_reports
+                       ? "a build that is not known; sizes are those of blocks, not requests"
+                       : "a build that is not known, and it was loaded before memtrace's library");
     replace_table(object, table);
     return true;
 }
@@ -303,12 +313,13 @@ static bool is_followed(void)
             (uint32_t)getpid() == mt_recorder_settings->root_process);
 }
 
-void mt_torch_allocator_meet(void *library)
+bool mt_torch_allocator_meet(void *library, bool has_reports)
 {
     if (!is_followed() || atomic_flag_test_and_set(&hooked.met))
-        return;
+        return false;
+    hooked.has_reports = has_reports;
     mt_torch_note_options();
     mt_torch_reports_resolve(library);
     mt_torch_scopes_resolve(library);
-    hook(find_allocator(library));
+    return hook(find_allocator(library));
 }

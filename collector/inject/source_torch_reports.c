@@ -185,7 +185,7 @@ int8_t mt_torch_device_count(void)
     if (!atomic_exchange(&met, true)) {
         int saved = errno;
         void *library = mt_original_library(caller);
-        mt_torch_allocator_meet(library);
+        (void)mt_torch_allocator_meet(library, true);
         if (library)
             dlclose(library);
         errno = saved;

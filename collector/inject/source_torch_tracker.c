@@ -97,10 +97,12 @@ static void hold(const struct mt_raw_event *event)
 
 static void emit(const struct mt_raw_event *event)
 {
-    if (mt_torch_mode() == MT_TORCH_TRACKED)
-        mt_collect_emit(event);
-    else
+    if (mt_torch_mode() != MT_TORCH_TRACKED) {
         hold(event);
+        return;
+    }
+    mt_torch_tell();
+    mt_collect_emit(event);
 }
 
 static void conclude(bool agrees)

@@ -88,6 +88,8 @@ void mt_torch_tell(void)
 {
     enum mt_torch_mode mode = mt_torch_mode();
 
+    if (atomic_load_explicit(&told, memory_order_relaxed))
+        return;
     if (!(mode == MT_TORCH_TRACKED || (mode == MT_TORCH_REPORTS && mt_torch_reports_seen())) ||
         atomic_exchange(&told, true))
         return;

@@ -88,9 +88,12 @@ bool mt_torch_symbols_find(const char *library_path, uintptr_t base, const uintp
 
 /* ---- source_torch_allocator.c: finding it, and hooking into it ---- */
 
-/* Called when PyTorch starts CUDA, before the allocators of devices exist; works once. `library`
- * is a handle of a library that uses it, NULL if that is the program. */
-void mt_torch_allocator_meet(void *library);
+/* Called before the allocators of devices exist: when PyTorch starts CUDA, or before that by
+ * memtrace_begin. Works once. `library` is a handle of a library that uses it, NULL if that is the
+ * program. Without reports (PyTorch was linked before this library was loaded) entries of the
+ * tracker cannot be checked, so only known releases are used, and their entries are events at once.
+ * Returns true if the blocks of the allocator will be recorded as entries or as driver calls. */
+bool mt_torch_allocator_meet(void *library, bool has_reports);
 
 /* On the writer thread: sets a fact `not_recorded` if the allocator has blocks that no source
  * sees. cudaMallocAsync's blocks are visible as driver calls. */

@@ -1,96 +1,6 @@
 /* The charts of a job, on their display lists: every peak is where it belongs, however many ranks
  * there are, nothing covers anything, and text is what it should be. */
-#include "cmocka_all.h"
-
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "drawing_check.h"
-#include "job_answers.h"
-#include "job_chart.h"
-#include "phase.h"
-#include "simulate_job.h"
-#include "units.h"
-#include "unit/drawing_checks.h"
-
-#define SECOND_NS UINT64_C(1000000000)
-
-struct made {
-    struct mt_rank_set set;
-    struct mt_job_report *report;
-};
-
-static void add_job(struct made *made, const struct simulated_job *job)
-{
-    memset(made, 0, sizeof *made);
-    assert_true(simulated_job_add(job, 0, 1, &made->set));
-}
-
-static void report_on(struct made *made)
-{
-    const struct mt_job_options options = {0};
-    struct mt_error error;
-
-    assert_int_equal(mt_rank_set_sort(&made->set), MT_OK);
-    assert_int_equal(mt_job_report_make(&made->set, &options, &made->report, &error), MT_OK);
-}
-
-static void release(struct made *made)
-{
-    mt_job_report_free(made->report);
-    mt_rank_set_release(&made->set);
-}
-
-static void draw(const struct mt_job_report *report, const char *name,
-                 const struct mt_job_chart_options *options, struct mt_drawing *drawing)
-{
-    struct mt_error error;
-
-    assert_non_null(mt_job_chart_find(name));
-    assert_int_equal(mt_job_chart_find(name)->draw(report, options, drawing, &error), MT_OK);
-}
-
-static const struct mt_job_chart_options usual = {0};
-
-/* Each with the numbers of ranks that a chart has to be good for. */
-static const struct {
-    uint32_t stages, replicas, shards;
-} jobs[] = {{1, 1, 1}, {1, 2, 1}, {2, 4, 1}, {8, 4, 2}, {8, 16, 8}, {8, 256, 8}};
-
-static struct simulated_job job_of(size_t size)
-{
-    struct simulated_job job =
-        simulated_job_new(jobs[size].stages, jobs[size].replicas, jobs[size].shards);
-
-    job.has_columns = true;
-    return job;
-}
-
-static uint32_t world_of(const struct simulated_job *job)
-{
-    return job->stages * job->replicas * job->shards;
-}
-
-/* All that can go wrong in a job. */
-static struct simulated_job bad_job_of(size_t size)
-{
-    struct simulated_job job = job_of(size);
-    int32_t world = (int32_t)world_of(&job);
-
-    if (world < 8)
-        return job;
-    job.logging_rank = 0;
-    job.talking_rank = 1;
-    job.leaking_rank = world - 1;
-    job.dying_rank = world - 3;
-    job.missing[job.missing_count++] = world / 3;
-    job.missing[job.missing_count++] = world / 3 + 1;
-    job.missing[job.missing_count++] = world / 2;
-    job.cut[job.cut_count++] = 6;
-    return job;
-}
+#include "job_chart_checks.h"
 
 /* What no text may cover. Hatches of gaps lie in the plot, as all of these do. */
 static bool is_mark(const struct mt_op *op)
@@ -190,12 +100,6 @@ static double highest_y(const struct mt_drawing *drawing, const char *role)
     return y;
 }
 
-static void check_near(double y, double expected)
-{
-    if (!(fabs(y - expected) <= 0.5))
-        fail_msg("%.2f is not %.2f", y, expected);
-}
-
 /* y of the upper edge of the bars at x. */
 static double edge_y(const struct mt_drawing *drawing, double x)
 {
@@ -287,12 +191,6 @@ static void nothing_overlaps(void **state)
     }
 }
 
-static void assert_says(const struct mt_drawing *drawing, const char *role, const char *words)
-{
-    if (!drawing_says(drawing, role, words))
-        fail_msg("%s: no %s says \"%s\"", drawing->id, role, words);
-}
-
 static void labels_name_what_matters(void **state)
 {
     struct simulated_job job = bad_job_of(3);
@@ -325,14 +223,6 @@ static void labels_name_what_matters(void **state)
     assert_says(&drawing, "label", "rank 61: out of memory, at 60 s");
     mt_drawing_release(&drawing);
     release(&made);
-}
-
-static const struct mt_op *nth(const struct mt_drawing *drawing, const char *role, size_t n)
-{
-    for (size_t i = 0; i < drawing->op_count; i++)
-        if (drawing_is(&drawing->ops[i], role) && !n--)
-            return &drawing->ops[i];
-    return NULL;
 }
 
 /* A limit within reach is a line at its height; one that differs is the smallest. */
@@ -384,233 +274,6 @@ static void deaths_and_gaps_are_marked(void **state)
         mt_drawing_release(&drawing);
         release(&made);
     }
-}
-
-/* --- heat maps --- */
-
-/* Tint at a point: 0 = none of the cells. */
-static unsigned tint_at(const struct mt_drawing *drawing, double x, double y)
-{
-    for (size_t i = 0; i < drawing->op_count; i++) {
-        const struct mt_op *op = &drawing->ops[i];
-
-        if (!drawing_is(op, "level"))
-            continue;
-        for (uint32_t c = 0; c < op->cell_count; c++) {
-            const struct mt_grid_cell *cell = &op->cells[c];
-
-            if (x >= op->x + cell->x && x < op->x + cell->x + cell->width && y >= op->y + cell->y &&
-                y < op->y + cell->y + cell->height)
-                return op->paint.tint;
-        }
-    }
-    return 0;
-}
-
-static unsigned lane_count(const struct mt_op *lane)
-{
-    unsigned count;
-
-    if (strstr(lane->title, "missing"))
-        return 0;
-    return sscanf(lane->title, "the largest of %u,", &count) == 1 ? count : 1;
-}
-
-static unsigned expected_tint(uint64_t bytes, uint64_t low, uint64_t high)
-{
-    double share = (double)(bytes - low) / (double)(high - low);
-
-    return 2 + (unsigned)fmin(floor(share * 15), 14);
-}
-
-static uint64_t planted_peak(uint32_t rank, uint32_t step)
-{
-    return (30 + (rank * UINT64_C(7919) + step * UINT64_C(104729)) % 64) * MT_GIB;
-}
-
-static void check_row_of_cells(const struct mt_drawing *drawing, const struct mt_op *lane,
-                               uint32_t first)
-{
-    for (uint32_t s = 0; s < SIMULATED_STEPS; s++) {
-        double x = lane->x + (s + 0.5) * lane->width / SIMULATED_STEPS;
-        uint64_t bytes = 0;
-
-        for (uint32_t r = first; r < first + lane_count(lane); r++)
-            bytes = mt_max_u64(bytes, planted_peak(r, s));
-        assert_int_equal(tint_at(drawing, x, lane->y + lane->height / 2),
-                         expected_tint(bytes, 30 * MT_GIB, 93 * MT_GIB));
-    }
-}
-
-/* A cell shows the largest of its ranks, at any number of them. The scale is that of all steps. */
-static void cells_show_the_largest(void **state)
-{
-    (void)state;
-    for (size_t i = 2; i < MT_ARRAY_LEN(jobs); i++) {
-        const struct simulated_job job = job_of(i);
-        struct mt_drawing drawing;
-        struct made made;
-        uint32_t row = 0;
-
-        add_job(&made, &job);
-        for (uint32_t r = 0; r < made.set.record_count; r++)
-            for (uint32_t s = 0; s < SIMULATED_STEPS; s++)
-                made.set.records[r].steps[s].reserved_peak_bytes = planted_peak(r, s);
-        made.set.records[0].steps[0].reserved_peak_bytes = planted_peak(0, 0);
-        report_on(&made);
-        draw(made.report, "steps", &usual, &drawing);
-        for (size_t n = 0; nth(&drawing, "lane", n); n++) {
-            if (i > 2)
-                check_row_of_cells(&drawing, nth(&drawing, "lane", n), row);
-            row += lane_count(nth(&drawing, "lane", n));
-        }
-        assert_int_equal(row, world_of(&job));
-        mt_drawing_release(&drawing);
-        release(&made);
-    }
-}
-
-/* Where ranks share a row of pixels, its title does not count a missing rank. */
-static void titles_count_ranks(void **state)
-{
-    static const char *const charts[] = {"steps", "times"};
-
-    (void)state;
-    for (size_t i = 3; i < MT_ARRAY_LEN(jobs); i++)
-        for (size_t chart = 0; chart < MT_ARRAY_LEN(charts); chart++) {
-            const struct simulated_job job = bad_job_of(i);
-            struct mt_drawing drawing;
-            struct made made;
-            uint32_t count = 0;
-
-            add_job(&made, &job);
-            report_on(&made);
-            draw(made.report, charts[chart], &usual, &drawing);
-            for (size_t n = 0; nth(&drawing, "lane", n); n++)
-                count += lane_count(nth(&drawing, "lane", n));
-            assert_int_equal(count, world_of(&job) - job.missing_count);
-            mt_drawing_release(&drawing);
-            release(&made);
-        }
-}
-
-/* One short peak of one rank is the darkest cell of the whole picture. */
-static void a_short_peak_is_seen_over_time(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < MT_ARRAY_LEN(jobs); i++) {
-        const struct simulated_job job = job_of(i);
-        uint32_t rank = world_of(&job) * 2 / 3, row = 0;
-        struct mt_drawing drawing;
-        struct made made;
-
-        add_job(&made, &job);
-        for (uint32_t r = 0; r < made.set.record_count; r++)
-            for (uint32_t c = 0; c < MT_RECORD_COLUMNS; c++)
-                made.set.records[r].columns[c].reserved_bytes = 10 * MT_GIB;
-        made.set.records[rank].columns[300].reserved_bytes = 40 * MT_GIB;
-        report_on(&made);
-        draw(made.report, "times", &usual, &drawing);
-        for (size_t n = 0; nth(&drawing, "lane", n); n++) {
-            const struct mt_op *lane = nth(&drawing, "lane", n);
-            double x = lane->x + 300.5 * lane->width / MT_RECORD_COLUMNS;
-            bool is_there = rank >= row && rank < row + lane_count(lane);
-
-            assert_int_equal(tint_at(&drawing, x, lane->y + lane->height / 2) == 16, is_there);
-            assert_true(tint_at(&drawing, lane->x + 1, lane->y + lane->height / 2) < 16);
-            row += lane_count(lane);
-        }
-        mt_drawing_release(&drawing);
-        release(&made);
-    }
-}
-
-/* Nothing is not 0: a rank that ended early, and one that reserved nothing. */
-static void no_data_is_not_zero(void **state)
-{
-    struct simulated_job job = job_of(2);
-    struct mt_drawing drawing;
-    const struct mt_op *lane;
-    struct made made;
-
-    (void)state;
-    job.missing[job.missing_count++] = 6;
-    add_job(&made, &job);
-    made.set.records[2].step_count = 10;
-    for (uint32_t s = 0; s < SIMULATED_STEPS; s++)
-        made.set.records[3].steps[s].reserved_peak_bytes = 0;
-    made.set.records[4].step_count = 0;
-    report_on(&made);
-    draw(made.report, "steps", &usual, &drawing);
-    lane = nth(&drawing, "lane", 2);
-    assert_true(tint_at(&drawing, lane->x + lane->width * 0.45, lane->y + 5) > 2);
-    assert_int_equal(tint_at(&drawing, lane->x + lane->width * 0.55, lane->y + 5), 0);
-    lane = nth(&drawing, "lane", 3);
-    assert_int_equal(tint_at(&drawing, lane->x + 5, lane->y + 5), 2);
-    lane = nth(&drawing, "lane", 4);
-    assert_int_equal(tint_at(&drawing, lane->x + 5, lane->y + 5), 0);
-    lane = nth(&drawing, "lane", 6);
-    assert_int_equal(tint_at(&drawing, lane->x + 5, lane->y + 5), 0);
-    assert_true(nth(&drawing, "gap", 0)->paint.hatched);
-    check_near(nth(&drawing, "gap", 0)->y, lane->y);
-    check_near(nth(&drawing, "gap", 0)->height, lane->height);
-    assert_null(nth(&drawing, "gap", 1));
-    assert_says(&drawing, "legend", "No data");
-    assert_says(&drawing, "legend", "Missing ranks");
-    assert_says(&drawing, "scale-bytes", "0 B");
-    mt_drawing_release(&drawing);
-    release(&made);
-}
-
-/* A death is marked at its rank and its step. */
-static void a_death_is_at_its_step(void **state)
-{
-    struct simulated_job job = job_of(3);
-    const struct mt_op *op, *lane;
-    struct mt_drawing drawing;
-    struct made made;
-
-    (void)state;
-    job.dying_rank = 29;
-    add_job(&made, &job);
-    made.set.records[29].step_count = 13;
-    made.set.records[29].last_step = 12;
-    report_on(&made);
-    draw(made.report, "steps", &usual, &drawing);
-    op = nth(&drawing, "death", 0);
-    lane = nth(&drawing, "lane", 29);
-    assert_int_equal(op->cell_count, 1);
-    check_near(op->x + op->cells[0].x, lane->x + floor(12 * lane->width / SIMULATED_STEPS));
-    check_near(op->y + op->cells[0].y, lane->y);
-    mt_drawing_release(&drawing);
-    draw(made.report, "times", &usual, &drawing);
-    op = nth(&drawing, "death", 0);
-    assert_int_equal(op->cell_count, 1);
-    /* 60 s of 360 */
-    assert_true(fabs(op->cells[0].x - op->width / 6) <= 4);
-    mt_drawing_release(&drawing);
-    release(&made);
-}
-
-static void dry_runs_have_no_times(void **state)
-{
-    const struct simulated_job job = job_of(2);
-    struct mt_drawing drawing;
-    struct made made;
-
-    (void)state;
-    add_job(&made, &job);
-    for (uint32_t r = 0; r < made.set.record_count; r++)
-        made.set.records[r].is_dry_run = true;
-    report_on(&made);
-    assert_false(mt_job_chart_find("times")->called_for(made.report));
-    assert_true(mt_job_chart_find("steps")->called_for(made.report));
-    draw(made.report, "times", &usual, &drawing);
-    assert_says(&drawing, "nothing", "No times were recorded");
-    mt_drawing_release(&drawing);
-    made.set.records[3].is_dry_run = false;
-    assert_true(mt_job_chart_find("times")->called_for(made.report));
-    release(&made);
 }
 
 /* --- jobs of other kinds --- */
@@ -879,12 +542,6 @@ int main(void)
         cmocka_unit_test(labels_name_what_matters),
         cmocka_unit_test(limits_are_lines),
         cmocka_unit_test(deaths_and_gaps_are_marked),
-        cmocka_unit_test(cells_show_the_largest),
-        cmocka_unit_test(titles_count_ranks),
-        cmocka_unit_test(a_short_peak_is_seen_over_time),
-        cmocka_unit_test(no_data_is_not_zero),
-        cmocka_unit_test(a_death_is_at_its_step),
-        cmocka_unit_test(dry_runs_have_no_times),
         cmocka_unit_test(no_steps),
         cmocka_unit_test(steps_far_apart),
         cmocka_unit_test(all_are_dead),

@@ -100,6 +100,51 @@ static void keeps_what_comes_late(void **state)
     assert_true(found.in_order && found.closed);
 }
 
+static void ends_early(void)
+{
+    char tape[192], manifest[160], aside[176];
+
+    snprintf(tape, sizeof tape, "%s%s", trace, MT_TAPE_SUFFIX);
+    name_manifest(manifest);
+    snprintf(aside, sizeof aside, "%s.aside", manifest);
+    emit_many(1, 0, 2500);
+    assert_int_equal(mt_lifecycle_end(), MT_EARLY_END_REFUSED); /* its launcher waits */
+    assert_int_equal(rename(manifest, aside), 0);
+    assert_int_equal(mt_lifecycle_end(), MT_EARLY_END_WHOLE);
+    assert_int_equal(rename(aside, manifest), 0);
+    assert_int_equal(access(tape, F_OK), -1);
+    emit_many(1, 2500, 2510);
+    assert_int_equal(mt_lifecycle_end(), MT_EARLY_END_NOTHING);
+    _exit(0);
+}
+
+/* The trace is final before the process ends, and later events are not recorded. */
+static void ends_on_request(void **state)
+{
+    struct found found;
+
+    (void)state;
+    clean();
+    assert_int_equal(run_child(ends_early), 0);
+    read_trace(trace, &found);
+    assert_int_equal(found.allocs[1], 2500);
+    assert_true(found.in_order && found.closed);
+}
+
+static void ends_before_it_begins(void)
+{
+    assert_int_equal(mt_lifecycle_end(), MT_EARLY_END_NOTHING);
+    emit_many(1, 0, 10);
+}
+
+static void ends_without_a_trace(void **state)
+{
+    (void)state;
+    clean();
+    assert_int_equal(run_child(ends_before_it_begins), 0);
+    assert_int_equal(access(trace, F_OK), -1);
+}
+
 static void *emit_for_ever(void *number)
 {
     uint64_t thread = (uint64_t)(uintptr_t)number, i;
@@ -284,6 +329,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(survives_underscore_exit),
         cmocka_unit_test(times_of_a_short_life),
         cmocka_unit_test(keeps_what_comes_late),
+        cmocka_unit_test(ends_on_request),
+        cmocka_unit_test(ends_without_a_trace),
         cmocka_unit_test(all_of_eight_threads),
         cmocka_unit_test(survives_kill),
         cmocka_unit_test(refuses_a_living_process),

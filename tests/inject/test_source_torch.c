@@ -41,6 +41,57 @@ static void case_first_allocation_as_requested(void)
     CHECK(has_fact("never_refused=1\n"));
 }
 
+static bool meet_before_cuda(void)
+{
+    void *library;
+    bool met;
+
+    library = dlopen("libc10_cuda.so", RTLD_LAZY | RTLD_NOLOAD);
+    CHECK(library);
+    met = mt_torch_allocator_meet(library, false);
+    dlclose(library);
+    return met;
+}
+
+/* Nothing is held back for a report that would not come. */
+static void case_loaded_before_the_collector(void)
+{
+    load(STANDIN_TORCH);
+    CHECK(meet_before_cuda());
+    CHECK(!meet_before_cuda()); /* once */
+    CHECK(torch.begin() > 0);
+    CHECK(mt_torch_mode() == MT_TORCH_TRACKED);
+    torch.free(torch.malloc(0, 1000, 0));
+    CHECK(collected.count == 4);
+    expect(0, MT_EVENT_SEGMENT_ALLOC, 2 << 20);
+    expect(1, MT_EVENT_ALLOC, 1000);
+    CHECK(has_fact("framework=PyTorch 2.11.0+standin\n") && !has_fact("sizes_rounded"));
+}
+
+/* Symbols give the places of the functions, but nothing would check them. */
+static void case_loaded_before_the_collector_and_not_known(void)
+{
+    setenv("MEMTRACE_STANDIN_TORCH", "33,1,9,6,21,1", 1);
+    load(STANDIN_TORCH);
+    CHECK(!meet_before_cuda());
+    CHECK(collected.said_count == 1 && strstr(collected.said[0], "a build that is not known"));
+}
+
+static void case_foreign_and_loaded_before_the_collector(void)
+{
+    setenv("MEMTRACE_STANDIN_FAULT", "type", 1);
+    load(STANDIN_TORCH);
+    CHECK(!meet_before_cuda());
+}
+
+/* Its blocks are calls of the driver. */
+static void case_async_and_loaded_before_the_collector(void)
+{
+    setenv("MEMTRACE_STANDIN_FAULT", "async", 1);
+    load(STANDIN_TORCH);
+    CHECK(meet_before_cuda());
+}
+
 static void case_free_completes_later(void)
 {
     void *a, *b;
@@ -409,6 +460,10 @@ static void test_tracker(void **state)
 {
     (void)state;
     run_case(case_first_allocation_as_requested);
+    run_case(case_loaded_before_the_collector);
+    run_case(case_loaded_before_the_collector_and_not_known);
+    run_case(case_foreign_and_loaded_before_the_collector);
+    run_case(case_async_and_loaded_before_the_collector);
     run_case(case_free_completes_later);
     run_case(case_pools);
     run_case(case_devices);

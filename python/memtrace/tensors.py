@@ -1,0 +1,149 @@
+"""Tensors, their names in a model, and the storages that hold their bytes.
+
+Nothing here imports torch: a caller passes tensors, so torch is loaded."""
+from __future__ import annotations
+
+import gc
+import sys
+import warnings
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+# In the order in which a report lists them.
+KINDS = ("parameters", "gradients", "optimizer state", "buffers", "other tensors")
+
+
+class Named(NamedTuple):
+    """A tensor that a model or an optimizer holds."""
+
+    name: str
+    kind: str
+    tensor: Any
+
+
+def loaded_torch() -> Any:
+    """Returns torch, or raises if this process has not imported it."""
+    torch = sys.modules.get("torch")
+    if torch is None or not hasattr(torch, "Tensor"):
+        from .errors import Error
+
+        raise Error("torch is not imported in this process, so it has no tensors")
+    return torch
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether a value is a tensor. isinstance would run __class__ of proxies, which may have side
+    effects."""
+    torch = sys.modules.get("torch")
+    return torch is not None and issubclass(type(value), torch.Tensor)
+
+
+def parts(tensor: Any) -> Iterator[tuple[str, Any]]:
+    """Yields the tensors with storages that a tensor consists of, with a suffix for the name:
+    indices and values of a sparse tensor, the local shard of a DTensor, or the tensor itself."""
+    torch = loaded_torch()
+    flatten = getattr(tensor, "__tensor_flatten__", None)
+    if flatten is not None:
+        for name in flatten()[0]:
+            for suffix, part in parts(getattr(tensor, name)):
+                yield f".{name}{suffix}", part
+    elif tensor.layout == torch.sparse_coo:
+        yield ".indices", tensor._indices()
+        yield ".values", tensor._values()
+    elif tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
+        yield ".crow_indices", tensor.crow_indices()
+        yield ".col_indices", tensor.col_indices()
+        yield ".values", tensor.values()
+    elif tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
+        yield ".ccol_indices", tensor.ccol_indices()
+        yield ".row_indices", tensor.row_indices()
+        yield ".values", tensor.values()
+    else:
+        yield "", tensor
+
+
+def storage_of(tensor: Any) -> Any:
+    """Returns the untyped storage, or None: fake, functional and MKL-DNN tensors have none that
+    Python can reach."""
+    try:
+        storage = tensor.untyped_storage()
+        storage.data_ptr()
+    except (RuntimeError, NotImplementedError):
+        return None
+    return storage
+
+
+def key_of(storage: Any) -> tuple[str, int]:
+    """Returns what tells one storage from all others that are alive."""
+    return str(storage.device), int(storage._cdata)
+
+
+
+def _gradient(tensor: Any) -> Any:
+    # Reading .grad of a tensor that is no leaf makes PyTorch warn.
+    if not tensor.is_leaf:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return tensor.grad
+    return tensor.grad
+
+
+def _with_gradient(name: str, kind: str, tensor: Any) -> Iterator[Named]:
+    yield Named(name, kind, tensor)
+    gradient = _gradient(tensor)
+    if gradient is not None:
+        yield Named(f"{name}.grad", "gradients", gradient)
+
+
+def of_model(model: Any) -> Iterator[Named]:
+    """Yields parameters, their gradients, and buffers. A tensor that has several names comes once
+    for each."""
+    for name, tensor in model.named_parameters(remove_duplicate=False):
+        yield from _with_gradient(name, "parameters", tensor)
+    for name, tensor in model.named_buffers(remove_duplicate=False):
+        yield from _with_gradient(name, "buffers", tensor)
+
+
+def _in_state(name: str, value: Any) -> Iterator[Named]:
+    """The state of an optimizer holds tensors, also in lists and dictionaries."""
+    if is_tensor(value):
+        yield Named(name, "optimizer state", value)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _in_state(f"{name}.{key}", item)
+    elif isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            yield from _in_state(f"{name}[{index}]", item)
+
+
+def of_optimizer(optimizer: Any, names: dict[int, str]) -> Iterator[Named]:
+    """Yields what an optimizer holds. `names`: of tensors by id; a parameter that is not there is
+    named after its group."""
+    known = dict(names)
+    for number, group in enumerate(optimizer.param_groups):
+        for index, tensor in enumerate(group["params"]):
+            if id(tensor) not in known:
+                known[id(tensor)] = f"param_groups[{number}].params[{index}]"
+                yield from _with_gradient(known[id(tensor)], "parameters", tensor)
+    for owner, state in optimizer.state.items():
+        yield from _in_state(known.get(id(owner), "state"), state)
+
+
+def named(models: list[Any], optimizers: list[Any]) -> list[Named]:
+    """Returns all named tensors. With several models, names begin with the number of the model."""
+    found: list[Named] = []
+    names: dict[int, str] = {}
+    for number, model in enumerate(models):
+        prefix = f"model{number}." if len(models) > 1 else ""
+        for item in of_model(model):
+            found.append(item._replace(name=prefix + item.name))
+            names.setdefault(id(item.tensor), prefix + item.name)
+    for optimizer in optimizers:
+        found += of_optimizer(optimizer, names)
+    return found
+
+
+def alive() -> list[Any]:
+    """Returns all tensors that Python's garbage collector knows. A tensor that C++ made and holds,
+    such as a result inside an operator that autograd saved, has no object for Python."""
+    return [value for value in gc.get_objects() if is_tensor(value)]

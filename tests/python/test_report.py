@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+"""memtrace.analyze, its tables, and the errors of the program."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import types
+import unittest.mock
+import warnings
+
+from support import CAPTURES, PROGRAM, Case, environment, main
+
+import memtrace
+from memtrace import program
+
+GPT = CAPTURES / "gpt_default.pickle.zst"
+LEAK = CAPTURES / "leak.pickle.zst"  # small
+
+
+def without_pandas():
+    return unittest.mock.patch.dict(sys.modules, {"pandas": None})
+
+
+class FakeFrame:
+    def __init__(self, rows):
+        self.rows = rows
+
+
+class Analysis(Case):
+    def test_numbers_of_the_program(self):
+        done = subprocess.run([PROGRAM, "analyze", str(GPT), "--json", "--all", "-q"], check=True,
+                              capture_output=True)
+        document = json.loads(done.stdout)
+        report = memtrace.analyze(GPT)
+        self.assertEqual(report.raw, document)
+        self.assertEqual(report.device.summary.allocated_peak.bytes,
+                         document["devices"][0]["summary"]["allocated_peak"]["bytes"])
+        truth = json.loads((CAPTURES / "gpt_default.truth.json").read_text(encoding="utf-8"))
+        self.assertIn(str(report.device.summary.allocated_peak.bytes), json.dumps(truth))
+        with without_pandas():
+            self.assertEqual(len(report.steps), len(document["devices"][0]["steps"]))
+            self.assertEqual(report.steps[3].peak.allocated,
+                             document["devices"][0]["steps"][3]["peak"]["allocated"])
+            for name in ("phases", "sites", "modules", "roles", "pools", "instants"):
+                self.assertIsInstance(getattr(report, name), list)
+        self.assertIn(str(report.device.summary.allocated_peak.bytes), repr(report))
+        self.assertTrue(report.text().startswith("Needs 7.53 GiB"))
+
+    def test_frames(self):
+        pandas = types.SimpleNamespace(DataFrame=FakeFrame)
+        with unittest.mock.patch.dict(sys.modules, {"pandas": pandas}):
+            steps = memtrace.analyze(GPT).steps
+        self.assertIsInstance(steps, FakeFrame)
+        first = steps.rows[0]
+        self.assertEqual((first["device"], first["index"]), (0, 0))
+        self.assertIn("peak_allocated", first)
+        self.assertNotIn("raw", first)
+        with without_pandas(), self.assertRaises(ImportError):
+            memtrace.analyze(GPT).to_frame("steps")
+
+    def test_tables_of_all_devices(self):
+        report = memtrace.analyze(CAPTURES / "twogpu.pickle.zst")
+        rows = report.rows("sites")
+        self.assertEqual({row["device"] for row in rows.columns()}, {0, 1})
+        with self.assertRaisesRegex(memtrace.Error, "there is no table 'site'"):
+            report.rows("site")
+
+    def test_live(self):
+        report = memtrace.analyze(GPT)
+        with without_pandas():
+            rows = report.live("peak", by="role")
+        self.assertEqual(sum(row.bytes for row in rows), report.device.summary.allocated_peak.bytes)
+
+    def test_gates_are_no_errors(self):
+        report = memtrace.analyze(GPT, max_peak={"reserved": "1GiB"})
+        self.assertEqual(report.verdict, "fail")
+        self.assertEqual([gate.state for gate in report.gates], ["fail"])
+        self.assertEqual(memtrace.analyze(GPT, fits="100GiB").verdict, "pass")
+
+    def test_options(self):
+        report = memtrace.analyze(LEAK, policy="expandable_segments:True", limit="80GiB")
+        self.assertNotEqual(report.document.policy, memtrace.analyze(LEAK).document.policy)
+
+
+class Errors(Case):
+    def test_line_of_the_program(self):
+        with self.assertRaises(memtrace.Error) as caught:
+            memtrace.analyze(self.work / "missing")
+        self.assertEqual(str(caught.exception),
+                         f"cannot read '{self.work}/missing': No such file or directory")
+        self.assertEqual(caught.exception.status, 3)
+        (self.work / "text").write_text("no trace", encoding="utf-8")
+        with self.assertRaises(memtrace.Error):
+            memtrace.analyze(self.work / "text")
+        with self.assertRaisesRegex(memtrace.Error, "policy") as caught:
+            memtrace.analyze(LEAK, policy="no such policy")
+
+    def test_damaged_input_warns(self):
+        trace = self.work / "cut.trace.zst"
+        program.run(["import", str(LEAK), "-o", str(trace), "-q"])
+        trace.write_bytes(trace.read_bytes()[:-2000])
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            report = memtrace.analyze(trace, options=["--strict"])
+        self.assertTrue(report.document.input.cut)
+        self.assertIn("cut at byte", str(caught[0].message))
+        with self.assertRaisesRegex(memtrace.Error, "no device"):
+            report.device  # pylint: disable=pointless-statement
+
+    def test_hostile_names(self):
+        folder = os.getcwd()
+        os.chdir(self.work)
+        self.addCleanup(os.chdir, folder)
+        for name in ("-o", "--help", "-", "a b;c", "$(x)`y`", "new\nline", "\x1b[31m",
+                     "quote\"'\\", "\udcff\udcfe"):
+            with self.subTest(name):
+                shutil.copy(LEAK, os.path.join(".", name))
+                self.assertTrue(memtrace.analyze(name).devices)
+                self.assertTrue(memtrace.analyze(pathlib.Path(name)).devices)
+                with without_pandas():
+                    self.assertTrue(memtrace.analyze(name).live())
+        with self.assertRaisesRegex(memtrace.Error, "null"):
+            memtrace.analyze("nul\0byte")
+
+    def test_broken_programs(self):
+        fake = self.work / "memtrace"
+        for text, wanted in (("#!/bin/sh\necho '{'", "no JSON document"),
+                             ("#!/bin/sh\nexit 6", "failed with status 6"),
+                             ("#!/bin/sh\nkill -9 $$", "ended by signal 9"),
+                             ("#!/bin/sh\necho '[]'", "different versions"),
+                             ("#!/bin/sh\necho memtrace: no memory >&2; exit 3", "^no memory$"),
+                             ("\x7fELF nothing", "cannot run")):
+            fake.write_text(text, encoding="utf-8")
+            fake.chmod(0o700)
+            with unittest.mock.patch.dict(os.environ, {"MEMTRACE_PROGRAM": str(fake)}):
+                with self.subTest(text), self.assertRaisesRegex(memtrace.Error, wanted):
+                    memtrace.analyze(LEAK)
+
+
+class Program(Case):
+    def command(self, *words, **variables):
+        kept = environment(**variables)
+        if "MEMTRACE_PROGRAM" not in variables:
+            del kept["MEMTRACE_PROGRAM"]
+        return subprocess.run([sys.executable, "-m", "memtrace", *words], env=kept, cwd=self.work,
+                              capture_output=True, text=True, check=False)
+
+    def test_becomes_the_program(self):
+        done = self.command("analyze", str(LEAK), MEMTRACE_PROGRAM=PROGRAM)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertTrue(done.stdout.startswith("Needs "))
+        done = self.command("no-such-command", MEMTRACE_PROGRAM=PROGRAM)
+        self.assertEqual(done.returncode, 2)
+
+    def test_on_path_but_never_a_script(self):
+        scripts, programs = self.work / "scripts", self.work / "programs"
+        for folder in (scripts, programs):
+            folder.mkdir()
+        script = scripts / "memtrace"
+        script.write_text("#!/bin/sh\nexit 9\n", encoding="utf-8")
+        script.chmod(0o700)
+        done = self.command("--version", PATH=str(scripts))
+        self.assertEqual(done.returncode, 127)
+        self.assertEqual(len(done.stderr.splitlines()), 1)
+        self.assertIn("neither in this package nor on PATH", done.stderr)
+        (programs / "memtrace").symlink_to(PROGRAM)
+        done = self.command("--version", PATH=f"{scripts}:{programs}")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_what_cannot_run(self):
+        done = self.command(MEMTRACE_PROGRAM="/nowhere")
+        self.assertEqual((done.returncode, done.stderr),
+                         (127, "memtrace: MEMTRACE_PROGRAM is '/nowhere', which is not a program\n"))
+        text = self.work / "memtrace"
+        text.write_text("\x7fELF", encoding="utf-8")
+        text.chmod(0o700)
+        done = self.command(MEMTRACE_PROGRAM=str(text))
+        self.assertEqual((done.returncode, done.stderr),
+                         (126, f"memtrace: cannot run '{text}': Exec format error\n"))
+
+    def test_library_of_the_program(self):
+        self.assertEqual(program.library(), str(pathlib.Path(PROGRAM).parent / "libmemtrace-inject.so"))
+        with self.assertRaisesRegex(memtrace.Error, "libother.so is not installed"):
+            program.library("libother.so")
+
+
+class Import(Case):
+    def test_costs_little_and_loads_no_torch(self):
+        (self.work / "torch.py").write_text("raise SystemExit('imported')", encoding="utf-8")
+        (self.work / "pandas.py").write_text("raise SystemExit('imported')", encoding="utf-8")
+        done = self.python("""
+            import sys, time
+            start = time.perf_counter()
+            import memtrace
+            seconds = time.perf_counter() - start
+            assert not {"torch", "pandas", "ctypes", "subprocess", "json"} & set(sys.modules)
+            assert "analyze" in dir(memtrace)
+            with memtrace.phase("x"):
+                memtrace.step()
+            assert "torch" not in sys.modules
+            print(seconds)
+        """)
+        self.assertLess(float(done.stdout), 0.05)
+
+    def test_all_names(self):
+        for name in memtrace.__all__:
+            self.assertIsNotNone(getattr(memtrace, name))
+        with self.assertRaisesRegex(AttributeError, "no attribute 'nothing'"):
+            memtrace.nothing  # pylint: disable=pointless-statement
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,218 @@
+/* python_of_command.h: which Python a command runs, through activated environments and runners, and
+ * how that Python is asked. */
+#include "imitated_site.h"
+
+static void expect_python(char *const *command, const char *path, const char *from)
+{
+    struct mt_python_choice choice;
+    struct mt_error error = {0};
+
+    if (mt_python_of_command(command, &choice, &error))
+        fail_msg("%s", error.text);
+    assert_string_equal(choice.path, path);
+    assert_string_equal(choice.from, from);
+}
+
+#define COMMAND(...) ((char *const[]){__VA_ARGS__, NULL})
+
+static void test_python_of_commands(void **state)
+{
+    char script[128], second[128], shell[128], text[256];
+    const char *path = getenv("PATH");
+    struct mt_error error = {0};
+    struct mt_python_choice choice;
+    char program[] = "python3", env[] = "env", variable[] = "A=b", train[] = "train.py";
+    (void)state;
+
+    snprintf(script, sizeof script, "%s/torchrun", root);
+    snprintf(second, sizeof second, "%s/accelerate", root);
+    snprintf(shell, sizeof shell, "%s/run.sh", root);
+    snprintf(text, sizeof text, "#!%s\nimport x\n", python);
+    write_text(script, text, 0700);
+    snprintf(text, sizeof text, "#!/bin/sh\n'''exec' \"%s\" \"$0\" \"$@\"\n' '''\n", python);
+    write_text(second, text, 0700);
+    write_text(shell, "#!/bin/bash\npython3 train.py\n", 0700);
+    expect_python(COMMAND(python, train), python, "the command");
+    expect_python(COMMAND(script, train), python, "first line of torchrun");
+    expect_python(COMMAND(second, train), python, "first line of accelerate");
+    expect_python(COMMAND(env, variable, python, train), python, "an argument");
+    setenv("PATH", root, 1);
+    expect_python(COMMAND(program, train), python, "the command");
+    write_text(script, "#!/usr/bin/env -S A=b python3 -u\n", 0700);
+    expect_python(COMMAND(script), python, "first line of torchrun");
+    expect_python(COMMAND(shell), python, "PATH");
+    mkdir(format("%s/bin", root), 0700);
+    assert_int_equal(symlink(python, format("%s/bin/python3", root)), 0);
+    setenv("VIRTUAL_ENV", root, 1);
+    expect_python(COMMAND(shell), format("%s/bin/python3", root), "VIRTUAL_ENV");
+    unsetenv("VIRTUAL_ENV");
+    setenv("PATH", "/nowhere", 1);
+    assert_int_equal(mt_python_of_command(COMMAND(shell), &choice, &error), MT_ERR_USAGE);
+    assert_int_equal(mt_python_of_command(COMMAND(program), &choice, &error), MT_ERR_USAGE);
+    setenv("PATH", path, 1);
+}
+
+/* Programs of shell that activate an environment, as the option of a shell and as a file. */
+static void test_python_of_activation(void **state)
+{
+    char shell[] = "sh", option[] = "-c", program[PATH_MAX], file[PATH_MAX];
+    const char *activated = "the environment that the command activates", *path = getenv("PATH");
+    (void)state;
+
+    mkdir(format("%s/venv", root), 0700);
+    mkdir(format("%s/venv/bin", root), 0700);
+    assert_int_equal(symlink(python, format("%s/venv/bin/python3", root)), 0);
+    snprintf(file, sizeof file, "%s/train.sh", root);
+    snprintf(program, sizeof program, ". %s/venv/bin/activate&& python train.py", root);
+    write_text(file, program, 0600);
+    expect_python(COMMAND(shell, option, program), format("%s/venv/bin/python3", root), activated);
+    expect_python(COMMAND(shell, file), format("%s/venv/bin/python3", root), activated);
+    snprintf(program, sizeof program, "cd a; source \t'%s/venv/bin/activate'; make", root);
+    expect_python(COMMAND(shell, option, program), format("%s/venv/bin/python3", root), activated);
+    snprintf(program, sizeof program,
+             ". %s/nowhere/bin/activate\n# source %s/venv/bin/activate\ncat %s/venv/bin/activate",
+             root, root, root);
+    setenv("PATH", root, 1);
+    expect_python(COMMAND(shell, option, program), python, "PATH");
+    setenv("PATH", path, 1);
+}
+
+/* Number of words, separated by spaces, that select an environment. */
+static size_t runner_words(const char *command)
+{
+    char text[256], *words[16], *rest = NULL;
+    size_t count = 0;
+
+    snprintf(text, sizeof text, "%s", command);
+    for (char *word = strtok_r(text, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+        words[count++] = word;
+    words[count] = NULL;
+    return mt_environment_runner(words);
+}
+
+static void test_environment_runners(void **state)
+{
+    (void)state;
+    assert_int_equal(runner_words("uv run python train.py"), 2);
+    assert_int_equal(runner_words("/opt/uv -q --directory run run --with a -p 3.12 train.py -p"),
+                     9);
+    assert_int_equal(runner_words("uv run --with=a --no-sync -- torchrun train.py"), 5);
+    assert_int_equal(runner_words("uv run --no-sync -m torch.distributed.run"), 3);
+    assert_int_equal(runner_words("uv run -"), 2);
+    assert_int_equal(runner_words("conda run -n ml --no-capture-output python train.py"), 5);
+    assert_int_equal(runner_words("poetry -C app run python train.py"), 4);
+    assert_int_equal(runner_words("uv run"), 0);
+    assert_int_equal(runner_words("uv run --with"), 0);
+    assert_int_equal(runner_words("uv run --"), 0);
+    assert_int_equal(runner_words("uv"), 0);
+    assert_int_equal(runner_words("uv pip run python"), 0);
+    assert_int_equal(runner_words("uv -- run python"), 0);
+    assert_int_equal(runner_words("python train.py run python"), 0);
+    assert_int_equal(runner_words(""), 0);
+}
+
+/* The answer of the environment counts, not the Python of conda's first line. Like conda, this
+ * runner refuses arguments of several lines. */
+static void test_runner_is_asked(void **state)
+{
+    char conda[128], text[3 * PATH_MAX], run[] = "run", option[] = "-n", name[] = "ml";
+    char program[] = "python3.12";
+    struct mt_python_choice choice;
+    struct mt_wheel wheel;
+    struct mt_error error = {0};
+    (void)state;
+
+    snprintf(conda, sizeof conda, "%s/conda", root);
+    snprintf(
+        text, sizeof text,
+        "#!/bin/sh\n[ \"$*\" = \"run -n ml python3.12 -B -c $7\" ] || exit 1\n"
+        "case $7 in *'\n'*) exit 2;; esac\n"
+        "cat <<'END'\n\nmemtrace-version=3.12\nmemtrace-executable=/envs/ml/bin/python\n%s\nEND\n",
+        torch_lines("2.4.1+cu121", "12.1"));
+    write_text(conda, text, 0700);
+    assert_int_equal(
+        mt_python_of_command(COMMAND(conda, run, option, name, program), &choice, &error), MT_OK);
+    assert_string_equal(choice.path, conda);
+    assert_string_equal(choice.from, "conda run");
+    if (mt_wheel_find(&choice, &wheel, &error))
+        fail_msg("%s", error.text);
+    assert_string_equal(wheel.python, "/envs/ml/bin/python");
+}
+
+/* The script arrives unchanged, with a real Python and a real runner. */
+static void test_probe_behind_a_runner(void **state)
+{
+    char env[] = "env", variable[] = "WORD=\"\\";
+    const struct mt_python_choice choice = {.path = "/usr/bin/env",
+                                            .runner = COMMAND(env, variable),
+                                            .runner_words = 2,
+                                            .runner_python = "python3"};
+    struct mt_buf output = {0};
+    struct mt_error error = {0};
+    (void)state;
+
+    assert_int_equal(mt_python_probe(&choice,
+                                     "import os, sys\nif 1:\n"
+                                     "    sys.stdout.write(os.environ['WORD'] + '\\'\\\\\\n\"')\n",
+                                     60, &output, &error),
+                     MT_OK);
+    assert_int_equal(output.length, 6);
+    assert_memory_equal(output.data, "\"\\'\\\n\"", 6);
+    mt_buf_release(&output);
+}
+
+/* Ended, or dead and not yet reaped by its new parent, within five seconds. */
+static bool has_ended(const char *pid_file)
+{
+    char path[64], text[512] = "";
+    long pid = 0;
+
+    FILE *file = fopen(pid_file, "r");
+    if (!file || fscanf(file, "%ld", &pid) != 1)
+        fail_msg("no process was started");
+    fclose(file);
+    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+    for (int i = 0; i < 500; i++) {
+        file = fopen(path, "r");
+        if (!file)
+            return true;
+        size_t length = fread(text, 1, sizeof text - 1, file);
+        fclose(file);
+        text[length] = '\0';
+        if (strstr(text, ") Z"))
+            return true;
+        usleep(10000);
+    }
+    return false;
+}
+
+static void test_probe_ends(void **state)
+{
+    char text[256];
+    struct mt_python_choice choice = {.path = ""};
+    struct mt_buf output = {0};
+    struct mt_error error = {0};
+    (void)state;
+
+    snprintf(text, sizeof text, "#!/bin/sh\nsleep 600 & echo $! > %s/pid\nsleep 600\n", root);
+    write_text(python, text, 0700);
+    snprintf(choice.path, sizeof choice.path, "%s", python);
+    assert_int_equal(mt_python_probe(&choice, "", 1, &output, &error), MT_ERR_IO);
+    assert_non_null(strstr(error.text, "within 1 s"));
+    assert_true(has_ended(format("%s/pid", root)));
+    mt_buf_release(&output);
+    strcpy(choice.path, "/nowhere/python3");
+    assert_int_equal(mt_python_probe(&choice, "", 1, &output, &error), MT_ERR_IO);
+    mt_buf_release(&output);
+    python_says(torch_lines("2.4.1+cu121", "12.1"));
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_python_of_commands),    cmocka_unit_test(test_python_of_activation),
+        cmocka_unit_test(test_environment_runners),   cmocka_unit_test(test_runner_is_asked),
+        cmocka_unit_test(test_probe_behind_a_runner), cmocka_unit_test(test_probe_ends),
+    };
+    return cmocka_run_group_tests(tests, make_root, remove_root);
+}
