@@ -152,9 +152,9 @@ def symbols_of(build, files):
 
 def definer_of(symbol, user, defined, files):
     """The file that a call means: programs and libraries may use one name twice."""
-    # The interposer library defines functions of the C library for others.
+    # The interposer library and the asker define functions of the C library for others.
     names = [name for name in defined.get(symbol, ())
-             if place_of(files[name]) != ("collector", "interpose")]
+             if place_of(files[name]) not in (("collector", "interpose"), ("simulate", "asker"))]
     layer = place_of(files[user])[0]
     return next((name for name in names if place_of(files[name])[0] == layer),
                 names[0] if names else None)

@@ -3,7 +3,7 @@
 
 The wheel runs on every Linux with glibc 2.28 or newer and needs nothing else: zig-cc compiles for
 that glibc, and the archives of the other libraries are in the program. This script checks both and
-then gives the wheel its platform tag. `auditwheel repair` is of no use: it renames libraries, and
+then gives the wheel its platform tag. It does not call `auditwheel repair`, which renames libraries:
 the program and the loader find the injected libraries by their names.
 
 Usage: packaging/wheel/build.py [--wheel-only | --environment-only]

@@ -157,7 +157,7 @@ class parked:  # pylint: disable=invalid-name
             tensors.loaded_torch().cuda.empty_cache()
 
     def _guard(self) -> None:
-        """Without it, a kernel would read at address 0, and CUDA would be unusable from then on."""
+        """Without it, a kernel would read at address 0, and CUDA would be unusable after that."""
         for model in self._models:
             for module in model.modules():
                 self._hooks.append(module.register_forward_pre_hook(_refuse_forward))

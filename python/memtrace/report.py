@@ -31,7 +31,7 @@ def build(make: Callable[[Mapping[str, Any]], T], document: Any) -> T:
 
 
 def warn(lines: Sequence[str], status: int) -> None:
-    """Of a result that is there, but incomplete."""
+    """Warns that a result exists but is incomplete."""
     if status in (3, 5):
         for line in lines:
             warnings.warn(line, stacklevel=4)

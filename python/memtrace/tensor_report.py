@@ -138,7 +138,7 @@ class _Blocks:
 
 
 class _Storage:
-    """What is known of one storage while tensors are collected."""
+    """One storage, while tensors are collected."""
 
     def __init__(self, name: str, kind: str, tensor: Any, storage: Any) -> None:
         self.names = [name]

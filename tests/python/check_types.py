@@ -15,7 +15,7 @@ def quiet(*words):
 
 def install(venv):
     python = venv / "bin" / "python"
-    if quiet(python, "-m", "mypy", "--version").returncode == 0:
+    if python.exists() and quiet(python, "-m", "mypy", "--version").returncode == 0:
         return None
     for words in ([sys.executable, "-m", "venv", venv],
                   [python, "-m", "pip", "install", "--quiet", "--timeout=20", "mypy"]):
