@@ -16,7 +16,7 @@
 #include "python_of_command.h"
 #include "record_output.h"
 
-/* Next to the program, or in the lib folder next to the program's folder (collector_library.h). */
+/* Next to the program, or in its private folder (collector_library.h). */
 #define SIMULATED_LIBRARY "libmemtrace-simulated-cuda.so"
 #define PYTHON_SHIM       "memtrace-python"
 #define CUDNN_ASKER       "memtrace-ask-cudnn"

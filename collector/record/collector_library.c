@@ -10,9 +10,9 @@
 
 #include "util.h"
 
-/* Relative to the program's folder: a build folder, then the folders of `cmake --install`. */
-static const char *const folders[] = {"", "../lib/", "../lib64/", "../lib/x86_64-linux-gnu/",
-                                      "../lib/aarch64-linux-gnu/"};
+/* Relative to the program's folder: a build folder, then the private folder of `cmake --install`
+ * (cmake/install.cmake). */
+static const char *const folders[] = {"", PRIVATE_FOLDER};
 
 /* The folder of this program, with a slash at the end. */
 static bool own_folder(char folder[PATH_MAX])
@@ -64,8 +64,8 @@ enum mt_status mt_collector_library(const char *name, char path[PATH_MAX], struc
         if (resolve(candidate, path))
             return check_path(path, error);
     }
-    return mt_fail(
-        error, MT_ERR_IO, MT_NO_OFFSET,
-        "%s is neither in %.100s nor in its ../lib: reinstall memtrace with all its files", name,
-        own);
+    return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET,
+                   "%s is neither in %.100s nor in its " PRIVATE_FOLDER
+                   ": reinstall memtrace with all its files",
+                   name, own);
 }

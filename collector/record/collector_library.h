@@ -10,8 +10,9 @@
 #define MT_INTERPOSER_NAME "libmemtrace-cuda.so"   /* replaces CUPTI where it cannot work */
 
 /* Sets `path` to the absolute path of a library: MEMTRACE_INJECT for the collector if it is set,
- * otherwise beside this program or in the lib folder beside its folder. Returns MT_ERR_IO with
- * the reason if the library is missing or unreadable. */
+ * otherwise beside this program or in the private folder of an installation
+ * (../libexec/memtrace). Returns MT_ERR_IO with the reason if the library is missing or
+ * unreadable. */
 enum mt_status mt_collector_library(const char *name, char path[PATH_MAX],
                                     struct mt_error *error) MT_MUST_USE;
 
