@@ -45,6 +45,11 @@ static enum mt_status check_path(const char *path, struct mt_error *error)
                    "LD_PRELOAD does not support the space or colon in '%.150s'", path);
 }
 
+bool mt_collector_is_built(void)
+{
+    return HAS_COLLECTOR;
+}
+
 enum mt_status mt_collector_library(const char *name, char path[PATH_MAX], struct mt_error *error)
 {
     const char *told = strcmp(name, MT_COLLECTOR_NAME) == 0 ? getenv("MEMTRACE_INJECT") : NULL;
@@ -57,6 +62,9 @@ enum mt_status mt_collector_library(const char *name, char path[PATH_MAX], struc
         return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "MEMTRACE_INJECT is '%.100s': %s", told,
                        strerror(errno));
     }
+    if (!mt_collector_is_built())
+        return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET,
+                       "this memtrace was built without the recorder: install a complete package");
     if (!own_folder(own))
         return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET, "the folder of memtrace is unknown");
     for (i = 0; i < MT_ARRAY_LEN(folders); i++) {

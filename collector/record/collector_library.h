@@ -3,11 +3,15 @@
 #define MT_RECORD_COLLECTOR_LIBRARY_H
 
 #include <limits.h>
+#include <stdbool.h>
 
 #include "status.h"
 
 #define MT_COLLECTOR_NAME  "libmemtrace-inject.so" /* all sources */
 #define MT_INTERPOSER_NAME "libmemtrace-cuda.so"   /* replaces CUPTI where it cannot work */
+
+/* Returns false for a build that can only import and analyze. */
+bool mt_collector_is_built(void);
 
 /* Sets `path` to the absolute path of a library: MEMTRACE_INJECT for the collector if it is set,
  * otherwise beside this program or in the private folder of an installation

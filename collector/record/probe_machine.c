@@ -19,17 +19,24 @@
 
 enum { TAPE_BYTES = 32 << 20 };
 
+/* What helps where the library for recorded programs cannot be used. */
+static const char *remedy(enum mt_status status)
+{
+    if (!mt_collector_is_built())
+        return "install a complete package (pip install memtrace-gpu), or build with "
+               "-DMEMTRACE_COLLECTOR=ON";
+    if (status == MT_ERR_UNSUPPORTED)
+        return "install memtrace in a folder without spaces or colons in its path";
+    return "reinstall memtrace: the program and its libraries";
+}
+
 void mt_probe_library(struct mt_probe_result *result)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
     char path[PATH_MAX];
 
     if (mt_collector_library(MT_COLLECTOR_NAME, path, &error) != MT_OK)
-        mt_probe_set(result, MT_PROBE_MISSING,
-                     error.status == MT_ERR_UNSUPPORTED
-                         ? "install memtrace in a folder without spaces or colons in its path"
-                         : "reinstall memtrace: the program and its libraries",
-                     "%s", error.text);
+        mt_probe_set(result, MT_PROBE_MISSING, remedy(error.status), "%s", error.text);
     else if (!dlopen(path, RTLD_NOW | RTLD_LOCAL))
         mt_probe_set(result, MT_PROBE_MISSING, "build memtrace on this machine", "%s", dlerror());
     else
