@@ -1,0 +1,74 @@
+#!/bin/sh
+# run.sh FOLDER [SYSTEM...]: builds and tests memtrace in root file systems that debootstrap makes in
+# FOLDER, one after the other, and removes them. Needs root, debootstrap, a package index, 3 GiB of
+# disk space and ten minutes for each. Prints the table of docs/install.md, "Compilers and systems".
+# Logs are in FOLDER/SYSTEM.log.
+set -eu
+folder=$1
+shift
+here=$(cd "$(dirname "$0")" && pwd)
+source=$(cd "$here/../.." && git rev-parse --show-toplevel)
+debian=http://deb.debian.org/debian
+ubuntu=http://archive.ubuntu.com/ubuntu
+common=build-essential,ca-certificates,git,ninja-build,pkg-config,libzstd-dev,libcairo2-dev,libpng-dev
+common=$common,libdw-dev,libcmocka-dev,libjansson-dev,python3,python3-venv,python3-yaml,zstd,binutils
+
+# system MIRROR COMPONENTS COMPILERS: what is installed and tried there.
+describe() {
+    case $1 in
+    bullseye) echo "$debian main gcc-9 gcc-10 clang-11 clang-13" ;;
+    bookworm) echo "$debian main gcc-11 gcc-12 clang-14 clang-16" ;;
+    trixie) echo "$debian main gcc-14 clang-19" ;;
+    sid) echo "$debian main gcc clang" ;;
+    jammy) echo "$ubuntu main,universe gcc-11 clang-14" ;;
+    noble) echo "$ubuntu main,universe gcc-13 clang-18" ;;
+    *)
+        echo "run.sh: unknown system '$1'" >&2
+        exit 2
+        ;;
+    esac
+}
+
+try() {
+    system=$1
+    root=$folder/$system
+    # shellcheck disable=SC2046 # words of the description
+    set -- $(describe "$system")
+    mirror=$1 components=$2
+    shift 2
+    packages=$common
+    for compiler in "$@"; do packages=$packages,$compiler; done
+    options=
+    # Debian's keyring package has no keys of Ubuntu.
+    [ "$mirror" = "$debian" ] || [ -f /usr/share/keyrings/ubuntu-archive-keyring.gpg ] || options=--no-check-gpg
+    debootstrap $options --variant=minbase --components="$components" --include="$packages,cmake" \
+        "$system" "$root" "$mirror"
+    cp /etc/resolv.conf "$root/etc/resolv.conf"
+    cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
+    mount -t proc proc "$root/proc"
+    # CMake before 3.22: the package index has newer ones.
+    if chroot "$root" cmake --version | grep -qE ' 3\.(1[0-9]|2[01])\.'; then
+        chroot "$root" sh -c 'python3 -m venv /opt/cmake &&
+            PIP_CERT=/etc/ssl/certs/ca-certificates.crt /opt/cmake/bin/pip install --quiet "cmake<4"'
+    fi
+    mkdir -p "$root/src/memtrace"
+    git -C "$source" archive HEAD | tar -x -C "$root/src/memtrace"
+    cp "$here/build_in.sh" "$root/src"
+    chroot "$root" sh /src/build_in.sh "$@" >&3
+    for log in "$root"/src/build-*.log; do
+        echo "== $log"
+        cat "$log"
+    done
+}
+
+clean() {
+    mountpoint -q "$folder/$1/proc" && umount "$folder/$1/proc"
+    rm -rf --one-file-system "${folder:?}/$1"
+}
+
+mkdir -p "$folder"
+[ $# != 0 ] || set -- bullseye bookworm trixie sid jammy noble
+for system in "$@"; do
+    (try "$system") 3>&1 >"$folder/$system.log" 2>&1 || echo "$system: failed, see $folder/$system.log"
+    clean "$system" || true
+done
