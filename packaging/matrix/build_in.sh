@@ -7,27 +7,20 @@ set -u
 export LC_ALL=C.UTF-8 PATH="/opt/cmake/bin:$PATH"
 glibc=$(ldd --version | sed -n '1s/.* //p')
 cmake=$(cmake --version | sed -n '1s/.* //p')
-targets="memtrace memtrace-inject memtrace-cuda memtrace-simulated-cuda memtrace-ask-cudnn recorded
-    closing recorded_static deadly drawing_list make_bomb"
-
-# Everything in fixtures/standin, whose targets have other names on each branch.
-standins() {
-    sed -n 's/^mt_standin(\([a-z_]*\).*/\1/p; s/^add_[a-z]*(\([a-z_]*\) .*/\1/p' \
-        /src/memtrace/fixtures/standin/CMakeLists.txt | grep -v flags
-}
 
 for compiler in "$@"; do
     version=$($compiler -dumpfullversion -dumpversion 2>/dev/null || $compiler -dumpversion)
     build=/src/build-$compiler
     result=built
     cmake -S /src/memtrace -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER="$compiler" \
-        -DMEMTRACE_WERROR=ON -DMEMTRACE_MPI=OFF -DMEMTRACE_LTO=OFF -DBUILD_TESTING=ON \
+        -DMEMTRACE_MPI=OFF -DMEMTRACE_LTO=OFF -DBUILD_TESTING=ON \
         >"$build.log" 2>&1 || result="configure failed"
     [ "$result" != built ] || cmake --build "$build" >>"$build.log" 2>&1 || result="build failed"
     if [ "$result" = built ]; then
         (cd "$build" && ctest -R '^(unit\..*|golden|record\.(ends|installed|doctor))$' -j2 --timeout 300) \
             >>"$build.log" 2>&1 || result="tests failed"
-        result="$result: $(grep -E '^[0-9]+% tests passed' "$build.log" | tail -1)"
+        warnings=$(grep -c 'warning: ' "$build.log")
+        result="$result, $warnings warnings: $(grep -E '^[0-9]+% tests passed' "$build.log" | tail -1)"
     fi
     printf '%s | glibc %s | CMake %s | %s %s | %s\n' "$PRETTY_NAME" "$glibc" "$cmake" "$compiler" \
         "$version" "$result"

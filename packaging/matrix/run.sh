@@ -1,7 +1,7 @@
 #!/bin/sh
 # run.sh FOLDER [SYSTEM...]: builds and tests memtrace in root file systems that debootstrap makes in
 # FOLDER, one after the other, and removes them. Needs root, debootstrap, a package index, 3 GiB of
-# disk space and ten minutes for each. Prints the table of docs/install.md, "Compilers and systems".
+# disk space and ten minutes for each. A root file system that is already there is used. Prints the table of docs/install.md, "Compilers and systems".
 # Logs are in FOLDER/SYSTEM.log.
 set -eu
 folder=$1
@@ -41,11 +41,11 @@ try() {
     options=
     # Debian's keyring package has no keys of Ubuntu.
     [ "$mirror" = "$debian" ] || [ -f /usr/share/keyrings/ubuntu-archive-keyring.gpg ] || options=--no-check-gpg
-    debootstrap $options --variant=minbase --components="$components" --include="$packages,cmake" \
+    [ -f "$root/etc/os-release" ] || debootstrap $options --variant=minbase --components="$components" --include="$packages,cmake" \
         "$system" "$root" "$mirror"
     cp /etc/resolv.conf "$root/etc/resolv.conf"
     cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
-    mount -t proc proc "$root/proc"
+    mountpoint -q "$root/proc" || mount -t proc proc "$root/proc"
     # CMake before 3.22: the package index has newer ones.
     if chroot "$root" cmake --version | grep -qE ' 3\.(1[0-9]|2[01])\.'; then
         chroot "$root" sh -c 'python3 -m venv /opt/cmake &&
