@@ -92,10 +92,8 @@ int mt_options_parse(const struct mt_command *command, const struct mt_option *o
  * some options. */
 int mt_missing_argument(const struct mt_command *command);
 
-/* Prints the text of --help, or with the hidden --completion-helper one word per line. Returns
- * the exit code of mt_print. */
+/* Prints the text of --help. Returns the exit code of mt_print. */
 int mt_print_help(const struct mt_command *command, const struct mt_option *options);
-int mt_print_completions(const struct mt_option *options);
 
 /* Prints "memtrace: <text>\n" on stderr with control characters escaped. Allocates nothing, so it
  * can report that memory ran out. */

@@ -74,16 +74,3 @@ int mt_print_help(const struct mt_command *command, const struct mt_option *opti
     add_option(&out, &help_option);
     return mt_print_and_release(&out);
 }
-
-int mt_print_completions(const struct mt_option *options)
-{
-    struct mt_buf out = {0};
-
-    for (; options->name; options++) {
-        mt_buf_printf(&out, "--%s%s\n", options->name, options->value ? "=" : "");
-        if (options->letter)
-            mt_buf_printf(&out, "-%c\n", options->letter);
-    }
-    mt_buf_add_text(&out, "--help\n-h\n");
-    return mt_print_and_release(&out);
-}

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "completion.h"
 #include "debug.h"
 #include "memory_limit.h"
 #include "outputs.h"
@@ -49,14 +50,22 @@ static int print_overview(void)
     return mt_print_and_release(&out);
 }
 
-static int print_command_names(void)
+static void add_beginning_with(struct mt_buf *out, const char *name, const char *beginning)
+{
+    if (strncmp(name, beginning, strlen(beginning)) == 0)
+        mt_buf_printf(out, "%s\n", name);
+}
+
+/* For the completion of a shell; see completion.h. */
+static int print_command_names(const char *beginning)
 {
     const struct mt_command *command;
     struct mt_buf out = {0};
 
     for (command = mt_commands; command->name; command++)
-        mt_buf_printf(&out, "%s\n", command->name);
-    mt_buf_add_text(&out, "help\nversion\n");
+        add_beginning_with(&out, command->name, beginning);
+    add_beginning_with(&out, "help", beginning);
+    add_beginning_with(&out, "version", beginning);
     return mt_print_and_release(&out);
 }
 
@@ -97,6 +106,8 @@ static int run_help(int argc, char **argv)
 
     if (argc < 2)
         return print_overview();
+    if (strcmp(argv[1], MT_COMPLETION_WORD) == 0)
+        return print_command_names(argc > 2 ? argv[2] : "");
     command = find_command(argv[1]);
     if (!command)
         return strcmp(argv[1], "help") == 0 ? print_overview() : unknown_command(argv[1]);
@@ -130,8 +141,8 @@ static int run(int argc, char **argv)
         return print_overview();
     if (asks_version(word))
         return print_text("memtrace " MEMTRACE_VERSION "\n");
-    if (strcmp(word, "--completion-helper") == 0)
-        return print_command_names();
+    if (strcmp(word, MT_COMPLETION_WORD) == 0)
+        return print_command_names(argc > 2 ? argv[2] : "");
     if (strcmp(word, "help") == 0)
         return run_help(argc - 1, argv + 1);
     command = find_command(word);

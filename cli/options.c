@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "completion.h"
 #include "memory_limit.h"
 #include "several_inputs.h"
 #include "units.h"
@@ -13,7 +14,7 @@
 #define MAX_OPTIONS 60
 
 /* Values that getopt_long returns for long options, above all letters. */
-enum { VALUE_OF_FIRST_OPTION = 256, VALUE_OF_HELP = 512, VALUE_OF_COMPLETION };
+enum { VALUE_OF_FIRST_OPTION = 256, VALUE_OF_HELP = 512 };
 
 struct parser {
     const struct mt_command *command;
@@ -59,8 +60,7 @@ static void parser_init(struct parser *parser, const struct mt_command *command,
                 *letter++ = ':';
         }
     }
-    parser->longs[i++] = (struct option){"help", no_argument, NULL, VALUE_OF_HELP};
-    parser->longs[i] = (struct option){"completion-helper", no_argument, NULL, VALUE_OF_COMPLETION};
+    parser->longs[i] = (struct option){"help", no_argument, NULL, VALUE_OF_HELP};
 }
 
 /* Returns the option for the `value` of getopt_long, or NULL. */
@@ -218,7 +218,6 @@ static int handle(const struct parser *parser, int value, const char *word)
     case ':': return missing_value(parser, optopt);
     case 'h':
     case VALUE_OF_HELP: return mt_print_help(parser->command, parser->options);
-    case VALUE_OF_COMPLETION: return mt_print_completions(parser->options);
     default: return store(parser, option_of(parser, value), optarg);
     }
 }
@@ -254,6 +253,8 @@ int mt_options_parse(const struct mt_command *command, const struct mt_option *o
     struct parser parser;
     int value, code, count = 0;
 
+    if (argc > 1 && strcmp(argv[1], MT_COMPLETION_WORD) == 0)
+        return mt_print_candidates(command, options, argv + 2, argc - 2);
     parser_init(&parser, command, options);
     optind = 0; /* start from the beginning, even after another call */
     opterr = 0;

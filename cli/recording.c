@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "collector_library.h"
+#include "completion.h"
 #include "leftovers.h"
 #include "manifest.h"
 #include "memory_limit.h"
@@ -68,9 +69,11 @@ int mt_parse_command(const struct mt_command *command, const struct mt_option *o
                      char **argv, char ***words)
 {
     char **arguments;
-    int end, count, start = find_command(options, argc, argv, &end);
-    int code = mt_options_parse(command, options, end, argv, 0, 0, &arguments, &count);
+    int end, count, code, start = find_command(options, argc, argv, &end);
 
+    if (argc > 1 && strcmp(argv[1], MT_COMPLETION_WORD) == 0)
+        end = argc; /* also words that no command line ends with */
+    code = mt_options_parse(command, options, end, argv, 0, 0, &arguments, &count);
     if (code >= 0)
         return code;
     if (start >= argc)

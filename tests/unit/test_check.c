@@ -25,7 +25,9 @@ static void check_returns_place_and_expression(void **state)
     assert_int_equal(checked(NULL, 3), MT_ERR_INTERNAL);
     assert_int_equal(checked(&error, 3), MT_ERR_INTERNAL);
     assert_int_equal(error.status, MT_ERR_INTERNAL);
-    assert_non_null(strstr(error.text, "value < 3 is false (test_check.c:"));
+    /* Compilers without __FILE_NAME__ give the path. */
+    assert_non_null(strstr(error.text, "value < 3 is false ("));
+    assert_non_null(strstr(error.text, "test_check.c:"));
 }
 
 /* Runs `body` in a child. Returns its wait status; `text` gets what it wrote to standard error. */
