@@ -1,5 +1,5 @@
-/* The first part of the output of `memtrace analyze`: why the run died, or its peak and what held
- * it. */
+/* The first part of the output of `memtrace analyze`: the out-of-memory error that ended the run,
+ * or its peak and the blocks that made it. */
 #include "analyze_output.h"
 #include "address_space.h"
 #include "baseline.h"
@@ -20,7 +20,7 @@ static void tell_in_red(const struct mt_teller *teller, const char *text)
     mt_buf_add_text(teller->out, teller->style->reset);
 }
 
-/* The request that killed the run. What was held at that time is simulated under other settings. */
+/* Describes the request that ended the run. With other settings, the bytes held are simulated. */
 static const char *death(const struct mt_teller *teller, const struct mt_oom *oom)
 {
     char wanted[MT_UNITS_TEXT], allocated[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT];
@@ -39,11 +39,11 @@ static void tell_death(const struct mt_teller *teller)
 {
     const struct mt_oom *oom = mt_fatal_oom(teller->device);
 
-    if (oom && !teller->device->has_failure) /* else it fails earlier (tell_failure) */
+    if (oom && !teller->device->has_failure) /* otherwise it fails earlier (tell_failure) */
         tell_in_red(teller, mt_tell_format(teller, "R%s", death(teller, oom)));
 }
 
-/* Without a framework nothing retries a refused request, so the program usually dies of it. */
+/* Without a framework, nothing retries a refused request, so the program usually ends there. */
 static void tell_refused(const struct mt_teller *teller)
 {
     const struct mt_driver_report *driver = mt_driver_of(teller->report, teller->device->device);
@@ -69,7 +69,7 @@ static void tell_refused(const struct mt_teller *teller)
                                                  mt_format_count(count, driver->failures_in_all))));
 }
 
-/* "Needs 8.06 GiB": the first words on a terminal. */
+/* Prints a line of the answer. If it is the first one, `begin` is bold: "Needs 8.06 GiB". */
 static void tell_first(const struct mt_teller *teller, bool is_first, const char *begin,
                        const struct mt_buf *rest)
 {
@@ -86,7 +86,7 @@ static void tell_first(const struct mt_teller *teller, bool is_first, const char
     mt_buf_add_char(teller->out, '\n');
 }
 
-/* Orders of addresses. A range if the order changes the need (fit.h). */
+/* Appends the number of address orders, and the range of needs if they differ (fit.h). */
 static void add_orders(struct mt_buf *line, const struct mt_need *need)
 {
     char low[MT_UNITS_TEXT], high[MT_UNITS_TEXT];

@@ -1,4 +1,4 @@
-/* Several devices: a row for each, and the devices without a row or without a report. */
+/* The table of several devices, and lines about devices that have no row or no report. */
 #include "analyze_output.h"
 #include "device_choice.h"
 #include "report_query.h"
@@ -6,7 +6,7 @@
 #include "units.h"
 #include "util.h"
 
-/* Limits next to the report of the worst device. More rows would use up its lines. */
+/* Limits for a text with the report of the worst device. More rows would use up its lines. */
 enum { MAX_ROWS_BESIDE_REPORT = 8, MAX_NAMED_DEATHS = 8 };
 
 void mt_tell_devices_left_out(const struct mt_teller *teller)
@@ -65,7 +65,7 @@ static void add_row(const struct mt_teller *teller, struct mt_table *table,
         MT_TEXT(mt_tell_where(teller, device->allocated_peak.phase, device->allocated_peak.step)));
 }
 
-/* Lists the other devices on which the run died. The table does not show that. */
+/* Lists the other devices that ran out of memory, because the table does not show them. */
 static void tell_other_deaths(const struct mt_teller *teller, const struct mt_device_report *worst)
 {
     const struct mt_report *report = teller->report;

@@ -142,14 +142,14 @@ static void tell_heaps(const struct mt_teller *teller, const struct mt_driver_re
     mt_add_text_table(teller->out, &table, 2, teller->style);
 }
 
-/* May be negative: the driver may count a byte that NVML does not. */
+/* Formats a difference. It is negative if the driver counts bytes that NVML does not. */
 static const char *difference(char text[MT_UNITS_TEXT], int64_t bytes)
 {
     return bytes < 0 ? mt_format_change(text, bytes) : mt_format_bytes(text, (uint64_t)bytes);
 }
 
-/* "the only sample" / "the sample of largest use of 80; 500 MiB to 501 MiB over
- * all of them" */
+/* Returns "the only sample" or "the highest use of 80 samples; 500 MiB to 501 MiB over all
+ * samples". */
 static const char *which_sample(const struct mt_teller *teller, const struct mt_residual *residual)
 {
     char count[MT_UNITS_TEXT], least[MT_UNITS_TEXT], most[MT_UNITS_TEXT];
@@ -244,7 +244,7 @@ void mt_tell_driver(const struct mt_teller *teller)
         tell_driver(teller, driver);
 }
 
-/* In short reports: the number of devices without memory of the framework. */
+/* For short reports, prints the number of devices without memory of the framework. */
 static void count_other_devices(const struct mt_teller *teller)
 {
     uint32_t count = 0;

@@ -1,4 +1,4 @@
-/* The part of the answer about a dry run: that it is one, the memory that a card must have, and
+/* The part of the answer for dry runs: the simulated card, the memory that a card must have, and
  * common cards that have enough. */
 #include <string.h>
 
@@ -58,7 +58,7 @@ static void add_row(struct mt_buf *out, const struct mt_beside_row *row)
     }
 }
 
-/* Costs outside of the allocator. They are measured on this model of card, or unknown. */
+/* Appends the costs outside of the allocator: measured on this model of card, or unknown. */
 static void add_beside(struct mt_buf *out, const struct mt_beside *beside, const char *card)
 {
     char text[MT_UNITS_TEXT];
@@ -105,7 +105,7 @@ static void tell_in_all(const struct mt_teller *teller, const struct mt_beside *
     mt_buf_release(&line);
 }
 
-/* Cards with the same verdict are neighbors. Names the cards closest to the limit. */
+/* Appends the names of the cards closest to the limit. Cards with the same verdict are adjacent. */
 static void add_cards(struct mt_buf *out, enum mt_card_verdict verdict, uint64_t need_bytes)
 {
     const char *names[NAMED_CARDS];

@@ -18,8 +18,8 @@ static void tell_finding(const struct mt_teller *teller, const struct mt_finding
     mt_buf_add_char(teller->out, '\n');
 }
 
-/* With several devices, printed only with full detail or for the worst device alone: the tables of
- * all devices need the lines. */
+/* With several devices, prints it only with full detail or for the worst device alone, because the
+ * tables of all devices need the space. */
 static void tell_no_finding(const struct mt_teller *teller)
 {
     bool has_room =

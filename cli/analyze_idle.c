@@ -7,7 +7,7 @@
 
 enum { NAMED_ROLES = 2 };
 
-/* Idle memory of one phase. Its rows are neighbors. */
+/* Idle memory of one phase: the sum of its rows, which are adjacent. */
 struct stay {
     int32_t phase;
     uint64_t bytes, movable_bytes;

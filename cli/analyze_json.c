@@ -193,7 +193,7 @@ static void add_site_rows(struct mt_json *json, struct mt_arena *arena,
     mt_json_list_end(&list);
 }
 
-/* Tags that the program set; absent if there are none. */
+/* Adds the tags that the program set; no member if there are none. */
 static void add_tags(struct mt_json *json, const struct mt_device_report *device)
 {
     struct mt_json_list list;

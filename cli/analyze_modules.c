@@ -10,7 +10,7 @@
 
 /* Limit for each kind. JSON has the remaining layers of a large model. */
 enum { MAX_MODULES = 32 };
-/* Limits of the line near the top: parts below 1/WORTH_OF_PEAK of the peak are omitted. */
+/* Limits of the line in the answer. Parts below 1/WORTH_OF_PEAK of the peak are omitted. */
 enum { MAX_PARTS = 3, MAX_PART_TEXT = 80, WORTH_OF_PEAK = 20 };
 
 void mt_tell_modules(const struct mt_teller *teller)

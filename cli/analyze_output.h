@@ -8,29 +8,29 @@
 #include "json.h"
 #include "report.h"
 
-/* The answer first, then its reasons, then tables; lines of at most 100 columns. At most
- * MT_ANALYZE_LINES lines, unless `all` is set: if several devices need more, the worst has a
- * report and the others have a row each. Includes a chart of memory over time if it is requested
- * and the report has timelines. */
+/* Appends the answer, its reasons, and tables, in lines of at most 100 columns. Unless `all` is
+ * set, the text has at most MT_ANALYZE_LINES lines: if several devices need more, only the worst
+ * has a report, and the others have a row each. The text includes a chart of memory over time if
+ * `chart` is not NULL and the report has timelines. */
 void mt_analyze_text(struct mt_buf *out, const struct mt_report *report,
                      const struct mt_style *style, const struct mt_screen *chart, bool all);
 #define MT_ANALYZE_LINES 59
 
-/* "memtrace.analyze/1"; gates: NULL = none; all: without the limits of json_list.h. */
+/* Appends "memtrace.analyze/1". `gates`: NULL = none. `all` lifts the limits of json_list.h. */
 void mt_analyze_json(struct mt_buf *out, const struct mt_report *report,
                      const struct mt_gates *gates, bool all);
 
-/* How many rows of each kind the text has. A table ends with one row that sums the rest. */
+/* The number of rows of each kind in the text. The last row of a table sums the rest. */
 struct mt_detail {
     uint32_t explanations, contributions; /* contributions of each explanation; 0 = no table */
     uint32_t steps, phases, holders, stacks, findings;
     uint32_t modules;    /* parts in the line of the answer; 0 = no such line */
     uint32_t chart_rows; /* 0 = no chart */
     bool small_parts;    /* parts of the whole device below 1% have rows of their own */
-    bool worst_device; /* with several devices, only the worst has a report; those without memory of
-                          the framework are counted */
-    bool whole; /* with all devices, not only those that device_choice.h chooses, and with the
-                   tables of idle memory and modules first */
+    bool worst_device;   /* of several devices, only the worst has a report; of those without memory
+                            of the framework, only the number is shown */
+    bool whole; /* all devices, not only those that device_choice.h chooses; the tables of idle
+                   memory and modules come first */
 };
 
 struct mt_teller {
@@ -44,103 +44,106 @@ struct mt_teller {
 };
 extern const struct mt_detail mt_detail_all;
 
-/* Writes the whole text in the detail of the teller. Ignores teller->device. */
+/* Appends the whole text, limited by teller->detail. Ignores teller->device. */
 void mt_tell_everything(const struct mt_teller *teller);
 
-/* "gpt: NVIDIA H200, PyTorch 2.11, 12,345 events, 3 steps in 4.2 s" */
+/* Appends "gpt: NVIDIA H200, PyTorch 2.11, 12,345 events, 3 steps in 4.2 s", then `more`. */
 void mt_tell_title(const struct mt_teller *teller, size_t indent, const char *more);
-/* The first line if the run is a dry run; otherwise nothing. */
+/* Appends the first line of the report of a dry run; nothing for other runs. */
 void mt_tell_dry_run(const struct mt_teller *teller);
-/* For a dry run: the total memory that a card must have, and common cards that have it. */
+/* For a dry run, appends the total memory that a card must have, and common cards that have it. */
 void mt_tell_card(const struct mt_teller *teller);
-/* The title (mt_tell_title) as a line of the answer, with ", no OOM, no retries" if that is
+/* Appends the title (mt_tell_title) as a line of the answer, with ", no OOM, no retries" if that is
  * known. */
 void mt_tell_run(const struct mt_teller *teller);
-/* The first lines of a device's part: the answer. */
+/* Appends the answer, which is the first part of a device's report. */
 void mt_tell_answer(const struct mt_teller *teller);
-/* One line about the tags of the program; nothing if every tag names a role. */
+/* Appends one line about the tags of the program; nothing if every tag names a role. */
 void mt_tell_tags(const struct mt_teller *teller);
-/* The answer in one line, for the worst of several devices (mt_worst_device). */
+/* Appends the answer for the worst of several devices (mt_worst_device) in one line. */
 void mt_tell_worst_device(const struct mt_teller *shared);
-/* Devices that are not analyzed. */
+/* Appends the number of devices that are not analyzed, and why. */
 void mt_tell_devices_left_out(const struct mt_teller *teller);
-/* A table with a row for each of the devices `shown`, and a line about the devices left out. */
+/* Appends a table with a row for each of the devices `shown`, and a line about the others. */
 void mt_tell_devices_together(const struct mt_teller *teller, const struct mt_device_choice *shown);
-/* printf into the scratch arena. If memory runs out, returns "" and sets the failure of
- * teller->out. */
+/* Formats into the scratch arena. If memory runs out, returns "" and sets teller->out->failed. */
 const char *mt_tell_format(const struct mt_teller *teller, const char *format, ...) MT_PRINTF(2, 3);
-/* "step 1, backward" / "backward" / "outside of any phase" */
+/* Returns "step 1, backward", "backward" or "outside of any phase". */
 const char *mt_tell_where(const struct mt_teller *teller, int32_t phase, int64_t step);
-/* "in step 1, backward" / "outside of any phase" */
+/* Returns "in step 1, backward" or "outside of any phase". */
 const char *mt_tell_in(const struct mt_teller *teller, int32_t phase, int64_t step);
-/* "Device 1: NVIDIA H200", the title of its part of the text; the name comes from the trace. */
+/* Appends the title of a device's report: "Device 1: NVIDIA H200". The name is from the trace. */
 void mt_tell_device_title(const struct mt_teller *teller);
-/* the time since the first event: "3.76 s" */
+/* Returns the time since the first event: "3.76 s". */
 const char *mt_tell_when(const struct mt_teller *teller, uint64_t t_ns);
-/* Like mt_tell_when, but "event 4,496" if the trace has no times */
+/* Like mt_tell_when, but "event 4,496" if the trace has no times. */
 const char *mt_tell_at(const struct mt_teller *teller, uint64_t t_ns, uint64_t event);
-/* "optimizer (step 0)": where blocks were allocated, without the step that the text is about. */
+/* Returns the phase in which blocks were allocated: "optimizer (step 0)". Omits the step if it is
+ * `spoken_of`, the step that the text is about. */
 const char *mt_tell_birth(const struct mt_teller *teller, const struct mt_contribution *part,
                           int64_t spoken_of);
-/* One paragraph: wrapped, continuation lines indented by two more. */
+/* Appends a wrapped paragraph. Its continuation lines are indented by two more columns. */
 void mt_tell_line(const struct mt_teller *teller, size_t indent, const char *text);
-/* The first line of an answer, in bold; releases it. */
+/* Appends the first line of an answer in bold, and releases `line`. */
 void mt_tell_headline(const struct mt_teller *teller, struct mt_buf *line);
 void mt_tell_heading(const struct mt_teller *teller, const char *text);
 
-/* How far to trust the numbers of the teller's device. */
+/* Appends how far to trust the numbers of teller->device. */
 void mt_tell_trust(const struct mt_teller *teller);
 
 void mt_tell_explanations(const struct mt_teller *teller);
 void mt_tell_phases(const struct mt_teller *teller);
 void mt_tell_sites(const struct mt_teller *teller);
-/* What stays allocated through each phase, and how much of it the phase does not use. */
+/* Appends the memory that stays allocated through each phase, and how much of it the phase does not
+ * use. */
 void mt_tell_idle(const struct mt_teller *teller);
-/* What would have prevented the out-of-memory error, in one or two lines; in JSON
- * "out_of_memory", null if there was none. */
+/* Appends one or two lines about what would have prevented the out-of-memory error. In JSON it is
+ * "out_of_memory", null if there was no such error. */
 void mt_tell_oom_help(const struct mt_teller *teller);
 void mt_json_oom_answer(struct mt_json *json, const struct mt_device_report *device);
 void mt_tell_ooms(const struct mt_teller *teller);
-/* Parts of a change or, with their shares, of a whole. */
+/* The parts of a change, or the parts of a whole with their shares. */
 struct mt_parts {
     const struct mt_contribution *parts;
-    uint32_t count, most; /* most: number of rows; one more row sums the rest */
+    uint32_t count, most; /* most: limit of rows; one more row sums the rest */
     int64_t step;         /* the step that the text is about */
     uint64_t whole_bytes; /* 0: parts of a change */
 };
 void mt_tell_parts(const struct mt_teller *teller, const struct mt_parts *parts, unsigned indent);
-/* Holders of a peak or an OOM, largest first, with their shares of the instant. */
+/* Appends the holders of memory at a peak or an OOM, largest first, with their shares. */
 void mt_tell_holders(const struct mt_teller *teller, const struct mt_instant *instant);
 
-/* One line of the answer: the parts of the model that hold most at the allocated peak, if the
- * trace shows modules. */
+/* If the trace shows modules, appends a line with the parts of the model that hold the most at the
+ * allocated peak. */
 void mt_tell_largest_modules(const struct mt_teller *teller);
-/* The table of modules of the device, which must have one (modules_model.h). */
+/* Appends the table of modules of the device, which must have one (modules_model.h). */
 void mt_tell_modules(const struct mt_teller *teller);
-/* The pools of PyTorch's allocator, if the detail is complete and the run had private ones. */
+/* Appends the pools of PyTorch's allocator if detail->whole is set and the run had private
+ * pools. */
 void mt_tell_pools(const struct mt_teller *teller);
-/* The table of mt_tell_modules with a heading, if the detail is complete (`whole`) and the trace
- * has modules. */
+/* Appends the table of mt_tell_modules with a heading if detail->whole is set and the trace has
+ * modules. */
 void mt_tell_peak_modules(const struct mt_teller *teller);
 
-/* Findings: the text has them only if there are any; JSON always has "findings". */
+/* Appends the findings. JSON has "findings" even if there are none. */
 void mt_tell_findings(const struct mt_teller *teller);
 void mt_json_findings(struct mt_json *json, const struct mt_device_report *device);
 
-/* "xla"; null if `xla` is NULL. */
+/* Adds "xla": null if `xla` is NULL. */
 void mt_json_xla(struct mt_json *json, const struct mt_xla_use *xla);
-/* The headline of mt_tell_missing_requests alone. */
+/* Appends only the headline of mt_tell_missing_requests. */
 void mt_add_missing_requests(struct mt_buf *out, const struct mt_style *style);
-/* Replaces the peak if only the driver's calls were recorded, not the requests to XLA's arena. */
+/* Appends what replaces the peak if the driver's calls were recorded, but not the requests to XLA's
+ * arena. */
 void mt_tell_missing_requests(const struct mt_teller *teller);
-/* What XLA's arena would have held; nothing if the requests to it were not recorded. */
+/* Appends what XLA's arena would have held; nothing if the requests to it were not recorded. */
 void mt_tell_arenas(const struct mt_teller *teller);
 
-/* The parts of the whole device at the allocated peak, for a run that serves a model. */
+/* For a run that serves a model, appends the parts of the whole device at the allocated peak. */
 void mt_tell_device_parts(const struct mt_teller *teller);
 
-/* What the process requested from the driver outside of the framework, on the teller's device and
- * on those without memory of the framework. */
+/* Append what the process requested from the driver outside of the framework: on teller->device,
+ * and on the devices without memory of the framework. */
 void mt_tell_driver(const struct mt_teller *teller);
 void mt_tell_other_devices(const struct mt_teller *teller);
 
