@@ -1,4 +1,4 @@
-/* The state when memory ran out, and settings that would have prevented it. */
+/* The state when memory ran out, and settings that would have prevented the error. */
 #include "analyze_output.h"
 #include "report_query.h"
 #include "site.h"
@@ -140,7 +140,7 @@ static void add_ways(const struct mt_teller *teller, const struct mt_oom_answer 
     mt_buf_add_text(line, "; the trace does not show what the run would have requested next");
 }
 
-/* One line below the first line of the report. */
+/* This line follows the first line of the report. */
 void mt_tell_oom_help(const struct mt_teller *teller)
 {
     static const char *const causes[] = {
@@ -203,7 +203,8 @@ static void tell_fatal(const struct mt_teller *teller, const struct mt_oom *oom)
     mt_tell_holders(teller, instant);
 }
 
-/* Retries of the recorded run, or under other settings those that the replay predicts. */
+/* Prints the retries of the recorded run or, under other settings, those that the replay
+ * predicts. */
 static void tell_retries(const struct mt_teller *teller)
 {
     const struct mt_device_report *device = teller->device;

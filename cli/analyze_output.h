@@ -68,9 +68,9 @@ void mt_tell_devices_left_out(const struct mt_teller *teller);
 void mt_tell_devices_together(const struct mt_teller *teller, const struct mt_device_choice *shown);
 /* Formats into the scratch arena. If memory runs out, returns "" and sets teller->out->failed. */
 const char *mt_tell_format(const struct mt_teller *teller, const char *format, ...) MT_PRINTF(2, 3);
-/* Returns "step 1, backward", "backward" or "outside of any phase". */
+/* Returns "step 1, backward", "backward" or "outside any phase". */
 const char *mt_tell_where(const struct mt_teller *teller, int32_t phase, int64_t step);
-/* Returns "in step 1, backward" or "outside of any phase". */
+/* Returns "in step 1, backward" or "outside any phase"; "" if the trace has no phases. */
 const char *mt_tell_in(const struct mt_teller *teller, int32_t phase, int64_t step);
 /* Appends the title of a device's report: "Device 1: NVIDIA H200". The name is from the trace. */
 void mt_tell_device_title(const struct mt_teller *teller);

@@ -1,4 +1,4 @@
-/* What fills the device while a model serves, and the largest possible KV cache. */
+/* The parts of the whole device while a model is served, and the largest KV cache that fits. */
 #include "analyze_output.h"
 #include "report_query.h"
 #include "text_table.h"

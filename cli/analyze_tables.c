@@ -14,7 +14,7 @@ enum { MAX_STEPS = 12, MAX_PHASES = 24 };
 
 static const char not_recorded[] = "before the first recorded event";
 
-/* The innermost main phase that contains the step's peak event. */
+/* Returns the name of the main phase that contains the step's peak event. */
 static const char *phase_at(const struct mt_teller *teller, const struct mt_step_use *step)
 {
     const struct mt_report *report = teller->report;
@@ -30,7 +30,8 @@ static const char *phase_at(const struct mt_teller *teller, const struct mt_step
     return "between phases";
 }
 
-/* If there are many steps, the table has the first, the last and the remarkable ones. */
+/* If there are many steps, the table has only the first and last ones, those with the peaks and,
+ * with full detail, those whose peak rose. */
 static bool is_shown(const struct mt_teller *teller, uint32_t index)
 {
     const struct mt_device_report *device = teller->device;
@@ -72,8 +73,8 @@ static void add_dots(const struct mt_teller *teller, struct mt_table *table, uin
     MT_CELLS(table, MT_TEXT(mt_tell_format(teller, "%u more steps", steps)));
 }
 
-/* Adds a line for the hidden steps before `end`. A single hidden step is printed instead: it takes
- * no more room. */
+/* Adds a line for the hidden steps before `end`. A single hidden step is printed itself, because it
+ * takes no more space. */
 static void add_hidden(const struct mt_teller *teller, struct mt_table *table, uint32_t end,
                        uint32_t hidden)
 {
@@ -144,7 +145,8 @@ static struct mt_largest largest_peaks(const struct mt_teller *teller, int64_t s
     return mt_largest_of(peaks, count, most + (count == (size_t)most + 1));
 }
 
-/* All phases (step MT_NO_STEP) or those of one step; the highest peaks if there are too many. */
+/* Prints all phases (step MT_NO_STEP) or those of one step. If there are too many, prints those
+ * with the highest peaks. */
 static void tell_phase_list(const struct mt_teller *teller, int64_t step)
 {
     const struct mt_report *report = teller->report;

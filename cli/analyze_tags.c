@@ -1,4 +1,4 @@
-/* Tags: what the program itself declared blocks to be. */
+/* The tags that the program gave its blocks. */
 #include "analyze_output.h"
 #include "foreign_text.h"
 #include "units.h"
@@ -7,7 +7,7 @@
 
 enum { MAX_TAGS = 8, MAX_TAG_BYTES = 60 };
 
-/* Tags that are roles are on the line of roles. */
+/* Tags that name roles are in the line of roles. */
 static bool is_worth_a_line(const struct mt_device_report *device)
 {
     for (uint32_t i = 0; i < device->peak_tag_count; i++)

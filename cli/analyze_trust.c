@@ -45,7 +45,7 @@ static void tell_rules(const struct mt_teller *teller)
                              mt_format_count(n[1], replay->verify.allocations)));
 }
 
-/* Nothing was simulated. Agreement would only compare the recording with itself. */
+/* Nothing was simulated, so agreement would only compare the recording with itself. */
 static void tell_taken_over(const struct mt_teller *teller)
 {
     const struct mt_replay_verify *verify = &teller->device->replay.verify;
@@ -226,7 +226,8 @@ static void tell_missing(const struct mt_teller *teller)
                                     "the trace starts in the middle of the run: %s was allocated "
                                     "before the recorded history; peaks are those since then",
                                     mt_format_bytes(text, device->start.allocated)));
-    else if (!integrity->events_dropped && /* otherwise the import cannot know */
+    else if (!integrity->events_dropped && /* with dropped events, an import cannot distinguish this
+                                              case */
              (device->replay.starts_in_middle || teller->report->starts_in_middle))
         mt_tell_line(teller, 2,
                      "the trace starts in the middle of the run: what came before is unknown");

@@ -55,8 +55,9 @@ static void tell_contributions(const struct mt_teller *teller, const struct mt_e
         mt_tell_parts(teller, &parts, 4);
 }
 
-/* "mostly optimizer state (+565 MiB) and gradients (+280 MiB)": the two roles with the largest
- * change, if they are most of it. Prints nothing if most of the change has no known role. */
+/* Appends "mostly optimizer state (+565 MiB) and gradients (+280 MiB)": the role that grew most,
+ * and the second if it grew by more than a fifth of that. Appends nothing if the first is
+ * "other". */
 static void add_roles(struct mt_buf *line, const struct mt_explanation *why)
 {
     int64_t bytes[MT_ROLE_COUNT] = {0};
@@ -80,7 +81,7 @@ static void add_roles(struct mt_buf *line, const struct mt_explanation *why)
                       mt_format_change(text, bytes[second]));
 }
 
-/* Start of the sentence about the first maximum: before the first phase, or in it. */
+/* Returns the start of the sentence about the first maximum. */
 static const char *first_maximum(const struct mt_teller *teller, const struct mt_explanation *why)
 {
     if (teller->device->start.allocated)
@@ -91,7 +92,7 @@ static const char *first_maximum(const struct mt_teller *teller, const struct mt
                           mt_tell_where(teller, why->phase, why->step));
 }
 
-/* A step often peaks higher because of blocks that the step before allocated after its own peak. */
+/* A step often has a higher peak because the previous step allocated blocks after its own peak. */
 static void add_past(struct mt_buf *line, const struct mt_explanation *why)
 {
     int64_t bytes = 0;
@@ -129,8 +130,8 @@ static void tell_explanation(const struct mt_teller *teller, const struct mt_exp
     mt_buf_release(&line);
 }
 
-/* Two explanations of the same two instants are printed once, as the later one, which is about
- * steps if either is. */
+/* Of explanations with the same bytes, only the last is printed. It is about steps if any of them
+ * is. */
 static bool is_told_later(const struct mt_device_report *device, uint32_t index)
 {
     const struct mt_explanation *why = &device->explanations[index];

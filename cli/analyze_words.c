@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The range that a user would name: not one of the framework, if there is a choice. */
+/* Returns the innermost range that is not one of the framework's; `phase` if there is none. */
 static int32_t named_phase(const struct mt_report *report, int32_t phase)
 {
     int32_t at = phase;

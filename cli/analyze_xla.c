@@ -1,5 +1,5 @@
-/* The part of `memtrace analyze` about programs of XLA and TensorFlow: that their requests are
- * missing, or how much their default arena would have held. */
+/* The part of `memtrace analyze` for XLA and TensorFlow: a notice that requests are missing, or how
+ * much the default arena would have held. */
 #include "analyze_output.h"
 #include "text_table.h"
 #include "units.h"

@@ -75,8 +75,8 @@ void mt_asked_close(struct mt_asked_report *asked)
     memset(asked, 0, sizeof *asked);
 }
 
-/* Why a device that has events is in no table, as the end of "device N is not analyzed: "; NULL if
- * there is no such reason. */
+/* Returns why a device with events was not analyzed, to follow "device N is not analyzed: "; NULL
+ * if there is no such reason. */
 static const char *not_analyzed_reason(const struct mt_report *report, uint64_t device)
 {
     if (device >= MT_MAX_DEVICES)

@@ -23,7 +23,7 @@ int mt_ask_for(const char *path, const struct mt_common *common,
                const struct mt_analyze_options *wanted, struct mt_asked_report *asked);
 void mt_asked_close(struct mt_asked_report *asked);
 
-/* Why there is no answer: "no request ran out of memory". */
+/* Returns why there is no answer: "no request ran out of memory". */
 const char *mt_no_answer_text(enum mt_no_answer missing);
 
 /* Returns -1 if `device` (or any, with MT_EVERY_DEVICE) has an answer, or if the trace has no
@@ -34,13 +34,13 @@ int mt_asked_check(const struct mt_asked_report *asked, const struct mt_question
 /* Prints that the report has no events of this device, and why. */
 void mt_say_no_device_events(const char *path, const struct mt_report *report, uint64_t device);
 
-/* Prints an error and returns true if the number of the device is above those that are analyzed. */
+/* If the number of the device is too high to be analyzed, prints an error and returns true. */
 bool mt_refuses_device(uint64_t device);
 
 /* Prints that there is no such phase, with suggestions; returns the exit code. */
 int mt_say_no_phase(const struct mt_asked_report *asked, const char *phase);
 
-/* Returns that device; with MT_EVERY_DEVICE the one that reserved most; NULL = none. */
+/* Returns the device; with MT_EVERY_DEVICE, the one that reserved most; NULL = none. */
 const struct mt_device_report *mt_asked_device(const struct mt_report *report, uint64_t device);
 
 #endif

@@ -1,5 +1,5 @@
-/* Options of an icicle: which blocks it shows and what it weighs. --at, --of, --metric, --zoom,
- * --step, of render and export. */
+/* The options --at, --of, --metric, --zoom and --step of render and export. They select the blocks
+ * and the metric of an icicle. */
 #ifndef MT_CLI_BLOCKS_OPTION_H
 #define MT_CLI_BLOCKS_OPTION_H
 
@@ -8,7 +8,7 @@
 #include "report.h"
 
 struct mt_blocks_option {
-    const char *at, *of, *metric, *zoom; /* as given, NULL = not */
+    const char *at, *of, *metric, *zoom; /* as given; NULL = not given */
     uint64_t step;                       /* UINT64_MAX = not given */
     /* the parsed values */
     struct mt_question question;
@@ -17,7 +17,7 @@ struct mt_blocks_option {
     enum mt_weigh weigh;
 };
 
-/* Their lines in a table of options; --step is the command's own. */
+/* Rows for the table of options. Each command adds its own --step. */
 /* clang-format off */
 #define MT_BLOCKS_OPTIONS(blocks, prefix)                                                          \
     {"at", 0, MT_OPTION_TEXT, "INSTANT",                                                           \
@@ -42,7 +42,7 @@ const char *mt_zoom_option_read(const char *text);
 struct mt_analyze_options mt_blocks_analysis(const struct mt_blocks_option *blocks,
                                              const char *path);
 
-/* Returns true if the device has these blocks, or is NULL; otherwise prints why it has none. */
+/* Returns true if the device has these blocks or is NULL. Otherwise prints why it has none. */
 bool mt_blocks_found(const struct mt_blocks_option *blocks, const struct mt_report *report,
                      const struct mt_device_report *device, const char *path);
 

@@ -1,6 +1,5 @@
-/* Shared by all commands: a declarative option table (for parsing, --help and completion), exit
- * codes, and functions that print. Only cli prints. Answers go to stdout, everything else to
- * stderr. */
+/* Shared by all commands: tables of options (for parsing, --help and completion), exit codes, and
+ * functions that print. Only cli prints. Answers go to stdout, everything else to stderr. */
 #ifndef MT_CLI_CLI_H
 #define MT_CLI_CLI_H
 
@@ -44,15 +43,15 @@ struct mt_option {
     char letter;      /* 'o' for -o, 0 = none */
     enum mt_option_kind kind;
     const char *value; /* placeholder in --help: "BYTES"; NULL for flags */
-    const char *help;  /* one line, lower case, no full stop */
+    const char *help;  /* one line, lower case, no period */
     void *target;
 };
 
-/* In every command's table through MT_COMMON_OPTIONS. */
+/* Options of every command (MT_COMMON_OPTIONS). */
 struct mt_common {
     bool json, quiet, strict;
     bool all;           /* MT_ALL_OPTION: no limits on what --json prints */
-    const char *format; /* force an importer */
+    const char *format; /* forces an importer */
 };
 /* clang-format off */
 #define MT_COMMON_OPTIONS(common)                                                                  \
@@ -77,7 +76,7 @@ struct mt_command {
     int (*run)(const struct mt_command *command, int argc, char **argv);
 };
 
-/* All commands; ends with a NULL name. In commands.c. */
+/* All commands; ends with a NULL name. */
 extern const struct mt_command mt_commands[];
 
 /* Parses argv by `options` and moves positional arguments to the front of *arguments (pointing
@@ -99,8 +98,8 @@ int mt_print_help(const struct mt_command *command, const struct mt_option *opti
  * can report that memory ran out. */
 void mt_say(const char *format, ...) MT_PRINTF(1, 2);
 
-/* Prints "memtrace: cannot read 'path': <error>" and returns the exit code for it. Control
- * characters in path are escaped. */
+/* Prints "memtrace: cannot read 'path': <error>" and returns its exit code. Control characters in
+ * path are escaped. */
 int mt_report_error(const char *path, const struct mt_error *error);
 
 /* Opens a trace or importable file. On failure prints the reason, sets *exit_code and returns
@@ -112,8 +111,8 @@ enum { MT_MISSING_TEXT = 128 };
  * imported file, "... were dropped by the recorder" for a recording. Returns `text`. */
 const char *mt_missing_events_text(const struct mt_source *source, char text[MT_MISSING_TEXT]);
 
-/* Call it at the end of the input. Prints on stderr (unless quiet) what was damaged, truncated or
- * dropped, and returns the exit code (3 damaged; 5 with strict; otherwise 0). */
+/* Prints on stderr (unless quiet) what was damaged, truncated or dropped, and returns the exit code
+ * (3 damaged; 5 with strict; otherwise 0). Call it at the end of the input. */
 int mt_input_verdict(const struct mt_source *source, const char *path,
                      const struct mt_common *common);
 
@@ -121,17 +120,17 @@ int mt_input_verdict(const struct mt_source *source, const char *path,
 int mt_answer_verdict(int code, const struct mt_source *source, const char *path,
                       const struct mt_common *common);
 
-/* Writes buf to stdout. If that fails, prints a line and returns exit code 4, or 3 if memory ran
- * out before (memory_limit.h). Files: outputs.h. */
+/* Writes buf to stdout. If that fails, prints a line and returns exit code 4, or 3 if memory has
+ * run out (memory_limit.h). For files, see outputs.h. */
 int mt_print(const struct mt_buf *buf);
 int mt_print_and_release(struct mt_buf *buf);
 
-/* Same for an answer. JSON is always UTF-8; text is ASCII if the locale is not UTF-8
+/* Like mt_print, for an answer. JSON is always UTF-8; text is ASCII if the locale is not UTF-8
  * (ascii_text.h). */
 int mt_print_answer(const struct mt_buf *buf, bool is_json);
 int mt_print_answer_and_release(struct mt_buf *buf, bool is_json);
 
-/* Progress on stderr after one second, only on a terminal. Zeroed = idle. */
+/* Shows progress on stderr after one second, only on a terminal. Zeroed = idle. */
 struct mt_progress {
     uint64_t started_ns, shown_ns;
     bool off, shown;
@@ -141,20 +140,20 @@ void mt_progress_update(struct mt_progress *progress, const char *what, double s
 uint64_t mt_progress_elapsed_ns(const struct mt_progress *progress); /* 0 if nothing is shown */
 void mt_progress_end(struct mt_progress *progress);
 
-/* Color for stdout: empty strings if it is not a terminal, if NO_COLOR is not empty, or if TERM
- * is "dumb" or not set. */
+/* Colors for stdout: empty strings if it is not a terminal, if NO_COLOR is not empty, or if TERM is
+ * "dumb" or not set. */
 struct mt_style {
     const char *bold, *dim, *red, *green, *yellow, *cyan, *reset;
 };
 const struct mt_style *mt_stdout_style(void);
 const struct mt_style *mt_plain_style(void); /* for files: no colors */
 
-/* Width of text where there is no terminal. */
+/* Width of text if stdout is not a terminal. */
 #define MT_TEXT_COLUMNS 100
 
-/* What standard output can show. */
+/* Properties of standard output. */
 struct mt_screen {
-    size_t columns; /* of a terminal; 100 of anything else */
+    size_t columns; /* width of the terminal; otherwise MT_TEXT_COLUMNS */
     bool is_terminal;
     bool unicode; /* the locale is UTF-8 */
 };

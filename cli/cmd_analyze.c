@@ -67,7 +67,7 @@ static struct mt_extra_pictures extra_pictures(const struct arguments *arguments
         &arguments->outputs};
 }
 
-/* Checks before the analysis that no file of the user is in the way. */
+/* Checks before the analysis that the command may write its files. */
 static int precheck_files(const struct arguments *arguments, const char *trace,
                           const struct mt_gate_run *run)
 {
@@ -89,7 +89,7 @@ static int precheck_files(const struct arguments *arguments, const char *trace,
     return code;
 }
 
-/* DIR/NAME; names it. */
+/* Writes DIR/NAME and appends its path to `names`. */
 static int write_document(const struct arguments *arguments, size_t which,
                           const struct mt_buf *document, struct mt_buf *names)
 {
@@ -109,7 +109,7 @@ static int write_document(const struct arguments *arguments, size_t which,
     return code;
 }
 
-/* The page has the whole answer, without colors. */
+/* Writes the page, which contains the whole answer without colors. */
 static int write_page(const struct mt_report *report, const struct mt_gate_run *run,
                       const struct arguments *arguments, struct mt_buf *names)
 {
@@ -179,8 +179,8 @@ static void name_pictures(struct mt_buf *out, const struct mt_report *report,
         mt_buf_add_text(out, "  (no .png: this memtrace was built without cairo and libpng)\n");
 }
 
-/* A missing picture is a missing output, unless there was no memory for it: then every command ends
- * with the status of memory. */
+/* A picture that cannot be written is an output error. If memory ran out, `main` returns the exit
+ * code for that instead. */
 static int report_failures(const struct mt_gallery *gallery)
 {
     int code = MT_EXIT_OK;
@@ -199,7 +199,7 @@ static struct mt_gallery_options gallery_options(const struct arguments *argumen
                   mt_output_rules_of(&arguments->outputs, MT_FILE_PNG)}};
 }
 
-/* Only the report determines which pictures there are, so this check runs after the analysis and
+/* The report determines which pictures are written, so this check runs after the analysis and
  * before anything is written. */
 static int check_pictures(const struct mt_report *report, const struct arguments *arguments)
 {
@@ -242,7 +242,7 @@ static int write_pictures(const struct mt_report *report, const struct arguments
 static int write_files(const struct mt_report *report, const struct mt_gate_run *run,
                        const struct arguments *arguments)
 {
-    /* a base is compared with the run as it was */
+    /* a base is compared only with the recorded run */
     const struct mt_extra_pictures extra =
         extra_pictures(arguments, report->path, report->what_if ? NULL : run->base_trace);
     struct mt_buf names = {0};

@@ -1,4 +1,4 @@
-/* memtrace diff: how the memory of another run differs. */
+/* memtrace diff: compares the memory of two runs. */
 #include "diff_output.h"
 #include "diff_run.h"
 #include "instant_option.h"

@@ -1,4 +1,4 @@
-/* memtrace doctor: what the collector can see on this machine. */
+/* memtrace doctor: what the collector can record on this machine. */
 #include <string.h>
 
 #include "cli.h"
@@ -46,7 +46,8 @@ static void add_json(struct mt_json *json, const struct mt_probe *probe,
     mt_json_object_end(json);
 }
 
-/* All checks, each printed when it is known. True if nothing is missing. */
+/* Runs all checks and returns true if nothing is missing. As text, prints each result
+ * immediately. */
 static bool check_all(bool as_json, struct mt_buf *out, int *printed)
 {
     const struct mt_probe *probe;

@@ -19,7 +19,7 @@ void mt_diff_text(struct mt_buf *out, const struct mt_diff_output *output,
 /* "memtrace.diff/1" */
 void mt_diff_json(struct mt_buf *out, const struct mt_diff_output *output);
 
-/* What an allocator holds beyond its blocks, at an instant. */
+/* Returns the bytes that the allocator holds in addition to its blocks at the instant. */
 static inline uint64_t mt_unused_bytes(const struct mt_answer *answer)
 {
     return answer->instant.bytes.reserved - answer->instant.bytes.active;

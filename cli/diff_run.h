@@ -23,12 +23,12 @@ struct mt_diff_run {
 /* Returns -1, or the exit code after an error message. Call mt_diff_run_close in either case. */
 int mt_diff_run_open(const struct mt_diff_wish *wish, const struct mt_common *common,
                      struct mt_diff_run *run);
-/* Returns `code`, or, if it is 0, the exit code for damaged or incomplete inputs
+/* Returns `code` or, if it is 0, the exit code for damaged or incomplete inputs
  * (mt_input_verdict). */
 int mt_diff_run_verdict(const struct mt_diff_run *run, const struct mt_common *common, int code);
 void mt_diff_run_close(struct mt_diff_run *run);
 
-/* Draws the compared device of B that reserved most, at the picture's size (NULL: default size).
+/* Draws the compared device of B that reserved most, in the size of `picture` (NULL: default size).
  * Prints errors; returns enum mt_exit. Release the drawing in any case. */
 int mt_diff_run_draw(const struct mt_diff_run *run, const struct mt_question *question,
                      const struct mt_picture *picture, struct mt_drawing *drawing);
@@ -37,7 +37,7 @@ int mt_diff_run_draw(const struct mt_diff_run *run, const struct mt_question *qu
 int mt_diff_picture(const struct mt_diff_run *run, const struct mt_question *question,
                     const struct mt_picture *picture, const struct mt_common *common);
 
-/* The whole of `memtrace render diff A B`. */
+/* Runs `memtrace render diff A B`. */
 int mt_diff_render(const struct mt_diff_wish *wish, const struct mt_picture *picture,
                    const struct mt_common *common);
 

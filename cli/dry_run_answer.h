@@ -11,15 +11,16 @@
  * whole command. */
 int mt_tell_dry_run_answer(const struct mt_dry_run_answer *answer);
 
-/* The line for a device that has less than `least_bytes`, which CUDA itself takes. */
+/* Appends the line for a device that has less than `least_bytes`, the memory that CUDA itself
+ * takes. */
 void mt_add_hopeless_text(struct mt_buf *out, const struct mt_dry_run_answer *answer,
                           uint64_t least_bytes);
 
-/* The answer if the command cannot run because the device has less than `least_bytes`, which CUDA
- * itself takes. Returns MT_EXIT_BUDGET, or the code of a failed output. */
+/* Prints the answer if the command cannot run because the device has less than `least_bytes`.
+ * Returns MT_EXIT_BUDGET, or the exit code of a failed output. */
 int mt_tell_hopeless_dry_run(const struct mt_dry_run_answer *answer, uint64_t least_bytes);
 
-/* Parts of the answer, for commands with several dry runs. */
+/* The functions below are for commands with several dry runs. */
 
 /* Returns the trace that decides what a card must have; NULL: no process used the device. */
 const struct mt_dry_run_trace *mt_dry_run_worst_trace(const struct mt_dry_run_answer *answer);
@@ -31,7 +32,7 @@ bool mt_dry_run_ran_out(const struct mt_report *report);
  * trace. */
 int mt_dry_run_exit_code(const struct mt_dry_run_answer *answer, const struct mt_report *report);
 
-/* The member "simulated". */
+/* Adds the member "simulated". */
 void mt_json_simulated(struct mt_json *json, const struct mt_card *card, uint64_t devices,
                        uint64_t memory_bytes);
 

@@ -14,15 +14,15 @@ const char *mt_dry_run_lower_bound(const struct mt_dry_run_answer *answer);
  * with another PyTorch, or without the Python part: the peaks may differ. */
 bool mt_dry_run_has_doubts(const struct mt_dry_run_answer *answer);
 
-/* Appends a line for each doubt; nothing if there is none. `is_out_of_memory` explains how the
+/* Appends a line for each doubt; nothing if there is none. With `is_out_of_memory`, omits how the
  * command ended, which is printed elsewhere. */
 void mt_add_dry_run_doubts(struct mt_buf *out, const struct mt_dry_run_answer *answer,
                            bool is_out_of_memory);
 
-/* Why no recorded process used the device, and what to do. */
+/* Appends why no recorded process used the device, and what to do. */
 void mt_add_dry_run_nothing(struct mt_buf *out, const struct mt_dry_run_answer *answer);
 
-/* The members "python" and "processes". */
+/* Adds the members "python" and "processes". */
 void mt_json_dry_run_doubts(struct mt_json *json, const struct mt_dry_run_answer *answer);
 
 #endif

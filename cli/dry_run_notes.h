@@ -32,12 +32,12 @@ struct mt_dry_run_notes {
  * removes the folders of killed runs, or below $TMPDIR if `cache` is "". If the folder cannot be
  * created, there will be no notes, and `unreadable` is 1. */
 void mt_dry_run_notes_open(struct mt_dry_run_notes *notes, const char *cache);
-/* The value of MEMTRACE_DRY_RUN_NOTES: FOLDER/notes, to which each process adds .PID. NULL: no
- * memory or no folder. Release it with free. */
+/* The value of MEMTRACE_DRY_RUN_NOTES: FOLDER/notes, to which each process appends .PID. NULL: no
+ * memory or no folder. Free it with free(). */
 char *mt_dry_run_notes_path(const struct mt_dry_run_notes *notes);
 /* Reads all complete notes, and removes the folder with its files. */
 void mt_dry_run_notes_close(struct mt_dry_run_notes *notes);
-/* Whether this process left notes. O(processes). */
+/* Returns true if this process left notes. O(processes). */
 bool mt_dry_run_notes_has(const struct mt_dry_run_notes *notes, uint64_t process_id);
 void mt_dry_run_notes_release(struct mt_dry_run_notes *notes);
 

@@ -18,7 +18,7 @@ struct mt_dry_run_trace {
 
 /* Numbers of traces whose peaks are not known. */
 struct mt_dry_run_unread {
-    size_t running; /* processes that still ran when the command had ended */
+    size_t running; /* processes that were still running when the command ended */
     size_t failed, incomplete;
 };
 
@@ -26,8 +26,8 @@ struct mt_dry_run_answer {
     const struct mt_card *card;
     uint64_t devices, memory_bytes; /* of each */
     bool has_limit;                 /* memory_bytes was requested */
-    int exit_status;                /* the command's; 128 + signal */
-    int signal;                     /* that ended the command; 0: none */
+    int exit_status;                /* of the command; 128 + signal */
+    int signal;                     /* the signal that ended the command; 0: none */
     bool timed_out, was_not_run;
     const struct mt_dry_run_notes *notes;
     const struct mt_dry_run_trace *traces;

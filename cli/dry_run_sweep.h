@@ -18,7 +18,7 @@ struct mt_sweep_wish {
     const struct mt_outputs *outputs;
 };
 
-/* Runs all, writes the files and prints the answer. Returns the exit code. */
+/* Executes all runs, writes the files and prints the answer. Returns the exit code. */
 int mt_dry_run_sweep(const struct mt_sweep_wish *wish);
 
 #endif

@@ -17,8 +17,8 @@ struct mt_file_hash {
 };
 
 void mt_file_hash_start(struct mt_file_hash *hash, const char *path);
-/* Waits for the thread. `text` is the hash, "" if it is not a regular file. MT_ERR_IO: the file
- * could not be read to its end. Call it once after each start. */
+/* Waits for the thread. `text` is the hash, or "" if the path is not a regular file. MT_ERR_IO: the
+ * file could not be read to its end. Call it once after each start. */
 enum mt_status mt_file_hash_finish(struct mt_file_hash *hash, char text[MT_SHA256_TEXT],
                                    struct mt_error *error) MT_MUST_USE;
 

@@ -1,4 +1,4 @@
-/* What `memtrace fleet diff` prints. */
+/* The answer of `memtrace fleet diff`, as text and as JSON. */
 #ifndef MT_CLI_FLEET_DIFF_OUTPUT_H
 #define MT_CLI_FLEET_DIFF_OUTPUT_H
 

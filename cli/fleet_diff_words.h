@@ -14,14 +14,15 @@ struct mt_diff_text {
     const struct mt_style *style;
 };
 
-/* Texts are of the arena of the answer. If there is no memory, they are "" and `out` fails. */
+/* Returned texts are in the arena of the answer. If memory runs out, they are "" and out->failed is
+ * set. */
 const char *mt_diff_class_name(const struct mt_diff_text *text, uint32_t class);
 const char *mt_diff_site_of(const struct mt_diff_text *text, uint32_t line);
-/* "rank", "groups", ...: the noun for what is matched. */
+/* Returns the noun for what is compared: "rank", "groups", ... */
 const char *mt_diff_kind_of(const struct mt_diff_text *text, uint32_t count);
 const char *mt_diff_s(uint64_t count); /* "" for 1, otherwise "s" */
 
-/* The number of rows of `count` that a table shows, and a note about the rest. */
+/* The number of `count` rows that a table shows, and a note about the rest. */
 uint32_t mt_diff_shown(const struct mt_diff_text *text, uint32_t count);
 void mt_diff_add_rest(const struct mt_diff_text *text, uint32_t count, size_t indent);
 void mt_diff_add_heading(const struct mt_diff_text *text, const char *heading);

@@ -15,9 +15,9 @@ struct mt_fleet_files {
     size_t capacity;
 };
 
-/* Adds a file with any name, or the traces, snapshots and summaries below a folder, by their
- * file name extensions. Leaves out a file that has a summary (FILE.mtsum) which is not older.
- * MT_ERR_IO: a folder cannot be read. */
+/* Adds a file with any name, or the traces, snapshots and summaries below a folder, by their file
+ * name extensions. Leaves out a file if it has a summary (FILE.mtsum) that is not older. MT_ERR_IO:
+ * a folder cannot be read. */
 enum mt_status mt_fleet_files_add(struct mt_fleet_files *files, const char *path,
                                   struct mt_error *error) MT_MUST_USE;
 

@@ -20,7 +20,7 @@ struct mt_fleet_gate {
     const char *rule, *group; /* "max-peak reserved", "pp 3" or "all ranks" */
     enum mt_fleet_gate_state state;
     bool is_optional;  /* "not evaluated" is not a failure */
-    const char *doubt; /* why `actual` is uncertain or unknown; NULL: it is exact */
+    const char *doubt; /* why `actual` is uncertain or unknown; NULL = it is exact */
     bool is_no_bound;  /* `actual` is not even a lower bound if there is a doubt, so the gate cannot
                           fail */
     uint32_t row;      /* the worst of the group; MT_NO_ROW: none */
@@ -33,7 +33,7 @@ struct mt_fleet_gate {
 struct mt_fleet_gates {
     struct mt_arena arena;
     struct mt_fleet_rules rules;
-    struct mt_fleet_job base; /* of the rules; without files: none */
+    struct mt_fleet_job base; /* the job of --base; no files = no base */
     struct mt_fleet_gate *list;
     uint32_t count, failed;
     uint32_t skipped; /* optional rules that were not evaluated */

@@ -11,8 +11,8 @@ bool mt_gate_rank_peak(const struct mt_rank_record *record, enum mt_gate_metric 
 /* Returns why peaks of the rank may have been higher; NULL: they were not. */
 const char *mt_gate_rank_doubt(const struct mt_rank_record *record);
 
-/* Returns the number of groups of the first axis, followed by one of the ranks whose position on
- * it is unknown. */
+/* Returns the number of groups of the first axis, including one for ranks whose position is
+ * unknown. */
 uint32_t mt_gate_group_count(const struct mt_job_report *report);
 uint32_t mt_gate_group_of(const struct mt_job_report *report, uint32_t row);
 const char *mt_gate_group_name(struct mt_fleet_gates *gates, const struct mt_job_report *report,

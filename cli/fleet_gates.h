@@ -13,9 +13,9 @@ int mt_fleet_gates_read(struct mt_fleet_gates *gates, const struct mt_fleet_gate
 int mt_fleet_gates_open_base(struct mt_fleet_gates *gates, const char *mesh, uint64_t jobs);
 
 /* Evaluates the rules. The groups are those of the first axis; without axes, all ranks are one
- * group. If a rank is missing, killed, failed or out of memory, or its trace is truncated or
- * incomplete, a rule does not pass even if the other ranks keep it. MT_ERR_FORMAT: the base
- * cannot be compared. */
+ * group. A rule does not pass if a rank is missing, was killed, failed or ran out of memory, or if
+ * its trace is truncated or incomplete, even if the other ranks keep the rule. MT_ERR_FORMAT: the
+ * base cannot be compared. */
 enum mt_status mt_fleet_gates_check(struct mt_fleet_gates *gates,
                                     const struct mt_job_report *report,
                                     struct mt_error *error) MT_MUST_USE;

@@ -19,11 +19,11 @@ struct mt_fleet_reading {
 enum mt_status mt_fleet_load(void *context, const char *path, struct mt_rank_set *set,
                              struct mt_error *error);
 
-/* As many as there are processors if `jobs` is 0; at most 256. */
+/* Returns `jobs` or, if it is 0, the number of processors; at most 256. */
 uint32_t mt_fleet_threads(uint64_t jobs);
 
-/* The report of a set. `path` and `option` are for messages: what is read, and which option names
- * a job. Prints errors; returns enum mt_exit. */
+/* Makes the report of a set. `path` and `option` are for messages: what is read, and the option
+ * that names a job. Prints errors; returns enum mt_exit. */
 struct mt_fleet_naming {
     const char *path, *option, *job, *mesh;
     bool is_base; /* no option names its job */

@@ -12,9 +12,8 @@
  * and write the same files. */
 int mt_fleet_processes_begin(struct mt_exchange *exchange);
 
-/* Waits for the others, if the work was shared. If the work was not shared because this process
- * failed, the others still wait for it: this call then ends all processes with exit status
- * `code`. */
+/* Waits for the other processes if the work was shared. If this process failed before that, the
+ * others still wait for it, so this call ends all processes with exit status `code`. */
 void mt_fleet_processes_end(const struct mt_exchange *exchange, bool has_shared, int code);
 
 #endif

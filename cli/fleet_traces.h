@@ -27,9 +27,8 @@ enum mt_status mt_fleet_traces_find(const struct mt_fleet_files *files,
 void mt_fleet_traces_release(struct mt_fleet_traces *traces);
 
 /* Returns the path of the trace from which a record was made, borrowed from `traces`. If several
- * files have that name, it is the first with the recorded hash. Each is read at most once,
- * whatever the number of records. NULL: there is none; *reason says why.
- * O(log n + files of the name). */
+ * files have that name, it is the first with the recorded hash. Each file is read at most once, for
+ * any number of records. NULL: there is none, and *reason is set. O(log n + files of the name). */
 const char *mt_fleet_trace_of(struct mt_fleet_traces *traces, const struct mt_rank_record *record,
                               const char **reason);
 

@@ -11,13 +11,13 @@ struct mt_fleet_tuning {
     const struct mt_job_report *report;
     const struct mt_fleet_files *files; /* of the report; its traces are in their folders */
     const struct mt_common *common;
-    uint64_t jobs; /* traces at the same time; 0: as many as there are processors */
+    uint64_t jobs; /* traces in parallel; 0 = the number of processors */
 };
 
-/* Finds the setting: `tune` for the rank of each cluster that needs the most, a replay of what
- * it found on all of these ranks and on the worst ones, and searches of the smallest limits for
- * the best of them. Prints errors, for example that there is no trace; returns enum mt_exit.
- * Free *settings with mt_job_settings_free. *settings owns its texts and borrows the report. */
+/* Finds the setting: tunes the rank of each cluster that needs the most, replays the settings found
+ * on all of these ranks and on the worst ones, and searches the smallest limits for the best
+ * settings. Prints errors, for example that there is no trace; returns enum mt_exit. Free *settings
+ * with mt_job_settings_free. *settings owns its texts and borrows the report. */
 int mt_fleet_tune(const struct mt_fleet_tuning *tuning, struct mt_job_settings **settings);
 
 #endif

@@ -22,8 +22,8 @@ struct mt_tuned_trace {
 
 struct mt_tune_work {
     const struct mt_job_report *report;
-    const char *format; /* NULL: by the first bytes */
-    uint64_t jobs;      /* traces at the same time; 0: as many as there are processors */
+    const char *format; /* NULL = detected from the first bytes */
+    uint64_t jobs;      /* traces in parallel; 0 = the number of processors */
     struct mt_job_settings *settings;
     struct mt_tuned_trace **traces; /* in the order of the plan */
     uint32_t trace_count;
@@ -33,11 +33,22 @@ struct mt_tune_work {
     struct mt_progress progress;
 };
 
-/* All three print the error that ends the work and return enum mt_exit. */
-
-/* For each trace that is not done: checks that it is the summarized one, runs tune if is_tuned, and
- * finds the need of the recorded run. If a trace cannot be replayed, sets its `status` without a
- * message. */
+/* These functions print the error that ends the work and return enum mt_exit. */ /* For each trace
+                                                                                   * that is not
+                                                                                   * done: checks
+                                                                                   * that it is the
+                                                                                   * summarized
+                                                                                   * trace, runs
+                                                                                   * tune if
+                                                                                   * is_tuned, and
+                                                                                   * finds the need
+                                                                                   * of the recorded
+                                                                                   * run. If a trace
+                                                                                   * cannot be
+                                                                                   * replayed, sets
+                                                                                   * its `status`
+                                                                                   * without a
+                                                                                   * message. */
 int mt_tune_traces(struct mt_tune_work *work);
 
 /* Replays each setting on each trace. */

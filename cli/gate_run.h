@@ -11,8 +11,8 @@ struct mt_gate_options {
     struct mt_text_list peaks, regressions;
     const char *growth, *fragmentation, *fits;
     bool allow_not_evaluated;
-    bool strict; /* a gate of a dry run that may fail under another order of addresses fails */
-    struct mt_outputs *outputs; /* what may be replaced; mt_gate_run_open adds what it reads */
+    bool strict; /* a gate of a dry run fails if it may fail under another order of addresses */
+    struct mt_outputs *outputs; /* what may be replaced; mt_gate_run_open adds its inputs */
 };
 
 /* clang-format off */
@@ -43,7 +43,7 @@ struct mt_gate_run {
     struct mt_baseline base;
     struct mt_gates gates;
     bool has_base;
-    const char *base_trace; /* the path of a base that is a trace, else NULL */
+    const char *base_trace; /* the path of the base if it is a trace, else NULL */
     bool is_checked;        /* there are rules, and `gates` has their results */
 };
 
@@ -51,15 +51,15 @@ struct mt_gate_run {
  * in any case. */
 int mt_gate_run_open(struct mt_gate_run *run, const struct mt_gate_options *options,
                      const struct mt_common *common);
-/* Checks the gates and writes the baseline if it is requested. Returns the exit code, without
- * that of a failed gate. */
+/* Checks the gates and writes the baseline if it is requested. Returns the exit code, which does
+ * not include failed gates. */
 int mt_gate_run_check(struct mt_gate_run *run, const struct mt_gate_options *options,
                       struct mt_source *source, const struct mt_report *report, const char *policy);
-/* 1 if a gate failed or could not be evaluated, else 0. */
+/* Returns 1 if a gate failed or could not be evaluated, else 0. */
 int mt_gate_run_verdict(const struct mt_gate_run *run);
 void mt_gate_run_release(struct mt_gate_run *run);
 
-/* NULL if nothing was checked, or if there is no base. */
+/* Return NULL if nothing was checked, or if there is no base. */
 const struct mt_gates *mt_gate_run_gates(const struct mt_gate_run *run);
 const struct mt_baseline *mt_gate_run_base(const struct mt_gate_run *run);
 
@@ -67,7 +67,8 @@ const struct mt_baseline *mt_gate_run_base(const struct mt_gate_run *run);
 enum mt_status mt_read_settings(const char *path, struct mt_settings *settings,
                                 struct mt_error *error) MT_MUST_USE;
 
-/* The path of a base that a budget names, which is relative to the budget. NULL: no memory. */
+/* Returns the path of a base that a budget names, which is relative to the budget. NULL: no
+ * memory. */
 char *mt_path_beside(struct mt_arena *arena, const char *budget, const char *base);
 
 #endif

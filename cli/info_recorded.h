@@ -20,7 +20,7 @@ struct mt_info_recorded {
     struct mt_driver_ledger ledger;
 };
 
-/* Adds one event of the first reading. Zeroed memory is ready for it. */
+/* Adds one event of the first reading. Zeroed memory is ready for use. */
 void mt_info_recorded_add(struct mt_info_recorded *recorded, const struct mt_event *event);
 
 /* Call it after the first reading. If there are several heaps, or the only one is the driver's,

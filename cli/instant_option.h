@@ -13,9 +13,9 @@ struct mt_instant_option {
     const char *phase; /* path of the phase, borrowed; `value` is not set. NULL: not a phase */
 };
 
-/* Parses the text of an option, NULL if it was not given: "1200" is an event, "1.5s", "20ms",
- * "300us", "7ns" are times, "step 3, backward" and "phase:PATH" are phases. Prints an error and
- * returns false if it is not an instant. */
+/* Parses the text of an option (NULL = not given): "1200" is an event, "1.5s", "20ms", "300us",
+ * "7ns" are times, "step 3, backward" and "phase:PATH" are phases. Prints an error and returns
+ * false if it is not an instant. */
 bool mt_instant_option_read(const char *text, struct mt_instant_option *instant);
 
 /* Prints that the events of a dry run have no times, so an option cannot name one; returns the

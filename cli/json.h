@@ -1,8 +1,8 @@
-/* Writes JSON into a buffer: handles commas and escapes, builds no document object. Integers are
- * written in full, strings as UTF-8 (invalid bytes become U+FFFD). Characters that foreign_text.h
- * hides are written as \u202e and the like: the document has the same characters, but a terminal
- * or a job's log does not interpret them. A text of more than MT_JSON_TEXT_BYTES is cut and ends
- * with "…", unless `all` is set. Lists: json_list.h. */
+/* Writes JSON into a buffer, with commas and escapes. Integers are written in full, strings as
+ * UTF-8 (invalid bytes become U+FFFD). Characters that foreign_text.h hides are escaped, such as
+ * \u202e: the document keeps them, but a terminal or a job's log does not interpret them. A text of
+ * more than MT_JSON_TEXT_BYTES is cut and ends with "…", unless `all` is set. Lists:
+ * json_list.h. */
 #ifndef MT_CLI_JSON_H
 #define MT_CLI_JSON_H
 

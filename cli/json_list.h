@@ -1,9 +1,9 @@
 /* Lists of a JSON document whose length a file decides. A small trace can hold a hundred thousand
- * phases, and a stack of hundreds of frames for each call site. Without limits its document is a
- * thousand times as large as the trace. A list has the first rows of its order and, if rows are
- * left out, their number as "<key>_omitted" next to it.
+ * phases, and a stack of hundreds of frames for each call site. Without limits, its document would
+ * be a thousand times as large as the trace. A list has the first rows of its order and, if rows
+ * are left out, their number as "<key>_omitted" next to it.
  *
- * A list inside a list of objects (devices) shares these limits with the same lists of the other
+ * A list inside a list of objects (devices) shares these limits with the same list of the other
  * objects. Together they keep a document below 1 MB. `all` of the writer lifts every limit. */
 #ifndef MT_CLI_JSON_LIST_H
 #define MT_CLI_JSON_LIST_H
@@ -31,12 +31,12 @@ void mt_json_list_begin(struct mt_json_list *list, struct mt_json *json, const c
 void mt_json_objects_begin(struct mt_json_list *list, struct mt_json *json, const char *key,
                            uint64_t count);
 
-/* Call it for each row before writing the row: returns whether the document includes it. After
+/* Returns true if the document includes the next row. Call it before each row is written. After
  * false, it always returns false. */
 bool mt_json_list_takes(struct mt_json_list *list);
 void mt_json_list_end(struct mt_json_list *list);
 
-/* "<key>_omitted": count; nothing if it is 0. */
+/* Adds "<key>_omitted": count; nothing if it is 0. */
 void mt_json_omitted(struct mt_json *json, const char *key, uint64_t count);
 
 #endif

@@ -10,12 +10,13 @@ struct mt_lines_answer {
     const char *path;
     const struct mt_symbols *symbols;
     const struct mt_line_table *table;
-    const char *function; /* only functions of that name; NULL = as the next fields select */
-    uint64_t device;      /* only this one; MT_LINES_EVERY_DEVICE */
-    bool own;             /* only the user's own code */
-    bool with_libraries;  /* also library functions that have no sites */
-    bool all;             /* --json: without limits */
-    struct mt_source_files *sources; /* NULL: without the text of lines */
+    /* Only functions of this name; NULL = those that the next fields select. */
+    const char *function;
+    uint64_t device;                 /* or MT_LINES_EVERY_DEVICE */
+    bool own;                        /* only the user's own code */
+    bool with_libraries;             /* also library functions that have no sites */
+    bool all;                        /* --json: without limits */
+    struct mt_source_files *sources; /* NULL = no text of lines */
 };
 #define MT_LINES_EVERY_DEVICE UINT64_MAX
 

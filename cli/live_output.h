@@ -18,7 +18,8 @@ static inline bool mt_live_tells(const struct mt_live_output *live,
     return live->device == MT_EVERY_DEVICE || live->device == device->device;
 }
 
-/* Requested bytes of live blocks; the counter also includes blocks that wait for a stream. */
+/* Returns the requested bytes of live blocks. The counter also includes blocks that wait for a
+ * stream. */
 static inline uint64_t mt_requested_bytes(const struct mt_answer *answer)
 {
     return answer->instant.bytes.requested - answer->waiting_requested_bytes;
@@ -35,8 +36,8 @@ void mt_json_question(struct mt_json *json, const struct mt_question *question);
 void mt_json_answer(struct mt_json *json, const struct mt_report *report,
                     const struct mt_answer *answer);
 
-/* "the peak within step#2/backward: 4.45 GiB allocated (4,776,865,280 B) in step
- * 2, backward, at 3.79 s, event 8862", of the teller's device. */
+/* Appends "the peak within step#2/backward: 4.45 GiB allocated (4,776,865,280 B) in step 2,
+ * backward, at 3.79 s, event 8862", of the teller's device. */
 void mt_add_instant(struct mt_buf *line, const struct mt_teller *teller,
                     const struct mt_question *question);
 

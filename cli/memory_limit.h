@@ -1,6 +1,6 @@
 /* The memory budget: its default, --max-memory, and what a command does if memory runs out. A
- * command that runs out of memory ends with status 3 and one line, which says what failed, why,
- * and what to do. It does not matter whether it was reading, printing, or writing a file. */
+ * command that runs out of memory prints one line with what failed, why, and what to do, and ends
+ * with status 3, whether it was reading, printing, or writing a file. */
 #ifndef MT_CLI_MEMORY_LIMIT_H
 #define MT_CLI_MEMORY_LIMIT_H
 
@@ -20,12 +20,13 @@ void mt_memory_limit_set(uint64_t bytes);
 
 #define MT_MEMORY_TEXT 160
 
-/* Returns true if an allocation has failed, because of the budget or on the host. Later results
- * may be incomplete. */
+/* Returns true if an allocation has failed, because of the budget or the machine. Results may then
+ * be incomplete. */
 bool mt_memory_ran_out(void);
 
-/* Returns true if memory is the cause of this error. Code that ran out of memory may report
- * another reason: a reader blames its input. Internal errors never count as lack of memory. */
+/* Returns true if memory is the cause of this error. Code that ran out of memory may report another
+ * reason. For example, a reader may report invalid input. Internal errors never count as lack of
+ * memory. */
 bool mt_is_memory_failure(const struct mt_error *error);
 
 /* "needs more than 12 GiB (half of this machine's memory); raise it with --max-memory" if the
@@ -49,9 +50,9 @@ uint64_t mt_memory_available_in(const char *meminfo);
  * `self` the content of /proc/self/cgroup. UINT64_MAX if there is none. For tests. */
 uint64_t mt_memory_cgroup_limit(const char *root, const char *self);
 
-/* Returns the least memory that these limits leave: each limit minus the use of its group,
- * without the file cache that the kernel can reclaim. If the use is unknown, the limit. For
- * tests. */
+/* Returns the least memory that these limits leave: each limit minus the use of its group, without
+ * the file cache that the kernel can reclaim. If the use of a group is unknown, its limit counts in
+ * full. For tests. */
 uint64_t mt_memory_cgroup_available(const char *root, const char *self);
 
 #endif

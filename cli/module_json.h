@@ -8,7 +8,7 @@
 /* "kind", "path", "layer", and "roles": the bytes of each role that occurs. */
 void mt_json_module(struct mt_json *json, const struct mt_module_row *row);
 
-/* "modules": of a device, null if it has none. */
+/* "modules" of a device; null if it has none. */
 void mt_json_modules(struct mt_json *json, const struct mt_modules *modules);
 
 #endif

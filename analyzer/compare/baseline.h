@@ -11,7 +11,7 @@
 #define MT_BASELINE_SITES  64
 
 struct mt_baseline_site {
-    const char *site, *phase; /* of birth; "" = none */
+    const char *site, *phase; /* of the allocation; "" = none */
     uint64_t bytes;
 };
 
@@ -31,17 +31,19 @@ struct mt_baseline {
     const char *name, *sha256, *framework; /* NULL = unknown */
     const char *options; /* of PyTorch's allocator, those other than its defaults; NULL = unknown,
                             or another allocator */
-    const char *doubt;   /* why its peaks may be too small, NULL = they are not */
+    const char *doubt;   /* reason why its peaks may be too small, NULL = none */
     struct mt_baseline_device *devices; /* ascending */
     uint32_t device_count;
 };
 
-/* Why the peaks of a device may be less than those of the whole program: the trace is truncated,
- * the run ended early, the caller knows a reason, ...; a clause, NULL if they are not. */
+/* Returns a clause that says why the peaks of a device may be smaller than those of the whole
+ * program: the trace is truncated, the run ended early, the caller knows a reason, ... NULL: they
+ * are not smaller. */
 const char *mt_peaks_doubt(const struct mt_report *report, const struct mt_device_report *device);
 
-/* The process's largest use of a device, according to the driver's calls and NVML's samples;
- * returns false if neither was recorded. *is_sampled: the number comes from NVML's samples. */
+/* Sets *bytes to the process's largest use of a device, according to the driver's calls and NVML's
+ * samples. Returns false if neither was recorded. *is_sampled: the number comes from NVML's
+ * samples. */
 bool mt_device_peak(const struct mt_report *report, uint16_t device, uint64_t *bytes,
                     bool *is_sampled);
 

@@ -1,7 +1,7 @@
-/* Matches the places of two versions of a program: by functions and files first, then by order of
- * lines, so that a line that moved is still the same. Places with equal functions and files are
- * aligned in order; among these alignments the one with most equal lines, sizes and numbers of
- * blocks is chosen. */
+/* Matches the places of two versions of a program: by functions and files first, then by the order
+ * of lines, so a line that moved still matches. Places with equal functions and files are aligned
+ * in order; among these alignments the one with most equal lines, sizes and numbers of blocks is
+ * chosen. */
 #ifndef MT_ANALYZER_DIFF_MATCH_H
 #define MT_ANALYZER_DIFF_MATCH_H
 

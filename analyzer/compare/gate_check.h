@@ -1,5 +1,5 @@
-/* Gates: checks whether a run meets its rules. If not: by how much it fails, the responsible call
- * site, and a fix. Plain data in one arena; nothing is printed here. */
+/* Gates: checks whether a run meets its rules. A result has the excess over the rule, the
+ * responsible call site, and a fix. Plain data in one arena; nothing is printed here. */
 #ifndef MT_ANALYZER_GATE_CHECK_H
 #define MT_ANALYZER_GATE_CHECK_H
 

@@ -39,8 +39,9 @@ struct mt_gate_result {
                            if it does not rise */
     bool has_range;     /* a peak of a dry run that tried other orders of addresses (report.h) */
     int64_t low_bytes, high_bytes; /* the smallest and the largest such peak; only if has_range */
-    bool may_fail; /* actual_bytes is within the limit, high_bytes is not: WARN; FAIL if strict */
-    const char *name;    /* only the rule: the same in every run */
+    bool may_fail;    /* actual_bytes is within the limit, but high_bytes is not: WARN, or FAIL if
+                         strict */
+    const char *name; /* the rule without values of the run, so the same in every run */
     const char *verdict; /* one clause: "peak reserved 19.3 GiB exceeds ..." */
     const char *culprit; /* site and phase, NULL = passed, or unknown */
     const char *advice;  /* a remedy, NULL = none known */

@@ -35,8 +35,8 @@ enum mt_gate_metric {
 /* "requested", ...; "" for none. */
 const char *mt_gate_metric_name(enum mt_gate_metric metric);
 
-/* Bytes, a share, or (regression) both: then the larger one counts. A value equal to a bound is
- * within it. */
+/* Bytes, a share, or, for a regression, both. If both are given, the larger one counts. A value
+ * equal to a bound is within it. */
 struct mt_gate_bound {
     const char *text; /* as written, NULL = not given */
     uint64_t bytes, millionths;
@@ -58,17 +58,17 @@ struct mt_gate_rules {
     const char *base; /* in a budget: a path relative to it, NULL = none */
 };
 
-/* Adds a rule as an option spells it: "reserved=10GiB", "10GiB,warn=9GiB". It replaces one of its
- * kind and metric. MT_ERR_USAGE with a reason. */
+/* Adds a rule as an option spells it: "reserved=10GiB", "10GiB,warn=9GiB". Replaces a rule of the
+ * same kind and metric. MT_ERR_USAGE with a reason. */
 enum mt_status mt_gate_rules_add(struct mt_gate_rules *rules, enum mt_gate_kind kind,
                                  const char *text, struct mt_error *error) MT_MUST_USE;
 
-/* The rules of a budget file (memtrace.budget/1). MT_ERR_FORMAT with a reason. */
+/* Reads the rules of a budget file (memtrace.budget/1). MT_ERR_FORMAT with a reason. */
 enum mt_status mt_gate_rules_read(struct mt_gate_rules *rules, const struct mt_settings *settings,
                                   struct mt_error *error) MT_MUST_USE;
 
-/* For readers of budgets with further rules (memtrace fleet): mt_gate_rules_set takes one entry
- * that is a rule, mt_gate_rules_check then checks that each rule has a bound, and
+/* For readers of budgets with further rules (memtrace fleet). mt_gate_rules_set reads one entry
+ * that is a rule. After all entries, mt_gate_rules_check checks that each rule has a bound.
  * mt_budget_schema_check checks the entry of the schema. They return MT_ERR_FORMAT with a reason,
  * or MT_ERR_UNSUPPORTED for another schema. */
 enum mt_status mt_gate_rules_set(struct mt_gate_rules *rules, const struct mt_setting *entry,
@@ -80,10 +80,10 @@ enum mt_status mt_budget_schema_check(const struct mt_setting *entry,
 /* Reads a bound as spelled in a rule of that kind, copied to `arena`. MT_ERR_USAGE. */
 enum mt_status mt_gate_bound_read(struct mt_arena *arena, enum mt_gate_kind kind, const char *text,
                                   struct mt_gate_bound *bound) MT_MUST_USE;
-/* Whether two words are equal, where "max_peak" is "max-peak". */
+/* Returns whether two words are equal; '_' equals '-', as in "max_peak" and "max-peak". */
 bool mt_budget_word_is(const char *a, size_t length, const char *b);
 
-/* Makes all rules optional, whatever they specify. */
+/* Makes all rules optional, also those that say otherwise. */
 void mt_gate_rules_make_optional(struct mt_gate_rules *rules);
 void mt_gate_rules_release(struct mt_gate_rules *rules);
 

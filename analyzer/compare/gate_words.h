@@ -4,7 +4,7 @@
 
 #include "gate_result.h"
 
-/* Sets the name and the verdict of a result. `why`: why the rule cannot be evaluated. */
+/* Sets the name and the verdict of a result. `why`: the reason why the rule cannot be evaluated. */
 void mt_gate_say(struct mt_gate_work *work, struct mt_gate_result *result);
 void mt_gate_say_not_evaluated(struct mt_gate_work *work, struct mt_gate_result *result,
                                const char *why);

@@ -15,10 +15,10 @@ struct mt_setting {
 enum { MT_SETTING_COUNT = 2 };
 extern const struct mt_setting mt_settings[MT_SETTING_COUNT];
 
-/* Whether it is the run's own setting. */
+/* Returns whether the run used this setting. */
 bool mt_setting_is_own(const struct mt_report *report, const struct mt_setting *setting);
 
-/* The setting with that policy, or NULL. */
+/* Returns the setting with that policy, or NULL. */
 const struct mt_setting *mt_setting_of(const char *policy);
 
 #endif

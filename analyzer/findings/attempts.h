@@ -1,12 +1,12 @@
 /* Memory that a failed attempt leaves behind: blocks that the attempt allocated before a request
- * failed, and that still exist when the program returns to a place which that attempt had passed. A
+ * failed, and that still exist when the program returns to a place that the attempt had passed. A
  * program that catches an out-of-memory error and drops it has freed them before that; one that
  * keeps the exception holds the frames of its traceback with their local variables.
  *
- * An attempt begins with a step, or where the last one failed. A place is a stack reduced to the
- * frames from its site inward. The program has returned to a place if requests from there, counted
- * in the failed attempt and after it, exceed those of the whole previous step. In the first step,
- * only places with one request in the attempt count, and the next request is the return. */
+ * An attempt begins with a step, or where the previous attempt failed. A place is a stack reduced
+ * to the frames from its site inward. The program has returned to a place if it made more requests
+ * from there, in the failed attempt and after it, than in the whole previous step. In the first
+ * step, only places with one request in the attempt count, and the next request is the return. */
 #ifndef MT_ANALYZER_ATTEMPTS_H
 #define MT_ANALYZER_ATTEMPTS_H
 

@@ -5,9 +5,9 @@
 #include "arena.h"
 #include "site.h"
 
-/* The code to write: the call of a library that has one ("model.gradient_checkpointing_enable()"),
- * otherwise torch.utils.checkpoint around the module of the site. In the arena; NULL without
- * memory. */
+/* Returns the code to write, in the arena: the library's own call if it has one
+ * ("model.gradient_checkpointing_enable()"), otherwise torch.utils.checkpoint around the module of
+ * the site. NULL: no memory. */
 const char *mt_checkpoint_advice(struct mt_arena *arena, const struct mt_symbols *symbols,
                                  struct mt_site site);
 

@@ -1,5 +1,5 @@
-/* A finding as a plug-in: one file each, one line in the table of findings.c. Functions that
- * several findings use follow below. */
+/* A finding is a plug-in: one file, and one line in the table of findings.c. Below are functions
+ * that several findings use. */
 #ifndef MT_ANALYZER_FINDING_H
 #define MT_ANALYZER_FINDING_H
 
@@ -42,11 +42,11 @@ enum mt_status mt_finding_lives(struct mt_finding_search *search,
  * the run. */
 bool mt_finding_replayable(const struct mt_finding_search *search);
 
-/* The trace as a word for a shell. */
+/* Returns the path of the trace as a word for a shell. */
 const char *mt_finding_path(const struct mt_finding_search *search);
 
-/* The shell command that replays the run as it was and under the policy, with a limit if there is
- * one (0 = none); in the report's arena. */
+/* Returns the shell command that replays the run as it was and under the policy, with a limit if it
+ * is not 0. In the report's arena. */
 const char *mt_finding_command(const struct mt_finding_search *search, const char *policy,
                                uint64_t limit_bytes);
 
@@ -59,7 +59,8 @@ enum mt_status mt_finding_replay(struct mt_finding_search *search, const char *p
 enum mt_status mt_finding_mark_losses(struct mt_finding_search *search) MT_MUST_USE;
 bool mt_finding_is_loss(const struct mt_finding_search *search, uint32_t stack);
 
-/* Smallest saving worth reporting for a given peak; below it, run-to-run noise. */
+/* Returns the smallest saving worth reporting for a given peak. Smaller ones are noise between
+ * runs. */
 static inline uint64_t mt_finding_least(uint64_t peak_bytes)
 {
     return mt_max_u64(64 * MT_MIB, peak_bytes / 20);

@@ -1,4 +1,4 @@
-/* Why a device has no finding, in words: what was examined, and what could not be. */
+/* Text for a device without findings: what was examined, and what could not be. */
 #ifndef MT_ANALYZER_NOTHING_FOUND_H
 #define MT_ANALYZER_NOTHING_FOUND_H
 

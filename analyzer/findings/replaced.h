@@ -1,9 +1,9 @@
 /* Buffers that each step replaces by a longer one, x = torch.cat([x, new]). The evidence is a line
  * of the program whose blocks outlive their step and end in the next step, which leaves more bytes
- * behind. Batches of growing length do the same. The difference is how the new block is made: while
- * the old one exists, and longer than it by the size of something that the step made before, or by
- * a fraction of that size that is the same in each step (a third, for keys and values that were
- * computed together). */
+ * behind. Batches of growing length also leave more behind. A replacement is different: it is
+ * allocated while the old block exists, and is longer by the size of something that the step
+ * allocated before, or by a fraction of that size that is the same in each step (a third, for keys
+ * and values that were computed together). */
 #ifndef MT_ANALYZER_REPLACED_H
 #define MT_ANALYZER_REPLACED_H
 
@@ -15,14 +15,14 @@
 struct mt_replaced {
     uint32_t frame, stack;         /* the line, and one stack of it */
     uint32_t first_step;           /* first step that left some; each later one left more */
-    uint32_t blocks, stacks;       /* left by the last of the steps; from how many */
-    bool even;                     /* each left the same additional amount */
-    uint64_t old_bytes, new_bytes; /* left by the step before `begin`, by the last one */
+    uint32_t blocks, stacks;       /* left by the last of the steps; the stacks of these */
+    bool even;                     /* the additional bytes are the same in each step */
+    uint64_t old_bytes, new_bytes; /* left by the step before `begin`, and by the last step */
 };
 
-/* Asks for such buffers in the steps [begin, end) of `lives`, begin > 0. mt_replaced_find reads the
- * source from its start to its end only if lines leave more in each step, together at least
- * `least_bytes`. `lines` has room for MT_MAX_REPLACED. */
+/* Searches the steps [begin, end) of `lives` for such buffers; begin > 0. mt_replaced_find reads
+ * the source from its start to its end only if some lines leave more in each step, in total at
+ * least `least_bytes`. `lines` has room for MT_MAX_REPLACED. */
 struct mt_replaced_question {
     const struct mt_device_report *device;
     const struct mt_lives *lives;

@@ -14,14 +14,15 @@
 struct mt_retime {
     struct mt_retimed {
         struct mt_overlay_event at;
-        size_t number; /* order in which they were added, which decides at equal places */
+        size_t number; /* order in which they were added, which breaks ties */
     } * events;
     size_t count, capacity;
     bool within_reserved; /* give up if more is reserved than in the run */
 };
 
 struct mt_retimed_peaks {
-    bool known; /* false: requests failed that did not fail in the run; or it was given up */
+    /* False: requests failed that did not fail in the run, or the replay was given up. */
+    bool known;
     uint64_t allocated_bytes, reserved_bytes;
 };
 

@@ -12,7 +12,7 @@ struct mt_stack_marks {
     uint32_t count;
 };
 
-/* The mark of a frame, 0 = none. */
+/* Returns the mark of a frame, 0 = none. */
 typedef uint8_t mt_frame_judge(const struct mt_symbols *symbols, const struct mt_frame *frame);
 
 /* Marks all stacks; does nothing if the table is complete. O(frames + stacks), at any depth. */
@@ -20,7 +20,7 @@ enum mt_status mt_stack_marks_make(struct mt_stack_marks *marks, const struct mt
                                    mt_frame_judge *judge) MT_MUST_USE;
 void mt_stack_marks_release(struct mt_stack_marks *marks);
 
-/* 0 for a stack that is not in the table. */
+/* Returns 0 for a stack that is not in the table. */
 static inline uint8_t mt_stack_mark(const struct mt_stack_marks *marks, uint32_t stack)
 {
     return stack < marks->count ? marks->stacks[stack] : 0;

@@ -1,5 +1,6 @@
 /* Infers which of several equal free blocks the run's allocator took, if the trace does not name
- * the version of PyTorch: the rule whose replay agrees longest with the recorded addresses. */
+ * the version of PyTorch: the rule whose replay agrees with the recorded addresses for the longest
+ * time. */
 #ifndef MT_ANALYZER_FREE_ORDER_SEARCH_H
 #define MT_ANALYZER_FREE_ORDER_SEARCH_H
 

@@ -1,7 +1,7 @@
 /* One simulated device of a replay: its policy, its device model, its live blocks, and the current
  * group of segment events.
  *
- * A trace shows what an allocator did to the device *before* the request that made it do so:
+ * A trace shows what an allocator did to the device *before* the request that caused it:
  *
  *     segment_free  segment_free  segment_alloc  alloc
  *     `------------ group ----------------------' `- trigger
@@ -36,7 +36,8 @@ struct mt_lane {
     uint64_t most_reserved_bytes;
     const struct mt_lost_pools *pools;    /* NULL = those of the trace */
     const struct mt_foresight *foresight; /* NULL = none */
-    struct mt_pool_tracks tracks; /* empty if the policy follows the trace and needs no restores */
+    /* Empty if the policy follows the trace, because it needs no restores. */
+    struct mt_pool_tracks tracks;
     struct mt_pool_restores restores;
     bool serves_gap; /* allocations that a restore frees again are not part of a pool's state */
 

@@ -21,8 +21,8 @@ struct mt_limit_evidence {
     bool in_group, freed, explicit_flush;
 };
 
-/* Whether an event can change the evidence. Most events, such as requests that were served at once
- * and frees outside of a group, cannot, and need not be observed. */
+/* Returns whether an event can change the evidence. Most events cannot and need not be observed,
+ * such as requests that were served at once and frees outside of a group. */
 static inline bool mt_limit_tells(const struct mt_limit_evidence *evidence,
                                   const struct mt_event *event)
 {
@@ -34,8 +34,8 @@ static inline bool mt_limit_tells(const struct mt_limit_evidence *evidence,
 void mt_limit_observe(struct mt_limit_evidence *evidence, const struct mt_pytorch_config *config,
                       const struct mt_event *event);
 
-/* Returns the limit to replay with: a whole number of MiB within the bounds if there is one. 0 if
- * nothing was ever refused or the bounds contradict each other. */
+/* Returns the limit to replay with: a whole number of MiB within the bounds if there is one.
+ * Returns 0 if nothing was ever refused or the bounds contradict each other. */
 uint64_t mt_limit_choose(const struct mt_limit_evidence *evidence);
 
 #endif

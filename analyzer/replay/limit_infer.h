@@ -1,5 +1,5 @@
-/* The limits of a recorded run for each device, from the evidence of its events (limit.h). If the
- * evidence is garbage collection, replays search for the limit. */
+/* Infers the limits of a recorded run, one per device, from its events (limit.h). If the evidence
+ * is garbage collection, replays search for the limit. */
 #ifndef MT_ANALYZER_LIMIT_INFER_H
 #define MT_ANALYZER_LIMIT_INFER_H
 
@@ -9,7 +9,7 @@ struct mt_limit_watch {
     struct mt_pytorch_config config; /* recorded */
     struct mt_limit_evidence devices[MT_MAX_DEVICES];
     uint64_t tested_bytes[MT_MAX_DEVICES]; /* the largest sum that a replay without a limit would
-                                              have compared with one; set by the caller */
+                                              have compared with a limit; set by the caller */
 };
 
 /* Returns NULL if the host has no memory. Release the result with free(). */

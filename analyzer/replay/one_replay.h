@@ -26,7 +26,7 @@ struct mt_one_replay {
     bool as_recorded;                     /* options and limit of the recorded run */
     struct mt_limit_watch *watch;         /* evidence of limits, NULL = not collected */
     bool watching;                        /* evidence is being collected, and no limit is known */
-    bool stopped; /* an observed run stopped at the first evidence of a limit */
+    bool stopped; /* an observed replay stopped at the first evidence of a limit */
     struct mt_lane *lanes[MT_MAX_DEVICES]; /* by device */
     const struct mt_lost_pools *pools;     /* NULL = those of the trace */
     bool compares;        /* compares, to detect lost pools or another order of free blocks */
@@ -37,7 +37,7 @@ struct mt_one_replay {
     bool over; /* ended by its observer, while other replays of the same pass go on */
 };
 
-/* Whether its source has only the driver's events (heap_view.h). */
+/* Returns whether its source has only the driver's events (heap_view.h). */
 bool mt_one_replay_is_driver_level(const struct mt_one_replay *replay);
 
 /* Reads the source from its start to its end, or until the observer returns MT_END. Fills the
@@ -45,7 +45,7 @@ bool mt_one_replay_is_driver_level(const struct mt_one_replay *replay);
 enum mt_status mt_one_replay_run(struct mt_one_replay *replay, struct mt_error *error) MT_MUST_USE;
 
 /* The same for one or more replays of one source, side by side. Each event goes to the replays in
- * their order, then to the listener (may be NULL). Ends early if every replay has ended and there
+ * their order, then to the listener (may be NULL). Stops early if every replay has ended and there
  * is no listener. */
 enum mt_status mt_one_replay_run_all(struct mt_one_replay *replays, size_t count,
                                      const struct mt_replay_listener *listener,

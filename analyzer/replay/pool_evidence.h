@@ -1,5 +1,5 @@
-/* Evidence of the pools of segments that the trace does not name. One pass with every block at its
- * recorded address (policy `recorded`):
+/* Evidence about the pools of segments, if the trace does not name them. It is collected in one
+ * pass with every block at its recorded address (policy `recorded`):
  *
  * - Best fit. A request landed in segment S. Another free block of the same stream and size class
  *   fitted, and the allocator would have preferred it, or S was made for this request. That block

@@ -18,7 +18,7 @@ struct mt_pool_instance {
     uint16_t device;
     uint16_t pool; /* from the trace, 0 = default or unknown */
     bool is_small, expandable;
-    bool is_known;     /* its pool is known for certain */
+    bool is_known;     /* its pool is certain */
     bool has_nameless; /* it has events without a pool */
 };
 
@@ -44,7 +44,7 @@ struct mt_pool_evidence {
     struct mt_pool_pairs unequal; /* a < b */
     struct mt_pool_pairs
         kept; /* a could have been released, but stayed when b was first released */
-    struct mt_pool_pairs turns; /* a request of b directly followed one of a */
+    struct mt_pool_pairs turns; /* a request from b directly followed one from a */
     uint32_t *instance_of;      /* by event number: the instance that the event concerns */
     size_t event_count, event_capacity;
     bool gave_up; /* too large for this search */

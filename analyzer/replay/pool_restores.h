@@ -9,8 +9,8 @@
  *
  * Best fit does not find these places, because they come from the checkpoint. So a sequence that
  * looks like this, and restores the contents of the pool at an earlier moment, is served as a
- * whole. A tile that stays gets the place that the simulated allocator had given it at that moment
- * (among several moments, the one whose requests fill the tiles best, then the latest), and a gap
+ * whole. A tile that stays gets the place that the simulated allocator had given it at that moment.
+ * Among several moments, the one whose requests fill the tiles best is used, then the latest. A gap
  * gets the free space between such tiles. If the layout of the simulated pool differs from the
  * recorded one, as under other options, recorded gaps are meaningless and are skipped.
  *

@@ -28,7 +28,7 @@ enum { MT_MAX_SEGMENT_TRACKS = 1 << 16 };
 /* A recorded segment; for expandable ones, a contiguous mapped range. */
 struct mt_segment_track {
     uint64_t base, size_bytes;
-    uint32_t since; /* the moment since which it has this size */
+    uint32_t since; /* the moment at which it got this size */
     uint32_t scan;  /* the last search that found it tiled (pool_restores.h) */
     uint16_t pool;
     bool expandable;
@@ -100,7 +100,7 @@ const struct mt_block_track *mt_pool_tracks_back(const struct mt_pool_tracks *tr
 struct mt_segment_track *mt_pool_tracks_segment_at(struct mt_pool_tracks *tracks, uint16_t pool,
                                                    uint64_t base);
 
-/* Returns how many segments of the pool have had their size since `moment` or longer. */
+/* Returns the number of segments of the pool that have not changed size since `moment`. */
 size_t mt_pool_tracks_segments_since(const struct mt_pool_tracks *tracks, uint16_t pool,
                                      uint32_t moment);
 

@@ -32,7 +32,8 @@ struct mt_pool_walk {
 
 enum mt_status mt_pool_push(uint32_t **items, size_t *count, size_t *capacity,
                             uint32_t item) MT_MUST_USE;
-/* Add a piece of evidence. With too many of either kind the search gives up (evidence->gave_up). */
+/* Add a piece of evidence. If there are too many of either kind, the search gives up
+ * (evidence->gave_up). */
 enum mt_status mt_pool_set_unequal(struct mt_pool_walk *walk, uint32_t a, uint32_t b) MT_MUST_USE;
 enum mt_status mt_pool_set_kept(struct mt_pool_walk *walk, uint32_t stayed,
                                 uint32_t gone) MT_MUST_USE;

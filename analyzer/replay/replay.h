@@ -25,8 +25,8 @@ struct mt_replay_options {
     bool verify;                /* compare with the recording */
     bool no_inferred_limit;     /* do not infer the limit from OOMs and flushes */
     bool no_inferred_pools;     /* do not infer lost pools (lost_pools.h) */
-    /* Prepared for `policy`, for callers that replay often. NULL: prepared here, in one more
-     * pass. */
+    /* Prepared for `policy` by callers that replay often. NULL: mt_replay_run prepares it in one
+     * more pass. */
     const struct mt_foresight *foresight;
     /* MT_MAX_DEVICES limits, by device. Simulation of a device stops (given_up) if it reserves
      * more, or fails a request that was served. NULL: all devices are simulated to the end. */
@@ -52,8 +52,9 @@ struct mt_replay_summary {
     struct mt_replay_result devices[MT_MAX_DEVICES]; /* indexed by position; see .device */
 };
 
-/* Replays the whole source from its start. Uses the heaps in view (heap_view.h; chosen here if they
- * are not). observer may be NULL. `summary` is large: keep it on the heap or static. */
+/* Replays the whole source from its start. Uses the heaps in view (heap_view.h), and chooses them
+ * if the caller did not. observer may be NULL. `summary` is large: keep it on the heap or
+ * static. */
 enum mt_status mt_replay_run(struct mt_source *source, const struct mt_replay_options *options,
                              const struct mt_replay_observer *observer,
                              struct mt_replay_summary *summary, struct mt_error *error) MT_MUST_USE;
@@ -79,7 +80,8 @@ enum mt_status mt_replay_run_together(struct mt_source *source, const struct mt_
                                       size_t count, const struct mt_replay_listener *listener,
                                       struct mt_error *error) MT_MUST_USE;
 
-/* Whether the replay did what was recorded, on every device. Only if options.verify. */
+/* Returns whether the replay did what was recorded, on every device. Only valid with
+ * options.verify. */
 bool mt_replay_is_exact(const struct mt_replay_summary *summary);
 
 /* Replays the run as it was: by PyTorch's rules if they reproduce the recording. Otherwise, and for

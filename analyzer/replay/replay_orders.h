@@ -7,9 +7,9 @@
 #include "replay.h"
 
 /* Sets options->order to number `index`, from 0, of this list: like the driver, upwards, downwards,
- * and at random with the seeds 1, 2, ... All of these invent all addresses. If `recorded`, the list
- * has one more order, as number 0: recorded addresses where possible, otherwise the driver's rule.
- * The function then also sets options->blind. */
+ * and at random with the seeds 1, 2, ... All of these orders invent every address. If `recorded`,
+ * the list has one more order, as number 0: recorded addresses where possible, otherwise the
+ * driver's rule. The function then also sets options->blind. */
 void mt_replay_use_order(struct mt_replay_options *options, uint32_t index, bool recorded);
 
 /* Completes `summary`, the result of a replay with these options. Fills order_count, the lowest and

@@ -21,7 +21,7 @@ void mt_window_release(struct mt_window *window);
 struct mt_event *mt_window_refill(struct mt_window *window, enum mt_status *status,
                                   struct mt_error *error);
 
-/* The next event, NULL at the end of the trace (status MT_END) or on an error. */
+/* Returns the next event. NULL: the end of the trace (status MT_END), or an error. */
 static inline struct mt_event *mt_window_next(struct mt_window *window, enum mt_status *status,
                                               struct mt_error *error)
 {

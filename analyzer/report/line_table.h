@@ -27,7 +27,7 @@ struct mt_line_use {
 struct mt_line_function {
     uint32_t function, file;   /* string ids */
     enum mt_origin origin;     /* of the code */
-    struct mt_line_use *lines; /* those with memory activity, ascending */
+    struct mt_line_use *lines; /* lines with memory activity, ascending */
     uint32_t line_count;
     uint64_t own_bytes, site_bytes; /* sums over its lines */
 };
@@ -47,7 +47,7 @@ struct mt_line_table {
     bool has_lines; /* any Python line was recorded */
     bool has_frees; /* frees have stacks; otherwise frees are charged to no line, and growth and
                        `after` are those of allocations alone */
-    bool sizes_are_exact; /* PyTorch's rules reproduce the trace, or sizes were recorded */
+    bool sizes_are_exact; /* PyTorch's rules reproduce the trace, or block sizes were recorded */
     char policy[MT_POLICY_TEXT];
     struct mt_arena arena;
 };

@@ -9,10 +9,10 @@
 
 struct mt_analysis;
 
-/* Whether it is such a program, with recorded driver calls. */
+/* Returns whether the trace is of such a program and has driver calls. */
 bool mt_arenas_are_wanted(const struct mt_analysis *analysis);
 
-/* One more pass if the trace has the requests, otherwise none. */
+/* Reads the source once more if the trace has the requests, otherwise not. */
 enum mt_status mt_fill_arenas(struct mt_analysis *analysis) MT_MUST_USE;
 
 #endif

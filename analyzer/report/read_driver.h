@@ -11,7 +11,7 @@
 
 struct mt_analysis;
 
-/* Whether the trace has events other than those of a framework. */
+/* Returns whether the trace has events other than those of a framework. */
 bool mt_driver_is_wanted(const struct mt_analysis *analysis);
 enum mt_status mt_begin_driver(struct mt_analysis *analysis) MT_MUST_USE;
 enum mt_status mt_hear_driver(struct mt_analysis *analysis, const struct mt_event *events,

@@ -4,9 +4,10 @@
 
 #include "job_report.h"
 
-/* `set` is in canonical form, and outlives the report. MT_ERR_USAGE: the set has several jobs
- * and options->job names none of them, has no job of that name, or the job cannot have
- * options->mesh. MT_ERR_FORMAT: the set is empty. O(n log n + leaves + paths). */
+/* `set` is in canonical form, and outlives the report. MT_ERR_USAGE: options->job is NULL and the
+ * set has several jobs, the set has no job of that name, or options->mesh does not fit the job.
+ * MT_ERR_FORMAT: the set is empty. MT_ERR_UNSUPPORTED: the job has too many records. O(n log n +
+ * leaves + paths). */
 enum mt_status mt_job_report_make(const struct mt_rank_set *set,
                                   const struct mt_job_options *options,
                                   struct mt_job_report **report,

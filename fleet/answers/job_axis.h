@@ -22,11 +22,11 @@ struct mt_job_groups {
 enum mt_status mt_job_axes_from(struct mt_job_work *work,
                                 const struct mt_job_groups *of_rows) MT_MUST_USE;
 
-/* Returns true if the rank is where an axis with the size and stride of the group would put it:
- * group->first + stride * (rank / stride % size). */
+/* Returns true if the rank is at the position that an axis with the group's size and stride gives
+ * it: group->first + stride * (rank / stride % size). */
 bool mt_job_group_is_in_place(const struct mt_record_group *group, int32_t rank);
 
-/* Adds an axis; false if there is no room. `name` is borrowed. */
+/* Adds an axis. Returns false if there is no room. `name` is borrowed. */
 bool mt_job_axis_add(struct mt_job_report *report, const char *name, uint32_t size,
                      uint32_t stride);
 
@@ -35,8 +35,8 @@ bool mt_job_axis_add(struct mt_job_report *report, const char *name, uint32_t si
 enum mt_axis_kind { MT_AXIS_UNNAMED, MT_AXIS_REPLICAS, MT_AXIS_STAGES };
 enum mt_axis_kind mt_job_axis_kind(const char *name);
 
-/* "tp", "pp", "cp", "ep", "fsdp", "dp" if a word of the name means that kind of parallelism,
- * else NULL. */
+/* Returns "tp", "pp", "cp", "ep", "fsdp" or "dp" if a word of the name means that kind of
+ * parallelism, else NULL. */
 const char *mt_job_axis_word(const char *name);
 
 #endif

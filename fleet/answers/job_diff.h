@@ -1,13 +1,12 @@
 /* The memory difference between two runs of a job: plain data, integers only.
  *
- * Rows of both jobs (job_report.h) are grouped into classes that should be equal. A class with
- * rows of both is compared; rows of other classes count as present in only one job. The change
- * of a class goes from the mean of A's rows to the mean of B's rows, both rounded down. If rows
- * match by rank, a class has at most one row of each job, and changes are exact. Changes of
- * several classes have an unweighted mean, rounded towards 0, so that a missing rank does not
- * shift it. Sums over rows are exact: roles, sites and the groups of an axis each add up to the
- * allocated peaks, and libraries add up to the memory outside the allocator. Swapping A and B
- * reverses every sign. */
+ * Rows of both jobs (job_report.h) are grouped into classes that should be equal. A class with rows
+ * of both is compared; rows of other classes count as present in only one job. The change of a
+ * class is the mean of B's rows minus the mean of A's rows, both rounded down. If rows match by
+ * rank, a class has at most one row of each job, and changes are exact. The mean over several
+ * classes is unweighted and rounded towards 0, so a missing rank does not shift it. Sums over rows
+ * are exact: roles, sites and the groups of an axis each add up to the allocated peaks, and
+ * libraries add up to the memory outside the allocator. Swapping A and B reverses every sign. */
 #ifndef MT_FLEET_JOB_DIFF_H
 #define MT_FLEET_JOB_DIFF_H
 
@@ -23,7 +22,7 @@ enum mt_job_match {
     MT_MATCH_RANKS,      /* the same rank number and device number */
     MT_MATCH_GROUPS,     /* the same place on the axes along which ranks differ */
     MT_MATCH_PARAMETERS, /* parameters of the same sizes */
-    MT_MATCH_NONE        /* nothing matches: all rows of A against all rows of B */
+    MT_MATCH_NONE        /* nothing matches: all rows are one class */
 };
 const char *mt_job_match_name(enum mt_job_match match); /* "ranks", "groups", ... */
 
@@ -33,8 +32,8 @@ struct mt_job_change {
     uint32_t a_rows, b_rows;                    /* number of rows in the sums */
     uint32_t class_count;                       /* 0: nothing is known, and the rest is 0 */
     int64_t min_bytes, mean_bytes, max_bytes;   /* of the changes of classes */
-    uint32_t min_class, max_class; /* the first of equals; MT_NO_CLASS: a class without this number,
-                                      whose change is 0 */
+    uint32_t min_class, max_class; /* the first if several are equal; MT_NO_CLASS: a class without
+                                      this number, which counts as 0 */
 };
 
 /* The same number of one class. */
@@ -49,15 +48,15 @@ struct mt_job_class {
     bool is_compared;                  /* it has rows of both */
     uint32_t coordinates[MT_JOB_AXES]; /* on the axes of the diff; MT_NO_ROW */
     struct mt_job_class_change metrics[MT_JOB_METRIC_COUNT]; /* of a class that is compared */
-    uint32_t line; /* with the largest change; MT_NO_LINE: none changes */
+    uint32_t line; /* the line with the largest change; MT_NO_LINE: no line changes */
     int64_t line_bytes;
 };
 
 /* A site, which is a line below the caller of its function, and a role. */
 struct mt_job_diff_line {
-    uint32_t a_path, b_path; /* of the diff; differ if only line numbers do. MT_NO_PATH: no site,
-                                or too small to be kept */
-    bool is_in_a, is_in_b;   /* of a compared row */
+    uint32_t a_path, b_path; /* paths of the diff; they differ if the line numbers do. MT_NO_PATH:
+                                no site, or too small to be kept */
+    bool is_in_a, is_in_b;   /* some compared row of that job has the line */
     enum mt_role role;
     struct mt_job_change change;
 };
@@ -71,7 +70,7 @@ struct mt_job_diff_library {
 struct mt_job_diff_group {
     uint32_t coordinate; /* MT_NO_ROW: not known */
     struct mt_job_change reserved, allocated;
-    uint32_t line; /* with the largest mean change; MT_NO_LINE: none changes */
+    uint32_t line; /* the line with the largest mean change; MT_NO_LINE: no line changes */
     int64_t line_bytes;
 };
 
@@ -107,7 +106,7 @@ void mt_job_diff_free(struct mt_job_diff *diff);
 /* b_bytes - a_bytes; 0 if it is not known. */
 int64_t mt_job_class_change(const struct mt_job_class *class, enum mt_job_metric metric);
 
-/* Whether anything differs between compared classes. */
+/* Returns whether anything differs between compared classes. */
 bool mt_job_diff_has_changes(const struct mt_job_diff *diff);
 
 /* "rank 3", "pp 0, tp 1", "parameters as of rank 3 of A", "all ranks". NULL: no memory. */

@@ -21,10 +21,10 @@ enum mt_status mt_job_tally_init(struct mt_job_tally *tally, struct mt_arena *ar
 void mt_job_tally_add(struct mt_job_tally *tally, uint32_t number, bool is_of_b, uint64_t bytes);
 /* Ends a class. `touched` and `now` stay valid until the next number is added. */
 void mt_job_tally_close(struct mt_job_tally *tally, const struct mt_job_diff *diff, uint32_t class);
-/* Finishes numbers that are unknown, not 0, for a class without them. */
+/* Finishes changes of numbers for which a class without a value is unknown, not 0. */
 void mt_job_tally_finish(struct mt_job_tally *tally);
-/* Finishes numbers that are 0 bytes for a class without them; takes the total numbers of classes
- * and rows. */
+/* Finishes changes of numbers for which a class without a value has 0 bytes. Takes the total
+ * numbers of classes and rows. */
 void mt_job_tally_finish_zeros(struct mt_job_tally *tally, uint32_t classes, uint32_t a_rows,
                                uint32_t b_rows);
 
@@ -51,7 +51,7 @@ enum mt_status mt_job_diff_find_classes(struct mt_job_diff *diff) MT_MUST_USE;
 void mt_job_tally_lines(struct mt_job_tally *tally, const struct mt_job_diff *diff,
                         const struct mt_job_line_index *index, uint32_t class);
 
-/* Takes the line if it changes more than the current one. */
+/* Replaces the current line with `line` if `line` changes more. */
 void mt_job_choose_line(const struct mt_job_diff *diff, uint32_t line, int64_t bytes,
                         uint32_t *chosen, int64_t *chosen_bytes);
 
@@ -80,8 +80,8 @@ static inline const struct mt_rank_record *mt_job_class_record(const struct mt_j
                    : diff->a->rows[class->a_rows[i]].record;
 }
 
-/* Number of leaves of a record; a record without leaves has one without a path for each role, so
- * leaves sum to the allocated peak. */
+/* Returns the number of leaves of a record. A record without leaves counts as one leaf without a
+ * path for each role, so leaves always sum to the allocated peak. */
 static inline uint32_t mt_job_leaf_count(const struct mt_rank_record *record)
 {
     return record->leaf_count ? record->leaf_count : MT_ROLE_COUNT;

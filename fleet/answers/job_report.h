@@ -2,12 +2,11 @@
  * JSON, pictures and gates read nothing else.
  *
  * A row is one device of the process that counts as the rank. That process is from the last
- * restart. If several processes have the same rank, the row uses the one with the largest
- * reserved peak among the process that ended last and the processes that overlap it in time.
- * Rows ascend by rank, then by device. Rows whose rank is not known come first, and each of
- * their processes counts. A choice between equals takes the first row. All decisions use
- * integers, so the same set gives the same report on every machine. A median of an even number
- * of values is the lower of the middle two. */
+ * restart. If several processes have the same rank, the row uses the one with the largest reserved
+ * peak among the process that ended last and the processes that overlap it in time. Rows ascend by
+ * rank, then by device. Rows whose rank is not known come first, and each of their processes
+ * counts. Ties go to the first row. All decisions use integers, so the same set gives the same
+ * report on every machine. A median of an even number of values is the lower of the middle two. */
 #ifndef MT_FLEET_JOB_REPORT_H
 #define MT_FLEET_JOB_REPORT_H
 
@@ -18,7 +17,7 @@
 #define MT_NO_ROW                    UINT32_MAX
 #define MT_JOB_AXES                  8
 #define MT_JOB_STEPS                 512           /* buckets of steps */
-#define MT_JOB_COLUMNS               512           /* parts of the time of a shared device */
+#define MT_JOB_COLUMNS               512           /* time columns of a shared device */
 #define MT_JOB_DEFAULT_OUTLIER_PPM   10000         /* millionths of the median of the replicas */
 #define MT_JOB_DEFAULT_OUTLIER_BYTES (32 * MT_MIB) /* and at least this */
 
@@ -94,15 +93,15 @@ struct mt_job_death {
     uint64_t after_ns; /* since the first begin of a rank */
     uint32_t path;     /* site of the request; MT_NO_PATH: not known */
     uint32_t count;    /* ranks that ran out, including this one */
-    /* Another death that may have been the first; MT_NO_ROW: none. It came less than a second
-     * later and may have been on another host (clocks of hosts differ), or the time of day of
-     * one of the two deaths is unknown. */
+    /* Another death that may have been the first; MT_NO_ROW: none. That death came less than a
+     * second later and may have been on another host (clocks of hosts differ), or the time of day
+     * of one of the two deaths is unknown. */
     uint32_t contested_row;
     bool contest_has_clock;        /* the time of day of both deaths is known */
-    struct mt_job_range *followed; /* later ended by a signal, a time-out or a failure */
+    struct mt_job_range *followed; /* ranks that ended later by a signal, a time-out or a failure */
     uint32_t followed_ranges, followed_count;
-    /* Recorded ranks that never reached an exit of their own. What ended them is not known;
-     * torchrun, for example, sends SIGTERM. */
+    /* Recorded ranks that did not exit by themselves. The cause is not known. For example, torchrun
+     * sends SIGTERM. */
     struct mt_job_range *vanished;
     uint32_t vanished_ranges, vanished_count;
     /* Compares the reserved peaks of the other rows with the limit of this row's allocator or, if
@@ -111,7 +110,7 @@ struct mt_job_death {
     bool limit_is_device;
     uint64_t median_bytes;
     uint32_t fitting_count,
-        other_count; /* rows that would fit in limit_bytes, and all of these rows */
+        other_count; /* other rows: those that would fit in limit_bytes, and all */
 };
 
 enum mt_axes_source {
@@ -154,7 +153,7 @@ struct mt_job_cluster {
 
 enum mt_outlier_cause {
     MT_OUTLIER_SITE,    /* a site holds more or less */
-    MT_OUTLIER_GROWTH,  /* growth over the steps makes up at least half of it */
+    MT_OUTLIER_GROWTH,  /* growth over the steps is at least half of the difference */
     MT_OUTLIER_LIBRARY, /* memory outside the allocator */
     MT_OUTLIER_UNUSED   /* reserved but not allocated */
 };
@@ -172,7 +171,7 @@ struct mt_job_outlier {
     enum mt_role role;
     uint64_t path_bytes;
     const char *library;            /* of LIBRARY; "" = not known */
-    uint64_t growth_bytes_per_step; /* by how much it exceeds that of the typical row */
+    uint64_t growth_bytes_per_step; /* growth of this row minus that of the typical row */
 };
 
 /* A site over all rows, at their allocated peaks. Rows without it count with 0 bytes. */
@@ -202,7 +201,7 @@ struct mt_job_tenant {
 };
 
 /* A device that several processes used at the same time; each period of use without a gap is one
- * entry. Sums are of what the allocators of its processes had reserved. They are exact if each
+ * entry. Sums count what the allocators of its processes had reserved. They are exact if each
  * process lists its levels (struct mt_record_level). Otherwise records have the largest level of
  * each column of time, and sums over processes are upper bounds. */
 struct mt_job_device {
@@ -246,7 +245,7 @@ struct mt_job_report {
 
     struct mt_job_spread reserved, allocated, needed;
     bool needed_is_exact;   /* false: lower bounds, because a rank or a part of a need is unknown */
-    bool limit_is_known;    /* of every row */
+    bool limit_is_known;    /* every row has a known limit */
     uint64_t limit_bytes;   /* smallest allocator limit that serves all rows */
     uint32_t imbalance_ppm; /* how far the largest reserved peak exceeds the mean */
 
@@ -262,7 +261,7 @@ struct mt_job_report {
     uint32_t outlier_count;
     struct mt_job_path *paths; /* by sum, largest first */
     uint32_t path_count;
-    struct mt_job_spread growth; /* over the rows where it was judged */
+    struct mt_job_spread growth; /* over the rows whose growth was judged */
     uint32_t growing_count;
     struct mt_job_step *steps;
     uint32_t step_count;
@@ -275,21 +274,23 @@ struct mt_job_report {
 enum mt_status mt_job_names(const struct mt_rank_set *set, struct mt_arena *arena,
                             struct mt_job_name **names, uint32_t *count) MT_MUST_USE;
 
-/* Whether a time of a record is Unix time. If not, its file has no clock, and the time is
- * comparable only with times of the same trace. */
+/* Returns whether a time of a record is Unix time. If not, the file has no clock, and the time can
+ * be compared only with times of the same trace. */
 bool mt_job_has_clock(uint64_t t_ns);
 
 void mt_job_report_free(struct mt_job_report *report);
 
-/* Start of a column of a shared device: 0 to MT_JOB_COLUMNS, which is its end. */
+/* Returns the start of a column of a shared device. Columns are 0 to MT_JOB_COLUMNS; the last is
+ * the end. */
 uint64_t mt_job_column_t_ns(const struct mt_job_device *device, uint32_t column);
-/* Reserved bytes of a tenant in a column, at the instant of its largest sum if sums are exact.
- * Those of all tenants sum to `columns`. O(columns of a record). */
+/* Returns the reserved bytes of a tenant in a column. If sums are exact, they are those at the
+ * instant of the column's largest sum. The bytes of all tenants sum to `columns`. O(columns of a
+ * record). */
 uint64_t mt_job_tenant_bytes(const struct mt_job_device *device, uint32_t tenant, uint32_t column);
 
 /* "rank 3"; "rank 3, device 1" if the rank has several; "train-77.trace" if the rank is not known,
- * and "train-77.trace, device 1" if such a process has several. Text of `arena` or of the set, NULL
- * if there is no memory. */
+ * and "train-77.trace, device 1" if such a process has several. The text is in `arena` or the set.
+ * NULL: no memory. */
 const char *mt_job_row_name(struct mt_arena *arena, const struct mt_job_report *report,
                             uint32_t row);
 

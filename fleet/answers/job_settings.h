@@ -30,17 +30,17 @@ struct mt_job_check {
  * is at least the reserved peak. */
 uint64_t mt_job_largest_need(const struct mt_rank_record *record);
 
-/* Chooses the rows to replay among those with `can_replay` (one per row): of each of the
- * MT_JOB_TUNED clusters that need the most, the row that needs the most, which is tuned; the
- * MT_JOB_WORST rows that need the most; and all other devices of their processes, which have the
- * same setting. *checks is of `arena`, by need, largest first, then by row; at most
+/* Chooses the rows to replay among those with `can_replay` (one per row): the row with the largest
+ * need of each of the MT_JOB_TUNED clusters with the largest needs, which is tuned; the
+ * MT_JOB_WORST rows with the largest needs; and all other devices of their processes, which have
+ * the same setting. *checks is in `arena`, by need, largest first, then by row; it has at most
  * (MT_JOB_TUNED + MT_JOB_WORST) * MT_MAX_DEVICES. MT_ERR_MEMORY. O(rows * processes that are
  * replayed). */
 enum mt_status mt_job_settings_plan(const struct mt_job_report *report, const bool *can_replay,
                                     struct mt_arena *arena, struct mt_job_check **checks,
                                     uint32_t *count) MT_MUST_USE;
 
-/* Whether the rows are devices of one process. */
+/* Returns whether the rows are devices of one process. */
 bool mt_job_is_one_process(const struct mt_rank_record *a, const struct mt_rank_record *b);
 
 /* A row under a setting. */
@@ -64,9 +64,9 @@ struct mt_job_trial {
     const struct mt_job_cell *cells; /* setting * row_count + row */
 };
 
-/* Marks the `most` settings whose largest peak over the rows is smallest. A row's peak includes
- * its memory outside of the allocator. If settings are equal, marks the first.
- * O(settings^2 + settings * rows). */
+/* Marks the `most` settings whose largest peak over the rows is smallest. A row's peak includes its
+ * memory outside of the allocator. Ties go to the first setting. O(settings^2 + settings *
+ * rows). */
 void mt_job_trial_shortlist(const struct mt_job_trial *trial, uint32_t most, bool *is_listed);
 
 /* The largest of all rows. */
@@ -93,7 +93,7 @@ void mt_job_trial_choose(const struct mt_job_trial *trial, struct mt_job_choice 
  * setting. */
 uint32_t mt_job_trial_own_best(const struct mt_job_trial *trial, uint32_t row);
 
-/* Memory that the process needs in this cell. */
+/* Returns the memory that the process needs in this cell. */
 uint64_t mt_job_trial_needed(const struct mt_job_trial *trial, const struct mt_job_cell *cell,
                              uint32_t row);
 

@@ -22,15 +22,15 @@ enum mt_job_node_kind {
 
 struct mt_job_node {
     enum mt_job_node_kind kind;
-    uint32_t path;                  /* of FRAME, and of ROLE its parent's; else MT_NO_PATH */
-    enum mt_role role;              /* of ROLE */
-    uint32_t parent, end;           /* index; one past the last descendant */
-    uint32_t depth;                 /* 0: the root */
+    uint32_t path;        /* FRAME: its path; ROLE: its parent's path; otherwise MT_NO_PATH */
+    enum mt_role role;    /* ROLE only */
+    uint32_t parent, end; /* index; one past the last descendant */
+    uint32_t depth;       /* 0: the root */
     unsigned __int128 sum_bytes;    /* over rows */
     unsigned __int128 before_bytes; /* position of the node within the root's bytes: the sum of all
-                                       that is left of it */
+                                       nodes to its left */
     uint32_t row_count;             /* rows that have any of it */
-    /* Over all rows; a row without it has 0 bytes. Among equals the first row. */
+    /* A row without the node counts as 0 bytes. Ties go to the first row. */
     uint64_t min_bytes, mean_bytes, max_bytes;
     uint32_t min_row, max_row;
 };
@@ -43,7 +43,8 @@ struct mt_job_tree {
     uint32_t row_count;
 };
 
-/* O(p log p + leaves * depth) for p call paths in use; takes memory for p, not for rows. */
+/* O(p log p + leaves * depth) for p call paths in use. Memory grows with p, not with the number of
+ * rows. */
 enum mt_status mt_job_tree_make(const struct mt_job_report *report, struct mt_arena *arena,
                                 struct mt_job_tree *tree, struct mt_error *error) MT_MUST_USE;
 

@@ -9,7 +9,7 @@ struct mt_job_value {
     uint32_t row;
 };
 
-/* By value, then by row. O(n log n). */
+/* Sorts by value, then by row. O(n log n). */
 void mt_job_values_sort(struct mt_job_value *values, uint32_t count);
 
 /* Sorts `values`. */

@@ -37,13 +37,13 @@ mt_job_answer mt_job_find_devices;
 /* The smallest relevant difference between replicas, for values around `median`. */
 uint64_t mt_job_least_difference(const struct mt_job_options *options, uint64_t median);
 
-/* Whether the process ran to its end, and its trace is complete. Only then can its roles at the
- * peak be compared with those of other ranks. */
+/* Returns whether the process ran to its end and its trace is complete. Only then can its roles at
+ * the peak be compared with those of other ranks. */
 bool mt_job_is_whole(const struct mt_rank_record *record);
 
 /* Sums exactly the memory of a device's processes; sets all fields about sums in struct
- * mt_job_device. MT_END, without setting anything: a process has no list of its levels, or there
- * are too many processes. O(changes * processes). */
+ * mt_job_device. Returns MT_END and sets nothing if a process has no list of its levels, or if
+ * there are too many processes. O(changes * processes). */
 enum mt_status mt_job_device_sum(struct mt_job_work *work,
                                  struct mt_job_device *device) MT_MUST_USE;
 #define MT_JOB_DEVICE_TENANTS 64

@@ -37,7 +37,7 @@ const char *mt_outcome_name(enum mt_outcome outcome);
 /* A level of memory, and its time. */
 struct mt_record_peak {
     uint64_t bytes, t_ns, event;
-    int64_t step; /* MT_NO_STEP = in none */
+    int64_t step; /* MT_NO_STEP: outside of all steps */
 };
 
 /* A step, or neighboring steps that were merged: peaks are the largest of them. */
@@ -54,15 +54,16 @@ struct mt_record_column {
     uint64_t allocated_bytes, reserved_bytes;
 };
 
-/* The reserved level from t_ns until the next element of the list. */
+/* The reserved level from t_ns to the t_ns of the next element. */
 struct mt_record_level {
     uint64_t t_ns, reserved_bytes;
 };
 
 /* Blocks alive at the allocated peak with the same call path and role.
  *
- * A site is a call path of its own: the frame that `analyze` names, and above it the user's frame
- * if that is another one. So ranks and call paths that share a site have the same index. */
+ * A site is a separate call path: the frame that `analyze` names, with the user's frame as its
+ * caller if that is a different frame. So all leaves that share a site, on any rank, have the same
+ * index. */
 struct mt_record_leaf {
     uint32_t path; /* index into the set's paths; MT_NO_PATH: rest of the role, or no stack */
     enum mt_role role;
@@ -168,7 +169,7 @@ struct mt_rank_record {
                              unknown */
 
     /* Equal for ranks that do the same work: hashes of the sizes that the last complete step
-     * requested, in order, and of the sizes of parameters, without order. 0 = unknown. */
+     * requested, in order, and of the sizes of parameters, in any order. 0 = unknown. */
     uint64_t step_hash, parameter_hash;
 
     struct mt_record_step *steps; /* by number */

@@ -33,13 +33,13 @@ struct mt_rank_set {
     bool is_sorted; /* in canonical form */
 };
 
-/* The path of `parent` (MT_NO_PATH: none) and a frame; added if it is new. The frame must not
- * have a zero byte, because frames are compared as C strings. O(1). MT_ERR_MEMORY;
- * MT_ERR_UNSUPPORTED: too many paths. */
+/* Finds or adds the path of `parent` (MT_NO_PATH: none) and a frame. The frame must not have a zero
+ * byte, because frames are compared as C strings. O(1). MT_ERR_MEMORY; MT_ERR_UNSUPPORTED: too many
+ * paths. */
 enum mt_status mt_rank_set_path(struct mt_rank_set *set, uint32_t parent, const char *frame,
                                 size_t length, uint32_t *path) MT_MUST_USE;
 
-/* Text of the last frame of a path. */
+/* Returns the text of the last frame of a path. */
 const char *mt_rank_set_frame(const struct mt_rank_set *set, uint32_t path);
 
 /* Adds a deep copy of the record, whose paths are indexes into this set. */
@@ -59,8 +59,8 @@ enum mt_status mt_rank_set_take(struct mt_rank_set *set, struct mt_rank_set *oth
  * names. O(n log n). MT_ERR_MEMORY. */
 enum mt_status mt_rank_set_sort(struct mt_rank_set *set) MT_MUST_USE;
 
-/* Like strcmp: by job, rank, device, restart, host, process, then by all other fields. Both records
- * belong to one set in canonical form. */
+/* Compares like strcmp: by job, rank, device, restart, host, process, then by all other fields.
+ * Both records belong to one set in canonical form. */
 int mt_rank_record_compare(const struct mt_rank_record *a, const struct mt_rank_record *b);
 
 /* Checks that sums agree, indexes are in range, leaves of a record are distinct, and lists are

@@ -24,7 +24,7 @@ struct mt_record_field {
     const char *name;
     size_t offset; /* in the structure that holds it */
     enum mt_field_kind kind;
-    uint32_t limit; /* of MT_FIELD_ENUM: the number of its values */
+    uint32_t limit; /* MT_FIELD_ENUM: the number of its values */
 };
 
 /* An array that a record points to. */
@@ -36,22 +36,22 @@ struct mt_record_list {
     uint32_t most; /* elements that a list may have */
 };
 
-/* Of struct mt_rank_record, in the order in which records are compared. */
+/* Fields and lists of struct mt_rank_record, in the order in which records are compared. */
 extern const struct mt_record_field mt_record_fields[];
 extern const uint32_t mt_record_field_count;
 extern const struct mt_record_list mt_record_lists[];
 extern const uint32_t mt_record_list_count;
 
-/* The number in a field of `object`; negative numbers are sign-extended. Not for texts. */
+/* Returns the number in a field of `object`. Negative numbers are sign-extended. Not for texts. */
 uint64_t mt_field_get(const void *object, const struct mt_record_field *field);
 const char *mt_field_text(const void *object, const struct mt_record_field *field);
 
-/* Returns false and changes nothing if the field cannot hold the number. Not for texts. Does not
- * check that a path exists. */
+/* Sets a field. Returns false and changes nothing if the field cannot hold the number. Does not
+ * check that a path exists. Not for texts. */
 bool mt_field_set(void *object, const struct mt_record_field *field, uint64_t value) MT_MUST_USE;
 void mt_field_set_text(void *object, const struct mt_record_field *field, const char *text);
 
-/* Array and length of a list of `record`. */
+/* Get and set the array and length of a list of `record`. */
 void *mt_list_array(const struct mt_rank_record *record, const struct mt_record_list *list);
 uint32_t mt_list_count(const struct mt_rank_record *record, const struct mt_record_list *list);
 void mt_list_set(struct mt_rank_record *record, const struct mt_record_list *list, void *array,

@@ -1,6 +1,5 @@
-/* How processes that share the work send each other bytes. MPI is in a library of its own
- * (fleet/mpi), so the program also runs where there is no MPI. Tests use an exchange of their own.
- */
+/* Messages between processes that share the work. MPI is in a separate library (fleet/mpi), so the
+ * program also runs where there is no MPI. Tests use their own exchange. */
 #ifndef MT_FLEET_EXCHANGE_H
 #define MT_FLEET_EXCHANGE_H
 
@@ -14,7 +13,7 @@ struct mt_exchange {
     void *context;
     /* Waits until the other process has received the bytes, or has room for them. */
     enum mt_status (*send)(void *context, uint32_t to, const void *bytes, size_t length);
-    /* Waits for the next message of that process and gives its length. */
+    /* Waits for the next message of that process and returns its length. */
     enum mt_status (*expect)(void *context, uint32_t from, uint64_t *length);
     /* Receives the message whose length `expect` returned. Must not be called for an empty
      * message. */

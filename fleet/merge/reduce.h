@@ -1,6 +1,6 @@
 /* Unites the sets of many processes in process 0, over a binomial tree: in round k, a process whose
- * number is an odd multiple of 2^k sends all its records to the process 2^k below, and is done.
- * Sets unite to the same set in any order, so the number of processes does not change the
+ * number is an odd multiple of 2^k sends all its records to the process 2^k below, and is done. The
+ * union of sets does not depend on their order, so the number of processes does not change the
  * result. */
 #ifndef MT_FLEET_REDUCE_H
 #define MT_FLEET_REDUCE_H

@@ -21,7 +21,7 @@ struct mt_summarizing {
 /* identity, device_uuid, device_pci, device_mig. */
 enum mt_status mt_summarize_identity(const struct mt_summarizing *work) MT_MUST_USE;
 
-/* The path of a site in the set, MT_NO_PATH for no frame: see struct mt_record_leaf. */
+/* Finds the path of a site in the set, MT_NO_PATH for no frame. See struct mt_record_leaf. */
 enum mt_status mt_summarize_site(const struct mt_summarizing *work, struct mt_site site,
                                  uint32_t *path) MT_MUST_USE;
 

@@ -6,8 +6,8 @@
 #include "buf.h"
 #include "rank_set.h"
 
-/* Limit for all texts in paths and records. Each use of a text counts. Each use is hashed and
- * copied: without a limit, a file of 2 KiB with one long text could keep a reader busy for
+/* Limit for all texts in paths and records, counted once for each use. Each use is hashed and
+ * copied, so without a limit, a file of 2 KiB with one long text could keep a reader busy for
  * hours. */
 #define MT_SUMMARY_MAX_NAMED_BYTES (UINT64_C(1) << 31)
 

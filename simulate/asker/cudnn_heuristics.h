@@ -1,4 +1,4 @@
-/* The heuristics of a real cuDNN, for a device that is described but not present. */
+/* Queries the heuristics of a real cuDNN for a device that is described but not present. */
 #ifndef MT_CUDNN_HEURISTICS_H
 #define MT_CUDNN_HEURISTICS_H
 

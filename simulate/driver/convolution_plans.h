@@ -22,8 +22,9 @@ struct convolution_plans {
  * WORKSPACE_ASKED. */
 struct convolution_workspace sim_workspace_unasked(const struct convolution *convolution);
 
-/* The plans that the program's own cuDNN proposes (cudnn_asker.h), otherwise one plan. The table
- * has the workspace of the first plan: it was measured with settings that allow all plans. */
+/* Returns the plans that the program's own cuDNN proposes (cudnn_asker.h), or one plan if it
+ * proposes none. The table has the workspace of the first plan, because it was measured with
+ * settings that allow all plans. */
 void sim_convolution_plans(const struct convolution *convolution, struct convolution_plans *plans);
 
 #endif

@@ -16,15 +16,15 @@ struct rnn_shape {
     bool is_persistent; /* one kernel for all steps; cuDNN has none for bfloat16 */
 };
 
-/* Bytes of the workspace. Compared with 700 networks on an H200 (cuDNN 9.19): in inference it is
- * exact for 619, and for 692 after rounding to the 512 bytes of PyTorch's allocator. In training
- * it is exact for 567, for 623 after rounding, and within 2% for 695: it is unknown how backward
- * of several layers in one direction divides long sequences. The tested projections were to half
- * of the hidden size; results for others are guesses. */
+/* Returns the bytes of the workspace. Compared with 700 networks on an H200 (cuDNN 9.19): in
+ * inference it is exact for 619, and for 692 after rounding to the 512 bytes of PyTorch's
+ * allocator. In training it is exact for 567, for 623 after rounding, and within 2% for 695,
+ * because it is unknown how backward of several layers in one direction divides long sequences. The
+ * tested projections were to half of the hidden size; results for others are guesses. */
 size_t sim_rnn_workspace_bytes(const struct rnn_shape *shape, bool is_training);
 
-/* Bytes that training keeps from forward for backward: exact for 681 of the 700 networks, and
- * for all after rounding to 512 bytes. */
+/* Returns the bytes that training keeps from forward for backward. Exact for 681 of the 700
+ * networks, and for all after rounding to 512 bytes. */
 size_t sim_rnn_reserve_bytes(const struct rnn_shape *shape);
 
 /* Elements of the matrices of all layers, without biases. */

@@ -54,8 +54,8 @@ struct sd_tool {
                      const void *descriptor);
 };
 
-/* Exported by libcuda.so.1. attach returns the name of the current holder, or NULL if there was
- * none; only then the tool is called from now on. */
+/* Exported by libcuda.so.1. attach registers the tool and returns NULL. If another tool is
+ * registered, it returns the name of that tool and registers nothing. */
 const char *memtrace_simulated_attach(const struct sd_tool *tool);
 void memtrace_simulated_detach(const struct sd_tool *tool);
 unsigned memtrace_simulated_context_uid(CUcontext context);
@@ -82,8 +82,8 @@ CUresult sd_exit(struct sd_call *call, CUresult result);
 void sd_tell(enum sd_resource_kind kind, CUcontext context, CUstream stream,
              const void *descriptor);
 
-/* The body of an entry point: `params` is a local struct that holds its
- * arguments in order, `expression` does the work. */
+/* The body of an entry point. `params` is a local struct with the arguments in order, and
+ * `expression` does the work. */
 #define SD_CALL(name, params, expression)                                                          \
     do {                                                                                           \
         struct sd_call sd_call_;                                                                   \
@@ -101,15 +101,16 @@ struct CUctx_st {
     CUresult sticky; /* an error that every call returns until the context ends */
 };
 
-/* CUDA_SUCCESS if the driver is initialized in this process (not in its parent before a fork). */
+/* Returns CUDA_SUCCESS if the driver was initialized in this process, not only in its parent before
+ * a fork. */
 CUresult sd_initialized(void);
-/* true: this is the first call of the process. Locked. */
+/* Returns true on the first call in the process. The caller holds the lock. */
 bool sd_begin(void);
-/* Like sd_initialized, but also requires a usable current context, and sets *context to it. */
+/* Like sd_initialized, but also requires a usable current context and sets *context to it. */
 CUresult sd_current(CUcontext *context);
 CUcontext sd_current_or_null(void);
 CUresult sd_push(CUcontext context);
-/* Pops a context that ends if it is current. */
+/* Pops `context`, which is being destroyed, if it is current. */
 void sd_forget_current(CUcontext context);
 bool sd_is_device(CUdevice device);
 

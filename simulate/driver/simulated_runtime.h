@@ -24,8 +24,8 @@
  * initialized. */
 bool sim_driver_is_ready(void);
 
-/* Makes the primary context of this thread's device current, as every runtime call does that
- * needs a context. Returns false and sets the error if that fails. */
+/* Makes the primary context of this thread's device current, as every runtime call that needs a
+ * context does. Returns false and sets the error if that fails. */
 bool sim_enter(void);
 int sim_device(void);
 

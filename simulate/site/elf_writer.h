@@ -23,7 +23,7 @@ struct mt_elf_recipe {
     size_t stub_count;
 };
 
-/* Adds the bytes of the library to `out`, which was empty. O(stubs). MT_ERR_USAGE: an invalid
+/* Adds the bytes of the library to `out`, which must be empty. O(stubs). MT_ERR_USAGE: an invalid
  * recipe (a jump without target, more than MT_MAX_STUBS); MT_ERR_MEMORY. */
 enum { MT_MAX_STUBS = 1 << 20 };
 enum mt_status mt_elf_write(const struct mt_elf_recipe *recipe, struct mt_buf *out,

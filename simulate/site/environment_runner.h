@@ -4,9 +4,9 @@
 
 #include <stddef.h>
 
-/* Returns the number of words that choose the environment, which are those before the program to
- * run: 4 for `uv run --with numpy python train.py`. Returns 0 if words[0] is not such a program,
- * or if it runs nothing. Compares only names and reads no file. */
+/* Returns the number of words that choose the environment, that is, the words before the program to
+ * run: 4 for `uv run --with numpy python train.py`. Returns 0 if words[0] is not such a program, or
+ * if it runs nothing. Compares only names and reads no file. */
 size_t mt_environment_runner(char *const *words);
 
 #endif

@@ -1,10 +1,10 @@
-/* The site of a dry run: simulated CUDA libraries for the PyTorch of a command's Python, with
- * the names, functions and versions that its libraries require. Nothing of the user's
- * environment is changed, no GPU is touched, no compiler is needed.
+/* The site of a dry run: simulated CUDA libraries for the PyTorch of a command's Python, with the
+ * names, functions and versions that PyTorch's libraries require. The user's environment is not
+ * changed, and no GPU or compiler is needed.
  *
  * The program gets them by LD_PRELOAD of one library that needs all of them: for later requests,
- * the loader uses a loaded library of the same name before it searches anywhere, including
- * DT_RPATH and installed nvidia-* packages. */
+ * the loader uses a loaded library of the same name before it searches anywhere, including DT_RPATH
+ * and installed nvidia-* packages. */
 #ifndef MT_SIMULATED_SITE_H
 #define MT_SIMULATED_SITE_H
 
@@ -39,12 +39,11 @@ struct mt_simulated_site {
     bool was_made;            /* true: built by this call; false: from the cache */
 };
 
-/* Finds the Python and its PyTorch, which it does not import (it runs the Python for at most 60
- * seconds). Then builds the libraries, or takes them from the cache. Takes 0.1 s, the first time
- * 1 s. MT_ERR_UNSUPPORTED: this machine, Python or PyTorch cannot be simulated; MT_ERR_USAGE:
- * there is no Python or PyTorch; MT_ERR_OUTPUT: no folder can be written; MT_ERR_IO,
- * MT_ERR_FORMAT: a library of PyTorch cannot be read. The text of *error is one line that tells
- * the user what to do. */
+/* Finds the Python and its PyTorch (mt_wheel_find), which it does not import. Then builds the
+ * libraries, or takes them from the cache. Takes 0.1 s, the first time 1 s. MT_ERR_UNSUPPORTED:
+ * this machine, Python or PyTorch cannot be simulated; MT_ERR_USAGE: there is no Python or PyTorch;
+ * MT_ERR_OUTPUT: no folder can be written; MT_ERR_IO, MT_ERR_FORMAT: a library of PyTorch cannot be
+ * read. The text of *error is one line that states what to do. */
 enum mt_status mt_simulated_site_prepare(const struct mt_simulated_site_request *request,
                                          struct mt_simulated_site *site,
                                          struct mt_error *error) MT_MUST_USE;

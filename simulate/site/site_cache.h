@@ -15,10 +15,10 @@ enum {
 };
 
 /* Creates the folder and sets `folder` to its path: `wanted`, or the first writable one of
- * $XDG_CACHE_HOME/memtrace, ~/.cache/memtrace, and memtrace-UID in $TMPDIR (/tmp), which only
- * its owner may enter. The group loses its permission to write there. Skips paths with a space,
- * a colon or a semicolon, which cannot be in LD_PRELOAD. MT_ERR_OUTPUT: none is usable; the
- * reason is that of the first one. */
+ * $XDG_CACHE_HOME/memtrace, ~/.cache/memtrace, and memtrace-UID in $TMPDIR (/tmp), which only its
+ * owner may enter. The group loses its permission to write there. Skips paths with a space, a colon
+ * or a semicolon, which cannot be in LD_PRELOAD. MT_ERR_OUTPUT: none is usable; *error has the
+ * reason for the first one. */
 enum mt_status mt_cache_folder(const char *wanted, char folder[PATH_MAX],
                                struct mt_error *error) MT_MUST_USE;
 
@@ -26,7 +26,7 @@ enum mt_status mt_cache_folder(const char *wanted, char folder[PATH_MAX],
 enum mt_status mt_cache_begin(const char *folder, char made[PATH_MAX],
                               struct mt_error *error) MT_MUST_USE;
 
-/* Renames `made` to `site`. If another process has completed this site first, keeps that one and
+/* Renames `made` to `site`. If another process has completed this site first, keeps that site and
  * removes `made`. */
 enum mt_status mt_cache_finish(const char *made, const char *site,
                                struct mt_error *error) MT_MUST_USE;

@@ -7,15 +7,16 @@
 
 #include "elf_writer.h"
 
-/* Whether `soname` is a library of CUDA: "libcublas.so.13", "libcusparseLt-f80c68d1.so.0". */
+/* Returns whether `soname` is a library of CUDA: "libcublas.so.13",
+ * "libcusparseLt-f80c68d1.so.0". */
 bool mt_toolkit_has(const char *soname);
 
-/* Returns the one of the `needed` libraries to which a function without version belongs; NULL:
- * it is not of CUDA. */
+/* Returns the library among `needed` to which a function without a version belongs. NULL: the
+ * function is not part of CUDA. */
 const char *mt_toolkit_library_of(const char *function, const char *const *needed, size_t count);
 
-/* Whether `function` belongs to the library `soname`, according to its name. For the functions of
- * the simulated library, which have the vendor's names. */
+/* Returns whether `function` belongs to the library `soname`, according to its name. For the
+ * functions of the simulated library, which have the vendor's names. */
 bool mt_toolkit_is_of(const char *function, const char *soname);
 
 /* The behavior of a function without an implementation: it returns a constant, or consecutive

@@ -17,11 +17,11 @@ struct mt_wheel {
     int cuda, cudnn, nccl;       /* as numbers (wheel_versions.h); 0: not known */
 };
 
-/* Runs a Python to find its PyTorch, and reads for which versions that was built. Does not
- * import PyTorch. Takes as long as Python takes to start, at most 60 s. A runner may install
- * packages first, so its limit is 30 minutes. MT_ERR_USAGE: there is no PyTorch;
- * MT_ERR_UNSUPPORTED: it is built for processors only or for another CUDA, it or its Python is
- * too old; MT_ERR_IO: the Python cannot be run or does not answer. */
+/* Runs a Python to find its PyTorch, and reads the versions that it was built for. Does not import
+ * PyTorch. Takes as long as Python takes to start, at most 60 s. A runner may install packages
+ * first, so its limit is 30 minutes. MT_ERR_USAGE: there is no PyTorch; MT_ERR_UNSUPPORTED: the
+ * PyTorch is built only for CPUs or for another CUDA, or it or its Python is too old. MT_ERR_IO:
+ * the Python cannot be run or does not answer. */
 enum mt_status mt_wheel_find(const struct mt_python_choice *choice, struct mt_wheel *wheel,
                              struct mt_error *error) MT_MUST_USE;
 
