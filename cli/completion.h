@@ -1,6 +1,6 @@
-/* What a shell may complete: commands, options, and their values. The scripts for bash, zsh and fish
- * call `memtrace COMMAND --completion-helper WORD...` with the words so far; the last one, possibly
- * empty, is the word at the cursor. */
+/* What a shell may complete: commands, options, and their values. The scripts for bash, zsh and
+ * fish call `memtrace COMMAND --completion-helper WORD...` with the words so far; the last one,
+ * possibly empty, is the word at the cursor. */
 #ifndef MT_CLI_COMPLETION_H
 #define MT_CLI_COMPLETION_H
 

@@ -12,7 +12,7 @@ struct mt_analysis;
 /* Returns whether the trace is of such a program and has driver calls. */
 bool mt_arenas_are_wanted(const struct mt_analysis *analysis);
 
-/* Reads the source once more if the trace has the requests, otherwise not. */
+/* Reads the source again if the trace has the requests, otherwise not. */
 enum mt_status mt_fill_arenas(struct mt_analysis *analysis) MT_MUST_USE;
 
 #endif
