@@ -15,7 +15,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "arena.h"
 #include "buf.h"
 
 #define MT_NOT_UTF8 UINT32_MAX
@@ -58,10 +57,5 @@ void mt_buf_add_printable_text(struct mt_buf *out, const char *text);
  * Returns 0 for an invalid one: overlong and truncated sequences, surrogates, codes above 0x10ffff.
  * Does not read past the first byte that does not fit. */
 size_t mt_utf8_read(const char *at, size_t left, uint32_t *code);
-
-/* Returns a path, quoted if necessary, as one word of a command line that a person can copy. No
- * program reads the word as an option. Returns NULL if the host has no memory, if the path has a
- * single quote, or if it has a character that is not shown unchanged and so cannot be copied. */
-const char *mt_shell_word(struct mt_arena *arena, const char *text);
 
 #endif

@@ -9,6 +9,7 @@
 #include "gate_output.h"
 #include "gate_run.h"
 #include "junit.h"
+#include "open_page.h"
 #include "report_html.h"
 #include "summary_md.h"
 #include "text_chart.h"
@@ -23,7 +24,7 @@ struct arguments {
     struct mt_outputs outputs;
     const char *directory, *policy;
     uint64_t limit_bytes;
-    bool unnamed, all, policies;
+    bool unnamed, all, policies, opens;
 };
 
 /* For interactive use only: it costs time that scripts need not pay. */
@@ -295,6 +296,8 @@ static int tell_all(struct mt_source *source, const struct mt_report *report,
 
     if (arguments->directory)
         written = write_files(report, run, arguments);
+    if (arguments->opens && !written)
+        mt_open_page(arguments->directory);
     return checked ? checked : told ? told : written;
 }
 
@@ -336,6 +339,8 @@ int mt_cmd_analyze(const struct mt_command *command, int argc, char **argv)
     const struct mt_option options[] = {
         {"output", 'o', MT_OPTION_TEXT, "DIR",
          "write report.html, report.json, summary.md and pictures to DIR", &arguments.directory},
+        {"open", 0, MT_OPTION_FLAG, NULL,
+         "show report.html in a browser; without -o it is in the cache folder", &arguments.opens},
         MT_FORCE_OPTION(arguments.outputs),
         {"policy", 0, MT_OPTION_TEXT, "P", "simulate this allocator instead of the recorded one",
          &arguments.policy},
@@ -350,6 +355,7 @@ int mt_cmd_analyze(const struct mt_command *command, int argc, char **argv)
         MT_GATE_OPTIONS(arguments.gates),
         MT_COMMON_OPTIONS(arguments.common),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
+    struct mt_buf folder = {0};
     struct mt_gate_run run;
     struct mt_source *source;
     char **paths;
@@ -361,6 +367,12 @@ int mt_cmd_analyze(const struct mt_command *command, int argc, char **argv)
     arguments.gates.outputs = &arguments.outputs;
     arguments.gates.strict = arguments.common.strict;
     mt_outputs_add_input(&arguments.outputs, paths[0]);
+    if (arguments.opens && !arguments.directory) {
+        code = mt_add_page_folder(&folder, paths[0]);
+        if (code >= 0)
+            return code;
+        arguments.directory = folder.data;
+    }
     code = mt_gate_run_open(&run, &arguments.gates, &arguments.common);
     if (!code)
         code = precheck_files(&arguments, paths[0], &run);
@@ -369,5 +381,6 @@ int mt_cmd_analyze(const struct mt_command *command, int argc, char **argv)
         code = analyze(source, paths[0], &run, &arguments);
     mt_source_close(source);
     mt_gate_run_release(&run);
+    mt_buf_release(&folder);
     return code;
 }

@@ -14,7 +14,7 @@
 #include "reduce.h"
 #include "summary_file.h"
 #include "summary_of_trace.h"
-#include "foreign_text.h"
+#include "shell_word.h"
 
 enum { MAX_COMMAND_BYTES = 1000 }; /* limit for a path in a command that the page shows */
 
@@ -185,7 +185,7 @@ static const char *folder_of(const struct arguments *arguments)
 static const char *command_of(struct mt_arena *arena, const struct arguments *arguments)
 {
     const char *path =
-        arguments->path_count == 1 ? mt_shell_word(arena, arguments->paths[0]) : NULL;
+        arguments->path_count == 1 ? mt_shell_path(arena, arguments->paths[0]) : NULL;
 
     if (!path || strlen(path) > MAX_COMMAND_BYTES)
         return "memtrace fleet DIR";

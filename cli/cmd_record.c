@@ -5,6 +5,7 @@
 
 #include "io.h"
 #include "memory_limit.h"
+#include "next_step.h"
 #include "record_output.h"
 #include "recording.h"
 #include "util.h"
@@ -183,6 +184,8 @@ static bool finish(struct mt_recording *recording)
     if (recording->json && recording->settings.library)
         json_begin(recording, &telling);
     complete = mt_recording_finish(recording, tell_trace, &telling);
+    if (recording->place.made_folders) /* so it has no traces of other runs */
+        telling.next.folder = recording->place.folder;
     if (!recording->json && !recording->quiet)
         mt_add_next_step(&telling.out, &telling.next);
     if (recording->json && recording->settings.library)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ending.h"
+#include "shell_word.h"
 #include "units.h"
 #include "simulated_site.h"
 #include "util.h"
@@ -167,7 +168,7 @@ void mt_add_dry_run_doubts(struct mt_buf *out, const struct mt_dry_run_answer *a
 static void add_remedy(struct mt_buf *out, const struct mt_dry_run_answer *answer)
 {
     mt_buf_add_text(out, "memtrace dry-run -- ");
-    mt_buf_add_printable_text(out, interpreter(answer));
+    mt_buf_add_shell_path(out, interpreter(answer));
     mt_buf_add_text(out, " SCRIPT\n");
 }
 

@@ -7,6 +7,7 @@
 #include "job_values.h"
 #include "job_words.h"
 #include "text_table.h"
+#include "tune_output.h"
 #include "units.h"
 #include "util.h"
 #include "wrapped_text.h"
@@ -137,9 +138,9 @@ static void add_setting(const struct text *text)
     const char *conf = settings->trial.confs[settings->choice.setting];
     const char *before = settings->own_confs[settings->choice.before.row];
 
-    mt_buf_printf(text->out, "  %s%s%s%s\n", text->style->bold,
-                  *conf ? "export PYTORCH_CUDA_ALLOC_CONF=" : "unset PYTORCH_CUDA_ALLOC_CONF", conf,
-                  text->style->reset);
+    mt_buf_printf(text->out, "  %s", text->style->bold);
+    mt_add_conf_command(text->out, conf);
+    mt_buf_printf(text->out, "%s\n", text->style->reset);
     if (before)
         add_line(text, false,
                  mt_arena_printf(text->answer->arena, "%s had %s",

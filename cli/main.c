@@ -8,7 +8,9 @@
 #include "cli.h"
 #include "completion.h"
 #include "debug.h"
+#include "io.h"
 #include "memory_limit.h"
+#include "next_step.h"
 #include "outputs.h"
 
 #define MAX_COMMANDS 64
@@ -114,13 +116,14 @@ static int run_help(int argc, char **argv)
     return command->run(command, 2, arguments);
 }
 
-/* The first commands for a new user. */
 static int say_first_steps(void)
 {
-    mt_say("no command given. To start:");
-    mt_say("  memtrace record python train.py    record a program");
-    mt_say("  memtrace analyze TRACE             find its peak, what holds it, and what to change");
-    mt_say("  memtrace --help                    list all commands");
+    struct mt_buf out = {0};
+
+    mt_buf_add_text(&out, "memtrace: no command given. To start:\n");
+    mt_add_first_steps(&out, ".");
+    (void)!mt_io_write(STDERR_FILENO, out.data, out.length);
+    mt_buf_release(&out);
     return MT_EXIT_USAGE;
 }
 

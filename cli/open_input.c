@@ -5,6 +5,7 @@
 
 #include "cli.h"
 #include "import.h"
+#include "next_step.h"
 #include "pytorch_config.h"
 #include "recover.h"
 #include "several_inputs.h"
@@ -48,10 +49,10 @@ static bool known_format(const char *format)
 /* Reports a trace whose process was killed together with `memtrace record`. */
 static void say_tape(const char *path)
 {
-    if (strcmp(path, "-") != 0 && mt_recover_is_needed(path))
-        mt_say("'%s': a tape exists beside this trace: either the recording still runs, or "
-               "'memtrace recover %s' completes it",
-               path, path);
+    if (strcmp(path, "-") == 0 || !mt_recover_is_needed(path))
+        return;
+    mt_say("'%s': a tape exists beside this trace: its recording still runs or was killed", path);
+    mt_say_command("to complete the trace of a killed recording", "recover", path);
 }
 
 /* A directory is not an input: one run, or one of its ranks, is one trace. */

@@ -1,26 +1,13 @@
 /* See record_output.h. */
 #include "record_output.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli.h"
 #include "json_list.h"
+#include "next_step.h"
 #include "units.h"
-
-/* The path without a leading current folder. */
-static const char *short_path(const char *path)
-{
-    char here[PATH_MAX];
-    size_t length;
-
-    if (!getcwd(here, sizeof here))
-        return path;
-    length = strlen(here);
-    return strncmp(path, here, length) == 0 && path[length] == '/' ? path + length + 1 : path;
-}
 
 struct lines {
     struct mt_buf *out;
@@ -30,7 +17,7 @@ struct lines {
 
 static void begin_line(const struct lines *lines)
 {
-    const char *path = short_path(lines->end->path);
+    const char *path = mt_short_path(lines->end->path);
 
     mt_buf_add_text(lines->out, lines->before);
     mt_buf_add_printable(lines->out, path, strlen(path));
@@ -228,28 +215,6 @@ void mt_add_trace_end(struct mt_buf *out, const struct mt_trace_end *end, const 
     if (end->state == MT_TRACE_RECOVERED && (!only_faults || end->recovery.events_missing))
         add_recovery(&lines);
     add_faults(&lines);
-}
-
-void mt_next_step_note(struct mt_next_step *next, const struct mt_trace_end *end)
-{
-    if (end->state == MT_TRACE_RUNNING || end->state == MT_TRACE_FAILED || !end->summary.events)
-        return;
-    if (!next->count++)
-        next->path = end->path;
-}
-
-void mt_add_next_step(struct mt_buf *out, const struct mt_next_step *next)
-{
-    struct mt_arena arena = {0};
-    const char *word = next->path ? mt_shell_word(&arena, short_path(next->path)) : NULL;
-
-    if (word)
-        mt_buf_printf(out, "memtrace: next: memtrace analyze %s", word);
-    if (word && next->count > 1)
-        mt_buf_printf(out, " (and %zu more)", next->count - 1);
-    if (word)
-        mt_buf_add_char(out, '\n');
-    mt_arena_release(&arena);
 }
 
 static const char *state_word(enum mt_trace_state state)

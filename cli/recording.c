@@ -15,6 +15,7 @@
 #include "outputs.h"
 #include "probe_cupti.h"
 #include "recorded_summaries.h"
+#include "shell_word.h"
 #include "util.h"
 
 enum {
@@ -82,6 +83,18 @@ int mt_parse_command(const struct mt_command *command, const struct mt_option *o
     return -1;
 }
 
+/* A program such as sudo can start memtrace instead. */
+static void say_secure(const struct mt_recording *recording)
+{
+    struct mt_buf word = {0};
+
+    mt_buf_add_shell_value(&word, recording->command[0]);
+    mt_say("'%s' cannot be recorded: %s; put memtrace after it: %s memtrace %s ...",
+           recording->command[0], mt_program_reason(&recording->program),
+           word.failed ? "COMMAND" : word.data, recording->is_simulated ? "dry-run" : "record");
+    mt_buf_release(&word);
+}
+
 /* Prints a line for features that cannot be recorded, fully or in part. The command runs in any
  * case. */
 static void choose_library(struct mt_recording *recording)
@@ -102,10 +115,7 @@ static void choose_library(struct mt_recording *recording)
         mt_say("'%s' itself is not recorded, only the processes that it starts: %s", name,
                mt_program_reason(program));
         break;
-    case MT_PROGRAM_SECURE:
-        mt_say("'%s' cannot be recorded: %s; put memtrace after it: %s memtrace %s ...", name,
-               mt_program_reason(program), name, recording->is_simulated ? "dry-run" : "record");
-        break;
+    case MT_PROGRAM_SECURE: say_secure(recording); break;
     case MT_PROGRAM_OTHER_MACHINE:
     case MT_PROGRAM_OTHER_LOADER:
         settings->no_preload = true;

@@ -6,6 +6,7 @@
 #include "cli.h"
 #include "fleet_files.h"
 #include "identity.h"
+#include "next_step.h"
 #include "summary_of_trace.h"
 #include "units.h"
 
@@ -132,9 +133,10 @@ void mt_say_folder(const char *path)
 
     if (mt_fleet_files_add(&files, path, &unused) == MT_OK && files.count) {
         mt_fleet_files_sort(&files);
-        mt_say("cannot read '%s': it is a directory. 'memtrace fleet %s' reads all its traces "
-               "together. To read one trace, name it:",
-               path, path);
+        mt_say("cannot read '%s': it is a directory", path);
+        mt_say_command("to read all its traces together", "fleet",
+                       strcmp(path, "diff") == 0 ? "./diff" /* not the command */ : path);
+        mt_say("to read one trace, name it:");
         for (uint32_t i = 0; i < files.count && i < MAX_LINES; i++)
             say_file(files.paths[i]);
         if (files.count > MAX_LINES)

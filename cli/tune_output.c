@@ -8,10 +8,21 @@
 
 #include "cli.h"
 #include "json.h"
+#include "shell_word.h"
 #include "text_table.h"
 #include "wrapped_text.h"
 #include "units.h"
 #include "util.h"
+
+void mt_add_conf_command(struct mt_buf *out, const char *conf)
+{
+    if (*conf) {
+        mt_buf_add_text(out, "export PYTORCH_CUDA_ALLOC_CONF=");
+        mt_buf_add_shell_value(out, conf);
+    } else {
+        mt_buf_add_text(out, "unset PYTORCH_CUDA_ALLOC_CONF");
+    }
+}
 
 static uint64_t calls(const struct mt_tune_row *row)
 {
@@ -67,9 +78,9 @@ static void add_recommendation(struct mt_buf *out, const struct mt_tune_answer *
                       style->bold, summary->tried, spelling(&summary->current), style->reset);
         return;
     }
-    mt_buf_printf(out, "%s%s%s%s\n", style->bold,
-                  *best->conf ? "export PYTORCH_CUDA_ALLOC_CONF=" : "unset PYTORCH_CUDA_ALLOC_CONF",
-                  best->conf, style->reset);
+    mt_buf_add_text(out, style->bold);
+    mt_add_conf_command(out, best->conf);
+    mt_buf_printf(out, "%s\n", style->reset);
     mt_buf_add_text(out, "compared with ");
     mt_buf_add_printable(out, spelling(&summary->current), strlen(spelling(&summary->current)));
     mt_buf_add_text(out, ", the setting of the run:\n");

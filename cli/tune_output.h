@@ -17,6 +17,9 @@ static inline const struct mt_tune_row *mt_tune_best(const struct mt_tune_summar
     return summary->best == MT_TUNE_CURRENT ? &summary->current : &summary->front[summary->best];
 }
 
+/* Appends the command of a shell that sets `conf`, or for "" restores the defaults. */
+void mt_add_conf_command(struct mt_buf *out, const char *conf);
+
 void mt_tune_print_text(struct mt_buf *out, const struct mt_tune_answer *answer);
 void mt_tune_print_json(struct mt_buf *out, const struct mt_tune_answer *answer);
 

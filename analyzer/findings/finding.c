@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "foreign_text.h"
+#include "shell_word.h"
 #include "read_again.h"
 
 bool mt_finding_replayable(const struct mt_finding_search *search)
@@ -20,9 +20,9 @@ const char *mt_finding_path(const struct mt_finding_search *search)
 {
     const struct mt_report *report = search->analysis->report;
     const char *path =
-        mt_shell_word(&search->analysis->report->arena, *report->path ? report->path : "TRACE");
+        mt_shell_path(&search->analysis->report->arena, *report->path ? report->path : "TRACE");
 
-    return path ? path : "TRACE";
+    return path ? path : "TRACE"; /* memory ran out, which the arena remembers */
 }
 
 const char *mt_finding_command(const struct mt_finding_search *search, const char *policy,

@@ -14,7 +14,9 @@
 #include "run_identity.h"
 #include "run_names.h"
 #include "settings.h"
+#include "shell_word.h"
 #include "tape_file.h"
+#include "tell_user.h"
 
 enum { MAX_TRIES = 100, FIRST_DEFINITION_BYTES = 4 << 20 };
 
@@ -69,7 +71,8 @@ static void tell_manifest(void)
 {
     bool said = false; /* a process lists its trace once; a forked child has its own trace */
     const char *manifest = mt_recorder_settings->manifest;
-    char line[sizeof mt_core.trace_path + 2];
+    char line[sizeof mt_core.trace_path + 2], trace[MT_COLLECT_LINE_BYTES];
+    struct mt_buf word = {.data = trace, .capacity = sizeof trace, .is_fixed = true};
     int fd, length;
 
     if (!manifest[0])
@@ -78,10 +81,14 @@ static void tell_manifest(void)
     if (fd < 0)
         return;
     length = snprintf(line, sizeof line, "\n%s\n", mt_core.trace_path);
-    if (mt_manifest_is_mine(fd, manifest) && !mt_io_write(fd, line, (size_t)length))
+    if (mt_manifest_is_mine(fd, manifest) && !mt_io_write(fd, line, (size_t)length)) {
+        int why = errno;
+
+        mt_buf_add_shell_path(&word, mt_core.trace_path);
         mt_collect_say(
-            &said, "cannot write '%s': %s; run 'memtrace recover %s' when the program has ended",
-            manifest, strerror(errno), mt_core.trace_path);
+            &said, "cannot write '%s': %s; when the program has ended, run: memtrace recover %s",
+            manifest, strerror(why), word.failed ? "TRACE" : trace);
+    }
     (void)mt_io_close(fd);
 }
 

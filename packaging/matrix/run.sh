@@ -38,11 +38,16 @@ try() {
     shift 2
     packages=$common
     for compiler in "$@"; do packages=$packages,$compiler; done
-    options=
+    options= script=/usr/share/debootstrap/scripts/$system
+    # Releases that are newer than this debootstrap use the script of the first one of their kind.
+    if [ ! -f "$script" ]; then
+        script=/usr/share/debootstrap/scripts/sid
+        [ "$mirror" = "$debian" ] || script=/usr/share/debootstrap/scripts/gutsy
+    fi
     # Debian's keyring package has no keys of Ubuntu.
     [ "$mirror" = "$debian" ] || [ -f /usr/share/keyrings/ubuntu-archive-keyring.gpg ] || options=--no-check-gpg
     [ -f "$root/etc/os-release" ] || debootstrap $options --variant=minbase --components="$components" --include="$packages,cmake" \
-        "$system" "$root" "$mirror"
+        "$system" "$root" "$mirror" "$script"
     cp /etc/resolv.conf "$root/etc/resolv.conf"
     cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
     mountpoint -q "$root/proc" || mount -t proc proc "$root/proc"

@@ -19,7 +19,7 @@
 #include "page_tables.h"
 #include "page_words.h"
 #include "report_query.h"
-#include "foreign_text.h"
+#include "shell_word.h"
 #include "util.h"
 #include "verdict.h"
 
@@ -472,7 +472,7 @@ static void add_answer(struct writer *writer)
 static void add_live_command(struct mt_buf *out, const struct mt_report *report)
 {
     struct mt_arena arena = {0};
-    const char *path = report->path && *report->path ? mt_shell_word(&arena, report->path) : NULL;
+    const char *path = report->path && *report->path ? mt_shell_path(&arena, report->path) : NULL;
     bool is_short = path && strlen(path) <= MAX_PATH_BYTES;
     const char *command = mt_arena_printf(&arena, "memtrace live %s", is_short ? path : "TRACE");
 

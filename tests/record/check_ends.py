@@ -3,6 +3,7 @@
 does without memtrace, and its trace is whole."""
 import json
 import pathlib
+import shlex
 import shutil
 import signal
 import sys
@@ -85,8 +86,13 @@ def says_what_to_do_next(bench):
     done = bench.record(bench.recorded, "exit", "3")
     check(done.stderr.endswith(b"\nmemtrace: next: memtrace analyze run.trace.zst\n"), f"{done}")
     done = bench.run(bench.memtrace, "record", "-o", "a folder/", bench.recorded, "forkexec")
-    check(b"\nmemtrace: next: memtrace analyze 'a folder/" in done.stderr and
-          done.stderr.endswith(b".trace.zst' (and 1 more)\n"), f"{done}")
+    check(done.stderr.endswith(b"\nmemtrace: next: memtrace fleet 'a folder/'\n"), f"{done}")
+    done = bench.run(bench.memtrace, "record", "-o", "a folder/", bench.recorded, "forkexec")
+    last = done.stderr.decode().splitlines()[-1]
+    words = shlex.split(last.removeprefix("memtrace: next: "))
+    check(words[:2] == ["memtrace", "fleet"] and len(words) == 4 and
+          all((bench.work / word).is_file() for word in words[2:]),
+          f"traces of another run are in the folder: {last}")
     for option in ("--quiet", "--json"):
         done = bench.run(bench.memtrace, "record", option, "-o", "run.trace.zst", bench.recorded, "exit", "0")
         check(b"next:" not in done.stderr, f"{done}")

@@ -65,7 +65,8 @@ def a_list_of_traces_that_is_full(bench):
     """The process says what to run, since `memtrace record` does not know its trace."""
     full = full_list(bench.work / "lists")
     done = bench.record("sh", "-c", f'MEMTRACE_MANIFEST="{full}" "{bench.recorded}" exit 0')
-    check(b"/.memtrace-full12': File too large; run 'memtrace recover " in done.stderr, f"{done}")
+    check(b"/.memtrace-full12': File too large; when the program has ended, "
+          b"run: memtrace recover /" in done.stderr, f"{done}")
     deep = full_list(bench.work / ("d" * 200) / ("e" * 200))
     done = bench.record("sh", "-c", f'MEMTRACE_MANIFEST="{deep}" "{bench.recorded}" exit 0')
     line = next(line for line in done.stderr.splitlines() if b"/.memtrace-full12': " in line)
