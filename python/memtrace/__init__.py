@@ -2,6 +2,7 @@
 
     report = memtrace.analyze("run.trace.zst")
     with memtrace.phase("forward"): ...
+    with memtrace.record("run.trace.zst"): ...
 
 The names below are loaded when they are first used, so importing this package costs little."""
 from __future__ import annotations
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from .holders import who_holds as who_holds
     from .parking import parked as parked
     from .ranges import step as step
+    from .recording import Recording as Recording
+    from .recording import record as record
     from .report import Report as Report
     from .report import analyze as analyze
     from .report import live as live
@@ -22,13 +25,15 @@ __version__ = "0.1.0"
 
 _MODULES = {
     "Error": "errors",
+    "Recording": "recording",
     "Report": "report",
     "analyze": "report",
     "live": "report",
     "phase": "ranges",
-    "step": "ranges",
     "parked": "parking",
+    "record": "recording",
     "report": "tensor_report",
+    "step": "ranges",
     "who_holds": "holders",
 }
 

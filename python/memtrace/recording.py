@@ -1,0 +1,235 @@
+"""Records this process from inside: with the collector if CUDA has not started, otherwise with
+PyTorch's history of memory."""
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import sys
+import threading
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Callable, TypeVar, cast
+
+from . import output, program, ranges
+from .collector import Collector, Refused, is_recorded_already
+from .errors import Error
+from .history import History
+
+if TYPE_CHECKING:
+    from .report import Report
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+COLLECTOR = "collector"
+HISTORY = "pytorch-history"
+LAUNCHER = "memtrace record"
+
+_COLLECTOR_MISSES = (
+    "processes that this one starts",
+    "calls of the driver, if CUPTI cannot be used",
+)
+
+_lock = threading.Lock()
+_active: list[record] = []
+
+
+class Recording:
+    """What is known about a recording.
+
+    `method`: "collector", "pytorch-history", or "memtrace record" if that has started the process,
+    so that nothing is recorded twice. `reason`: why it is not the collector, or "". `missing`: what
+    this method does not record. `path`: where the trace will be. `trace`: the trace, as soon as it
+    is complete; None if there is none, for example because the program did not use CUDA."""
+
+    def __init__(self, path: str, method: str, reason: str, missing: Sequence[str]) -> None:
+        self.path = path
+        self.method = method
+        self.reason = reason
+        self.missing = tuple(missing)
+        self.trace: str | None = None
+
+    def analyze(self, **options: Any) -> Report:
+        """Analyzes the trace: `memtrace.analyze`. Raises Error if there is none."""
+        from .report import analyze
+
+        if self.trace is None:
+            raise Error(f"there is no trace '{self.path}': nothing was recorded, or it has not ended")
+        return analyze(self.trace, **options)
+
+    def __repr__(self) -> str:
+        state = "complete" if self.trace else "no trace"
+        return f"<memtrace.Recording of {self.path!r} by {self.method}, {state}>"
+
+
+class record:
+    """Records what the process does with GPU memory into a trace: a context manager, or a decorator.
+
+        with memtrace.record("run.trace.zst") as recording:
+            train()
+        print(recording.analyze().device.summary.allocated_peak)
+
+    Use `memtrace record COMMAND` if you can start the program: it records more. This function is for
+    other programs. If CUDA has not started, it loads the collector into the process. Otherwise it
+    records PyTorch's history of memory and imports it. One line on standard error says which, and
+    what will be missing; `Recording` says the same.
+
+    The file appears when the recording ends, complete, also if the block raises an exception. A file
+    that has the name is replaced only if it is a finished trace.
+
+    `stacks` ("auto", "none", "python", "native", "both"), `phases` ("nvtx,torch,autograd" or "none")
+    and `sample_hz` are options of `memtrace record`. `max_entries` is the size of PyTorch's history.
+    `method` chooses "collector" or "pytorch-history" instead of trying both. Raises Error if neither
+    is possible."""
+
+    def __init__(
+        self,
+        path: program.Path,
+        *,
+        stacks: str = "auto",
+        phases: str = "nvtx,torch",
+        sample_hz: int = 10,
+        max_entries: int | None = None,
+        method: str | None = None,
+        quiet: bool = False,
+    ) -> None:
+        if method not in (None, COLLECTOR, HISTORY):
+            raise Error(f"method '{method}' is unknown: use '{COLLECTOR}' or '{HISTORY}'")
+        self._path = path
+        self._settings = {
+            "MEMTRACE_STACKS": {"both": "python,native"}.get(stacks, stacks),
+            "MEMTRACE_PHASES": phases,
+            "MEMTRACE_SAMPLE_HZ": str(sample_hz),
+            "MEMTRACE_QUIET": "1" if quiet else "",
+        }
+        self._max_entries = max_entries
+        self._method = method
+        self._quiet = quiet
+        self._whole = ""
+        self._unfinished = ""
+        self._collector: Collector | None = None
+        self._history: History | None = None
+        self.recording: Recording | None = None
+
+    def __call__(self, function: Function) -> Function:
+        @functools.wraps(function)
+        def call(*words: Any, **named: Any) -> Any:
+            with self._again():
+                return function(*words, **named)
+
+        return cast(Function, call)
+
+    def _again(self) -> record:
+        copy = record(self._path, max_entries=self._max_entries, method=self._method,
+                      quiet=self._quiet)
+        copy._settings = self._settings
+        return copy
+
+    def __enter__(self) -> Recording:
+        with _lock:
+            if _active:
+                raise Error(f"'{_active[0]._path}' is already being recorded")
+            self._whole = output.check(self._path)
+            self.recording = self._begin()
+            _active.append(self)
+        self._say(self._first_line(self.recording))
+        return self.recording
+
+    def _begin(self) -> Recording:
+        if is_recorded_already():
+            return Recording(self._whole, LAUNCHER, "memtrace started this process", ())
+        reason = ""
+        if self._method != HISTORY:
+            try:
+                self._unfinished = output.unfinished(self._whole)
+                self._collector = Collector(self._unfinished, self._settings)
+                return Recording(self._whole, COLLECTOR, "", _COLLECTOR_MISSES)
+            except Refused as error:
+                reason = str(error)
+        if self._method == COLLECTOR:
+            raise Error(f"cannot record with the collector: {reason}")
+        try:
+            self._history = History(self._max_entries)
+        except Error as error:
+            raise Error(f"cannot record: {reason + '; ' if reason else ''}{error}") from None
+        return Recording(self._whole, HISTORY, reason, self._history.missing())
+
+    def _first_line(self, recording: Recording) -> str:
+        name = os.fspath(self._path)
+        if recording.method == LAUNCHER:
+            return f"'{name}' is not written: memtrace already records this process"
+        if recording.method == COLLECTOR:
+            return f"recording '{name}' with the collector; not recorded: " + "; ".join(
+                recording.missing
+            )
+        reason = f", because {recording.reason}" if recording.reason else ""
+        return (
+            f"recording '{name}' with the history of PyTorch{reason}; not recorded: "
+            + "; ".join(recording.missing)
+        )
+
+    def _say(self, line: str) -> None:
+        if not self._quiet:
+            with contextlib.suppress(OSError, ValueError, AttributeError):
+                print(f"memtrace: {line}", file=sys.stderr, flush=True)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None = None,
+        error: BaseException | None = None,
+        trace: TracebackType | None = None,
+    ) -> None:
+        with _lock:
+            _active.remove(self)
+        ranges.restart_steps()
+        try:
+            self._end()
+        except Error as failure:
+            if error is None:
+                raise
+            self._say(str(failure))  # the exception of the program is more important
+
+    def _end(self) -> None:
+        assert self.recording is not None
+        if self._collector is not None:
+            complete = self._end_collector(self._collector)
+        elif self._history is not None:
+            complete = self._end_history(self._history)
+        else:
+            return
+        if not complete:
+            self._say(f"'{os.fspath(self._path)}' is not written: the program did not use CUDA")
+            return
+        output.publish(self._unfinished, self._whole)
+        self.recording.trace = self._whole
+
+    def _end_collector(self, collector: Collector) -> bool:
+        ended = collector.end()
+        self._collector = None
+        if ended < 0:
+            raise Error(
+                f"the trace is not complete yet: when the program has ended, run "
+                f"'memtrace recover {self._unfinished}'"
+            )
+        if ended > 0:
+            return False
+        # Names of native frames. Without them the trace is complete all the same.
+        with contextlib.suppress(Error):
+            program.run(["recover", "--quiet", "--no-summary", self._unfinished])
+        return True
+
+    def _end_history(self, history: History) -> bool:
+        self._history = None
+        snapshot = output.unfinished(self._whole, ".pickle")
+        self._unfinished = output.unfinished(self._whole)
+        try:
+            history.dump(snapshot)
+            program.run(
+                ["import", snapshot, "-o", self._unfinished, "--quiet", "--no-summary"]
+            )
+        except Error as error:
+            if os.path.exists(snapshot):
+                raise Error(f"{error}; the snapshot is '{snapshot}'", error.status) from None
+            raise
+        os.unlink(snapshot)
+        return True

@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+"""memtrace.record: with the collector in this process, with PyTorch's history, and neither."""
+import pathlib
+import shutil
+
+from support import CAPTURES, DRIVER, PROGRAM, Case, main
+
+# A torch with a history of memory: a snapshot of a real run.
+TORCH = """
+import shutil, sys, types
+torch = types.ModuleType("torch")
+class Memory:
+    calls = []
+    def _record_memory_history(self, enabled="all", **options): Memory.calls.append((enabled, sorted(options)))
+    def _dump_snapshot(self, path): shutil.copyfile(SNAPSHOT, path)
+torch.cuda = types.SimpleNamespace(memory=Memory(), is_initialized=lambda: True)
+torch._C = types.SimpleNamespace(_cuda_isHistoryEnabled=lambda: False)
+sys.modules["torch"] = torch
+"""
+
+
+class Collector(Case):
+    def test_records_this_process(self):
+        done = self.python(DRIVER + """
+import memtrace
+with memtrace.record("run.trace.zst") as recording:
+    assert recording.method == "collector", recording.reason
+    start_cuda()
+    with memtrace.phase("work"):
+        block = alloc(1 << 20)
+    free(block)
+report = recording.analyze()
+print(report.raw["devices"][0]["summary"]["allocated_peak"])
+""")
+        self.assertIn(str(1 << 20), done.stdout)
+        self.assertIn("with the collector", done.stderr)
+        self.assertEqual(self.left(), ["run.trace.zst"])
+        self.assertEqual(self.phases(), ["+work", "-work"])
+        self.assertEqual(self.sizes(), [1 << 20])
+
+    def test_an_exception_passes_and_the_trace_is_complete(self):
+        self.python(DRIVER + """
+import memtrace
+try:
+    with memtrace.record("run.trace.zst", quiet=True):
+        start_cuda()
+        alloc(4096)
+        raise KeyError
+except KeyError:
+    pass
+else:
+    raise SystemExit("the exception is lost")
+""")
+        self.assertEqual(self.sizes(), [4096])
+
+    def test_as_a_decorator(self):
+        self.python(DRIVER + """
+import memtrace
+
+@memtrace.record("run.trace.zst", quiet=True)
+def train(size):
+    start_cuda()
+    alloc(size)
+    return 5
+
+assert train(8192) == 5
+""")
+        self.assertEqual(self.sizes(), [8192])
+
+    def test_a_second_recording_is_refused(self):
+        self.python(DRIVER + """
+import memtrace
+with memtrace.record("run.trace.zst", quiet=True):
+    start_cuda()
+    alloc(4096)
+    try:
+        memtrace.record("other.trace.zst").__enter__()
+    except memtrace.Error as error:
+        assert "already being recorded" in str(error), error
+    else:
+        raise SystemExit("two recordings")
+try:
+    memtrace.record("again.trace.zst").__enter__()
+except memtrace.Error as error:
+    assert "already recorded this process once" in str(error), error
+""")
+        self.assertEqual(self.left(), ["run.trace.zst"])
+
+    def test_after_cuda_has_started_it_says_why(self):
+        self.python(DRIVER + """
+import memtrace
+start_cuda()
+try:
+    memtrace.record("run.trace.zst", method="collector").__enter__()
+except memtrace.Error as error:
+    assert "CUDA has already started" in str(error), error
+else:
+    raise SystemExit("recorded from the middle")
+""")
+        self.assertEqual(self.left(), [])
+
+    def test_without_cuda_nothing_is_written(self):
+        done = self.python("""
+import memtrace
+with memtrace.record("run.trace.zst") as recording:
+    pass
+assert recording.trace is None
+""")
+        self.assertIn("is not written", done.stderr)
+        self.assertEqual(self.left(), [])
+
+    def test_under_the_launcher_nothing_is_recorded_twice(self):
+        self.record(DRIVER + """
+import memtrace
+with memtrace.record("inner.trace.zst", quiet=True) as recording:
+    assert recording.method == "memtrace record", recording.method
+    start_cuda()
+    alloc(4096)
+""")
+        self.assertEqual(self.left(), ["run.trace.zst"])
+
+
+class Output(Case):
+    def refused(self, name, words):
+        self.python(f"""
+import memtrace
+try:
+    memtrace.record({name!r}).__enter__()
+except memtrace.Error as error:
+    assert {words!r} in str(error), error
+else:
+    raise SystemExit("it was accepted")
+""")
+
+    def test_foreign_files_stay(self):
+        (self.work / "notes.txt").write_text("mine\n")
+        (self.work / "link").symlink_to("notes.txt")
+        (self.work / "folder").mkdir()
+        self.refused("notes.txt", "did not write this file")
+        self.refused("link", "symbolic link")
+        self.refused("folder", "not the name of a file")
+        self.refused("", "not the name of a file")
+        self.assertEqual((self.work / "notes.txt").read_text(), "mine\n")
+
+    def test_an_earlier_trace_is_replaced(self):
+        for size in (4096, 8192):
+            self.python(DRIVER + f"""
+import memtrace
+with memtrace.record("a 'b'.trace.zst", quiet=True):
+    start_cuda()
+    alloc({size})
+""")
+        self.assertEqual(self.sizes("a 'b'.trace.zst"), [8192])
+        self.assertEqual(self.left(), ["a 'b'.trace.zst"])
+
+
+class History(Case):
+    def snapshot(self):
+        import subprocess
+
+        path = self.work / "snapshot.pickle"
+        with open(path, "wb") as file:
+            subprocess.run(["zstd", "-dcq", CAPTURES / "seq2seq.pickle.zst"], stdout=file, check=True)
+        return path
+
+    def test_falls_back_and_says_what_is_missing(self):
+        if not shutil.which("zstd"):
+            self.skipTest("zstd is not installed")
+        snapshot = self.snapshot()
+        done = self.python(f"SNAPSHOT = {str(snapshot)!r}\n" + TORCH + """
+import memtrace
+with memtrace.record("run.trace.zst") as recording:
+    pass
+assert recording.method == "pytorch-history", recording.method
+assert "CUDA has already started" in recording.reason, recording.reason
+assert any("outside" in text for text in recording.missing)
+assert [call[0] for call in Memory.calls] == ["all", None], Memory.calls
+print(recording.analyze().raw["devices"][0]["summary"]["allocated_peak"])
+""", variables={"PATH": f"{pathlib.Path(PROGRAM).parent}:/usr/bin:/bin"})
+        self.assertIn("history of PyTorch", done.stderr)
+        snapshot.unlink()
+        self.assertEqual(self.left(), ["run.trace.zst"])
+        self.assertIn("4776865280", done.stdout)
+
+    def test_neither_is_possible(self):
+        self.python(DRIVER + """
+import memtrace
+start_cuda()
+try:
+    memtrace.record("run.trace.zst").__enter__()
+except memtrace.Error as error:
+    assert "PyTorch is not loaded" in str(error), error
+else:
+    raise SystemExit("recorded")
+""")
+        self.assertEqual(self.left(), [])
+
+
+if __name__ == "__main__":
+    main()
