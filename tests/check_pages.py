@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_pages.py BUILD [--update] [--torch] [--list] [PAGE...]: runs the commands of the guides, and compares their
+"""check_pages.py BUILD [--update] [--torch|--python PYTHON] [--list] [PAGE...]: runs the commands of the guides, and compares their
 output with the pages; --update writes it into the pages.
 
 A page's commands run in a folder of its own, in the order of the page, with the program of BUILD. A command is a line
@@ -10,7 +10,8 @@ prints nothing is a fault, unless it redirects or ends in `-o NAME`. HTML commen
     <!-- file: NAME -->               writes the block below to NAME; Python must at least compile
     <!-- run: WORD ... -->            how the commands of the block below run:
         standin   with the simulated GPU of fixtures/standin
-        torch     with the PyTorch of tests/real_wheel; only with --torch
+        torch     with the PyTorch of tests/real_wheel; only with --torch or --python
+        packages  with the packages that the page names; only with --python PYTHON, which has them
         vary      times, process numbers and temporary names may differ from the page
         fails     the command exits with another status than 0
         gpu       not run: needs a GPU. The options of memtrace's own commands are checked
@@ -32,8 +33,9 @@ FOLDERS = ("start", "guides", "concepts")
 SINGLE_PAGES = ("index.md", "faq.md", "troubleshooting.md", "comparison.md")
 PROMPT = "$ "
 LIMIT_SECONDS = 180
-WORDS = {"standin", "torch", "vary", "fails", "gpu", "install"}
+WORDS = {"standin", "torch", "packages", "vary", "fails", "gpu", "install"}
 NOT_RUN = {"gpu", "install"}
+BY_PYTHON = {"torch", "packages"}
 QUIET = re.compile(r" -o \S+$|>>? *\S+$|^(cd|cp|export|mkdir|test) |^mv |^\. ")
 # Parts of an output that differ from run to run.
 VARYING = [(re.compile(pattern), text) for pattern, text in (
@@ -53,8 +55,8 @@ class Page:
         self.name = str(path.relative_to(ROOT))
         self.lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
 
-    def needs_torch(self):
-        return any(re.match(r"<!-- run:.*\btorch\b.*-->", line) for line in self.lines)
+    def needs_python(self):
+        return any(re.match(r"<!-- run:.*\b(torch|packages)\b.*-->", line) for line in self.lines)
 
 
 def pages():
@@ -88,7 +90,8 @@ class Runner:
         return kept
 
     def is_left_out(self, words):
-        return bool(words & NOT_RUN) or ("torch" in words and not self.options.python)
+        lacks_packages = "packages" in words and self.options.torch
+        return bool(words & NOT_RUN) or lacks_packages or (bool(words & BY_PYTHON) and not self.options.python)
 
     def check_not_run(self, command, words):
         """What can be said about a command without a GPU: its options exist."""
@@ -259,15 +262,16 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("pages", nargs="*", type=pathlib.Path)
+    parser.add_argument("--python", type=lambda path: pathlib.Path(path).absolute())
     for option in ("--update", "--torch", "--list"):
         parser.add_argument(option, action="store_true")
     options = parser.parse_args()
-    options.python = python_of_wheel() if options.torch else None
+    options.python = python_of_wheel() if options.torch else options.python
     chosen = [page for page in pages() if not options.pages or page.path in
               {path.resolve() for path in options.pages}]
     assert chosen
     runners = [check(options.build.resolve(), options, page) for page in chosen
-               if not options.torch or page.needs_torch()]
+               if not options.python or page.needs_python()]
     faults = [fault for runner in runners for fault in runner.faults]
     if options.list:
         print("\n".join(command for runner in runners for command in runner.not_run))
