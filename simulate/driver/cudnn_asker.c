@@ -67,7 +67,7 @@ static bool is_our_socket(void)
 }
 
 /* The asker ends when it sees this, or when its question takes too long. */
-static void stop(void)
+static void stop_asker(void)
 {
     if (is_our_socket()) {
         (void)close(asker.socket);
@@ -256,7 +256,7 @@ static void after_fork_here(void)
 /* The asker stays the parent's. */
 static void after_fork_in_child(void)
 {
-    stop();
+    stop_asker();
     asker.questions = 0;
     pthread_mutex_unlock(&lock);
 }
@@ -281,7 +281,7 @@ bool sim_ask_cudnn(const struct convolution *convolution, struct cudnn_answer *a
         asker.failures += !is_answered;
         asker.cannot_plan = is_answered && answer->state == CUDNN_CANNOT_PLAN;
         if (!is_answered || asker.cannot_plan) {
-            stop();
+            stop_asker();
         }
     }
     pthread_mutex_unlock(&lock);

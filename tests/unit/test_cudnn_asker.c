@@ -41,7 +41,7 @@ static void use(const char *program, const char *library)
 static int begin(void **state)
 {
     (void)state;
-    stop();
+    stop_asker();
     asker.failures = 0;
     asker.questions = 0;
     asker.cannot_plan = false;
@@ -332,7 +332,7 @@ static void it_ends_with_the_program(void **state)
 static int end(void **state)
 {
     (void)state;
-    stop();
+    stop_asker();
     return 0;
 }
 
