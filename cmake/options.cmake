@@ -17,6 +17,7 @@ set_property(CACHE MEMTRACE_ZSTD PROPERTY STRINGS AUTO STATIC SHARED)
 
 option(MEMTRACE_STATIC_LIBRARIES
   "Link archives (.a) of all libraries except libc: the program runs where they are missing" OFF)
+option(MEMTRACE_COMPRESS_MAN "Install man pages compressed, as packages have them" OFF)
 option(MEMTRACE_COLLECTOR "Build what runs inside recorded programs: record, dry-run" ON)
 option(MEMTRACE_WERROR "Treat warnings as errors" OFF)
 option(MEMTRACE_SANITIZE "Build with AddressSanitizer and UndefinedBehaviorSanitizer" OFF)

@@ -1,0 +1,35 @@
+# A recipe for Spack: copy it to a repository as packages/memtrace/package.py.
+from spack.package import *
+
+
+class Memtrace(CMakePackage):
+    """Records the GPU memory allocations of unchanged CUDA programs and explains their peak."""
+
+    homepage = "https://example.org/memtrace"
+    url = "file:///path/to/memtrace-0.1.0.tar.gz"
+
+    license("Apache-2.0")
+
+    version("0.1.0")
+
+    variant("cairo", default=True, description="PNG pictures")
+    variant("libdw", default=True, description="names of native frames")
+    variant("mpi", default=False, description="fleet over MPI")
+
+    depends_on("c", type="build")
+    depends_on("cmake@3.22:", type="build")
+    depends_on("pkgconfig", type="build")
+    depends_on("python@3.9:", type="build")
+    depends_on("zstd@1.4:")
+    depends_on("cairo@1.14:", when="+cairo")
+    depends_on("libpng@1.6:", when="+cairo")
+    depends_on("elfutils@0.170:", when="+libdw")
+    depends_on("mpi", when="+mpi")
+
+    def cmake_args(self):
+        return [
+            self.define("BUILD_TESTING", False),
+            self.define("MEMTRACE_CAIRO", "ON" if "+cairo" in self.spec else "OFF"),
+            self.define("MEMTRACE_LIBDW", "ON" if "+libdw" in self.spec else "OFF"),
+            self.define("MEMTRACE_MPI", "ON" if "+mpi" in self.spec else "OFF"),
+        ]

@@ -1,0 +1,33 @@
+#!/usr/bin/env python3
+"""check_man.py PROGRAM FOLDER: each command has a man page in FOLDER with all its options, and groff
+renders it without a warning. Without groff only the options are checked."""
+import pathlib
+import shutil
+import subprocess
+import sys
+
+
+def main(program, folder):
+    commands = set(subprocess.run([program, "--completion-helper"], check=True, capture_output=True,
+                                  text=True).stdout.split()) - {"help", "version"}
+    faults = []
+    for command in sorted(commands):
+        path = folder / f"memtrace-{command}.1"
+        if not path.exists():
+            faults.append(f"{command} has no man page")
+            continue
+        text = path.read_text(encoding="utf-8").replace("\\-", "-")
+        options = subprocess.run([program, command, "--completion-helper"], check=True, capture_output=True,
+                                 text=True).stdout.split()
+        faults += [f"{path.name} lacks {option}" for option in options if option.rstrip("=") not in text]
+    if shutil.which("groff"):
+        for path in sorted(folder.glob("*.1")):
+            done = subprocess.run(["groff", "-Kutf8", "-Tutf8", "-man", "-ww", "-Wbreak", "-z", path], capture_output=True, text=True,
+                                  check=False)
+            faults += [f"{path.name}: {line}" for line in done.stderr.splitlines()]
+    print("\n".join(faults))
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], pathlib.Path(sys.argv[2])))
