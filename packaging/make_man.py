@@ -42,7 +42,7 @@ def item(text, depth):
     inside = [".RS 4"] * depth
     if option:
         return [*inside, ".TP", words_of(option.group(1)), words_of(option.group(2)), *[".RE"] * depth]
-    return [*inside, ".IP \\(bu 2", words_of(text), *[".RE"] * depth]
+    return [*inside, ".IP \\(em 2", words_of(text), *[".RE"] * depth]
 
 
 def table(lines):

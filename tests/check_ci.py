@@ -23,8 +23,9 @@ CAPTURES = ROOT / "fixtures" / "captures"
 def run_gate(program, folder, **settings):
     """Runs the action's step: its `run`, with its `env` filled in. (status, summary, text)"""
     action = (ROOT / ".ci" / "github" / "action.yml").read_text()
-    step = re.search(r"^      run: '(.*)'$", action, re.MULTILINE).group(1)
-    values = {"program": program, "trace": "", "budget": "", "base": "", "output": "memtrace-report",
+    # The last step; the first one installs, as project.wheel does.
+    step = re.findall(r"^      run: '(.*)'$", action, re.MULTILINE)[-1]
+    values = {"install": "", "program": program, "trace": "", "budget": "", "base": "", "output": "memtrace-report",
               **settings}
     environment = {name: value for name, value in os.environ.items()
                    if not name.startswith("MEMTRACE")}
@@ -120,6 +121,22 @@ def check_action():
     return complaints
 
 
+def check_workflows():
+    """The project's own pipelines parse, and call commands of ./dev that exist."""
+    known = set(re.findall(r"^dev_(\w+)\(\)", (ROOT / "dev").read_text(), re.MULTILINE))
+    complaints = []
+    github = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
+    gitlab = yaml.safe_load((ROOT / ".gitlab-ci.yml").read_text())
+    lines = [step["run"] for job in github["jobs"].values() for step in job["steps"] if "run" in step]
+    lines += [line for job in gitlab.values() if isinstance(job, dict) for line in job.get("script", [])]
+    called = set(re.findall(r"\./dev (\w+)", "\n".join(lines)))
+    if not called <= known:
+        complaints.append(f"pipelines call ./dev {called - known}")
+    if not {"test", "wheel", "docs", "fuzz"} <= called:
+        complaints.append(f"pipelines call only ./dev {called}")
+    return complaints
+
+
 def check_template():
     """The template runs the same script, and keeps what docs/ci.md says."""
     job = yaml.safe_load((ROOT / ".ci" / "gitlab" / "memtrace.yml").read_text())[".memtrace"]
@@ -141,10 +158,12 @@ def lines_of_documents():
                 lines[step["name"]] = step["run"]
         elif "jobs" in document:
             for job in document["jobs"].values():
-                assert all("uses" in step or "run" in step for step in job["steps"]), job
+                assert all(("uses" in step) != ("run" in step) for step in job["steps"]), job
+                lines.update({step["name"]: step["run"] for step in job["steps"] if "run" in step})
         else:
             for name, job in document.items():
                 lines[name] = "\n".join(job["script"])
+    assert lines.pop("install") == "pip install memtrace-gpu"  # project.wheel installs the wheel
     return {name: text for name, text in lines.items() if "memtrace record" not in text}
 
 
@@ -209,7 +228,7 @@ def main(program):
         program = str(pathlib.Path(program).resolve())
         complaints = check(program, folder) + check_pasted(program, folder)
         complaints += check_dry_run_workflow(program, folder)
-    complaints += check_action() + check_template()
+    complaints += check_action() + check_template() + check_workflows()
     print("\n".join(complaints) or "the gates of docs/ci.md and docs/dry-run.md do what they say")
     return 1 if complaints else 0
 

@@ -139,7 +139,7 @@ static void start(struct post *post, struct process *processes, uint32_t size,
         pthread_join(processes[i].thread, NULL);
 }
 
-static void stop(struct post *post, struct process *processes, uint32_t size)
+static void stop_process(struct post *post, struct process *processes, uint32_t size)
 {
     for (uint32_t i = 0; i < size; i++) {
         mt_rank_set_release(&processes[i].set);
@@ -221,7 +221,7 @@ static void any_number_of_processes_and_threads_gives_the_same_bytes(void **unus
             assert_memory_equal(bytes.data, first.data, bytes.length);
         }
         mt_buf_release(&bytes);
-        stop(&post, processes, size);
+        stop_process(&post, processes, size);
     }
     mt_buf_release(&first);
 }
@@ -260,7 +260,7 @@ static void files_of_a_branch_that_is_lost_are_named(void **unused)
         assert_int_equal(lost, way != 2 ? 11 : 6);
         assert_true(own > 0);
         assert_int_equal(processes[0].set.record_count + processes[0].failures.count, FILES);
-        stop(&post, processes, 4);
+        stop_process(&post, processes, 4);
     }
 }
 

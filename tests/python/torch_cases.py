@@ -231,7 +231,14 @@ class Report(unittest.TestCase):
         self.assertLessEqual(max(len(line) for line in str(full).splitlines()), 80)
 
 
+def bits(tensor):
+    return tensor.contiguous().reshape(-1).view(torch.uint8)
+
+
 class Parked(unittest.TestCase):
+    def setUp(self):
+        gc.collect()  # models of earlier tests
+
     def state(self, model, optimizer):
         tensors = {name: tensor for name, tensor in model.state_dict().items()}
         tensors.update({f"{name}.grad": p.grad for name, p in model.named_parameters() if p.grad is not None})
@@ -244,8 +251,7 @@ class Parked(unittest.TestCase):
         self.assertEqual(before.keys(), after.keys())
         if HAS_VALUES:
             for name, tensor in before.items():
-                self.assertTrue(torch.equal(tensor.view(torch.uint8) if tensor.dim() else tensor,
-                                            after[name].view(torch.uint8) if tensor.dim() else after[name]), name)
+                self.assertTrue(torch.equal(bits(tensor), bits(after[name])), name)
         self.assertEqual(model.head.weight.data_ptr(), model.embedding.weight.data_ptr())
 
     def test_memory_is_freed_and_comes_back(self):
