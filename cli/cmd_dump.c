@@ -174,7 +174,7 @@ static void text_numbers(struct dump *dump, const struct mt_event *event)
         mt_buf_printf(out, "  (%s)", mt_format_bytes(number, event->aux_bytes));
 }
 
-/* Fields that only some events have. */
+/* Prints the fields that only some events have. */
 static void text_details(struct dump *dump, const struct mt_event *event)
 {
     const struct mt_symbols *symbols = &dump->source->symbols;

@@ -1,4 +1,4 @@
-/* memtrace export: writes who holds (or allocated) memory in the formats of other programs. */
+/* memtrace export: writes live or allocated memory by call stack in formats of other programs. */
 #include <string.h>
 
 #include "asked_report.h"
@@ -15,7 +15,7 @@ struct arguments {
     struct mt_common common;
     const struct mt_export_format *format;
     const char *path, *output;
-    uint64_t device; /* MT_EVERY_DEVICE: no option */
+    uint64_t device; /* MT_EVERY_DEVICE = not given */
     struct mt_blocks_option blocks;
     bool reversed, with_blocks;
     struct mt_outputs outputs;

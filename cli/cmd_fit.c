@@ -33,7 +33,8 @@ static enum mt_status fit_policy(void *context, struct mt_source *source, const 
     return mt_fit_run(source, &options, &run->summaries[index], error);
 }
 
-/* Applies only if driver calls are all that was recorded. Standard input cannot be read again. */
+/* Returns true if only driver calls of XLA were recorded. False for standard input, which cannot be
+ * read again. */
 static bool lacks_xla_requests(const struct mt_source *source, const char *path)
 {
     struct mt_trace_summary summary;

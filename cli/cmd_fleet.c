@@ -77,7 +77,7 @@ static bool is_same_file(const char *path, const struct stat *output)
            facts.st_dev == output->st_dev;
 }
 
-/* True if the output is the summary that is read instead of this trace. */
+/* Returns true if the output is the summary of this trace. */
 static bool is_summary_of(const char *trace, const struct stat *output)
 {
     struct mt_buf path = {0};
@@ -89,7 +89,7 @@ static bool is_summary_of(const char *trace, const struct stat *output)
     return is_same;
 }
 
-/* Replacing an input loses it if the command is a mistake, such as "fleet part*.mtsum -o
+/* Refuses to replace an input, because the command may be a mistake, such as "fleet part*.mtsum -o
  * part1.mtsum". */
 static int check_output_is_no_input(const struct run *run)
 {
@@ -216,7 +216,7 @@ static int tune(struct run *run, const struct mt_job_report *report)
     return run->arguments->tune ? mt_fleet_tune(&tuning, &run->settings) : MT_EXIT_OK;
 }
 
-/* Exit status of an answer. */
+/* Returns the exit status of an answer. */
 static int verdict_of(const struct run *run, const struct mt_job_report *report)
 {
     if (run->gates.failed)

@@ -98,7 +98,7 @@ static void summarize(const char *path, const struct arguments *arguments)
     mt_recorded_summaries_finish(&summaries);
 }
 
-/* Either the input or the output failed; the message names that one. */
+/* On failure, the message names the input or the output, whichever failed. */
 static int import_to(struct mt_source *source, const char *input, const char *path,
                      const struct arguments *arguments)
 {

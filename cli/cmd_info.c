@@ -1,4 +1,4 @@
-/* memtrace info: what a trace is, what it contains, and whether it is complete. */
+/* memtrace info: the contents of a trace, and whether it is complete. */
 #include <stdio.h>
 #include <string.h>
 

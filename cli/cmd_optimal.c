@@ -74,7 +74,7 @@ static enum mt_status read_rest(struct mt_feed *feed, struct mt_buf *text, struc
     return status;
 }
 
-/* Sets *is_csv if the file is CSV, or declared as CSV; then it was read. */
+/* Reads the file and sets *is_csv if it is CSV or declared as CSV. */
 static enum mt_status read_csv(struct optimal *optimal, bool *is_csv, struct mt_error *error)
 {
     const char *format = optimal->common.format;
@@ -181,7 +181,7 @@ static void json_result(struct mt_json *json, const struct mt_optimal_result *re
     mt_json_share(json, "seconds", (double)used_ns / (double)NS_A_SECOND);
 }
 
-/* The device with the largest need is at the top level. */
+/* Returns the device with the largest plan, which is at the top level of the document. */
 static unsigned largest_device(const struct optimal *optimal)
 {
     unsigned largest = 0, d;

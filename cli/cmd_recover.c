@@ -1,5 +1,5 @@
-/* memtrace recover: appends what a killed process left on its tape to its trace. `record` does this
- * itself, unless it was also killed. */
+/* memtrace recover: completes the trace of a killed process with the events on its tape. `record`
+ * does this itself, unless it was also killed. */
 #include <stdio.h>
 #include <string.h>
 

@@ -132,8 +132,8 @@ static bool read_by(struct arguments *arguments)
     return found >= 0;
 }
 
-/* Returns whether the options apply to the chart `name`. Prints a message if they select a part of
- * the run that it cannot show. */
+/* Returns true if the chart `name` accepts the options that select a part of the run. Otherwise
+ * prints a message. */
 static bool check_window(const struct arguments *arguments, const char *name)
 {
     const struct mt_blocks_option *blocks = &arguments->blocks;

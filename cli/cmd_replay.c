@@ -364,7 +364,7 @@ static int run_policies(struct mt_source *source, const char *path,
     return mt_counters_csv_close(&csv, exit_code);
 }
 
-/* A requested comparison that fails is a failed check. */
+/* Returns MT_EXIT_BUDGET if --verify found a difference. */
 static int verify_exit(const struct mt_replay_summary *summaries, size_t count)
 {
     size_t i, d;

@@ -1,5 +1,5 @@
-/* All commands in alphabetical order. Each command is one file, cmd_<name>.c; its line here is what
- * --help prints. */
+/* All commands in alphabetical order. Each command is one file, cmd_<name>.c. --help prints its
+ * texts here. */
 #include "cli.h"
 
 const struct mt_command mt_commands[] = {

@@ -105,7 +105,7 @@ int mt_diff_render(const struct mt_diff_wish *wish, const struct mt_picture *pic
         code = mt_diff_picture(&run, wish->question, picture, common);
         code = mt_diff_run_verdict(&run, common, code);
     } else if (run.lacks_device) {
-        code = MT_EXIT_INPUT; /* as of every other chart */
+        code = MT_EXIT_INPUT; /* as for every other chart */
     }
     mt_diff_run_close(&run);
     return code;

@@ -231,7 +231,7 @@ static const char *why_left_out(const struct mt_diff *diff, const struct mt_devi
     return of_a ? "B has no such device" : "A has no such device";
 }
 
-/* Devices of one side without a partner or without such an instant. */
+/* Prints the devices of one side that are not compared, and why. */
 static void tell_left_out(const struct mt_teller *teller, const struct mt_diff *diff, bool of_a)
 {
     const struct mt_report *report = of_a ? diff->a : diff->b;

@@ -249,13 +249,13 @@ static void add_run(struct mt_json *json, const struct mt_dry_run_answer *answer
     mt_json_array_end(json);
 }
 
-/* Nothing shows whether the peak meets the gate: the program may have run on the CPU. */
+/* Returns true if there are rules but no trace. The program may have run on the CPU. */
 static bool lacks_evaluation(const struct mt_dry_run_answer *answer)
 {
     return !answer->trace_count && answer->gate_run->rules.count;
 }
 
-/* Nothing was recorded. */
+/* Appends the text for a run without a recorded trace. */
 static void add_text_without_trace(struct mt_buf *out, const struct mt_dry_run_answer *answer)
 {
     say_doubts(out, answer, false);

@@ -69,7 +69,7 @@ static void add_unread(struct mt_buf *out, const struct mt_dry_run_unread *unrea
                       plural(unread->incomplete), unread->incomplete == 1 ? "is" : "are");
 }
 
-/* Processes of PyTorch without notes: their Python part did not run, or could not write. */
+/* Counts processes of PyTorch without notes: their Python part did not run or could not write. */
 static size_t unnoted_count(const struct mt_dry_run_answer *answer)
 {
     size_t count = 0;

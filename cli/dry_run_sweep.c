@@ -97,7 +97,7 @@ static void show_failures(const struct mt_sweep_request *request)
                request->keeps_traces ? "" : "; -o DIR keeps what they print");
 }
 
-/* Exit code of the first run that does not have 0. */
+/* Returns the exit code of the first run that failed, or MT_EXIT_OK. */
 static int exit_code_of(const struct mt_sweep *sweep)
 {
     for (size_t i = 0; i < sweep->run_count; i++)

@@ -71,7 +71,7 @@ static void add_frames(struct mt_json *json, const struct mt_export *what, uint3
     mt_arena_release(&names);
 }
 
-/* Frames from the root to the node. */
+/* Adds the frames from the root to the node. */
 static void add_sample(struct mt_json *json, const struct mt_icicle *icicle, uint32_t node,
                        const uint32_t *indices)
 {

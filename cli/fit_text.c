@@ -145,7 +145,7 @@ static void say_dependence(struct mt_buf *out, const struct mt_fit_result *resul
         mt_add_note(out, 2, "requests that failed in the run need not fit");
 }
 
-/* The range over the orders of addresses that were tried. */
+/* Prints the range of limits over the address orders that were tried. */
 static void say_orders(struct mt_buf *out, const struct mt_fit_result *result)
 {
     char text[3][MT_UNITS_TEXT];
@@ -251,8 +251,8 @@ static void say_result(struct mt_buf *out, const struct mt_fit_answer *answer, c
     say_doubts(out, result);
 }
 
-/* The first results, at most one per column of the table of cards. Sets *all if none is left out.
- */
+/* Returns the first results, at most one per column of the table of cards. *all is true if none is
+ * left out. */
 static size_t first_results(const struct mt_fit_answer *answer,
                             const struct mt_fit_result *results[MAX_CARD_COLUMNS], bool *all)
 {

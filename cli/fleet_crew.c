@@ -13,7 +13,8 @@ struct state {
     enum mt_status status;
 };
 
-/* Takes the next item. Every item before a failed one was taken, so the first failure is known. */
+/* Takes the next item. Items are taken in order, so all items before a failed one are finished and
+ * the first failure is known. */
 static bool take(struct state *state, uint32_t *index)
 {
     bool more;
