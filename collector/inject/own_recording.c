@@ -21,7 +21,8 @@ enum { ENDED, ENDED_WITHOUT_TRACE, NOT_ENDED = -1 };
  * same names, so nothing would report that it starts CUDA. */
 static bool meet_loaded_pytorch(void)
 {
-    void *library = dlopen("libc10_cuda.so", RTLD_LAZY | RTLD_NOLOAD);
+    /* it depends on all libraries whose functions are needed */
+    void *library = dlopen("libtorch_cuda.so", RTLD_LAZY | RTLD_NOLOAD);
     bool is_recorded = !library || mt_torch_allocator_meet(library, false);
 
     if (library)

@@ -3,6 +3,7 @@
 import pathlib
 import shutil
 
+import support
 from support import CAPTURES, DRIVER, PROGRAM, Case, main
 
 # A torch with a history of memory: a snapshot of a real run.
@@ -194,6 +195,26 @@ else:
     raise SystemExit("recorded")
 """)
         self.assertEqual(self.left(), [])
+
+
+class Scopes(Case):
+    def test_of_a_pytorch_that_is_loaded_already(self):
+        library = support.BUILD / "standin" / "torch" / "lib" / "libtorch_cuda.so"
+        self.python(f"""
+            import ctypes
+            import memtrace
+            torch = ctypes.CDLL("{library}")
+            torch.ts_scope_begin.restype = ctypes.c_void_p
+            torch.ts_scope_end.argtypes = [ctypes.c_void_p]
+            torch.ts_malloc.argtypes = [ctypes.c_int, ctypes.c_uint64, ctypes.c_uint64]
+            with memtrace.record("run.trace.zst", quiet=True):
+                torch.ts_begin()
+                scope = torch.ts_scope_begin(7, b"scope")
+                torch.ts_malloc(0, 1000, 0)
+                torch.ts_scope_end(scope)
+        """)
+        self.assertEqual(self.phases(), ["+scope", "-scope"])
+        self.assertEqual(self.sizes(heap="pytorch"), [1000])
 
 
 if __name__ == "__main__":
