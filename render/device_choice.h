@@ -18,8 +18,8 @@ struct mt_device_choice mt_devices_by_peak(const struct mt_report *report);
 /* The same devices in the order of the report. */
 struct mt_device_choice mt_devices_in_order(const struct mt_report *report);
 
-/* Describes the choice for readers: "first those on which the run died, then those with the
- * largest reserved peaks", as in mt_device_comes_first. Static. */
+/* Describes the choice for readers: "first those where memory ran out, then those with the largest
+ * reserved peaks", as in mt_device_comes_first. Static. */
 const char *mt_device_choice_text(const struct mt_report *report);
 
 #endif

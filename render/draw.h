@@ -139,7 +139,8 @@ struct mt_drawing {
     bool huge;   /* a PNG may have more pixels than most viewers can show */
 };
 
-/* Zeroes and sets the size. Everything that is passed below is copied. */
+/* Zeroes *drawing and sets its size. The functions below copy their arguments, except the cells of
+ * mt_draw_cells. */
 void mt_drawing_init(struct mt_drawing *drawing, double width, double height, const char *id);
 void mt_drawing_release(struct mt_drawing *drawing);
 

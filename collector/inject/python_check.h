@@ -17,9 +17,9 @@ enum mt_python_verdict {
 bool mt_python_walk(const struct mt_python_view *view, const char *state,
                     struct mt_python_thread *thread, size_t *count);
 
-/* Compares code objects, lines and names of all frames of the calling thread. Calls Python only
- * if the thread has the GIL, runs no Python code, and starts no garbage collection. In 3.11 and
- * later it may allocate frame objects. */
+/* Compares code objects, lines and names of all frames of the calling thread. Calls Python only if
+ * the thread has the GIL. Never runs Python code or starts a garbage collection. In 3.11 and later
+ * it may allocate frame objects. */
 enum mt_python_verdict mt_python_check(const struct mt_python_view *view,
                                        const struct mt_python_api *api,
                                        struct mt_python_thread *thread);

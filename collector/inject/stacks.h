@@ -1,5 +1,5 @@
-/* Stacks of the calling thread. Call both between mt_collect_enter and leave; they are safe
- * inside any lock. Ids are those of the tape (0 = none). */
+/* Stacks of the calling thread. Call mt_python_stack and mt_native_stack between mt_collect_enter
+ * and leave; they are safe inside any lock. Ids are those of the tape (0 = none). */
 #ifndef MT_INJECT_STACKS_H
 #define MT_INJECT_STACKS_H
 

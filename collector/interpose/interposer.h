@@ -13,9 +13,9 @@
  * from within such a call are the driver's own and are not reported. Calls through
  * cuGetExportTable are not seen.
  *
- * If that library is missing or inactive, calls are only forwarded. Interposing dlsym in every
- * child process is the riskiest thing that memtrace can do, so this is a separate library, for
- * x86-64 only. */
+ * If libmemtrace-inject.so is missing or inactive, calls are only forwarded. Interposing dlsym in
+ * every child process is the riskiest thing that memtrace can do, so this is a separate library,
+ * for x86-64 only. */
 #ifndef MT_INTERPOSE_INTERPOSER_H
 #define MT_INTERPOSE_INTERPOSER_H
 

@@ -30,8 +30,8 @@ struct mt_flame_layout {
 /* Fills rows, row_count and largest_net. */
 enum mt_status mt_flame_layout_rows(struct mt_flame_layout *layout) MT_MUST_USE;
 
-/* Chooses the blocks that are drawn individually: sets the stage, and cuts rows if even the
- * coarsest picture would have too many cells. The axis must be set. */
+/* Chooses the cells that are drawn individually: sets the stage, and cuts rows if even the coarsest
+ * picture would have too many cells. The axis must be set. */
 void mt_flame_layout_cells(struct mt_flame_layout *layout);
 
 /* Color of a change: diverging around 0, power 0.6. */

@@ -44,7 +44,7 @@ struct mt_icicle_view {
     double x, width, scale;    /* scale: pixels per unit of weight */
     double top, pitch;         /* of the rows */
     double least;              /* cells that are narrower than this are drawn as one */
-    uint32_t rows, rows_cut;   /* of cells: drawn, and left out because the picture is too low */
+    uint32_t rows, rows_cut;   /* of cells: drawn, and left out for lack of height */
     bool flame, reversed;      /* root at the bottom; innermost frames first */
     struct mt_holder *holders; /* largest first */
     size_t holder_count;
