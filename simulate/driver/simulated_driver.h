@@ -3,11 +3,11 @@
  *
  * The stand-in of the driver has devices whose memory is address space only: its allocations cannot
  * be accessed (host memory is real). It takes physical memory in pages of 2 MiB, so small
- * allocations share one, and refuses what does not fit. Chosen by environment:
+ * allocations share one, and refuses what does not fit. Environment variables:
  *   MEMTRACE_SIMULATED_MEMORY   bytes of each device (default 80 GiB)
  *   MEMTRACE_SIMULATED_DEVICE   the card, by its name in base/cards.h (default H200)
  *   MEMTRACE_SIMULATED_DEVICES  1 to 8 (default 1)
- *   MEMTRACE_SIMULATED_MIG      they are MIG instances of this profile ("1g.18gb")
+ *   MEMTRACE_SIMULATED_MIG      the devices are MIG instances of this profile ("1g.18gb")
  *   MEMTRACE_SIMULATED_CONTEXT  bytes that a context takes (default 400 MiB) */
 #ifndef MT_SIMULATED_DRIVER_H
 #define MT_SIMULATED_DRIVER_H

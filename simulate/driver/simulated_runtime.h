@@ -2,13 +2,13 @@
  * the real runtime nests; kernels and copies do nothing.
  *
  * Environment, read once:
- *   MEMTRACE_SIMULATED_EVENT_QUERIES=N  an event that was recorded answers "not ready" to the first
- *                                       N queries (default 0), or until the program synchronizes:
- *                                       what record_stream() waits for
- *   MEMTRACE_SIMULATED_CONTENTS=1       copies to the host bring what small copies took to the
- *                                       device (default: zeros). Stale where a kernel would have
- *                                       written: for programs that send numbers to themselves,
- *                                       such as DistributedDataParallel
+ *   MEMTRACE_SIMULATED_EVENT_QUERIES=N  a recorded event is "not ready" in the first N queries
+ *                                       (default 0), or until the program synchronizes.
+ *                                       record_stream() waits for such events
+ *   MEMTRACE_SIMULATED_CONTENTS=1       copies to the host return the data of earlier small copies
+ *                                       to the device (default: zeros). The data is stale where a
+ *                                       kernel would have written. For programs that send numbers
+ *                                       to themselves, such as DistributedDataParallel
  */
 #ifndef MT_SIMULATED_RUNTIME_H
 #define MT_SIMULATED_RUNTIME_H
