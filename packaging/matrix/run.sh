@@ -1,15 +1,16 @@
 #!/bin/sh
 # run.sh FOLDER [SYSTEM...]: builds and tests memtrace in root file systems that debootstrap makes in
 # FOLDER, one after the other, and removes them. Needs root, debootstrap, a package index, 3 GiB of
-# disk space and ten minutes for each. A root file system that is already there is used. Prints the table of docs/install.md, "Compilers and systems".
-# Logs are in FOLDER/SYSTEM.log.
+# disk space and ten minutes for each. A root file system that is already there is used. Prints the
+# table of docs/install.md, "Compilers and systems".
+# Logs are in FOLDER/SYSTEM.log. debootstrap checks signatures: Ubuntu needs its archive keyring.
 set -eu
 folder=$1
 shift
 here=$(cd "$(dirname "$0")" && pwd)
 source=$(cd "$here/../.." && git rev-parse --show-toplevel)
-debian=http://deb.debian.org/debian
-ubuntu=http://archive.ubuntu.com/ubuntu
+debian=${DEBIAN_MIRROR:?is the address of a mirror of Debian}
+ubuntu=${UBUNTU_MIRROR:?is the address of a mirror of Ubuntu}
 common=build-essential,ca-certificates,git,ninja-build,pkg-config,libzstd-dev,libcairo2-dev,libpng-dev
 common=$common,libdw-dev,libcmocka-dev,libjansson-dev,python3,python3-venv,python3-yaml,zstd,binutils
 
@@ -38,15 +39,13 @@ try() {
     shift 2
     packages=$common
     for compiler in "$@"; do packages=$packages,$compiler; done
-    options= script=/usr/share/debootstrap/scripts/$system
+    script=/usr/share/debootstrap/scripts/$system
     # Releases that are newer than this debootstrap use the script of the first one of their kind.
     if [ ! -f "$script" ]; then
         script=/usr/share/debootstrap/scripts/sid
         [ "$mirror" = "$debian" ] || script=/usr/share/debootstrap/scripts/gutsy
     fi
-    # Debian's keyring package has no keys of Ubuntu.
-    [ "$mirror" = "$debian" ] || [ -f /usr/share/keyrings/ubuntu-archive-keyring.gpg ] || options=--no-check-gpg
-    [ -f "$root/etc/os-release" ] || debootstrap $options --variant=minbase --components="$components" --include="$packages,cmake" \
+    [ -f "$root/etc/os-release" ] || debootstrap --variant=minbase --components="$components" --include="$packages,cmake" \
         "$system" "$root" "$mirror" "$script"
     cp /etc/resolv.conf "$root/etc/resolv.conf"
     cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
@@ -74,6 +73,11 @@ clean() {
 mkdir -p "$folder"
 [ $# != 0 ] || set -- bullseye bookworm trixie sid jammy noble
 for system in "$@"; do
-    (try "$system") 3>&1 >"$folder/$system.log" 2>&1 || echo "$system: failed, see $folder/$system.log"
+    # Not behind || or if, where the shell would ignore -e in the function.
+    set +e
+    (set -e; try "$system") 3>&1 >"$folder/$system.log" 2>&1
+    status=$?
+    set -e
+    [ "$status" = 0 ] || echo "$system: failed, see $folder/$system.log"
     clean "$system" || true
 done
