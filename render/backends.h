@@ -1,11 +1,11 @@
-/* Writes a display list as a file's bytes. */
+/* Back ends: each writes a display list as the bytes of a file. */
 #ifndef MT_RENDER_BACKENDS_H
 #define MT_RENDER_BACKENDS_H
 
 #include "buf.h"
 #include "draw.h"
 
-/* Appends the SVG to `out`. Pure function of list and theme. */
+/* Appends the SVG to `out`. The bytes depend only on the list and the theme. */
 enum mt_status mt_svg_write(const struct mt_drawing *drawing, enum mt_theme theme,
                             struct mt_buf *out, struct mt_error *error) MT_MUST_USE;
 
@@ -13,14 +13,13 @@ enum mt_status mt_svg_write(const struct mt_drawing *drawing, enum mt_theme them
  * theme, byte for byte. A page that embeds the SVG allows the element by its hash. */
 void mt_svg_add_style(const struct mt_drawing *drawing, enum mt_theme theme, struct mt_buf *out);
 
-/* Appends a PNG of width*scale x height*scale pixels, RGB 8 bit.
- * MT_ERR_UNSUPPORTED if built without cairo or libpng. */
+/* Appends an 8-bit RGB PNG of width*scale x height*scale pixels. Returns MT_ERR_UNSUPPORTED if
+ * memtrace was built without cairo or libpng. */
 enum mt_status mt_png_write(const struct mt_drawing *drawing, enum mt_theme theme, double scale,
                             struct mt_buf *out, struct mt_error *error) MT_MUST_USE;
 
-/* Like mt_png_write, but passes the file on in pieces, so that memory does not grow with the
- * picture. `write` returns false if a piece could not be written; the result is then
- * MT_ERR_OUTPUT. */
+/* Receives the pieces of a PNG file from mt_png_stream. `write` returns false if it cannot write a
+ * piece; mt_png_stream then returns MT_ERR_OUTPUT. */
 struct mt_png_sink {
     bool (*write)(void *context, const void *bytes, size_t length);
     void *context;

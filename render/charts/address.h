@@ -1,4 +1,5 @@
-/* Parts of the address map, which share one layout of the picture. */
+/* Shared by the parts of the address map: the map, its borders and hover text, the bars beside it,
+ * and the legend. */
 #ifndef MT_RENDER_ADDRESS_H
 #define MT_RENDER_ADDRESS_H
 
@@ -6,12 +7,13 @@
 #include "chart.h"
 #include "time_axis.h"
 
-#define MT_ADDRESS_GRID 16.0 /* pixels: width and height of the map are multiples of it */
+#define MT_ADDRESS_GRID 16.0 /* pixels; the width and height of the map are multiples of this */
 
-/* A place in the picture. Slots are in order from the base line up. */
+/* The position of a place (address_model.h) in the picture. Slots are sorted from the base line
+ * up. */
 struct mt_address_slot {
     const struct mt_address_place *place;
-    uint64_t begin; /* bytes below it */
+    uint64_t begin; /* bytes below the slot */
 };
 
 struct mt_address_layout {
@@ -19,36 +21,37 @@ struct mt_address_layout {
     const struct mt_report *report;
     const struct mt_device_report *device;
     const struct mt_address *address;
-    const struct mt_address_axis *model; /* by time, or by event */
+    const struct mt_address_axis *model; /* the axis by time or by event */
     struct mt_time_axis axis;
     struct mt_box plot;
     struct mt_ticks ticks;
     uint64_t top;   /* bytes at the upper edge of the plot */
-    uint64_t bytes; /* of all places together */
+    uint64_t bytes; /* sum over all places */
     struct mt_address_slot *slots;
     uint32_t slot_count;
-    bool roles[MT_ROLE_COUNT];  /* that are visible */
-    double unit;                /* pixels of a cell of the map; set by mt_address_draw_map */
-    double bar_left, bar_width; /* occupancy */
-    double legend_left;         /* 0 = a row of swatches instead */
+    bool roles[MT_ROLE_COUNT];  /* roles[role]: the role is visible in the map */
+    double unit;                /* pixels per cell of the map; mt_address_draw_map sets it */
+    double bar_left, bar_width; /* of the bars of mt_address_draw_bars */
+    double legend_left;         /* 0 = the legend is a row below the map */
     bool has_tail, narrow, keyed;
 };
 
-/* Sorts the places into slots. If memory runs out, the drawing has failed. */
+/* Sorts the places into slots. If memory runs out, sets `failed` of the drawing. */
 void mt_address_plan_slots(struct mt_address_layout *layout, enum mt_address_order order);
 
 double mt_address_y(const struct mt_address_layout *layout, uint64_t bytes);
 
-/* The contents of memory, the lines between segments, and the titles that appear on hover. */
+/* Draw the contents of memory, the lines between segments, and the hover text of segments. */
 void mt_address_draw_map(struct mt_address_layout *layout);
 void mt_address_draw_borders(const struct mt_address_layout *layout);
 void mt_address_draw_titles(const struct mt_address_layout *layout);
-/* Invisible shapes of the largest blocks, on which a pointer can hover. */
+/* Draws an invisible shape over each of the largest blocks. Scripts find the blocks by their
+ * keys. */
 void mt_address_draw_blocks(const struct mt_address_layout *layout);
 
-/* How full each segment was. */
+/* Draws a bar next to each segment that shows how full the segment was. */
 void mt_address_draw_bars(const struct mt_address_layout *layout);
-/* The legend of the colors: beside the map, or as a row on baseline y. */
+/* Draw the legend of the colors, either beside the map or as a row on baseline y. */
 void mt_address_draw_legend(const struct mt_address_layout *layout);
 void mt_address_draw_legend_row(const struct mt_address_layout *layout, double y);
 

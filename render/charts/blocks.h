@@ -1,4 +1,6 @@
-/* Parts of the chart of single blocks, which share one layout of the picture. */
+/* Shared by the parts of the chart that draws single blocks: the stack of blocks in the plot, the
+ * same stack in an inset, and the groups beside the plot. The rest is all memory that is not drawn
+ * as single blocks. */
 #ifndef MT_RENDER_BLOCKS_H
 #define MT_RENDER_BLOCKS_H
 
@@ -6,26 +8,27 @@
 #include "chart.h"
 #include "time_axis.h"
 
-#define MT_BLOCK_RESTS     3 /* layers of the rest; other roles are gray */
+#define MT_BLOCK_RESTS     3 /* roles of which the rest is a layer; the rest of other roles is gray */
 #define MT_BLOCK_REST_TINT 11
 
-/* The small blocks of one role: a layer above all bands. Layers are stacked. */
+/* The rest of one role, drawn as a layer. The layers are stacked on top of the bands. */
 struct mt_block_rest {
     enum mt_role role;
-    uint64_t most_bytes; /* at any column's instant */
-    uint64_t *upper;     /* bytes below its upper edge, by column */
+    uint64_t most_bytes; /* maximum over the columns */
+    uint64_t *upper;     /* by column: bytes below the upper edge of the layer */
 };
 
-/* Blocks stacked over one axis: of the plot, or of the inset. */
+/* Blocks that are stacked over a time axis. The plot has one stack, and the inset has another. */
 struct mt_block_stack {
     struct mt_drawing *drawing;
-    const struct mt_report *report; /* phases and the zero of times */
+    const struct mt_report *report; /* for phases and the origin of times */
     const struct mt_block_set *set;
     struct mt_time_axis axis;
     struct mt_box plot;
     uint64_t top;          /* bytes at the upper edge of the plot */
-    bool keyed;            /* blocks have keys */
-    uint32_t most_corners; /* limit for all outlines; if they have more, they are drawn coarser */
+    bool keyed;            /* draws blocks with keys (block_key.h) */
+    uint32_t most_corners; /* limit for the sum of all outlines: columns become wider and small
+                              blocks move to the rest until the sum fits */
 
     /* filled by mt_block_stack_build */
     double column_width;
@@ -33,50 +36,58 @@ struct mt_block_stack {
     uint32_t column_count;
     struct mt_block_band *bands; /* from the base line up */
     uint32_t band_count;
-    uint32_t thin;       /* blocks that have a band, but are nowhere half a pixel high */
-    uint32_t hidden;     /* blocks that are not alive at the instant of any column */
-    uint64_t rest_most;  /* most bytes of the rest, at any column's instant */
-    uint64_t rest_count; /* blocks in it */
-    struct mt_block_rest rests[MT_BLOCK_RESTS]; /* from the bands up */
-    uint32_t rest_roles;                        /* of them */
-    uint64_t grey_most; /* most bytes that are in no band and in no layer of the rest */
+    /* blocks without a band because they are less than half a pixel high everywhere */
+    uint32_t thin;
+    /* blocks without a band because they are not alive at the instant of any column */
+    uint32_t hidden;
+    uint64_t rest_most;                         /* bytes of the rest, maximum over the columns */
+    uint64_t rest_count;                        /* number of blocks in the rest */
+    struct mt_block_rest rests[MT_BLOCK_RESTS]; /* the lowest layer first */
+    uint32_t rest_roles;                        /* number of layers in rests */
+    /* gray bytes, which no band and no layer contains: maximum over the columns */
+    uint64_t grey_most;
 };
 
-/* One strip of the plot: the state at its fullest instant. */
+/* A vertical strip of the plot. It shows the instant within the strip at which the most memory is
+ * allocated. */
 struct mt_block_column {
     double x;
     uint64_t event, allocated;
-    const uint64_t *roles; /* sum = allocated; NULL: nothing yet */
+    /* bytes by role, which add up to `allocated`; NULL before the first event */
+    const uint64_t *roles;
 };
 
-/* A block where it is drawn: its columns, and its upper edge. */
+/* The area in which a block is drawn: its columns and its upper edge. */
 struct mt_block_band {
     const struct mt_block_shape *shape;
     uint32_t first, end; /* columns */
     struct mt_point *edge;
     uint32_t edge_count;
-    struct mt_box flat; /* the widest part in which its upper edge does not move */
+    /* the widest part in which both edges are horizontal; it has room for a label */
+    struct mt_box flat;
 };
 
-/* If memory runs out, the drawing has failed. */
+/* Fills the fields from column_width on. If memory runs out, sets `failed` of the drawing. */
 void mt_block_stack_build(struct mt_block_stack *stack);
-/* The rest and the blocks, with their hover titles, from the top down. */
+/* Draws the rest and the blocks with their hover text, from the top of the stack down. */
 void mt_block_stack_draw(const struct mt_block_stack *stack);
-/* The variation of its role's color in which a block is drawn. */
+/* Returns the shade in which a block is drawn (`shade` of struct mt_paint). It distinguishes
+ * neighbors of the same role. */
 uint8_t mt_block_shade(const struct mt_block_shape *shape);
-/* The line along the upper edge of all blocks, drawn over them. */
+/* Draws a line along the top of the stack. Call it after mt_block_stack_draw, which would cover the
+ * line. */
 void mt_block_stack_outline(const struct mt_block_stack *stack);
-/* y of a number of bytes, snapped to half a pixel. */
+/* Returns the y of a level of the stack, rounded to half a pixel. */
 double mt_block_stack_y(const struct mt_block_stack *stack, uint64_t bytes);
 
-/* The groups of blocks at the peak, and an inset that shows the peak event by event if it is too
- * narrow to be visible in the plot. */
+/* The area next to the plot or below it. It lists the largest groups of blocks at the peak. If the
+ * peak is too narrow to be visible in the plot, an inset shows the peak event by event. */
 struct mt_blocks_side {
     struct mt_drawing *drawing;
     const struct mt_report *report;
     const struct mt_blocks *blocks;
     double x, y, width, bottom;
-    bool keyed;             /* blocks of the inset have keys */
+    bool keyed;             /* draws the blocks of the inset with keys */
     bool has_inset, beside; /* beside: the inset is to the right of the groups */
 };
 void mt_blocks_side(const struct mt_blocks_side *side);

@@ -1,4 +1,4 @@
-/* Chooses the text of a cell in a call-stack picture: as much as fits. */
+/* Chooses the text of a cell in a chart of call stacks: as much as fits into the cell. */
 #ifndef MT_RENDER_CELL_LABEL_H
 #define MT_RENDER_CELL_LABEL_H
 
@@ -7,7 +7,7 @@
 
 #define MT_CELL_TEXT 12.0 /* size of text in cells */
 
-/* A rectangle with text in it. */
+/* A rectangle that contains text. */
 struct mt_cell_box {
     double x, y, width, height;
     enum mt_color fill; /* the text color follows from it */
@@ -20,7 +20,7 @@ struct mt_cell_box {
 const char *mt_cell_frame_text(struct mt_drawing *drawing, const struct mt_symbols *symbols,
                                uint32_t frame, double width);
 
-/* Pixels for text in a box, without the margins. */
+/* Returns the width for text in a box, in pixels, without the margins. */
 double mt_cell_room(const struct mt_cell_box *box);
 
 /* Writes `text` (cut to fit), and `amount` in bold at the right edge if there is room for both.

@@ -1,5 +1,5 @@
-/* The charts: one file each, one row each in the table of charts.c. A chart turns a device's
- * report into a display list and reads only the report. */
+/* The charts. Each chart has a file and a row in the table of charts.c. A chart turns the report of
+ * a device into a display list and reads only the report. */
 #ifndef MT_RENDER_CHART_H
 #define MT_RENDER_CHART_H
 
@@ -17,21 +17,20 @@ enum mt_address_order {
 #define MT_ADDRESS_ORDERS 5
 
 struct mt_chart_options {
-    double width, height; /* logical pixels; 0 = the chart's own choice */
+    double width, height; /* logical pixels; 0 = the default of the chart */
     bool event_axis;      /* --x=events */
     bool flame;           /* icicle: root at the bottom */
-    bool keyed;           /* blocks have keys (mt_block_key), by which a script finds them */
+    bool keyed;           /* blocks have keys (mt_block_key), so that a script can find them */
     bool reversed;        /* icicle: innermost frames first */
-    enum mt_weigh weigh;  /* icicle: the meaning of width */
+    enum mt_weigh weigh;  /* icicle: the quantity that the width of a cell shows */
     enum mt_address_order address_order;
 };
 
 struct mt_chart {
-    const char *name;    /* "timeline": also the file name */
+    const char *name;    /* "timeline"; also the name of the file */
     const char *summary; /* one line for --help */
-    unsigned models;     /* of the report that it reads: enum mt_model_bit */
-    bool is_enlarged;    /* report.html: its many small parts can be clicked, and the chart can be
-                            enlarged */
+    unsigned models;     /* models of the report that the chart reads: enum mt_model_bit */
+    bool is_enlarged; /* in report.html, a reader can enlarge the chart and click its small parts */
     /* Returns true if the chart is useful for the trace; used if the user named no chart. NULL =
      * always. */
     bool (*called_for)(const struct mt_report *report, const struct mt_device_report *device);

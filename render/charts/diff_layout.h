@@ -1,4 +1,4 @@
-/* Parts of the picture of a diff, which share one layout. */
+/* Shared by the parts of the chart of differences: the waterfall and the table of sites. */
 #ifndef MT_RENDER_DIFF_LAYOUT_H
 #define MT_RENDER_DIFF_LAYOUT_H
 
@@ -9,8 +9,9 @@
 
 struct mt_diff_layout {
     const struct mt_diff_view *view;
-    struct mt_box falls;                                /* the waterfall, including its text */
-    double table_x, table_y, table_width, table_bottom; /* width 0: no room */
+    struct mt_box falls; /* the waterfall, including its text */
+    /* width 0: there is no room for the table */
+    double table_x, table_y, table_width, table_bottom;
     uint32_t changed_sites;
 };
 
@@ -19,8 +20,8 @@ static inline uint64_t mt_diff_size(const struct mt_diff_row *row)
     return row->b_bytes > row->a_bytes ? row->b_bytes - row->a_bytes : row->a_bytes - row->b_bytes;
 }
 
-/* Paint of a change: growth is solid, shrinkage is hatched, because some readers cannot
- * distinguish the colors. */
+/* Returns the paint of a change. Growth is solid and shrinkage is hatched, because some readers
+ * cannot distinguish the colors. */
 static inline struct mt_paint mt_diff_paint(enum mt_color color, bool grew)
 {
     return (struct mt_paint){
@@ -37,7 +38,7 @@ static inline uint32_t mt_diff_changed_rows(const struct mt_diff_rows *rows)
     return count;
 }
 
-/* "12,345 B in 3 blocks, then 23,456 B in 5 (+11,111 B)" */
+/* Returns "12,345 B in 3 blocks, then 23,456 B in 5 (+11,111 B)". */
 static inline const char *mt_diff_exact(struct mt_drawing *drawing, const struct mt_diff_row *row)
 {
     char n[5][MT_UNITS_TEXT];

@@ -1,4 +1,4 @@
-/* Text in several lines, broken between words. */
+/* Text in several lines, which break between words. */
 #ifndef MT_RENDER_PARAGRAPH_H
 #define MT_RENDER_PARAGRAPH_H
 
@@ -6,10 +6,11 @@
 
 struct mt_paragraph {
     double x, width;
-    double size, pitch; /* font size; distance between lines */
+    double size, pitch; /* size: of the font; pitch: distance between lines */
     enum mt_weight weight;
     enum mt_color color;
-    uint32_t most_lines; /* 0 = no limit; a text that is cut ends with an ellipsis */
+    /* 0 = no limit; text that exceeds the limit is cut and ends with an ellipsis */
+    uint32_t most_lines;
     const char *role;
 };
 
@@ -17,8 +18,8 @@ struct mt_paragraph {
 uint32_t mt_paragraph_lines(struct mt_drawing *drawing, const struct mt_paragraph *paragraph,
                             const char *text);
 
-/* The first baseline is y. Returns the baseline of the line after the last. Breaks a word that is
- * wider than a line. */
+/* Draws the text. The first baseline is y. Returns the baseline for a line after the text. Breaks
+ * words that are wider than a line. */
 double mt_paragraph_draw(struct mt_drawing *drawing, const struct mt_paragraph *paragraph, double y,
                          const char *text);
 

@@ -1,4 +1,4 @@
-/* The chart of the same requests under several allocators. */
+/* The chart that compares allocators for the same requests. */
 #ifndef MT_RENDER_POLICIES_CHART_H
 #define MT_RENDER_POLICIES_CHART_H
 

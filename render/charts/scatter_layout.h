@@ -1,4 +1,5 @@
-/* Parts of the chart of sizes and lifetimes, which share one grid. */
+/* Shared by the parts of the chart of sizes and lifetimes: the plot, the sums beside it, and the
+ * legend. */
 #ifndef MT_RENDER_SCATTER_LAYOUT_H
 #define MT_RENDER_SCATTER_LAYOUT_H
 
@@ -6,11 +7,12 @@
 #include "chart_frame.h"
 #include "lifetimes_model.h"
 
-/* Column of sizes up to 512 B; row of lifetimes below 1 us. */
+/* The lowest column of the model that the chart uses (sizes up to 512 B), and the lowest row
+ * (lifetimes below 1 us). */
 #define MT_SCATTER_MIN_SIZE (9 * MT_SIZES_PER_DOUBLING)
 #define MT_SCATTER_MIN_LIFE (3 * MT_LIVES_PER_DECADE - 1)
 
-/* One or several cells of the model: `coarse` columns and rows each. */
+/* A cell of the chart, which combines `coarse` x `coarse` cells of the model. */
 struct mt_scatter_cell {
     uint64_t blocks, bytes, role_bytes[MT_ROLE_COUNT];
 };
@@ -20,17 +22,20 @@ struct mt_scatter_layout {
     const struct mt_device_report *device;
     const struct mt_lifetimes *lifetimes;
     uint32_t coarse;
-    uint32_t first_column, columns, first_row, rows; /* of the model, in coarse units */
-    struct mt_scatter_cell *cells; /* (rows + 1) * columns; the last row: never freed */
-    struct mt_box plot;            /* of the rows of lifetimes */
-    double end_y;                  /* upper edge of the row for blocks that were never freed */
+    /* ranges of the model, in units of `coarse` columns and rows */
+    uint32_t first_column, columns, first_row, rows;
+    /* (rows + 1) * columns; the last row has the blocks that were never freed */
+    struct mt_scatter_cell *cells;
+    struct mt_box plot; /* the rows of lifetimes, without the row of blocks that were never freed */
+    double end_y;       /* upper edge of that row */
     double cell_width, cell_height;
-    struct mt_box above, beside; /* sums by size, by lifetime; height, width 0 = none */
-    double side_x, side_y, side_width, legend_y; /* width 0: legend in lines at legend_y, or none */
+    struct mt_box above, beside; /* sums by size and by lifetime; height or width 0 = not drawn */
+    /* side_width 0: the legend is in lines at legend_y, or absent */
+    double side_x, side_y, side_width, legend_y;
 };
 
-/* Sets coarse, the ranges and the cells. `most_columns` and `most_rows` are the numbers that
- * fit. */
+/* Sets `coarse`, the ranges and the cells. At most `most_columns` columns and `most_rows` rows fit
+ * into the picture. */
 enum mt_status mt_scatter_fill(struct mt_drawing *drawing, struct mt_scatter_layout *layout,
                                uint32_t most_columns, uint32_t most_rows) MT_MUST_USE;
 

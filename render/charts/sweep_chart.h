@@ -1,4 +1,4 @@
-/* The chart of the memory that each value of a sweep needs. */
+/* The chart that shows how much memory each value of a sweep needs. */
 #ifndef MT_RENDER_SWEEP_CHART_H
 #define MT_RENDER_SWEEP_CHART_H
 

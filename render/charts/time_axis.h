@@ -1,5 +1,6 @@
-/* The x axis of charts over a whole run: time with idle gaps folded, or events at equal width;
- * with its ticks, the folds, and the rows of steps and phases below the plot. */
+/* The x axis of charts over a whole run. It shows either time, with idle gaps folded, or events at
+ * equal widths. It also draws the ticks, the folds, and the rows of steps and phases below the
+ * plot. */
 #ifndef MT_RENDER_TIME_AXIS_H
 #define MT_RENDER_TIME_AXIS_H
 
@@ -15,7 +16,7 @@
 struct mt_axis_name {
     const char *text;
     enum mt_color color;
-    bool drawn, shortened; /* a cell has its color; a cell has its short name */
+    bool drawn, shortened; /* drawn: a cell has this color; shortened: a cell has the short name */
 };
 
 struct mt_time_axis {
@@ -23,14 +24,15 @@ struct mt_time_axis {
     const struct mt_timeline *timeline;
     double left, width; /* set by the caller */
     bool by_event;
-    const char *name;                         /* of a time axis; NULL = "since first event" */
-    uint32_t row_count;                       /* phases that the row of phases shows */
+    const char *name;                         /* name of a time axis; NULL = "since first event" */
+    uint32_t row_count;                       /* number of phases that the row of phases shows */
     struct mt_axis_name names[MT_AXIS_NAMES]; /* in order of first use */
     uint32_t name_count;
 };
 
-/* A part of a run as an axis: one span, or the spans of the whole run with its idle gaps folded.
- * Fills *axis without bins. It is valid as long as the drawing. */
+/* A part of a run. mt_time_axis_window makes an axis of it: one span, or if is_whole is set, the
+ * spans of the whole run with idle gaps folded. *axis has no bins and is valid as long as the
+ * drawing. */
 struct mt_axis_window {
     uint64_t begin_t_ns, end_t_ns, begin_event, end_event;
     bool is_whole;
@@ -44,41 +46,42 @@ enum mt_status mt_time_axis_window(struct mt_drawing *drawing,
 void mt_time_axis_init(struct mt_time_axis *axis, const struct mt_report *report,
                        const struct mt_timeline *timeline, bool by_event);
 
-/* x of an instant, within the axis. */
+/* Returns the x of an instant. Instants outside of the axis are moved to its ends. */
 double mt_time_axis_x(const struct mt_time_axis *axis, uint64_t t_ns, uint64_t event);
 
-/* The number of spans, and the x at which a span begins and ends. An axis by event has one span. */
+/* Return the number of spans, and the x at which a span begins and ends. An axis by event has one
+ * span. */
 uint32_t mt_time_axis_spans(const struct mt_time_axis *axis);
 double mt_time_axis_span_left(const struct mt_time_axis *axis, uint32_t span);
 double mt_time_axis_span_right(const struct mt_time_axis *axis, uint32_t span);
 
-/* Covers the plot at the folded gaps between y and y + height. */
+/* Draws the folds over the plot, from y to y + height. */
 void mt_time_axis_draw_folds(struct mt_drawing *drawing, const struct mt_time_axis *axis, double y,
                              double height);
 
 /* Draws ticks from y downwards, and labels on the baseline y + 18. */
 void mt_time_axis_draw_ticks(struct mt_drawing *drawing, const struct mt_time_axis *axis, double y);
 
-/* Tinted backgrounds of every other step, to draw before the data, and dotted lines at the starts
- * of steps, to draw after it. */
+/* Draw tinted backgrounds for every other step, and dotted lines at the starts of steps. Call the
+ * first function before the data is drawn, and the second afterwards. */
 void mt_time_axis_draw_step_tints(struct mt_drawing *drawing, const struct mt_time_axis *axis,
                                   const struct mt_device_report *device, const struct mt_box *plot);
 void mt_time_axis_draw_step_starts(struct mt_drawing *drawing, const struct mt_time_axis *axis,
                                    const struct mt_device_report *device,
                                    const struct mt_box *plot);
 
-/* Draws the rows at y. Adjacent steps or phases that are too narrow to distinguish become one
- * cell with their number. */
+/* Draw the rows of steps and of phases at y. Adjacent steps or phases that are too narrow to be
+ * distinguished become one cell that shows their number. */
 void mt_time_axis_draw_steps(struct mt_drawing *drawing, const struct mt_time_axis *axis,
                              const struct mt_device_report *device, double y);
 void mt_time_axis_draw_phases(struct mt_drawing *drawing, struct mt_time_axis *axis, double y);
 
-/* Returns the entry of a name in the row of phases, adding it at its first use; NULL if there
- * are too many names. */
+/* Returns the entry of a name in the row of phases. Adds the entry at the first use of the name.
+ * Returns NULL if there are too many names. */
 struct mt_axis_name *mt_time_axis_name(struct mt_time_axis *axis, const char *text);
 
-/* Draws the name of the axis, and the colors and short names of the phases that were drawn, on
- * baseline y. */
+/* Draws a legend on baseline y: the name of the axis, and the colors and short names of the phases
+ * that were drawn. */
 void mt_time_axis_draw_legend(struct mt_drawing *drawing, const struct mt_time_axis *axis, double y,
                               double max_x);
 

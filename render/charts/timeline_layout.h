@@ -1,4 +1,5 @@
-/* Parts of the timeline chart, which share one layout of the picture. */
+/* Shared by the parts of the timeline chart: the layers, limits, marks, labels, and the legend at
+ * the side. */
 #ifndef MT_RENDER_TIMELINE_LAYOUT_H
 #define MT_RENDER_TIMELINE_LAYOUT_H
 
@@ -6,19 +7,20 @@
 #include "layers_model.h"
 #include "time_axis.h"
 
-/* One strip of the plot: its fullest instant. */
+/* A vertical strip of the plot. It shows the instant within the strip at which the most memory is
+ * allocated. */
 struct mt_column {
     double x;
     const struct mt_bin *bin;
-    uint64_t reserved; /* most in the strip */
-    uint64_t lowest;   /* least allocated in the strip */
+    uint64_t reserved; /* maximum within the strip */
+    uint64_t lowest;   /* minimum of allocated bytes within the strip */
 };
 
 /* A layer of the plot. */
 struct mt_timeline_layer {
-    const char *name, *tag; /* "Parameters"; marks the layer for tests */
+    const char *name, *tag; /* name: "Parameters"; tag: identifies the layer for tests */
     struct mt_paint paint;
-    uint64_t peak_bytes; /* at the allocated peak */
+    uint64_t peak_bytes; /* bytes of the layer at the allocated peak */
 };
 
 struct mt_timeline_layout {
@@ -28,57 +30,63 @@ struct mt_timeline_layout {
     struct mt_box plot;
     struct mt_ticks ticks;                          /* of the byte axis */
     uint64_t top;                                   /* bytes at the upper edge of the plot */
-    struct mt_timeline_layer layers[MT_ROLE_COUNT]; /* from the base line up */
+    struct mt_timeline_layer layers[MT_ROLE_COUNT]; /* the lowest layer first */
     int layer_count;
     struct mt_column *columns;
     uint32_t column_count;
     double column_width;
-    bool has_lowest; /* columns hide most changes, so their lowest level is also drawn */
-    double side_left, side_width, side_top, side_bottom; /* legend; width 0 = none */
-    bool has_legend_row;                                 /* phases, below the ticks */
-    bool has_role_row;    /* below that row, if there is no other legend */
-    bool narrow;          /* legend below the plot, in two columns */
-    uint64_t limit_bytes; /* drawn as a line; 0 = none */
+    bool has_lowest; /* the columns hide many changes, so the chart also draws the minimum of each
+                        column */
+    /* position of the legend; width 0 = no legend */
+    double side_left, side_width, side_top, side_bottom;
+    bool has_legend_row; /* a legend of phases is below the ticks */
+    bool has_role_row; /* a legend of roles is below that row, because there is no room at the side
+                        */
+    bool narrow;       /* the legend is below the plot, in two columns */
+    uint64_t limit_bytes; /* limit that is drawn as a line; 0 = none */
 };
 
-/* Roles from the base line up. Long-lived roles come first, so that their layers do not move. */
+/* The order of the roles from the base line up. Long-lived roles are at the bottom, so that changes
+ * of other roles do not move their layers. */
 extern const enum mt_role mt_timeline_stack[MT_ROLE_COUNT];
 
-/* Fills layout->layers; its report, device and axis are set. */
+/* Fills layout->layers. The report, device and axis of the layout must be set. */
 void mt_timeline_make_layers(struct mt_timeline_layout *layout);
-/* Returns the bytes of a layer in a bin of the axis. */
+/* Returns the bytes of a layer in a bin of the timeline. */
 uint64_t mt_timeline_layer_bytes(const struct mt_timeline_layout *layout, const struct mt_bin *bin,
                                  int layer);
-/* Returns a remark about the layers: "roles are inferred". NULL = none. */
+/* Returns a remark about the layers, such as "roles are inferred"; NULL = none. */
 const char *mt_timeline_layers_text(struct mt_drawing *drawing,
                                     const struct mt_timeline_layout *layout);
 
-/* Computes the positions of all parts of the chart and draws its header and what is above and
- * below the plot. Returns false if there is nothing to show. */
+/* Initializes the drawing, computes the positions of all parts of the chart, and draws the header,
+ * the tiles and the footnote. If there is no data, draws a message and returns false. */
 bool mt_timeline_lay_out(const struct mt_report *report, const struct mt_device_report *device,
                          const struct mt_chart_options *options, struct mt_drawing *drawing,
                          struct mt_timeline_layout *layout);
 
-/* y of a number of bytes, snapped to half a pixel. */
+/* Returns the y of a number of bytes, rounded to half a pixel. */
 double mt_timeline_y(const struct mt_timeline_layout *layout, uint64_t bytes);
 
-/* Limit of the allocator, or the memory of the device if no limit is known; 0 = neither is. */
+/* Returns the limit of the allocator, or the memory of the device if no limit is known. 0 = both
+ * are unknown. */
 uint64_t mt_timeline_limit(const struct mt_device_report *device);
 
-/* "1.66 GiB", or "between 1.65 GiB and 1.67 GiB, inferred" if the trace gives only a range; the
- * same for the memory of the device if no limit is known. Returns `text`. */
+/* Writes the bytes of mt_timeline_limit to `text` and returns it: "1.66 GiB", or "between 1.65 GiB
+ * and 1.67 GiB, inferred" if the trace gives only a range for the limit. */
 #define MT_LIMIT_TEXT 120
 const char *mt_timeline_limit_text(char text[MT_LIMIT_TEXT], const struct mt_device_report *device);
 
-/* Fills layout->columns; its axis and plot are set. */
+/* Fills layout->columns. The axis and plot of the layout must be set. */
 void mt_timeline_make_columns(struct mt_drawing *drawing, struct mt_timeline_layout *layout);
-/* Writes the reserved bytes of each column into `line`: those of the column, except that the line
- * stays at the level of the maxima where many narrow drops follow each other. */
+/* Sets line[i] to the reserved bytes that the reserved line shows in column i. Where the bytes drop
+ * and recover many times within a few pixels, the line ignores the drops, because their strokes
+ * would fill the plot. */
 void mt_timeline_reserved_line(const struct mt_timeline_layout *layout, uint64_t *line);
-/* Unused memory, layers of roles, the reserved line. */
+/* Draws unused memory, the layers, and the line of reserved memory. */
 void mt_timeline_draw_layers(struct mt_drawing *drawing, const struct mt_timeline_layout *layout);
-/* Draw the limit line and the OOM flags. Their texts avoid the areas in the placer, and are
- * added to it. */
+/* Draw the line of the limit, and the flags of out-of-memory errors. Their texts avoid the
+ * obstacles of the placer and become obstacles themselves. */
 void mt_timeline_draw_limit(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
                             struct mt_placer *placer);
 void mt_timeline_draw_ooms(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
@@ -86,19 +94,20 @@ void mt_timeline_draw_ooms(struct mt_drawing *drawing, const struct mt_timeline_
 /* Draws marks where the cache was emptied to serve a request. */
 void mt_timeline_draw_retries(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
                               struct mt_placer *placer);
-/* Draws the legend of the marks of retries, if there are any, on baseline y, ending at `right`.
- * Returns the right edge of the remaining room. */
+/* Draws the legend of the marks of retries on baseline y, so that it ends at `right`. Draws nothing
+ * if there are no retries. Returns the right edge of the remaining room. */
 double mt_timeline_draw_retries_legend(struct mt_drawing *drawing,
                                        const struct mt_timeline_layout *layout, double right,
                                        double y);
-/* Draws limit, OOM flags and retries, rings and labels at the peaks, and the label of unused
- * memory. */
+/* Draws the limit, OOM flags, marks of retries, rings and labels at the peaks, and the label of
+ * unused memory. */
 void mt_timeline_draw_labels(struct mt_drawing *drawing, const struct mt_timeline_layout *layout);
-/* Draws the parts of the peak and the largest groups of live blocks. */
+/* Draws the legend: the layers at the allocated peak, and the largest groups of live blocks. */
 void mt_timeline_draw_side(struct mt_drawing *drawing, const struct mt_timeline_layout *layout);
 /* Returns the height of mt_timeline_draw_side below a narrow plot. */
 double mt_timeline_side_height(const struct mt_timeline_layout *layout);
-/* Replaces mt_timeline_draw_side if there is no room: names and colors only, on baseline y. */
+/* Draws names and colors of the layers on baseline y. Replaces mt_timeline_draw_side if there is no
+ * room for it. */
 void mt_timeline_draw_role_row(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
                                double y);
 

@@ -1,4 +1,4 @@
-/* Parts of the chart of steps, which share one layout of the picture. */
+/* Shared by the parts of the chart of steps: the two plots and the legend. */
 #ifndef MT_RENDER_TREND_LAYOUT_H
 #define MT_RENDER_TREND_LAYOUT_H
 
@@ -7,10 +7,10 @@
 #include "trend.h"
 #include "units.h"
 
-/* One step, or several steps that share a column: the range of the bytes that were still
- * allocated at their ends, and the largest peak within them. */
+/* A column with one step or several steps. The level of a step is the bytes that are still
+ * allocated when the step ends. A column has the range of the levels and the largest peak. */
 struct mt_trend_column {
-    double left, right; /* in the plot */
+    double left, right; /* x of the edges */
     uint32_t first, count;
     uint64_t level_min, level_max, level_last, peak, reserved;
 };
@@ -18,16 +18,16 @@ struct mt_trend_column {
 struct mt_trend_layout {
     const struct mt_report *report;
     const struct mt_device_report *device;
-    const struct mt_step_use *steps; /* those that are drawn */
+    const struct mt_step_use *steps; /* the steps that are drawn */
     struct mt_trend trend;
-    struct mt_box plot, level;                      /* level: enlarged; height 0 = none */
-    double side_x, side_y, side_width, side_bottom; /* width 0: no room */
+    struct mt_box plot, level; /* level: a panel that enlarges the levels; height 0 = none */
+    double side_x, side_y, side_width, side_bottom; /* side_width 0: there is no room */
     struct mt_ticks ticks;
     uint64_t top;
-    uint64_t level_low, level_high; /* of the enlarged panel */
+    uint64_t level_low, level_high; /* range of the enlarged panel */
     struct mt_trend_column *columns;
     uint32_t column_count;
-    bool is_grouped; /* columns are several steps */
+    bool is_grouped; /* columns have several steps */
 };
 
 static inline enum mt_color mt_trend_color(const struct mt_trend *trend)
@@ -41,7 +41,7 @@ static inline enum mt_color mt_trend_color(const struct mt_trend *trend)
     return MT_COLOR_FAINT;
 }
 
-/* "+1.00 MiB" */
+/* Returns the change per step: "+1.00 MiB". */
 static inline const char *mt_trend_slope_text(struct mt_drawing *drawing,
                                               const struct mt_trend *trend)
 {
@@ -53,7 +53,7 @@ static inline const char *mt_trend_slope_text(struct mt_drawing *drawing,
 
 void mt_trend_draw_plots(struct mt_drawing *drawing, const struct mt_trend_layout *layout);
 
-/* Legend, and the evidence for the verdict. */
+/* Return the height of the side, and draw it: the legend, and the evidence for the verdict. */
 double mt_trend_side_height(struct mt_drawing *drawing, const struct mt_trend_layout *layout,
                             double width);
 void mt_trend_draw_side(struct mt_drawing *drawing, const struct mt_trend_layout *layout);
