@@ -1,6 +1,6 @@
-/* Chooses the devices that pictures and documents show. A trace of 2 KB can name 1,024 devices,
- * and the pictures of one take 250 KB. The first devices in the order of mt_device_comes_first
- * are shown, the rest is counted. */
+/* Chooses the devices that pictures and documents show: the first MT_SHOWN_DEVICES in the order of
+ * mt_device_comes_first. The others are only counted, because a trace of 2 KB can name 1,024
+ * devices, and the pictures of one device take 250 KB. */
 #ifndef MT_RENDER_DEVICE_CHOICE_H
 #define MT_RENDER_DEVICE_CHOICE_H
 
@@ -13,13 +13,13 @@ struct mt_device_choice {
     uint32_t count, omitted;
 };
 
-/* Returns the devices in the order of mt_device_comes_first. */
+/* Returns the chosen devices in the order of mt_device_comes_first. */
 struct mt_device_choice mt_devices_by_peak(const struct mt_report *report);
 /* The same devices in the order of the report. */
 struct mt_device_choice mt_devices_in_order(const struct mt_report *report);
 
-/* Describes the choice for readers: "first those where memory ran out, then those with the largest
- * reserved peaks", as in mt_device_comes_first. Static. */
+/* Returns a static text that describes the order of mt_device_comes_first: "first those where
+ * memory ran out, then those with the largest reserved peaks". */
 const char *mt_device_choice_text(const struct mt_report *report);
 
 #endif

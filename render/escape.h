@@ -7,20 +7,19 @@
 
 #include "buf.h"
 
-/* Within XML, also in attributes; line ends and tabs stay. */
+/* Appends text for XML, including attributes. Keeps line ends and tabs. */
 void mt_add_xml(struct mt_buf *out, const char *text);
 
-/* The same, and escapes line ends and tabs as well. */
+/* Like mt_add_xml, but also escapes line ends and tabs. */
 void mt_add_xml_line(struct mt_buf *out, const char *text);
 
-/* Appends a JSON string with its quotes that is also safe within an HTML script: it cannot end
- * the string or the script. A text of more than `columns` characters is cut and ends with an
- * ellipsis. */
+/* Appends a JSON string with quotes that is safe in an HTML <script> element: the text can end
+ * neither the string nor the script. Cuts text after `columns` characters and adds an ellipsis. */
 void mt_add_script_string(struct mt_buf *out, const char *text, size_t columns);
 
-/* Escapes text for a line or a table cell of GitHub's and GitLab's Markdown: it cannot become
- * markup, HTML, a link, a mention or a reference. Line ends and tabs become a space; a text of
- * more than `columns` characters is cut. */
+/* Appends text for a line or a table cell of GitHub's and GitLab's Markdown. The text cannot become
+ * markup, HTML, a link, a mention or a reference. Replaces line ends and tabs with spaces. Cuts
+ * text after `columns` characters. */
 void mt_add_markdown(struct mt_buf *out, const char *text, size_t columns);
 
 #endif

@@ -1,4 +1,4 @@
-/* Caches coverage masks of letters: most letters of a chart come in a few sizes, and copying a
+/* Caches coverage masks of letters. Most letters of a chart have one of a few sizes, and copying a
  * mask is ten times faster than filling an outline. */
 #ifndef MT_RENDER_GLYPH_CACHE_H
 #define MT_RENDER_GLYPH_CACHE_H
@@ -10,7 +10,7 @@
 #include "map.h"
 
 struct mt_glyph_mask {
-    int left, top; /* of its pixels, from the pen's pixel */
+    int left, top; /* offset of the mask from the pixel of the pen */
     int width, height;
     const uint8_t *coverage; /* width * height, 0..255; NULL = nothing to draw */
 };
@@ -23,7 +23,7 @@ struct mt_glyph_cache {
     uint32_t count, capacity;
 };
 
-/* Number of distinct positions of the pen within a pixel. */
+/* Number of horizontal positions of the pen within a pixel for which there are masks. */
 #define MT_GLYPH_PHASES 2
 
 /* Returns the mask of a character at `size` pixels per em, with the pen at

@@ -7,15 +7,15 @@
 #include "draw.h"
 #include "glyphs.h"
 
-/* The position of letters: origin in pixels, pixels per font unit. */
+/* Where letters are drawn: the origin in pixels, and the scale in pixels per font unit. */
 struct mt_glyph_pen {
     cairo_t *cairo;
     double x, y, scale;
     bool vertical; /* turned 90 degrees counter-clockwise */
 };
 
-/* Adds one letter, `along` font units from the origin. glyph NULL draws the hollow box of a
- * character that has no outline. */
+/* Adds one letter at `along` font units from the origin. If `glyph` is NULL, adds a hollow box,
+ * which replaces a character without an outline. */
 void mt_glyph_path(const struct mt_glyph_pen *pen, const struct mt_glyph_table *table,
                    const struct mt_glyph *glyph, double along);
 

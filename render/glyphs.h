@@ -1,5 +1,5 @@
-/* Letters that look the same on every machine: outlines and advance widths of Inter. Independent
- * of cairo and SVG. */
+/* Letters that look the same on every machine: outlines and advance widths of the font Inter. The
+ * module does not depend on cairo or SVG. */
 #ifndef MT_RENDER_GLYPHS_H
 #define MT_RENDER_GLYPHS_H
 
@@ -15,15 +15,15 @@
  * U+FFFD for invalid UTF-8, and 0 at the end. */
 uint32_t mt_utf8_next(const char **text);
 
-/* NULL if the table has no such character: draw a hollow box of
- * MT_GLYPH_BOX_ADVANCE units. O(1) for ASCII. */
+/* Returns NULL if the table does not have the character. In that case, draw a hollow box with an
+ * advance width of MT_GLYPH_BOX_ADVANCE. O(1) for ASCII. */
 const struct mt_glyph *mt_glyph_find(const struct mt_glyph_table *table, uint32_t character);
 
 #define MT_GLYPH_BOX_ADVANCE 1700
 
 enum mt_weight { MT_REGULAR, MT_SEMIBOLD };
 
-/* Advance width of UTF-8 text in the built-in outlines. */
+/* Returns the advance width of UTF-8 text in the built-in outlines. */
 double mt_text_width(const char *text, double size, enum mt_weight weight);
 
 #endif

@@ -4,28 +4,27 @@
 
 #include "draw.h"
 
-/* 0xRRGGBB. AUTO is read as LIGHT. */
+/* Returns the color as 0xRRGGBB. MT_THEME_AUTO means light. */
 uint32_t mt_theme_rgb(enum mt_theme theme, enum mt_color color);
 
-/* `color` in one of four slight variations; 0 is the color itself. */
+/* Returns `color` in one of four slight variations. Shade 0 is the color itself. */
 uint32_t mt_theme_shade(enum mt_theme theme, enum mt_color color, unsigned shade);
 
-/* `level` 15ths of `color` over the color of memory that is reserved and free. */
+/* Returns a mix of `level` / 15 of `color` with the color of memory that is reserved and free. */
 uint32_t mt_theme_tint(enum mt_theme theme, enum mt_color color, unsigned level);
 #define MT_TINTS 16
 
-/* Returns the color between the lines of a hatch in `color`. */
+/* Returns the color of the area between the lines of a hatch in `color`. */
 uint32_t mt_theme_hatch_ground(enum mt_theme theme, enum mt_color color);
 
-/* Text color that can be read on a cell filled with `color` in both themes:
- * ON_DARK, ON_LIGHT or TEXT. */
+/* Returns the color of text that is readable in both themes on a cell filled with `color`: ON_DARK,
+ * ON_LIGHT or TEXT. */
 enum mt_color mt_theme_text_on(enum mt_color color);
 
-/* Like mt_theme_text_on, for a cell in a variation of `color` (the number is that of
- * mt_theme_shade). */
+/* Like mt_theme_text_on, for a cell that has the color mt_theme_shade of `color` and `shade`. */
 enum mt_color mt_theme_text_on_shade(enum mt_color color, unsigned shade);
 
-/* Hatch lines: horizontal distance and thickness, logical pixels. */
+/* Horizontal distance and thickness of the lines of a hatch, in logical pixels. */
 #define MT_HATCH_PERIOD 9
 #define MT_HATCH_WIDTH  1.2
 

@@ -8,7 +8,7 @@
 #include "chart.h"
 #include "time_axis.h"
 
-#define MT_BLOCK_RESTS     3 /* roles of which the rest is a layer; the rest of other roles is gray */
+#define MT_BLOCK_RESTS     3 /* layers of the rest: one for each of these roles; others are gray */
 #define MT_BLOCK_REST_TINT 11
 
 /* The rest of one role, drawn as a layer. The layers are stacked on top of the bands. */
@@ -67,7 +67,7 @@ struct mt_block_band {
     struct mt_box flat;
 };
 
-/* Fills the fields from column_width on. If memory runs out, sets `failed` of the drawing. */
+/* Fills column_width and the fields after it. If memory runs out, sets `failed` of the drawing. */
 void mt_block_stack_build(struct mt_block_stack *stack);
 /* Draws the rest and the blocks with their hover text, from the top of the stack down. */
 void mt_block_stack_draw(const struct mt_block_stack *stack);

@@ -14,17 +14,18 @@ struct mt_cell_box {
     bool centred;
 };
 
-/* Returns the name of a frame for a given width: "forward  train.py:47", "forward :47"; for names
- * that are common (forward, step, ...) the place: "linear:134", "linear" or ":47"; otherwise
- * "forw…", or "". */
+/* Returns the longest text for a frame that fits into `width`. Most frames have the texts
+ * "embed  model.py:47", "embed :47" and "embed". A common name (forward, step, ...) alone
+ * identifies nothing, so its shorter texts show the place: "linear:134" and "linear", or ":47" in
+ * the user's own code. If none fits, shortens the last text: "emb…", or "". */
 const char *mt_cell_frame_text(struct mt_drawing *drawing, const struct mt_symbols *symbols,
                                uint32_t frame, double width);
 
 /* Returns the width for text in a box, in pixels, without the margins. */
 double mt_cell_room(const struct mt_cell_box *box);
 
-/* Writes `text` (cut to fit), and `amount` in bold at the right edge if there is room for both.
- * Returns true if it wrote something. */
+/* Draws `text`, shortened to fit, and `amount` in bold at the right edge if there is room for both.
+ * Returns true if it drew something. */
 bool mt_cell_write(struct mt_drawing *drawing, const struct mt_cell_box *box, const char *text,
                    const char *amount);
 

@@ -27,7 +27,7 @@ struct mt_scatter_layout {
     /* (rows + 1) * columns; the last row has the blocks that were never freed */
     struct mt_scatter_cell *cells;
     struct mt_box plot; /* the rows of lifetimes, without the row of blocks that were never freed */
-    double end_y;       /* upper edge of that row */
+    double end_y;       /* upper edge of the row of blocks that were never freed */
     double cell_width, cell_height;
     struct mt_box above, beside; /* sums by size and by lifetime; height or width 0 = not drawn */
     /* side_width 0: the legend is in lines at legend_y, or absent */

@@ -11,10 +11,11 @@
 
 struct mt_gallery_options {
     const char *directory; /* created if it is missing; "" or "." = the current one */
-    enum mt_theme theme;   /* of SVGs; PNGs are dark only for MT_THEME_DARK */
+    enum mt_theme theme;   /* theme of SVGs; PNGs are light unless it is MT_THEME_DARK */
     struct mt_chart_options chart;
-    struct mt_output_rules rules[2]; /* files that may be replaced: [0] by SVGs, [1] by PNGs */
-    unsigned threads;                /* 0 = as many as there are processors, at most 8 */
+    /* which existing files may be replaced: [0] by SVGs, [1] by PNGs */
+    struct mt_output_rules rules[2];
+    unsigned threads; /* 0 = as many as there are processors, at most 8 */
 };
 
 struct mt_gallery_file {
@@ -24,14 +25,14 @@ struct mt_gallery_file {
     bool is_png;
     uint64_t bytes;
     enum mt_status status; /* MT_OK = written */
-    struct mt_error error; /* if not */
+    struct mt_error error; /* why the file was not written */
 };
 
 struct mt_gallery {
     struct mt_arena arena;
-    struct mt_gallery_file *files; /* by device, chart, SVG before PNG */
+    struct mt_gallery_file *files; /* sorted by device and chart, SVG before PNG */
     size_t count;
-    uint32_t devices, devices_omitted; /* number of devices that are drawn, that are not drawn */
+    uint32_t devices, devices_omitted; /* number of devices that are drawn, and that are not */
     bool without_png;                  /* built without cairo or libpng: only SVGs are tried */
 };
 

@@ -1,15 +1,15 @@
-/* Tables of report.html. Cells with numbers have the exact number in data-v, by which a script
- * can sort. */
+/* Tables of report.html. A cell with a number has the exact value in the attribute data-v, so that
+ * a script can sort the rows. */
 #ifndef MT_RENDER_HTML_TABLE_H
 #define MT_RENDER_HTML_TABLE_H
 
 #include "table.h"
 
 struct mt_html_table {
-    const char *kind; /* class */
-    const char *name; /* prefix of the id; the device follows */
+    const char *kind; /* class of the element */
+    const char *name; /* prefix of the id, before the number of the device */
     unsigned device;
-    uint64_t omitted; /* rows that are only counted */
+    uint64_t omitted; /* number of rows that are not in the table */
 };
 
 /* Writes the table and releases it. */
@@ -20,8 +20,9 @@ enum { MT_PAGE_NAME_BYTES = 240 };
 /* Appends text of a trace, escaped and shortened, so that a long name does not enlarge the page. */
 void mt_add_page_name(struct mt_buf *out, const char *name);
 
-/* A command or a setting, as <code>, not shortened because readers copy it. On a narrow screen it
- * breaks between words, and in a word after '=' and ','; report.js uses the same rule. */
+/* Appends a command or a setting as <code>. It is not shortened, because readers copy it. On a
+ * narrow screen, lines break between words, and in a word after '=' and ','. report.js uses the
+ * same rule. */
 void mt_add_page_command(struct mt_buf *out, const char *command);
 
 #endif

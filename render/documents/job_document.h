@@ -8,7 +8,7 @@
  * FAIL. */
 enum mt_job_gate_mark { MT_JOB_GATE_PASS, MT_JOB_GATE_WARN, MT_JOB_GATE_FAIL };
 
-/* A rule for a group of ranks, and whether it holds. */
+/* The result of a rule for a group of ranks. */
 struct mt_job_gate {
     const char *rule, *group; /* "max-peak reserved", "pp 3" */
     const char *state;        /* "pass", "fail", "not evaluated", "warn" */
@@ -21,7 +21,8 @@ struct mt_job_document {
     const struct mt_job_gate *gates;
     uint32_t gate_count, failed_count;
     uint32_t skipped_count; /* not evaluated, and not counted as failed */
-    const char *command;    /* that gave the answer, ready to copy: "memtrace fleet traces/" */
+    /* the command that gave the answer, ready to copy: "memtrace fleet traces/" */
+    const char *command;
 };
 
 #endif

@@ -1,5 +1,5 @@
-/* Draws the charts that a job needs as files in a directory, SVG and PNG. Like gallery.h it never
- * prints: the result lists the files that were written and those that failed. */
+/* Draws the charts that a job needs as SVG and PNG files in a directory. Like gallery.h, it never
+ * prints. The result lists the files that were written and those that failed. */
 #ifndef MT_RENDER_JOB_GALLERY_H
 #define MT_RENDER_JOB_GALLERY_H
 
@@ -10,7 +10,8 @@ struct mt_job_gallery_options {
     const char *directory;
     enum mt_theme theme;
     struct mt_job_chart_options chart;
-    struct mt_output_rules rules[2]; /* files that may be replaced: [0] by SVGs, [1] by PNGs */
+    /* which existing files may be replaced: [0] by SVGs, [1] by PNGs */
+    struct mt_output_rules rules[2];
 };
 
 /* Checks before the work begins whether every file may be written. Fills *gallery and returns a

@@ -1,7 +1,6 @@
-/* A job as one page: the text answer, charts, tables, and the memory of single ranks over time,
- * which a script shows. The page loads nothing, and works without scripts except for single
- * ranks. It has less than MT_JOB_PAGE_BYTES for any number of ranks, and names what it leaves
- * out. */
+/* A job as one page: the text answer, charts, tables, and the memory of single ranks over time. The
+ * page loads nothing. It needs scripts only to show single ranks. It has less than
+ * MT_JOB_PAGE_BYTES for any number of ranks, and names what it omits. */
 #ifndef MT_RENDER_JOB_PAGE_H
 #define MT_RENDER_JOB_PAGE_H
 

@@ -1,5 +1,5 @@
-/* The order in which a page adds the ranks of a job until it is full: notable ranks, each with
- * the reason, then one of each group of replicas, then the others. */
+/* The order in which a page adds the ranks of a job until the page is full: notable ranks, each
+ * with the reason, then one rank of each group of replicas, then the others. */
 #ifndef MT_RENDER_JOB_PAGE_RANKS_H
 #define MT_RENDER_JOB_PAGE_RANKS_H
 
@@ -11,7 +11,7 @@ struct mt_page_rank {
 };
 
 struct mt_page_ranks {
-    struct mt_page_rank *list; /* every row of the report once */
+    struct mt_page_rank *list; /* has every row of the report once */
     uint32_t count, notable_count;
 };
 
@@ -19,8 +19,8 @@ struct mt_page_ranks {
 enum mt_status mt_page_ranks_choose(const struct mt_job_report *report, struct mt_arena *arena,
                                     struct mt_page_ranks *ranks) MT_MUST_USE;
 
-/* "ran out of memory after 60.0 s: it asked for 2.00 GiB in forward model.py:88". NULL: no
- * memory. */
+/* Returns how the rank ended: "ran out of memory after 60.0 s: it asked for 2.00 GiB in forward
+ * model.py:88". Returns NULL if memory runs out. */
 const char *mt_page_rank_end(struct mt_arena *arena, const struct mt_job_report *report,
                              uint32_t row);
 

@@ -5,10 +5,11 @@
 #include "buf.h"
 #include "job_document.h"
 
-/* Like MT_SUMMARY_BYTES (summary_md.h): rows that do not fit are only counted. */
+/* Limit of the summary, as MT_SUMMARY_BYTES of summary_md.h. The summary counts rows that do not
+ * fit. */
 #define MT_JOB_SUMMARY_BYTES 60000
 
-/* The first line is the verdict. */
+/* Appends the summary. The first line is the verdict. */
 void mt_add_job_summary_md(struct mt_buf *out, const struct mt_job_document *document);
 
 #endif

@@ -1,5 +1,5 @@
-/* Tables about a job: rows for text, page and summary. Each function begins the table, and adds at
- * most `limit` rows; the caller gives it to a writer, which releases it. */
+/* Tables about a job, for the text, the page and the summary. Each function begins the table and
+ * adds at most `limit` rows. The caller passes the table to a writer, which releases it. */
 #ifndef MT_RENDER_JOB_TABLES_H
 #define MT_RENDER_JOB_TABLES_H
 
@@ -8,12 +8,12 @@
 
 struct mt_job_rows {
     const struct mt_job_report *report;
-    struct mt_arena *arena; /* for names, while the table is filled */
-    uint32_t limit;         /* rows of a table, at most */
+    struct mt_arena *arena; /* for names; needed while the table is filled */
+    uint32_t limit;         /* maximum number of rows of a table */
 };
 
-/* Each returns the number of rows that it leaves out. If memory runs out, the table has `failed`
- * set. */
+/* Each function returns the number of rows that it omits. If memory runs out, it sets `failed` of
+ * the table. */
 uint32_t mt_job_outliers_table(struct mt_table *table, const struct mt_job_rows *rows);
 /* Sorted by time; deaths without a time of day come last. */
 uint32_t mt_job_deaths_table(struct mt_table *table, const struct mt_job_rows *rows);
@@ -23,8 +23,8 @@ uint32_t mt_job_paths_table(struct mt_table *table, const struct mt_job_rows *ro
 uint32_t mt_job_steps_table(struct mt_table *table, const struct mt_job_rows *rows);
 uint32_t mt_job_tenants_table(struct mt_table *table, const struct mt_job_rows *rows,
                               const struct mt_job_device *device);
-/* All rows in their order if there are at most `limit`, otherwise the rows with the largest
- * reserved peaks. */
+/* Adds all rows in their order if there are at most `limit`. Otherwise adds the rows with the
+ * largest reserved peaks. */
 uint32_t mt_job_ranks_table(struct mt_table *table, const struct mt_job_rows *rows);
 
 #endif

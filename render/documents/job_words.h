@@ -10,7 +10,7 @@
 
 #include "job_report.h"
 
-/* The topic of a sentence. A page groups sentences by topic. */
+/* The topic of a sentence. The page groups sentences by topic. */
 enum mt_job_topic {
     MT_JOB_TOPIC_DEATH,
     MT_JOB_TOPIC_PEAK,
@@ -34,37 +34,40 @@ struct mt_job_words {
     bool all; /* no limits on lists of ranks */
     struct mt_arena arena;
     struct mt_job_sentence *first, *last;
-    bool failed; /* the host had no memory: sentences are missing */
+    bool failed; /* memory ran out, so sentences are missing */
 };
 
-/* Each adds the sentences of its topics. It adds none if the report has no data for them. */
+/* Each function adds the sentences of its topics. It adds none if the report has no data for
+ * them. */
 void mt_job_say_death(struct mt_job_words *words);
-void mt_job_say_peak(struct mt_job_words *words); /* PEAK, RANKS, NEED; then RANKS */
+/* Adds sentences of the topics PEAK, RANKS, NEED, and RANKS again, in this order. */
+void mt_job_say_peak(struct mt_job_words *words);
 void mt_job_say_outliers(struct mt_job_words *words);
 void mt_job_say_axis(struct mt_job_words *words, const struct mt_job_axis *axis);
-/* Adds a sentence if the shares of the axes do not add up. Call it after mt_job_say_axis of all
- * axes. */
+/* Adds a sentence if the shares of the axes overlap and therefore do not add up. Call it after
+ * mt_job_say_axis was called for every axis. */
 void mt_job_say_overlap(struct mt_job_words *words);
 void mt_job_say_growth(struct mt_job_words *words);
 void mt_job_say_steps(struct mt_job_words *words);
 void mt_job_say_device(struct mt_job_words *words, const struct mt_job_device *device);
 
-/* "axes, as recorded"; "" if the job has no axes. */
+/* Returns the title of the section about axes: "axes, as recorded"; "" if the job has no axes. */
 const char *mt_job_axes_title(const struct mt_job_report *report);
-/* Returns a note about what the sums over shared devices leave out. */
+/* Returns a note about memory that the sums over shared devices do not include. */
 const char *mt_job_devices_caveat(const struct mt_job_report *report);
 
-/* Removes the sentences; `failed` stays set. */
+/* Removes the sentences. `failed` is unchanged. */
 void mt_job_words_reset(struct mt_job_words *words);
 void mt_job_words_release(struct mt_job_words *words);
 
-/* "rank 0 (pp 0, dp 3, tp 0; node12)". Text of `arena`, NULL if there is no memory. */
+/* Returns "rank 0 (pp 0, dp 3, tp 0; node12)" in the arena; NULL if memory runs out. */
 const char *mt_job_place(struct mt_arena *arena, const struct mt_job_report *report, uint32_t row);
-/* "0-2, 17 and 31 more", or all ranges if `all`. Text of `arena`, NULL if there is no memory. */
+/* Returns "0-2, 17 and 31 more", or all ranges if `all` is set, in the arena; NULL if memory runs
+ * out. */
 const char *mt_job_ranges(struct mt_arena *arena, const struct mt_job_range *ranges, uint32_t count,
                           uint32_t ranks, bool all);
 
-/* The noun for the rows of the report: "ranks", "processes", or "devices of processes". */
+/* Returns the noun for the rows of the report: "ranks", "processes", or "devices of processes". */
 const char *mt_job_rows_noun(const struct mt_job_report *report);
 
 #endif

@@ -1,4 +1,4 @@
-/* Gates as JUnit XML: one test case for each rule and device. */
+/* Gates as JUnit XML, with a test case for each rule and device. */
 #ifndef MT_RENDER_JUNIT_H
 #define MT_RENDER_JUNIT_H
 

@@ -1,16 +1,24 @@
-/* What report.js reads: the history of a device as JSON, small enough for a page.
+/* The data that report.js reads: the history of a device as JSON. Below, "string" stands for an index
+ * in "strings". A size in units is a multiple of "unit" bytes. Times are in nanoseconds since the
+ * first event.
  *
- * {"device", "unit": bytes of which all sizes and changes are multiples,
- *  "plot": [x, y, width, height] of the timeline chart, "xs": of the edges of
- *  columns in it, "t", "event", "where", "reserved": of each column's instant, "strings",
- *  "frames": [[name, place or -1, origin], ...], "nodes": [parent or -1, frame, ...],
- *  "groups": [node or -1, site, phase or -1, role, size, detail, ...],
- *  "blocks": [[key, bytes, requested, birth ns or -1 (older than the history), end event or -1,
- *              end ns or -1, role, where, site, operation or -1, node or -1], ...],
- *  "changes": [[group, bytes, blocks, ...] of each column], "small": bytes}
- * Names are numbers of strings; bytes of changes and sizes count in units. Rows of blocks are
- * those of the charts of blocks and of addresses, by the keys that shapes there have
- * (block_key.h); times count from the first event. */
+ * {"device": number, "unit": bytes, "small": bytes (smaller groups may be merged; 0 = none are),
+ *  "plot": [x, y, width, height] of the plot of the timeline chart,
+ *  "xs": [x of each edge of the columns in the plot],
+ *  "t", "event", "reserved", "where": arrays with the time, the event, the reserved bytes and the
+ *      phase and step (string) of each column's instant,
+ *  "strings": [...],
+ *  "frames": [[name (string), place (string) or -1, origin], ...],
+ *  "nodes": [parent or -1, frame, ...], the tree of call stacks,
+ *  "groups": [node or -1, site (string), phase (string) or -1, role, size of a block in units,
+ *             detail (enum mt_history_detail), ...],
+ *  "blocks": [[key, bytes, requested bytes, start or -1 (before the history), end event or -1,
+ *              end time or -1, role, phase and step (string), site (string),
+ *              operation (string) or -1, node or -1], ...],
+ *  "changes": [[group, change in units, change of the number of blocks, ...] of each column]}
+ *
+ * "blocks" has the blocks that are drawn in the charts of blocks and of addresses. Their keys are
+ * those of the shapes in these charts (block_key.h). */
 #ifndef MT_RENDER_PAGE_DATA_H
 #define MT_RENDER_PAGE_DATA_H
 
@@ -18,10 +26,10 @@
 #include "history_model.h"
 #include "report.h"
 
-/* Appends the document of a device that has a history and a timeline. If it would take more than
- * `most_bytes`, reduces the history a little (mt_history_reduce); if that is not enough, leaves
- * out the rows of blocks and reduces it as far as needed. Appends nothing if it still does not
- * fit. *has_blocks: "blocks" has rows. The only error is MT_ERR_MEMORY. */
+/* Appends the JSON document of a device that has a history and a timeline. Reduces the history
+ * (mt_history_reduce) until the document takes at most `most_bytes`. Omits the rows of blocks if a
+ * slightly reduced history with them does not fit. Appends nothing if no reduction fits. Sets
+ * *has_blocks if the document has rows of blocks. The only error is MT_ERR_MEMORY. */
 enum mt_status mt_add_page_data(struct mt_buf *out, const struct mt_report *report,
                                 const struct mt_device_report *device, size_t most_bytes,
                                 bool *has_blocks) MT_MUST_USE;

@@ -1,4 +1,4 @@
-/* The table of pools, for the page and for the text. */
+/* The table of pools in the page and in the text. */
 #ifndef MT_RENDER_POOL_ROWS_H
 #define MT_RENDER_POOL_ROWS_H
 

@@ -1,6 +1,7 @@
-/* A report as one page: charts, findings, tables, and the live blocks at every time. It needs no
- * network and works without scripts; scripts add choosing, searching and zooming a time range.
- * For any trace it has less than MT_REPORT_HTML_BYTES, and it names what it leaves out. */
+/* A report as one page: charts, findings, tables, and the live blocks at every time. The page needs
+ * no network and works without scripts. Scripts let a reader choose an instant, search, and zoom
+ * into a range of time. For any trace, the page has less than MT_REPORT_HTML_BYTES, and it names
+ * what it omits. */
 #ifndef MT_RENDER_REPORT_HTML_H
 #define MT_RENDER_REPORT_HTML_H
 
@@ -15,7 +16,7 @@ unsigned mt_report_html_models(void);
 struct mt_report_html {
     const struct mt_report *report;
     const struct mt_gates *gates; /* NULL = none */
-    const char *answer;           /* the report in words, NULL = none */
+    const char *answer;           /* the text answer; NULL = none */
 };
 
 enum mt_status mt_add_report_html(struct mt_buf *out, const struct mt_report_html *page,

@@ -6,10 +6,11 @@
 #include "buf.h"
 #include "gate_check.h"
 
-/* GitHub accepts comments of 65,536 characters. Rows that do not fit are only counted. */
+/* Limit of the summary. GitHub accepts comments of up to 65,536 characters. The summary counts rows
+ * that do not fit. */
 #define MT_SUMMARY_BYTES 60000
 
-/* The first line is the verdict. gates, base: NULL = none. */
+/* Appends the summary. The first line is the verdict. `gates` and `base` may be NULL. */
 void mt_add_summary_md(struct mt_buf *out, const struct mt_report *report,
                        const struct mt_gates *gates, const struct mt_baseline *base);
 

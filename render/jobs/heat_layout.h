@@ -1,4 +1,4 @@
-/* Shared by the parts of a heat map: the map itself (heat_map.c) and its sides (heat_sides.c). */
+/* Shared by the parts of a heat map: the map (heat_map.c) and its sides (heat_sides.c). */
 #ifndef MT_RENDER_HEAT_LAYOUT_H
 #define MT_RENDER_HEAT_LAYOUT_H
 
@@ -6,26 +6,27 @@
 
 struct mt_heat_map {
     const struct mt_job_report *report;
-    const void *context; /* of the chart */
-    /* Raises bytes[i] to the level of the record in column i, and sets has[i] if it has data
-     * there. Both arrays have `columns` elements. */
+    const void *context; /* data of the chart */
+    /* For each column i in which the record has data: sets has[i], and raises bytes[i] to the
+     * record's level if that is higher. Both arrays have `columns` elements. */
     void (*read)(const struct mt_heat_map *map, const struct mt_rank_record *record,
                  uint64_t *bytes, bool *has);
-    /* The column in which the record ran out of memory; false: not known. */
+    /* Sets *column to the column in which the record ran out of memory. Returns false if it is not
+     * known. */
     bool (*find_death)(const struct mt_heat_map *map, const struct mt_rank_record *record,
                        uint32_t *column);
-    /* The name of a column ("step 12", "at 3.4 s"), and of a death that find_death found. */
+    /* Return the name of a column ("step 12", "at 3.4 s"), and of a death that find_death found. */
     const char *(*name_column)(const struct mt_heat_map *map, struct mt_drawing *drawing,
                                uint32_t column);
     const char *(*name_death)(const struct mt_heat_map *map, struct mt_drawing *drawing,
                               const struct mt_rank_record *record);
-    /* Ticks below the plot, from y down to y + 24. */
+    /* Draws ticks below the plot, from y to y + 24. */
     void (*draw_ticks)(const struct mt_heat_map *map, struct mt_drawing *drawing, double y);
     const char *axis_name; /* "step" */
-    const char *rule;      /* the meaning of a column, for the footnote */
+    const char *rule;      /* text of the footnote: the meaning of a column */
     uint32_t most_columns; /* number of columns in the data */
 
-    /* Set by the map. */
+    /* Set by mt_heat_map_draw. */
     struct mt_box plot;
     uint32_t columns; /* number of columns that are drawn */
     uint64_t low_bytes, high_bytes;

@@ -1,6 +1,6 @@
-/* Charts of a job of many ranks: one file each, one row each in the table of job_charts.c. A
- * chart turns the report of a job into a display list and reads only the report. The number of
- * its marks is bounded by its size, not by the number of ranks. */
+/* Charts of a job of many ranks. Each chart has a file and a row in the table of job_charts.c. A
+ * chart turns the report of a job into a display list and reads only the report. The size of a
+ * chart limits the number of its marks, for any number of ranks. */
 #ifndef MT_RENDER_JOB_CHART_H
 #define MT_RENDER_JOB_CHART_H
 
@@ -8,11 +8,11 @@
 #include "job_report.h"
 
 struct mt_job_chart_options {
-    double width, height; /* logical pixels; 0 = the chart's own choice */
+    double width, height; /* logical pixels; 0 = the default of the chart */
 };
 
 struct mt_job_chart {
-    const char *name;    /* "ranks": also the file name */
+    const char *name;    /* "ranks"; also the name of the file */
     const char *summary; /* one line for documents */
     /* Returns true if the chart is useful for the job. NULL = always. */
     bool (*called_for)(const struct mt_job_report *report);
@@ -22,7 +22,7 @@ struct mt_job_chart {
                            struct mt_error *error);
 };
 
-/* All of them, in the order of a page; ends with NULL. */
+/* All charts, in the order of the page; ends with NULL. */
 extern const struct mt_job_chart *const mt_job_charts[];
 
 /* Returns NULL if there is no chart of that name. */

@@ -8,8 +8,8 @@
 #define MT_JOB_LABELS 24
 
 struct mt_job_label {
-    uint32_t row;                   /* MT_NO_ROW: of a gap */
-    const struct mt_job_slot *slot; /* of a gap */
+    uint32_t row;                   /* MT_NO_ROW: the label is for a gap */
+    const struct mt_job_slot *slot; /* the gap; NULL for a row */
     const char *words;              /* the remarks about the row */
     bool is_outlier;
 };
@@ -20,22 +20,22 @@ struct mt_job_labels {
     uint32_t left_out; /* outliers without a label */
 };
 
-/* Adds a remark about a row, and a label if it has none and there is room. */
+/* Adds a remark about a row to its label. If the row has no label, adds one if there is room. */
 void mt_job_labels_add(struct mt_drawing *drawing, struct mt_job_labels *labels, uint32_t row,
                        const char *words);
 void mt_job_labels_add_death(struct mt_drawing *drawing, const struct mt_job_report *report,
                              struct mt_job_labels *labels);
-/* The largest differences. */
+/* Adds labels for the outliers with the largest differences. */
 void mt_job_labels_add_outliers(struct mt_drawing *drawing, const struct mt_job_report *report,
                                 struct mt_job_labels *labels);
-/* The widest gaps. */
+/* Adds labels for the widest gaps. */
 void mt_job_labels_add_gaps(const struct mt_job_order *order, struct mt_job_labels *labels);
 
-/* "rank 3: 12.5 GiB · largest"; "rank 3: largest" without bytes. */
+/* Returns "rank 3: 12.5 GiB · largest", or "rank 3: largest" without bytes. */
 const char *mt_job_label_text(struct mt_drawing *drawing, const struct mt_job_report *report,
                               const struct mt_job_label *label, bool with_bytes);
 
-/* Returns true if the row ran out of memory; false for a gap. */
+/* Returns true if the row of the label ran out of memory. Returns false for a gap. */
 bool mt_job_label_is_death(const struct mt_job_report *report, const struct mt_job_label *label);
 
 #endif
