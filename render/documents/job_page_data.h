@@ -1,6 +1,6 @@
 /* The data that job.js reads: the memory of single ranks over time, as JSON. Below, "string" stands
- * for an index in "strings", and "curve" for an index in "curves". Times are in nanoseconds since the
- * rank began.
+ * for an index in "strings", and "curve" for an index in "curves". Times are in nanoseconds since
+ * the rank began.
  *
  * {"axes": [name, ...], "roles": [name, ...], "strings": [...], "curves": [...],
  *  "ranks": [{"row": row of the report, "rank": rank or -1 (not known),

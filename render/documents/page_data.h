@@ -1,6 +1,6 @@
-/* The data that report.js reads: the history of a device as JSON. Below, "string" stands for an index
- * in "strings". A size in units is a multiple of "unit" bytes. Times are in nanoseconds since the
- * first event.
+/* The data that report.js reads: the history of a device as JSON. Below, "string" stands for an
+ * index in "strings". A size in units is a multiple of "unit" bytes. Times are in nanoseconds since
+ * the first event.
  *
  * {"device": number, "unit": bytes, "small": bytes (smaller groups may be merged; 0 = none are),
  *  "plot": [x, y, width, height] of the plot of the timeline chart,
