@@ -1,4 +1,4 @@
-/* Prints a report as text or as JSON. */
+/* Writes a report as text or as JSON. */
 #ifndef MT_CLI_ANALYZE_OUTPUT_H
 #define MT_CLI_ANALYZE_OUTPUT_H
 
@@ -9,28 +9,30 @@
 #include "report.h"
 
 /* Appends the answer, its reasons, and tables, in lines of at most 100 columns. Unless `all` is
- * set, the text has at most MT_ANALYZE_LINES lines: if several devices need more, only the worst
- * has a report, and the others have a row each. The text includes a chart of memory over time if
- * `chart` is not NULL and the report has timelines. */
+ * set, the text has at most MT_ANALYZE_LINES lines. If the reports of several devices need more
+ * lines, only the worst device has a report, and each of the others has a row in a table. The text
+ * includes a chart of memory over time if `chart` is not NULL and the report has timelines. */
 void mt_analyze_text(struct mt_buf *out, const struct mt_report *report,
                      const struct mt_style *style, const struct mt_screen *chart, bool all);
 #define MT_ANALYZE_LINES 59
 
-/* Appends "memtrace.analyze/1". `gates`: NULL = none. `all` lifts the limits of json_list.h. */
+/* Appends a document "memtrace.analyze/1". `gates` may be NULL. `all` lifts the limits of
+ * json_list.h. */
 void mt_analyze_json(struct mt_buf *out, const struct mt_report *report,
                      const struct mt_gates *gates, bool all);
 
 /* The number of rows of each kind in the text. The last row of a table sums the rest. */
 struct mt_detail {
-    uint32_t explanations, contributions; /* contributions of each explanation; 0 = no table */
+    /* contributions: rows of each explanation; 0 = no table */
+    uint32_t explanations, contributions;
     uint32_t steps, phases, holders, stacks, findings;
-    uint32_t modules;    /* parts in the line of the answer; 0 = no such line */
+    uint32_t modules;    /* parts in the line of the answer about modules; 0 = no such line */
     uint32_t chart_rows; /* 0 = no chart */
-    bool small_parts;    /* parts of the whole device below 1% have rows of their own */
-    bool worst_device;   /* of several devices, only the worst has a report; of those without memory
-                            of the framework, only the number is shown */
-    bool whole; /* all devices, not only those that device_choice.h chooses; the tables of idle
-                   memory and modules come first */
+    bool small_parts;    /* of the whole device, parts below 1% also have rows */
+    bool worst_device; /* only the worst of several devices has a report; devices without memory of
+                          the framework are only counted */
+    bool whole; /* shows all devices, not only those that device_choice.h chooses; the tables of
+                   idle memory and modules come first */
 };
 
 struct mt_teller {
@@ -40,31 +42,32 @@ struct mt_teller {
     const struct mt_style *style;
     struct mt_arena *arena; /* scratch */
     const struct mt_detail *detail;
-    const struct mt_screen *chart; /* NULL = no chart is requested */
+    const struct mt_screen *chart; /* NULL = no chart */
 };
 extern const struct mt_detail mt_detail_all;
 
-/* Appends the whole text, limited by teller->detail. Ignores teller->device. */
+/* Appends the whole text within the limits of teller->detail. Ignores teller->device. */
 void mt_tell_everything(const struct mt_teller *teller);
 
 /* Appends "gpt: NVIDIA H200, PyTorch 2.11, 12,345 events, 3 steps in 4.2 s", then `more`. */
 void mt_tell_title(const struct mt_teller *teller, size_t indent, const char *more);
-/* Appends the first line of the report of a dry run; nothing for other runs. */
+/* Appends the first line of the report of a dry run. Appends nothing for other runs. */
 void mt_tell_dry_run(const struct mt_teller *teller);
-/* For a dry run, appends the total memory that a card must have, and common cards that have it. */
+/* For a dry run, appends the total memory that a card must have, and names common cards with enough
+ * memory. */
 void mt_tell_card(const struct mt_teller *teller);
 /* Appends the title (mt_tell_title) as a line of the answer, with ", no OOM, no retries" if that is
  * known. */
 void mt_tell_run(const struct mt_teller *teller);
 /* Appends the answer, which is the first part of a device's report. */
 void mt_tell_answer(const struct mt_teller *teller);
-/* Appends one line about the tags of the program; nothing if every tag names a role. */
+/* Appends a line about the tags of the program. Appends nothing if every tag names a role. */
 void mt_tell_tags(const struct mt_teller *teller);
 /* Appends the answer for the worst of several devices (mt_worst_device) in one line. */
 void mt_tell_worst_device(const struct mt_teller *shared);
 /* Appends the number of devices that are not analyzed, and why. */
 void mt_tell_devices_left_out(const struct mt_teller *teller);
-/* Appends a table with a row for each of the devices `shown`, and a line about the others. */
+/* Appends a table with a row for each device in `shown`, and a line about the others. */
 void mt_tell_devices_together(const struct mt_teller *teller, const struct mt_device_choice *shown);
 /* Formats into the scratch arena. If memory runs out, returns "" and sets teller->out->failed. */
 const char *mt_tell_format(const struct mt_teller *teller, const char *format, ...) MT_PRINTF(2, 3);
@@ -79,7 +82,7 @@ const char *mt_tell_when(const struct mt_teller *teller, uint64_t t_ns);
 /* Like mt_tell_when, but "event 4,496" if the trace has no times. */
 const char *mt_tell_at(const struct mt_teller *teller, uint64_t t_ns, uint64_t event);
 /* Returns the phase in which blocks were allocated: "optimizer (step 0)". Omits the step if it is
- * `spoken_of`, the step that the text is about. */
+ * `spoken_of`, which the text has already named. */
 const char *mt_tell_birth(const struct mt_teller *teller, const struct mt_contribution *part,
                           int64_t spoken_of);
 /* Appends a wrapped paragraph. Its continuation lines are indented by two more columns. */
@@ -94,18 +97,18 @@ void mt_tell_trust(const struct mt_teller *teller);
 void mt_tell_explanations(const struct mt_teller *teller);
 void mt_tell_phases(const struct mt_teller *teller);
 void mt_tell_sites(const struct mt_teller *teller);
-/* Appends the memory that stays allocated through each phase, and how much of it the phase does not
- * use. */
+/* Appends a table of the memory that stays allocated during each phase, and of the part that the
+ * phase does not use. */
 void mt_tell_idle(const struct mt_teller *teller);
-/* Appends one or two lines about what would have prevented the out-of-memory error. In JSON it is
- * "out_of_memory", null if there was no such error. */
+/* The first function appends one or two lines about what would have prevented the out-of-memory
+ * error. The second adds "out_of_memory", which is null if there was no such error. */
 void mt_tell_oom_help(const struct mt_teller *teller);
 void mt_json_oom_answer(struct mt_json *json, const struct mt_device_report *device);
 void mt_tell_ooms(const struct mt_teller *teller);
 /* The parts of a change, or the parts of a whole with their shares. */
 struct mt_parts {
     const struct mt_contribution *parts;
-    uint32_t count, most; /* most: limit of rows; one more row sums the rest */
+    uint32_t count, most; /* most: maximum number of rows; one more row sums the rest */
     int64_t step;         /* the step that the text is about */
     uint64_t whole_bytes; /* 0: parts of a change */
 };
@@ -116,7 +119,7 @@ void mt_tell_holders(const struct mt_teller *teller, const struct mt_instant *in
 /* If the trace shows modules, appends a line with the parts of the model that hold the most at the
  * allocated peak. */
 void mt_tell_largest_modules(const struct mt_teller *teller);
-/* Appends the table of modules of the device, which must have one (modules_model.h). */
+/* Appends the table of modules of the device. The device must have one (modules_model.h). */
 void mt_tell_modules(const struct mt_teller *teller);
 /* Appends the pools of PyTorch's allocator if detail->whole is set and the run had private
  * pools. */
@@ -125,7 +128,8 @@ void mt_tell_pools(const struct mt_teller *teller);
  * modules. */
 void mt_tell_peak_modules(const struct mt_teller *teller);
 
-/* Appends the findings. JSON has "findings" even if there are none. */
+/* The first function appends the findings. The second adds "findings", which is an empty list if
+ * there are none. */
 void mt_tell_findings(const struct mt_teller *teller);
 void mt_json_findings(struct mt_json *json, const struct mt_device_report *device);
 
@@ -133,17 +137,18 @@ void mt_json_findings(struct mt_json *json, const struct mt_device_report *devic
 void mt_json_xla(struct mt_json *json, const struct mt_xla_use *xla);
 /* Appends only the headline of mt_tell_missing_requests. */
 void mt_add_missing_requests(struct mt_buf *out, const struct mt_style *style);
-/* Appends what replaces the peak if the driver's calls were recorded, but not the requests to XLA's
- * arena. */
+/* Appends the text that replaces the peak if the calls of the driver were recorded, but not the
+ * requests to XLA's arena. */
 void mt_tell_missing_requests(const struct mt_teller *teller);
-/* Appends what XLA's arena would have held; nothing if the requests to it were not recorded. */
+/* Appends what XLA's arena would have held. Appends nothing if the requests to it were not
+ * recorded. */
 void mt_tell_arenas(const struct mt_teller *teller);
 
 /* For a run that serves a model, appends the parts of the whole device at the allocated peak. */
 void mt_tell_device_parts(const struct mt_teller *teller);
 
-/* Append what the process requested from the driver outside of the framework: on teller->device,
- * and on the devices without memory of the framework. */
+/* Append what the process requested from the driver outside of the framework. The first function
+ * does so for teller->device, and the second for devices without memory of the framework. */
 void mt_tell_driver(const struct mt_teller *teller);
 void mt_tell_other_devices(const struct mt_teller *teller);
 

@@ -4,9 +4,10 @@
 
 #include "buf.h"
 
-/* Appends text with ASCII for every non-ASCII character that memtrace itself prints: "−1.94 GiB"
- * -> "-1.94 GiB", "13 µs" -> "13 us". Each replacement has the same width, so tables stay
- * aligned. Other characters, from names in a file, are kept. */
+/* Appends text, and replaces each non-ASCII character that memtrace itself prints with ASCII:
+ * "−1.94 GiB" becomes "-1.94 GiB", and "13 µs" becomes "13 us". A replacement has the same width as
+ * the character, so tables stay aligned. Other characters, which are from names in a file, are
+ * unchanged. */
 void mt_add_ascii_text(struct mt_buf *out, const char *text, size_t length);
 
 #endif

@@ -1,4 +1,4 @@
-/* Reads a trace and answers a question about one instant, for live and diff. */
+/* Reads a trace and answers a question about one instant. Used by live and diff. */
 #ifndef MT_CLI_ASKED_REPORT_H
 #define MT_CLI_ASKED_REPORT_H
 
@@ -13,8 +13,8 @@ struct mt_asked_report {
     struct mt_report *report;
 };
 
-/* Reads a trace. Returns -1, or the exit code after an error message. Call mt_asked_close in
- * either case. */
+/* Reads a trace and analyzes it. Returns -1, or the exit code after an error message. Call
+ * mt_asked_close in either case. */
 int mt_ask(const char *path, const struct mt_common *common, const struct mt_question *question,
            struct mt_asked_report *asked);
 /* Like mt_ask, but with other options of the analysis, for commands that need more than the
@@ -26,21 +26,22 @@ void mt_asked_close(struct mt_asked_report *asked);
 /* Returns why there is no answer: "no request ran out of memory". */
 const char *mt_no_answer_text(enum mt_no_answer missing);
 
-/* Returns -1 if `device` (or any, with MT_EVERY_DEVICE) has an answer, or if the trace has no
- * devices; otherwise the exit code after an error message. */
+/* Returns -1 if `device` has an answer, or if the trace has no devices. With MT_EVERY_DEVICE, one
+ * device with an answer is enough. Otherwise prints an error and returns the exit code. */
 int mt_asked_check(const struct mt_asked_report *asked, const struct mt_question *question,
                    uint64_t device);
 
 /* Prints that the report has no events of this device, and why. */
 void mt_say_no_device_events(const char *path, const struct mt_report *report, uint64_t device);
 
-/* If the number of the device is too high to be analyzed, prints an error and returns true. */
+/* If the number of the device is too high for an analysis, prints an error and returns true. */
 bool mt_refuses_device(uint64_t device);
 
-/* Prints that there is no such phase, with suggestions; returns the exit code. */
+/* Prints that there is no such phase, with suggestions. Returns the exit code. */
 int mt_say_no_phase(const struct mt_asked_report *asked, const char *phase);
 
-/* Returns the device; with MT_EVERY_DEVICE, the one that reserved most; NULL = none. */
+/* Returns the device. With MT_EVERY_DEVICE, returns the device that reserved the most. Returns NULL
+ * if there is none. */
 const struct mt_device_report *mt_asked_device(const struct mt_report *report, uint64_t device);
 
 #endif

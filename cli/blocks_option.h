@@ -8,16 +8,16 @@
 #include "report.h"
 
 struct mt_blocks_option {
-    const char *at, *of, *metric, *zoom; /* as given; NULL = not given */
+    const char *at, *of, *metric, *zoom; /* texts of the options; NULL = not given */
     uint64_t step;                       /* UINT64_MAX = not given */
     /* the parsed values */
     struct mt_question question;
-    bool is_population; /* blocks of a population, not of an instant */
+    bool is_population; /* selects the blocks of a population instead of an instant */
     enum mt_population_of population;
     enum mt_weigh weigh;
 };
 
-/* Rows for the table of options. Each command adds its own --step. */
+/* Rows for a command's table of options. Each command adds --step itself. */
 /* clang-format off */
 #define MT_BLOCKS_OPTIONS(blocks, prefix)                                                          \
     {"at", 0, MT_OPTION_TEXT, "INSTANT",                                                           \
@@ -28,21 +28,22 @@ struct mt_blocks_option {
      &(blocks).metric}
 /* clang-format on */
 
-/* Returns the index of `word` in `names`, or -1 after a message: "--metric must be one of
- * allocated, requested, count, not 'x'", or the closest name if there is one. */
+/* Returns the index of `word` in `names`. If it is not there, returns -1 after a message that
+ * suggests the closest name, or without one lists all names: "--metric must be one of allocated,
+ * requested, count, not 'x'". */
 int mt_find_word(const char *what, const char *word, const char *const *names, size_t count);
 
 /* Fills the parsed values. Prints an error and returns false if one is invalid. */
 bool mt_blocks_option_read(struct mt_blocks_option *blocks);
 
-/* "phase:PATH" -> PATH. Prints an error and returns NULL for any other text. */
+/* Returns PATH for "phase:PATH". For any other text, prints an error and returns NULL. */
 const char *mt_zoom_option_read(const char *text);
 
-/* The options of an analysis that finds only these blocks. */
+/* Returns the options of an analysis that finds only these blocks. */
 struct mt_analyze_options mt_blocks_analysis(const struct mt_blocks_option *blocks,
                                              const char *path);
 
-/* Returns true if the device has these blocks or is NULL. Otherwise prints why it has none. */
+/* Returns true if `device` has these blocks or is NULL. Otherwise prints why it has none. */
 bool mt_blocks_found(const struct mt_blocks_option *blocks, const struct mt_report *report,
                      const struct mt_device_report *device, const char *path);
 

@@ -1,5 +1,6 @@
 /* Shared by all commands: tables of options (for parsing, --help and completion), exit codes, and
- * functions that print. Only cli prints. Answers go to stdout, everything else to stderr. */
+ * functions that print. Only cli prints. It prints answers to stdout and everything else to
+ * stderr. */
 #ifndef MT_CLI_CLI_H
 #define MT_CLI_CLI_H
 
@@ -19,7 +20,7 @@ enum mt_exit {
     MT_EXIT_INPUT = 3,
     MT_EXIT_OUTPUT = 4,
     MT_EXIT_INCOMPLETE = 5,
-    MT_EXIT_INTERNAL = 6 /* a bug of memtrace, not an error in its input */
+    MT_EXIT_INTERNAL = 6 /* a bug in memtrace, not an error in its input */
 };
 
 enum mt_option_kind {
@@ -29,8 +30,8 @@ enum mt_option_kind {
     MT_OPTION_BYTES,    /* uint64_t *: "12GiB" */
     MT_OPTION_COUNT,    /* uint64_t * */
     MT_OPTION_POSITIVE, /* uint64_t *: a count of at least 1; 0 means "not given" */
-    MT_OPTION_STEP,     /* uint64_t *: a count, or "step 7" and "step#7" as reports have it */
-    MT_OPTION_MEMORY    /* no target: the memory budget (memory_limit.h) */
+    MT_OPTION_STEP,     /* uint64_t *: a count, or as in reports "step 7" or "step#7" */
+    MT_OPTION_MEMORY    /* no target: sets the memory budget (memory_limit.h) */
 };
 
 struct mt_text_list {
@@ -51,7 +52,7 @@ struct mt_option {
 struct mt_common {
     bool json, quiet, strict;
     bool all;           /* MT_ALL_OPTION: no limits on what --json prints */
-    const char *format; /* forces an importer */
+    const char *format; /* name of an importer; NULL = detect the format */
 };
 /* clang-format off */
 #define MT_COMMON_OPTIONS(common)                                                                  \
@@ -79,58 +80,61 @@ struct mt_command {
 /* All commands; ends with a NULL name. */
 extern const struct mt_command mt_commands[];
 
-/* Parses argv by `options` and moves positional arguments to the front of *arguments (pointing
- * into argv). Options may be anywhere; "--" ends them. Returns -1 to continue, otherwise the exit
- * code (0 after --help; usage errors were printed, with suggestions). min/max: number of
- * positional arguments. */
+/* Parses argv with the table `options`. *arguments points into argv and has the positional
+ * arguments, of which there must be min_arguments to max_arguments. Options may be anywhere; "--"
+ * ends them. Returns -1 to continue, 0 after --help, or the exit code after a message about a usage
+ * error. */
 int mt_options_parse(const struct mt_command *command, const struct mt_option *options, int argc,
                      char **argv, int min_arguments, int max_arguments, char ***arguments,
                      int *argument_count);
 
-/* Prints that an argument is missing; returns the exit code. For commands that need it only with
- * some options. */
+/* Prints that an argument is missing, and returns the exit code. Used by commands that need the
+ * argument only with some options. */
 int mt_missing_argument(const struct mt_command *command);
 
 /* Prints the text of --help. Returns the exit code of mt_print. */
 int mt_print_help(const struct mt_command *command, const struct mt_option *options);
 
-/* Prints "memtrace: <text>\n" on stderr with control characters escaped. Allocates nothing, so it
+/* Prints "memtrace: <text>\n" to stderr with control characters escaped. Allocates nothing, so it
  * can report that memory ran out. */
 void mt_say(const char *format, ...) MT_PRINTF(1, 2);
 
-/* Prints "memtrace: cannot read 'path': <error>" and returns its exit code. Control characters in
- * path are escaped. */
+/* Prints "memtrace: cannot read 'path': <error>" and returns the exit code for the error. Escapes
+ * control characters in `path`. */
 int mt_report_error(const char *path, const struct mt_error *error);
 
-/* Opens a trace or importable file. On failure prints the reason, sets *exit_code and returns
+/* Opens a trace or an importable file. On failure, prints the reason, sets *exit_code and returns
  * NULL. */
 struct mt_source *mt_open_input(const char *path, const struct mt_common *common, int *exit_code);
 
 enum { MT_MISSING_TEXT = 128 };
-/* Describes integrity.events_dropped: "at least 134 events are missing from the history" for an
- * imported file, "... were dropped by the recorder" for a recording. Returns `text`. */
+/* Writes a description of integrity.events_dropped to `text` and returns it. For an imported file:
+ * "at least 134 events are missing from the history". For a recording: "... were dropped by the
+ * recorder". */
 const char *mt_missing_events_text(const struct mt_source *source, char text[MT_MISSING_TEXT]);
 
-/* Prints on stderr (unless quiet) what was damaged, truncated or dropped, and returns the exit code
- * (3 damaged; 5 with strict; otherwise 0). Call it at the end of the input. */
+/* Unless `quiet` is set, prints to stderr what is damaged, truncated or missing. Returns 3 if the
+ * input is damaged, 5 if it is incomplete and `strict` is set, otherwise 0. Call it at the end of
+ * the input. */
 int mt_input_verdict(const struct mt_source *source, const char *path,
                      const struct mt_common *common);
 
-/* Like mt_input_verdict, after an answer: returns `code` unless it is 0. */
+/* Like mt_input_verdict, but returns `code`, the exit code of the answer, if it is not 0. */
 int mt_answer_verdict(int code, const struct mt_source *source, const char *path,
                       const struct mt_common *common);
 
-/* Writes buf to stdout. If that fails, prints a line and returns exit code 4, or 3 if memory has
- * run out (memory_limit.h). For files, see outputs.h. */
+/* Writes `buf` to stdout. If that fails, prints an error and returns exit code 4, or 3 if memory
+ * ran out (memory_limit.h). For files, see outputs.h. */
 int mt_print(const struct mt_buf *buf);
 int mt_print_and_release(struct mt_buf *buf);
 
-/* Like mt_print, for an answer. JSON is always UTF-8; text is ASCII if the locale is not UTF-8
+/* Like mt_print, for an answer. JSON is always UTF-8. Text is ASCII if the locale is not UTF-8
  * (ascii_text.h). */
 int mt_print_answer(const struct mt_buf *buf, bool is_json);
 int mt_print_answer_and_release(struct mt_buf *buf, bool is_json);
 
-/* Shows progress on stderr after one second, only on a terminal. Zeroed = idle. */
+/* Shows progress on stderr after one second if stderr is a terminal. Zeroed memory is an idle
+ * progress. */
 struct mt_progress {
     uint64_t started_ns, shown_ns;
     bool off, shown;
@@ -140,15 +144,15 @@ void mt_progress_update(struct mt_progress *progress, const char *what, double s
 uint64_t mt_progress_elapsed_ns(const struct mt_progress *progress); /* 0 if nothing is shown */
 void mt_progress_end(struct mt_progress *progress);
 
-/* Colors for stdout: empty strings if it is not a terminal, if NO_COLOR is not empty, or if TERM is
- * "dumb" or not set. */
+/* Escape sequences of colors. mt_stdout_style has empty strings if stdout is not a terminal, if
+ * NO_COLOR is not empty, or if TERM is "dumb" or not set. */
 struct mt_style {
     const char *bold, *dim, *red, *green, *yellow, *cyan, *reset;
 };
 const struct mt_style *mt_stdout_style(void);
-const struct mt_style *mt_plain_style(void); /* for files: no colors */
+const struct mt_style *mt_plain_style(void); /* empty strings, for files */
 
-/* Width of text if stdout is not a terminal. */
+/* Width of text, in columns, if stdout is not a terminal. */
 #define MT_TEXT_COLUMNS 100
 
 /* Properties of standard output. */

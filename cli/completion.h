@@ -1,6 +1,6 @@
-/* What a shell may complete: commands, options, and their values. The scripts for bash, zsh and
- * fish call `memtrace COMMAND --completion-helper WORD...` with the words so far; the last one,
- * possibly empty, is the word at the cursor. */
+/* Completion in shells: commands, options, and their values. The scripts for bash, zsh and fish
+ * call `memtrace COMMAND --completion-helper WORD...` with the words up to the cursor. The last
+ * word is at the cursor and may be empty. */
 #ifndef MT_CLI_COMPLETION_H
 #define MT_CLI_COMPLETION_H
 
@@ -8,10 +8,10 @@
 
 #define MT_COMPLETION_WORD "--completion-helper"
 
-/* Prints the candidates that begin with the last word, one a line: options after a dash, otherwise
- * values of the option or the argument there. Without words prints all options. Values that come
- * from a trace are read from the first word that is a file of at most 16 MiB. Errors print nothing,
- * because the user is typing. Returns the exit code of mt_print. */
+/* Prints the candidates that begin with the last word, one per line. After a dash these are
+ * options, otherwise values of the option or the argument at the cursor. Without words, prints all
+ * options. Values from a trace, such as phases, are read from the first word that is a file of at
+ * most 16 MiB. Prints no errors, because the user is typing. Returns the exit code of mt_print. */
 int mt_print_candidates(const struct mt_command *command, const struct mt_option *options,
                         char *const *words, int count);
 

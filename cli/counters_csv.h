@@ -17,11 +17,11 @@ struct mt_counters_csv {
 int mt_counters_csv_open(struct mt_counters_csv *csv, const char *path,
                          const struct mt_outputs *outputs);
 
-/* An observer for mt_replay_run; the csv must stay where it is. */
+/* Returns an observer for mt_replay_run. *csv must not move while the observer is used. */
 struct mt_replay_observer mt_counters_csv_observer(struct mt_counters_csv *csv);
 
-/* Renames the file to its final name, or discards it if `code`, the exit code of the replay, is
- * not MT_EXIT_OK. Prints errors; returns enum mt_exit. */
+/* Renames the file to its final name. Discards the file instead if the exit code of the replay,
+ * `code`, is not MT_EXIT_OK. Prints errors; returns enum mt_exit. */
 int mt_counters_csv_close(struct mt_counters_csv *csv, int code);
 
 #endif

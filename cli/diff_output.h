@@ -1,4 +1,4 @@
-/* The answer of diff, for people and as JSON. */
+/* The answer of diff, as text and as JSON. */
 #ifndef MT_CLI_DIFF_OUTPUT_H
 #define MT_CLI_DIFF_OUTPUT_H
 
@@ -9,17 +9,17 @@
 struct mt_diff_output {
     const struct mt_diff *diff;
     const struct mt_question *question;
-    struct mt_arena *arena; /* for words */
-    bool all;               /* --json: without limits */
+    struct mt_arena *arena; /* for texts */
+    bool all;               /* no limits in JSON (--all) */
 };
 
 void mt_diff_text(struct mt_buf *out, const struct mt_diff_output *output,
                   const struct mt_style *style);
 
-/* "memtrace.diff/1" */
+/* Appends a document "memtrace.diff/1". */
 void mt_diff_json(struct mt_buf *out, const struct mt_diff_output *output);
 
-/* Returns the bytes that the allocator holds in addition to its blocks at the instant. */
+/* Returns the bytes that the allocator has reserved at the instant, but that are not active. */
 static inline uint64_t mt_unused_bytes(const struct mt_answer *answer)
 {
     return answer->instant.bytes.reserved - answer->instant.bytes.active;

@@ -1,5 +1,5 @@
-/* Compares two traces at the same instant, for diff, render and analyze, and draws the
- * difference. */
+/* Compares two traces at the same instant and draws the difference. Used by diff, render and
+ * analyze. */
 #ifndef MT_CLI_DIFF_RUN_H
 #define MT_CLI_DIFF_RUN_H
 
@@ -9,8 +9,8 @@
 struct mt_diff_wish {
     const char *a, *b; /* paths */
     const struct mt_question *question;
-    uint64_t device;        /* of A, or MT_EVERY_DEVICE */
-    bool finds_format_of_a; /* --format applies only to B */
+    uint64_t device;        /* device of A, or MT_EVERY_DEVICE */
+    bool finds_format_of_a; /* detects the format of A; --format applies only to B */
 };
 
 struct mt_diff_run {
@@ -20,20 +20,23 @@ struct mt_diff_run {
     bool lacks_device; /* a trace has no events of the requested device */
 };
 
-/* Returns -1, or the exit code after an error message. Call mt_diff_run_close in either case. */
+/* Reads both traces and compares them. Returns -1, or the exit code after an error message. Call
+ * mt_diff_run_close in either case. */
 int mt_diff_run_open(const struct mt_diff_wish *wish, const struct mt_common *common,
                      struct mt_diff_run *run);
-/* Returns `code` or, if it is 0, the exit code for damaged or incomplete inputs
+/* Returns `code` if it is not 0, otherwise the exit code for damaged or incomplete inputs
  * (mt_input_verdict). */
 int mt_diff_run_verdict(const struct mt_diff_run *run, const struct mt_common *common, int code);
 void mt_diff_run_close(struct mt_diff_run *run);
 
-/* Draws the compared device of B that reserved most, in the size of `picture` (NULL: default size).
- * Prints errors; returns enum mt_exit. Release the drawing in any case. */
+/* Draws the difference on the compared device that reserved the most in B, in the size of `picture`
+ * (NULL: the default size). Prints errors; returns enum mt_exit. Release the drawing in any
+ * case. */
 int mt_diff_run_draw(const struct mt_diff_run *run, const struct mt_question *question,
                      const struct mt_picture *picture, struct mt_drawing *drawing);
 
-/* Draws like mt_diff_run_draw and writes the picture. Prints errors; returns enum mt_exit. */
+/* Draws as mt_diff_run_draw does, and writes the picture to a file. Prints errors; returns enum
+ * mt_exit. */
 int mt_diff_picture(const struct mt_diff_run *run, const struct mt_question *question,
                     const struct mt_picture *picture, const struct mt_common *common);
 

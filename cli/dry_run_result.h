@@ -1,4 +1,4 @@
-/* The result of a dry run when its command has ended. */
+/* The result of a dry run after its command has ended. */
 #ifndef MT_CLI_DRY_RUN_RESULT_H
 #define MT_CLI_DRY_RUN_RESULT_H
 
@@ -12,21 +12,21 @@ struct mt_simulated_site; /* simulated_site.h */
 struct mt_dry_run_trace {
     char *path;
     uint64_t reserved_peak_bytes, process_id;
-    bool is_pytorch;  /* it has PyTorch's segments */
+    bool is_pytorch;  /* contains segments of PyTorch */
     bool died_of_oom; /* nothing was allocated after an out-of-memory error */
 };
 
-/* Numbers of traces whose peaks are not known. */
+/* Numbers of traces with unknown peaks. */
 struct mt_dry_run_unread {
-    size_t running; /* processes that were still running when the command ended */
+    size_t running; /* of processes that were still running when the command ended */
     size_t failed, incomplete;
 };
 
 struct mt_dry_run_answer {
     const struct mt_card *card;
-    uint64_t devices, memory_bytes; /* of each */
-    bool has_limit;                 /* memory_bytes was requested */
-    int exit_status;                /* of the command; 128 + signal */
+    uint64_t devices, memory_bytes; /* memory of each device */
+    bool has_limit;                 /* memory_bytes is from an option, not from the card */
+    int exit_status;                /* of the command; 128 + signal if a signal ended it */
     int signal;                     /* the signal that ended the command; 0: none */
     bool timed_out, was_not_run;
     const struct mt_dry_run_notes *notes;

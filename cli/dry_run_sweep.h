@@ -1,4 +1,4 @@
-/* memtrace dry-run --sweep, after the options are parsed. */
+/* Runs memtrace dry-run --sweep after the options are parsed. */
 #ifndef MT_CLI_DRY_RUN_SWEEP_H
 #define MT_CLI_DRY_RUN_SWEEP_H
 
@@ -9,16 +9,16 @@
 
 struct mt_sweep_wish {
     struct mt_text_list sweeps;    /* "batch=1,2,4" */
-    struct mt_rank_wish rank;      /* ranks instead of sweeps */
-    uint64_t jobs;                 /* 0 = what processors and memory allow */
-    struct mt_simulated_run *each; /* command with placeholders; output: the folder */
+    struct mt_rank_wish rank;      /* --ranks instead of --sweep */
+    uint64_t jobs;                 /* parallel runs; 0 = as many as processors and memory allow */
+    struct mt_simulated_run *each; /* `command` has placeholders; `output` is the folder */
     const struct mt_gate_options *gates;
     const struct mt_gate_run *gate_run; /* opened */
     const struct mt_common *common;
     const struct mt_outputs *outputs;
 };
 
-/* Executes all runs, writes the files and prints the answer. Returns the exit code. */
+/* Runs all commands, writes the files and prints the answer. Returns the exit code. */
 int mt_dry_run_sweep(const struct mt_sweep_wish *wish);
 
 #endif

@@ -1,4 +1,4 @@
-/* Exports blocks in formats of other programs. */
+/* Formats of other programs in which `memtrace export` writes blocks. */
 #ifndef MT_CLI_EXPORT_FORMAT_H
 #define MT_CLI_EXPORT_FORMAT_H
 
@@ -12,7 +12,7 @@ struct mt_export {
     const struct mt_icicle *icicle;
     const char *title;    /* "gpt: live at the peak" */
     const char *exporter; /* "memtrace 0.1.0" */
-    bool with_blocks;     /* leaves for each size and role */
+    bool with_blocks;     /* adds a leaf for each size and role */
 };
 
 struct mt_export_format {
@@ -22,10 +22,10 @@ struct mt_export_format {
     void (*add)(struct mt_buf *out, const struct mt_export *what);
 };
 
-/* Ends with NULL. */
+/* All formats; ends with NULL. */
 extern const struct mt_export_format *const mt_export_formats[];
 
-/* One file each: export_<name>.c. */
+/* Each format has a file: export_<name>.c. */
 extern const struct mt_export_format mt_export_folded, mt_export_speedscope;
 
 #endif

@@ -1,4 +1,4 @@
-/* memtrace fleet diff: how much more or less memory another run of a job needs. */
+/* memtrace fleet diff: compares the memory that two runs of a job need. */
 #ifndef MT_CLI_FLEET_DIFF_H
 #define MT_CLI_FLEET_DIFF_H
 

@@ -8,14 +8,14 @@
 
 struct mt_fleet_diff_answer {
     const struct mt_job_diff *diff;
-    const char *a, *b;      /* as the command line names them */
+    const char *a, *b;      /* the jobs, as on the command line */
     struct mt_arena *arena; /* for texts */
-    bool all;               /* no limits on lists */
+    bool all;               /* no limits on the lengths of lists */
 };
 
 void mt_fleet_diff_text(struct mt_buf *out, const struct mt_fleet_diff_answer *answer,
                         const struct mt_style *style);
-/* memtrace.fleet-diff/1 */
+/* Appends a document "memtrace.fleet-diff/1". */
 void mt_fleet_diff_json(struct mt_buf *out, const struct mt_fleet_diff_answer *answer);
 
 #endif

@@ -1,11 +1,11 @@
-/* PRIVATE to the text of `fleet diff`: shared by its answer (fleet_diff_text.c) and its tables
+/* PRIVATE to the text of `fleet diff`: shared by the answer (fleet_diff_text.c) and the tables
  * (fleet_diff_tables.c). */
 #ifndef MT_CLI_FLEET_DIFF_WORDS_H
 #define MT_CLI_FLEET_DIFF_WORDS_H
 
 #include "fleet_diff_output.h"
 
-enum { MT_DIFF_ROWS = 12 }; /* of a table, unless --all */
+enum { MT_DIFF_ROWS = 12 }; /* maximum number of rows of a table without --all */
 
 struct mt_diff_text {
     struct mt_buf *out;
@@ -20,9 +20,10 @@ const char *mt_diff_class_name(const struct mt_diff_text *text, uint32_t class);
 const char *mt_diff_site_of(const struct mt_diff_text *text, uint32_t line);
 /* Returns the noun for what is compared: "rank", "groups", ... */
 const char *mt_diff_kind_of(const struct mt_diff_text *text, uint32_t count);
-const char *mt_diff_s(uint64_t count); /* "" for 1, otherwise "s" */
+const char *mt_diff_s(uint64_t count); /* returns "" for 1, otherwise "s" */
 
-/* The number of `count` rows that a table shows, and a note about the rest. */
+/* Returns how many of `count` rows a table shows; mt_diff_add_rest appends a note about the
+ * others. */
 uint32_t mt_diff_shown(const struct mt_diff_text *text, uint32_t count);
 void mt_diff_add_rest(const struct mt_diff_text *text, uint32_t count, size_t indent);
 void mt_diff_add_heading(const struct mt_diff_text *text, const char *heading);
@@ -32,7 +33,7 @@ bool mt_diff_sizes_differ(const struct mt_job_diff *diff);
 
 bool mt_diff_changes(const struct mt_job_change *change);
 
-/* fleet_diff_tables.c: tables of the change, and ranks that ended differently. */
+/* In fleet_diff_tables.c: append tables of the change, and the ranks that ended differently. */
 void mt_diff_add_tables(const struct mt_diff_text *text);
 void mt_diff_add_outcomes(const struct mt_diff_text *text);
 

@@ -1,4 +1,4 @@
-/* The files of a job: those on the command line, and those in folders on the command line. */
+/* The files of a job: files on the command line, and files in folders on the command line. */
 #ifndef MT_CLI_FLEET_FILES_H
 #define MT_CLI_FLEET_FILES_H
 
@@ -15,17 +15,17 @@ struct mt_fleet_files {
     size_t capacity;
 };
 
-/* Adds a file with any name, or the traces, snapshots and summaries below a folder, by their file
- * name extensions. Leaves out a file if it has a summary (FILE.mtsum) that is not older. MT_ERR_IO:
- * a folder cannot be read. */
+/* Adds a file with any name, or all traces, snapshots and summaries below a folder, which it
+ * recognizes by their extensions. Omits a file in a folder if a summary (FILE.mtsum) that is not
+ * older is beside it. Returns MT_ERR_IO if a folder cannot be read. */
 enum mt_status mt_fleet_files_add(struct mt_fleet_files *files, const char *path,
                                   struct mt_error *error) MT_MUST_USE;
 
-/* Call it after the last file was added. */
+/* Sorts the paths and removes duplicates. Call it after the last file was added. */
 void mt_fleet_files_sort(struct mt_fleet_files *files);
 void mt_fleet_files_release(struct mt_fleet_files *files);
 
-/* Returns true if there is a summary beside the trace that is not older than the trace. */
+/* Returns true if a summary that is not older than the trace is beside it. */
 bool mt_fleet_has_summary(const char *trace);
 
 #endif

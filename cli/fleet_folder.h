@@ -1,12 +1,12 @@
 /* Writes the folder of `memtrace fleet -o DIR`: report.html, fleet.json, summary.md, junit.xml if
- * there are gates, and the charts that fit the job. */
+ * there are gates, and the charts that are useful for the job. */
 #ifndef MT_CLI_FLEET_FOLDER_H
 #define MT_CLI_FLEET_FOLDER_H
 
 #include "fleet_output.h"
 #include "outputs.h"
 
-/* Call it before anything is read: prints which of the user's files would be overwritten. Returns
+/* Prints which of the user's files would be overwritten. Call it before anything is read. Returns
  * enum mt_exit. */
 int mt_fleet_folder_precheck(const char *directory, const struct mt_outputs *outputs,
                              bool has_gates);
@@ -14,8 +14,8 @@ int mt_fleet_folder_precheck(const char *directory, const struct mt_outputs *out
 struct mt_fleet_folder {
     const char *directory;
     const struct mt_outputs *outputs;
-    const char *command; /* that gave the answer: "memtrace fleet traces/" */
-    bool is_quiet;       /* does not print what was written */
+    const char *command; /* the command that gave the answer: "memtrace fleet traces/" */
+    bool is_quiet;       /* does not print the names of the files */
 };
 
 /* Writes all files. Prints errors; returns enum mt_exit. */

@@ -15,17 +15,17 @@ enum mt_fleet_gate_state {
 
 enum mt_fleet_gate_unit { MT_FLEET_BYTES, MT_FLEET_PPM, MT_FLEET_RANKS };
 
-/* A rule for the ranks of a group. */
+/* A rule for the ranks of a group, and its result. */
 struct mt_fleet_gate {
     const char *rule, *group; /* "max-peak reserved", "pp 3" or "all ranks" */
     enum mt_fleet_gate_state state;
     bool is_optional;  /* "not evaluated" is not a failure */
-    const char *doubt; /* why `actual` is uncertain or unknown; NULL = it is exact */
-    bool is_no_bound;  /* `actual` is not even a lower bound if there is a doubt, so the gate cannot
-                          fail */
-    uint32_t row;      /* the worst of the group; MT_NO_ROW: none */
+    const char *doubt; /* why `actual` is uncertain or unknown; NULL = `actual` is exact */
+    bool is_no_bound; /* if there is a doubt, `actual` is not even a lower bound, so the gate cannot
+                         fail */
+    uint32_t row;     /* row of the worst rank of the group; MT_NO_ROW: none */
     uint64_t actual, limit, warn; /* in `unit`; UINT64_MAX = no such bound */
-    uint64_t base;                /* value of the base, from which the limit is computed */
+    uint64_t base;                /* value in the base, from which the limit is computed */
     bool has_base;
     enum mt_fleet_gate_unit unit; /* bytes, millionths of the mean, or a number of ranks */
 };
@@ -38,7 +38,7 @@ struct mt_fleet_gates {
     uint32_t count, failed;
     uint32_t skipped; /* optional rules that were not evaluated */
     size_t capacity;
-    uint32_t *seen; /* ranks with a number in each group (mt_gate_count_seen) */
+    uint32_t *seen; /* number of ranks of each group in the job (mt_gate_count_seen) */
 };
 
 #endif

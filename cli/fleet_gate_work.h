@@ -1,46 +1,48 @@
-/* Shared by the files that check the rules of a job. */
+/* Shared by the files that check the gates of a job. */
 #ifndef MT_CLI_FLEET_GATE_WORK_H
 #define MT_CLI_FLEET_GATE_WORK_H
 
 #include "fleet_gate_data.h"
 
-/* Returns false if the record does not have this peak. */
+/* Sets *bytes to a peak of the record. Returns false if the record does not have this peak. */
 bool mt_gate_rank_peak(const struct mt_rank_record *record, enum mt_gate_metric metric,
                        uint64_t *bytes);
 
-/* Returns why peaks of the rank may have been higher; NULL: they were not. */
+/* Returns why the real peaks of the rank may be higher than the recorded ones; NULL: they are
+ * not. */
 const char *mt_gate_rank_doubt(const struct mt_rank_record *record);
 
-/* Returns the number of groups of the first axis, including one for ranks whose position is
- * unknown. */
+/* Returns the number of groups of the first axis. Ranks whose position is unknown are one of the
+ * groups. */
 uint32_t mt_gate_group_count(const struct mt_job_report *report);
 uint32_t mt_gate_group_of(const struct mt_job_report *report, uint32_t row);
 const char *mt_gate_group_name(struct mt_fleet_gates *gates, const struct mt_job_report *report,
                                uint32_t group);
 
-/* Returns why a group lacks ranks that the rules require; NULL: it lacks none. */
+/* Returns a reason if ranks of a group are missing that the rules require; NULL: none are
+ * missing. */
 const char *mt_gate_missing_in(const struct mt_fleet_gates *gates,
                                const struct mt_job_report *report, uint32_t group);
 /* Returns true if every missing rank belongs to a group that has rows. */
 bool mt_gate_missing_are_placed(const struct mt_fleet_gates *gates,
                                 const struct mt_job_report *report);
 
-/* "max-peak reserved"; NULL: no memory. */
+/* Returns the name of a rule: "max-peak reserved". NULL: memory ran out. */
 const char *mt_gate_rule_name(struct mt_fleet_gates *gates, enum mt_gate_kind kind,
                               enum mt_gate_metric metric);
 
-/* Adds a case. The result is valid until the next call. NULL: no memory, or `rule` or `group` is
- * NULL. */
+/* Adds a gate for a group. The result is valid until the next call. Returns NULL if memory runs
+ * out, or if `rule` or `group` is NULL. */
 struct mt_fleet_gate *mt_gate_add(struct mt_fleet_gates *gates, const char *rule, const char *group,
                                   const struct mt_gate_rule *bounds);
 
-/* Sets the state. A gate with a doubt fails if `actual` exceeds the limit and is a lower bound;
- * otherwise it is not evaluated. */
+/* Sets gate->state. A gate with a doubt fails if `actual` exceeds the limit and is a lower bound.
+ * Otherwise a gate with a doubt is not evaluated. */
 void mt_gate_judge(struct mt_fleet_gate *gate);
 
 /* Returns true if more ranks are missing than --max-missing allows. */
 bool mt_gate_misses_ranks(const struct mt_fleet_gates *gates, const struct mt_job_report *report);
-/* Returns true if ranks are known to be missing at this coordinate. O(rows). */
+/* Returns true if ranks are known to be missing at this coordinate of the axis. O(rows). */
 bool mt_gate_misses_at(const struct mt_job_report *report, uint32_t axis, uint32_t coordinate);
 /* Counts the ranks of each group, for mt_gate_missing_in and mt_gate_missing_are_placed. O(rows *
  * log groups). */

@@ -1,4 +1,4 @@
-/* The gates of a job: each rule has one case for each group of ranks. */
+/* The gates of a job. Each rule has a gate for each group of ranks. */
 #ifndef MT_CLI_FLEET_GATES_H
 #define MT_CLI_FLEET_GATES_H
 
@@ -12,10 +12,10 @@ int mt_fleet_gates_read(struct mt_fleet_gates *gates, const struct mt_fleet_gate
 /* Reads the job of --base, if there is one. Prints errors; returns enum mt_exit. */
 int mt_fleet_gates_open_base(struct mt_fleet_gates *gates, const char *mesh, uint64_t jobs);
 
-/* Evaluates the rules. The groups are those of the first axis; without axes, all ranks are one
- * group. A rule does not pass if a rank is missing, was killed, failed or ran out of memory, or if
- * its trace is truncated or incomplete, even if the other ranks keep the rule. MT_ERR_FORMAT: the
- * base cannot be compared. */
+/* Evaluates the rules for the groups of the first axis. Without axes, all ranks are one group. A
+ * gate does not pass if a rank of the group is missing, was killed, failed or ran out of memory, or
+ * if its trace is truncated or incomplete, even if all other ranks keep the rule. Returns
+ * MT_ERR_FORMAT if the base cannot be compared with the job. */
 enum mt_status mt_fleet_gates_check(struct mt_fleet_gates *gates,
                                     const struct mt_job_report *report,
                                     struct mt_error *error) MT_MUST_USE;
@@ -23,10 +23,10 @@ void mt_fleet_gates_text(struct mt_buf *out, struct mt_fleet_gates *gates,
                          const struct mt_job_report *report, const struct mt_style *style);
 void mt_fleet_gates_json(struct mt_json *json, const struct mt_fleet_gates *gates,
                          const struct mt_job_report *report);
-/* JUnit XML: one test case for each rule and group. */
+/* Appends JUnit XML with a test case for each rule and group. */
 void mt_fleet_gates_junit(struct mt_buf *out, struct mt_fleet_gates *gates,
                           const struct mt_job_report *report);
-/* Sets the gates of a page or a summary. They are valid as long as `gates`. */
+/* Sets the gates of *document, for a page or a summary. They are valid as long as `gates`. */
 enum mt_status mt_fleet_gates_document(struct mt_fleet_gates *gates,
                                        const struct mt_job_report *report,
                                        struct mt_job_document *document) MT_MUST_USE;

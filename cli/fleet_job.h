@@ -1,4 +1,4 @@
-/* One job: its files, the records of its ranks, and its report. */
+/* A job: its files, the records of its ranks, and its report. */
 #ifndef MT_CLI_FLEET_JOB_H
 #define MT_CLI_FLEET_JOB_H
 
@@ -10,9 +10,9 @@
 /* How files are read. */
 struct mt_fleet_reading {
     const char *format; /* NULL: detected from the first bytes */
-    bool summarize;     /* write a summary beside each trace that has none */
-    bool force;         /* ... also over a file that memtrace did not write */
-    bool name_all;      /* print the name of every unreadable file of a job, without a limit */
+    bool summarize;     /* write a summary beside each trace without one */
+    bool force;         /* such a summary may replace a file that memtrace did not write */
+    bool name_all;      /* print the names of all unreadable files of a job */
 };
 
 /* `load` of struct mt_gather; `context` is a const struct mt_fleet_reading. */
@@ -22,8 +22,8 @@ enum mt_status mt_fleet_load(void *context, const char *path, struct mt_rank_set
 /* Returns `jobs` or, if it is 0, the number of processors; at most 256. */
 uint32_t mt_fleet_threads(uint64_t jobs);
 
-/* Makes the report of a set. `path` and `option` are for messages: what is read, and the option
- * that names a job. Prints errors; returns enum mt_exit. */
+/* How to select a job. `path` (the input) and `option` (the option that names a job) are used only
+ * in messages. */
 struct mt_fleet_naming {
     const char *path, *option, *job, *mesh;
     bool is_base; /* no option names its job */
@@ -32,12 +32,12 @@ int mt_fleet_make_report(const struct mt_rank_set *set, const struct mt_fleet_fi
                          const struct mt_gather_failures *failures,
                          const struct mt_fleet_naming *naming, struct mt_job_report **report);
 
-/* Prints the files that could not be read, sorted by name, and their number. Without `all`,
- * names at most 100. */
+/* Prints the number of files that could not be read, and their names in sorted order. Without
+ * `all`, prints at most 100 names. */
 void mt_fleet_say_failures(const struct mt_fleet_files *files,
                            const struct mt_gather_failures *failures, bool all);
 
-/* A job given by one path. Zeroed memory holds no job. */
+/* A job that is read from one path. Zeroed memory holds no job. */
 struct mt_fleet_job {
     const char *path; /* borrowed */
     struct mt_fleet_files files;
@@ -46,9 +46,9 @@ struct mt_fleet_job {
     struct mt_job_report *report;
 };
 
-/* Reads the job. Unreadable files are named and left out; a job without any readable file is an
- * error. Prints errors; returns enum mt_exit. Release it in any case; it must not move until
- * then. */
+/* Reads the job. Prints the names of unreadable files and omits them. A job without any readable
+ * file is an error. Prints errors; returns enum mt_exit. Release *job in any case. *job must not
+ * move before that. */
 int mt_fleet_job_open(struct mt_fleet_job *job, const struct mt_fleet_naming *naming,
                       const struct mt_fleet_reading *reading, uint64_t jobs);
 void mt_fleet_job_release(struct mt_fleet_job *job);

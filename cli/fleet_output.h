@@ -1,4 +1,4 @@
-/* The answer about a job, as text and as memtrace.fleet/1. */
+/* The answer about a job, as text and as a document memtrace.fleet/1. */
 #ifndef MT_CLI_FLEET_OUTPUT_H
 #define MT_CLI_FLEET_OUTPUT_H
 
@@ -7,10 +7,10 @@
 
 struct mt_fleet_answer {
     const struct mt_job_report *report;
-    struct mt_fleet_gates *gates;           /* checked, or without rules */
+    struct mt_fleet_gates *gates;           /* after the check; may have no rules */
     struct mt_arena *arena;                 /* for texts */
-    bool all;                               /* no limits on lists */
-    const struct mt_job_settings *settings; /* of --tune; NULL: not requested */
+    bool all;                               /* no limits on the lengths of lists */
+    const struct mt_job_settings *settings; /* result of --tune; NULL: not requested */
 };
 
 void mt_fleet_text(struct mt_buf *out, const struct mt_fleet_answer *answer,

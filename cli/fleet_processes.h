@@ -1,4 +1,4 @@
-/* The processes of mpirun or srun that share the work of one command. */
+/* Processes that mpirun or srun started, which share the work of one command. */
 #ifndef MT_CLI_FLEET_PROCESSES_H
 #define MT_CLI_FLEET_PROCESSES_H
 
@@ -6,14 +6,15 @@
 
 #include "exchange.h"
 
-/* Fills *exchange: this process alone, or the processes that an MPI launcher started (Open MPI,
- * MPICH and Slurm set variables in the environment). Returns an exit status. Fails with a message
- * if the launcher started several and MPI is missing, because each of them would do all the work
- * and write the same files. */
+/* Fills *exchange for the processes that an MPI launcher started, or for this process alone.
+ * Recognizes Open MPI, MPICH and Slurm by their environment variables. Returns an exit status.
+ * Fails with a message if there are several processes but MPI is missing, because each process
+ * would do all the work and write the same files. */
 int mt_fleet_processes_begin(struct mt_exchange *exchange);
 
-/* Waits for the other processes if the work was shared. If this process failed before that, the
- * others still wait for it, so this call ends all processes with exit status `code`. */
+/* If `has_shared` is set, waits for the other processes. Otherwise this process failed before the
+ * work was shared, and the others would wait for it forever, so ends all processes with exit status
+ * `code`. */
 void mt_fleet_processes_end(const struct mt_exchange *exchange, bool has_shared, int code);
 
 #endif

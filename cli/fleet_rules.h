@@ -34,12 +34,12 @@ struct mt_fleet_gate_options {
      "do not fail if a rule cannot be evaluated", &(gates).allow_not_evaluated}
 /* clang-format on */
 
-/* A rule that only jobs have. */
+/* Rules that exist only for jobs. */
 enum mt_job_rule { MT_JOB_RULE_NEEDED, MT_JOB_RULE_IMBALANCE, MT_JOB_RULE_MISSING };
 enum { MT_JOB_RULE_COUNT = MT_JOB_RULE_MISSING + 1, MT_MAX_GROUP_RULES = 256 };
 const char *mt_job_rule_name(enum mt_job_rule rule); /* "max-needed", ... */
 
-/* Rules for the ranks at one coordinate of an axis, in place of those for all. */
+/* Rules for the ranks at one coordinate of an axis. They replace the rules for all ranks. */
 struct mt_fleet_group_rules {
     const char *axis;
     uint32_t coordinate;
@@ -48,15 +48,17 @@ struct mt_fleet_group_rules {
 
 /* Zeroed memory holds no rules. */
 struct mt_fleet_rules {
-    struct mt_gate_rules all;                   /* max-peak, max-growth, fits, max-regression */
-    struct mt_gate_rule own[MT_JOB_RULE_COUNT]; /* no rule if limit.text and warn.text are NULL */
-    struct mt_fleet_group_rules *groups;        /* in the order of the budget */
+    struct mt_gate_rules all; /* max-peak, max-growth, fits, max-regression */
+    /* if limit.text and warn.text are NULL, there is no such rule */
+    struct mt_gate_rule own[MT_JOB_RULE_COUNT];
+    struct mt_fleet_group_rules *groups; /* in the order of the budget */
     uint32_t group_count;
     const char *base; /* NULL: none */
     bool is_given;    /* there is at least one rule */
 };
 
-/* Prints errors; returns enum mt_exit. Release *rules in any case. */
+/* Reads the rules from the options and the budget. Prints errors; returns enum mt_exit. Release
+ * *rules in any case. */
 int mt_fleet_rules_read(struct mt_fleet_rules *rules, const struct mt_fleet_gate_options *options);
 void mt_fleet_rules_release(struct mt_fleet_rules *rules);
 

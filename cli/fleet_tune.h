@@ -1,4 +1,4 @@
-/* memtrace fleet --tune: one setting of PyTorch's allocator for all ranks of a job, found by
+/* memtrace fleet --tune: finds one setting of PyTorch's allocator for all ranks of a job, with
  * replays of their traces (job_settings.h). */
 #ifndef MT_CLI_FLEET_TUNE_H
 #define MT_CLI_FLEET_TUNE_H
@@ -9,15 +9,17 @@
 
 struct mt_fleet_tuning {
     const struct mt_job_report *report;
-    const struct mt_fleet_files *files; /* of the report; its traces are in their folders */
+    /* the files of the report; the traces are in the same folders */
+    const struct mt_fleet_files *files;
     const struct mt_common *common;
     uint64_t jobs; /* traces in parallel; 0 = the number of processors */
 };
 
-/* Finds the setting: tunes the rank of each cluster that needs the most, replays the settings found
- * on all of these ranks and on the worst ones, and searches the smallest limits for the best
- * settings. Prints errors, for example that there is no trace; returns enum mt_exit. Free *settings
- * with mt_job_settings_free. *settings owns its texts and borrows the report. */
+/* Finds the setting in three steps. The first tunes the rank of each cluster that needs the most
+ * memory. The second replays the resulting settings on all of these ranks and on the worst ranks.
+ * The third searches the smallest limits for the best settings. Prints errors, for example that
+ * there is no trace; returns enum mt_exit. Free *settings with mt_job_settings_free. *settings owns
+ * its texts and borrows the report. */
 int mt_fleet_tune(const struct mt_fleet_tuning *tuning, struct mt_job_settings **settings);
 
 #endif

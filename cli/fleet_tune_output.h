@@ -4,11 +4,11 @@
 
 #include "fleet_output.h"
 
-/* Appends nothing without answer->settings. */
+/* Appends nothing if answer->settings is NULL. */
 void mt_fleet_tune_text(struct mt_buf *out, const struct mt_fleet_answer *answer,
                         const struct mt_style *style);
 
-/* Adds null without answer->settings. */
+/* Adds null if answer->settings is NULL. */
 void mt_fleet_tune_json(struct mt_json *json, const struct mt_fleet_answer *answer);
 
 #endif

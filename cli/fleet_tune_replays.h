@@ -1,4 +1,4 @@
-/* PRIVATE to fleet_tune.c: the traces that are replayed, and what the replays find. */
+/* PRIVATE to fleet_tune.c: the traces that are replayed, and the results of the replays. */
 #ifndef MT_CLI_FLEET_TUNE_REPLAYS_H
 #define MT_CLI_FLEET_TUNE_REPLAYS_H
 
@@ -6,17 +6,17 @@
 #include "job_settings.h"
 #include "setting_trial.h"
 
-/* A trace that is replayed: one process, perhaps with several devices. */
+/* A trace that is replayed. It is from one process, which may use several devices. */
 struct mt_tuned_trace {
     const char *path;
-    const struct mt_rank_record *record; /* of one of its devices */
-    bool is_tuned, is_done;              /* done: the fields from `status` to `before` are set */
-    enum mt_status status;               /* other than MT_OK: it cannot be replayed */
+    const struct mt_rank_record *record; /* record of one of the devices */
+    bool is_tuned, is_done;              /* is_done: the fields from `status` to `before` are set */
+    enum mt_status status;               /* not MT_OK: the trace cannot be replayed */
     struct mt_error error;
     struct mt_tune_summary *tune; /* if is_tuned */
     struct mt_setting_trial before;
-    struct mt_setting_trial *trials; /* one per setting */
-    bool *is_own;                    /* one per setting: found by tuning this trace */
+    struct mt_setting_trial *trials; /* one for each setting */
+    bool *is_own;                    /* one for each setting: it was found by tuning this trace */
     uint64_t readings;
 };
 
@@ -29,33 +29,22 @@ struct mt_tune_work {
     uint32_t trace_count;
     const char **confs;
     uint32_t setting_count;
-    bool *is_listed; /* one per setting: searched on all traces */
+    bool *is_listed; /* one for each setting: its limit is searched on all traces */
     struct mt_progress progress;
 };
 
-/* These functions print the error that ends the work and return enum mt_exit. */ /* For each trace
-                                                                                   * that is not
-                                                                                   * done: checks
-                                                                                   * that it is the
-                                                                                   * summarized
-                                                                                   * trace, runs
-                                                                                   * tune if
-                                                                                   * is_tuned, and
-                                                                                   * finds the need
-                                                                                   * of the recorded
-                                                                                   * run. If a trace
-                                                                                   * cannot be
-                                                                                   * replayed, sets
-                                                                                   * its `status`
-                                                                                   * without a
-                                                                                   * message. */
+/* The functions below print the error that ends the work and return enum mt_exit. */
+
+/* Processes each trace that is not done. Checks that it is the trace of its record, tunes it if
+ * is_tuned is set, and finds the memory that the recorded run needs. If a trace cannot be replayed,
+ * sets its `status` and prints nothing. */
 int mt_tune_traces(struct mt_tune_work *work);
 
-/* Replays each setting on each trace. */
+/* Replays each trace with each setting. */
 int mt_tune_replay_settings(struct mt_tune_work *work);
 
-/* Searches the smallest limits: of the settings in is_listed on every trace, and of the settings
- * in is_own on their trace. */
+/* Searches the smallest limits of the settings in is_listed on every trace, and of the settings in
+ * is_own on their trace. */
 int mt_tune_search_limits(struct mt_tune_work *work);
 
 #endif

@@ -1,4 +1,4 @@
-/* Prints the result of a check, and writes a baseline. */
+/* Writes the results of gates, and a baseline. */
 #ifndef MT_CLI_GATE_OUTPUT_H
 #define MT_CLI_GATE_OUTPUT_H
 
@@ -6,12 +6,12 @@
 #include "gate_result.h"
 #include "json.h"
 
-/* The verdict in the first line, then a paragraph for each rule. */
+/* Appends the verdict in the first line, then a paragraph for each rule. */
 void mt_add_gates_text(struct mt_buf *out, const struct mt_gates *gates,
                        const struct mt_style *style);
-/* "verdict" and "gates"; nothing for NULL. */
+/* Adds "verdict" and "gates". Adds nothing if `gates` is NULL. */
 void mt_json_gates(struct mt_json *json, const struct mt_gates *gates);
-/* memtrace.baseline/1 */
+/* Appends a document "memtrace.baseline/1". */
 void mt_add_baseline_json(struct mt_buf *out, const struct mt_baseline *baseline);
 
 #endif

@@ -1,4 +1,5 @@
-/* The gates of a command: its options, the files that they name, the check, and its output. */
+/* The gates of a command: the options, the files that the options name, the check, and the
+ * results. */
 #ifndef MT_CLI_GATE_RUN_H
 #define MT_CLI_GATE_RUN_H
 
@@ -11,8 +12,9 @@ struct mt_gate_options {
     struct mt_text_list peaks, regressions;
     const char *growth, *fragmentation, *fits;
     bool allow_not_evaluated;
-    bool strict; /* a gate of a dry run fails if it may fail under another order of addresses */
-    struct mt_outputs *outputs; /* what may be replaced; mt_gate_run_open adds its inputs */
+    /* a gate of a dry run also fails if it may fail under another order of addresses */
+    bool strict;
+    struct mt_outputs *outputs; /* which files may be replaced; mt_gate_run_open adds its inputs */
 };
 
 /* clang-format off */
@@ -44,14 +46,14 @@ struct mt_gate_run {
     struct mt_gates gates;
     bool has_base;
     const char *base_trace; /* the path of the base if it is a trace, else NULL */
-    bool is_checked;        /* there are rules, and `gates` has their results */
+    bool is_checked;        /* there are rules, and `gates` has the results */
 };
 
-/* Reads budget and base; call it first. Returns the exit code; errors were printed. Release *run
+/* Reads the budget and the base. Call it first. Prints errors; returns enum mt_exit. Release *run
  * in any case. */
 int mt_gate_run_open(struct mt_gate_run *run, const struct mt_gate_options *options,
                      const struct mt_common *common);
-/* Checks the gates and writes the baseline if it is requested. Returns the exit code, which does
+/* Checks the gates, and writes the baseline if one is requested. Returns the exit code, which does
  * not include failed gates. */
 int mt_gate_run_check(struct mt_gate_run *run, const struct mt_gate_options *options,
                       struct mt_source *source, const struct mt_report *report, const char *policy);
@@ -59,16 +61,16 @@ int mt_gate_run_check(struct mt_gate_run *run, const struct mt_gate_options *opt
 int mt_gate_run_verdict(const struct mt_gate_run *run);
 void mt_gate_run_release(struct mt_gate_run *run);
 
-/* Return NULL if nothing was checked, or if there is no base. */
+/* Return the results, or NULL if nothing was checked, and the base, or NULL if there is none. */
 const struct mt_gates *mt_gate_run_gates(const struct mt_gate_run *run);
 const struct mt_baseline *mt_gate_run_base(const struct mt_gate_run *run);
 
-/* Reads a document of settings (a budget). Release *settings in any case. */
+/* Reads a file of settings, such as a budget. Release *settings in any case. */
 enum mt_status mt_read_settings(const char *path, struct mt_settings *settings,
                                 struct mt_error *error) MT_MUST_USE;
 
-/* Returns the path of a base that a budget names, which is relative to the budget. NULL: no
- * memory. */
+/* Returns the path of a base that a budget names. The name is relative to the folder of the budget.
+ * NULL: memory ran out. */
 char *mt_path_beside(struct mt_arena *arena, const char *budget, const char *base);
 
 #endif

@@ -1,4 +1,4 @@
-/* The part of `memtrace info` about the identity of a rank and how it ended. */
+/* The part of `memtrace info` about the identity of a rank and the end of its process. */
 #ifndef MT_CLI_INFO_IDENTITY_H
 #define MT_CLI_INFO_IDENTITY_H
 
@@ -6,11 +6,11 @@
 #include "json.h"
 #include "source.h"
 
-/* Lines with labels of 14 columns; leaves out unknown facts. `path` may contain the rank. */
+/* Appends lines with labels of 14 columns. Omits unknown facts. `path` may contain the rank. */
 void mt_info_identity_text(struct mt_buf *out, const struct mt_trace_header *header,
                            const char *path);
 
-/* The member "identity"; unknown facts are null. */
+/* Adds the member "identity". Unknown facts are null. */
 void mt_info_identity_json(struct mt_json *json, const struct mt_trace_header *header,
                            const char *path);
 

@@ -5,7 +5,8 @@
 
 #include "cli.h"
 
-/* Appends text or, if `json`, "memtrace.secrets/1". The source must have been read to its end. */
+/* Appends text, or a document "memtrace.secrets/1" if `json` is set. The source must have been read
+ * to its end. */
 void mt_info_secrets(struct mt_buf *out, const struct mt_source *source, const char *path,
                      bool json);
 

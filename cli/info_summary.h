@@ -4,7 +4,8 @@
 
 #include "cli.h"
 
-/* Prints the contents of the file; with --json, all fields of its records. Returns enum mt_exit. */
+/* Prints the contents of the file. With --json, prints all fields of the records. Returns enum
+ * mt_exit. */
 int mt_info_summary(const char *path, const struct mt_common *common);
 
 #endif

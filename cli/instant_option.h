@@ -1,4 +1,4 @@
-/* Instants in options: an event's number, or a time since the first event. */
+/* Instants in options: the number of an event, a time since the first event, or a phase. */
 #ifndef MT_CLI_INSTANT_OPTION_H
 #define MT_CLI_INSTANT_OPTION_H
 
@@ -10,20 +10,20 @@
 struct mt_instant_option {
     bool given, by_time;
     uint64_t value;
-    const char *phase; /* path of the phase, borrowed; `value` is not set. NULL: not a phase */
+    const char *phase; /* path of a phase, borrowed; `value` is then not set. NULL: not a phase */
 };
 
-/* Parses the text of an option (NULL = not given): "1200" is an event, "1.5s", "20ms", "300us",
- * "7ns" are times, "step 3, backward" and "phase:PATH" are phases. Prints an error and returns
- * false if it is not an instant. */
+/* Parses the text of an option (NULL = not given). "1200" is an event; "1.5s", "20ms", "300us" and
+ * "7ns" are times; "step 3, backward" and "phase:PATH" are phases. Prints an error and returns
+ * false if the text is not an instant. */
 bool mt_instant_option_read(const char *text, struct mt_instant_option *instant);
 
-/* Prints that the events of a dry run have no times, so an option cannot name one; returns the
- * exit code. */
+/* Prints that an option cannot name a time because the events of a dry run have no times. Returns
+ * the exit code. */
 int mt_say_no_times(const char *path);
 
-/* Parses --at and --by of a question; NULL: the allocated peak, by site. Prints an error and
- * returns false if a text is invalid. */
+/* Parses --at and --by. If an option is NULL, the question is about the allocated peak, or by site.
+ * Prints an error and returns false if a text is invalid. */
 bool mt_question_option_read(const char *at, const char *by, struct mt_question *question);
 
 #endif

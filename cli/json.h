@@ -1,7 +1,7 @@
-/* Writes JSON into a buffer, with commas and escapes. Integers are written in full, strings as
- * UTF-8 (invalid bytes become U+FFFD). Characters that foreign_text.h hides are escaped, such as
- * \u202e: the document keeps them, but a terminal or a job's log does not interpret them. A text of
- * more than MT_JSON_TEXT_BYTES is cut and ends with "…", unless `all` is set. Lists:
+/* Writes JSON into a buffer, with commas and escapes. Integers have all their digits. Strings are
+ * UTF-8, with U+FFFD instead of invalid bytes. Characters that foreign_text.h hides are escaped, as
+ * in \u202e, so that a terminal that shows the document does not interpret them. Text of more than
+ * MT_JSON_TEXT_BYTES is cut and ends with "…" unless `all` is set. For long lists, see
  * json_list.h. */
 #ifndef MT_CLI_JSON_H
 #define MT_CLI_JSON_H
@@ -12,14 +12,14 @@ enum { MT_JSON_TEXT_BYTES = 4096 };
 
 struct mt_json {
     struct mt_buf *out;
-    size_t begin; /* of the document, in out */
+    size_t begin; /* beginning of the document in `out` */
     unsigned depth, sharers;
     bool needs_comma, pretty;
-    bool all; /* set after the init: no limits on lists, stacks and texts */
+    bool all; /* set it after mt_json_init: no limits on lists, stacks and texts */
 };
 
 void mt_json_init(struct mt_json *json, struct mt_buf *out, bool pretty);
-void mt_json_object_begin(struct mt_json *json, const char *key); /* key NULL in arrays, at top */
+void mt_json_object_begin(struct mt_json *json, const char *key); /* NULL in arrays, at the top */
 void mt_json_object_end(struct mt_json *json);
 void mt_json_array_begin(struct mt_json *json, const char *key);
 void mt_json_array_end(struct mt_json *json);

@@ -1,20 +1,20 @@
-/* Lists of a JSON document whose length a file decides. A small trace can hold a hundred thousand
- * phases, and a stack of hundreds of frames for each call site. Without limits, its document would
- * be a thousand times as large as the trace. A list has the first rows of its order and, if rows
- * are left out, their number as "<key>_omitted" next to it.
+/* Lists in a JSON document whose lengths depend on a file. A small trace can have 100,000 phases,
+ * and a stack of hundreds of frames for each call site. Without limits, the document would be a
+ * thousand times as large as the trace. A list has its first rows. If rows are omitted, their
+ * number is in a member "<key>_omitted" next to the list.
  *
- * A list inside a list of objects (devices) shares these limits with the same list of the other
- * objects. Together they keep a document below 1 MB. `all` of the writer lifts every limit. */
+ * Lists inside a list of objects (devices) divide the limits of one list among the objects. All
+ * limits together keep a document below 1 MB. `all` of struct mt_json lifts every limit. */
 #ifndef MT_CLI_JSON_LIST_H
 #define MT_CLI_JSON_LIST_H
 
 #include "json.h"
 
 enum {
-    MT_JSON_ROWS = 1000,             /* of a list */
-    MT_JSON_LIST_BYTES = 512 * 1024, /* a list with more bytes gets no further row */
-    MT_JSON_OBJECTS = 64,            /* of a list of objects that have lists: devices */
-    MT_JSON_BYTES = 800 * 1024       /* in a document with more bytes, no list gets a further row */
+    MT_JSON_ROWS = 1000,             /* maximum number of rows of a list */
+    MT_JSON_LIST_BYTES = 512 * 1024, /* a list of this size gets no more rows */
+    MT_JSON_OBJECTS = 64,      /* maximum number of rows of a list of objects that contain lists */
+    MT_JSON_BYTES = 800 * 1024 /* in a document of this size, no list gets more rows */
 };
 
 struct mt_json_list {
@@ -27,16 +27,17 @@ struct mt_json_list {
 
 void mt_json_list_begin(struct mt_json_list *list, struct mt_json *json, const char *key);
 
-/* A list of at most `count` objects that contain lists. Must not be inside another such list. */
+/* Begins a list of at most `count` objects that contain lists. It must not be inside another such
+ * list. */
 void mt_json_objects_begin(struct mt_json_list *list, struct mt_json *json, const char *key,
                            uint64_t count);
 
-/* Returns true if the document includes the next row. Call it before each row is written. After
+/* Returns true if the next row has room in the list. Call it before each row. Once it has returned
  * false, it always returns false. */
 bool mt_json_list_takes(struct mt_json_list *list);
 void mt_json_list_end(struct mt_json_list *list);
 
-/* Adds "<key>_omitted": count; nothing if it is 0. */
+/* Adds "<key>_omitted": count. Adds nothing if `count` is 0. */
 void mt_json_omitted(struct mt_json *json, const char *key, uint64_t count);
 
 #endif

@@ -5,10 +5,10 @@
 #include "json.h"
 #include "modules_model.h"
 
-/* "kind", "path", "layer", and "roles": the bytes of each role that occurs. */
+/* Adds "kind", "path", "layer", and "roles", which has the bytes of each role that occurs. */
 void mt_json_module(struct mt_json *json, const struct mt_module_row *row);
 
-/* "modules" of a device; null if it has none. */
+/* Adds "modules" of a device, which is null if the device has none. */
 void mt_json_modules(struct mt_json *json, const struct mt_modules *modules);
 
 #endif

@@ -1,5 +1,5 @@
-/* Which kinds of files memtrace writes, and how it recognizes those that it wrote. A file may be
- * replaced without --force only by one of its own kind:
+/* The kinds of files that memtrace writes, and how it recognizes files that it wrote. Without
+ * --force, a file may be replaced only by a file of the same kind:
  *
  *  - Documents and pictures carry the program's name near their beginning: the "schema" of JSON,
  *    "exporter" of speedscope, the tEXt chunk "Software" of PNG, the fixed first line of SVG, the
@@ -30,7 +30,7 @@ enum mt_file_kind {
     MT_FILE_FOLDED,
     MT_FILE_SPEEDSCOPE,
     MT_FILE_SWEEP,         /* dry-run --sweep -o */
-    MT_FILE_LOG,           /* of a run of dry-run --sweep */
+    MT_FILE_LOG,           /* log of a run of dry-run --sweep */
     MT_FILE_RANK_SUMMARY,  /* TRACE.mtsum */
     MT_FILE_FLEET,         /* fleet.json */
     MT_FILE_FLEET_PAGE,    /* report.html of fleet */
@@ -38,7 +38,7 @@ enum mt_file_kind {
     MT_FILE_KINDS
 };
 
-/* The beginning of the log of a run; the label of the run follows. */
+/* The beginning of the log of a run, before the label of the run. */
 #define MT_LOG_MARK "# memtrace dry-run: "
 
 struct mt_file_kind_facts {
@@ -46,7 +46,7 @@ struct mt_file_kind_facts {
     bool (*is_own)(const void *start, size_t length);
 };
 
-/* By enum mt_file_kind. */
+/* Indexed by enum mt_file_kind. */
 extern const struct mt_file_kind_facts mt_file_kinds[MT_FILE_KINDS];
 
 #endif

@@ -1,4 +1,4 @@
-/* Options of a picture: its file, size, and colors; for the commands that draw one. */
+/* Options of commands that draw a picture: its file, size, and colors. */
 #ifndef MT_CLI_PICTURE_OPTION_H
 #define MT_CLI_PICTURE_OPTION_H
 
@@ -6,8 +6,8 @@
 #include "outputs.h"
 
 struct mt_picture {
-    const char *output, *size, *theme; /* as given; NULL = not given */
-    const struct mt_outputs *outputs;  /* what may be replaced */
+    const char *output, *size, *theme; /* texts of the options; NULL = not given */
+    const struct mt_outputs *outputs;  /* which files may be replaced */
     /* the parsed values */
     double width, height;
     enum mt_theme theme_kind;
@@ -22,19 +22,20 @@ struct mt_picture {
             &(picture).theme                                                                       \
     }
 
-/* Parses the options. Prints an error and returns false if one is invalid. An output must be set.
- */
+/* Parses the options. `output` must be set. Prints an error and returns false if an option is
+ * invalid. */
 bool mt_picture_read(struct mt_picture *picture, const struct mt_common *common);
 
-/* As mt_output_precheck. */
+/* Calls mt_output_precheck for the file of the picture. */
 int mt_picture_precheck(const struct mt_picture *picture);
 
-/* Writes the drawing. Prints errors; returns enum mt_exit. *bytes: size of the file. */
+/* Writes the drawing to the file. Sets *bytes to the size of the file. Prints errors; returns enum
+ * mt_exit. */
 int mt_picture_write(const struct mt_picture *picture, const struct mt_drawing *drawing,
                      size_t *bytes);
 
-/* Prints what was drawn as JSON, "memtrace.render/1". device < 0: the picture is of no device.
- * Returns enum mt_exit. */
+/* Prints a description of the picture as JSON, "memtrace.render/1". `device` is negative if the
+ * picture does not show a device. Returns enum mt_exit. */
 int mt_picture_tell(const struct mt_picture *picture, const char *chart, long device, size_t bytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* One rank of a distributed run, when only this rank runs. */
+/* One rank of a distributed run, of which only this rank is run. */
 #ifndef MT_CLI_RANK_H
 #define MT_CLI_RANK_H
 
@@ -6,21 +6,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MT_MAX_RANKS = 64 }; /* ranks in one command; equal to MT_MAX_SWEEP_RUNS */
+enum { MT_MAX_RANKS = 64 }; /* maximum in one command; equal to MT_MAX_SWEEP_RUNS */
 #define MT_MAX_WORLD ((uint64_t)1 << 20)
 
 struct mt_rank {
     uint64_t rank, world;
-    uint64_t local_world; /* ranks of a node, which has as many devices */
-    bool is_launched;     /* by torchrun, which programs can detect */
+    uint64_t local_world; /* ranks of a node, equal to its number of devices */
+    bool is_launched;     /* started by torchrun, which programs can detect */
 };
 
-/* Parses "0,1,7", "0-3", or "all" of `world` ranks. Returns -1 or an exit code; errors were
- * printed. */
+/* Parses a list of ranks: "0,1,7", "0-3", or "all" for all `world` ranks. Returns -1, or the exit
+ * code after an error message. */
 int mt_ranks_read(const char *text, uint64_t world, uint64_t ranks[MT_MAX_RANKS], size_t *count);
 
-/* Call it in the rank's process: sets the variables of torchrun, and marks the rank as isolated.
- * Returns false if memory runs out. */
+/* Sets the environment variables of torchrun, and marks the rank as isolated. Call it in the
+ * process of the rank. Returns false if memory runs out. */
 bool mt_rank_set_environment(const struct mt_rank *rank);
 
 #endif

@@ -14,28 +14,30 @@
 #include <sys/types.h>
 
 enum {
-    MT_SUMMARY_JOBS = 16,                     /* at the same time, at most */
-    MT_SUMMARY_DEFAULT_TIMEOUT_MS = 60 * 1000 /* of each */
+    MT_SUMMARY_JOBS = 16,                     /* maximum number in parallel */
+    MT_SUMMARY_DEFAULT_TIMEOUT_MS = 60 * 1000 /* for each summary */
 };
 
 struct mt_recorded_summaries {
-    /* of the caller */
-    bool is_quiet;       /* prints nothing about a missing summary */
+    /* set by the caller */
+    bool is_quiet;       /* prints nothing about missing summaries */
     bool force;          /* also replaces a file that is not a summary */
-    uint64_t timeout_ms; /* of each; 0 = MT_SUMMARY_DEFAULT_TIMEOUT_MS */
+    uint64_t timeout_ms; /* for each summary; 0 = MT_SUMMARY_DEFAULT_TIMEOUT_MS */
     /* PRIVATE */
+    /* 0 = none */
     struct mt_summary_job {
-        pid_t process; /* 0 = none */
+        pid_t process;
         const char *path;
         uint64_t started_ms;
     } jobs[MT_SUMMARY_JOBS];
 };
 
-/* Starts writing the summary of the trace at `path`, which is borrowed until the end. Waits for
- * another one if as many run as there are processors. The calling process must have one thread. */
+/* Starts to write the summary of the trace at `path`, which is borrowed until
+ * mt_recorded_summaries_finish. If there are already as many writers as processors, first waits for
+ * one of them. The calling process must have only one thread. */
 void mt_recorded_summaries_add(struct mt_recorded_summaries *summaries, const char *path);
 
-/* Waits for all of them. Prints which are missing, and why. */
+/* Waits for all summaries. Prints which are missing, and why. */
 void mt_recorded_summaries_finish(struct mt_recorded_summaries *summaries);
 
 #endif

@@ -21,20 +21,20 @@
 #include "trace_place.h"
 
 struct mt_recording {
-    /* of the caller */
+    /* set by the caller */
     char **command;
     const char *output; /* -o; NULL = not given */
     bool quiet, json, redact;
     bool summarizes; /* the trace of each process gets its summary (summary_of_trace.h) */
-    /* CUPTI and the driver are simulated: no substitute for them is needed. The results of the
-     * command do not matter, so it is killed if memtrace ends. */
+    /* CUPTI and the driver are simulated, so the command runs without the interposer. The results
+     * of the command do not matter, so it is killed if memtrace ends. */
     bool is_simulated;
-    struct mt_record_settings settings; /* its paths are set from this struct */
+    struct mt_record_settings settings; /* the functions below set its paths */
     /* Called in the command's process to set variables, before its environment is made from
      * `environ`. Returns false if memory runs out. NULL = nothing to set. */
     bool (*before)(void *context);
     void *context;
-    uint64_t timeout_ms; /* 0 = none; after it the whole process tree is ended */
+    uint64_t timeout_ms; /* after this time, the whole process tree is ended; 0 = no limit */
     /* PRIVATE */
     struct mt_program program;
     struct mt_trace_place place;
@@ -42,25 +42,26 @@ struct mt_recording {
     struct mt_launch launch;
     struct mt_redaction redaction;
     int manifest_lock; /* open until the process ends */
-    char **traces;     /* their paths, after mt_recording_finish; in the arena */
+    char **traces;     /* paths, set by mt_recording_finish; in the arena */
     size_t trace_count;
     char library[PATH_MAX], interposer[PATH_MAX], manifest[PATH_MAX], trace[PATH_MAX];
 };
 
-/* Parses the options of `command`, and finds the command to run: after "--", or starting at the
- * first word that is neither an option nor an option's value. *words is in argv. Returns -1, or
- * an exit code; errors were printed. */
+/* Parses the options of `command`, and finds the command to run. It begins after "--", or at the
+ * first word that is neither an option nor the value of an option. *words points into argv. Returns
+ * -1, or the exit code after an error message. */
 int mt_parse_command(const struct mt_command *command, const struct mt_option *options, int argc,
                      char **argv, char ***words);
 
-/* Return -1, or an exit code; errors were printed. The first only checks the command and creates
- * nothing; the second starts with that check and creates the folder of the traces. */
+/* The first function only checks whether the command can run. The second also prepares the
+ * recording and creates the folder of the traces. Both return -1, or the exit code after an error
+ * message. */
 int mt_recording_check_command(struct mt_recording *recording);
 int mt_recording_prepare(struct mt_recording *recording);
 /* Runs the command to its end. Returns -1, or an exit code if nothing was recorded. */
 int mt_recording_run(struct mt_recording *recording);
-/* Completes every trace, with a call of `on_trace` for each. Returns false if recorded events are
- * missing from them, or if one could not be redacted. */
+/* Completes every trace and calls `on_trace` for it. Returns false if recorded events are missing
+ * from a trace, or if a trace could not be redacted. */
 bool mt_recording_finish(struct mt_recording *recording,
                          void (*on_trace)(void *context, const struct mt_trace_end *end),
                          void *context);

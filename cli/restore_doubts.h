@@ -1,5 +1,5 @@
-/* Reasons why restored pools (analyzer/replay/pool_restores.h) make a replay approximate: the
- * same texts in `replay` and `analyze`. */
+/* Reasons why restored pools (analyzer/replay/pool_restores.h) make a replay approximate. `replay`
+ * and `analyze` print the same texts. */
 #ifndef MT_CLI_RESTORE_DOUBTS_H
 #define MT_CLI_RESTORE_DOUBTS_H
 
@@ -7,8 +7,8 @@
 
 enum { MT_RESTORE_DOUBTS = 3, MT_RESTORE_DOUBT_TEXT = 256 };
 
-/* Writes doubt `number` (below MT_RESTORE_DOUBTS) to `text` and returns it; NULL if the doubt
- * does not apply to the replay. */
+/* Writes reason `number` (less than MT_RESTORE_DOUBTS) to `text` and returns it. Returns NULL if
+ * the reason does not apply to the replay. */
 const char *mt_restore_doubt(const struct mt_restore_share *share, unsigned number,
                              char text[MT_RESTORE_DOUBT_TEXT]);
 

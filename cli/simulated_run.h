@@ -19,15 +19,16 @@
 #include "simulated_site.h"
 
 struct mt_simulated_run {
-    /* of the caller: of `recording` command, output, quiet, json and timeout_ms */
+    /* set by the caller; of `recording`, the caller sets command, output, quiet, json and
+     * timeout_ms */
     struct mt_recording recording;
     const struct mt_card *card;
     uint64_t devices;           /* 1 to MT_MAX_SIMULATED_DEVICES */
-    uint64_t limit_bytes;       /* of each device; 0 = the card's own */
-    const struct mt_rank *rank; /* the rank that the command is; NULL: not distributed */
-    /* after mt_simulated_run_finish */
+    uint64_t limit_bytes;       /* memory of each device; 0 = that of the card */
+    const struct mt_rank *rank; /* the rank that runs; NULL: the command is not distributed */
+    /* set by mt_simulated_run_finish */
     struct mt_dry_run_notes notes;
-    struct mt_dry_run_trace *traces; /* those with events */
+    struct mt_dry_run_trace *traces; /* traces that have events */
     size_t trace_count;
     struct mt_dry_run_unread unread;
     bool failed; /* out of memory: traces are missing */
@@ -36,36 +37,39 @@ struct mt_simulated_run {
     struct mt_simulated_site site;
     char asker[PATH_MAX]; /* path of the program that queries the real cuDNN; "": there is none */
     char *notes_path;
-    struct mt_buf fact; /* of the trace's header */
+    struct mt_buf fact; /* a fact for the header of the trace */
 };
 
-enum { MT_MAX_SIMULATED_DEVICES = 8 }; /* as simulate/driver/simulated_driver.h */
+enum { MT_MAX_SIMULATED_DEVICES = 8 }; /* as in simulate/driver/simulated_driver.h */
 
-/* Sets the options of recording for every dry run. Call it after the caller's fields are set. */
+/* Sets the options of `recording` that every dry run has. Call it after the caller's fields are
+ * set. */
 void mt_simulated_run_init(struct mt_simulated_run *run);
 
 uint64_t mt_simulated_memory_bytes(const struct mt_simulated_run *run);
 
-/* Checks the command, and builds its simulated libraries (0.1 s; the first time 1 s). Creates
- * nothing else. Returns -1 or an exit code; errors were printed. */
+/* Checks the command, and builds its simulated libraries. This takes 1 s the first time, then 0.1
+ * s. Creates nothing else. Returns -1, or the exit code after an error message. */
 int mt_simulated_run_check(struct mt_simulated_run *run);
 
-/* Returns 0 if a context can be created. Otherwise the devices have no more memory than CUDA
- * itself takes, and the result is that number of bytes. Call it after mt_simulated_run_check. */
+/* Returns 0 if the devices have room for a CUDA context. Otherwise returns the bytes that CUDA
+ * itself needs. Call it after mt_simulated_run_check. */
 uint64_t mt_simulated_run_lacks(const struct mt_simulated_run *run);
 
-/* The simulated libraries; NULL: the environment already had some. */
+/* Returns the simulated libraries. NULL: the environment already had such libraries. */
 const struct mt_simulated_site *mt_simulated_run_site(const struct mt_simulated_run *run);
 
-/* Checks the command unless that was done, fails if a device has no room for a context, and
- * creates the folder of the traces. Returns -1 or an exit code. */
+/* Checks the command if mt_simulated_run_check was not called. Fails if the devices have no room
+ * for a context. Creates the folder of the traces. Returns -1 or an exit code. */
 int mt_simulated_run_prepare(struct mt_simulated_run *run);
 
-/* Runs the command to its end, and completes its traces. The command has the same terminal,
- * signals and standard input. Returns -1, or an exit code if nothing was recorded. */
+/* Runs the command to its end, and completes its traces. The command shares the terminal, the
+ * signals and the standard input of memtrace. Returns -1, or an exit code if nothing was
+ * recorded. */
 int mt_simulated_run_finish(struct mt_simulated_run *run);
 
-/* The inputs of the answer; the caller adds options and gates. Borrows the run. */
+/* Returns the inputs of the answer, to which the caller adds options and gates. They borrow the
+ * run. */
 struct mt_dry_run_answer mt_simulated_run_answer(const struct mt_simulated_run *run);
 
 void mt_simulated_run_release(struct mt_simulated_run *run);

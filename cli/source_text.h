@@ -1,6 +1,6 @@
-/* Lines of source files. A trace names files of the machine that it was recorded on, and its
- * author may name any file of this machine. So only regular files below the current folder, or
- * below a folder that the user named, are read. */
+/* Reads lines of source files. A trace has names of files on the machine where it was recorded, and
+ * a malicious trace can name any file of this machine. So only regular files below the current
+ * folder, or below a folder that the user named, are read. */
 #ifndef MT_CLI_SOURCE_TEXT_H
 #define MT_CLI_SOURCE_TEXT_H
 
@@ -10,38 +10,38 @@
 #include "cli.h"
 #include "map.h"
 
-/* The folders that may be read, and the files that were not. Zeroed memory is ready and allows
- * the current folder. */
+/* The folders that may be read, and the files that could not be read. Zeroed memory allows only the
+ * current folder. */
 struct mt_source_files {
-    struct mt_text_list roots; /* further folders */
-    struct mt_strings unread;  /* paths, each printed once */
+    struct mt_text_list roots; /* folders in addition to the current one */
+    struct mt_strings unread;  /* paths of files that could not be read; each is printed once */
     bool quiet;
 };
 
-/* One file at a time. Zeroed memory is ready. */
+/* An open file. Zeroed memory has no file open. */
 struct mt_source_text {
     struct mt_buf content;
-    size_t at;     /* where line number `line` begins */
+    size_t at;     /* offset at which line number `line` begins */
     uint32_t line; /* 0 = nothing is open */
 };
 
-/* Opens the file of that path or, if it cannot be read, the file below a root with the longest
- * suffix of `path`: train/loop.py, then loop.py. Links are resolved before a file is opened.
- * Returns false if there is none; the first few failures are printed on stderr with the reason.
- * At most 16 MiB. */
+/* Opens the file at `path`. If it cannot be read, opens the file below a root with the longest
+ * suffix of `path`: train/loop.py, then loop.py. Resolves links before the check of the folder.
+ * Returns false if there is no readable file of at most 16 MiB, and prints the first few failures
+ * with their reasons to stderr. */
 bool mt_source_text_open(struct mt_source_text *text, struct mt_source_files *files,
                          const char *path);
 
-/* Reads a line without surrounding space into `text`, valid until the next call; *length is 0 if
- * there is no such line. Request lines in ascending order. */
+/* Returns a line without surrounding blanks, which is valid until the next call. Sets *length to
+ * its length, or to 0 if there is no such line. Request lines in ascending order. */
 const char *mt_source_text_line(struct mt_source_text *text, uint32_t line, size_t *length);
 
-/* The last part of a path. */
+/* Returns the last part of a path. */
 const char *mt_source_text_name(const char *path);
 
 void mt_source_text_release(struct mt_source_text *text);
 
-/* Prints how many more files were not read, and releases the list. */
+/* Prints how many more files could not be read, and releases the list. */
 void mt_source_files_end(struct mt_source_files *files);
 
 #endif

@@ -6,24 +6,26 @@
 #include "cli.h"
 #include "sweep.h"
 
-/* "batch=1,2,4", "seq=128..512", "rank=1..64*2": the product of their values. */
+/* A plan for options such as "batch=1,2,4", "seq=128..512" and "rank=1..64*2". It has a run for
+ * each combination of values. */
 struct mt_sweep_plan {
-    struct mt_sweep sweep; /* without results */
-    char *const *command;  /* borrowed; has the placeholder "{batch}" for the value */
+    struct mt_sweep sweep; /* has no results yet */
+    char *const *command;  /* borrowed; contains placeholders for the values: "{batch}" */
     struct mt_arena arena;
 };
 
-/* Returns -1 or an exit code; errors were printed. Every name must have a placeholder in the
- * command. Release the plan in any case. */
+/* Makes the plan. Every name must have a placeholder in the command. Returns -1, or the exit code
+ * after an error message. Release the plan in any case. */
 int mt_sweep_plan_make(struct mt_sweep_plan *plan, const struct mt_text_list *options,
                        char *const *command);
 
-/* Returns the words of one run; ends with NULL. Placeholders without a sweep are unchanged. In
- * the plan's arena; NULL: no memory. */
+/* Returns the words of the command of one run, in the plan's arena. The array ends with NULL.
+ * Placeholders without a sweep are unchanged. Returns NULL if memory runs out. */
 char **mt_sweep_plan_command(struct mt_sweep_plan *plan, const struct mt_sweep_run *run);
 
-/* "batch=4,seq=128": unique for each run; only letters, digits and -_.+=,% in at most 240 bytes;
- * other bytes of a value are written as %2F. In the plan's arena; NULL: no memory. */
+/* Returns a file name that is unique for the run, "batch=4,seq=128", in the plan's arena. It has at
+ * most 240 bytes and consists of letters, digits and -_.+=,%. Other bytes of a value are escaped:
+ * %2F. Returns NULL if memory runs out. */
 char *mt_sweep_plan_file(struct mt_sweep_plan *plan, const struct mt_sweep_run *run);
 
 void mt_sweep_plan_release(struct mt_sweep_plan *plan);

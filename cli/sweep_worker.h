@@ -8,22 +8,23 @@
 
 struct mt_sweep_request {
     struct mt_sweep_plan *plan;
-    const struct mt_simulated_run *each; /* not prepared yet: what all runs share */
+    const struct mt_simulated_run *each; /* settings that all runs share; not prepared yet */
     const struct mt_gate_options *gates;
-    const struct mt_gate_run *gate_run; /* its rules, not checked yet */
+    const struct mt_gate_run *gate_run; /* the rules, not checked yet */
     const struct mt_common *common;
-    const char *folder;          /* for traces and what commands print */
-    const struct mt_rank *ranks; /* one per run; NULL: the runs are not ranks */
+    const char *folder;          /* folder for traces and logs */
+    const struct mt_rank *ranks; /* one for each run; NULL: the runs are not ranks */
     const struct mt_outputs *outputs;
-    bool keeps_traces; /* false: each is removed after it is read */
-    uint64_t jobs;     /* at the same time; 0 = what processors and memory allow */
+    bool keeps_traces; /* false: a trace is removed after it is read */
+    uint64_t jobs;     /* parallel runs; 0 = as many as processors and memory allow */
 };
 
-/* FOLDER/batch=4SUFFIX; in the plan's arena, NULL: no memory. */
+/* Returns FOLDER/batch=4SUFFIX in the plan's arena; NULL if memory runs out. */
 char *mt_sweep_path(struct mt_sweep_plan *plan, const char *folder, const struct mt_sweep_run *run,
                     const char *suffix);
 
-/* Runs the command and measures its trace. Messages go to standard error. */
+/* Runs the command of a run and fills the result from its trace. Prints messages to standard
+ * error. */
 void mt_sweep_work(const struct mt_sweep_request *request, const struct mt_sweep_run *run,
                    struct mt_sweep_result *result);
 

@@ -1,12 +1,12 @@
-/* A private folder below $TMPDIR that holds files and no folders. */
+/* A private folder below $TMPDIR. It contains only files, no folders. */
 #ifndef MT_CLI_TEMPORARY_FOLDER_H
 #define MT_CLI_TEMPORARY_FOLDER_H
 
-/* Creates "$TMPDIR/NAME-XXXXXX", readable by its owner only. Returns NULL if memory runs out or
- * it cannot be created; errno has the reason. */
+/* Creates "$TMPDIR/NAME-XXXXXX", which only its owner can read, and returns its path. On failure,
+ * returns NULL and sets errno. */
 char *mt_temporary_folder_new(const char *name);
 
-/* Removes it with all files in it, and frees the path; NULL is fine. */
+/* Removes the folder and its files, and frees the path. Accepts NULL. */
 void mt_temporary_folder_remove(char *folder);
 
 #endif

@@ -1,4 +1,4 @@
-/* The answer of tune, for people and as JSON. */
+/* The answer of tune, as text and as JSON. */
 #ifndef MT_CLI_TUNE_OUTPUT_H
 #define MT_CLI_TUNE_OUTPUT_H
 
@@ -11,13 +11,13 @@ struct mt_tune_answer {
     bool has_fits;
 };
 
-/* The recommended row: one of the front, or the setting of the run itself. */
+/* Returns the recommended row: a row of the Pareto front, or the setting of the run itself. */
 static inline const struct mt_tune_row *mt_tune_best(const struct mt_tune_summary *summary)
 {
     return summary->best == MT_TUNE_CURRENT ? &summary->current : &summary->front[summary->best];
 }
 
-/* Appends the command of a shell that sets `conf`, or for "" restores the defaults. */
+/* Appends the shell command that sets `conf`, or that restores the defaults if `conf` is "". */
 void mt_add_conf_command(struct mt_buf *out, const char *conf);
 
 void mt_tune_print_text(struct mt_buf *out, const struct mt_tune_answer *answer);
