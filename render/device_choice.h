@@ -15,7 +15,7 @@ struct mt_device_choice {
 
 /* Returns the chosen devices in the order of mt_device_comes_first. */
 struct mt_device_choice mt_devices_by_peak(const struct mt_report *report);
-/* The same devices in the order of the report. */
+/* Returns the same devices in the order of the report. */
 struct mt_device_choice mt_devices_in_order(const struct mt_report *report);
 
 /* Returns a static text that describes the order of mt_device_comes_first: "first those where

@@ -148,7 +148,7 @@ void mt_drawing_release(struct mt_drawing *drawing);
 
 /* Sets the accessible text: the name of the picture and a description of what it shows. */
 void mt_drawing_describe(struct mt_drawing *drawing, const char *title, const char *description);
-/* Adds a PNG tEXt entry. Ignores more than 8 entries. */
+/* Adds a PNG tEXt entry. Ignores the entry if there are already 8. */
 void mt_drawing_metadata(struct mt_drawing *drawing, const char *key, const char *value);
 
 void mt_draw_rect(struct mt_drawing *drawing, double x, double y, double width, double height,

@@ -19,8 +19,8 @@ struct mt_ticks {
     size_t count;
 };
 
-/* Fills *ticks with at most `most` (2..16) ticks from 0 to `top`. The unit is the largest one of
- * which `largest_value` has at least two, so steps are 200 MiB instead of 0.2 GiB. */
+/* Fills *ticks with at most `most` (2..16) ticks from 0 to `top`. The unit is the largest binary
+ * unit that is at most half of `largest_value`, so steps are 200 MiB instead of 0.2 GiB. */
 void mt_byte_ticks(struct mt_ticks *ticks, uint64_t largest_value, uint64_t top, size_t most);
 
 /* Returns the smallest round step of at least `least_ns`: 1, 2 or 5 times a power of ten. Steps of

@@ -21,7 +21,7 @@ uint32_t mt_theme_hatch_ground(enum mt_theme theme, enum mt_color color);
  * ON_LIGHT or TEXT. */
 enum mt_color mt_theme_text_on(enum mt_color color);
 
-/* Like mt_theme_text_on, for a cell that has the color mt_theme_shade of `color` and `shade`. */
+/* Like mt_theme_text_on, for a cell that is filled with the result of mt_theme_shade. */
 enum mt_color mt_theme_text_on_shade(enum mt_color color, unsigned shade);
 
 /* Horizontal distance and thickness of the lines of a hatch, in logical pixels. */

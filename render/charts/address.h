@@ -31,7 +31,7 @@ struct mt_address_layout {
     uint32_t slot_count;
     bool roles[MT_ROLE_COUNT];  /* roles[role]: the role is visible in the map */
     double unit;                /* pixels per cell of the map; mt_address_draw_map sets it */
-    double bar_left, bar_width; /* of the bars of mt_address_draw_bars */
+    double bar_left, bar_width; /* position and width of the bars */
     double legend_left;         /* 0 = the legend is a row below the map */
     bool has_tail, narrow, keyed;
 };

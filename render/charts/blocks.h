@@ -8,7 +8,7 @@
 #include "chart.h"
 #include "time_axis.h"
 
-#define MT_BLOCK_RESTS     3 /* layers of the rest: one for each of these roles; others are gray */
+#define MT_BLOCK_RESTS     3 /* maximum number of roles that have a layer of the rest */
 #define MT_BLOCK_REST_TINT 11
 
 /* The rest of one role, drawn as a layer. The layers are stacked on top of the bands. */

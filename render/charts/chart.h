@@ -47,7 +47,7 @@ extern const struct mt_chart *const mt_charts[];
 /* Returns NULL if there is no chart of that name. */
 const struct mt_chart *mt_chart_find(const char *name);
 
-/* The models that any chart reads: enum mt_model_bit. */
+/* Returns the models that all charts together read: enum mt_model_bit. */
 unsigned mt_charts_models(void);
 
 #endif

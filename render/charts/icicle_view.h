@@ -50,7 +50,7 @@ struct mt_icicle_view {
     bool flame, reversed;      /* flame: root at the bottom; reversed: innermost frames first */
     struct mt_holder *holders; /* largest first */
     size_t holder_count;
-    /* cells that are not drawn individually: drawn as a sum, or not drawn */
+    /* cells that are drawn as part of a sum, and cells that are not drawn */
     uint64_t summed_groups, summed_weight, dropped_groups, dropped_weight;
 };
 

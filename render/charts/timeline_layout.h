@@ -40,7 +40,7 @@ struct mt_timeline_layout {
     /* position of the legend; width 0 = no legend */
     double side_left, side_width, side_top, side_bottom;
     bool has_legend_row;  /* a legend of phases is below the ticks */
-    bool has_role_row;    /* a legend of roles is below; the side has no room for it */
+    bool has_role_row;    /* a row of names below the plot replaces the legend */
     bool narrow;          /* the legend is below the plot, in two columns */
     uint64_t limit_bytes; /* limit that is drawn as a line; 0 = none */
 };

@@ -9,7 +9,7 @@
  * a space in the value, as in "fused=True", or a line for a shell, as in "export NAME=VALUE" and
  * "unset NAME". */
 struct mt_advice_part {
-    struct mt_buf text; /* zeroed by the caller at first; release it with mt_buf_release */
+    struct mt_buf text; /* the caller zeroes it before the first call and releases it */
     bool is_setting;
 };
 

@@ -14,14 +14,15 @@ struct mt_job_gallery_options {
     struct mt_output_rules rules[2];
 };
 
-/* Checks before the work begins whether every file may be written. Fills *gallery and returns a
- * status like mt_job_gallery_write, but draws and writes nothing. Release *gallery in any case. */
+/* Checks whether every file may be written. Call it before the work begins. Fills *gallery and
+ * returns a status like mt_job_gallery_write, but draws and writes nothing. Release *gallery in any
+ * case. */
 enum mt_status mt_job_gallery_check(const struct mt_job_report *report,
                                     const struct mt_job_gallery_options *options,
                                     struct mt_gallery *gallery, struct mt_error *error) MT_MUST_USE;
 
-/* Returns MT_OK if all files were written, otherwise the status of the first that was not; the
- * rest are still tried. Release *gallery in any case. */
+/* Draws and writes all files. If a file fails, continues with the others, and returns the status of
+ * the first failure. Release *gallery in any case. */
 enum mt_status mt_job_gallery_write(const struct mt_job_report *report,
                                     const struct mt_job_gallery_options *options,
                                     struct mt_gallery *gallery, struct mt_error *error) MT_MUST_USE;

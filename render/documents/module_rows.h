@@ -7,8 +7,8 @@
 
 #define MT_MODULE_TITLES "#bytes|#param.|#grad.|#state|#activ.|#temp.|~module"
 
-/* Returns true if the table has at least one module. Returns false if all memory belongs to no
- * module, or for NULL. */
+/* Returns true if the table has at least one module. Returns false for NULL, or if no memory
+ * belongs to a module. */
 bool mt_modules_tell(const struct mt_modules *modules);
 
 /* Adds at most `most` rows of each kind, and one row that sums the rest of the kind. The bytes of a

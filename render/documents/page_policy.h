@@ -13,8 +13,8 @@ struct mt_page_policy {
     struct mt_buf scripts, styles;
 };
 
-/* Allow a <script> or <style> element with exactly this content. Have no effect if the content is
- * already allowed. */
+/* Add the hash of `content` to the policy, unless it already contains the hash. The policy then
+ * allows a <script> or <style> element with exactly this content. */
 void mt_page_policy_allow_script(struct mt_page_policy *policy, const char *content);
 void mt_page_policy_allow_style(struct mt_page_policy *policy, const char *content);
 /* Appends the <meta> element. It must come before any style or script, because it applies only to

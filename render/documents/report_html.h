@@ -10,7 +10,7 @@
 
 #define MT_REPORT_HTML_BYTES 1000000
 
-/* Models of the report that the page reads: enum mt_model_bit. */
+/* Returns the models of the report that the page reads: enum mt_model_bit. */
 unsigned mt_report_html_models(void);
 
 struct mt_report_html {

@@ -22,14 +22,14 @@ struct mt_job_tree_view {
      * above the mean. */
     const struct mt_job_node **holders, **differing;
     uint32_t holder_count, differing_count;
-    /* cells that are not drawn individually: drawn as a sum, or not drawn */
+    /* cells that are drawn as part of a sum, and cells that are not drawn */
     uint64_t summed_cells, dropped_cells;
     unsigned __int128 summed_bytes, dropped_bytes;
 };
 
 double mt_job_tree_pixels(const struct mt_job_tree_view *view, unsigned __int128 sum_bytes);
 
-/* Returns the mean over the rows for a sum over the rows. */
+/* Returns the mean per row, given the sum over all rows. */
 uint64_t mt_job_tree_mean(const struct mt_job_tree_view *view, unsigned __int128 sum_bytes);
 
 /* Return the color of an imbalance, which is one of MT_JOB_TREE_SHADES, and the imbalance at which
