@@ -28,7 +28,7 @@ struct mt_detail {
     uint32_t steps, phases, holders, stacks, findings;
     uint32_t modules;    /* parts in the line of the answer about modules; 0 = no such line */
     uint32_t chart_rows; /* 0 = no chart */
-    bool small_parts;    /* of the whole device, parts below 1% also have rows */
+    bool small_parts;    /* the table of the whole device also has rows for parts below 1% */
     bool worst_device; /* only the worst of several devices has a report; devices without memory of
                           the framework are only counted */
     bool whole; /* shows all devices, not only those that device_choice.h chooses; the tables of

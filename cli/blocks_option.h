@@ -28,9 +28,9 @@ struct mt_blocks_option {
      &(blocks).metric}
 /* clang-format on */
 
-/* Returns the index of `word` in `names`. If it is not there, returns -1 after a message that
- * suggests the closest name, or without one lists all names: "--metric must be one of allocated,
- * requested, count, not 'x'". */
+/* Returns the index of `word` in `names`. If `names` does not have the word, prints a message and
+ * returns -1. The message suggests the closest name, or lists all names: "--metric must be one of
+ * allocated, requested, count, not 'x'". */
 int mt_find_word(const char *what, const char *word, const char *const *names, size_t count);
 
 /* Fills the parsed values. Prints an error and returns false if one is invalid. */

@@ -30,7 +30,7 @@ enum mt_option_kind {
     MT_OPTION_BYTES,    /* uint64_t *: "12GiB" */
     MT_OPTION_COUNT,    /* uint64_t * */
     MT_OPTION_POSITIVE, /* uint64_t *: a count of at least 1; 0 means "not given" */
-    MT_OPTION_STEP,     /* uint64_t *: a count, or as in reports "step 7" or "step#7" */
+    MT_OPTION_STEP,     /* uint64_t *: a count; accepts also "step 7" and "step#7" */
     MT_OPTION_MEMORY    /* no target: sets the memory budget (memory_limit.h) */
 };
 
@@ -80,10 +80,10 @@ struct mt_command {
 /* All commands; ends with a NULL name. */
 extern const struct mt_command mt_commands[];
 
-/* Parses argv with the table `options`. *arguments points into argv and has the positional
- * arguments, of which there must be min_arguments to max_arguments. Options may be anywhere; "--"
- * ends them. Returns -1 to continue, 0 after --help, or the exit code after a message about a usage
- * error. */
+/* Parses argv with the table `options`. Options may be anywhere; "--" ends them. *arguments becomes
+ * the array of positional arguments, which is a part of argv. Their number must be from
+ * min_arguments to max_arguments. Returns -1 to continue, 0 after --help, or the exit code after a
+ * message about a usage error. */
 int mt_options_parse(const struct mt_command *command, const struct mt_option *options, int argc,
                      char **argv, int min_arguments, int max_arguments, char ***arguments,
                      int *argument_count);

@@ -1,4 +1,4 @@
-/* The output of a dry run, which it prints after its command has ended. */
+/* Prints the answer of a dry run after its command has ended. */
 #ifndef MT_CLI_DRY_RUN_ANSWER_H
 #define MT_CLI_DRY_RUN_ANSWER_H
 
@@ -6,8 +6,8 @@
 #include "json.h"
 #include "report.h"
 
-/* Analyzes the trace that determines how much memory a card must have, and prints the answer.
- * Prefers a trace that ended with an out-of-memory error, then the trace with the largest reserved
+/* Analyzes the trace that determines how much memory a card must have, and prints the answer. That
+ * is a trace that ended with an out-of-memory error, otherwise the trace with the largest reserved
  * peak. Returns the exit code of the whole command. */
 int mt_tell_dry_run_answer(const struct mt_dry_run_answer *answer);
 

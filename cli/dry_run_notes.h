@@ -20,17 +20,17 @@ struct mt_dry_run_notes {
     char *first_failure; /* place and description; NULL: none */
     uint64_t torch_processes; /* processes that imported PyTorch or tried to */
     uint64_t without_device;  /* those of them that did not get the simulated libraries */
-    char *torch_folder;    /* folder of the PyTorch that such a process imported; NULL: not known */
-    char *other_library;   /* cupy, jax or tensorflow, if a process imported it; NULL: none */
-    uint64_t *process_ids; /* ids of the processes that left notes */
+    char *torch_folder;       /* folder of the PyTorch that a process imported; NULL: not known */
+    char *other_library;      /* cupy, jax or tensorflow, if a process imported it; NULL: none */
+    uint64_t *process_ids;    /* ids of the processes that left notes */
     size_t process_count;
     bool folder_was_made;
     bool failed; /* out of memory: the other fields may be incomplete */
 };
 
-/* Creates an empty folder for notes in `cache`, the cache of simulated libraries. There, it also
- * removes the folders of killed runs. If `cache` is "", creates the folder below $TMPDIR. If it
- * cannot create the folder, it sets `unreadable` to 1, and there are no notes. */
+/* Creates an empty folder for notes in `cache`, the cache of simulated libraries, and removes
+ * folders that killed runs left there. If `cache` is "", creates the folder below $TMPDIR. If that
+ * fails, sets `unreadable` to 1; the run then has no notes. */
 void mt_dry_run_notes_open(struct mt_dry_run_notes *notes, const char *cache);
 /* Returns the value of MEMTRACE_DRY_RUN_NOTES: FOLDER/notes, to which each process appends .PID.
  * Returns NULL if memory runs out or there is no folder. Free the result with free(). */

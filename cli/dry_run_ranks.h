@@ -19,7 +19,7 @@ int mt_rank_plan_make(struct mt_sweep_plan *plan, const struct mt_rank_wish *wis
                       struct mt_simulated_run *each, struct mt_rank ranks[MT_MAX_RANKS]);
 
 /* Prints the full answer for the process with the largest reserved peak of all ranks. Call it after
- * the table is printed. Returns an exit code, which does not include that of the rank. */
+ * the table is printed. Returns an exit code. The exit code of the rank is in its result. */
 int mt_tell_worst_rank(const struct mt_sweep_request *request);
 
 #endif

@@ -19,8 +19,7 @@ uint32_t mt_gate_group_of(const struct mt_job_report *report, uint32_t row);
 const char *mt_gate_group_name(struct mt_fleet_gates *gates, const struct mt_job_report *report,
                                uint32_t group);
 
-/* Returns a reason if ranks of a group are missing that the rules require; NULL: none are
- * missing. */
+/* Returns why ranks that the rules require are missing from a group; NULL: none are missing. */
 const char *mt_gate_missing_in(const struct mt_fleet_gates *gates,
                                const struct mt_job_report *report, uint32_t group);
 /* Returns true if every missing rank belongs to a group that has rows. */

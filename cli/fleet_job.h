@@ -26,8 +26,9 @@ uint32_t mt_fleet_threads(uint64_t jobs);
  * in messages. */
 struct mt_fleet_naming {
     const char *path, *option, *job, *mesh;
-    bool is_base; /* no option names its job */
+    bool is_base; /* the job is that of --base, whose name no option selects */
 };
+/* Makes the report of a set. Prints errors; returns enum mt_exit. */
 int mt_fleet_make_report(const struct mt_rank_set *set, const struct mt_fleet_files *files,
                          const struct mt_gather_failures *failures,
                          const struct mt_fleet_naming *naming, struct mt_job_report **report);

@@ -12,9 +12,9 @@
  * would do all the work and write the same files. */
 int mt_fleet_processes_begin(struct mt_exchange *exchange);
 
-/* If `has_shared` is set, waits for the other processes. Otherwise this process failed before the
- * work was shared, and the others would wait for it forever, so ends all processes with exit status
- * `code`. */
+/* If `has_shared` is set, waits for the other processes. Otherwise ends all processes with exit
+ * status `code`: this process failed before the work was shared, and the others would wait for it
+ * forever. */
 void mt_fleet_processes_end(const struct mt_exchange *exchange, bool has_shared, int code);
 
 #endif

@@ -61,7 +61,7 @@ int mt_gate_run_check(struct mt_gate_run *run, const struct mt_gate_options *opt
 int mt_gate_run_verdict(const struct mt_gate_run *run);
 void mt_gate_run_release(struct mt_gate_run *run);
 
-/* Return the results, or NULL if nothing was checked, and the base, or NULL if there is none. */
+/* Return the results and the base. NULL: nothing was checked, or there is no base. */
 const struct mt_gates *mt_gate_run_gates(const struct mt_gate_run *run);
 const struct mt_baseline *mt_gate_run_base(const struct mt_gate_run *run);
 

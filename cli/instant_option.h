@@ -22,8 +22,8 @@ bool mt_instant_option_read(const char *text, struct mt_instant_option *instant)
  * the exit code. */
 int mt_say_no_times(const char *path);
 
-/* Parses --at and --by. If an option is NULL, the question is about the allocated peak, or by site.
- * Prints an error and returns false if a text is invalid. */
+/* Parses --at and --by. If `at` is NULL, the question is about the allocated peak. If `by` is NULL,
+ * the answer is by site. Prints an error and returns false if a text is invalid. */
 bool mt_question_option_read(const char *at, const char *by, struct mt_question *question);
 
 #endif

@@ -5,8 +5,8 @@
 #include "buf.h"
 
 /* Appends the folder for the page if there is no -o: report-NAME in the user's cache folder, where
- * NAME is the file name of the trace. A later page of a trace with the same name replaces the page.
- * Returns -1, or the exit code after an error message. */
+ * NAME is the file name of the trace. The page of another trace with the same file name replaces an
+ * earlier page. Returns -1, or the exit code after an error message. */
 int mt_add_page_folder(struct mt_buf *folder, const char *trace);
 
 /* Starts a browser for FOLDER/report.html and does not wait for it. The browser is $BROWSER,

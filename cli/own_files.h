@@ -6,9 +6,9 @@
  *    <title> of the page, the heading of the summary, the name of JUnit's root element.
  *  - CSV has a header line that no other program writes. So has the log of a dry run.
  *  - The summary of a rank begins with the magic of its format.
- *  - Folded stacks have no room for a mark: a file counts if every line of its start is a stack
- *    and a number.
- *  - A trace counts if it was imported. A recording cannot be made again, so it never counts.
+ *  - Folded stacks have no room for a mark. A file is recognized if every line at its beginning is
+ *    a stack and a number.
+ *  - An imported trace is recognized. A recording is not, because it cannot be made again.
  */
 #ifndef MT_CLI_OWN_FILES_H
 #define MT_CLI_OWN_FILES_H

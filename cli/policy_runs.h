@@ -45,9 +45,8 @@ bool mt_orders_are_valid(uint64_t *orders);
  * errors; returns enum mt_exit. */
 int mt_choose_heap(struct mt_source *source, const char *path, const char *name);
 
-/* Add a remark about the source of the requests if they are not those of an allocator above the
- * driver: a note, or "requests": "driver" (or the heap of --heap). Otherwise, or for a NULL source,
- * add nothing. */
+/* Add a remark if the requests are not from an allocator above the driver: a note, or "requests":
+ * "driver" (or the heap of --heap). Otherwise, or for a NULL source, add nothing. */
 void mt_add_requests(struct mt_buf *out, const struct mt_source *source);
 void mt_json_requests(struct mt_json *json, const struct mt_source *source);
 

@@ -1,5 +1,5 @@
-/* --pool: adds pools that the run did not have to a replay (analyzer/replay/pool_routes.h), and
- * their contents to the answer. */
+/* --pool: replays a run with additional pools (analyzer/replay/pool_routes.h), and adds their
+ * contents to the answer. */
 #ifndef MT_CLI_POOL_OPTION_H
 #define MT_CLI_POOL_OPTION_H
 

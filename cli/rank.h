@@ -1,4 +1,4 @@
-/* One rank of a distributed run, of which only this rank is run. */
+/* A rank of a distributed job that runs without the other ranks. */
 #ifndef MT_CLI_RANK_H
 #define MT_CLI_RANK_H
 

@@ -1,8 +1,7 @@
 /* One command on simulated devices, from the check of its PyTorch to its traces; shared by every
  * kind of dry run. In this order:
  *
- *     struct mt_simulated_run run = {.recording = {.command = words}, .card = card, .devices =
- *     1};
+ *     struct mt_simulated_run run = {.recording.command = words, .card = card, .devices = 1};
  *     mt_simulated_run_init(&run);
  *     code = mt_simulated_run_prepare(&run);
  *     if (code < 0) code = mt_simulated_run_finish(&run);
@@ -48,8 +47,8 @@ void mt_simulated_run_init(struct mt_simulated_run *run);
 
 uint64_t mt_simulated_memory_bytes(const struct mt_simulated_run *run);
 
-/* Checks the command, and builds its simulated libraries. This takes 1 s the first time, then 0.1
- * s. Creates nothing else. Returns -1, or the exit code after an error message. */
+/* Checks the command, and builds its simulated libraries. This takes 1 s the first time and 0.1 s
+ * later. Creates nothing else. Returns -1, or the exit code after an error message. */
 int mt_simulated_run_check(struct mt_simulated_run *run);
 
 /* Returns 0 if the devices have room for a CUDA context. Otherwise returns the bytes that CUDA

@@ -26,9 +26,9 @@ struct mt_source_text {
 };
 
 /* Opens the file at `path`. If it cannot be read, opens the file below a root with the longest
- * suffix of `path`: train/loop.py, then loop.py. Resolves links before the check of the folder.
- * Returns false if there is no readable file of at most 16 MiB, and prints the first few failures
- * with their reasons to stderr. */
+ * suffix of `path`: train/loop.py, then loop.py. Checks the folder of a file after links are
+ * resolved. Returns false if there is no readable file of at most 16 MiB, and prints the first few
+ * failures with their reasons to stderr. */
 bool mt_source_text_open(struct mt_source_text *text, struct mt_source_files *files,
                          const char *path);
 

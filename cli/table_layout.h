@@ -1,9 +1,15 @@
 /* Computes the widths of a table's columns for standard output.
  *
- * In a terminal, which would break lines, columns shrink in this order: titles take several
- * lines; sites lose the user's code line; names, then other words are shortened; then sites. A
- * key ("!") is never shortened: as a last resort it gets lines of its own. If the output is not a
- * terminal, it has 100 columns, and only names and sites are shortened. */
+ * A table that is wider than the terminal becomes narrower in these steps, until it fits:
+ *
+ *  1. Titles take several lines.
+ *  2. Sites lose the user's place.
+ *  3. Names are shortened, then other words.
+ *  4. A key ("!"), which is never shortened, gets lines of its own.
+ *  5. Sites are shortened.
+ *
+ * If the output is not a terminal, lines have at most 100 columns, and only names and sites are
+ * shortened. */
 #ifndef MT_CLI_TABLE_LAYOUT_H
 #define MT_CLI_TABLE_LAYOUT_H
 
@@ -11,14 +17,15 @@
 
 struct mt_table_layout {
     size_t widths[MT_TABLE_COLUMNS];
-    const char *titles;  /* borrowed: each with a NUL at its end */
-    size_t columns;      /* of the screen */
-    bool splits_titles;  /* at spaces, if they are wider than their column */
+    const char *titles;  /* borrowed; each ends with a NUL */
+    size_t columns;      /* width of the terminal, or 100 */
+    bool splits_titles;  /* titles that are wider than their column break at spaces */
     size_t apart;        /* column that gets lines of its own; MT_TABLE_COLUMNS = none */
-    size_t room_columns; /* for what stands apart, if it is the last column, in its row */
+    size_t room_columns; /* if `apart` is the last column: the room for it at the end of its row;
+                            else 0 */
 };
 
-/* `words`: titles, then cells, each with a NUL at its end. */
+/* Fills *layout. `words` has the titles, then the cells. Each ends with a NUL. */
 void mt_table_lay_out(struct mt_table_layout *layout, const struct mt_table *table,
                       const char *words, size_t indent);
 
