@@ -24,9 +24,8 @@ struct mt_recorded_summaries {
     bool force;          /* also replaces a file that is not a summary */
     uint64_t timeout_ms; /* for each summary; 0 = MT_SUMMARY_DEFAULT_TIMEOUT_MS */
     /* PRIVATE */
-    /* 0 = none */
     struct mt_summary_job {
-        pid_t process;
+        pid_t process; /* 0 = none */
         const char *path;
         uint64_t started_ms;
     } jobs[MT_SUMMARY_JOBS];
