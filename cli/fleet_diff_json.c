@@ -1,15 +1,15 @@
-/* Comparison of two jobs as memtrace.fleet-diff/1. */
+/* The comparison of two jobs as memtrace.fleet-diff/1. */
 #include "fleet_diff_output.h"
 #include "json_list.h"
 
-/* A text that could not be allocated marks the document as failed. */
+/* Adds a text. If its allocation failed, marks the document as failed. */
 static void add_text(struct mt_json *json, const char *key, const char *text)
 {
     json->out->failed |= !text;
     mt_json_text(json, key, text);
 }
 
-/* A hostile file may contain sums that exceed the integers of JSON. */
+/* Adds a sum, limited to 64 bits: a hostile file may contain larger sums. */
 static void add_sum(struct mt_json *json, const char *key, unsigned __int128 sum)
 {
     mt_json_u64_or_null(json, key, sum <= INT64_MAX, (uint64_t)sum);
@@ -45,7 +45,7 @@ static void add_rank(struct mt_json *json, const struct mt_rank_record *record)
     mt_json_u64_or_null(json, "rank", record->identity.rank >= 0, (uint64_t)record->identity.rank);
 }
 
-/* As in memtrace.fleet/1: a file may claim a billion ranks. */
+/* Limits the list as memtrace.fleet/1 does, because a file may claim a billion ranks. */
 static void add_missing(struct mt_json *json, const struct mt_job_report *report)
 {
     struct mt_json_list list;
@@ -122,7 +122,7 @@ static void add_path(struct mt_json *json, const char *key,
         add_text(json, key, mt_job_diff_site(answer->arena, answer->diff, path));
 }
 
-/* The line with the largest change, of a group or of a match. */
+/* Adds the line with the largest change in a group or in a match. */
 static void add_cause(struct mt_json *json, const struct mt_fleet_diff_answer *answer,
                       uint32_t line, int64_t bytes)
 {
@@ -220,7 +220,7 @@ static void add_libraries(struct mt_json *json, const struct mt_fleet_diff_answe
     mt_json_list_end(&list);
 }
 
-/* Null if a rank of the match lacks the number. */
+/* Adds null if a rank of the match lacks the number. */
 static void add_class_change(struct mt_json *json, const char *key,
                              const struct mt_job_class *class, enum mt_job_metric metric)
 {

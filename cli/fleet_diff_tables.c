@@ -56,7 +56,8 @@ static void add_metrics(const struct mt_diff_text *text)
     }
 }
 
-/* Along other axes ranks are replicas; the table of ranks shows them. */
+/* Returns true if the axis gets a table. Along other axes, ranks are replicas, and the table of
+ * ranks shows them. */
 static bool axis_changes(const struct mt_job_diff *diff, const struct mt_job_diff_axis *axis)
 {
     if (!axis->separates || axis->group_count < 2 ||
@@ -133,7 +134,8 @@ static uint32_t changed_lines(const struct mt_job_diff *diff)
     return count;
 }
 
-/* The smallest and the largest change, and the position of the larger one. */
+/* Adds the smallest and the largest change, and the position of the one with the larger absolute
+ * value. */
 static void add_extremes(const struct mt_diff_text *text, struct mt_table *table,
                          const struct mt_job_change *change)
 {
@@ -221,7 +223,7 @@ static void add_class(const struct mt_diff_text *text, struct mt_table *table, u
              MT_SITE(mt_diff_site_of(text, class->line)));
 }
 
-/* The matches with the largest changes. Groups along a single axis are in the table of that
+/* Adds the matches with the largest changes. Groups along a single axis are in the table of that
  * axis. */
 static void add_classes(const struct mt_diff_text *text)
 {

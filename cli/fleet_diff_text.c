@@ -1,5 +1,5 @@
-/* Text of the comparison of two jobs: the most important change, how ranks were matched, and where
- * memory changed. */
+/* The text of the comparison of two jobs: the most important change, how ranks were matched, and
+ * where memory changed. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,9 +8,9 @@
 #include "util.h"
 #include "wrapped_text.h"
 
-enum { RANGES = 8 }; /* limit for a list of ranks, unless --all */
+enum { RANGES = 8 }; /* maximum number of ranges in a list of ranks without --all */
 
-/* Returns the first of these metrics that changed, or the reserved peak. */
+/* Returns the first metric in the list that changed, or the reserved peak. */
 static enum mt_job_metric leading_metric(const struct mt_job_diff *diff)
 {
     static const enum mt_job_metric order[] = {MT_JOB_RESERVED, MT_JOB_ALLOCATED, MT_JOB_OUTSIDE,
@@ -157,7 +157,7 @@ static const char *sizes_text(const struct mt_diff_text *text, struct sizes size
     return words ? words : "";
 }
 
-/* Group means hide the number of ranks, so it is printed. */
+/* Prints the numbers of ranks, because means of groups hide them. */
 static void add_sizes(const struct mt_diff_text *text)
 {
     const struct mt_job_diff *diff = text->diff;
@@ -176,8 +176,8 @@ static void add_sizes(const struct mt_diff_text *text)
                     mt_diff_kind_of(text, 1));
 }
 
-/* Ranks whose number is in only one job, as ranges. They ascend if ranks are matched by number;
- * otherwise classes with equal places or parameters are adjacent. */
+/* Adds the ranks that are in only one job, as ranges. Their numbers ascend if ranks are matched by
+ * number. Otherwise classes with equal places or parameters are adjacent. */
 static void add_alone(const struct mt_diff_text *text, const char *name, bool is_of_b)
 {
     const struct mt_job_diff *diff = text->diff;
@@ -199,7 +199,7 @@ static void add_alone(const struct mt_diff_text *text, const char *name, bool is
 
             count += class != NULL;
             if (class && rank < 0)
-                continue; /* no number, and no neighbor of rank 0 */
+                continue; /* -1 is not a number of a rank, so it must not join rank 0 in a range */
             if (rank == last || rank == last + 1) {
                 last = rank;
                 continue;

@@ -10,7 +10,7 @@
 #include "summary_of_trace.h"
 #include "util.h"
 
-enum { MAX_DEPTH = 8 }; /* depth of folders; links to parents would never end */
+enum { MAX_DEPTH = 8 }; /* maximum depth of folders; links to parents would otherwise never end */
 
 static bool ends_with(const char *text, const char *end)
 {

@@ -23,7 +23,7 @@ struct writing {
     const struct mt_fleet_folder *folder;
     const struct mt_fleet_answer *answer;
     struct mt_job_document document;
-    struct mt_buf names; /* of written files, one per line */
+    struct mt_buf names; /* names of the written files, one per line */
 };
 
 int mt_fleet_folder_precheck(const char *directory, const struct mt_outputs *outputs,
@@ -35,7 +35,7 @@ int mt_fleet_folder_precheck(const char *directory, const struct mt_outputs *out
         struct mt_buf path = {0};
 
         if (i == JUNIT_XML && !has_gates)
-            continue; /* is not written */
+            continue; /* this file is not written */
         mt_add_path_in(&path, directory, documents[i].name);
         if (!path.failed)
             code = mt_output_precheck(path.data, outputs, documents[i].kind);
@@ -102,7 +102,7 @@ static struct mt_job_gallery_options gallery_options(const struct mt_fleet_folde
                   mt_output_rules_of(folder->outputs, MT_FILE_PNG)}};
 }
 
-/* Reports every missing picture, or the error that occurred before any. */
+/* Prints an error for each missing picture, or the error that prevented all pictures. */
 static int report_failures(const struct mt_gallery *gallery, const char *directory,
                            const struct mt_error *error)
 {
@@ -114,8 +114,8 @@ static int report_failures(const struct mt_gallery *gallery, const char *directo
     return code == MT_EXIT_OK ? mt_report_output_error(directory, error) : code;
 }
 
-/* Only the report determines which charts there are. Checks that no file of the user is in the way
- * before anything is written. */
+/* Checks that no chart would replace a file of the user. This must happen after the job is read,
+ * because the report determines the charts, and before anything is written. */
 static int check_charts(const struct writing *writing)
 {
     const struct mt_job_gallery_options options = gallery_options(writing->folder);

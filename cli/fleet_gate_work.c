@@ -5,7 +5,6 @@
 #include "grow.h"
 #include "util.h"
 
-/* Returns false if the record lacks the metric. */
 bool mt_gate_rank_peak(const struct mt_rank_record *record, enum mt_gate_metric metric,
                        uint64_t *bytes)
 {
@@ -20,7 +19,6 @@ bool mt_gate_rank_peak(const struct mt_rank_record *record, enum mt_gate_metric 
     return false;
 }
 
-/* Groups of the first axis, plus one for ranks whose place on it is unknown. */
 uint32_t mt_gate_group_count(const struct mt_job_report *report)
 {
     return (report->axis_count ? report->axes[0].group_count : 0) + 1;
@@ -54,7 +52,6 @@ const char *mt_gate_group_name(struct mt_fleet_gates *gates, const struct mt_job
     return group ? mt_arena_printf(&gates->arena, "%s unknown", report->axes[0].name) : "all ranks";
 }
 
-/* Why the rank's peaks may have been higher; NULL if they were not. */
 const char *mt_gate_rank_doubt(const struct mt_rank_record *record)
 {
     switch (record->outcome) {
@@ -97,7 +94,7 @@ void mt_gate_judge(struct mt_fleet_gate *gate)
                                               : MT_FLEET_PASS;
 }
 
-/* Returns whether the axes identify each rank of the job exactly once. */
+/* Returns true if the axes identify each rank of the job exactly once. */
 static bool axes_span_world(const struct mt_job_report *report)
 {
     uint64_t ranks = 1;
@@ -107,8 +104,8 @@ static bool axes_span_world(const struct mt_job_report *report)
     return ranks == report->world;
 }
 
-/* Number of ranks of the job at the coordinate; 0 if unknown. Of every `period` ranks, `stride`
- * successive ones are there. */
+/* Returns the number of ranks of the job at the coordinate; 0 if unknown. Of every `period` ranks,
+ * `stride` consecutive ones have this coordinate. */
 static uint64_t ranks_at(const struct mt_job_report *report, const struct mt_job_axis *axis,
                          uint32_t coordinate)
 {
@@ -120,7 +117,7 @@ static uint64_t ranks_at(const struct mt_job_report *report, const struct mt_job
     return report->world / period * axis->stride + mt_min_u64(rest, axis->stride);
 }
 
-/* Number of different ranks at one coordinate of an axis. */
+/* Returns the number of different ranks at one coordinate of an axis. */
 static uint32_t seen_at(const struct mt_job_report *report, uint32_t axis, uint32_t coordinate)
 {
     uint32_t count = 0;
@@ -160,7 +157,6 @@ enum mt_status mt_gate_count_seen(struct mt_fleet_gates *gates, const struct mt_
     return MT_OK;
 }
 
-/* Returns whether more ranks are missing than --max-missing allows. */
 bool mt_gate_misses_ranks(const struct mt_fleet_gates *gates, const struct mt_job_report *report)
 {
     const struct mt_gate_rule *allowed = &gates->rules.own[MT_JOB_RULE_MISSING];
@@ -170,7 +166,6 @@ bool mt_gate_misses_ranks(const struct mt_fleet_gates *gates, const struct mt_jo
     return report->missing_count || report->unreadable_count;
 }
 
-/* Returns whether ranks are known to be missing at this coordinate. */
 bool mt_gate_misses_at(const struct mt_job_report *report, uint32_t axis, uint32_t coordinate)
 {
     uint64_t ranks = ranks_at(report, &report->axes[axis], coordinate);
@@ -186,7 +181,6 @@ static bool group_misses(const struct mt_fleet_gates *gates, const struct mt_job
     return !ranks || ranks > gates->seen[group];
 }
 
-/* Returns NULL if no rank of the group is missing. */
 const char *mt_gate_missing_in(const struct mt_fleet_gates *gates,
                                const struct mt_job_report *report, uint32_t group)
 {
@@ -197,7 +191,6 @@ const char *mt_gate_missing_in(const struct mt_fleet_gates *gates,
     return "ranks are missing";
 }
 
-/* Returns whether every missing rank belongs to a group that has rows. */
 bool mt_gate_missing_are_placed(const struct mt_fleet_gates *gates,
                                 const struct mt_job_report *report)
 {

@@ -23,7 +23,8 @@ int mt_fleet_gates_open_base(struct mt_fleet_gates *gates, const char *mesh, uin
                              : MT_EXIT_OK;
 }
 
-/* Gets the number that a rule limits for a rank. Returns false if the record lacks it. */
+/* Sets *value to the number of a rank that a rule limits. Returns false if the record does not have
+ * the number. */
 static bool value_of(const struct mt_rank_record *record, const struct mt_gate_rule *rule,
                      uint64_t *bytes)
 {
@@ -65,7 +66,7 @@ static void add_rank(struct mt_fleet_gate *gate, const struct mt_job_report *rep
     gate->row = row;
 }
 
-/* Returns whether the budget has a separate rule for this group. */
+/* Returns true if the budget has a separate rule for this group. */
 static bool is_replaced(const struct mt_fleet_gates *gates, const struct mt_job_report *report,
                         uint32_t group, const struct mt_gate_rule *rule)
 {
@@ -85,7 +86,7 @@ static bool is_replaced(const struct mt_fleet_gates *gates, const struct mt_job_
     return false;
 }
 
-/* Adds a case for each group of the first axis. */
+/* Adds a gate for each group of the first axis. */
 static enum mt_status check_groups(struct mt_fleet_gates *gates, const struct mt_job_report *report,
                                    const char *name, const struct mt_gate_rule *rule,
                                    read_value *read)
@@ -143,8 +144,8 @@ static enum mt_status check_group(struct mt_fleet_gates *gates, const struct mt_
     return MT_OK;
 }
 
-/* Compares the largest reserved peak of the job with the mean. A peak that is too low or missing
- * changes the mean, so the share may be too large or too small. */
+/* Compares the largest reserved peak of the job with the mean. If a peak is missing or too low, the
+ * mean is wrong, so the share may be too large or too small. */
 static enum mt_status check_imbalance(struct mt_fleet_gates *gates,
                                       const struct mt_job_report *report,
                                       const struct mt_gate_rule *rule)

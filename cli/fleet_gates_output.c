@@ -12,7 +12,7 @@ static const char *state_name(enum mt_fleet_gate_state state)
     return names[state];
 }
 
-/* The limit, or the bound of the warning. */
+/* Returns the limit, or the bound for a warning. */
 static uint64_t bound_of(const struct mt_fleet_gate *gate)
 {
     return gate->state == MT_FLEET_WARN || gate->limit == UINT64_MAX ? gate->warn : gate->limit;

@@ -7,7 +7,8 @@
 #include "summary_file.h"
 #include "summary_of_trace.h"
 
-enum { MOST_NAMED_FILES = 100 }; /* limit for unreadable files; --all lifts it */
+/* Maximum number of unreadable files that are named. --all lifts the limit. */
+enum { MOST_NAMED_FILES = 100 };
 
 static bool is_summary_name(const char *path)
 {
@@ -82,7 +83,7 @@ void mt_fleet_say_failures(const struct mt_fleet_files *files,
                named < count ? "; --all names each of them" : "");
 }
 
-/* Lists the jobs to choose from. */
+/* Prints the jobs from which the user can choose. */
 static int say_jobs(const struct mt_rank_set *set, const struct mt_fleet_naming *naming)
 {
     struct mt_arena arena = {0};

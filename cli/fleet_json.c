@@ -8,7 +8,7 @@ static int32_t rank_of(const struct mt_job_report *report, uint32_t row)
     return row == MT_NO_ROW ? -1 : report->rows[row].record->identity.rank;
 }
 
-/* NULL for an unknown rank. */
+/* Adds null for an unknown rank. */
 static void add_rank(struct mt_json *json, const char *key, const struct mt_job_report *report,
                      uint32_t row)
 {
@@ -65,7 +65,8 @@ static void add_rows(struct mt_json *json, const struct mt_job_report *report)
     mt_json_list_end(&list);
 }
 
-/* A file may claim a billion missing ranks: those beyond the limit of the list are only counted. */
+/* Adds missing ranks up to the limit of the list, and counts the others: a file may claim a billion
+ * missing ranks. */
 static void add_missing(struct mt_json *json, const struct mt_job_report *report)
 {
     struct mt_json_list list;
@@ -201,7 +202,8 @@ static void add_axes(struct mt_json *json, const struct mt_job_report *report)
     mt_json_list_end(&list);
 }
 
-/* A sum over all ranks may exceed 64 bits, so the object has the mean and the number of ranks. */
+/* Adds the mean and the number of ranks instead of the sum over all ranks, which may exceed 64
+ * bits. */
 static void add_paths(struct mt_json *json, const struct mt_fleet_answer *answer)
 {
     const struct mt_job_report *report = answer->report;

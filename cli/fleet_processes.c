@@ -10,9 +10,8 @@
 
 #define MPI_LIBRARY "libmemtrace-mpi.so"
 
-/* Returns whether a launcher of MPI started this process as one of several. PMIX_RANK comes without
- * a number of processes (`srun --mpi=pmix`). A batch script of Slurm has none of these
- * variables. */
+/* Returns true if an MPI launcher started this process as one of several. `srun --mpi=pmix` sets
+ * PMIX_RANK without a number of processes. A batch script of Slurm has none of these variables. */
 static bool is_one_of_several(void)
 {
     static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS"};

@@ -4,7 +4,7 @@
 #include "fleet_gate_work.h"
 #include "util.h"
 
-/* bytes plus the larger of a share and an absolute bound. */
+/* Returns `bytes` plus the larger of a share and an absolute bound. */
 static uint64_t above(uint64_t bytes, const struct mt_gate_bound *bound)
 {
     unsigned __int128 share = (unsigned __int128)bytes * bound->millionths / 1000000;
@@ -15,7 +15,8 @@ static uint64_t above(uint64_t bytes, const struct mt_gate_bound *bound)
         bytes, mt_max_u64(share > UINT64_MAX ? UINT64_MAX : (uint64_t)share, bound->bytes));
 }
 
-/* Mean of a class in one of the jobs. Returns false if a rank lacks the number. */
+/* Sets *mean to the mean of a class in one of the jobs. Returns false if a rank lacks the
+ * number. */
 static bool mean_of(const struct mt_job_report *report, const uint32_t *rows, uint32_t count,
                     enum mt_gate_metric metric, uint64_t *mean)
 {
@@ -32,8 +33,8 @@ static bool mean_of(const struct mt_job_report *report, const uint32_t *rows, ui
     return true;
 }
 
-/* If peaks of the base may have been higher, the bound is too low and cannot fail a rule. Returns
- * NULL if the base is certain. */
+/* Returns why the base is uncertain; NULL if it is certain. If its real peaks may be higher than
+ * the recorded ones, the bound is too low, and a rule must not fail because of it. */
 static const char *doubt_of_base(const struct mt_job_diff *diff, const struct mt_job_class *class)
 {
     for (uint32_t i = 0; i < class->a_count; i++)
@@ -42,7 +43,8 @@ static const char *doubt_of_base(const struct mt_job_diff *diff, const struct mt
     return NULL;
 }
 
-/* The class that exceeds its bound most, or is closest to it, represents the group. */
+/* Compares a class with its bound. The class that exceeds its bound the most, or is closest to it,
+ * represents the group. */
 static void compare_class(struct mt_fleet_gate *gate, const struct mt_job_diff *diff,
                           const struct mt_job_class *class, const struct mt_gate_rule *rule,
                           enum mt_gate_metric metric)

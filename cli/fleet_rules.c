@@ -22,7 +22,7 @@ static const char *what_is_wanted(enum mt_job_rule rule)
     return wanted[rule];
 }
 
-/* A number of ranks is stored as bytes. */
+/* Parses a number of ranks, which the bound of a rule stores in its field for bytes. */
 static enum mt_status read_count(struct mt_arena *arena, const char *text,
                                  struct mt_gate_bound *bound)
 {
@@ -45,7 +45,8 @@ static enum mt_status read_own(struct mt_fleet_rules *rules, enum mt_job_rule ru
                               text, bound);
 }
 
-/* "max-needed", "max-needed.warn", "max-needed.allow-not-evaluated". */
+/* Sets a rule from a key such as "max-needed", "max-needed.warn" or
+ * "max-needed.allow-not-evaluated". */
 static enum mt_status set_own(struct mt_fleet_rules *rules, enum mt_job_rule rule,
                               const char *field, const struct mt_setting *entry,
                               struct mt_error *error)
@@ -75,7 +76,8 @@ static enum mt_status set_own(struct mt_fleet_rules *rules, enum mt_job_rule rul
                          entry->line, entry->path, what_is_wanted(rule));
 }
 
-/* Returns the rules of a group and adds them if necessary. MT_ERR_FORMAT: too many groups. */
+/* Finds the rules of a group, and adds them if there are none. Returns MT_ERR_FORMAT if there are
+ * too many groups. */
 static enum mt_status group_rules(struct mt_fleet_rules *rules, const char *axis, size_t length,
                                   uint32_t coordinate, struct mt_gate_rules **found)
 {
@@ -103,8 +105,8 @@ static enum mt_status group_rules(struct mt_fleet_rules *rules, const char *axis
     return MT_OK;
 }
 
-/* Returns the dot before the last part that is a number. The name of an axis may have dots, and
- * even parts that are numbers. NULL if there is none, or if the name is empty. */
+/* Returns the dot before the last part that is a number. The name of an axis may contain dots, and
+ * even parts that are numbers. Returns NULL if there is no such dot, or if the name is empty. */
 static const char *dot_of_coordinate(const char *axis)
 {
     const char *found = NULL;
@@ -118,7 +120,7 @@ static const char *dot_of_coordinate(const char *axis)
     return found;
 }
 
-/* "group.pp.0.max-peak.reserved" */
+/* Sets a rule of a group from a key such as "group.pp.0.max-peak.reserved". */
 static enum mt_status set_group(struct mt_fleet_rules *rules, const struct mt_setting *entry,
                                 struct mt_error *error)
 {
@@ -198,7 +200,7 @@ static enum mt_status read_entries(struct mt_fleet_rules *rules, const struct mt
     return status;
 }
 
-/* Rejects rules of one trace that jobs lack, and rules without a bound. */
+/* Rejects rules that apply only to single traces, and rules without a bound. */
 static enum mt_status check_rules(struct mt_fleet_rules *rules, struct mt_error *error)
 {
     enum mt_status status = mt_gate_rules_check(&rules->all, error);

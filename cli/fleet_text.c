@@ -1,5 +1,5 @@
-/* Text about a job: the first out-of-memory error, the highest peak, ranks that differ from their
- * replicas, and what the axes explain. */
+/* The text about a job: the first out-of-memory error, the highest peak, ranks that differ from
+ * their replicas, and the share of the differences that each axis explains. */
 #include "fleet_tune_output.h"
 
 #include "job_tables.h"
@@ -7,7 +7,7 @@
 #include "text_table.h"
 #include "wrapped_text.h"
 
-enum { ROWS = 12 }; /* limit of a table, unless --all */
+enum { ROWS = 12 }; /* maximum number of rows of a table without --all */
 
 struct text {
     struct mt_buf *out;
@@ -31,7 +31,7 @@ static void add_notes(struct text *text, const struct mt_job_sentence *first, si
     mt_job_words_reset(&text->words);
 }
 
-/* The first sentence as a headline. */
+/* Prints the first sentence as a headline. */
 static void add_answer(struct text *text)
 {
     const struct mt_job_sentence *first = text->words.first;

@@ -61,7 +61,7 @@ static int compare_texts(const void *a, const void *b)
     return strcmp(*one, *other);
 }
 
-/* The folders of the files, sorted; "" is the current one. */
+/* Returns the folders of the files in sorted order. "" is the current folder. */
 static const char **find_folders(const struct mt_fleet_files *files, struct mt_arena *arena)
 {
     const char **folders = mt_arena_array(arena, (size_t)files->count + 1, sizeof *folders);
@@ -99,7 +99,7 @@ void mt_fleet_traces_release(struct mt_fleet_traces *traces)
     memset(traces, 0, sizeof *traces);
 }
 
-/* The first trace of this name; `count` if there is none. */
+/* Returns the index of the first trace of this name; `count` if there is none. */
 static size_t first_of(const struct mt_fleet_traces *traces, const char *name)
 {
     size_t low = 0, high = traces->count;

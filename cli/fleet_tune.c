@@ -1,5 +1,5 @@
-/* See fleet_tune.h. First plans which ranks to replay. If the trace of one of them is unusable,
- * plans again without it, so that another rank of its cluster is replayed. */
+/* See fleet_tune.h. First plans which ranks to replay. If the trace of a rank is unusable, plans
+ * again without it, so that another rank of the same cluster is replayed. */
 #include "fleet_tune.h"
 
 #include <stdlib.h>
@@ -11,11 +11,11 @@
 #include "memory_limit.h"
 
 enum {
-    MAX_PLANS = 8,        /* later ones replace ranks whose traces cannot be replayed */
-    SETTINGS_A_TRACE = 6, /* those with the smallest peaks, and the one that tune recommends */
+    MAX_PLANS = 8,        /* later plans replace ranks whose traces cannot be replayed */
+    SETTINGS_A_TRACE = 6, /* the settings with the smallest peaks, and the recommended one */
     MAX_TRACES = MT_JOB_TUNED + MT_JOB_WORST,
-    /* A trace that an earlier plan tuned for a device that cannot be replayed may still be replayed
-     * for another device, so all traces of a plan may be tuned. */
+    /* All traces of a plan may have been tuned: an earlier plan may have tuned a trace for a device
+     * that cannot be replayed, and a later plan may use the trace for another device. */
     MAX_SETTINGS = MAX_TRACES * (SETTINGS_A_TRACE + 1)
 };
 
@@ -23,12 +23,12 @@ struct search {
     const struct mt_fleet_tuning *asked;
     struct mt_tune_work work;
     struct mt_fleet_traces files;
-    const char **paths; /* the trace of each row of the report; NULL if there is none */
-    bool *can_replay;   /* one per row */
-    struct mt_tuned_trace *known[MAX_PLANS * MAX_TRACES]; /* of all plans */
+    const char **paths; /* trace of each row of the report; NULL if there is none */
+    bool *can_replay;   /* one for each row */
+    struct mt_tuned_trace *known[MAX_PLANS * MAX_TRACES]; /* the traces of all plans */
     uint32_t known_count;
     uint32_t check_count;
-    uint32_t *trace_of; /* one per check: index into work.traces */
+    uint32_t *trace_of; /* one for each check: index into work.traces */
 };
 
 #define ARRAY(search, count, type)                                                                 \
@@ -86,7 +86,7 @@ static enum mt_status want_tune(struct search *search, struct mt_tuned_trace *tr
     return trace->tune ? MT_OK : MT_ERR_MEMORY;
 }
 
-/* The traces of the checks in order, each one once. */
+/* Makes the list of the traces of all checks, in their order, without duplicates. */
 static enum mt_status use_plan(struct search *search, const struct mt_job_check *checks)
 {
     struct mt_tune_work *work = &search->work;
@@ -124,7 +124,7 @@ static enum mt_status plan(struct search *search)
     return use_plan(search, settings->checks);
 }
 
-/* Returns NULL if the row can be replayed. */
+/* Returns why the row cannot be replayed; NULL if it can. */
 static const char *reason_of(const struct mt_tuned_trace *trace, uint16_t device)
 {
     const struct mt_setting_device *before = mt_setting_device_of(&trace->before, device);
@@ -136,7 +136,7 @@ static const char *reason_of(const struct mt_tuned_trace *trace, uint16_t device
     return before->serves ? NULL : "no allocator limit is enough for the run";
 }
 
-/* Sets *is_changed if rows of the plan turn out not to be replayable. */
+/* Excludes rows of the plan that cannot be replayed. Sets *is_changed if there are any. */
 static enum mt_status leave_out(struct search *search, bool *is_changed)
 {
     const struct mt_job_report *report = search->work.report;
@@ -208,7 +208,7 @@ static uint32_t setting_of(struct mt_tune_work *work, const char *conf)
     return i;
 }
 
-/* The settings of the front have ascending peaks. */
+/* Adds the first settings of the front, which are sorted by peak. */
 static void add_settings(struct mt_tune_work *work, struct mt_tuned_trace *trace)
 {
     const struct mt_tune_summary *tune = trace->tune;

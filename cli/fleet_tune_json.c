@@ -7,7 +7,7 @@ struct writer {
     const struct mt_job_settings *settings;
 };
 
-/* Rank, device and trace of a row of the report. */
+/* Adds rank, device and trace of a row of the report. */
 static void add_place(const struct writer *writer, uint32_t row)
 {
     const struct mt_rank_record *record = writer->report->rows[row].record;
@@ -31,7 +31,7 @@ static void add_largest(const struct writer *writer, const char *key,
     mt_json_object_end(writer->json);
 }
 
-/* A row under a setting. */
+/* Adds the result of a row under a setting. */
 static void add_cell(const struct writer *writer, const char *key, const struct mt_job_cell *cell,
                      uint32_t check)
 {
@@ -46,7 +46,7 @@ static void add_cell(const struct writer *writer, const char *key, const struct 
     mt_json_object_end(writer->json);
 }
 
-/* The result under the chosen setting, or the original result if none is chosen. */
+/* Returns the result under the chosen setting, or the original result if none is chosen. */
 static const struct mt_job_cell *chosen_cell(const struct writer *writer, uint32_t setting,
                                              uint32_t check)
 {
@@ -101,7 +101,7 @@ static void add_clusters(const struct writer *writer)
     mt_json_list_end(&list);
 }
 
-/* Rows of the report with this state. */
+/* Adds the rows of the report with this state. */
 static void add_rows(const struct writer *writer, const char *key, enum mt_job_row_check state)
 {
     struct mt_json_list list;

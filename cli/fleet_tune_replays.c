@@ -25,7 +25,8 @@ static enum mt_status measure(struct mt_tuned_trace *trace, struct mt_source *so
     return status;
 }
 
-/* Only missing memory and a broken invariant stop the work: another trace may succeed. */
+/* Fails only if memory runs out or an invariant is broken. After other errors, the work continues,
+ * because other traces may succeed. */
 static enum mt_status tune_trace(void *context, uint32_t index, const struct mt_fleet_share *share)
 {
     struct mt_tune_work *work = context;
@@ -48,7 +49,7 @@ static enum mt_status tune_trace(void *context, uint32_t index, const struct mt_
                                                                               : MT_OK;
 }
 
-/* Runs each setting of one trace. */
+/* Runs one trace with one setting. */
 typedef enum mt_status setting_run(struct mt_source *source, const char *conf,
                                    struct mt_setting_trial *trial, struct mt_error *error);
 

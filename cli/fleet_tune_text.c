@@ -1,5 +1,5 @@
-/* Text of the setting: how much it saves, the line to paste, the ranks on which it was checked, and
- * the best setting of each cluster. */
+/* The text about the setting: how much it saves, the line to paste, the ranks on which it was
+ * checked, and the best setting of each cluster. */
 #include "fleet_tune_output.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "util.h"
 #include "wrapped_text.h"
 
-enum { ROWS = 12, REASONS = 5 }; /* limits of lists, unless --all */
+enum { ROWS = 12, REASONS = 5 }; /* maximum lengths of lists without --all */
 
 struct text {
     struct mt_buf *out;
@@ -48,7 +48,7 @@ static const char *row_name(const struct text *text, uint32_t check)
     return name_of_row(text, text->settings->checks[check].row);
 }
 
-/* Bold if it is the first line. NULL means that memory ran out. */
+/* Adds a line, in bold if it is the first. NULL means that memory ran out. */
 static void add_line(const struct text *text, bool is_first, const char *line)
 {
     if (!line) {
@@ -60,7 +60,7 @@ static void add_line(const struct text *text, bool is_first, const char *line)
     mt_buf_add_text(text->out, is_first ? text->style->reset : "");
 }
 
-/* Returns whether every device of the job was replayed. */
+/* Returns true if every device of the job was replayed. */
 static bool is_all_checked(const struct text *text)
 {
     const struct mt_job_report *report = text->answer->report;
@@ -71,7 +71,8 @@ static bool is_all_checked(const struct text *text)
     return !report->missing_count && !report->unreadable_count;
 }
 
-/* "each device"; "each rank" if ranks share a device, which must hold the sum of their needs. */
+/* Returns "each device", or "each rank" if ranks share a device. A shared device needs the sum over
+ * its ranks. */
 static const char *scope_of(const struct text *text)
 {
     static const char *const words[2][2] = {{"each device that was checked", "each device"},
@@ -80,7 +81,7 @@ static const char *scope_of(const struct text *text)
     return words[text->answer->report->device_count > 0][is_all_checked(text)];
 }
 
-/* Why no setting can be chosen. */
+/* Returns why no setting can be chosen. */
 static const char *no_setting(const struct text *text)
 {
     uint32_t count = text->settings->trial.setting_count;
@@ -95,7 +96,8 @@ static const char *no_setting(const struct text *text)
                                           (unsigned)count));
 }
 
-/* The difference of two lower bounds is not a bound. */
+/* Calls the difference "about" if a number is only a lower bound, because the difference of two
+ * lower bounds is not a bound. */
 static void add_headline(const struct text *text)
 {
     const struct mt_job_choice *choice = &text->settings->choice;
@@ -131,7 +133,7 @@ static void add_shared_devices(const struct text *text)
                                  (unsigned)count, s(count)));
 }
 
-/* A line to paste is never broken. */
+/* Adds the line to paste, which is never wrapped. */
 static void add_setting(const struct text *text)
 {
     const struct mt_job_settings *settings = text->settings;
@@ -223,7 +225,7 @@ static void add_rows(const struct text *text, const struct rows *rows, const cha
                                  (unsigned)rows->unranked_count, s(rows->unranked_count), why));
 }
 
-/* A rank that was not checked may need more than those that were. */
+/* Reports a rank that was not checked and may need more than all checked ranks. */
 static void add_unchecked_worst(const struct text *text)
 {
     const struct mt_job_report *report = text->answer->report;
@@ -248,8 +250,8 @@ static void add_unchecked_worst(const struct text *text)
                              mt_format_bytes(bytes, report->rows[worst].record->needed_bytes)));
 }
 
-/* Rows that could not be replayed, with the reason. Adjacent rows with the same reason share a
- * line. */
+/* Adds the rows that could not be replayed, with the reason. Adjacent rows with the same reason
+ * share a line. */
 static void add_reasons(const struct text *text)
 {
     const struct mt_job_report *report = text->answer->report;
@@ -280,7 +282,7 @@ static void add_reasons(const struct text *text)
                  mt_arena_printf(arena, "Not replayed: %u more; --all names them", (unsigned)left));
 }
 
-/* Returns whether all rows that count as alike have parameters to compare. */
+/* Returns true if all rows that count as alike have parameters, which can be compared. */
 static bool have_parameters(const struct text *text)
 {
     const struct mt_job_report *report = text->answer->report;
@@ -354,7 +356,7 @@ static void add_cluster(const struct text *text, struct mt_table *table, uint32_
              MT_TEXT(own == MT_NO_SETTING ? "as it ran" : spelling(trial->confs[own])));
 }
 
-/* A row for each tuned cluster. */
+/* Adds a table with a row for each tuned cluster. */
 static void add_clusters(const struct text *text)
 {
     const struct mt_job_settings *settings = text->settings;

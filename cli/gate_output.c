@@ -62,7 +62,8 @@ static void add_result(struct mt_buf *out, const struct mt_gate_result *result, 
     mt_buf_release(&line);
 }
 
-/* Rules of one run often fail for the same reason, so the cause and the advice are printed once. */
+/* Returns true if an earlier rule has the same cause or advice, which is printed once. Rules of a
+ * run often fail for the same reason. */
 static bool is_said(const struct mt_gates *gates, size_t index, bool is_advice)
 {
     const char *text = is_advice ? gates->results[index].advice : gates->results[index].culprit;
@@ -170,8 +171,7 @@ void mt_add_baseline_json(struct mt_buf *out, const struct mt_baseline *baseline
     struct mt_json json;
 
     mt_json_init(&json, out, true);
-    json.all = true; /* never shortened: a later run compares with it, and all_sites shows whether
-                        it is complete */
+    json.all = true; /* a baseline is never shortened, because later runs are compared with it */
     mt_json_object_begin(&json, NULL);
     mt_json_text(&json, "schema", MT_BASELINE_SCHEMA);
     mt_json_text(&json, "name", baseline->name);

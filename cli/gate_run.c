@@ -99,7 +99,7 @@ static int base_of_trace(struct mt_gate_run *run, const char *path, const struct
     enum mt_status status;
     int code;
 
-    as_found.format = NULL; /* --format is for the other file */
+    as_found.format = NULL; /* --format applies to the trace, not to the base */
     source = mt_open_input(path, &as_found, &code);
     if (!source)
         return code;

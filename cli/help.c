@@ -1,4 +1,4 @@
-/* Text about commands and options for users and shells, generated from the tables. */
+/* Generates the text about commands and options from the tables. */
 #include <string.h>
 
 #include "cli.h"
@@ -16,8 +16,8 @@ static void add_padding(struct mt_buf *out, size_t from, size_t to)
         mt_buf_add_char(out, ' ');
 }
 
-/* The help of an option, broken at spaces. The width is fixed, so the output is the same in every
- * terminal. */
+/* Adds the help of an option, wrapped at spaces. The width is fixed, so the output is the same in
+ * every terminal. */
 static void add_help(struct mt_buf *out, const char *help)
 {
     size_t column = HELP_COLUMN;
@@ -40,8 +40,8 @@ static void add_help(struct mt_buf *out, const char *help)
     mt_buf_add_char(out, '\n');
 }
 
-/* "  -o, --output FILE      where to write", the help on its own line if the
- * option is too long for the column. */
+/* Adds "  -o, --output FILE      where to write". The help is on its own line if the option is too
+ * long for the column. */
 static void add_option(struct mt_buf *out, const struct mt_option *option)
 {
     size_t start = out->length;

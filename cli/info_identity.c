@@ -82,7 +82,7 @@ static void add_device_ids(struct mt_buf *out, const struct mt_identity *identit
     }
 }
 
-/* False for a value that no version has written. It is not printed. */
+/* Returns false for a value that no version of memtrace writes. Such a value is not printed. */
 static bool is_ending(const char *text)
 {
     enum mt_ending ending;

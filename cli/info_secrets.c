@@ -1,5 +1,6 @@
-/* Texts are sorted into kinds by what refers to them. Texts that redaction.h would change are
- * counted. Texts that it keeps although they may identify something are listed as well. */
+/* The kind of a text depends on the parts of the trace that refer to it. Texts that redaction.h
+ * would change are counted. Texts that redaction.h keeps, but that may identify something, are also
+ * listed. */
 #include "info_secrets.h"
 
 #include <stdlib.h>
@@ -48,7 +49,7 @@ static const struct {
 };
 
 struct secrets {
-    struct mt_strings texts[KIND_COUNT]; /* distinct */
+    struct mt_strings texts[KIND_COUNT]; /* distinct texts of each kind */
     bool failed;
 };
 
@@ -60,7 +61,7 @@ static void add(struct secrets *secrets, enum kind kind, const char *text, size_
         secrets->failed = true;
 }
 
-/* "alice" of "/home/alice/..." */
+/* Adds the name of the user in a path: "alice" in "/home/alice/...". */
 static void add_users(struct secrets *secrets, const char *text)
 {
     static const char *const folders[] = {"/home/", "/Users/", "\\Users\\"};
@@ -88,8 +89,8 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Returns whether the file belongs to the user, not to a package or the system. Redacted files
- * do. */
+/* Returns true if the file belongs to the user, not to a package or the system. A redacted file
+ * counts as the user's. */
 static bool is_own_file(const char *file)
 {
     return !strstr(file, "site-packages/") && !strstr(file, "dist-packages/") &&
@@ -98,7 +99,8 @@ static bool is_own_file(const char *file)
             !strchr(file, '/') || mt_text_identifies(MT_TEXT_FILE, file, strlen(file)));
 }
 
-/* `used` marks strings that are not names of events. */
+/* Adds the texts of frames. Sets used[i] for each string that a frame uses, so that it does not
+ * count as the name of an event. */
 static void add_frames(struct secrets *secrets, const struct mt_symbols *symbols, bool *used)
 {
     for (uint32_t i = 0; i < symbols->frame_count; i++) {

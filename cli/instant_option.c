@@ -27,7 +27,7 @@ static bool parse(const char *text, struct mt_instant_option *instant)
     if (*at == '.')
         for (at++; *at >= '0' && *at <= '9' && scale < 1000000000; at++, scale *= 10)
             fraction = fraction * 10 + (uint64_t)(*at - '0');
-    for (; *at == ' '; at++) /* as reports print them: "1.5 s" */
+    for (; *at == ' '; at++) /* reports print a space before the unit: "1.5 s" */
         ;
     for (i = 0; i < MT_ARRAY_LEN(units); i++) {
         if (strcmp(at, units[i].name) != 0)
@@ -39,8 +39,8 @@ static bool parse(const char *text, struct mt_instant_option *instant)
     return false;
 }
 
-/* "phase:PATH", or as reports name a phase: "step 3, backward", "step#3/backward". NULL if it is
- * none of them. */
+/* Returns the path of a phase for "phase:PATH", or for a phase as reports print it: "step 3,
+ * backward" or "step#3/backward". Returns NULL for other text. */
 static const char *phase_of(const char *text)
 {
     if (!strncmp(text, "phase:", 6) && text[6])

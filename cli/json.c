@@ -15,7 +15,7 @@ static void add_newline(struct mt_json *json)
         mt_buf_add_text(json->out, "  ");
 }
 
-/* "\\u202e"; above the basic plane a pair of surrogates. */
+/* Adds an escape such as "\\u202e". A character above the basic plane is a pair of surrogates. */
 static void add_escape(struct mt_buf *out, uint32_t code)
 {
     if (code < 0x10000) {
@@ -43,7 +43,8 @@ static void add_character(struct mt_buf *out, const struct mt_foreign_char *c)
         add_escape(out, c->code);
 }
 
-/* Length of the kept part of a text that is too long. It does not split a character of UTF-8. */
+/* Returns the length of the part that is kept of a text that is too long. Does not split a
+ * character of UTF-8. */
 static size_t cut_length(const char *text)
 {
     size_t length = MT_JSON_TEXT_BYTES;
@@ -98,7 +99,7 @@ static void begin_group(struct mt_json *json, const char *key, char bracket)
 static void end_group(struct mt_json *json, char bracket)
 {
     json->depth--;
-    if (json->needs_comma) /* not empty */
+    if (json->needs_comma) /* the object or array is not empty */
         add_newline(json);
     mt_buf_add_char(json->out, bracket);
     json->needs_comma = true;

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-/* The share of one object in a limit that several objects share; at most `most`. */
+/* Returns the part of a limit that one object gets if several objects share it; at most `most`. */
 static uint64_t part_of(const struct mt_json *json, uint64_t most)
 {
     uint64_t part = json->sharers ? most / json->sharers : most;

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* "Net.forward" is also called forward. */
+/* Returns true if the function has this name. "Net.forward" also has the name "forward". */
 static bool is_called(const char *function, const char *name)
 {
     const char *dot = strrchr(function, '.');
@@ -102,7 +102,7 @@ static void add_function(struct mt_buf *out, const struct mt_lines_answer *answe
     mt_source_text_release(&text);
 }
 
-/* The shown line with the highest peak, and its function. */
+/* Returns the line with the highest peak among the lines that are shown, and sets its function. */
 static const struct mt_line_use *greatest(const struct mt_lines_answer *answer,
                                           const struct mt_line_device *device,
                                           const struct mt_line_function **of)
@@ -133,8 +133,8 @@ static void add_line(struct mt_buf *out, const struct mt_buf *line)
     out->failed |= line->failed;
 }
 
-/* The highest peak. If several lines share it, prints the line of the function that allocates most
- * itself, which comes first. */
+/* Adds the line with the highest peak. If several lines have this peak, adds the first one, whose
+ * function allocates the most itself. */
 static void add_answer(struct mt_buf *out, const struct mt_lines_answer *answer,
                        const struct mt_line_device *device)
 {
@@ -220,7 +220,7 @@ void mt_lines_text(struct mt_buf *out, const struct mt_lines_answer *answer)
     add_notes(out, answer, has_engine);
 }
 
-/* The JSON writer replaces bytes that are not UTF-8. */
+/* Adds the source text of a line. The JSON writer replaces bytes that are not UTF-8. */
 static void json_source(struct mt_json *json, struct mt_source_text *text, uint32_t number)
 {
     struct mt_buf code = {0};

@@ -3,7 +3,7 @@
 #include "module_json.h"
 #include "report_json.h"
 
-/* "peak", "time", ... in JSON. */
+/* Returns the name of the kind of instant in JSON: "peak", "time", ... */
 static const char *question_at_name(enum mt_question_at at)
 {
     static const char *const names[] = {"peak", "reserved-peak", "oom",  "end",

@@ -1,4 +1,4 @@
-/* Text of live: the instant, the holders of its memory, and exact totals. */
+/* The text of live: the instant, the holders of memory, and exact totals. */
 #include "report_query.h"
 #include "live_output.h"
 #include "text_table.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* "the allocated peak", "the peak within step#2/backward": the question. */
+/* Adds the question: "the allocated peak", "the peak within step#2/backward". */
 static void add_question(struct mt_buf *out, const struct mt_question *question,
                          const struct mt_report *report, const struct mt_answer *answer)
 {
@@ -65,7 +65,7 @@ static const char *const titles[] = {[MT_BY_SITE] = "#bytes|#share|#blocks|role|
                                      [MT_BY_PHASE] = "#bytes|#share|#blocks|role|~born in",
                                      [MT_BY_SIZE] =
                                          "#bytes|#share|#blocks|#each|role|~largest site",
-                                     [MT_BY_MODULE] = NULL}; /* tell_modules */
+                                     [MT_BY_MODULE] = NULL}; /* tell_modules prints these rows */
 _Static_assert(sizeof titles / sizeof *titles == MT_GROUP_BY_COUNT, "one entry for each");
 
 static const char *birth(const struct mt_teller *teller, const struct mt_live_row *row,
@@ -119,8 +119,8 @@ static void tell_rows(const struct mt_teller *teller, enum mt_group_by by)
     mt_add_text_table(teller->out, &table, 2, teller->style);
 }
 
-/* "325 MiB (62.6%), 144 blocks, parameters, born in forward", and the stack on the lines after it,
- * because it is too long for a column. */
+/* Adds "325 MiB (62.6%), 144 blocks, parameters, born in forward", and the stack on the following
+ * lines, because a stack is too long for a column. */
 static void tell_stack_row(const struct mt_teller *teller, const struct mt_live_row *row)
 {
     const struct mt_instant *instant = &teller->device->answer->instant;

@@ -15,8 +15,9 @@
 
 #define MAX_COMMANDS 64
 
-/* Reserves closed standard streams, so that no file that memtrace opens gets their number. Reading
- * from 0 and writing to 1 still fail, as the caller intended. Child processes find them closed. */
+/* Opens a placeholder for each standard stream that is closed, so that no other file gets its
+ * number. Reading from 0 and writing to 1 still fail, as the caller intended. In child processes,
+ * the streams are closed again. */
 static void fill_standard_streams(void)
 {
     int fd;
@@ -58,7 +59,7 @@ static void add_beginning_with(struct mt_buf *out, const char *name, const char 
         mt_buf_printf(out, "%s\n", name);
 }
 
-/* For the completion of a shell; see completion.h. */
+/* Prints the names of commands for the completion of a shell (completion.h). */
 static int print_command_names(const char *beginning)
 {
     const struct mt_command *command;
@@ -152,8 +153,8 @@ static int run(int argc, char **argv)
     return command ? command->run(command, argc - 1, argv + 1) : unknown_command(word);
 }
 
-/* Output that was produced while memory ran out may be incomplete. `record` returns the status of
- * its program. */
+/* Returns the exit code if memory ran out during the command, because its output may be incomplete.
+ * `record` keeps the status of its program. */
 static int check_memory(const char *word, int code)
 {
     int of_memory = MT_EXIT_INPUT;
@@ -173,8 +174,10 @@ int main(int argc, char **argv)
     int code;
 
     fill_standard_streams();
-    if (argc < 2 || strcmp(argv[1], "record") != 0) { /* its command inherits the signal handling */
-        signal(SIGPIPE, SIG_IGN); /* writes return EPIPE instead: exit code 4 without a message */
+    /* The command that `record` runs would inherit this. Elsewhere, writes fail with EPIPE instead
+     * of a signal, and the exit code is 4 without a message. */
+    if (argc < 2 || strcmp(argv[1], "record") != 0) {
+        signal(SIGPIPE, SIG_IGN);
         mt_outputs_handle_signals();
     }
     mt_debug_check();

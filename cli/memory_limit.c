@@ -14,7 +14,7 @@
 
 enum { MAX_PATH = 4096, MAX_CGROUP_FILE = 8192 };
 
-/* The origin of the budget in messages; NULL if it is the option. */
+/* The origin of the budget for messages; NULL = the option --max-memory. */
 static const char *source;
 static bool is_said; /* mt_memory_reason was called */
 
@@ -32,7 +32,8 @@ static bool read_text(const char *path, char *text, size_t size)
     return length > 0;
 }
 
-/* "max" of version 2 is not a number, and the largest number of version 1 is not a limit. */
+/* Returns the limit in a file, or UINT64_MAX if there is none: "max" in version 2, and the largest
+ * number in version 1. */
 static uint64_t limit_in(const char *path)
 {
     char text[64];
@@ -46,7 +47,8 @@ static uint64_t limit_in(const char *path)
 
 /* The files of one version of cgroups. */
 struct version {
-    const char *limit, *used, *inactive; /* inactive: key in memory.stat, with a space after it */
+    /* inactive: key in memory.stat, including the space after it */
+    const char *limit, *used, *inactive;
 };
 
 static const struct version versions[] = {
@@ -62,7 +64,8 @@ static uint64_t value_in(const char *folder, int length, const char *group, cons
     return written > 0 && (size_t)written < sizeof path ? limit_in(path) : UINT64_MAX;
 }
 
-/* File cache that was not used recently. The kernel drops it before it kills a process. */
+/* Returns the file cache that was not used recently. The kernel drops it before it kills a
+ * process. */
 static uint64_t reclaimable(const char *folder, int length, const char *group,
                             const struct version *version)
 {
@@ -78,7 +81,7 @@ static uint64_t reclaimable(const char *folder, int length, const char *group,
     return 0;
 }
 
-/* The limit of one group, or what remains of it. */
+/* Returns the limit of one group, or the part of the limit that is left. */
 static uint64_t limit_of(const char *folder, int length, const char *group,
                          const struct version *version, bool is_left)
 {
@@ -93,8 +96,9 @@ static uint64_t limit_of(const char *folder, int length, const char *group,
     return mt_sub_or_0_u64(limit, used);
 }
 
-/* A limit applies to all groups below it. In a container the path may belong to the host and be
- * invisible; then the visible root is the group of the container. */
+/* Returns the minimum over a group and its ancestors, because a limit applies to all groups below
+ * it. In a container, the path may be that of the host, which is invisible. The visible root is
+ * then the group of the container. */
 static uint64_t least_limit(const char *folder, const char *group, size_t length,
                             const struct version *version, bool is_left)
 {
@@ -124,7 +128,8 @@ static bool is_memory_controller(const char *names, size_t length)
     return false;
 }
 
-/* A line is "0::/group" of version 2, or "5:memory,other:/group" of version 1. */
+/* Returns the minimum over the groups of all lines. A line is "0::/group" in version 2, or
+ * "5:memory,other:/group" in version 1. */
 static uint64_t least_of_groups(const char *root, const char *self, bool is_left)
 {
     uint64_t least = UINT64_MAX;
@@ -174,7 +179,6 @@ static uint64_t container_available(void)
                : UINT64_MAX;
 }
 
-/* "MemAvailable:   12345 kB" */
 uint64_t mt_memory_available_in(const char *meminfo)
 {
     static const char name[] = "MemAvailable:";

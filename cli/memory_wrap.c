@@ -1,7 +1,7 @@
-/* The linker redirects every malloc, calloc, realloc and free of the program's own code to these
- * functions (--wrap, see CMakeLists.txt), only in the program `memtrace`. They limit all memory
- * whose size depends on a file, in every layer. Memory of system libraries is not counted; its size
- * follows from limits that are checked elsewhere (zstd windows, pictures). */
+/* In the program `memtrace`, the linker redirects every malloc, calloc, realloc and free of the
+ * program's own code to these functions (--wrap, see CMakeLists.txt). They limit all memory whose
+ * size depends on a file, in every layer. They do not count memory of system libraries, because
+ * other checks limit its size (zstd windows, pictures). */
 #include <errno.h>
 #include <malloc.h>
 #include <stdint.h>
@@ -18,7 +18,7 @@ void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_realloc(void *memory, size_t size);
 void __wrap_free(void *memory);
 
-/* Counts NULL as a refusal, so that code that allocates without base/ cannot hide it. */
+/* Counts NULL as a refusal, so that a failure is noticed even if code allocates without base/. */
 static void *counted(void *memory)
 {
     if (memory)

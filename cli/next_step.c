@@ -11,7 +11,7 @@
 #include "shell_word.h"
 #include "util.h"
 
-enum { COMMAND_COLUMNS = 46 }; /* of the longest command that has its purpose on the same line */
+enum { COMMAND_COLUMNS = 46 }; /* a longer command has its purpose on the next line */
 
 const char *mt_short_path(const char *path)
 {
@@ -35,7 +35,7 @@ void mt_next_step_note(struct mt_next_step *next, const struct mt_trace_end *end
     next->count++;
 }
 
-/* More traces than can be named are analyzed one by one. */
+/* If there are too many traces to name, suggests to analyze one at a time. */
 void mt_add_next_step(struct mt_buf *out, const struct mt_next_step *next)
 {
     bool is_job = next->count > 1 && (next->folder || next->count <= MT_NEXT_TRACES);
@@ -84,7 +84,8 @@ static bool is_newer(const struct timespec *a, const struct timespec *b)
     return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec > b->tv_nsec;
 }
 
-/* Finds the newest recording; of equally new ones the first by name. An empty name: none. */
+/* Finds the newest recording. Among equally new ones, chooses the first by name. `name` is empty if
+ * there is none. */
 static void find_newest(const char *folder, char name[NAME_MAX + 1])
 {
     struct timespec newest = {0, 0};

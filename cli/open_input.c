@@ -1,4 +1,4 @@
-/* Opens the input of a command, and reports what was wrong with it after reading. */
+/* Opens the input of a command, and reports problems of the input after it is read. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -27,7 +27,7 @@ static void say_formats(const char *format, const char *const *names, size_t cou
     mt_buf_release(&known);
 }
 
-/* Returns whether it is the name of a format, and prints a message if not. */
+/* Returns true if `format` is the name of a format. Otherwise prints a message. */
 static bool known_format(const char *format)
 {
     const char *names[MAX_FORMATS] = {"memtrace"}, *near;
@@ -55,7 +55,8 @@ static void say_tape(const char *path)
     mt_say_command("to complete the trace of a killed recording", "recover", path);
 }
 
-/* A directory is not an input: one run, or one of its ranks, is one trace. */
+/* Returns true for a directory, which is not an input: a trace has one run, or one rank of a
+ * run. */
 static bool is_directory(const char *path)
 {
     struct stat info;
@@ -150,7 +151,7 @@ static bool say_damage(const struct mt_integrity *integrity, const char *path)
     return integrity->frames_damaged || integrity->events_invalid;
 }
 
-/* Reports missing history of an undamaged file: a note, or with --strict an error. */
+/* Reports missing history of an undamaged file: as a note, or with --strict as an error. */
 static bool say_incomplete(const struct mt_source *source, const char *path,
                            const struct mt_common *common)
 {
@@ -180,7 +181,7 @@ static bool say_incomplete(const struct mt_source *source, const char *path,
            source->devices_left_out || not_followed || source->header.starts_in_middle;
 }
 
-/* Reports options of a newer PyTorch whose rules this memtrace does not know. */
+/* Reports options of a newer PyTorch that this version of memtrace does not know. */
 static void say_unknown_option(const struct mt_source *source, const char *path)
 {
     struct mt_pytorch_config config;

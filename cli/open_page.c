@@ -29,7 +29,7 @@ int mt_add_page_folder(struct mt_buf *folder, const char *trace)
     return folder->failed ? MT_EXIT_INPUT : -1;
 }
 
-/* Returns the path of a program in $PATH, or false. */
+/* Sets `path` to the path of a program in $PATH. Returns false if there is none. */
 static bool find_program(const char *name, char path[PATH_MAX])
 {
     const char *at = getenv("PATH"), *end;
@@ -45,7 +45,8 @@ static bool find_program(const char *name, char path[PATH_MAX])
     return false;
 }
 
-/* $BROWSER is one program, by name or path. Without it, what opens files on this desktop. */
+/* Finds the program that shows the page: $BROWSER, which is a name or a path, otherwise the program
+ * that opens files on this desktop. */
 static bool find_browser(char path[PATH_MAX])
 {
     static const char *const openers[] = {"xdg-open", "open", "wslview"};
@@ -62,7 +63,8 @@ static bool find_browser(char path[PATH_MAX])
     return false;
 }
 
-/* xdg-open in a terminal without a display starts a browser of text, or hangs. */
+/* Returns true if there is a display, or if $BROWSER is set. Without both, xdg-open starts a text
+ * browser or hangs. */
 static bool has_display(void)
 {
     const char *told = getenv("BROWSER"), *x11 = getenv("DISPLAY"),
@@ -71,7 +73,8 @@ static bool has_display(void)
     return (told && *told) || (x11 && *x11) || (wayland && *wayland) || (wsl && *wsl);
 }
 
-/* In the child: a session of its own, so that Ctrl-C in the terminal does not close the browser. */
+/* Runs in the child process. Starts a new session, so that Ctrl-C in the terminal does not close
+ * the browser. */
 static void become_browser(char *browser, char *page)
 {
     char *words[] = {browser, page, NULL};
@@ -84,7 +87,7 @@ static void become_browser(char *browser, char *page)
     _exit(127);
 }
 
-/* The child that starts the browser ends at once, so that no zombie is left. */
+/* Starts the browser from a child process that ends at once, so that no zombie is left. */
 static bool start(char *browser, char *page)
 {
     int status;

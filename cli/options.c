@@ -1,5 +1,5 @@
-/* getopt_long with one declarative table per command. An option is defined only in this table:
- * parsing, --help, completion and the test of the manual all read it. */
+/* Parses options with getopt_long and one table for each command. Only this table defines an
+ * option: parsing, --help, completion and the test of the manual read it. */
 #include <assert.h>
 #include <getopt.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 #define MAX_OPTIONS 60
 
-/* Values that getopt_long returns for long options, above all letters. */
+/* Values that getopt_long returns for long options. They are larger than any letter. */
 enum { VALUE_OF_FIRST_OPTION = 256, VALUE_OF_HELP = 512 };
 
 struct parser {
@@ -91,7 +91,7 @@ static int wrong_value(const struct parser *parser, const struct mt_option *opti
     return usage_hint(parser->command);
 }
 
-/* "7", "step 7", "step#7" */
+/* Returns the text after "step " or "step#", or `text` itself if it begins with neither. */
 static const char *skip_step(const char *text)
 {
     return strncmp(text, "step ", 5) == 0 || strncmp(text, "step#", 5) == 0 ? text + 5 : text;
@@ -135,7 +135,7 @@ static int store_memory(const struct parser *parser, const struct mt_option *opt
     return -1;
 }
 
-/* Stores the value where the table points. Returns -1 or an exit code. */
+/* Stores the value at the target in the table. Returns -1 or an exit code. */
 static int store(const struct parser *parser, const struct mt_option *option, const char *value)
 {
     switch (option->kind) {
@@ -190,7 +190,8 @@ static int unknown_long(const struct parser *parser, const char *word)
     return usage_hint(parser->command);
 }
 
-/* `value` is getopt's optopt, `word` the argument that contains it. */
+/* Reports an option that getopt_long rejected. `value` is optopt, and `word` is the argument that
+ * contains the option. */
 static int refused(const struct parser *parser, int value, const char *word)
 {
     if (value == 0)
@@ -256,10 +257,10 @@ int mt_options_parse(const struct mt_command *command, const struct mt_option *o
     if (argc > 1 && strcmp(argv[1], MT_COMPLETION_WORD) == 0)
         return mt_print_candidates(command, options, argv + 2, argc - 2);
     parser_init(&parser, command, options);
-    optind = 0; /* start from the beginning, even after another call */
+    optind = 0; /* restart getopt_long after an earlier call */
     opterr = 0;
     while ((value = getopt_long(argc, argv, parser.letters, parser.longs, NULL)) != -1) {
-        if (value == 1) { /* getopt does not read argv below optind again */
+        if (value == 1) { /* getopt_long has read this part of argv */
             argv[++count] = optarg;
             continue;
         }

@@ -8,7 +8,7 @@
 #include "memory_limit.h"
 #include "util.h"
 
-/* The only variable of the program that is not constant: a signal handler has no argument. */
+/* A variable, because a signal handler has no argument. */
 static struct mt_unfinished unfinished;
 
 struct mt_unfinished *mt_outputs_unfinished(void)
@@ -20,7 +20,8 @@ static void die_tidily(int number)
 {
     mt_unfinished_unlink(&unfinished);
     (void)signal(number, SIG_DFL);
-    (void)raise(number); /* pending until the handler returns, then ends the program */
+    /* The signal is pending until the handler returns, then it ends the program. */
+    (void)raise(number);
 }
 
 void mt_outputs_handle_signals(void)
@@ -31,7 +32,7 @@ void mt_outputs_handle_signals(void)
 
     for (size_t i = 0; i < MT_ARRAY_LEN(fatal); i++)
         if (sigaction(fatal[i], NULL, &found) == 0 && found.sa_handler == SIG_DFL)
-            (void)sigaction(fatal[i], &tidy, NULL); /* keep ignored signals ignored: nohup */
+            (void)sigaction(fatal[i], &tidy, NULL); /* ignored signals stay ignored, for nohup */
     (void)signal(SIGXFSZ, SIG_IGN);
 }
 
@@ -47,7 +48,7 @@ struct mt_output_rules mt_output_rules_of(const struct mt_outputs *outputs, enum
 {
     return (struct mt_output_rules){
         .force = outputs->force,
-        /* contains paths, host and command line of the run, or its output */
+        /* these files contain paths, the host and the command line of the run, or its output */
         .is_private = kind == MT_FILE_TRACE || kind == MT_FILE_LOG,
         .is_durable = kind == MT_FILE_TRACE, /* the snapshot may be deleted after the import */
         .kind = mt_file_kinds[kind].name,

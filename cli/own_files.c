@@ -11,7 +11,7 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* Returns whether `start` begins with `wanted`, with any white space between its tokens. */
+/* Returns true if `start` begins with `wanted`, with any white space between its tokens. */
 static bool begins(const char *start, size_t length, const char *wanted)
 {
     const char *end = start + length;
@@ -70,7 +70,8 @@ static bool is_junit(const void *start, size_t length)
         start, length, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"memtrace\"");
 }
 
-/* The title follows the lines of meta data, within the first kilobytes. */
+/* Returns true if the page has this title. The title is after the meta elements, in the first
+ * kilobytes. */
 static bool has_title(const void *start, size_t length, const char *title)
 {
     const char *at = start, *end = at + (length < 4096 ? length : 4096);
@@ -116,7 +117,7 @@ static bool is_plan(const void *start, size_t length)
     return begins_exactly(start, length, "device,lower,upper,size,offset\n");
 }
 
-/* "a;b;c 512": text, a space, a number. */
+/* Returns true for text, a space, and a number: "a;b;c 512". */
 static bool is_folded_line(const char *line, size_t length)
 {
     size_t digits = 0;
@@ -131,8 +132,8 @@ static bool is_folded_line(const char *line, size_t length)
     return true;
 }
 
-/* Returns whether the line has a caller and a callee, a frame with file and line, or the words for
- * a missing stack. This distinguishes a stack from a table of words and numbers. */
+/* Returns true if the line has a caller and a callee, a frame with file and line, or the text for a
+ * missing stack. This distinguishes a stack from a table of words and numbers. */
 static bool has_frames(const char *line, size_t length)
 {
     for (size_t i = 0; i + 1 < length; i++)
@@ -140,7 +141,7 @@ static bool has_frames(const char *line, size_t length)
             return true;
     return begins_exactly(line, length, "no stack") ||
            begins_exactly(line, length, "allocated before recording started") ||
-           /* written by older versions */
+           /* text of older versions */
            begins_exactly(line, length, "alive before recording began") ||
            begins_exactly(line, length, "born before the trace");
 }
@@ -158,9 +159,9 @@ static bool is_folded(const void *start, size_t length)
     return any;
 }
 
-/* The attributes that mt_svg_write puts on its root element, in this order. Other programs do not
- * write "-title NAME-desc" there, and an editor that saves the picture writes its own
- * attributes. */
+/* Checks the attributes of the root element and their order, as mt_svg_write writes them. Other
+ * programs do not write "-title NAME-desc" there, and an editor that saves the picture writes its
+ * own attributes. */
 static bool is_svg(const void *start, size_t length)
 {
     static const char head[] = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ";
@@ -185,7 +186,7 @@ static uint32_t big_endian(const uint8_t *at)
     return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
-/* A tEXt chunk before the pixels: "Software", NUL, "memtrace". */
+/* Looks for a tEXt chunk before the pixels: "Software", NUL, "memtrace". */
 static bool is_png(const void *start, size_t length)
 {
     static const uint8_t magic[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};

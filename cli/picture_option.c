@@ -11,8 +11,8 @@
 #define MIN_HEIGHT 320
 #define MAX_SIDE   8192
 
-/* Reads "1200x680". Below MIN_WIDTH x MIN_HEIGHT there is no room for labels, and PNGs are limited
- * to twice MAX_SIDE. */
+/* Parses "1200x680". A picture below MIN_WIDTH x MIN_HEIGHT has no room for labels, and sides of
+ * PNGs are limited to twice MAX_SIDE. */
 static bool parse_size(const char *text, struct mt_picture *picture)
 {
     char *end;

@@ -24,7 +24,7 @@ struct work {
     const struct mt_common *common;
     struct mt_source *source;
     struct mt_text_list policies;
-    const char *whats[MT_MAX_POLICY_ROWS]; /* parallel: names for users */
+    const char *whats[MT_MAX_POLICY_ROWS]; /* names of the policies for users */
     char best[BEST_TEXT];
     struct mt_known_size sizes[32];
     struct mt_policy_table *table;
@@ -50,7 +50,7 @@ static void show_progress(void *progress, double share)
     mt_progress_update(progress, "searching for better options", share);
 }
 
-/* Adds the best options that a search finds, if it finds better ones than those of the run. */
+/* Adds the best options that a search finds, if they are better than those of the run. */
 static void add_best(struct work *work)
 {
     struct mt_progress progress = {0};
@@ -68,7 +68,8 @@ static void add_best(struct work *work)
     free(summary);
 }
 
-/* Chooses the policies next to that of the run. The row of the run is kept if another is equal. */
+/* Chooses the policies in addition to that of the run. If a policy is equal to that of the run,
+ * keeps only the row of the run. */
 static bool choose(struct work *work)
 {
     const struct mt_text_list *asked = work->wish->policies;
@@ -148,7 +149,7 @@ static int say_no_requests(const struct mt_policies_wish *wish)
     return MT_EXIT_INPUT;
 }
 
-/* A policy that does not fit on the device does not affect the others. */
+/* Removes policies that do not fit on the device. The others are still shown. */
 static void leave_out_refusing(struct mt_policy_table *table)
 {
     uint32_t kept = 1;

@@ -22,15 +22,16 @@ struct outcome {
 
 struct crew {
     const struct mt_policy_runs *runs;
-    struct outcome outcomes[MT_ARRAY_LEN(((struct mt_text_list *)0)->items)]; /* by policy */
-    struct mt_progress progress; /* of the calling thread */
+    /* one for each policy */
+    struct outcome outcomes[MT_ARRAY_LEN(((struct mt_text_list *)0)->items)];
+    struct mt_progress progress; /* shown by the calling thread */
     pthread_mutex_t lock;        /* protects the fields below */
-    size_t next, done;           /* policies */
+    size_t next, done;           /* next policy to take; number of finished policies */
     bool failed;
 };
 
-/* Takes the next policy of the list. Returns false if there is none or one has failed. Every policy
- * before a failed one was taken, so the first failure is known. */
+/* Takes the next policy of the list. Returns false if there is none, or if one has failed. All
+ * policies before a failed one have been taken, so the first failure in the list is known. */
 static bool take_policy(struct crew *crew, size_t *index)
 {
     bool more;
@@ -54,8 +55,8 @@ static double finish_policy(struct crew *crew, enum mt_status status)
     return share;
 }
 
-/* Runs the taken policy with this source, which is at its start, and then other policies until all
- * are taken. */
+/* Runs the taken policy with this source, which is at its start. Then takes and runs other policies
+ * until there are none. */
 static void work(struct crew *crew, struct mt_source *source, size_t index, bool shows_progress)
 {
     const struct mt_policy_runs *runs = crew->runs;
@@ -76,7 +77,8 @@ static void work(struct crew *crew, struct mt_source *source, size_t index, bool
     } while (take_policy(crew, &index));
 }
 
-/* An additional thread. If it cannot open its own source, the other threads do the work. */
+/* The body of an additional thread. If it cannot open its own source, the other threads do the
+ * work. */
 static void *help(void *context)
 {
     struct crew *crew = context;
@@ -93,7 +95,8 @@ static void *help(void *context)
     return NULL;
 }
 
-/* Number of additional threads. An input that is not a file cannot be opened again. */
+/* Returns the number of additional threads; 0 if the input is not a file, because it then cannot be
+ * opened again. */
 static size_t count_helpers(const struct mt_policy_runs *runs)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
@@ -127,7 +130,8 @@ int mt_run_policies(const struct mt_policy_runs *runs)
     mt_progress_end(&crew.progress);
     for (i = 0; exit_code == MT_EXIT_OK && i < crew.next; i++) {
         struct outcome *outcome = &crew.outcomes[i];
-        outcome->error.status = outcome->status; /* not every error of the host has its own text */
+        /* Some errors of the host have no text of their own, so the status must be right. */
+        outcome->error.status = outcome->status;
         if (outcome->status != MT_OK)
             exit_code = mt_policy_error(runs->path, runs->policies->items[i], &outcome->error);
     }
@@ -146,7 +150,7 @@ int mt_choose_heap(struct mt_source *source, const char *path, const char *name)
     return MT_EXIT_USAGE;
 }
 
-/* Returns whether the view has physical memory that the program mapped. */
+/* Returns true if the view has physical memory that the program mapped. */
 static bool has_pages(const struct mt_source *source)
 {
     const struct mt_heap_view *view = &source->view;

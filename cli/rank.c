@@ -26,7 +26,7 @@ static bool read_number(const char **at, uint64_t *number)
     const char *first = *at;
 
     for (*number = 0; **at >= '0' && **at <= '9'; (*at)++)
-        if (*number < MT_MAX_WORLD) /* larger numbers are never ranks */
+        if (*number < MT_MAX_WORLD) /* avoids overflow; larger numbers are never ranks */
             *number = *number * 10 + (uint64_t)(**at - '0');
     return *at != first;
 }
@@ -78,7 +78,7 @@ static bool set(const char *name, uint64_t number)
     return !setenv(name, text, 1);
 }
 
-/* As PyTorch's agent does for `torchrun script`. */
+/* Sets the variables that PyTorch's agent sets for `torchrun script`. */
 static bool set_launched(const struct mt_rank *rank)
 {
     return !setenv("TORCHELASTIC_RUN_ID", "none", 1) &&

@@ -9,16 +9,17 @@
 #include "util.h"
 
 enum kind {
-    VALUE, /* controls rendezvous, monitoring or logs of ranks; a single rank does not need it */
+    VALUE, /* has a value and controls rendezvous, monitoring or logs, which a single rank does not
+              need */
     FLAG,
     NODES,
     PER_NODE,
     MODULE,
     NO_PYTHON,
-    REFUSED /* changes the meaning of a rank */
+    REFUSED /* changes the meaning of a rank, so it is an error */
 };
 
-/* Options of torchrun, PyTorch 2.4 to 2.15. "_" may replace "-". */
+/* The options of torchrun in PyTorch 2.4 to 2.15. "_" may replace "-". */
 static const struct launcher_option {
     const char *name;
     char letter;
@@ -51,7 +52,7 @@ static const struct launcher_option {
                         {"signals-to-handle", 0, VALUE},
                         {"virtual-local-rank", 0, REFUSED}};
 
-/* These start ranks in their own ways. */
+/* Launchers that start ranks in other ways. */
 static const char *const other_launchers[] = {"accelerate", "deepspeed",  "mpirun",    "mpiexec",
                                               "srun",       "horovodrun", "colossalai"};
 
@@ -72,7 +73,8 @@ static bool is_name(const char *text, size_t length, const char *name)
     return true;
 }
 
-/* Finds "--nnodes", "--nnodes=2", "-m". Returns NULL if torchrun has no such option. */
+/* Finds the option for a word such as "--nnodes", "--nnodes=2" or "-m". Returns NULL if torchrun
+ * has no such option. */
 static const struct launcher_option *find_option(const char *word)
 {
     const char *name = word + 2;
@@ -97,7 +99,7 @@ static uint64_t number_of(const char *text)
     return number && !*end && number <= (1 << 20) ? number : 0;
 }
 
-/* Reads "2" or "1:4". */
+/* Parses "2" or "1:4". */
 static int read_nodes(struct mt_rank_command *read, const char *value)
 {
     const char *colon = strchr(value, ':');
@@ -157,8 +159,8 @@ static int read_option(struct mt_rank_command *read, struct rest *rest)
                                       : -1;
 }
 
-/* The words before the name of the launcher, which begin with its Python, and the words after
- * it. */
+/* Parses the words before the name of the launcher, which begin with its Python, and the words
+ * after the name. */
 static int read_launcher(struct mt_rank_command *read, char *const *python, size_t python_count,
                          char *const *options, struct mt_arena *arena)
 {
@@ -183,15 +185,15 @@ static int read_launcher(struct mt_rank_command *read, char *const *python, size
     for (size_t i = 0; i < python_count && !rest.is_program; i++)
         read->words[used++] = python[i];
     if (!rest.is_program)
-        read->words[used++] = (char *)"-u"; /* as torchrun does */
+        read->words[used++] = (char *)"-u"; /* torchrun also adds this option */
     if (rest.is_module)
         read->words[used++] = (char *)"-m";
     memcpy(read->words + used, rest.at, count * sizeof *rest.at);
     return -1;
 }
 
-/* Number of words at `command` that run this module, 0 if there are none. Python accepts "-mMODULE"
- * and "-m MODULE". */
+/* Returns the number of words at `command` that run this module; 0 if there are none. Python
+ * accepts "-mMODULE" and "-m MODULE". */
 static size_t module_words(char *const *command, const char *module)
 {
     if (strncmp(command[0], "-m", 2) != 0)
@@ -201,9 +203,9 @@ static size_t module_words(char *const *command, const char *module)
     return command[1] && !strcmp(command[1], module) ? 2 : 0;
 }
 
-/* Number of words at `command` that run the launcher, such as "python -u -m torch.distributed.run"
- * or "python /usr/bin/torchrun"; 0 if there are none. *python_count: words before the -m or the
- * script. */
+/* Returns the number of words at `command` that run the launcher; 0 if there are none. Examples are
+ * "python -u -m torch.distributed.run" and "python /usr/bin/torchrun". Sets *python_count to the
+ * number of words before the -m or the script. */
 static size_t launcher_words(char *const *command, size_t *python_count)
 {
     size_t at = 1, module;
@@ -235,7 +237,8 @@ static bool makes_ranks(char *const *command)
     return false;
 }
 
-/* torchrun is a script: the Python on its first line runs the ranks. */
+/* Parses a command that begins with torchrun. torchrun is a script, so the Python on its first line
+ * runs the ranks. */
 static int read_torchrun(struct mt_rank_command *read, char *const *command, struct mt_arena *arena)
 {
     struct mt_python_choice choice;

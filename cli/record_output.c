@@ -116,7 +116,7 @@ static void add_lost(const struct lines *lines)
     mt_buf_add_char(lines->out, '\n');
 }
 
-/* One line per item. */
+/* Prints one line for each item. */
 static void add_not_recorded(const struct lines *lines)
 {
     const char *at = lines->end->summary.not_recorded;
@@ -132,7 +132,8 @@ static void add_not_recorded(const struct lines *lines)
     }
 }
 
-/* Reports why nothing was done, and the contents of the two files. */
+/* Reports why a trace could not be completed, and the numbers of events in the trace and on the
+ * tape. */
 static void add_failure(const struct lines *lines)
 {
     const struct mt_trace_end *end = lines->end;
@@ -295,7 +296,7 @@ static void json_readable(struct mt_json *json, const struct mt_trace_end *end)
     mt_json_u64(json, "native_frames_named", end->native.named_frames);
 }
 
-/* Contents of the tape, if it could be read. */
+/* Adds the contents of the tape if it could be read. */
 static void json_kept(struct mt_json *json, const struct mt_recovery *recovery)
 {
     mt_json_u64_or_null(json, "events_written", recovery->has_tape, recovery->events_written);

@@ -16,7 +16,7 @@
 
 enum {
     PAUSE_MS = 5,
-    PATIENCE_MS = 2000 /* for a process that received SIGTERM */
+    PATIENCE_MS = 2000 /* time for a process to end after SIGTERM */
 };
 static const struct timespec pause_time = {0, PAUSE_MS * 1000000L};
 
@@ -37,8 +37,8 @@ static void say_missing(const struct mt_recorded_summaries *summaries, const cha
                path, why);
 }
 
-/* If the command ignores SIGTERM, it would wait for a summary forever, so the process that makes
- * the summary does not ignore it. */
+/* Restores the default action of SIGTERM in the process that makes the summary. It may inherit that
+ * SIGTERM is ignored, and memtrace could then wait forever. */
 static void let_sigterm_end_this(void)
 {
     struct sigaction found;
@@ -53,7 +53,7 @@ static void let_sigterm_end_this(void)
     sigprocmask(SIG_UNBLOCK, &only, NULL);
 }
 
-/* Runs in its own process. Returns its exit status. */
+/* Makes the summary, in a separate process. Returns the exit status of that process. */
 static int work(const struct mt_recorded_summaries *summaries, const char *path)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
@@ -79,9 +79,9 @@ static size_t most_jobs(void)
     return processors < 1 ? 1 : (size_t)mt_min_u64((uint64_t)processors, MT_SUMMARY_JOBS);
 }
 
-/* SIGTERM lets the job remove its temporary file. It is sent repeatedly, because the job may not
- * have called let_sigterm_end_this yet. A job that survives even SIGKILL, as on a file system that
- * hangs, is abandoned. */
+/* Ends a job with SIGTERM, which lets the job remove its temporary file. Sends SIGTERM repeatedly,
+ * because the job may not have called let_sigterm_end_this yet. Abandons a job that survives even
+ * SIGKILL, which can happen if a file system hangs. */
 static void end_job(const struct mt_summary_job *job)
 {
     for (unsigned waited_ms = 0; waited_ms < 2 * PATIENCE_MS; waited_ms += PAUSE_MS) {
@@ -92,7 +92,7 @@ static void end_job(const struct mt_summary_job *job)
     }
 }
 
-/* Returns whether the job has ended. Ends a job that exceeds its timeout. */
+/* Returns true if the job has ended. Ends a job that exceeds its timeout. */
 static bool has_ended(const struct mt_recorded_summaries *summaries, struct mt_summary_job *job)
 {
     uint64_t timeout_ms =

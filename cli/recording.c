@@ -20,8 +20,8 @@
 
 enum {
     DEFAULT_ARENA_MIB = 32, /* as in collector/inject/settings.c */
-    ROOM_MIB = 16,          /* besides the arena: names, stacks, the trace's beginning */
-    TIMEOUT_MS = 1000       /* for processes that outlive the command */
+    ROOM_MIB = 16,    /* in addition to the arena: names, stacks, the beginning of the trace */
+    TIMEOUT_MS = 1000 /* how long to wait for processes that outlive the command */
 };
 
 extern char **environ;
@@ -31,8 +31,8 @@ static bool takes_value(const struct mt_option *option)
     return option->kind != MT_OPTION_FLAG;
 }
 
-/* Returns whether `word` consumes the next word: "--output", "-o", but not "--output=x", "-ox",
- * "--quiet". Abbreviations work as in getopt_long. */
+/* Returns true if the value of the option `word` is the next word. This holds for "--output" and
+ * "-o", but not for "--output=x", "-ox" and "--quiet". Abbreviations work as in getopt_long. */
 static bool consumes_next(const char *word, const struct mt_option *options)
 {
     const struct mt_option *option;
@@ -46,8 +46,8 @@ static bool consumes_next(const char *word, const struct mt_option *options)
     return false;
 }
 
-/* Returns the index of the command in argv, or argc if there is none. *end_of_options: number of
- * words that are options. */
+/* Returns the index of the command in argv, or argc if there is none. Sets *end_of_options to the
+ * number of words that are options. */
 static int find_command(const struct mt_option *options, int argc, char **argv, int *end_of_options)
 {
     int i;
@@ -73,7 +73,7 @@ int mt_parse_command(const struct mt_command *command, const struct mt_option *o
     int end, count, code, start = find_command(options, argc, argv, &end);
 
     if (argc > 1 && strcmp(argv[1], MT_COMPLETION_WORD) == 0)
-        end = argc; /* also words that no command line ends with */
+        end = argc; /* completion needs all words, also of an incomplete line */
     code = mt_options_parse(command, options, end, argv, 0, 0, &arguments, &count);
     if (code >= 0)
         return code;
@@ -83,7 +83,7 @@ int mt_parse_command(const struct mt_command *command, const struct mt_option *o
     return -1;
 }
 
-/* A program such as sudo can start memtrace instead. */
+/* Reports a program that cannot be recorded, such as sudo. It can start memtrace instead. */
 static void say_secure(const struct mt_recording *recording)
 {
     struct mt_buf word = {0};
@@ -95,7 +95,7 @@ static void say_secure(const struct mt_recording *recording)
     mt_buf_release(&word);
 }
 
-/* Prints a line for features that cannot be recorded, fully or in part. The command runs in any
+/* Prints a line if the program cannot be recorded, completely or in part. The command runs in any
  * case. */
 static void choose_library(struct mt_recording *recording)
 {
@@ -129,7 +129,7 @@ static void choose_library(struct mt_recording *recording)
     }
 }
 
-/* If CUPTI is not usable, wraps the functions of the driver. */
+/* If CUPTI cannot be used, chooses the interposer, which wraps the functions of the driver. */
 static void choose_interposer(struct mt_recording *recording)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
@@ -215,7 +215,7 @@ static char **make_environment(void *context, pid_t pid)
     return mt_record_environment(environ, settings, &recording->arena);
 }
 
-/* Nothing was recorded. */
+/* Ends a recording that recorded nothing. */
 static int leave(struct mt_recording *recording, int code)
 {
     if (recording->settings.library) {
@@ -288,8 +288,7 @@ static bool end_traces(struct mt_recording *recording,
             mt_recorded_summaries_add(&summaries, recording->traces[i]);
     }
     mt_recorded_summaries_finish(&summaries);
-    /* a report that was lost because memory ran out must not hide this; the message allocates
-     * nothing */
+    /* print this even if memory ran out and the report was lost; the message allocates nothing */
     if (!redacted && mt_memory_ran_out())
         mt_say("not every trace is redacted: use 'memtrace import --redact'");
     return complete;

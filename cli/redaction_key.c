@@ -12,8 +12,9 @@
 #include "cli.h"
 #include "io.h"
 
-/* Writes the salt to a file next to `path` and links it there, so others see a complete file or
- * none. On failure returns false and sets errno; EEXIST if another process was faster. */
+/* Writes the salt to a file next to `path` and then links the file at `path`, so other processes
+ * see a complete file or none. On failure, returns false and sets errno, which is EEXIST if another
+ * process was faster. */
 static bool publish(const char *path, const struct mt_redaction *redaction)
 {
     struct mt_buf part = {0};

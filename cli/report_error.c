@@ -14,7 +14,7 @@ static int exit_code_of(enum mt_status status)
     switch (status) {
     case MT_ERR_USAGE: return MT_EXIT_USAGE;
     case MT_ERR_OUTPUT: return MT_EXIT_OUTPUT;
-    case MT_OK: /* success is not an error: the error was not filled in */
+    case MT_OK: /* a caller did not fill in the error */
     case MT_END:
     case MT_ERR_INTERNAL: return MT_EXIT_INTERNAL;
     case MT_ERR_MEMORY:
@@ -35,7 +35,7 @@ int mt_report_error(const char *path, const struct mt_error *error)
 
     if (is_memory)
         text = mt_memory_reason(reason);
-    else if (error->offset != MT_NO_OFFSET && error->offset) /* byte 0 is not helpful */
+    else if (error->offset != MT_NO_OFFSET && error->offset) /* the offset 0 does not help a user */
         snprintf(place, sizeof place, " (at byte %llu)", (unsigned long long)error->offset);
     if (error->status == MT_ERR_USAGE && !is_memory)
         mt_say("%s", text);
@@ -56,7 +56,7 @@ int mt_print(const struct mt_buf *buf)
         return mt_say_no_memory("cannot print the answer");
     if (!buf->length || mt_io_write(STDOUT_FILENO, buf->data, buf->length))
         return MT_EXIT_OK;
-    /* The reader is gone (`| head`, `>&-`) by choice, so this is not an error. */
+    /* The user closed the output (`| head`, `>&-`), so this needs no message. */
     if (errno != EPIPE && errno != EBADF)
         mt_say("cannot write standard output: %s", strerror(errno));
     return MT_EXIT_OUTPUT;

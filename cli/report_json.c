@@ -52,7 +52,6 @@ void mt_json_peak_roles(struct mt_json *json, const uint64_t role_bytes[MT_ROLE_
     mt_json_object_end(json);
 }
 
-/* A row of a table: on one line in every layout. */
 void mt_json_row_begin(struct mt_json *json)
 {
     mt_json_object_begin(json, NULL);

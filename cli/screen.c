@@ -10,7 +10,7 @@
 #define MIN_COLUMNS 40
 #define MAX_COLUMNS 400
 
-/* Width from the environment or the terminal; 0 if both are unknown. */
+/* Returns the width from the environment or the terminal; 0 if both are unknown. */
 static unsigned long terminal_columns(void)
 {
     const char *wanted = getenv("COLUMNS");
@@ -22,7 +22,8 @@ static unsigned long terminal_columns(void)
     return size.ws_col;
 }
 
-/* Follows the order of setlocale: the first variable that is set decides. */
+/* Returns true if the locale is UTF-8. As in setlocale, the first variable that is set determines
+ * the locale. */
 static bool locale_is_utf8(void)
 {
     static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};

@@ -49,8 +49,8 @@ static void add_record(struct mt_buf *line, const struct mt_rank_record *record)
         mt_buf_printf(line, ", %s", mt_outcome_name(record->outcome));
 }
 
-/* Adds the contents of the summary of a trace, or of `path` if it is a summary. Returns false if
- * there is none. */
+/* Adds the contents of the summary of a trace, or of `path` if that is a summary. Returns false if
+ * there is no summary. */
 static bool add_summary(struct mt_buf *line, const char *path)
 {
     struct mt_rank_set set = {0};
@@ -72,8 +72,8 @@ static bool add_summary(struct mt_buf *line, const char *path)
     return is_read;
 }
 
-/* For a summary next to its trace, returns the length of the path of the trace, which commands
- * read. */
+/* For a summary next to its trace, returns the length of the path of the trace, because commands
+ * read the trace. */
 static size_t length_of_trace(const char *path)
 {
     size_t length = strlen(path);
@@ -135,7 +135,7 @@ void mt_say_folder(const char *path)
         mt_fleet_files_sort(&files);
         mt_say("cannot read '%s': it is a directory", path);
         mt_say_command("to read all its traces together", "fleet",
-                       strcmp(path, "diff") == 0 ? "./diff" /* not the command */ : path);
+                       strcmp(path, "diff") == 0 ? "./diff" /* "diff" is a command */ : path);
         mt_say("to read one trace, name it:");
         for (uint32_t i = 0; i < files.count && i < MAX_LINES; i++)
             say_file(files.paths[i]);

@@ -16,7 +16,7 @@
 #include "python_of_command.h"
 #include "record_output.h"
 
-/* Next to the program, or in its private folder (collector_library.h). */
+/* The library is next to the program, or in the program's private folder (collector_library.h). */
 #define SIMULATED_LIBRARY "libmemtrace-simulated-cuda.so"
 #define PYTHON_SHIM       "memtrace-python"
 #define CUDNN_ASKER       "memtrace-ask-cudnn"
@@ -32,7 +32,8 @@ void mt_simulated_run_init(struct mt_simulated_run *run)
     recording->settings.quiet = recording->quiet;
 }
 
-/* Such a program and its children would use the real GPU. Returns -1 or an exit code. */
+/* Refuses a program into which libraries cannot be loaded, because it and its children would use
+ * the real GPU. Returns -1 or an exit code. */
 static int refuse_program(const struct mt_recording *recording)
 {
     const struct mt_program *program = &recording->program;
@@ -48,8 +49,8 @@ static int refuse_program(const struct mt_recording *recording)
     return MT_EXIT_USAGE;
 }
 
-/* Returns whether the environment already has simulated libraries: in tests, or in an image that
- * was built with them. */
+/* Returns true if the environment already has simulated libraries, as in tests, or in a container
+ * image that was built with them. */
 static bool has_own_site(void)
 {
     const char *site = getenv("MEMTRACE_DRY_RUN_SITE");
@@ -57,8 +58,8 @@ static bool has_own_site(void)
     return site && !strcmp(site, "own");
 }
 
-/* If the command does not name its Python, memtrace may find a different one than the command uses
- * (uv, conda). */
+/* Reports that there are no simulated libraries. If the command does not name its Python (uv,
+ * conda), memtrace may find a different Python than the command uses. */
 static void say_no_site(const struct mt_simulated_run *run, const struct mt_error *error)
 {
     const char *from = run->site.python_from;
@@ -71,7 +72,8 @@ static void say_no_site(const struct mt_simulated_run *run, const struct mt_erro
         mt_say("cannot do a dry run: %s", error->text);
 }
 
-/* Without the asker the answer is less exact, and counters show that. */
+/* Finds the program that queries cuDNN. Without it, the answer is less exact, and counters show how
+ * much. */
 static void find_asker(struct mt_simulated_run *run)
 {
     struct mt_error error = {.offset = MT_NO_OFFSET};
@@ -91,7 +93,7 @@ static int prepare_site(struct mt_simulated_run *run)
     if (has_own_site())
         return -1;
     find_asker(run);
-    /* without the shim, programs take other branches and their peaks would be wrong */
+    /* without the shim, programs take other branches, and their peaks would be wrong */
     if (mt_collector_library(SIMULATED_LIBRARY, library, &error) == MT_OK &&
         mt_collector_library(PYTHON_SHIM, shim, &error) == MT_OK &&
         mt_simulated_site_prepare(&request, &run->site, &error) == MT_OK)
@@ -115,14 +117,15 @@ static int prepare_fact(struct mt_simulated_run *run)
     return run->fact.failed ? mt_say_no_memory("cannot run the command") : -1;
 }
 
-/* Returns NULL if it was not measured. The simulated driver then uses its own value. */
+/* Returns the cost of a context; NULL if it was not measured. The simulated driver then uses its
+ * own value. */
 static const struct mt_card_cost *cost_of_context(const struct mt_simulated_run *run)
 {
     return mt_card_cost(run->card->name, (unsigned)strtoul(run->site.cuda_version, NULL, 10),
                         MT_COST_CUDA);
 }
 
-/* Puts our value before the existing one. */
+/* Puts a value before the existing value of a variable. */
 static bool set_in_front(const char *name, const char *ours)
 {
     const char *old = getenv(name);
@@ -145,8 +148,8 @@ static bool set_number(const char *name, uint64_t number)
     return !setenv(name, text, 1);
 }
 
-/* Python would write bytecode of sitecustomize.py next to it before that file can forbid it. The
- * file restores the permission for the program. */
+/* Forbids Python to write bytecode. Otherwise it would write the bytecode of sitecustomize.py
+ * before that file can forbid it. The file restores the permission for the program. */
 static bool forbid_bytecode(void)
 {
     const char *forbidden = getenv("PYTHONDONTWRITEBYTECODE");
@@ -162,8 +165,8 @@ static bool set_context(const struct mt_simulated_run *run)
     return !cost || set_number("MEMTRACE_SIMULATED_CONTEXT", cost->most_bytes);
 }
 
-/* An outer dry run may have set these variables. Without cuDNN there is nothing to query, and
- * workspaces come from a rule. */
+/* Sets or removes the variables of the asker, because an outer dry run may have set them. Without
+ * cuDNN there is nothing to query, and a rule determines the workspaces. */
 static bool set_asker(const struct mt_simulated_run *run)
 {
     bool is_there = *run->asker && *run->site.cudnn;
@@ -187,8 +190,8 @@ static bool set_environment(void *context)
            (!*site->cupti || !setenv("MEMTRACE_CUPTI", site->cupti, 1)) &&
            (!run->notes_path || !setenv("MEMTRACE_DRY_RUN_NOTES", run->notes_path, 1)) &&
            !setenv("MEMTRACE_DRY_RUN", "1", 1) &&
-           /* kernels that PyTorch builds when they are used are empty here, so no real run may find
-            * them in the cache */
+           /* kernels that PyTorch builds during a dry run are empty, so they must not get into the
+            * cache of real runs */
            !setenv("USE_PYTORCH_KERNEL_CACHE", "0", 1) &&
            !setenv("MEMTRACE_DRY_RUN_FACT", run->fact.data, 1) &&
            !setenv("MEMTRACE_SIMULATED_DEVICE", run->card->name, 1) && set_context(run) &&
@@ -197,7 +200,7 @@ static bool set_environment(void *context)
            set_number("MEMTRACE_SIMULATED_MEMORY", mt_simulated_memory_bytes(run));
 }
 
-/* Prints a line on standard error for each defect of a trace, as `record -q` does. */
+/* Prints a line to standard error for each defect of a trace, as `record -q` does. */
 static void note_faults(struct mt_simulated_run *run, const struct mt_trace_end *end)
 {
     struct mt_buf lines = {0};
@@ -260,7 +263,7 @@ int mt_simulated_run_check(struct mt_simulated_run *run)
     return code;
 }
 
-/* Returns -1 or an exit code. */
+/* Prints the answer if the devices have no room for a context. Returns -1 or an exit code. */
 static int say_hopeless(const struct mt_simulated_run *run)
 {
     const struct mt_dry_run_answer answer = mt_simulated_run_answer(run);

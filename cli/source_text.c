@@ -41,8 +41,8 @@ static bool is_allowed(const struct mt_source_files *files, const char *path)
     return is_below(path, ".");
 }
 
-/* Checks an O_PATH descriptor: its target can no longer change, and opening it has no effect on a
- * device or a pipe. Returns NULL if the file may be read. */
+/* Returns why a file must not be read; NULL if it may be read. Checks an O_PATH descriptor, because
+ * its target can no longer change, and opening it has no effect on a device or a pipe. */
 static const char *why_not(const struct mt_source_files *files, const char *link, int place)
 {
     char resolved[PATH_MAX];
@@ -59,7 +59,7 @@ static const char *why_not(const struct mt_source_files *files, const char *link
     return facts.st_size > MAX_BYTES ? "it is larger than 16 MiB" : NULL;
 }
 
-/* Returns a descriptor, or -1 and the reason. */
+/* Returns a descriptor. On failure, returns -1 and sets *why. */
 static int open_allowed(const struct mt_source_files *files, const char *path, const char **why)
 {
     int place = mt_io_open(path, O_PATH, 0), file = -1;
@@ -79,15 +79,15 @@ static int open_allowed(const struct mt_source_files *files, const char *path, c
     return file;
 }
 
-/* Opens the longest end of the path that exists below one root. The trace determines the length of
- * the path; only its last PATH_MAX bytes can name a file. */
+/* Opens the longest suffix of the path that exists below one root. The path is from the trace and
+ * may be of any length, but only its last PATH_MAX bytes can name a file. */
 static int open_below(const struct mt_source_files *files, const char *root, const char *path)
 {
     size_t path_bytes = strlen(path);
     const char *why, *first = path_bytes < PATH_MAX ? path : path + path_bytes - PATH_MAX;
 
     if (first > path)
-        first = strchr(first, '/'); /* not within a name */
+        first = strchr(first, '/'); /* start at the beginning of a name */
     for (const char *at = first; at && *at; at = strchr(at, '/')) {
         char whole[PATH_MAX];
         int length, file;

@@ -76,7 +76,7 @@ enum mt_status mt_summary_of_trace(const char *path, const char *format, const c
 
     mt_outputs_add_input(&outputs, path);
     rules = mt_output_rules_of(&outputs, MT_FILE_RANK_SUMMARY);
-    rules.is_private = true; /* as private as the trace: it names code and machines */
+    rules.is_private = true; /* the summary names code and machines, as the trace does */
     if (status == MT_OK)
         status = mt_summary_encode(&set, &bytes, error);
     if (status == MT_OK)
@@ -122,7 +122,7 @@ enum mt_status mt_summary_read(const char *path, struct mt_rank_set *set, struct
     return status;
 }
 
-/* Does not open a pipe: its writer would lose its reader. */
+/* Never opens a pipe, because its writer would lose its reader. */
 bool mt_is_summary_file(const char *path)
 {
     struct stat facts;

@@ -9,8 +9,8 @@
 #include "memory_limit.h"
 
 enum {
-    LOG_LINES = 10,  /* printed from the end of a log */
-    LOG_BYTES = 4096 /* limit of these lines */
+    LOG_LINES = 10,  /* number of lines that are printed from the end of a log */
+    LOG_BYTES = 4096 /* maximum size of these lines */
 };
 
 static char *log_path(struct mt_sweep_plan *plan, const char *folder,
@@ -77,7 +77,7 @@ static const char *without_mark(const char *text, size_t *length)
     return text + line;
 }
 
-/* The last lines of a text. */
+/* Returns the last lines of a text. */
 static const char *last_lines(const char *text, size_t *length)
 {
     size_t begin = *length, lines = 0;

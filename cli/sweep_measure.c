@@ -9,9 +9,9 @@
 #include "site.h"
 #include "util.h"
 
-/* The device that decides: the one that ran out of memory, otherwise the one that needs most,
- * otherwise the one with the largest reserved peak. Needs are only known for a run that
- * finished. */
+/* Returns the device that determines the measurements: the one that ran out of memory, otherwise
+ * the one that needs the most, otherwise the one with the largest reserved peak. Needs are known
+ * only for a run that finished. */
 static const struct mt_device_report *worst_device(const struct mt_report *report,
                                                    bool has_finished)
 {
@@ -41,7 +41,7 @@ static void fill_need(struct mt_sweep_result *result, const struct mt_report *re
     result->fit_bytes = mt_beside_fit_bytes(&beside, need->bytes);
 }
 
-/* Position in the program. The phase is known even without a stack. */
+/* Fills the place in the program where memory ran out. The phase is known even without a stack. */
 static void fill_place(struct mt_sweep_result *result, const struct mt_report *report,
                        const struct mt_oom *oom)
 {

@@ -22,7 +22,7 @@ static bool is_name_character(char c, bool is_first)
            (!is_first && ((c >= '0' && c <= '9') || c == '-'));
 }
 
-/* Length of the name at the beginning of a text; 0 if there is none. */
+/* Returns the length of the name at the beginning of a text; 0 if there is none. */
 static size_t name_length(const char *text)
 {
     size_t length = 0;
@@ -76,7 +76,7 @@ enum range_kind {
     EMPTY_RANGE /* "8..1", "0..8*2", "1..8*1" */
 };
 
-/* "1..8", "1..64*2". */
+/* Parses a range: "1..8", "1..64*2". */
 static enum range_kind read_range(const char *text, size_t length, struct range *range)
 {
     char copy[3 * MT_MAX_SWEEP_WORD], *dots, *star;
@@ -177,9 +177,9 @@ static bool next_placeholder(const char **at, const char **name, size_t *length)
     return false;
 }
 
-enum { MAX_PLACEHOLDERS = 32 }; /* limit of names to compare a wrong one with */
+enum { MAX_PLACEHOLDERS = 32 }; /* maximum number of names with which a wrong name is compared */
 
-/* Every name must have a placeholder: a sweep that changes nothing is a mistake. */
+/* Rejects a name without a placeholder, because a sweep that changes nothing is a mistake. */
 static int check_use(struct mt_sweep_plan *plan, const char *wanted)
 {
     const char *names[MAX_PLACEHOLDERS], *near;
@@ -220,14 +220,14 @@ static bool add_label(struct mt_sweep_plan *plan, struct mt_sweep_run *run)
     return label;
 }
 
-/* The last name changes fastest. */
+/* Adds a run for each combination of values. The last name changes fastest. */
 static int add_runs(struct mt_sweep_plan *plan, const struct axis *axes)
 {
     struct mt_sweep *sweep = &plan->sweep;
     uint64_t count = 1;
 
     for (size_t i = 0; i < sweep->name_count; i++)
-        count *= axes[i].count; /* at most 64 to the power of 4 */
+        count *= axes[i].count; /* at most 64 to the power of 4, so there is no overflow */
     if (count > MT_MAX_SWEEP_RUNS) {
         mt_say("option '--sweep': these values make %llu runs, but at most %d are allowed",
                (unsigned long long)count, MT_MAX_SWEEP_RUNS);
@@ -289,7 +289,7 @@ int mt_sweep_plan_make(struct mt_sweep_plan *plan, const struct mt_text_list *op
     return code < 0 ? check_files(plan) : code;
 }
 
-/* Returns NULL if the name is not swept. */
+/* Returns the value of a name in a run; NULL if there is no sweep over the name. */
 static const char *value_of(const struct mt_sweep *sweep, const struct mt_sweep_run *run,
                             const char *name, size_t length)
 {

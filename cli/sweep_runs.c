@@ -1,5 +1,5 @@
-/* See sweep_runs.h. Signals are blocked and received synchronously, together with SIGCHLD, so none
- * is lost and none interrupts. */
+/* See sweep_runs.h. All signals, including SIGCHLD, are blocked and received synchronously, so none
+ * is lost and none interrupts a call. */
 #include "sweep_runs.h"
 
 #include <errno.h>
@@ -25,12 +25,12 @@ enum { PATIENCE_MS = MT_LAUNCH_PATIENCE_MS };
 
 struct crew {
     const struct mt_sweep_request *request;
-    struct mt_sweep_result *results; /* shared with the processes */
-    pid_t pids[MT_MAX_SWEEP_RUNS];   /* by run; 0 = not running */
+    struct mt_sweep_result *results; /* in memory that is shared with the processes */
+    pid_t pids[MT_MAX_SWEEP_RUNS];   /* one for each run; 0 = not running */
     size_t next, running, ended, processors;
     uint64_t available_bytes, peak_bytes;
-    sigset_t waited, mask; /* mask: the original one */
-    int signal;            /* that ends all runs; 0 = none */
+    sigset_t waited, mask; /* mask: the original signal mask */
+    int signal;            /* the signal that ends all runs; 0 = none */
     int fork_errno;        /* why the last fork failed */
     unsigned kills;        /* calls of kill_all */
     uint64_t kill_at_ms;
@@ -60,7 +60,7 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Signals that were ignored at the start (nohup) stay ignored. */
+/* Blocks the signals. Signals that were ignored at the start (nohup) stay ignored. */
 static void hold_signals(struct crew *crew)
 {
     static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -74,7 +74,7 @@ static void hold_signals(struct crew *crew)
     sigprocmask(SIG_BLOCK, &crew->waited, &crew->mask);
 }
 
-/* Returns false after a message. */
+/* Redirects the output of this process to the log. Returns false after a message. */
 static bool redirect(int log)
 {
     int empty = mt_io_open("/dev/null", O_RDONLY, 0);
@@ -88,7 +88,7 @@ static bool redirect(int log)
     return false;
 }
 
-/* Runs in the new process. If memtrace dies, this process ends its command and itself. */
+/* Runs in the new process. If memtrace dies, the process ends its command and itself. */
 static void be_worker(const struct crew *crew, const struct mt_sweep_run *run,
                       struct mt_sweep_result *result)
 {
@@ -101,7 +101,7 @@ static void be_worker(const struct crew *crew, const struct mt_sweep_run *run,
     _exit(0);
 }
 
-/* Returns false if no process can be created. */
+/* Starts the next run. Returns false if no process can be created. */
 static bool start(struct crew *crew)
 {
     size_t index = crew->next;
@@ -134,14 +134,15 @@ static void note_end(struct crew *crew, size_t index, int status, const struct r
 
     if (WIFSIGNALED(status))
         crew->results[index] =
-            (struct mt_sweep_result){.exit_code = 128 + WTERMSIG(status)}; /* may be partial */
+            (struct mt_sweep_result){.exit_code = 128 + WTERMSIG(status)}; /* may be incomplete */
     crew->pids[index] = 0;
     crew->running--;
     crew->ended++;
     crew->peak_bytes = mt_max_u64(crew->peak_bytes, peak_bytes);
 }
 
-/* Orphans of commands become children of this process. */
+/* Collects processes that have ended, including orphans of commands, which become children of this
+ * process. */
 static void reap(struct crew *crew)
 {
     struct rusage usage;
@@ -156,8 +157,8 @@ static void reap(struct crew *crew)
     }
 }
 
-/* The terminal sends its signals to the whole group. A signal to this process alone is passed
- * on. */
+/* Begins to end all runs after a signal. Passes on a signal that only this process got; the
+ * terminal sends its signals to the whole process group. */
 static void begin_end(struct crew *crew, int number, const siginfo_t *info)
 {
     if (!crew->signal)
@@ -170,7 +171,8 @@ static void begin_end(struct crew *crew, int number, const siginfo_t *info)
             kill(crew->pids[i], number == SIGQUIT ? SIGTERM : number);
 }
 
-/* Kills commands that did not end, then the processes that ran them, if they do not clean up. */
+/* Kills commands that did not end, and in a later call the processes that ran them if these do not
+ * end either. */
 static void kill_all(struct crew *crew)
 {
     for (size_t i = 0; !crew->kills && i < crew->next; i++)

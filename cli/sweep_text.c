@@ -1,4 +1,4 @@
-/* Tables and text of a sweep. */
+/* The text of a sweep. */
 #include <signal.h>
 #include <stdio.h>
 
@@ -28,7 +28,7 @@ static bool has_gates(const struct mt_sweep *sweep)
     return false;
 }
 
-/* Only a run that finished shows the memory that a card must have. */
+/* Adds the memory that a card must have, which is known only for a run that finished. */
 static void add_need(struct mt_table *table, const struct mt_sweep_result *result)
 {
     char bytes[MT_UNITS_TEXT], all[MT_UNITS_TEXT + 4] = "";
@@ -42,7 +42,7 @@ static void add_need(struct mt_table *table, const struct mt_sweep_result *resul
     MT_CELLS(table, MT_BYTES(result->need_bytes), MT_TEXT(all));
 }
 
-/* "killed by SIGSEGV". Has names for the signals that usually kill programs. */
+/* Writes "killed by SIGSEGV". Knows the names of signals that usually kill programs. */
 static void write_signal(char *text, size_t size, int number)
 {
     static const struct {
@@ -264,7 +264,7 @@ static void say_out_of_memory(struct mt_buf *out, const struct mt_sweep_run *run
                 *result->oom_site ? " from " : "", result->oom_site, result->oom_phase);
 }
 
-/* Reasons why the numbers may differ from those of real runs. */
+/* Prints reasons why the numbers may differ from those of real runs. */
 static void say_doubts(struct mt_buf *out, const struct mt_sweep *sweep)
 {
     size_t unfinished = 0, dependent = 0, unknown = 0, doubtful = 0;
@@ -301,7 +301,7 @@ static void say_doubts(struct mt_buf *out, const struct mt_sweep *sweep)
                                      : ", usually 0.5 to 1 GiB");
 }
 
-/* The answer about this run follows. */
+/* Adds the heading of the answer about the worst run. */
 static void add_worst(struct mt_buf *out, const struct mt_sweep *sweep)
 {
     const struct mt_sweep_run *worst = mt_sweep_worst(sweep);

@@ -39,7 +39,8 @@ static int measure_source(struct mt_source *source, const struct mt_dry_run_answ
     return checked;
 }
 
-/* Child processes have their own names: "batch=4-1234.trace.zst". */
+/* Keeps the file name of the trace. A trace of a child process has its own name:
+ * "batch=4-1234.trace.zst". */
 static void keep_name(struct mt_sweep_result *result, const char *path)
 {
     const char *slash = strrchr(path, '/');

@@ -11,9 +11,9 @@ enum { MIN_WIDTH = 8, MIN_SITE_WIDTH = 20, GAP = 2 };
 /* Natural and minimal widths of a column. */
 struct wish {
     size_t cells;      /* widest cell */
-    size_t heads;      /* ... without the user's place */
-    size_t title;      /* in one line */
-    size_t title_word; /* the longest word of it */
+    size_t heads;      /* widest cell, for sites without the user's place */
+    size_t title;      /* title in one line */
+    size_t title_word; /* longest word of the title */
     bool is_site;
 };
 
@@ -109,7 +109,8 @@ static size_t shorten_words(struct mt_table_layout *layout, const struct mt_tabl
     return too_much;
 }
 
-/* Returns the number of columns that still exceed the width. */
+/* Narrows columns without shortening sites. Returns by how many characters the table is still too
+ * wide. */
 static size_t fit_columns(struct mt_table_layout *layout, const struct mt_table *table,
                           const struct wish *wishes, size_t indent)
 {

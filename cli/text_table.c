@@ -18,8 +18,8 @@ static size_t columns_of(const char *text)
     return columns_in(text, strlen(text));
 }
 
-/* Bytes at the end of `text` that name a place: " modeling_llama.py:175". 0 if it has none, or if
- * they leave too little room for the rest. */
+/* Returns the number of bytes at the end of `text` that are a place: " modeling_llama.py:175".
+ * Returns 0 if there is no place, or if it leaves too little room for the rest. */
 static size_t place_length(const char *text, size_t end, size_t columns)
 {
     size_t at = end;
@@ -33,8 +33,8 @@ static size_t place_length(const char *text, size_t end, size_t columns)
     return at && 3 * columns_in(text + at - 1, end - at + 1) <= 2 * columns ? end - at + 1 : 0;
 }
 
-/* Shortens the text if necessary. A site first loses the user's place, then the end of the
- * function's name. Other text loses its middle. */
+/* Adds text, shortened if necessary. A site loses the user's place, then the end of the name of the
+ * function. Other text loses its middle. */
 static void add_middle(struct mt_buf *out, const char *text, size_t columns, bool is_site)
 {
     size_t length = columns_of(text), end = strlen(text), tail;
@@ -69,7 +69,7 @@ void mt_add_shortened(struct mt_buf *out, const char *text, size_t columns)
     mt_buf_release(&safe);
 }
 
-/* Format of a title or a cell. */
+/* The format of a title or a cell. */
 struct cell_form {
     size_t columns;
     bool is_right, is_site;
@@ -99,7 +99,7 @@ static void fill_up(struct mt_buf *out, size_t start, size_t columns)
     mt_add_blanks(out, columns > written ? columns - written : 0);
 }
 
-/* One title or cell, `columns` wide. */
+/* Adds one title or cell, `columns` wide. */
 static void add_cell(struct mt_buf *out, const char *words, const struct cell_form *form)
 {
     size_t start = out->length, columns = columns_of(words);
@@ -130,8 +130,8 @@ static const char *words_of(const struct mt_table *table, const char *row, size_
     return row;
 }
 
-/* Adds the separate column on its own line, after its title if that does not fit above the last
- * column. Only a site is shortened there if necessary. */
+/* Adds the cell of the separate column on its own line. The title of the column is before the cell
+ * if it does not fit above the last column. Only a site is shortened. */
 static void add_apart(const struct mt_table *table, const struct mt_table_layout *layout,
                       const struct mt_table_cell *cell, const char *words, size_t indent,
                       struct mt_buf *out)
@@ -150,7 +150,7 @@ static void add_apart(const struct mt_table *table, const struct mt_table_layout
     mt_buf_add_char(out, '\n');
 }
 
-/* Returns the words of the next row. */
+/* Adds a row. Returns the words of the next row. */
 static const char *add_row(const struct mt_table *table, const struct mt_table_layout *layout,
                            const struct mt_table_cell *cells, const char *words, size_t indent,
                            struct mt_buf *out)
@@ -210,7 +210,7 @@ static size_t count_title_lines(const struct mt_table_layout *layout, const char
     return lines;
 }
 
-/* Line `line` of `lines`; short titles are in the last one. */
+/* Adds line `line` of the `lines` lines of a title. Short titles are in the last line. */
 static void add_title(const struct mt_table *table, const struct mt_table_layout *layout,
                       size_t column, const char *title, size_t above, struct mt_buf *out)
 {
@@ -230,7 +230,7 @@ static void add_title(const struct mt_table *table, const struct mt_table_layout
     mt_buf_release(&part);
 }
 
-/* Returns the words of the first row. */
+/* Adds all titles. Returns the words of the first row. */
 static const char *add_titles(const struct mt_table *table, const struct mt_table_layout *layout,
                               const char *words, size_t indent, struct mt_buf *out)
 {

@@ -1,5 +1,5 @@
-/* Text of tune: the line to paste and how much it saves, then the settings on the front; and JSON,
- * memtrace.tune/1. */
+/* The text of tune: the line to paste, how much it saves, and the settings on the Pareto front.
+ * Also the document memtrace.tune/1. */
 #include "address_space.h"
 #include "tune_output.h"
 
@@ -106,7 +106,8 @@ static void add_row(struct mt_table *table, const struct mt_tune_answer *answer,
     MT_CELLS(table, MT_TEXT(spelling(row)));
 }
 
-/* Settings are in the last column and never shortened, because users copy them. */
+/* Adds the table of settings. A setting is in the last column and never shortened, because users
+ * copy it. */
 static void add_table(struct mt_buf *out, const struct mt_tune_answer *answer,
                       const struct mt_style *style)
 {
@@ -149,8 +150,8 @@ static void add_method(struct mt_buf *out, const struct mt_tune_summary *summary
     add_paragraph(out, &text);
 }
 
-/* Settings are replayed without the failed requests: a trace does not show what would have followed
- * if these had succeeded. */
+/* Adds a note about failed requests. Settings are replayed without them, because a trace does not
+ * show what would have followed if they had succeeded. */
 static void add_ooms(struct mt_buf *out, const struct mt_tune_summary *summary)
 {
     struct mt_buf text = {0};

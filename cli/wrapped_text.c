@@ -12,7 +12,7 @@ void mt_add_blanks(struct mt_buf *out, size_t count)
         mt_buf_add_char(out, ' ');
 }
 
-/* "GiB", "GiB),": punctuation after a unit belongs to the word. */
+/* Returns true for a unit, also with punctuation after it: "GiB", "GiB),". */
 static bool is_unit(const char *word, size_t length)
 {
     while (length && strchr(").,;:", word[length - 1]))
@@ -20,7 +20,8 @@ static bool is_unit(const char *word, size_t length)
     return mt_is_unit(word, length);
 }
 
-/* Length of a word, with its unit if it ends with a digit. This is never broken. */
+/* Returns the length of a word, including the next word if that is the unit of a number. A line
+ * never breaks within this length. */
 static size_t unbroken_length(const char *text)
 {
     size_t length = strcspn(text, " "), next;
