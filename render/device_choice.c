@@ -4,7 +4,7 @@
 
 #include "report_query.h"
 
-/* Keeps the devices sorted. If there is no room, the last one is dropped. */
+/* Inserts a device in its order. If there is no room, drops the last device. */
 static void insert(struct mt_device_choice *choice, const struct mt_device_report *device)
 {
     uint32_t at = choice->count;
@@ -30,7 +30,7 @@ struct mt_device_choice mt_devices_by_peak(const struct mt_report *report)
     return choice;
 }
 
-/* Both point into the report's array. */
+/* Orders devices by their position in the array of the report. */
 static int by_place(const void *a, const void *b)
 {
     const struct mt_device_report *x = *(const struct mt_device_report *const *)a;

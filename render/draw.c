@@ -10,18 +10,20 @@
 #define ELLIPSIS       "\xE2\x80\xA6"
 #define MIN_CHARACTERS 3
 
-/* Room that a viewer's own font may need compared with the built-in outlines. */
+/* How much wider text may be in another font of a viewer than in the built-in outlines. */
 #define FONT_SLACK 1.04
-/* share of the room for the end of a text that is cut in its middle: the end is more informative */
+/* share of the room for the end of a text that is cut in the middle, because the end is more
+ * informative */
 #define TAIL_SHARE 0.6
 
-/* Width of DejaVu Sans relative to the built-in outlines, in the texts of the charts: a median of
- * +7% in regular and +17% in bold, which browsers show for semibold, and at most +22%, in figures
- * with a unit. */
+/* Width of DejaVu Sans relative to the built-in outlines, measured on the texts of the charts. The
+ * median is +7% in regular and +17% in bold, which browsers show for semibold. The maximum is +22%,
+ * for figures with a unit. */
 #define REGULAR_ROOM  1.08
 #define SEMIBOLD_ROOM 1.22
 
-/* Tooltips have several lines. A line end in a label is drawn as a space. */
+/* Returns true if the character needs no escape. Hover text may have line ends; in a label, a line
+ * end is drawn as a space. */
 static bool stands_for_itself(const struct mt_foreign_char *c)
 {
     return c->is_shown || c->code == '\n' || c->code == '\t';
@@ -56,7 +58,7 @@ static char *copy_escaped(struct mt_drawing *drawing, struct mt_foreign_text tex
     return copy;
 }
 
-/* Back ends only get text that may be shown. */
+/* Copies text and escapes characters that must not be shown, so that back ends never get them. */
 static const char *copy_text(struct mt_drawing *drawing, const char *text)
 {
     struct mt_foreign_text foreign;
@@ -256,8 +258,8 @@ void mt_draw_group_end(struct mt_drawing *drawing)
     add_op(drawing, MT_OP_GROUP_END);
 }
 
-/* Bytes of the longest start of `text` that is at most `width` wide, and its number of
- * characters. */
+/* Returns the length of the longest beginning of `text` that is at most `width` wide, and sets its
+ * number of characters. */
 static size_t start_that_fits(const char *text, double size, enum mt_weight weight, double width,
                               size_t *characters)
 {
@@ -279,7 +281,8 @@ static size_t start_that_fits(const char *text, double size, enum mt_weight weig
     return (size_t)(at - text);
 }
 
-/* The longest end of `text` that is at most `width` wide; the whole text is `total` wide. */
+/* Returns the longest suffix of `text` that is at most `width` wide. The whole text is `total`
+ * wide. */
 static const char *end_that_fits(const char *text, double size, enum mt_weight weight, double width,
                                  double total)
 {

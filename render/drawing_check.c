@@ -9,16 +9,17 @@
 #include "place.h"
 #include "theme.h"
 
-/* Rounding may move an edge beyond that of the picture, by an invisible amount. */
+/* Rounding may move a shape beyond the edge of the picture, by an invisible amount. */
 #define EDGE_SLACK 0.01
 
-/* A letter may extend above the line that mt_text_box assumes, into the margin of the picture. */
+/* A letter may extend above the box of mt_text_box, into the margin of the picture. */
 #define TEXT_SLACK 1.0
 
-/* tEXt chunks of PNG: the maximum length of a key. */
+/* The maximum length of a key of a PNG tEXt chunk. */
 #define MAX_KEY_BYTES 79
 
-/* draw.h escapes text that may not be shown. Line ends and tabs are allowed in hover texts. */
+/* Returns true if all characters may be shown, because draw.h escapes the others. Line ends and
+ * tabs are allowed in hover text. */
 static bool may_be_shown(const char *text)
 {
     struct mt_foreign_text rest = mt_foreign_text(text, strlen(text));
@@ -35,13 +36,13 @@ static bool is_absent_or_shown(const char *text)
     return !text || may_be_shown(text);
 }
 
-/* The id becomes a part of SVG ids, which back ends do not escape. */
+/* Returns true for a valid id. It becomes a part of SVG ids, which back ends do not escape. */
 static bool is_id(const char *text)
 {
     return *text && text[strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-")] == '\0';
 }
 
-/* The key becomes an attribute of SVG, which back ends do not escape. */
+/* Returns true for a valid key. It becomes an attribute in SVG, which back ends do not escape. */
 static bool is_block_key(const char *text)
 {
     return *text && text[strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789.")] == '\0';
@@ -115,7 +116,8 @@ static bool points_are_sound(const struct mt_drawing *drawing, const struct mt_o
     return true;
 }
 
-/* Sorted by y and x, because a back end stops at the first cell below its part of the picture. */
+/* Checks cells, including their order by y and x: a back end stops at the first cell below its part
+ * of the picture. */
 static bool cells_are_sound(const struct mt_drawing *drawing, const struct mt_op *op,
                             const char **why)
 {

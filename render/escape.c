@@ -41,7 +41,8 @@ void mt_add_xml_line(struct mt_buf *out, const char *text)
     add_xml(out, text, false);
 }
 
-/* The escape becomes part of the string itself, because scripts insert it into the page. */
+/* An escape of foreign_text.h is a part of the string itself, because scripts insert the string
+ * into the page. */
 void mt_add_script_string(struct mt_buf *out, const char *text, size_t columns)
 {
     struct mt_foreign_text foreign = mt_foreign_text(text, strlen(text));

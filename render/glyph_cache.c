@@ -6,7 +6,8 @@
 
 #include "glyph_path.h"
 
-/* Box around an outline, in font units. A curve is inside the hull of its control points. */
+/* The box around an outline, in font units. It is computed from control points, because a curve is
+ * inside their hull. */
 struct extent {
     int left, right, bottom, top;
 };
@@ -32,7 +33,7 @@ static struct extent outline_extent(const struct mt_glyph_table *table,
     return box;
 }
 
-/* Fills the outline on a separate surface and keeps the coverage. */
+/* Fills the outline on a separate surface and stores the coverage in the mask. */
 static bool fill_mask(struct mt_glyph_cache *cache, struct mt_glyph_mask *mask,
                       const struct mt_glyph_table *table, const struct mt_glyph *glyph,
                       double scale, double shift)
@@ -48,7 +49,7 @@ static bool fill_mask(struct mt_glyph_cache *cache, struct mt_glyph_mask *mask,
     if (coverage && data && !cairo_status(pen.cairo)) {
         cairo_set_tolerance(pen.cairo, 0.15);
         mt_glyph_path(&pen, table, glyph, 0);
-        if (!cairo_status(pen.cairo)) /* to fill a path in error fails an assertion in cairo */
+        if (!cairo_status(pen.cairo)) /* cairo must not fill a path that has an error */
             cairo_fill(pen.cairo);
         cairo_surface_flush(surface);
     }
@@ -101,7 +102,7 @@ static bool make_room(struct mt_glyph_cache *cache)
 const struct mt_glyph_mask *mt_glyph_cache_get(struct mt_glyph_cache *cache, uint32_t character,
                                                enum mt_weight weight, double size, unsigned phase)
 {
-    /* Sizes are distinguished by 1/64 of a pixel: 16 bits are 1024 pixels. */
+    /* Sizes are rounded to 1/64 of a pixel, so 16 bits are enough for 1024 pixels. */
     uint64_t sixty_fourths = (uint64_t)fmin(fmax(size * 64, 1), 65535);
     uint64_t key = (uint64_t)character << 20 | (uint64_t)weight << 18 | (uint64_t)phase << 16;
     uint32_t slot = mt_map_get(&cache->slots, key | sixty_fourths);

@@ -53,8 +53,8 @@ static void trace_box_side(const struct mt_glyph_pen *pen, double left, double r
     cairo_close_path(pen->cairo);
 }
 
-/* Replaces a character without an outline: the inner side runs in the opposite direction, so it is
- * a hole. */
+/* Adds the box that replaces a character without an outline. The inner contour runs in the opposite
+ * direction, so it is a hole. */
 static void trace_box(const struct mt_glyph_pen *pen, double along)
 {
     double right = along + MT_GLYPH_BOX_ADVANCE - 150;

@@ -18,7 +18,7 @@ uint32_t mt_utf8_next(const char **text)
     return character;
 }
 
-/* Characters that look the same as one in the table. */
+/* Returns a character of the table that looks the same as `character`, if there is one. */
 static uint32_t same_look(uint32_t character)
 {
     switch (character) {

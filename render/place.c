@@ -29,7 +29,7 @@ void mt_placer_avoid(struct mt_placer *placer, struct mt_box box, double weight)
 
 double mt_box_overlap(const struct mt_box *a, const struct mt_box *b)
 {
-    /* speed only: there are thousands of pairs per label, and most are disjoint */
+    /* for speed: there are thousands of pairs per label, and most are disjoint */
     if (a->x >= b->x + b->width || b->x >= a->x + a->width || a->y >= b->y + b->height ||
         b->y >= a->y + a->height)
         return 0;
@@ -44,7 +44,7 @@ static bool is_inside(const struct mt_box *box, const struct mt_box *frame)
            box->y + box->height <= frame->y + frame->height;
 }
 
-/* Length of the part of a segment from p to q inside of a box (Liang-Barsky). */
+/* Returns the length of the part of the line from p to q that is inside a box (Liang-Barsky). */
 static double length_inside(const struct mt_box *box, struct mt_point p, struct mt_point q)
 {
     const double dx = q.x - p.x, dy = q.y - p.y;
@@ -54,7 +54,7 @@ static double length_inside(const struct mt_box *box, struct mt_point p, struct 
     double from = 0, to = 1;
     int i;
 
-    /* speed only */
+    /* for speed */
     if ((p.x < box->x && q.x < box->x) || (p.y < box->y && q.y < box->y) ||
         (p.x > box->x + box->width && q.x > box->x + box->width) ||
         (p.y > box->y + box->height && q.y > box->y + box->height))
@@ -70,8 +70,8 @@ static double length_inside(const struct mt_box *box, struct mt_point p, struct 
     return to > from ? (to - from) * hypot(dx, dy) : 0;
 }
 
-#define FAR          120.0 /* pixels: a longer leader is hard to follow */
-#define CROSSED_MARK 60.0  /* for each pixel of a leader on a ring, a flag or a fold */
+#define FAR          120.0 /* pixels; a longer leader is hard to follow */
+#define CROSSED_MARK 60.0  /* cost for each pixel of a leader on a ring, a flag or a fold */
 
 static bool holds(const struct mt_box *box, struct mt_point at)
 {
@@ -79,8 +79,8 @@ static bool holds(const struct mt_box *box, struct mt_point at)
            at.y <= box->y + box->height;
 }
 
-/* Cost of each pixel of a leader from `at` on an obstacle. Every leader has to leave the obstacle
- * that contains `at`, such as the ring around it. */
+/* Returns the cost for each pixel of a leader on an obstacle. An obstacle that contains `at`, where
+ * the leader begins, costs little: every leader must leave it, such as the ring around a peak. */
 static double crossing_cost(const struct mt_obstacle *obstacle, struct mt_point at)
 {
     if (obstacle->weight < MT_PLACE_MARK || holds(&obstacle->box, at))
@@ -88,8 +88,8 @@ static double crossing_cost(const struct mt_obstacle *obstacle, struct mt_point 
     return obstacle->weight < MT_PLACE_TEXT ? CROSSED_MARK : MT_PLACE_TEXT;
 }
 
-/* Cost of a place for the label: the area that it covers, obstacles that its leader crosses, and
- * its distance. Stops adding once the cost reaches `enough`. */
+/* Returns the cost of a box for a label: the area that it covers, the obstacles that the leader
+ * crosses, and the distance. Stops when the cost reaches `enough`. */
 static double score(const struct mt_placer *placer, const struct mt_box *box, struct mt_point at,
                     double enough)
 {
@@ -156,7 +156,7 @@ double mt_placer_label(struct mt_placer *placer, double x, double y, double widt
     size_t ring;
     int turn;
 
-    /* Above first, then around: 16 directions at each of 7 distances. */
+    /* Tries 16 directions at each of 7 distances, first above the point. */
     for (ring = 0; ring < sizeof distances / sizeof distances[0]; ring++) {
         for (turn = 0; turn < 16; turn++) {
             int side = (turn % 2 ? 1 : -1) * (turn + 1) / 2; /* 0, 1, -1, 2, -2, ... */

@@ -1,6 +1,6 @@
-/* PNG through libpng: RGB 8 bit without row filters, which compresses flat pictures better and
- * faster than libpng's own choice. Level 3 takes half the time of level 6 and makes files 9%
- * larger. There is no time stamp, so the same picture gives the same file. */
+/* Writes PNG with libpng: 8-bit RGB without row filters, which compresses flat pictures better and
+ * faster than the default of libpng. Compression level 3 takes half the time of level 6 and makes
+ * files 9% larger. There is no time stamp, so the same picture gives the same file. */
 #include "backends.h"
 
 #include <math.h>
@@ -28,7 +28,7 @@ struct job {
     double scale;
     png_bytep row;
     enum mt_status status;
-    bool is_full; /* the sink accepted no more */
+    bool is_full; /* the sink accepted no more bytes */
     struct mt_error *error;
 };
 
@@ -68,8 +68,8 @@ static bool is_ascii(const char *text)
     return true;
 }
 
-/* tEXt holds Latin-1, iTXt UTF-8. libpng reads the strings, but has no const
- * for them. */
+/* Adds a text: Latin-1 as tEXt, other text as iTXt, which is UTF-8. libpng only reads the strings,
+ * but its types lack const. */
 static void add_text(png_text *texts, int *count, const char *key, const char *value)
 {
     union {
@@ -107,7 +107,7 @@ static void set_header(png_structp png, png_infop info, const struct mt_drawing 
     png_set_text(png, info, texts, count);
 }
 
-/* cairo's 0x00RRGGBB words -> bytes R, G, B. */
+/* Converts words 0x00RRGGBB of cairo to bytes R, G, B. */
 static void convert_row(const uint32_t *words, png_bytep bytes, int width)
 {
     int x;
@@ -119,7 +119,8 @@ static void convert_row(const uint32_t *words, png_bytep bytes, int width)
     }
 }
 
-/* Draws one band at a time, so that a large picture needs no more memory than a small one. */
+/* Draws and writes one band at a time, so that a large picture needs no more memory than a small
+ * one. */
 static enum mt_status write_rows(png_structp png, struct mt_raster *raster, png_bytep row,
                                  struct mt_error *error)
 {

@@ -10,15 +10,15 @@
 #include "theme.h"
 #include "util.h"
 
-#define BAND_PIXELS  400000  /* for a band of a picture that is drawn in bands */
-#define WHOLE_PIXELS 4000000 /* a picture of at most this size is one band */
+#define BAND_PIXELS  400000  /* size of a band */
+#define WHOLE_PIXELS 4000000 /* a picture of at most this size has only one band */
 
-/* The surface: rows [top, top + height) of the picture. */
+/* The surface, which has rows [top, top + height) of the picture. */
 struct canvas {
     cairo_t *cairo;
     cairo_surface_t *surface;
     uint32_t *pixels; /* of the surface, 0x00RRGGBB */
-    size_t stride;    /* pixels from row to row */
+    size_t stride;    /* pixels between the starts of rows */
     int width, height, top;
     struct mt_glyph_cache cache;
     bool failed; /* cairo ran out of memory */
@@ -35,9 +35,9 @@ static void set_rgb(cairo_t *cairo, uint32_t rgb, double opacity)
                           opacity > 0 && opacity < 1 ? opacity : 1);
 }
 
-/* Returns NULL without memory. cairo keeps the first error of a context and continues without
- * effect. A context for a surface with an error has that error from the start. So each context is
- * checked once, at its end. */
+/* Returns NULL if memory runs out. cairo keeps the first error of a context, and later calls have
+ * no effect. A context for a surface with an error has that error from the start. So it is enough
+ * to check a context once, at its end. */
 static cairo_pattern_t *make_hatch(const struct canvas *canvas, enum mt_color color)
 {
     int period = (int)fmax(2, round(MT_HATCH_PERIOD * canvas->scale)), shift;
@@ -49,7 +49,7 @@ static cairo_pattern_t *make_hatch(const struct canvas *canvas, enum mt_color co
     cairo_paint(cairo);
     set_rgb(cairo, mt_theme_rgb(canvas->theme, color), 1);
     cairo_set_line_width(cairo, MT_HATCH_WIDTH * canvas->scale);
-    /* The neighbors of the diagonal are visible in the corners. */
+    /* Parts of the neighboring lines are visible in the corners. */
     for (shift = -period; shift <= period; shift += period) {
         cairo_move_to(cairo, shift - 2, period + 2);
         cairo_line_to(cairo, shift + period + 2, -2);
@@ -162,7 +162,7 @@ static void draw_circle(struct canvas *canvas, const struct mt_op *op)
     paint_path(canvas, &op->paint);
 }
 
-/* All moves are horizontal or vertical. */
+/* Returns true if all lines are horizontal or vertical. */
 static bool is_rectilinear(const struct mt_op *op)
 {
     uint32_t i;
@@ -176,7 +176,7 @@ static bool is_rectilinear(const struct mt_op *op)
     return true;
 }
 
-/* Position at which a line of `width` whole pixels covers whole pixels. */
+/* Returns the nearest position at which a line of `width` pixels covers whole pixels. */
 static double snap(double value, double width)
 {
     return fmod(width, 2) != 0 ? floor(value) + 0.5 : round(value);
@@ -233,11 +233,11 @@ static void draw_path(struct canvas *canvas, const struct mt_op *op)
     paint_path(canvas, &op->paint);
 }
 
-/* The color `coverage` / 255 of the way from one color to another. */
+/* Returns a mix of two colors: `coverage` / 255 of `to`, and the rest of `from`. */
 static uint32_t mix(uint32_t from, uint32_t to, uint32_t coverage)
 {
     uint32_t rest = 255 - coverage;
-    /* Red and blue at the same time; 0x80 rounds, the shifts divide by 255. */
+    /* Mixes red and blue at the same time. 0x80 rounds, and the shifts divide by 255. */
     uint32_t rb = (from & 0xFF00FF) * rest + (to & 0xFF00FF) * coverage + 0x800080;
     uint32_t g = (from >> 8 & 0xFF) * rest + (to >> 8 & 0xFF) * coverage + 0x80;
 
@@ -333,7 +333,7 @@ static void draw_text(struct canvas *canvas, const struct mt_op *op)
     cairo_surface_mark_dirty(canvas->surface);
 }
 
-/* Edge of a grid in pixels of the picture, kept within [low, high]. */
+/* Returns the position of a line of a grid in pixels of the picture, limited to [low, high]. */
 static int grid_pixel(const struct canvas *canvas, double origin, double unit, unsigned at, int low,
                       int high)
 {
@@ -360,7 +360,7 @@ static void draw_cells(const struct canvas *canvas, const struct mt_op *op)
         left = grid_pixel(canvas, op->x, op->unit, cell->x, 0, canvas->width);
         right = grid_pixel(canvas, op->x, op->unit, beyond, 0, canvas->width);
         if (top == bottom)
-            break; /* they are sorted: the rest is also below */
+            break; /* cells are sorted, so all others are also below */
         for (int y = top; y < end; y++) {
             uint32_t *row = canvas->pixels + (size_t)(y - canvas->top) * canvas->stride;
 
@@ -371,7 +371,7 @@ static void draw_cells(const struct canvas *canvas, const struct mt_op *op)
     cairo_surface_mark_dirty(canvas->surface);
 }
 
-/* Rows of the picture that an operation may touch, with a margin. */
+/* Sets the range of rows of the picture that an operation may touch, with a margin. */
 static void reach(const struct mt_op *op, double *top, double *bottom)
 {
     double margin = 4 + op->paint.stroke_width;
@@ -438,7 +438,7 @@ static void draw_operations(struct canvas *canvas, const struct mt_drawing *draw
 struct mt_raster {
     const struct mt_drawing *drawing;
     struct canvas canvas;
-    int height; /* of the picture */
+    int height; /* height of the picture */
 };
 
 enum mt_status mt_raster_open(const struct mt_drawing *drawing, enum mt_theme theme, double scale,

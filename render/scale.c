@@ -11,7 +11,8 @@
 #define MINUTE (60ull * SECOND)
 #define HOUR   (60ull * MINUTE)
 
-/* Smallest m x 10^k >= least, with m from a short ascending list that starts with 1. */
+/* Returns the smallest m x 10^k >= least, where m is one of `multiples`, which ascend and begin
+ * with 1. */
 static double round_step(double least, const double *multiples, size_t count)
 {
     double power = pow(10, floor(log10(least)));
@@ -24,7 +25,7 @@ static double round_step(double least, const double *multiples, size_t count)
     return power * 10;
 }
 
-/* Largest round number that is at most `value`. */
+/* Returns the largest round number that is at most `value`. */
 static double round_down(double value)
 {
     static const double multiples[] = {5, 2.5, 2, 1};
@@ -43,10 +44,11 @@ static double smallest_byte_step(double top, size_t most, double unit)
     static const double multiples[] = {1, 2, 2.5, 5};
     double step = round_step(top / unit / (double)(most - 1), multiples, 4);
 
-    /* The next larger step until there are few enough ticks (rounding, whole bytes). */
+    /* Takes larger steps while there are too many ticks, because of rounding, or while a step is
+     * less than a byte. */
     while (floor(top / unit / step + 1e-9) + 1 > (double)most || step * unit < 1)
         step = round_step(step * 1.01, multiples, 4);
-    /* At least one tick besides 0. */
+    /* There must be at least one tick in addition to 0. */
     return step * unit > top ? round_down(top / unit) : step;
 }
 
@@ -133,7 +135,7 @@ void mt_time_label(char text[MT_TICK_TEXT], uint64_t t_ns, uint64_t step_ns, uin
     while (i + 1 < MT_ARRAY_LEN(units) && longest_ns < units[i].ns)
         i++;
     mt_format_count(whole, t_ns / units[i].ns);
-    /* Enough decimals to distinguish adjacent ticks. */
+    /* Uses enough decimals to distinguish adjacent ticks. */
     for (part = units[i].ns; step_ns % part && decimals < MAX_DECIMALS; part /= 10)
         decimals++;
     rest = t_ns % units[i].ns / part;

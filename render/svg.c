@@ -1,6 +1,6 @@
-/* SVG, written directly: cairo's SVG surface has no <title>, no classes and no dark mode. Colors
- * are classes whose literal light values come first, so that renderers without media queries show
- * the light theme. Numbers have at most one decimal and do not depend on the locale. */
+/* Writes SVG without cairo, whose SVG surface has no <title>, no classes and no dark mode. Colors
+ * are classes. Their light values come first, so that renderers without media queries show the
+ * light theme. Numbers have at most one decimal and do not depend on the locale. */
 #include "backends.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@
 #define FONTS  "Inter,system-ui,'Segoe UI',Helvetica,Arial,sans-serif"
 #define SHADES 4
 
-/* Classes that the drawing needs. */
+/* The classes that the drawing needs. */
 struct usage {
     bool fill[MT_COLOR_COUNT][SHADES];
     bool tint[MT_COLOR_COUNT][MT_TINTS];
@@ -181,7 +181,7 @@ static void add_paint(struct mt_buf *out, const struct mt_op *op, const char *id
     }
 }
 
-/* Ends the element, with a hover title inside. */
+/* Ends an element, with its hover text inside. */
 static void end_shape(struct mt_buf *out, const struct mt_op *op, const char *name)
 {
     if (op->key)
@@ -228,7 +228,7 @@ static void add_tenths(struct mt_buf *out, int64_t value)
     mt_buf_add_decimal(out, (double)value / 10, 1);
 }
 
-/* A pending move along one axis, so that moves in the same direction are merged. */
+/* A move along one axis that is not written yet, so that moves along the same axis are merged. */
 struct run {
     char axis; /* 'h', 'v' or 0 */
     int64_t length;
@@ -254,7 +254,7 @@ static void add_move(struct mt_buf *out, struct run *run, char axis, int64_t len
     run->length += length;
 }
 
-/* Horizontal and vertical moves from point to point, starting at *x, *y. */
+/* Appends horizontal and vertical moves from point to point, starting at (x, y). */
 static void add_steps(struct mt_buf *out, const struct mt_op *op, int64_t x, int64_t y)
 {
     struct run run = {0, 0};
@@ -311,7 +311,8 @@ static void add_path(struct mt_buf *out, const struct mt_op *op, const char *id)
     end_shape(out, op, "path");
 }
 
-/* Whole numbers on the grid, each rectangle relative to the corner of the previous one. */
+/* Appends rectangles in whole numbers of the grid, each relative to the corner of the previous
+ * one. */
 static void add_cells(struct mt_buf *out, const struct mt_op *op, const char *id)
 {
     int x = 0, y = 0;
@@ -342,7 +343,8 @@ static void add_cells(struct mt_buf *out, const struct mt_op *op, const char *id
     end_shape(out, op, "path");
 }
 
-/* The width that the layout gave to the text: no other font may exceed it. */
+/* Appends the width that the layout reserved for the text, so that text in another font does not
+ * exceed it. */
 static void add_length(struct mt_buf *out, const struct mt_op *op)
 {
     if (!(op->text_width >= 0.1))

@@ -1,6 +1,6 @@
-/* Roles have the Okabe-Ito palette, which is distinguishable with the common kinds of color
- * blindness. Phases and origins are paler, so that they are not mistaken for a role. Change ranges
- * from blue (shrank) over gray to orange (grew). */
+/* Roles have the colors of Okabe and Ito, which people with the common kinds of color blindness can
+ * distinguish. Phases and origins are paler, so that they are not mistaken for roles. Changes range
+ * from blue (decrease) over gray to orange (increase). */
 #include "theme.h"
 
 #include <math.h>
@@ -57,7 +57,7 @@ static const struct {
     struct pair shrank, same, grew;
 } change = {{0x5E7FB8, 0x5E7FB8}, {0xEEF0F3, 0x2B323B}, {0xE08214, 0xE08214}};
 
-/* `share` 0 is a, 1 is b. */
+/* Returns a mix of two colors. A `share` of 0 is a, and 1 is b. */
 static uint32_t mix(uint32_t a, uint32_t b, double share)
 {
     uint32_t result = 0;
@@ -108,7 +108,7 @@ uint32_t mt_theme_tint(enum mt_theme theme, enum mt_color color, unsigned level)
                (double)level / (MT_TINTS - 1));
 }
 
-/* Relative luminance as WCAG defines it. */
+/* Returns the relative luminance as WCAG defines it. */
 static double luminance(uint32_t rgb)
 {
     static const double weights[] = {0.0722, 0.7152, 0.2126}; /* blue, green, red */
@@ -129,7 +129,7 @@ static double contrast(uint32_t a, uint32_t b)
     return la > lb ? la / lb : lb / la;
 }
 
-/* The lower contrast of both themes. */
+/* Returns the lower of the contrasts in both themes. */
 static double least_contrast(enum mt_color text, enum mt_color ground, unsigned shade)
 {
     double light =
@@ -146,7 +146,7 @@ enum mt_color mt_theme_text_on_shade(enum mt_color color, unsigned shade)
     enum mt_color best = MT_COLOR_ON_DARK;
     size_t i;
 
-    /* White looks better on saturated cells while it is readable. */
+    /* White looks better on saturated cells, so it is used if it is readable. */
     if (least_contrast(best, color, shade) >= 3)
         return best;
     for (i = 0; i < 2; i++) {

@@ -5,7 +5,7 @@
 
 #include "units.h"
 
-#define MAX_LOST_SHARE 3 /* a third of the room: a longer part of a word is better than none */
+#define MAX_LOST_SHARE 3 /* cut within a word if whole words would lose more than a third */
 
 static bool begins_number(const char *word)
 {
@@ -20,8 +20,8 @@ static size_t word_begin(const char *text, size_t at)
     return at;
 }
 
-/* Moves the cut before a number: a truncated number is a different number, and a number without its
- * unit is meaningless. */
+/* Moves a cut in a number to the beginning of the number, because a truncated number is a different
+ * number, and a number without its unit is meaningless. */
 static size_t cut_before_number(const char *text, size_t head)
 {
     size_t word = text[head] == ' ' ? head + strspn(text + head, " ") : word_begin(text, head);
@@ -53,7 +53,7 @@ static bool is_upper(char c)
     return c >= 'A' && c <= 'Z';
 }
 
-/* True between two characters if one word ends there, or another begins. */
+/* Returns true if a word ends or begins between two characters. */
 static bool is_between_words(const char *text, size_t at)
 {
     return !at || !text[at] || is_mark(text[at]) || is_mark(text[at - 1]) ||

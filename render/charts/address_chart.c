@@ -1,5 +1,5 @@
-/* Address space over time: holes, segments that are never used again, and blocks that prevent a
- * segment from being returned. */
+/* The address space over time. It shows holes, segments that are never used again, and blocks that
+ * prevent a segment from being returned. */
 #include "address.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@
 #define NARROW_BARS     70.0
 #define LEGEND_WIDTH    148.0
 #define TILES           68.0 /* height of two-line tiles */
-#define ABOVE           28.0 /* between tiles and map */
+#define ABOVE           28.0 /* distance between tiles and map */
 
 static enum mt_color verdict(double share, double good, double bad)
 {
@@ -35,7 +35,7 @@ static void count_segments(char text[MT_UNITS_TEXT + 16], uint64_t count)
              count == 1 ? "segment" : "segments");
 }
 
-/* Occupancy over time; if the trace has no duration, at its end. */
+/* Returns a tile with the occupancy over time, or at the end if the trace has no duration. */
 static struct mt_tile occupancy_tile(const struct mt_address *address, char text[MT_UNITS_TEXT])
 {
     bool lasts = address->held > 0;
@@ -198,8 +198,8 @@ static void draw_peak(const struct mt_address_layout *layout)
                         is_left ? MT_ANCHOR_END : MT_ANCHOR_START, "label:peak");
 }
 
-/* Places include returned memory, so the axis extends beyond the memory that was reserved at any
- * one time. */
+/* Names the axis, which counts all places. Places include returned memory, so the axis is longer
+ * than the memory that was reserved at any one time. */
 static void draw_axis_name(const struct mt_address_layout *layout)
 {
     static const char *const names[] = {"all segments, stacked", "all segments"};
@@ -279,7 +279,7 @@ static void draw_nothing(struct mt_drawing *drawing, const struct mt_report *rep
                          device ? "No address map" : "No allocator events", reason);
 }
 
-/* True if unused memory is worth a look: over 15%, or over 1 GiB. */
+/* Returns true if the chart is useful: more than 15% or more than 1 GiB of memory was unused. */
 static bool wastes_memory(const struct mt_report *report, const struct mt_device_report *device)
 {
     (void)report;

@@ -1,5 +1,6 @@
-/* The map itself. A row of pixels combines the rows of the model that cover its bytes. A column of
- * pixels shows the fullest of the model's columns in it. Equal neighbors become one rectangle. */
+/* The map. A row of pixels combines the rows of the model that overlap with its bytes. A column of
+ * pixels shows the fullest of the columns of the model in it. Equal neighbors become one
+ * rectangle. */
 #include "address.h"
 
 #include <math.h>
@@ -12,10 +13,10 @@
 #define FULL         65535.0
 #define FREE         0xFE /* reserved, without blocks */
 #define WHITE        0xFF
-#define CELLS        8000 /* for a picture of the usual size: about 15 bytes each in SVG */
+#define CELLS        8000 /* limit for a picture of DEFAULT_AREA; a cell takes about 15 bytes of SVG */
 #define DEFAULT_AREA 900e3
 #define MAX_CELLS    400000
-#define MIN_BORDER   3.0 /* pixels of a segment that gets a line */
+#define MIN_BORDER   3.0 /* pixels; lower segments get no line */
 
 double mt_address_y(const struct mt_address_layout *layout, uint64_t bytes)
 {
@@ -88,8 +89,8 @@ void mt_address_plan_slots(struct mt_address_layout *layout, enum mt_address_ord
     }
 }
 
-/* The fullest of the model's columns whose middle is in [from, to), all 0..1; the column around the
- * middle if there is none. */
+/* Returns the fullest column of the model whose middle is in [from, to), where 0..1 is the whole
+ * axis. If there is none, returns the column that contains the middle of the range. */
 static uint32_t fullest(const struct mt_address_axis *model, double from, double to)
 {
     double count = model->column_count;
@@ -109,7 +110,8 @@ static uint32_t fullest(const struct mt_address_axis *model, double from, double
     return best;
 }
 
-/* Position 0..1 on the axis of a pixel. A pixel in a fold has the edge of the part after it. */
+/* Returns the position of a pixel on the axis, 0..1. A pixel in a fold has the position of the edge
+ * after the fold. */
 static double position(const struct mt_address_layout *layout, double x)
 {
     const struct mt_timeline *timeline = layout->axis.timeline;
@@ -131,22 +133,22 @@ static double position(const struct mt_address_layout *layout, double x)
     return 0;
 }
 
-/* Bytes in one column of the model that a row of pixels covers. */
+/* Bytes that one column of the model has in the range of a row of pixels. */
 struct sum {
     float reserved, covered, of_role[MT_ROLE_COUNT];
 };
 
 struct painter {
     struct mt_address_layout *layout;
-    uint32_t width, height; /* of the grid */
-    uint32_t *columns;      /* of the model, by column of the grid */
-    struct sum *sums;       /* by column of the model */
-    uint8_t *row, *below;   /* values of this row and the previous one */
-    uint32_t *open;         /* by column of the grid: rectangle that may grow, + 1 */
+    uint32_t width, height; /* size of the grid */
+    uint32_t *columns;      /* for each column of the grid: column of the model */
+    struct sum *sums;       /* for each column of the model */
+    uint8_t *row, *below;   /* values of this row, and of the row below it */
+    uint32_t *open;         /* for each column of the grid: 1 + the rectangle that may grow there */
     struct mt_grid_cell *cells;
-    uint8_t *values; /* of the cells */
+    uint8_t *values; /* one for each cell */
     uint32_t count, capacity;
-    uint32_t slot; /* in which the row begins */
+    uint32_t slot; /* the slot in which the row begins */
 };
 
 static void add_row(struct painter *painter, uint32_t row, double share)
@@ -201,7 +203,7 @@ static uint8_t value_of(const struct sum *sum, double bytes)
     return (uint8_t)(best * MT_TINTS + tint);
 }
 
-/* Row `y` of the grid, counted from its upper edge. */
+/* Fills row `y` of the grid, counted from the upper edge. */
 static void fill_row(struct painter *painter, uint32_t y)
 {
     struct mt_address_layout *layout = painter->layout;
@@ -231,7 +233,7 @@ static void add_cell(struct painter *painter, uint32_t x, uint32_t width, uint32
         return;
     }
     if (painter->count == painter->capacity) {
-        painter->count++; /* too many */
+        painter->count++; /* the caller sees that there are too many */
         return;
     }
     painter->cells[painter->count] =
@@ -344,8 +346,8 @@ void mt_address_draw_map(struct mt_address_layout *layout)
 
     if (!make_painter(layout, &painter))
         return;
-    /* Device pixels of a picture at scale 2, or coarser if there were too many cells. The coarsest
-     * grid has fewer cells than the limit. */
+    /* Begins with the device pixels of a picture at scale 2, and makes the grid coarser while there
+     * are too many cells. The coarsest grid has fewer cells than the limit. */
     for (layout->unit = 0.5; layout->unit <= MT_ADDRESS_GRID; layout->unit *= 2) {
         set_grid(&painter);
         if (paint(&painter))

@@ -11,10 +11,10 @@
 #include "units.h"
 #include "util.h"
 
-#define MIN_BAR   1.0 /* pixels: lower segments share a bar */
+#define MIN_BAR   1.0 /* pixels; lower segments share a bar */
 #define MIN_TITLE 2.5
-#define MIN_BLOCK 1.0  /* in each direction */
-#define POOR      0.25 /* lower occupancy is red */
+#define MIN_BLOCK 1.0  /* pixels, minimum width and height */
+#define POOR      0.25 /* an occupancy below this is red */
 
 struct crowd {
     uint32_t first, count; /* slots */
@@ -143,7 +143,7 @@ void mt_address_draw_titles(const struct mt_address_layout *layout)
                      "segment");
 }
 
-/* For each place of the model: bytes below it. */
+/* Returns the bytes below each place of the model. */
 static uint64_t *find_begins(const struct mt_address_layout *layout)
 {
     const struct mt_address *address = layout->address;
@@ -228,7 +228,7 @@ void mt_address_draw_legend(const struct mt_address_layout *layout)
                                         "Gray is reserved and",    "free: only requests",
                                         "that fit can use it.",    "Fainter color marks",
                                         "rows of pixels that are", "used in part."};
-    enum { ABOUT_PLACES = 4 }; /* lines; they are omitted first if there is not enough room */
+    enum { ABOUT_PLACES = 4 }; /* lines that are omitted first if there is not enough room */
     struct entry entries[MT_ROLE_COUNT + 2];
     size_t count = entries_of(layout, entries), first = 0;
     double y = layout->plot.y + 6;

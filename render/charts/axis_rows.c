@@ -10,10 +10,10 @@
 #include "units.h"
 #include "util.h"
 
-#define MIN_STEP    3.0 /* pixels of a step with its own cell */
-#define MAX_PATH    80  /* bytes of a hover text */
-#define MAX_NAME    400 /* bytes that can fit into a cell at most */
-#define TINT_MIN    4.0 /* narrower steps have no tint and line */
+#define MIN_STEP    3.0 /* pixels; narrower steps share a cell */
+#define MAX_PATH    80  /* maximum bytes of a path in hover text */
+#define MAX_NAME    400 /* maximum bytes of a name; no cell has room for more */
+#define TINT_MIN    4.0 /* pixels; narrower steps have no tint and no line */
 #define MANY_PHASES 240 /* with more phases, a separate cell needs more pixels */
 
 static double step_left(const struct mt_time_axis *axis, const struct mt_step_use *step)
@@ -61,7 +61,7 @@ void mt_time_axis_draw_step_starts(struct mt_drawing *drawing, const struct mt_t
 struct cell {
     double left, right;
     enum mt_color fill;
-    const char *title;    /* hover */
+    const char *title;    /* hover text */
     const char *names[3]; /* the first that fits is drawn; NULL = no more */
     const char *role;
 };
@@ -88,7 +88,7 @@ static int draw_cell(struct mt_drawing *drawing, double y, const struct cell *ce
     return -1;
 }
 
-/* True if the step ended before the axis begins, so no part of it is visible. */
+/* Returns true if the step ended before the axis begins, so no part of the step is visible. */
 static bool is_before(const struct mt_time_axis *axis, const struct mt_step_use *step)
 {
     return step_right(axis, step) <= axis->left + 0.01 &&
@@ -107,12 +107,12 @@ static const char *step_number(struct mt_drawing *drawing, int64_t step)
     return text ? text : "";
 }
 
-/* Adjacent cells of steps without room for their names. */
+/* Adjacent cells of steps that have no room for their names. */
 struct unnamed {
     const struct mt_step_use *first, *last; /* NULL = none */
 };
 
-/* Draws one name for all of them if it fits. */
+/* Draws one name for all these cells if it fits. */
 static void name_together(struct mt_drawing *drawing, const struct mt_time_axis *axis,
                           struct unnamed *cells, double y)
 {

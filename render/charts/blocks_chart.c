@@ -1,4 +1,4 @@
-/* Every large block of one part of a run as a separate shape. */
+/* Draws every large block of a part of a run as a separate shape. */
 #include "blocks.h"
 
 #include <math.h>
@@ -14,9 +14,9 @@
 #define STANDARD_HEIGHT  700.0
 #define MIN_PLOT         120.0
 #define ONE_LINE         1150.0 /* in wider pictures, the facts fit on one line */
-#define SPIKE            7.0    /* pixels: a narrower peak gets an inset */
+#define SPIKE            7.0    /* pixels; a narrower peak gets an inset */
 #define MAX_CORNERS      14000
-#define LEAST_SEEN       4.0 /* square pixels: the color of smaller shapes is not visible */
+#define LEAST_SEEN       4.0 /* square pixels; the color of smaller shapes is not visible */
 #define MIN_LABEL_HEIGHT 14.0
 #define LABEL_SLACK      1.06 /* other fonts may be wider than the built-in one */
 
@@ -28,7 +28,7 @@ struct layout {
     struct mt_block_stack stack;
     struct mt_blocks_side side;
     struct mt_ticks ticks;
-    bool has_side, has_rows, has_tail; /* tail: names of phases, small print */
+    bool has_side, has_rows, has_tail; /* has_tail: there are names of phases and small print */
 };
 
 static const struct mt_block_set *set_of(const struct mt_blocks *blocks, bool by_event)
@@ -36,7 +36,7 @@ static const struct mt_block_set *set_of(const struct mt_blocks *blocks, bool by
     return by_event ? &blocks->event : &blocks->time;
 }
 
-/* Copies the report, cut to the window. */
+/* Makes a copy of the report that is cut to the window. */
 static enum mt_status cut_report(const struct layout *layout, const struct mt_report *report,
                                  struct mt_report *out)
 {
@@ -61,7 +61,7 @@ static bool is_whole(const struct mt_blocks *blocks)
     return blocks->phase == MT_NO_PHASE;
 }
 
-/* "step " for the peak of a step. */
+/* Returns "step " for the peak of a step, otherwise "". */
 static const char *kind_of_peak(const struct layout *layout)
 {
     int32_t phase = layout->blocks->phase;
@@ -185,7 +185,7 @@ static void place_plot(struct layout *layout, double y)
     layout->stack.plot.height = bottom - y - below - (layout->has_tail ? 26 : 0);
 }
 
-/* Uses two rows if the swatches do not fit into one and there is room for two. */
+/* Draws the swatches in one row, or in two rows if they do not fit into one and there is room. */
 static void draw_swatches(struct mt_drawing *drawing, double y, const struct mt_swatch *swatches,
                           size_t count)
 {
@@ -199,7 +199,7 @@ static void draw_swatches(struct mt_drawing *drawing, double y, const struct mt_
         mt_chart_frame_swatches(drawing, MT_MARGIN, y + 20, right, swatches + fit, count - fit);
 }
 
-/* Roles that are visible in the plot or in the inset. */
+/* Sets present[role] for roles that are visible in the plot or in the inset. */
 static void note_roles(const struct layout *layout, bool present[MT_ROLE_COUNT])
 {
     const struct mt_block_set *around = &layout->blocks->around;
@@ -276,8 +276,8 @@ static void draw_rows(const struct layout *layout)
         mt_time_axis_draw_legend(layout->drawing, &axis, y + 44, plot->x + plot->width);
 }
 
-/* True if the peak is too narrow to show details: measures the width at nine tenths of its height
- * above its surroundings. */
+/* Returns true if the peak is too narrow to show details. Measures the width at nine tenths of the
+ * height of the peak above its surroundings. */
 static bool is_spike(const struct mt_block_stack *stack, const struct mt_blocks *blocks)
 {
     double near = (double)blocks->peak_allocated * 0.97;
@@ -288,7 +288,7 @@ static bool is_spike(const struct mt_block_stack *stack, const struct mt_blocks 
     return columns * stack->column_width < SPIKE;
 }
 
-/* Draws size and origin in a band if both fit, otherwise the size, otherwise nothing. */
+/* Draws the size and the site in a band if both fit, otherwise the size if that fits. */
 static void write_label(const struct mt_block_stack *stack, const struct mt_block_band *band)
 {
     struct mt_drawing *drawing = stack->drawing;
@@ -357,7 +357,8 @@ static enum mt_status draw_picture(struct layout *layout, const struct mt_report
     layout->stack.axis.name = window.is_whole         ? NULL
                               : *kind_of_peak(layout) ? "time since the step began"
                                                       : "time since the phase began";
-    /* The facts depend on the stack, which depends on the plot. */
+    /* Reserves room for the facts, which are drawn later: they depend on the stack, and the stack
+     * on the plot. */
     y = layout->drawing->width < ONE_LINE ? 97 : 78;
     place_plot(layout, y + 18 + (layout->drawing->width < ONE_LINE ? 38 : 18));
     place_axes(layout);

@@ -1,5 +1,5 @@
-/* Next to the blocks: the largest groups at the peak, and the peak event by event if it is only a
- * pixel wide in time. */
+/* The area next to the blocks: the largest groups at the peak, and the peak event by event if it is
+ * too narrow in the plot. */
 #include "blocks.h"
 #include "report_query.h"
 
@@ -52,7 +52,7 @@ static void draw_group(const struct mt_blocks_side *side, const struct mt_block_
                         MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_MUTED, MT_ANCHOR_START, "group-note");
 }
 
-/* Returns the y below. */
+/* Draws the groups. Returns the y below them. */
 static double draw_groups(const struct mt_blocks_side *side, double y, double width)
 {
     const struct mt_blocks *blocks = side->blocks;

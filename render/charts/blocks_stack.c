@@ -1,6 +1,7 @@
-/* Blocks in the order (role, birth) from the base line up, then other memory as layers on top: one
- * for each of the largest roles, and a gray one. Each column shows one instant completely. Outlines
- * are drawn from the top one down, each to the base line, so there are no seams between them. */
+/* Stacks blocks from the base line up, sorted by role and time of allocation. Other memory is in
+ * layers on top: one for each of the largest roles, and a gray one. Each column shows a single
+ * instant. Shapes are drawn from the top one down, each down to the base line, so there are no
+ * seams between them. */
 #include "blocks.h"
 
 #include <math.h>
@@ -14,7 +15,7 @@
 #include "util.h"
 
 #define WIDEST_COLUMN 2.0
-#define LEAST_REST    200 /* parts of the plot: lower layers of small blocks are merged */
+#define LEAST_REST    200 /* layers below 1/200 of the plot become a part of the gray layer */
 
 double mt_block_stack_y(const struct mt_block_stack *stack, uint64_t bytes)
 {
@@ -51,7 +52,7 @@ static void fill_columns(struct mt_block_stack *stack)
     stack->column_count = count;
 }
 
-/* The first column whose instant is at or after an event. */
+/* Returns the first column whose instant is at or after an event. */
 static uint32_t column_from(const struct mt_block_stack *stack, uint64_t event)
 {
     uint32_t low = 0, high = stack->column_count;
@@ -76,7 +77,7 @@ static int rank_of(enum mt_role role)
     return rank;
 }
 
-/* The shapes themselves are ordered by birth, in one array. */
+/* Orders by role, then by allocation, which is the order of the shapes in their array. */
 static int by_role(const void *a, const void *b)
 {
     const struct mt_block_shape *x = *(const struct mt_block_shape *const *)a;
@@ -95,7 +96,7 @@ static double score(const struct mt_block_stack *stack, const struct mt_block_sh
     return (double)shape->block_bytes * (double)(end - first);
 }
 
-/* A range of columns in which a band does not move. */
+/* A range of columns in which both edges of a band are horizontal. */
 struct stretch {
     double x, upper, lower;
 };
@@ -112,8 +113,8 @@ static void add_corner(struct mt_block_band *band, double x, double y)
     band->edge[band->edge_count++] = (struct mt_point){x, y};
 }
 
-/* Puts a block on top of the stack; `filled`: bytes below, by column. Returns whether any part of
- * it is visible. */
+/* Puts a block on top of the stack. `filled` has the bytes below it, by column. Returns true if any
+ * part of the block is visible. */
 static bool lay(const struct mt_block_stack *stack, struct mt_block_band *band, uint64_t *filled,
                 struct mt_point *edge)
 {
@@ -149,7 +150,7 @@ struct scratch {
     const struct mt_block_shape **shapes; /* in the order of the stack */
     uint32_t shape_count;
     uint64_t *filled;       /* by column */
-    struct mt_point *edges; /* of one band at a time */
+    struct mt_point *edges; /* corners of all bands, one after the other */
     uint32_t corners;
 };
 
@@ -190,7 +191,8 @@ static void note_rest(struct mt_block_stack *stack, const struct scratch *scratc
                         stack->thin - stack->hidden;
 }
 
-/* Bytes of a role in a column that are in no shape; `kept`: bytes that are. */
+/* Returns the bytes of a role in a column that are in no shape. `kept` is the bytes that are in
+ * shapes. */
 static uint64_t rest_of(const struct mt_block_column *column, int role, uint64_t kept)
 {
     uint64_t all = column->roles ? column->roles[role] : 0;
@@ -198,7 +200,7 @@ static uint64_t rest_of(const struct mt_block_column *column, int role, uint64_t
     return all > kept ? all - kept : 0;
 }
 
-/* Chooses the roles with the most bytes outside of shapes, in the order of the stack. */
+/* Chooses the roles with the most bytes outside of shapes. Keeps the order of the stack. */
 static void choose_rests(struct mt_block_stack *stack, const uint64_t *kept)
 {
     uint64_t most[MT_ROLE_COUNT] = {0}, least = stack->top / LEAST_REST;
@@ -220,7 +222,7 @@ static void choose_rests(struct mt_block_stack *stack, const uint64_t *kept)
     }
 }
 
-/* Splits the bytes that are in no band by role. */
+/* Splits the bytes that are in no shape by role. */
 static void split_rest(struct mt_block_stack *stack, const struct scratch *scratch)
 {
     struct mt_arena *arena = &stack->drawing->arena;
@@ -355,7 +357,7 @@ static const char *ended(const struct mt_block_stack *stack, const struct mt_blo
                            mt_format_duration(life, shape->end_t_ns - shape->birth_t_ns));
 }
 
-/* "forward train.py:44, by embedding functional.py:2567" */
+/* Returns the site and the operation: "forward train.py:44, by embedding functional.py:2567". */
 static const char *origin(const struct mt_block_stack *stack, const struct mt_block_shape *shape)
 {
     const char *site = mt_chart_frame_short(stack->drawing, shape->site ? shape->site : "", 160);
@@ -367,7 +369,7 @@ static const char *origin(const struct mt_block_stack *stack, const struct mt_bl
     return site ? site : "";
 }
 
-/* The short title of a block whose key links to all its facts. */
+/* Returns short hover text, for a block whose key lets a script find the other facts. */
 static const char *short_title(const struct mt_block_stack *stack,
                                const struct mt_block_shape *shape)
 {
@@ -424,7 +426,8 @@ static void draw_band(const struct mt_block_stack *stack, const struct mt_block_
         mt_draw_key(stack->drawing, mt_block_key(&stack->drawing->arena, band->shape));
 }
 
-/* The upper edge of levels by column; NULL: of the whole stack. Returns the number of points. */
+/* Traces the upper edge of levels by column, or of the whole stack if `levels` is NULL. Returns the
+ * number of points. */
 static uint32_t trace(const struct mt_block_stack *stack, const uint64_t *levels,
                       struct mt_point *points)
 {
@@ -509,7 +512,8 @@ void mt_block_stack_outline(const struct mt_block_stack *stack)
     if (!points)
         return;
     count = trace(stack, NULL, points);
-    if (count > stack->column_count) /* in every column: it would hide everything else */
+    /* A line that moves in every column would hide everything else. */
+    if (count > stack->column_count)
         line.stroke_width = 0.4;
     mt_draw_path(stack->drawing, points, count, false, true, &line, NULL, "outline");
 }

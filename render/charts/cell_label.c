@@ -14,7 +14,8 @@ static double width_of(const char *text, enum mt_weight weight)
     return SLACK * mt_text_width(text, MT_CELL_TEXT, weight);
 }
 
-/* Names that every class has. The place is more informative than such a name. */
+/* Returns true for a name that many classes have, such as forward. The place is more
+ * informative. */
 static bool says_nothing(const char *function)
 {
     static const char *const names[] = {"forward", "__call__", "__init__", "step",
@@ -26,7 +27,7 @@ static bool says_nothing(const char *function)
     return false;
 }
 
-/* "linear:134" for "linear.py:134"; with no_line "linear". */
+/* Returns "linear:134" for "linear.py:134", or "linear" if no_line is set. */
 static const char *short_place(struct mt_drawing *drawing, const char *place, bool no_line)
 {
     const char *dot = strrchr(place, '.'), *colon = strrchr(place, ':');

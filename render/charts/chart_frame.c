@@ -11,8 +11,8 @@
 
 #define DASH      " \xE2\x80\x94 "
 #define DOT       " \xC2\xB7 "
-#define MAX_NAME  60  /* bytes of a phase's name in a label */
-#define MAX_TITLE 200 /* bytes of a trace's name */
+#define MAX_NAME  60  /* maximum bytes of the name of a phase in a label */
+#define MAX_TITLE 200 /* maximum bytes of the name of a trace */
 
 double mt_chart_frame_width(double wish)
 {
@@ -74,7 +74,7 @@ static void add_count(struct mt_buf *facts, uint64_t count, const char *one, con
     mt_buf_printf(facts, "%s %s", mt_format_count(number, count), count == 1 ? one : many);
 }
 
-/* "4.63 s"; at least three minutes: "17.3 min"; at least two hours: "3.2 h". */
+/* Adds a duration: "4.63 s", or "17.3 min" from three minutes, or "3.2 h" from two hours. */
 static void add_duration(struct mt_buf *facts, uint64_t ns)
 {
     const uint64_t minute = 60000000000u, hour = 60 * minute;
@@ -145,8 +145,8 @@ const char *mt_chart_frame_facts(struct mt_drawing *drawing, const struct mt_rep
     return or_empty(copy);
 }
 
-/* Length of the start of `text`, cut before a dot, that fits between the margins; 0 if all of it
- * fits, or nothing. */
+/* Returns the length of the longest beginning of `text` that ends before a dot and fits between the
+ * margins. Returns 0 if the whole text fits, or if no such part fits. */
 static size_t first_line(struct mt_drawing *drawing, const char *text, double size)
 {
     double room = (drawing->width - 2 * MT_MARGIN) / 1.05;
@@ -199,7 +199,7 @@ double mt_chart_frame_header(struct mt_drawing *drawing, const char *title, cons
 #define SIZE_VALUE 19.0
 #define NOTE_GAP   5.0 /* between a value and its note, in the widest font */
 
-/* True if all notes fit next to their values. */
+/* Returns true if all notes fit next to their values. */
 static bool notes_fit(const struct mt_tile *tiles, size_t count, double width)
 {
     size_t i;
@@ -400,7 +400,7 @@ static const struct {
     {"loss", "loss", 3},    {"bwd", "bwd", 1},      {"fwd", "fwd", 0},     {"criterion", "loss", 3},
 };
 
-enum { FIRST_OTHER_PHASE = 5 }; /* first color for names that are not known */
+enum { FIRST_OTHER_PHASE = 5 }; /* first color for other names */
 
 static char lower(char c)
 {
@@ -505,11 +505,11 @@ const char *mt_chart_frame_when(struct mt_drawing *drawing, const struct mt_repo
     uint64_t since = t_ns > report->first_t_ns ? t_ns - report->first_t_ns : 0;
     uint64_t longest =
         report->last_t_ns > report->first_t_ns ? report->last_t_ns - report->first_t_ns : 0;
-    /* At least three digits for every duration. */
+    /* Gives every duration at least three digits. */
     uint64_t step = longest >= 1000000000u ? 1000000 : longest >= 1000000 ? 1000 : 1;
     char text[MT_TICK_TEXT];
 
-    /* Ticks of an axis are at whole steps. An instant is rounded to the nearest step. */
+    /* mt_time_label expects whole steps, so the instant is rounded to the nearest step. */
     mt_time_label(text, since <= UINT64_MAX - step / 2 ? since + step / 2 : since, step, longest);
     return or_empty(mt_arena_text(&drawing->arena, text, strlen(text)));
 }

@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Every chart, in the order of a page. */
+/* All charts, in the order of the page. */
 #define CHARTS(ROW)                                                                                \
     ROW(timeline)                                                                                  \
     ROW(icicle)                                                                                    \

@@ -1,5 +1,5 @@
-/* The change of memory in another run at the same instant of both. A's bytes plus all changes are
- * B's bytes, in the waterfall and in the table. */
+/* The difference in memory between two runs at the same instant. In the waterfall and in the table,
+ * the bytes of A plus all changes are the bytes of B. */
 #include "diff_chart.h"
 
 #include "diff_layout.h"
@@ -13,7 +13,7 @@
 #include "util.h"
 
 #define STANDARD_HEIGHT 680.0
-#define NARROW_FALLS    360.0 /* for a narrow picture, whose table is below */
+#define NARROW_FALLS    360.0 /* height in a narrow picture, where the table is below */
 #define FALLS_WIDTH     560.0
 #define MIN_FALLS       190.0
 #define WARNING_PITCH   19.0
@@ -104,7 +104,7 @@ static double draw_warnings(struct mt_drawing *drawing, const struct mt_diff *di
     return y + height + 10;
 }
 
-/* "−1.92 GiB (−29.8%)" */
+/* Returns a change as text: "−1.92 GiB (−29.8%)". */
 static const char *change_words(struct mt_drawing *drawing, uint64_t a, uint64_t b)
 {
     char change[MT_UNITS_TEXT], share[MT_UNITS_TEXT];

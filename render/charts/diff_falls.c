@@ -1,4 +1,4 @@
-/* The waterfall: the base, a step up or down for each role, and the new run. */
+/* The waterfall: a bar for run A, a step up or down for each role, and a bar for run B. */
 #include "diff_layout.h"
 
 #include <math.h>
@@ -9,15 +9,15 @@
 #include "util.h"
 
 #define MIN_COLUMN  76.0
-#define NAME_HEIGHT 40.0 /* below the axis: two lines */
-#define TOP_ROOM    46.0 /* heading, and a number above the highest bar */
+#define NAME_HEIGHT 40.0 /* room below the axis for two lines of names */
+#define TOP_ROOM    46.0 /* room for the heading, and for a number above the highest bar */
 
 enum { MAX_STEPS = MT_ROLE_COUNT + 2 };
 
-/* A change, or one of the two ends. */
+/* A change, or a bar at one of the ends. */
 struct step {
     struct mt_diff_row row;
-    uint64_t from, to; /* bytes before and after it */
+    uint64_t from, to; /* bytes before and after the step */
     bool is_end;
     enum mt_color color;
     const char *name;
@@ -27,7 +27,7 @@ struct falls {
     struct step steps[MAX_STEPS];
     uint32_t count;
     struct mt_box plot;
-    uint64_t low, high; /* of the axis; if low > 0, it does not start at 0 */
+    uint64_t low, high; /* range of the axis, which starts at 0 if low is 0 */
     double column;
 };
 
@@ -81,7 +81,8 @@ static void make_steps(struct falls *falls, const struct mt_device_diff *device,
     falls->steps[falls->count++] = end_step("B", device->b->answer->instant.bytes.allocated);
 }
 
-/* If a change would be too small on an axis from 0, the axis starts higher. */
+/* Sets the range of the axis. If a change would be too small on an axis from 0, the axis starts
+ * higher. */
 static void set_range(struct falls *falls)
 {
     uint64_t low = UINT64_MAX, high = 0;
@@ -142,7 +143,7 @@ static void draw_heading(struct mt_drawing *drawing, const struct falls *falls,
                         MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_START, "heading");
 }
 
-/* Draws one or two lines: "Optimizer state" is split. */
+/* Draws a name in one or two lines. "Optimizer state" takes two. */
 static void draw_name(struct mt_drawing *drawing, const struct falls *falls, uint32_t index)
 {
     const struct step *step = &falls->steps[index];
@@ -175,7 +176,7 @@ static void draw_value(struct mt_drawing *drawing, const struct falls *falls, ui
         mt_format_bytes(text, step->to);
     else
         mt_format_change(text, mt_diff_change(&step->row));
-    /* below roles that shrank, if there is room */
+    /* the number is below a role that shrank, if there is room */
     if (!step->is_end && step->to < step->from && bottom + 20 < falls->plot.y + falls->plot.height)
         y = bottom + 17;
     mt_draw_text(drawing, x_of(falls, index) + falls->column / 2, y, text, &style, "step-value");
@@ -206,7 +207,7 @@ static void draw_bar(struct mt_drawing *drawing, const struct falls *falls, uint
                  height, &paint, title, step->is_end ? "end" : "change");
 }
 
-/* A bar has a break if its axis does not start at 0. */
+/* Draws a break in a bar if the axis does not start at 0. */
 static void draw_break(struct mt_drawing *drawing, const struct falls *falls, uint32_t index)
 {
     const struct mt_paint paint = {.stroke = MT_COLOR_BACKGROUND, .stroke_width = 4};
@@ -221,7 +222,7 @@ static void draw_break(struct mt_drawing *drawing, const struct falls *falls, ui
         mt_draw_path(drawing, points, MT_ARRAY_LEN(points), false, false, &paint, NULL, "break");
 }
 
-/* From the upper edge at which a bar ends to the next bar. */
+/* Draws a line from the level at which a step ends to the next step. */
 static void draw_link(struct mt_drawing *drawing, const struct falls *falls, uint32_t index)
 {
     const struct mt_paint dots = {.stroke = MT_COLOR_MUTED, .dotted = true};

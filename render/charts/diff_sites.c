@@ -1,4 +1,4 @@
-/* Call sites by their change: a bar to the left or right of a line. */
+/* Sites by their change, which is a bar to the left or right of a line. */
 #include "diff_layout.h"
 
 #include <math.h>
@@ -26,7 +26,7 @@ static const char *title_of(struct mt_drawing *drawing, const struct mt_diff_row
         row->label_a ? mt_chart_frame_short(drawing, row->label_a, 200) : "", exact ? exact : "");
 }
 
-/* Shortens "forward train.py:47" but keeps its end. */
+/* Shortens a site such as "forward train.py:47" but keeps its end. */
 static const char *fit_label(struct mt_drawing *drawing, const char *label, double width)
 {
     return mt_chart_frame_fit_site(drawing, mt_chart_frame_short(drawing, label, 300), MT_SIZE_BODY,
@@ -34,7 +34,7 @@ static const char *fit_label(struct mt_drawing *drawing, const char *label, doub
 }
 
 struct columns {
-    double label_x, label_width, zero_x, side; /* side: pixels of the largest change */
+    double label_x, label_width, zero_x, side; /* side: width of the largest change, in pixels */
     double change_right, new_right;
 };
 

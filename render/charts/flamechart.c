@@ -1,5 +1,5 @@
-/* Flame chart: the curve of allocated bytes, and below it, on the same x axis, step, phases and
- * call stacks, colored by their effect on memory. */
+/* The flame chart: the curve of allocated bytes. Below the curve, on the same x axis, are the step,
+ * the phases and the call stacks, colored by their effect on memory. */
 #include "flamechart_layout.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@
 
 #define CURVE_HEIGHT 160.0
 #define MIN_CURVE    64.0
-#define GUTTER       70.0 /* left of the plot */
+#define GUTTER       70.0 /* room left of the plot */
 
 static enum mt_status make_timeline(const struct mt_flame_layout *layout, struct mt_timeline *axis)
 {
@@ -26,7 +26,7 @@ static enum mt_status make_timeline(const struct mt_flame_layout *layout, struct
     return mt_time_axis_window(layout->drawing, layout->device, &window, axis);
 }
 
-/* The scale of colors with its numbers. */
+/* Draws the scale of colors with its numbers. */
 static double draw_key(const struct mt_flame_layout *layout, double y)
 {
     const double cell = 13, height = 12;
@@ -77,7 +77,7 @@ static void draw_row_names(const struct mt_flame_layout *layout)
         }
 }
 
-/* "<module> › main › train": rows that are the same everywhere. */
+/* Adds the rows that are the same everywhere and not drawn: "<module> › main › train". */
 static void add_common(const struct mt_flame_layout *layout, struct mt_buf *out)
 {
     const struct mt_flamechart *chart = layout->chart;
@@ -160,7 +160,7 @@ static double height_below_curve(const struct mt_flame_layout *layout)
            (layout->has_table ? MT_FLAME_TABLE_HEIGHT : 0) + small_print;
 }
 
-/* Chooses the height of the curve. A low picture omits the table first, then the innermost rows. A
+/* Returns the height of the curve. A low picture omits the table first, then the innermost rows. A
  * high picture has a higher curve. */
 static double fit_height(struct mt_flame_layout *layout, double wish)
 {
@@ -216,7 +216,7 @@ static enum mt_status draw_picture(struct mt_flame_layout *layout, const char *t
         mt_flame_draw_table(layout, y + 50);
     draw_footnote(layout);
     layout->axis.report = layout->report;
-    layout->axis.timeline = NULL; /* both are local variables */
+    layout->axis.timeline = NULL; /* do not keep pointers to local variables */
     return MT_OK;
 }
 

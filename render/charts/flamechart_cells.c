@@ -46,7 +46,7 @@ static const char *or_empty(const char *text)
     return text ? text : "";
 }
 
-/* The complete name, in the words of a user. */
+/* Returns the complete name of a cell for users. */
 static const char *full_name(const struct mt_flame_layout *layout, const struct mt_cell *cell)
 {
     switch (cell->kind) {
@@ -118,7 +118,7 @@ static void draw_box(const struct mt_flame_layout *layout, const struct mt_cell_
     mt_draw_rect(layout->drawing, box->x, box->y, box->width, box->height, &paint, title, role);
 }
 
-/* The widest part of a box between folds of the axis, where text is drawn. */
+/* Returns the widest part of a box between folds of the axis. Text is drawn there. */
 static struct mt_cell_box text_part(const struct mt_flame_layout *layout,
                                     const struct mt_cell_box *box)
 {
@@ -137,7 +137,7 @@ static struct mt_cell_box text_part(const struct mt_flame_layout *layout,
     return best;
 }
 
-/* "forward  peak 3.11 GiB" if that fits, else the name. */
+/* Returns "forward  peak 3.11 GiB" if that fits, else the name. */
 static const char *phase_text(const struct mt_flame_layout *layout, const struct mt_cell *cell,
                               double room)
 {
@@ -225,7 +225,7 @@ static const char *plural_name(const struct mt_flame_layout *layout, const struc
     return "calls";
 }
 
-/* "150 × forward train.py", "50 × forward", "150 calls" */
+/* Returns the name of a crowd: "150 × forward train.py", "50 × forward", or "150 calls". */
 static const char *crowd_name(const struct mt_flame_layout *layout, const struct mt_crowd *crowd,
                               bool with_file)
 {
@@ -242,7 +242,7 @@ static const char *crowd_name(const struct mt_flame_layout *layout, const struct
     return or_empty(mt_arena_printf(arena, "%s %.*s", function, (int)strcspn(place, ":"), place));
 }
 
-/* As much of "150 × forward train.py" as fits, at least "150 calls". */
+/* Returns as much of the name of a crowd as fits, but at least "150 calls". */
 static const char *crowd_text(const struct mt_flame_layout *layout, const struct mt_crowd *crowd,
                               double room)
 {

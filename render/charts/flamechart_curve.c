@@ -1,5 +1,5 @@
-/* Allocated bytes over the window, on the same x axis as the rows: a column of pixels shows its
- * fullest instant, then its last level. */
+/* The curve of allocated bytes, on the same x axis as the rows. In a column of pixels, the curve
+ * goes to the fullest instant, then to the last level. */
 #include "flamechart_layout.h"
 
 #include <math.h>
@@ -11,7 +11,8 @@ static double level_y(const struct mt_flame_layout *layout, uint64_t top, uint64
     return layout->plot.y + layout->plot.height * (1 - (double)level / (double)top);
 }
 
-/* Leaves room above the highest point for the ring. */
+/* Returns the bytes at the upper edge of the plot, with room for the ring above the highest
+ * point. */
 static uint64_t top_of(const struct mt_flame_layout *layout)
 {
     uint64_t peak = layout->chart->peak_allocated;
@@ -39,7 +40,7 @@ static void add_point(struct outline *outline, double x, double y)
 static void step_to(struct outline *outline, double x, double y)
 {
     if (outline->count && fabs(outline->points[outline->count - 1].y - y) < 0.05)
-        return; /* a longer run at the same level */
+        return; /* extends the line at the same level */
     if (outline->count)
         add_point(outline, x, outline->points[outline->count - 1].y);
     add_point(outline, x, y);
@@ -50,7 +51,7 @@ static double bin_x(const struct mt_flame_layout *layout, const struct mt_curve_
     return mt_time_axis_x(&layout->axis, bin->t_ns, bin->event);
 }
 
-/* For each column of pixels: the fullest bin, then the last level. */
+/* Traces the curve: for each column of pixels, to the fullest bin, then to the last level. */
 static void trace(const struct mt_flame_layout *layout, uint64_t top, struct outline *outline)
 {
     const struct mt_flamechart *chart = layout->chart;
@@ -76,8 +77,8 @@ static void trace(const struct mt_flame_layout *layout, uint64_t top, struct out
               level_y(layout, top, chart->exit_allocated));
 }
 
-/* Left edge of a label of `width` next to the ring, where no folded gap covers it: right of the
- * ring, or left of it at the end of the plot. */
+/* Returns the left edge of a label of `width` that no fold covers. The label is right of the ring,
+ * or left of the ring at the end of the plot. */
 static double label_left(const struct mt_flame_layout *layout, double x, double width)
 {
     double left = x + 10;

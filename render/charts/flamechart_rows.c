@@ -10,7 +10,7 @@
 
 enum { MAX_CELLS = 220 };
 
-#define MIN_WORD 26.0 /* pixels of a cell that may hold a word */
+#define MIN_WORD 26.0 /* pixels; the minimum width of a cell with a word */
 
 static bool is_left_out(const struct mt_flamechart *chart, const struct mt_cell *cell)
 {
@@ -42,7 +42,7 @@ enum mt_status mt_flame_layout_rows(struct mt_flame_layout *layout)
     return MT_OK;
 }
 
-/* x of the ends of everything that is drawn so far, ascending. */
+/* The x of both ends of all cells that are drawn so far, ascending. */
 struct edges {
     double *x;
     size_t count, capacity;
@@ -61,7 +61,7 @@ static int compare_doubles(const void *a, const void *b)
     return *left < *right ? -1 : *left > *right;
 }
 
-/* Returns whether there is an edge between two neighbors. O(log n). */
+/* Returns true if there is an edge between two neighbors. O(log n). */
 static bool edge_between(const struct edges *edges, size_t count, double left, double right)
 {
     size_t low = 0, high = count;
@@ -77,12 +77,12 @@ static bool edge_between(const struct edges *edges, size_t count, double left, d
     return low < count && edges->x[low] <= right + 0.01;
 }
 
-/* Which cells are drawn separately and which are merged. */
+/* Rules for drawing cells separately or merging them. All sizes are in pixels. */
 struct row_rules {
-    double word;  /* pixels: narrower calls join crowds */
-    double phase; /* narrower steps and phases do */
-    double gap;   /* crowds extend across smaller gaps */
-    double most;  /* crowds do not grow beyond this */
+    double word;  /* narrower calls join crowds */
+    double phase; /* narrower steps and phases join crowds */
+    double gap;   /* a crowd continues across smaller gaps */
+    double most;  /* maximum width of a crowd */
     bool any_color;
 };
 
@@ -99,7 +99,7 @@ static bool joins(const struct mt_flame_layout *layout, const struct mt_crowd *c
            !edge_between(edges, edge_count, crowd->right, left);
 }
 
-/* Draws the crowd, unless row is -1. */
+/* Ends the crowd and draws it, unless `row` is -1. Returns the number of cells, 0 or 1. */
 static uint32_t end_crowd(struct mt_flame_layout *layout, struct mt_crowd *crowd,
                           struct edges *edges, int32_t row)
 {
@@ -152,7 +152,8 @@ static double least_width(const struct mt_cell *cell, const struct row_rules *ru
     return rules->word;
 }
 
-/* Draws (or only counts) the cells of one row of the picture. */
+/* Draws the cells of one row of the picture, or only counts them if `row` is -1. Returns their
+ * number. */
 static uint32_t pass_row(struct mt_flame_layout *layout, const struct row_cells *cells, int32_t row,
                          struct edges *edges, const struct row_rules *rules)
 {
@@ -180,7 +181,7 @@ static uint32_t pass_row(struct mt_flame_layout *layout, const struct row_cells 
     return count;
 }
 
-/* From the finest picture to the coarsest. */
+/* Rules from the finest picture to the coarsest. */
 static const struct row_rules stages[] = {{MIN_WORD, 3, 1.5, HUGE_VAL, false},
                                           {MIN_WORD, 3, 1.5, HUGE_VAL, true},
                                           {40, 4, 3, 90, true},
@@ -202,7 +203,7 @@ static bool make_room(const struct mt_flame_layout *layout, struct row_cells *ce
     return edges->x && cells->cells;
 }
 
-/* Number of rows, from the outermost, that have at most MAX_CELLS cells. */
+/* Returns the number of outermost rows that have at most MAX_CELLS cells together. */
 static uint32_t rows_that_fit(struct mt_flame_layout *layout, struct row_cells *cells,
                               struct edges *edges, const struct row_rules *rules)
 {

@@ -1,5 +1,5 @@
-/* Effect of each phase of the window on memory: net change and peak. A column for the time between
- * phases makes the nets add up to that of the window. */
+/* The effect of each phase on memory: net change and peak. With a column for the time between
+ * phases, the net changes add up to that of the window. */
 #include "flamechart_layout.h"
 
 #include <string.h>
@@ -25,11 +25,11 @@ struct column {
 struct table {
     struct column columns[MAX_NAMES];
     uint32_t count;
-    int64_t net; /* of all columns */
+    int64_t net; /* sum over all columns */
 };
 
-/* True for a phase directly in the step, or at the top if there is no step. Phases that the
- * framework inserted are skipped. */
+/* Returns true for a phase directly below the step, or for an outermost phase if there is no step.
+ * Phases that the framework inserted do not count. */
 static bool is_outermost(const struct mt_report *report, const struct mt_flamechart *chart,
                          const struct mt_phase *phase)
 {
@@ -40,8 +40,9 @@ static bool is_outermost(const struct mt_report *report, const struct mt_flamech
     return around == MT_NO_PHASE || report->phases[around].is_step;
 }
 
-/* The window of a whole run extends from its first to its last allocation or free, so all effects
- * of phases that begin before or end after it are inside. */
+/* Returns true if all effects of the phase are in the window. The window of a whole run extends
+ * from the first to the last allocation or free, so this holds even for phases that begin before or
+ * end after the window. */
 static bool is_inside(const struct mt_flamechart *chart, const struct mt_phase *phase)
 {
     if (chart->step == MT_NO_STEP && chart->phase == MT_NO_PHASE)
@@ -59,7 +60,7 @@ static bool is_listed(const struct mt_flame_layout *layout, const struct mt_phas
            is_outermost(layout->report, chart, phase);
 }
 
-/* The column of that name. The last one takes all names beyond the limit. */
+/* Returns the column of a name. The last column takes all names beyond the limit. */
 static struct column *column_of(struct table *table, const char *name)
 {
     for (uint32_t i = 0; i < table->count; i++)
@@ -78,8 +79,8 @@ static int64_t net_of(const struct mt_phase_use *use)
     return (int64_t)(use->exit.allocated - use->enter.allocated);
 }
 
-/* Phases of other threads may overlap with earlier ones. They are skipped, because nets would count
- * twice. */
+/* Collects the phases. Phases of other threads that overlap with earlier ones are skipped, because
+ * their net changes would count twice. */
 static void collect(const struct mt_flame_layout *layout, struct table *table)
 {
     const struct mt_report *report = layout->report;
@@ -103,7 +104,7 @@ static void collect(const struct mt_flame_layout *layout, struct table *table)
     }
 }
 
-/* Rightmost columns: the time between phases, and the whole window. */
+/* Adds the rightmost columns: the time between phases, and the whole window. */
 static void add_totals(const struct mt_flame_layout *layout, struct table *table, uint32_t room)
 {
     const struct mt_flamechart *chart = layout->chart;
@@ -111,7 +112,7 @@ static void add_totals(const struct mt_flame_layout *layout, struct table *table
     bool has_rest = net != table->net;
     uint32_t wanted = room - 1 - has_rest;
 
-    while (table->count > wanted) { /* the last two are merged */
+    while (table->count > wanted) { /* merges the last two columns */
         struct column *last = &table->columns[table->count - 2], *gone = last + 1;
 
         last->name = "others";

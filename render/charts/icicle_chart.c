@@ -1,5 +1,6 @@
-/* Icicle of live bytes: width is bytes, callers are above callees, and the blocks are at the bottom
- * in the color of their role. Below it is a table of the largest holders. */
+/* The icicle of live bytes. The width of a cell shows bytes, callers are above callees, and blocks
+ * are at the bottom in the color of their role. A table of the largest holders is below the
+ * cells. */
 #include "chart.h"
 
 #include <math.h>
@@ -16,10 +17,10 @@
 
 enum { HOLDERS = 8, MAX_CELLS = 320 };
 
-#define PITCH     24.0 /* rows of cells */
+#define PITCH     24.0 /* height of a row of cells */
 #define MIN_PITCH 16.0
-#define MIN_CELL  1.2  /* narrower ones are drawn as their sum */
-#define MIN_REST  0.35 /* a narrower sum is not drawn */
+#define MIN_CELL  1.2  /* pixels; narrower cells are drawn as their sum */
+#define MIN_REST  0.35 /* pixels; a narrower sum is not drawn */
 
 static double row_y(const struct mt_icicle_view *view, uint32_t depth)
 {
@@ -41,7 +42,7 @@ static struct mt_cell_box cell_box(const struct mt_icicle_view *view, const stru
     return box;
 }
 
-/* Neighbors of one origin differ slightly in shade, so that their edges are visible. */
+/* Returns a shade that differs between neighbors of one origin, so that their edges are visible. */
 static uint8_t node_shade(const struct mt_node *node)
 {
     if (node->kind == MT_NODE_TIED)
@@ -80,7 +81,7 @@ static const char *blocks_text(const struct mt_icicle_view *view, const struct m
                            mt_weigh_format(amount, view->icicle->weigh, node->weight));
 }
 
-/* "no stack, in warm-up", otherwise "in warm-up". */
+/* Returns "no stack, in warm-up" if that fits, otherwise "in warm-up". */
 static const char *no_stack_text(const struct mt_icicle_view *view, const struct mt_node *node,
                                  double room)
 {
@@ -171,7 +172,7 @@ static void draw_cells(struct mt_icicle_view *view)
     uint32_t i = 0;
 
     while (i < view->icicle->count) {
-        if (nodes[i].depth >= view->rows) { /* the picture is too low for it */
+        if (nodes[i].depth >= view->rows) { /* there is no row for it in the picture */
             i = nodes[i].end;
         } else if (nodes[i].depth && mt_icicle_pixels(view, nodes[i].weight) < view->least) {
             i = draw_rest(view, i);
@@ -181,7 +182,7 @@ static void draw_cells(struct mt_icicle_view *view)
     }
 }
 
-/* Number of cells that would be drawn, and of their rows. */
+/* Returns the number of cells that would be drawn, and sets *rows to the number of their rows. */
 static uint32_t count_cells(const struct mt_icicle_view *view, uint32_t *rows)
 {
     const struct mt_node *nodes = view->icicle->nodes;
@@ -266,7 +267,7 @@ static void draw_footnote(const struct mt_icicle_view *view)
     mt_buf_release(&text);
 }
 
-/* Height with `holders` lines in the table. */
+/* Returns the height of a picture with `holders` lines in the table. */
 static double height_of(const struct mt_icicle_view *view, size_t holders)
 {
     double small_print = view->drawing->width < MT_NARROW_WIDTH ? 60 : 44; /* two lines or one */
@@ -275,7 +276,8 @@ static double height_of(const struct mt_icicle_view *view, size_t holders)
            small_print;
 }
 
-/* A low picture first gets thinner rows, then a shorter table, then fewer rows. */
+/* Fits the picture into a height. A low picture gets thinner rows first, then a shorter table, then
+ * fewer rows. */
 static size_t fit_height(struct mt_icicle_view *view, double wish)
 {
     size_t holders = view->holder_count < HOLDERS ? view->holder_count : HOLDERS;

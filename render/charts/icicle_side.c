@@ -9,7 +9,7 @@
 #include "util.h"
 
 #define LEGEND_PITCH 21.0
-#define MIN_PATH     110.0 /* pixels: a shorter list of callers is not readable */
+#define MIN_PATH     110.0 /* pixels; a shorter list of callers is not readable */
 
 static void draw_tick(const struct mt_icicle_view *view, double y, uint64_t weight,
                       const char *label)
@@ -139,10 +139,10 @@ static int compare_holders(const void *a, const void *b)
 
     if (left->weight != right->weight)
         return left->weight > right->weight ? -1 : 1;
-    return left->node < right->node ? -1 : left->node > right->node; /* order of the picture */
+    return left->node < right->node ? -1 : left->node > right->node; /* as in the picture */
 }
 
-/* Role with the most bytes below a node. */
+/* Returns the role with the most bytes below a node. */
 static enum mt_role role_below(const struct mt_icicle *icicle, const struct mt_node *node)
 {
     uint64_t bytes[MT_ROLE_COUNT] = {0};
@@ -157,7 +157,6 @@ static enum mt_role role_below(const struct mt_icicle *icicle, const struct mt_n
     return (enum mt_role)best;
 }
 
-/* Allocates all lines in the arena, largest first. */
 struct mt_holder *mt_icicle_find_holders(const struct mt_icicle_view *view, size_t *count)
 {
     const struct mt_icicle *icicle = view->icicle;
@@ -184,7 +183,7 @@ struct mt_holder *mt_icicle_find_holders(const struct mt_icicle_view *view, size
     return holders;
 }
 
-/* " train.py:58" for the innermost user frame around a node that is not the user's: it
+/* Returns " train.py:58", the innermost user frame around a node that is not the user's. The frame
  * distinguishes two calls of one function. */
 static const char *user_line(const struct mt_icicle_view *view, const struct mt_node *node,
                              uint32_t caller)
@@ -203,7 +202,7 @@ static const char *user_line(const struct mt_icicle_view *view, const struct mt_
     return place ? place : "";
 }
 
-/* "in <module> › main › train": callers, the outermost first. */
+/* Returns the callers, outermost first: "in <module> › main › train". */
 static const char *path_text(const struct mt_icicle_view *view, const struct mt_node *node)
 {
     struct mt_arena *arena = &view->drawing->arena;

@@ -1,4 +1,5 @@
-/* The blocks of an icicle, at an instant or over a whole run, and data that its parts share. */
+/* The blocks of an icicle, at an instant or over a whole run, and functions that its parts
+ * share. */
 #include "icicle_view.h"
 
 #include "chart_frame.h"

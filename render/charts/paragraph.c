@@ -14,7 +14,7 @@ static double width_of(struct mt_drawing *drawing, const struct mt_paragraph *pa
     return mt_text_room(part, paragraph->size, paragraph->weight);
 }
 
-/* Bytes of the words that fit into a line; at least one word. */
+/* Returns the number of bytes of the words that fit into a line; at least one word. */
 static size_t line_length(struct mt_drawing *drawing, const struct mt_paragraph *paragraph,
                           const char *text)
 {

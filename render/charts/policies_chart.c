@@ -1,5 +1,5 @@
-/* Allocators and options: the memory that each reserves for the same requests, and the smallest
- * limit under which it succeeds. */
+/* Compares allocators and options: the memory that each reserves for the same requests, and the
+ * smallest limit under which it succeeds. */
 #include "policies_chart.h"
 
 #include "policies_layout.h"
@@ -12,7 +12,7 @@
 #include "units.h"
 #include "util.h"
 
-#define HEAD          46.0 /* names of lines and of columns */
+#define HEAD          46.0 /* room for the names of lines and of columns */
 #define AXIS_HEIGHT   34.0
 #define PITCH         66.0
 #define MIN_PITCH     34.0
@@ -151,7 +151,7 @@ static void draw_finding(struct mt_drawing *drawing, const struct mt_policy_tabl
     mt_paragraph_draw(drawing, &paragraph, y, caveat_of(table));
 }
 
-/* The width of the longest name, within bounds. */
+/* Returns the width of the longest name, within bounds. */
 static double label_width(struct mt_drawing *drawing, const struct mt_policy_table *table)
 {
     double most = 0;
@@ -188,7 +188,8 @@ static void set_top(struct mt_policies_layout *layout)
     layout->top = (uint64_t)fmin((double)most * 1.06, 1.8e19);
 }
 
-/* Omits small print first, then the finding, then rows at the end of the list. */
+/* Places all parts. A low picture omits small print first, then the finding, then rows at the end
+ * of the list. */
 static void place(struct mt_drawing *drawing, struct mt_policies_layout *layout, double y)
 {
     const struct mt_policy_table *table = layout->table;

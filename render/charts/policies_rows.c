@@ -8,11 +8,11 @@
 #include "units.h"
 #include "util.h"
 
-#define BAR         28.0 /* at most */
+#define BAR         28.0 /* maximum height */
 #define NAME_PITCH  15.0
-#define THREE_LINES 54.0 /* with a larger pitch of rows, a name may take two lines */
-#define ENDS        16   /* of names above, which others may not cover */
-#define FAR_TIMES   2.0  /* of the bound: bad */
+#define THREE_LINES 54.0 /* in rows of at least this height, a name may take two lines */
+#define ENDS        16   /* maximum number of names above the plot */
+#define FAR_TIMES   2.0  /* a policy that needs this multiple of the bound is bad */
 
 void mt_policies_draw_axis(struct mt_drawing *drawing, const struct mt_policies_layout *layout)
 {
@@ -75,8 +75,8 @@ static const char *exact_words(struct mt_drawing *drawing, const struct mt_polic
         row->address_ties ? "; the driver's addresses decide between equal free blocks" : "");
 }
 
-/* Options of PyTorch are longer than the name of the allocator, and most rows have them, so the
- * name is omitted. */
+/* Returns the label of a row. Omits the name of PyTorch's allocator before its options, because
+ * options are long and most rows have them. */
 static const char *label_of(const struct mt_policy_row *row)
 {
     if (strcmp(row->policy, "pytorch") == 0)
@@ -101,7 +101,8 @@ double mt_policies_label_width(struct mt_drawing *drawing, const struct mt_polic
                         MT_SEMIBOLD);
 }
 
-/* Bytes up to the last comma before which everything fits; 0 = there is none. */
+/* Returns the number of bytes up to the last comma before which everything fits; 0 = there is
+ * none. */
 static size_t first_options(struct mt_drawing *drawing, const char *text, double width)
 {
     const char *at = text;
@@ -125,7 +126,7 @@ static void draw_name_line(struct mt_drawing *drawing, double right, double y, c
                         MT_SIZE_BODY, MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_END, "policy");
 }
 
-/* Many options take two lines if there is room. */
+/* Draws a label. Many options take two lines if there is room. */
 static void draw_label(struct mt_drawing *drawing, const struct mt_policies_layout *layout,
                        const struct mt_policy_row *row, double middle)
 {
@@ -235,7 +236,7 @@ static void draw_bar(struct mt_drawing *drawing, const struct mt_policies_layout
                  NULL, "bar");
 }
 
-/* From the smallest limit in the best order of addresses to the diamond. */
+/* Draws a line from the smallest limit in the best order of addresses to the diamond. */
 static void draw_range(struct mt_drawing *drawing, double left, double right, double middle)
 {
     const struct mt_paint line = {.stroke = MT_COLOR_TEXT, .stroke_width = 1.8};
@@ -295,7 +296,7 @@ void mt_policies_draw_rows(struct mt_drawing *drawing, const struct mt_policies_
                             MT_SIZE_SMALL, MT_REGULAR, MT_COLOR_FAINT, MT_ANCHOR_START, "rest");
 }
 
-/* Names above the plot, which may not overlap: those without room move up by a line. */
+/* Names above the plot, which must not overlap. A name without room moves up by a line. */
 struct names {
     double left[ENDS], right[ENDS], rise[ENDS];
     size_t count;
@@ -312,7 +313,7 @@ static bool has_room(const struct names *names, double left, double right, doubl
     return names->count < ENDS;
 }
 
-/* Returns false if there is no room. */
+/* Draws a name. Returns false if there is no room. */
 static bool draw_name(struct mt_drawing *drawing, const struct mt_policies_layout *layout,
                       struct names *names, double x, const char *text, bool is_bound)
 {

@@ -1,4 +1,4 @@
-/* Sizes and lifetimes of blocks: churn, and its effect on the pools. */
+/* The sizes and lifetimes of blocks. The chart shows churn and its effect on the pools. */
 #include "scatter_layout.h"
 #include "report_query.h"
 
@@ -12,9 +12,9 @@
 #define SIDE_WIDTH      196.0
 #define BESIDE_WIDTH    92.0
 #define ABOVE_HEIGHT    64.0
-#define BAND            20.0 /* above the plot: names of the lines */
+#define BAND            20.0 /* room above the plot for the names of the lines */
 #define AXIS_HEIGHT     44.0
-#define END_GAP         8.0 /* between freed blocks and others */
+#define END_GAP         8.0 /* distance between freed blocks and blocks that were never freed */
 #define LEGEND_HEIGHT   24.0
 #define STANDARD_HEIGHT 680.0
 #define MIN_PLOT        90.0
@@ -51,8 +51,9 @@ static double draw_tiles(struct mt_drawing *drawing, const struct mt_lifetimes *
     return mt_chart_frame_tiles(drawing, y, tiles, 4);
 }
 
-/* Very small sizes or times are one column or row, because distinguishing them is not useful: most
- * allocators round up to 256 or 512 B, and few clocks resolve times below 1 us. */
+/* Return the column or row of a cell. All very small sizes are in one column, because most
+ * allocators round up to 256 or 512 B. All very short times are in one row, because few clocks
+ * resolve times below 1 us. */
 static uint32_t column_of(const struct mt_lifetime_cell *cell)
 {
     return cell->size > MT_SCATTER_MIN_SIZE ? cell->size : MT_SCATTER_MIN_SIZE;
@@ -63,7 +64,7 @@ static uint32_t row_of(const struct mt_lifetime_cell *cell)
     return cell->life > MT_SCATTER_MIN_LIFE ? cell->life : MT_SCATTER_MIN_LIFE;
 }
 
-/* The used range of the model's rows and columns, in coarse units. */
+/* Sets the ranges of rows and columns of the model that have blocks, in coarse units. */
 static void set_ranges(struct mt_scatter_layout *layout, uint32_t coarse)
 {
     const struct mt_lifetimes *lifetimes = layout->lifetimes;
@@ -145,7 +146,7 @@ static const char *footnote(struct mt_drawing *drawing, const struct mt_scatter_
     return text ? text : "";
 }
 
-/* Right and lower edge of the room for grid and sums. */
+/* The right and lower edge of the room for the grid and the sums. */
 struct room {
     double top, right, bottom;
 };
@@ -176,7 +177,7 @@ static struct room place_around(struct mt_drawing *drawing, struct mt_scatter_la
     return room;
 }
 
-/* Cells are whole pixels, so that they are not blurred. */
+/* Places all parts. Cells are whole pixels, so that they are not blurred. */
 static enum mt_status place(struct mt_drawing *drawing, struct mt_scatter_layout *layout, double y)
 {
     struct room room = place_around(drawing, layout, y);
@@ -231,8 +232,8 @@ static void draw(struct mt_drawing *drawing, struct mt_scatter_layout *layout, c
     mt_scatter_draw_legend(drawing, layout);
 }
 
-/* True if there are at least CROWD allocations: their distribution is more informative than single
- * blocks. */
+/* Returns true if there are at least CROWD allocations. Their distribution is then more informative
+ * than single blocks. */
 static bool is_crowd(const struct mt_report *report, const struct mt_device_report *device)
 {
     return mt_report_has_times(report) && device && device->allocations >= CROWD;

@@ -10,7 +10,7 @@
 
 #define TEXT_SIZE MT_SIZE_AXIS
 
-/* Lower edge of the first cell of a coarse column or row. */
+/* The functions below return the bounds of a coarse column or row, as a size or a time. */
 static double column_from(const struct mt_scatter_layout *layout, uint32_t column)
 {
     uint32_t first = (layout->first_column + column) * layout->coarse;
@@ -39,7 +39,7 @@ static uint64_t row_to(const struct mt_scatter_layout *layout, uint32_t row)
     return next < MT_LIFE_UNTIL_END ? (uint64_t)fmin(ceil(mt_life_edge(next)), 1.8e19) : UINT64_MAX;
 }
 
-/* x of a size: its logarithm. */
+/* Returns the x of a size, on a logarithmic axis. */
 static double x_of(const struct mt_scatter_layout *layout, double bytes)
 {
     double column = MT_SIZES_PER_DOUBLING * log2(bytes) + 1;
@@ -87,7 +87,7 @@ static const char *cell_title(struct mt_drawing *drawing, const struct mt_scatte
                           cell->bytes ? (double)cell->role_bytes[role] / (double)cell->bytes : 1));
 }
 
-/* Bytes of the emptiest and the fullest cell, as logarithms. */
+/* Sets *low and *high to the logarithms of the bytes of the emptiest and the fullest cell. */
 static void strength_range(const struct mt_scatter_layout *layout, double *low, double *high)
 {
     size_t i, count = (size_t)(layout->rows + 1) * layout->columns;
@@ -116,7 +116,7 @@ static void draw_cells(struct mt_drawing *drawing, const struct mt_scatter_layou
 
             if (!cell->blocks)
                 continue;
-            /* a few levels of strength: fewer colors, and no false precision */
+            /* only a few levels of strength, for fewer colors and no false precision */
             paint.opacity = high > low ? 0.28 + 0.72 * round(strength * 8) / 8 : 1;
             mt_draw_rect(drawing, layout->plot.x + column * layout->cell_width,
                          mt_scatter_row_y(layout, row), layout->cell_width - 1,
@@ -126,7 +126,7 @@ static void draw_cells(struct mt_drawing *drawing, const struct mt_scatter_layou
     }
 }
 
-/* "512 B", "2 KiB": label of a power of two. */
+/* Writes the label of a power of two: "512 B", "2 KiB". */
 static void size_label(char text[MT_UNITS_TEXT], uint32_t exponent)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
@@ -134,7 +134,7 @@ static void size_label(char text[MT_UNITS_TEXT], uint32_t exponent)
     snprintf(text, MT_UNITS_TEXT, "%u %s", 1u << exponent % 10, units[exponent / 10]);
 }
 
-/* Powers of four: 512 B, 2 KiB, 8 KiB, ... */
+/* Draws the axis with labels at every second power of two: 512 B, 2 KiB, 8 KiB, ... */
 static void draw_size_axis(struct mt_drawing *drawing, const struct mt_scatter_layout *layout)
 {
     const struct mt_paint grid = {.stroke = MT_COLOR_GRID};
@@ -184,7 +184,7 @@ static void draw_life_axis(struct mt_drawing *drawing, const struct mt_scatter_l
         mt_draw_line(drawing, left, y, right, y, &grid);
         if (last - y < 20 || y - layout->end_y < layout->cell_height / 2 + 16)
             continue;
-        /* 10^4 s and more are not whole hours: those labels are rounded */
+        /* labels of 10^4 s and more are rounded, because they are not whole hours */
         mt_chart_frame_text(drawing, left - 9, y + 4.5, labels[i], TEXT_SIZE, MT_REGULAR,
                             MT_COLOR_MUTED, MT_ANCHOR_END, "tick-y");
         last = y;

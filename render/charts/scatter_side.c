@@ -1,4 +1,4 @@
-/* Sums of the chart of sizes and lifetimes by column and by row, and its legend. */
+/* The sums by column and by row of the chart of sizes and lifetimes, and the legend. */
 #include "scatter_layout.h"
 
 #include <math.h>
@@ -104,7 +104,7 @@ struct total {
     uint64_t bytes;
 };
 
-/* Roles by bytes, largest first. Returns the number of roles with any. */
+/* Sorts roles by bytes, largest first. Returns the number of roles that have bytes. */
 static size_t totals_of(const struct mt_scatter_layout *layout, struct total totals[MT_ROLE_COUNT])
 {
     size_t count = 0, at;

@@ -1,5 +1,6 @@
-/* A stack of roles at the allocated peak for each value, with the rest of reserved memory above it,
- * a mark at the memory that a card must have, and lines at the sizes of common cards. */
+/* For each value, a stack of roles at the allocated peak, with the rest of reserved memory above
+ * the stack, and a mark at the memory that a card must have. Lines show the sizes of common
+ * cards. */
 #include "sweep_chart.h"
 
 #include <math.h>
@@ -10,11 +11,11 @@
 #include "units.h"
 #include "util.h"
 
-#define AXIS_WIDTH    84.0  /* left of the plot: bytes */
-#define CARDS_WIDTH   124.0 /* right of the plot: names of cards */
+#define AXIS_WIDTH    84.0  /* room left of the plot for bytes */
+#define CARDS_WIDTH   124.0 /* room right of the plot for names of cards */
 #define LEGEND_HEIGHT 30.0
 #define LABEL_PITCH   16.0
-#define HEAD          24.0 /* above the plot: the number on the tallest bar */
+#define HEAD          24.0 /* room above the plot for the number on the tallest bar */
 #define MAX_BAR       72.0
 #define MARK_WIDTH    3.0
 #define NEXT_CARD     1.35 /* the axis includes the next card up to this multiple of the bars */
@@ -22,7 +23,7 @@
 struct layout {
     const struct mt_sweep *sweep;
     struct mt_box plot;
-    double pitch; /* of bars */
+    double pitch; /* distance of bars */
     uint64_t top;
     double labels_end; /* right edge of the last label below the plot */
 };
@@ -32,8 +33,8 @@ static double y_of(const struct layout *layout, uint64_t bytes)
     return layout->plot.y + layout->plot.height * (1 - (double)bytes / (double)layout->top);
 }
 
-/* Height of the bar including its mark. Without a limit, a run may reserve more than a card must
- * have. */
+/* Returns the height of a bar including its mark. Without a limit, a run may reserve more than a
+ * card must have. */
 static uint64_t height_of(const struct mt_sweep_result *result)
 {
     uint64_t bytes = mt_max_u64(result->reserved_peak_bytes, result->allocated_peak_bytes);
@@ -51,7 +52,7 @@ static uint64_t tallest(const struct mt_sweep *sweep)
     return most;
 }
 
-/* Includes the next card if it is close. */
+/* Returns the upper end of the axis, which includes the next card if it is close. */
 static uint64_t top_of(const struct mt_sweep *sweep)
 {
     uint64_t most = tallest(sweep), top = most;
@@ -89,7 +90,7 @@ static double draw_legend(struct mt_drawing *drawing, const struct mt_sweep *swe
     return y + LEGEND_HEIGHT;
 }
 
-/* From the bottom: if names of cards would overlap, some lines have no name. */
+/* Draws the lines of cards, from the bottom up. If names would overlap, some lines have no name. */
 static void draw_cards(struct mt_drawing *drawing, const struct layout *layout)
 {
     const struct mt_paint line = {.stroke = MT_COLOR_AXIS, .stroke_width = 1.2, .dashed = true};
@@ -178,7 +179,7 @@ static void draw_need(struct mt_drawing *drawing, const struct layout *layout, d
         mt_draw_path(drawing, points, 2, false, false, &mark, NULL, "need");
 }
 
-/* The memory that a card must have, or reserved memory if that is unknown. */
+/* Returns the memory that a card must have, or reserved memory if that is unknown. */
 static const char *amount_of(struct mt_drawing *drawing, const struct mt_sweep_result *result)
 {
     char n[MT_UNITS_TEXT];
@@ -192,7 +193,7 @@ static const char *amount_of(struct mt_drawing *drawing, const struct mt_sweep_r
     return text ? text : "";
 }
 
-/* Above the bar, if there is room between its neighbors. */
+/* Draws the amount above the bar, if there is room between its neighbors. */
 static void draw_amount(struct mt_drawing *drawing, const struct layout *layout, double middle,
                         const struct mt_sweep_result *result)
 {
@@ -207,7 +208,7 @@ static void draw_amount(struct mt_drawing *drawing, const struct layout *layout,
         mt_draw_text(drawing, middle, y_of(layout, height_of(result)) - 7, text, &style, "amount");
 }
 
-/* The value, and the outcome of a run that did not finish. */
+/* Draws the value, and the outcome of a run that did not finish. */
 static void draw_label(struct mt_drawing *drawing, struct layout *layout, double middle,
                        const struct mt_sweep_run *run)
 {

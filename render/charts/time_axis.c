@@ -51,7 +51,7 @@ uint32_t mt_time_axis_spans(const struct mt_time_axis *axis)
     return axis->by_event || !axis->timeline->span_count ? 1 : axis->timeline->span_count;
 }
 
-/* Pixels on which time or events are drawn. */
+/* Returns the width of the axis without the folds, in pixels. */
 static double drawn_width(const struct mt_time_axis *axis)
 {
     return axis->width - MT_FOLD_WIDTH * (double)(mt_time_axis_spans(axis) - 1);

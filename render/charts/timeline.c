@@ -1,4 +1,4 @@
-/* Memory over time: amount, time, cause and waste at a glance. */
+/* Memory over time: how much is allocated and reserved, by which layers, and how much is unused. */
 #include "timeline_layout.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 #include "units.h"
 #include "util.h"
 
-#define SIDE_WIDTH      258.0 /* for the legend next to a wide plot */
+#define SIDE_WIDTH      258.0 /* width of the legend next to a wide plot */
 #define MIN_PLOT        140.0
 #define STANDARD_HEIGHT 680.0
 #define NEAR_LIMIT      1.6 /* limits up to this multiple of the maximum are drawn */
@@ -19,7 +19,7 @@ static enum mt_color verdict(double fragmentation)
     return fragmentation < 0.1 ? MT_COLOR_GOOD : fragmentation < 0.3 ? MT_COLOR_WARN : MT_COLOR_BAD;
 }
 
-/* The cost of rounding and unsplit tails at the allocated peak. */
+/* Writes the cost of rounding and unsplit tails at the allocated peak. */
 static void describe_rounding(char text[MT_UNITS_TEXT + 16], const struct mt_device_report *device)
 {
     const struct mt_bytes *then = &device->allocated_peak.then;
@@ -35,7 +35,7 @@ static void describe_rounding(char text[MT_UNITS_TEXT + 16], const struct mt_dev
     }
 }
 
-/* Tiles for the level of the driver, where nothing is reserved or rounded. */
+/* Draws tiles for the level of the driver, where nothing is reserved or rounded. */
 static double draw_driver_tiles(struct mt_drawing *drawing, const struct mt_device_report *device,
                                 double y)
 {
@@ -77,7 +77,7 @@ static double draw_tiles(struct mt_drawing *drawing, const struct mt_device_repo
     return mt_chart_frame_tiles(drawing, y, tiles, 4);
 }
 
-/* The run's limit, if it is close enough to be drawn. */
+/* Returns the limit of the run, if it is close enough to be drawn. */
 static uint64_t near_limit(const struct mt_device_report *device, uint64_t largest)
 {
     uint64_t limit = mt_timeline_limit(device);
@@ -89,13 +89,14 @@ static uint64_t near_limit(const struct mt_device_report *device, uint64_t large
     return limit && (double)limit <= NEAR_LIMIT * (double)largest ? limit : 0;
 }
 
-/* Steps, phases and ticks below the plot. */
+/* Returns the height of steps, phases and ticks below the plot. */
 static double rows_height(const struct mt_timeline_layout *layout)
 {
     return 6 + (layout->device->step_count ? 18 : 0) + (layout->axis.row_count ? 18 : 0) + 26;
 }
 
-/* A replay under another policy has reserved memory. */
+/* Returns true for the level of the driver. A replay under another policy has reserved memory, so
+ * it does not count. */
 static bool is_of_driver(const struct mt_report *report)
 {
     return report->is_driver_level && !report->what_if;
@@ -115,7 +116,7 @@ static const char *footnote(struct mt_drawing *drawing, const struct mt_timeline
 }
 
 /* Divides the space between the facts and the bottom edge. A small picture omits small print first,
- * then tiles, then the legend of a narrow one. */
+ * then tiles, then the legend if the picture is narrow. */
 static void place_plot(struct mt_timeline_layout *layout, struct mt_drawing *drawing, double y)
 {
     double rows = rows_height(layout), bottom = drawing->height - 10, side, top;
@@ -153,7 +154,7 @@ static void place_plot(struct mt_timeline_layout *layout, struct mt_drawing *dra
     }
 }
 
-/* The byte axis, and the room for its labels left of the plot. */
+/* Places the byte axis, and the room for its labels left of the plot. */
 static void place_axes(struct mt_timeline_layout *layout)
 {
     uint64_t largest =
@@ -172,7 +173,7 @@ static void place_axes(struct mt_timeline_layout *layout)
     layout->axis.width = layout->plot.width;
 }
 
-/* Upper edge of the plot: some room above the highest curve. */
+/* Sets the bytes at the upper edge of the plot, with some room above the highest curve. */
 static void place_top(struct mt_timeline_layout *layout)
 {
     uint64_t largest =

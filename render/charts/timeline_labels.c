@@ -1,5 +1,5 @@
-/* Labels in the plot of the timeline: peaks with their rings, unused memory. Labels are placed
- * where they cover least. */
+/* Labels in the plot of the timeline: peaks with their rings, and unused memory. A label is placed
+ * where it covers the least. */
 #include "timeline_layout.h"
 
 #include <math.h>
@@ -9,11 +9,11 @@
 #include "units.h"
 #include "util.h"
 
-#define CHUNK        8.0 /* pixels of a curve that are one obstacle */
+#define CHUNK        8.0 /* pixels of a curve that form one obstacle */
 #define LINE_HEIGHT  17.0
-#define PLATE_MARGIN 4.0  /* next to the text of a label */
-#define MAX_COVERED  4000 /* cost of what the label of unused memory may cover */
-/* Weight per square pixel of the cursor of report.html: avoiding it is worth a small move. */
+#define PLATE_MARGIN 4.0  /* margin around the text of a label */
+#define MAX_COVERED  4000 /* maximum cost of the label of unused memory */
+/* Weight per square pixel of the cursor of report.html. Labels move a little to avoid it. */
 #define CURSOR_WEIGHT 0.25
 
 static double base_y(const struct mt_timeline_layout *layout)
@@ -26,11 +26,11 @@ static double right_x(const struct mt_timeline_layout *layout)
     return layout->plot.x + layout->plot.width;
 }
 
-/* Extremes of the curves over CHUNK pixels. */
+/* The extremes of the curves over CHUNK pixels. */
 struct chunk {
     double x, width;
-    double reserved_high, reserved_low;   /* y of the line: high is less */
-    double allocated_high, allocated_low; /* y of the stack's upper edge */
+    double reserved_high, reserved_low;   /* y of the line; a higher level has a smaller y */
+    double allocated_high, allocated_low; /* y of the upper edge of the stack */
 };
 
 static struct chunk make_chunk(const struct mt_timeline_layout *layout, uint32_t first,
@@ -114,7 +114,7 @@ static void draw_leader(struct mt_drawing *drawing, struct mt_placer *placer,
     if (distance < 9)
         return;
     mt_draw_path(drawing,
-                 (const struct mt_point[]){/* starting at the edge of the ring */
+                 (const struct mt_point[]){/* the leader starts at the edge of the ring */
                                            {label->x + (x - label->x) * 5 / distance,
                                             label->y + (y - label->y) * 5 / distance},
                                            {x, y}},
@@ -143,7 +143,7 @@ static void draw_plate(struct mt_drawing *drawing, double x, double y, double wi
     mt_draw_rect(drawing, x, y, width, height, &paint, NULL, "plate");
 }
 
-/* Draws `words` below the head, or the head alone. Returns false if there is no room. */
+/* Draws a head with `words` below it, or the head alone. Returns false if there is no room. */
 static bool draw_peak_words(struct mt_drawing *drawing, struct mt_placer *placer,
                             const struct peak_label *label, const char *words)
 {
@@ -159,7 +159,7 @@ static bool draw_peak_words(struct mt_drawing *drawing, struct mt_placer *placer
     if (mt_placer_label(placer, label->x, label->y, width, height, &box) >= MT_PLACE_LIMIT)
         return false;
     draw_leader(drawing, placer, label, &box);
-    /* The text is aligned to the side of its ring. */
+    /* Aligns the text to the side on which the ring is. */
     head.anchor = line.anchor = box.x + width / 2 < label->x ? MT_ANCHOR_END : MT_ANCHOR_START;
     x = head.anchor == MT_ANCHOR_END ? box.x + width : box.x;
     draw_plate(drawing, box.x - PLATE_MARGIN, box.y + 2, width + 2 * PLATE_MARGIN, height - 2);
@@ -169,7 +169,7 @@ static bool draw_peak_words(struct mt_drawing *drawing, struct mt_placer *placer
     return true;
 }
 
-/* Two lines next to the ring, or one line if two do not fit. */
+/* Draws two lines next to the ring, or one line if two do not fit. */
 static bool draw_peak_label(struct mt_drawing *drawing, struct mt_placer *placer,
                             const struct peak_label *label)
 {
@@ -238,7 +238,7 @@ static void avoid_ring(struct mt_placer *placer, const struct peak_label *label)
 }
 
 struct peaks {
-    struct peak_label allocated, reserved; /* without a head: no label */
+    struct peak_label allocated, reserved; /* a peak without a head has no label */
 };
 
 static struct peaks find_peaks(struct mt_drawing *drawing, const struct mt_timeline_layout *layout)
@@ -249,19 +249,19 @@ static struct peaks find_peaks(struct mt_drawing *drawing, const struct mt_timel
 
     if (device->allocated_peak.bytes)
         peaks.allocated = allocated_label(drawing, layout);
-    /* Labeled only if more than a tenth of the reserved memory is unused at that time. */
+    /* Labels unused memory only if it is more than a tenth of the reserved memory at that time. */
     if (most->bytes > most->then.allocated && most->bytes - most->then.allocated > most->bytes / 10)
         peaks.reserved = reserved_label(drawing, layout);
     return peaks;
 }
 
-/* Called before any label is placed: no label may cover a ring. */
+/* Makes the rings obstacles. Call it before any label is placed, so that no label covers a ring. */
 static void avoid_peaks(struct mt_placer *placer, const struct mt_timeline_layout *layout,
                         const struct peaks *peaks)
 {
     if (peaks->allocated.head) {
         avoid_ring(placer, &peaks->allocated);
-        /* report.html draws a line through the selected instant, and selects this one first */
+        /* report.html draws a line through the selected instant, which is this one at first */
         mt_placer_avoid(
             placer, (struct mt_box){peaks->allocated.x - 3, layout->plot.y, 6, layout->plot.height},
             CURSOR_WEIGHT);
@@ -270,7 +270,7 @@ static void avoid_peaks(struct mt_placer *placer, const struct mt_timeline_layou
         avoid_ring(placer, &peaks->reserved);
 }
 
-/* The upper one is placed first, so leaders do not cross. */
+/* Draws the upper label first, so that leaders do not cross. */
 static void draw_peaks(struct mt_drawing *drawing, struct mt_placer *placer,
                        const struct peaks *peaks)
 {

@@ -1,6 +1,6 @@
-/* The filled part of the timeline. Each column shows one instant completely, so the layers add up
- * to allocated memory. Layers are drawn from the top one down, each to the base line, so there are
- * no seams between them. */
+/* The filled part of the timeline. Each column shows a single instant, so the layers add up to
+ * allocated memory. Layers are drawn from the top one down, each down to the base line, so there
+ * are no seams between them. */
 #include "timeline_layout.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 #include "units.h"
 #include "util.h"
 
-#define MANY_CHANGES 5000 /* corners of all outlines: about 9 bytes each in SVG */
+#define MANY_CHANGES 5000 /* corners of all outlines; a corner takes about 9 bytes of SVG */
 
 const enum mt_role mt_timeline_stack[] = {
     MT_ROLE_PARAMETERS, MT_ROLE_OPTIMIZER_STATE, MT_ROLE_WORKSPACE,
@@ -53,7 +53,7 @@ static void make_roles(struct mt_timeline_layout *layout)
                                        layout->device->peak_role_bytes[mt_timeline_stack[i]]};
 }
 
-/* The same color as in the row of phases below the plot. */
+/* Returns the color that the phase has in the row of phases below the plot. */
 static enum mt_color phase_color(struct mt_timeline_layout *layout, const char *name,
                                  unsigned *greys, uint8_t *shade)
 {
@@ -71,7 +71,7 @@ static enum mt_color phase_color(struct mt_timeline_layout *layout, const char *
     return MT_COLOR_ROOT;
 }
 
-/* Layers of one role have different shades; neighbors always do. */
+/* Sets the colors of layers. Adjacent layers of one role have different shades. */
 static void paint_layers(struct mt_timeline_layout *layout, const struct mt_layers *layers)
 {
     unsigned roles[MT_ROLE_COUNT] = {0}, greys = 0;
@@ -131,7 +131,7 @@ const char *mt_timeline_layers_text(struct mt_drawing *drawing,
                            layers->other_groups);
 }
 
-/* Bytes below the upper edge of the first `layers` layers. */
+/* Returns the sum of the first `layers` layers in bytes. */
 static uint64_t stacked(const struct mt_timeline_layout *layout, const struct mt_bin *bin,
                         int layers)
 {
@@ -143,8 +143,8 @@ static uint64_t stacked(const struct mt_timeline_layout *layout, const struct mt
     return sum;
 }
 
-/* The fullest of the bins whose middle is in [from, to), all 0..1; the bin around the middle if
- * there is none. */
+/* Returns a column with the fullest bin whose middle is in [from, to), where 0..1 is the whole
+ * axis. If there is none, takes the bin that contains the middle of the range. */
 static struct mt_column summarize(const struct mt_timeline_layout *layout, double x, double from,
                                   double to)
 {
@@ -170,7 +170,8 @@ static struct mt_column summarize(const struct mt_timeline_layout *layout, doubl
     return column;
 }
 
-/* Position 0..1 on the axis of the start of a span (end: of the next). */
+/* Returns the position 0..1 on the axis at which a span starts. For the span after the last,
+ * returns the end of the axis. */
 static double span_position(const struct mt_timeline_layout *layout, uint32_t span)
 {
     if (span >= mt_time_axis_spans(&layout->axis))
@@ -199,7 +200,7 @@ static void fill_columns(struct mt_timeline_layout *layout)
     }
 }
 
-/* Corners that the outlines of all layers will have. */
+/* Returns the number of corners that the outlines of all layers will have. */
 static uint32_t count_changes(const struct mt_timeline_layout *layout)
 {
     uint32_t changes = 0, i;
@@ -217,13 +218,14 @@ static uint32_t count_changes(const struct mt_timeline_layout *layout)
                        mt_timeline_y(layout, stacked(layout, b->bin, layer));
         }
         if (mt_timeline_y(layout, a->reserved) != mt_timeline_y(layout, b->reserved))
-            changes += 2; /* the line and the area below it */
+            changes += 2; /* one for the line, and one for the area below it */
     }
     return changes;
 }
 
-/* True if allocated memory moves by more than an eighth of the plot in a third of the columns: many
- * steps share a column, and its fullest instant hides the others. */
+/* Returns true if in a third of the columns, allocated memory varies by more than an eighth of the
+ * plot within the column. Then many steps share a column, and its fullest instant hides the
+ * others. */
 static bool hides_much(const struct mt_timeline_layout *layout)
 {
     double much = layout->plot.height / 8;
@@ -245,7 +247,8 @@ void mt_timeline_make_columns(struct mt_drawing *drawing, struct mt_timeline_lay
         drawing->failed = true;
         return;
     }
-    /* Device pixels of a picture at scale 2, or wider if the outlines would make a large SVG. */
+    /* Begins with columns of a device pixel at scale 2, and widens them while the outlines would
+     * make the SVG large. */
     for (layout->column_width = 0.5; layout->column_width < 8; layout->column_width *= 2) {
         fill_columns(layout);
         if (count_changes(layout) <= MANY_CHANGES)
@@ -311,8 +314,8 @@ static void draw_unused(struct mt_drawing *drawing, const struct mt_timeline_lay
               "area:unused");
 }
 
-/* The layer's upper edge. If the layer is too thin to be visible, its line follows the base line,
- * so that the layers below remain visible. */
+/* Draws a layer up to its upper edge. Where the layer is too thin to be visible, its line follows
+ * the base line, so that the layers below remain visible. */
 static void draw_layer(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
                        int layer, struct outline *outline)
 {
@@ -334,7 +337,7 @@ static void draw_layer(struct mt_drawing *drawing, const struct mt_timeline_layo
     draw_area(drawing, layout, outline, &of->paint, title, of->tag);
 }
 
-/* A line along the columns; `bytes` has one value for each. */
+/* Draws a line along the columns. `bytes` has a value for each column. */
 static void draw_curve(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
                        struct outline *outline, const uint64_t *bytes, const struct mt_paint *paint,
                        const char *role)

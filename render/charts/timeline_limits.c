@@ -9,7 +9,7 @@
 #include "units.h"
 #include "util.h"
 
-#define FLAG_GAP 18.0 /* closer OOM flags are merged */
+#define FLAG_GAP 18.0 /* pixels; closer OOM flags are merged */
 
 uint64_t mt_timeline_limit(const struct mt_device_report *device)
 {
@@ -17,7 +17,7 @@ uint64_t mt_timeline_limit(const struct mt_device_report *device)
                                               : device->total_memory_bytes;
 }
 
-/* True if the run shows only an upper and a lower bound of the limit. */
+/* Returns true if the run shows only an upper and a lower bound of the limit. */
 static bool limit_is_deduced(const struct mt_device_report *device)
 {
     return device->replay.limit_inferred && mt_limit_is_known(&device->replay);
@@ -53,8 +53,8 @@ static double right_x(const struct mt_timeline_layout *layout)
     return layout->plot.x + layout->plot.width;
 }
 
-/* "memory limit between 1.65 GiB and 1.67 GiB, inferred"; if that does not fit, "limit 1.65 GiB to
- * 1.67 GiB". */
+/* Returns "memory limit between 1.65 GiB and 1.67 GiB, inferred", or if is_short is set "limit 1.65
+ * GiB to 1.67 GiB". */
 static const char *limit_label(struct mt_drawing *drawing, const struct mt_device_report *device,
                                bool is_short)
 {
@@ -156,7 +156,8 @@ static void draw_flag(struct mt_drawing *drawing, const struct mt_timeline_layou
                         MT_ANCHOR_MIDDLE, "flag-text");
 }
 
-/* "4 × OOM, caught: wanted 2.00 GiB, reserved 948 MiB". detail 0..2 selects the length. */
+/* Returns the label of a flag: "4 × OOM, caught: wanted 2.00 GiB, reserved 948 MiB". `detail`,
+ * 0..2, selects the length. */
 static const char *oom_label(struct mt_drawing *drawing, const struct mt_device_report *device,
                              int detail)
 {
@@ -181,8 +182,8 @@ static const char *oom_label(struct mt_drawing *drawing, const struct mt_device_
         detail > 0 ? wanted : "", detail > 1 ? ", reserved " : "", detail > 1 ? reserved : "");
 }
 
-/* Left edge of room for `width` next to the flags: before them, after them or between two; -1 if
- * there is none. */
+/* Returns the left edge of a gap of `width` before, after or between the flags; -1 if there is
+ * none. */
 static double find_room(const struct mt_timeline_layout *layout, const struct flag *flags,
                         size_t count, double width)
 {
@@ -219,7 +220,7 @@ static void draw_oom_label(struct mt_drawing *drawing, const struct mt_timeline_
     }
 }
 
-/* Flags from left to right. Neighbors that would overlap are merged. */
+/* Collects the flags from left to right, and merges neighbors that would overlap. */
 static size_t gather_flags(const struct mt_timeline_layout *layout, struct flag *flags, size_t most)
 {
     const struct mt_oom *ooms = layout->device->oom_list;

@@ -1,13 +1,13 @@
-/* The line of reserved memory. If it falls and rises many times within a few pixels, the strokes
- * would fill the plot. There the line follows the maxima, which stay exact, and the edge of the
- * hatched area below it shows the falls. */
+/* The line of reserved memory. If it falls and rises many times within a few pixels, its strokes
+ * would fill the plot. In this case, the line follows the maxima, which stay exact, and the edge of
+ * the hatched area below the line shows the falls. */
 #include "timeline_layout.h"
 
 #include "util.h"
 
-#define NARROW      4.0 /* pixels: a fall or a rise that the stroke would cover */
-#define MIN_FALLS   4   /* fewer falls can be distinguished */
-#define FALL_HEIGHT 8   /* share of the plot: a fall of less than one eighth covers little */
+#define NARROW      4.0 /* pixels; a stroke covers narrower falls and rises */
+#define MIN_FALLS   4   /* if there are fewer falls, they can be distinguished */
+#define FALL_HEIGHT 8   /* falls of less than 1/8 of the plot cover little */
 
 static bool is_deep(const struct mt_timeline_layout *layout, uint64_t top, uint64_t bottom)
 {
@@ -15,7 +15,7 @@ static bool is_deep(const struct mt_timeline_layout *layout, uint64_t top, uint6
            layout->plot.height / FALL_HEIGHT;
 }
 
-/* Returns the end of the fall that begins at `first`: the column where the line is back. Returns
+/* Returns the column in which the line has recovered from a fall that begins at `first`. Returns
  * `first` if the line does not fall there, falls little, or stays low for more than `narrow`
  * columns. */
 static uint32_t end_of_fall(const struct mt_timeline_layout *layout, uint32_t first,
@@ -35,8 +35,8 @@ static uint32_t end_of_fall(const struct mt_timeline_layout *layout, uint32_t fi
     return first;
 }
 
-/* Raises the line over adjacent falls in columns [first, end), to the lower of the two levels next
- * to each fall, so it never exceeds the recorded maximum. */
+/* Removes adjacent falls in columns [first, end) from the line. In each fall, raises the line to
+ * the lower of the levels before and after it, so the line never exceeds the recorded maximum. */
 static void raise(const struct mt_timeline_layout *layout, uint64_t *line, uint32_t first,
                   uint32_t end, uint32_t narrow)
 {

@@ -1,5 +1,5 @@
-/* Retries, for which the allocator emptied its cache: triangles below the upper edge of the
- * plot. */
+/* Marks of retries, for which the allocator emptied its cache. They are triangles at the upper edge
+ * of the plot. */
 #include "timeline_layout.h"
 
 #include "place.h"
@@ -7,7 +7,7 @@
 
 #define HALF_WIDTH 4.5
 #define HEIGHT     7.0
-#define GAP        10.0 /* closer triangles are merged */
+#define GAP        10.0 /* pixels; closer triangles are merged */
 
 static void draw_triangle(struct mt_drawing *drawing, double x, double y, const char *title,
                           const char *role)

@@ -11,9 +11,9 @@
 #define ROW        22.0
 #define GROUP_ROW  32.0
 #define MAX_GROUPS 6
-#define HEAD       40.0 /* heading and bar */
+#define HEAD       40.0 /* height of heading and bar */
 
-/* Returns whether the layer is visible anywhere in the plot. */
+/* Returns true if the layer is visible anywhere in the plot. */
 static bool is_seen(const struct mt_timeline_layout *layout, int layer)
 {
     const struct mt_device_report *device = layout->device;
@@ -27,7 +27,8 @@ static bool is_seen(const struct mt_timeline_layout *layout, int layer)
     return false;
 }
 
-/* Breaks ties between layers of equal size: by role, or from the base line up. */
+/* Returns a rank that breaks ties between layers of equal size: by role, or from the base line
+ * up. */
 static int rank_of(const struct mt_timeline_layout *layout, int layer)
 {
     const enum mt_color fill = layout->layers[layer].paint.fill;
@@ -42,7 +43,8 @@ static bool goes_before(const struct mt_timeline_layout *layout, int layer, int 
     return bytes != others ? bytes > others : rank_of(layout, layer) < rank_of(layout, other);
 }
 
-/* Layers that are alive at the peak, largest first, then layers that are only visible elsewhere. */
+/* Finds the layers that have bytes at the peak, largest first, then layers that are visible only
+ * elsewhere. */
 static size_t layers_by_size(const struct mt_timeline_layout *layout, int layers[MT_ROLE_COUNT])
 {
     size_t count = 0, i;
@@ -57,7 +59,7 @@ static size_t layers_by_size(const struct mt_timeline_layout *layout, int layers
     return count;
 }
 
-/* "52%", "<1%" */
+/* Writes a share as a whole percentage: "52%", "<1%". */
 static void whole_percent(char text[MT_UNITS_TEXT], uint64_t part, uint64_t whole)
 {
     double percent = whole ? (double)part / (double)whole * 100 : 0;
@@ -68,7 +70,7 @@ static void whole_percent(char text[MT_UNITS_TEXT], uint64_t part, uint64_t whol
         snprintf(text, MT_UNITS_TEXT, "%u%%", (unsigned)(percent + 0.5));
 }
 
-/* The peak as one bar, with roles in the order of the stack of the plot. */
+/* Draws the peak as one bar, with roles in the same order as in the plot. */
 static void draw_bar(struct mt_drawing *drawing, const struct mt_timeline_layout *layout, double x,
                      double y, double width)
 {
@@ -92,9 +94,9 @@ static void draw_bar(struct mt_drawing *drawing, const struct mt_timeline_layout
 }
 
 struct row {
-    const char *name, *value, *note; /* value "": the note uses its room */
+    const char *name, *value, *note; /* if the value is "", the note uses its room */
     struct mt_paint swatch;
-    bool is_place; /* shortened in the middle */
+    bool is_place; /* the name is a site and is shortened in the middle */
 };
 
 static void draw_row(struct mt_drawing *drawing, double x, double y, double width,
@@ -117,7 +119,7 @@ static void draw_row(struct mt_drawing *drawing, double x, double y, double widt
                         MT_ANCHOR_END, "legend-note");
 }
 
-/* Returns the y below. */
+/* Draws the layers at the peak. Returns the y below them. */
 static double draw_breakdown(struct mt_drawing *drawing, const struct mt_timeline_layout *layout,
                              double x, double y, double width)
 {

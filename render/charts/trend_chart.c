@@ -1,5 +1,5 @@
-/* Memory from step to step, to see whether it grows. Verdict and evidence come from the finding
- * "growth", so text and picture agree. */
+/* Memory from step to step, which shows whether it grows. The verdict and the evidence are from the
+ * finding "growth", so text and picture agree. */
 #include "trend_layout.h"
 
 #include <math.h>
@@ -13,9 +13,9 @@
 #define SIDE_WIDTH      352.0
 #define SIDE_GAP        34.0
 #define STANDARD_HEIGHT 680.0
-#define NARROW_HEIGHT   600.0 /* without the parts below the plots */
+#define NARROW_HEIGHT   600.0 /* height without the parts below the plots */
 #define MIN_PLOT        130.0
-#define AXIS_HEIGHT     44.0 /* numbers of the steps, and the word "step" */
+#define AXIS_HEIGHT     44.0 /* room for numbers of steps, and the word "step" */
 #define PANEL_HEIGHT    104.0
 #define PANEL_GAP       40.0
 
@@ -154,7 +154,8 @@ static uint64_t largest(const struct mt_trend_layout *layout)
     return most;
 }
 
-/* True if a separate panel of the level is useful: it shows a slope that bars from 0 would hide. */
+/* Returns true if a separate panel of the level is useful, because it shows a slope that bars from
+ * 0 would hide. */
 static bool wants_panel(struct mt_trend_layout *layout)
 {
     const struct mt_trend *trend = &layout->trend;
@@ -171,7 +172,7 @@ static bool wants_panel(struct mt_trend_layout *layout)
     if (layout->level_high <= layout->level_low ||
         layout->level_high - layout->level_low >= largest(layout) / 4)
         return false;
-    /* so that the lowest bar is also visible */
+    /* makes the lowest bar visible */
     layout->level_low -=
         mt_min_u64(layout->level_low, (layout->level_high - layout->level_low) / 8);
     return true;
@@ -202,7 +203,8 @@ static const char footnote[] =
     "without warm-up (first two steps, and first quarter) \xC2\xB7 growth = the trend rises, and "
     "blocks that steps left behind are still allocated";
 
-/* Omits small print first, then the enlarged panel, tiles, and the parts below a narrow picture. */
+/* Places all parts. A low picture omits small print first, then the enlarged panel, the tiles, and
+ * the parts below the plots of a narrow picture. */
 static void place(struct mt_drawing *drawing, struct mt_trend_layout *layout, double y)
 {
     bool narrow = drawing->width < MT_NARROW_WIDTH;
@@ -259,7 +261,7 @@ static void draw(struct mt_drawing *drawing, struct mt_trend_layout *layout, con
     mt_trend_draw_side(drawing, layout);
 }
 
-/* True if there are at least five steps. */
+/* Returns true if there are at least five steps. */
 static bool has_trend(const struct mt_report *report, const struct mt_device_report *device)
 {
     return device && device->step_count - mt_first_step(report, device) >= MT_TREND_MIN_STEPS;

@@ -22,7 +22,7 @@ static double level_y(const struct mt_trend_layout *layout, double bytes)
     return layout->level.y + layout->level.height * (1 - (bytes - low) / (range * 1.12));
 }
 
-/* Middle of a step, counted from the first step in the plot. */
+/* Returns the x of the middle of a step. `step` counts from the first step in the plot. */
 static double x_of(const struct mt_trend_layout *layout, double step)
 {
     return layout->plot.x + layout->plot.width * (step + 0.5) / layout->trend.count;
@@ -115,7 +115,7 @@ static void draw_reserved(struct mt_drawing *drawing, const struct mt_trend_layo
                  "reserved", &style, "label:reserved");
 }
 
-/* A line between two steps, clipped to the height of the plot. */
+/* Draws a line between two steps, clipped to the height of the plot. */
 static void draw_clipped(struct mt_drawing *drawing, struct mt_point a, struct mt_point b,
                          const struct mt_box *box, const struct mt_paint *paint, const char *title)
 {
@@ -174,7 +174,8 @@ static void draw_warm_up(struct mt_drawing *drawing, const struct mt_trend_layou
                      "warm-up: does not count toward growth", "warm-up");
 }
 
-/* Drawn after the lines of the axis, which would cross the words otherwise. */
+/* Writes "warm-up". Call it after the lines of the axis are drawn, because they would cross the
+ * text. */
 static void write_warm_up(struct mt_drawing *drawing, const struct mt_trend_layout *layout)
 {
     double width = warm_up_width(layout);
@@ -187,7 +188,7 @@ static void write_warm_up(struct mt_drawing *drawing, const struct mt_trend_layo
                      "label:warm-up");
 }
 
-/* Returns whether the numbers of the steps are consecutive. */
+/* Returns true if the numbers of the steps are consecutive. */
 static bool are_consecutive(const struct mt_trend_layout *layout)
 {
     const struct mt_step_use *steps = layout->steps;
@@ -255,7 +256,7 @@ static void draw_level_axis(struct mt_drawing *drawing, const struct mt_trend_la
                         MT_SEMIBOLD, MT_COLOR_TEXT, MT_ANCHOR_START, "heading");
 }
 
-/* A column in the panel: a bar from its lower edge, clipped to the panel. */
+/* Draws a column in the panel: a bar from its lower edge, clipped to the panel. */
 static void draw_level_part(struct mt_drawing *drawing, const struct mt_trend_layout *layout,
                             const struct mt_trend_column *column, uint64_t from, uint64_t to,
                             enum mt_color color)

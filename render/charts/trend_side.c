@@ -11,11 +11,11 @@
 #define ROW        23.0
 #define HEAD_PITCH 19.0
 #define TEXT_PITCH 17.0
-#define PART_GAP   6.0 /* between paragraphs */
+#define PART_GAP   6.0 /* distance between paragraphs */
 
 enum { MAX_TEXTS = 12 };
 
-/* Texts from top to bottom. */
+/* The texts, from top to bottom. */
 struct words {
     const char *head;
     const char *texts[MAX_TEXTS];
@@ -40,7 +40,7 @@ static void tell_growth(const struct mt_finding *growth, struct words *words)
     add(words, words->advice);
 }
 
-/* True if the rise deserves a question although nothing is kept. */
+/* Returns true if the level rises noticeably. A steady verdict then needs an explanation. */
 static bool rises(const struct mt_trend *trend)
 {
     double rise = (double)trend->bytes_per_step * (trend->end - trend->begin);
@@ -116,7 +116,8 @@ static const char *trend_words(struct mt_drawing *drawing, const struct mt_trend
     return text ? text : "";
 }
 
-/* Draws rows or, below a narrow picture, two columns. Returns the baseline below. */
+/* Draws the legend in rows, or below a narrow picture in two columns. Returns the baseline below
+ * it. */
 static double draw_legend(struct mt_drawing *drawing, const struct mt_trend_layout *layout,
                           double y)
 {

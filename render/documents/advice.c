@@ -7,7 +7,7 @@ static size_t name_length(const char *text)
     return strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
 }
 
-/* Length up to a blank, without the punctuation at the end. */
+/* Returns the length up to a blank, without the punctuation at the end. */
 static size_t value_length(const char *text)
 {
     size_t length = strcspn(text, " \t\r\n");
@@ -22,8 +22,8 @@ static bool begins_with(const char *text, const char *word)
     return strncmp(text, word, strlen(word)) == 0;
 }
 
-/* Length of the shell line that begins here: "NAME=VALUE", "export NAME=VALUE", "unset NAME"; 0 =
- * none. */
+/* Returns the length of the setting at the beginning of `text`: "NAME=VALUE", "export NAME=VALUE",
+ * or "unset NAME"; 0 = there is none. */
 static size_t setting_length(const char *text)
 {
     size_t before = begins_with(text, "export ") ? strlen("export ") : 0, name, value;
@@ -35,7 +35,7 @@ static size_t setting_length(const char *text)
     return value ? before + name + 1 + value : 0;
 }
 
-/* Returns the first setting and its length, or the end of the text if there is none. */
+/* Returns the first setting and sets *length. Returns the end of the text if there is none. */
 static const char *find_setting(const char *text, size_t *length)
 {
     for (*length = 0; *text; text += name_length(text) ? name_length(text) : 1) {

@@ -1,5 +1,5 @@
-/* A picture is a job: it is drawn once, then written in each file format. Threads take jobs from
- * one counter. */
+/* A picture is a job for a thread. It is drawn once, then written in each file format. Threads take
+ * the next job from a counter. */
 #include "gallery.h"
 
 #include <pthread.h>
@@ -21,7 +21,7 @@ struct work {
         const struct mt_device_report *device;
     } * pictures;
     pthread_mutex_t mutex;
-    size_t picture_count, next; /* next: the next one to draw */
+    size_t picture_count, next; /* next: the next picture to draw */
 };
 
 enum mt_status mt_drawing_write(const struct mt_drawing *drawing, enum mt_theme theme, bool is_png,
@@ -30,7 +30,7 @@ enum mt_status mt_drawing_write(const struct mt_drawing *drawing, enum mt_theme 
     enum mt_status status = is_png ? mt_png_write(drawing, theme, MT_PNG_SCALE, out, error)
                                    : mt_svg_write(drawing, theme, out, error);
 
-    /* if the allocation of any label failed, it is missing from the drawing */
+    /* the drawing is incomplete if any allocation failed */
     if (status == MT_OK && mt_memory_has_failed())
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory to draw the chart");
     return status;
@@ -164,7 +164,7 @@ static enum mt_status list_files(struct work *work)
         return MT_ERR_MEMORY;
     for (i = 0; i < devices; i++) {
         for (c = 0; c < charts; c++) {
-            if (add_files(work, mt_charts[c], choice.devices[i])) /* NULL without a device */
+            if (add_files(work, mt_charts[c], choice.devices[i])) /* there may be no device: NULL */
                 return MT_ERR_MEMORY;
         }
     }
@@ -176,7 +176,7 @@ static enum mt_status begin(struct work *work, struct mt_error *error)
     memset(work->gallery, 0, sizeof *work->gallery);
     work->gallery->without_png = !mt_png_available();
     if (list_files(work) != MT_OK) {
-        work->gallery->count = 0; /* a file with status 0 would count as written */
+        work->gallery->count = 0; /* files with status MT_OK would count as written */
         return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the list of pictures");
     }
     return MT_OK;

@@ -23,7 +23,7 @@ void mt_add_page_name(struct mt_buf *out, const char *name)
     mt_buf_release(&cut);
 }
 
-/* Length up to a blank, or up to a mark after which a word may be broken. */
+/* Returns the length up to a blank, or up to a character after which a word may be broken. */
 static size_t piece_length(const char *text)
 {
     size_t length = strcspn(text, " =,");

@@ -13,7 +13,7 @@ static const char *path_of(struct mt_arena *arena, const char *directory, const 
     return mt_arena_printf(arena, "%s%s%s.%s", directory, slash, name, ending);
 }
 
-/* The files in the order of the charts, SVG before PNG. */
+/* Lists the files in the order of the charts, SVG before PNG. */
 static enum mt_status list_files(const struct mt_job_report *report, const char *directory,
                                  struct mt_gallery *gallery)
 {
@@ -50,7 +50,7 @@ static enum mt_status begin(const struct mt_job_report *report, const char *dire
     gallery->without_png = !mt_png_available();
     if (list_files(report, directory, gallery) == MT_OK)
         return MT_OK;
-    gallery->count = 0; /* a file with status 0 would count as written */
+    gallery->count = 0; /* files with status MT_OK would count as written */
     return mt_fail(error, MT_ERR_MEMORY, MT_NO_OFFSET, "no memory for the list of pictures");
 }
 

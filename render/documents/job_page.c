@@ -1,4 +1,4 @@
-/* The page is made in parts: the answer, tables and charts take their room first, and single ranks
+/* The page is made in parts. The answer, tables and charts take their room first, and single ranks
  * use the rest. */
 #include "job_page.h"
 
@@ -19,7 +19,7 @@
 #include "units.h"
 
 enum {
-    RANK_BYTES = 2500000, /* limit of single ranks */
+    RANK_BYTES = 2500000, /* limit for the data of single ranks */
     END_BYTES = 20000,    /* reserved for headings and for the list of missing parts */
     TABLE_ROWS = 100,
     RANK_ROWS = 200,
@@ -252,7 +252,7 @@ static void add_charts(struct writer *writer)
 /* ---- single ranks -----------------------------------------------------------------------------
  */
 
-/* How to see a rank that is not on the page. */
+/* Adds how to see a rank that is not on the page. */
 static void add_other_ranks(const struct writer *writer, struct mt_buf *out)
 {
     const char *command = writer->document->command;
@@ -291,7 +291,7 @@ static void add_data(struct writer *writer, size_t used_bytes)
     size_t left = used_bytes < MT_JOB_PAGE_BYTES ? MT_JOB_PAGE_BYTES - used_bytes : 0;
     size_t index_bytes = writer->report->row_count <= MT_PAGE_INDEX_ROWS
                              ? (size_t)writer->report->row_count * 45
-                             : 0; /* at most 20 digits of a peak, and two numbers of a run each */
+                             : 0; /* 20 digits of a peak, and two numbers of each of two runs */
 
     left = left > index_bytes ? left - index_bytes : 0;
     if (writer->status == MT_OK)

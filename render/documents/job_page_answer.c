@@ -76,7 +76,8 @@ static void begin_card(struct mt_buf *out, const char *title)
     mt_buf_printf(out, "<div><dt>%s</dt><dd><strong>", title);
 }
 
-/* Writes the sentences of a topic after its figure, one per line. `skip` is already on the page. */
+/* Appends the sentences of a topic after the figure of its card, one per line. Omits `skip`, which
+ * is already on the page. */
 static void end_card(struct mt_buf *out, const struct mt_job_words *words, enum mt_job_topic topic,
                      const struct mt_job_sentence *skip)
 {

@@ -9,7 +9,7 @@
 
 enum {
     LEVELS = 4095,
-    MAX_STEPS = 40, /* limit of marks of a rank */
+    MAX_STEPS = 40, /* maximum number of steps of a rank */
     MAX_SITES = 8,
     MAX_LIBRARIES = 6,
     MAX_REPEATS = 64
@@ -29,7 +29,7 @@ static void separate(struct mt_buf *out)
         mt_buf_add_char(out, ',');
 }
 
-/* Index of a text in the list of strings, which has no duplicates. */
+/* Returns the index of a text in the list of strings, which has no duplicates. */
 static uint32_t string_of(struct writer *writer, const char *text)
 {
     uint32_t count = writer->strings.count, id = 0;
@@ -96,7 +96,8 @@ static void add_levels(struct mt_buf *out, const struct mt_rank_record *record, 
     }
 }
 
-/* Replicas often have the same curve, which is stored once. -1: no time passed. */
+/* Returns the index of a curve, or -1 if no time passed. A curve is stored once, because replicas
+ * often have the same. */
 static int64_t curve_of(struct writer *writer, const struct mt_rank_record *record, uint64_t most,
                         bool is_reserved)
 {
@@ -131,7 +132,7 @@ static void add_curves(struct writer *writer, const struct mt_rank_record *recor
                   (unsigned long long)most, (long long)allocated, (long long)reserved);
 }
 
-/* If there are many steps, adds some at equal distances. */
+/* Adds the steps. If there are many, adds some at equal distances. */
 static void add_steps(struct mt_buf *out, const struct mt_rank_record *record)
 {
     uint32_t stride = (record->step_count + MAX_STEPS - 1) / MAX_STEPS;
@@ -145,7 +146,7 @@ static void add_steps(struct mt_buf *out, const struct mt_rank_record *record)
                   record->step_count ? (long long)record->steps[record->step_count - 1].last : -1);
 }
 
-/* Bytes of a rank from a site in a role. Call paths with the same site are merged. */
+/* The bytes of a rank that a site holds in a role. Call paths with the same site are merged. */
 struct holder {
     uint32_t site;
     enum mt_role role;
@@ -170,7 +171,8 @@ static int compare_bytes(const void *a, const void *b)
     return compare_sites(one, other);
 }
 
-/* Sorts the largest first. `holders` has room for one per leaf. */
+/* Finds the holders, largest first, and returns their number. `holders` has room for one per
+ * leaf. */
 static uint32_t find_holders(struct holder *holders, const struct mt_rank_record *record)
 {
     uint32_t count = 0;
@@ -193,7 +195,7 @@ static uint32_t find_holders(struct holder *holders, const struct mt_rank_record
     return count;
 }
 
-/* The largest holders at the allocated peak. */
+/* Adds the largest holders at the allocated peak. */
 static void add_sites(struct writer *writer, const struct mt_rank_record *record)
 {
     struct holder *holders =
@@ -216,7 +218,7 @@ static void add_sites(struct writer *writer, const struct mt_rank_record *record
     mt_buf_printf(out, "],\"others\":%u", (unsigned)(count - shown));
 }
 
-/* Memory outside of the allocator by requester, the largest ones. */
+/* Adds memory outside of the allocator, with the libraries that requested the most. */
 static void add_libraries(struct writer *writer, const struct mt_rank_record *record)
 {
     struct mt_buf *out = &writer->ranks;
@@ -316,7 +318,7 @@ static size_t taken_bytes(const struct writer *writer)
     return writer->ranks.length + writer->string_list.length + writer->curve_list.length;
 }
 
-/* Adds ranks until one does not fit. */
+/* Adds ranks until one does not fit. Returns the number of added ranks. */
 static uint32_t add_ranks(struct writer *writer, const struct mt_page_ranks *ranks,
                           size_t most_bytes)
 {
@@ -332,7 +334,7 @@ static uint32_t add_ranks(struct writer *writer, const struct mt_page_ranks *ran
     return ranks->count;
 }
 
-/* Numbers that increase by `step` from row to row, as first number and length. */
+/* Adds runs of rows whose numbers increase by `step`, as the first number and the length. */
 static void add_runs(struct mt_buf *out, const struct mt_job_report *report,
                      int64_t (*number_of)(const struct mt_job_row *row), int64_t step)
 {

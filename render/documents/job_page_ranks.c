@@ -7,14 +7,14 @@
 
 enum {
     MAX_WHY_BYTES = 160, /* further reasons are omitted */
-    MAX_OF_A_KIND = 64   /* limit of ranks that are notable for a reason that thousands may have */
+    MAX_OF_A_KIND = 64   /* maximum number of ranks for a reason that thousands of ranks may have */
 };
 
 struct chooser {
     const struct mt_job_report *report;
     struct mt_arena *arena;
     struct mt_page_ranks *ranks;
-    uint32_t *places; /* by row: 1 + index in the list; 0: not in the list */
+    uint32_t *places; /* for each row: 1 + index in the list; 0 = not in the list */
     bool failed;
 };
 
@@ -30,7 +30,7 @@ static struct mt_page_rank *take(struct chooser *chooser, uint32_t row)
     return &ranks->list[chooser->places[row] - 1];
 }
 
-/* A rank is notable for every reason that is noted for it. */
+/* Adds a reason why a rank is notable. */
 static void note(struct chooser *chooser, uint32_t row, const char *why)
 {
     struct mt_page_rank *rank;

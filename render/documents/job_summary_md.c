@@ -8,14 +8,14 @@
 
 enum {
     MAX_GATES = 64,
-    ROWS = 12,       /* limit of a table */
+    ROWS = 12,       /* maximum number of rows of a table */
     END_BYTES = 2000 /* reserved for the last part */
 };
 
 struct page {
     struct mt_buf *out, row;
     size_t begin;
-    uint32_t omitted; /* rows of a table without room */
+    uint32_t omitted; /* number of rows of a table that do not fit */
     struct mt_job_words words;
     struct mt_job_rows rows;
 };
@@ -94,7 +94,7 @@ static void add_answer(struct page *page, const struct mt_job_document *document
     mt_job_say_growth(&page->words);
     mt_job_say_steps(&page->words);
     first = page->words.first;
-    if (first && !document->gate_count) /* it is the heading */
+    if (first && !document->gate_count) /* the first sentence is the heading */
         first = first->next;
     add_sentences(page, first);
 }

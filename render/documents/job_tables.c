@@ -74,7 +74,8 @@ static int compare_keys(const void *a, const void *b)
     return (one->row > other->row) - (one->row < other->row);
 }
 
-/* Rows by ascending keys, those without a key (UINT64_MAX) last. NULL: no memory. */
+/* Returns the rows sorted by key. Rows without a key (UINT64_MAX) are last. NULL: memory ran
+ * out. */
 static struct keyed_row *sort_rows(const struct mt_job_report *report,
                                    uint64_t (*key_of)(const struct mt_rank_record *record))
 {
@@ -87,7 +88,7 @@ static struct keyed_row *sort_rows(const struct mt_job_report *report,
     return sorted;
 }
 
-/* Deaths without a time of day come last. */
+/* Returns the key of a death, its time of day. Deaths without one come last. */
 static uint64_t death_of(const struct mt_rank_record *record)
 {
     if (!record->has_death)
@@ -191,7 +192,7 @@ uint32_t mt_job_tenants_table(struct mt_table *table, const struct mt_job_rows *
     return device->tenant_count - count;
 }
 
-/* Descending: the largest peak has the smallest key. */
+/* Returns a key for descending order: the largest peak has the smallest key. */
 static uint64_t reserved_of(const struct mt_rank_record *record)
 {
     return UINT64_MAX - record->reserved_peak.bytes;

@@ -35,7 +35,7 @@ static void MT_PRINTF(3, 4)
     words->last = sentence;
 }
 
-/* If a text could not be allocated, the sentence lacks it and `failed` is set. */
+/* Returns `text`. If its allocation failed, returns "" and sets `failed`. */
 static const char *or_nothing(struct mt_job_words *words, const char *text)
 {
     words->failed |= !text;
@@ -52,7 +52,7 @@ static const char *place_of(struct mt_job_words *words, uint32_t row)
     return or_nothing(words, mt_job_place(&words->arena, words->report, row));
 }
 
-/* "16,384", as in tables. */
+/* Returns a count as in tables: "16,384". */
 static const char *count_of(struct mt_job_words *words, uint64_t count)
 {
     char digits[MT_UNITS_TEXT];
@@ -243,8 +243,8 @@ static void say_need(struct mt_job_words *words)
             report->missing_count || report->unreadable_count ? " that were read" : "");
 }
 
-/* Rows of one rank are adjacent: a rank has one for each of its devices. A process of unknown rank
- * counts separately. */
+/* Returns the number of ranks with an outcome. A rank has a row for each of its devices, and these
+ * rows are adjacent. A process of unknown rank counts separately. */
 static uint32_t count_ranks(const struct mt_job_report *report, enum mt_outcome outcome)
 {
     uint32_t count = 0;
@@ -262,7 +262,8 @@ static uint32_t count_ranks(const struct mt_job_report *report, enum mt_outcome 
     return count;
 }
 
-/* If no rank ran out of memory, no other sentence reports that the job ended abnormally. */
+/* Reports ranks that were killed or failed, unless a rank ran out of memory, which another sentence
+ * reports. */
 static void say_ends(struct mt_job_words *words)
 {
     uint32_t killed = count_ranks(words->report, MT_OUTCOME_KILLED);
@@ -317,7 +318,7 @@ void mt_job_say_peak(struct mt_job_words *words)
     say_unreadable(words);
 }
 
-/* Only for pages and summaries: in text the table shows it. */
+/* Used by pages and summaries. The text shows outliers in a table. */
 void mt_job_say_outliers(struct mt_job_words *words)
 {
     const struct mt_job_report *report = words->report;

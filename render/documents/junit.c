@@ -1,6 +1,6 @@
-/* There is no common schema. GitLab shows the body of a failure but not its message, and other
+/* JUnit XML has no common schema. GitLab shows the body of a failure but not its message, and other
  * programs show the message, so the verdict is in both. Names of cases contain no measured values,
- * because histories are identified by them. */
+ * because programs identify the history of a case by its name. */
 #include "junit.h"
 
 #include <stdio.h>
@@ -80,7 +80,7 @@ static void add_property(struct mt_buf *out, const char *name, const char *value
     mt_buf_add_text(out, "/>\n");
 }
 
-/* "device0.peak.reserved.bytes" */
+/* Adds a property such as "device0.peak.reserved.bytes". */
 static void add_peak(struct mt_buf *out, const struct mt_device_report *device, const char *which,
                      const struct mt_peak *peak)
 {
@@ -91,7 +91,7 @@ static void add_peak(struct mt_buf *out, const struct mt_device_report *device, 
     add_property(out, name, value);
 }
 
-/* The input of the rules. */
+/* Adds the input of the rules as properties. */
 static void add_properties(struct mt_buf *out, const struct mt_report *report)
 {
     mt_buf_add_text(out, "    <properties>\n");

@@ -2,10 +2,10 @@
 
 #include <string.h>
 
-/* Name of layers that were identified only by their parameters (module_blocks.c). */
+/* The name of layers that were identified only by their parameters (module_blocks.c). */
 #define LAYER_WITHOUT_NAME "layer"
 
-/* In the order of the titles. */
+/* The roles that have a column, in the order of the titles. */
 static const enum mt_role columns[] = {MT_ROLE_PARAMETERS, MT_ROLE_GRADIENTS,
                                        MT_ROLE_OPTIMIZER_STATE, MT_ROLE_ACTIVATIONS,
                                        MT_ROLE_TEMPORARIES};
@@ -23,7 +23,7 @@ static const char *last_part(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Number of groups among the layers up to row `index`, inclusive. */
+/* Returns the number of groups among the layers up to and including row `index`. */
 static uint32_t groups_to(const struct mt_modules *modules, uint32_t index)
 {
     uint32_t groups = 1;
@@ -45,7 +45,7 @@ static void add_row(struct mt_table *table, const struct mt_module_row *row, con
     MT_CELLS(table, MT_SITE(name));
 }
 
-/* "layer 3"; "2.3 Bottleneck" in the second group, if there is more than one. */
+/* Returns the name of a row: "layer 3", or "2.3 Bottleneck" in the second of several groups. */
 static const char *name_of(struct mt_table *table, const struct mt_modules *modules, uint32_t index)
 {
     const struct mt_module_row *row = &modules->rows[index];
@@ -121,7 +121,7 @@ static struct mt_module_part next_part(const struct mt_modules *modules, uint32_
     return part;
 }
 
-/* Parts with more bytes come first; of equal parts, the earlier row. */
+/* Orders parts by bytes, largest first, then by row. */
 static bool is_before(const struct mt_module_part *part, const struct mt_module_part *than)
 {
     return part->bytes != than->bytes ? part->bytes > than->bytes : part->row < than->row;

@@ -16,19 +16,20 @@
 enum {
     NAME_COLUMNS = 160,
     TRIES = 12,
-    TRIES_WITH_BLOCKS = 3, /* a coarser history is worth less than rows of blocks */
-    BLOCKS_BYTES = 120000  /* with less room, single blocks have no rows */
+    TRIES_WITH_BLOCKS = 3, /* then dropping the rows is better than a coarser history */
+    BLOCKS_BYTES = 120000  /* with less room, the page has no rows of blocks */
 };
 
-/* A call stack of the page is a node of a tree. A frame has a name and a place. */
+/* State of the writer. A call stack on the page is a node of a tree. A frame has a name and a
+ * place. */
 struct writer {
     const struct mt_report *report;
     const struct mt_device_report *device;
     const struct mt_history *history;
     struct mt_timeline_layout layout;
-    struct mt_drawing drawing; /* layout of the timeline; owns words */
+    struct mt_drawing drawing; /* for the layout of the timeline; owns texts */
     struct mt_speaking_stack speaking;
-    struct mt_strings strings, keys; /* keys: of blocks that have a row */
+    struct mt_strings strings, keys; /* keys: keys of blocks that have a row */
     struct mt_map nodes;             /* parent and frame -> node */
     struct mt_buf node_text, frame_text, group_text, block_text;
     struct mt_map frames; /* strings and origin -> frame */
@@ -46,7 +47,7 @@ static uint32_t string_of(struct writer *writer, const char *text)
     return id;
 }
 
-/* Between two items of a list. */
+/* Adds a comma between two items of a list. */
 static void add_comma(struct mt_buf *out)
 {
     if (out->length && out->data[out->length - 1] != '[')
@@ -91,8 +92,8 @@ static uint32_t node_of(struct writer *writer, uint32_t parent, uint32_t frame)
     return writer->node_count++;
 }
 
-/* The node for blocks without a stack: the reason for that, and below it other known facts about
- * them. */
+/* Returns the node for blocks without a stack. The node has the reason why there is no stack, and a
+ * node below it has the site of the group. */
 static uint32_t node_without_stack(struct writer *writer, const struct mt_history_group *group)
 {
     const char *why = group->is_initial    ? "allocated before recording started"
@@ -102,7 +103,7 @@ static uint32_t node_without_stack(struct writer *writer, const struct mt_histor
 
     if (group->detail == MT_HISTORY_BY_ROLE)
         return NO_NODE;
-    if (strncmp(group->site, why, strlen(why)) == 0) /* the site has only the reason */
+    if (strncmp(group->site, why, strlen(why)) == 0) /* the site is only the reason */
         return node_of(writer, NO_NODE, frame_of(writer, group->site, NULL, MT_ORIGIN_ENGINE));
     node = node_of(writer, NO_NODE, frame_of(writer, why, NULL, MT_ORIGIN_ENGINE));
     return node_of(writer, node, frame_of(writer, group->site, NULL, MT_ORIGIN_ENGINE));
@@ -136,7 +137,7 @@ static uint32_t node_of_group(struct writer *writer, const struct mt_history_gro
     return node_of_stack(writer, group->stack);
 }
 
-/* Phase and step of birth. */
+/* Returns the phase and the step in which a block was allocated. */
 static const char *birth_of(struct writer *writer, const struct mt_block_shape *block)
 {
     const struct mt_report *report = writer->report;
@@ -148,7 +149,7 @@ static const char *birth_of(struct writer *writer, const struct mt_block_shape *
                                 known ? report->phases[block->phase].step : MT_NO_STEP);
 }
 
-/* Times are those of the axis: nanoseconds since the first event. */
+/* Adds the row of a block. Times are nanoseconds since the first event, as on the axis. */
 static void add_block(struct writer *writer, const struct mt_block_shape *block)
 {
     struct mt_buf *out = &writer->block_text;
@@ -171,7 +172,7 @@ static void add_block(struct writer *writer, const struct mt_block_shape *block)
     mt_buf_add_char(out, ']');
 }
 
-/* A block in several charts has one row. */
+/* Adds the rows of blocks. A block that is in several charts has one row. */
 static void add_blocks(struct writer *writer, const struct mt_block_shape *blocks, uint32_t count)
 {
     for (uint32_t i = 0; i < count && !writer->status; i++) {
@@ -363,7 +364,7 @@ static enum mt_status write_history(struct mt_buf *out, const struct mt_report *
     return writer.status;
 }
 
-/* A copy that may be made coarser while the report's history stays unchanged. */
+/* Makes a copy of the history that can be reduced without a change to the report. */
 static enum mt_status copy_history(struct mt_arena *arena, const struct mt_history *history,
                                    struct mt_history *copy)
 {
@@ -381,8 +382,8 @@ static enum mt_status copy_history(struct mt_arena *arena, const struct mt_histo
     return MT_OK;
 }
 
-/* Writes the history in the finest form that fits in `most_bytes`. Returns false if it does not fit
- * after a bounded number of tries. */
+/* Writes the history in the finest form that fits in `most_bytes`. Returns false if none of a
+ * bounded number of tries fits. */
 static bool fit_history(struct mt_buf *text, const struct mt_report *report,
                         const struct mt_device_report *device, bool with_blocks, size_t most_bytes,
                         enum mt_status *status)

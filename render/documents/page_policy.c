@@ -13,7 +13,8 @@ static unsigned digit(const char *hash, size_t i)
     return (unsigned)(hash[i] <= '9' ? hash[i] - '0' : hash[i] - 'a' + 10);
 }
 
-/* RFC 4648, as the policy requires: three hexadecimal digits are two characters. */
+/* Appends a hexadecimal hash in base 64 (RFC 4648), as the policy requires. Three hexadecimal
+ * digits are two characters. */
 static void add_base64(struct mt_buf *out, const char *hash)
 {
     static const char letters[] =

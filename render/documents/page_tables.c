@@ -12,7 +12,7 @@
 
 enum { MAX_ROWS = 200, MAX_STEPS = 100, MAX_NAMES = 60 };
 
-/* A cell below a title from when_title. */
+/* Returns the cell for an instant, below a title from when_title. */
 static struct mt_table_cell when_cell(const struct mt_report *report, uint64_t t_ns, uint64_t event)
 {
     return mt_report_has_times(report) ? MT_TIME(report->first_t_ns, t_ns) : MT_COUNT(event);
@@ -23,7 +23,7 @@ static const char *when_title(const struct mt_report *report)
     return mt_report_has_times(report) ? "#at" : "#at event";
 }
 
-/* "backward, step 1" */
+/* Adds a cell with a phase and a step: "backward, step 1". */
 static void add_where(struct mt_table *table, const struct mt_report *report, int32_t phase,
                       int64_t step)
 {
@@ -119,7 +119,7 @@ void mt_add_pools_table(struct mt_buf *out, const struct mt_device_report *devic
     end(out, &table, "pools", device, 0);
 }
 
-/* Peaks of the MAX_STEPS highest steps that the trace covers. */
+/* Finds the MAX_STEPS steps with the highest peaks that the trace covers. */
 static enum mt_status highest_steps(const struct mt_report *report,
                                     const struct mt_device_report *device,
                                     struct mt_largest *largest)

@@ -12,13 +12,13 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* True for a character of a name or a number. */
+/* Returns true for a character of a name or a number. */
 static bool goes_on(char c)
 {
     return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-/* Bytes of a number with its unit at `text`; 0 = there is none. */
+/* Returns the length of a number with its unit at `text`; 0 = there is none. */
 static size_t quantity_length(const char *text)
 {
     size_t number = strspn(text, "0123456789.,"), unit;

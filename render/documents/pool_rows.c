@@ -12,7 +12,8 @@ static const char *name_of(struct mt_table *table, const struct mt_pool_use *poo
                            (unsigned long long)pool->id[1]);
 }
 
-/* Peaks of several pools occur at different instants, so they have no sum. */
+/* Adds a row that sums pools. Peaks have no sum, because the peaks of pools are at different
+ * instants. */
 static void add_rest(struct mt_table *table, const struct mt_device_report *device, uint32_t from)
 {
     struct mt_pool_use rest = {0};

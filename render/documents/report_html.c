@@ -24,14 +24,15 @@
 #include "verdict.h"
 
 enum {
-    DATA_BYTES = 260000,    /* limit of the history of all devices */
-    MIN_DATA_BYTES = 60000, /* of one device: a much smaller history is too coarse to be useful */
+    DATA_BYTES = 260000,    /* limit for the histories of all devices */
+    MIN_DATA_BYTES = 60000, /* minimum for the history of a device; a much smaller one is too coarse
+                               to be useful */
     ANSWER_BYTES = 60000,
-    SECTION_BYTES = 2000, /* headings of a device, and links to its parts */
+    SECTION_BYTES = 2000, /* for the headings of a device, and links to its parts */
     END_BYTES = 16000,    /* reserved for the list of missing parts */
     MAX_FINDINGS = 24,
     MAX_RULES = 64,
-    MAX_PATH_BYTES = 1000 /* for the trace, in commands */
+    MAX_PATH_BYTES = 1000 /* limit for the path of the trace in commands */
 };
 
 struct writer {
@@ -43,8 +44,8 @@ struct writer {
     struct mt_page_policy policy;
     bool has_blocks;       /* the current device has rows of single blocks */
     size_t left;           /* bytes that are still free */
-    size_t data_left;      /* of these, for the history of devices */
-    uint32_t devices_left; /* that are still to be added */
+    size_t data_left;      /* the part of `left` for the histories of devices */
+    uint32_t devices_left; /* number of devices that are still to be added */
     enum mt_status status;
 };
 
@@ -73,13 +74,14 @@ static void add_link(struct writer *writer, const char *id, const char *words)
     mt_buf_printf(&writer->nav, "<a href=\"#%s\">%s</a>\n", id, words);
 }
 
-/* Text of a link to a part of a device, unless it is the part's name with a capital letter. */
+/* Texts of links to parts of a device, for parts whose text is not their name with a capital
+ * letter. */
 static const struct {
     const char *part, *words;
 } link_words[] = {{"flamechart", "Flame chart"}, {"address", "Address space"}};
 
-/* Adds a link to a part of a device: "timeline" -> "Timeline". For a single device all links are in
- * the bar of the page; otherwise each device has its own. */
+/* Adds a link to a part of a device: "Timeline". If there is a single device, its links are in the
+ * bar of the page. Otherwise each device has its own links. */
 static void add_part_link(struct writer *writer, const struct mt_device_report *device,
                           const char *part)
 {
@@ -216,7 +218,7 @@ static void add_findings(struct writer *writer, struct mt_buf *out)
 
 /* A chart as part of the page. */
 struct figure {
-    struct mt_buf svg, style; /* style: the content of the SVG's <style> */
+    struct mt_buf svg, style; /* style: content of the <style> element of the SVG */
     bool has_room;
 };
 
@@ -254,8 +256,7 @@ static enum mt_status draw(const struct writer *writer, const struct mt_chart *c
     return status;
 }
 
-/* Draws with clickable blocks if there is room for them, otherwise without. Returns false after an
- * error. */
+/* Draws a chart, with clickable blocks if there is room for them. Returns false after an error. */
 static bool draw_into_room(struct writer *writer, const struct mt_chart *chart,
                            const struct mt_device_report *device, struct figure *figure)
 {
@@ -354,7 +355,7 @@ static void add_tables(const struct writer *writer, const struct mt_device_repor
     mt_add_phases_table(out, writer->report, device);
 }
 
-/* Adds live blocks, charts and tables in their order. Links to them are in the bar or in
+/* Adds live blocks, charts and tables in their order. Links to these parts are in the bar or in
  * `parts`. */
 static void add_device_parts(struct writer *writer, const struct mt_device_report *device,
                              const struct mt_buf *live, const struct mt_buf *tables,
@@ -374,7 +375,7 @@ static void add_device_parts(struct writer *writer, const struct mt_device_repor
     add_buf(out, tables);
 }
 
-/* A device without a history: holders of its memory, and its addresses. */
+/* Adds a device without a history: the holders of its memory, and its addresses. */
 static void add_one_instant(struct writer *writer, const struct mt_device_report *device,
                             const struct mt_buf *live, struct mt_buf *out)
 {
@@ -430,7 +431,7 @@ static void add_device(struct writer *writer, const struct mt_device_report *dev
     mt_buf_release(&live);
 }
 
-/* In the order of mt_device_comes_first. */
+/* Adds the devices in the order of mt_device_comes_first. */
 static void add_devices(struct writer *writer)
 {
     const struct mt_device_choice choice = mt_devices_by_peak(writer->report);
@@ -468,7 +469,8 @@ static void add_answer(struct writer *writer)
     mt_buf_release(&text);
 }
 
-/* A command for another instant. It is copied by users, so its path is complete or missing. */
+/* Adds a command for another instant. Users copy it, so a path that is too long becomes TRACE
+ * instead of being shortened. */
 static void add_live_command(struct mt_buf *out, const struct mt_report *report)
 {
     struct mt_arena arena = {0};

@@ -14,14 +14,14 @@
 #include "verdict.h"
 
 enum {
-    MAX_ROWS = 64, /* limit of gates */
+    MAX_ROWS = 64, /* maximum number of gates in the table */
     MAX_SITES = 10,
     MAX_FINDINGS = 5,
-    LINE_COLUMNS = 48, /* for memory over time */
+    LINE_COLUMNS = 48, /* columns of the line of memory over time */
     END_BYTES = 2000   /* reserved for the last part */
 };
 
-/* Rows that do not fit on the page are omitted and counted. */
+/* The state of the summary. Rows that do not fit are omitted and counted. */
 struct page {
     struct mt_buf *out, row;
     size_t begin, omitted;
@@ -99,7 +99,7 @@ static void add_peak(struct mt_table *table, const char *name, uint64_t now, con
         MT_CELLS(table, MT_CHANGE_OF(*base, now));
 }
 
-/* "`memory ▁▁▃▅▂` peak 6.45 GiB in backward, step 1" */
+/* Appends a line of memory over time: "`memory ▁▁▃▅▂` peak 6.45 GiB in backward, step 1". */
 static void add_line(struct page *page, const struct mt_report *report,
                      const struct mt_device_report *device)
 {
@@ -149,7 +149,7 @@ static void add_peaks(struct page *page, const struct mt_report *report,
     mt_buf_add_char(page->out, '\n');
 }
 
-/* The mark that a reader searches for in a list of rules. */
+/* Returns the mark of a rule, which lets a reader find failures in a list. */
 static const char *mark_of(const struct mt_gate_result *result)
 {
     if (result->state == MT_GATE_PASS)
@@ -191,7 +191,7 @@ static void add_advice(struct mt_buf *out, const char *advice)
     mt_buf_release(&part.text);
 }
 
-/* The same cause and advice are printed once. */
+/* Returns true if an earlier rule has the same cause, which is printed once with its advice. */
 static bool said_before(const struct mt_gates *gates, size_t index)
 {
     const struct mt_gate_result *result = &gates->results[index];

@@ -1,5 +1,5 @@
-/* A cell of a terminal has eight heights: ▁▂▃▄▅▆▇█. Columns are groups of the timeline's bins,
- * which already have their fullest instant. */
+/* A character cell of a terminal can show eight heights: ▁▂▃▄▅▆▇█. A column is a group of bins of
+ * the timeline, each of which already has its fullest instant. */
 #include "text_chart.h"
 
 #include "report_query.h"
@@ -14,7 +14,7 @@
 #define MAX_ROWS    64u
 
 struct signs {
-    const char *heights[CELL_UNITS + 1]; /* 0 = nothing */
+    const char *heights[CELL_UNITS + 1]; /* [0] is empty */
     const char *reserved, *reserved_edge;
     const char *side, *corner, *base, *peak, *oom, *fold;
 };
@@ -36,14 +36,15 @@ struct plot {
     bool by_event;
     struct column columns[MAX_COLUMNS];
     const char *axis[MAX_COLUMNS]; /* signs on the axis */
-    uint32_t count, peak;          /* column of the peak */
+    uint32_t count, peak;          /* peak: column of the peak */
     uint32_t oom_marks;
     bool oom_at_peak;
     uint64_t top; /* bytes at the upper edge */
     char label[MT_UNITS_TEXT];
 };
 
-/* Every bin belongs to one column, and every column has bins. Returns the number of columns. */
+/* Fills the columns and returns their number. Every bin belongs to one column, and every column has
+ * bins. */
 static uint32_t fill_columns(const struct mt_timeline *timeline, bool by_event, uint32_t wanted,
                              struct column *columns)
 {
@@ -72,7 +73,7 @@ static uint32_t highest(const struct column *columns, uint32_t count)
     return best;
 }
 
-/* Height in eighths of a row, at least one if there are any bytes. */
+/* Returns the height in eighths of a row, which is at least one if there are any bytes. */
 static unsigned height_of(uint64_t bytes, uint64_t top, unsigned rows)
 {
     double units = top ? (double)bytes / (double)top * rows * CELL_UNITS : 0;
@@ -216,7 +217,7 @@ static void add_axis(struct mt_buf *out, const struct plot *plot)
     mt_buf_add_char(out, '\n');
 }
 
-/* Position of a step's name, and its full length. */
+/* The position of the name of a step, and its full length. */
 struct step_name {
     uint32_t begin, end; /* columns of the step */
     char text[MT_UNITS_TEXT + 8];
@@ -236,7 +237,8 @@ static bool name_step(const struct plot *plot, const struct mt_step_use *step,
     return true;
 }
 
-/* True if all steps are wide enough; otherwise only the first gets the word. */
+/* Returns true if the names of all steps fit, as in "step 3". Otherwise only the first has the word
+ * "step". */
 static bool all_fit(const struct plot *plot)
 {
     struct step_name name;
@@ -279,7 +281,7 @@ struct legend {
     size_t columns, most;
 };
 
-/* Omits an entry that does not fit. `sign` counts as one column. */
+/* Adds an entry to the legend if it fits. `sign` counts as one column. */
 static void explain(struct legend *legend, const char *before, const char *sign, const char *after,
                     const char *words)
 {

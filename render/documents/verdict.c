@@ -4,7 +4,7 @@
 #include "report_query.h"
 #include "units.h"
 
-/* "needs 8.06 GiB (reserved peak 15.4 GiB, allocated peak 7.47 GiB)" */
+/* Appends "needs 8.06 GiB; reserved peak 15.4 GiB, allocated peak 7.47 GiB". */
 static void add_needs(struct mt_buf *out, const struct mt_report *report,
                       const struct mt_device_report *device)
 {
@@ -24,7 +24,7 @@ static void add_needs(struct mt_buf *out, const struct mt_report *report,
                   mt_format_bytes(allocated, device->allocated_peak.bytes));
 }
 
-/* "no history: 520 MiB allocated of 5.18 GiB reserved, at one instant" */
+/* Appends "no history, a single instant: 520 MiB allocated of 5.18 GiB reserved". */
 static void add_one_instant(struct mt_buf *out, const struct mt_bytes *end)
 {
     char allocated[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT];

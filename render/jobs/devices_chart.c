@@ -1,5 +1,6 @@
-/* Devices that several processes share: which process held how much, when, and memory that was not
- * released. One panel for each of the devices with the highest sums. */
+/* Devices that several processes share. The chart shows how much memory each process held over
+ * time, and memory that was not released. It has a panel for each of the devices with the highest
+ * sums. */
 #include "job_chart.h"
 
 #include <math.h>
@@ -18,7 +19,7 @@ enum { MAX_PANELS = 3 };
 #define MIN_PLOT  90.0
 #define GAP       18.0
 
-/* The first devices with the largest peaks, largest first. Returns their number. */
+/* Chooses the devices with the largest peaks, largest first. Returns their number. */
 static uint32_t choose(const struct mt_job_report *report, uint32_t *chosen)
 {
     uint32_t count = 0;
@@ -76,7 +77,7 @@ static double fixed_height(const struct picture *picture)
     return height + (picture->count < picture->report->device_count ? 24 : 0);
 }
 
-/* A low picture first gets lower plots, then fewer devices. */
+/* Fits the panels into a height. A low picture gets lower plots first, then fewer devices. */
 static void fit_height(struct picture *picture, double y, double wish)
 {
     struct mt_drawing *drawing = picture->drawing;
@@ -95,7 +96,7 @@ static void fit_height(struct picture *picture, double y, double wish)
         mt_chart_frame_height(fmax(height, y + fixed_height(picture) + picture->count * plot), 0);
 }
 
-/* What a panel is one of. */
+/* Returns the noun for panels. */
 static const char *panel_noun(const struct mt_job_report *report, bool is_one)
 {
     if (mt_devices_count(report) < report->device_count)
@@ -103,7 +104,7 @@ static const char *panel_noun(const struct mt_job_report *report, bool is_one)
     return is_one ? "shared device is" : "shared devices are";
 }
 
-/* "8,189 more shared devices are not drawn: at most 40.0 GiB together on any of them" */
+/* Draws "8,189 more shared devices are not drawn: at most 40.0 GiB together on any of them". */
 static void draw_rest(const struct picture *picture, double y)
 {
     const struct mt_job_report *report = picture->report;

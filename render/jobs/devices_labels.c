@@ -1,7 +1,7 @@
-/* Labels in the stack of a shared device: its peak; dots at the peaks of processes; and at the last
- * of these a bar with the memory that the others had not released. The bar starts at the base line,
- * because layers are ordered by the time of their peaks. Labels are placed where they cover
- * least. */
+/* Labels in the stack of a shared device: its peak, and dots at the peaks of processes. At the last
+ * of these peaks, a bar shows the memory that the other processes had not released. The bar starts
+ * at the base line, because layers are ordered by the time of their peaks. A label is placed where
+ * it covers the least. */
 #include "devices_view.h"
 
 #include <math.h>
@@ -11,10 +11,10 @@
 #include "units.h"
 #include "util.h"
 
-#define CHUNK        8.0 /* pixels of an outline that are one obstacle */
+#define CHUNK        8.0 /* pixels of an outline that form one obstacle */
 #define LINE_HEIGHT  17.0
 #define PLATE_MARGIN 4.0
-#define CAP          4.0 /* half the width of the ends of a bar */
+#define CAP          4.0 /* half the width of the end of a bar */
 #define DOT          3.4
 
 struct labels {
@@ -39,7 +39,7 @@ static bool is_in_plot(const struct mt_devices_panel *panel, const struct mt_job
            tenant->peak_t_ns <= panel->device->end_t_ns;
 }
 
-/* Avoids the outline of the stack, and that of every layer, which must stay readable. */
+/* Makes the outlines of the stack and of every layer obstacles, so that they stay readable. */
 static void avoid_stack(struct labels *labels)
 {
     const struct mt_devices_panel *panel = labels->panel;
@@ -161,7 +161,7 @@ static void draw_peak(struct labels *labels)
     mt_draw_circle(panel->drawing, x, y, 4.4, &ring, head, "ring");
 }
 
-/* At its own peak, on the upper edge of its layer. */
+/* Draws a dot at the peak of a process, on the upper edge of its layer. */
 static void draw_dot(struct labels *labels, const struct mt_devices_layer *layer)
 {
     const struct mt_devices_panel *panel = labels->panel;
@@ -183,7 +183,7 @@ static void draw_dot(struct labels *labels, const struct mt_devices_layer *layer
     mt_draw_circle(panel->drawing, x, y, DOT, &paint, title, "dot");
 }
 
-/* The process with the last peak, if its layer is above all others. */
+/* Returns the layer of the process with the last peak, if that layer is above all others. */
 static const struct mt_devices_layer *last_layer(const struct mt_devices_panel *panel)
 {
     const struct mt_devices_layer *last =

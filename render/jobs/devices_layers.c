@@ -1,4 +1,5 @@
-/* Chooses which processes of a device have a layer, and the heights of layers. */
+/* Chooses the processes of a device that have their own layers, and computes the heights of
+ * layers. */
 #include "devices_view.h"
 
 #include <string.h>
@@ -22,7 +23,8 @@ static uint64_t own_peak(const struct mt_job_device *device, uint32_t tenant)
     return device->tenants[tenant].record->reserved_peak.bytes;
 }
 
-/* Inserts a tenant among those with the largest peaks, after earlier ones that are equal. */
+/* Inserts a tenant into the list of those with the largest peaks, after earlier tenants with the
+ * same peak. */
 static void consider(const struct mt_job_device *device, uint32_t tenant, uint32_t *chosen,
                      uint32_t *count)
 {
@@ -38,7 +40,7 @@ static void consider(const struct mt_job_device *device, uint32_t tenant, uint32
     chosen[at] = tenant;
 }
 
-/* Sorts by the time of their peaks, the earliest first. */
+/* Sorts tenants by the time of their peaks, earliest first. */
 static void sort_by_time(const struct mt_job_device *device, uint32_t *chosen, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++)
@@ -82,7 +84,8 @@ static void add_tenant(struct mt_devices_panel *panel, uint32_t tenant, uint32_t
         layer->tops[c] = mt_job_tenant_bytes(panel->device, tenant, c);
 }
 
-/* The rest of the device's sums, so that thousands of processes need not be visited. */
+/* Adds a layer with the sums of the device minus the chosen tenants, so that thousands of processes
+ * need not be visited. */
 static void add_others(struct mt_devices_panel *panel, const uint32_t *chosen, uint32_t count)
 {
     struct mt_devices_layer *layer = add_layer(panel);
@@ -161,7 +164,8 @@ const char *mt_devices_process(const struct mt_devices_panel *panel,
                                          mt_job_words_name(drawing, identity->job, MAX_NAME)));
 }
 
-/* Devices with the same name are adjacent, one for each period without a gap. */
+/* Returns true if both entries are the same device. Its entries, one for each period without a gap,
+ * are adjacent. */
 static bool is_same(const struct mt_job_device *a, const struct mt_job_device *b)
 {
     return !strcmp(a->uuid, b->uuid) &&

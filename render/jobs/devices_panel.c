@@ -1,5 +1,5 @@
-/* One shared device: heading, stack of its processes over time, axes, table. Layers are drawn from
- * the top one down, each to the base line, so there are no seams between them. */
+/* The panel of a shared device: heading, stack of processes over time, axes, table. Layers are
+ * drawn from the top one down, each down to the base line, so there are no seams between them. */
 #include "devices_view.h"
 
 #include <math.h>
@@ -10,18 +10,19 @@
 #include "units.h"
 #include "util.h"
 
-#define HEADING   18.0 /* from the top of the panel to its baseline */
-#define TO_PLOT   12.0
-#define AXIS      42.0 /* ticks, and the distance to the table's heading */
-#define HEADROOM  1.2  /* above the largest sum, for labels */
-#define MAX_TOTAL 1.6  /* times the peak: a larger device exceeds the scale */
+#define HEADING  18.0 /* from the top of the panel to the baseline of the heading */
+#define TO_PLOT  12.0
+#define AXIS     42.0 /* room for ticks, and the distance to the heading of the table */
+#define HEADROOM 1.2  /* upper end of the plot as a multiple of the largest sum; labels need room  \
+                       */
+#define MAX_TOTAL 1.6 /* a device of more than this multiple of the peak is off the scale */
 
 static double base_y(const struct mt_devices_panel *panel)
 {
     return panel->plot.y + panel->plot.height;
 }
 
-/* A stepped line along the columns, down to the base at both ends. */
+/* Draws an area below a stepped line along the columns. */
 static void draw_area(const struct mt_devices_panel *panel, const struct mt_devices_layer *layer,
                       struct mt_point *points)
 {
@@ -102,7 +103,8 @@ static void draw_total(const struct mt_devices_panel *panel)
                      "line:total");
 }
 
-/* "device 141 GiB" with a sample of its line, right-aligned. Returns the x left of it. */
+/* Draws "device 141 GiB" with a sample of its line, right-aligned. Returns the x on the left of
+ * both. */
 static double draw_total_words(const struct mt_devices_panel *panel, double y)
 {
     const struct mt_paint line = {.stroke = MT_COLOR_LIMIT, .stroke_width = 1.4, .dashed = true};

@@ -1,5 +1,5 @@
-/* The processes of a shared device in the order of their layers: the bytes of each at the device's
- * peak, and those of the others at its own peak. */
+/* The table of the processes of a shared device, in the order of their layers. It has the bytes of
+ * a process at the peak of the device, and the bytes of the others at the peak of the process. */
 #include "devices_view.h"
 
 #include "chart_frame.h"
@@ -8,7 +8,7 @@
 
 #define WIDE 760.0 /* narrower tables have fewer columns */
 
-/* Right edges. */
+/* The right edges of the columns. */
 struct columns {
     double held, peak, when, others;
     bool is_wide;

@@ -7,22 +7,22 @@
 #include "units.h"
 #include "util.h"
 
-#define FRAME_HEIGHT  214.0 /* everything except the plot */
+#define FRAME_HEIGHT  214.0 /* height of everything except the plot */
 #define PLOT_HEIGHT   520.0
-#define MAX_LANE      24.0 /* pixels of a rank */
-#define SHARED_UNIT   2    /* pixels of a lane of several ranks, and of a column */
+#define MAX_LANE      24.0 /* maximum pixels of a rank */
+#define SHARED_UNIT   2    /* minimum pixels of a lane of several ranks, and of a column */
 #define TICKS_HEIGHT  46.0
 #define LEGEND_HEIGHT 40.0
-#define GROUP_WIDTH   76.0 /* left of the plot: names of groups, */
-#define RANK_WIDTH    62.0 /* numbers of ranks */
+#define GROUP_WIDTH   76.0 /* left of the plot, for names of groups */
+#define RANK_WIDTH    62.0 /* left of the plot, for numbers of ranks */
 #define SIDE_WIDTH    250.0
-#define LEVELS        15 /* of color, from 1; 0 = no data */
-#define FIRST_TINT    2  /* the first level is that of free memory */
+#define LEVELS        15 /* levels of color, from 1; 0 = no data */
+#define FIRST_TINT    2  /* the tint before it is that of free memory */
 #define GAP           (LEVELS + 1)
 #define DEATH_PIXELS  4 /* minimum height and width of the mark of a death */
 #define LEGEND_CELL   15.0
-#define FAR_BELOW     4  /* a level below this part of the largest is far below */
-#define MIN_SPAN      10 /* the scale covers at least this part of its top */
+#define FAR_BELOW     4  /* a level below 1/4 of the largest is far below it */
+#define MIN_SPAN      10 /* the scale covers at least 1/10 of its top */
 
 double mt_heat_map_x(const struct mt_heat_map *map, uint32_t column)
 {
@@ -37,12 +37,12 @@ double mt_heat_map_height(const struct mt_job_report *report)
     return FRAME_HEIGHT + fmin(PLOT_HEIGHT, fmax(places * MAX_LANE + 40, 120));
 }
 
-/* State while cells are made, one lane at a time. */
+/* State while cells are made. */
 struct work {
     struct mt_drawing *drawing;
     uint64_t *bytes;
     bool *has;
-    uint8_t *levels; /* of each lane and column */
+    uint8_t *levels; /* for each lane and column */
 };
 
 static void clear(const struct mt_heat_map *map, struct work *work)
@@ -51,7 +51,8 @@ static void clear(const struct mt_heat_map *map, struct work *work)
     memset(work->has, 0, map->columns * sizeof *work->has);
 }
 
-/* The scale begins at 0, or at the smallest level if none is far below the largest. */
+/* Finds the range of the scale. It begins at 0, or at the smallest level if that is not far below
+ * the largest. */
 static void find_scale(struct mt_heat_map *map, struct work *work)
 {
     const struct mt_job_report *report = map->report;
@@ -84,7 +85,7 @@ static uint8_t level_of(const struct mt_heat_map *map, uint64_t bytes)
     return (uint8_t)(1 + fmin(floor(share * LEVELS), LEVELS - 1));
 }
 
-/* Rows of a lane are combined cell by cell. A lane that has only missing ranks is a gap. */
+/* Computes the levels of a lane from all its rows. A lane that has only missing ranks is a gap. */
 static void fill_lane(struct mt_heat_map *map, struct work *work, uint32_t index)
 {
     const struct mt_job_lane *lane = &map->lanes.lanes[index];
@@ -130,7 +131,8 @@ static bool add_cell(struct work *work, struct cells *cells, const struct mt_gri
     return true;
 }
 
-/* A run of one level in a lane extends the cell above it if both have the same width. */
+/* Adds a run of columns with one level. The run extends the cell of the previous lane if both have
+ * the same columns. */
 static bool add_run(const struct mt_heat_map *map, struct work *work, struct cells *cells,
                     const struct mt_job_lane *lane, const uint32_t columns[2])
 {
@@ -199,7 +201,7 @@ static bool is_gap(const struct mt_heat_map *map, const struct work *work, uint3
     return work->levels[(size_t)lane * map->columns] == GAP;
 }
 
-/* Adjacent gaps are drawn as one. */
+/* Draws the gaps. Adjacent gaps are drawn as one. */
 static void draw_gaps(const struct mt_heat_map *map, const struct work *work)
 {
     const struct mt_paint hatch = {.fill = MT_COLOR_UNUSED, .hatched = true};
@@ -218,7 +220,7 @@ static void draw_gaps(const struct mt_heat_map *map, const struct work *work)
     }
 }
 
-/* Large enough to be visible, inside the plot. */
+/* Returns the cell of a death, which is inside the plot and large enough to be visible. */
 static struct mt_grid_cell death_cell(const struct mt_heat_map *map, const struct mt_job_lane *lane,
                                       uint32_t column)
 {
@@ -302,7 +304,7 @@ static const char *lane_title(const struct mt_heat_map *map, struct mt_drawing *
         mt_format_count(n, most->reserved_peak.bytes), mt_outcome_name(most->outcome));
 }
 
-/* Titles for the pointer. */
+/* Draws invisible shapes with hover text. */
 static void draw_titles(const struct mt_heat_map *map, struct mt_drawing *drawing)
 {
     const struct mt_paint unseen = {.fill = MT_COLOR_PANEL, .unseen = true};
@@ -339,7 +341,7 @@ static double legend_mark(struct mt_drawing *drawing, double x, double y, const 
     return end + 20;
 }
 
-/* Draws the colors, and below them the bytes at the ends and in the middle. */
+/* Draws the scale of colors, and below it the bytes at both ends and in the middle. */
 static double draw_scale(const struct mt_heat_map *map, struct mt_drawing *drawing, double y)
 {
     const uint64_t span = map->high_bytes - map->low_bytes;

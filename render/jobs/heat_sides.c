@@ -1,5 +1,5 @@
 /* The parts next to a heat map: groups and numbers of ranks on the left, labels of single ranks on
- * the right. Labels have the order of their ranks, so their lines do not cross. */
+ * the right. Labels are in the order of the ranks, so their lines do not cross. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,20 +10,20 @@
 #include "units.h"
 #include "util.h"
 
-#define PITCH       15.0 /* from line to line of text */
+#define PITCH       15.0 /* distance of lines of text */
 #define MAX_LINES   2
-#define ITEM_GAP    3.0  /* below a label */
-#define LEADER      26.0 /* between the plot and the labels */
+#define ITEM_GAP    3.0  /* distance below a label */
+#define LEADER      26.0 /* distance between the plot and the labels */
 #define NUMBER_EDGE 10.0
-#define MIN_MARK    3.0  /* pixels of a mark */
-#define RANK_WIDTH  62.0 /* of the numbers */
+#define MIN_MARK    3.0  /* minimum pixels of a mark */
+#define RANK_WIDTH  62.0 /* room for the numbers */
 
 static double middle_of(const struct mt_heat_map *map, const struct mt_job_lane *lane)
 {
     return map->plot.y + lane->at + lane->size / 2.0;
 }
 
-/* The lowest rank of a lane that is a multiple of `step`; -1 = none. */
+/* Returns the lowest rank of a lane that is a multiple of `step`; -1 = there is none. */
 static int32_t round_rank(const struct mt_heat_map *map, const struct mt_job_lane *lane,
                           uint64_t step)
 {
@@ -68,7 +68,8 @@ static bool has_missing(const struct mt_heat_map *map, const struct mt_job_lane 
     return false;
 }
 
-/* Marks rows with missing ranks: among other ranks they have no hatched row. */
+/* Marks lanes with missing ranks. A lane that also has other ranks is not hatched, so it needs the
+ * mark. */
 static void draw_strip(const struct mt_heat_map *map, struct mt_drawing *drawing)
 {
     const struct mt_paint paint = {.fill = MT_COLOR_WARN};
@@ -134,7 +135,7 @@ static int compare_items(const void *a, const void *b)
     return (one->target > other->target) - (one->target < other->target);
 }
 
-/* The lane of a label; NULL = it has none of its own. */
+/* Returns the lane of a label; NULL = the label has no lane of its own. */
 static const struct mt_job_lane *lane_of(const struct mt_heat_map *map,
                                          const struct mt_job_label *label)
 {
@@ -171,7 +172,7 @@ static uint32_t make_items(const struct mt_heat_map *map, struct mt_drawing *dra
     return count;
 }
 
-/* Moves labels as close to their targets as their heights and the plot allow. The first line of a
+/* Places labels as close to their targets as their heights and the plot allow. The first line of a
  * label is next to its target. */
 static void spread(const struct mt_heat_map *map, struct item *items, uint32_t count)
 {
@@ -199,7 +200,7 @@ static void draw_item(const struct mt_heat_map *map, struct mt_drawing *drawing,
     mt_paragraph_draw(drawing, &paragraph, middle + 4, item->text);
 }
 
-/* "first out of memory, step 12" */
+/* Returns the remark about the first death: "first out of memory, step 12". */
 static const char *death_words(const struct mt_heat_map *map, struct mt_drawing *drawing)
 {
     const struct mt_job_death *death = map->report->death;

@@ -47,7 +47,7 @@ const char *mt_job_words_bytes(struct mt_drawing *drawing, unsigned __int128 byt
     uint64_t most = bytes > UINT64_MAX ? UINT64_MAX : (uint64_t)bytes;
     char text[MT_UNITS_TEXT], exact[MT_UNITS_TEXT];
 
-    if (bytes < 1000) /* are exact */
+    if (bytes < 1000) /* mt_format_bytes is exact for these */
         return kept(drawing, mt_arena_printf(&drawing->arena, "%s", mt_format_bytes(text, most)));
     return kept(drawing, mt_arena_printf(
                              &drawing->arena, "%s%s (%s B)", bytes > UINT64_MAX ? "more than " : "",

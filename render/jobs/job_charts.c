@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Every chart of a job, in the order of a page. */
+/* All charts of a job, in the order of the page. */
 #define CHARTS(ROW)                                                                                \
     ROW(ranks)                                                                                     \
     ROW(steps)                                                                                     \

@@ -8,8 +8,8 @@
 #include "units.h"
 
 #define DASH     " \xE2\x80\x94 "
-#define MAX_NAME 200 /* limit in bytes of a foreign name */
-#define MAX_AXIS 24  /* of an axis in the line of facts */
+#define MAX_NAME 200 /* maximum bytes of a foreign name */
+#define MAX_AXIS 24  /* maximum bytes of the name of an axis in the facts */
 
 static const char *text_of(struct mt_drawing *drawing, const char *text)
 {
@@ -167,7 +167,7 @@ const char *mt_job_frame_row(struct mt_drawing *drawing, const struct mt_job_rep
     return mt_job_frame_name(drawing, text_of(drawing, name));
 }
 
-/* Ranks of a gap within a group may not be consecutive. */
+/* The ranks of a gap within a group are not always consecutive. */
 const char *mt_job_frame_gap(struct mt_drawing *drawing, const struct mt_job_slot *slot)
 {
     bool is_whole = (uint32_t)slot->last - (uint32_t)slot->rank + 1 == slot->count;
@@ -216,7 +216,7 @@ const char *mt_job_frame_fit_group(struct mt_drawing *drawing, const struct mt_j
     return group_fits(number, width) ? number : "";
 }
 
-/* The metric of the difference, unless it is the reserved peak. */
+/* Returns the cause of the difference, if it has a name. */
 static const char *outlier_words(const struct mt_job_outlier *outlier)
 {
     switch (outlier->cause) {

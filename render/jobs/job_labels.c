@@ -2,7 +2,7 @@
 
 #define MAX_OUTLIERS 12
 #define MAX_GAPS     3
-#define NAME_WIDTH   220 /* pixels of a name that came from a file */
+#define NAME_WIDTH   220 /* maximum pixels of a name from a file */
 
 static const char *text_of(struct mt_drawing *drawing, const char *text)
 {
@@ -51,7 +51,7 @@ void mt_job_labels_add_outliers(struct mt_drawing *drawing, const struct mt_job_
         report->outlier_count > MAX_OUTLIERS ? report->outlier_count - MAX_OUTLIERS : 0;
 }
 
-/* Orders by width, the widest first, then by position. */
+/* Orders gaps by width, widest first, then by position. */
 static bool is_before(const struct mt_job_slot *a, const struct mt_job_slot *b)
 {
     return a->count != b->count ? a->count > b->count : a < b;

@@ -1,17 +1,17 @@
-/* Pixels for the ranks of a job. Groups get whole pixels in proportion to their places, at least
- * one each, and are separated. In a group with fewer units of pixels than places, places share
- * units. */
+/* Divides pixels among the ranks of a job. Each group gets whole pixels in proportion to its
+ * places, at least one, and there is a distance between groups. In a group that has fewer units of
+ * pixels than places, places share units. */
 #include "job_order.h"
 #include "util.h"
 
-#define GROUP_DISTANCE 6 /* pixels between groups, */
-#define DISTANCE_SHARE 8 /* together at most this part of all */
+#define GROUP_DISTANCE 6 /* pixels between groups */
+#define DISTANCE_SHARE 8 /* all distances are together at most 1/8 of the pixels */
 #define GROUP_PIXELS   4 /* groups are separated if they have at least this many on average */
 
-/* Adjacent slots, their places and their pixels. */
+/* A range of adjacent slots, with their places and pixels. */
 struct part {
     uint32_t first_slot, slot_count, place, size;
-    struct mt_job_span span; /* in units */
+    struct mt_job_span span; /* in units of pixels */
 };
 
 static uint32_t share(uint64_t place, uint64_t places, uint64_t units)
@@ -19,7 +19,7 @@ static uint32_t share(uint64_t place, uint64_t places, uint64_t units)
     return (uint32_t)(place * units / places);
 }
 
-/* One lane for each slot. */
+/* Adds a lane for each slot. */
 static void add_own(const struct mt_job_order *order, const struct part *part, uint32_t unit,
                     struct mt_job_lanes *lanes)
 {
@@ -35,7 +35,7 @@ static void add_own(const struct mt_job_order *order, const struct part *part, u
     }
 }
 
-/* One lane per unit. A gap may fill several. */
+/* Adds a lane for each unit. A gap may fill several lanes. */
 static void add_shared(const struct mt_job_order *order, const struct part *part, uint32_t unit,
                        struct mt_job_lanes *lanes)
 {

@@ -4,11 +4,12 @@
 
 #include "util.h"
 
-#define MIN_GAP_PLACES 8    /* of a job with few rows */
-#define PIECES_A_ROW   4    /* gaps are cut at borders of groups: at most this many per row, */
-#define MIN_PIECES     4096 /* but this many are always allowed */
+#define MIN_GAP_PLACES 8    /* limit for the places of gaps in a job with few rows */
+#define PIECES_A_ROW   4    /* limit for the pieces into which groups cut gaps, per row */
+#define MIN_PIECES     4096 /* this many pieces are always allowed */
 
-/* Breaks ties in favor of the slower axis, because its groups are adjacent. */
+/* Chooses the axis that explains the most. Breaks ties in favor of the slower axis, because its
+ * groups are adjacent. */
 static const struct mt_job_axis *choose_axis(const struct mt_job_report *report)
 {
     const struct mt_job_axis *best = NULL;
@@ -38,8 +39,8 @@ static bool rows_have_stride(const struct mt_job_order *order, uint64_t stride)
     return true;
 }
 
-/* Distance in ranks between coordinates; 0 = unknown. Recorded axes have no stride: the usual one
- * is tried, with the last axis the fastest. */
+/* Returns the distance in ranks between coordinates; 0 = unknown. Recorded axes have no stride. For
+ * them, tries the usual stride, with the last axis the fastest. */
 static uint32_t stride_of(const struct mt_job_order *order)
 {
     const struct mt_job_report *report = order->report;
@@ -55,7 +56,8 @@ static uint32_t stride_of(const struct mt_job_order *order)
     return stride <= INT32_MAX && rows_have_stride(order, stride) ? (uint32_t)stride : 0;
 }
 
-/* Number of pieces of the gaps if the ranks of each piece share a coordinate. */
+/* Returns the number of pieces of all gaps if they are cut so that the ranks of a piece share a
+ * coordinate. */
 static uint64_t count_pieces(const struct mt_job_report *report, uint64_t stride)
 {
     uint64_t count = 0;
@@ -66,7 +68,7 @@ static uint64_t count_pieces(const struct mt_job_report *report, uint64_t stride
     return count;
 }
 
-/* The stride at which gaps are cut; 0: they are not cut. */
+/* Returns the stride at which gaps are cut; 0: they are not cut. */
 static uint32_t cut_stride(const struct mt_job_order *order)
 {
     uint64_t most = mt_max_u64(mt_mul_most_u64(order->report->row_count, PIECES_A_ROW), MIN_PIECES);
@@ -114,7 +116,8 @@ static void add_slots(struct mt_job_order *order, uint32_t stride)
     }
 }
 
-/* Rows of one rank keep their order. A missing rank has no row. */
+/* Orders by coordinate, then by rank. Rows of one rank keep their order. A missing rank has no
+ * row. */
 static int compare_slots(const void *a, const void *b)
 {
     const struct mt_job_slot *one = a, *other = b;

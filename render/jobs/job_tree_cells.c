@@ -1,5 +1,6 @@
-/* The cells of the common call tree: callers above callees, as wide as their bytes, in the color of
- * their imbalance. The innermost cells belong to one role and have a strip in its color. */
+/* The cells of the common call tree. Callers are above callees. The width of a cell shows bytes,
+ * and its color shows imbalance. An innermost cell belongs to one role and has a strip in the color
+ * of the role. */
 #include "job_tree_view.h"
 
 #include <ctype.h>
@@ -10,8 +11,8 @@
 #include "job_chart_words.h"
 #include "units.h"
 
-#define MIN_REST 0.35 /* a narrower sum is not drawn */
-#define STRIP    3.0  /* the strip of a role */
+#define MIN_REST 0.35 /* pixels; a narrower sum is not drawn */
+#define STRIP    3.0  /* height of the strip of a role */
 
 enum { MAX_FRAME = 200 };
 
@@ -77,7 +78,7 @@ const char *mt_job_tree_label(const struct mt_job_tree_view *view, const struct 
 }
 
 /* Finds the positions of ":47" and " train.py:47" in "step train.py:47". Returns false if the text
- * names no line. */
+ * has no line number. */
 static bool find_place(const char *text, size_t *place, size_t *line)
 {
     const char *space = strrchr(text, ' '), *colon = strrchr(text, ':');
@@ -89,7 +90,7 @@ static bool find_place(const char *text, size_t *place, size_t *line)
     return true;
 }
 
-/* "step train.py:47", otherwise "step :47", otherwise "step". */
+/* Returns the first text that fits: "step train.py:47", "step :47", or "step". */
 static const char *fit_label(const struct mt_job_tree_view *view, const char *label, double room)
 {
     struct mt_drawing *drawing = view->drawing;
@@ -173,8 +174,8 @@ static bool is_narrow(const struct mt_job_tree_view *view, const struct mt_job_n
     return node->depth && mt_job_tree_pixels(view, node->sum_bytes) < view->least;
 }
 
-/* Siblings are sorted by size, so all nodes after a narrow one are narrow, except the one without a
- * path, which is always last. */
+/* Returns the node after the narrow siblings that begin at `first`. Siblings are sorted by size, so
+ * all nodes after a narrow one are narrow, except the node without a path, which is always last. */
 static uint32_t end_of_narrow(const struct mt_job_tree_view *view, uint32_t first)
 {
     const struct mt_job_node *nodes = view->tree->nodes;
@@ -185,8 +186,8 @@ static uint32_t end_of_narrow(const struct mt_job_tree_view *view, uint32_t firs
     return i;
 }
 
-/* Draws this node and its siblings after it, all narrow, as one cell. The variation of their sum
- * from row to row is unknown. Returns the node after them. */
+/* Draws this node and its siblings after it, which are all narrow, as one cell. The cell has no
+ * color of an imbalance, because that of the sum is unknown. Returns the node after the cell. */
 static uint32_t draw_rest(struct mt_job_tree_view *view, uint32_t first)
 {
     const struct mt_job_node *nodes = view->tree->nodes, *node = &nodes[first];

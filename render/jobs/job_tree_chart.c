@@ -1,5 +1,5 @@
-/* Holders of the allocated peaks of all ranks: one call tree, as wide as its mean bytes, in colors
- * that show where ranks differ; then a table of the largest call paths. */
+/* The holders of the allocated peaks of all ranks, as one call tree. The width of a cell shows mean
+ * bytes, and its color shows how much ranks differ. Tables show the largest call paths. */
 #include "job_chart.h"
 
 #include <math.h>
@@ -12,9 +12,9 @@
 
 enum { HOLDERS = 6, DIFFERING = 4, MAX_CELLS = 320 };
 
-#define PITCH     24.0 /* rows of cells */
+#define PITCH     24.0 /* height of a row of cells */
 #define MIN_PITCH 19.0
-#define MIN_CELL  1.2 /* narrower ones are drawn as their sum */
+#define MIN_CELL  1.2 /* pixels; narrower cells are drawn as their sum */
 
 static int compare_holders(const void *a, const void *b)
 {
@@ -23,7 +23,7 @@ static int compare_holders(const void *a, const void *b)
 
     if (one->sum_bytes != other->sum_bytes)
         return one->sum_bytes > other->sum_bytes ? -1 : 1;
-    return one < other ? -1 : one > other; /* order of the picture */
+    return one < other ? -1 : one > other; /* in the order of the picture */
 }
 
 static unsigned __int128 bytes_above(const struct mt_job_tree_view *view,
@@ -32,7 +32,7 @@ static unsigned __int128 bytes_above(const struct mt_job_tree_view *view,
     return (unsigned __int128)node->max_bytes * view->tree->row_count - node->sum_bytes;
 }
 
-/* Inserts a node among the first DIFFERING, after earlier ones that are equal. */
+/* Inserts a node into the list of the first DIFFERING nodes, after earlier nodes that are equal. */
 static void consider(struct mt_job_tree_view *view, const struct mt_job_node *node)
 {
     uint32_t at = view->differing_count;
@@ -73,7 +73,7 @@ static void find_holders(struct mt_job_tree_view *view)
         view->holder_count = HOLDERS;
 }
 
-/* "1,024 ranks", "1,021 of 1,024 ranks". */
+/* Returns "1,024 ranks" or "1,021 of 1,024 ranks". */
 static const char *rows_text(const struct mt_job_tree_view *view)
 {
     const struct mt_job_report *report = view->report;
@@ -89,7 +89,7 @@ static const char *rows_text(const struct mt_job_tree_view *view)
     return text ? text : "";
 }
 
-/* One rank has no mean, minimum and maximum. */
+/* Returns the facts for a single rank, which has no mean, minimum and maximum. */
 static const char *facts_of_one(const struct mt_job_tree_view *view)
 {
     struct mt_drawing *drawing = view->drawing;
@@ -174,7 +174,8 @@ static double height_of(const struct mt_job_tree_view *view)
            lines * MT_JOB_TREE_PITCH + small_print;
 }
 
-/* A low picture first gets thinner rows, then shorter tables, then fewer rows. */
+/* Fits the picture into a height. A low picture gets thinner rows first, then shorter tables, then
+ * fewer rows. */
 static void fit_height(struct mt_job_tree_view *view, double wish)
 {
     double height = wish > 0 ? mt_chart_frame_height(wish, wish) : 0;

@@ -11,7 +11,7 @@
 #include "util.h"
 
 #define LEGEND_TEXT 12.5
-#define MIN_PATH    110.0 /* pixels: a shorter list of callers is not readable */
+#define MIN_PATH    110.0 /* pixels; a shorter list of callers is not readable */
 #define WIDE        760.0 /* narrower tables have fewer columns */
 
 static void add_text(const struct mt_job_tree_view *view, double x, double y, const char *text,
@@ -29,7 +29,7 @@ static const char *bound_text(const struct mt_job_tree_view *view, uint32_t boun
     return text ? text : "";
 }
 
-/* Boxes of all shades, and the bounds between them. */
+/* Draws boxes of all shades, and the bounds between them. */
 static double draw_scale(const struct mt_job_tree_view *view, double y)
 {
     const char *heading = "maximum above the mean";
@@ -57,7 +57,7 @@ static double draw_scale(const struct mt_job_tree_view *view, double y)
     return y + 15;
 }
 
-/* Existing roles in the order of their numbers. */
+/* Draws the roles that occur, in the order of their numbers. */
 static double draw_roles(const struct mt_job_tree_view *view, double y)
 {
     const char *heading = "innermost cells";
@@ -107,7 +107,7 @@ void mt_job_tree_draw_ruler(const struct mt_job_tree_view *view, double y)
     }
 }
 
-/* "in main train.py:10 › build model.py:20": callers, the outermost first. */
+/* Returns the callers, outermost first: "in main train.py:10 › build model.py:20". */
 static const char *callers_of(const struct mt_job_tree_view *view, const struct mt_job_node *node)
 {
     struct mt_arena *arena = &view->drawing->arena;
@@ -127,7 +127,7 @@ static const char *callers_of(const struct mt_job_tree_view *view, const struct 
     return path ? path : "";
 }
 
-/* Right edges of numbers, left edges of texts. */
+/* The positions of columns: right edges of numbers, and left edges of texts. */
 struct columns {
     double mean, least, most, who, who_width, above, role;
     bool is_wide;

@@ -6,19 +6,20 @@
 #include "units.h"
 #include "util.h"
 
-#define STRIP_Y      3.0 /* below the plot */
+#define STRIP_Y      3.0 /* distance below the plot */
 #define STRIP_HEIGHT 6.0
-#define MIN_MARK     3.0 /* pixels of a mark */
+#define MIN_MARK     3.0 /* minimum pixels of a mark */
 #define NUMBER_Y     26.0
 #define GROUP_Y      48.0
-#define TICK_PITCH   64.0 /* approximate pixels from number to number */
+#define TICK_PITCH   64.0 /* approximate distance of numbers, in pixels */
 
 double mt_ranks_axis_height(const struct mt_job_order *order)
 {
     return order->axis ? GROUP_Y + 6 : NUMBER_Y + 6;
 }
 
-/* Adjacent lanes with the same state have one mark, which is wide enough to be visible. */
+/* Draws the strip. Adjacent lanes with the same state have one mark, which is wide enough to be
+ * visible. */
 static void draw_strip(struct mt_drawing *drawing, const struct mt_ranks_layout *layout,
                        bool (*is_marked)(const struct mt_ranks_column *column),
                        const struct mt_paint *paint, const char *role)
@@ -51,7 +52,7 @@ static bool is_dead(const struct mt_ranks_column *column)
     return column->death_count > 0;
 }
 
-/* The lowest rank of a lane that is a multiple of `step`; -1 = none. */
+/* Returns the lowest rank of a lane that is a multiple of `step`; -1 = there is none. */
 static int32_t round_rank(const struct mt_ranks_layout *layout, const struct mt_job_lane *lane,
                           uint64_t step)
 {
@@ -83,7 +84,7 @@ static void draw_number(struct mt_drawing *drawing, const struct mt_ranks_layout
                         MT_ANCHOR_MIDDLE, "tick-x");
 }
 
-/* The number of a rank with several devices is drawn once. */
+/* Draws numbers of ranks. The number of a rank with several devices is drawn once. */
 static void draw_numbers(struct mt_drawing *drawing, const struct mt_ranks_layout *layout)
 {
     double end = layout->plot.x - 20;

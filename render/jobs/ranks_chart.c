@@ -1,5 +1,5 @@
-/* The reserved peak of each rank as a bar, with its allocated peak in front. If ranks share a
- * column of pixels, the bar shows the largest of them, with the smallest in front. */
+/* The reserved peak of each rank as a bar, with the allocated peak in front of it. If ranks share a
+ * column of pixels, the bar shows the largest reserved peak, with the smallest in front of it. */
 #include <math.h>
 
 #include "ranks_layout.h"
@@ -7,19 +7,19 @@
 #include "util.h"
 
 #define HEIGHT          640.0
-#define AXIS_WIDTH      84.0 /* left of the plot: bytes */
-#define LIMIT_GAPS      24.0 /* left and right of the words next to a dashed line, */
-#define MAX_LIMIT_SHARE 0.25 /* with these, at most this share of the width */
+#define AXIS_WIDTH      84.0 /* room left of the plot for bytes */
+#define LIMIT_GAPS      24.0 /* distances on both sides of the words next to a dashed line */
+#define MAX_LIMIT_SHARE 0.25 /* words with their distances take at most this share of the width */
 #define LEGEND_HEIGHT   30.0
-#define LOW             440.0 /* lower pictures have no tiles */
+#define LOW             440.0 /* pixels; lower pictures have no tiles */
 #define MAX_BAR         72.0
-#define BAR_GAP         4.0  /* in wider lanes, bars have a gap */
+#define BAR_GAP         4.0  /* pixels; in wider lanes, bars have a gap */
 #define NEAR_LIMIT      1.6  /* the axis includes a limit up to this multiple of the peaks */
-#define MAX_ROWS        6    /* of labels */
-#define FOOT_HEIGHT     48.0 /* two lines of footnote */
+#define MAX_ROWS        6    /* maximum number of rows of labels */
+#define FOOT_HEIGHT     48.0 /* room for two lines of footnote */
 #define LEAST_PLOT      130.0
 
-/* The smallest value of all rows, and whether rows differ. */
+/* A limit: the smallest value of all rows, and whether rows differ. */
 struct limit {
     const char *name;
     uint64_t bytes; /* 0 = not known */
@@ -115,7 +115,8 @@ static uint64_t value_of(const struct mt_ranks_column *column, enum series serie
     return column->allocated_max_bytes;
 }
 
-/* Adjacent bars are one shape. It touches the axis between bars that are not adjacent. */
+/* Draws bars. Adjacent bars are one shape, which touches the axis between bars that are not
+ * adjacent. */
 static void draw_area(struct mt_drawing *drawing, const struct mt_ranks_layout *layout,
                       enum series series, enum mt_color color, const char *role)
 {
@@ -145,7 +146,8 @@ static void draw_area(struct mt_drawing *drawing, const struct mt_ranks_layout *
         mt_draw_path(drawing, points, count, true, true, &paint, NULL, role);
 }
 
-/* Drawn along the upper edge of adjacent bars, so that a bar of one pixel is also visible. */
+/* Draws a line along the upper edge of adjacent bars, so that a bar of one pixel is also
+ * visible. */
 static void draw_edge(struct mt_drawing *drawing, const struct mt_ranks_layout *layout)
 {
     const struct mt_paint paint = {.stroke = MT_COLOR_RESERVED, .stroke_width = 1.2};
@@ -203,7 +205,7 @@ static const char *column_title(struct mt_drawing *drawing, const struct mt_rank
         mt_job_frame_row(drawing, layout->report, column->max_row));
 }
 
-/* Titles for the pointer: they cover the whole height of a lane. */
+/* Draws invisible shapes with hover text, which cover the whole height of a lane. */
 static void draw_titles(struct mt_drawing *drawing, const struct mt_ranks_layout *layout)
 {
     const struct mt_paint unseen = {.fill = MT_COLOR_PANEL, .unseen = true};
@@ -216,7 +218,7 @@ static void draw_titles(struct mt_drawing *drawing, const struct mt_ranks_layout
     }
 }
 
-/* Adjacent gaps are drawn as one. */
+/* Draws the gaps. Adjacent gaps are drawn as one. */
 static void draw_gaps(struct mt_drawing *drawing, const struct mt_ranks_layout *layout)
 {
     const struct mt_paint hatch = {.fill = MT_COLOR_UNUSED, .hatched = true};
@@ -245,7 +247,8 @@ static const char *limit_words(struct mt_drawing *drawing, const struct limit *l
     return words ? words : "";
 }
 
-/* If two limits are close, the words of the larger one are above those of the smaller one. */
+/* Draws lines at the limits. If two limits are close, the words of the larger one are above those
+ * of the smaller one. */
 static void draw_limits(struct mt_drawing *drawing, const struct mt_ranks_layout *layout,
                         const struct limit limits[2])
 {
@@ -369,7 +372,7 @@ static const char *footnote_of(struct mt_drawing *drawing, const struct mt_ranks
     return mt_job_frame_take(drawing, &note);
 }
 
-/* Width of the words for dashed lines, right of the plot. */
+/* Returns the width of the words for dashed lines, right of the plot. */
 static double limit_width(struct mt_drawing *drawing, const struct mt_ranks_layout *layout,
                           const struct limit limits[2])
 {

@@ -1,17 +1,18 @@
-/* Labels are in rows above the bars, next to a line down to their target. For labels right of their
- * lines, the rightmost label is in the lowest row, and labels further left are above those that
- * they would cover, so that their lines pass them. For labels left of their lines, the order is
- * reversed. If there is not enough room, the least important labels are omitted. */
+/* Labels are in rows above the bars. A label is next to a line that goes down to its target. If
+ * labels are right of their lines, the rightmost label is in the lowest row, and a label further
+ * left is above the labels that it would cover, so that its line passes them. If labels are left of
+ * their lines, the order is reversed. If there is not enough room, the least important labels are
+ * omitted. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "ranks_layout.h"
 
-#define SIDE      5.0 /* from the line to its label */
-#define APART     8.0 /* from label to label */
+#define SIDE      5.0 /* distance from a line to its label */
+#define APART     8.0 /* distance between labels */
 #define MIN_WIDTH 60.0
-#define IMPORTANT 2  /* labels for which others are dropped */
-#define MIN_CROSS 12 /* pixels of a lane whose cross cannot cover the next one */
+#define IMPORTANT 2  /* number of first labels for which others are dropped */
+#define MIN_CROSS 12 /* pixels of a lane; in narrower lanes, crosses would cover each other */
 
 static void collect(struct mt_drawing *drawing, struct mt_ranks_layout *layout)
 {
@@ -29,7 +30,8 @@ static void collect(struct mt_drawing *drawing, struct mt_ranks_layout *layout)
     mt_job_labels_add_gaps(&layout->order, labels);
 }
 
-/* The lane of the gap if there are no rows next to it, otherwise that of the row; NULL = none. */
+/* Returns the lane of a row, or the lane of a gap if that lane has nothing else; NULL = there is
+ * none. */
 static const struct mt_job_lane *lane_of(const struct mt_ranks_layout *layout,
                                          const struct mt_job_label *label)
 {
@@ -42,7 +44,7 @@ static const struct mt_job_lane *lane_of(const struct mt_ranks_layout *layout,
     return NULL;
 }
 
-/* Puts the label right or left of its line. Returns false if the plot ends there. */
+/* Puts the label on the right or left of its line. Returns false if the plot has no room there. */
 static bool take_side(const struct mt_ranks_layout *layout, struct mt_ranks_label *label,
                       bool is_left)
 {
@@ -93,7 +95,8 @@ static bool has_room(const struct mt_ranks_layout *layout, const struct mt_ranks
     return true;
 }
 
-/* Uses the lowest row with room, otherwise the other side. */
+/* Places a label in the lowest row with room, first on its side of the line, then on the other
+ * side. */
 static bool place(const struct mt_ranks_layout *layout, struct mt_ranks_label *label)
 {
     bool is_left = label->is_left;
@@ -110,7 +113,8 @@ static bool place(const struct mt_ranks_layout *layout, struct mt_ranks_label *l
     return false;
 }
 
-/* First labels right of their lines, from the right; then the others, from the left. */
+/* Orders labels: first those right of their lines, from right to left, then the others, from left
+ * to right. */
 static int compare_places(const void *a, const void *b)
 {
     const struct mt_ranks_label *const *one = a, *const *other = b;
@@ -174,8 +178,8 @@ static uint32_t count_wanted_outliers(const struct mt_job_labels *wanted)
     return count;
 }
 
-/* Labels point to the middle of the plot, or all to the right, if possible. Returns the number of
- * placed labels. */
+/* Places the labels. A label extends toward the middle of the plot, or to the right if all_right is
+ * set, if there is room on that side. Returns the number of placed labels. */
 static uint32_t arrange(struct mt_ranks_layout *layout, bool all_right)
 {
     double middle = layout->plot.x + layout->plot.width / 2;
@@ -255,7 +259,7 @@ static void draw_label(struct mt_drawing *drawing, const struct mt_ranks_layout 
                         label->is_left ? MT_ANCHOR_END : MT_ANCHOR_START, "label");
 }
 
-/* The first death is always drawn, others if they have room. */
+/* Draws marks of deaths: always the first, and others if they have room. */
 static void draw_deaths(struct mt_drawing *drawing, const struct mt_ranks_layout *layout)
 {
     const struct mt_job_report *report = layout->report;

@@ -1,5 +1,5 @@
-/* The reserved peak of each rank in each step. Columns are the buckets of the report's steps, or
- * several buckets each if there are too many for the plot. */
+/* The reserved peak of each rank in each step. A column is a bucket of steps of the report, or
+ * several buckets if there are too many for the plot. */
 #include <math.h>
 
 #include "heat_map.h"
@@ -7,9 +7,9 @@
 #include "units.h"
 #include "util.h"
 
-#define TICK_PITCH 56.0 /* approximate pixels from tick to tick */
+#define TICK_PITCH 56.0 /* approximate distance of ticks, in pixels */
 
-/* The last bucket that begins at or before `step`; MT_NO_ROW = none. */
+/* Returns the last bucket that begins at or before `step`; MT_NO_ROW = there is none. */
 static uint32_t bucket_of(const struct mt_job_report *report, int64_t step)
 {
     uint32_t low = 0, high = report->step_count;
@@ -30,7 +30,8 @@ static uint32_t column_of(const struct mt_heat_map *map, uint32_t bucket)
     return (uint32_t)((uint64_t)bucket * map->columns / map->report->step_count);
 }
 
-/* The first bucket of a column; after the last column, the number of buckets. */
+/* Returns the first bucket of a column. For the column after the last, returns the number of
+ * buckets. */
 static uint32_t first_bucket(const struct mt_heat_map *map, uint32_t column)
 {
     uint64_t buckets = map->report->step_count;
@@ -55,7 +56,7 @@ static void read(const struct mt_heat_map *map, const struct mt_rank_record *rec
     }
 }
 
-/* A rank dies in the last step that began. */
+/* Finds the column of a death. A rank dies in the last step that began. */
 static bool find_death(const struct mt_heat_map *map, const struct mt_rank_record *record,
                        uint32_t *column)
 {
@@ -107,7 +108,7 @@ static const char *name_death(const struct mt_heat_map *map, struct mt_drawing *
     return text ? text : "";
 }
 
-/* A column has a tick if it contains a round step. */
+/* Returns true if a column contains a round step, at which it has a tick. */
 static bool has_round(const struct mt_heat_map *map, uint32_t column, uint64_t round, int64_t *step)
 {
     const struct mt_job_step *steps = map->report->steps;

@@ -1,5 +1,6 @@
-/* The reserved memory of each rank over time: which rank died first, and how long each ran. A
- * record has 512 equal parts of its own run. Each part raises all columns that it touches. */
+/* The reserved memory of each rank over time. The chart shows which rank died first, and how long
+ * each ran. A record divides its run into 512 equal parts. Each part raises all columns with which
+ * it overlaps. */
 #include <math.h>
 #include <string.h>
 
@@ -7,14 +8,15 @@
 #include "units.h"
 #include "util.h"
 
-#define TICK_PITCH  90.0 /* approximate pixels from tick to tick */
+#define TICK_PITCH  90.0 /* approximate distance of ticks, in pixels */
 #define MAX_COLUMNS 4096 /* more than a picture has */
 
 struct course {
-    uint64_t begin_t_ns, end_t_ns; /* of all records with columns, or a death */
+    uint64_t begin_t_ns, end_t_ns; /* range of all records that have columns or a death */
 };
 
-/* Times of a dry run belong to the machine that planned it. */
+/* Returns true if the record has times. The times of a dry run do not count, because they are those
+ * of the machine that planned it. */
 static bool has_times(const struct mt_rank_record *record)
 {
     return !record->is_dry_run && record->column_count && record->end_t_ns > record->begin_t_ns;
@@ -41,7 +43,7 @@ static bool is_called_for(const struct mt_job_report *report)
     return find_course(report, &course);
 }
 
-/* Position of an instant, in columns. */
+/* Returns the position of an instant, in columns. */
 static double position(const struct mt_heat_map *map, double t_ns)
 {
     const struct course *course = map->context;
@@ -99,7 +101,7 @@ static const char *time_text(struct mt_drawing *drawing, const struct course *co
     return text ? text : "";
 }
 
-/* With the precision of a column. */
+/* Returns an instant as text, with the precision of a column. */
 static const char *instant_text(const struct mt_heat_map *map, struct mt_drawing *drawing,
                                 uint64_t t_ns)
 {
