@@ -37,8 +37,8 @@ static void say_missing(const struct mt_recorded_summaries *summaries, const cha
                path, why);
 }
 
-/* Restores the default action of SIGTERM in the process that makes the summary. It may inherit that
- * SIGTERM is ignored, and memtrace could then wait forever. */
+/* Makes SIGTERM end this process, even if SIGTERM was ignored or blocked when memtrace started.
+ * Otherwise memtrace could wait for a summary forever. */
 static void let_sigterm_end_this(void)
 {
     struct sigaction found;

@@ -143,7 +143,7 @@ struct painter {
     uint32_t width, height; /* size of the grid */
     uint32_t *columns;      /* for each column of the grid: column of the model */
     struct sum *sums;       /* for each column of the model */
-    uint8_t *row, *below;   /* values of this row, and of the row below it */
+    uint8_t *row, *below;   /* values of this row and the previous one */
     uint32_t *open;         /* for each column of the grid: 1 + the rectangle that may grow there */
     struct mt_grid_cell *cells;
     uint8_t *values; /* one for each cell */
