@@ -30,7 +30,7 @@ enum mt_option_kind {
     MT_OPTION_BYTES,    /* uint64_t *: "12GiB" */
     MT_OPTION_COUNT,    /* uint64_t * */
     MT_OPTION_POSITIVE, /* uint64_t *: a count of at least 1; 0 means "not given" */
-    MT_OPTION_STEP,     /* uint64_t *: a count; accepts also "step 7" and "step#7" */
+    MT_OPTION_STEP,     /* uint64_t *: a count; also accepts "step 7" and "step#7" */
     MT_OPTION_MEMORY    /* no target: sets the memory budget (memory_limit.h) */
 };
 

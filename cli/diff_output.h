@@ -19,7 +19,7 @@ void mt_diff_text(struct mt_buf *out, const struct mt_diff_output *output,
 /* Appends a document "memtrace.diff/1". */
 void mt_diff_json(struct mt_buf *out, const struct mt_diff_output *output);
 
-/* Returns the bytes that the allocator has reserved at the instant, but that are not active. */
+/* Returns the bytes that are reserved but not active at the instant. */
 static inline uint64_t mt_unused_bytes(const struct mt_answer *answer)
 {
     return answer->instant.bytes.reserved - answer->instant.bytes.active;

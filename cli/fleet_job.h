@@ -26,7 +26,7 @@ uint32_t mt_fleet_threads(uint64_t jobs);
  * in messages. */
 struct mt_fleet_naming {
     const char *path, *option, *job, *mesh;
-    bool is_base; /* the job is that of --base, whose name no option selects */
+    bool is_base; /* the job is that of --base; no option selects it by name */
 };
 /* Makes the report of a set. Prints errors; returns enum mt_exit. */
 int mt_fleet_make_report(const struct mt_rank_set *set, const struct mt_fleet_files *files,

@@ -1,5 +1,5 @@
-/* Messages for several inputs, or a folder, as the argument of a command that reads one trace.
- * Standard error shows a line for each input, and then which commands read several inputs. */
+/* Messages for a command that reads one trace but got several inputs or a folder. Standard error
+ * shows a line for each input, and then which commands read several inputs. */
 #ifndef MT_CLI_SEVERAL_INPUTS_H
 #define MT_CLI_SEVERAL_INPUTS_H
 

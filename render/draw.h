@@ -163,9 +163,9 @@ void mt_draw_circle(struct mt_drawing *drawing, double x, double y, double radiu
 /* Returns the advance width of the text. */
 double mt_draw_text(struct mt_drawing *drawing, double x, double y, const char *text,
                     const struct mt_text_style *style, const char *role);
-/* Draws rectangles with one paint, whose edges are on a grid. x, y, width and height are the area
- * of the grid, and `unit` is the distance of its lines, in pixels. `cells` must be sorted by y,
- * then x. The array is borrowed and must live as long as the drawing. */
+/* Draws rectangles that have the same paint and have their edges on a grid. x, y, width and height
+ * are the area of the grid, and `unit` is the distance of its lines, in pixels. `cells` must be
+ * sorted by y, then x. The array is borrowed and must live as long as the drawing. */
 struct mt_grid {
     double x, y, width, height, unit;
 };

@@ -30,8 +30,8 @@ struct mt_phase_sum {
 enum mt_status mt_sum_phases(const struct mt_report *report, const struct mt_device_report *device,
                              struct mt_phase_sum *sums, size_t capacity, size_t *count) MT_MUST_USE;
 
-/* A selection of the largest values: all values above `least`, and `equal` values that equal
- * `least`. */
+/* A selection of the largest values: all values above `least`, and the first `equal` values that
+ * are the same as `least`. */
 struct mt_largest {
     uint64_t least;
     size_t equal;

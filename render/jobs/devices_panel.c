@@ -10,13 +10,11 @@
 #include "units.h"
 #include "util.h"
 
-#define HEADING 18.0 /* from the top of the panel to the baseline of the heading */
-#define TO_PLOT 12.0
-#define AXIS    42.0 /* room for ticks, and the distance to the heading of the table */
-#define HEADROOM                                                                                   \
-    1.2               /* upper end of the plot as a multiple of the largest sum; labels need room  \
-                       */
-#define MAX_TOTAL 1.6 /* a device of more than this multiple of the peak is off the scale */
+#define HEADING   18.0 /* from the top of the panel to the baseline of the heading */
+#define TO_PLOT   12.0
+#define AXIS      42.0 /* room for ticks, and the distance to the heading of the table */
+#define HEADROOM  1.2  /* the plot ends at this multiple of the largest sum, for labels */
+#define MAX_TOTAL 1.6  /* a device of more than this multiple of the peak is off the scale */
 
 static double base_y(const struct mt_devices_panel *panel)
 {

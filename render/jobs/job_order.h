@@ -35,8 +35,8 @@ struct mt_job_order {
 };
 
 /* Makes the order. Its arrays are in `arena`. All gaps together have at most as many places as
- * there are rows, or 8, because a job may have far more ranks than were recorded. O(n log n) in
- * rows and gaps. */
+ * there are rows (or 8 if there are fewer rows), because a job may have far more ranks than were
+ * recorded. O(n log n) in rows and gaps. */
 enum mt_status mt_job_order_make(const struct mt_job_report *report, struct mt_arena *arena,
                                  struct mt_job_order *order) MT_MUST_USE;
 
