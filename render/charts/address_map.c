@@ -13,7 +13,7 @@
 #define FULL         65535.0
 #define FREE         0xFE /* reserved, without blocks */
 #define WHITE        0xFF
-#define CELLS        8000 /* limit for a picture of DEFAULT_AREA; a cell takes about 15 bytes of SVG */
+#define CELLS        8000 /* limit for DEFAULT_AREA pixels; a cell takes about 15 bytes of SVG */
 #define DEFAULT_AREA 900e3
 #define MAX_CELLS    400000
 #define MIN_BORDER   3.0 /* pixels; lower segments get no line */
