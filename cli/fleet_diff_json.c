@@ -9,7 +9,7 @@ static void add_text(struct mt_json *json, const char *key, const char *text)
     mt_json_text(json, key, text);
 }
 
-/* Adds a sum, limited to 64 bits: a hostile file may contain larger sums. */
+/* Adds a sum, or null if the sum exceeds INT64_MAX, which a hostile file can cause. */
 static void add_sum(struct mt_json *json, const char *key, unsigned __int128 sum)
 {
     mt_json_u64_or_null(json, key, sum <= INT64_MAX, (uint64_t)sum);

@@ -23,7 +23,7 @@ int mt_fleet_gates_open_base(struct mt_fleet_gates *gates, const char *mesh, uin
                              : MT_EXIT_OK;
 }
 
-/* Sets *value to the number of a rank that a rule limits. Returns false if the record does not have
+/* Sets *bytes to the number of a rank that a rule limits. Returns false if the record does not have
  * the number. */
 static bool value_of(const struct mt_rank_record *record, const struct mt_gate_rule *rule,
                      uint64_t *bytes)

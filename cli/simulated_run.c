@@ -263,7 +263,7 @@ int mt_simulated_run_check(struct mt_simulated_run *run)
     return code;
 }
 
-/* Prints the answer if the devices have no room for a context. Returns -1 or an exit code. */
+/* Prints a message if the devices have no room for a context. Returns -1 or an exit code. */
 static int say_hopeless(const struct mt_simulated_run *run)
 {
     const struct mt_dry_run_answer answer = mt_simulated_run_answer(run);

@@ -210,7 +210,7 @@ static size_t count_title_lines(const struct mt_table_layout *layout, const char
     return lines;
 }
 
-/* Adds line `line` of the `lines` lines of a title. Short titles are in the last line. */
+/* Adds the line of a title that has `above` lines below it. Short titles are in the last line. */
 static void add_title(const struct mt_table *table, const struct mt_table_layout *layout,
                       size_t column, const char *title, size_t above, struct mt_buf *out)
 {

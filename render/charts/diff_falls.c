@@ -207,7 +207,7 @@ static void draw_bar(struct mt_drawing *drawing, const struct falls *falls, uint
                  height, &paint, title, step->is_end ? "end" : "change");
 }
 
-/* Draws a break in a bar if the axis does not start at 0. */
+/* Draws a break in the first or last bar if the axis does not start at 0. */
 static void draw_break(struct mt_drawing *drawing, const struct falls *falls, uint32_t index)
 {
     const struct mt_paint paint = {.stroke = MT_COLOR_BACKGROUND, .stroke_width = 4};
