@@ -10,10 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .dry_runs import dry_run as dry_run
     from .errors import Error as Error
     from .ranges import phase as phase
     from .holders import who_holds as who_holds
     from .parking import parked as parked
+    from .questions import diff as diff
+    from .questions import fit as fit
+    from .questions import lines as lines
+    from .questions import tune as tune
     from .ranges import step as step
     from .recording import Recording as Recording
     from .recording import record as record
@@ -28,12 +33,17 @@ _MODULES = {
     "Recording": "recording",
     "Report": "report",
     "analyze": "report",
+    "diff": "questions",
+    "dry_run": "dry_runs",
+    "fit": "questions",
+    "lines": "questions",
     "live": "report",
     "phase": "ranges",
     "parked": "parking",
     "record": "recording",
     "report": "tensor_report",
     "step": "ranges",
+    "tune": "questions",
     "who_holds": "holders",
 }
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .documents.live import Live
 
 # A gate that failed (1), damaged parts (3) and missing events (5) still have an answer.
-_ANSWERED = (0, 1, 3, 5)
+ANSWERED = (0, 1, 3, 5)
 
 T = TypeVar("T")
 
@@ -130,7 +130,7 @@ class Report:
     def text(self) -> str:
         """What `memtrace analyze` prints."""
         return program.run(["analyze", program.as_argument(self.path), "--quiet", *self._options],
-                           _ANSWERED).text
+                           ANSWERED).text
 
     def __repr__(self) -> str:
         peaks = ", ".join(
@@ -176,17 +176,17 @@ def analyze(
 
     words = list(options)
     words += ["--all"] if all_rows else []
-    words += _pairs(policy=policy, limit=limit, max_growth=max_growth, fits=fits)
+    words += pairs(policy=policy, limit=limit, max_growth=max_growth, fits=fits)
     words += [f"--max-peak={metric}={size}" for metric, size in (max_peak or {}).items()]
     words += [f"--base={program.as_argument(base)}"] if base is not None else []
     arguments = ["analyze", program.as_argument(path), "--quiet", *words]
-    document, output = program.run_json(arguments, _ANSWERED)
+    document, output = program.run_json(arguments, ANSWERED)
     report = Report(path, build(Analyze.from_json, document), words)
     warn(output.lines, output.status)
     return report
 
 
-def _pairs(**values: int | str | None) -> list[str]:
+def pairs(**values: int | str | None) -> list[str]:
     return [
         f"--{name.replace('_', '-')}={value}" for name, value in values.items() if value is not None
     ]
@@ -199,7 +199,7 @@ def live(path: program.Path, *, at: str = "peak", by: str = "site",
 
     arguments = ["live", program.as_argument(path), f"--at={at}", f"--by={by}", "--all", "--quiet",
                  *options]
-    document, output = program.run_json(arguments, _ANSWERED)
+    document, output = program.run_json(arguments, ANSWERED)
     found = build(Live.from_json, document)
     warn(output.lines, output.status)
     return found
