@@ -77,33 +77,38 @@ class record:
     The file appears when the recording ends, complete, also if the block raises an exception. A file
     that has the name is replaced only if it is a finished trace.
 
-    `stacks` ("auto", "none", "python", "native", "both"), `phases` ("nvtx,torch,autograd" or "none")
-    and `sample_hz` are options of `memtrace record`. `max_entries` is the size of PyTorch's history.
-    `method` chooses "collector" or "pytorch-history" instead of trying both. Raises Error if neither
-    is possible."""
+    `stacks` ("auto", "none", "python", "native", "both"), `free_stacks`, `phases`
+    ("nvtx,torch,autograd" or "none") and `sample_hz` are options of `memtrace record`.
+    `max_entries` is the size of PyTorch's history. `clear_history` drops the events of a history
+    that this package already keeps, for example for `dump_on_oom`. `method` chooses "collector" or
+    "pytorch-history" instead of trying both. Raises Error if neither is possible."""
 
     def __init__(
         self,
         path: program.Path,
         *,
         stacks: str = "auto",
+        free_stacks: bool = False,
         phases: str = "nvtx,torch",
         sample_hz: int = 10,
         max_entries: int | None = None,
         method: str | None = None,
+        clear_history: bool = False,
         quiet: bool = False,
     ) -> None:
         if method not in (None, COLLECTOR, HISTORY):
             raise Error(f"method '{method}' is unknown: use '{COLLECTOR}' or '{HISTORY}'")
         self._path = path
         self._settings = {
-            "MEMTRACE_STACKS": {"both": "python,native"}.get(stacks, stacks),
+            "MEMTRACE_STACKS": {"both": "python,native"}.get(stacks, stacks)
+                               + (",frees" if free_stacks else ""),
             "MEMTRACE_PHASES": phases,
             "MEMTRACE_SAMPLE_HZ": str(sample_hz),
             "MEMTRACE_QUIET": "1" if quiet else "",
         }
         self._max_entries = max_entries
         self._method = method
+        self._clear_history = clear_history
         self._quiet = quiet
         self._whole = ""
         self._unfinished = ""
@@ -121,7 +126,7 @@ class record:
 
     def _again(self) -> record:
         copy = record(self._path, max_entries=self._max_entries, method=self._method,
-                      quiet=self._quiet)
+                      clear_history=self._clear_history, quiet=self._quiet)
         copy._settings = self._settings
         return copy
 
@@ -136,7 +141,8 @@ class record:
         return self.recording
 
     def _begin(self) -> Recording:
-        if is_recorded_already():
+        # A caller that insists on the history gets it: it does not disturb the other recording.
+        if self._method != HISTORY and is_recorded_already():
             return Recording(self._whole, LAUNCHER, "memtrace started this process", ())
         reason = ""
         if self._method != HISTORY:
@@ -149,7 +155,7 @@ class record:
         if self._method == COLLECTOR:
             raise Error(f"cannot record with the collector: {reason}")
         try:
-            self._history = History(self._max_entries)
+            self._history = History(self._max_entries, clear=self._clear_history)
         except Error as error:
             raise Error(f"cannot record: {reason + '; ' if reason else ''}{error}") from None
         return Recording(self._whole, HISTORY, reason, self._history.missing())
@@ -220,16 +226,9 @@ class record:
 
     def _end_history(self, history: History) -> bool:
         self._history = None
-        snapshot = output.unfinished(self._whole, ".pickle")
         self._unfinished = output.unfinished(self._whole)
         try:
-            history.dump(snapshot)
-            program.run(
-                ["import", snapshot, "-o", self._unfinished, "--quiet", "--no-summary"]
-            )
-        except Error as error:
-            if os.path.exists(snapshot):
-                raise Error(f"{error}; the snapshot is '{snapshot}'", error.status) from None
-            raise
-        os.unlink(snapshot)
+            history.write_trace(self._unfinished)
+        finally:
+            history.stop()
         return True

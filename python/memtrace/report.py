@@ -45,6 +45,7 @@ class Report:
         self.path = path
         self.document = document
         self._options = tuple(options)
+        self._html: str | None = None
 
     @property
     def raw(self) -> Mapping[str, Any]:
@@ -131,6 +132,31 @@ class Report:
         """What `memtrace analyze` prints."""
         return program.run(["analyze", program.as_argument(self.path), "--quiet", *self._options],
                            ANSWERED).text
+
+    def picture(self, chart: str = "timeline", format: str = "png",
+                options: Sequence[str] = ()) -> bytes:
+        """A chart of `memtrace render` as a PNG or SVG file."""
+        import os
+        import tempfile
+
+        with tempfile.TemporaryDirectory(prefix="memtrace-") as folder:
+            path = os.path.join(folder, f"{chart}.{format}")
+            program.run(["render", chart, program.as_argument(self.path), "-o", path, "--quiet",
+                         *options], ANSWERED)
+            with open(path, "rb") as file:
+                return file.read()
+
+    def _repr_html_(self) -> str:
+        """The answer and the timeline, for notebooks."""
+        if self._html is None:
+            from .pages import of_report
+
+            self._html = of_report(self)
+        return self._html
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """The answer, for IPython in a terminal."""
+        printer.text(repr(self) if cycle else self.text().rstrip())
 
     def __repr__(self) -> str:
         peaks = ", ".join(
