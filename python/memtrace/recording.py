@@ -195,6 +195,17 @@ class record:
                 raise
             self._say(str(failure))  # the exception of the program is more important
 
+    def discard(self) -> None:
+        """Ends the recording without a trace, as quickly as the method allows."""
+        with _lock:
+            _active.remove(self)
+        ranges.restart_steps()
+        if self._history is not None:
+            self._history.stop()
+            self._history = None
+        elif self._collector is not None and self._end_collector(self._collector):
+            os.unlink(self._unfinished)
+
     def _end(self) -> None:
         assert self.recording is not None
         if self._collector is not None:
