@@ -59,7 +59,7 @@ class Dumps:
             return
         try:
             number = f"-{self._failures}" if self._failures > 1 else ""
-            path = self.write(f"oom-{_who()}{number}")
+            path = self.write(f"oom-{rank_and_process()}{number}")
             if path:
                 _LOG.error("GPU memory ran out; trace: %s\n%s", path, _answer(path))
         except Exception as error:  # pylint: disable=broad-exception-caught
@@ -79,7 +79,8 @@ class Dumps:
         self.stop()
 
 
-def _who() -> str:
+def rank_and_process() -> str:
+    """Part of the name of a trace: "rank3-pid4711", or "pid4711" outside of a launcher."""
     for name in _RANKS:
         if os.environ.get(name, "").isdigit():
             return f"rank{os.environ[name]}-pid{os.getpid()}"
