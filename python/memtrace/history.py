@@ -59,7 +59,10 @@ class History:
 
     @staticmethod
     def _is_on() -> bool:
-        enabled = getattr(getattr(sys.modules["torch"], "_C", None), "_cuda_isHistoryEnabled", None)
+        torch = sys.modules["torch"]
+        if not torch.cuda.is_initialized():
+            return False  # PyTorch would read a device that it does not have yet, and crash
+        enabled = getattr(getattr(torch, "_C", None), "_cuda_isHistoryEnabled", None)
         return bool(enabled and enabled())
 
     def _start(self, max_entries: int) -> None:
