@@ -105,5 +105,7 @@ class Parent:
             for line in file:
                 report = self._config.hook.pytest_report_from_serializable(
                     config=self._config, data=json.loads(line))
+                if isinstance(report.longrepr, list):  # a skip's place: JSON has no tuples
+                    report.longrepr = tuple(report.longrepr)
                 found.setdefault(report.nodeid, []).append(report)
         return found

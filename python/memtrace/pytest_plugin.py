@@ -217,9 +217,24 @@ class _Measured:
                 return
             recorder.__exit__()
             self.trace = recorder.recording.trace or ""
-            self.answer = _first_lines(self.trace)
+            self.answer = self._answer()
         except Error as error:
             self.answer = f"no trace: {error}"
+
+    def _answer(self) -> str:
+        """What is alive at the peak or, after a leak, at the end; without a limit that failed, the
+        first lines of the analysis."""
+        from .program import run
+
+        if not self.trace:
+            return ""
+        words = ["analyze", self.trace]
+        if self.failure:
+            has_peak = any(size > (self.limits.peak_bytes or 0) for size in self._peaks.values())
+            is_leak = self.limits.peak_bytes is None or not has_peak
+            words = ["live", self.trace, f"--at={'end' if is_leak else 'peak'}"]
+        lines = run([*words, "--quiet"], (0, 1, 3, 5)).text.splitlines()
+        return "\n".join([*lines[:_ANSWER_LINES], f"... memtrace {' '.join(words)}"])
 
     def row(self, nodeid: str) -> dict[str, Any]:
         """What the summary shows, as plain values: it may cross processes."""
@@ -237,15 +252,6 @@ class _Measured:
 
 def _file_name(nodeid: str) -> str:
     return re.sub(r"[^A-Za-z0-9._=-]+", "-", nodeid).strip("-.")[-150:]
-
-
-def _first_lines(trace: str) -> str:
-    from .program import run
-
-    if not trace:
-        return ""
-    lines = run(["analyze", trace, "--quiet"], (0, 1, 3, 5)).text.splitlines()
-    return "\n".join([*lines[:_ANSWER_LINES], f"... memtrace analyze {trace}"])
 
 
 def lines_of(rows: list[dict[str, Any]]) -> Iterator[str]:
