@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .errors import Error as Error
+    from .errors import NotRestored as NotRestored
     from .ranges import phase as phase
     from .holders import who_holds as who_holds
     from .parking import parked as parked
@@ -25,6 +26,7 @@ __version__ = "0.1.0"
 
 _MODULES = {
     "Error": "errors",
+    "NotRestored": "errors",
     "Recording": "recording",
     "Report": "report",
     "analyze": "report",
