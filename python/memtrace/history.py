@@ -59,7 +59,7 @@ class History:
         """Writes the snapshot and ends the history, unless the program began it."""
         try:
             self._memory._dump_snapshot(path)
-        except (RuntimeError, AssertionError) as error:
+        except (OSError, RuntimeError, AssertionError) as error:
             raise Error(f"PyTorch cannot write its history: {_line(error)}") from None
         finally:
             self.stop()

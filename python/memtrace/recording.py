@@ -3,23 +3,21 @@ PyTorch's history of memory."""
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Callable, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
 from . import output, program, ranges
+from .around import Function, around
 from .collector import Collector, Refused, is_recorded_already
 from .errors import Error
 from .history import History
 
 if TYPE_CHECKING:
     from .report import Report
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 COLLECTOR = "collector"
 HISTORY = "pytorch-history"
@@ -30,8 +28,31 @@ _COLLECTOR_MISSES = (
     "calls of the driver, if CUPTI cannot be used",
 )
 
+_STACKS = {"auto": "auto", "none": "none", "python": "python", "native": "native",
+           "both": "python,native"}
+_PHASES = {name: name for name in ("none", "nvtx", "torch", "autograd")}
+
 _lock = threading.Lock()
 _active: list[record] = []
+
+
+def _forked() -> None:
+    """The recording belongs to the parent. The child neither ends it nor writes its file."""
+    global _lock
+    _lock = threading.Lock()
+    _active.clear()
+    ranges.annotated = 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
+
+def _setting(name: str, text: str, known: Mapping[str, str]) -> str:
+    for word in text.split(","):
+        if word not in known:
+            raise Error(f"{name} '{text}' is unknown: use {', '.join(known)}")
+    return ",".join(known[word] for word in text.split(","))
 
 
 class Recording:
@@ -75,7 +96,8 @@ class record:
     what will be missing; `Recording` says the same.
 
     The file appears when the recording ends, complete, also if the block raises an exception. A file
-    that has the name is replaced only if it is a finished trace.
+    that has the name is replaced only if it is a finished trace. A process that the block forks does
+    not end the recording.
 
     `stacks` ("auto", "none", "python", "native", "both"), `phases` ("nvtx,torch,autograd" or "none")
     and `sample_hz` are options of `memtrace record`. `max_entries` is the size of PyTorch's history.
@@ -95,10 +117,10 @@ class record:
     ) -> None:
         if method not in (None, COLLECTOR, HISTORY):
             raise Error(f"method '{method}' is unknown: use '{COLLECTOR}' or '{HISTORY}'")
-        self._path = path
+        self._path = os.fsdecode(path)
         self._settings = {
-            "MEMTRACE_STACKS": {"both": "python,native"}.get(stacks, stacks),
-            "MEMTRACE_PHASES": phases,
+            "MEMTRACE_STACKS": _setting("stacks", stacks, _STACKS),
+            "MEMTRACE_PHASES": _setting("phases", phases, _PHASES),
             "MEMTRACE_SAMPLE_HZ": str(sample_hz),
             "MEMTRACE_QUIET": "1" if quiet else "",
         }
@@ -112,12 +134,9 @@ class record:
         self.recording: Recording | None = None
 
     def __call__(self, function: Function) -> Function:
-        @functools.wraps(function)
-        def call(*words: Any, **named: Any) -> Any:
-            with self._again():
-                return function(*words, **named)
-
-        return cast(Function, call)
+        """As a decorator: records each call, which replaces the trace of the call before. A
+        coroutine or a generator is recorded until it ends."""
+        return around(function, self._again)
 
     def _again(self) -> record:
         copy = record(self._path, max_entries=self._max_entries, method=self._method,
@@ -132,7 +151,11 @@ class record:
             self._whole = output.check(self._path)
             self.recording = self._begin()
             _active.append(self)
-        self._say(self._first_line(self.recording))
+        try:
+            self._print(self._first_line(self.recording))
+        except BaseException:  # Ctrl-C
+            self.__exit__(*sys.exc_info())
+            raise
         return self.recording
 
     def _begin(self) -> Recording:
@@ -155,7 +178,7 @@ class record:
         return Recording(self._whole, HISTORY, reason, self._history.missing())
 
     def _first_line(self, recording: Recording) -> str:
-        name = os.fspath(self._path)
+        name = self._path
         if recording.method == LAUNCHER:
             return f"'{name}' is not written: memtrace already records this process"
         if recording.method == COLLECTOR:
@@ -168,7 +191,7 @@ class record:
             + "; ".join(recording.missing)
         )
 
-    def _say(self, line: str) -> None:
+    def _print(self, line: str) -> None:
         if not self._quiet:
             with contextlib.suppress(OSError, ValueError, AttributeError):
                 print(f"memtrace: {line}", file=sys.stderr, flush=True)
@@ -180,6 +203,8 @@ class record:
         trace: TracebackType | None = None,
     ) -> None:
         with _lock:
+            if self not in _active:  # a forked child
+                return
             _active.remove(self)
         ranges.restart_steps()
         try:
@@ -187,7 +212,7 @@ class record:
         except Error as failure:
             if error is None:
                 raise
-            self._say(str(failure))  # the exception of the program is more important
+            self._print(str(failure))  # the exception of the program is more important
 
     def _end(self) -> None:
         assert self.recording is not None
@@ -198,7 +223,7 @@ class record:
         else:
             return
         if not complete:
-            self._say(f"'{os.fspath(self._path)}' is not written: the program did not use CUDA")
+            self._print(f"'{self._path}' is not written: the program did not use CUDA")
             return
         output.publish(self._unfinished, self._whole)
         self.recording.trace = self._whole
@@ -230,6 +255,10 @@ class record:
         except Error as error:
             if os.path.exists(snapshot):
                 raise Error(f"{error}; the snapshot is '{snapshot}'", error.status) from None
+            raise
+        except BaseException:  # Ctrl-C
+            if os.path.exists(snapshot):
+                self._print(f"'{self._path}' is not written; the snapshot is '{snapshot}'")
             raise
         os.unlink(snapshot)
         return True
