@@ -47,20 +47,18 @@ def is_tensor(value: Any) -> bool:
     return torch is not None and issubclass(type(value), torch.Tensor)
 
 
-def parts(tensor: Any) -> Iterator[tuple[str, Any]]:
-    """Yields the tensors with storages that a tensor consists of, with a suffix for the name:
+def parts(tensor: Any) -> list[tuple[str, Any]]:
+    """Returns the tensors with storages that a tensor consists of, with a suffix for the name:
     indices and values of a sparse tensor, the local shard of a DTensor, or the tensor itself."""
-    names = _parts_of_layout(tensor.layout)
-    flatten = getattr(tensor, "__tensor_flatten__", None)
-    if flatten is not None:
-        for name in flatten()[0]:
-            for suffix, part in parts(getattr(tensor, name)):
-                yield f".{name}{suffix}", part
-    elif names:
-        for name in names:
-            yield f".{name.strip('_')}", getattr(tensor, name)()
-    else:
-        yield "", tensor
+    try:
+        flatten = getattr(tensor, "__tensor_flatten__", None)
+        if flatten is not None:
+            return [(f".{name}{suffix}", part) for name in flatten()[0]
+                    for suffix, part in parts(getattr(tensor, name))]
+        names = _parts_of_layout(tensor.layout)
+        return [(f".{name.strip('_')}", getattr(tensor, name)()) for name in names] or [("", tensor)]
+    except Exception:  # pylint: disable=broad-except
+        return [("", tensor)]  # a subclass that is incomplete: at most it has a storage
 
 
 def _parts_of_layout(layout: Any) -> tuple[str, ...]:
@@ -91,6 +89,33 @@ def storage_of(tensor: Any) -> Any:
 def key_of(storage: Any) -> tuple[str, int]:
     """Returns what tells one storage from all others that are alive."""
     return str(storage.device), int(storage._cdata)
+
+
+def keys_of(tensor: Any) -> set[tuple[str, int]]:
+    """Returns the keys of the storages of a tensor."""
+    storages = (storage_of(part) for _, part in parts(tensor))
+    return {key_of(storage) for storage in storages if storage is not None}
+
+
+def shape_of(tensor: Any) -> tuple[int, ...]:
+    """Returns the shape, or () for nested tensors, which have none."""
+    try:
+        return tuple(int(size) for size in tensor.shape)
+    except Exception:  # pylint: disable=broad-except
+        return ()
+
+
+def blocks() -> Iterator[tuple[str, int, Any]]:
+    """Yields device, address and description of each allocated block of PyTorch's CUDA allocator."""
+    torch = loaded_torch()
+    if not (torch.cuda.is_available() and torch.cuda.is_initialized()):
+        return
+    for segment in torch.cuda.memory_snapshot():
+        address = int(segment["address"])
+        for block in segment["blocks"]:
+            if block["state"] == "active_allocated":
+                yield f"cuda:{segment['device']}", address, block
+            address += int(block["size"])
 
 
 def _gradient(tensor: Any) -> Any:
