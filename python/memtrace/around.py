@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import AsyncGenerator, Generator
 from contextlib import AbstractContextManager
 from typing import Any, Callable, Optional, TypeVar, cast
@@ -15,6 +14,8 @@ def around(function: Function, opened: Opener, overlapping: Optional[Opener] = N
     """Returns `function` with a context manager around each call. A generator or a coroutine keeps
     it open until it ends, so several of them may overlap: `overlapping` makes their context manager
     if it is a different one."""
+    import inspect  # takes half of the time to import this package
+
     other = overlapping or opened
     if inspect.isasyncgenfunction(function):
         return cast(Function, _async_generator(function, other))

@@ -141,6 +141,8 @@ class _Search:
             return
         children = {id(child): child for child in gc.get_referents(owner) if id(child) in level}
         for number, child in children.items():
+            if id(owner) in self._seen:  # to find the place of each one in a long list takes too long
+                return
             self._visit(owner, child, level[number][0])
 
     def _local_roots(self, level: Level) -> None:

@@ -193,4 +193,6 @@ def named(models: list[Any], optimizers: list[Any]) -> list[Named]:
 def alive() -> list[Any]:
     """Returns all tensors that Python's garbage collector knows. A tensor that C++ made and holds,
     such as a result inside an operator that autograd saved, has no object for Python."""
-    return [value for value in gc.get_objects() if is_tensor(value)]
+    objects = gc.get_objects()
+    kinds = {kind for kind in set(map(type, objects)) if issubclass(kind, loaded_torch().Tensor)}
+    return [value for value in objects if type(value) in kinds]

@@ -281,7 +281,7 @@ class Search(unittest.TestCase):
     def test_it_ends_in_a_large_heap(self):
         """Many objects in one level, and a chain of many levels."""
         inside = new()
-        holder.many = [[inside] for _ in range(20_000)]
+        holder.many = [[inside] for _ in range(50_000)]
         address = inside.data_ptr()
         del inside
         start = time.monotonic()
