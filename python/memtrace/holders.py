@@ -54,11 +54,11 @@ class Holders:
             lines.append("no tensor has this memory, and PyTorch's allocator has no block there: it is "
                          "free, or belongs to other code")
         elif not self.tensors:
-            lines.append("no tensor that Python knows has this memory: C++ holds it, for example "
+            lines.append("no tensor object of Python has this memory: C++ holds it, for example "
                          "autograd for backward, or a library")
         elif not self.chains and self.complete:
-            lines.append("no reference was found that Python knows: C++ or an extension holds it, and "
-                         "cannot be named")
+            lines.append("no reference from Python was found: C++ or an extension holds the tensor, "
+                         "and has no name")
         if not self.complete:
             lines.append(f"the search stopped at its limit, {_MAX_CHAINS} chains, {_MAX_LINKS} links or "
                          "the number of objects: more references may exist")
@@ -94,8 +94,8 @@ class _Search:
         self._read_frames()
 
     def _read_frames(self) -> None:
-        """Running frames refer to their variables without the garbage collector's knowledge. This
-        package's frames hold the question, and are left out."""
+        """The garbage collector does not report the variables of running frames. This package's
+        frames hold the question, and are left out."""
         threads = {thread.ident: thread.name for thread in threading.enumerate()}
         for ident, running in sys._current_frames().items():
             where = "" if threads.get(ident) == "MainThread" else f", thread {threads.get(ident, ident)}"

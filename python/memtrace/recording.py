@@ -92,8 +92,8 @@ class record:
 
     Use `memtrace record COMMAND` if you can start the program: it records more. This function is for
     other programs. If CUDA has not started, it loads the collector into the process. Otherwise it
-    records PyTorch's history of memory and imports it. One line on standard error says which, and
-    what will be missing; `Recording` says the same.
+    records PyTorch's history of memory and imports it. One line on standard error names the
+    method and what it does not record; `Recording` has the same facts.
 
     The file appears when the recording ends, complete, also if the block raises an exception. A file
     that has the name is replaced only if it is a finished trace. A process that the block forks does

@@ -87,7 +87,7 @@ def storage_of(tensor: Any) -> Any:
 
 
 def key_of(storage: Any) -> tuple[str, int]:
-    """Returns what tells one storage from all others that are alive."""
+    """Returns a key that no other storage has while this one is alive."""
     return str(storage.device), int(storage._cdata)
 
 
@@ -191,7 +191,7 @@ def named(models: list[Any], optimizers: list[Any]) -> list[Named]:
 
 
 def alive() -> list[Any]:
-    """Returns all tensors that Python's garbage collector knows. A tensor that C++ made and holds,
+    """Returns all tensors that Python's garbage collector tracks. A tensor that C++ made and holds,
     such as a result inside an operator that autograd saved, has no object for Python."""
     objects = gc.get_objects()
     kinds = {kind for kind in set(map(type, objects)) if issubclass(kind, loaded_torch().Tensor)}
