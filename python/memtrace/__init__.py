@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .dry_runs import dry_run as dry_run
     from .dumps import dump_on_oom as dump_on_oom
     from .errors import Error as Error
+    from .errors import NotRestored as NotRestored
     from .ranges import phase as phase
     from .holders import who_holds as who_holds
     from .parking import parked as parked
@@ -34,6 +35,7 @@ __version__ = "0.1.0"
 _MODULES = {
     "Error": "errors",
     "LineProfiler": "profiling",
+    "NotRestored": "errors",
     "Recording": "recording",
     "Report": "report",
     "analyze": "report",

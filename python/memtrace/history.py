@@ -91,6 +91,10 @@ class History:
             program.run(["import", snapshot, "-o", path, "--quiet", "--no-summary"])
         except Error as error:
             raise Error(f"{error}; the snapshot is '{snapshot}'", error.status) from None
+        except BaseException:  # Ctrl-C
+            print(f"memtrace: '{path}' is not written; the snapshot is '{snapshot}'",
+                  file=sys.stderr)
+            raise
         os.unlink(snapshot)
 
     def stop(self) -> None:

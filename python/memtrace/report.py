@@ -1,6 +1,7 @@
 """Analysis of a trace or a snapshot, through the program."""
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -31,10 +32,15 @@ def build(make: Callable[[Mapping[str, Any]], T], document: Any) -> T:
 
 
 def warn(lines: Sequence[str], status: int) -> None:
-    """Warns that a result exists but is incomplete."""
-    if status in (3, 5):
-        for line in lines:
-            warnings.warn(line, stacklevel=4)
+    """Warns that a result exists but is incomplete, at the line of the program that calls this
+    package."""
+    if status not in (3, 5):
+        return
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__package__") == __package__:
+        level, frame = level + 1, frame.f_back
+    for line in lines:
+        warnings.warn(line, stacklevel=level)
 
 
 class Report:
@@ -200,14 +206,14 @@ def analyze(
     `Report.verdict`. Raises Error with the line of the program if there is no answer."""
     from .documents.analyze import Analyze
 
-    words = list(options)
-    words += ["--all"] if all_rows else []
-    words += pairs(policy=policy, limit=limit, max_growth=max_growth, fits=fits)
-    words += [f"--max-peak={metric}={size}" for metric, size in (max_peak or {}).items()]
-    words += [f"--base={program.as_argument(base)}"] if base is not None else []
-    arguments = ["analyze", program.as_argument(path), "--quiet", *words]
+    chosen = list(options)
+    chosen += ["--all"] if all_rows else []
+    chosen += pairs(policy=policy, limit=limit, max_growth=max_growth, fits=fits)
+    chosen += [f"--max-peak={metric}={size}" for metric, size in (max_peak or {}).items()]
+    chosen += [f"--base={program.as_argument(base)}"] if base is not None else []
+    arguments = ["analyze", program.as_argument(path), "--quiet", *chosen]
     document, output = program.run_json(arguments, ANSWERED)
-    report = Report(path, build(Analyze.from_json, document), words)
+    report = Report(path, build(Analyze.from_json, document), chosen)
     warn(output.lines, output.status)
     return report
 
