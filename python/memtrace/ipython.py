@@ -40,11 +40,14 @@ class Text:
 
 class CellFailed(Exception):
     """The code under a magic has raised an exception, which is already shown. This one makes the
-    cell fail, so that "Run all" and nbclient stop, and IPython shows one line for it."""
+    cell fail, so that "Run all" and nbclient stop, and IPython shows one line for it. %debug
+    begins where the other one was raised."""
 
     def __init__(self, error: BaseException) -> None:
+        self.has_run = not isinstance(error, SyntaxError)
         first = (str(error).splitlines() or [""])[0]
         super().__init__(f"{type(error).__name__}: {first}" if first else type(error).__name__)
+        self.__traceback__ = error.__traceback__
 
     def _render_traceback_(self) -> list[str]:
         return [f"The cell failed, as shown above: {self}"]
@@ -123,19 +126,19 @@ class Magics(magic.Magics):  # type: ignore[misc,unused-ignore]
             return profiler
         return _result(None if asked.is_quiet else table, failure)
 
-    def _run_cell(self, cell: str) -> BaseException | None:
-        """Runs and shows a cell. Returns its exception, which is shown also."""
+    def _run_cell(self, cell: str) -> CellFailed | None:
+        """Runs a cell, and shows what it shows."""
         result = self.shell.run_cell(cell)
-        failure: BaseException | None = result.error_before_exec or result.error_in_exec
-        return failure
+        failure = result.error_before_exec or result.error_in_exec
+        return CellFailed(failure) if failure else None
 
-    def _run(self, statement: str) -> BaseException | None:
+    def _run(self, statement: str) -> CellFailed | None:
         """The same for a statement, without the value that a cell would show."""
         try:
             exec(compile(statement, "<mlrun>", "exec"), self.shell.user_ns)
         except Exception as error:  # pylint: disable=broad-exception-caught
             self.shell.showtraceback()
-            return error
+            return CellFailed(error)
         return None
 
     def _function(self, name: str) -> Any:
@@ -184,14 +187,14 @@ class Shown:
         return self._html
 
 
-def _result(shown: Any, failure: BaseException | None) -> Any:
+def _result(shown: Any, failure: CellFailed | None) -> Any:
     """What a magic returns for IPython to show. After a failure the answer is still shown: running
     out of memory is a reason to look at it."""
     if failure is None:
         return shown
-    if shown is not None and not isinstance(failure, SyntaxError):
+    if shown is not None and failure.has_run:
         display(shown)
-    raise CellFailed(failure)
+    raise failure
 
 
 def _remove_with(report: Report | None, folder: str) -> None:
