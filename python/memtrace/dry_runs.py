@@ -17,6 +17,7 @@ from .report import build, pairs
 if TYPE_CHECKING:
     from .documents.dry_run import DryRun
 
+_SEE = "memtrace: see "  # the line after an error about options
 Target = Union[program.Path, Sequence[str], Callable[..., Any]]
 
 
@@ -81,7 +82,7 @@ def _run(words: Sequence[str], folder: str, quiet: bool) -> Any:
         try:
             for line in process.stderr:
                 text = line.decode("utf-8", "replace")
-                if text.startswith("memtrace: "):
+                if text.startswith("memtrace: ") and not text.startswith(_SEE):
                     last = text[len("memtrace: "):].strip()
                 if not quiet:
                     sys.stderr.write(text)

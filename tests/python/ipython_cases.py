@@ -198,7 +198,7 @@ class Lines(Case):
         })
 
     def test_generator_recursion_and_method(self):
-        self.assertEqual(self.lines("each", "kept = list(each(3))"),
+        self.assertEqual(self.lines("each", "kept = list(each(3)); ones(1)"),
                          {("each", "y = ones(2)"): (6 * MIB, 6 * MIB)})
         self.forget()
         shell.run_cell(FUNCTIONS, store_history=True)
