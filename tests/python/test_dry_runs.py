@@ -60,7 +60,7 @@ class DryRun(WithTorch):
             print(answer.exit_status, answer.out_of_memory, len(answer.devices))
             answer = memtrace.dry_run("train.py", 5, output="kept/", quiet=True, device="RTX 4090",
                                       max_peak={"allocated": "10 MiB"})
-            print(answer.device, [gate.state for gate in answer.gates], len(os.listdir("kept")))
+            print(answer.simulated.card, [gate.state for gate in answer.gates], len(os.listdir("kept")))
             answer = memtrace.dry_run([sys.executable, "-c", "raise SystemExit(7)"], quiet=True)
             print(answer.exit_status)
             """)
@@ -187,7 +187,7 @@ class DryRun(WithTorch):
                 return model(data)
 
             answer = memtrace.dry_run(train, 8)
-            print(answer.exit_status, answer.devices[0].requested_peak_bytes)
+            print(answer.exit_status, answer.devices[0].allocated_peak_bytes)
             """.replace("\\n            ", "\\n"))
             '''))
         # The weight and the bias; the data, the product and its positive part; cuBLAS's workspace.
