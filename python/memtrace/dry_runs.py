@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, Callable, Union
 
 from . import collector, program
 from .errors import Error
+from .function_script import IMPORTED_MAIN, source_of_call
 from .report import build, pairs
 
 if TYPE_CHECKING:
     from .documents.dry_run import DryRun
 
+_SEE = "memtrace: see "  # the line after an error about options
 Target = Union[program.Path, Sequence[str], Callable[..., Any]]
 
 
@@ -37,7 +39,7 @@ def dry_run(target: Target, *arguments: Any, device: str | None = None, devices:
     from .documents.dry_run import DryRun
 
     if collector.is_recorded_already():
-        raise Error("this process is itself in a dry run or a recording")
+        raise Error(_nested())
     words = pairs(device=device, devices=devices, limit=limit, timeout=timeout)
     words += [f"--max-peak={metric}={size}" for metric, size in (max_peak or {}).items()]
     with tempfile.TemporaryDirectory(prefix="memtrace-") as folder:
@@ -47,11 +49,16 @@ def dry_run(target: Target, *arguments: Any, device: str | None = None, devices:
         return build(DryRun.from_json, _run(words, folder, quiet))
 
 
+def _nested() -> str:
+    if IMPORTED_MAIN in sys.modules:
+        return ("the script calls dry_run also when it is imported: call it below "
+                "'if __name__ == \"__main__\":'")
+    return "this process is itself in a dry run or a recording"
+
+
 def _command(target: Target, arguments: Sequence[Any], named: Mapping[str, Any],
              folder: str) -> list[str]:
     if callable(target):
-        from .function_script import source_of_call
-
         script = os.path.join(folder, "function.py")
         with open(script, "w", encoding="utf-8") as file:
             file.write(source_of_call(target, arguments, named))
@@ -72,12 +79,16 @@ def _run(words: Sequence[str], folder: str, quiet: bool) -> Any:
         [program.find(), *words], stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.PIPE
     ) as process:
         assert process.stderr is not None
-        for line in process.stderr:
-            text = line.decode("utf-8", "replace")
-            if text.startswith("memtrace: "):
-                last = text[len("memtrace: "):].strip()
-            if not quiet:
-                sys.stderr.write(text)
+        try:
+            for line in process.stderr:
+                text = line.decode("utf-8", "replace")
+                if text.startswith("memtrace: ") and not text.startswith(_SEE):
+                    last = text[len("memtrace: "):].strip()
+                if not quiet:
+                    sys.stderr.write(text)
+        except BaseException:  # an interrupt: waiting for the program could take hours
+            process.terminate()
+            raise
     try:
         with open(answer, encoding="utf-8") as done:
             return json.load(done)

@@ -31,7 +31,8 @@ class Dumps:
         self.is_recorded_elsewhere = is_recorded_already()
         self._max_traces = max_traces
         self._failures = 0
-        self._lock = threading.Lock()
+        # Reentrant: what runs while a trace is written may allocate and fail.
+        self._lock = threading.RLock()
         self._history: History | None = None
         if not self.is_recorded_elsewhere:
             self._history = History(max_entries)
@@ -54,11 +55,13 @@ class Dumps:
     def failed(self) -> None:
         """A request of memory has failed: the exception of the program is next. Nothing may escape
         from here, because the caller is the allocator."""
-        self._failures += 1
-        if self._failures > self._max_traces:
+        with self._lock:
+            self._failures += 1
+            failure = self._failures
+        if failure > self._max_traces:
             return
         try:
-            number = f"-{self._failures}" if self._failures > 1 else ""
+            number = f"-{failure}" if failure > 1 else ""
             path = self.write(f"oom-{rank_and_process()}{number}")
             if path:
                 _LOG.error("GPU memory ran out; trace: %s\n%s", path, _answer(path))
@@ -71,6 +74,8 @@ class Dumps:
             if self._history:
                 self._history.stop()
             self._history = None
+        if self in _observed:
+            _observed.remove(self)
 
     def __enter__(self) -> Dumps:
         return self

@@ -2,21 +2,24 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+import weakref
 from typing import Any
 
 from IPython.core import magic, magic_arguments
 from IPython.core.error import UsageError
+from IPython.display import display
 
 from .errors import Error
 from .history import History
-from .line_table import DEFAULT_COLUMNS, check_columns
+from .line_table import check_columns
+from .mlrun_options import MlrunOptions
 from .pages import preformatted
 from .profiling import LineProfiler
 from .program import run
-from .recording import HISTORY, record
+from .recording import HISTORY, LAUNCHER, Recording, record
 from .report import Report, analyze
 
 _DAMAGED_OR_INCOMPLETE = (0, 3, 5)
@@ -33,6 +36,21 @@ class Text:
 
     def _repr_html_(self) -> str:
         return preformatted(self.text)
+
+
+class CellFailed(Exception):
+    """The code under a magic has raised an exception, which is already shown. This one makes the
+    cell fail, so that "Run all" and nbclient stop, and IPython shows one line for it. %debug
+    begins where the other one was raised."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.has_run = not isinstance(error, SyntaxError)
+        first = (str(error).splitlines() or [""])[0]
+        super().__init__(f"{type(error).__name__}: {first}" if first else type(error).__name__)
+        self.__traceback__ = error.__traceback__
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"The cell failed, as shown above: {self}"]
 
 
 def _method() -> str | None:
@@ -59,22 +77,25 @@ class Magics(magic.Magics):  # type: ignore[misc,unused-ignore]
     def memtrace(self, line: str, cell: str) -> Any:
         """Runs the cell, and shows what holds its peak of GPU memory and a timeline."""
         arguments = magic_arguments.parse_argstring(self.memtrace, line)
-        with tempfile.TemporaryDirectory(prefix="memtrace-") as folder:
-            path = arguments.output or os.path.join(folder, "cell.trace.zst")
-            try:
-                recorder = record(path, method=_method(), clear_history=True, quiet=True)
-                with recorder as recording:
-                    self.shell.run_cell(cell)
-            except Error as error:
-                raise UsageError(str(error)) from None
-            if recording.trace is None:
-                return Text(_nothing(recording.method))
-            report = analyze(recording.trace)
-            shown = Shown(report)  # reads the trace, which the end of this block may remove
-        if arguments.variable:
-            self.shell.user_ns[arguments.variable] = report
-        return None if arguments.quiet else shown
+        variable = arguments.variable
+        if variable and not variable.isidentifier():
+            raise UsageError(f"'{variable}' is not the name of a variable")
+        folder = tempfile.mkdtemp(prefix="memtrace-")
+        kept: Report | None = None
+        try:
+            path = _unquoted(arguments.output) or os.path.join(folder, "cell.trace.zst")
+            with record(path, method=_method(), clear_history=True, quiet=True) as recording:
+                failure = self._run_cell(cell)
+            shown, report = _answer(recording)
+            if variable and report is not None:
+                self.shell.user_ns[variable] = kept = report
+        except Error as error:
+            raise UsageError(str(error)) from None
+        finally:
+            _remove_with(kept, folder)
+        return _result(None if arguments.quiet else shown, failure)
 
+    @magic.no_var_expand
     @magic.line_cell_magic
     def mlrun(self, line: str, cell: str | None = None) -> Any:
         """Runs a statement or the cell, and shows the GPU memory of each line of functions.
@@ -89,34 +110,36 @@ class Magics(magic.Magics):  # type: ignore[misc,unused-ignore]
         -r, --return-profiler return the memtrace.LineProfiler
         -T, --dump-profile FILE   write the table as text to a new file
         """
-        options, statement = self.parse_options(line, _SHORT, *_LONG, list_all=True)
-        asked = _Mlrun(options)
-        if cell is None and not statement.strip():
-            raise UsageError("%mlrun needs a statement, such as: %mlrun -f train_step train_step()")
         try:
+            asked = MlrunOptions(line)
+            _check(asked, cell)
             profiler = LineProfiler(*[self._function(name) for name in asked.functions])
             check_columns(asked.columns)
             with profiler:
-                self._run(statement, cell)
+                failure = self._run_cell(cell) if cell is not None else self._run(asked.statement)
             table = profiler.table(asked.columns, asked.device)
-        except Error as error:
+        except (Error, ValueError) as error:
             raise UsageError(str(error)) from None
         if asked.file:
             _write_new(asked.file, table.text() + "\n")
-        if asked.returns_profiler:
+        if asked.returns_profiler and failure is None:
             return profiler
-        return None if asked.is_quiet else table
+        return _result(None if asked.is_quiet else table, failure)
 
-    def _run(self, statement: str, cell: str | None) -> None:
-        """Runs the cell, or the statement without the value that a cell would show. An exception
-        is shown, and the table follows: running out of memory is a reason to profile."""
-        if cell is not None:
-            self.shell.run_cell(cell)
-            return
+    def _run_cell(self, cell: str) -> CellFailed | None:
+        """Runs a cell, and shows what it shows."""
+        result = self.shell.run_cell(cell)
+        failure = result.error_before_exec or result.error_in_exec
+        return CellFailed(failure) if failure else None
+
+    def _run(self, statement: str) -> CellFailed | None:
+        """The same for a statement, without the value that a cell would show."""
         try:
             exec(compile(statement, "<mlrun>", "exec"), self.shell.user_ns)
-        except Exception:  # pylint: disable=broad-exception-caught
+        except Exception as error:  # pylint: disable=broad-exception-caught
             self.shell.showtraceback()
+            return CellFailed(error)
+        return None
 
     def _function(self, name: str) -> Any:
         try:
@@ -149,31 +172,6 @@ class Magics(magic.Magics):  # type: ignore[misc,unused-ignore]
             self._history = None
 
 
-_SHORT = "f:c:Dg:qrT:"
-_LONG = ("function=", "column=", "no_default_columns", "gpu=", "quiet", "return-profiler",
-         "dump-profile=")
-
-
-class _Mlrun:
-    """The options of %mlrun, which have the names of those of pytorch_memlab."""
-
-    def __init__(self, options: Mapping[str, list[str]]) -> None:
-        def values(short: str, long: str) -> list[str]:
-            return [*options.get(short, []), *options.get(long, [])]
-
-        self.functions = values("f", "function")
-        own = values("c", "column")
-        is_bare = "D" in options or "no_default_columns" in options
-        self.columns = own if is_bare else [*DEFAULT_COLUMNS, *own]
-        gpu = values("g", "gpu")
-        if gpu and not gpu[-1].isdigit():
-            raise UsageError(f"'{gpu[-1]}' is not the number of a device")
-        self.device = int(gpu[-1]) if gpu else None
-        self.is_quiet = "q" in options or "quiet" in options
-        self.returns_profiler = "r" in options or "return-profiler" in options
-        self.file = (values("T", "dump-profile") or [""])[-1]
-
-
 class Shown:
     """A report as text and as HTML, made while its trace exists."""
 
@@ -189,10 +187,49 @@ class Shown:
         return self._html
 
 
-def _nothing(method: str) -> str:
-    if method == "memtrace record":
-        return "memtrace started this process: its trace has this cell"
-    return "the cell did not use the GPU"
+def _result(shown: Any, failure: CellFailed | None) -> Any:
+    """What a magic returns for IPython to show. After a failure the answer is still shown: running
+    out of memory is a reason to look at it."""
+    if failure is None:
+        return shown
+    if shown is not None and failure.has_run:
+        display(shown)
+    raise failure
+
+
+def _remove_with(report: Report | None, folder: str) -> None:
+    """Removes a folder as soon as the report that reads its trace is gone."""
+    if report is None:
+        shutil.rmtree(folder, ignore_errors=True)
+    else:
+        weakref.finalize(report, shutil.rmtree, folder, ignore_errors=True)
+
+
+def _answer(recording: Recording) -> tuple[Any, Report | None]:
+    """What to show for a recording, and its report if there is one."""
+    if recording.method == LAUNCHER:
+        return Text("memtrace started this process: its trace has this cell"), None
+    if recording.trace is None:
+        return Text("the cell did not use the GPU"), None
+    report = analyze(recording.trace)
+    if not any(device.summary.events for device in report.devices):
+        return Text("the cell neither allocated nor freed GPU memory"), report
+    return Shown(report), report
+
+
+def _check(asked: MlrunOptions, cell: str | None) -> None:
+    if cell is None and not asked.statement:
+        raise UsageError("%mlrun needs a statement, such as: %mlrun -f train_step train_step()")
+    if cell is not None and asked.statement:
+        raise UsageError(f"%%mlrun runs the cell: move '{asked.statement}' to a line below")
+    if not asked.functions:
+        raise UsageError("name the function whose lines to show: -f FUNCTION")
+
+
+def _unquoted(path: str | None) -> str:
+    """IPython keeps the quotes of words."""
+    text = path or ""
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text
 
 
 def _write_new(path: str, text: str) -> None:

@@ -105,16 +105,17 @@ class LineTable:
         self.document = document
         self.columns = tuple(columns)
         self.codes = tuple(codes)
-        self.rows: list[Row] = []
-        for code in codes:
-            self._add(code, device)
+        self._tables = [(code, self._rows_of(code, device)) for code in codes]
+        self.rows = [row for _, rows in self._tables for row in rows]
 
-    def _add(self, code: Code, device: int | None) -> None:
+    def _rows_of(self, code: Code, device: int | None) -> list[Row]:
         found = self._lines_of(code, device)
+        rows: list[Row] = []
         for number, text in enumerate(code.lines, code.first):
             line = found.get(number)
             values = {name: value_of(line, name) for name in self.columns} if line else None
-            self.rows.append(Row(code.name, number, values, text))
+            rows.append(Row(code.name, number, values, text))
+        return rows
 
     def _lines_of(self, code: Code, device: int | None) -> dict[int, Line]:
         """The lines of a function on the device, or on the first one that has the function."""
@@ -148,10 +149,9 @@ class LineTable:
 
     def text(self) -> str:
         """The table as text."""
-        return "\n\n".join(self._text_of(code) for code in self.codes) or "no function was profiled"
+        return "\n\n".join(self._text_of(*table) for table in self._tables) or "no function was profiled"
 
-    def _text_of(self, code: Code) -> str:
-        rows = [row for row in self.rows if row.function == code.name]
+    def _text_of(self, code: Code, rows: Sequence[Row]) -> str:
         table = [["line", *map(_heading, self.columns)]]
         table += [[str(row.line), *self._texts(row)] for row in rows]
         widths = [max(map(len, column)) for column in zip(*table)]
@@ -165,10 +165,9 @@ class LineTable:
         return self.text()
 
     def _repr_html_(self) -> str:
-        return "\n".join(self._html_of(code) for code in self.codes) or "<p>no function</p>"
+        return "\n".join(self._html_of(*table) for table in self._tables) or "<p>no function</p>"
 
-    def _html_of(self, code: Code) -> str:
-        rows = [row for row in self.rows if row.function == code.name]
+    def _html_of(self, code: Code, rows: Sequence[Row]) -> str:
         largest = {name: max([abs(row.values[name] or 0) for row in rows if row.values] or [0])
                    for name in self.columns}
         head = "".join(f'<th style="text-align: right">{html.escape(_heading(name))}</th>'

@@ -14,7 +14,7 @@ from typing import Any, Callable, TypeVar, cast
 from .errors import Error
 from .line_table import DEFAULT_COLUMNS, Code, LineTable, code_of
 from .questions import lines
-from .recording import HISTORY, record
+from .recording import HISTORY, LAUNCHER, record
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -45,13 +45,18 @@ class LineProfiler:
             self._codes.append(code)
 
     def start(self) -> None:
-        """Begins to record. Raises Error if neither method of `memtrace.record` is possible."""
+        """Begins to record. Raises Error if neither method of `memtrace.record` is possible, or if
+        `memtrace record` started this process."""
+        if self._record is not None:
+            raise Error("this profiler has already started")
         self._folder = tempfile.TemporaryDirectory(prefix="memtrace-")
         self._record = record(
             os.path.join(self._folder.name, "lines.trace.zst"), stacks="python", free_stacks=True,
             method=HISTORY if "torch" in sys.modules else None, quiet=True, clear_history=True)
         try:
-            self._record.__enter__()
+            if self._record.__enter__().method == LAUNCHER:
+                self._record.__exit__()
+                raise Error("memtrace started this process: use 'memtrace lines' on its trace")
         except BaseException:
             self._record = None
             self._folder.cleanup()
