@@ -10,10 +10,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .dry_runs import dry_run as dry_run
+    from .dumps import dump_on_oom as dump_on_oom
     from .errors import Error as Error
+    from .errors import NotRestored as NotRestored
     from .ranges import phase as phase
     from .holders import who_holds as who_holds
     from .parking import parked as parked
+    from .profiling import LineProfiler as LineProfiler
+    from .profiling import profile as profile
+    from .questions import diff as diff
+    from .questions import fit as fit
+    from .questions import lines as lines
+    from .questions import tune as tune
     from .ranges import step as step
     from .recording import Recording as Recording
     from .recording import record as record
@@ -25,15 +34,24 @@ __version__ = "0.1.0"
 
 _MODULES = {
     "Error": "errors",
+    "LineProfiler": "profiling",
+    "NotRestored": "errors",
     "Recording": "recording",
     "Report": "report",
     "analyze": "report",
+    "diff": "questions",
+    "dry_run": "dry_runs",
+    "dump_on_oom": "dumps",
+    "fit": "questions",
+    "lines": "questions",
     "live": "report",
     "phase": "ranges",
     "parked": "parking",
+    "profile": "profiling",
     "record": "recording",
     "report": "tensor_report",
     "step": "ranges",
+    "tune": "questions",
     "who_holds": "holders",
 }
 
@@ -48,6 +66,13 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
     globals()[name] = value
     return value
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext memtrace`: %%memtrace, %mlrun and %memtrace_live."""
+    from .ipython import Magics
+
+    shell.register_magics(Magics)
 
 
 def __dir__() -> list[str]:

@@ -1,5 +1,10 @@
-"""The exception of this package."""
+"""The exceptions of this package."""
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .parking import parked
 
 
 class Error(Exception):
@@ -9,3 +14,12 @@ class Error(Exception):
     def __init__(self, text: str, status: int | None = None) -> None:
         super().__init__(text)
         self.status = status
+
+
+class NotRestored(Error):
+    """memtrace.parked could not restore everything. The bytes are in host memory as long as `parked`
+    is alive; its method restore() tries again."""
+
+    def __init__(self, text: str, owner: parked) -> None:
+        super().__init__(text)
+        self.parked = owner

@@ -24,9 +24,14 @@ class Rows(list[Any]):
 
     def to_frame(self) -> Any:
         """The rows as a pandas frame. Raises ImportError without pandas."""
-        import pandas  # type: ignore[import-not-found,import-untyped,unused-ignore]
+        return frame(self.columns())
 
-        return pandas.DataFrame(self.columns())
+
+def frame(rows: Sequence[Mapping[str, Any]]) -> Any:
+    """Mappings of columns as a pandas frame. Raises ImportError without pandas."""
+    import pandas  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+    return pandas.DataFrame(rows)
 
 
 def flat(row: Any, prefix: str = "") -> dict[str, Any]:

@@ -1,10 +1,11 @@
 """PyTorch's own history of memory, where the collector cannot be used."""
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
-from . import ranges
+from . import output, program, ranges
 from .errors import Error
 
 # The oldest arguments last: PyTorch has changed them three times.
@@ -16,17 +17,37 @@ _ARGUMENTS: tuple[dict[str, Any], ...] = (
 DEFAULT_ENTRIES = 1_000_000
 
 
-class History:
-    """The history of the allocator from now until `dump`."""
+class _Shared:
+    """The state of PyTorch's one history, as far as this package began it."""
 
-    def __init__(self, max_entries: int | None) -> None:
+    users = 0
+    has_annotations = False
+
+
+class History:
+    """The history of the allocator from now on, for one user in this package. The last user ends
+    it. A history that the program began itself is used and never ended."""
+
+    def __init__(self, max_entries: int | None, *, clear: bool = False) -> None:
         self._memory = self._find()
-        self.was_on = self._is_on()
-        self.has_annotations = False
-        if not self.was_on:
+        self.is_of_the_program = self._is_on() and not _Shared.users
+        self._is_used = not self.is_of_the_program
+        if not self._is_on() or (clear and self._is_used):
             self._start(max_entries or DEFAULT_ENTRIES)
+        self.has_annotations = self._is_used and _Shared.has_annotations
+        if self._is_used:
+            _Shared.users += 1
         if self.has_annotations:
             ranges.annotated += 1
+
+    @classmethod
+    def existing(cls) -> History:
+        """What PyTorch has recorded until now, also if that is no history: a view without an end."""
+        history = cls.__new__(cls)
+        history._memory = cls._find()
+        history.is_of_the_program = True
+        history._is_used = history.has_annotations = False
+        return history
 
     @staticmethod
     def _find() -> Any:
@@ -38,7 +59,10 @@ class History:
 
     @staticmethod
     def _is_on() -> bool:
-        enabled = getattr(getattr(sys.modules["torch"], "_C", None), "_cuda_isHistoryEnabled", None)
+        torch = sys.modules["torch"]
+        if not torch.cuda.is_initialized():
+            return False  # PyTorch would read a device that it does not have yet, and crash
+        enabled = getattr(getattr(torch, "_C", None), "_cuda_isHistoryEnabled", None)
         return bool(enabled and enabled())
 
     def _start(self, max_entries: int) -> None:
@@ -49,32 +73,43 @@ class History:
                     start("all", max_entries=max_entries, **arguments)
                 except TypeError:
                     continue
-                self.has_annotations = "global_record_annotations" in arguments
+                _Shared.has_annotations = "global_record_annotations" in arguments
                 return
             start(True, trace_alloc_max_entries=max_entries, trace_alloc_record_context=True)
         except (RuntimeError, TypeError, AssertionError) as error:
             raise Error(f"PyTorch cannot record its history: {_line(error)}") from None
 
-    def dump(self, path: str) -> None:
-        """Writes the snapshot and ends the history, unless the program began it."""
+    def write_trace(self, path: str) -> None:
+        """Writes the history so far as a trace, through a snapshot beside it. Raises Error. If only
+        the import failed, the snapshot stays."""
+        snapshot = output.unfinished(path, ".pickle")
         try:
-            self._memory._dump_snapshot(path)
-        except (RuntimeError, AssertionError) as error:
+            self._memory._dump_snapshot(snapshot)
+        except (OSError, RuntimeError, AssertionError) as error:
             raise Error(f"PyTorch cannot write its history: {_line(error)}") from None
-        finally:
-            self.stop()
+        try:
+            program.run(["import", snapshot, "-o", path, "--quiet", "--no-summary"])
+        except Error as error:
+            raise Error(f"{error}; the snapshot is '{snapshot}'", error.status) from None
+        except BaseException:  # Ctrl-C
+            print(f"memtrace: '{path}' is not written; the snapshot is '{snapshot}'",
+                  file=sys.stderr)
+            raise
+        os.unlink(snapshot)
 
     def stop(self) -> None:
+        """Ends the history for this user."""
+        if not self._is_used:
+            return
+        self._is_used = False
         if self.has_annotations:
             ranges.annotated -= 1
-            self.has_annotations = False
-        if self.was_on:
-            return
-        self.was_on = True
-        try:
-            self._memory._record_memory_history(None)
-        except TypeError:
-            self._memory._record_memory_history(False)
+        _Shared.users -= 1
+        if not _Shared.users:
+            try:
+                self._memory._record_memory_history(None)
+            except TypeError:
+                self._memory._record_memory_history(False)
 
     def missing(self) -> tuple[str, ...]:
         """What a snapshot does not have, and a recording of the collector has."""
@@ -83,7 +118,7 @@ class History:
             "call stacks of blocks that were allocated before the recording",
         ]
         if not self.has_annotations:
-            found.append("phases and steps" if not self.was_on else "phases and steps, unless the "
+            found.append("phases and steps" if not self.is_of_the_program else "phases and steps, unless the "
                          "program's own history records annotations")
         return tuple(found)
 

@@ -6,28 +6,28 @@ graph through grad_fn. References that only C++ holds are not visible."""
 from __future__ import annotations
 
 import gc
-import re
 import sys
 import threading
 import types
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Optional, Union
 
-from . import tensors
+from . import graph, references, tensors
 from .errors import Error
 
 _MAX_OBJECTS = 200_000
 _MAX_CHAINS = 10
-_MAX_NODES = 50_000
-# The link of a key that may be an attribute.
-_KEY = re.compile(r"\['(\w+)'\]")
+_MAX_LINKS = 64
+# gc.get_referrers compares each reference of the heap with each object of the question.
+_MAX_QUESTION = 16
+_OWN_MODULES = frozenset((__name__, graph.__name__, references.__name__, tensors.__name__))
 
 
 @dataclass(frozen=True)
 class Chain:
-    """One way from a root to the tensor. `kind`: of the root, "global" or "local". `links`: what follows the name of the root, for example (".layers", "[3]")."""
+    """One way from a root to the tensor. `kind`: of the root, "global" or "local". `links`: what
+    follows the name of the root, for example (".layers", "[3]")."""
 
     kind: str
     root: str
@@ -40,131 +40,35 @@ class Chain:
 @dataclass(frozen=True)
 class Holders:
     """The result of memtrace.who_holds. `tensors`: how many tensor objects show the memory.
-    `complete` is False if the search stopped at its limit."""
+    `complete` is False if the search stopped at its limit. `is_allocated`: whether PyTorch's
+    allocator has a block at the address in question, None if the question was no address on a GPU."""
 
     chains: tuple[Chain, ...]
     tensors: int
     complete: bool
+    is_allocated: Optional[bool] = None
 
     def __str__(self) -> str:
         lines = [f"{chain.kind}: {chain}" for chain in self.chains]
-        if not self.tensors:
-            lines.append("no tensor that Python knows has this memory: C++ holds it, for example "
+        if not self.tensors and self.is_allocated is False:
+            lines.append("no tensor has this memory, and PyTorch's allocator has no block there: it is "
+                         "free, or belongs to other code")
+        elif not self.tensors:
+            lines.append("no tensor object of Python has this memory: C++ holds it, for example "
                          "autograd for backward, or a library")
-        elif not self.chains:
-            lines.append("no reference was found that Python knows: C++ or an extension holds it, and "
-                         "cannot be named")
+        elif not self.chains and self.complete:
+            lines.append("no reference from Python was found: C++ or an extension holds the tensor, "
+                         "and has no name")
         if not self.complete:
-            lines.append(f"the search stopped after {_MAX_OBJECTS:,} objects")
+            lines.append(f"the search stopped at its limit, {_MAX_CHAINS} chains, {_MAX_LINKS} links or "
+                         "the number of objects: more references may exist")
         return "\n".join(lines)
 
 
-# ---- names of references ----------------------------------------------------
+# ---- the search -------------------------------------------------------------
 
 
-def _short(value: Any) -> str:
-    """A key in words. Only built-in types: repr of others would run the program's code."""
-    if type(value) is tuple and len(value) <= 4:
-        return f"({', '.join(map(_short, value))})"
-    is_plain = type(value) in (str, int, float, bool, bytes, type(None))
-    text = repr(value) if is_plain else f"<{type(value).__name__}>"
-    return text if len(text) <= 40 else text[:37] + "..."
-
-
-def _in_mapping(owner: dict[Any, Any], child: Any) -> Iterator[str]:
-    for key, value in list(owner.items()):
-        if value is child:
-            yield f"[{_short(key)}]"
-        elif key is child:
-            yield ".keys()"
-
-
-def _in_sequence(owner: Any, child: Any) -> Iterator[str]:
-    for index, value in enumerate(owner):
-        if value is child:
-            yield f"[{index}]"
-
-
-def _link(owner: Any, child: Any) -> str:
-    """Returns how `owner` refers to `child`."""
-    if isinstance(owner, dict):
-        return next(_in_mapping(owner, child), "[...]")
-    if isinstance(owner, (list, tuple, deque)):
-        return next(_in_sequence(owner, child), "[...]")
-    if isinstance(owner, (set, frozenset)):
-        return " (an element of a set)"
-    return f".{_attribute(owner, child)}"
-
-
-def _links(owner: Any, child: Any, links: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns the links from `owner`, given those from `child`. The dictionary of an object is no
-    link of its own: its keys are the attributes."""
-    if type(child) is dict and _own_dictionary(owner) is child:
-        return _as_attribute(links)
-    if isinstance(owner, threading.local):
-        # Each thread has a dictionary, behind a weak reference to the thread.
-        first = next((i for i, link in enumerate(links) if _KEY.fullmatch(link)), 0)
-        return _as_attribute(links[first:])
-    return (_link(owner, child), *links)
-
-
-def _own_dictionary(owner: Any) -> Any:
-    try:
-        return object.__getattribute__(owner, "__dict__")
-    except AttributeError:
-        return None
-
-
-def _as_attribute(links: tuple[str, ...]) -> tuple[str, ...]:
-    key = _KEY.fullmatch(links[0])
-    return (f".{key.group(1)}", *links[1:]) if key else links
-
-
-def _generator_link(generator: types.GeneratorType[Any, Any, Any], child: Any) -> str:
-    frame = generator.gi_frame
-    names = [name for name, local in (frame.f_locals.items() if frame else ()) if local is child]
-    return f" (variable {names[0]} of a suspended generator)" if names else " (a suspended generator)"
-
-
-def _function_link(function: types.FunctionType, child: Any) -> str:
-    return f".{_attribute(function, child)}"
-
-
-def _attribute(owner: Any, child: Any) -> str:
-    variables = _own_dictionary(owner)
-    if isinstance(variables, dict):
-        for name, value in list(variables.items()):
-            if value is child:
-                return str(name)
-    for base in type(owner).__mro__:
-        for name in _slots(base):
-            try:
-                if getattr(owner, name) is child:
-                    return name
-            except Exception:  # pylint: disable=broad-except
-                continue
-    for name in ("grad", "_grad", "__self__", "__func__", "__wrapped__", "func", "args", "keywords",
-                 "__traceback__", "__context__", "__cause__", "_backward_hooks", "__defaults__",
-                 "__kwdefaults__", "__closure__"):
-        try:
-            if getattr(owner, name, None) is child:
-                return name
-        except Exception:  # pylint: disable=broad-except
-            continue
-    return f"<{type(owner).__name__}>"
-
-
-def _slots(base: type) -> tuple[str, ...]:
-    slots = base.__dict__.get("__slots__", ())
-    return (slots,) if isinstance(slots, str) else tuple(slots)
-
-
-# ---- roots ------------------------------------------------------------------
-
-
-def _frame_text(frame: types.FrameType) -> str:
-    code = frame.f_code
-    return f"{code.co_name} ({code.co_filename.rpartition('/')[2]}:{frame.f_lineno})"
+Level = dict[int, tuple[tuple[str, ...], Any]]
 
 
 class _Search:
@@ -176,62 +80,74 @@ class _Search:
         self.complete = True
         self._modules: dict[int, str] = {}
         for name, module in list(sys.modules.items()):
-            if isinstance(module, types.ModuleType):
-                self._modules.setdefault(id(module.__dict__), name)
+            if references.is_a(module, types.ModuleType):
+                self._modules.setdefault(id(references.own_dictionary(module)), name)
         # By id of an object: the links from it to the tensor, and the object.
-        self._level: dict[int, tuple[tuple[str, ...], Any]] = {id(item): ((), item) for item in targets}
-        self._next: dict[int, tuple[tuple[str, ...], Any]] = {}
+        self._level: Level = {id(item): ((), item) for item in targets}
+        self._next: Level = {}
         self._seen = set(self._level)
         self._limit = limit
         # What this search itself holds is no answer.
         self._own = {id(self), id(self.__dict__), id(targets)}
         self._frames: set[int] = set()
-        self._locals: dict[int, list[tuple[str, str]]] = {}
+        self._locals: dict[int, list[str]] = {}
         self._read_frames()
 
     def _read_frames(self) -> None:
-        """Running frames refer to their variables without the garbage collector's knowledge. This
-        package's frames hold the question, and are left out."""
+        """The garbage collector does not report the variables of running frames. This package's
+        frames hold the question, and are left out."""
         threads = {thread.ident: thread.name for thread in threading.enumerate()}
         for ident, running in sys._current_frames().items():
             where = "" if threads.get(ident) == "MainThread" else f", thread {threads.get(ident, ident)}"
             frame: Optional[types.FrameType] = running
             while frame is not None:
                 self._frames.add(id(frame))
-                if frame.f_globals.get("__name__") != __name__ and frame.f_code.co_name != "<module>":
-                    variables = frame.f_locals
-                    self._own.add(id(variables))
-                    for name, value in list(variables.items()):
-                        text = f"{name} in {_frame_text(frame)}{where}"
-                        self._locals.setdefault(id(value), []).append((name, text))
+                if not _is_own(frame) and frame.f_code.co_name != "<module>":
+                    for name, value in references.variables(frame):
+                        text = f"{name} in {references.frame_text(frame)}{where}"
+                        self._locals.setdefault(id(value), []).append(text)
                 frame = frame.f_back
 
     def run(self) -> None:
-        while self._level and len(self.chains) < _MAX_CHAINS:
-            if len(self._seen) > self._limit:
-                self.complete = False
-                return
+        for _ in range(_MAX_LINKS):
+            if not self._level or len(self.chains) >= _MAX_CHAINS:
+                break
             level, self._next = self._level, {}
             self._own |= {id(level), id(self._next)}
             self._local_roots(level)
-            values = [value for _, value in level.values()]
-            self._own |= {id(values)} | {id(entry) for entry in level.values()}
-            owners = gc.get_referrers(*values)
+            owners = self._owners(level)
             self._own.add(id(owners))
             for owner in owners:
+                if len(self._seen) > self._limit:
+                    self.complete = False
+                    return
                 self._owner(owner, level)
             self._level = self._next
+        self.complete = not self._level
 
-    def _owner(self, owner: Any, level: dict[int, tuple[tuple[str, ...], Any]]) -> None:
+    def _owners(self, level: Level) -> list[Any]:
+        """Returns all objects that refer to one of the level. A question about few objects is
+        fastest in C. About many it would take hours, and Ctrl-C would not end it."""
+        self._own |= {id(entry) for entry in level.values()}
+        if len(level) > _MAX_QUESTION:
+            return [owner for owner in gc.get_objects()
+                    if not level.keys().isdisjoint(map(id, gc.get_referents(owner)))]
+        values = [value for _, value in level.values()]
+        self._own.add(id(values))
+        return gc.get_referrers(*values)
+
+    def _owner(self, owner: Any, level: Level) -> None:
         if id(owner) in self._own or id(owner) in self._frames:
             return
         children = {id(child): child for child in gc.get_referents(owner) if id(child) in level}
         for number, child in children.items():
+            if id(owner) in self._seen:  # to find the place of each one in a long list takes too long
+                return
             self._visit(owner, child, level[number][0])
 
-    def _local_roots(self, level: dict[int, tuple[tuple[str, ...], Any]]) -> None:
+    def _local_roots(self, level: Level) -> None:
         for number, (links, _) in level.items():
-            for _, text in self._locals.get(number, ()):
+            for text in self._locals.get(number, ()):
                 self._found("local", text, links)
 
     def _found(self, kind: str, root: str, links: tuple[str, ...]) -> None:
@@ -245,34 +161,30 @@ class _Search:
             self._next[id(owner)] = (links, owner)
 
     def _visit(self, owner: Any, child: Any, links: tuple[str, ...]) -> None:
-        if isinstance(owner, types.FrameType):
+        if type(owner) is types.FrameType:
             self._ended_frame(owner, child, links)
-        elif isinstance(owner, dict) and id(owner) in self._modules:
+        elif id(owner) in self._modules:
             self._global(owner, child, links)
-        elif isinstance(owner, types.GeneratorType):
-            self._follow(owner, (_generator_link(owner, child), *links))
-        elif isinstance(owner, types.FunctionType):
-            self._follow(owner, (_function_link(owner, child), *links))
-        elif isinstance(owner, tuple) and owner and all(type(item) is types.CellType for item in owner):
+        elif type(owner) is tuple and type(child) is types.CellType:
             # The cells of a closure: the function names the variable.
             self._closure(owner, child, links)
-        elif isinstance(owner, types.CellType):
-            self._follow(owner, links)
         else:
-            self._follow(owner, _links(owner, child, links))
+            self._follow(owner, references.links_of(owner, child, links))
 
     def _closure(self, cells: tuple[Any, ...], cell: Any, links: tuple[str, ...]) -> None:
+        position = next(index for index, item in enumerate(cells) if item is cell)
         for function in gc.get_referrers(cells):
-            if isinstance(function, types.FunctionType) and function.__closure__ is cells:
-                position = next(index for index, item in enumerate(cells) if item is cell)
+            if type(function) is types.FunctionType and function.__closure__ is cells:
                 name = function.__code__.co_freevars[position]
                 self._follow(function, (f" (closure variable {name})", *links))
 
     def _ended_frame(self, frame: types.FrameType, child: Any, links: tuple[str, ...]) -> None:
-        for name, local in list(frame.f_locals.items()):
+        if _is_own(frame):
+            return
+        for name, local in references.variables(frame):
             if local is child:
-                self._found("local", f"{name} in {_frame_text(frame)}, which an exception or a "
-                            "traceback holds", links)
+                self._found("local", f"{name} in {references.frame_text(frame)}, which an exception "
+                            "or a traceback holds", links)
                 return
 
     def _global(self, owner: dict[str, Any], child: Any, links: tuple[str, ...]) -> None:
@@ -281,49 +193,8 @@ class _Search:
                 self._found("global", f"{self._modules[id(owner)]}.{name}", links)
 
 
-# ---- the autograd graph -----------------------------------------------------
-
-
-def _saved_by(node: Any) -> Iterator[tuple[str, Any]]:
-    for name in dir(node):
-        if name.startswith("_saved_"):
-            try:
-                value = getattr(node, name)
-            except RuntimeError:  # freed by backward
-                continue
-            for item in value if isinstance(value, (list, tuple)) else (value,):
-                if tensors.is_tensor(item):
-                    yield name, item
-
-
-def _graph_chains(storages: set[tuple[str, int]]) -> list[tuple[Any, str]]:
-    """Returns tensors whose grad_fn leads to a node that saved one of the storages, and the way."""
-    found: list[tuple[Any, str]] = []
-    visited: set[Any] = set()
-    for tensor in tensors.alive():
-        queue = deque([tensor.grad_fn] if tensor.grad_fn is not None else [])
-        while queue and len(visited) < _MAX_NODES:
-            node = queue.popleft()
-            if node in visited:
-                continue
-            visited.add(node)
-            for name, saved in _saved_by(node):
-                storage = tensors.storage_of(saved)
-                if storage is not None and tensors.key_of(storage) in storages:
-                    found.append((tensor, f".grad_fn ... {node.name()}.{name}"))
-            queue.extend(following for following, _ in node.next_functions if following is not None)
-    return found
-
-
-def _gradient_chains(storages: set[tuple[str, int]]) -> list[tuple[Any, str]]:
-    """Returns tensors whose gradient has one of the storages: C++ holds the gradient."""
-    found = []
-    for tensor in tensors.alive():
-        gradient = tensor.grad if tensor.is_leaf else None
-        storage = tensors.storage_of(gradient) if gradient is not None else None
-        if storage is not None and tensors.key_of(storage) in storages:
-            found.append((tensor, ".grad"))
-    return found
+def _is_own(frame: types.FrameType) -> bool:
+    return frame.f_globals.get("__name__") in _OWN_MODULES
 
 
 # ---- the question -----------------------------------------------------------
@@ -334,58 +205,79 @@ def _at_address(address: int) -> list[Any]:
     for tensor in tensors.alive():
         for _, part in tensors.parts(tensor):
             storage = tensors.storage_of(part)
-            if storage is not None and storage.data_ptr() <= address < storage.data_ptr() + storage.nbytes():
+            if storage is not None and storage.device.type != "meta" and (
+                    storage.data_ptr() <= address < storage.data_ptr() + storage.nbytes()):
                 found.append(tensor)
+                break
     return found
+
+
+def _is_allocated(address: int) -> Optional[bool]:
+    blocks = [(start, block["size"]) for _, start, block in tensors.blocks()]
+    return any(start <= address < start + size for start, size in blocks) if blocks else None
 
 
 def _at_site(site: str) -> list[Any]:
     """The tensors in blocks that a line of code allocated, from PyTorch's history of memory."""
-    torch = tensors.loaded_torch()
     file, _, line = site.rpartition(":")
     if not file or not line.isdigit():
         raise Error(f"'{site}' is no site: FILE:LINE, for example train.py:13")
-    found, has_frames = [], False
-    for segment in torch.cuda.memory_snapshot() if torch.cuda.is_available() else ():
-        for block in segment["blocks"]:
-            frames = block.get("frames") or ()
-            has_frames = has_frames or bool(frames)
-            if block["state"] == "active_allocated" and any(
-                    frame["line"] == int(line) and frame["filename"].endswith(file) for frame in frames):
-                found += _at_address(block["address"])
+    addresses, has_frames = [], False
+    for _, address, block in tensors.blocks():
+        frames = block.get("frames") or ()
+        has_frames = has_frames or bool(frames)
+        if any(frame["line"] == int(line) and f"/{frame['filename']}".endswith(f"/{file.lstrip('/')}")
+               for frame in frames):
+            addresses.append(address)
     if not has_frames:
         raise Error("PyTorch has no history of memory: call torch.cuda.memory._record_memory_history() "
                     "before the allocation, or pass a tensor or an address")
-    return found
+    if not addresses:
+        raise Error(f"no memory that is allocated now comes from '{site}'")
+    return _unique(tensor for address in addresses for tensor in _at_address(address))
+
+
+def _unique(objects: Iterable[Any]) -> list[Any]:
+    return list({id(item): item for item in objects}.values())
 
 
 def _same_storage(tensor: Any) -> list[Any]:
-    storages = {tensors.key_of(storage) for _, part in tensors.parts(tensor)
-                if (storage := tensors.storage_of(part)) is not None}
-    return [other for other in tensors.alive() if other is not tensor and any(
-        (storage := tensors.storage_of(part)) is not None and tensors.key_of(storage) in storages
-        for _, part in tensors.parts(other))]
+    keys = tensors.keys_of(tensor)
+    return [other for other in tensors.alive()
+            if other is not tensor and not keys.isdisjoint(tensors.keys_of(other))]
 
 
 def who_holds(target: Union[Any, int, str], *, limit: int = _MAX_OBJECTS) -> Holders:
     """Returns what keeps memory alive. `target`: a tensor, an address on a device, or a site such as
     "train.py:13". A tensor stands for all tensors that share its storage. The search looks at `limit`
     objects at most; Ctrl-C ends it."""
-    if isinstance(target, str):
-        objects = _at_site(target)
-    elif isinstance(target, int):
-        objects = _at_address(target)
-    elif tensors.is_tensor(target):
-        objects = [target, *_same_storage(target)]
-    else:
-        raise Error(f"who_holds takes a tensor, an address or a site, not {type(target).__name__}")
-    storages = {tensors.key_of(storage) for tensor in objects for _, part in tensors.parts(tensor)
-                if (storage := tensors.storage_of(part)) is not None}
+    is_allocated = None
+    with tensors.without_overrides():
+        if tensors.is_tensor(target):
+            objects = [target, *_same_storage(target)]
+        elif type(target) is str:
+            objects = _at_site(target)
+        elif type(target) is int:
+            objects, is_allocated = _at_address(target), _is_allocated(target)
+        else:
+            raise Error(f"who_holds takes a tensor, an address or a site, not {type(target).__name__}")
+        return _search(objects, limit, is_allocated)
+
+
+def _search(objects: list[Any], limit: int, is_allocated: Optional[bool]) -> Holders:
+    storages = {key for tensor in objects for key in tensors.keys_of(tensor)}
     search = _Search(objects, limit)
     search.run()
-    chains = list(search.chains)
-    for holder, link in [*_gradient_chains(storages), *_graph_chains(storages)]:
-        above = _Search([holder], limit)
-        above.run()
-        chains += [Chain(chain.kind, chain.root, (*chain.links, link)) for chain in above.chains[:1]]
-    return Holders(tuple(chains[:_MAX_CHAINS]), len(objects), search.complete)
+    chains, complete = list(search.chains), search.complete
+    in_graph, is_whole = graph.saved(storages, _MAX_CHAINS)
+    above: dict[int, list[Chain]] = {}
+    for holder, link in [*graph.gradients(storages), *in_graph]:
+        if len(chains) >= _MAX_CHAINS:
+            is_whole = False
+            break
+        if id(holder) not in above:
+            roots = _Search([holder], limit)
+            roots.run()
+            above[id(holder)] = roots.chains[:1]
+        chains += [Chain(chain.kind, chain.root, (*chain.links, link)) for chain in above[id(holder)]]
+    return Holders(tuple(chains[:_MAX_CHAINS]), len(objects), complete and is_whole, is_allocated)

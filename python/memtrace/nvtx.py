@@ -30,7 +30,7 @@ class Functions(NamedTuple):
 
 
 class _Copy:
-    """The memory that the tool knows. It lives as long as the process."""
+    """The memory that the tool has pointers to. It lives as long as the process."""
 
     def __init__(self) -> None:
         self.slots = (ctypes.c_void_p * _SLOTS)()

@@ -6,20 +6,26 @@ it, named or not, therefore keeps its shape, its strides, its hooks and what it 
 address changes."""
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterable, Iterator
 from types import TracebackType
-from typing import Any, Callable, Optional
+from typing import Any, Optional
 
 from . import tensors
-from .errors import Error
+from .around import Function, around
+from .errors import Error, NotRestored
 from .units import text_of_bytes
 
 
 class _Parked:
-    """One storage on the host. `names` are the tensors of it."""
+    """One storage on the host. `name` is that of its first tensor."""
 
     def __init__(self, name: str, storage: Any, host: Any) -> None:
         self.name, self.storage, self.host = name, storage, host
         self.size_bytes = int(storage.nbytes())
+
+    def free(self) -> None:
+        self.storage.resize_(0)
 
     def restore(self) -> None:
         self.storage.resize_(self.size_bytes)
@@ -37,10 +43,10 @@ def _host_copy(storage: Any, pin: bool) -> Any:
     torch = tensors.loaded_torch()
     size = int(storage.nbytes())
     try:
-        host = torch.empty(size, dtype=torch.uint8, pin_memory=pin)
+        host = torch.empty(size, dtype=torch.uint8, device="cpu", pin_memory=pin)
     except RuntimeError:
         # The system limits pinned memory; pageable memory is slower and otherwise the same.
-        host = torch.empty(size, dtype=torch.uint8)
+        host = torch.empty(size, dtype=torch.uint8, device="cpu")
     host.copy_(_as_bytes(storage), non_blocking=True)
     return host
 
@@ -70,8 +76,72 @@ def _check_graphs() -> None:
     graph = getattr(torch.cuda, "CUDAGraph", None)
     count = sum(type(value) is graph for value in gc.get_objects()) if graph is not None else 0
     if count:
-        raise Error(f"{count} CUDA graphs are alive: they would use the old addresses after the way "
+        raise Error(f"CUDA graphs are alive ({count}): they would use the old addresses after the way "
                     "back. If none of them uses these tensors, pass allow_graphs=True")
+
+
+# ---- refused use ------------------------------------------------------------
+
+
+class _Guard:
+    """Replaces a method of one object while at least one `parked` needs it. Without it, a kernel
+    would read at address 0, and CUDA would be unusable after that.
+
+    The method is an attribute of the instance. Functions that torch.compile has made already ignore
+    new hooks of modules, but they check that a module has no `forward` of its own."""
+
+    def __init__(self, owner: Any, method: str, reason: str) -> None:
+        self._owner, self._method, self._reason = owner, method, reason
+        self._before: dict[str, Any] = {}
+        self._count = 0
+
+    @classmethod
+    def add(cls, owner: Any, method: str, reason: str) -> _Guard:
+        current = owner.__dict__.get(method)
+        guard = current if isinstance(current, cls) else cls(owner, method, reason)
+        if guard._count == 0:
+            guard._before = {method: current} if method in owner.__dict__ else {}
+            owner.__dict__[method] = guard
+        guard._count += 1
+        return guard
+
+    def remove(self) -> None:
+        self._count -= 1
+        if self._count == 0 and self._owner.__dict__.get(self._method) is self:
+            del self._owner.__dict__[self._method]
+            self._owner.__dict__.update(self._before)
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        raise Error(self._reason)
+
+
+def _refuse_step(optimizer: Any, arguments: Any, named: Any) -> None:
+    raise Error(_step_reason(optimizer))
+
+
+def _step_reason(optimizer: Any) -> str:
+    return (f"the parameters of {type(optimizer).__name__} are parked in host memory: leave `with "
+            "memtrace.parked(...)` before a step")
+
+
+def _guard_optimizer(optimizer: Any) -> Any:
+    """Returns a handle with remove(). Wrappers of optimizers, such as those of Accelerate, have the
+    methods of an optimizer and not always its hooks."""
+    try:
+        return optimizer.register_step_pre_hook(_refuse_step)
+    except Exception:  # pylint: disable=broad-except
+        return _Guard.add(optimizer, "step", _step_reason(optimizer))
+
+
+def _guard_module(module: Any) -> Any:
+    return _Guard.add(module, "forward", f"{type(module).__name__} is parked in host memory: leave "
+                        "`with memtrace.parked(...)` before a forward pass")
+
+
+# ---- the context manager ----------------------------------------------------
+
+# Two threads that park the same tensors: the second one finds empty storages.
+_lock = threading.RLock()
 
 
 class parked:  # pylint: disable=invalid-name
@@ -80,8 +150,8 @@ class parked:  # pylint: disable=invalid-name
 
     Inside, these tensors have no memory: a forward pass of the model and a step of the optimizer
     raise. `moved_bytes` is what was freed; `kept` lists (name, reason) of what could not move.
-    If the GPU lacks memory for the way back, the exception says so, nothing is lost, and `restore()`
-    tries again."""
+    If the GPU lacks memory for the way back, NotRestored is raised and nothing is lost: `restore()`
+    of its attribute `parked` tries again."""
 
     def __init__(self, *objects: Any, pin: bool = True, empty_cache: bool = True,
                  allow_graphs: bool = False) -> None:
@@ -91,46 +161,50 @@ class parked:  # pylint: disable=invalid-name
             raise Error("parked takes models (torch.nn.Module) and optimizers (torch.optim.Optimizer)")
         self._pin, self._empty_cache, self._allow_graphs = pin, empty_cache, allow_graphs
         self._parked: list[_Parked] = []
-        self._hooks: list[Any] = []
+        self._guards: list[Any] = []
+        self._is_open = False
         self.kept: list[tuple[str, str]] = []
         self.moved_bytes = 0
 
     def __enter__(self) -> "parked":
+        if self._is_open:
+            raise Error("this `parked` is in use: make another one for a second `with`")
         for model in self._models:
             _check_model(model)
         if not self._allow_graphs:
             _check_graphs()
-        _wait()
+        self._is_open, self.kept, self.moved_bytes = True, [], 0
         try:
-            self._park()
+            with tensors.without_overrides(), _lock:
+                self._guard()
+                self._park()
         except BaseException:
             self.restore()
             raise
-        self._guard()
         return self
 
     def __exit__(self, kind: Optional[type[BaseException]], value: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None:
         self.restore()
 
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(self, function: Function) -> Function:
         """As a decorator: the objects are parked while the function runs."""
-        import functools
+        return around(function, lambda: parked(
+            *self._models, *self._optimizers, pin=self._pin, empty_cache=self._empty_cache,
+            allow_graphs=self._allow_graphs))
 
-        @functools.wraps(function)
-        def call(*arguments: Any, **named: Any) -> Any:
-            with parked(*self._models, *self._optimizers, pin=self._pin,
-                        empty_cache=self._empty_cache, allow_graphs=self._allow_graphs):
-                return function(*arguments, **named)
-
-        return call
+    def _guard(self) -> None:
+        for model in self._models:
+            for module in model.modules():
+                self._guards.append(_guard_module(module))
+        for optimizer in self._optimizers:
+            self._guards.append(_guard_optimizer(optimizer))
 
     # ---- to the host --------------------------------------------------------
 
-    def _park(self) -> None:
-        """Copies everything first: no storage is freed before all bytes are on the host."""
+    def _movable(self) -> Iterator[tuple[str, Any]]:
+        """Yields the storages that can move, with the name of a tensor, and fills `kept`."""
         seen: set[tuple[str, int]] = set()
-        copies: list[_Parked] = []
         for item in tensors.named(self._models, self._optimizers):
             for suffix, part in tensors.parts(item.tensor):
                 storage = tensors.storage_of(part)
@@ -145,64 +219,70 @@ class parked:  # pylint: disable=invalid-name
                 seen.add(key)
                 reason = _refusal(storage)
                 if reason is None:
-                    copies.append(_Parked(name, storage, _host_copy(storage, self._pin)))
+                    yield name, storage
                 else:
                     self.kept.append((name, reason))
-        _wait()
+
+    def _park(self) -> None:
+        """Copies everything first: no storage is freed before all bytes are on the host."""
+        movable = list(self._movable())
+        devices = {storage.device for _, storage in movable}
+        _wait(devices)
+        copies = [_Parked(name, storage, _host_copy(storage, self._pin)) for name, storage in movable]
+        _wait(devices)
         for copy in copies:
-            copy.storage.resize_(0)
+            # Listed first: an interrupt after free() must not lose the host's copy.
             self._parked.append(copy)
+            copy.free()
             self.moved_bytes += copy.size_bytes
         if self._empty_cache and copies:
             tensors.loaded_torch().cuda.empty_cache()
 
-    def _guard(self) -> None:
-        """Without it, a kernel would read at address 0, and CUDA would be unusable after that."""
-        for model in self._models:
-            for module in model.modules():
-                self._hooks.append(module.register_forward_pre_hook(_refuse_forward))
-        for optimizer in self._optimizers:
-            register = getattr(optimizer, "register_step_pre_hook", None)
-            if register is not None:
-                self._hooks.append(register(_refuse_step))
-
     # ---- and back -----------------------------------------------------------
 
     def restore(self) -> None:
-        """Brings everything back. Does nothing the second time."""
+        """Brings everything back. Does nothing the second time. Ctrl-C and SystemExit take effect
+        after the last byte."""
+        with tensors.without_overrides(), _lock:
+            interrupt = self._restore_all()
+        for guard in self._guards:
+            guard.remove()
+        self._guards.clear()
+        self._is_open = False
+        if interrupt is not None:
+            raise interrupt
+
+    def _restore_all(self) -> Optional[BaseException]:
+        """Restores all storages. Returns the interrupt that arrived in between, or None."""
+        interrupt: Optional[BaseException] = None
+        devices = {item.storage.device for item in self._parked}
         try:
             while self._parked:
-                self._parked[-1].restore()
-                self._parked.pop()
-        except RuntimeError as error:
-            rest = sum(item.size_bytes for item in self._parked)
-            failed = self._parked[-1]
-            if failed.storage.nbytes():
-                failed.storage.resize_(0)
-            raise Error(f"{text_of_bytes(rest)} could not be restored, beginning with '{failed.name}': "
-                        f"{str(error).splitlines()[0]}. The bytes are still in host memory: free GPU "
-                        "memory and call restore() again") from error
+                try:
+                    self._parked[-1].restore()
+                    self._parked.pop()
+                except (KeyboardInterrupt, SystemExit) as error:
+                    interrupt = error
+        except Exception as error:  # pylint: disable=broad-except
+            raise self._not_restored(error) from error
         finally:
-            _wait()
-        for hook in self._hooks:
-            hook.remove()
-        self._hooks.clear()
+            _wait(devices)
+        return interrupt
+
+    def _not_restored(self, error: Exception) -> NotRestored:
+        rest = sum(item.size_bytes for item in self._parked)
+        failed = self._parked[-1]
+        if failed.storage.nbytes():
+            failed.free()
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        return NotRestored(
+            f"{text_of_bytes(rest)} could not be restored, beginning with '{failed.name}': {reason}. "
+            "The bytes are still in host memory: free GPU memory and call restore() again, here the "
+            "method of the attribute `parked` of this exception", self)
 
 
-def _wait() -> None:
-    """Another stream may still use a storage that is about to be freed or read."""
-    torch = tensors.loaded_torch()
-    if not torch.cuda.is_available() or not torch.cuda.is_initialized():
-        return
-    for device in range(torch.cuda.device_count()):
-        torch.cuda.synchronize(device)
-
-
-def _refuse_forward(model: Any, arguments: Any) -> None:
-    raise Error(f"{type(model).__name__} is parked in host memory: leave `with memtrace.parked(...)` "
-                "before a forward pass")
-
-
-def _refuse_step(optimizer: Any, arguments: Any, named: Any) -> None:
-    raise Error(f"the parameters of {type(optimizer).__name__} are parked in host memory: leave `with "
-                "memtrace.parked(...)` before a step")
+def _wait(devices: Iterable[Any]) -> None:
+    """Another stream may still use a storage that is about to be freed or read. Only the devices of
+    the storages: to synchronize another device would make a context there."""
+    for device in devices:
+        tensors.loaded_torch().cuda.synchronize(device)

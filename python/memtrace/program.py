@@ -27,11 +27,11 @@ _LIBRARY_FOLDERS = (
 def find() -> str:
     """Returns the path of the program: MEMTRACE_PROGRAM, the program inside this package, or the
     first one on PATH."""
-    told = os.environ.get("MEMTRACE_PROGRAM")
-    if told:
-        if not _is_executable(told):
-            raise Error(f"MEMTRACE_PROGRAM is '{told}', which is not a program")
-        return told
+    configured = os.environ.get("MEMTRACE_PROGRAM")
+    if configured:
+        if not _is_executable(configured):
+            raise Error(f"MEMTRACE_PROGRAM is '{configured}', which is not a program")
+        return configured
     own = os.path.join(_PACKAGE, "bin", "memtrace")
     if _is_executable(own):
         return own
@@ -61,11 +61,11 @@ def _is_elf(path: str) -> bool:
 def library(name: str = "libmemtrace-inject.so") -> str:
     """Returns the path of a library of the program: MEMTRACE_INJECT for the collector, or the one
     that was built or installed with the program."""
-    told = os.environ.get("MEMTRACE_INJECT") if name == "libmemtrace-inject.so" else None
-    if told:
-        if not os.path.isfile(told):
-            raise Error(f"MEMTRACE_INJECT is '{told}', which does not exist")
-        return os.path.realpath(told)
+    configured = os.environ.get("MEMTRACE_INJECT") if name == "libmemtrace-inject.so" else None
+    if configured:
+        if not os.path.isfile(configured):
+            raise Error(f"MEMTRACE_INJECT is '{configured}', which does not exist")
+        return os.path.realpath(configured)
     program = os.path.realpath(find())
     for folder in _LIBRARY_FOLDERS:
         candidate = os.path.join(os.path.dirname(program), folder, name)
@@ -97,8 +97,8 @@ def run(arguments: Sequence[str], accepted: Collection[int] = (0,)) -> Output:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     except (OSError, ValueError) as error:
         raise Error(f"cannot run '{command[0]}': {error}") from None
-    said = done.stderr.decode("utf-8", "replace").splitlines()
-    lines = [line[len("memtrace: "):] if line.startswith("memtrace: ") else line for line in said]
+    errors = done.stderr.decode("utf-8", "replace").splitlines()
+    lines = [line[len("memtrace: "):] if line.startswith("memtrace: ") else line for line in errors]
     if done.returncode not in accepted:
         raise Error(_first_line(lines, command, done.returncode), done.returncode)
     return Output(done.stdout.decode("utf-8", "replace"), lines, done.returncode)

@@ -4,18 +4,14 @@ A range goes to each place that can record it: memtrace's collector or another N
 PyTorch's profiler or its history of memory records annotations, a `record_function` of PyTorch."""
 from __future__ import annotations
 
-import functools
-import inspect
 import os
 import sys
 import threading
-from collections.abc import AsyncIterator, Generator
 from types import TracebackType
-from typing import Any, Callable, TypeVar, cast
+from typing import Any, Callable
 
 from . import nvtx
-
-Function = TypeVar("Function", bound=Callable[..., Any])
+from .around import Function, around
 
 # Counts the recordings that read record_function ranges (history.py).
 annotated = 0
@@ -94,6 +90,12 @@ class _Range:
         while self._end:
             self._end.pop()()
 
+    def __enter__(self) -> _Range:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
 
 class phase:
     """A named range of the program: a context manager, or a decorator.
@@ -125,56 +127,8 @@ class phase:
         self._open.pop().close()
 
     def __call__(self, function: Function) -> Function:
-        if inspect.isasyncgenfunction(function):
-            return cast(Function, self._async_generator(function))
-        if inspect.iscoroutinefunction(function):
-            return cast(Function, self._coroutine(function))
-        if inspect.isgeneratorfunction(function):
-            return cast(Function, self._generator(function))
-
-        @functools.wraps(function)
-        def call(*words: Any, **named: Any) -> Any:
-            opened = _Range(self.name, nested=True)
-            try:
-                return function(*words, **named)
-            finally:
-                opened.close()
-
-        return cast(Function, call)
-
-    def _coroutine(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        async def call(*words: Any, **named: Any) -> Any:
-            opened = _Range(self.name, nested=False)
-            try:
-                return await function(*words, **named)
-            finally:
-                opened.close()
-
-        return call
-
-    def _generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def call(*words: Any, **named: Any) -> Generator[Any, Any, Any]:
-            opened = _Range(self.name, nested=False)
-            try:
-                return (yield from function(*words, **named))
-            finally:
-                opened.close()
-
-        return call
-
-    def _async_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        async def call(*words: Any, **named: Any) -> AsyncIterator[Any]:
-            opened = _Range(self.name, nested=False)
-            try:
-                async for item in function(*words, **named):
-                    yield item
-            finally:
-                opened.close()
-
-        return call
+        return around(function, lambda: _Range(self.name, nested=True),
+                      lambda: _Range(self.name, nested=False))
 
 
 class _Thread(threading.local):

@@ -3,23 +3,21 @@ PyTorch's history of memory."""
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Callable, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
 from . import output, program, ranges
+from .around import Function, around
 from .collector import Collector, Refused, is_recorded_already
 from .errors import Error
 from .history import History
 
 if TYPE_CHECKING:
     from .report import Report
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 COLLECTOR = "collector"
 HISTORY = "pytorch-history"
@@ -30,8 +28,31 @@ _COLLECTOR_MISSES = (
     "calls of the driver, if CUPTI cannot be used",
 )
 
+_STACKS = {"auto": "auto", "none": "none", "python": "python", "native": "native",
+           "both": "python,native"}
+_PHASES = {name: name for name in ("none", "nvtx", "torch", "autograd")}
+
 _lock = threading.Lock()
 _active: list[record] = []
+
+
+def _forked() -> None:
+    """The recording belongs to the parent. The child neither ends it nor writes its file."""
+    global _lock
+    _lock = threading.Lock()
+    _active.clear()
+    ranges.annotated = 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
+
+def _setting(name: str, text: str, known: Mapping[str, str]) -> str:
+    for word in text.split(","):
+        if word not in known:
+            raise Error(f"{name} '{text}' is unknown: use {', '.join(known)}")
+    return ",".join(known[word] for word in text.split(","))
 
 
 class Recording:
@@ -71,39 +92,45 @@ class record:
 
     Use `memtrace record COMMAND` if you can start the program: it records more. This function is for
     other programs. If CUDA has not started, it loads the collector into the process. Otherwise it
-    records PyTorch's history of memory and imports it. One line on standard error says which, and
-    what will be missing; `Recording` says the same.
+    records PyTorch's history of memory and imports it. One line on standard error names the
+    method and what it does not record; `Recording` has the same facts.
 
     The file appears when the recording ends, complete, also if the block raises an exception. A file
-    that has the name is replaced only if it is a finished trace.
+    that has the name is replaced only if it is a finished trace. A process that the block forks does
+    not end the recording.
 
-    `stacks` ("auto", "none", "python", "native", "both"), `phases` ("nvtx,torch,autograd" or "none")
-    and `sample_hz` are options of `memtrace record`. `max_entries` is the size of PyTorch's history.
-    `method` chooses "collector" or "pytorch-history" instead of trying both. Raises Error if neither
-    is possible."""
+    `stacks` ("auto", "none", "python", "native", "both"), `free_stacks`, `phases`
+    ("nvtx,torch,autograd" or "none") and `sample_hz` are options of `memtrace record`.
+    `max_entries` is the size of PyTorch's history. `clear_history` drops the events of a history
+    that this package already keeps, for example for `dump_on_oom`. `method` chooses "collector" or
+    "pytorch-history" instead of trying both. Raises Error if neither is possible."""
 
     def __init__(
         self,
         path: program.Path,
         *,
         stacks: str = "auto",
+        free_stacks: bool = False,
         phases: str = "nvtx,torch",
         sample_hz: int = 10,
         max_entries: int | None = None,
         method: str | None = None,
+        clear_history: bool = False,
         quiet: bool = False,
     ) -> None:
         if method not in (None, COLLECTOR, HISTORY):
             raise Error(f"method '{method}' is unknown: use '{COLLECTOR}' or '{HISTORY}'")
-        self._path = path
+        self._path = os.fsdecode(path)
         self._settings = {
-            "MEMTRACE_STACKS": {"both": "python,native"}.get(stacks, stacks),
-            "MEMTRACE_PHASES": phases,
+            "MEMTRACE_STACKS": _setting("stacks", stacks, _STACKS)
+                               + (",frees" if free_stacks else ""),
+            "MEMTRACE_PHASES": _setting("phases", phases, _PHASES),
             "MEMTRACE_SAMPLE_HZ": str(sample_hz),
             "MEMTRACE_QUIET": "1" if quiet else "",
         }
         self._max_entries = max_entries
         self._method = method
+        self._clear_history = clear_history
         self._quiet = quiet
         self._whole = ""
         self._unfinished = ""
@@ -112,16 +139,13 @@ class record:
         self.recording: Recording | None = None
 
     def __call__(self, function: Function) -> Function:
-        @functools.wraps(function)
-        def call(*words: Any, **named: Any) -> Any:
-            with self._again():
-                return function(*words, **named)
-
-        return cast(Function, call)
+        """As a decorator: records each call, which replaces the trace of the call before. A
+        coroutine or a generator is recorded until it ends."""
+        return around(function, self._again)
 
     def _again(self) -> record:
         copy = record(self._path, max_entries=self._max_entries, method=self._method,
-                      quiet=self._quiet)
+                      clear_history=self._clear_history, quiet=self._quiet)
         copy._settings = self._settings
         return copy
 
@@ -132,11 +156,16 @@ class record:
             self._whole = output.check(self._path)
             self.recording = self._begin()
             _active.append(self)
-        self._say(self._first_line(self.recording))
+        try:
+            self._print(self._first_line(self.recording))
+        except BaseException:  # Ctrl-C
+            self.__exit__(*sys.exc_info())
+            raise
         return self.recording
 
     def _begin(self) -> Recording:
-        if is_recorded_already():
+        # A caller that insists on the history gets it: it does not disturb the other recording.
+        if self._method != HISTORY and is_recorded_already():
             return Recording(self._whole, LAUNCHER, "memtrace started this process", ())
         reason = ""
         if self._method != HISTORY:
@@ -149,13 +178,13 @@ class record:
         if self._method == COLLECTOR:
             raise Error(f"cannot record with the collector: {reason}")
         try:
-            self._history = History(self._max_entries)
+            self._history = History(self._max_entries, clear=self._clear_history)
         except Error as error:
             raise Error(f"cannot record: {reason + '; ' if reason else ''}{error}") from None
         return Recording(self._whole, HISTORY, reason, self._history.missing())
 
     def _first_line(self, recording: Recording) -> str:
-        name = os.fspath(self._path)
+        name = self._path
         if recording.method == LAUNCHER:
             return f"'{name}' is not written: memtrace already records this process"
         if recording.method == COLLECTOR:
@@ -168,7 +197,7 @@ class record:
             + "; ".join(recording.missing)
         )
 
-    def _say(self, line: str) -> None:
+    def _print(self, line: str) -> None:
         if not self._quiet:
             with contextlib.suppress(OSError, ValueError, AttributeError):
                 print(f"memtrace: {line}", file=sys.stderr, flush=True)
@@ -180,6 +209,8 @@ class record:
         trace: TracebackType | None = None,
     ) -> None:
         with _lock:
+            if self not in _active:  # a forked child
+                return
             _active.remove(self)
         ranges.restart_steps()
         try:
@@ -187,7 +218,20 @@ class record:
         except Error as failure:
             if error is None:
                 raise
-            self._say(str(failure))  # the exception of the program is more important
+            self._print(str(failure))  # the exception of the program is more important
+
+    def discard(self) -> None:
+        """Ends the recording without a trace, as quickly as the method allows."""
+        with _lock:
+            if self not in _active:  # a forked child
+                return
+            _active.remove(self)
+        ranges.restart_steps()
+        if self._history is not None:
+            self._history.stop()
+            self._history = None
+        elif self._collector is not None and self._end_collector(self._collector):
+            os.unlink(self._unfinished)
 
     def _end(self) -> None:
         assert self.recording is not None
@@ -198,7 +242,7 @@ class record:
         else:
             return
         if not complete:
-            self._say(f"'{os.fspath(self._path)}' is not written: the program did not use CUDA")
+            self._print(f"'{self._path}' is not written: the program did not use CUDA")
             return
         output.publish(self._unfinished, self._whole)
         self.recording.trace = self._whole
@@ -220,16 +264,9 @@ class record:
 
     def _end_history(self, history: History) -> bool:
         self._history = None
-        snapshot = output.unfinished(self._whole, ".pickle")
         self._unfinished = output.unfinished(self._whole)
         try:
-            history.dump(snapshot)
-            program.run(
-                ["import", snapshot, "-o", self._unfinished, "--quiet", "--no-summary"]
-            )
-        except Error as error:
-            if os.path.exists(snapshot):
-                raise Error(f"{error}; the snapshot is '{snapshot}'", error.status) from None
-            raise
-        os.unlink(snapshot)
+            history.write_trace(self._unfinished)
+        finally:
+            history.stop()
         return True

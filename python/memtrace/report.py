@@ -1,6 +1,7 @@
 """Analysis of a trace or a snapshot, through the program."""
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from .documents.live import Live
 
 # A gate that failed (1), damaged parts (3) and missing events (5) still have an answer.
-_ANSWERED = (0, 1, 3, 5)
+ANSWERED = (0, 1, 3, 5)
 
 T = TypeVar("T")
 
@@ -31,10 +32,15 @@ def build(make: Callable[[Mapping[str, Any]], T], document: Any) -> T:
 
 
 def warn(lines: Sequence[str], status: int) -> None:
-    """Warns that a result exists but is incomplete."""
-    if status in (3, 5):
-        for line in lines:
-            warnings.warn(line, stacklevel=4)
+    """Warns that a result exists but is incomplete, at the line of the program that calls this
+    package."""
+    if status not in (3, 5):
+        return
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__package__") == __package__:
+        level, frame = level + 1, frame.f_back
+    for line in lines:
+        warnings.warn(line, stacklevel=level)
 
 
 class Report:
@@ -45,6 +51,7 @@ class Report:
         self.path = path
         self.document = document
         self._options = tuple(options)
+        self._html: str | None = None
 
     @property
     def raw(self) -> Mapping[str, Any]:
@@ -130,7 +137,32 @@ class Report:
     def text(self) -> str:
         """What `memtrace analyze` prints."""
         return program.run(["analyze", program.as_argument(self.path), "--quiet", *self._options],
-                           _ANSWERED).text
+                           ANSWERED).text
+
+    def picture(self, chart: str = "timeline", format: str = "png",
+                options: Sequence[str] = ()) -> bytes:
+        """A chart of `memtrace render` as a PNG or SVG file."""
+        import os
+        import tempfile
+
+        with tempfile.TemporaryDirectory(prefix="memtrace-") as folder:
+            path = os.path.join(folder, f"{chart}.{format}")
+            program.run(["render", chart, program.as_argument(self.path), "-o", path, "--quiet",
+                         *options], ANSWERED)
+            with open(path, "rb") as file:
+                return file.read()
+
+    def _repr_html_(self) -> str:
+        """The answer and the timeline, for notebooks."""
+        if self._html is None:
+            from .pages import of_report
+
+            self._html = of_report(self)
+        return self._html
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """The answer, for IPython in a terminal."""
+        printer.text(repr(self) if cycle else self.text().rstrip())
 
     def __repr__(self) -> str:
         peaks = ", ".join(
@@ -174,19 +206,19 @@ def analyze(
     `Report.verdict`. Raises Error with the line of the program if there is no answer."""
     from .documents.analyze import Analyze
 
-    words = list(options)
-    words += ["--all"] if all_rows else []
-    words += _pairs(policy=policy, limit=limit, max_growth=max_growth, fits=fits)
-    words += [f"--max-peak={metric}={size}" for metric, size in (max_peak or {}).items()]
-    words += [f"--base={program.as_argument(base)}"] if base is not None else []
-    arguments = ["analyze", program.as_argument(path), "--quiet", *words]
-    document, output = program.run_json(arguments, _ANSWERED)
-    report = Report(path, build(Analyze.from_json, document), words)
+    chosen = list(options)
+    chosen += ["--all"] if all_rows else []
+    chosen += pairs(policy=policy, limit=limit, max_growth=max_growth, fits=fits)
+    chosen += [f"--max-peak={metric}={size}" for metric, size in (max_peak or {}).items()]
+    chosen += [f"--base={program.as_argument(base)}"] if base is not None else []
+    arguments = ["analyze", program.as_argument(path), "--quiet", *chosen]
+    document, output = program.run_json(arguments, ANSWERED)
+    report = Report(path, build(Analyze.from_json, document), chosen)
     warn(output.lines, output.status)
     return report
 
 
-def _pairs(**values: int | str | None) -> list[str]:
+def pairs(**values: int | str | None) -> list[str]:
     return [
         f"--{name.replace('_', '-')}={value}" for name, value in values.items() if value is not None
     ]
@@ -199,7 +231,7 @@ def live(path: program.Path, *, at: str = "peak", by: str = "site",
 
     arguments = ["live", program.as_argument(path), f"--at={at}", f"--by={by}", "--all", "--quiet",
                  *options]
-    document, output = program.run_json(arguments, _ANSWERED)
+    document, output = program.run_json(arguments, ANSWERED)
     found = build(Live.from_json, document)
     warn(output.lines, output.status)
     return found

@@ -102,17 +102,8 @@ class _Blocks:
     def __init__(self) -> None:
         self._starts: dict[str, list[int]] = {}
         self._blocks: dict[str, list[tuple[int, int]]] = {}
-        torch = tensors.loaded_torch()
-        if not (torch.cuda.is_available() and torch.cuda.is_initialized()):
-            return
-        for segment in torch.cuda.memory_snapshot():
-            device = f"cuda:{segment['device']}"
-            blocks = self._blocks.setdefault(device, [])
-            address = segment["address"]
-            for block in segment["blocks"]:
-                if block["state"] == "active_allocated":
-                    blocks.append((address, block["size"]))
-                address += block["size"]
+        for device, address, block in tensors.blocks():
+            self._blocks.setdefault(device, []).append((address, int(block["size"])))
         for device, blocks in self._blocks.items():
             blocks.sort()
             self._starts[device] = [start for start, _ in blocks]
@@ -127,8 +118,9 @@ class _Blocks:
         return (start, size) if address < start + size else None
 
     def total(self, device: str) -> Optional[int]:
-        blocks = self._blocks.get(device)
-        return None if blocks is None else sum(size for _, size in blocks)
+        if not device.startswith("cuda"):
+            return None
+        return sum(size for _, size in self._blocks.get(device, ()))
 
     def count(self, device: str) -> int:
         return len(self._blocks.get(device, ()))
@@ -142,7 +134,7 @@ class _Storage:
 
     def __init__(self, name: str, kind: str, tensor: Any, storage: Any) -> None:
         self.names = [name]
-        self.kind, self.shape = kind, tuple(int(n) for n in tensor.shape)
+        self.kind, self.shape = kind, tensors.shape_of(tensor)
         self.dtype = str(tensor.dtype).replace("torch.", "")
         self.device = str(storage.device)
         self.address, self.size_bytes = int(storage.data_ptr()), int(storage.nbytes())
@@ -203,8 +195,12 @@ def report(model: Any = None, optimizer: Any = None, *, verbose: bool = False) -
     """Lists every tensor that is alive in this process. `model` and `optimizer`, each one or a list,
     name parameters, gradients, buffers and state; other tensors get a number. Tensors that share a
     storage are one row, and the bytes count once."""
-    known = tensors.named(_as_list(model), _as_list(optimizer))
-    storages = _collect(known + _others(known))
+    with tensors.without_overrides():
+        known = tensors.named(_as_list(model), _as_list(optimizer))
+        return _report(_collect(known + _others(known)), verbose)
+
+
+def _report(storages: list[_Storage], verbose: bool) -> TensorReport:
     blocks = _Blocks()
     devices = sorted({storage.device for storage in storages}, key=lambda name: (name == "cpu", name))
     totals = [_total(device, [s for s in storages if s.device == device], blocks) for device in devices]

@@ -9,6 +9,8 @@ import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from .errors import Error
+
 # In the order in which a report lists them.
 KINDS = ("parameters", "gradients", "optimizer state", "buffers", "other tensors")
 
@@ -22,13 +24,20 @@ class Named(NamedTuple):
 
 
 def loaded_torch() -> Any:
-    """Returns torch, or raises if this process has not imported it."""
+    """Returns torch, or raises if this process has not imported it, or an old one."""
     torch = sys.modules.get("torch")
     if torch is None or not hasattr(torch, "Tensor"):
-        from .errors import Error
-
         raise Error("torch is not imported in this process, so it has no tensors")
+    if not hasattr(torch.Tensor, "untyped_storage"):
+        raise Error(f"PyTorch {getattr(torch, '__version__', '?')} is too old: this function needs 2.0 "
+                    "or newer")
     return torch
+
+
+def without_overrides() -> Any:
+    """Returns a context manager. Inside, calls and attributes of tensors do not run __torch_function__
+    of the program: of subclasses, which may raise, or of a mode such as `with torch.device(...)`."""
+    return loaded_torch()._C.DisableTorchFunction()
 
 
 def is_tensor(value: Any) -> bool:
@@ -38,28 +47,31 @@ def is_tensor(value: Any) -> bool:
     return torch is not None and issubclass(type(value), torch.Tensor)
 
 
-def parts(tensor: Any) -> Iterator[tuple[str, Any]]:
-    """Yields the tensors with storages that a tensor consists of, with a suffix for the name:
+def parts(tensor: Any) -> list[tuple[str, Any]]:
+    """Returns the tensors with storages that a tensor consists of, with a suffix for the name:
     indices and values of a sparse tensor, the local shard of a DTensor, or the tensor itself."""
+    try:
+        flatten = getattr(tensor, "__tensor_flatten__", None)
+        if flatten is not None:
+            return [(f".{name}{suffix}", part) for name in flatten()[0]
+                    for suffix, part in parts(getattr(tensor, name))]
+        names = _parts_of_layout(tensor.layout)
+        return [(f".{name.strip('_')}", getattr(tensor, name)()) for name in names] or [("", tensor)]
+    except Exception:  # pylint: disable=broad-except
+        return [("", tensor)]  # a subclass that is incomplete: at most it has a storage
+
+
+def _parts_of_layout(layout: Any) -> tuple[str, ...]:
+    """Returns the methods that return the parts of a sparse tensor. Those of COO work for tensors
+    that are not coalesced."""
     torch = loaded_torch()
-    flatten = getattr(tensor, "__tensor_flatten__", None)
-    if flatten is not None:
-        for name in flatten()[0]:
-            for suffix, part in parts(getattr(tensor, name)):
-                yield f".{name}{suffix}", part
-    elif tensor.layout == torch.sparse_coo:
-        yield ".indices", tensor._indices()
-        yield ".values", tensor._values()
-    elif tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
-        yield ".crow_indices", tensor.crow_indices()
-        yield ".col_indices", tensor.col_indices()
-        yield ".values", tensor.values()
-    elif tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
-        yield ".ccol_indices", tensor.ccol_indices()
-        yield ".row_indices", tensor.row_indices()
-        yield ".values", tensor.values()
-    else:
-        yield "", tensor
+    if layout == torch.sparse_coo:
+        return ("_indices", "_values")
+    if layout in (torch.sparse_csr, torch.sparse_bsr):
+        return ("crow_indices", "col_indices", "values")
+    if layout in (torch.sparse_csc, torch.sparse_bsc):
+        return ("ccol_indices", "row_indices", "values")
+    return ()
 
 
 def storage_of(tensor: Any) -> Any:
@@ -67,16 +79,43 @@ def storage_of(tensor: Any) -> Any:
     Python can reach."""
     try:
         storage = tensor.untyped_storage()
-        storage.data_ptr()
-    except (RuntimeError, NotImplementedError):
+        if storage.device.type != "meta":  # where the address of a fake tensor makes PyTorch warn
+            storage.data_ptr()
+    except Exception:  # pylint: disable=broad-except
         return None
     return storage
 
 
 def key_of(storage: Any) -> tuple[str, int]:
-    """Returns what tells one storage from all others that are alive."""
+    """Returns a key that no other storage has while this one is alive."""
     return str(storage.device), int(storage._cdata)
 
+
+def keys_of(tensor: Any) -> set[tuple[str, int]]:
+    """Returns the keys of the storages of a tensor."""
+    storages = (storage_of(part) for _, part in parts(tensor))
+    return {key_of(storage) for storage in storages if storage is not None}
+
+
+def shape_of(tensor: Any) -> tuple[int, ...]:
+    """Returns the shape, or () for nested tensors, which have none."""
+    try:
+        return tuple(int(size) for size in tensor.shape)
+    except Exception:  # pylint: disable=broad-except
+        return ()
+
+
+def blocks() -> Iterator[tuple[str, int, Any]]:
+    """Yields device, address and description of each allocated block of PyTorch's CUDA allocator."""
+    torch = loaded_torch()
+    if not (torch.cuda.is_available() and torch.cuda.is_initialized()):
+        return
+    for segment in torch.cuda.memory_snapshot():
+        address = int(segment["address"])
+        for block in segment["blocks"]:
+            if block["state"] == "active_allocated":
+                yield f"cuda:{segment['device']}", address, block
+            address += int(block["size"])
 
 
 def _gradient(tensor: Any) -> Any:
@@ -98,10 +137,18 @@ def _with_gradient(name: str, kind: str, tensor: Any) -> Iterator[Named]:
 def of_model(model: Any) -> Iterator[Named]:
     """Yields parameters, their gradients, and buffers. A tensor that has several names comes once
     for each."""
-    for name, tensor in model.named_parameters(remove_duplicate=False):
+    for name, tensor in _with_duplicates(model.named_parameters):
         yield from _with_gradient(name, "parameters", tensor)
-    for name, tensor in model.named_buffers(remove_duplicate=False):
+    for name, tensor in _with_duplicates(model.named_buffers):
         yield from _with_gradient(name, "buffers", tensor)
+
+
+def _with_duplicates(method: Any) -> list[tuple[str, Any]]:
+    """Models may replace named_parameters by a function that lacks an argument of PyTorch's."""
+    try:
+        return list(method(remove_duplicate=False))
+    except TypeError:
+        return list(method())
 
 
 def _in_state(name: str, value: Any) -> Iterator[Named]:
@@ -144,6 +191,8 @@ def named(models: list[Any], optimizers: list[Any]) -> list[Named]:
 
 
 def alive() -> list[Any]:
-    """Returns all tensors that Python's garbage collector knows. A tensor that C++ made and holds,
+    """Returns all tensors that Python's garbage collector tracks. A tensor that C++ made and holds,
     such as a result inside an operator that autograd saved, has no object for Python."""
-    return [value for value in gc.get_objects() if is_tensor(value)]
+    objects = gc.get_objects()
+    kinds = {kind for kind in set(map(type, objects)) if issubclass(kind, loaded_torch().Tensor)}
+    return [value for value in objects if type(value) in kinds]

@@ -5,7 +5,9 @@ import pathlib
 import subprocess
 import sys
 
-PACKAGE = pathlib.Path(__file__).resolve().parent.parent.parent / "python"
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+PACKAGE = ROOT / "python"
+PACKAGES = ("mypy", "pytest")  # the package has a plugin for pytest
 SKIPPED = 77
 
 
@@ -15,10 +17,10 @@ def quiet(*words):
 
 def install(venv):
     python = venv / "bin" / "python"
-    if python.exists() and quiet(python, "-m", "mypy", "--version").returncode == 0:
+    if python.exists() and quiet(python, "-c", "import mypy, pytest").returncode == 0:
         return None
     for words in ([sys.executable, "-m", "venv", venv],
-                  [python, "-m", "pip", "install", "--quiet", "--timeout=20", "mypy"]):
+                  [python, "-m", "pip", "install", "--quiet", "--timeout=20", *PACKAGES]):
         done = quiet(*words)
         if done.returncode:
             return (done.stderr or done.stdout).strip().splitlines()[-1:]
@@ -36,7 +38,7 @@ def main():
     # with 3.10. The other tests run the package with the Python of the system.
     for version in ("3.10", "3.14"):
         done = quiet(venv / "bin" / "python", "-m", "mypy", "--strict", "--python-version", version,
-                     "--cache-dir", venv / "mypy", PACKAGE / "memtrace")
+                     "--config-file", ROOT / "pyproject.toml", "--cache-dir", venv / "mypy", PACKAGE / "memtrace")
         print(f"Python {version}: {done.stdout}{done.stderr}", end="")
         failed |= done.returncode
     return 1 if failed else 0

@@ -80,6 +80,37 @@ with memtrace.phase("nul\\0 \\udc80 \\u65e5"):
             "+again", "+again", "-again", "-again",
             "+nul  \\udc80 \u65e5", "-nul  \\udc80 \u65e5"])
 
+    def test_asynchronous_generators_stay_complete(self):
+        """What is sent and thrown arrives, and a close ends the generator and its range."""
+        self.record(DRIVER + """
+import asyncio, memtrace
+seen = []
+
+@memtrace.phase("x")
+async def numbers():
+    try:
+        seen.append((yield 1))
+        try:
+            yield 2
+        except KeyError:
+            yield 3
+        yield 4
+    finally:
+        seen.append("end")
+
+async def main():
+    made = numbers()
+    assert await made.__anext__() == 1
+    assert await made.asend("sent") == 2
+    assert await made.athrow(KeyError()) == 3
+    await made.aclose()
+    assert seen == ["sent", "end"], seen
+
+start_cuda()
+asyncio.run(main())
+""")
+        self.assertEqual(self.phases(), ["+x", "-x"])
+
     def test_steps(self):
         self.record(DRIVER + """
 import memtrace, threading

@@ -2,6 +2,7 @@
 """memtrace.record: with the collector in this process, with PyTorch's history, and neither."""
 import pathlib
 import shutil
+import subprocess
 
 import support
 from support import CAPTURES, DRIVER, PROGRAM, Case, main
@@ -67,6 +68,49 @@ def train(size):
 assert train(8192) == 5
 """)
         self.assertEqual(self.sizes(), [8192])
+
+    def test_decorated_coroutines_and_generators(self):
+        for kind, call in (("async def", "asyncio.run(train())"), ("def", "list(train())"),
+                           ("async def", "asyncio.run(all_of(train()))")):
+            statement = "await asyncio.sleep(0)" if call == "asyncio.run(train())" else "yield 1"
+            self.python(DRIVER + f"""
+import asyncio, memtrace
+
+async def all_of(made):
+    return [item async for item in made]
+
+@memtrace.record("run.trace.zst", quiet=True)
+{kind} train():
+    {statement}
+    start_cuda()
+    alloc(8192)
+
+{call}
+""")
+            with self.subTest(call):
+                self.assertEqual(self.sizes(), [8192])
+
+    def test_a_forked_child_does_not_end_it(self):
+        """The child leaves the block, as a worker does that was forked inside."""
+        done = self.python(DRIVER + """
+import memtrace, os, sys
+with memtrace.record("run.trace.zst") as recording:
+    start_cuda()
+    alloc(4096)
+    child = os.fork()
+    if child:
+        assert os.waitpid(child, 0)[1] == 0
+        assert not os.path.exists("run.trace.zst")
+        alloc(8192)
+if not child:
+    assert recording.trace is None
+    sys.stdout.flush()
+    os._exit(0)
+assert recording.trace
+""")
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        self.assertEqual(self.sizes(), [4096, 8192])
+        self.assertEqual(self.left(), ["run.trace.zst"])
 
     def test_a_second_recording_is_refused(self):
         self.python(DRIVER + """
@@ -143,6 +187,46 @@ else:
         self.refused("", "not the name of a file")
         self.assertEqual((self.work / "notes.txt").read_text(), "mine\n")
 
+    def test_a_file_that_appears_meanwhile_stays(self):
+        self.python(DRIVER + """
+import memtrace
+recording = memtrace.record("run.trace.zst", quiet=True)
+try:
+    with recording:
+        start_cuda()
+        alloc(4096)
+        open("run.trace.zst", "w").write("mine")
+except memtrace.Error as error:
+    assert "memtrace did not write this file; the trace is '" in str(error), error
+else:
+    raise SystemExit("it was replaced")
+""")
+        self.assertEqual((self.work / "run.trace.zst").read_text(), "mine")
+        (complete,) = [name for name in self.left() if name != "run.trace.zst"]
+        self.assertRegex(complete, r"^run\.unfinished-\d+\.trace\.zst$")
+        self.assertEqual(self.sizes(complete), [4096])
+
+    def test_names_of_bytes(self):
+        self.python(DRIVER + """
+import memtrace
+with memtrace.record(b"run\\xff.trace.zst"):
+    start_cuda()
+    alloc(4096)
+""")
+        self.assertEqual(self.left(), ["run\udcff.trace.zst"])
+
+    def test_unknown_settings(self):
+        self.python("""
+import memtrace
+for options in ({"stacks": "all"}, {"phases": "nvtx,other"}, {"method": "cupti"}):
+    try:
+        memtrace.record("run.trace.zst", **options)
+    except memtrace.Error as error:
+        assert "is unknown: use" in str(error), error
+    else:
+        raise SystemExit(f"{options} were accepted")
+""")
+
     def test_an_earlier_trace_is_replaced(self):
         for size in (4096, 8192):
             self.python(DRIVER + f"""
@@ -157,16 +241,14 @@ with memtrace.record("a 'b'.trace.zst", quiet=True):
 
 class History(Case):
     def snapshot(self):
-        import subprocess
-
+        if not shutil.which("zstd"):
+            self.skipTest("zstd is not installed")
         path = self.work / "snapshot.pickle"
         with open(path, "wb") as file:
             subprocess.run(["zstd", "-dcq", CAPTURES / "seq2seq.pickle.zst"], stdout=file, check=True)
         return path
 
     def test_falls_back_and_says_what_is_missing(self):
-        if not shutil.which("zstd"):
-            self.skipTest("zstd is not installed")
         snapshot = self.snapshot()
         done = self.python(f"SNAPSHOT = {str(snapshot)!r}\n" + TORCH + """
 import memtrace
@@ -182,6 +264,87 @@ print(recording.analyze().raw["devices"][0]["summary"]["allocated_peak"])
         snapshot.unlink()
         self.assertEqual(self.left(), ["run.trace.zst"])
         self.assertIn("4776865280", done.stdout)
+
+    def history(self, code, **more):
+        """Runs a program with the history of the false PyTorch; returns its output."""
+        snapshot = self.snapshot()
+        done = self.python(f"SNAPSHOT = {str(snapshot)!r}\n" + TORCH + code,
+                           variables={"PATH": f"{pathlib.Path(PROGRAM).parent}:/usr/bin:/bin"}, **more)
+        snapshot.unlink()
+        return done
+
+    def test_three_generations_of_arguments(self):
+        """Each PyTorch refuses what it does not know, and gets what it knows."""
+        for known, annotations in (
+                ("context stacks clear_history global_record_annotations max_entries", True),
+                ("context stacks clear_history max_entries", False),
+                ("context stacks max_entries", False),
+                ("trace_alloc_max_entries trace_alloc_record_context", False)):
+            self.history(f"""
+import memtrace
+from memtrace import ranges
+def record_memory_history(enabled, **options):
+    if set(options) - set({known.split()!r}) or {known.startswith("trace")} and enabled is None:
+        raise TypeError("unexpected keyword argument")
+    Memory.calls.append((enabled, options))
+Memory._record_memory_history = staticmethod(record_memory_history)
+with memtrace.record("run.trace.zst", quiet=True, max_entries=7) as recording:
+    assert bool(ranges.annotated) == {annotations}
+    assert ("phases and steps" not in recording.missing) == {annotations}, recording.missing
+assert ranges.annotated == 0
+(first, options), (last, none) = Memory.calls
+assert sorted(options) == sorted({known.split()!r}) and 7 in options.values(), options
+assert (first, last, none) == ({"(True, False, {})" if known.startswith("trace") else "('all', None, {})"})
+""")
+            self.assertEqual(self.left(), ["run.trace.zst"])
+
+    def test_a_history_of_the_program_goes_on(self):
+        self.history("""
+import memtrace
+torch._C._cuda_isHistoryEnabled = lambda: True
+with memtrace.record("run.trace.zst", quiet=True):
+    pass
+assert Memory.calls == [], Memory.calls
+""")
+
+    def test_a_forked_child_writes_nothing(self):
+        self.history("""
+import memtrace, os
+with memtrace.record("run.trace.zst") as recording:
+    child = os.fork()
+    if child:
+        assert os.waitpid(child, 0)[1] == 0
+        assert not os.path.exists("run.trace.zst")
+if not child:
+    os._exit(0 if memtrace.ranges.annotated == 0 else 1)
+""")
+        self.assertEqual(self.left(), ["run.trace.zst"])
+
+    def test_a_full_disk_is_no_other_exception(self):
+        done = self.history("""
+import memtrace
+def fail(self, path):
+    raise OSError(28, "No space left on device")
+Memory._dump_snapshot = fail
+try:
+    with memtrace.record("run.trace.zst") as recording:
+        raise KeyError("of the program")
+except KeyError:
+    pass
+""")
+        self.assertIn("PyTorch cannot write its history: [Errno 28] No space left", done.stderr)
+        self.assertEqual(self.left(), [])
+
+    def test_an_interrupt_names_the_snapshot(self):
+        done = self.history("""
+import memtrace
+def interrupted(*words):
+    raise KeyboardInterrupt
+with memtrace.record("run.trace.zst") as recording:
+    memtrace.program.run = interrupted
+""", status=-2)
+        (snapshot,) = self.left()
+        self.assertIn(f"the snapshot is '{self.work / snapshot}'", done.stderr)
 
     def test_neither_is_possible(self):
         self.python(DRIVER + """

@@ -104,8 +104,11 @@ class Errors(Case):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             report = memtrace.analyze(trace, options=["--strict"])
+            memtrace.live(trace)
         self.assertTrue(report.document.input.cut)
         self.assertIn("cut at byte", str(caught[0].message))
+        # The line of the program, not one above or inside the package.
+        self.assertEqual({warning.filename for warning in caught}, {__file__})
         with self.assertRaisesRegex(memtrace.Error, "no device"):
             report.device  # pylint: disable=pointless-statement
 

@@ -1,20 +1,20 @@
-"""torch_cases.py: memtrace.report, memtrace.parked and memtrace.who_holds with a real PyTorch, on a
-GPU or in a dry run. In a dry run kernels compute nothing, so values are compared on a GPU only
-(MEMTRACE_TEST_VALUES=1)."""
+"""torch_cases.py: memtrace.report and memtrace.who_holds with a real PyTorch, on a GPU or in a dry
+run."""
+import asyncio
 import gc
-import os
 import pathlib
 import sys
 import threading
+import time
 import unittest
+import weakref
 
 import torch
+import torch.utils.checkpoint
 from torch import nn
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "python"))
 import memtrace  # noqa: E402  pylint: disable=wrong-import-position
-
-HAS_VALUES = os.environ.get("MEMTRACE_TEST_VALUES") == "1"
 
 
 def new():
@@ -162,6 +162,175 @@ class WhoHolds(unittest.TestCase):
             memtrace.who_holds("train.py")
 
 
+class Search(unittest.TestCase):
+    """The search changes nothing, runs nothing of the program, and ends."""
+
+    def found(self, question, **options):
+        gc.collect()
+        return memtrace.who_holds(question, **options)
+
+    def test_it_keeps_nothing_alive(self):
+        """Frames of a Python before 3.13 keep the copies that f_locals made."""
+        inside = new()
+        reference = weakref.ref(inside)
+        self.assertIn("inside in test_it", str(self.found(inside.data_ptr())))
+        del inside
+        gc.collect()
+        self.assertIsNone(reference())
+
+    def test_copies_that_the_program_uses_stay(self):
+        inside = new()
+        copies = locals()
+        self.found(inside.data_ptr())
+        self.assertIs(copies["inside"], inside)
+
+    def test_hooks_of_saved_tensors_do_not_run(self):
+        """They may compute a checkpoint again."""
+        global loss
+        runs = []
+        weight, data = nn.Parameter(new()), new()
+        with torch.autograd.graph.saved_tensors_hooks(lambda tensor: ("packed", tensor),
+                                                      lambda packed: runs.append(1) or packed[1]):
+            loss = (weight * data).sum()
+        address = data.data_ptr()
+        del data
+        self.assertIn("MulBackward0._saved_other", str(self.found(address)))
+        loss = torch.utils.checkpoint.checkpoint(
+            lambda data: runs.append(2) or (weight * data).sin().sum(), new(), use_reentrant=False)
+        runs.clear()
+        self.found(weight)
+        self.assertEqual(runs, [])
+
+    def test_functions_of_the_program_in_the_graph(self):
+        class Function(torch.autograd.Function):
+            @staticmethod
+            def forward(context, data, kept):
+                context.save_for_backward(kept)
+                context.other = kept + 1
+                return data * 2
+
+        global loss
+        kept = new()
+        address = kept.data_ptr()
+        loss = Function.apply(nn.Parameter(new()), kept).sum()
+        other = loss.grad_fn.next_functions[0][0].other.data_ptr()
+        del kept
+        self.assertIn("loss.grad_fn ... FunctionBackward._saved_tensors", str(self.found(address)))
+        self.assertIn("FunctionBackward.other", str(self.found(other)))
+
+    def test_no_code_of_the_program_runs(self):
+        runs = []
+
+        class Strange:
+            """Each of these may import a module, raise, or talk to a server."""
+            __slots__ = ("field", "__dict__")
+
+            @property
+            def __class__(self):
+                runs.append("class")
+                raise RuntimeError("outside of a request")
+
+            @property
+            def grad(self):
+                runs.append("property")
+
+            def __getattr__(self, name):
+                runs.append(name)
+                raise AttributeError(name)
+
+        class Mapping(dict):
+            def items(self):
+                runs.append("items")
+                return ()
+
+        class Tensor(torch.Tensor):
+            @classmethod
+            def __torch_function__(cls, function, types, arguments=(), named=None):
+                runs.append(function)
+                raise ValueError(function)
+
+        strange = Strange()
+        strange.field = Mapping(key=[new()])
+        kept_list.append(strange)
+        address = dict.__getitem__(strange.field, "key")[0].data_ptr()
+        other = new().as_subclass(Tensor)
+        lazy = nn.LazyLinear(4)
+        del strange
+        runs.clear()
+        self.assertIn(".field['key'][0]", str(self.found(address)))
+        memtrace.report(lazy)
+        self.assertEqual(runs, [])
+        del kept_list[-1], other
+
+    def test_coroutines_and_classes(self):
+        async def waits():
+            inside = new()
+            addresses.append(inside.data_ptr())
+            await asyncio.sleep(0)
+            del inside
+
+        addresses = []
+        holder.coroutine = waits()
+        holder.coroutine.send(None)
+        self.assertIn("coroutine (variable inside of a suspended coroutine)", str(self.found(addresses[0])))
+        Holder.shared = new()
+        self.assertIn("Holder.shared", str(self.found(Holder.shared.data_ptr())))
+        del Holder.shared
+        holder.coroutine.close()
+
+    def test_it_ends_in_a_large_heap(self):
+        """Many objects in one level, and a chain of many levels."""
+        inside = new()
+        holder.many = [[inside] for _ in range(50_000)]
+        address = inside.data_ptr()
+        del inside
+        start = time.monotonic()
+        self.assertIn("holder.many[", str(self.found(address)))
+        self.assertLess(time.monotonic() - start, 60)
+        holder.many = None
+        chain = [new()]
+        address = chain[0].data_ptr()
+        for _ in range(1000):
+            chain = [chain]
+        holder.many = chain
+        del chain
+        found = self.found(address)
+        self.assertFalse(found.complete)
+        self.assertIn("stopped at its limit", str(found))
+        holder.many = None
+
+    def test_many_nodes_of_a_graph(self):
+        global loss
+        weight = nn.Parameter(new())
+        loss = sum((weight * new()).sum() for _ in range(500))
+        start = time.monotonic()
+        found = self.found(weight)
+        self.assertLess(time.monotonic() - start, 60)
+        self.assertLessEqual(len(found.chains), 10)
+        loss = None
+
+    def test_memory_that_is_free(self):
+        address = new().data_ptr()
+        kept = torch.ones(10_000_000, device="cuda")
+        found = self.found(address)
+        self.assertEqual((found.tensors, found.is_allocated), (0, False))
+        self.assertIn("it is free", str(found))
+        self.assertTrue(self.found(kept.data_ptr()).is_allocated)
+        with self.assertRaisesRegex(memtrace.Error, "not bool"):
+            memtrace.who_holds(True)
+
+    def test_sites(self):
+        torch.cuda.memory._record_memory_history(stacks="python")
+        try:
+            held, line = new(), new.__code__.co_firstlineno + 1
+            self.assertIn("held in test_sites", str(self.found(f"python/torch_cases.py:{line}")))
+            with self.assertRaisesRegex(memtrace.Error, "no memory that is allocated now"):
+                self.found(f"cases.py:{line}")
+            del held
+        finally:
+            torch.cuda.memory._record_memory_history(None)
+
+
 class Tied(nn.Module):
     """Tied weights, a view as a buffer, a frozen part."""
 
@@ -223,121 +392,19 @@ class Report(unittest.TestCase):
         self.assertEqual(found.devices[0].beyond_bytes - before, 4096 + 512, str(result))
         self.assertIn("that no tensor here uses", str(found))
 
+    def test_nested_tensors(self):
+        kept = torch.nested.nested_tensor([torch.ones(2, device="cuda"), torch.ones(3, device="cuda")])
+        jagged = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged)
+        sizes = [row.size_bytes for row in memtrace.report().rows if row.shape == ()]
+        self.assertIn(20, sizes)
+        del kept, jagged
+
     def test_text(self):
         model, optimizer = trained()
         short, full = memtrace.report(model, optimizer), memtrace.report(model, optimizer, verbose=True)
         self.assertIn("= head.weight", str(full))
         self.assertIn("more storages", str(short) + "more storages")
         self.assertLessEqual(max(len(line) for line in str(full).splitlines()), 80)
-
-
-def bits(tensor):
-    return tensor.contiguous().reshape(-1).view(torch.uint8)
-
-
-class Parked(unittest.TestCase):
-    def setUp(self):
-        gc.collect()  # models of earlier tests
-
-    def state(self, model, optimizer):
-        tensors = {name: tensor for name, tensor in model.state_dict().items()}
-        tensors.update({f"{name}.grad": p.grad for name, p in model.named_parameters() if p.grad is not None})
-        for number, state in enumerate(optimizer.state.values()):
-            tensors.update({f"{number}.{key}": value for key, value in state.items()})
-        return {name: tensor.detach().cpu().clone() for name, tensor in tensors.items()}
-
-    def check_restored(self, model, optimizer, before):
-        after = self.state(model, optimizer)
-        self.assertEqual(before.keys(), after.keys())
-        if HAS_VALUES:
-            for name, tensor in before.items():
-                self.assertTrue(torch.equal(bits(tensor), bits(after[name])), name)
-        self.assertEqual(model.head.weight.data_ptr(), model.embedding.weight.data_ptr())
-
-    def test_memory_is_freed_and_comes_back(self):
-        model, optimizer = trained()
-        for _ in range(10):
-            before, values = torch.cuda.memory_allocated(), self.state(model, optimizer)
-            with memtrace.parked(model, optimizer) as away:
-                freed = before - torch.cuda.memory_allocated()
-                self.assertGreaterEqual(freed, away.moved_bytes)
-                self.assertGreater(away.moved_bytes, 512 * 256 * 4 * 4)
-                self.assertEqual(away.kept, [])
-            self.assertEqual(torch.cuda.memory_allocated(), before)
-            self.check_restored(model, optimizer, values)
-
-    def test_under_exceptions(self):
-        model, optimizer = trained()
-        before, values = torch.cuda.memory_allocated(), self.state(model, optimizer)
-        for _ in range(10):
-            with self.assertRaises(KeyError):
-                with memtrace.parked(model, optimizer):
-                    raise KeyError
-        self.assertEqual(torch.cuda.memory_allocated(), before)
-        self.check_restored(model, optimizer, values)
-
-    def test_nested(self):
-        model, optimizer = trained()
-        before, values = torch.cuda.memory_allocated(), self.state(model, optimizer)
-        with memtrace.parked(model):
-            between = torch.cuda.memory_allocated()
-            with memtrace.parked(model, optimizer):
-                self.assertLess(torch.cuda.memory_allocated(), between)
-            self.assertEqual(torch.cuda.memory_allocated(), between)
-        self.assertEqual(torch.cuda.memory_allocated(), before)
-        self.check_restored(model, optimizer, values)
-
-    def test_use_is_refused(self):
-        model, optimizer = trained()
-        words = torch.zeros(1, 1, dtype=torch.long, device="cuda")
-        with memtrace.parked(model, optimizer):
-            for use in (lambda: model(words), lambda: model.frozen(new()), optimizer.step):
-                with self.assertRaisesRegex(memtrace.Error, "parked"):
-                    use()
-        model(words).sum().backward()
-        optimizer.step()
-
-    def test_hooks_views_and_flags_stay(self):
-        model, optimizer = trained()
-        view, hooks = model.embedding.weight[3], []
-        model.embedding.weight.register_hook(lambda gradient: hooks.append(gradient) or gradient)
-        version = model.embedding.weight._version
-        with memtrace.parked(model, optimizer):
-            pass
-        self.assertEqual(view.data_ptr(), model.embedding.weight.data_ptr() + 3 * 256 * 4)
-        self.assertFalse(model.frozen.weight.requires_grad)
-        self.assertEqual(model.embedding.weight._version, version)
-        model(torch.zeros(1, 1, dtype=torch.long, device="cuda")).sum().backward()
-        self.assertEqual(len(hooks), 1)
-
-    def test_what_is_refused(self):
-        class FullyShardedDataParallel(nn.Module):
-            pass
-
-        with self.assertRaisesRegex(memtrace.Error, "fully_shard"):
-            with memtrace.parked(FullyShardedDataParallel()):
-                pass
-        with self.assertRaisesRegex(memtrace.Error, "takes models"):
-            memtrace.parked(3)
-        graph = torch.cuda.CUDAGraph()
-        with self.assertRaisesRegex(memtrace.Error, "CUDA graphs"):
-            with memtrace.parked(nn.Linear(2, 2).cuda()):
-                pass
-        del graph
-
-    def test_a_failed_way_back_loses_nothing(self):
-        model, optimizer = trained()
-        before, values = torch.cuda.memory_allocated(), self.state(model, optimizer)
-        away = memtrace.parked(model, optimizer)
-        total = torch.cuda.get_device_properties(0).total_memory
-        with away:
-            torch.cuda.set_per_process_memory_fraction(1 / total)
-            torch.cuda.empty_cache()
-            with self.assertRaisesRegex(memtrace.Error, "call restore"):
-                away.restore()
-            torch.cuda.set_per_process_memory_fraction(1.0)
-        self.assertEqual(torch.cuda.memory_allocated(), before)
-        self.check_restored(model, optimizer, values)
 
 
 if __name__ == "__main__":

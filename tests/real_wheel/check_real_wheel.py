@@ -68,38 +68,44 @@ def allowed_mib():
     return int(text)
 
 
-def check_space(folder):
+def check_space(folder, needed_mib):
     free_mib = shutil.disk_usage(folder).free >> 20
-    if min(allowed_mib(), free_mib) < NEEDED_MIB:
-        raise Skip(f"needs {NEEDED_MIB} MiB of disk space; {free_mib} MiB are free, "
+    if min(allowed_mib(), free_mib) < needed_mib:
+        raise Skip(f"needs {needed_mib} MiB of disk space; {free_mib} MiB are free, "
                    f"MEMTRACE_TEST_WHEEL_MIB allows {allowed_mib()} MiB")
 
 
-def make(folder):
-    """Installs into FOLDER, which appears when it is complete."""
+def make(folder, needed_mib, packages, complete):
+    """Installs into FOLDER, which appears when it is complete: after complete(its folder until then)."""
     for old in folder.parent.glob("unfinished-*"):
         shutil.rmtree(old)
-    check_space(folder.parent)
+    check_space(folder.parent, needed_mib)
     deadline = time.monotonic() + MAX_MAKE_SECONDS
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="unfinished-") as unfinished:
         part = pathlib.Path(unfinished, "environment")
         install_step(deadline, unfinished, "python -m venv", [sys.executable, "-m", "venv", part])
         install_step(deadline, unfinished, "pip install", [
             part / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-input", "--no-cache-dir", "--no-deps",
-            "--disable-pip-version-check", "--only-binary", ":all:", "--retries", "1", *PACKAGES])
+            "--disable-pip-version-check", "--only-binary", ":all:", "--retries", "1", *packages])
+        complete(part)
         part.rename(folder)  # bin/python stays valid; scripts beside it, which do not, are not used
 
 
-def python_with_torch():
-    """The Python of the environment, made if it is not there yet. Concurrent callers wait for each other."""
+def environment(name, needed_mib, packages, complete=lambda folder: None):
+    """The Python of an environment in the cache folder, made if it is not there yet. Concurrent callers wait for
+    each other."""
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "memtrace-tests"
     cache.mkdir(parents=True, exist_ok=True)
-    folder = cache / f"torch-{TORCH}-{sys.implementation.cache_tag}"
+    folder = cache / f"{name}-{sys.implementation.cache_tag}"
     with open(cache / "lock", "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not folder.exists():
-            make(folder)
+            make(folder, needed_mib, packages, complete)
     return folder / "bin" / "python"
+
+
+def python_with_torch():
+    return environment(f"torch-{TORCH}", NEEDED_MIB, PACKAGES)
 
 
 def check_is_for_cuda(python):

@@ -1,0 +1,52 @@
+"""Counters of PyTorch's allocator between two moments, on all devices."""
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+# The control devices of the driver: a desktop or server, Jetson, and the Linux of Windows.
+_GPU_FILES = ("/dev/nvidiactl", "/dev/nvhost-gpu", "/dev/nvgpu", "/dev/dxg")
+
+
+def machine_has_gpu() -> bool:
+    """Whether the machine has a GPU, without starting CUDA: a process that has started it cannot
+    fork workers that use it."""
+    return any(os.path.exists(path) for path in _GPU_FILES)
+
+
+def _cuda() -> Any:
+    """torch.cuda if PyTorch is loaded and has started CUDA, else None."""
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    return cuda if cuda is not None and cuda.is_initialized() else None
+
+
+class Counters:
+    """The peak and the change of a metric ("requested" or "allocated") since this moment.
+
+    The counters are PyTorch's own, so both are exact. The peak is lost if the program itself calls
+    torch.cuda.reset_peak_memory_stats."""
+
+    def __init__(self, metric: str) -> None:
+        self._key = f"{metric}_bytes.all"
+        self._start: dict[int, int] = {}
+        cuda = _cuda()
+        for device in range(cuda.device_count()) if cuda else ():
+            cuda.reset_peak_memory_stats(device)
+            self._start[device] = self._value(cuda, device, "current")
+
+    def _value(self, cuda: Any, device: int, which: str) -> int:
+        return int(cuda.memory_stats(device).get(f"{self._key}.{which}", 0))
+
+    def _since_start(self, which: str) -> dict[int, int]:
+        cuda = _cuda()
+        return {device: self._value(cuda, device, which) - self._start.get(device, 0)
+                for device in range(cuda.device_count() if cuda else 0)}
+
+    def peaks(self) -> dict[int, int]:
+        """The peak of each device above the start. Empty if CUDA has not started."""
+        return self._since_start("peak")
+
+    def left(self) -> dict[int, int]:
+        """What each device holds more than at the start."""
+        return self._since_start("current")

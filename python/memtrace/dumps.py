@@ -1,0 +1,140 @@
+"""A trace of what PyTorch's allocator did until memory ran out, written before the process dies."""
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from . import output, program
+from .collector import is_recorded_already
+from .errors import Error
+from .history import History
+
+_LOG = logging.getLogger("memtrace")
+# An entry with a Python stack takes about 1 KB of host memory, as long as the program runs.
+DEFAULT_ENTRIES = 100_000
+_ANSWER_LINES = 12
+# The variables with the rank of a process, by launcher: torchrun, Open MPI, MPICH and Slurm.
+_RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
+_ANALYZED = (0, 1, 3, 5)
+
+
+class Dumps:
+    """Writes traces of PyTorch's history into a folder, one for each failed request at most
+    `max_traces` times, and one for each call of `write`. `traces` are the paths."""
+
+    def __init__(self, folder: program.Path, max_entries: int, max_traces: int) -> None:
+        self.folder = os.fspath(folder)
+        self.traces: list[str] = []
+        self.is_recorded_elsewhere = is_recorded_already()
+        self._max_traces = max_traces
+        self._failures = 0
+        # Reentrant: what runs while a trace is written may allocate and fail.
+        self._lock = threading.RLock()
+        self._history: History | None = None
+        if not self.is_recorded_elsewhere:
+            self._history = History(max_entries)
+
+    def write(self, name: str) -> str | None:
+        """Writes the history so far to `name`.trace.zst in the folder and returns its path, or None
+        after `stop` or if memtrace itself started this process. Raises Error if that fails."""
+        with self._lock:
+            return self._write(name) if self._history else None
+
+    def _write(self, name: str) -> str:
+        assert self._history is not None
+        path = output.check(os.path.join(str(self.folder), f"{name}.trace.zst"))
+        unfinished = output.unfinished(path)
+        self._history.write_trace(unfinished)
+        output.publish(unfinished, path)
+        self.traces.append(path)
+        return path
+
+    def failed(self) -> None:
+        """A request of memory has failed: the exception of the program is next. Nothing may escape
+        from here, because the caller is the allocator."""
+        with self._lock:
+            self._failures += 1
+            failure = self._failures
+        if failure > self._max_traces:
+            return
+        try:
+            number = f"-{failure}" if failure > 1 else ""
+            path = self.write(f"oom-{rank_and_process()}{number}")
+            if path:
+                _LOG.error("GPU memory ran out; trace: %s\n%s", path, _answer(path))
+        except Exception as error:  # pylint: disable=broad-exception-caught
+            _LOG.error("GPU memory ran out, and no trace could be written: %s", error)
+
+    def stop(self) -> None:
+        """Ends the history. Failures after this are not recorded."""
+        with self._lock:
+            if self._history:
+                self._history.stop()
+            self._history = None
+        if self in _observed:
+            _observed.remove(self)
+
+    def __enter__(self) -> Dumps:
+        return self
+
+    def __exit__(self, *ignored: object) -> None:
+        self.stop()
+
+
+def rank_and_process() -> str:
+    """Part of the name of a trace: "rank3-pid4711", or "pid4711" outside of a launcher."""
+    for name in _RANKS:
+        if os.environ.get(name, "").isdigit():
+            return f"rank{os.environ[name]}-pid{os.getpid()}"
+    return f"pid{os.getpid()}"
+
+
+def _answer(path: str) -> str:
+    try:
+        text = program.run(["analyze", path, "--quiet"], _ANALYZED).text
+    except Error as error:
+        return f"it could not be analyzed: {error}"
+    lines: Sequence[str] = text.splitlines()
+    more = [f"... memtrace analyze {path}"] if len(lines) > _ANSWER_LINES else []
+    return "\n".join([*lines[:_ANSWER_LINES], *more])
+
+
+_observed: list[Dumps] = []
+_attached = False
+
+
+def _observe(*_: Any) -> None:
+    for dumps in list(_observed):
+        dumps.failed()
+
+
+def dump_on_oom(folder: program.Path, *, max_entries: int = DEFAULT_ENTRIES,
+                max_traces: int = 3) -> Dumps:
+    """From now on, if a request of PyTorch's allocator fails, writes a trace into the folder before
+    the exception reaches the program, and the first lines of its analysis to the log "memtrace".
+
+        memtrace.dump_on_oom("oom")
+
+    The name of the trace has the rank and the process: oom-rank3-pid4711.trace.zst. A program that
+    catches the exception and continues gets at most `max_traces` traces. `max_entries` bounds the
+    events that are kept. If `memtrace record` started this process, its trace has the failure, and
+    no other one is written. Call it after the device of the process is set. The result ends the
+    history with `stop()`, and writes a trace at any time with `write(name)`. Raises Error without
+    PyTorch."""
+    import torch
+
+    global _attached
+    dumps = Dumps(folder, max_entries, max_traces)
+    if dumps.is_recorded_elsewhere:
+        _LOG.info("memtrace already records this process: no traces are written to %s",
+                  dumps.folder)
+        return dumps
+    if not _attached:
+        # PyTorch cannot detach an observer: one serves all calls.
+        torch._C._cuda_attach_out_of_memory_observer(_observe)
+        _attached = True
+    _observed.append(dumps)
+    return dumps

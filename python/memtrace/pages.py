@@ -1,0 +1,33 @@
+"""Answers as HTML, for notebooks. The pieces need no script and nothing from the network."""
+from __future__ import annotations
+
+import base64
+import html
+from typing import TYPE_CHECKING
+
+from .errors import Error
+
+if TYPE_CHECKING:
+    from .report import Report
+
+_STYLE = "line-height: 1.3; font-size: 12px; overflow-x: auto"
+
+
+def of_report(report: Report) -> str:
+    """The text of the answer, and the timeline below it if there is one."""
+    parts = [preformatted(report.text().rstrip())]
+    try:
+        parts.append(image(report.picture(), "Memory over time"))
+    except Error as error:
+        parts.append(f"<p>no timeline: {html.escape(str(error))}</p>")
+    return "\n".join(parts)
+
+
+def preformatted(text: str) -> str:
+    return f'<pre style="{_STYLE}">{html.escape(text)}</pre>'
+
+
+def image(png: bytes, description: str) -> str:
+    data = base64.b64encode(png).decode("ascii")
+    return (f'<img alt="{html.escape(description)}" style="max-width: 100%" '
+            f'src="data:image/png;base64,{data}">')

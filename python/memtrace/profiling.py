@@ -1,0 +1,139 @@
+"""A line profiler of GPU memory: records, and shows the memory of each line of some functions."""
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Callable, TypeVar, cast
+
+from .errors import Error
+from .line_table import DEFAULT_COLUMNS, Code, LineTable, code_of
+from .questions import lines
+from .recording import HISTORY, LAUNCHER, record
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class LineProfiler:
+    """Records between `start` and `stop`, or in a `with` block, and then has the table of the
+    functions.
+
+        with memtrace.LineProfiler(train_step) as profiler:
+            train_step()
+        print(profiler.table())
+
+    Memory is PyTorch's if PyTorch is loaded, else that of the driver. The functions run at full
+    speed: the table comes from the call stacks in the recording."""
+
+    def __init__(self, *functions: Callable[..., Any]) -> None:
+        self._codes: list[Code] = []
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._record: record | None = None
+        self._document: Any = None
+        for function in functions:
+            self.add(function)
+
+    def add(self, function: Callable[..., Any]) -> None:
+        """Adds a function to the table. Raises Error if its source cannot be read."""
+        code = code_of(function)
+        if code not in self._codes:
+            self._codes.append(code)
+
+    def start(self) -> None:
+        """Begins to record. Raises Error if neither method of `memtrace.record` is possible, or if
+        `memtrace record` started this process."""
+        if self._record is not None:
+            raise Error("this profiler has already started")
+        self._folder = tempfile.TemporaryDirectory(prefix="memtrace-")
+        self._record = record(
+            os.path.join(self._folder.name, "lines.trace.zst"), stacks="python", free_stacks=True,
+            method=HISTORY if "torch" in sys.modules else None, quiet=True, clear_history=True)
+        try:
+            if self._record.__enter__().method == LAUNCHER:
+                self._record.__exit__()
+                raise Error("memtrace started this process: use 'memtrace lines' on its trace")
+        except BaseException:
+            self._record = None
+            self._folder.cleanup()
+            raise
+
+    def stop(self) -> None:
+        """Ends the recording and reads the lines."""
+        if self._record is None or self._folder is None:
+            return
+        recorder, self._record = self._record, None
+        try:
+            recorder.__exit__()
+            trace = recorder.recording.trace if recorder.recording else None
+            if trace and self._codes:
+                # A function without events is no error here: ask for all, not by name.
+                self._document = lines(trace, all_functions=True)
+        finally:
+            self._folder.cleanup()
+
+    def __enter__(self) -> LineProfiler:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None = None,
+                 error: BaseException | None = None, trace: TracebackType | None = None) -> None:
+        self.stop()
+
+    def table(self, columns: Sequence[str] = DEFAULT_COLUMNS,
+              device: int | None = None) -> LineTable:
+        """The lines of the functions on one device, by default the first that has them."""
+        return LineTable(self._document, self._codes, columns, device)
+
+
+class _Session:
+    """What the decorator shares: one profiler from the first call to the end of the program."""
+
+    def __init__(self) -> None:
+        self.profiler = LineProfiler()
+        self._lock = threading.Lock()
+        self._is_begun = False
+
+    def begin(self) -> None:
+        with self._lock:
+            if self._is_begun:
+                return
+            self._is_begun = True
+            try:
+                self.profiler.start()
+            except Error as error:
+                print(f"memtrace: no lines are profiled: {error}", file=sys.stderr)
+                return
+            atexit.register(self._print)
+
+    def _print(self) -> None:
+        try:
+            self.profiler.stop()
+            print(self.profiler.table().text())
+        except Error as error:
+            print(f"memtrace: no lines are profiled: {error}", file=sys.stderr)
+
+
+_session = _Session()
+
+
+def profile(function: Function) -> Function:
+    """A decorator: when the program ends, prints the memory of each line of the function.
+
+        @memtrace.profile
+        def train_step(): ...
+
+    The recording begins with the first call of a decorated function and ends with the program.
+    Generators and functions that call each other are possible."""
+    _session.profiler.add(function)
+
+    @functools.wraps(function)
+    def call(*words: Any, **named: Any) -> Any:
+        _session.begin()
+        return function(*words, **named)
+
+    return cast(Function, call)

@@ -1,0 +1,111 @@
+"""pytest without a GPU: tests with a limit run in one other process, on a simulated GPU, and their
+reports are shown as if they had run in this one."""
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from typing import Any
+
+import pytest
+
+from . import program
+from .errors import Error
+from .pytest_plugin import LEAK, LIMIT
+
+_ONLY = "MEMTRACE_PYTEST_ONLY"
+_NOTE = ("the test ran on a simulated GPU: kernels compute nothing, so values are meaningless. "
+         "Separate what a test computes from how much memory it takes, or use "
+         "--memtrace-dry-run=never")
+_LAST_LINES = 20
+
+
+def _has_limit(item: pytest.Item) -> bool:
+    return any(item.get_closest_marker(name) for name in (LIMIT, LEAK))
+
+
+class Child:
+    """In the simulated process: runs only the tests that the parent names, and writes reports."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._path = config.getoption("--memtrace-reports")
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        with open(os.environ[_ONLY], encoding="utf-8") as file:
+            wanted = set(json.load(file))
+        items[:] = [item for item in items if item.nodeid in wanted]
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        data = self._config.hook.pytest_report_to_serializable(config=self._config, report=report)
+        with open(self._path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(data) + "\n")
+
+
+class Parent:
+    """In the process without a GPU: replays the reports of the other process."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._items: list[str] = []
+        self._reports: dict[str, list[Any]] | None = None
+        self._failure = ""
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        self._items = [item.nodeid for item in items if _has_limit(item)]
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
+        if not _has_limit(item):
+            return None
+        if self._reports is None:
+            self._reports = self._run()
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        for report in self._reports.get(item.nodeid) or [self._not_run(item)]:
+            if report.failed and report.when == "call":
+                report.sections.append(("dry run", _NOTE))
+            item.ihook.pytest_runtest_logreport(report=report)
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        return True
+
+    def _not_run(self, item: pytest.Item) -> pytest.TestReport:
+        return pytest.TestReport(
+            nodeid=item.nodeid, location=item.location, keywords={}, outcome="failed",
+            longrepr=f"the test did not run on a simulated GPU: {self._failure}", when="call")
+
+    def _run(self) -> dict[str, list[Any]]:
+        with tempfile.TemporaryDirectory(prefix="memtrace-") as folder:
+            only, path = os.path.join(folder, "only.json"), os.path.join(folder, "reports.jsonl")
+            with open(only, "w", encoding="utf-8") as file:
+                json.dump(self._items, file)
+            try:
+                words = [program.find(), "dry-run", "--quiet", "-o",
+                         os.path.join(folder, "traces", ""), "--", sys.executable, "-m", "pytest",
+                         *self._config.invocation_params.args, f"--memtrace-reports={path}"]
+            except Error as error:
+                self._failure = str(error)
+                return {}
+            done = subprocess.run(words, cwd=self._config.invocation_params.dir,
+                                  env={**os.environ, _ONLY: only}, stdin=subprocess.DEVNULL,
+                                  capture_output=True, text=True, errors="replace", check=False)
+            self._failure = "\n".join(
+                [f"pytest ended there with status {done.returncode}",
+                 *(done.stdout + done.stderr).splitlines()[-_LAST_LINES:]])
+            return self._read(path)
+
+    def _read(self, path: str) -> dict[str, list[Any]]:
+        found: dict[str, list[Any]] = {}
+        if not os.path.exists(path):
+            return found
+        with open(path, encoding="utf-8") as file:
+            for line in file:
+                report = self._config.hook.pytest_report_from_serializable(
+                    config=self._config, data=json.loads(line))
+                if isinstance(report.longrepr, list):  # a skip's place: JSON has no tuples
+                    report.longrepr = tuple(report.longrepr)
+                found.setdefault(report.nodeid, []).append(report)
+        return found

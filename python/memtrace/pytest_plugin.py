@@ -1,0 +1,267 @@
+"""pytest: limits for the GPU memory of a test, and traces of failing tests (docs/pytest.md)."""
+from __future__ import annotations
+
+import gc
+import os
+import re
+import sys
+from collections.abc import Generator, Iterator
+from typing import Any
+
+import pytest
+
+from . import device_memory
+from .errors import Error
+from .units import bytes_of_text, text_of_bytes
+
+# pytest loads this file in every project where memtrace is installed: it imports little, and
+# PyTorch never.
+
+LIMIT, LEAK = "limit_gpu_memory", "limit_gpu_leak"
+METRICS = ("requested", "allocated")
+_ANSWER_LINES = 12
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("memtrace", "GPU memory")
+    group.addoption("--memtrace", action="store_true",
+                    help="measure every test, and keep traces of failing tests")
+    group.addoption("--memtrace-dir", metavar="DIR", default="memtrace-traces",
+                    help="where the traces go (default: memtrace-traces)")
+    group.addoption("--memtrace-dry-run", choices=("auto", "always", "never"), default="auto",
+                    help="run tests with a limit on a simulated GPU: if there is no GPU (auto), "
+                         "always, or never")
+    group.addoption("--memtrace-reports", metavar="FILE", help="internal: for dry runs")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", f"{LIMIT}(size, metric='requested'): fail if the peak of GPU memory in the test "
+                   f"is more than this above its start")
+    config.addinivalue_line(
+        "markers", f"{LEAK}(size): fail if the test leaves more than this in GPU memory")
+    config.pluginmanager.register(Plugin(config), "memtrace-measure")
+    if config.getoption("--memtrace-reports"):
+        from .pytest_dry_run import Child
+
+        config.pluginmanager.register(Child(config), "memtrace-child")
+    elif _uses_dry_run(config):
+        from .pytest_dry_run import Parent
+
+        config.pluginmanager.register(Parent(config), "memtrace-parent")
+
+
+def _uses_dry_run(config: pytest.Config) -> bool:
+    choice = config.getoption("--memtrace-dry-run")
+    if choice == "never" or hasattr(config, "workerinput"):
+        return False
+    return choice == "always" or not device_memory.machine_has_gpu()
+
+
+class _Limits:
+    """The limits of a test, from its marks. Raises pytest.UsageError for a mark that is wrong."""
+
+    def __init__(self, item: pytest.Item) -> None:
+        self.metric = "requested"
+        self.peak_bytes: int | None = None
+        self.leak_bytes: int | None = None
+        mark = item.get_closest_marker(LIMIT)
+        if mark:
+            self.metric = mark.kwargs.get("metric", "requested")
+            self.peak_bytes = _size_of(mark, item, {"metric"})
+        mark = item.get_closest_marker(LEAK)
+        if mark:
+            self.leak_bytes = _size_of(mark, item, set())
+        if self.metric not in METRICS:
+            raise pytest.UsageError(f"{item.nodeid}: the metric of {LIMIT} is 'requested' or "
+                                    f"'allocated', not {self.metric!r}")
+
+    def exist(self) -> bool:
+        return self.peak_bytes is not None or self.leak_bytes is not None
+
+
+def _size_of(mark: pytest.Mark, item: pytest.Item, named: set[str]) -> int:
+    if len(mark.args) != 1 or set(mark.kwargs) - named:
+        raise pytest.UsageError(f"{item.nodeid}: {mark.name} needs one size, such as '2 GiB'")
+    try:
+        return bytes_of_text(mark.args[0])
+    except ValueError as error:
+        raise pytest.UsageError(f"{item.nodeid}: {mark.name}: {error}") from None
+
+
+class Plugin:
+    """Measures tests that have a limit, or all tests with --memtrace."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._keeps = bool(config.getoption("--memtrace"))
+        self._rows: list[dict[str, Any]] = []
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        for item in items:
+            _Limits(item)
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, None]:
+        limits = _Limits(item)
+        if not (limits.exist() or self._keeps):
+            yield
+            return
+        measured = _Measured(limits, item, self._config.getoption("--memtrace-dir"), self._keeps)
+        outcome = yield
+        measured.end(_has_failed(outcome.excinfo))
+        item.stash[_KEY] = measured
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item,
+                                  call: Any) -> Generator[None, Any, None]:
+        outcome = yield
+        measured = item.stash.get(_KEY, None)
+        if call.when != "call" or measured is None:
+            return
+        report = outcome.get_result()
+        report.memtrace = measured.row(report.nodeid)
+        if measured.failure and report.outcome == "passed":
+            report.outcome = "failed"
+            report.longrepr = measured.failure
+        if measured.answer:
+            report.sections.append(("GPU memory", measured.answer))
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        row = getattr(report, "memtrace", None)
+        if row and not hasattr(self._config, "workerinput"):
+            self._rows.append(row)
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        rows = [row for row in self._rows if row["has_limit"] or row["peak_bytes"]]
+        if not rows:
+            return
+        terminalreporter.section("GPU memory of tests: peak and rest above the start of the test")
+        for line in lines_of(rows):
+            terminalreporter.write_line(line)
+
+
+def _has_failed(found: tuple[type[BaseException], Any, Any] | None) -> bool:
+    """Whether a test that raised this has failed: pytest skips a test by an exception also."""
+    return found is not None and not issubclass(found[0], (pytest.skip.Exception,
+                                                           pytest.xfail.Exception))
+
+
+_KEY = pytest.StashKey["_Measured"]()
+
+
+class _Measured:
+    """The memory of one test: the peak of each device above its start, and what the test leaves."""
+
+    def __init__(self, limits: _Limits, item: pytest.Item, folder: str, keeps: bool) -> None:
+        self.limits = limits
+        self.failure = ""
+        self.answer = ""
+        self.trace = ""
+        self._why_no_trace = ""
+        self._is_simulated = bool(item.config.getoption("--memtrace-reports"))
+        self._keeps = keeps
+        self._recorder: Any = None
+        self._path = os.path.join(folder, f"{_file_name(item.nodeid)}.trace.zst")
+        self._peaks: dict[int, int] = {}
+        self._left: dict[int, int] = {}
+        if keeps:
+            self._begin()
+        self._counters = device_memory.Counters(limits.metric)
+
+    def _begin(self) -> None:
+        from .recording import HISTORY, record
+
+        if "torch" not in sys.modules:
+            self._why_no_trace = "no trace: PyTorch was not loaded when the test began"
+            return
+        try:
+            recorder = record(self._path, method=HISTORY, clear_history=True, quiet=True)
+            recorder.__enter__()
+            self._recorder = recorder
+        except Error as error:
+            self._why_no_trace = f"no trace: {error}"
+
+    def end(self, has_failed: bool) -> None:
+        self._peaks = self._counters.peaks()
+        if self.limits.leak_bytes is not None:
+            gc.collect()
+        self._left = self._counters.left()
+        self.failure = self._judge()
+        self._end_trace(has_failed or bool(self.failure))
+        if self.failure and not self._keeps:
+            self.failure += "\nTo see who holds it, run pytest with --memtrace."
+
+    def _judge(self) -> str:
+        peak, left = self.limits.peak_bytes, self.limits.leak_bytes
+        lines = [
+            f"GPU memory: {text_of_bytes(found)} ({found} B) {self.limits.metric} at the peak of "
+            f"device {device}, more than the limit of {text_of_bytes(peak)}"
+            for device, found in self._peaks.items() if peak is not None and found > peak
+        ] + [
+            f"GPU memory: the test left {text_of_bytes(found)} ({found} B) {self.limits.metric} on "
+            f"device {device}, more than the limit of {text_of_bytes(left)}"
+            for device, found in self._left.items() if left is not None and found > left
+        ]
+        return "\n".join(lines)
+
+    def _end_trace(self, is_kept: bool) -> None:
+        recorder, self._recorder = self._recorder, None
+        if recorder is None:
+            self.answer = self._why_no_trace if is_kept else ""
+            return
+        try:
+            if not is_kept:
+                recorder.discard()
+                return
+            recorder.__exit__()
+            self.trace = recorder.recording.trace or ""
+            self.answer = self._answer()
+        except Error as error:
+            self.answer = f"no trace: {error}"
+
+    def _answer(self) -> str:
+        """What is alive at the peak or, after a leak, at the end; without a limit that failed, the
+        first lines of the analysis."""
+        from .program import run
+
+        if not self.trace:
+            return ""
+        words = ["analyze", self.trace]
+        if self.failure:
+            has_peak = any(size > (self.limits.peak_bytes or 0) for size in self._peaks.values())
+            is_leak = self.limits.peak_bytes is None or not has_peak
+            words = ["live", self.trace, f"--at={'end' if is_leak else 'peak'}"]
+        lines = run([*words, "--quiet"], (0, 1, 3, 5)).text.splitlines()
+        return "\n".join([*lines[:_ANSWER_LINES], f"... memtrace {' '.join(words)}"])
+
+    def row(self, nodeid: str) -> dict[str, Any]:
+        """What the summary shows, as plain values: it may cross processes."""
+        return {
+            "test": nodeid,
+            "metric": self.limits.metric,
+            "peak_bytes": max(self._peaks.values(), default=0),
+            "left_bytes": max(self._left.values(), default=0),
+            "limit_bytes": self.limits.peak_bytes,
+            "has_limit": self.limits.exist(),
+            "is_simulated": self._is_simulated,
+            "trace": self.trace,
+        }
+
+
+def _file_name(nodeid: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._=-]+", "-", nodeid).strip("-.")[-150:]
+
+
+def lines_of(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """One line for each test, and one for its trace."""
+    for row in rows:
+        limit = row["limit_bytes"]
+        words = [f"{text_of_bytes(row['peak_bytes']):>9} {row['metric']}"]
+        words += [f"limit {text_of_bytes(limit)}"] if limit is not None else []
+        words += [f"{text_of_bytes(row['left_bytes'])} left"] if row["left_bytes"] > 0 else []
+        words += ["simulated"] if row["is_simulated"] else []
+        yield f"{', '.join(words)}: {row['test']}"
+        if row["trace"]:
+            yield f"{'':9} {row['trace']}"

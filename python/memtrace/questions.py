@@ -1,0 +1,74 @@
+"""The commands fit, tune, diff and lines: one function and one document for each."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from . import program
+from .report import ANSWERED, build, pairs, warn
+
+if TYPE_CHECKING:
+    from .documents.diff import Diff
+    from .documents.fit import Fit
+    from .documents.lines import Lines
+    from .documents.tune import Tune
+
+
+def fit(path: program.Path, *, limit: int | str | None = None, policies: Sequence[str] = (),
+        options: Sequence[str] = ()) -> Fit:
+    """Returns the smallest memory limits that serve the requests of a trace: `memtrace fit`.
+
+    `limit` is a limit to test, such as "24GiB", and `policies` are allocators to simulate, such as
+    "pytorch:expandable_segments:True". A limit that is too small is no error: see the document."""
+    from .documents.fit import Fit
+
+    words = ["fit", program.as_argument(path), "--all", *pairs(limit=limit),
+             *[f"--policy={policy}" for policy in policies], *options]
+    document, output = program.run_json([*words, "--quiet"], ANSWERED)
+    found = build(Fit.from_json, document)
+    warn(output.lines, output.status)
+    return found
+
+
+def tune(path: program.Path, *, limit: int | str | None = None,
+         options: Sequence[str] = ()) -> Tune:
+    """Returns the settings of PyTorch's allocator that need the least memory: `memtrace tune`."""
+    from .documents.tune import Tune
+
+    words = ["tune", program.as_argument(path), *pairs(limit=limit), *options]
+    document, output = program.run_json([*words, "--quiet"], ANSWERED)
+    found = build(Tune.from_json, document)
+    warn(output.lines, output.status)
+    return found
+
+
+def diff(base: program.Path, new: program.Path, *, at: str = "peak",
+         options: Sequence[str] = ()) -> Diff:
+    """Returns what differs between two runs at an instant: `memtrace diff`."""
+    from .documents.diff import Diff
+
+    words = ["diff", program.as_argument(base), program.as_argument(new), f"--at={at}", "--all",
+             *options]
+    document, output = program.run_json([*words, "--quiet"], ANSWERED)
+    found = build(Diff.from_json, document)
+    warn(output.lines, output.status)
+    return found
+
+
+def lines(path: program.Path, *, functions: Sequence[str] = (), source: bool = False,
+          all_functions: bool = False, options: Sequence[str] = ()) -> Lines:
+    """Returns the memory of each line of code: `memtrace lines`.
+
+    `functions` are names. Without them, the answer has the functions of the model and of your own
+    files, or all functions in the stacks with `all_functions`. `source` adds the text of lines in
+    files below the current folder."""
+    from .documents.lines import Lines
+
+    words = ["lines", program.as_argument(path),
+             *(["--all"] if functions or all_functions else []),
+             *[f"--function={function}" for function in functions],
+             *(["--source"] if source else []), *options]
+    document, output = program.run_json([*words, "--quiet"], ANSWERED)
+    found = build(Lines.from_json, document)
+    warn(output.lines, output.status)
+    return found

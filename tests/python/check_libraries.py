@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""check_libraries.py BUILD plugin|callbacks: plugin_cases.py or callback_cases.py with real libraries,
+on a simulated GPU. Exits with 77 if the libraries cannot be had; tests/real_wheel installs them."""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+PACKAGE = HERE.parent.parent / "python"
+sys.path.insert(0, str(HERE.parent / "real_wheel"))
+import check_real_wheel as wheel  # noqa: E402  pylint: disable=wrong-import-position
+import python_libraries  # noqa: E402  pylint: disable=wrong-import-position
+
+LIMIT_SECONDS = 400
+
+
+def words_of(name, program, python):
+    """The command, and what its output must have."""
+    if name == "plugin":  # it starts dry runs itself
+        return [python, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider",
+                HERE / "plugin_cases.py"], " passed"
+    return [program, "dry-run", "--quiet", "-o", "cases/", "--", python, "-B",
+            HERE / "callback_cases.py"], "\nOK"
+
+
+def main(build, name):
+    if wheel.allowed_mib() == 0:
+        raise wheel.Skip("MEMTRACE_TEST_WHEEL_MIB is 0")
+    words, ending = words_of(name, build / "memtrace", python_libraries.python_with_libraries())
+    with tempfile.TemporaryDirectory() as work:
+        done = subprocess.run(words, cwd=work, timeout=LIMIT_SECONDS, capture_output=True, text=True,
+                              check=False, env={**os.environ, "PYTHONPATH": str(PACKAGE),
+                                                "MEMTRACE_PROGRAM": str(build / "memtrace")})
+    output = done.stdout + done.stderr
+    if done.returncode not in (0, 1) or ending not in output or "FAILED" in output:
+        print(output)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(pathlib.Path(sys.argv[1]).resolve(), sys.argv[2]))
+    except wheel.Skip as reason:
+        print(f"skipped: {reason}")
+        sys.exit(77)
