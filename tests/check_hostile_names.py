@@ -170,6 +170,19 @@ def check_proofs(check):
             check.expect(words[2] == (pasted or name), f"{name!a}: {words[2]!a} in {proof!a}")
 
 
+def check_long_paths(check):
+    """A proposed command is never cut, however long its path is."""
+    folder = pathlib.Path(*[letter * 200 for letter in "abcdefg"])
+    (check.folder / folder).mkdir(parents=True)
+    for name in ("one", "two"):
+        subprocess.run([check.program, "import", "-q", ROOT / "fixtures/captures/seq2seq.pickle.zst", "-o",
+                        folder / f"{name}.trace.zst"], cwd=check.folder, check=True)
+    done = subprocess.run([check.program, "analyze", folder], cwd=check.folder, capture_output=True, text=True,
+                          check=False)
+    proposed = re.findall(r"memtrace fleet (.*)", done.stderr)
+    check.expect(proposed == [str(folder)], f"a folder with a long path: {done.stderr[:300]!r}")
+
+
 def main():
     with tempfile.TemporaryDirectory(prefix="memtrace-names-") as name:
         check = Check(os.path.abspath(sys.argv[1]), pathlib.Path(name))
@@ -179,6 +192,7 @@ def main():
         check_commands(check, hostile)
         check_same_in_json(check, hostile)
         check_proofs(check)
+        check_long_paths(check)
         print(f"{check.outputs} outputs, {len(check.failures)} failures")
     return 1 if check.failures else 0
 
