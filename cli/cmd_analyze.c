@@ -369,8 +369,10 @@ int mt_cmd_analyze(const struct mt_command *command, int argc, char **argv)
     mt_outputs_add_input(&arguments.outputs, paths[0]);
     if (arguments.opens && !arguments.directory) {
         code = mt_add_page_folder(&folder, paths[0]);
-        if (code >= 0)
+        if (code >= 0) {
+            mt_buf_release(&folder);
             return code;
+        }
         arguments.directory = folder.data;
     }
     code = mt_gate_run_open(&run, &arguments.gates, &arguments.common);

@@ -1,19 +1,23 @@
 #include "completion.h"
 
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "analyze.h"
 #include "asked_report.h"
 #include "cards.h"
 #include "chart.h"
 #include "export_format.h"
+#include "foreign_text.h"
 #include "import.h"
 #include "policy.h"
 #include "util.h"
 
-/* Reading a larger file would be felt at the prompt. */
-#define MOST_BYTES (UINT64_C(16) << 20)
+/* A user waits at the prompt. A small file can still contain many events. */
+#define MAX_BYTES (UINT64_C(16) << 20)
+enum { MAX_SECONDS = 2 };
 
 struct candidates {
     struct mt_buf out;
@@ -65,16 +69,41 @@ static void add_cards(struct candidates *found)
 
 /* ---- values of a trace */
 
-/* The first word that names a small file, or NULL. */
+/* Returns the first word that names a small file, or NULL. "-" would be standard input. */
 static const char *trace_of(const struct candidates *found)
 {
     struct stat status;
 
     for (int i = 0; i + 1 < found->count; i++)
-        if (stat(found->words[i], &status) == 0 && S_ISREG(status.st_mode) &&
-            (uint64_t)status.st_size <= MOST_BYTES)
+        if (found->words[i][0] != '-' && stat(found->words[i], &status) == 0 &&
+            S_ISREG(status.st_mode) && (uint64_t)status.st_size <= MAX_BYTES)
             return found->words[i];
     return NULL;
+}
+
+/* A candidate is one line, and a shell shows it as it is. */
+static bool is_shown(const char *text)
+{
+    struct mt_foreign_text foreign = mt_foreign_text(text, strlen(text));
+    struct mt_foreign_char c;
+
+    while (mt_foreign_next(&foreign, &c))
+        if (!c.is_shown)
+            return false;
+    return true;
+}
+
+static void give_up(int signal_number)
+{
+    (void)signal_number;
+    _exit(MT_EXIT_OK);
+}
+
+/* Ends this process if reading a trace takes too long. */
+static void limit_time(void)
+{
+    signal(SIGALRM, give_up);
+    alarm(MAX_SECONDS);
 }
 
 static void add_phases(struct candidates *found)
@@ -85,6 +114,8 @@ static void add_phases(struct candidates *found)
     struct mt_source *source = NULL;
     struct mt_error error = {.offset = MT_NO_OFFSET};
 
+    if (path)
+        limit_time();
     if (!path || mt_open_any(path, NULL, &source, &error) != MT_OK)
         return;
     if (mt_analyze(source, &options, &report, &error) == MT_OK)
@@ -92,7 +123,7 @@ static void add_phases(struct candidates *found)
             struct mt_buf phase = {0};
 
             mt_buf_printf(&phase, "phase:%s", report->phases[i].path);
-            if (!phase.failed)
+            if (!phase.failed && is_shown(phase.data))
                 add(found, phase.data);
             mt_buf_release(&phase);
         }
@@ -239,11 +270,21 @@ static void add_candidates(struct candidates *found, const struct mt_command *co
         add_exports(found);
 }
 
+static bool is_after_options(char *const *words, int count)
+{
+    for (int i = 0; i + 1 < count; i++)
+        if (strcmp(words[i], "--") == 0)
+            return true;
+    return false;
+}
+
 int mt_print_candidates(const struct mt_command *command, const struct mt_option *options,
                         char *const *words, int count)
 {
     struct candidates found = {.lead = "", .word = "", .words = words, .count = count};
 
+    if (is_after_options(words, count))
+        return MT_EXIT_OK;
     if (count > 0)
         add_candidates(&found, command, options);
     else

@@ -134,6 +134,11 @@ static bool asks_version(const char *word)
            strcmp(word, "version") == 0;
 }
 
+static bool asks_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
 static int run(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : NULL;
@@ -141,7 +146,10 @@ static int run(int argc, char **argv)
 
     if (!word)
         return say_first_steps();
-    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+    if ((asks_help(word) || asks_version(word)) && argc > 2 &&
+        strcmp(argv[2], MT_COMPLETION_WORD) == 0)
+        return MT_EXIT_OK; /* nothing follows these words */
+    if (asks_help(word))
         return print_overview();
     if (asks_version(word))
         return print_text("memtrace " MEMTRACE_VERSION "\n");

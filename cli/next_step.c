@@ -35,6 +35,11 @@ void mt_next_step_note(struct mt_next_step *next, const struct mt_trace_end *end
     next->count++;
 }
 
+const char *mt_fleet_path(const char *path)
+{
+    return strcmp(path, "diff") == 0 ? "./diff" : path;
+}
+
 /* If there are too many traces to name, suggests to analyze one at a time. */
 void mt_add_next_step(struct mt_buf *out, const struct mt_next_step *next)
 {
@@ -50,8 +55,10 @@ void mt_add_next_step(struct mt_buf *out, const struct mt_next_step *next)
         named = 0;
     }
     for (size_t i = 0; i < named; i++) {
+        const char *path = mt_short_path(next->paths[i]);
+
         mt_buf_add_char(out, ' ');
-        mt_buf_add_shell_path(out, mt_short_path(next->paths[i]));
+        mt_buf_add_shell_path(out, mt_fleet_path(path));
     }
     mt_buf_add_char(out, '\n');
 }

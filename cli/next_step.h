@@ -12,6 +12,9 @@
 /* Returns the path without the current folder at its beginning. Borrows `path`. */
 const char *mt_short_path(const char *path);
 
+/* Returns the path, or "./diff" for "diff", which is a command of `fleet`; borrowed. */
+const char *mt_fleet_path(const char *path);
+
 enum { MT_NEXT_TRACES = 8 };
 
 /* Collects the traces of a recording that can be analyzed. Zeroed memory holds none. */

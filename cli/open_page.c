@@ -3,10 +3,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,6 +31,13 @@ int mt_add_page_folder(struct mt_buf *folder, const char *trace)
     return folder->failed ? MT_EXIT_INPUT : -1;
 }
 
+static bool is_program(const char *path)
+{
+    struct stat facts;
+
+    return stat(path, &facts) == 0 && S_ISREG(facts.st_mode) && access(path, X_OK) == 0;
+}
+
 /* Sets `path` to the path of a program in $PATH. Returns false if there is none. */
 static bool find_program(const char *name, char path[PATH_MAX])
 {
@@ -39,7 +48,7 @@ static bool find_program(const char *name, char path[PATH_MAX])
 
         end = at + length;
         if (length && snprintf(path, PATH_MAX, "%.*s/%s", length, at, name) < PATH_MAX &&
-            access(path, X_OK) == 0)
+            is_program(path))
             return true;
     }
     return false;
@@ -54,7 +63,7 @@ static bool find_browser(char path[PATH_MAX])
 
     if (told && *told) {
         if (strchr(told, '/'))
-            return snprintf(path, PATH_MAX, "%s", told) < PATH_MAX && access(path, X_OK) == 0;
+            return snprintf(path, PATH_MAX, "%s", told) < PATH_MAX && is_program(path);
         return find_program(told, path);
     }
     for (size_t i = 0; i < MT_ARRAY_LEN(openers); i++)
@@ -73,51 +82,97 @@ static bool has_display(void)
     return (told && *told) || (x11 && *x11) || (wayland && *wayland) || (wsl && *wsl);
 }
 
-/* Runs in the child process. Starts a new session, so that Ctrl-C in the terminal does not close
- * the browser. */
-static void become_browser(char *browser, char *page)
+/* Runs in the child process. Ignores and blocks no signal, and connects the standard streams to
+ * /dev/null. Starts a new session, so that Ctrl-C in the terminal does not close the browser. */
+static void set_state(void)
 {
-    char *words[] = {browser, page, NULL};
-    int nothing = open("/dev/null", O_RDWR);
+    const struct sigaction usual = {.sa_handler = SIG_DFL};
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    sigset_t none;
 
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    sigaction(SIGPIPE, &usual, NULL);
+    sigaction(SIGXFSZ, &usual, NULL);
     setsid();
     for (int fd = 0; fd < 3 && nothing >= 0; fd++)
         dup2(nothing, fd);
-    execv(browser, words);
+}
+
+/* The child that starts the browser ends at once, so that no zombie is left. The pipe closes when
+ * the browser runs; before that, the reason why it does not run is written to it. */
+static void start_in_child(const char *browser, const char *page, int report)
+{
+    char *words[] = {(char *)browser, (char *)page, NULL};
+    pid_t grandchild = fork();
+    int why;
+
+    if (grandchild > 0)
+        _exit(0);
+    if (grandchild == 0) {
+        set_state();
+        execv(browser, words);
+    }
+    why = errno;
+    (void)!write(report, &why, sizeof why);
     _exit(127);
 }
 
-/* Starts the browser from a child process that ends at once, so that no zombie is left. */
-static bool start(char *browser, char *page)
+/* Returns 0, or the errno of why the browser does not run. */
+static int start(const char *browser, const char *page)
 {
-    int status;
-    pid_t child = fork();
+    int report[2], why = 0;
+    ssize_t length;
+    pid_t child;
 
-    if (child == 0) {
-        pid_t grandchild = fork();
+    if (pipe(report) != 0)
+        return errno;
+    (void)fcntl(report[0], F_SETFD, FD_CLOEXEC);
+    (void)fcntl(report[1], F_SETFD, FD_CLOEXEC);
+    child = fork();
+    if (child == 0)
+        start_in_child(browser, page, report[1]);
+    if (child < 0)
+        why = errno;
+    close(report[1]);
+    while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    do
+        length = child > 0 ? read(report[0], &why, sizeof why) : 0;
+    while (length < 0 && errno == EINTR);
+    close(report[0]);
+    return why;
+}
 
-        if (grandchild == 0)
-            become_browser(browser, page);
-        _exit(grandchild < 0);
+/* Appends the absolute path of the page: a browser would read "-x" as an option and "a:b" as a
+ * URL. */
+static void add_page(struct mt_buf *page, const char *folder)
+{
+    char here[PATH_MAX];
+
+    if (*folder != '/' && getcwd(here, sizeof here)) {
+        mt_buf_add_text(page, here);
+        mt_buf_add_text(page, strcmp(here, "/") == 0 ? "" : "/");
     }
-    return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+    mt_add_path_in(page, folder, "report.html");
 }
 
 void mt_open_page(const char *folder)
 {
     char browser[PATH_MAX];
     struct mt_buf page = {0};
+    int why;
 
-    mt_add_path_in(&page, folder, "report.html");
+    add_page(&page, folder);
     if (page.failed)
         mt_say("memory ran out, so no browser was started");
     else if (!has_display())
         mt_say("no display, so no browser was started; the page is '%s'", page.data);
     else if (!find_browser(browser))
-        mt_say("no browser was found; set BROWSER. The page is '%s'", page.data);
-    else if (start(browser, page.data))
-        mt_say("opened '%s'", page.data);
+        mt_say("no browser was found; set BROWSER to a program. The page is '%s'", page.data);
+    else if ((why = start(browser, page.data)) != 0)
+        mt_say("cannot start '%s': %s; the page is '%s'", browser, strerror(why), page.data);
     else
-        mt_say("cannot start '%s': %s; the page is '%s'", browser, strerror(errno), page.data);
+        mt_say("opened '%s'", page.data);
     mt_buf_release(&page);
 }

@@ -10,8 +10,10 @@
 int mt_add_page_folder(struct mt_buf *folder, const char *trace);
 
 /* Starts a browser for FOLDER/report.html and does not wait for it. The browser is $BROWSER,
- * otherwise xdg-open or open if there is a display. No shell interprets the path. Prints the path,
- * or why nothing was opened. A failure is not an error of the command. */
+ * otherwise xdg-open, open or wslview if there is a display. Its argument is an absolute path, and
+ * no shell interprets it. The browser inherits the environment, but not the terminal, descriptors
+ * or ignored signals. Prints the path, or why nothing was opened. A failure is not an error of the
+ * command. */
 void mt_open_page(const char *folder);
 
 #endif

@@ -72,8 +72,11 @@ int mt_parse_command(const struct mt_command *command, const struct mt_option *o
     char **arguments;
     int end, count, code, start = find_command(options, argc, argv, &end);
 
-    if (argc > 1 && strcmp(argv[1], MT_COMPLETION_WORD) == 0)
-        end = argc; /* completion needs all words, also of an incomplete line */
+    if (argc > 1 && strcmp(argv[1], MT_COMPLETION_WORD) == 0) {
+        if (start < argc - 1)
+            return MT_EXIT_OK; /* the word at the cursor is an argument of the recorded command */
+        end = argc;            /* completion needs all words, also of an incomplete line */
+    }
     code = mt_options_parse(command, options, end, argv, 0, 0, &arguments, &count);
     if (code >= 0)
         return code;

@@ -134,8 +134,7 @@ void mt_say_folder(const char *path)
     if (mt_fleet_files_add(&files, path, &unused) == MT_OK && files.count) {
         mt_fleet_files_sort(&files);
         mt_say("cannot read '%s': it is a directory", path);
-        mt_say_command("to read all its traces together", "fleet",
-                       strcmp(path, "diff") == 0 ? "./diff" /* "diff" is a command */ : path);
+        mt_say_command("to read all its traces together", "fleet", mt_fleet_path(path));
         mt_say("to read one trace, name it:");
         for (uint32_t i = 0; i < files.count && i < MAX_LINES; i++)
             say_file(files.paths[i]);

@@ -130,6 +130,10 @@ def check_workflows():
     lines = [step["run"] for job in github["jobs"].values() for step in job["steps"] if "run" in step]
     lines += [line for job in gitlab.values() if isinstance(job, dict) for line in job.get("script", [])]
     called = set(re.findall(r"\./dev (\w+)", "\n".join(lines)))
+    for name in ("test", "packages"):
+        names = [step.get("name", step.get("uses", "")) for step in github["jobs"][name]["steps"]]
+        if "git" not in names or not any(word.startswith("actions/checkout@") for word in names[names.index("git"):]):
+            complaints.append(f"job {name} has no git before it checks out the tree, so tests cannot list the files")
     if not called <= known:
         complaints.append(f"pipelines call ./dev {called - known}")
     if not {"test", "wheel", "docs", "fuzz"} <= called:

@@ -3,10 +3,13 @@
 bash and fish offer it. Scripts for shells that are not installed are left out."""
 import os
 import pathlib
+import pickle
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SCRIPTS = ROOT / "cli" / "completions"
@@ -25,6 +28,14 @@ ACCEPTED = [
     (["record", "-q", "--follow"], 2),
     (["record", "-q", "--phases"], 3),
 ]
+
+
+# Names of phases that do something in a shell, and names that a terminal does not show unchanged.
+HOSTILE = ["$(touch${IFS}evil)", "`touch${IFS}evil`", "a;touch${IFS}evil", "x&&y", "it's", "a b", "{a,b}", "~", "*", "a!b",
+           "a\\b", "(x)", "a>evil"]
+HIDDEN = ["esc\x1b[31m", "nl\n$(touch evil)", "\u202ex"]
+MAX_SECONDS = 2  # of cli/completion.c
+DELAY_SECONDS = 4  # of a busy machine
 
 
 def check(condition, message):
@@ -73,11 +84,64 @@ def words_at_the_cursor(program):
 def bash(program, line):
     script = (f'source "{SCRIPTS}/memtrace.bash"; COMP_LINE=$1 COMP_POINT=${{#1}}; '
               'shift; COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); _memtrace; printf "%s\\n" "${COMPREPLY[@]}"')
-    words = line.replace("=", " = ").split(" ")
+    words = line.replace("=", " = ").replace(":", " : ")
+    words = re.split(r"(?<!\\) ", words)
     environment = dict(os.environ, PATH=f"{pathlib.Path(program).parent}:{os.environ['PATH']}")
     done = subprocess.run(["bash", "-c", script, "bash", line, *words], capture_output=True, text=True,
                           env=environment, check=False)
     return done.stdout.split("\n")[:-1]
+
+
+def snapshot(names, repeated=1):
+    """A snapshot of PyTorch with a phase of each name. A repeated event takes two bytes."""
+    def event(i, action):
+        return {"action": action, "addr": (i + 1) << 12, "size": 512, "stream": 0, "time_us": i, "frames": []}
+
+    events = [event(i, action) for i in range(10 * len(names)) for action in ("alloc", "free_requested", "free_completed")]
+    marks = [{"name": name, "stage": stage, "device": 0, "time_us": 10 * i + (9 if stage == "END" else 0)}
+             for i, name in enumerate(names) for stage in ("START", "END")]
+    return pickle.dumps({"segments": [], "device_traces": [events + events[-3:] * repeated], "external_annotations": marks})
+
+
+def hostile_phases(program, work):
+    """A candidate of bash is one word, and its value is the name of the phase."""
+    trace = work / "hostile.pickle"
+    trace.write_bytes(snapshot(HOSTILE + HIDDEN))
+    offered = candidates(program, "live", str(trace), "--at", "phase:")
+    check(sorted(offered) == sorted(f"phase:{name}" for name in HOSTILE), f"phases of the trace: {offered}")
+    inserted = bash(program, f"memtrace live {trace} --at phase:")
+    check(len(inserted) == len(HOSTILE), f"bash offers {inserted}")
+    for word in inserted:
+        done = subprocess.run(["bash", "-c", f"printf '%s\\0' phase:{word}"], cwd=work, capture_output=True, text=True,
+                              check=False)
+        check(done.stdout.rstrip("\0") in offered, f"bash inserts {word!r}, which it reads as {done.stdout!r}")
+    check(not (work / "evil").exists(), "a shell executed the name of a phase")
+    check(bash(program, f"memtrace live {trace} --at phase:a\\ ") == ["a\\ b"], "a word with a backslash")
+
+
+def slow_traces(program, work):
+    """A trace that takes long to read offers nothing, and standard input is not read."""
+    (work / "slow.pickle").write_bytes(snapshot(["x"], 2_500_000))
+    begin = time.monotonic()
+    candidates(program, "live", str(work / "slow.pickle"), "--at", "phase:")
+    check(time.monotonic() - begin < MAX_SECONDS + DELAY_SECONDS, f"it took {time.monotonic() - begin:.1f} s")
+    (work / "-").write_bytes(b"x")
+    reading, writing = os.pipe()
+    done = subprocess.run([program, "live", "--completion-helper", "-", "--at", "phase:"], cwd=work, stdin=reading,
+                          capture_output=True, text=True, check=True, timeout=60)
+    check(not done.stdout, "phases of standard input")
+    os.close(reading)
+    os.close(writing)
+
+
+def arguments_of_other_programs(program):
+    check("--stacks=" in candidates(program, "record", "--st"), "an option of record")
+    check("-o" in candidates(program, "record", "-"), "options of record")
+    for words in (["--", "python", "--st"], ["--", "-"], ["python", "--st"], ["-q", "python", "-"]):
+        for command in ("record", "dry-run"):
+            check(candidates(program, command, *words) == [], f"{command} {words}")
+    for word in ("version", "--version", "-V", "--help", "-h"):
+        check(candidates(program, word, "") == [], f"{word} prints candidates")
 
 
 def bash_script(program):
@@ -100,19 +164,31 @@ def fish_script(program):
         check(wanted in done.stdout.split(), f"fish: {line}: {done.stdout}{done.stderr}")
 
 
-def zsh_script():
-    if shutil.which("zsh"):
-        done = subprocess.run(["zsh", "-n", SCRIPTS / "_memtrace"], capture_output=True, text=True, check=False)
-        check(done.returncode == 0, done.stderr)
+def zsh_script(program):
+    """zsh quotes what compadd gets. A function replaces it here."""
+    if not shutil.which("zsh"):
+        return
+    script = (f'compadd() {{ print -rl -- ${{@:#-*}} }}; _files() {{ print files }}; _memtrace() {{ source "{SCRIPTS}/_memtrace" }}; '
+              'words=("$@") CURRENT=$#; _memtrace')
+    environment = dict(os.environ, PATH=f"{pathlib.Path(program).parent}:{os.environ['PATH']}")
+    for words, wanted in ((["memtrace", "recor"], ["record"]), (["memtrace", "fit", "x", "--policy", "py"], ["pytorch"]),
+                          (["memtrace", "live", CAPTURE.replace("seq", "\\seq"), "--at", "oo"], ["oom"]),
+                          (["memtrace", "fit", ""], ["files"])):
+        done = subprocess.run(["zsh", "-fc", script, "zsh", *words], capture_output=True, text=True, env=environment,
+                              check=False)
+        check(done.stdout.split() == wanted, f"zsh: {words}: {done.stdout}{done.stderr}")
 
 
 def main(program):
     words_at_the_cursor(program)
+    arguments_of_other_programs(program)
     with tempfile.TemporaryDirectory() as work:
         values_are_accepted(program, work)
+        hostile_phases(program, pathlib.Path(work))
+        slow_traces(program, pathlib.Path(work))
     bash_script(program)
     fish_script(program)
-    zsh_script()
+    zsh_script(program)
 
 
 if __name__ == "__main__":

@@ -170,6 +170,36 @@ def check_proofs(check):
             check.expect(words[2] == (pasted or name), f"{name!a}: {words[2]!a} in {proof!a}")
 
 
+def check_places_in_proofs(check):
+    """A proof selects the line of a file, whatever the file is called, and can be pasted."""
+    packed = ROOT / "fixtures" / "findings" / "pinned_more.pickle.zst"
+    raw = subprocess.run(["zstd", "-dc", packed], capture_output=True, check=True).stdout
+    for name in ("it's.py", "\u202egnp.py", "a b.py", "$(touch x).py", "esc\x1b.py"):
+        capture = pickle.loads(raw)
+        for events in capture["device_traces"]:
+            for frame in (frame for event in events for frame in event.get("frames", ())):
+                frame["filename"] = frame["filename"].replace("pinned.py", name)
+        (check.folder / "place.pickle").write_bytes(pickle.dumps(capture))
+        out = check.run("analyze", "--all", "place.pickle").decode()
+        proofs = [proof for proof in re.findall(r"^ *Check: (.*)", out, re.MULTILINE) if "--pool" in proof]
+        check.expect(proofs, f"{name!a}: a finding selects a line")
+        for proof in proofs:
+            check.run(*words_of_bash(proof)[1:])
+
+
+def check_long_paths(check):
+    """A proposed command is never cut, however long its path is."""
+    folder = pathlib.Path(*[letter * 200 for letter in "abcdefg"])
+    (check.folder / folder).mkdir(parents=True)
+    for name in ("one", "two"):
+        subprocess.run([check.program, "import", "-q", ROOT / "fixtures/captures/seq2seq.pickle.zst", "-o",
+                        folder / f"{name}.trace.zst"], cwd=check.folder, check=True)
+    done = subprocess.run([check.program, "analyze", folder], cwd=check.folder, capture_output=True, text=True,
+                          check=False)
+    proposed = re.findall(r"memtrace fleet (.*)", done.stderr)
+    check.expect(proposed == [str(folder)], f"a folder with a long path: {done.stderr[:300]!r}")
+
+
 def main():
     with tempfile.TemporaryDirectory(prefix="memtrace-names-") as name:
         check = Check(os.path.abspath(sys.argv[1]), pathlib.Path(name))
@@ -179,6 +209,8 @@ def main():
         check_commands(check, hostile)
         check_same_in_json(check, hostile)
         check_proofs(check)
+        check_places_in_proofs(check)
+        check_long_paths(check)
         print(f"{check.outputs} outputs, {len(check.failures)} failures")
     return 1 if check.failures else 0
 

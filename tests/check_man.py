@@ -2,6 +2,7 @@
 """check_man.py PROGRAM FOLDER: each command has a man page in FOLDER with all its options, and groff
 renders it without a warning. Without groff only the options are checked."""
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -16,10 +17,12 @@ def main(program, folder):
         if not path.exists():
             faults.append(f"{command} has no man page")
             continue
-        text = path.read_text(encoding="utf-8").replace("\\-", "-")
+        text = re.sub(r"\\f[BIR]", "", path.read_text(encoding="utf-8")).replace("\\-", "-")
         options = subprocess.run([program, command, "--completion-helper"], check=True, capture_output=True,
                                  text=True).stdout.split()
-        faults += [f"{path.name} lacks {option}" for option in options if option.rstrip("=") not in text]
+        # A whole word: "-o" is also a part of "--output", and "--by" of "--bytes".
+        faults += [f"{path.name} lacks {option}" for option in options
+                   if not re.search(rf"(?<![\w-]){re.escape(option.rstrip('='))}(?![\w-])", text)]
     if shutil.which("groff"):
         for path in sorted(folder.glob("*.1")):
             done = subprocess.run(["groff", "-Kutf8", "-Tutf8", "-man", "-ww", "-Wbreak", "-z", path], capture_output=True, text=True,

@@ -2,6 +2,8 @@
 """check_open.py PROGRAM: `analyze --open` starts the browser with the page, without a shell, and says
 where the page is if it cannot."""
 import pathlib
+import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -25,7 +27,13 @@ class Desktop:
         self.trace.write_bytes(CAPTURE.read_bytes())
         self.given = folder / "given"
         self.browser = folder / "my-browser"
-        self.browser.write_text(f'#!/bin/sh\nprintf "%s" "$#:$1" >"{self.given}.new"; mv "{self.given}.new" "{self.given}"\n')
+        self.state = folder / "state"
+        # The shell's own descriptors are above 9. Written first, because the test waits for `given`.
+        self.browser.write_text(f'''#!/bin/sh
+{{ ls -l /proc/$$/fd; grep SigIgn /proc/$$/status; grep SigBlk /proc/$$/status; }} >"{self.state}.new"
+mv "{self.state}.new" "{self.state}"
+printf "%s" "$#:$1" >"{self.given}.new"; mv "{self.given}.new" "{self.given}"
+''')
         self.browser.chmod(0o755)
 
     def analyze(self, *options, **variables):
@@ -43,7 +51,19 @@ class Desktop:
         count, _, page = self.given.read_text().partition(":")
         check(count == "1", f"the browser has {count} arguments")
         self.given.unlink()
-        return self.folder / page
+        check(page.startswith("/"), f"the browser gets {page!r}, which it may read as an option or a URL")
+        return pathlib.Path(page)
+
+    def check_state(self):
+        """The browser has no terminal, file or ignored signal of memtrace."""
+        text = self.state.read_text()
+        files = dict(re.findall(r" (\d) -> (.*)", text))
+        files.pop("1", None)  # the file of this state
+        check(files == {"0": "/dev/null", "2": "/dev/null"}, f"descriptors {files}")
+        masks = {name: int(mask, 16) for name, mask in re.findall(r"(Sig\w+):\s*(\w+)", text)}
+        for name in (signal.SIGPIPE, signal.SIGXFSZ):
+            check(not masks["SigIgn"] >> (name - 1) & 1, f"the browser ignores {name.name}")
+        check(masks["SigBlk"] == 0, f"blocked signals: {masks}")
 
 
 def main(program):
@@ -51,11 +71,19 @@ def main(program):
         desktop = Desktop(program, pathlib.Path(name))
         said = desktop.analyze("-o", "out", BROWSER=str(desktop.browser))
         check(desktop.page() == desktop.folder / "out/report.html" and "opened" in said, said)
+        desktop.check_state()
+        for folder in ("-x", "a:b", "a%20b #c?d \u00e9"):
+            desktop.analyze(f"-o{folder}", BROWSER=str(desktop.browser))
+            check(desktop.page() == desktop.folder / folder / "report.html", folder)
         desktop.analyze(BROWSER="my-browser", PATH=f"{desktop.folder}:/usr/bin:/bin")
         page = desktop.page()
         check(page.is_file() and (desktop.folder / "cache") in page.parents, f"the page is {page}")
         check("no display" in desktop.analyze("-o", "out"), "no display")
         check("no browser was found" in desktop.analyze("-o", "out", BROWSER="/nowhere"), "a missing browser")
+        check("no browser was found" in desktop.analyze("-o", "out", BROWSER=name), "a folder is not a browser")
+        desktop.browser.write_text("no program")
+        said = desktop.analyze("-o", "out", BROWSER=str(desktop.browser))
+        check("cannot start" in said and "Exec format error" in said, f"a file that cannot be executed: {said}")
         check(not (desktop.folder / "x").exists(), "a shell read the name of the trace")
 
 

@@ -6,6 +6,7 @@ reached, prints why and exits with 77. BUILD has the stand-ins for a GPU and the
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -45,6 +46,30 @@ def check_names(wheel):
         check(name in names, f"{name} is not in {wheel.name}")
     check(any(name.endswith("libmemtrace-inject.so") for name in names), "no injected library")
     check(any(name.endswith("licenses/LICENSE") for name in names), "no license")
+
+
+def check_licenses(wheel):
+    """Each linked library has its license, and no license is only a path of the system that built."""
+    with zipfile.ZipFile(wheel) as archive:
+        texts = {name.rpartition("/")[2]: archive.read(name).decode("utf-8", "replace")
+                 for name in archive.namelist() if "licenses/third-party/" in name}
+        (metadata,) = [archive.read(name).decode() for name in archive.namelist() if name.endswith("/METADATA")]
+    check({"libzstd-dev", "libcairo2-dev", "libdw-dev"} <= set(texts), f"licenses of {sorted(texts)}")
+    named = {name.rstrip(".") for text in texts.values() for name in re.findall(r"common-licenses/([\w.+-]+)", text)}
+    check(named <= set(texts), f"the text of {sorted(named - set(texts))} is missing")
+    listed = set(re.findall(r"^License-File: third-party/(.*)$", metadata, re.MULTILINE))
+    check(listed == set(texts), f"METADATA lists {sorted(listed ^ set(texts))}")
+
+
+def check_same_everywhere(wheel):
+    """Nothing in the wheel depends on who builds it: modes, times, the place of the sources."""
+    with zipfile.ZipFile(wheel) as archive:
+        modes = {entry.external_attr >> 16 & 0o777 for entry in archive.infolist()}
+        times = {entry.date_time for entry in archive.infolist()}
+        inside = [name for name in archive.namelist() if str(ROOT).encode() in archive.read(name)]
+    check(modes <= {0o644, 0o755}, f"modes {[oct(mode) for mode in modes]}")
+    check(len(times) == 1, f"times {times}")
+    check(not inside, f"{inside} contain the folder of the sources")
 
 
 def install(wheel, folder):
@@ -88,6 +113,8 @@ def main(build):
         return SKIP
     wheel = build_wheel()
     check_names(wheel)
+    check_licenses(wheel)
+    check_same_everywhere(wheel)
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
         programs = install(wheel, folder)

@@ -22,7 +22,7 @@ static const struct mt_policy_option options[] = {
 
 static uint64_t share_of(uint64_t bytes, uint64_t share)
 {
-    return (uint64_t)((double)bytes * (double)share / MT_POLICY_WHOLE);
+    return (uint64_t)((double)bytes * (double)share / (double)MT_POLICY_WHOLE);
 }
 
 static enum mt_status init(struct mt_policy *self, uint64_t *values, struct mt_error *error)

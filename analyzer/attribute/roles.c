@@ -238,8 +238,9 @@ static uint8_t code_of_backward(const struct mt_moment *birth, const struct mt_m
 {
     if (fate == MT_FATE_FREED && end->kind == MT_PHASE_ZERO_GRAD)
         return MT_ROLE_GRADIENTS;
-    return fate == MT_FATE_NEVER || end->cycle >= birth->cycle + 2 ? MT_ROLE_CODE_KEPT_BACKWARD
-                                                                   : MT_ROLE_GRADIENTS;
+    if (fate == MT_FATE_NEVER || end->cycle >= birth->cycle + 2)
+        return MT_ROLE_CODE_KEPT_BACKWARD;
+    return MT_ROLE_GRADIENTS;
 }
 
 /* A batch that something keeps, such as the graph of a retained loss. In the first cycle programs

@@ -29,12 +29,14 @@ const char *mt_finding_command(const struct mt_finding_search *search, const cha
                                uint64_t limit_bytes)
 {
     struct mt_arena *arena = &search->analysis->report->arena;
-    const char *path = mt_finding_path(search);
+    const char *path = mt_finding_path(search), *value = mt_shell_value(arena, policy);
 
+    if (!value)
+        return NULL;
     if (!limit_bytes)
-        return mt_arena_printf(arena, "memtrace replay %s -p pytorch -p '%s'", path, policy);
-    return mt_arena_printf(arena, "memtrace replay %s -p pytorch -p '%s' --limit %llu", path,
-                           policy, (unsigned long long)limit_bytes);
+        return mt_arena_printf(arena, "memtrace replay %s -p pytorch -p %s", path, value);
+    return mt_arena_printf(arena, "memtrace replay %s -p pytorch -p %s --limit %llu", path, value,
+                           (unsigned long long)limit_bytes);
 }
 
 enum mt_status mt_finding_replay(struct mt_finding_search *search, const char *policy,

@@ -6,6 +6,7 @@
 
 #include "report_query.h"
 #include "allocator_settings.h"
+#include "shell_word.h"
 #include "units.h"
 
 enum { MAX_CANDIDATES = 3 };
@@ -36,9 +37,14 @@ static const char *limit_text(struct mt_arena *arena, const struct mt_oom_answer
 /* The setting is tried under the smallest possible limit. */
 static const char *proof(const struct mt_finding_search *search, const struct mt_oom_way *way)
 {
-    return mt_arena_printf(&search->analysis->report->arena, "memtrace fit %s -p '%s' --limit %llu",
-                           mt_finding_path(search), way->policy,
-                           (unsigned long long)search->device->oom_answer->least_limit_bytes);
+    struct mt_arena *arena = &search->analysis->report->arena;
+    const char *value = mt_shell_value(arena, way->policy);
+
+    return value
+               ? mt_arena_printf(arena, "memtrace fit %s -p %s --limit %llu",
+                                 mt_finding_path(search), value,
+                                 (unsigned long long)search->device->oom_answer->least_limit_bytes)
+               : NULL;
 }
 
 static enum mt_status say_setting(struct mt_finding_search *search, const struct mt_oom_way *way)

@@ -122,8 +122,8 @@ static int by_suspicion(const void *a, const void *b)
     return (x->frame > y->frame) - (x->frame < y->frame);
 }
 
-/* Selects the frame, regardless of the folder of its file; NULL if a shell command cannot express
- * it. */
+/* Selects the frame, regardless of the folder of its file; NULL if a selector cannot express it: a
+ * comma ends a condition. */
 static const char *selector_of(const struct look *look, uint32_t frame)
 {
     static const char special[] = ".[]()*+?^$|\\{}";
@@ -138,9 +138,7 @@ static const char *selector_of(const struct look *look, uint32_t frame)
     if (!text)
         return NULL;
     mt_buf_add_text(&out, is_place ? "site=~(^|/)" : "site=~^");
-    for (; *text; text++) {
-        if ((unsigned char)*text < ' ' || *text == 127 || *text == '\'' || *text == ',')
-            break;
+    for (; *text && *text != ','; text++) {
         if (strchr(special, *text))
             mt_buf_add_char(&out, '\\');
         mt_buf_add_char(&out, *text);

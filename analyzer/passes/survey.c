@@ -353,7 +353,7 @@ static uint8_t first_code(struct mt_survey *survey, const struct mt_event *event
         survey->infers_roles = true;
         return MT_ROLE_CODE_OPEN;
     }
-    return (uint8_t)(MT_ROLE_CODE_RECORDED + role);
+    return (uint8_t)(MT_ROLE_CODE_RECORDED + (int)role);
 }
 
 static enum mt_status on_alloc(struct mt_survey *survey, struct mt_survey_device *device,

@@ -20,7 +20,8 @@ enum {
     LARGE_SEGMENT_SINCE = 211 /* PyTorch 2.11 */
 };
 
-static const uint64_t split_mib[] = {0, 20, 32, 64, 128, 256, 512, 1024};
+/* Older releases of PyTorch reject 20, the size of a segment. */
+static const uint64_t split_mib[] = {0, 21, 32, 64, 128, 256, 512, 1024};
 static const uint64_t divisions[] = {0, 2, 4, 8, 16};
 static const uint64_t segment_mib[] = {12, 16, 32, 64, 128};
 static const double gc_thresholds[] = {0.6, 0.8, 0.9};

@@ -2,8 +2,11 @@
 #   source memtrace.bash
 _memtrace() {
     local line=${COMP_LINE:0:COMP_POINT} part=${COMP_WORDS[COMP_CWORD]} words word lead candidate
-    read -ra words <<<"$line"
-    [[ $line != *[[:space:]] ]] || words+=("")
+    local bare='[:alnum:]_./:=+,@%#-' IFS=$' \t\n'
+    # Without -r, read removes the backslashes that quote characters of a word.
+    read -a words <<<"$line"
+    [[ $line != *[[:space:]] || $line == *\\[[:space:]] ]] || words+=("")
+    part=${part//\\/}
     COMPREPLY=()
     word=${words[-1]}
     # bash splits words at "=" and ":" and replaces only the part behind them.
@@ -11,8 +14,8 @@ _memtrace() {
     lead=${word%"$part"}
     while IFS= read -r candidate; do
         candidate=${candidate#"$lead"}
-        # Options with a value and "phase:" end in a character that needs no quoting.
-        [[ $candidate == *[[:space:]]* ]] && printf -v candidate %q "$candidate"
+        # bash inserts candidates as they are, and names of phases come from a trace.
+        [[ $candidate != *[!$bare]* ]] || printf -v candidate %q "$candidate"
         COMPREPLY+=("$candidate")
     done < <(if [ ${#words[@]} -le 2 ]; then
         memtrace --completion-helper "$word"

@@ -128,7 +128,7 @@ static const struct published published_layouts[] = {
 
 enum { COOKIE_BYTES = 8, VERSION_AT = 8, FREE_THREADED_AT = 16, WORD = 8, MAX_OFFSET = 1024 };
 
-static uint64_t word_at(const void *runtime, uint16_t at)
+static uint64_t word_at(const void *runtime, int at)
 {
     uint64_t word;
 
@@ -137,7 +137,7 @@ static uint64_t word_at(const void *runtime, uint16_t at)
 }
 
 /* Reads a published offset. Clears *good if it is implausible. */
-static uint16_t offset_at(const void *runtime, uint16_t at, bool *good)
+static uint16_t offset_at(const void *runtime, int at, bool *good)
 {
     uint64_t offset = word_at(runtime, at);
 

@@ -63,16 +63,27 @@ static bool name_trace(unsigned attempt)
     return true;
 }
 
+/* A message is cut at the end of its line, so the command has a line of its own. */
+static void say_unlisted(const char *manifest, int why)
+{
+    bool said[2] = {false, false}; /* a process lists its trace once; a child has its own trace */
+    char trace[MT_COLLECT_LINE_BYTES - 64];
+    struct mt_buf word = {.data = trace, .capacity = sizeof trace, .is_fixed = true};
+
+    mt_collect_say(&said[0], "cannot write '%s': %s", manifest, strerror(why));
+    mt_buf_add_shell_path(&word, mt_core.trace_path);
+    mt_collect_say(&said[1], "when the program has ended, run: memtrace recover %s",
+                   word.failed ? "TRACE" : trace);
+}
+
 /* `memtrace record` learns from the manifest which traces exist. The line begins with a newline,
  * because the previous line may be truncated. If the manifest is gone, `memtrace record` has ended
  * and nothing reads it. The name comes from the environment: another file is not changed, and a
  * pipe does not block. */
 static void tell_manifest(void)
 {
-    bool said = false; /* a process lists its trace once; a forked child has its own trace */
     const char *manifest = mt_recorder_settings->manifest;
-    char line[sizeof mt_core.trace_path + 2], trace[MT_COLLECT_LINE_BYTES];
-    struct mt_buf word = {.data = trace, .capacity = sizeof trace, .is_fixed = true};
+    char line[sizeof mt_core.trace_path + 2];
     int fd, length;
 
     if (!manifest[0])
@@ -81,14 +92,8 @@ static void tell_manifest(void)
     if (fd < 0)
         return;
     length = snprintf(line, sizeof line, "\n%s\n", mt_core.trace_path);
-    if (mt_manifest_is_mine(fd, manifest) && !mt_io_write(fd, line, (size_t)length)) {
-        int why = errno;
-
-        mt_buf_add_shell_path(&word, mt_core.trace_path);
-        mt_collect_say(
-            &said, "cannot write '%s': %s; when the program has ended, run: memtrace recover %s",
-            manifest, strerror(why), word.failed ? "TRACE" : trace);
-    }
+    if (mt_manifest_is_mine(fd, manifest) && !mt_io_write(fd, line, (size_t)length))
+        say_unlisted(manifest, errno);
     (void)mt_io_close(fd);
 }
 

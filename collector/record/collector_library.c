@@ -73,7 +73,6 @@ enum mt_status mt_collector_library(const char *name, char path[PATH_MAX], struc
             return check_path(path, error);
     }
     return mt_fail(error, MT_ERR_IO, MT_NO_OFFSET,
-                   "%s is neither in %.100s nor in its " PRIVATE_FOLDER
-                   ": reinstall memtrace with all its files",
-                   name, own);
+                   "%s is neither in %.100s nor in its %s: reinstall memtrace with all its files",
+                   name, own, PRIVATE_FOLDER);
 }

@@ -5,7 +5,7 @@
 # table of docs/install.md, "Compilers and systems".
 # Logs are in FOLDER/SYSTEM.log. debootstrap checks signatures: Ubuntu needs its archive keyring.
 set -eu
-folder=$1
+folder=${1:?is the folder of the root file systems}
 shift
 here=$(cd "$(dirname "$0")" && pwd)
 source=$(cd "$here/../.." && git rev-parse --show-toplevel)
@@ -23,10 +23,7 @@ describe() {
     sid) echo "$debian main gcc clang" ;;
     jammy) echo "$ubuntu main,universe gcc-11 clang-14" ;;
     noble) echo "$ubuntu main,universe gcc-13 clang-18" ;;
-    *)
-        echo "run.sh: unknown system '$1'" >&2
-        exit 2
-        ;;
+    *) return 1 ;;
     esac
 }
 
@@ -58,11 +55,13 @@ try() {
     mkdir -p "$root/src/memtrace"
     git -C "$source" archive HEAD | tar -x -C "$root/src/memtrace"
     cp "$here/build_in.sh" "$root/src"
-    chroot "$root" sh /src/build_in.sh "$@" >&3
+    built=0
+    chroot "$root" sh /src/build_in.sh "$@" >&3 || built=1
     for log in "$root"/src/build-*.log; do
         echo "== $log"
         cat "$log"
     done
+    return "$built"
 }
 
 clean() {
@@ -70,14 +69,26 @@ clean() {
     rm -rf --one-file-system "${folder:?}/$1"
 }
 
-mkdir -p "$folder"
 [ $# != 0 ] || set -- bullseye bookworm trixie sid jammy noble
+# Before anything is done: FOLDER/SYSTEM is removed at the end, whatever SYSTEM is.
+for system in "$@"; do
+    describe "$system" >/dev/null || {
+        echo "run.sh: unknown system '$system'" >&2
+        exit 2
+    }
+done
+mkdir -p "$folder"
+failed=0
 for system in "$@"; do
     # Not behind || or if, where the shell would ignore -e in the function.
     set +e
     (set -e; try "$system") 3>&1 >"$folder/$system.log" 2>&1
     status=$?
     set -e
-    [ "$status" = 0 ] || echo "$system: failed, see $folder/$system.log"
+    [ "$status" = 0 ] || {
+        echo "$system: failed, see $folder/$system.log"
+        failed=1
+    }
     clean "$system" || true
 done
+exit "$failed"

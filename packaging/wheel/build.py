@@ -21,6 +21,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 VENV = ROOT / "build/wheel-venv"
 DIST = ROOT / "dist"
 LOG = ROOT / "build/wheel.log"
+COMMON_LICENSES = pathlib.Path("/usr/share/common-licenses")
 FLOOR = (2, 28)
 PLATFORM = "manylinux_2_28_x86_64"
 LIMIT_BYTES = 8_000_000
@@ -90,7 +91,7 @@ def check_elf(path):
     if needed - SYSTEM_LIBRARIES:
         raise WheelError(f"{path.name} needs {', '.join(sorted(needed - SYSTEM_LIBRARIES))}")
     versions = re.findall(r"\bGLIBC_([0-9]+)\.([0-9]+)", output("readelf", "-VW", path))
-    newest = max((int(major), int(minor)) for major, minor in versions)
+    newest = max(((int(major), int(minor)) for major, minor in versions), default=(0, 0))
     if newest > FLOOR:
         raise WheelError(f"{path.name} needs glibc {newest[0]}.{newest[1]}")
     return newest
@@ -111,14 +112,29 @@ def linked_archives(program, cache):
 
 
 def copy_licenses(archives, folder):
-    """Copies the copyright file of each archive's Debian package; returns the names."""
+    """Copies the copyright file of each archive's Debian package; returns the packages."""
     folder.mkdir(parents=True)
-    names = []
-    for archive in archives:
-        package = output("dpkg", "-S", os.path.realpath(archive)).split(":")[0]
+    packages = {output("dpkg", "-S", os.path.realpath(archive)).split(":")[0] for archive in archives}
+    for package in packages:
         shutil.copyfile(f"/usr/share/doc/{package}/copyright", folder / package)
-        names.append(package)
-    return sorted(set(names))
+    return sorted(packages)
+
+
+def copy_common_licenses(folder):
+    """Copies the licenses that the copyright files name instead of quoting: a system that is not
+    Debian does not have them."""
+    named = set()
+    for path in folder.iterdir():
+        text = path.read_text(encoding="utf-8", errors="replace")
+        named |= {name.rstrip(".") for name in re.findall(r"/usr/share/common-licenses/([\w.+-]+)", text)}
+    for name in named:
+        shutil.copyfile(COMMON_LICENSES / name, folder / name)
+
+
+def set_modes(folder):
+    """Modes that do not depend on the umask of who builds."""
+    for path in folder.rglob("*"):
+        path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
 
 
 def replace_in(path, pattern, text):
@@ -139,10 +155,14 @@ def finish(python, wheel, folder):
     build_folder = ROOT / "build/wheel"
     archives = list(linked_archives(build_folder / "memtrace",
                                     (build_folder / "archives.txt").read_text()))
-    names = copy_licenses(archives, info / "licenses/third-party")
-    lines = "".join(f"License-File: third-party/{name}\n" for name in names)
+    third_party = info / "licenses/third-party"
+    packages = copy_licenses(archives, third_party)
+    copy_common_licenses(third_party)
+    lines = "".join(f"License-File: third-party/{name}\n"
+                    for name in sorted(path.name for path in third_party.iterdir()))
     replace_in(info / "METADATA", r"^(License-File: LICENSE)\n", r"\1\n" + lines)
     replace_in(info / "WHEEL", r"^Tag: .*$", f"Tag: py3-none-{PLATFORM}")
+    set_modes(content)
     DIST.mkdir(exist_ok=True)
     run(python, "-m", "wheel", "pack", "--dest-dir", DIST, content, stdout=subprocess.DEVNULL,
         env=dict(os.environ, SOURCE_DATE_EPOCH=commit_time()))
@@ -151,7 +171,7 @@ def finish(python, wheel, folder):
     if size > LIMIT_BYTES:
         raise WheelError(f"{packed.name} has {size:,} bytes; the limit is {LIMIT_BYTES:,}")
     print(f"{packed.relative_to(ROOT)}: {size:,} bytes, needs glibc {newest[0]}.{newest[1]} or newer")
-    print(f"linked archives: {', '.join(names)}")
+    print(f"linked archives: {', '.join(packages)}")
 
 
 def main(arguments):

@@ -1,4 +1,5 @@
 /* What an archive of a library was compiled to expect of libc, and glibc 2.28 does not have. */
+#include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -14,6 +15,8 @@ void arc4random_buf(void *buffer, size_t size_bytes)
     while (size_bytes > 0) {
         ssize_t count = getrandom(at, size_bytes, 0);
 
+        if (count < 0 && errno == EINTR) /* a signal, before the kernel has random bytes */
+            continue;
         if (count < 0)
             abort();
         at += count;

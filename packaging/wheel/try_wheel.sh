@@ -5,7 +5,11 @@
 # STANDIN is build/ci of a checkout: its stand-ins for the driver and CUPTI, and a program that
 # allocates. Needs root for chroot. With TRY_TORCH=1 a dry run downloads PyTorch (531 MB).
 set -eu
-root=$1 wheel=$2 build=$3
+root=$(cd "${1:?}" && pwd) wheel=$2 build=$3
+[ "$root" != / ] && [ -f "$root/etc/os-release" ] || {
+    echo "try_wheel.sh: $1 is not a root file system of its own" >&2
+    exit 2
+}
 here=$(cd "$(dirname "$0")" && pwd)
 work=$root/home/guest
 rm -rf "$work"
@@ -18,9 +22,11 @@ cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.cr
 grep -q '^guest:' "$root/etc/passwd" ||
     echo 'guest:x:1000:1000::/home/guest:/bin/sh' >>"$root/etc/passwd"
 chown -R 1000:1000 "$work"
+# Unmounted even after an error: removing ROOT would otherwise remove this system's devices.
+trap 'for name in proc dev; do mountpoint -q "$root/$name" && umount "$root/$name"; done' EXIT
+trap 'exit 1' HUP INT TERM
 mountpoint -q "$root/proc" || mount -t proc proc "$root/proc"
 [ -c "$root/dev/null" ] || mount --bind /dev "$root/dev"
-trap 'umount "$root/proc"' EXIT
 
 cat >"$work/session.sh" <<'SESSION'
 step() {

@@ -7,8 +7,8 @@
 #include "icicle.h"
 #include "site.h"
 
-#define MT_ENGINE_COLOR ((enum mt_color)(MT_COLOR_ORIGIN_0 + MT_ORIGIN_ENGINE))
-#define MT_USER_COLOR   ((enum mt_color)(MT_COLOR_ORIGIN_0 + MT_ORIGIN_USER))
+#define MT_ENGINE_COLOR ((enum mt_color)(MT_COLOR_ORIGIN_0 + (int)MT_ORIGIN_ENGINE))
+#define MT_USER_COLOR   ((enum mt_color)(MT_COLOR_ORIGIN_0 + (int)MT_ORIGIN_USER))
 
 #define MT_TABLE_PITCH 22.0
 

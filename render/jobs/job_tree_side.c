@@ -42,7 +42,7 @@ static double draw_scale(const struct mt_job_tree_view *view, double y)
         y += 20;
     else
         x += used;
-    pitch = floor(fmin(52, (view->x + view->width - x) / MT_JOB_TREE_SHADES));
+    pitch = floor(fmin(52, (view->x + view->width - x) / (double)MT_JOB_TREE_SHADES));
     for (uint32_t i = 0; i < MT_JOB_TREE_SHADES; i++) {
         uint32_t bound = mt_job_tree_bound_ppm(i);
         const struct mt_paint paint = {.fill = mt_job_tree_color(bound)};

@@ -21,15 +21,17 @@ static uint32_t count_of(const struct mt_report *report, const char *id)
 /* The command that the finding prints as proof confirms it. */
 static void expect_proof(const char *command, uint64_t peak_bytes)
 {
-    const char *begin = strstr(command, " -p pytorch -p '"), *end = strrchr(command, '\'');
+    static const char before[] = "memtrace replay ", options_begin[] = " -p pytorch -p ";
+    const char *begin = strstr(command, options_begin), *end;
     struct mt_replay_options options = {0};
     struct mt_error error = {0};
     char policy[256];
 
     assert_non_null(begin);
-    assert_memory_equal(command, "memtrace replay ", strlen("memtrace replay "));
-    begin += strlen(" -p pytorch -p '");
-    assert_true(end > begin);
+    assert_memory_equal(command, before, strlen(before));
+    begin += strlen(options_begin);
+    end = *begin == '\'' ? strchr(++begin, '\'') : strchr(begin, '\0'); /* quoted if necessary */
+    assert_true(end && end > begin);
     snprintf(policy, sizeof policy, "%.*s", (int)(end - begin), begin);
     options.policy = policy;
     assert_int_equal(mt_source_rewind(source, &error), MT_OK);

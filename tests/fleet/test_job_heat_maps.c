@@ -48,7 +48,7 @@ static void check_row_of_cells(const struct mt_drawing *drawing, const struct mt
                                uint32_t first)
 {
     for (uint32_t s = 0; s < SIMULATED_STEPS; s++) {
-        double x = lane->x + (s + 0.5) * lane->width / SIMULATED_STEPS;
+        double x = lane->x + (s + 0.5) * lane->width / (double)SIMULATED_STEPS;
         uint64_t bytes = 0;
 
         for (uint32_t r = first; r < first + lane_count(lane); r++)
@@ -196,7 +196,7 @@ static void a_death_is_at_its_step(void **state)
     op = nth(&drawing, "death", 0);
     lane = nth(&drawing, "lane", 29);
     assert_int_equal(op->cell_count, 1);
-    check_near(op->x + op->cells[0].x, lane->x + floor(12 * lane->width / SIMULATED_STEPS));
+    check_near(op->x + op->cells[0].x, lane->x + floor(12 * lane->width / (double)SIMULATED_STEPS));
     check_near(op->y + op->cells[0].y, lane->y);
     mt_drawing_release(&drawing);
     draw(made.report, "times", &usual, &drawing);

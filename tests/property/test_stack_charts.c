@@ -83,7 +83,7 @@ static enum mt_color color_of(const struct mt_report *report, const struct mt_no
     switch (node->kind) {
     case MT_NODE_ROOT: return MT_COLOR_ROOT;
     case MT_NODE_NO_STACK:
-    case MT_NODE_TIED: return MT_COLOR_ORIGIN_0 + MT_ORIGIN_ENGINE;
+    case MT_NODE_TIED: return MT_COLOR_ORIGIN_0 + (int)MT_ORIGIN_ENGINE;
     case MT_NODE_BLOCKS: return mt_role_color(node->role);
     case MT_NODE_FRAME: break;
     }

@@ -92,7 +92,7 @@ static void run(uint64_t round, bool wild, bool middle, bool heaps, const char *
     struct mt_buf bytes, again;
     struct fake fake;
 
-    seed = 88172645463325252u + round * 6007 + wild * 3 + middle;
+    seed = 88172645463325252u + round * 6007 + (uint64_t)wild * 3 + (uint64_t)middle;
     make(&fake, wild, middle, heaps);
     bytes = summarized(&fake, policy, wild);
     again = summarized(&fake, policy, wild);

@@ -93,6 +93,8 @@ def says_what_to_do_next(bench):
     check(words[:2] == ["memtrace", "fleet"] and len(words) == 4 and
           all((bench.work / word).is_file() for word in words[2:]),
           f"traces of another run are in the folder: {last}")
+    done = bench.run(bench.memtrace, "record", "-o", "diff", bench.recorded, "forkexec")
+    check(b"\nmemtrace: next: memtrace fleet ./diff diff-" in done.stderr, f"'diff' is a command of fleet: {done}")
     for option in ("--quiet", "--json"):
         done = bench.run(bench.memtrace, "record", option, "-o", "run.trace.zst", bench.recorded, "exit", "0")
         check(b"next:" not in done.stderr, f"{done}")

@@ -61,10 +61,11 @@ def only_the_program_is_public(bench):
     check({"LICENSE", "NOTICE"} <= documents, f"{documents}")
 
 
-def uninstall(bench, root):
+def uninstall(bench, root, manifest=None):
     """`uninstall` of the build, for what `install` wrote below DESTDIR."""
+    manifest = manifest or f"{bench.build}/install_manifest.txt"
     source = re.search(r"^CMAKE_HOME_DIRECTORY:\w+=(.*)$", (bench.build / "CMakeCache.txt").read_text(), re.MULTILINE).group(1)
-    return subprocess.run(["cmake", f"-DMANIFEST={bench.build}/install_manifest.txt", "-P",
+    return subprocess.run(["cmake", f"-DMANIFEST={manifest}", "-P",
                            f"{source}/cmake/uninstall.cmake"], env={**os.environ, "DESTDIR": str(root)},
                           capture_output=True, text=True, check=False)
 
@@ -85,6 +86,28 @@ def uninstall_removes_what_was_installed(bench):
     check(uninstall(bench, root).returncode == 0, "a second uninstall fails")
 
 
+def uninstall_reads_any_prefix(bench):
+    """No character of the prefix means something to CMake: files of others stay, ours go."""
+    root = bench.work / "root"
+    for prefix in ("opt/[x]", "opt/gr\u00f6\u00dfe", "opt/a;b", "opt/a b", "opt/a]b", "opt/$x${y}", "opt/a*"):
+        private = root / prefix / "libexec" / "memtrace"
+        private.mkdir(parents=True)
+        ours, other = private / "libmemtrace-inject.so", private / "other"
+        # What CMake 3.25 would take for the name of a file if it cut the path at that character.
+        part = root / re.split("[\u00f6;]", prefix)[0]
+        cut = not part.exists()
+        for path in (ours, other, *([part] if cut else [])):
+            path.write_text("a file\n")
+        manifest = bench.work / "manifest.txt"
+        manifest.write_text(f"/{ours.relative_to(root)}\n", encoding="utf-8")
+        done = uninstall(bench, root, manifest)
+        check(done.returncode == 0 and not ours.exists(), f"{prefix}: {done}")
+        check(other.exists() and (part.exists() or not cut), f"{prefix}: a file of another program was removed")
+        other.unlink()
+        check(uninstall(bench, root, manifest).returncode == 0 and not private.exists(),
+              f"{prefix}: an empty folder of memtrace is left")
+
+
 if __name__ == "__main__":
     sys.exit(main([commands_find_their_parts, only_the_program_is_public,
-                   uninstall_removes_what_was_installed]))
+                   uninstall_removes_what_was_installed, uninstall_reads_any_prefix]))

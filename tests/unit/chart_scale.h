@@ -9,18 +9,25 @@ struct chart_scale {
     double base_y, bytes_per_pixel;
 };
 
-/* "+1,000 MiB" */
+/* "+1,000 MiB", "2 PiB". mt_parse_bytes has no unit above TiB. */
 static inline uint64_t chart_bytes_of_label(const char *label)
 {
     char plain[64];
     size_t n = 0;
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, factor = 1;
 
-    for (; *label; label++)
-        if (*label != ',' && *label != '+')
+    for (; *label; label++) {
+        assert_true(n + 1 < sizeof plain);
+        if (*label == 'P' || *label == 'E') {
+            factor = *label == 'P' ? 1024 : 1024 * 1024;
+            plain[n++] = 'T';
+        } else if (*label != ',' && *label != '+') {
             plain[n++] = *label;
+        }
+    }
     plain[n] = '\0';
-    return mt_parse_bytes(plain, &bytes) == MT_OK ? bytes : UINT64_MAX;
+    assert_int_equal(mt_parse_bytes(plain, &bytes), MT_OK);
+    return bytes * factor;
 }
 
 /* The scale of a vertical axis whose labels have that role. Its lowest value is 0. */

@@ -69,10 +69,11 @@ static void make(struct made *made, uint64_t scale, uint64_t base, uint32_t role
     }
     qsort(made->roles, roles, sizeof *made->roles, by_change);
     for (i = 0; i < sites; i++) {
-        made->sites[i] = (struct mt_diff_row){.label = labels[dice(4)],
-                                              .label_a = dice(5) ? NULL : "forward old.py:1",
-                                              .phase = dice(2) ? "forward" : "",
-                                              .role = (enum mt_role)dice(MT_ROLE_COUNT)};
+        /* one statement per number: initializers may be evaluated in any order */
+        made->sites[i].label = labels[dice(4)];
+        made->sites[i].label_a = dice(5) ? NULL : "forward old.py:1";
+        made->sites[i].phase = dice(2) ? "forward" : "";
+        made->sites[i].role = (enum mt_role)dice(MT_ROLE_COUNT);
         fill_row(&made->sites[i], scale, 0);
     }
     qsort(made->sites, sites, sizeof *made->sites, by_change);
@@ -211,10 +212,10 @@ static void waterfall_and_table_close(void **unused)
 
     (void)unused;
     for (round = 0; round < 60; round++) {
-        uint64_t scale = UINT64_C(1) << (1 + dice(44));
+        uint64_t scale = UINT64_C(1) << (1 + dice(44)), base = dice(3) ? 0 : scale * 60;
+        uint32_t roles = 1 + (uint32_t)dice(MT_ROLE_COUNT), sites = (uint32_t)dice(MAX_SITES);
 
-        make(&made, scale, dice(3) ? 0 : scale * 60, 1 + (uint32_t)dice(MT_ROLE_COUNT),
-             (uint32_t)dice(MAX_SITES));
+        make(&made, scale, base, roles, sites);
         for (i = 0; i < MT_ARRAY_LEN(sizes); i++) {
             draw(&drawing, &made, &sizes[i]);
             check_falls(&drawing, &made);

@@ -347,10 +347,10 @@ static void gathered_phases_are_counted_as_phases(void **state)
 
         if (!report.main_phase[i])
             continue;
-        at = count < GATHERED ? 0.04 * count / GATHERED : 0.5 + 0.0005 * count;
+        at = count < GATHERED ? 0.04 * count / (double)GATHERED : 0.5 + 0.0005 * count;
         phase->begin_event = (uint64_t)(at * events);
         phase->end_event =
-            (uint64_t)((at + (count < GATHERED ? 0.04 / GATHERED : 0.0005)) * events);
+            (uint64_t)((at + (count < GATHERED ? 0.04 / (double)GATHERED : 0.0005)) * events);
         count++;
     }
     draw(&drawing, &report, &sizes[1]);
