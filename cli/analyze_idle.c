@@ -75,7 +75,8 @@ void mt_tell_idle(const struct mt_teller *teller)
         movable_bytes += device->idle[at].movable_bytes;
     if (!movable_bytes || !teller->detail->whole)
         return;
-    mt_tell_heading(teller, "Idle throughout each phase (its instance with the highest peak)");
+    mt_tell_heading(teller,
+                    "Memory idle throughout each phase (the instance with the highest peak)");
     mt_table_begin(&table, "~phase|#peak|#stays allocated|#not used|");
     for (at = 0; at < device->idle_count;) {
         struct stay stay = stay_of(device, &at);

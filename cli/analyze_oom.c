@@ -135,8 +135,8 @@ static void add_ways(const struct mt_teller *teller, const struct mt_oom_answer 
         mt_buf_add_char(line, ')');
     }
     if (better && !better->same_limit)
-        mt_buf_printf(line, "%s%s%s with %s%s", own->fits ? ", with " : "", setting_of(better),
-                      own->fits ? " already" : "", about(better), fit[1]);
+        mt_buf_printf(line, "%s%s%s and %s", own->fits ? ", or with " : "", about(better), fit[1],
+                      setting_of(better));
     mt_buf_add_text(line, "; the trace does not show what the run would have requested next");
 }
 

@@ -52,7 +52,7 @@ static void tell_sample(const struct mt_teller *teller, const struct mt_device_p
                        mt_tell_when(teller, device_parts->context_t_ns),
                        device_parts->samples == 1
                            ? "the only sample"
-                           : mt_tell_format(teller, "the sample nearest the peak, of %s",
+                           : mt_tell_format(teller, "the sample nearest the peak (of %s)",
                                             mt_format_count(count, device_parts->samples))));
 }
 
@@ -63,8 +63,8 @@ static void tell_limit(const struct mt_teller *teller, const struct mt_device_pa
 
     mt_tell_line(teller, 2,
                  mt_tell_format(teller,
-                                "These requests leave room for a KV cache of %s (%s B), %s more, "
-                                "if no other process uses the device%s",
+                                "These requests leave room for a KV cache of %s (%s B), %s more "
+                                "than it has, if no other process uses the device%s",
                                 mt_format_bytes(bytes, most), mt_format_count(exact, most),
                                 mt_format_bytes(spare, device_parts->spare_bytes),
                                 device_parts->context_is_known

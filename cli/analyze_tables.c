@@ -171,7 +171,7 @@ static void tell_phase_list(const struct mt_teller *teller, int64_t step)
     }
     mt_add_text_table(teller->out, &table, 2, teller->style);
     if (left_out)
-        mt_buf_printf(teller->out, "  (and %u lower)\n", left_out);
+        mt_buf_printf(teller->out, "  (and %u with lower peaks)\n", left_out);
 }
 
 static void tell_folded_phases(const struct mt_teller *teller)
@@ -252,7 +252,7 @@ static void begin_parts(const struct mt_teller *teller, struct mt_table *table, 
     if (has_roles(teller))
         mt_table_columns(table, "role");
     if (has_phases(teller))
-        mt_table_columns(table, "born in");
+        mt_table_columns(table, "allocated in");
     mt_table_columns(table, is_change ? "~by" : "~site");
 }
 
@@ -340,7 +340,8 @@ static void tell_stacks(const struct mt_teller *teller, const struct mt_instant 
         mt_buf_printf(teller->out, "  %s: %s × %s%s%s%s", mt_format_bytes(bytes, holding->bytes),
                       mt_format_count(blocks, holding->blocks),
                       mt_format_bytes(each, holding->block_bytes), has_roles(teller) ? ", " : "",
-                      has_roles(teller) ? mt_role_name(holding->role) : "", *in ? ", born " : "");
+                      has_roles(teller) ? mt_role_name(holding->role) : "",
+                      *in ? ", allocated " : "");
         mt_add_shortened(teller->out, in, 50);
         mt_buf_add_char(teller->out, '\n');
         tell_stack(teller, holding->stack);

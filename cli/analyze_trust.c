@@ -308,7 +308,7 @@ void mt_tell_trust(const struct mt_teller *teller)
     tell_missing(teller);
     if (!report->has_segments && !report->is_driver_level)
         mt_tell_line(teller, 2,
-                     "segments were not recorded: of reserved memory, only the blocks are known");
+                     "segments were not recorded: only the blocks of reserved memory are known");
     if (!report->is_plain && !mt_lacks_requests(teller->device))
         tell_steps_and_roles(teller);
     if (teller->detail->holders)

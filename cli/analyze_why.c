@@ -88,7 +88,7 @@ static const char *first_maximum(const struct mt_teller *teller, const struct mt
         return "Allocated when the trace starts:";
     if (why->phase == MT_NO_PHASE)
         return "Setup, outside any phase, takes";
-    return mt_tell_format(teller, "From nothing, in %s, it rises to",
+    return mt_tell_format(teller, "Memory rises in %s from 0 to",
                           mt_tell_where(teller, why->phase, why->step));
 }
 
@@ -102,7 +102,7 @@ static void add_past(struct mt_buf *line, const struct mt_explanation *why)
             bytes += why->contributions[i].bytes;
     if (why->kind == MT_WHY_STEP_PEAK_ROSE &&
         bytes * 2 > (int64_t)(why->to_bytes - why->from_bytes))
-        mt_buf_printf(line, "; made in step %lld, but after its peak", (long long)why->other_step);
+        mt_buf_printf(line, "; allocated in step %lld, after its peak", (long long)why->other_step);
 }
 
 static void tell_explanation(const struct mt_teller *teller, const struct mt_explanation *why)

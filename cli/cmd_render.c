@@ -267,7 +267,8 @@ static int draw(const struct mt_report *report, const struct arguments *argument
         return MT_EXIT_INPUT;
     }
     if (lacks_step(device, arguments)) {
-        mt_say("'%s': no step %llu", arguments->path, (unsigned long long)arguments->blocks.step);
+        mt_say("'%s': step %llu does not exist", arguments->path,
+               (unsigned long long)arguments->blocks.step);
         return MT_EXIT_INPUT;
     }
     if (lacks_phase(report, device, arguments))

@@ -165,7 +165,7 @@ static void tell_phases(const struct mt_teller *teller, const struct mt_diff_row
     if (!listed.told)
         return;
     mt_tell_heading(teller, "By the phase in which blocks were allocated");
-    mt_table_begin(&table, "#change|#A|#B|#blocks|~born in");
+    mt_table_begin(&table, "#change|#A|#B|#blocks|~allocated in");
     for (uint32_t i = 0; i < listed.told; i++) {
         add_amounts(teller, &table, &rows->rows[i]);
         MT_CELLS(&table, MT_TEXT(*rows->rows[i].label ? rows->rows[i].label : "no phase"));
@@ -207,7 +207,7 @@ static void tell_sites(const struct mt_teller *teller, const struct mt_diff_rows
     if (!listed.told)
         return;
     mt_tell_heading(teller, "By site");
-    mt_table_begin(&table, "#change|#A|#B|#blocks||role|born in|~site");
+    mt_table_begin(&table, "#change|#A|#B|#blocks||role|allocated in|~site");
     for (uint32_t i = 0; i < listed.told; i++)
         add_site(teller, &table, &rows->rows[i], false);
     if (listed.other_count)

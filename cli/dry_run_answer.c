@@ -44,9 +44,9 @@ static void say_out_of_memory(struct mt_buf *out, const struct mt_dry_run_answer
     const struct mt_style *style = mt_stdout_style();
     char bytes[MT_UNITS_TEXT];
 
-    mt_buf_printf(
-        out, "%sOUT OF MEMORY on paper: %s on a simulated %s is not enough for this run%s\n",
-        style->red, mt_format_bytes(bytes, answer->memory_bytes), answer->card->name, style->reset);
+    mt_buf_printf(out, "%sOUT OF MEMORY (simulated): %s on the %s is not enough for this run%s\n",
+                  style->red, mt_format_bytes(bytes, answer->memory_bytes), answer->card->name,
+                  style->reset);
 }
 
 static void add_counted(struct mt_buf *out, uint64_t count, const char *noun)
@@ -359,11 +359,12 @@ void mt_add_hopeless_text(struct mt_buf *out, const struct mt_dry_run_answer *an
 {
     char bytes[2][MT_UNITS_TEXT];
 
-    mt_buf_printf(out,
-                  "OUT OF MEMORY on paper: %s is less than the %s that CUDA itself takes on this "
-                  "card (%s); the command was not run",
-                  mt_format_bytes(bytes[0], answer->memory_bytes),
-                  mt_format_bytes(bytes[1], least_bytes), answer->card->name);
+    mt_buf_printf(
+        out,
+        "OUT OF MEMORY (simulated): %s is less than the %s that CUDA itself takes on this "
+        "card (%s); the command was not run",
+        mt_format_bytes(bytes[0], answer->memory_bytes), mt_format_bytes(bytes[1], least_bytes),
+        answer->card->name);
 }
 
 int mt_tell_hopeless_dry_run(const struct mt_dry_run_answer *answer, uint64_t least_bytes)

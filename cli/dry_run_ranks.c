@@ -33,8 +33,9 @@ static int choose_world(struct mt_sweep *sweep, const struct mt_rank_wish *wish,
         return MT_EXIT_USAGE;
     }
     if (world % local || (command->nodes && world != nodes * local)) {
-        mt_say("option '--world': %llu ranks are not %llu on each of %s", (unsigned long long)world,
-               (unsigned long long)local, command->nodes ? "torchrun's nodes" : "several nodes");
+        mt_say("option '--world': %llu ranks cannot be divided into %snodes of %llu",
+               (unsigned long long)world, command->nodes ? "torchrun's " : "",
+               (unsigned long long)local);
         return MT_EXIT_USAGE;
     }
     sweep->world = world;

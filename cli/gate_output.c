@@ -36,7 +36,7 @@ static void add_verdict(struct mt_buf *out, const struct mt_gates *gates,
     struct mt_buf line = {0};
 
     if (gates->verdict == MT_GATE_PASS)
-        mt_buf_printf(&line, "%zu of %zu gates", gates->states[MT_GATE_PASS], gates->count);
+        mt_buf_printf(&line, "%zu of %zu rules", gates->states[MT_GATE_PASS], gates->count);
     else
         mt_buf_add_text(&line, gates->results[0].verdict);
     if (gates->verdict == MT_GATE_PASS && gates->excused)

@@ -60,9 +60,9 @@ static void tell_instant(const struct mt_teller *teller, const struct mt_questio
     mt_tell_headline(teller, &line);
 }
 
-static const char *const titles[] = {[MT_BY_SITE] = "#bytes|#share|#blocks|role|born in|~site",
+static const char *const titles[] = {[MT_BY_SITE] = "#bytes|#share|#blocks|role|allocated in|~site",
                                      [MT_BY_ROLE] = "#bytes|#share|#blocks|~role",
-                                     [MT_BY_PHASE] = "#bytes|#share|#blocks|role|~born in",
+                                     [MT_BY_PHASE] = "#bytes|#share|#blocks|role|~allocated in",
                                      [MT_BY_SIZE] =
                                          "#bytes|#share|#blocks|#each|role|~largest site",
                                      [MT_BY_MODULE] = NULL}; /* tell_modules */
@@ -119,8 +119,8 @@ static void tell_rows(const struct mt_teller *teller, enum mt_group_by by)
     mt_add_text_table(teller->out, &table, 2, teller->style);
 }
 
-/* "325 MiB (62.6%), 144 blocks, parameters, born in forward", and the stack on the lines after it,
- * because it is too long for a column. */
+/* "325 MiB (62.6%), 144 blocks, parameters, allocated in forward", and the stack on the lines after
+ * it, because it is too long for a column. */
 static void tell_stack_row(const struct mt_teller *teller, const struct mt_live_row *row)
 {
     const struct mt_instant *instant = &teller->device->answer->instant;
@@ -134,7 +134,7 @@ static void tell_stack_row(const struct mt_teller *teller, const struct mt_live_
         mt_buf_printf(&line, ", %s",
                       row->several_roles ? "several roles" : mt_role_name(row->role));
         if (!row->phase || *row->phase)
-            mt_buf_printf(&line, ", born in %s", birth(teller, row, instant->step));
+            mt_buf_printf(&line, ", allocated in %s", birth(teller, row, instant->step));
     }
     if (line.data)
         mt_tell_line(teller, 2, line.data);

@@ -110,8 +110,8 @@ static void explain(struct attempt *attempt, const struct mt_cupti_library *libr
         text = "unknown error";
     if (result == MT_CUPTI_MULTIPLE_SUBSCRIBERS)
         snprintf(subscription->refusal, sizeof subscription->refusal,
-                 "another tool holds CUPTI's one place: %s",
-                 holder[0] ? holder : "it does not say which (a profiler or debugger)");
+                 "another tool already uses CUPTI, which accepts one subscriber: %s",
+                 holder[0] ? holder : "CUPTI does not report which (a profiler or debugger)");
     else if (!attempt->refused)
         snprintf(subscription->refusal, sizeof subscription->refusal, "%s: %s (%d)", library->path,
                  text, result);
@@ -125,7 +125,7 @@ static int take(const struct attempt *attempt, const struct mt_cupti_library *li
     void *subscriber = NULL;
     int result = MT_CUPTI_SUCCESS;
     if (!mt_cupti_place_claim()) {
-        strcpy(holder, "one that is just subscribing");
+        strcpy(holder, "it is subscribing now");
         return MT_CUPTI_MULTIPLE_SUBSCRIBERS;
     }
     if (!mt_cupti_place_library()) {

@@ -14,7 +14,7 @@ void mt_add_job_verdict(struct mt_buf *out, const struct mt_job_document *docume
     if (document->gate_count) {
         uint32_t failed = document->failed_count;
 
-        mt_buf_printf(out, "%s: %u of %u gates", failed ? "FAIL" : "PASS",
+        mt_buf_printf(out, "%s: %u of %u rules", failed ? "FAIL" : "PASS",
                       (unsigned)(failed ? failed : document->gate_count - document->skipped_count),
                       (unsigned)document->gate_count);
         if (document->skipped_count)

@@ -5,7 +5,7 @@
 #include "buf.h"
 #include "job_document.h"
 
-/* Appends the verdict of the gates, "FAIL: 1 of 3 gates", or without gates the first sentence of
+/* Appends the verdict of the gates, "FAIL: 1 of 3 rules", or without gates the first sentence of
  * the text. The caller escapes it. */
 void mt_add_job_verdict(struct mt_buf *out, const struct mt_job_document *document);
 

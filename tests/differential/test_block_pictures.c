@@ -282,7 +282,7 @@ static void check_shapes(const struct mt_drawing *drawing, const struct mt_block
         assert_true(fabs(box.y + box.height - scale.base_y) < 0.6);
         assert_non_null(op->title);
         assert_non_null(strstr(op->title, " B"));
-        assert_non_null(strstr(op->title, ", born "));
+        assert_non_null(strstr(op->title, ", allocated "));
         straight += op->point_count == 4 && strstr(op->title, "\nparameters, ");
     }
     for (uint32_t i = 0; i < blocks->time.block_count; i++) {

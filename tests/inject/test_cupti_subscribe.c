@@ -59,9 +59,10 @@ static void test_says_who_holds_the_place(void **unused)
         InitializeInjection();
         assert_int_equal(cupti.tried, 0); /* others would be refused, too */
         assert_null(strstr(recorded.facts, "sources"));
-        assert_non_null(strstr(recorded.facts,
-                               "without CUPTI: another tool holds CUPTI's one place: "
-                               "CUPTI for Nsight Systems\n"));
+        assert_non_null(
+            strstr(recorded.facts,
+                   "without CUPTI: another tool already uses CUPTI, which accepts one subscriber: "
+                   "CUPTI for Nsight Systems\n"));
         /* one line for a process */
         assert_int_equal(strstr(recorded.said, "CUPTI for Nsight Systems") != NULL,
                          version == 130000);
