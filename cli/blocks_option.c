@@ -117,14 +117,16 @@ struct mt_analyze_options mt_blocks_analysis(const struct mt_blocks_option *bloc
 static bool say_no_steps(const struct mt_blocks_option *blocks, const char *path)
 {
     if (blocks->population == MT_POPULATION_GREW)
-        mt_say("'%s': too few steps: --of grew needs at least five, two of them for warm-up", path);
+        mt_say(
+            "'%s': too few steps: --of grew needs at least five, because it skips two for warm-up",
+            path);
     else if (blocks->step != UINT64_MAX && blocks->population == MT_POPULATION_KEPT)
-        mt_say("'%s': no step %llu that another step follows", path,
+        mt_say("'%s': step %llu does not exist, or no step follows it", path,
                (unsigned long long)blocks->step);
     else if (blocks->step != UINT64_MAX)
-        mt_say("'%s': no step %llu", path, (unsigned long long)blocks->step);
+        mt_say("'%s': step %llu does not exist", path, (unsigned long long)blocks->step);
     else
-        mt_say("'%s': no step that another step follows", path);
+        mt_say("'%s': --of kept needs a step that is followed by another one", path);
     return false;
 }
 

@@ -56,10 +56,12 @@ struct mt_common {
 };
 /* clang-format off */
 #define MT_COMMON_OPTIONS(common)                                                                  \
-    {"json", 0, MT_OPTION_FLAG, NULL, "print one JSON document", &(common).json},                  \
+    MT_COMMON_OPTIONS_WITH(common, "print one JSON document",                                      \
+                           "exit with 5 if the trace is incomplete")
+#define MT_COMMON_OPTIONS_WITH(common, json_help, strict_help)                                     \
+    {"json", 0, MT_OPTION_FLAG, NULL, json_help, &(common).json},                                  \
     {"quiet", 'q', MT_OPTION_FLAG, NULL, "print no progress and no notes", &(common).quiet},                \
-    {"strict", 0, MT_OPTION_FLAG, NULL, "exit with 5 if the trace is incomplete",                  \
-     &(common).strict},                                                                            \
+    {"strict", 0, MT_OPTION_FLAG, NULL, strict_help, &(common).strict},                            \
     {"format", 0, MT_OPTION_TEXT, "NAME", "read the input as this format, without detection", &(common).format},      \
     {"max-memory", 0, MT_OPTION_MEMORY, "BYTES", "limit for memtrace's own memory (default: half of the machine's)",     \
      NULL}

@@ -15,7 +15,7 @@ struct dry_run {
     struct mt_gate_options gates;
     struct mt_gate_run gate_run;
     struct mt_outputs outputs;
-    struct mt_sweep_wish sweep;
+    struct mt_sweep_arguments sweep;
     const char *device, *timeout;
 };
 
@@ -59,7 +59,7 @@ static int read_timeout(struct dry_run *dry_run)
     return MT_EXIT_USAGE;
 }
 
-static int check_sweep(const struct mt_sweep_wish *sweep)
+static int check_sweep(const struct mt_sweep_arguments *sweep)
 {
     const char *wrong = NULL;
 
@@ -82,7 +82,7 @@ static int check_options(const struct mt_command *command, struct dry_run *dry_r
     if (code < 0)
         code = read_timeout(dry_run);
     if (code < 0 && dry_run->simulated.devices > MT_MAX_SIMULATED_DEVICES) {
-        mt_say("option '--devices' is at most %d", MT_MAX_SIMULATED_DEVICES);
+        mt_say("option '--devices' must be at most %d", MT_MAX_SIMULATED_DEVICES);
         code = MT_EXIT_USAGE;
     }
     if (!dry_run->simulated.devices && !dry_run->sweep.rank.ranks)
@@ -154,11 +154,11 @@ static int answer(struct dry_run *dry_run)
     const struct mt_dry_run_answer answer = answer_of(dry_run);
 
     if (answer.timed_out)
-        mt_say("'%s' was ended because it still ran after --timeout %s", run->recording.command[0],
-               dry_run->timeout);
+        mt_say("'%s' was ended because it was still running after --timeout %s",
+               run->recording.command[0], dry_run->timeout);
     if (run->failed)
         return mt_say_no_memory("cannot list the traces");
-    return mt_tell_dry_run_answer(&answer);
+    return mt_report_dry_run_answer(&answer);
 }
 
 /* Returns -1 or an exit code. */
@@ -168,7 +168,7 @@ static int refuse_hopeless(struct dry_run *dry_run)
     uint64_t least_bytes = mt_simulated_run_lacks(&dry_run->simulated);
 
     answer.was_not_run = true;
-    return least_bytes ? mt_tell_hopeless_dry_run(&answer, least_bytes) : -1;
+    return least_bytes ? mt_report_hopeless_dry_run(&answer, least_bytes) : -1;
 }
 
 /* Prints which Python was found, in case it is the wrong one. */

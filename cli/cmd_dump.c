@@ -362,7 +362,8 @@ int mt_cmd_dump(const struct mt_command *command, int argc, char **argv)
         {"to", 0, MT_OPTION_TEXT, "INSTANT", "stop after this event, time or phase", &to},
         {"stacks", 0, MT_OPTION_FLAG, NULL, "print complete stacks, innermost frame first",
          &dump.stacks},
-        MT_COMMON_OPTIONS(dump.common),
+        MT_COMMON_OPTIONS_WITH(dump.common, "print one JSON object per line",
+                               "exit with 5 if the trace is incomplete"),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL},
     };
     char **arguments;

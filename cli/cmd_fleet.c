@@ -374,7 +374,8 @@ int mt_cmd_fleet(const struct mt_command *command, int argc, char **argv)
          &arguments.jobs},
         MT_FORCE_OPTION(arguments.outputs),
         MT_ALL_OPTION(arguments.common),
-        MT_COMMON_OPTIONS(arguments.common),
+        MT_COMMON_OPTIONS_WITH(arguments.common, "print one JSON document",
+                               "exit with 5 if ranks are missing or a trace is incomplete"),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
     int code;
 

@@ -84,7 +84,7 @@ static int check_options(const struct mt_command *command, struct record *record
     if (code < 0)
         code = check_words(command, "follow", record->follow, follow, MT_ARRAY_LEN(follow));
     if (code < 0 && settings->sample_hz > MAX_SAMPLE_HZ) {
-        mt_say("option '--sample-hz' is at most %d", MAX_SAMPLE_HZ);
+        mt_say("option '--sample-hz' must be at most %d", MAX_SAMPLE_HZ);
         code = MT_EXIT_USAGE;
     }
     settings->auto_stacks = strstr(record->stacks, "auto");
@@ -120,7 +120,7 @@ static int parse(const struct mt_command *command, struct record *record, int ar
         {"with-env", 0, MT_OPTION_FLAG, NULL, "write the command line into the trace",
          &recording->settings.with_env},
         {"redact", 0, MT_OPTION_FLAG, NULL,
-         "at the end replace names of folders, host, command and threads", &recording->redact},
+         "at the end, replace names of folders, host, command and threads", &recording->redact},
         {"no-summary", 0, MT_OPTION_FLAG, NULL, "do not write a summary (.mtsum) beside a trace",
          &record->no_summary},
         {"json", 0, MT_OPTION_FLAG, NULL, "print one JSON document on standard error at the end",
@@ -162,7 +162,7 @@ static void say_buffer(struct mt_buf *out)
     mt_buf_release(out);
 }
 
-static void tell_trace(void *context, const struct mt_trace_end *end)
+static void report_trace(void *context, const struct mt_trace_end *end)
 {
     struct telling *telling = context;
 
@@ -183,7 +183,7 @@ static bool finish(struct mt_recording *recording)
 
     if (recording->json && recording->settings.library)
         json_begin(recording, &telling);
-    complete = mt_recording_finish(recording, tell_trace, &telling);
+    complete = mt_recording_finish(recording, report_trace, &telling);
     if (recording->place.made_folders) /* so it has no traces of other runs */
         telling.next.folder = recording->place.folder;
     if (!recording->json && !recording->quiet)

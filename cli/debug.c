@@ -75,7 +75,7 @@ static void add_row(struct mt_table *table, const struct mt_pass_cost *cost)
 /* Memory is not summed: the passes do not hold all of it at the same time. */
 static struct mt_pass_cost sum_of(const struct mt_pass_log *log)
 {
-    struct mt_pass_cost sum = {.name = "in all"};
+    struct mt_pass_cost sum = {.name = "total"};
 
     for (uint32_t i = 0; i < log->count; i++) {
         sum.readings += log->costs[i].readings;

@@ -44,9 +44,9 @@ static void say_out_of_memory(struct mt_buf *out, const struct mt_dry_run_answer
     const struct mt_style *style = mt_stdout_style();
     char bytes[MT_UNITS_TEXT];
 
-    mt_buf_printf(
-        out, "%sOUT OF MEMORY on paper: %s on a simulated %s is not enough for this run%s\n",
-        style->red, mt_format_bytes(bytes, answer->memory_bytes), answer->card->name, style->reset);
+    mt_buf_printf(out, "%sOUT OF MEMORY (simulated): %s on the %s is not enough for this run%s\n",
+                  style->red, mt_format_bytes(bytes, answer->memory_bytes), answer->card->name,
+                  style->reset);
 }
 
 static void add_counted(struct mt_buf *out, uint64_t count, const char *noun)
@@ -74,13 +74,13 @@ static void say_workspaces(struct mt_buf *out, const struct mt_dry_run_notes *no
     char measured[MT_UNITS_TEXT], asked[MT_UNITS_TEXT], ruled[MT_UNITS_TEXT];
     char guessed[MT_UNITS_TEXT];
 
-    if (notes->asked_workspaces || notes->ruled_workspaces || notes->guessed_workspaces)
+    if (notes->queried_workspaces || notes->ruled_workspaces || notes->guessed_workspaces)
         mt_buf_printf(
             out,
             "Workspaces of convolutions: %s measured on an H200, %s planned by the program's "
             "cuDNN, %s by rule, %s guessed; peaks may differ\n",
             mt_format_count(measured, notes->measured_workspaces),
-            mt_format_count(asked, notes->asked_workspaces),
+            mt_format_count(asked, notes->queried_workspaces),
             mt_format_count(ruled, notes->ruled_workspaces),
             mt_format_count(guessed, notes->guessed_workspaces));
 }
@@ -234,7 +234,7 @@ static void add_run(struct mt_json *json, const struct mt_dry_run_answer *answer
     mt_json_object_end(json);
     mt_json_object_begin(json, "convolution_workspaces");
     mt_json_u64(json, "measured", answer->notes->measured_workspaces);
-    mt_json_u64(json, "asked", answer->notes->asked_workspaces);
+    mt_json_u64(json, "asked", answer->notes->queried_workspaces);
     mt_json_u64(json, "by_rule", answer->notes->ruled_workspaces);
     mt_json_u64(json, "guessed", answer->notes->guessed_workspaces);
     mt_json_object_end(json);
@@ -304,8 +304,8 @@ int mt_dry_run_exit_code(const struct mt_dry_run_answer *answer, const struct mt
     return mt_gate_run_verdict(answer->gate_run);
 }
 
-static int tell(struct mt_source *source, const struct mt_dry_run_answer *answer,
-                const struct mt_dry_run_trace *told)
+static int print_result(struct mt_source *source, const struct mt_dry_run_answer *answer,
+                        const struct mt_dry_run_trace *told)
 {
     const char *path = told->path;
     const struct mt_analyze_options options = {
@@ -330,7 +330,7 @@ static int tell(struct mt_source *source, const struct mt_dry_run_answer *answer
     return checked ? checked : printed ? printed : code;
 }
 
-int mt_tell_dry_run_answer(const struct mt_dry_run_answer *answer)
+int mt_report_dry_run_answer(const struct mt_dry_run_answer *answer)
 {
     const struct mt_dry_run_trace *worst = mt_dry_run_worst_trace(answer);
     struct mt_source *source;
@@ -349,7 +349,7 @@ int mt_tell_dry_run_answer(const struct mt_dry_run_answer *answer)
     }
     source = mt_open_input(worst->path, answer->common, &code);
     if (source)
-        code = tell(source, answer, worst);
+        code = print_result(source, answer, worst);
     mt_source_close(source);
     return code;
 }
@@ -359,14 +359,15 @@ void mt_add_hopeless_text(struct mt_buf *out, const struct mt_dry_run_answer *an
 {
     char bytes[2][MT_UNITS_TEXT];
 
-    mt_buf_printf(out,
-                  "OUT OF MEMORY on paper: %s is less than the %s that CUDA itself takes on this "
-                  "card (%s); the command was not run",
-                  mt_format_bytes(bytes[0], answer->memory_bytes),
-                  mt_format_bytes(bytes[1], least_bytes), answer->card->name);
+    mt_buf_printf(
+        out,
+        "OUT OF MEMORY (simulated): %s is less than the %s that CUDA itself takes on this "
+        "card (%s); the command was not run",
+        mt_format_bytes(bytes[0], answer->memory_bytes), mt_format_bytes(bytes[1], least_bytes),
+        answer->card->name);
 }
 
-int mt_tell_hopeless_dry_run(const struct mt_dry_run_answer *answer, uint64_t least_bytes)
+int mt_report_hopeless_dry_run(const struct mt_dry_run_answer *answer, uint64_t least_bytes)
 {
     const struct mt_style *style = mt_stdout_style();
     struct mt_buf out = {0};

@@ -9,7 +9,7 @@
 /* Analyzes the trace that determines how much memory a card must have, and prints the answer. That
  * is a trace that ended with an out-of-memory error, otherwise the trace with the largest reserved
  * peak. Returns the exit code of the whole command. */
-int mt_tell_dry_run_answer(const struct mt_dry_run_answer *answer);
+int mt_report_dry_run_answer(const struct mt_dry_run_answer *answer);
 
 /* Appends a line for a device that has less than `least_bytes`, which is the memory that CUDA
  * itself needs. */
@@ -18,7 +18,7 @@ void mt_add_hopeless_text(struct mt_buf *out, const struct mt_dry_run_answer *an
 
 /* Prints the answer for a command that cannot run because the device has less than `least_bytes`.
  * Returns MT_EXIT_BUDGET, or the exit code of a failed output. */
-int mt_tell_hopeless_dry_run(const struct mt_dry_run_answer *answer, uint64_t least_bytes);
+int mt_report_hopeless_dry_run(const struct mt_dry_run_answer *answer, uint64_t least_bytes);
 
 /* Commands with several dry runs also use the functions below. */
 

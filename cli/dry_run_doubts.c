@@ -23,7 +23,7 @@ const char *mt_dry_run_lower_bound(const struct mt_dry_run_answer *answer)
     if (answer->exit_status)
         return mt_ending_doubt(answer->signal ? MT_ENDED_SIGNAL : MT_ENDED_EXIT, 1);
     if (unread_count(answer))
-        return "the answer leaves out processes, or a part of them";
+        return "some processes are missing from the answer, or only partly included";
     if (answer->notes->without_device)
         return "a process imported PyTorch without the simulated device";
     return NULL;
@@ -54,7 +54,7 @@ static void add_unread(struct mt_buf *out, const struct mt_dry_run_unread *unrea
     if (unread->running)
         mt_buf_printf(
             out,
-            "%zu process%s still ran when the command ended: the answer leaves %s out; let "
+            "%zu process%s still ran when the command ended: the answer leaves %s out; make "
             "the command wait for its processes\n",
             unread->running, plural(unread->running), them(unread->running));
     if (unread->failed)
@@ -111,7 +111,7 @@ static void add_other_torch(struct mt_buf *out, const struct mt_dry_run_answer *
     mt_buf_add_printable_text(out, notes->torch_folder);
     mt_buf_add_text(out, ", but the simulated libraries are those for ");
     mt_buf_add_printable_text(out, answer->site->torch_folder);
-    mt_buf_add_text(out, "; name the Python of the program in the command\n");
+    mt_buf_add_text(out, "; in the command, name the Python that the program uses\n");
 }
 
 static void add_other_library(struct mt_buf *out, const struct mt_dry_run_notes *notes)
@@ -136,7 +136,9 @@ static void add_failures(struct mt_buf *out, const struct mt_dry_run_notes *note
         mt_buf_add_text(out, ", first in ");
         mt_buf_add_printable_text(out, notes->first_failure);
     }
-    mt_buf_add_text(out, "; values that steer the program may differ, and so may the peaks\n");
+    mt_buf_add_text(
+        out,
+        "; the program may take other branches than on a real device, so the peaks may differ\n");
 }
 
 void mt_add_dry_run_doubts(struct mt_buf *out, const struct mt_dry_run_answer *answer,
@@ -179,14 +181,14 @@ void mt_add_dry_run_nothing(struct mt_buf *out, const struct mt_dry_run_answer *
     if (notes->without_device) {
         mt_buf_add_text(out,
                         "  PyTorch ran without the simulated device, because something removed "
-                        "LD_PRELOAD from the environment;\n  name Python itself: ");
+                        "LD_PRELOAD from the environment;\n  start Python directly: ");
         add_remedy(out, answer);
     } else if (notes->torch_processes) {
         mt_buf_add_text(out, "  PyTorch was imported but requested no device memory: look for "
                              "device=\"cpu\" or CUDA_VISIBLE_DEVICES\n");
     } else if (answer->site) {
-        mt_buf_add_text(out, "  No PyTorch was imported, or the environment was lost on the way to "
-                             "it (env -i, a container);\n  name Python itself: ");
+        mt_buf_add_text(out, "  PyTorch was not imported, or the environment was cleared before it "
+                             "started (env -i, a container);\n  start Python directly: ");
         add_remedy(out, answer);
     }
 }

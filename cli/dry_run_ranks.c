@@ -9,10 +9,10 @@
 _Static_assert((int)MT_MAX_RANKS == (int)MT_MAX_SWEEP_RUNS, "a run for each rank");
 
 /* By default torchrun starts one process on one node. */
-static int choose_world(struct mt_sweep *sweep, const struct mt_rank_wish *wish,
+static int choose_world(struct mt_sweep *sweep, const struct mt_rank_request *arguments,
                         const struct mt_rank_command *command, uint64_t devices)
 {
-    uint64_t local = command->local_world, world = wish->world;
+    uint64_t local = command->local_world, world = arguments->world;
     uint64_t nodes = command->nodes ? command->nodes : 1;
 
     if (!local)
@@ -33,8 +33,9 @@ static int choose_world(struct mt_sweep *sweep, const struct mt_rank_wish *wish,
         return MT_EXIT_USAGE;
     }
     if (world % local || (command->nodes && world != nodes * local)) {
-        mt_say("option '--world': %llu ranks are not %llu on each of %s", (unsigned long long)world,
-               (unsigned long long)local, command->nodes ? "torchrun's nodes" : "several nodes");
+        mt_say("option '--world': %llu ranks cannot be divided into %snodes of %llu",
+               (unsigned long long)world, command->nodes ? "torchrun's " : "",
+               (unsigned long long)local);
         return MT_EXIT_USAGE;
     }
     sweep->world = world;
@@ -51,7 +52,7 @@ static bool add_run(struct mt_sweep_plan *plan, const struct mt_rank *rank)
     return run->label;
 }
 
-int mt_rank_plan_make(struct mt_sweep_plan *plan, const struct mt_rank_wish *wish,
+int mt_rank_plan_make(struct mt_sweep_plan *plan, const struct mt_rank_request *arguments,
                       struct mt_simulated_run *each, struct mt_rank ranks[MT_MAX_RANKS])
 {
     struct mt_sweep *sweep = &plan->sweep;
@@ -64,9 +65,9 @@ int mt_rank_plan_make(struct mt_sweep_plan *plan, const struct mt_rank_wish *wis
     sweep->names[sweep->name_count++] = "rank";
     code = mt_rank_command_read(&command, each->recording.command, &plan->arena);
     if (code < 0)
-        code = choose_world(sweep, wish, &command, each->devices);
+        code = choose_world(sweep, arguments, &command, each->devices);
     if (code < 0)
-        code = mt_ranks_read(wish->ranks, sweep->world, numbers, &count);
+        code = mt_ranks_read(arguments->ranks, sweep->world, numbers, &count);
     if (code >= 0)
         return code;
     plan->command = command.words;
@@ -102,7 +103,7 @@ static char *path_of_trace(const struct mt_sweep_request *request, const struct 
     return mt_arena_printf(&request->plan->arena, "%s/%s", request->folder, run->result.trace);
 }
 
-int mt_tell_worst_rank(const struct mt_sweep_request *request)
+int mt_report_worst_rank(const struct mt_sweep_request *request)
 {
     const struct mt_sweep_run *run = mt_sweep_worst(&request->plan->sweep);
     char *path = run ? path_of_trace(request, run) : NULL;
@@ -122,6 +123,6 @@ int mt_tell_worst_rank(const struct mt_sweep_request *request)
     answer.traces = &trace;
     answer.trace_count = 1;
     answer.gate_run = &unchecked;
-    (void)mt_tell_dry_run_answer(&answer);
+    (void)mt_report_dry_run_answer(&answer);
     return MT_EXIT_OK;
 }

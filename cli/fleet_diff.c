@@ -105,7 +105,8 @@ int mt_fleet_diff(int argc, char **argv)
         {"jobs", 'j', MT_OPTION_POSITIVE, "N", "read at most N files at the same time",
          &arguments.jobs},
         MT_ALL_OPTION(arguments.common),
-        MT_COMMON_OPTIONS(arguments.common),
+        MT_COMMON_OPTIONS_WITH(arguments.common, "print one JSON document",
+                               "exit with 5 if ranks are missing or a trace is incomplete"),
         {NULL, 0, MT_OPTION_FLAG, NULL, NULL, NULL}};
     int code = mt_options_parse(&diff_command, options, argc, argv, 0, 2, &arguments.paths,
                                 &arguments.path_count);

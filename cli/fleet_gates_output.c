@@ -59,7 +59,7 @@ void mt_fleet_gates_text(struct mt_buf *out, struct mt_fleet_gates *gates,
 {
     if (!gates->rules.is_given)
         return;
-    mt_buf_printf(out, "%s%s%s: %u of %u gates", gates->failed ? style->red : style->green,
+    mt_buf_printf(out, "%s%s%s: %u of %u rules", gates->failed ? style->red : style->green,
                   gates->failed ? "FAIL" : "PASS", style->reset,
                   (unsigned)(gates->failed ? gates->failed : gates->count - gates->skipped),
                   (unsigned)gates->count);

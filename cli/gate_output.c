@@ -36,7 +36,7 @@ static void add_verdict(struct mt_buf *out, const struct mt_gates *gates,
     struct mt_buf line = {0};
 
     if (gates->verdict == MT_GATE_PASS)
-        mt_buf_printf(&line, "%zu of %zu gates", gates->states[MT_GATE_PASS], gates->count);
+        mt_buf_printf(&line, "%zu of %zu rules", gates->states[MT_GATE_PASS], gates->count);
     else
         mt_buf_add_text(&line, gates->results[0].verdict);
     if (gates->verdict == MT_GATE_PASS && gates->excused)
@@ -50,13 +50,13 @@ static void add_verdict(struct mt_buf *out, const struct mt_gates *gates,
     mt_buf_release(&line);
 }
 
-static void add_result(struct mt_buf *out, const struct mt_gate_result *result, bool is_said)
+static void add_result(struct mt_buf *out, const struct mt_gate_result *result, bool is_reported)
 {
     struct mt_buf line = {0};
 
     mt_buf_printf(&line, "%s: %s%s%s%s", result->name, mt_gate_state_name(result->state),
-                  result->excused ? " (allowed)" : "", is_said ? "" : ": ",
-                  is_said ? "" : result->verdict);
+                  result->excused ? " (allowed)" : "", is_reported ? "" : ": ",
+                  is_reported ? "" : result->verdict);
     add_line(out, 2, "", line.data);
     out->failed |= line.failed;
     mt_buf_release(&line);
@@ -64,7 +64,7 @@ static void add_result(struct mt_buf *out, const struct mt_gate_result *result, 
 
 /* Returns true if an earlier rule has the same cause or advice, which is printed once. Rules of a
  * run often fail for the same reason. */
-static bool is_said(const struct mt_gates *gates, size_t index, bool is_advice)
+static bool is_reported(const struct mt_gates *gates, size_t index, bool is_advice)
 {
     const char *text = is_advice ? gates->results[index].advice : gates->results[index].culprit;
 
@@ -85,9 +85,9 @@ void mt_add_gates_text(struct mt_buf *out, const struct mt_gates *gates,
         const struct mt_gate_result *result = &gates->results[i];
 
         add_result(out, result, i == 0 && gates->verdict != MT_GATE_PASS);
-        if (!is_said(gates, i, false))
-            add_line(out, 4, "who: ", result->culprit);
-        if (!is_said(gates, i, true))
+        if (!is_reported(gates, i, false))
+            add_line(out, 4, "cause: ", result->culprit);
+        if (!is_reported(gates, i, true))
             add_line(out, 4, "try: ", result->advice);
     }
     if (gates->base)

@@ -36,9 +36,9 @@ void mt_json_question(struct mt_json *json, const struct mt_question *question);
 void mt_json_answer(struct mt_json *json, const struct mt_report *report,
                     const struct mt_answer *answer);
 
-/* Appends a description of the instant on the teller's device: "the peak within step#2/backward:
+/* Appends a description of the instant on the reporter's device: "the peak within step#2/backward:
  * 4.45 GiB allocated (4,776,865,280 B) in step 2, backward, at 3.79 s, event 8862". */
-void mt_add_instant(struct mt_buf *line, const struct mt_teller *teller,
+void mt_add_instant(struct mt_buf *line, const struct mt_reporter *reporter,
                     const struct mt_question *question);
 
 #endif

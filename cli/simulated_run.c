@@ -273,7 +273,7 @@ static int say_hopeless(const struct mt_simulated_run *run)
     if (!least_bytes)
         return -1;
     mt_add_hopeless_text(&line, &answer, least_bytes);
-    mt_say("%s", line.data && !line.failed ? line.data : "out of memory on paper");
+    mt_say("%s", line.data && !line.failed ? line.data : "out of memory (simulated)");
     mt_buf_release(&line);
     return MT_EXIT_BUDGET;
 }

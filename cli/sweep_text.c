@@ -86,7 +86,7 @@ static void add_peaks(struct mt_buf *out, const struct mt_sweep *sweep,
     mt_table_begin(&table, first);
     mt_table_columns(&table, "outcome|#allocated|#reserved|#smallest limit|#card must have");
     if (with_gates)
-        mt_table_columns(&table, "gates");
+        mt_table_columns(&table, "rules");
     for (size_t i = 0; i < sweep->run_count; i++) {
         const struct mt_sweep_result *result = &sweep->runs[i].result;
 

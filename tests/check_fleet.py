@@ -259,10 +259,10 @@ def check_counts_of_gates(bench):
     folder = bench.job(2, 4, 1, 8, "cut=5")
     words = ("--max-peak", "reserved=90GiB", "--max-imbalance", "90%", "--allow-not-evaluated")
     text = bench.fleet(folder, *words)
-    expect("gates that passed", text.splitlines()[0], "PASS: 1 of 3 gates; 2 not evaluated")
+    expect("gates that passed", text.splitlines()[0], "PASS: 1 of 3 rules; 2 not evaluated")
     page = bench.folder / "page"
     bench.fleet(folder, *words, "-o", page)
-    expect("gates on the page", "PASS: 1 of 3 gates; 2 not evaluated" in (page / "report.html").read_text(),
+    expect("gates on the page", "PASS: 1 of 3 rules; 2 not evaluated" in (page / "report.html").read_text(),
            True)
     junit = ElementTree.parse(page / "junit.xml").getroot()
     expect("skipped cases", len(list(junit.iter("skipped"))), 2)
@@ -496,7 +496,7 @@ def check_many_damaged(bench):
     lines = bench.complaints_of(folder, status=3)
     expect("named files of many", sum("cannot read" in line for line in lines), 100)
     expect("count of many", lines[-1],
-           "memtrace: fleet: 212 files cannot be read; --all names each of them")
+           "memtrace: fleet: 212 files cannot be read; --all lists them")
     lines = bench.complaints_of(folder, "--all", status=3)
     expect("named files with --all", sum("cannot read '" in line for line in lines), 212)
     answer = bench.answer(folder, status=3)

@@ -90,10 +90,10 @@ def check_files(bench):
     expect("files with gates", names_in(gates),
            ["fleet.json", "junit.xml", "report.html", "summary.md"])
     expect("the summary begins with the gates", (gates / "summary.md").read_text().split("\n")[0],
-           "### memtrace fleet: FAIL: 1 of 2 gates")
+           "### memtrace fleet: FAIL: 1 of 2 rules")
     html = (gates / "report.html").read_text()
     expect("the page begins with the gates",
-           html.index("FAIL: 1 of 2 gates") < html.index("Highest reserved peak"))
+           html.index("FAIL: 1 of 2 rules") < html.index("Highest reserved peak"))
 
 
 def check_gates(bench):

@@ -31,7 +31,7 @@ static void watch(const struct attempt *attempt, const struct mt_cupti_library *
         subscription->absent++;
     } else if (strcmp(name, entry->name) != 0) {
         subscription->differs++;
-    } else if (mt_cupti_place_wish(MT_CUPTI_OWN, true, MT_CUPTI_DRIVER, entry->cbid) == 0) {
+    } else if (mt_cupti_place_request(MT_CUPTI_OWN, true, MT_CUPTI_DRIVER, entry->cbid) == 0) {
         attempt->place_of[entry->cbid] = (uint8_t)(place + 1);
         subscription->watched++;
     } else {
@@ -57,7 +57,7 @@ static void look_for_newer(struct mt_cupti_subscription *subscription,
 
 static void watch_state(uint32_t domain, uint32_t cbid)
 {
-    (void)mt_cupti_place_wish(MT_CUPTI_OWN, true, domain, cbid);
+    (void)mt_cupti_place_request(MT_CUPTI_OWN, true, domain, cbid);
 }
 
 static void watch_all(const struct attempt *attempt, const struct mt_cupti_library *library)
@@ -110,8 +110,8 @@ static void explain(struct attempt *attempt, const struct mt_cupti_library *libr
         text = "unknown error";
     if (result == MT_CUPTI_MULTIPLE_SUBSCRIBERS)
         snprintf(subscription->refusal, sizeof subscription->refusal,
-                 "another tool holds CUPTI's one place: %s",
-                 holder[0] ? holder : "it does not say which (a profiler or debugger)");
+                 "another tool already uses CUPTI, which accepts one subscriber: %s",
+                 holder[0] ? holder : "CUPTI does not report which (a profiler or debugger)");
     else if (!attempt->refused)
         snprintf(subscription->refusal, sizeof subscription->refusal, "%s: %s (%d)", library->path,
                  text, result);
@@ -125,7 +125,7 @@ static int take(const struct attempt *attempt, const struct mt_cupti_library *li
     void *subscriber = NULL;
     int result = MT_CUPTI_SUCCESS;
     if (!mt_cupti_place_claim()) {
-        strcpy(holder, "one that is just subscribing");
+        strcpy(holder, "it is subscribing now");
         return MT_CUPTI_MULTIPLE_SUBSCRIBERS;
     }
     if (!mt_cupti_place_library()) {
@@ -163,7 +163,7 @@ bool mt_cupti_subscribe(mt_cupti_callback *callback, uint8_t *place_of, size_t p
     struct attempt attempt = {callback, place_of, places, subscription, false};
     *subscription = (struct mt_cupti_subscription){.refusal = "no libcupti was found"};
     if (strcmp(mt_recorder_settings->cupti, "none") == 0) {
-        strcpy(subscription->refusal, "it is switched off");
+        strcpy(subscription->refusal, "it is disabled");
         return false;
     }
     const struct mt_cupti_library *held = mt_cupti_place_library();

@@ -94,13 +94,13 @@ static const char *one_title(const struct mt_address_layout *layout, const struc
     const struct mt_address_place *place = layout->slots[crowd->first].place;
     char size[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], share[MT_UNITS_TEXT], blocks[MT_UNITS_TEXT];
     char more[MT_UNITS_TEXT];
-    const char *born = "before the recorded history";
+    const char *created = "before the recorded history";
     const char *again = "", *end = place->reserved_end ? "" : ", released";
 
     if (!place->initial)
-        born = mt_arena_printf(&layout->drawing->arena, "at %s",
-                               mt_chart_frame_at(layout->drawing, layout->report,
-                                                 place->created_t_ns, place->created_event));
+        created = mt_arena_printf(&layout->drawing->arena, "at %s",
+                                  mt_chart_frame_at(layout->drawing, layout->report,
+                                                    place->created_t_ns, place->created_event));
     if (place->segments > 1)
         again = mt_arena_printf(&layout->drawing->arena, ", %s segments in succession",
                                 mt_format_count(more, place->segments));
@@ -109,7 +109,7 @@ static const char *one_title(const struct mt_address_layout *layout, const struc
         "%s %s (%s B) at 0x%llx\ncreated %s%s%s\n%s block%s, occupancy %s%s",
         place->is_expandable ? "expandable segment, at most" : "segment of",
         mt_format_bytes(size, place->bytes), mt_format_count(exact, place->bytes),
-        (unsigned long long)place->base, born ? born : "", again ? again : "", end,
+        (unsigned long long)place->base, created ? created : "", again ? again : "", end,
         mt_format_count(blocks, place->blocks), place->blocks == 1 ? "" : "s",
         occupancy(crowd, share),
         place->was_idle

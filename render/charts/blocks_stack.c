@@ -327,7 +327,7 @@ void mt_block_stack_build(struct mt_block_stack *stack)
     split_rest(stack, &scratch);
 }
 
-static const char *born(const struct mt_block_stack *stack, const struct mt_block_shape *shape)
+static const char *allocated(const struct mt_block_stack *stack, const struct mt_block_shape *shape)
 {
     const struct mt_report *report = stack->report;
     int64_t step = shape->phase >= 0 && (uint32_t)shape->phase < report->phase_count
@@ -338,7 +338,7 @@ static const char *born(const struct mt_block_stack *stack, const struct mt_bloc
     if (shape->initial)
         return "allocated before recording started";
     return mt_arena_printf(
-        &stack->drawing->arena, "born%s%s at %s", *where ? " in " : "", where,
+        &stack->drawing->arena, "allocated%s%s at %s", *where ? " in " : "", where,
         mt_chart_frame_at(stack->drawing, report, shape->birth_t_ns, shape->birth_event));
 }
 
@@ -387,7 +387,7 @@ static const char *title_of(const struct mt_block_stack *stack, const struct mt_
 
     if (stack->keyed)
         return short_title(stack, shape);
-    from = born(stack, shape);
+    from = allocated(stack, shape);
     to = ended(stack, shape);
     mt_format_count(asked, shape->requested_bytes);
     return mt_arena_printf(

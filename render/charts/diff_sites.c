@@ -21,7 +21,7 @@ static const char *title_of(struct mt_drawing *drawing, const struct mt_diff_row
 
     return mt_arena_printf(
         &drawing->arena, "%s%s%s%s%s: %s", mt_chart_frame_short(drawing, row->label, 200),
-        *row->phase ? ", born in " : "", mt_chart_frame_short(drawing, row->phase, 60),
+        *row->phase ? ", allocated in " : "", mt_chart_frame_short(drawing, row->phase, 60),
         row->label_a ? ", was " : "",
         row->label_a ? mt_chart_frame_short(drawing, row->label_a, 200) : "", exact ? exact : "");
 }

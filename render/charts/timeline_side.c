@@ -180,7 +180,7 @@ static void draw_group(struct mt_drawing *drawing, double x, double y, double wi
     snprintf(line, sizeof line, "%s %s", mt_format_count(blocks, site->blocks),
              site->blocks == 1 ? "block" : "blocks");
     note = site->phase && *site->phase
-               ? mt_arena_printf(&drawing->arena, "%s, born in %s", line, site->phase)
+               ? mt_arena_printf(&drawing->arena, "%s, allocated in %s", line, site->phase)
                : line;
     mt_chart_frame_text(
         drawing, x + 16, y + 14.5,

@@ -71,7 +71,7 @@ void mt_add_live_table(struct mt_buf *out, const struct mt_device_report *device
     uint32_t shown = device->peak_site_count < MAX_ROWS ? device->peak_site_count : MAX_ROWS;
     struct mt_table table;
 
-    mt_table_begin(&table, "#bytes|#share|#blocks|role|born in|~site");
+    mt_table_begin(&table, "#bytes|#share|#blocks|role|allocated in|~site");
     for (uint32_t i = 0; i < shown; i++) {
         const struct mt_site_use *use = &device->peak_sites[i];
 

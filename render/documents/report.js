@@ -189,7 +189,7 @@ class Explorer {
     this.crumbs = element('nav', {class: 'crumbs', 'aria-label': 'zoom of the icicle'});
     this.ruler = element('div', {class: 'ruler', 'aria-hidden': 'true'});
     this.cells = element('div', {
-      class: 'icicle', tabindex: '0', role: 'group', 'aria-label': 'who holds memory, by call stack',
+      class: 'icicle', tabindex: '0', role: 'group', 'aria-label': 'what holds memory, by call stack',
     });
     this.dropped = element('p', {class: 'small'});
     const peak = element('button', {
@@ -630,7 +630,7 @@ class Block {
     return `${formatBytes(this.bytes)}, ${data.roles[this.role]}, ${this.site}`;
   }
 
-  born() {
+  allocated() {
     if (this.isOlder()) return this.where;
     return `${this.where ? `${this.where}, ` : ''}at ${formatWhen(this.birth, this.event)}`;
   }
@@ -689,7 +689,7 @@ class Panel {
     const exact = `${formatCount(block.bytes)} B` +
       (block.requested === block.bytes ? '' : `, requested ${formatCount(block.requested)} B`);
     const facts = [['size', exact], ['role', data.roles[block.role]], ['site', block.site],
-      ['made by', block.operation], ['born', block.born()], ['freed', block.freed()],
+      ['operation', block.operation], ['allocated', block.allocated()], ['freed', block.freed()],
       ['addresses', block.addresses()]].filter(([, text]) => text);
     const device = data.devices.length > 1 ? ` --device ${block.model.source.device}` : '';
     const command = commandCode(`${data.live} --at ${block.event}${device}`);
@@ -909,7 +909,7 @@ const search = {
       'largest blocks held that address' +
       (found.length > MAX_FOUND ? `; the first ${MAX_FOUND} are listed` : '');
     this.list.replaceChildren(...found.slice(0, MAX_FOUND).map((block) => element('li', {}, element('button', {
-      type: 'button', text: `${block.title()}: ${block.born()}; freed ${block.freed()}`,
+      type: 'button', text: `${block.title()}: ${block.allocated()}; freed ${block.freed()}`,
       onclick: () => { unpick(); pickBlock(block, null); remember(); },
     }))));
   },

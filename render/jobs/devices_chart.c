@@ -78,15 +78,15 @@ static double fixed_height(const struct picture *picture)
 }
 
 /* Fits the panels into a height. A low picture gets lower plots first, then fewer devices. */
-static void fit_height(struct picture *picture, double y, double wish)
+static void fit_height(struct picture *picture, double y, double wanted)
 {
     struct mt_drawing *drawing = picture->drawing;
-    double height = wish > 0 ? mt_chart_frame_height(wish, wish) : 0, plot;
+    double height = wanted > 0 ? mt_chart_frame_height(wanted, wanted) : 0, plot;
 
-    while (wish > 0 && picture->count > 1 &&
+    while (wanted > 0 && picture->count > 1 &&
            y + fixed_height(picture) + picture->count * MIN_PLOT > height)
         picture->count--;
-    plot = wish > 0              ? (height - y - fixed_height(picture)) / picture->count
+    plot = wanted > 0            ? (height - y - fixed_height(picture)) / picture->count
            : picture->count == 1 ? ONE_PLOT
                                  : MANY_PLOT;
     plot = fmax(floor(plot), MIN_PLOT);
@@ -163,10 +163,10 @@ static void draw_picture(struct picture *picture, const char *title, const char 
                             are_exact(picture)
                                 ? "a column: the levels at its highest sum · memory outside the "
                                   "allocators is not included "
-                                  "· dot: own peak · 0 s: the first process begins"
+                                  "· dot: own peak · 0 s: the first process starts"
                                 : "\"at most\": a process counts with its largest level in 1/512 "
                                   "of its time · memory outside the allocators is not included · "
-                                  "dot: own peak · 0 s: the first process begins");
+                                  "dot: own peak · 0 s: the first process starts");
 }
 
 static bool is_called_for(const struct mt_job_report *report)

@@ -176,16 +176,16 @@ static double height_of(const struct mt_job_tree_view *view)
 
 /* Fits the picture into a height. A low picture gets thinner rows first, then shorter tables, then
  * fewer rows. */
-static void fit_height(struct mt_job_tree_view *view, double wish)
+static void fit_height(struct mt_job_tree_view *view, double wanted)
 {
-    double height = wish > 0 ? mt_chart_frame_height(wish, wish) : 0;
+    double height = wanted > 0 ? mt_chart_frame_height(wanted, wanted) : 0;
 
     view->pitch = PITCH;
     if (view->rows > MT_JOB_TREE_ROWS) {
         view->rows_cut = view->rows - MT_JOB_TREE_ROWS;
         view->rows = MT_JOB_TREE_ROWS;
     }
-    if (wish > 0) {
+    if (wanted > 0) {
         while (view->pitch > MIN_PITCH && height_of(view) > height)
             view->pitch--;
         while (view->holder_count > 1 && height_of(view) > height)
@@ -254,7 +254,7 @@ static enum mt_status draw_chart(const struct mt_job_report *report,
     if (status != MT_OK)
         return status;
     title =
-        mt_job_words_describe(drawing, report, "who holds the allocated peaks", describe(&view));
+        mt_job_words_describe(drawing, report, "what holds the allocated peaks", describe(&view));
     if (tree.count && tree.nodes[0].sum_bytes)
         draw_picture(&view, title, options);
     else

@@ -59,9 +59,10 @@ static void test_says_who_holds_the_place(void **unused)
         InitializeInjection();
         assert_int_equal(cupti.tried, 0); /* others would be refused, too */
         assert_null(strstr(recorded.facts, "sources"));
-        assert_non_null(strstr(recorded.facts,
-                               "without CUPTI: another tool holds CUPTI's one place: "
-                               "CUPTI for Nsight Systems\n"));
+        assert_non_null(
+            strstr(recorded.facts,
+                   "without CUPTI: another tool already uses CUPTI, which accepts one subscriber: "
+                   "CUPTI for Nsight Systems\n"));
         /* one line for a process */
         assert_int_equal(strstr(recorded.said, "CUPTI for Nsight Systems") != NULL,
                          version == 130000);
@@ -123,7 +124,7 @@ static void test_switched_off(void **unused)
     InitializeInjection();
     recorded_settings.cupti[0] = 0;
     assert_null(cupti.callback);
-    assert_non_null(strstr(recorded.facts, "driver_calls=without CUPTI: it is switched off"));
+    assert_non_null(strstr(recorded.facts, "driver_calls=without CUPTI: it is disabled"));
 }
 
 /* A number under which this CUPTI knows another call is not watched; newer calls

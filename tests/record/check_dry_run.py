@@ -160,7 +160,7 @@ def out_of_memory_in_the_smaller_process(bench):
     (bench.work / "program.py").write_text(ALLOCATING)
     run = f"{sys.executable} program.py {bench.build}/standin/torch"
     done = dry_run(bench, "--limit", "70GiB", "--", "sh", "-c", f"{run} 100000000; {run} 1000000 999999999999999")
-    check(done.returncode == 1 and first_line(done).startswith("OUT OF MEMORY on paper"), f"{done}")
+    check(done.returncode == 1 and first_line(done).startswith("OUT OF MEMORY (simulated)"), f"{done}")
     check("this is one that ran out of memory" in done.stdout.decode(), f"{done}")
     done = dry_run(bench, "--json", "--", "sh", "-c", f"{run} 1000000 999999999999999 2000000; {run} 100000000")
     check(json.loads(done.stdout)["devices"][0]["reserved_peak_bytes"] > 100000000, f"it recovered: {done}")
@@ -199,7 +199,7 @@ def without_the_python_part(bench):
 
 def refusals(bench):
     for words, code, text in ((("--device", "A100", "true"), 2, "A100 80 GB"), (("--device", "H20O", "true"), 2, "H200"),
-                              (("--timeout", "soon", "true"), 2, "--timeout"), (("--devices", "9", "true"), 2, "is at most"),
+                              (("--timeout", "soon", "true"), 2, "--timeout"), (("--devices", "9", "true"), 2, "must be at most"),
                               ((), 2, "missing"), (("no-such-command",), 127, "no-such-command")):
         done = dry_run(bench, *words)
         check(done.returncode == code and text in done.stderr.decode(), f"{words}: {done}")
@@ -372,7 +372,7 @@ def rank_of_several_processes(bench):
 def rank_refusals(bench):
     for words, text in ((("--ranks", "0", "true"), "needs '--world N'"), (("--world", "8", "true"), "needs --ranks"),
                         (("--ranks", "8", "--world", "8", "true"), "the last of 8 ranks is 7"), (("--ranks", "all", "--world", "72", "true"), "more than 64"),
-                        (("--ranks", "0", "--world", "9", "--devices", "8", "true"), "9 ranks are not 8 on each"),
+                        (("--ranks", "0", "--world", "9", "--devices", "8", "true"), "9 ranks cannot be divided into nodes of 8"),
                         (("--ranks", "0", "--world", "2", "--sweep", "a=1", "echo", "{a}"), "cannot be combined"),
                         (("--ranks", "0", "--world", "2", "deepspeed", "train.py"), "name the script"),
                         (("--ranks", "0", "python3", "-m", "torch.distributed.run", "--nproc-per-node=16", "train.py"), "at most 8"),

@@ -318,7 +318,7 @@ def hopeless(bench):
     """Less than CUDA takes: an answer, also as a document; the command is not run."""
     place = Place(bench)
     done = place.dry_run("--limit", "100MiB", "--", "touch", "ran")
-    check(done.returncode == 1 and lines(done)[0].startswith("OUT OF MEMORY on paper: 100 MiB is less than"), f"{done}")
+    check(done.returncode == 1 and lines(done)[0].startswith("OUT OF MEMORY (simulated): 100 MiB is less than"), f"{done}")
     done = place.dry_run("--json", "--limit", "100MiB", "--", "touch", "ran")
     document = json.loads(done.stdout)
     check(done.returncode == 1 and document["out_of_memory"] and document["exit_status"] is None, f"{done}")

@@ -103,9 +103,8 @@ static void the_context_is_that_of_the_peak(void **state)
     assert_int_equal(found->context_event, sample_of(&run)->seq + 10);
     assert_int_equal(found->parts[MT_DEVICE_FREE], 640 * MT_MIB);
     assert_int_equal(found->spare_bytes, 540 * MT_MIB);
-    expect_text(
-        &run,
-        "use reported by NVML at 10.0 µs minus all allocations, the sample nearest the peak, of 3");
+    expect_text(&run, "use reported by NVML at 10.0 µs minus all allocations, the sample nearest "
+                      "the peak (of 3)");
     end(&run);
 }
 
