@@ -25,6 +25,8 @@ struct mt_simulated_run {
     uint64_t devices;           /* 1 to MT_MAX_SIMULATED_DEVICES */
     uint64_t limit_bytes;       /* of each device; 0 = the card's own */
     const struct mt_rank *rank; /* the rank that the command is; NULL: not distributed */
+    /* The memory of collectives is freed as early as in any real run, otherwise as late. */
+    bool frees_early;
     /* after mt_simulated_run_finish */
     struct mt_dry_run_notes notes;
     struct mt_dry_run_trace *traces; /* those with events */

@@ -8,6 +8,7 @@
 #include "dry_run_doubts.h"
 #include "dry_run_gates.h"
 #include "memory_limit.h"
+#include "sweep_early.h"
 #include "sweep_measure.h"
 
 char *mt_sweep_path(struct mt_sweep_plan *plan, const char *folder, const struct mt_sweep_run *run,
@@ -80,6 +81,7 @@ static void fill_run(struct mt_sweep_result *result, const struct mt_dry_run_ans
     result->sizes_from_data = answer->notes->sizes;
     result->decisions_from_data = answer->notes->decisions;
     result->has_doubts = mt_dry_run_has_doubts(answer);
+    result->undecided_collectives = answer->notes->undecided;
 }
 
 static void tell(const struct mt_sweep_request *request, const struct mt_simulated_run *run,
@@ -126,5 +128,8 @@ void mt_sweep_work(const struct mt_sweep_request *request, const struct mt_sweep
         tell(request, &simulated, result);
     else
         result->exit_code = code;
+    if (result->undecided_collectives &&
+        (result->outcome == MT_SWEEP_FINISHED || result->outcome == MT_SWEEP_OUT_OF_MEMORY))
+        mt_sweep_run_early(request, run, &simulated, result);
     mt_simulated_run_release(&simulated);
 }
