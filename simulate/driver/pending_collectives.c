@@ -20,6 +20,7 @@ enum {
     /* Without a watchdog (TORCH_NCCL_BLOCKING_WAIT, NCCL without ProcessGroupNCCL) nothing is
      * looked at. */
     PATIENCE_SECONDS = 10,
+    PATIENCE_AT_END_SECONDS = 2,
     NAME_BYTES = 16, /* PR_GET_NAME */
     NOTE_BYTES = 160
 };
@@ -32,6 +33,7 @@ struct work {
     uint64_t round;
     time_t recorded_s;
     pthread_t finder; /* the watchdog that found it complete and still handles it */
+    bool is_likely; /* the first collective of a communicator: the second one confirms it */
     bool is_found, has_ended, is_counted;
 };
 
@@ -44,6 +46,7 @@ OF_THREAD struct {
 OF_THREAD struct {
     struct sim_order *order; /* NULL: no asynchronous collective was started */
     cudaStream_t stream;
+    bool is_likely;
 } started;
 OF_THREAD enum { UNKNOWN, WATCHDOG, OTHER } role;
 
@@ -54,6 +57,7 @@ static atomic_size_t work_count;
 static atomic_ullong launches;
 static uint64_t undecided; /* collectives that a real run may have found complete earlier */
 static bool has_no_watchdog;
+static pid_t owner; /* the process of the works */
 
 static bool is_watchdog(void)
 {
@@ -132,11 +136,67 @@ static void forget(cudaEvent_t event)
 static bool is_to_handle(void)
 {
     for (const struct work *work = works; work != NULL; work = work->next) {
-        if (is_over(work)) {
+        if (is_over(work) && !work->is_likely) {
             return true;
         }
     }
     return false;
+}
+
+static void wait_for_watchdog(time_t seconds)
+{
+    struct timespec end;
+    int error = 0;
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += seconds;
+    while (is_to_handle() && error == 0) {
+        error = pthread_cond_timedwait(&handled, &lock, &end);
+    }
+    if (error != 0) {
+        has_no_watchdog = true;
+    }
+    while (error != 0 && works != NULL) {
+        drop(&works);
+    }
+}
+
+/* ---- the end of the program */
+
+/* Runs before the destructors of PyTorch's libraries, because it is registered later. The watchdog
+ * looks at collectives that are not over, and must not do that while these destructors run. */
+static void end_all(void)
+{
+    if (owner != getpid()) {
+        return; /* a child of fork has no watchdog */
+    }
+    pthread_mutex_lock(&lock);
+    for (struct work *work = works; work != NULL; work = work->next) {
+        work->has_ended = true;
+        work->is_likely = false;
+    }
+    wait_for_watchdog(PATIENCE_AT_END_SECONDS);
+    pthread_mutex_unlock(&lock);
+}
+
+static void end_all_at_exit(void)
+{
+    owner = getpid();
+    (void)atexit(end_all);
+}
+
+static void add(struct work *work)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, end_all_at_exit);
+    pthread_mutex_lock(&lock);
+    if (has_no_watchdog) {
+        free(work);
+    } else {
+        work->next = works;
+        works = work;
+        atomic_fetch_add(&work_count, 1);
+    }
+    pthread_mutex_unlock(&lock);
 }
 
 /* ---- counts for the answer */
@@ -155,8 +215,8 @@ static void count_undecided(void)
 {
     uint64_t before = undecided;
     for (struct work *work = works; work != NULL; work = work->next) {
-        undecided += !work->is_counted;
-        work->is_counted = true;
+        undecided += !work->is_counted && !work->is_likely;
+        work->is_counted |= !work->is_likely;
     }
     if (before != undecided && (before == 0 || undecided / before > 1)) {
         write_note();
@@ -165,32 +225,35 @@ static void count_undecided(void)
 
 /* ---- the thread of the collectives */
 
-static void wait_for_watchdog(void)
+/* Decides about the first collective of the communicator. */
+static void confirm(const struct sim_order *order, bool was_asynchronous)
 {
-    struct timespec end;
-    int error = 0;
-    clock_gettime(CLOCK_REALTIME, &end);
-    end.tv_sec += PATIENCE_SECONDS;
-    while (is_to_handle() && error == 0) {
-        error = pthread_cond_timedwait(&handled, &lock, &end);
-    }
-    if (error != 0) {
-        has_no_watchdog = true;
-    }
-    while (error != 0 && works != NULL) {
-        drop(&works);
+    for (struct work **at = &works; *at != NULL;) {
+        if ((*at)->order == order && (*at)->is_likely && !was_asynchronous) {
+            drop(at);
+            continue;
+        }
+        (*at)->is_likely &= (*at)->order != order;
+        at = &(*at)->next;
     }
 }
 
-/* An asynchronous collective has a stream of the communicator, which waits for the same event each
- * time. Others run on the program's stream, and nothing is kept for them. */
-static bool is_asynchronous(struct sim_order *order, cudaStream_t stream)
+/* An asynchronous collective runs on a stream of its communicator, which waits for the same event
+ * each time. Others run on the program's stream, and nothing is kept for them. */
+static void note_start(struct sim_order *order, cudaStream_t stream)
 {
     bool waits = last_wait.stream == stream && last_wait.event != 0;
     bool is_first = order->sync_event == 0;
-    uint64_t before = order->sync_event;
+    bool is_same = waits && order->sync_event == last_wait.event;
     order->sync_event = waits ? last_wait.event : UINT64_MAX;
-    return waits && (is_first || before == last_wait.event);
+    started.order = waits && (is_first || is_same) ? order : NULL;
+    started.stream = stream;
+    started.is_likely = is_first;
+    if (atomic_load(&work_count) > 0) {
+        pthread_mutex_lock(&lock);
+        confirm(order, is_same);
+        pthread_mutex_unlock(&lock);
+    }
 }
 
 void sim_collective_starts(struct sim_order *order, cudaStream_t stream)
@@ -199,13 +262,12 @@ void sim_collective_starts(struct sim_order *order, cudaStream_t stream)
         return;
     }
     sim_stream_work(stream);
-    started.order = is_asynchronous(order, stream) ? order : NULL;
-    started.stream = stream;
+    note_start(order, stream);
     if (atomic_load(&work_count) == 0) {
         return;
     }
     pthread_mutex_lock(&lock);
-    wait_for_watchdog();
+    wait_for_watchdog(PATIENCE_SECONDS);
     count_undecided();
     pthread_mutex_unlock(&lock);
 }
@@ -223,17 +285,12 @@ void sim_event_is_recorded(cudaEvent_t event, cudaStream_t stream)
         free(work); /* the watchdog does not see collectives of graphs */
         return;
     }
-    *work = (struct work){
-        .event = event, .order = order, .round = this_round(), .recorded_s = now_s()};
-    pthread_mutex_lock(&lock);
-    if (has_no_watchdog) {
-        free(work);
-    } else {
-        work->next = works;
-        works = work;
-        atomic_fetch_add(&work_count, 1);
-    }
-    pthread_mutex_unlock(&lock);
+    *work = (struct work){.event = event,
+                          .order = order,
+                          .round = this_round(),
+                          .recorded_s = now_s(),
+                          .is_likely = started.is_likely};
+    add(work);
 }
 
 /* Work::wait() makes a stream wait for the event and drops the tensors. */
