@@ -42,7 +42,8 @@ def main(build):
     quick = rank_0(build, python, "ddp", "0")
     slow = rank_0(build, python, "ddp", PAUSE_SECONDS)
     check(quick == slow, "ddp:", quick, "without pauses,", slow, "with pauses")
-    late, early, _ = quick
+    late, early, collectives = quick
+    check(collectives and None not in early, "ddp:", collectives, "collectives depend on timing, early peaks", early)
     gradients = 8 * (1024 + 1) * 1024 * 4
     check(late[0] - early[0] == gradients, "ddp: old buckets of", late[0] - early[0], "B, not", gradients)
     check(late[1] > early[1], "ddp: reserved", late[1], "late,", early[1], "early")
