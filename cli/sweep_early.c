@@ -13,9 +13,6 @@
 #include "units.h"
 #include "wrapped_text.h"
 
-/* No file of another run has this name: a value has no "~" in it. */
-#define EARLY_SUFFIX "~early.trace.zst"
-
 /* The log of the run has the output of the first run already. */
 static void discard_output(void)
 {
@@ -49,32 +46,26 @@ static void measure(struct mt_sweep_result *early, const struct mt_dry_run_answe
     mt_source_close(source);
 }
 
-void mt_sweep_run_early(const struct mt_sweep_request *request, const struct mt_sweep_run *run,
-                        const struct mt_simulated_run *first, struct mt_sweep_result *result)
+void mt_sweep_run_early(struct mt_simulated_run *second, const struct mt_common *common,
+                        struct mt_sweep_result *result)
 {
-    struct mt_simulated_run second = *request->each;
     struct mt_sweep_result early = {.outcome = MT_SWEEP_NOT_RUN};
 
-    second.recording.command = first->recording.command;
-    second.recording.output = mt_sweep_path(request->plan, request->folder, run, EARLY_SUFFIX);
-    second.recording.json = false;
-    second.recording.quiet = true;
-    second.rank = first->rank;
-    second.frees_early = true;
-    if (!second.recording.output)
-        return;
+    second->recording.json = false;
+    second->recording.quiet = true;
+    second->frees_early = true;
     discard_output();
-    mt_simulated_run_init(&second);
-    if (mt_simulated_run_prepare(&second) < 0 && mt_simulated_run_finish(&second) < 0 &&
-        !second.failed) {
-        const struct mt_dry_run_answer answer = mt_simulated_run_answer(&second);
+    mt_simulated_run_init(second);
+    if (mt_simulated_run_prepare(second) < 0 && mt_simulated_run_finish(second) < 0 &&
+        !second->failed) {
+        const struct mt_dry_run_answer answer = mt_simulated_run_answer(second);
 
-        measure(&early, &answer, request->common);
+        measure(&early, &answer, common);
     }
-    for (size_t i = 0; i < second.trace_count; i++)
-        if (second.traces[i].path)
-            (void)unlink(second.traces[i].path);
-    mt_simulated_run_release(&second);
+    for (size_t i = 0; i < second->trace_count; i++)
+        if (second->traces[i].path)
+            (void)unlink(second->traces[i].path);
+    mt_simulated_run_release(second);
     if (!early.is_measured)
         return;
     result->early.outcome = early.outcome;

@@ -102,6 +102,18 @@ static void tell(const struct mt_sweep_request *request, const struct mt_simulat
         (void)unlink(run->traces[i].path);
 }
 
+static void run_again(const struct mt_sweep_request *request, const struct mt_sweep_run *run,
+                      const struct mt_simulated_run *first, struct mt_sweep_result *result)
+{
+    struct mt_simulated_run second = *request->each;
+
+    second.recording.command = first->recording.command;
+    second.recording.output = mt_sweep_path(request->plan, request->folder, run, MT_EARLY_SUFFIX);
+    second.rank = first->rank;
+    if (second.recording.output)
+        mt_sweep_run_early(&second, request->common, result);
+}
+
 void mt_sweep_work(const struct mt_sweep_request *request, const struct mt_sweep_run *run,
                    struct mt_sweep_result *result)
 {
@@ -130,6 +142,6 @@ void mt_sweep_work(const struct mt_sweep_request *request, const struct mt_sweep
         result->exit_code = code;
     if (result->undecided_collectives &&
         (result->outcome == MT_SWEEP_FINISHED || result->outcome == MT_SWEEP_OUT_OF_MEMORY))
-        mt_sweep_run_early(request, run, &simulated, result);
+        run_again(request, run, &simulated, result);
     mt_simulated_run_release(&simulated);
 }

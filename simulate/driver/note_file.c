@@ -20,9 +20,8 @@ void sim_note_write(const char *subject, const char *text)
 {
     const char *base = getenv("MEMTRACE_DRY_RUN_NOTES");
     char path[PATH_MAX], half[PATH_MAX + 8];
-    int length = base == NULL ? -1
-                              : snprintf(path, sizeof path, "%s.%s.%ld", base, subject,
-                                         (long)getpid());
+    int length =
+        base == NULL ? -1 : snprintf(path, sizeof path, "%s.%s.%ld", base, subject, (long)getpid());
     if (length <= 0 || length >= (int)sizeof path) {
         return;
     }

@@ -33,7 +33,7 @@ struct work {
     uint64_t round;
     time_t recorded_s;
     pthread_t finder; /* the watchdog that found it complete and still handles it */
-    bool is_likely; /* the first collective of a communicator: the second one confirms it */
+    bool is_likely;   /* the first collective of a communicator: the second one confirms it */
     bool is_found, has_ended, is_counted;
 };
 
@@ -261,7 +261,7 @@ void sim_collective_starts(struct sim_order *order, cudaStream_t stream)
     if (order == NULL) {
         return;
     }
-    sim_stream_work(stream);
+    sim_count_launch();
     note_start(order, stream);
     if (atomic_load(&work_count) == 0) {
         return;
@@ -272,7 +272,7 @@ void sim_collective_starts(struct sim_order *order, cudaStream_t stream)
     pthread_mutex_unlock(&lock);
 }
 
-void sim_event_is_recorded(cudaEvent_t event, cudaStream_t stream)
+void sim_event_is_recorded(cudaEvent_t event, cudaStream_t stream, bool is_captured)
 {
     if (started.order == NULL || started.stream != stream) {
         return;
@@ -281,7 +281,7 @@ void sim_event_is_recorded(cudaEvent_t event, cudaStream_t stream)
     started.order = NULL;
     forget(event);
     struct work *work = calloc(1, sizeof *work);
-    if (work == NULL || sim_stream_capturing(stream)) {
+    if (work == NULL || is_captured) {
         free(work); /* the watchdog does not see collectives of graphs */
         return;
     }
@@ -324,8 +324,7 @@ bool sim_event_is_hidden(cudaEvent_t event)
     }
     pthread_mutex_lock(&lock);
     struct work *work = *find(event);
-    bool is_hidden =
-        work != NULL && !is_over(work) && now_s() - work->recorded_s < HIDDEN_SECONDS;
+    bool is_hidden = work != NULL && !is_over(work) && now_s() - work->recorded_s < HIDDEN_SECONDS;
     if (work != NULL && !is_hidden) {
         work->is_found = true;
         work->finder = pthread_self();

@@ -24,7 +24,8 @@
 
 /* What is known of a communicator: zeroed at first. */
 struct sim_order {
-    uint64_t sync_event; /* the event that its stream waits for before each asynchronous collective */
+    uint64_t
+        sync_event; /* the event that its stream waits for before each asynchronous collective */
 };
 
 /* This thread starts a collective on `stream`. May wait for the watchdog. */
@@ -34,7 +35,7 @@ void sim_collective_starts(struct sim_order *order, cudaStream_t stream);
 void sim_collectives_end(const struct sim_order *order);
 
 /* What happens to events. `id` is never used again for another event. */
-void sim_event_is_recorded(cudaEvent_t event, cudaStream_t stream);
+void sim_event_is_recorded(cudaEvent_t event, cudaStream_t stream, bool is_captured);
 void sim_stream_waits(cudaStream_t stream, cudaEvent_t event, uint64_t id);
 void sim_event_is_gone(cudaEvent_t event);
 

@@ -244,7 +244,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     event->queries_left = (unsigned)atomic_load(&queries);
     event->recorded = true;
     event->capture = sim_stream_capture(stream);
-    sim_event_is_recorded(event, stream);
+    sim_event_is_recorded(event, stream, event->capture != 0);
     return cudaSuccess;
 }
 

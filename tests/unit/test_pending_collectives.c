@@ -15,18 +15,6 @@ unsigned sim_option(const char *name)
     return strcmp(name, "MEMTRACE_SIMULATED_EARLY_RELEASE") == 0 ? early : 0;
 }
 
-void sim_stream_work(cudaStream_t stream)
-{
-    (void)stream;
-    sim_count_launch();
-}
-
-bool sim_stream_capturing(cudaStream_t stream)
-{
-    (void)stream;
-    return false;
-}
-
 static cudaStream_t stream_of(uintptr_t number)
 {
     return (cudaStream_t)number;
@@ -42,7 +30,7 @@ static void collect(struct sim_order *order, uintptr_t event)
 {
     sim_stream_waits(stream_of(STREAM), event_of(SYNC_EVENT), SYNC_EVENT);
     sim_collective_starts(order, stream_of(STREAM));
-    sim_event_is_recorded(event_of(event), stream_of(STREAM));
+    sim_event_is_recorded(event_of(event), stream_of(STREAM), false);
 }
 
 /* Looks at one event, and returns in *context whether it was hidden. */
@@ -123,7 +111,7 @@ static void collectives_on_streams_of_the_program_do_not_count(void **state)
     for (uintptr_t i = 0; i < 3; i++) {
         sim_stream_waits(stream_of(STREAM), event_of(200 + i), 200 + i);
         sim_collective_starts(&order, stream_of(STREAM));
-        sim_event_is_recorded(event_of(300 + i), stream_of(STREAM));
+        sim_event_is_recorded(event_of(300 + i), stream_of(STREAM), false);
     }
     assert_int_equal(work_count, 0);
     assert_int_equal(undecided, 0);

@@ -178,8 +178,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(all_of_it),
                                        cmocka_unit_test(signals_have_names),
-                                       cmocka_unit_test(
-                                           peaks_that_depend_on_timing_are_in_a_table),
+                                       cmocka_unit_test(peaks_that_depend_on_timing_are_in_a_table),
                                        cmocka_unit_test(two_values_are_no_line)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
