@@ -85,6 +85,17 @@ static void say_workspaces(struct mt_buf *out, const struct mt_dry_run_notes *no
             mt_format_count(guessed, notes->guessed_workspaces));
 }
 
+static void say_timing(struct mt_buf *out, const struct mt_dry_run_notes *notes)
+{
+    if (!notes->undecided)
+        return;
+    mt_buf_add_text(out, "The program did not wait for ");
+    add_counted(out, notes->undecided, "collective");
+    mt_buf_add_text(out,
+                    " of NCCL: PyTorch frees their memory when its watchdog thread notices that "
+                    "they ended, which is late here; a real run may need less\n");
+}
+
 /* Reasons why the peaks may differ from those of a real run. */
 static void say_doubts(struct mt_buf *out, const struct mt_dry_run_answer *answer,
                        bool is_out_of_memory)
@@ -97,6 +108,7 @@ static void say_doubts(struct mt_buf *out, const struct mt_dry_run_answer *answe
     mt_add_dry_run_doubts(out, answer, is_out_of_memory);
     say_data(out, notes);
     say_workspaces(out, notes);
+    say_timing(out, notes);
     if (notes->compiled)
         mt_buf_printf(
             out,
@@ -231,6 +243,9 @@ static void add_run(struct mt_json *json, const struct mt_dry_run_answer *answer
     mt_json_u64(json, "eager_compilations", answer->notes->eager);
     mt_json_u64(json, "unreadable_notes", answer->notes->unreadable);
     mt_json_u64(json, "failures", answer->notes->failures);
+    mt_json_object_end(json);
+    mt_json_object_begin(json, "depended_on_timing");
+    mt_json_u64(json, "collectives", answer->notes->undecided);
     mt_json_object_end(json);
     mt_json_object_begin(json, "convolution_workspaces");
     mt_json_u64(json, "measured", answer->notes->measured_workspaces);

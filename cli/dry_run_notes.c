@@ -92,6 +92,13 @@ static void add_number(uint64_t *sum, const struct mt_settings *settings, const 
     *sum = mt_add_most_u64(*sum, number_of(settings, path));
 }
 
+/* False for the notes of the Python part. */
+static bool is_of_libraries(const struct mt_settings *settings)
+{
+    return mt_settings_find(settings, "workspaces.measured") ||
+           mt_settings_find(settings, "collectives.undecided");
+}
+
 static void read_note(struct mt_dry_run_notes *notes, const char *text, size_t length)
 {
     struct mt_settings settings = {0};
@@ -108,9 +115,10 @@ static void read_note(struct mt_dry_run_notes *notes, const char *text, size_t l
         add_number(&notes->queried_workspaces, &settings, "workspaces.asked");
         add_number(&notes->ruled_workspaces, &settings, "workspaces.by_rule");
         add_number(&notes->guessed_workspaces, &settings, "workspaces.guessed");
+        add_number(&notes->undecided, &settings, "collectives.undecided");
         keep_text(&notes->first_failure, &settings, "first_failure");
         keep_text(&notes->other_library, &settings, "facts.other_library");
-        if (!mt_settings_find(&settings, "workspaces.measured")) /* from the Python part */
+        if (!is_of_libraries(&settings))
             note_process(notes, &settings);
     } else {
         notes->unreadable++;

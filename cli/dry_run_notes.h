@@ -15,6 +15,7 @@ struct mt_dry_run_notes {
     /* Numbers of workspaces of convolutions, by the source of their sizes: a measurement, the
      * program's cuDNN, a rule that measurements confirm, or a guess. */
     uint64_t measured_workspaces, queried_workspaces, ruled_workspaces, guessed_workspaces;
+    uint64_t undecided;  /* collectives whose memory a real run may free earlier */
     uint64_t unreadable; /* notes that could not be parsed; 1 if there is no folder for notes */
     uint64_t failures;   /* failures of the Python part itself */
     char *first_failure; /* place and description; NULL: none */

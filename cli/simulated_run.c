@@ -195,7 +195,9 @@ static bool set_environment(void *context)
            !setenv("USE_PYTORCH_KERNEL_CACHE", "0", 1) &&
            !setenv("MEMTRACE_DRY_RUN_FACT", run->fact.data, 1) &&
            !setenv("MEMTRACE_SIMULATED_DEVICE", run->card->name, 1) && set_context(run) &&
-           set_asker(run) && (!run->rank || mt_rank_set_environment(run->rank)) &&
+           set_asker(run) &&
+           (!run->frees_early || set_number("MEMTRACE_SIMULATED_EARLY_RELEASE", 1)) &&
+           (!run->rank || mt_rank_set_environment(run->rank)) &&
            set_number("MEMTRACE_SIMULATED_DEVICES", run->devices) &&
            set_number("MEMTRACE_SIMULATED_MEMORY", mt_simulated_memory_bytes(run));
 }

@@ -3,6 +3,7 @@
 #include "dry_run_answer.h"
 #include "gate_result.h"
 #include "report_json.h"
+#include "sweep_early.h"
 #include "sweep_output.h"
 
 static void add_memory_error(struct mt_json *json, const struct mt_sweep_result *result)
@@ -63,6 +64,7 @@ static void add_run(struct mt_json *json, struct mt_sweep_plan *plan,
     mt_json_u64(json, "sizes", result->sizes_from_data);
     mt_json_u64(json, "decisions", result->decisions_from_data);
     mt_json_object_end(json);
+    mt_json_sweep_timing(json, result);
     mt_json_bool(json, "has_doubts", result->has_doubts);
     if (result->has_gates)
         mt_json_text(json, "verdict", mt_gate_state_name(result->gate_state));

@@ -4,6 +4,7 @@
 
 #include "cli.h"
 #include "gate_result.h"
+#include "sweep_early.h"
 #include "sweep_output.h"
 #include "text_table.h"
 #include "units.h"
@@ -327,6 +328,7 @@ void mt_add_sweep_text(struct mt_buf *out, const struct mt_sweep *sweep)
     add_peaks(out, sweep, style);
     for (size_t i = 0; i < sweep->run_count; i++)
         say_out_of_memory(out, &sweep->runs[i]);
+    mt_add_sweep_timing(out, sweep);
     say_doubts(out, sweep);
     add_roles(out, sweep, style);
     add_slopes(out, sweep);

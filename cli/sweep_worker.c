@@ -8,6 +8,7 @@
 #include "dry_run_doubts.h"
 #include "dry_run_gates.h"
 #include "memory_limit.h"
+#include "sweep_early.h"
 #include "sweep_measure.h"
 
 char *mt_sweep_path(struct mt_sweep_plan *plan, const char *folder, const struct mt_sweep_run *run,
@@ -81,6 +82,7 @@ static void fill_run(struct mt_sweep_result *result, const struct mt_dry_run_ans
     result->sizes_from_data = answer->notes->sizes;
     result->decisions_from_data = answer->notes->decisions;
     result->has_doubts = mt_dry_run_has_doubts(answer);
+    result->undecided_collectives = answer->notes->undecided;
 }
 
 static void print_result(const struct mt_sweep_request *request, const struct mt_simulated_run *run,
@@ -99,6 +101,18 @@ static void print_result(const struct mt_sweep_request *request, const struct mt
         measure(&answer, result);
     for (size_t i = 0; !request->keeps_traces && !request->ranks && i < run->trace_count; i++)
         (void)unlink(run->traces[i].path);
+}
+
+static void run_again(const struct mt_sweep_request *request, const struct mt_sweep_run *run,
+                      const struct mt_simulated_run *first, struct mt_sweep_result *result)
+{
+    struct mt_simulated_run second = *request->each;
+
+    second.recording.command = first->recording.command;
+    second.recording.output = mt_sweep_path(request->plan, request->folder, run, MT_EARLY_SUFFIX);
+    second.rank = first->rank;
+    if (second.recording.output)
+        mt_sweep_run_early(&second, request->common, result);
 }
 
 void mt_sweep_work(const struct mt_sweep_request *request, const struct mt_sweep_run *run,
@@ -127,5 +141,8 @@ void mt_sweep_work(const struct mt_sweep_request *request, const struct mt_sweep
         print_result(request, &simulated, result);
     else
         result->exit_code = code;
+    if (result->undecided_collectives &&
+        (result->outcome == MT_SWEEP_FINISHED || result->outcome == MT_SWEEP_OUT_OF_MEMORY))
+        run_again(request, run, &simulated, result);
     mt_simulated_run_release(&simulated);
 }

@@ -31,6 +31,14 @@ bool mt_sweep_is_numeric(const struct mt_sweep *sweep)
     return sweep->name_count == 1 && sweep->run_count && !sweep->world;
 }
 
+bool mt_sweep_depends_on_timing(const struct mt_sweep_result *result)
+{
+    return result->undecided_collectives &&
+           (result->early.outcome != result->outcome ||
+            result->early.allocated_peak_bytes != result->allocated_peak_bytes ||
+            result->early.reserved_peak_bytes != result->reserved_peak_bytes);
+}
+
 const struct mt_sweep_run *mt_sweep_worst(const struct mt_sweep *sweep)
 {
     const struct mt_sweep_run *worst = NULL;

@@ -49,6 +49,13 @@ struct mt_sweep_result {
     char oom_site[96];                             /* "" = no stack */
     char oom_phase[64];                            /* "step 1, backward" */
     uint64_t sizes_from_data, decisions_from_data; /* the peaks may depend on them */
+    /* Collectives whose memory a real run may free earlier than this run did. If there are any,
+     * `early` are the peaks of a run that freed it as early as possible. */
+    uint64_t undecided_collectives;
+    struct {
+        enum mt_sweep_outcome outcome; /* MT_SWEEP_NOT_RUN: the peaks are not known */
+        uint64_t allocated_peak_bytes, reserved_peak_bytes;
+    } early;
     bool has_doubts; /* some processes are not in the peaks, or ran without the whole simulation */
     bool has_gates;
     unsigned gate_state; /* enum mt_gate_state */
@@ -80,6 +87,10 @@ bool mt_sweep_number(const char *value, uint64_t *number);
 /* Returns whether the sweep has exactly one name, all its values are numbers, and these are
  * quantities, not ranks. */
 bool mt_sweep_is_numeric(const struct mt_sweep *sweep);
+
+/* Returns whether the moment at which the memory of collectives is freed changes the result, or may
+ * change it. */
+bool mt_sweep_depends_on_timing(const struct mt_sweep_result *result);
 
 /* The run with the largest reserved peak, the first among equals; NULL: no run used a device. */
 const struct mt_sweep_run *mt_sweep_worst(const struct mt_sweep *sweep);

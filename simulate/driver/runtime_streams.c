@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "pending_collectives.h"
 #include "simulated_runtime.h"
 
 struct stream {
@@ -16,6 +17,7 @@ struct stream {
 
 /* One event: it is done once `epoch` has passed or after some queries. */
 struct CUevent_st {
+    uint64_t id;
     uint64_t epoch;
     unsigned queries_left;
     bool recorded;
@@ -137,6 +139,7 @@ void sim_stream_join_capture(cudaStream_t stream, uint64_t capture)
 
 void sim_stream_work(cudaStream_t stream)
 {
+    sim_count_launch();
     if (sim_stream_capturing(stream)) {
         pthread_mutex_lock(&lock);
         if (captured != NULL) {
@@ -181,6 +184,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     if (event->capture != 0) {
         sim_stream_join_capture(stream, event->capture);
     }
+    sim_stream_waits(stream, event, event->id);
     return cudaSuccess;
 }
 
@@ -205,12 +209,17 @@ cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
 {
+    static atomic_ullong event_count;
     (void)flags;
     if (!sim_enter()) {
         return cudaPeekAtLastError();
     }
     *event = calloc(1, sizeof **event);
-    return *event != NULL ? cudaSuccess : sim_result(cudaErrorMemoryAllocation);
+    if (*event == NULL) {
+        return sim_result(cudaErrorMemoryAllocation);
+    }
+    (*event)->id = atomic_fetch_add(&event_count, 1) + 1;
+    return cudaSuccess;
 }
 
 cudaError_t cudaEventCreate(cudaEvent_t *event)
@@ -220,6 +229,7 @@ cudaError_t cudaEventCreate(cudaEvent_t *event)
 
 cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
+    sim_event_is_gone(event);
     free(event);
     return cudaSuccess;
 }
@@ -234,6 +244,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     event->queries_left = (unsigned)atomic_load(&queries);
     event->recorded = true;
     event->capture = sim_stream_capture(stream);
+    sim_event_is_recorded(event, stream, event->capture != 0);
     return cudaSuccess;
 }
 
@@ -247,6 +258,9 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
 {
     if (event->capture != 0) {
         return sim_result(cudaErrorCapturedEvent);
+    }
+    if (sim_event_is_hidden(event)) {
+        return sim_result(cudaErrorNotReady);
     }
     if (!event->recorded || event->epoch != atomic_load(&epoch) || event->queries_left == 0) {
         return cudaSuccess;
@@ -276,6 +290,7 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode
     enum cudaStreamCaptureMode before = current;
     current = *mode;
     *mode = before;
+    sim_watchdog_moves_on();
     return cudaSuccess;
 }
 

@@ -9,6 +9,7 @@
 
 #include "card_costs.h"
 #include "driver_entries.h"
+#include "pending_collectives.h"
 #include "simulated_device.h"
 #include "wheel_versions.h"
 
@@ -23,6 +24,7 @@ struct buffer {
 struct communicator {
     int ranks, rank;
     struct buffer buffer;
+    struct sim_order order;
 };
 
 typedef struct {
@@ -151,6 +153,15 @@ static size_t bytes_of(size_t count, int type)
     return type >= 0 && (size_t)type < sizeof sizes ? count * sizes[type] : 0;
 }
 
+static result starts(struct communicator *comm, void *stream)
+{
+    if (comm == NULL) {
+        return INVALID_ARGUMENT;
+    }
+    sim_collective_starts(&comm->order, stream);
+    return SUCCESS;
+}
+
 int cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, void *stream);
 
 result ncclAllGather(const void *from, void *to, size_t count, int type, struct communicator *comm,
@@ -158,10 +169,59 @@ result ncclAllGather(const void *from, void *to, size_t count, int type, struct 
 {
     enum { DEVICE_TO_DEVICE = 3 };
     size_t bytes = bytes_of(count, type);
+    starts(comm, stream);
     for (int rank = 0; rank < comm->ranks; rank++) {
         cudaMemcpyAsync((char *)to + (size_t)rank * bytes, from, bytes, DEVICE_TO_DEVICE, stream);
     }
     return 0;
+}
+
+result ncclAllReduce(const void *from, void *to, size_t count, int type, int operation,
+                     struct communicator *comm, void *stream)
+{
+    (void)from, (void)to, (void)count, (void)type, (void)operation;
+    return starts(comm, stream);
+}
+
+result ncclReduce(const void *from, void *to, size_t count, int type, int operation, int root,
+                  struct communicator *comm, void *stream)
+{
+    (void)from, (void)to, (void)count, (void)type, (void)operation, (void)root;
+    return starts(comm, stream);
+}
+
+result ncclReduceScatter(const void *from, void *to, size_t count, int type, int operation,
+                         struct communicator *comm, void *stream)
+{
+    (void)from, (void)to, (void)count, (void)type, (void)operation;
+    return starts(comm, stream);
+}
+
+result ncclBroadcast(const void *from, void *to, size_t count, int type, int root,
+                     struct communicator *comm, void *stream)
+{
+    (void)from, (void)to, (void)count, (void)type, (void)root;
+    return starts(comm, stream);
+}
+
+result ncclBcast(void *memory, size_t count, int type, int root, struct communicator *comm,
+                 void *stream)
+{
+    (void)memory, (void)count, (void)type, (void)root;
+    return starts(comm, stream);
+}
+
+result ncclSend(const void *from, size_t count, int type, int peer, struct communicator *comm,
+                void *stream)
+{
+    (void)from, (void)count, (void)type, (void)peer;
+    return starts(comm, stream);
+}
+
+result ncclRecv(void *to, size_t count, int type, int peer, struct communicator *comm, void *stream)
+{
+    (void)to, (void)count, (void)type, (void)peer;
+    return starts(comm, stream);
 }
 
 result ncclGetVersion(int *version)
@@ -281,6 +341,7 @@ result ncclCommShrink(struct communicator *comm, int *excluded, int count,
 result ncclCommDestroy(struct communicator *comm)
 {
     if (comm != NULL) {
+        sim_collectives_end(&comm->order);
         give_back(&comm->buffer);
     }
     free(comm);

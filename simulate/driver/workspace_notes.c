@@ -2,45 +2,26 @@
  * file is complete or not there. */
 #include "workspace_notes.h"
 
-#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
+
+#include "note_file.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned long counts[WORKSPACE_SOURCES];
 static pid_t counted_in; /* a child of fork begins with no counts */
 
-static bool write_to(const char *path)
-{
-    FILE *file = fopen(path, "we");
-    if (file == NULL) {
-        return false;
-    }
-    fprintf(file,
-            "{\"version\": 1, \"pid\": %ld, \"workspaces\": {\"measured\": %lu, \"asked\": %lu, "
-            "\"by_rule\": %lu, \"guessed\": %lu}}\n",
-            (long)getpid(), counts[WORKSPACE_MEASURED], counts[WORKSPACE_ASKED],
-            counts[WORKSPACE_BY_RULE], counts[WORKSPACE_GUESSED]);
-    return fclose(file) == 0;
-}
-
 static void write_counts(void)
 {
-    const char *base = getenv("MEMTRACE_DRY_RUN_NOTES");
-    char path[PATH_MAX], half[PATH_MAX + 8];
-    int length = base == NULL
-                     ? -1
-                     : snprintf(path, sizeof path, "%s.convolutions.%ld", base, (long)getpid());
-    if (length <= 0 || length >= (int)sizeof path) {
-        return;
-    }
-    /* The reader leaves this name out; it stays if the process is killed here. */
-    snprintf(half, sizeof half, "%s.half", path);
-    if (!write_to(half) || rename(half, path) != 0) {
-        unlink(half);
-    }
+    enum { NOTE_BYTES = 256 };
+    char text[NOTE_BYTES];
+    snprintf(text, sizeof text,
+             "{\"version\": 1, \"pid\": %ld, \"workspaces\": {\"measured\": %lu, \"asked\": %lu, "
+             "\"by_rule\": %lu, \"guessed\": %lu}}\n",
+             (long)getpid(), counts[WORKSPACE_MEASURED], counts[WORKSPACE_ASKED],
+             counts[WORKSPACE_BY_RULE], counts[WORKSPACE_GUESSED]);
+    sim_note_write("convolutions", text);
 }
 
 static bool is_power_of_two(unsigned long number)

@@ -132,6 +132,12 @@ def notes(bench):
     check(first_line(done) == "Workspaces of convolutions: 7 measured on an H200, 3 planned by the program's "
           "cuDNN, 2 by rule, 1 guessed; peaks may differ", f"{done}")
     check("written or read" not in done.stdout.decode(), f"{done}")
+    script = ('echo "{\\"version\\": 1, \\"collectives\\": {\\"undecided\\": 12}}" >$MEMTRACE_DRY_RUN_NOTES.collectives.1; '
+              + bench.recorded + " exit 0")
+    done = dry_run(bench, "-o", "d.trace.zst", "--", "sh", "-c", script)
+    check(first_line(done).startswith("The program did not wait for 12 collectives of NCCL"), f"{done}")
+    done = dry_run(bench, "--json", "-o", "d.trace.zst", "--", "sh", "-c", script)
+    check(json.loads(done.stdout)["depended_on_timing"] == {"collectives": 12}, f"{done}")
     done = dry_run(bench, "-o", "d.trace.zst", "--", "sh", "-c", "echo '{' >$MEMTRACE_DRY_RUN_NOTES.1; "
                    f"{bench.recorded} exit 0")
     check("written or read" in first_line(done), f"{done}")
@@ -278,6 +284,27 @@ def sweep_leaves_nothing(bench):
     bench.check_left()
 
 
+def sweep_runs_again_if_timing_matters(bench):
+    """The program allocates less where memory is freed early; without undecided collectives it runs once."""
+    (bench.work / "program.py").write_text(ALLOCATING)
+    run = f"{sys.executable} program.py {bench.build}/standin/torch"
+    note = 'echo "{\\"version\\": 1, \\"collectives\\": {\\"undecided\\": {n}}}" >$MEMTRACE_DRY_RUN_NOTES.collectives.1; '
+    script = f'echo {{n}} >>began; {note} if [ "$MEMTRACE_SIMULATED_EARLY_RELEASE" ]; then {run} 52428800; else {run} 104857600; fi'
+    words = ("--sweep", "n=0,7", "-o", "out", "--", "sh", "-c", script)
+    done = dry_run(bench, "--json", *words)
+    runs = json.loads(done.stdout)["runs"]
+    check([run["allocated_peak_bytes"] for run in runs] == [104857600] * 2, f"{done}")
+    check(runs[0]["depended_on_timing"] == {"collectives": 0, "early_outcome": None, "early_allocated_peak_bytes": None,
+                                            "early_reserved_peak_bytes": None}, f"{done}")
+    check(runs[1]["depended_on_timing"]["collectives"] == 7, f"{done}")
+    check(runs[1]["depended_on_timing"]["early_allocated_peak_bytes"] == 52428800, f"{done}")
+    check(sorted((bench.work / "began").read_text().split()) == ["0", "7", "7"], "a run too many or too few")
+    check(not list((bench.work / "out").glob("*early*")), "the trace of the second run is still there")
+    done = dry_run(bench, *words)
+    table = done.stdout.partition(b"The peaks depend on timing")[2]
+    check([line.split()[:4] for line in table.splitlines()[3:4]] == [[b"7", b"finished", b"50.0", b"MiB"]], f"{done}")
+
+
 def sweep_is_interrupted(bench):
     """All that was started ends, also what ignores the signal and what has a session of its own."""
     (bench.work / "tmp").mkdir()
@@ -385,5 +412,5 @@ def rank_refusals(bench):
 if __name__ == "__main__":
     sys.exit(main([answer, no_device, environment_of_the_command, status, gate, json_alone_on_stdout, timeout, notes,
                    out_of_memory_in_the_smaller_process, gate_of_every_process, without_the_python_part, refusals, sweep,
-                   sweep_spares_logs_of_others, sweep_leaves_nothing,
+                   sweep_spares_logs_of_others, sweep_leaves_nothing, sweep_runs_again_if_timing_matters,
                    sweep_is_interrupted, sweep_goes_on_after_an_interruption, sweep_refusals, ranks, rank_of_several_processes, rank_refusals]))

@@ -129,6 +129,35 @@ static void signals_have_names(void **state)
     mt_buf_release(&out);
 }
 
+static void peaks_that_depend_on_timing_are_in_a_table(void **state)
+{
+    static const char wanted[] = "once:\n"
+                                 "batch  outcome    allocated  reserved\n"
+                                 "4      finished    5.00 GiB  6.00 GiB\n"
+                                 "16     not known\n";
+    struct mt_buf out = {0};
+
+    (void)state;
+    fill();
+    for (size_t i = 0; i < 3; i++) {
+        struct mt_sweep_result *result = &sweep.runs[i].result;
+
+        result->undecided_collectives = 1;
+        result->early.outcome = MT_SWEEP_FINISHED;
+        result->early.allocated_peak_bytes = result->allocated_peak_bytes;
+        result->early.reserved_peak_bytes = result->reserved_peak_bytes;
+    }
+    sweep.runs[0].result.early.allocated_peak_bytes -= MT_GIB;
+    sweep.runs[0].result.early.reserved_peak_bytes -= MT_GIB;
+    sweep.runs[2].result.early.outcome = MT_SWEEP_NOT_RUN;
+    mt_add_sweep_text(&out, &sweep);
+    mt_buf_add_char(&out, '\0');
+    assert_false(out.failed);
+    assert_non_null(strstr(out.data, "The peaks depend on timing"));
+    assert_non_null(strstr(out.data, wanted));
+    mt_buf_release(&out);
+}
+
 /* Two points are always on a line. */
 static void two_values_are_no_line(void **state)
 {
@@ -149,6 +178,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(all_of_it),
                                        cmocka_unit_test(signals_have_names),
+                                       cmocka_unit_test(peaks_that_depend_on_timing_are_in_a_table),
                                        cmocka_unit_test(two_values_are_no_line)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);

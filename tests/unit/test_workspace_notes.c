@@ -4,6 +4,9 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include <stdlib.h>
+
+#include "../../simulate/driver/note_file.c"
 #include "../../simulate/driver/workspace_notes.c"
 
 static char folder[] = "/tmp/memtrace-workspace-notes-XXXXXX";

@@ -54,6 +54,16 @@ class DependedOnData(Document):
 
 
 @dataclass(frozen=True)
+class DependedOnTiming(Document):
+    collectives: int
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> DependedOnTiming:
+        return cls(collectives=data["collectives"], raw=data)
+
+
+@dataclass(frozen=True)
 class Processes(Document):
     with_trace: int
     still_running: int
@@ -228,6 +238,7 @@ class DryRun(Document):
     timed_out: bool
     simulated: Simulated
     depended_on_data: DependedOnData
+    depended_on_timing: DependedOnTiming
     processes: Processes
     convolution_workspaces: ConvolutionWorkspaces
     traces: tuple[Trace, ...]
@@ -249,6 +260,7 @@ class DryRun(Document):
             timed_out=data["timed_out"],
             simulated=Simulated.from_json(data["simulated"]),
             depended_on_data=DependedOnData.from_json(data["depended_on_data"]),
+            depended_on_timing=DependedOnTiming.from_json(data["depended_on_timing"]),
             processes=Processes.from_json(data["processes"]),
             convolution_workspaces=ConvolutionWorkspaces.from_json(data["convolution_workspaces"]),
             traces=many(Trace.from_json, data["traces"]),

@@ -1,0 +1,126 @@
+/* See sweep_early.h. */
+#include "sweep_early.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "analyze.h"
+#include "dry_run_answer.h"
+#include "io.h"
+#include "sweep_measure.h"
+#include "text_table.h"
+#include "units.h"
+#include "wrapped_text.h"
+
+/* The log of the run has the output of the first run already. */
+static void discard_output(void)
+{
+    int nowhere = mt_io_open("/dev/null", O_WRONLY | O_CLOEXEC, 0);
+
+    if (nowhere >= 0) {
+        (void)dup2(nowhere, STDOUT_FILENO);
+        (void)dup2(nowhere, STDERR_FILENO);
+        (void)close(nowhere);
+    }
+}
+
+static void measure(struct mt_sweep_result *early, const struct mt_dry_run_answer *answer,
+                    const struct mt_common *common)
+{
+    const struct mt_dry_run_trace *worst = mt_dry_run_worst_trace(answer);
+    const struct mt_analyze_options options = {.path = worst ? worst->path : NULL};
+    struct mt_source *source;
+    struct mt_report *report;
+    struct mt_error error;
+    int code;
+
+    source = worst ? mt_open_input(worst->path, common, &code) : NULL;
+    if (source && mt_analyze(source, &options, &report, &error) == MT_OK) {
+        early->outcome = answer->timed_out     ? MT_SWEEP_TIMED_OUT
+                         : answer->exit_status ? MT_SWEEP_FAILED
+                                               : MT_SWEEP_FINISHED;
+        mt_sweep_measure(early, report);
+        mt_report_release(report);
+    }
+    mt_source_close(source);
+}
+
+void mt_sweep_run_early(struct mt_simulated_run *second, const struct mt_common *common,
+                        struct mt_sweep_result *result)
+{
+    struct mt_sweep_result early = {.outcome = MT_SWEEP_NOT_RUN};
+
+    second->recording.json = false;
+    second->recording.quiet = true;
+    second->frees_early = true;
+    discard_output();
+    mt_simulated_run_init(second);
+    if (mt_simulated_run_prepare(second) < 0 && mt_simulated_run_finish(second) < 0 &&
+        !second->failed) {
+        const struct mt_dry_run_answer answer = mt_simulated_run_answer(second);
+
+        measure(&early, &answer, common);
+    }
+    for (size_t i = 0; i < second->trace_count; i++)
+        if (second->traces[i].path)
+            (void)unlink(second->traces[i].path);
+    mt_simulated_run_release(second);
+    if (!early.is_measured)
+        return;
+    result->early.outcome = early.outcome;
+    result->early.allocated_peak_bytes = early.allocated_peak_bytes;
+    result->early.reserved_peak_bytes = early.reserved_peak_bytes;
+}
+
+static void add_row(struct mt_table *table, const struct mt_sweep *sweep,
+                    const struct mt_sweep_run *run)
+{
+    const struct mt_sweep_result *result = &run->result;
+    bool is_known = result->early.outcome != MT_SWEEP_NOT_RUN;
+
+    MT_CELLS(table, MT_TEXT(sweep->name_count == 1 ? run->values[0] : run->label),
+             MT_TEXT(is_known ? mt_sweep_outcome_name(result->early.outcome) : "not known"));
+    if (is_known)
+        MT_CELLS(table, MT_BYTES(result->early.allocated_peak_bytes),
+                 MT_BYTES(result->early.reserved_peak_bytes));
+    else
+        mt_table_skip(table, 2);
+}
+
+void mt_add_sweep_timing(struct mt_buf *out, const struct mt_sweep *sweep)
+{
+    struct mt_table table;
+    char first[MT_MAX_SWEEP_WORD + 2];
+
+    snprintf(first, sizeof first, "!%s", sweep->name_count == 1 ? sweep->names[0] : "run");
+    mt_table_begin(&table, first);
+    mt_table_columns(&table, "outcome|#allocated|#reserved");
+    for (size_t i = 0; i < sweep->run_count; i++)
+        if (mt_sweep_depends_on_timing(&sweep->runs[i].result))
+            add_row(&table, sweep, &sweep->runs[i]);
+    if (!mt_table_rows(&table)) {
+        mt_table_release(&table);
+        return;
+    }
+    mt_add_note(out, 0,
+                "The peaks depend on timing: PyTorch frees the memory of collectives when its "
+                "watchdog thread notices that they ended. Above, it notices late. If it notices at "
+                "once:");
+    mt_add_text_table(out, &table, 0, mt_stdout_style());
+}
+
+void mt_json_sweep_timing(struct mt_json *json, const struct mt_sweep_result *result)
+{
+    bool is_known = result->early.outcome != MT_SWEEP_NOT_RUN;
+
+    mt_json_object_begin(json, "depended_on_timing");
+    mt_json_u64(json, "collectives", result->undecided_collectives);
+    mt_json_text(json, "early_outcome",
+                 is_known ? mt_sweep_outcome_name(result->early.outcome) : NULL);
+    mt_json_u64_or_null(json, "early_allocated_peak_bytes", is_known,
+                        result->early.allocated_peak_bytes);
+    mt_json_u64_or_null(json, "early_reserved_peak_bytes", is_known,
+                        result->early.reserved_peak_bytes);
+    mt_json_object_end(json);
+}

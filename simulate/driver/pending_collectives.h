@@ -1,0 +1,52 @@
+/* The moment at which PyTorch learns that a collective has ended.
+ *
+ * ProcessGroupNCCL keeps the tensors of an asynchronous collective until the program waits for it,
+ * or until its watchdog thread, which looks every 100 ms, finds the event behind the collective
+ * complete; the next collective then drops the tensors. DistributedDataParallel never waits with
+ * Work::wait(), so wall-clock time would decide which of its buckets are in memory at a peak. Here
+ * the count of launches decides:
+ *
+ *   late (the default)  the watchdog finds a collective complete 2,048 to 4,096 launches after it.
+ *                       CUDA queues about 1,024 launches, and the watchdog sleeps meanwhile.
+ *   early               it finds a collective complete before the next one starts
+ *                       (MEMTRACE_SIMULATED_EARLY_RELEASE=1)
+ *
+ * A collective starts only when the watchdog has handled all that it may find complete. So what the
+ * collective drops does not depend on how threads are scheduled. Threads other than the watchdog
+ * find each event complete. */
+#ifndef MT_PENDING_COLLECTIVES_H
+#define MT_PENDING_COLLECTIVES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime_api.h"
+
+/* What is known of a communicator: zeroed at first. */
+struct sim_order {
+    uint64_t
+        sync_event; /* the event that its stream waits for before each asynchronous collective */
+};
+
+/* This thread starts a collective on `stream`. May wait for the watchdog. */
+void sim_collective_starts(struct sim_order *order, cudaStream_t stream);
+
+/* The communicator ends: so do its collectives. */
+void sim_collectives_end(const struct sim_order *order);
+
+/* What happens to events. `id` is never used again for another event. */
+void sim_event_is_recorded(cudaEvent_t event, cudaStream_t stream, bool is_captured);
+void sim_stream_waits(cudaStream_t stream, cudaEvent_t event, uint64_t id);
+void sim_event_is_gone(cudaEvent_t event);
+
+/* Returns whether this thread must not find `event` complete yet. */
+bool sim_event_is_hidden(cudaEvent_t event);
+
+/* This thread changed its mode of capture, as the watchdog does before and after each collective
+ * that it looks at. */
+void sim_watchdog_moves_on(void);
+
+/* A kernel, a copy, or a graph was launched. */
+void sim_count_launch(void);
+
+#endif

@@ -1,0 +1,169 @@
+/* When a watchdog finds collectives complete, played by a thread with the name of PyTorch's. */
+#include "cmocka_all.h"
+
+#include <string.h>
+
+#include "../../simulate/driver/note_file.c"
+#include "../../simulate/driver/pending_collectives.c"
+
+enum { STREAM = 8, OTHER_STREAM = 16, SYNC_EVENT = 1 };
+
+static unsigned early; /* MEMTRACE_SIMULATED_EARLY_RELEASE of this program */
+
+unsigned sim_option(const char *name)
+{
+    return strcmp(name, "MEMTRACE_SIMULATED_EARLY_RELEASE") == 0 ? early : 0;
+}
+
+static cudaStream_t stream_of(uintptr_t number)
+{
+    return (cudaStream_t)number;
+}
+
+static cudaEvent_t event_of(uintptr_t number)
+{
+    return (cudaEvent_t)number;
+}
+
+/* An asynchronous collective, as ProcessGroupNCCL starts it. */
+static void collect(struct sim_order *order, uintptr_t event)
+{
+    sim_stream_waits(stream_of(STREAM), event_of(SYNC_EVENT), SYNC_EVENT);
+    sim_collective_starts(order, stream_of(STREAM));
+    sim_event_is_recorded(event_of(event), stream_of(STREAM), false);
+}
+
+/* Looks at one event, and returns in *context whether it was hidden. */
+struct look {
+    cudaEvent_t event;
+    bool is_hidden;
+};
+
+static void *look(void *context)
+{
+    struct look *what = context;
+
+    prctl(PR_SET_NAME, (unsigned long)(uintptr_t) "pt_nccl_watchdg", 0UL, 0UL, 0UL);
+    what->is_hidden = sim_event_is_hidden(what->event);
+    sim_watchdog_moves_on();
+    return NULL;
+}
+
+static bool is_hidden_from_watchdog(uintptr_t event)
+{
+    struct look what = {.event = event_of(event)};
+    pthread_t thread;
+
+    assert_int_equal(pthread_create(&thread, NULL, look, &what), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    return what.is_hidden;
+}
+
+static void launch(unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        sim_count_launch();
+}
+
+static int forget_all(void **state)
+{
+    (void)state;
+    while (works)
+        drop(&works);
+    undecided = 0;
+    return 0;
+}
+
+static void launches_decide(void **state)
+{
+    struct sim_order order = {0};
+
+    (void)state;
+    collect(&order, 100);
+    assert_true(is_hidden_from_watchdog(100));
+    assert_false(sim_event_is_hidden(event_of(100))); /* for this thread it is complete */
+    launch(2 * LAUNCHES_EACH_ROUND);
+    assert_false(is_hidden_from_watchdog(100));
+    assert_int_equal(work_count, 0);
+}
+
+static void waiting_decides(void **state)
+{
+    struct sim_order order = {0};
+
+    (void)state;
+    collect(&order, 100);
+    collect(&order, 101);
+    assert_int_equal(undecided, 1);
+    sim_stream_waits(stream_of(OTHER_STREAM), event_of(101), 101);
+    assert_false(is_hidden_from_watchdog(101));
+    assert_true(is_hidden_from_watchdog(100));
+    sim_event_is_gone(event_of(100));
+    assert_int_equal(work_count, 0);
+}
+
+/* FSDP2 waits for another event before each collective, and PyTorch keeps nothing for it. */
+static void collectives_on_streams_of_the_program_do_not_count(void **state)
+{
+    struct sim_order order = {0};
+
+    (void)state;
+    for (uintptr_t i = 0; i < 3; i++) {
+        sim_stream_waits(stream_of(STREAM), event_of(200 + i), 200 + i);
+        sim_collective_starts(&order, stream_of(STREAM));
+        sim_event_is_recorded(event_of(300 + i), stream_of(STREAM), false);
+    }
+    assert_int_equal(work_count, 0);
+    assert_int_equal(undecided, 0);
+}
+
+static void a_communicator_ends(void **state)
+{
+    struct sim_order order = {0}, other = {0};
+
+    (void)state;
+    collect(&order, 100);
+    collect(&other, 101);
+    sim_collectives_end(&order);
+    assert_false(is_hidden_from_watchdog(100));
+    assert_true(is_hidden_from_watchdog(101));
+}
+
+static void *look_late(void *context)
+{
+    const struct timespec pause = {.tv_nsec = 50000000};
+
+    nanosleep(&pause, NULL);
+    return look(context);
+}
+
+static void a_collective_waits_for_the_watchdog(void **state)
+{
+    struct sim_order order = {0};
+    struct look what = {.event = event_of(101)};
+    pthread_t thread;
+
+    (void)state;
+    collect(&order, 100); /* the second one confirms it */
+    collect(&order, 101);
+    sim_event_is_gone(event_of(100));
+    launch(2 * LAUNCHES_EACH_ROUND);
+    assert_int_equal(pthread_create(&thread, NULL, look_late, &what), 0);
+    collect(&order, 102);
+    assert_int_equal(work_count, 1); /* only the new one */
+    assert_int_equal(undecided, 1);  /* 100, when 101 started */
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_false(what.is_hidden);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(launches_decide, forget_all),
+        cmocka_unit_test_setup(waiting_decides, forget_all),
+        cmocka_unit_test_setup(collectives_on_streams_of_the_program_do_not_count, forget_all),
+        cmocka_unit_test_setup(a_communicator_ends, forget_all),
+        cmocka_unit_test_setup(a_collective_waits_for_the_watchdog, forget_all)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
