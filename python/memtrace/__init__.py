@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from .ranges import step as step
     from .recording import Recording as Recording
     from .recording import record as record
-    from .report import Report as Report
-    from .report import analyze as analyze
-    from .report import live as live
+    from .analysis import Report as Report
+    from .analysis import analyze as analyze
+    from .analysis import live as live
+    from .tensor_report import report as report
 
 __version__ = "0.1.0"
 
@@ -37,14 +38,14 @@ _MODULES = {
     "LineProfiler": "profiling",
     "NotRestored": "errors",
     "Recording": "recording",
-    "Report": "report",
-    "analyze": "report",
+    "Report": "analysis",
+    "analyze": "analysis",
     "diff": "questions",
     "dry_run": "dry_runs",
     "dump_on_oom": "dumps",
     "fit": "questions",
     "lines": "questions",
-    "live": "report",
+    "live": "analysis",
     "phase": "ranges",
     "parked": "parking",
     "profile": "profiling",

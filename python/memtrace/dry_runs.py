@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Callable, Union
 from . import collector, program
 from .errors import Error
 from .function_script import IMPORTED_MAIN, source_of_call
-from .report import build, pairs
+from .analysis import build, pairs
 
 if TYPE_CHECKING:
     from .documents.dry_run import DryRun

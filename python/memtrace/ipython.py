@@ -20,7 +20,7 @@ from .pages import preformatted
 from .profiling import LineProfiler
 from .program import run
 from .recording import HISTORY, LAUNCHER, Recording, record
-from .report import Report, analyze
+from .analysis import Report, analyze
 
 _DAMAGED_OR_INCOMPLETE = (0, 3, 5)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .errors import Error
 
 if TYPE_CHECKING:
-    from .report import Report
+    from .analysis import Report
 
 _STYLE = "line-height: 1.3; font-size: 12px; overflow-x: auto"
 

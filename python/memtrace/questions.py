@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from . import program
-from .report import ANSWERED, build, pairs, warn
+from .analysis import ANSWERED, build, pairs, warn
 
 if TYPE_CHECKING:
     from .documents.diff import Diff

@@ -17,7 +17,7 @@ from .errors import Error
 from .history import History
 
 if TYPE_CHECKING:
-    from .report import Report
+    from .analysis import Report
 
 COLLECTOR = "collector"
 HISTORY = "pytorch-history"
@@ -72,7 +72,7 @@ class Recording:
 
     def analyze(self, **options: Any) -> Report:
         """Analyzes the trace: `memtrace.analyze`. Raises Error if there is none."""
-        from .report import analyze
+        from .analysis import analyze
 
         if self.trace is None:
             raise Error(f"there is no trace '{self.path}': nothing was recorded, or it has not ended")

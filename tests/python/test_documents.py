@@ -8,9 +8,18 @@ import unittest
 
 from support import CAPTURES, PACKAGE, ROOT, main
 
+import memtrace
 from memtrace import Error, program
+from memtrace.analysis import build
 from memtrace.documents import analyze, live
-from memtrace.report import build
+
+
+class Package(unittest.TestCase):
+    def test_no_module_hides_a_name(self):
+        """The import of memtrace.report would replace the function memtrace.report."""
+        for name in memtrace.__all__:
+            self.assertFalse((PACKAGE / "memtrace" / f"{name}.py").exists(), name)
+            self.assertTrue(callable(getattr(memtrace, name)), name)
 
 
 class Documents(unittest.TestCase):
