@@ -97,9 +97,9 @@ int mt_missing_argument(const struct mt_command *command);
 /* Prints the text of --help. Returns the exit code of mt_print. */
 int mt_print_help(const struct mt_command *command, const struct mt_option *options);
 
-/* Prints "memtrace: <text>\n" to stderr with control characters escaped. Only a message of more than
- * 1,023 bytes allocates, and it is cut if there is no memory. So a short message can report that
- * memory ran out, and a proposed command is not cut. */
+/* Prints "memtrace: <text>\n" to stderr with control characters escaped. Only a message of more
+ * than 1,023 bytes allocates, and it is cut if there is no memory. So a short message can report
+ * that memory ran out, and a proposed command is not cut. */
 void mt_say(const char *format, ...) MT_PRINTF(1, 2);
 
 /* Prints "memtrace: cannot read 'path': <error>" and returns the exit code for the error. Escapes
