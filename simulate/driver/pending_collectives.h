@@ -22,7 +22,7 @@
 
 #include "runtime_api.h"
 
-/* What is known of a communicator: zeroed at first. */
+/* What is known about a communicator: zeroed at first. */
 struct sim_order {
     uint64_t
         sync_event; /* the event that its stream waits for before each asynchronous collective */
