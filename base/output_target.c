@@ -243,7 +243,7 @@ enum mt_status mt_output_target_recheck(const char *path, const struct mt_output
         return status;
     same = !found.is_through && strcmp(name, target->path) == 0;
     free(name);
-    return same ? MT_OK : refuse(error, "it was replaced meanwhile by something else");
+    return same ? MT_OK : refuse(error, "it was replaced by something else in the meantime");
 }
 
 enum mt_status mt_output_check(const char *path, const struct mt_output_rules *rules,

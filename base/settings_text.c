@@ -73,8 +73,8 @@ static enum mt_status add_entry(struct cursor *cursor, struct mt_setting entry)
     if (mt_strings_intern(&settings->paths, cursor->path.data, cursor->path.length, &id))
         return no_memory(cursor);
     if (id < settings->count)
-        return mt_fail(cursor->error, MT_ERR_FORMAT, MT_NO_OFFSET, "line %u: '%.80s' comes twice",
-                       cursor->line, cursor->path.data);
+        return mt_fail(cursor->error, MT_ERR_FORMAT, MT_NO_OFFSET,
+                       "line %u: '%.80s' is given twice", cursor->line, cursor->path.data);
     if (settings->count == MT_MAX_SETTINGS)
         return fail(cursor, "too many values");
     if (settings->count == settings->capacity &&
@@ -130,7 +130,7 @@ static enum mt_status read_code(struct cursor *cursor)
         int digit = digit_of(peek(cursor));
 
         if (digit < 0)
-            return fail(cursor, "\\u wants four hexadecimal digits");
+            return fail(cursor, "\\u needs four hexadecimal digits");
         code = code * 16 + (uint32_t)digit;
         cursor->at++;
     }
@@ -166,7 +166,7 @@ static enum mt_status read_string(struct cursor *cursor, char quote)
         char c = peek(cursor);
 
         if (cursor->at == cursor->end || c == '\n')
-            return fail(cursor, "a string has no end");
+            return fail(cursor, "a string is not terminated");
         if ((unsigned char)c < 0x20 && c != '\t')
             return fail(cursor, "control character in a string");
         cursor->at++;
@@ -330,7 +330,7 @@ static enum mt_status read_json_document(struct cursor *cursor)
 
     skip_space(cursor);
     if (!status && cursor->at < cursor->end)
-        status = fail(cursor, "something follows the end of the document");
+        status = fail(cursor, "unexpected text after the end of the document");
     return status;
 }
 
@@ -367,7 +367,7 @@ static enum mt_status end_line(struct cursor *cursor)
 {
     skip_blanks(cursor);
     if (cursor->at < cursor->end && !strchr("#\r\n", *cursor->at))
-        return fail(cursor, "something follows the end of the value");
+        return fail(cursor, "unexpected text after the end of the value");
     return MT_OK;
 }
 

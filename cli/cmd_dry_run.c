@@ -82,7 +82,7 @@ static int check_options(const struct mt_command *command, struct dry_run *dry_r
     if (code < 0)
         code = read_timeout(dry_run);
     if (code < 0 && dry_run->simulated.devices > MT_MAX_SIMULATED_DEVICES) {
-        mt_say("option '--devices' is at most %d", MT_MAX_SIMULATED_DEVICES);
+        mt_say("option '--devices' must be at most %d", MT_MAX_SIMULATED_DEVICES);
         code = MT_EXIT_USAGE;
     }
     if (!dry_run->simulated.devices && !dry_run->sweep.rank.ranks)
@@ -154,8 +154,8 @@ static int answer(struct dry_run *dry_run)
     const struct mt_dry_run_answer answer = answer_of(dry_run);
 
     if (answer.timed_out)
-        mt_say("'%s' was ended because it still ran after --timeout %s", run->recording.command[0],
-               dry_run->timeout);
+        mt_say("'%s' was ended because it was still running after --timeout %s",
+               run->recording.command[0], dry_run->timeout);
     if (run->failed)
         return mt_say_no_memory("cannot list the traces");
     return mt_tell_dry_run_answer(&answer);

@@ -349,7 +349,7 @@ static void add_integrity(struct mt_buf *out, const struct info *info)
     }
     if (first) {
         add_label(out, "integrity");
-        mt_buf_add_text(out, "whole\n");
+        mt_buf_add_text(out, "complete\n");
     }
 }
 
@@ -361,7 +361,7 @@ static void add_dry_run(struct mt_buf *out, const char *fact)
         return;
     add_label(out, "dry run");
     mt_add_simulated_card(out, &dry_run);
-    mt_buf_add_text(out, ": times and values mean nothing\n");
+    mt_buf_add_text(out, ": times and values are meaningless\n");
 }
 
 static void write_text(const struct info *info, struct mt_buf *out)

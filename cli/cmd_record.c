@@ -84,7 +84,7 @@ static int check_options(const struct mt_command *command, struct record *record
     if (code < 0)
         code = check_words(command, "follow", record->follow, follow, MT_ARRAY_LEN(follow));
     if (code < 0 && settings->sample_hz > MAX_SAMPLE_HZ) {
-        mt_say("option '--sample-hz' is at most %d", MAX_SAMPLE_HZ);
+        mt_say("option '--sample-hz' must be at most %d", MAX_SAMPLE_HZ);
         code = MT_EXIT_USAGE;
     }
     settings->auto_stacks = strstr(record->stacks, "auto");
@@ -120,7 +120,7 @@ static int parse(const struct mt_command *command, struct record *record, int ar
         {"with-env", 0, MT_OPTION_FLAG, NULL, "write the command line into the trace",
          &recording->settings.with_env},
         {"redact", 0, MT_OPTION_FLAG, NULL,
-         "at the end replace names of folders, host, command and threads", &recording->redact},
+         "at the end, replace names of folders, host, command and threads", &recording->redact},
         {"no-summary", 0, MT_OPTION_FLAG, NULL, "do not write a summary (.mtsum) beside a trace",
          &record->no_summary},
         {"json", 0, MT_OPTION_FLAG, NULL, "print one JSON document on standard error at the end",

@@ -94,7 +94,7 @@ static void show_failures(const struct mt_sweep_request *request)
     }
     if (count > SHOWN_LOGS)
         mt_say("%zu more run%s failed%s", count - SHOWN_LOGS, count == SHOWN_LOGS + 1 ? "" : "s",
-               request->keeps_traces ? "" : "; -o DIR keeps what they print");
+               request->keeps_traces ? "" : "; to keep their output, use -o DIR");
 }
 
 /* Returns the exit code of the first run that failed, or MT_EXIT_OK. */
@@ -216,7 +216,9 @@ int mt_dry_run_sweep(const struct mt_sweep_wish *wish)
     if (code < 0 && !output) {
         folder = mt_temporary_folder_new("memtrace-sweep");
         if (!folder) {
-            mt_say("no folder for the traces below $TMPDIR: %s; -o DIR names one", strerror(errno));
+            mt_say("cannot create a folder for the traces in $TMPDIR: %s; to name a folder, use -o "
+                   "DIR",
+                   strerror(errno));
             code = MT_EXIT_OUTPUT;
         }
     }

@@ -68,7 +68,7 @@ static void say_alive(struct mt_buf *out, const struct mt_fit_failure *failure)
     char bytes[2][MT_UNITS_TEXT], count[MT_UNITS_TEXT];
     uint32_t i;
 
-    mt_buf_printf(out, "    live then: %s of %s reserved",
+    mt_buf_printf(out, "    live at that point: %s of %s reserved",
                   mt_format_bytes(bytes[0], failure->alive.allocated),
                   mt_format_bytes(bytes[1], failure->alive.reserved));
     mt_buf_add_text(out, failure->site_count ? ", most of it from\n" : "\n");

@@ -42,7 +42,7 @@ static void add_metrics(const struct mt_diff_text *text)
         if (!change->class_count || (order[i] == MT_JOB_GROWTH && !mt_diff_changes(change)))
             continue;
         add_amounts(text, &table, change,
-                    order[i] == MT_JOB_GROWTH ? "growth each step" : mt_job_metric_name(order[i]));
+                    order[i] == MT_JOB_GROWTH ? "growth per step" : mt_job_metric_name(order[i]));
     }
     mt_add_text_table(text->out, &table, 2, text->style);
     for (size_t i = 0; i < MT_ARRAY_LEN(order); i++) {
@@ -81,7 +81,7 @@ static void add_axis(const struct mt_diff_text *text, const struct mt_job_diff_a
     mt_add_note(text->out, 0, "%s", heading.failed ? NULL : heading.data);
     mt_buf_add_text(text->out, text->style->reset);
     mt_buf_release(&heading);
-    mt_table_begin(&table, "#at|#ranks of A|#of B|#reserved|#allocated|#of it|~from");
+    mt_table_begin(&table, "#at|#ranks of A|#of B|#reserved|#allocated|#of that|~from");
     for (uint32_t i = 0; i < mt_diff_shown(text, axis->group_count); i++) {
         const struct mt_job_diff_group *group = &axis->groups[i];
 
@@ -239,7 +239,7 @@ static void add_classes(const struct mt_diff_text *text)
     mt_table_begin(&table, "!");
     if (mt_diff_sizes_differ(diff))
         mt_table_columns(&table, "#ranks of A|#of B");
-    mt_table_columns(&table, "#reserved|#allocated|#outside|#of it|~from");
+    mt_table_columns(&table, "#reserved|#allocated|#outside|#of that|~from");
     for (uint32_t i = 0; i < diff->compared_count && told < mt_diff_shown(text, changed); i++)
         if (class_changes(&diff->classes[diff->order[i]])) {
             add_class(text, &table, diff->order[i]);
@@ -287,7 +287,7 @@ void mt_diff_add_outcomes(const struct mt_diff_text *text)
                  MT_TEXT(mt_outcome_name(b)));
     }
     if (count)
-        mt_diff_add_heading(text, "ranks that ended in another way");
+        mt_diff_add_heading(text, "ranks whose outcome differs");
     mt_add_text_table(text->out, &table, 2, text->style);
     if (count > told)
         mt_add_note(text->out, 2, "and %u more", (unsigned)(count - told));

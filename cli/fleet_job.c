@@ -79,7 +79,7 @@ void mt_fleet_say_failures(const struct mt_fleet_files *files,
                failures->list[i].text);
     if (count > 1)
         mt_say("fleet: %u files cannot be read%s", (unsigned)count,
-               named < count ? "; --all names each of them" : "");
+               named < count ? "; --all lists them" : "");
 }
 
 /* Lists the jobs to choose from. */
@@ -92,7 +92,7 @@ static int say_jobs(const struct mt_rank_set *set, const struct mt_fleet_naming 
     if (mt_job_names(set, &arena, &names, &count) == MT_OK) {
         if (naming->is_base)
             mt_say("fleet: the base has %u jobs; --base takes files of one job: name a folder or a "
-                   "summary that has no other",
+                   "summary with only one job",
                    (unsigned)count);
         else
             mt_say("fleet: there are %u jobs; choose one with --%s NAME", (unsigned)count,

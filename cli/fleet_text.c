@@ -106,7 +106,7 @@ static void add_paths(const struct text *text)
 
     if (!text->report->path_count)
         return;
-    add_heading(text, "who holds the allocated peaks");
+    add_heading(text, "what holds the allocated peaks");
     omitted = mt_job_paths_table(&table, &text->rows);
     add_table(text, &table, 2, omitted);
 }

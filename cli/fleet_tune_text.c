@@ -88,11 +88,12 @@ static const char *no_setting(const struct text *text)
     if (!count)
         return "tune found no setting that serves the run";
     if (count == 1)
-        return "the best setting of tune does not need less than the run did";
-    return or_empty(text, mt_arena_printf(text->answer->arena,
-                                          "none of the %u best settings of tune needs less than "
-                                          "the run did",
-                                          (unsigned)count));
+        return "the best setting that tune found does not need less than the run did";
+    return or_empty(text,
+                    mt_arena_printf(text->answer->arena,
+                                    "none of the %u best settings that tune found needs less than "
+                                    "the run did",
+                                    (unsigned)count));
 }
 
 /* The difference of two lower bounds is not a bound. */
@@ -277,7 +278,7 @@ static void add_reasons(const struct text *text)
     }
     if (left)
         add_line(text, false,
-                 mt_arena_printf(arena, "Not replayed: %u more; --all names them", (unsigned)left));
+                 mt_arena_printf(arena, "Not replayed: %u more; --all lists them", (unsigned)left));
 }
 
 /* Returns whether all rows that count as alike have parameters to compare. */

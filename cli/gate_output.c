@@ -85,7 +85,7 @@ void mt_add_gates_text(struct mt_buf *out, const struct mt_gates *gates,
 
         add_result(out, result, i == 0 && gates->verdict != MT_GATE_PASS);
         if (!is_said(gates, i, false))
-            add_line(out, 4, "who: ", result->culprit);
+            add_line(out, 4, "cause: ", result->culprit);
         if (!is_said(gates, i, true))
             add_line(out, 4, "try: ", result->advice);
     }

@@ -15,7 +15,11 @@ struct mt_picture {
 };
 
 #define MT_PICTURE_SIZE_OPTIONS(picture)                                                           \
-    {"size",         0, MT_OPTION_TEXT, "WxH", "logical pixels; a PNG has twice as many each way", \
+    {"size",                                                                                       \
+     0,                                                                                            \
+     MT_OPTION_TEXT,                                                                               \
+     "WxH",                                                                                        \
+     "logical pixels; a PNG has twice as many in each direction",                                  \
      &(picture).size},                                                                             \
     {                                                                                              \
         "theme", 0, MT_OPTION_TEXT, "NAME", "auto (follows the viewer, SVG only), light or dark",  \

@@ -34,13 +34,13 @@ static bool read_number(const char **at, uint64_t *number)
 static int add(uint64_t rank, uint64_t world, uint64_t ranks[MT_MAX_RANKS], size_t *count)
 {
     if (rank >= world) {
-        mt_say("option '--ranks': the last of %llu ranks is %llu", (unsigned long long)world,
+        mt_say("option '--ranks': the last of %llu ranks is rank %llu", (unsigned long long)world,
                (unsigned long long)(world - 1));
         return MT_EXIT_USAGE;
     }
     for (size_t i = 0; i < *count; i++)
         if (ranks[i] == rank) {
-            mt_say("option '--ranks' has rank %llu twice", (unsigned long long)rank);
+            mt_say("option '--ranks' contains rank %llu twice", (unsigned long long)rank);
             return MT_EXIT_USAGE;
         }
     ranks[(*count)++] = rank;

@@ -128,6 +128,6 @@ void mt_sweep_log_show(const struct mt_sweep_request *request, const struct mt_s
     lines = last_lines(lines, &length);
     if (!length)
         return;
-    mt_say("%s: the last lines of what it printed:", run->label);
+    mt_say("%s: the last lines of its output:", run->label);
     print_lines(lines, length);
 }

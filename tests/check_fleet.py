@@ -496,7 +496,7 @@ def check_many_damaged(bench):
     lines = bench.complaints_of(folder, status=3)
     expect("named files of many", sum("cannot read" in line for line in lines), 100)
     expect("count of many", lines[-1],
-           "memtrace: fleet: 212 files cannot be read; --all names each of them")
+           "memtrace: fleet: 212 files cannot be read; --all lists them")
     lines = bench.complaints_of(folder, "--all", status=3)
     expect("named files with --all", sum("cannot read '" in line for line in lines), 212)
     answer = bench.answer(folder, status=3)

@@ -2,7 +2,7 @@
 """check_layout.py PROGRAM [TRACE...]: no text of report.html crosses another, in fonts that are
 wider than the one the charts were laid out in, at three widths, in light and dark. No text leaves
 its chart or its card or is cut without an ellipsis, no number is cut at all, commands break between
-words, the tables of who holds memory are in sight, and the page never scrolls sideways.
+words, the tables of what holds memory are in sight, and the page never scrolls sideways.
 Without TRACE, it looks at fixtures. LAYOUT_SHOTS=DIR keeps a picture of each page. Without a
 browser it is skipped, but not in CI."""
 import os
@@ -150,7 +150,7 @@ for (const cell of document.querySelectorAll('td.number')) {
   if (lines > 1) say(`the number "${words(cell.textContent)}" takes ${lines} lines`);
 }
 
-/* Who holds memory is in sight at any width. */
+/* What holds memory is in sight at any width. */
 for (const cell of document.querySelectorAll('.live td, .live th, [id^="modules-"] td, [id^="modules-"] th')) {
   if (cell.getBoundingClientRect().right > innerWidth) say(`"${words(cell.textContent)}" is out of sight`);
 }

@@ -355,7 +355,7 @@ def check_no_history(check):
     check.expect(" 0 B" not in text and " 0 B" not in summary and charts == ["address"],
                  f"no history: no peak, no chart of one {charts}")
     check.expect("Alive at that instant" in text and "no stack recorded" in text,
-                 "no history: who holds the memory")
+                 "no history: what holds the memory")
     tiles = check.browser.run("""return [...document.querySelectorAll('figure text')]
         .map((each) => each.textContent)""")
     check.expect("60.0%" in tiles and "Mean occupancy" not in tiles, f"no history: {tiles[:12]}")
@@ -606,7 +606,7 @@ def check_without_times(check):
 
 
 def check_answers(check, page):
-    """The first screen says what the device must have, who holds its memory, what to change first."""
+    """The first screen says what the device must have, what holds its memory, what to change first."""
     device = json.loads((page.parent / "report.json").read_text())["devices"][0]
     check.open(page)
     cards = check.browser.run("""return [...document.querySelectorAll('.answers > div')]
@@ -620,7 +620,7 @@ def check_answers(check, page):
     check.expect(device["findings"][0]["title"] in said["What to change first"],
                  f"answers: what to change first: {said}")
     largest = max(device["peak_roles"].items(), key=lambda role: role[1])[0]
-    check.expect(largest in said["Who holds the allocated peak"], f"answers: who holds it: {said}")
+    check.expect(largest in said["What holds the allocated peak"], f"answers: what holds it: {said}")
     check.expect(max(bottom for _, _, bottom in cards) < 900, f"answers: on the first screen: {cards}")
     check.browser.run("document.querySelector('.answers a').click()")
     top = check.browser.run("return document.getElementById('findings').getBoundingClientRect().top")

@@ -96,7 +96,7 @@ static enum mt_status fail_without_heap(const struct mt_symbols *symbols, const 
                              mt_heap_name(symbols, (uint16_t)i));
         length += added > 0 ? (size_t)added : 0;
     }
-    return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "no heap is called '%s' here; there is %s",
+    return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "no heap is named '%s'; this trace has %s",
                    name, names[0] ? names : "none");
 }
 

@@ -9,7 +9,7 @@
 #define MAX_RANKS (UINT64_C(1) << 31)
 
 static const char wrong_form[] =
-    "it wants a coordinate and a size for each axis, such as pp=1/8,dp=3/32";
+    "it needs a coordinate and a size for each axis, such as pp=1/8,dp=3/32";
 static const char wrong_name[] = "the name of an axis has 1 to 16 of the characters a to z and _";
 
 /* "pp=": returns NULL, or what is wrong. */

@@ -56,7 +56,7 @@ static void tell_progress(const struct search *search)
     const double share = (double)search->result->limits_tried / expected;
 
     if (search->progress.tell)
-        search->progress.tell(search->progress.context, "searching the smallest limit",
+        search->progress.tell(search->progress.context, "searching for the smallest limit",
                               share < 1 ? share : 1);
 }
 

@@ -133,7 +133,7 @@ static enum mt_status check_requests(const struct mt_policy_table *table, struct
         const struct mt_policy_row *row = &table->rows[i];
         if (!are_of_one_trace(first, row, table->starts_in_middle))
             return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET,
-                           "'%s' and '%s' do not see the same requests: %llu and %llu of them, "
+                           "'%s' and '%s' do not receive the same requests: %llu and %llu of them, "
                            "with %llu and %llu bytes at their peaks",
                            first->policy, row->policy,
                            (unsigned long long)mt_policy_row_requests(first),

@@ -452,7 +452,7 @@ enum mt_status mt_machine_extend(struct mt_pickle *p, uint8_t kind, size_t first
         (mt_is_container(*target) && p->objects[target->bits].forwarded))
         return mt_pickle_damaged(p, "changes a container that is already in use");
     if (target->kind != kind)
-        return mt_pickle_damaged(p, "adds items to something that cannot hold them");
+        return mt_pickle_damaged(p, "adds items to an object that cannot hold them");
     object = &p->objects[target->bits];
     if (whole && kind == MT_PICKLE_DICT && !object->count && !object->complete &&
         count < BATCH_ITEMS && p->hooks && !p->hooks->no_short_cuts)

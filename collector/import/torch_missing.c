@@ -172,7 +172,8 @@ enum mt_status mt_torch_name_missing(struct mt_torch *torch)
 
         if (!torch->missing[kind])
             continue;
-        snprintf(text, sizeof text, "%s entries that the history lacks", mt_event_kind_name(kind));
+        snprintf(text, sizeof text, "%s entries missing from the history",
+                 mt_event_kind_name(kind));
         status = mt_symbols_string(symbols, text, strlen(text), &torch->missing_names[kind]);
         torch->source.integrity.events_dropped += torch->missing[kind];
     }

@@ -163,7 +163,7 @@ bool mt_cupti_subscribe(mt_cupti_callback *callback, uint8_t *place_of, size_t p
     struct attempt attempt = {callback, place_of, places, subscription, false};
     *subscription = (struct mt_cupti_subscription){.refusal = "no libcupti was found"};
     if (strcmp(mt_recorder_settings->cupti, "none") == 0) {
-        strcpy(subscription->refusal, "it is switched off");
+        strcpy(subscription->refusal, "it is disabled");
         return false;
     }
     const struct mt_cupti_library *held = mt_cupti_place_library();

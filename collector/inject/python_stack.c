@@ -87,7 +87,7 @@ static void look_for_python(void)
             python.reason = "this version of Python is not known";
             found = OFF;
         } else if (!mt_python_memory_works() || !python.has_key) {
-            python.reason = "the system does not let us";
+            python.reason = "the system does not permit it";
             found = OFF;
         }
     }
@@ -312,10 +312,11 @@ static void tell(void)
     if (state == OFF && !python.told_off && python.api.is_initialized &&
         python.api.is_initialized()) {
         python.told_off = true;
-        mt_collect_not_recorded(&told_reason, "no Python stacks (Python %u.%u): %s",
-                                python.api.version >> 24, python.api.version >> 16 & 255,
-                                python.reason ? python.reason
-                                              : "what we read is not what Python says");
+        mt_collect_not_recorded(
+            &told_reason, "no Python stacks (Python %u.%u): %s", python.api.version >> 24,
+            python.api.version >> 16 & 255,
+            python.reason ? python.reason
+                          : "the frames that memtrace reads differ from those that Python reports");
     }
 }
 

@@ -52,7 +52,7 @@ void mt_run_mesh_tell(void)
         return;
     wrong = fault_of(text);
     if (wrong)
-        mt_collect_say(&said, "MEMTRACE_MESH is left out: %s", wrong);
+        mt_collect_say(&said, "MEMTRACE_MESH is ignored: %s", wrong);
     else
         mt_collect_fact("mesh", text);
 }

@@ -83,12 +83,12 @@ static void on_resource(uint32_t cbid, const struct mt_cupti_resource_data *data
 static void on_fatal_error(const struct mt_cupti_state_data *data)
 {
     static bool once;
-    static const char text[] = "CUPTI gave up: driver events end here";
+    static const char text[] = "CUPTI stopped: driver events end here";
     struct mt_raw_event event = {.kind = MT_EVENT_MARK,
                                  .id = mt_collect_name(text, sizeof text - 1),
                                  .device = MT_CU_UNKNOWN_DEVICE};
     mt_collect_emit(&event);
-    mt_collect_not_recorded(&once, "CUPTI gave up (%s): no driver events from here on",
+    mt_collect_not_recorded(&once, "CUPTI stopped (%s): later driver events are not recorded",
                             data->message ? data->message : "no reason given");
 }
 
@@ -144,7 +144,7 @@ static void tell_facts(void)
         mt_buf_printf(&text, "CUPTI %u, %u calls watched", subscription.version,
                       subscription.watched);
         if (subscription.absent)
-            mt_buf_printf(&text, ", %u it does not know", subscription.absent);
+            mt_buf_printf(&text, ", %u unknown to it", subscription.absent);
         if (subscription.differs)
             mt_buf_printf(&text, ", %u have another name", subscription.differs);
         if (subscription.newer)

@@ -315,7 +315,7 @@ static void start_sampling(void)
         nvml.why = "NVML (libnvidia-ml.so.1) cannot be used; use --sample-hz 0 to record without "
                    "samples";
     else if (!find_devices())
-        nvml.why = "NVML has none of the devices that the program sees";
+        nvml.why = "NVML reports none of the devices that the program sees";
     nvml.state = SAMPLING;
 }
 
@@ -324,7 +324,7 @@ static void give_up(void)
 {
     static bool once;
 
-    mt_collect_not_recorded(&once, "what the process uses is not sampled: %s", nvml.why);
+    mt_collect_not_recorded(&once, "the memory of the process is not sampled: %s", nvml.why);
     nvml.state = GIVEN_UP;
 }
 

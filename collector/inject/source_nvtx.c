@@ -22,7 +22,7 @@ EXPORTED int InitializeInjectionNvtx(nvtx_get_export_table get);
 EXPORTED int InitializeInjectionNvtx2(nvtx_get_export_table get);
 EXPORTED int InitializeInjectionNvtxExtension(struct nvtx_module_info *module);
 
-#define REFUSED "NVTX ranges of one library are not recorded: %s wants them alone"
+#define REFUSED "NVTX ranges of one library are not recorded: %s accepts no second tool"
 
 static _Atomic bool installed;
 static _Atomic bool refused; /* by install */

@@ -238,7 +238,7 @@ static void replace_table(void **object, const struct table *table)
     __atomic_store_n(object, (void *)copy->functions, __ATOMIC_RELEASE);
 }
 
-#define FOREIGN "another allocator than its native one; only its calls of the driver are recorded"
+#define FOREIGN "an allocator other than its native one; only its calls of the driver are recorded"
 
 static bool said;
 
@@ -290,8 +290,8 @@ static bool hook(void **const *allocator)
     }
     if (!find_places(table, &library))
         return say(hooked.has_reports
-                       ? "a build that is not known; sizes are those of blocks, not requests"
-                       : "a build that is not known, and it was loaded before memtrace's library");
+                       ? "an unknown build; sizes are those of blocks, not requests"
+                       : "an unknown build that was loaded before memtrace's library");
     replace_table(object, table);
     return true;
 }

@@ -154,7 +154,7 @@ static ssize_t write_patiently(void *file, const void *bytes, size_t length, uin
     while (written < 0 && is_full(errno) && !atomic_load(&mt_core.stop)) {
         if (!atomic_exchange(&mt_core.disk_full, true))
             mt_collect_say(&said,
-                           "the disk of '%s' is full; recording goes on when it has room, events "
+                           "the disk of '%s' is full; recording continues when it has room; events "
                            "that do not fit on the tape until then are counted as lost",
                            mt_core.trace_path);
         nap();
@@ -329,7 +329,7 @@ static void *run(void *unused)
     if (work(&job, &error) != MT_OK) {
         atomic_store(&mt_core.state, MT_CORE_FAILED);
         atomic_store(mt_core.generation_page, UINT32_MAX); /* old slots are not used */
-        mt_collect_say(&said, "cannot write '%s': %s; recording stops, the program goes on",
+        mt_collect_say(&said, "cannot write '%s': %s; recording stops, and the program continues",
                        mt_core.trace_path,
                        mt_core.trace_file.trouble ? mt_core.trace_file.trouble : error.text);
     }

@@ -374,8 +374,8 @@ static enum mt_status pass_gap(struct mt_drain *drain, struct mt_writer *writer,
     if (lowest == UINT64_MAX)
         return MT_OK;
     mt_given_up_add(&drain->given_up, drain->next_raw, lowest);
-    status =
-        skip_to(drain, writer, lowest, "a thread left off while recording them", result, error);
+    status = skip_to(drain, writer, lowest, "a thread stopped while it was recording them", result,
+                     error);
     return status == MT_OK ? pass_dense(drain, writer, result, error) : status;
 }
 

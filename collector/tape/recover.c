@@ -95,7 +95,7 @@ static enum mt_status check_old(const struct job *job, struct mt_error *error)
         return MT_OK;
     return mt_fail(error, MT_ERR_FORMAT, MT_NO_OFFSET,
                    "the trace is damaged, %llu of the %llu events that were written can be read "
-                   "(%.80s): it stays as it is, and so does its tape",
+                   "(%.80s): neither it nor its tape is changed",
                    (unsigned long long)job->copied, (unsigned long long)job->commit.events_written,
                    found->first_error.status != MT_OK ? found->first_error.text
                                                       : "the rest is missing");

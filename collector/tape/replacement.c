@@ -24,7 +24,7 @@ enum mt_status mt_replacement_begin(struct mt_replacement *self, const char *pat
     self->path = path;
     return status == MT_OK ? MT_OK
                            : mt_fail(error, status, MT_NO_OFFSET,
-                                     "a file beside the trace cannot be made: %s", why.text);
+                                     "cannot create a file beside the trace: %s", why.text);
 }
 
 void mt_replacement_release(struct mt_replacement *self)
@@ -96,7 +96,7 @@ enum mt_status mt_replacement_finish(struct mt_replacement *self,
     enum mt_status status = mt_trace_read_back(self->file.fd, facts->events, facts->ended, &found);
 
     if (status != MT_OK)
-        return mt_fail(error, status, found.offset, "the new trace is not sound: %.180s",
+        return mt_fail(error, status, found.offset, "the new trace is not valid: %.180s",
                        found.text);
     status = take_over(self, facts->old, error);
     if (status != MT_OK)
@@ -105,7 +105,7 @@ enum mt_status mt_replacement_finish(struct mt_replacement *self,
         return fail_errno(error, "the new trace could not be written");
     if (!is_unchanged(self->path, facts->old))
         return mt_fail(error, MT_ERR_OUTPUT, MT_NO_OFFSET,
-                       "another file came to its place meanwhile: nothing was replaced");
+                       "another file has taken its place in the meantime: nothing was replaced");
     if (!mt_temporary_rename(&self->file, self->path))
         return fail_errno(error, "the new trace could not be put in place");
     (void)mt_temporary_close(&self->file); /* fsync has reported all possible errors */

@@ -97,7 +97,7 @@ enum mt_status mt_tape_create(const char *path, uint32_t slot_count, struct mt_t
     if (slot_count < MT_TAPE_MIN_SLOTS || slot_count > MT_TAPE_MAX_SLOTS)
         return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "a tape of %u slots", slot_count);
     if (!mt_own_file_create(file, path))
-        return mt_io_fail(error, MT_ERR_OUTPUT, "cannot be made");
+        return mt_io_fail(error, MT_ERR_OUTPUT, "cannot be created");
     fd = mt_own_file_fd(file, 0);
     locked = fd >= 0 && lock_all(fd);
     status = map_new(file, slot_count, tape, error);

@@ -37,14 +37,15 @@ static enum mt_status running(struct mt_error *error)
     return mt_fail(error, MT_ERR_USAGE, MT_NO_OFFSET, "its process is still running");
 }
 
-/* If the system cannot report who holds the lock, the tape stays: taking it from a process that
+/* If the system cannot report what holds the lock, the tape stays: taking it from a process that
  * still writes would lose events. */
 static enum mt_status check_lock(int fd, struct mt_error *error)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 
     if (fcntl(fd, F_GETLK, &lock))
-        return mt_io_fail(error, MT_ERR_IO, "cannot tell whether its process is still running");
+        return mt_io_fail(error, MT_ERR_IO,
+                          "cannot determine whether its process is still running");
     return lock.l_type == F_UNLCK ? MT_OK : running(error);
 }
 

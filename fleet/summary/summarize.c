@@ -143,6 +143,7 @@ enum mt_status mt_summarize(const struct mt_report *report, const struct mt_iden
     /* Also in release builds: readers refuse a file that violates a rule, so it must not be
      * written. */
     if (!mt_rank_set_is_sound(set, &why))
-        return mt_fail(error, MT_ERR_INTERNAL, MT_NO_OFFSET, "the summary breaks a rule: %s", why);
+        return mt_fail(error, MT_ERR_INTERNAL, MT_NO_OFFSET, "the summary is inconsistent: %s",
+                       why);
     return MT_OK;
 }

@@ -32,22 +32,22 @@ static const char *instant_title(struct mt_drawing *drawing, const struct mt_rep
 
     switch (answer ? answer->question->at : MT_AT_PEAK) {
     case MT_AT_PEAK: break;
-    case MT_AT_RESERVED_PEAK: return "who holds memory at the reserved peak";
-    case MT_AT_OOM: return "who holds memory when it ran out";
-    case MT_AT_END: return "who holds memory at the end";
+    case MT_AT_RESERVED_PEAK: return "what holds memory at the reserved peak";
+    case MT_AT_OOM: return "what holds memory when it ran out";
+    case MT_AT_END: return "what holds memory at the end";
     case MT_AT_TIME:
-        return said(mt_arena_printf(&drawing->arena, "who holds memory at %s",
+        return said(mt_arena_printf(&drawing->arena, "what holds memory at %s",
                                     mt_format_duration(text, answer->question->value)));
     case MT_AT_EVENT:
-        return said(mt_arena_printf(&drawing->arena, "who holds memory after event %s",
+        return said(mt_arena_printf(&drawing->arena, "what holds memory after event %s",
                                     mt_format_count(text, answer->question->value)));
     case MT_AT_PHASE:
-        return said(mt_arena_printf(&drawing->arena, "who holds memory at the peak of %s",
+        return said(mt_arena_printf(&drawing->arena, "what holds memory at the peak of %s",
                                     answer->asked_phase == MT_NO_PHASE
                                         ? answer->question->phase
                                         : report->phases[answer->asked_phase].path));
     }
-    return "who holds memory at the peak";
+    return "what holds memory at the peak";
 }
 
 static void fill_instant(struct mt_drawing *drawing, const struct mt_report *report,
@@ -92,13 +92,13 @@ static void fill_allocated(struct mt_drawing *drawing, const struct mt_report *r
 {
     subject->verb = "allocated";
     subject->root = "total allocated";
-    subject->title = "who allocated, including what was freed";
+    subject->title = "what allocated, including what was freed";
     subject->facts = "in the whole run";
     subject->why_nothing = population->missing ? "No such phase or step" : "Nothing was allocated";
     if (population->phase != MT_NO_PHASE) {
         const char *path = report->phases[population->phase].path;
 
-        subject->title = said(mt_arena_printf(&drawing->arena, "who allocated in %s", path));
+        subject->title = said(mt_arena_printf(&drawing->arena, "what allocated in %s", path));
         subject->facts = said(mt_arena_printf(&drawing->arena, "in %s", path));
     }
 }

@@ -23,7 +23,7 @@ struct mt_holder {
 struct mt_icicle_subject {
     const struct mt_holding *holdings; /* NULL = nothing to draw */
     uint32_t holding_count;
-    const char *title;           /* "who holds memory at the peak" */
+    const char *title;           /* "what holds memory at the peak" */
     const char *root;            /* "peak allocated" */
     const char *facts;           /* "at t = 3.76 s, backward of step 1"; follows the amount */
     const char *verb;            /* "live", "allocated", "kept" */

@@ -148,7 +148,7 @@ static void add_paths(struct writer *writer)
 
     if (!writer->report->path_count)
         return;
-    add_heading(writer, "sites", "Who holds the allocated peaks");
+    add_heading(writer, "sites", "What holds the allocated peaks");
     omitted = mt_job_paths_table(&table, &rows);
     add_table(writer, &table, "site", 0, omitted);
 }

@@ -132,7 +132,7 @@ static void add_paths(struct page *page)
 
     if (!page->rows.report->path_count)
         return;
-    mt_buf_add_text(page->out, "<details><summary>Who holds the allocated peaks</summary>\n\n");
+    mt_buf_add_text(page->out, "<details><summary>What holds the allocated peaks</summary>\n\n");
     omitted = mt_job_paths_table(&table, &page->rows);
     add_table(page, &table, omitted);
     mt_buf_add_text(page->out, "</details>\n\n");

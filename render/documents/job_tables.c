@@ -112,7 +112,7 @@ uint32_t mt_job_deaths_table(struct mt_table *table, const struct mt_job_rows *r
     struct keyed_row *sorted = sort_rows(report, death_of);
     uint32_t count = 0;
 
-    mt_table_begin(table, "!rank|host|#after its begin|#wanted|#free|#reserved|~in");
+    mt_table_begin(table, "!rank|host|#after its start|#requested|#free|#reserved|~in");
     table->failed |= !sorted;
     for (uint32_t i = 0; sorted && i < report->row_count; i++) {
         if (!report->rows[sorted[i].row].record->has_death)

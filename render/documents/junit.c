@@ -26,7 +26,7 @@ static void add_line(struct mt_buf *out, const char *title, const char *text)
 static void add_told(struct mt_buf *out, const struct mt_gate_result *result)
 {
     mt_add_xml_line(out, result->verdict);
-    add_line(out, "who: ", result->culprit);
+    add_line(out, "cause: ", result->culprit);
     add_line(out, "try: ", result->advice);
 }
 

@@ -85,7 +85,7 @@ static void add_holders(struct mt_buf *out, const struct mt_report *report,
 
     if (!device->allocated_peak.bytes)
         return;
-    begin(out, report, device, "Who holds the allocated peak");
+    begin(out, report, device, "What holds the allocated peak");
     mt_buf_printf(out, "%s</strong> ", mt_format_bytes(bytes, device->allocated_peak.bytes));
     if (!report->is_plain) /* a program without a framework has no roles */
         add_roles(out, device);

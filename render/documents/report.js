@@ -189,7 +189,7 @@ class Explorer {
     this.crumbs = element('nav', {class: 'crumbs', 'aria-label': 'zoom of the icicle'});
     this.ruler = element('div', {class: 'ruler', 'aria-hidden': 'true'});
     this.cells = element('div', {
-      class: 'icicle', tabindex: '0', role: 'group', 'aria-label': 'who holds memory, by call stack',
+      class: 'icicle', tabindex: '0', role: 'group', 'aria-label': 'what holds memory, by call stack',
     });
     this.dropped = element('p', {class: 'small'});
     const peak = element('button', {

@@ -149,7 +149,7 @@ static void add_gates(struct writer *writer, struct mt_buf *out)
     if (!has_gates)
         return;
     mt_buf_add_text(out, "<div class=\"scroll\"><table class=\"sortable\" id=\"rules\"><thead><tr>"
-                         "<th>rule</th><th>state</th><th>measured</th><th>who</th><th>try</th>"
+                         "<th>rule</th><th>state</th><th>measured</th><th>cause</th><th>try</th>"
                          "</tr></thead>\n<tbody>\n");
     for (size_t i = 0; i < gates->count && i < MAX_RULES; i++)
         add_rule(out, &gates->results[i]);

@@ -81,7 +81,7 @@ static void add_dry_run(struct mt_buf *out, const struct mt_dry_run *dry_run)
     struct mt_buf words = {0};
 
     mt_add_simulated_card(&words, dry_run);
-    mt_buf_add_text(&words, ": times and values mean nothing");
+    mt_buf_add_text(&words, ": times and values are meaningless");
     mt_buf_add_text(out, "Dry run on a ");
     mt_add_markdown(out, words.data ? words.data : "", MT_MARKDOWN_SENTENCE);
     mt_buf_add_text(out, ".\n\n");

@@ -162,10 +162,10 @@ static void draw_picture(struct picture *picture, const char *title, const char 
                             are_exact(picture)
                                 ? "a column: the levels at its highest sum · memory outside the "
                                   "allocators is not included "
-                                  "· dot: own peak · 0 s: the first process begins"
+                                  "· dot: own peak · 0 s: the first process starts"
                                 : "\"at most\": a process counts with its largest level in 1/512 "
                                   "of its time · memory outside the allocators is not included · "
-                                  "dot: own peak · 0 s: the first process begins");
+                                  "dot: own peak · 0 s: the first process starts");
 }
 
 static bool is_called_for(const struct mt_job_report *report)

@@ -253,7 +253,7 @@ static enum mt_status draw_chart(const struct mt_job_report *report,
     if (status != MT_OK)
         return status;
     title =
-        mt_job_words_describe(drawing, report, "who holds the allocated peaks", describe(&view));
+        mt_job_words_describe(drawing, report, "what holds the allocated peaks", describe(&view));
     if (tree.count && tree.nodes[0].sum_bytes)
         draw_picture(&view, title, options);
     else

@@ -152,7 +152,7 @@ static void draw_numbers(const struct mt_job_tree_view *view, const struct mt_jo
     struct mt_drawing *drawing = view->drawing;
     const struct mt_paint swatch = {.fill = mt_role_color(node->role), .radius = 2};
     const char *who = node->min_bytes == node->max_bytes
-                          ? "all alike"
+                          ? "all equal"
                           : mt_job_words_row(drawing, view->report, node->max_row);
     char text[MT_UNITS_TEXT];
 

@@ -33,7 +33,7 @@ static struct {
     uint32_t version;
     int result;            /* of subscribing */
     bool several_only;     /* the place is taken, except for subscribers that share it */
-    const char *holder;    /* who holds it */
+    const char *holder;    /* what holds it */
     uint32_t renamed_cbid; /* has another name here */
     uint32_t newer_cbids;  /* entry points behind the table */
     uint32_t end_of_cbids; /* 0: the table's */

@@ -143,7 +143,7 @@ static void test_gives_up(void **unused)
     struct mt_cupti_state_data data = {1, "out of luck"};
     cupti.callback(NULL, MT_CUPTI_STATE, MT_CUPTI_FATAL_ERROR, &data);
     assert_non_null(strstr(recorded.said, "out of luck"));
-    assert_story("mark CUPTI gave up: driver events end here");
+    assert_story("mark CUPTI stopped: driver events end here");
 }
 
 static void test_forked_child_is_silent(void **unused)

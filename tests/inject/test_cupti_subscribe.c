@@ -124,7 +124,7 @@ static void test_switched_off(void **unused)
     InitializeInjection();
     recorded_settings.cupti[0] = 0;
     assert_null(cupti.callback);
-    assert_non_null(strstr(recorded.facts, "driver_calls=without CUPTI: it is switched off"));
+    assert_non_null(strstr(recorded.facts, "driver_calls=without CUPTI: it is disabled"));
 }
 
 /* A number under which this CUPTI knows another call is not watched; newer calls

@@ -195,7 +195,7 @@ static void a_library_that_does_not_start(void **state)
 
 #define NO_DEVICES                                                                                 \
     "not_recorded=what the process uses is not sampled: "                                          \
-    "NVML has none of the devices that the program sees\n"
+    "NVML reports none of the devices that the program sees\n"
 
 static void a_process_that_ends_before_a_pass(void **state)
 {

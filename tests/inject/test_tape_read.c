@@ -12,7 +12,7 @@
 #include "process_memory.h"
 #include "tape_file.h"
 
-/* In place of libc's: a system that cannot say who holds a lock. */
+/* In place of libc's: a system that cannot say what holds a lock. */
 static bool locks_fail;
 
 /* What the process still does to its tape before it ends, while somebody looks at the lock. */
@@ -176,7 +176,8 @@ static void lock_that_cannot_be_read(void **state)
     assert_true(mt_tape_is_in_use(left.path));
     assert_int_equal(read_tape(&left), MT_ERR_IO);
     locks_fail = false;
-    assert_non_null(strstr(left.error.text, "cannot tell whether its process is still running"));
+    assert_non_null(
+        strstr(left.error.text, "cannot determine whether its process is still running"));
     assert_int_equal(read_tape(&left), MT_OK);
     unlink(left.path);
 }

@@ -199,7 +199,7 @@ def without_the_python_part(bench):
 
 def refusals(bench):
     for words, code, text in ((("--device", "A100", "true"), 2, "A100 80 GB"), (("--device", "H20O", "true"), 2, "H200"),
-                              (("--timeout", "soon", "true"), 2, "--timeout"), (("--devices", "9", "true"), 2, "is at most"),
+                              (("--timeout", "soon", "true"), 2, "--timeout"), (("--devices", "9", "true"), 2, "must be at most"),
                               ((), 2, "missing"), (("no-such-command",), 127, "no-such-command")):
         done = dry_run(bench, *words)
         check(done.returncode == code and text in done.stderr.decode(), f"{words}: {done}")

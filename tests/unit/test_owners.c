@@ -1,5 +1,5 @@
-/* Finds who allocated driver memory outside the framework: libraries by the files of native frames,
- * communicators by NCCL's ranges. */
+/* Finds what allocated driver memory outside the framework: libraries by the files of native
+ * frames, communicators by NCCL's ranges. */
 #include "cmocka_all.h"
 
 #include "driver_run.h"

@@ -278,7 +278,7 @@ static void others_requests_are_refused(void **unused)
     add_row(&table, "a", 100, 110, 120, 120);
     add_row(&table, "b", 101, 110, 120, 120);
     assert_int_equal(mt_policy_table_finish(&table, &error), MT_ERR_USAGE);
-    assert_non_null(strstr(error.text, "do not see the same requests"));
+    assert_non_null(strstr(error.text, "do not receive the same requests"));
     table.rows[1].requested_peak_bytes = 100;
     table.rows[1].requests++;
     assert_int_equal(mt_policy_table_finish(&table, &error), MT_ERR_USAGE);

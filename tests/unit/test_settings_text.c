@@ -89,9 +89,9 @@ static void errors_name_their_line(void **unused)
 {
     static const struct {
         const char *text, *said;
-    } cases[] = {{"a = 1\na = 2", "line 2: 'a' comes twice"},
-                 {"[a]\nb = 1\n[a]\nb = 1", "line 4: 'a.b' comes twice"},
-                 {"{\"a\":1,\"a\":1}", "line 1: 'a' comes twice"},
+    } cases[] = {{"a = 1\na = 2", "line 2: 'a' is given twice"},
+                 {"[a]\nb = 1\n[a]\nb = 1", "line 4: 'a.b' is given twice"},
+                 {"{\"a\":1,\"a\":1}", "line 1: 'a' is given twice"},
                  {"a = 1 2", "line 1: something follows"},
                  {"a = x", "line 1: this is not a value"},
                  {"a = 01", "line 1: this is not a value"},
@@ -107,10 +107,10 @@ static void errors_name_their_line(void **unused)
                  {"[[a]]", "line 1: arrays of tables"},
                  {"a = [1]", "line 1: arrays and inline tables"},
                  {"a = {}", "line 1: arrays and inline tables"},
-                 {"a = \"x\ny\"", "line 1: a string has no end"},
+                 {"a = \"x\ny\"", "line 1: a string is not terminated"},
                  {"a = \"\\x\"", "line 1: unknown escape"},
                  {"a = \"\\", "line 1: "},
-                 {"a = \"\\u12", "line 1: \\u wants four"},
+                 {"a = \"\\u12", "line 1: \\u needs four"},
                  {"a = \"\\u0000\"", "line 1: \\u of this number"},
                  {"a = \"\\ud800\"", "line 1: \\u of this number"},
                  {"a = \"\x01\"", "line 1: control character"},
