@@ -13,77 +13,79 @@
 
 #include <string.h>
 
-static void tell_in_red(const struct mt_teller *teller, const char *text)
+static void report_in_red(const struct mt_reporter *reporter, const char *text)
 {
-    mt_buf_add_text(teller->out, teller->style->red);
-    mt_tell_line(teller, 0, text);
-    mt_buf_add_text(teller->out, teller->style->reset);
+    mt_buf_add_text(reporter->out, reporter->style->red);
+    mt_report_line(reporter, 0, text);
+    mt_buf_add_text(reporter->out, reporter->style->reset);
 }
 
 /* Describes the request that ended the run. With other settings, the bytes held are simulated. */
-static const char *death(const struct mt_teller *teller, const struct mt_oom *oom)
+static const char *death(const struct mt_reporter *reporter, const struct mt_oom *oom)
 {
     char wanted[MT_UNITS_TEXT], allocated[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT];
 
-    return mt_tell_format(
-        teller,
-        teller->report->what_if
+    return mt_report_format(
+        reporter,
+        reporter->report->what_if
             ? "an OUT OF MEMORY %s: a request for %s failed; with the simulated settings, %s would "
               "be allocated and %s reserved at that point."
             : "an OUT OF MEMORY %s: a request for %s failed with %s allocated and %s reserved.",
-        mt_tell_in(teller, oom->phase, oom->step), mt_format_mib(wanted, oom->request_bytes),
+        mt_report_in(reporter, oom->phase, oom->step), mt_format_mib(wanted, oom->request_bytes),
         mt_format_mib(allocated, oom->then.allocated), mt_format_mib(reserved, oom->then.reserved));
 }
 
-static void tell_death(const struct mt_teller *teller)
+static void report_death(const struct mt_reporter *reporter)
 {
-    const struct mt_oom *oom = mt_fatal_oom(teller->device);
+    const struct mt_oom *oom = mt_fatal_oom(reporter->device);
 
-    if (oom && !teller->device->has_failure) /* otherwise it fails earlier (tell_failure) */
-        tell_in_red(teller, mt_tell_format(teller, "R%s", death(teller, oom)));
+    if (oom && !reporter->device->has_failure) /* otherwise it fails earlier (report_failure) */
+        report_in_red(reporter, mt_report_format(reporter, "R%s", death(reporter, oom)));
 }
 
 /* Without a framework, nothing retries a refused request, so the program usually ends there. */
-static void tell_refused(const struct mt_teller *teller)
+static void report_refused(const struct mt_reporter *reporter)
 {
-    const struct mt_driver_report *driver = mt_driver_of(teller->report, teller->device->device);
+    const struct mt_driver_report *driver =
+        mt_driver_of(reporter->report, reporter->device->device);
     const struct mt_driver_failure *failure;
     const char *site = "";
     char wanted[MT_UNITS_TEXT], count[MT_UNITS_TEXT];
 
-    if (!teller->report->is_driver_level || !driver || !driver->failure_count)
+    if (!reporter->report->is_driver_level || !driver || !driver->failure_count)
         return;
     failure = &driver->failures[0];
     if (failure->stack != MT_NO_ID)
-        site = mt_site_label(teller->arena, teller->report->symbols, failure->stack, false);
-    teller->out->failed |= !site;
-    tell_in_red(teller, mt_tell_format(
-                            teller, "The driver REFUSED %s of %s, at %s%s%s%s",
-                            mt_format_bytes(wanted, failure->request_bytes),
-                            mt_heap_meaning(teller->report->symbols, failure->heap),
-                            mt_tell_at(teller, failure->t_ns, failure->event),
-                            site && *site ? ", requested by " : "", site ? site : "",
-                            driver->failures_in_all == 1
-                                ? ""
-                                : mt_tell_format(teller, "; %s requests were refused in total",
-                                                 mt_format_count(count, driver->failures_in_all))));
+        site = mt_site_label(reporter->arena, reporter->report->symbols, failure->stack, false);
+    reporter->out->failed |= !site;
+    report_in_red(
+        reporter,
+        mt_report_format(reporter, "The driver REFUSED %s of %s, at %s%s%s%s",
+                         mt_format_bytes(wanted, failure->request_bytes),
+                         mt_heap_meaning(reporter->report->symbols, failure->heap),
+                         mt_report_at(reporter, failure->t_ns, failure->event),
+                         site && *site ? ", requested by " : "", site ? site : "",
+                         driver->failures_in_all == 1
+                             ? ""
+                             : mt_report_format(reporter, "; %s requests were refused in total",
+                                                mt_format_count(count, driver->failures_in_all))));
 }
 
 /* Prints a line of the answer. If it is the first one, `begin` is bold: "Needs 8.06 GiB". */
-static void tell_first(const struct mt_teller *teller, bool is_first, const char *begin,
-                       const struct mt_buf *rest)
+static void report_first(const struct mt_reporter *reporter, bool is_first, const char *begin,
+                         const struct mt_buf *rest)
 {
-    const struct mt_style *style = teller->style;
+    const struct mt_style *style = reporter->style;
 
     if (!is_first) {
-        mt_tell_line(teller, 2,
-                     mt_tell_format(teller, "%s%s", begin, rest->data ? rest->data : ""));
+        mt_report_line(reporter, 2,
+                       mt_report_format(reporter, "%s%s", begin, rest->data ? rest->data : ""));
         return;
     }
-    mt_buf_printf(teller->out, "%s%s%s", style->bold, begin, style->reset);
+    mt_buf_printf(reporter->out, "%s%s%s", style->bold, begin, style->reset);
     if (rest->data)
-        mt_add_wrapped(teller->out, rest->data, strlen(begin), 2);
-    mt_buf_add_char(teller->out, '\n');
+        mt_add_wrapped(reporter->out, rest->data, strlen(begin), 2);
+    mt_buf_add_char(reporter->out, '\n');
 }
 
 /* Appends the number of address orders, and the range of needs if they differ (fit.h). */
@@ -102,10 +104,10 @@ static void add_orders(struct mt_buf *line, const struct mt_need *need)
                       need->order_count, low);
 }
 
-static void tell_need(const struct mt_teller *teller)
+static void report_need(const struct mt_reporter *reporter)
 {
-    const struct mt_need *need = teller->device->need;
-    const bool is_doubtful = mt_peaks_doubt(teller->report, teller->device);
+    const struct mt_need *need = reporter->device->need;
+    const bool is_doubtful = mt_peaks_doubt(reporter->report, reporter->device);
     char text[MT_NEED_TEXT], exact[MT_UNITS_TEXT], above[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
@@ -120,38 +122,40 @@ static void tell_need(const struct mt_teller *teller)
     add_orders(&line, need);
     if (need->depends_on_memory)
         mt_buf_add_text(&line, ", if it makes the same requests as it did when memory ran out");
-    tell_first(teller, true,
-               mt_tell_format(teller, "Needs %s%s", is_doubtful ? "at least " : "",
-                              mt_need_text(text, need)),
-               &line);
-    teller->out->failed |= line.failed;
+    report_first(reporter, true,
+                 mt_report_format(reporter, "Needs %s%s", is_doubtful ? "at least " : "",
+                                  mt_need_text(text, need)),
+                 &line);
+    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
 /* Memory that the card must have in addition to what the allocator reserves. It is measured if the
  * trace has driver calls and NVML samples. */
-static void tell_beside(const struct mt_teller *teller)
+static void report_beside(const struct mt_reporter *reporter)
 {
     char outside[MT_UNITS_TEXT], context[MT_UNITS_TEXT], all[MT_UNITS_TEXT];
     struct mt_card_need card;
 
-    if (!teller->device->need || teller->report->device_count > 1 ||
-        mt_is_host_memory(teller->device))
+    if (!reporter->device->need || reporter->report->device_count > 1 ||
+        mt_is_host_memory(reporter->device))
         return;
-    if (!mt_card_need(teller->report, teller->device, &card)) {
-        mt_tell_line(teller, 2,
-                     "A card also needs memory for the CUDA context and libraries, usually 0.5 to "
-                     "1 GiB; this recording did not measure it");
+    if (!mt_card_need(reporter->report, reporter->device, &card)) {
+        mt_report_line(
+            reporter, 2,
+            "A card also needs memory for the CUDA context and libraries, usually 0.5 to "
+            "1 GiB; this recording did not measure it");
         return;
     }
-    mt_tell_line(teller, 2,
-                 mt_tell_format(
-                     teller,
-                     "A card needs %s %s in total: this limit, %s outside the framework (as at the "
-                     "allocated peak), and %s for CUDA itself",
-                     mt_peaks_doubt(teller->report, teller->device) ? "more than" : "about",
-                     mt_format_bytes(all, card.bytes), mt_format_bytes(outside, card.outside_bytes),
-                     mt_format_bytes(context, card.context_bytes)));
+    mt_report_line(
+        reporter, 2,
+        mt_report_format(
+            reporter,
+            "A card needs %s %s in total: this limit, %s outside the framework (as at the "
+            "allocated peak), and %s for CUDA itself",
+            mt_peaks_doubt(reporter->report, reporter->device) ? "more than" : "about",
+            mt_format_bytes(all, card.bytes), mt_format_bytes(outside, card.outside_bytes),
+            mt_format_bytes(context, card.context_bytes)));
 }
 
 /* A dry run uses one order of addresses; a real run may use another. */
@@ -170,38 +174,39 @@ static void add_peak_range(struct mt_buf *line, uint64_t low_bytes, uint64_t hig
     mt_buf_printf(line, " over %u address orders; a real device has a different one", order_count);
 }
 
-static void tell_peak(const struct mt_teller *teller)
+static void report_peak(const struct mt_reporter *reporter)
 {
-    const struct mt_device_report *device = teller->device;
+    const struct mt_device_report *device = reporter->device;
     const struct mt_peak *peak = &device->allocated_peak;
-    const char *in = mt_tell_in(teller, peak->phase, peak->step);
+    const char *in = mt_report_in(reporter, peak->phase, peak->step);
     char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
     mt_buf_printf(&line, " (%s B)%s%s, at %s", mt_format_count(exact, peak->bytes), *in ? " " : "",
-                  in, mt_tell_at(teller, peak->t_ns, peak->event));
+                  in, mt_report_at(reporter, peak->t_ns, peak->event));
     if (device->peak_orders)
         add_peak_range(&line, device->peak_orders->allocated_low_bytes,
                        device->peak_orders->allocated_high_bytes, device->peak_orders->order_count);
     if (peak->then.reserved != device->reserved_peak.bytes)
         mt_buf_printf(&line, ", with %s reserved", mt_format_bytes(reserved, peak->then.reserved));
-    tell_first(teller, !mt_has_allocator(teller->report),
-               mt_tell_format(teller, "Allocated peak %s", mt_format_bytes(bytes, peak->bytes)),
-               &line);
-    teller->out->failed |= line.failed;
+    report_first(
+        reporter, !mt_has_allocator(reporter->report),
+        mt_report_format(reporter, "Allocated peak %s", mt_format_bytes(bytes, peak->bytes)),
+        &line);
+    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
-static void tell_roles(const struct mt_teller *teller)
+static void report_roles(const struct mt_reporter *reporter)
 {
-    const uint64_t *bytes = teller->device->peak_role_bytes;
-    double peak = (double)teller->device->allocated_peak.bytes;
+    const uint64_t *bytes = reporter->device->peak_role_bytes;
+    double peak = (double)reporter->device->allocated_peak.bytes;
     char size[MT_UNITS_TEXT], share[MT_UNITS_TEXT];
     struct mt_buf line = {0};
     enum mt_role order[MT_ROLE_COUNT];
 
     mt_roles_by_bytes(bytes, order);
-    if (teller->report->is_plain) /* a program without a framework has no roles */
+    if (reporter->report->is_plain) /* a program without a framework has no roles */
         return;
     mt_buf_add_text(&line, "held by ");
     for (int i = 0; i < MT_ROLE_COUNT && bytes[order[i]]; i++)
@@ -209,23 +214,23 @@ static void tell_roles(const struct mt_teller *teller)
                       mt_format_bytes(size, bytes[order[i]]),
                       mt_format_percent(share, (double)bytes[order[i]] / peak));
     if (line.data && bytes[order[0]])
-        mt_tell_line(teller, 2, line.data);
-    teller->out->failed |= line.failed;
+        mt_report_line(reporter, 2, line.data);
+    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
 /* The reserved peak, and how much of it was unused at that instant. */
-static void tell_reserved(const struct mt_teller *teller)
+static void report_reserved(const struct mt_reporter *reporter)
 {
-    const struct mt_device_report *device = teller->device;
+    const struct mt_device_report *device = reporter->device;
     const struct mt_peak *most = &device->reserved_peak;
-    const char *in = mt_tell_in(teller, most->phase, most->step);
+    const char *in = mt_report_in(reporter, most->phase, most->step);
     char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], unused[MT_UNITS_TEXT];
     char share[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
     mt_buf_printf(&line, " (%s B)%s%s, at %s", mt_format_count(exact, most->bytes), *in ? " " : "",
-                  in, mt_tell_at(teller, most->t_ns, most->event));
+                  in, mt_report_at(reporter, most->t_ns, most->event));
     if (most->bytes > most->then.allocated)
         mt_buf_printf(&line, ", %s of it (%s) unused",
                       mt_format_bytes(unused, most->bytes - most->then.allocated),
@@ -233,199 +238,201 @@ static void tell_reserved(const struct mt_teller *teller)
     if (device->peak_orders)
         add_peak_range(&line, device->peak_orders->reserved_low_bytes,
                        device->peak_orders->reserved_high_bytes, device->peak_orders->order_count);
-    if (!mt_fatal_oom(device) && teller->report->device_count == 1) /* else in the table */
+    if (!mt_fatal_oom(device) && reporter->report->device_count == 1) /* else in the table */
         mt_buf_printf(&line, "; at the end, %s allocated of %s reserved",
                       mt_format_bytes(bytes, device->end.allocated),
                       mt_format_bytes(unused, device->end.reserved));
-    tell_first(teller, !device->need,
-               mt_tell_format(teller, "Reserved peak %s", mt_format_bytes(bytes, most->bytes)),
-               &line);
-    teller->out->failed |= line.failed;
+    report_first(
+        reporter, !device->need,
+        mt_report_format(reporter, "Reserved peak %s", mt_format_bytes(bytes, most->bytes)), &line);
+    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
 /* The instant at which the program would have failed under another policy or limit. */
-static void tell_failure(const struct mt_teller *teller)
+static void report_failure(const struct mt_reporter *reporter)
 {
-    const struct mt_oom *failure = &teller->device->first_failure;
-    const uint64_t failures = teller->device->replay.failed_requests;
+    const struct mt_oom *failure = &reporter->device->first_failure;
+    const uint64_t failures = reporter->device->replay.failed_requests;
     char wanted[MT_UNITS_TEXT], allocated[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT];
     char count[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
-    if (!teller->device->has_failure)
+    if (!reporter->device->has_failure)
         return;
     mt_buf_printf(
         &line,
         "Would RUN OUT OF MEMORY %s, at %s: a request for %s fails with %s allocated and %s "
         "reserved. %s request%s in total; what follows the first failure is hypothetical.",
-        mt_tell_in(teller, failure->phase, failure->step),
-        mt_tell_at(teller, failure->t_ns, failure->event),
+        mt_report_in(reporter, failure->phase, failure->step),
+        mt_report_at(reporter, failure->t_ns, failure->event),
         mt_format_mib(wanted, failure->request_bytes),
         mt_format_mib(allocated, failure->then.allocated),
         mt_format_mib(reserved, failure->then.reserved), mt_format_count(count, failures),
         failures == 1 ? " fails" : "s fail");
     if (line.data)
-        tell_in_red(teller, line.data);
-    teller->out->failed |= line.failed;
+        report_in_red(reporter, line.data);
+    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
 /* Setup, such as the conversion of a model, may need more memory than the phases. */
-static void tell_setup_peak(const struct mt_teller *teller)
+static void report_setup_peak(const struct mt_reporter *reporter)
 {
-    const struct mt_report *report = teller->report;
+    const struct mt_report *report = reporter->report;
     uint64_t most = 0;
     char size[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
     if (!report->phase_count ||
-        teller->device->allocated_peak.event >= report->phases[0].begin_event)
+        reporter->device->allocated_peak.event >= report->phases[0].begin_event)
         return;
     for (uint32_t i = 0; i < report->phase_count; i++)
-        most = mt_max_u64(most, teller->device->phase_uses[i].peak.allocated);
+        most = mt_max_u64(most, reporter->device->phase_uses[i].peak.allocated);
     mt_buf_printf(&line,
                   "This peak is in setup, before the first phase; within phases the peak is %s",
                   mt_format_bytes(size, most));
     if (line.data)
-        mt_tell_line(teller, 2, line.data);
-    teller->out->failed |= line.failed;
+        mt_report_line(reporter, 2, line.data);
+    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
-void mt_tell_run(const struct mt_teller *teller)
+void mt_report_run(const struct mt_reporter *reporter)
 {
-    const struct mt_report *report = teller->report;
+    const struct mt_report *report = reporter->report;
     uint64_t trouble = 0;
 
     for (uint32_t i = 0; i < report->device_count; i++)
         trouble += report->devices[i].ooms + report->devices[i].retries;
-    mt_tell_title(teller, 2, trouble || !mt_has_allocator(report) ? "" : ", no OOM, no retries");
+    mt_report_title(reporter, 2,
+                    trouble || !mt_has_allocator(report) ? "" : ", no OOM, no retries");
 }
 
-static void tell_one_instant(const struct mt_teller *teller)
+static void report_one_instant(const struct mt_reporter *reporter)
 {
-    const struct mt_bytes *end = &teller->device->end;
+    const struct mt_bytes *end = &reporter->device->end;
     char allocated[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], reserved[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
     mt_buf_printf(&line, ": a single instant, with %s allocated (%s B) of %s reserved",
                   mt_format_bytes(allocated, end->allocated),
                   mt_format_count(exact, end->allocated), mt_format_bytes(reserved, end->reserved));
-    tell_first(teller, true, "No history", &line);
-    teller->out->failed |= line.failed;
+    report_first(reporter, true, "No history", &line);
+    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
-    mt_tell_line(teller, 2, MT_NO_HISTORY_HELP);
+    mt_report_line(reporter, 2, MT_NO_HISTORY_HELP);
 }
 
-static void tell_notice(const struct mt_teller *teller, const char *title, const char *help)
+static void report_notice(const struct mt_reporter *reporter, const char *title, const char *help)
 {
-    mt_buf_printf(teller->out, "%s%s%s\n", teller->style->bold, title, teller->style->reset);
-    mt_tell_line(teller, 2, help);
+    mt_buf_printf(reporter->out, "%s%s%s\n", reporter->style->bold, title, reporter->style->reset);
+    mt_report_line(reporter, 2, help);
 }
 
 /* Peaks before the first event may have been higher. */
-static void tell_late_start(const struct mt_teller *teller)
+static void report_late_start(const struct mt_reporter *reporter)
 {
-    if (teller->report->starts_in_middle && teller->device->start.allocated)
-        tell_notice(
-            teller, "The beginning of the run is missing: earlier peaks are unknown",
-            teller->report->is_snapshot
+    if (reporter->report->starts_in_middle && reporter->device->start.allocated)
+        report_notice(
+            reporter, "The beginning of the run is missing: earlier peaks are unknown",
+            reporter->report->is_snapshot
                 ? "Recording started in the middle of the run, or its buffer overflowed. Start it "
                   "before the model is created, with a max_entries that holds the whole run"
                 : "Recording started in the middle of the run");
 }
 
 /* Warns that the numbers below come from an incomplete trace. */
-static void tell_missing_entries(const struct mt_teller *teller)
+static void report_missing_entries(const struct mt_reporter *reporter)
 {
-    const struct mt_report *report = teller->report;
+    const struct mt_report *report = reporter->report;
     char count[MT_UNITS_TEXT];
 
     if (!report->integrity.events_dropped)
         return;
-    tell_notice(teller,
-                mt_tell_format(teller, "Events are missing (at least %s): no number below is exact",
-                               mt_format_count(count, report->integrity.events_dropped)),
-                report->is_snapshot
-                    ? "PyTorch leaves out the actions in skip_actions of "
-                      "_record_memory_history(); 'memtrace info' shows what is missing"
-                : report->is_imported
-                    ? "The imported file does not have them; 'memtrace info' shows which"
-                    : "The recorder could not keep all of them; 'memtrace info' shows why");
+    report_notice(
+        reporter,
+        mt_report_format(reporter, "Events are missing (at least %s): no number below is exact",
+                         mt_format_count(count, report->integrity.events_dropped)),
+        report->is_snapshot ? "PyTorch leaves out the actions in skip_actions of "
+                              "_record_memory_history(); 'memtrace info' shows what is missing"
+        : report->is_imported
+            ? "The imported file does not have them; 'memtrace info' shows which"
+            : "The recorder could not keep all of them; 'memtrace info' shows why");
 }
 
 /* If XLA's requests are missing, the size of its arena does not show what the program needs. */
-static void tell_levels(const struct mt_teller *teller)
+static void report_levels(const struct mt_reporter *reporter)
 {
-    if (mt_lacks_requests(teller->device)) {
-        mt_tell_missing_requests(teller);
+    if (mt_lacks_requests(reporter->device)) {
+        mt_report_missing_requests(reporter);
         return;
     }
-    if (mt_has_allocator(teller->report))
-        tell_reserved(teller);
-    tell_peak(teller);
-    tell_setup_peak(teller);
-    tell_roles(teller);
-    mt_tell_largest_modules(teller);
+    if (mt_has_allocator(reporter->report))
+        report_reserved(reporter);
+    report_peak(reporter);
+    report_setup_peak(reporter);
+    report_roles(reporter);
+    mt_report_largest_modules(reporter);
 }
 
-void mt_tell_answer(const struct mt_teller *teller)
+void mt_report_answer(const struct mt_reporter *reporter)
 {
-    if (mt_is_one_instant(teller->report, teller->device)) {
-        tell_one_instant(teller);
-        if (teller->report->device_count == 1)
-            mt_tell_run(teller);
+    if (mt_is_one_instant(reporter->report, reporter->device)) {
+        report_one_instant(reporter);
+        if (reporter->report->device_count == 1)
+            mt_report_run(reporter);
         return;
     }
-    tell_missing_entries(teller);
-    tell_late_start(teller);
-    tell_death(teller);
-    mt_tell_oom_help(teller);
-    tell_refused(teller);
-    tell_failure(teller);
-    tell_need(teller);
-    if (teller->report->is_dry_run)
-        mt_tell_card(teller);
+    report_missing_entries(reporter);
+    report_late_start(reporter);
+    report_death(reporter);
+    mt_report_oom_help(reporter);
+    report_refused(reporter);
+    report_failure(reporter);
+    report_need(reporter);
+    if (reporter->report->is_dry_run)
+        mt_report_card(reporter);
     else
-        tell_beside(teller);
-    tell_levels(teller);
-    mt_tell_tags(teller);
-    if (teller->report->device_count == 1)
-        mt_tell_run(teller);
+        report_beside(reporter);
+    report_levels(reporter);
+    mt_report_tags(reporter);
+    if (reporter->report->device_count == 1)
+        mt_report_run(reporter);
 }
 
 /* The worst device has the largest reserved peak. Another device may still need more. */
-void mt_tell_worst_device(const struct mt_teller *shared)
+void mt_report_worst_device(const struct mt_reporter *shared)
 {
     const struct mt_device_report *device = mt_worst_device(shared->report);
     const struct mt_peak *peak =
         mt_has_allocator(shared->report) ? &device->reserved_peak : &device->allocated_peak;
     const struct mt_oom *oom = mt_fatal_oom(device);
-    struct mt_teller teller = *shared;
-    const char *in = mt_tell_in(&teller, peak->phase, peak->step);
+    struct mt_reporter reporter = *shared;
+    const char *in = mt_report_in(&reporter, peak->phase, peak->step);
     char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], need[MT_NEED_TEXT];
 
-    teller.device = device;
+    reporter.device = device;
     if (oom) {
-        tell_in_red(&teller,
-                    mt_tell_format(&teller, "Device %u r%s", device->device, death(&teller, oom)));
+        report_in_red(&reporter, mt_report_format(&reporter, "Device %u r%s", device->device,
+                                                  death(&reporter, oom)));
         return;
     }
     if (mt_lacks_requests(device))
-        mt_tell_missing_requests(&teller);
+        mt_report_missing_requests(&reporter);
     else if (device->need)
-        mt_tell_line(
-            &teller, 0,
-            mt_tell_format(&teller, "Device %u needs %s%s (%s B) and has the largest reserved peak",
-                           device->device, mt_peaks_doubt(teller.report, device) ? "at least " : "",
-                           mt_need_text(need, device->need),
-                           mt_format_count(exact, device->need->bytes)));
+        mt_report_line(
+            &reporter, 0,
+            mt_report_format(
+                &reporter, "Device %u needs %s%s (%s B) and has the largest reserved peak",
+                device->device, mt_peaks_doubt(reporter.report, device) ? "at least " : "",
+                mt_need_text(need, device->need), mt_format_count(exact, device->need->bytes)));
     else
-        mt_tell_line(&teller, 0,
-                     mt_tell_format(&teller, "Device %u has the largest %s peak: %s (%s B)%s%s",
-                                    device->device,
-                                    mt_has_allocator(teller.report) ? "reserved" : "allocated",
-                                    mt_format_bytes(bytes, peak->bytes),
-                                    mt_format_count(exact, peak->bytes), *in ? " " : "", in));
+        mt_report_line(
+            &reporter, 0,
+            mt_report_format(&reporter, "Device %u has the largest %s peak: %s (%s B)%s%s",
+                             device->device,
+                             mt_has_allocator(reporter.report) ? "reserved" : "allocated",
+                             mt_format_bytes(bytes, peak->bytes),
+                             mt_format_count(exact, peak->bytes), *in ? " " : "", in));
 }

@@ -43,31 +43,31 @@ static size_t count_lines(const struct mt_buf *out)
 
 /* Prints at this level of detail. Returns true if the text and the `more` lines that follow it
  * fit. */
-static bool tell_at(const struct mt_teller *shared, struct mt_buf *text,
-                    const struct mt_detail *detail, size_t more)
+static bool report_at(const struct mt_reporter *shared, struct mt_buf *text,
+                      const struct mt_detail *detail, size_t more)
 {
     struct mt_arena arena = {0};
-    struct mt_teller teller = *shared;
+    struct mt_reporter reporter = *shared;
     size_t lines;
 
-    teller.out = text;
-    teller.arena = &arena;
-    teller.detail = detail;
+    reporter.out = text;
+    reporter.arena = &arena;
+    reporter.detail = detail;
     mt_buf_reset(text);
-    mt_tell_everything(&teller);
+    mt_report_everything(&reporter);
     mt_arena_release(&arena);
     lines = count_lines(text);
     return lines + more <= MT_ANALYZE_LINES;
 }
 
 /* Prints with as much detail as fits, or with the least detail if nothing fits. */
-static bool tell_most(const struct mt_teller *teller, struct mt_buf *text, bool worst_device)
+static bool report_most(const struct mt_reporter *reporter, struct mt_buf *text, bool worst_device)
 {
     for (size_t i = 0; i < MT_ARRAY_LEN(details); i++) {
         struct mt_detail detail = details[i];
 
         detail.worst_device = worst_device;
-        if (tell_at(teller, text, &detail, 1))
+        if (report_at(reporter, text, &detail, 1))
             return true;
     }
     return false;
@@ -76,12 +76,12 @@ static bool tell_most(const struct mt_teller *teller, struct mt_buf *text, bool 
 void mt_analyze_text(struct mt_buf *out, const struct mt_report *report,
                      const struct mt_style *style, const struct mt_screen *chart, bool all)
 {
-    const struct mt_teller teller = {.report = report, .style = style, .chart = chart};
+    const struct mt_reporter reporter = {.report = report, .style = style, .chart = chart};
     struct mt_buf text = {0};
 
-    if (!tell_at(&teller, &text, &mt_detail_all, 0) && !all) {
-        if (!tell_most(&teller, &text, false))
-            (void)tell_most(&teller, &text, true);
+    if (!report_at(&reporter, &text, &mt_detail_all, 0) && !all) {
+        if (!report_most(&reporter, &text, false))
+            (void)report_most(&reporter, &text, true);
         mt_buf_add_text(&text, "(abridged: --all has the rest)\n");
     }
     mt_buf_add(out, text.data ? text.data : "", text.length);

@@ -9,27 +9,28 @@
 /* Limits for a text with the report of the worst device. More rows would use up its lines. */
 enum { MAX_ROWS_BESIDE_REPORT = 8, MAX_NAMED_DEATHS = 8 };
 
-void mt_tell_devices_left_out(const struct mt_teller *teller)
+void mt_report_devices_left_out(const struct mt_reporter *reporter)
 {
-    const struct mt_report *report = teller->report;
+    const struct mt_report *report = reporter->report;
     int not_followed = __builtin_popcountll(report->devices_not_followed);
     char count[MT_UNITS_TEXT];
 
     if (report->devices_left_out)
-        mt_tell_line(teller, 2,
-                     mt_tell_format(teller,
-                                    "devices not analyzed because their numbers are above 63: %s",
-                                    mt_format_count(count, report->devices_left_out)));
+        mt_report_line(reporter, 2,
+                       mt_report_format(
+                           reporter, "devices not analyzed because their numbers are above 63: %s",
+                           mt_format_count(count, report->devices_left_out)));
     if (not_followed)
-        mt_tell_line(teller, 2,
-                     mt_tell_format(teller,
-                                    "devices not analyzed because the trace has too many phases "
-                                    "for another device: %d",
-                                    not_followed));
+        mt_report_line(
+            reporter, 2,
+            mt_report_format(reporter,
+                             "devices not analyzed because the trace has too many phases "
+                             "for another device: %d",
+                             not_followed));
 }
 
 /* "158 MiB to 160 MiB"; "" if the range is unknown or every order gives the same number. */
-static const char *other_orders(const struct mt_teller *teller,
+static const char *other_orders(const struct mt_reporter *reporter,
                                 const struct mt_device_report *device)
 {
     const struct mt_peak_orders *orders = device->peak_orders;
@@ -38,19 +39,19 @@ static const char *other_orders(const struct mt_teller *teller,
     if (!orders || orders->reserved_low_bytes == orders->reserved_high_bytes)
         return "";
     mt_format_bytes_apart(low, orders->reserved_low_bytes, high, orders->reserved_high_bytes);
-    return mt_tell_format(teller, "%s to %s", low, high);
+    return mt_report_format(reporter, "%s to %s", low, high);
 }
 
 /* True for a dry run whose reserved peak depends on addresses. */
-static bool has_other_orders(const struct mt_teller *teller)
+static bool has_other_orders(const struct mt_reporter *reporter)
 {
-    for (uint32_t i = 0; i < teller->report->device_count; i++)
-        if (*other_orders(teller, &teller->report->devices[i]))
+    for (uint32_t i = 0; i < reporter->report->device_count; i++)
+        if (*other_orders(reporter, &reporter->report->devices[i]))
             return true;
     return false;
 }
 
-static void add_row(const struct mt_teller *teller, struct mt_table *table,
+static void add_row(const struct mt_reporter *reporter, struct mt_table *table,
                     const struct mt_device_report *device, bool has_orders)
 {
     char text[MT_UNITS_TEXT];
@@ -58,17 +59,18 @@ static void add_row(const struct mt_teller *teller, struct mt_table *table,
     MT_CELLS(table, MT_COUNT(device->device), MT_BYTES(device->allocated_peak.bytes),
              MT_BYTES(device->reserved_peak.bytes));
     if (has_orders)
-        MT_CELLS(table, MT_TEXT(other_orders(teller, device)));
-    MT_CELLS(
-        table, MT_TEXT(mt_format_percent(text, device->fragmentation_at_reserved_peak)),
-        MT_BYTES(device->end.allocated),
-        MT_TEXT(mt_tell_where(teller, device->allocated_peak.phase, device->allocated_peak.step)));
+        MT_CELLS(table, MT_TEXT(other_orders(reporter, device)));
+    MT_CELLS(table, MT_TEXT(mt_format_percent(text, device->fragmentation_at_reserved_peak)),
+             MT_BYTES(device->end.allocated),
+             MT_TEXT(mt_report_where(reporter, device->allocated_peak.phase,
+                                     device->allocated_peak.step)));
 }
 
 /* Lists the other devices that ran out of memory, because the table does not show them. */
-static void tell_other_deaths(const struct mt_teller *teller, const struct mt_device_report *worst)
+static void report_other_deaths(const struct mt_reporter *reporter,
+                                const struct mt_device_report *worst)
 {
-    const struct mt_report *report = teller->report;
+    const struct mt_report *report = reporter->report;
     struct mt_buf numbers = {0};
     uint32_t count = 0;
 
@@ -82,42 +84,44 @@ static void tell_other_deaths(const struct mt_teller *teller, const struct mt_de
         count++;
     }
     if (count && numbers.data)
-        mt_tell_line(teller, 2,
-                     mt_tell_format(teller, "%u other device%s ran OUT OF MEMORY: %s%s", count,
-                                    count == 1 ? "" : "s", numbers.data,
-                                    count > MAX_NAMED_DEATHS ? ", ..." : ""));
-    teller->out->failed |= numbers.failed;
+        mt_report_line(reporter, 2,
+                       mt_report_format(reporter, "%u other device%s ran OUT OF MEMORY: %s%s",
+                                        count, count == 1 ? "" : "s", numbers.data,
+                                        count > MAX_NAMED_DEATHS ? ", ..." : ""));
+    reporter->out->failed |= numbers.failed;
     mt_buf_release(&numbers);
 }
 
-static void tell_worst_alone(const struct mt_teller *teller)
+static void report_worst_alone(const struct mt_reporter *reporter)
 {
-    const struct mt_device_report *worst = mt_worst_device(teller->report);
+    const struct mt_device_report *worst = mt_worst_device(reporter->report);
 
-    tell_other_deaths(teller, worst);
-    mt_tell_line(teller, 2,
-                 mt_tell_format(teller,
-                                "Only device %u is reported below; --all reports all %u devices",
-                                worst->device, teller->report->device_count));
+    report_other_deaths(reporter, worst);
+    mt_report_line(
+        reporter, 2,
+        mt_report_format(reporter, "Only device %u is reported below; --all reports all %u devices",
+                         worst->device, reporter->report->device_count));
 }
 
 /* Number of chosen devices that have a row. */
-static uint32_t count_rows(const struct mt_teller *teller, const struct mt_device_choice *choice)
+static uint32_t count_rows(const struct mt_reporter *reporter,
+                           const struct mt_device_choice *choice)
 {
-    if (teller->detail->whole)
-        return teller->report->device_count;
-    if (teller->detail->worst_device)
+    if (reporter->detail->whole)
+        return reporter->report->device_count;
+    if (reporter->detail->worst_device)
         return (uint32_t)mt_min_u64(choice->count, MAX_ROWS_BESIDE_REPORT);
     return choice->count;
 }
 
-void mt_tell_devices_together(const struct mt_teller *teller, const struct mt_device_choice *shown)
+void mt_report_devices_together(const struct mt_reporter *reporter,
+                                const struct mt_device_choice *shown)
 {
-    const struct mt_report *report = teller->report;
-    const bool is_worst_alone = teller->detail->worst_device;
+    const struct mt_report *report = reporter->report;
+    const bool is_worst_alone = reporter->detail->worst_device;
     const struct mt_device_choice choice = is_worst_alone ? mt_devices_by_peak(report) : *shown;
-    const uint32_t rows = count_rows(teller, &choice);
-    const bool has_orders = has_other_orders(teller);
+    const uint32_t rows = count_rows(reporter, &choice);
+    const bool has_orders = has_other_orders(reporter);
     struct mt_table table;
 
     mt_table_begin(&table, "device|#peak allocated|#peak reserved");
@@ -125,15 +129,15 @@ void mt_tell_devices_together(const struct mt_teller *teller, const struct mt_de
         mt_table_columns(&table, "#at other addresses");
     mt_table_columns(&table, "#unused at peak|#allocated at the end|~in");
     for (uint32_t i = 0; i < rows; i++)
-        add_row(teller, &table, teller->detail->whole ? &report->devices[i] : choice.devices[i],
+        add_row(reporter, &table, reporter->detail->whole ? &report->devices[i] : choice.devices[i],
                 has_orders);
-    mt_add_text_table(teller->out, &table, 2, teller->style);
-    mt_tell_devices_left_out(teller);
+    mt_add_text_table(reporter->out, &table, 2, reporter->style);
+    mt_report_devices_left_out(reporter);
     if (rows < report->device_count)
-        mt_tell_line(teller, 2,
-                     mt_tell_format(teller,
-                                    "%u of %u devices are shown: %s; --all shows all of them", rows,
-                                    report->device_count, mt_device_choice_text(report)));
+        mt_report_line(reporter, 2,
+                       mt_report_format(reporter,
+                                        "%u of %u devices are shown: %s; --all shows all of them",
+                                        rows, report->device_count, mt_device_choice_text(report)));
     if (is_worst_alone)
-        tell_worst_alone(teller);
+        report_worst_alone(reporter);
 }

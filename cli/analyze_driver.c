@@ -13,28 +13,28 @@
 #define MAX_OWNERS   12
 #define MAX_FAILURES 6
 
-static int64_t step_of(const struct mt_teller *teller, int32_t phase)
+static int64_t step_of(const struct mt_reporter *reporter, int32_t phase)
 {
-    return phase == MT_NO_PHASE ? MT_NO_STEP : teller->report->phases[phase].step;
+    return phase == MT_NO_PHASE ? MT_NO_STEP : reporter->report->phases[phase].step;
 }
 
 /* Short reports have sentences instead of tables. */
-static bool has_tables(const struct mt_teller *teller)
+static bool has_tables(const struct mt_reporter *reporter)
 {
-    return teller->detail->holders > 4;
+    return reporter->detail->holders > 4;
 }
 
 /* "NCCL, communicator 2 of 3 with 8 ranks (ncclCommSplit)" */
-static const char *owner_words(const struct mt_teller *teller,
+static const char *owner_words(const struct mt_reporter *reporter,
                                const struct mt_driver_report *driver,
                                const struct mt_owner_use *owner)
 {
-    const char *text = mt_owner_text(teller->arena, driver, owner);
+    const char *text = mt_owner_text(reporter->arena, driver, owner);
 
-    return text && owner->call ? mt_tell_format(teller, "%s (%s)", text, owner->call) : text;
+    return text && owner->call ? mt_report_format(reporter, "%s (%s)", text, owner->call) : text;
 }
 
-static void tell_owners(const struct mt_teller *teller, const struct mt_driver_report *driver)
+static void report_owners(const struct mt_reporter *reporter, const struct mt_driver_report *driver)
 {
     struct mt_table table;
     uint64_t rest_bytes = 0, rest_blocks = 0;
@@ -49,16 +49,17 @@ static void tell_owners(const struct mt_teller *teller, const struct mt_driver_r
             continue;
         }
         MT_CELLS(&table, MT_BYTES(owner->bytes), MT_COUNT(owner->blocks),
-                 MT_TEXT(owner_words(teller, driver, owner)), MT_SITE(owner->site));
+                 MT_TEXT(owner_words(reporter, driver, owner)), MT_SITE(owner->site));
     }
     if (rest_blocks)
         MT_CELLS(&table, MT_BYTES(rest_bytes), MT_COUNT(rest_blocks),
                  MT_TEXT("all others together"), MT_TEXT(""));
-    mt_add_text_table(teller->out, &table, 2, teller->style);
+    mt_add_text_table(reporter->out, &table, 2, reporter->style);
 }
 
 /* Registered buffers belong to the program or the framework, so they have no row. */
-static void tell_registered(const struct mt_teller *teller, const struct mt_driver_report *driver)
+static void report_registered(const struct mt_reporter *reporter,
+                              const struct mt_driver_report *driver)
 {
     char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT];
 
@@ -69,66 +70,68 @@ static void tell_registered(const struct mt_teller *teller, const struct mt_driv
         if (!of->registered_peak_bytes)
             continue;
         if (of->communicator != MT_NO_COMMUNICATOR && driver->communicator_count > 1)
-            which = mt_tell_format(teller, " %d of %u", of->communicator + 1,
-                                   driver->communicator_count);
-        mt_tell_line(
-            teller, 2,
-            mt_tell_format(
-                teller,
+            which = mt_report_format(reporter, " %d of %u", of->communicator + 1,
+                                     driver->communicator_count);
+        mt_report_line(
+            reporter, 2,
+            mt_report_format(
+                reporter,
                 "Buffers that the program registered with NCCL communicator%s: %s (%s B) at most",
                 which, mt_format_bytes(bytes, of->registered_peak_bytes),
                 mt_format_count(exact, of->registered_peak_bytes)));
     }
 }
 
-static void tell_outside(const struct mt_teller *teller, const struct mt_driver_report *driver)
+static void report_outside(const struct mt_reporter *reporter,
+                           const struct mt_driver_report *driver)
 {
     const struct mt_driver_level *then = &driver->then;
     char outside[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], all[MT_UNITS_TEXT], own[MT_UNITS_TEXT];
 
     if (!driver->has_calls || !driver->has_then)
         return;
-    mt_tell_line(teller, 2,
-                 mt_tell_format(teller,
-                                "At the framework's peak, the process held %s from the driver: %s "
-                                "in segments of the framework and %s (%s B) outside them%s",
-                                mt_format_bytes(all, then->bytes),
-                                mt_format_bytes(own, then->framework_bytes),
-                                mt_format_bytes(outside, then->bytes - then->framework_bytes),
-                                mt_format_count(exact, then->bytes - then->framework_bytes),
-                                driver->owner_count && has_tables(teller) ? ":" : ""));
-    if (has_tables(teller)) {
-        tell_owners(teller, driver);
-        tell_registered(teller, driver);
+    mt_report_line(
+        reporter, 2,
+        mt_report_format(reporter,
+                         "At the framework's peak, the process held %s from the driver: %s "
+                         "in segments of the framework and %s (%s B) outside them%s",
+                         mt_format_bytes(all, then->bytes),
+                         mt_format_bytes(own, then->framework_bytes),
+                         mt_format_bytes(outside, then->bytes - then->framework_bytes),
+                         mt_format_count(exact, then->bytes - then->framework_bytes),
+                         driver->owner_count && has_tables(reporter) ? ":" : ""));
+    if (has_tables(reporter)) {
+        report_owners(reporter, driver);
+        report_registered(reporter, driver);
     }
 }
 
-static void tell_peak(const struct mt_teller *teller, const struct mt_driver_report *driver)
+static void report_peak(const struct mt_reporter *reporter, const struct mt_driver_report *driver)
 {
     const struct mt_driver_level *peak = &driver->peak;
-    const char *in = mt_tell_in(teller, peak->phase, step_of(teller, peak->phase));
+    const char *in = mt_report_in(reporter, peak->phase, step_of(reporter, peak->phase));
     char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], own[MT_UNITS_TEXT], outside[MT_UNITS_TEXT];
     const char *split = "";
 
-    if (!driver->has_calls || !peak->bytes || teller->report->is_driver_level ||
-        (driver->has_then && driver->then.bytes == peak->bytes)) /* tell_outside prints it */
+    if (!driver->has_calls || !peak->bytes || reporter->report->is_driver_level ||
+        (driver->has_then && driver->then.bytes == peak->bytes)) /* report_outside prints it */
         return;
     if (driver->has_then)
-        split = mt_tell_format(teller, ": %s for the framework, %s outside",
-                               mt_format_bytes(own, peak->framework_bytes),
-                               mt_format_bytes(outside, peak->bytes - peak->framework_bytes));
-    mt_tell_line(teller, 2,
-                 mt_tell_format(teller, "Peak from the driver: %s (%s B)%s%s, at %s%s",
-                                mt_format_bytes(bytes, peak->bytes),
-                                mt_format_count(exact, peak->bytes), *in ? " " : "", in,
-                                mt_tell_at(teller, peak->t_ns, peak->event), split));
+        split = mt_report_format(reporter, ": %s for the framework, %s outside",
+                                 mt_format_bytes(own, peak->framework_bytes),
+                                 mt_format_bytes(outside, peak->bytes - peak->framework_bytes));
+    mt_report_line(reporter, 2,
+                   mt_report_format(reporter, "Peak from the driver: %s (%s B)%s%s, at %s%s",
+                                    mt_format_bytes(bytes, peak->bytes),
+                                    mt_format_count(exact, peak->bytes), *in ? " " : "", in,
+                                    mt_report_at(reporter, peak->t_ns, peak->event), split));
 }
 
-static void tell_heaps(const struct mt_teller *teller, const struct mt_driver_report *driver)
+static void report_heaps(const struct mt_reporter *reporter, const struct mt_driver_report *driver)
 {
     struct mt_table table;
 
-    if (!has_tables(teller))
+    if (!has_tables(reporter))
         return;
     mt_table_begin(&table, "heap|#peak|#at the end|#allocations|~");
     for (uint32_t i = 0; i < driver->heap_count; i++) {
@@ -136,10 +139,10 @@ static void tell_heaps(const struct mt_teller *teller, const struct mt_driver_re
 
         MT_CELLS(&table, MT_TEXT(heap->name), MT_BYTES(heap->peak_bytes),
                  MT_BYTES(heap->live_bytes), MT_COUNT(heap->allocations),
-                 MT_TEXT(mt_tell_format(teller, "%s%s", heap->what,
-                                        heap->is_device_memory ? "" : " (not counted)")));
+                 MT_TEXT(mt_report_format(reporter, "%s%s", heap->what,
+                                          heap->is_device_memory ? "" : " (not counted)")));
     }
-    mt_add_text_table(teller->out, &table, 2, teller->style);
+    mt_add_text_table(reporter->out, &table, 2, reporter->style);
 }
 
 /* Formats a difference. It is negative if the driver counts bytes that NVML does not. */
@@ -150,130 +153,135 @@ static const char *difference(char text[MT_UNITS_TEXT], int64_t bytes)
 
 /* Returns "the only sample" or "the highest use of 80 samples; 500 MiB to 501 MiB over all
  * samples". */
-static const char *which_sample(const struct mt_teller *teller, const struct mt_residual *residual)
+static const char *which_sample(const struct mt_reporter *reporter,
+                                const struct mt_residual *residual)
 {
     char count[MT_UNITS_TEXT], least[MT_UNITS_TEXT], most[MT_UNITS_TEXT];
 
     if (residual->samples == 1)
         return "the only sample";
-    return mt_tell_format(teller, "the highest use of %s samples; %s to %s over all samples",
-                          mt_format_count(count, residual->samples),
-                          difference(least, residual->least_bytes),
-                          difference(most, residual->most_bytes));
+    return mt_report_format(reporter, "the highest use of %s samples; %s to %s over all samples",
+                            mt_format_count(count, residual->samples),
+                            difference(least, residual->least_bytes),
+                            difference(most, residual->most_bytes));
 }
 
-static void tell_residual(const struct mt_teller *teller, const struct mt_driver_report *driver)
+static void report_residual(const struct mt_reporter *reporter,
+                            const struct mt_driver_report *driver)
 {
     const struct mt_residual *residual = &driver->residual;
     bool from_driver = residual->tracked_from == MT_TRACKED_DRIVER;
     char rest[MT_UNITS_TEXT], used[MT_UNITS_TEXT], tracked[MT_UNITS_TEXT];
 
-    if (teller->report->is_dry_run) /* the answer has the memory of CUDA, taken from a table */
+    if (reporter->report->is_dry_run) /* the answer has the memory of CUDA, taken from a table */
         return;
     if (!residual->samples) {
-        mt_tell_line(teller, 2,
-                     residual->unknown_samples
-                         ? "NVML does not report the memory used by this process, so what CUDA "
-                           "itself takes (context, modules) is unknown"
-                         : "The memory used by the process was not sampled, so what CUDA itself "
-                           "takes (context, modules) is unknown");
+        mt_report_line(reporter, 2,
+                       residual->unknown_samples
+                           ? "NVML does not report the memory used by this process, so what CUDA "
+                             "itself takes (context, modules) is unknown"
+                           : "The memory used by the process was not sampled, so what CUDA itself "
+                             "takes (context, modules) is unknown");
         return;
     }
-    mt_tell_line(
-        teller, 2,
-        mt_tell_format(teller, "%s: %s = %s used by the process (NVML) - %s tracked%s, at %s, %s",
+    mt_report_line(reporter, 2,
+                   mt_report_format(
+                       reporter, "%s: %s = %s used by the process (NVML) - %s tracked%s, at %s, %s",
                        from_driver ? "CUDA itself (context, modules, ...)"
                                    : "CUDA itself and everything else outside the framework",
                        difference(rest, (int64_t)(residual->used_bytes - residual->tracked_bytes)),
                        mt_format_bytes(used, residual->used_bytes),
                        mt_format_bytes(tracked, residual->tracked_bytes),
                        from_driver ? "" : " (segments; driver calls were not recorded)",
-                       mt_tell_at(teller, residual->t_ns, residual->event),
-                       which_sample(teller, residual)));
+                       mt_report_at(reporter, residual->t_ns, residual->event),
+                       which_sample(reporter, residual)));
 }
 
-static void tell_failures(const struct mt_teller *teller, const struct mt_driver_report *driver)
+static void report_failures(const struct mt_reporter *reporter,
+                            const struct mt_driver_report *driver)
 {
-    const struct mt_symbols *symbols = teller->report->symbols;
+    const struct mt_symbols *symbols = reporter->report->symbols;
     char count[MT_UNITS_TEXT], bytes[MT_UNITS_TEXT];
 
     if (!driver->failures_in_all)
         return;
-    mt_tell_line(teller, 2,
-                 mt_tell_format(teller, "The driver refused %s request%s:",
-                                mt_format_count(count, driver->failures_in_all),
-                                driver->failures_in_all == 1 ? "" : "s"));
+    mt_report_line(reporter, 2,
+                   mt_report_format(reporter, "The driver refused %s request%s:",
+                                    mt_format_count(count, driver->failures_in_all),
+                                    driver->failures_in_all == 1 ? "" : "s"));
     for (uint32_t i = 0; i < driver->failure_count && i < MAX_FAILURES; i++) {
         const struct mt_driver_failure *failure = &driver->failures[i];
-        const char *in = mt_tell_in(teller, failure->phase, step_of(teller, failure->phase));
+        const char *in = mt_report_in(reporter, failure->phase, step_of(reporter, failure->phase));
         const char *by = "";
 
         if (failure->stack != MT_NO_ID)
-            by = mt_site_label(teller->arena, symbols, failure->stack, false);
-        mt_tell_line(teller, 4,
-                     mt_tell_format(teller, "%s of %s%s%s, at %s%s%s",
-                                    mt_format_bytes(bytes, failure->request_bytes),
-                                    mt_heap_meaning(symbols, failure->heap), *in ? ", " : "", in,
-                                    mt_tell_at(teller, failure->t_ns, failure->event),
-                                    by && *by ? ", by " : "", by ? by : ""));
+            by = mt_site_label(reporter->arena, symbols, failure->stack, false);
+        mt_report_line(reporter, 4,
+                       mt_report_format(reporter, "%s of %s%s%s, at %s%s%s",
+                                        mt_format_bytes(bytes, failure->request_bytes),
+                                        mt_heap_meaning(symbols, failure->heap), *in ? ", " : "",
+                                        in, mt_report_at(reporter, failure->t_ns, failure->event),
+                                        by && *by ? ", by " : "", by ? by : ""));
     }
     if (driver->failures_in_all > MAX_FAILURES)
-        mt_tell_line(teller, 4, "and more");
+        mt_report_line(reporter, 4, "and more");
 }
 
-static void tell_driver(const struct mt_teller *teller, const struct mt_driver_report *driver)
+static void report_driver(const struct mt_reporter *reporter, const struct mt_driver_report *driver)
 {
-    mt_tell_heading(teller,
-                    teller->report->is_driver_level ? "From the driver" : "Outside the framework");
+    mt_report_heading(reporter, reporter->report->is_driver_level ? "From the driver"
+                                                                  : "Outside the framework");
     if (!driver->has_calls)
-        mt_tell_line(teller, 2,
-                     "Driver calls were not recorded: memory that libraries take from the driver "
-                     "is not shown separately");
-    tell_outside(teller, driver);
-    tell_peak(teller, driver);
-    tell_heaps(teller, driver);
-    tell_residual(teller, driver);
-    tell_failures(teller, driver);
+        mt_report_line(reporter, 2,
+                       "Driver calls were not recorded: memory that libraries take from the driver "
+                       "is not shown separately");
+    report_outside(reporter, driver);
+    report_peak(reporter, driver);
+    report_heaps(reporter, driver);
+    report_residual(reporter, driver);
+    report_failures(reporter, driver);
 }
 
-void mt_tell_driver(const struct mt_teller *teller)
+void mt_report_driver(const struct mt_reporter *reporter)
 {
-    const struct mt_driver_report *driver = mt_driver_of(teller->report, teller->device->device);
+    const struct mt_driver_report *driver =
+        mt_driver_of(reporter->report, reporter->device->device);
 
     if (driver)
-        tell_driver(teller, driver);
+        report_driver(reporter, driver);
 }
 
 /* For short reports, prints the number of devices without memory of the framework. */
-static void count_other_devices(const struct mt_teller *teller)
+static void count_other_devices(const struct mt_reporter *reporter)
 {
     uint32_t count = 0;
 
-    for (uint32_t i = 0; i < teller->report->driver_count; i++)
-        count += !mt_report_device(teller->report, teller->report->drivers[i].device);
+    for (uint32_t i = 0; i < reporter->report->driver_count; i++)
+        count += !mt_report_device(reporter->report, reporter->report->drivers[i].device);
     if (!count)
         return;
-    mt_buf_add_char(teller->out, '\n');
-    mt_tell_line(teller, 0,
-                 mt_tell_format(teller,
-                                "%u other device%s no memory of the framework; --all shows what "
-                                "the driver allocated there",
-                                count, count == 1 ? " has" : "s have"));
+    mt_buf_add_char(reporter->out, '\n');
+    mt_report_line(
+        reporter, 0,
+        mt_report_format(reporter,
+                         "%u other device%s no memory of the framework; --all shows what "
+                         "the driver allocated there",
+                         count, count == 1 ? " has" : "s have"));
 }
 
-void mt_tell_other_devices(const struct mt_teller *teller)
+void mt_report_other_devices(const struct mt_reporter *reporter)
 {
-    if (teller->detail->worst_device) {
-        count_other_devices(teller);
+    if (reporter->detail->worst_device) {
+        count_other_devices(reporter);
         return;
     }
-    for (uint32_t i = 0; i < teller->report->driver_count; i++) {
-        const struct mt_driver_report *driver = &teller->report->drivers[i];
+    for (uint32_t i = 0; i < reporter->report->driver_count; i++) {
+        const struct mt_driver_report *driver = &reporter->report->drivers[i];
 
-        if (mt_report_device(teller->report, driver->device))
+        if (mt_report_device(reporter->report, driver->device))
             continue;
-        mt_buf_printf(teller->out, "\n%sDevice %u: no memory of the framework%s\n",
-                      teller->style->bold, driver->device, teller->style->reset);
-        tell_driver(teller, driver);
+        mt_buf_printf(reporter->out, "\n%sDevice %u: no memory of the framework%s\n",
+                      reporter->style->bold, driver->device, reporter->style->reset);
+        report_driver(reporter, driver);
     }
 }

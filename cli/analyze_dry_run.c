@@ -11,18 +11,18 @@
 
 enum { NAMED_CARDS = 3 }; /* for each verdict */
 
-void mt_tell_dry_run(const struct mt_teller *teller)
+void mt_report_dry_run(const struct mt_reporter *reporter)
 {
     struct mt_buf line = {0};
 
-    if (!teller->report->is_dry_run)
+    if (!reporter->report->is_dry_run)
         return;
     mt_buf_add_text(&line, "Dry run on a ");
-    mt_add_simulated_card(&line, &teller->report->dry_run);
+    mt_add_simulated_card(&line, &reporter->report->dry_run);
     mt_buf_add_text(&line, ": times and values are meaningless");
     if (line.data)
-        mt_tell_line(teller, 0, line.data);
-    teller->out->failed |= line.failed;
+        mt_report_line(reporter, 0, line.data);
+    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
@@ -89,10 +89,10 @@ static void add_beside(struct mt_buf *out, const struct mt_beside *beside, const
     mt_buf_add_text(out, ", usually 0.5 to 1 GiB");
 }
 
-static void tell_in_all(const struct mt_teller *teller, const struct mt_beside *beside,
-                        uint64_t need_bytes, bool is_certain)
+static void report_in_all(const struct mt_reporter *reporter, const struct mt_beside *beside,
+                          uint64_t need_bytes, bool is_certain)
 {
-    const char *card = teller->report->dry_run.card;
+    const char *card = reporter->report->dry_run.card;
     char all[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
@@ -100,8 +100,8 @@ static void tell_in_all(const struct mt_teller *teller, const struct mt_beside *
                   mt_format_bytes(all, mt_add_most_u64(need_bytes, beside->most_bytes)));
     add_beside(&line, beside, card);
     if (line.data)
-        mt_tell_line(teller, 2, line.data);
-    teller->out->failed |= line.failed;
+        mt_report_line(reporter, 2, line.data);
+    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
@@ -127,7 +127,7 @@ static void add_cards(struct mt_buf *out, enum mt_card_verdict verdict, uint64_t
 }
 
 /* "Fits: L40S 48 GB, H100 80 GB; tight, ...: A100 40 GB; does not fit: T4 16 GB". */
-static void tell_cards(const struct mt_teller *teller, uint64_t need_bytes, bool is_certain)
+static void report_cards(const struct mt_reporter *reporter, uint64_t need_bytes, bool is_certain)
 {
     const struct {
         enum mt_card_verdict verdict;
@@ -147,19 +147,19 @@ static void tell_cards(const struct mt_teller *teller, uint64_t need_bytes, bool
         mt_buf_release(&cards);
     }
     if (line.data)
-        mt_tell_line(teller, 2, line.data);
-    teller->out->failed |= line.failed;
+        mt_report_line(reporter, 2, line.data);
+    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
-void mt_tell_card(const struct mt_teller *teller)
+void mt_report_card(const struct mt_reporter *reporter)
 {
-    const struct mt_beside beside = mt_beside_of(teller->report, teller->device);
-    const struct mt_need *need = teller->device->need;
-    const bool is_certain = beside.is_known && !mt_peaks_doubt(teller->report, teller->device);
+    const struct mt_beside beside = mt_beside_of(reporter->report, reporter->device);
+    const struct mt_need *need = reporter->device->need;
+    const bool is_certain = beside.is_known && !mt_peaks_doubt(reporter->report, reporter->device);
 
     if (!need)
         return;
-    tell_in_all(teller, &beside, need->bytes, is_certain);
-    tell_cards(teller, mt_beside_fit_bytes(&beside, need->bytes), is_certain);
+    report_in_all(reporter, &beside, need->bytes, is_certain);
+    report_cards(reporter, mt_beside_fit_bytes(&beside, need->bytes), is_certain);
 }

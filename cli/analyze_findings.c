@@ -5,48 +5,49 @@
 
 #include "json_list.h"
 
-static void tell_finding(const struct mt_teller *teller, const struct mt_finding *finding)
+static void report_finding(const struct mt_reporter *reporter, const struct mt_finding *finding)
 {
-    mt_tell_line(teller, 2, finding->title);
-    mt_tell_line(teller, 4, mt_tell_format(teller, "Try: %s", finding->advice));
-    if (finding->cost && teller->detail->findings > 1)
-        mt_tell_line(teller, 4, mt_tell_format(teller, "Cost: %s", finding->cost));
+    mt_report_line(reporter, 2, finding->title);
+    mt_report_line(reporter, 4, mt_report_format(reporter, "Try: %s", finding->advice));
+    if (finding->cost && reporter->detail->findings > 1)
+        mt_report_line(reporter, 4, mt_report_format(reporter, "Cost: %s", finding->cost));
     if (!finding->proved_by)
         return;
-    mt_buf_add_text(teller->out, "    Check: "); /* one line, so that it can be copied */
-    mt_buf_add_printable(teller->out, finding->proved_by, strlen(finding->proved_by));
-    mt_buf_add_char(teller->out, '\n');
+    mt_buf_add_text(reporter->out, "    Check: "); /* one line, so that it can be copied */
+    mt_buf_add_printable(reporter->out, finding->proved_by, strlen(finding->proved_by));
+    mt_buf_add_char(reporter->out, '\n');
 }
 
 /* With several devices, prints it only with full detail or for the worst device alone, because the
  * tables of all devices need the space. */
-static void tell_no_finding(const struct mt_teller *teller)
+static void report_no_finding(const struct mt_reporter *reporter)
 {
-    bool has_room =
-        teller->report->device_count == 1 || teller->detail->whole || teller->detail->worst_device;
+    bool has_room = reporter->report->device_count == 1 || reporter->detail->whole ||
+                    reporter->detail->worst_device;
 
-    if (!teller->device->no_finding || !teller->detail->findings || !has_room)
+    if (!reporter->device->no_finding || !reporter->detail->findings || !has_room)
         return;
-    mt_buf_add_char(teller->out, '\n');
-    mt_tell_line(teller, 0,
-                 mt_tell_format(teller, "Nothing stands out: %s", teller->device->no_finding));
+    mt_buf_add_char(reporter->out, '\n');
+    mt_report_line(
+        reporter, 0,
+        mt_report_format(reporter, "Nothing stands out: %s", reporter->device->no_finding));
 }
 
-void mt_tell_findings(const struct mt_teller *teller)
+void mt_report_findings(const struct mt_reporter *reporter)
 {
-    const struct mt_device_report *device = teller->device;
-    uint32_t most = teller->detail->findings;
+    const struct mt_device_report *device = reporter->device;
+    uint32_t most = reporter->detail->findings;
 
     if (!device->finding_count) {
-        tell_no_finding(teller);
+        report_no_finding(reporter);
         return;
     }
-    mt_tell_heading(teller, "What to change");
+    mt_report_heading(reporter, "What to change");
     for (uint32_t i = 0; i < device->finding_count && i < most; i++)
-        tell_finding(teller, &device->findings[i]);
+        report_finding(reporter, &device->findings[i]);
     if (device->finding_count > most)
-        mt_tell_line(teller, 2,
-                     mt_tell_format(teller, "%u more: --all", device->finding_count - most));
+        mt_report_line(reporter, 2,
+                       mt_report_format(reporter, "%u more: --all", device->finding_count - most));
 }
 
 void mt_json_findings(struct mt_json *json, const struct mt_device_report *device)

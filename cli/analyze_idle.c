@@ -41,7 +41,7 @@ static struct stay stay_of(const struct mt_device_report *device, uint32_t *at)
     return stay;
 }
 
-static const char *roles_of(const struct mt_teller *teller, const struct stay *stay)
+static const char *roles_of(const struct mt_reporter *reporter, const struct stay *stay)
 {
     const struct mt_idle_use *const *movable = stay->movable;
 
@@ -49,38 +49,39 @@ static const char *roles_of(const struct mt_teller *teller, const struct stay *s
         return "";
     if (!movable[1])
         return mt_role_name(movable[0]->role);
-    return mt_tell_format(teller, "%s, %s", mt_role_name(movable[0]->role),
-                          mt_role_name(movable[1]->role));
+    return mt_report_format(reporter, "%s, %s", mt_role_name(movable[0]->role),
+                            mt_role_name(movable[1]->role));
 }
 
-static void add_row(const struct mt_teller *teller, struct mt_table *table, const struct stay *stay)
+static void add_row(const struct mt_reporter *reporter, struct mt_table *table,
+                    const struct stay *stay)
 {
     const char *where =
-        mt_tell_where(teller, stay->phase, teller->report->phases[stay->phase].step);
+        mt_report_where(reporter, stay->phase, reporter->report->phases[stay->phase].step);
 
     MT_CELLS(
-        table, MT_TEXT(where), MT_BYTES(teller->device->phase_uses[stay->phase].peak.allocated),
+        table, MT_TEXT(where), MT_BYTES(reporter->device->phase_uses[stay->phase].peak.allocated),
         MT_BYTES(stay->bytes), stay->movable_bytes ? MT_BYTES(stay->movable_bytes) : MT_TEXT(""),
-        MT_TEXT(roles_of(teller, stay)));
+        MT_TEXT(roles_of(reporter, stay)));
 }
 
-void mt_tell_idle(const struct mt_teller *teller)
+void mt_report_idle(const struct mt_reporter *reporter)
 {
-    const struct mt_device_report *device = teller->device;
+    const struct mt_device_report *device = reporter->device;
     struct mt_table table;
     uint64_t movable_bytes = 0;
     uint32_t at;
 
     for (at = 0; at < device->idle_count; at++)
         movable_bytes += device->idle[at].movable_bytes;
-    if (!movable_bytes || !teller->detail->whole)
+    if (!movable_bytes || !reporter->detail->whole)
         return;
-    mt_tell_heading(teller,
-                    "Memory idle throughout each phase (the instance with the highest peak)");
+    mt_report_heading(reporter,
+                      "Memory idle throughout each phase (the instance with the highest peak)");
     mt_table_begin(&table, "~phase|#peak|#stays allocated|#not used|");
     for (at = 0; at < device->idle_count;) {
         struct stay stay = stay_of(device, &at);
-        add_row(teller, &table, &stay);
+        add_row(reporter, &table, &stay);
     }
-    mt_add_text_table(teller->out, &table, 2, teller->style);
+    mt_add_text_table(reporter->out, &table, 2, reporter->style);
 }

@@ -8,66 +8,66 @@
 
 #include <string.h>
 
-static const char *asked_by(const struct mt_teller *teller, uint32_t stack)
+static const char *asked_by(const struct mt_reporter *reporter, uint32_t stack)
 {
-    const char *site = mt_site_label(teller->arena, teller->report->symbols, stack, false);
+    const char *site = mt_site_label(reporter->arena, reporter->report->symbols, stack, false);
 
-    teller->out->failed |= !site;
+    reporter->out->failed |= !site;
     return site ? site : "";
 }
 
-static void add_oom(struct mt_table *table, const struct mt_teller *teller,
+static void add_oom(struct mt_table *table, const struct mt_reporter *reporter,
                     const struct mt_oom *oom)
 {
-    MT_CELLS(table, MT_TIME(teller->report->first_t_ns, oom->t_ns), MT_BYTES(oom->request_bytes),
+    MT_CELLS(table, MT_TIME(reporter->report->first_t_ns, oom->t_ns), MT_BYTES(oom->request_bytes),
              MT_BYTES(oom->then.allocated), MT_BYTES(oom->then.reserved),
              MT_BYTES(oom->device_free_bytes), MT_TEXT(oom->fatal ? "fatal" : "caught"),
-             MT_TEXT(mt_tell_where(teller, oom->phase, oom->step)),
-             MT_SITE(asked_by(teller, oom->stack)));
+             MT_TEXT(mt_report_where(reporter, oom->phase, oom->step)),
+             MT_SITE(asked_by(reporter, oom->stack)));
 }
 
-static void tell_oom_table(const struct mt_teller *teller)
+static void report_oom_table(const struct mt_reporter *reporter)
 {
-    const struct mt_device_report *device = teller->device;
+    const struct mt_device_report *device = reporter->device;
     struct mt_table table;
 
     mt_table_begin(&table, "#at|#requested|#allocated|#reserved|#device free||~in|!requested by");
     for (uint32_t i = 0; i < device->oom_count; i++)
         if (i < 8 || i + 1 == device->oom_count)
-            add_oom(&table, teller, &device->oom_list[i]);
-    mt_add_text_table(teller->out, &table, 2, teller->style);
+            add_oom(&table, reporter, &device->oom_list[i]);
+    mt_add_text_table(reporter->out, &table, 2, reporter->style);
     if (device->oom_count > 9)
-        mt_buf_printf(teller->out, "  (%u in total)\n", (unsigned)device->ooms);
+        mt_buf_printf(reporter->out, "  (%u in total)\n", (unsigned)device->ooms);
 }
 
-static void tell_limit(const struct mt_teller *teller)
+static void report_limit(const struct mt_reporter *reporter)
 {
-    const struct mt_replay_result *replay = &teller->device->replay;
+    const struct mt_replay_result *replay = &reporter->device->replay;
     const char *limit;
     char low[MT_UNITS_TEXT], high[MT_UNITS_TEXT];
 
     if (!mt_limit_is_known(replay))
         return;
-    if (teller->report->what_if) {
-        mt_tell_line(teller, 2,
-                     mt_tell_format(teller, "The simulated limit is %s",
-                                    mt_format_mib(low, replay->limit_bytes)));
+    if (reporter->report->what_if) {
+        mt_report_line(reporter, 2,
+                       mt_report_format(reporter, "The simulated limit is %s",
+                                        mt_format_mib(low, replay->limit_bytes)));
         return;
     }
-    limit = mt_replay_limit_text(teller->arena, replay);
-    teller->out->failed |= !limit;
+    limit = mt_replay_limit_text(reporter->arena, replay);
+    reporter->out->failed |= !limit;
     if (!limit)
         return;
     if (replay->limit_inferred && replay->limit_high_bytes > replay->limit_low_bytes)
-        limit = mt_tell_format(
-            teller, "%s: at least %s B, which was granted, and less than %s B, which was refused",
+        limit = mt_report_format(
+            reporter, "%s: at least %s B, which was granted, and less than %s B, which was refused",
             limit, mt_format_count(low, replay->limit_low_bytes),
             mt_format_count(high, replay->limit_high_bytes));
-    mt_tell_line(teller, 2, mt_tell_format(teller, "T%s", limit + 1));
+    mt_report_line(reporter, 2, mt_report_format(reporter, "T%s", limit + 1));
 }
 
 /* Reports whether the unused memory would have been enough in one piece. */
-static void tell_shortage(const struct mt_teller *teller, const struct mt_oom_answer *answer)
+static void report_shortage(const struct mt_reporter *reporter, const struct mt_oom_answer *answer)
 {
     const struct mt_oom *oom = answer->oom;
     uint64_t reserved = oom->then.reserved, most = answer->most_limit_bytes;
@@ -78,22 +78,23 @@ static void tell_shortage(const struct mt_teller *teller, const struct mt_oom_an
     mt_format_bytes(have, answer->unused_bytes);
     mt_format_bytes(more, growth);
     if (answer->cause == MT_OOM_DEMAND)
-        mt_tell_line(teller, 2,
-                     mt_tell_format(teller,
-                                    "Not fragmentation: %s of reserved memory was unused and %s "
-                                    "more was available; even as one piece they could not hold %s.",
-                                    have, more, wanted));
+        mt_report_line(
+            reporter, 2,
+            mt_report_format(reporter,
+                             "Not fragmentation: %s of reserved memory was unused and %s "
+                             "more was available; even as one piece they could not hold %s.",
+                             have, more, wanted));
     else if (answer->unused_bytes >= oom->request_bytes)
-        mt_tell_line(teller, 2,
-                     mt_tell_format(teller,
-                                    "Fragmentation: %s of reserved memory was unused, but no "
-                                    "single piece of it could hold %s.",
-                                    have, wanted));
+        mt_report_line(reporter, 2,
+                       mt_report_format(reporter,
+                                        "Fragmentation: %s of reserved memory was unused, but no "
+                                        "single piece of it could hold %s.",
+                                        have, wanted));
     else
-        mt_tell_line(
-            teller, 2,
-            mt_tell_format(
-                teller,
+        mt_report_line(
+            reporter, 2,
+            mt_report_format(
+                reporter,
                 "%s: %s of reserved memory was unused and at most %s more was available; as one "
                 "piece they would %s %s.",
                 answer->cause == MT_OOM_EITHER ? "Demand or fragmentation" : "Fragmentation", have,
@@ -113,7 +114,7 @@ static const char *about(const struct mt_oom_way *way)
     return way->approximate ? "about " : "";
 }
 
-static void add_ways(const struct mt_teller *teller, const struct mt_oom_answer *answer,
+static void add_ways(const struct mt_reporter *reporter, const struct mt_oom_answer *answer,
                      struct mt_buf *line)
 {
     const struct mt_oom_way *own = &answer->ways[0], *best = mt_best_oom_way(answer, 0);
@@ -130,7 +131,7 @@ static void add_ways(const struct mt_teller *teller, const struct mt_oom_answer 
                       about(better), fit[1], own->fits ? ", or with " : "");
     if (own->fits) {
         mt_buf_printf(line, "%s%s (the limit was ", about(own), fit[0]);
-        mt_buf_add_text(line, mt_limit_range_text(teller->arena, answer->least_limit_bytes,
+        mt_buf_add_text(line, mt_limit_range_text(reporter->arena, answer->least_limit_bytes,
                                                   answer->most_limit_bytes));
         mt_buf_add_char(line, ')');
     }
@@ -141,23 +142,23 @@ static void add_ways(const struct mt_teller *teller, const struct mt_oom_answer 
 }
 
 /* This line follows the first line of the report. */
-void mt_tell_oom_help(const struct mt_teller *teller)
+void mt_report_oom_help(const struct mt_reporter *reporter)
 {
     static const char *const causes[] = {
         [MT_OOM_DEMAND] = "Demand, not fragmentation",
         [MT_OOM_FRAGMENTATION] = "Fragmentation",
         [MT_OOM_EITHER] = "Demand or fragmentation: the limit is not known precisely enough"};
-    const struct mt_oom_answer *answer = teller->device->oom_answer;
+    const struct mt_oom_answer *answer = reporter->device->oom_answer;
     struct mt_buf line = {0};
 
     if (!answer)
         return;
     mt_buf_add_text(&line, causes[answer->cause]);
     if (answer->way_count)
-        add_ways(teller, answer, &line);
+        add_ways(reporter, answer, &line);
     if (line.data)
-        mt_tell_line(teller, 2, line.data);
-    teller->out->failed |= line.failed;
+        mt_report_line(reporter, 2, line.data);
+    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
@@ -168,7 +169,7 @@ static const char *under_same(const struct mt_oom_answer *answer, const struct m
     return way->fits && way->fit_bytes <= answer->most_limit_bytes ? "perhaps" : "no";
 }
 
-static void tell_ways(const struct mt_teller *teller, const struct mt_oom_answer *answer)
+static void report_ways(const struct mt_reporter *reporter, const struct mt_oom_answer *answer)
 {
     struct mt_table table;
     char fit[MT_UNITS_TEXT];
@@ -179,42 +180,42 @@ static void tell_ways(const struct mt_teller *teller, const struct mt_oom_answer
 
         MT_CELLS(&table,
                  MT_TEXT(i ? setting_of(way)
-                           : mt_tell_format(teller, "unchanged (%s)", setting_of(way))),
+                           : mt_report_format(reporter, "unchanged (%s)", setting_of(way))),
                  MT_TEXT(!way->fits ? "no limit"
-                                    : mt_tell_format(teller, "%s%s", about(way),
-                                                     mt_format_mib(fit, way->fit_bytes))),
+                                    : mt_report_format(reporter, "%s%s", about(way),
+                                                       mt_format_mib(fit, way->fit_bytes))),
                  MT_TEXT(under_same(answer, way)));
     }
-    mt_add_text_table(teller->out, &table, 2, teller->style);
+    mt_add_text_table(reporter->out, &table, 2, reporter->style);
 }
 
-static void tell_fatal(const struct mt_teller *teller, const struct mt_oom *oom)
+static void report_fatal(const struct mt_reporter *reporter, const struct mt_oom *oom)
 {
-    const struct mt_instant *instant = mt_oom_instant(teller->device, oom);
-    const struct mt_oom_answer *answer = teller->device->oom_answer;
+    const struct mt_instant *instant = mt_oom_instant(reporter->device, oom);
+    const struct mt_oom_answer *answer = reporter->device->oom_answer;
 
     if (answer) {
-        tell_shortage(teller, answer);
-        tell_ways(teller, answer);
+        report_shortage(reporter, answer);
+        report_ways(reporter, answer);
     }
-    if (!instant || !instant->holder_count || !teller->detail->holders)
+    if (!instant || !instant->holder_count || !reporter->detail->holders)
         return;
-    mt_buf_add_text(teller->out, "  Allocated at the time:\n");
-    mt_tell_holders(teller, instant);
+    mt_buf_add_text(reporter->out, "  Allocated at the time:\n");
+    mt_report_holders(reporter, instant);
 }
 
 /* Prints the retries of the recorded run or, under other settings, those that the replay
  * predicts. */
-static void tell_retries(const struct mt_teller *teller)
+static void report_retries(const struct mt_reporter *reporter)
 {
-    const struct mt_device_report *device = teller->device;
+    const struct mt_device_report *device = reporter->device;
     const uint64_t served = mt_sub_or_0_u64(device->retries, device->ooms);
-    const bool what_if = teller->report->what_if;
+    const bool what_if = reporter->report->what_if;
     char count[2][MT_UNITS_TEXT];
 
     if (!device->retries)
         return;
-    mt_buf_printf(teller->out,
+    mt_buf_printf(reporter->out,
                   "  %s retr%s %s the cache and ask%s the driver again; %s %s served\n",
                   mt_format_count(count[0], device->retries), device->retries == 1 ? "y" : "ies",
                   what_if ? "would flush" : "flushed", what_if ? "" : "ed",
@@ -224,22 +225,22 @@ static void tell_retries(const struct mt_teller *teller)
                                 : "were");
 }
 
-void mt_tell_ooms(const struct mt_teller *teller)
+void mt_report_ooms(const struct mt_reporter *reporter)
 {
-    const struct mt_device_report *device = teller->device;
+    const struct mt_device_report *device = reporter->device;
 
     if (!device->oom_count && !device->retries)
         return;
-    mt_tell_heading(teller, "Out of memory");
-    tell_retries(teller);
-    tell_limit(teller);
+    mt_report_heading(reporter, "Out of memory");
+    report_retries(reporter);
+    report_limit(reporter);
     if (!device->oom_count)
         return;
-    tell_oom_table(teller);
+    report_oom_table(reporter);
     if (!device->oom_list[device->oom_count - 1].fatal)
-        mt_buf_add_text(teller->out, "  The program continued after each of them.\n");
+        mt_buf_add_text(reporter->out, "  The program continued after each of them.\n");
     if (mt_fatal_oom(device))
-        tell_fatal(teller, mt_fatal_oom(device));
+        report_fatal(reporter, mt_fatal_oom(device));
 }
 
 static void json_ways(struct mt_json *json, const struct mt_oom_answer *answer)

@@ -33,7 +33,7 @@ struct mt_detail {
                    memory and modules come first */
 };
 
-struct mt_teller {
+struct mt_reporter {
     struct mt_buf *out;
     const struct mt_report *report;
     const struct mt_device_report *device;
@@ -44,64 +44,66 @@ struct mt_teller {
 };
 extern const struct mt_detail mt_detail_all;
 
-/* Appends the whole text, limited by teller->detail. Ignores teller->device. */
-void mt_tell_everything(const struct mt_teller *teller);
+/* Appends the whole text, limited by reporter->detail. Ignores reporter->device. */
+void mt_report_everything(const struct mt_reporter *reporter);
 
 /* Appends "gpt: NVIDIA H200, PyTorch 2.11, 12,345 events, 3 steps in 4.2 s", then `more`. */
-void mt_tell_title(const struct mt_teller *teller, size_t indent, const char *more);
+void mt_report_title(const struct mt_reporter *reporter, size_t indent, const char *more);
 /* Appends the first line of the report of a dry run; nothing for other runs. */
-void mt_tell_dry_run(const struct mt_teller *teller);
+void mt_report_dry_run(const struct mt_reporter *reporter);
 /* For a dry run, appends the total memory that a card must have, and common cards that have it. */
-void mt_tell_card(const struct mt_teller *teller);
-/* Appends the title (mt_tell_title) as a line of the answer, with ", no OOM, no retries" if that is
- * known. */
-void mt_tell_run(const struct mt_teller *teller);
+void mt_report_card(const struct mt_reporter *reporter);
+/* Appends the title (mt_report_title) as a line of the answer, with ", no OOM, no retries" if that
+ * is known. */
+void mt_report_run(const struct mt_reporter *reporter);
 /* Appends the answer, which is the first part of a device's report. */
-void mt_tell_answer(const struct mt_teller *teller);
+void mt_report_answer(const struct mt_reporter *reporter);
 /* Appends one line about the tags of the program; nothing if every tag names a role. */
-void mt_tell_tags(const struct mt_teller *teller);
+void mt_report_tags(const struct mt_reporter *reporter);
 /* Appends the answer for the worst of several devices (mt_worst_device) in one line. */
-void mt_tell_worst_device(const struct mt_teller *shared);
+void mt_report_worst_device(const struct mt_reporter *shared);
 /* Appends the number of devices that are not analyzed, and why. */
-void mt_tell_devices_left_out(const struct mt_teller *teller);
+void mt_report_devices_left_out(const struct mt_reporter *reporter);
 /* Appends a table with a row for each of the devices `shown`, and a line about the others. */
-void mt_tell_devices_together(const struct mt_teller *teller, const struct mt_device_choice *shown);
-/* Formats into the scratch arena. If memory runs out, returns "" and sets teller->out->failed. */
-const char *mt_tell_format(const struct mt_teller *teller, const char *format, ...) MT_PRINTF(2, 3);
+void mt_report_devices_together(const struct mt_reporter *reporter,
+                                const struct mt_device_choice *shown);
+/* Formats into the scratch arena. If memory runs out, returns "" and sets reporter->out->failed. */
+const char *mt_report_format(const struct mt_reporter *reporter, const char *format, ...)
+    MT_PRINTF(2, 3);
 /* Returns "step 1, backward", "backward" or "outside any phase". */
-const char *mt_tell_where(const struct mt_teller *teller, int32_t phase, int64_t step);
+const char *mt_report_where(const struct mt_reporter *reporter, int32_t phase, int64_t step);
 /* Returns "in step 1, backward" or "outside any phase"; "" if the trace has no phases. */
-const char *mt_tell_in(const struct mt_teller *teller, int32_t phase, int64_t step);
+const char *mt_report_in(const struct mt_reporter *reporter, int32_t phase, int64_t step);
 /* Appends the title of a device's report: "Device 1: NVIDIA H200". The name is from the trace. */
-void mt_tell_device_title(const struct mt_teller *teller);
+void mt_report_device_title(const struct mt_reporter *reporter);
 /* Returns the time since the first event: "3.76 s". */
-const char *mt_tell_when(const struct mt_teller *teller, uint64_t t_ns);
-/* Like mt_tell_when, but "event 4,496" if the trace has no times. */
-const char *mt_tell_at(const struct mt_teller *teller, uint64_t t_ns, uint64_t event);
+const char *mt_report_when(const struct mt_reporter *reporter, uint64_t t_ns);
+/* Like mt_report_when, but "event 4,496" if the trace has no times. */
+const char *mt_report_at(const struct mt_reporter *reporter, uint64_t t_ns, uint64_t event);
 /* Returns the phase in which blocks were allocated: "optimizer (step 0)". Omits the step if it is
  * `spoken_of`, the step that the text is about. */
-const char *mt_tell_birth(const struct mt_teller *teller, const struct mt_contribution *part,
-                          int64_t spoken_of);
+const char *mt_report_birth(const struct mt_reporter *reporter, const struct mt_contribution *part,
+                            int64_t spoken_of);
 /* Appends a wrapped paragraph. Its continuation lines are indented by two more columns. */
-void mt_tell_line(const struct mt_teller *teller, size_t indent, const char *text);
+void mt_report_line(const struct mt_reporter *reporter, size_t indent, const char *text);
 /* Appends the first line of an answer in bold, and releases `line`. */
-void mt_tell_headline(const struct mt_teller *teller, struct mt_buf *line);
-void mt_tell_heading(const struct mt_teller *teller, const char *text);
+void mt_report_headline(const struct mt_reporter *reporter, struct mt_buf *line);
+void mt_report_heading(const struct mt_reporter *reporter, const char *text);
 
-/* Appends how far to trust the numbers of teller->device. */
-void mt_tell_trust(const struct mt_teller *teller);
+/* Appends how far to trust the numbers of reporter->device. */
+void mt_report_trust(const struct mt_reporter *reporter);
 
-void mt_tell_explanations(const struct mt_teller *teller);
-void mt_tell_phases(const struct mt_teller *teller);
-void mt_tell_sites(const struct mt_teller *teller);
+void mt_report_explanations(const struct mt_reporter *reporter);
+void mt_report_phases(const struct mt_reporter *reporter);
+void mt_report_sites(const struct mt_reporter *reporter);
 /* Appends the memory that stays allocated through each phase, and how much of it the phase does not
  * use. */
-void mt_tell_idle(const struct mt_teller *teller);
+void mt_report_idle(const struct mt_reporter *reporter);
 /* Appends one or two lines about what would have prevented the out-of-memory error. In JSON it is
  * "out_of_memory", null if there was no such error. */
-void mt_tell_oom_help(const struct mt_teller *teller);
+void mt_report_oom_help(const struct mt_reporter *reporter);
 void mt_json_oom_answer(struct mt_json *json, const struct mt_device_report *device);
-void mt_tell_ooms(const struct mt_teller *teller);
+void mt_report_ooms(const struct mt_reporter *reporter);
 /* The parts of a change, or the parts of a whole with their shares. */
 struct mt_parts {
     const struct mt_contribution *parts;
@@ -109,42 +111,43 @@ struct mt_parts {
     int64_t step;         /* the step that the text is about */
     uint64_t whole_bytes; /* 0: parts of a change */
 };
-void mt_tell_parts(const struct mt_teller *teller, const struct mt_parts *parts, unsigned indent);
+void mt_report_parts(const struct mt_reporter *reporter, const struct mt_parts *parts,
+                     unsigned indent);
 /* Appends the holders of memory at a peak or an OOM, largest first, with their shares. */
-void mt_tell_holders(const struct mt_teller *teller, const struct mt_instant *instant);
+void mt_report_holders(const struct mt_reporter *reporter, const struct mt_instant *instant);
 
 /* If the trace shows modules, appends a line with the parts of the model that hold the most at the
  * allocated peak. */
-void mt_tell_largest_modules(const struct mt_teller *teller);
+void mt_report_largest_modules(const struct mt_reporter *reporter);
 /* Appends the table of modules of the device, which must have one (modules_model.h). */
-void mt_tell_modules(const struct mt_teller *teller);
+void mt_report_modules(const struct mt_reporter *reporter);
 /* Appends the pools of PyTorch's allocator if detail->whole is set and the run had private
  * pools. */
-void mt_tell_pools(const struct mt_teller *teller);
-/* Appends the table of mt_tell_modules with a heading if detail->whole is set and the trace has
+void mt_report_pools(const struct mt_reporter *reporter);
+/* Appends the table of mt_report_modules with a heading if detail->whole is set and the trace has
  * modules. */
-void mt_tell_peak_modules(const struct mt_teller *teller);
+void mt_report_peak_modules(const struct mt_reporter *reporter);
 
 /* Appends the findings. JSON has "findings" even if there are none. */
-void mt_tell_findings(const struct mt_teller *teller);
+void mt_report_findings(const struct mt_reporter *reporter);
 void mt_json_findings(struct mt_json *json, const struct mt_device_report *device);
 
 /* Adds "xla": null if `xla` is NULL. */
 void mt_json_xla(struct mt_json *json, const struct mt_xla_use *xla);
-/* Appends only the headline of mt_tell_missing_requests. */
+/* Appends only the headline of mt_report_missing_requests. */
 void mt_add_missing_requests(struct mt_buf *out, const struct mt_style *style);
 /* Appends what replaces the peak if the driver's calls were recorded, but not the requests to XLA's
  * arena. */
-void mt_tell_missing_requests(const struct mt_teller *teller);
+void mt_report_missing_requests(const struct mt_reporter *reporter);
 /* Appends what XLA's arena would have held; nothing if the requests to it were not recorded. */
-void mt_tell_arenas(const struct mt_teller *teller);
+void mt_report_arenas(const struct mt_reporter *reporter);
 
 /* For a run that serves a model, appends the parts of the whole device at the allocated peak. */
-void mt_tell_device_parts(const struct mt_teller *teller);
+void mt_report_device_parts(const struct mt_reporter *reporter);
 
-/* Append what the process requested from the driver outside of the framework: on teller->device,
+/* Append what the process requested from the driver outside of the framework: on reporter->device,
  * and on the devices without memory of the framework. */
-void mt_tell_driver(const struct mt_teller *teller);
-void mt_tell_other_devices(const struct mt_teller *teller);
+void mt_report_driver(const struct mt_reporter *reporter);
+void mt_report_other_devices(const struct mt_reporter *reporter);
 
 #endif

@@ -7,24 +7,25 @@
 enum { SMALL_PART = 100 }; /* parts below a hundredth of the device are small */
 
 /* True if the part has its own row. Free memory always has one. */
-static bool has_row(const struct mt_teller *teller, const struct mt_device_parts *device_parts,
+static bool has_row(const struct mt_reporter *reporter, const struct mt_device_parts *device_parts,
                     int part)
 {
     if (part == MT_DEVICE_FREE)
         return true;
-    if (teller->detail->small_parts)
+    if (reporter->detail->small_parts)
         return device_parts->parts[part];
     return device_parts->parts[part] >= device_parts->total_bytes / SMALL_PART;
 }
 
-static void tell_parts(const struct mt_teller *teller, const struct mt_device_parts *device_parts)
+static void report_parts(const struct mt_reporter *reporter,
+                         const struct mt_device_parts *device_parts)
 {
     uint64_t rest_bytes = 0;
     struct mt_table table;
 
     mt_table_begin(&table, "#bytes|#share|~");
     for (int i = 0; i < MT_DEVICE_PART_COUNT; i++)
-        if (has_row(teller, device_parts, i))
+        if (has_row(reporter, device_parts, i))
             MT_CELLS(&table, MT_BYTES(device_parts->parts[i]),
                      MT_SHARE(device_parts->parts[i], device_parts->total_bytes),
                      MT_TEXT(mt_device_part_name((enum mt_device_part)i)));
@@ -36,51 +37,54 @@ static void tell_parts(const struct mt_teller *teller, const struct mt_device_pa
     MT_CELLS(&table, MT_BYTES(device_parts->total_bytes),
              MT_SHARE(device_parts->total_bytes, device_parts->total_bytes),
              MT_TEXT("the whole device"));
-    mt_add_text_table(teller->out, &table, 2, teller->style);
+    mt_add_text_table(reporter->out, &table, 2, reporter->style);
 }
 
-static void tell_sample(const struct mt_teller *teller, const struct mt_device_parts *device_parts)
+static void report_sample(const struct mt_reporter *reporter,
+                          const struct mt_device_parts *device_parts)
 {
     char count[MT_UNITS_TEXT];
 
     if (!device_parts->context_is_known)
         return;
-    mt_tell_line(
-        teller, 2,
-        mt_tell_format(teller,
+    mt_report_line(reporter, 2,
+                   mt_report_format(
+                       reporter,
                        "Context and modules: use reported by NVML at %s minus all allocations, %s",
-                       mt_tell_when(teller, device_parts->context_t_ns),
+                       mt_report_when(reporter, device_parts->context_t_ns),
                        device_parts->samples == 1
                            ? "the only sample"
-                           : mt_tell_format(teller, "the sample nearest the peak (of %s)",
-                                            mt_format_count(count, device_parts->samples))));
+                           : mt_report_format(reporter, "the sample nearest the peak (of %s)",
+                                              mt_format_count(count, device_parts->samples))));
 }
 
-static void tell_limit(const struct mt_teller *teller, const struct mt_device_parts *device_parts)
+static void report_limit(const struct mt_reporter *reporter,
+                         const struct mt_device_parts *device_parts)
 {
     uint64_t most = mt_largest_kv_cache(device_parts);
     char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], spare[MT_UNITS_TEXT];
 
-    mt_tell_line(teller, 2,
-                 mt_tell_format(teller,
-                                "These requests leave room for a KV cache of %s (%s B), %s more "
-                                "than it has, if no other process uses the device%s",
-                                mt_format_bytes(bytes, most), mt_format_count(exact, most),
-                                mt_format_bytes(spare, device_parts->spare_bytes),
-                                device_parts->context_is_known
-                                    ? ""
-                                    : ", minus what CUDA itself takes, which was not sampled"));
+    mt_report_line(
+        reporter, 2,
+        mt_report_format(reporter,
+                         "These requests leave room for a KV cache of %s (%s B), %s more "
+                         "than it has, if no other process uses the device%s",
+                         mt_format_bytes(bytes, most), mt_format_count(exact, most),
+                         mt_format_bytes(spare, device_parts->spare_bytes),
+                         device_parts->context_is_known
+                             ? ""
+                             : ", minus what CUDA itself takes, which was not sampled"));
 }
 
-void mt_tell_device_parts(const struct mt_teller *teller)
+void mt_report_device_parts(const struct mt_reporter *reporter)
 {
-    const struct mt_device_parts *device_parts = teller->device->device_parts;
+    const struct mt_device_parts *device_parts = reporter->device->device_parts;
 
     if (!device_parts)
         return;
-    mt_tell_heading(teller, "The whole device at the allocated peak");
-    tell_parts(teller, device_parts);
-    tell_sample(teller, device_parts);
+    mt_report_heading(reporter, "The whole device at the allocated peak");
+    report_parts(reporter, device_parts);
+    report_sample(reporter, device_parts);
     if (!device_parts->died)
-        tell_limit(teller, device_parts);
+        report_limit(reporter, device_parts);
 }

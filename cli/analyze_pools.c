@@ -6,14 +6,14 @@
 
 enum { MAX_POOLS = 16 };
 
-void mt_tell_pools(const struct mt_teller *teller)
+void mt_report_pools(const struct mt_reporter *reporter)
 {
     struct mt_table table;
 
-    if (!teller->detail->whole || !teller->device->pool_count)
+    if (!reporter->detail->whole || !reporter->device->pool_count)
         return;
-    mt_tell_heading(teller, "Pools of the allocator, at the end");
+    mt_report_heading(reporter, "Pools of the allocator, at the end");
     mt_table_begin(&table, MT_POOL_TITLES);
-    mt_add_pool_rows(&table, teller->device, MAX_POOLS);
-    mt_add_text_table(teller->out, &table, 2, teller->style);
+    mt_add_pool_rows(&table, reporter->device, MAX_POOLS);
+    mt_add_text_table(reporter->out, &table, 2, reporter->style);
 }

@@ -28,9 +28,9 @@ static void add_tag(struct mt_buf *line, const struct mt_tag_use *use, double pe
                   mt_format_percent(share, (double)use->bytes / peak));
 }
 
-void mt_tell_tags(const struct mt_teller *teller)
+void mt_report_tags(const struct mt_reporter *reporter)
 {
-    const struct mt_device_report *device = teller->device;
+    const struct mt_device_report *device = reporter->device;
     double peak = (double)device->allocated_peak.bytes;
     uint64_t tagged = 0;
     char size[MT_UNITS_TEXT];
@@ -52,7 +52,7 @@ void mt_tell_tags(const struct mt_teller *teller)
         mt_buf_printf(&line, "; not tagged %s",
                       mt_format_bytes(size, device->allocated_peak.bytes - tagged));
     if (line.data)
-        mt_tell_line(teller, 2, line.data);
-    teller->out->failed |= line.failed;
+        mt_report_line(reporter, 2, line.data);
+    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }

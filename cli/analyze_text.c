@@ -11,47 +11,48 @@
 
 #define MAX_CHART_COLUMNS 160u
 
-static void tell_chart(const struct mt_teller *teller)
+static void report_chart(const struct mt_reporter *reporter)
 {
-    const struct mt_style *style = teller->style;
-    struct mt_text_chart chart = {.rows = teller->detail->chart_rows,
+    const struct mt_style *style = reporter->style;
+    struct mt_text_chart chart = {.rows = reporter->detail->chart_rows,
                                   .allocated = style->cyan,
                                   .reserved = style->dim,
                                   .mark = style->yellow,
                                   .reset = style->reset};
 
-    if (!teller->chart || !chart.rows || !teller->device->timeline)
+    if (!reporter->chart || !chart.rows || !reporter->device->timeline)
         return;
-    chart.columns = (unsigned)mt_min_u64(teller->chart->columns, MAX_CHART_COLUMNS);
-    chart.unicode = teller->chart->unicode;
-    mt_tell_heading(teller, "Memory over time");
-    mt_add_text_chart(teller->out, teller->report, teller->device, &chart);
+    chart.columns = (unsigned)mt_min_u64(reporter->chart->columns, MAX_CHART_COLUMNS);
+    chart.unicode = reporter->chart->unicode;
+    mt_report_heading(reporter, "Memory over time");
+    mt_add_text_chart(reporter->out, reporter->report, reporter->device, &chart);
 }
 
-static void tell_device(const struct mt_teller *teller)
+static void report_device(const struct mt_reporter *reporter)
 {
-    if (teller->report->device_count > 1)
-        mt_tell_device_title(teller);
-    mt_tell_answer(teller);
-    if (mt_lacks_requests(teller->device)) { /* everything else describes the regions of an arena */
-        mt_tell_driver(teller);
-        mt_tell_trust(teller);
+    if (reporter->report->device_count > 1)
+        mt_report_device_title(reporter);
+    mt_report_answer(reporter);
+    if (mt_lacks_requests(
+            reporter->device)) { /* everything else describes the regions of an arena */
+        mt_report_driver(reporter);
+        mt_report_trust(reporter);
         return;
     }
-    mt_tell_findings(teller);
-    tell_chart(teller);
-    mt_tell_ooms(teller);
-    mt_tell_explanations(teller);
-    mt_tell_phases(teller);
-    mt_tell_idle(teller);
-    mt_tell_sites(teller);
-    mt_tell_peak_modules(teller);
-    mt_tell_arenas(teller);
-    mt_tell_pools(teller);
-    mt_tell_device_parts(teller);
-    if (teller->detail->whole || !teller->device->device_parts) /* the parts replace it */
-        mt_tell_driver(teller);
-    mt_tell_trust(teller);
+    mt_report_findings(reporter);
+    report_chart(reporter);
+    mt_report_ooms(reporter);
+    mt_report_explanations(reporter);
+    mt_report_phases(reporter);
+    mt_report_idle(reporter);
+    mt_report_sites(reporter);
+    mt_report_peak_modules(reporter);
+    mt_report_arenas(reporter);
+    mt_report_pools(reporter);
+    mt_report_device_parts(reporter);
+    if (reporter->detail->whole || !reporter->device->device_parts) /* the parts replace it */
+        mt_report_driver(reporter);
+    mt_report_trust(reporter);
 }
 
 static const char *why_empty(const struct mt_report *report)
@@ -70,41 +71,42 @@ static const char *why_empty(const struct mt_report *report)
 }
 
 /* A report for all devices, the chosen devices, or only the worst. */
-static void tell_reports(const struct mt_teller *shared, const struct mt_device_choice *choice)
+static void report_files_written(const struct mt_reporter *shared,
+                                 const struct mt_device_choice *choice)
 {
     const bool whole = shared->detail->whole;
     const uint32_t count = whole ? shared->report->device_count : choice->count;
-    struct mt_teller teller = *shared;
+    struct mt_reporter reporter = *shared;
 
     if (shared->detail->worst_device && count) {
-        teller.device = mt_worst_device(shared->report);
-        tell_device(&teller);
+        reporter.device = mt_worst_device(shared->report);
+        report_device(&reporter);
         return;
     }
     for (uint32_t i = 0; i < count; i++) {
-        teller.device = whole ? &shared->report->devices[i] : choice->devices[i];
-        tell_device(&teller);
+        reporter.device = whole ? &shared->report->devices[i] : choice->devices[i];
+        report_device(&reporter);
     }
 }
 
-void mt_tell_everything(const struct mt_teller *shared)
+void mt_report_everything(const struct mt_reporter *shared)
 {
     const struct mt_report *report = shared->report;
     const struct mt_device_choice choice = mt_devices_in_order(report);
-    struct mt_teller teller = *shared;
+    struct mt_reporter reporter = *shared;
 
-    mt_tell_dry_run(&teller);
+    mt_report_dry_run(&reporter);
     if (report->device_count == 0) {
-        mt_buf_add_text(teller.out, why_empty(report));
-        mt_tell_run(&teller);
+        mt_buf_add_text(reporter.out, why_empty(report));
+        mt_report_run(&reporter);
     }
     if (report->device_count > 1) {
-        mt_tell_worst_device(&teller);
-        mt_tell_run(&teller);
-        mt_tell_devices_together(&teller, &choice);
+        mt_report_worst_device(&reporter);
+        mt_report_run(&reporter);
+        mt_report_devices_together(&reporter, &choice);
     }
-    tell_reports(&teller, &choice);
+    report_files_written(&reporter, &choice);
     if (report->device_count == 1)
-        mt_tell_devices_left_out(&teller);
-    mt_tell_other_devices(&teller);
+        mt_report_devices_left_out(&reporter);
+    mt_report_other_devices(&reporter);
 }

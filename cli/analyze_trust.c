@@ -9,46 +9,48 @@
 #include <string.h>
 
 /* Nothing is simulated, so nothing can differ. */
-static void tell_driver_level(const struct mt_teller *teller)
+static void report_driver_level(const struct mt_reporter *reporter)
 {
-    mt_tell_line(teller, 2,
-                 "no allocator above the driver was seen: \"allocated\" is the sum of requests to "
-                 "the driver, over all its heaps; it excludes what the driver rounds up");
+    mt_report_line(
+        reporter, 2,
+        "no allocator above the driver was seen: \"allocated\" is the sum of requests to "
+        "the driver, over all its heaps; it excludes what the driver rounds up");
 }
 
 /* Prints how much the allocator's rules reproduced before the replay fell back to recorded
  * addresses. */
-static void tell_rules(const struct mt_teller *teller)
+static void report_rules(const struct mt_reporter *reporter)
 {
-    const struct mt_replay_result *replay = &teller->device->replay;
+    const struct mt_replay_result *replay = &reporter->device->replay;
     const struct mt_rule_share *share = &replay->by_rule;
     const char *whose =
-        strcmp(teller->report->format, MT_SOURCES_XPLANE) == 0 ? "the arena's" : "PyTorch's";
+        strcmp(reporter->report->format, MT_SOURCES_XPLANE) == 0 ? "the arena's" : "PyTorch's";
     char n[4][MT_UNITS_TEXT];
 
     if (!share->was_tried)
         return;
-    mt_tell_line(
-        teller, 2,
+    mt_report_line(
+        reporter, 2,
         share->segment_events
-            ? mt_tell_format(teller,
-                             "%s rules reproduce %s of %s addresses and %s of %s segment events, "
-                             "so addresses and block sizes are taken from the recording",
-                             whose, mt_format_count(n[0], share->addresses_exact),
-                             mt_format_count(n[1], replay->verify.allocations),
-                             mt_format_count(n[2], share->segment_events_exact),
-                             mt_format_count(n[3], share->segment_events))
-            : mt_tell_format(teller,
-                             "%s rules reproduce %s of %s addresses, so addresses and block sizes "
-                             "are taken from the recording",
-                             whose, mt_format_count(n[0], share->addresses_exact),
-                             mt_format_count(n[1], replay->verify.allocations)));
+            ? mt_report_format(reporter,
+                               "%s rules reproduce %s of %s addresses and %s of %s segment events, "
+                               "so addresses and block sizes are taken from the recording",
+                               whose, mt_format_count(n[0], share->addresses_exact),
+                               mt_format_count(n[1], replay->verify.allocations),
+                               mt_format_count(n[2], share->segment_events_exact),
+                               mt_format_count(n[3], share->segment_events))
+            : mt_report_format(
+                  reporter,
+                  "%s rules reproduce %s of %s addresses, so addresses and block sizes "
+                  "are taken from the recording",
+                  whose, mt_format_count(n[0], share->addresses_exact),
+                  mt_format_count(n[1], replay->verify.allocations)));
 }
 
 /* Nothing was simulated, so agreement would only compare the recording with itself. */
-static void tell_taken_over(const struct mt_teller *teller)
+static void report_taken_over(const struct mt_reporter *reporter)
 {
-    const struct mt_replay_verify *verify = &teller->device->replay.verify;
+    const struct mt_replay_verify *verify = &reporter->device->replay.verify;
     char n[4][MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
@@ -60,27 +62,28 @@ static void tell_taken_over(const struct mt_teller *teller)
                       mt_format_count(n[2], verify->segment_events_exact),
                       mt_format_count(n[3], verify->segment_events));
     if (line.data)
-        mt_tell_line(teller, 2, line.data);
+        mt_report_line(reporter, 2, line.data);
     if (verify->first_difference[0])
-        mt_tell_line(teller, 4, verify->first_difference);
-    tell_rules(teller);
-    teller->out->failed |= line.failed;
+        mt_report_line(reporter, 4, verify->first_difference);
+    report_rules(reporter);
+    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
-static void tell_exactness(const struct mt_teller *teller)
+static void report_exactness(const struct mt_reporter *reporter)
 {
-    const struct mt_replay_verify *verify = &teller->device->replay.verify;
+    const struct mt_replay_verify *verify = &reporter->device->replay.verify;
     char a[MT_UNITS_TEXT], b[MT_UNITS_TEXT], c[MT_UNITS_TEXT], d[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
-    if (teller->report->what_if && !verify->exact) {
-        mt_tell_line(teller, 2,
-                     "simulated: the program did not run with these settings, so there is nothing "
-                     "to compare with");
+    if (reporter->report->what_if && !verify->exact) {
+        mt_report_line(
+            reporter, 2,
+            "simulated: the program did not run with these settings, so there is nothing "
+            "to compare with");
         return;
     }
-    mt_buf_printf(&line, "replay (%s): %s of %s addresses %s", teller->report->policy,
+    mt_buf_printf(&line, "replay (%s): %s of %s addresses %s", reporter->report->policy,
                   mt_format_count(a, verify->addresses_exact),
                   mt_format_count(b, verify->allocations),
                   verify->events_missing ? "as recorded" : "exact");
@@ -91,25 +94,25 @@ static void tell_exactness(const struct mt_teller *teller)
     if (verify->ooms)
         mt_buf_printf(&line, ", %s of %s OOMs", mt_format_count(a, verify->ooms_exact),
                       mt_format_count(b, verify->ooms));
-    if (teller->device->replay.pools_inferred)
+    if (reporter->device->replay.pools_inferred)
         mt_buf_printf(&line, ", the private pools of %s segments inferred",
-                      mt_format_count(a, teller->device->replay.pools_inferred));
-    if (teller->device->replay.restores.restores)
+                      mt_format_count(a, reporter->device->replay.pools_inferred));
+    if (reporter->device->replay.restores.restores)
         mt_buf_printf(
             &line, ", %s replayed",
-            teller->device->replay.restores.restores == 1
+            reporter->device->replay.restores.restores == 1
                 ? "1 restore of a private pool"
-                : mt_tell_format(teller, "%s restores of private pools",
-                                 mt_format_count(a, teller->device->replay.restores.restores)));
+                : mt_report_format(reporter, "%s restores of private pools",
+                                   mt_format_count(a, reporter->device->replay.restores.restores)));
     if (line.data)
-        mt_tell_line(teller, 2, line.data);
+        mt_report_line(reporter, 2, line.data);
     if (verify->first_difference[0])
-        mt_tell_line(teller, 4, verify->first_difference);
-    teller->out->failed |= line.failed;
+        mt_report_line(reporter, 4, verify->first_difference);
+    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
-static void tell_frameless(const struct mt_teller *teller)
+static void report_frameless(const struct mt_reporter *reporter)
 {
     static const char *const words[] = {
         [MT_TIE_PARAMETER] = "to parameters of the same size (gradients)",
@@ -118,8 +121,8 @@ static void tell_frameless(const struct mt_teller *teller)
         [MT_TIE_PHASE] = "to their phase only",
         [MT_TIE_BEFORE] = ""};
     _Static_assert(sizeof words / sizeof *words == MT_TIE_COUNT, "one entry for each");
-    const struct mt_device_report *device = teller->device;
-    /* Blocks that were alive at the start also lack a stack; tell_missing reports them. */
+    const struct mt_device_report *device = reporter->device;
+    /* Blocks that were alive at the start also lack a stack; report_missing reports them. */
     uint64_t frameless =
         mt_sub_or_0_u64(device->frameless_peak_bytes, device->tie_peak_bytes[MT_TIE_BEFORE]);
     uint64_t nothing = device->tie_peak_bytes[MT_TIE_NONE];
@@ -127,25 +130,27 @@ static void tell_frameless(const struct mt_teller *teller)
     struct mt_buf line = {0};
     bool listed = false;
 
-    if (!teller->report->has_stacks) {
-        mt_tell_line(teller, 2,
-                     teller->report->is_plain
-                         ? "no stacks were recorded, so call sites are unknown; 'memtrace record' "
-                           "records stacks unless --stacks none is given"
-                     : teller->report->symbols->stack_count
-                         ? "stacks were recorded only for driver allocations: the call sites of "
-                           "the framework's blocks are unknown"
-                         : "no stacks were recorded, so call sites are unknown");
+    if (!reporter->report->has_stacks) {
+        mt_report_line(
+            reporter, 2,
+            reporter->report->is_plain
+                ? "no stacks were recorded, so call sites are unknown; 'memtrace record' "
+                  "records stacks unless --stacks none is given"
+            : reporter->report->symbols->stack_count
+                ? "stacks were recorded only for driver allocations: the call sites of "
+                  "the framework's blocks are unknown"
+                : "no stacks were recorded, so call sites are unknown");
         return;
     }
     if (!frameless)
         return;
-    if (teller->report->names_operations) {
-        mt_tell_line(teller, 2,
-                     mt_tell_format(teller,
-                                    "%s at the peak was allocated outside TensorFlow operations; "
-                                    "operation names replace stacks here",
-                                    mt_format_bytes(size, frameless)));
+    if (reporter->report->names_operations) {
+        mt_report_line(
+            reporter, 2,
+            mt_report_format(reporter,
+                             "%s at the peak was allocated outside TensorFlow operations; "
+                             "operation names replace stacks here",
+                             mt_format_bytes(size, frameless)));
         return;
     }
     mt_buf_printf(&line,
@@ -159,27 +164,27 @@ static void tell_frameless(const struct mt_teller *teller)
                       mt_format_bytes(size, device->tie_peak_bytes[tie]), words[tie]);
         listed = true;
     }
-    mt_tell_line(teller, 2, line.data ? line.data : "");
+    mt_report_line(reporter, 2, line.data ? line.data : "");
     if (nothing) {
         line.length = 0;
         mt_buf_printf(
             &line, "unattributed at the peak: %s (%s)", mt_format_bytes(size, nothing),
             mt_format_percent(share, (double)nothing / (double)device->allocated_peak.bytes));
-        mt_tell_line(teller, 2, line.data ? line.data : "");
+        mt_report_line(reporter, 2, line.data ? line.data : "");
     }
-    teller->out->failed |= line.failed;
+    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
 /* Steps and phases that memtrace inferred. */
-static void tell_found(const struct mt_teller *teller)
+static void report_found(const struct mt_reporter *reporter)
 {
     static const char *const words[] = {[MT_PHASE_STACKS] = "functions and lines in stacks",
                                         [MT_PHASE_THREADS] = "the allocating thread",
                                         [MT_PHASE_PERIOD] = "repeating patterns",
                                         [MT_PHASE_SCOPES] = "the framework's own ranges"};
     _Static_assert(sizeof words / sizeof *words == MT_PHASE_SOURCE_COUNT, "one entry for each");
-    const struct mt_report *report = teller->report;
+    const struct mt_report *report = reporter->report;
     uint8_t steps = MT_PHASE_ANNOTATED, parts = MT_PHASE_ANNOTATED;
     struct mt_buf line = {0};
 
@@ -198,119 +203,122 @@ static void tell_found(const struct mt_teller *teller)
                       words[parts]);
     if (line.data) {
         mt_buf_add_text(&line, ", because the program did not name them");
-        mt_tell_line(teller, 2, line.data);
+        mt_report_line(reporter, 2, line.data);
     }
-    teller->out->failed |= line.failed;
+    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
-static void tell_restores(const struct mt_teller *teller)
+static void report_restores(const struct mt_reporter *reporter)
 {
     char text[MT_RESTORE_DOUBT_TEXT];
 
     for (unsigned i = 0; i < MT_RESTORE_DOUBTS; i++)
-        if (mt_restore_doubt(&teller->device->replay.restores, i, text))
-            mt_tell_line(teller, 2, text);
+        if (mt_restore_doubt(&reporter->device->replay.restores, i, text))
+            mt_report_line(reporter, 2, text);
 }
 
 /* Information that the trace lacks. */
-static void tell_missing(const struct mt_teller *teller)
+static void report_missing(const struct mt_reporter *reporter)
 {
-    const struct mt_device_report *device = teller->device;
-    const struct mt_integrity *integrity = &teller->report->integrity;
+    const struct mt_device_report *device = reporter->device;
+    const struct mt_integrity *integrity = &reporter->report->integrity;
     char text[MT_UNITS_TEXT];
 
     if (device->start.allocated)
-        mt_tell_line(teller, 2,
-                     mt_tell_format(teller,
-                                    "the trace starts in the middle of the run: %s was allocated "
-                                    "before the recorded history; peaks are those since then",
-                                    mt_format_bytes(text, device->start.allocated)));
+        mt_report_line(
+            reporter, 2,
+            mt_report_format(reporter,
+                             "the trace starts in the middle of the run: %s was allocated "
+                             "before the recorded history; peaks are those since then",
+                             mt_format_bytes(text, device->start.allocated)));
     else if (!integrity->events_dropped && /* with dropped events, an import cannot distinguish this
                                               case */
-             (device->replay.starts_in_middle || teller->report->starts_in_middle))
-        mt_tell_line(teller, 2,
-                     "the trace starts in the middle of the run: what came before is unknown");
+             (device->replay.starts_in_middle || reporter->report->starts_in_middle))
+        mt_report_line(reporter, 2,
+                       "the trace starts in the middle of the run: what came before is unknown");
     if (integrity->events_dropped)
-        mt_tell_line(teller, 2,
-                     mt_tell_format(teller, "events are missing (at least %s): nothing is exact",
-                                    mt_format_count(text, integrity->events_dropped)));
+        mt_report_line(reporter, 2,
+                       mt_report_format(reporter,
+                                        "events are missing (at least %s): nothing is exact",
+                                        mt_format_count(text, integrity->events_dropped)));
     if (integrity->cut)
-        mt_tell_line(teller, 2, "the file is cut: what came after is unknown");
+        mt_report_line(reporter, 2, "the file is cut: what came after is unknown");
 }
 
-static void tell_where_roles_are_from(const struct mt_teller *teller)
+static void report_where_roles_are_from(const struct mt_reporter *reporter)
 {
-    const struct mt_device_report *device = teller->device;
+    const struct mt_device_report *device = reporter->device;
     char recorded[MT_UNITS_TEXT];
     struct mt_buf line = {0};
     uint64_t bytes = 0;
 
     for (int role = 0; role < MT_ROLE_COUNT; role++)
         bytes += device->peak_recorded_role_bytes[role];
-    if (!teller->report->roles_inferred) {
-        mt_tell_line(teller, 2, "roles are as recorded");
+    if (!reporter->report->roles_inferred) {
+        mt_report_line(reporter, 2, "roles are as recorded");
         return;
     }
     if (bytes)
         mt_buf_printf(&line, "the roles of %s at the peak were recorded; other ",
                       mt_format_bytes(recorded, bytes));
     mt_buf_add_text(&line, "roles are inferred from where blocks were allocated and freed");
-    mt_tell_line(teller, 2, line.data);
-    teller->out->failed |= line.failed;
+    mt_report_line(reporter, 2, line.data);
+    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
-static void tell_roles_of_the_start(const struct mt_teller *teller)
+static void report_roles_of_the_start(const struct mt_reporter *reporter)
 {
     char size[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
-    if (!teller->device->peak_start_role_bytes)
+    if (!reporter->device->peak_start_role_bytes)
         return;
     mt_buf_printf(&line,
                   "%s at the peak was allocated before recording started: its roles are inferred "
                   "from sizes and lifetimes",
-                  mt_format_bytes(size, teller->device->peak_start_role_bytes));
-    mt_tell_line(teller, 2, line.data);
-    teller->out->failed |= line.failed;
+                  mt_format_bytes(size, reporter->device->peak_start_role_bytes));
+    mt_report_line(reporter, 2, line.data);
+    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
-static void tell_steps_and_roles(const struct mt_teller *teller)
+static void report_steps_and_roles(const struct mt_reporter *reporter)
 {
-    const struct mt_report *report = teller->report;
+    const struct mt_report *report = reporter->report;
 
     if (!report->step_count)
-        mt_tell_line(teller, 2, "no steps were named or inferred");
-    tell_found(teller);
-    tell_where_roles_are_from(teller);
-    tell_roles_of_the_start(teller);
-    if (report->roles_inferred && !report->saw_backward && !teller->device->ooms)
-        mt_tell_line(teller, 2,
-                     report->has_stacks
-                         ? "no backward pass was seen: roles may be wrong, call sites are reliable"
-                         : "no backward pass was seen: roles may be wrong");
+        mt_report_line(reporter, 2, "no steps were named or inferred");
+    report_found(reporter);
+    report_where_roles_are_from(reporter);
+    report_roles_of_the_start(reporter);
+    if (report->roles_inferred && !report->saw_backward && !reporter->device->ooms)
+        mt_report_line(
+            reporter, 2,
+            report->has_stacks
+                ? "no backward pass was seen: roles may be wrong, call sites are reliable"
+                : "no backward pass was seen: roles may be wrong");
 }
 
-void mt_tell_trust(const struct mt_teller *teller)
+void mt_report_trust(const struct mt_reporter *reporter)
 {
-    const struct mt_report *report = teller->report;
+    const struct mt_report *report = reporter->report;
 
-    mt_tell_heading(teller, "How far to trust this");
+    mt_report_heading(reporter, "How far to trust this");
     if (report->is_driver_level && !report->what_if)
-        tell_driver_level(teller);
-    else if (teller->device->replay.is_taken_over)
-        tell_taken_over(teller);
+        report_driver_level(reporter);
+    else if (reporter->device->replay.is_taken_over)
+        report_taken_over(reporter);
     else
-        tell_exactness(teller);
-    tell_restores(teller);
-    tell_missing(teller);
+        report_exactness(reporter);
+    report_restores(reporter);
+    report_missing(reporter);
     if (!report->has_segments && !report->is_driver_level)
-        mt_tell_line(teller, 2,
-                     "segments were not recorded: only the blocks of reserved memory are known");
-    if (!report->is_plain && !mt_lacks_requests(teller->device))
-        tell_steps_and_roles(teller);
-    if (teller->detail->holders)
-        tell_frameless(teller);
+        mt_report_line(reporter, 2,
+                       "segments were not recorded: only the blocks of reserved memory are known");
+    if (!report->is_plain && !mt_lacks_requests(reporter->device))
+        report_steps_and_roles(reporter);
+    if (reporter->detail->holders)
+        report_frameless(reporter);
 }

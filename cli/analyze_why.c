@@ -5,54 +5,57 @@
 #include "units.h"
 #include "util.h"
 
-static const char *number(const struct mt_teller *teller, int64_t step)
+static const char *number(const struct mt_reporter *reporter, int64_t step)
 {
-    return mt_tell_format(teller, "%lld", (long long)step);
+    return mt_report_format(reporter, "%lld", (long long)step);
 }
 
-static const char *subject_of_left(const struct mt_teller *teller, const struct mt_explanation *why)
+static const char *subject_of_left(const struct mt_reporter *reporter,
+                                   const struct mt_explanation *why)
 {
-    const struct mt_phase *phase = &teller->report->phases[why->phase];
+    const struct mt_phase *phase = &reporter->report->phases[why->phase];
 
     if (phase->is_step)
-        return mt_tell_format(teller,
-                              "Memory is higher at the end of step %s than at the end of step %s,",
-                              number(teller, why->step), number(teller, why->other_step));
+        return mt_report_format(
+            reporter, "Memory is higher at the end of step %s than at the end of step %s,",
+            number(reporter, why->step), number(reporter, why->other_step));
     if (why->other_phase != MT_NO_PHASE)
-        return mt_tell_format(teller, "Memory is higher after %s than after the %s before it,",
-                              phase->name, phase->name);
+        return mt_report_format(reporter, "Memory is higher after %s than after the %s before it,",
+                                phase->name, phase->name);
     if (why->step == MT_NO_STEP)
-        return mt_tell_format(teller, "Memory is higher after the first %s than before it,",
-                              phase->name);
-    return mt_tell_format(teller, "Memory is higher after %s of step %s than before it,",
-                          phase->name, number(teller, why->step));
+        return mt_report_format(reporter, "Memory is higher after the first %s than before it,",
+                                phase->name);
+    return mt_report_format(reporter, "Memory is higher after %s of step %s than before it,",
+                            phase->name, number(reporter, why->step));
 }
 
-static const char *subject_of_rise(const struct mt_teller *teller, const struct mt_explanation *why)
+static const char *subject_of_rise(const struct mt_reporter *reporter,
+                                   const struct mt_explanation *why)
 {
     if (why->phase == MT_NO_PHASE)
         return "The maximum rises outside any phase,";
-    return mt_tell_format(teller, "The maximum rises in %s,",
-                          mt_tell_where(teller, why->phase, why->step));
+    return mt_report_format(reporter, "The maximum rises in %s,",
+                            mt_report_where(reporter, why->phase, why->step));
 }
 
-static const char *subject(const struct mt_teller *teller, const struct mt_explanation *why)
+static const char *subject(const struct mt_reporter *reporter, const struct mt_explanation *why)
 {
     if (why->kind == MT_WHY_STEP_PEAK_ROSE)
-        return mt_tell_format(teller, "The peak of step %s is higher than that of step %s,",
-                              number(teller, why->step), number(teller, why->other_step));
+        return mt_report_format(reporter, "The peak of step %s is higher than that of step %s,",
+                                number(reporter, why->step), number(reporter, why->other_step));
     if (why->kind == MT_WHY_PHASE_LEFT_MORE)
-        return subject_of_left(teller, why);
-    return subject_of_rise(teller, why);
+        return subject_of_left(reporter, why);
+    return subject_of_rise(reporter, why);
 }
 
-static void tell_contributions(const struct mt_teller *teller, const struct mt_explanation *why)
+static void report_contributions(const struct mt_reporter *reporter,
+                                 const struct mt_explanation *why)
 {
     const struct mt_parts parts = {why->contributions, why->contribution_count,
-                                   teller->detail->contributions, why->step, 0};
+                                   reporter->detail->contributions, why->step, 0};
 
     if (parts.most)
-        mt_tell_parts(teller, &parts, 4);
+        mt_report_parts(reporter, &parts, 4);
 }
 
 /* Appends "mostly optimizer state (+565 MiB) and gradients (+280 MiB)": the role that grew most,
@@ -82,14 +85,15 @@ static void add_roles(struct mt_buf *line, const struct mt_explanation *why)
 }
 
 /* Returns the start of the sentence about the first maximum. */
-static const char *first_maximum(const struct mt_teller *teller, const struct mt_explanation *why)
+static const char *first_maximum(const struct mt_reporter *reporter,
+                                 const struct mt_explanation *why)
 {
-    if (teller->device->start.allocated)
+    if (reporter->device->start.allocated)
         return "Allocated when the trace starts:";
     if (why->phase == MT_NO_PHASE)
         return "Setup, outside any phase, takes";
-    return mt_tell_format(teller, "Memory rises in %s from 0 to",
-                          mt_tell_where(teller, why->phase, why->step));
+    return mt_report_format(reporter, "Memory rises in %s from 0 to",
+                            mt_report_where(reporter, why->phase, why->step));
 }
 
 /* A step often has a higher peak because the previous step allocated blocks after its own peak. */
@@ -105,28 +109,28 @@ static void add_past(struct mt_buf *line, const struct mt_explanation *why)
         mt_buf_printf(line, "; allocated in step %lld, after its peak", (long long)why->other_step);
 }
 
-static void tell_explanation(const struct mt_teller *teller, const struct mt_explanation *why)
+static void report_explanation(const struct mt_reporter *reporter, const struct mt_explanation *why)
 {
     char change[MT_UNITS_TEXT], from[MT_UNITS_TEXT], to[MT_UNITS_TEXT], exact[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
     if (why->kind == MT_WHY_PHASE_RAISED_PEAK && why->from_bytes == 0)
-        mt_buf_printf(&line, "%s %s (%s B)", first_maximum(teller, why),
+        mt_buf_printf(&line, "%s %s (%s B)", first_maximum(reporter, why),
                       mt_format_bytes(to, why->to_bytes), mt_format_count(exact, why->to_bytes));
     else
-        mt_buf_printf(&line, "%s by %s (%s B), from %s to %s", subject(teller, why),
+        mt_buf_printf(&line, "%s by %s (%s B), from %s to %s", subject(reporter, why),
                       mt_format_bytes(change, why->to_bytes - why->from_bytes),
                       mt_format_count(exact, why->to_bytes - why->from_bytes),
                       mt_format_bytes(from, why->from_bytes), mt_format_bytes(to, why->to_bytes));
-    if (!teller->report->is_plain)
+    if (!reporter->report->is_plain)
         add_roles(&line, why);
     add_past(&line, why);
-    mt_buf_add_text(teller->out, "  ");
+    mt_buf_add_text(reporter->out, "  ");
     if (line.data)
-        mt_add_wrapped(teller->out, line.data, 2, 4);
-    mt_buf_add_char(teller->out, '\n');
-    tell_contributions(teller, why);
-    teller->out->failed |= line.failed;
+        mt_add_wrapped(reporter->out, line.data, 2, 4);
+    mt_buf_add_char(reporter->out, '\n');
+    report_contributions(reporter, why);
+    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
@@ -150,23 +154,23 @@ static uint64_t size_of(const struct mt_explanation *why)
 }
 
 /* Prints the explanations with the most bytes, in their original order. */
-void mt_tell_explanations(const struct mt_teller *teller)
+void mt_report_explanations(const struct mt_reporter *reporter)
 {
-    const struct mt_device_report *device = teller->device;
-    uint32_t most = teller->detail->explanations;
+    const struct mt_device_report *device = reporter->device;
+    uint32_t most = reporter->detail->explanations;
     struct mt_largest largest;
     uint64_t *sizes;
     size_t count = 0;
 
-    if (!device->explanation_count || teller->report->phase_count == 0 || !most)
+    if (!device->explanation_count || reporter->report->phase_count == 0 || !most)
         return; /* without phases, the holders of the peak explain it */
-    sizes = mt_arena_array(teller->arena, device->explanation_count, sizeof *sizes);
+    sizes = mt_arena_array(reporter->arena, device->explanation_count, sizeof *sizes);
     for (uint32_t i = 0; sizes && i < device->explanation_count; i++)
         if (!is_told_later(device, i))
             sizes[count++] = size_of(&device->explanations[i]);
     largest = mt_largest_of(sizes, count, most);
-    mt_tell_heading(teller, "Why");
+    mt_report_heading(reporter, "Why");
     for (uint32_t i = 0; i < device->explanation_count; i++)
         if (!is_told_later(device, i) && mt_is_large(&largest, size_of(&device->explanations[i])))
-            tell_explanation(teller, &device->explanations[i]);
+            report_explanation(reporter, &device->explanations[i]);
 }

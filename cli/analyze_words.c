@@ -18,7 +18,7 @@ static int32_t named_phase(const struct mt_report *report, int32_t phase)
     return at == MT_NO_PHASE ? phase : at;
 }
 
-const char *mt_tell_format(const struct mt_teller *teller, const char *format, ...)
+const char *mt_report_format(const struct mt_reporter *reporter, const char *format, ...)
 {
     char text[512];
     const char *kept;
@@ -27,99 +27,100 @@ const char *mt_tell_format(const struct mt_teller *teller, const char *format, .
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    kept = mt_arena_text(teller->arena, text, strlen(text));
-    teller->out->failed |= !kept;
+    kept = mt_arena_text(reporter->arena, text, strlen(text));
+    reporter->out->failed |= !kept;
     return kept ? kept : "";
 }
 
-const char *mt_tell_where(const struct mt_teller *teller, int32_t phase, int64_t step)
+const char *mt_report_where(const struct mt_reporter *reporter, int32_t phase, int64_t step)
 {
     const struct mt_phase *named;
     const char *where;
 
-    phase = named_phase(teller->report, phase);
-    named = phase == MT_NO_PHASE ? NULL : &teller->report->phases[phase];
+    phase = named_phase(reporter->report, phase);
+    named = phase == MT_NO_PHASE ? NULL : &reporter->report->phases[phase];
     if (step == MT_NO_STEP)
         where = named ? named->name : NULL;
     else if (!named || named->is_step)
-        where = mt_tell_format(teller, "step %lld, between phases", (long long)step);
+        where = mt_report_format(reporter, "step %lld, between phases", (long long)step);
     else
-        where = mt_tell_format(teller, "step %lld, %s", (long long)step, named->name);
+        where = mt_report_format(reporter, "step %lld, %s", (long long)step, named->name);
     return where ? where : "outside any phase";
 }
 
-const char *mt_tell_in(const struct mt_teller *teller, int32_t phase, int64_t step)
+const char *mt_report_in(const struct mt_reporter *reporter, int32_t phase, int64_t step)
 {
-    const char *where = mt_tell_where(teller, phase, step);
+    const char *where = mt_report_where(reporter, phase, step);
 
-    if (teller->report->phase_count == 0)
+    if (reporter->report->phase_count == 0)
         return "";
     if (phase == MT_NO_PHASE && step == MT_NO_STEP)
         return where;
-    return mt_tell_format(teller, "in %s", where);
+    return mt_report_format(reporter, "in %s", where);
 }
 
-const char *mt_tell_when(const struct mt_teller *teller, uint64_t t_ns)
+const char *mt_report_when(const struct mt_reporter *reporter, uint64_t t_ns)
 {
-    uint64_t begin = teller->report->first_t_ns;
+    uint64_t begin = reporter->report->first_t_ns;
     char text[MT_UNITS_TEXT];
 
-    return mt_tell_format(teller, "%s", mt_format_duration(text, t_ns > begin ? t_ns - begin : 0));
+    return mt_report_format(reporter, "%s",
+                            mt_format_duration(text, t_ns > begin ? t_ns - begin : 0));
 }
 
-void mt_tell_device_title(const struct mt_teller *teller)
+void mt_report_device_title(const struct mt_reporter *reporter)
 {
-    const struct mt_device_report *device = teller->device;
+    const struct mt_device_report *device = reporter->device;
 
-    mt_buf_printf(teller->out, "\n%sDevice %u", teller->style->bold, (unsigned)device->device);
+    mt_buf_printf(reporter->out, "\n%sDevice %u", reporter->style->bold, (unsigned)device->device);
     if (device->name) {
-        mt_buf_add_text(teller->out, ": ");
-        mt_buf_add_printable_text(teller->out, device->name);
+        mt_buf_add_text(reporter->out, ": ");
+        mt_buf_add_printable_text(reporter->out, device->name);
     }
-    mt_buf_printf(teller->out, "%s\n", teller->style->reset);
+    mt_buf_printf(reporter->out, "%s\n", reporter->style->reset);
 }
 
-const char *mt_tell_at(const struct mt_teller *teller, uint64_t t_ns, uint64_t event)
+const char *mt_report_at(const struct mt_reporter *reporter, uint64_t t_ns, uint64_t event)
 {
     char number[MT_UNITS_TEXT];
 
-    if (mt_report_has_times(teller->report))
-        return mt_tell_when(teller, t_ns);
-    return mt_tell_format(teller, "event %s", mt_format_count(number, event));
+    if (mt_report_has_times(reporter->report))
+        return mt_report_when(reporter, t_ns);
+    return mt_report_format(reporter, "event %s", mt_format_count(number, event));
 }
 
-const char *mt_tell_birth(const struct mt_teller *teller, const struct mt_contribution *part,
-                          int64_t spoken_of)
+const char *mt_report_birth(const struct mt_reporter *reporter, const struct mt_contribution *part,
+                            int64_t spoken_of)
 {
     if (!*part->phase)
         return "no phase";
     if (part->step == MT_NO_STEP || part->step == spoken_of)
         return part->phase;
     if (!strcmp(part->phase, "step"))
-        return mt_tell_format(teller, "step %lld", (long long)part->step);
-    return mt_tell_format(teller, "%s (step %lld)", part->phase, (long long)part->step);
+        return mt_report_format(reporter, "step %lld", (long long)part->step);
+    return mt_report_format(reporter, "%s (step %lld)", part->phase, (long long)part->step);
 }
 
-void mt_tell_heading(const struct mt_teller *teller, const char *text)
+void mt_report_heading(const struct mt_reporter *reporter, const char *text)
 {
-    mt_buf_printf(teller->out, "\n%s%s%s\n", teller->style->bold, text, teller->style->reset);
+    mt_buf_printf(reporter->out, "\n%s%s%s\n", reporter->style->bold, text, reporter->style->reset);
 }
 
-void mt_tell_line(const struct mt_teller *teller, size_t indent, const char *text)
+void mt_report_line(const struct mt_reporter *reporter, size_t indent, const char *text)
 {
     for (size_t i = 0; i < indent; i++)
-        mt_buf_add_char(teller->out, ' ');
-    mt_add_wrapped(teller->out, text, indent, indent + 2);
-    mt_buf_add_char(teller->out, '\n');
+        mt_buf_add_char(reporter->out, ' ');
+    mt_add_wrapped(reporter->out, text, indent, indent + 2);
+    mt_buf_add_char(reporter->out, '\n');
 }
 
-void mt_tell_headline(const struct mt_teller *teller, struct mt_buf *line)
+void mt_report_headline(const struct mt_reporter *reporter, struct mt_buf *line)
 {
-    mt_buf_add_text(teller->out, teller->style->bold);
+    mt_buf_add_text(reporter->out, reporter->style->bold);
     if (line->data)
-        mt_tell_line(teller, 0, line->data);
-    mt_buf_add_text(teller->out, teller->style->reset);
-    teller->out->failed |= line->failed;
+        mt_report_line(reporter, 0, line->data);
+    mt_buf_add_text(reporter->out, reporter->style->reset);
+    reporter->out->failed |= line->failed;
     mt_buf_release(line);
 }
 
@@ -133,9 +134,9 @@ static size_t column_of(const struct mt_buf *out)
     return column;
 }
 
-void mt_tell_title(const struct mt_teller *teller, size_t indent, const char *more)
+void mt_report_title(const struct mt_reporter *reporter, size_t indent, const char *more)
 {
-    const struct mt_report *report = teller->report;
+    const struct mt_report *report = reporter->report;
     char events[MT_UNITS_TEXT], span[MT_UNITS_TEXT];
     struct mt_buf line = {0};
     uint64_t count = 0;
@@ -167,10 +168,10 @@ void mt_tell_title(const struct mt_teller *teller, size_t indent, const char *mo
                       mt_format_duration(span, report->last_t_ns - report->first_t_ns));
     mt_buf_add_text(&line, more);
     if (line.data) {
-        mt_buf_printf(teller->out, "%*s", (int)indent, "");
-        mt_add_wrapped(teller->out, line.data, column_of(teller->out), indent + 2);
-        mt_buf_add_char(teller->out, '\n');
+        mt_buf_printf(reporter->out, "%*s", (int)indent, "");
+        mt_add_wrapped(reporter->out, line.data, column_of(reporter->out), indent + 2);
+        mt_buf_add_char(reporter->out, '\n');
     }
-    teller->out->failed |= line.failed;
+    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }

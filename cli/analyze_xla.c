@@ -12,16 +12,16 @@ void mt_add_missing_requests(struct mt_buf *out, const struct mt_style *style)
                   style->bold, style->reset);
 }
 
-void mt_tell_missing_requests(const struct mt_teller *teller)
+void mt_report_missing_requests(const struct mt_reporter *reporter)
 {
-    const uint64_t bytes = teller->device->allocated_peak.bytes;
+    const uint64_t bytes = reporter->device->allocated_peak.bytes;
     char held[MT_UNITS_TEXT], exact[MT_UNITS_TEXT];
 
-    mt_add_missing_requests(teller->out, teller->style);
-    mt_tell_line(
-        teller, 2,
-        mt_tell_format(
-            teller,
+    mt_add_missing_requests(reporter->out, reporter->style);
+    mt_report_line(
+        reporter, 2,
+        mt_report_format(
+            reporter,
             "The arena takes regions from the driver and hands out parts of them. The driver calls "
             "show a peak of %s (%s B), but not how much of it the program used, or for what",
             mt_format_bytes(held, bytes), mt_format_count(exact, bytes)));
@@ -35,14 +35,14 @@ static bool has_ties(const struct mt_xla_use *xla)
     return false;
 }
 
-void mt_tell_arenas(const struct mt_teller *teller)
+void mt_report_arenas(const struct mt_reporter *reporter)
 {
-    const struct mt_xla_use *xla = teller->device->xla;
+    const struct mt_xla_use *xla = reporter->device->xla;
     struct mt_table table;
 
     if (!xla || xla->requests_missing)
         return;
-    mt_tell_heading(teller, "In XLA's own arena (bfc, the default)");
+    mt_report_heading(reporter, "In XLA's own arena (bfc, the default)");
     mt_table_begin(&table, "arena|#peak pool|#peak in use|#requests|#refused|~policy");
     for (uint32_t i = 0; i < xla->arena_count; i++) {
         const struct mt_xla_arena *arena = &xla->arenas[i];
@@ -51,9 +51,9 @@ void mt_tell_arenas(const struct mt_teller *teller)
                  MT_BYTES(arena->pool_bytes), MT_BYTES(arena->in_use_bytes),
                  MT_COUNT(arena->requests), MT_COUNT(arena->failures), MT_TEXT(arena->policy));
     }
-    mt_add_text_table(teller->out, &table, 2, teller->style);
+    mt_add_text_table(reporter->out, &table, 2, reporter->style);
     if (has_ties(xla))
-        mt_tell_line(teller, 2,
-                     "from replays; approximate, because the addresses of regions decide between "
-                     "equal free blocks");
+        mt_report_line(reporter, 2,
+                       "from replays; approximate, because the addresses of regions decide between "
+                       "equal free blocks");
 }

@@ -266,8 +266,8 @@ static int write_files(const struct mt_report *report, const struct mt_gate_run 
     return code;
 }
 
-static int tell(const struct mt_report *report, const struct mt_gates *gates,
-                const struct arguments *arguments)
+static int print_result(const struct mt_report *report, const struct mt_gates *gates,
+                        const struct arguments *arguments)
 {
     const struct mt_screen screen = mt_stdout_screen();
     struct mt_buf out = {0};
@@ -288,11 +288,11 @@ static void show_progress(void *progress, const char *what, double share)
 }
 
 /* Prints gates and answer, and writes files. The first failure determines the exit code. */
-static int tell_all(struct mt_source *source, const struct mt_report *report,
-                    struct mt_gate_run *run, const struct arguments *arguments)
+static int report_all(struct mt_source *source, const struct mt_report *report,
+                      struct mt_gate_run *run, const struct arguments *arguments)
 {
     int checked = mt_gate_run_check(run, &arguments->gates, source, report, arguments->policy);
-    int told = tell(report, mt_gate_run_gates(run), arguments), written = MT_EXIT_OK;
+    int told = print_result(report, mt_gate_run_gates(run), arguments), written = MT_EXIT_OK;
 
     if (arguments->directory)
         written = write_files(report, run, arguments);
@@ -327,7 +327,7 @@ static int analyze(struct mt_source *source, const char *path, struct mt_gate_ru
     }
     memcpy(report->sha256, sha256, sizeof report->sha256);
     mt_debug_passes(report);
-    code = tell_all(source, report, run, arguments);
+    code = report_all(source, report, run, arguments);
     code = mt_answer_verdict(code, source, path, &arguments->common);
     mt_report_release(report);
     return code ? code : mt_gate_run_verdict(run);

@@ -158,7 +158,7 @@ static int answer(struct dry_run *dry_run)
                run->recording.command[0], dry_run->timeout);
     if (run->failed)
         return mt_say_no_memory("cannot list the traces");
-    return mt_tell_dry_run_answer(&answer);
+    return mt_report_dry_run_answer(&answer);
 }
 
 /* Returns -1 or an exit code. */
@@ -168,7 +168,7 @@ static int refuse_hopeless(struct dry_run *dry_run)
     uint64_t least_bytes = mt_simulated_run_lacks(&dry_run->simulated);
 
     answer.was_not_run = true;
-    return least_bytes ? mt_tell_hopeless_dry_run(&answer, least_bytes) : -1;
+    return least_bytes ? mt_report_hopeless_dry_run(&answer, least_bytes) : -1;
 }
 
 /* Prints which Python was found, in case it is the wrong one. */

@@ -70,8 +70,8 @@ static const char *title_of(struct mt_arena *arena, const struct arguments *argu
 }
 
 /* Prints what was written, as JSON. */
-static int tell(const struct arguments *arguments, const struct mt_device_report *device,
-                const struct mt_icicle *icicle, size_t bytes)
+static int print_result(const struct arguments *arguments, const struct mt_device_report *device,
+                        const struct mt_icicle *icicle, size_t bytes)
 {
     struct mt_buf out = {0};
     struct mt_json json;
@@ -110,7 +110,7 @@ static int write_out(const struct arguments *arguments, const struct mt_report *
     else
         code = mt_write_file(arguments->output, &arguments->outputs, arguments->format->kind, &out);
     if (code == MT_EXIT_OK && arguments->common.json)
-        code = tell(arguments, device, icicle, out.length);
+        code = print_result(arguments, device, icicle, out.length);
     mt_buf_release(&out);
     return code;
 }

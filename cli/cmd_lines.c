@@ -81,7 +81,7 @@ static int settle(struct mt_lines_answer *answer)
     return MT_EXIT_OK;
 }
 
-static int tell(struct mt_lines_answer *answer, const struct arguments *arguments)
+static int print_result(struct mt_lines_answer *answer, const struct arguments *arguments)
 {
     struct mt_buf out = {0};
     int code = settle(answer);
@@ -117,7 +117,7 @@ static int lines(struct mt_source *source, const char *path, struct arguments *a
     if (arguments->own)
         mt_line_table_sort_by_own(&table);
     arguments->sources.quiet = arguments->common.quiet;
-    code = tell(&answer, arguments);
+    code = print_result(&answer, arguments);
     mt_source_files_end(&arguments->sources);
     mt_line_table_release(&table);
     return mt_answer_verdict(code, source, path, &arguments->common);

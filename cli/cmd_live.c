@@ -9,7 +9,7 @@ struct arguments {
     uint64_t device;
 };
 
-static int tell(const struct mt_asked_report *asked, const struct arguments *arguments)
+static int print_result(const struct mt_asked_report *asked, const struct arguments *arguments)
 {
     const struct mt_live_output live = {asked->report, &arguments->question, arguments->device,
                                         arguments->common.all};
@@ -31,7 +31,7 @@ static int live(const char *path, const struct arguments *arguments)
     int code = mt_ask(path, &arguments->common, &arguments->question, &asked);
 
     if (code < 0) {
-        code = tell(&asked, arguments);
+        code = print_result(&asked, arguments);
         code = mt_answer_verdict(code, asked.source, path, &arguments->common);
     }
     mt_asked_close(&asked);

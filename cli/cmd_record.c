@@ -162,7 +162,7 @@ static void say_buffer(struct mt_buf *out)
     mt_buf_release(out);
 }
 
-static void tell_trace(void *context, const struct mt_trace_end *end)
+static void report_trace(void *context, const struct mt_trace_end *end)
 {
     struct telling *telling = context;
 
@@ -183,7 +183,7 @@ static bool finish(struct mt_recording *recording)
 
     if (recording->json && recording->settings.library)
         json_begin(recording, &telling);
-    complete = mt_recording_finish(recording, tell_trace, &telling);
+    complete = mt_recording_finish(recording, report_trace, &telling);
     if (recording->place.made_folders) /* so it has no traces of other runs */
         telling.next.folder = recording->place.folder;
     if (!recording->json && !recording->quiet)

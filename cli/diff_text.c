@@ -19,30 +19,30 @@ static const char *exact_change(char text[MT_UNITS_TEXT + 4], uint64_t a, uint64
     return strcat(text, digits);
 }
 
-static void tell_inputs(const struct mt_teller *teller, const struct mt_diff *diff)
+static void report_inputs(const struct mt_reporter *reporter, const struct mt_diff *diff)
 {
-    struct mt_teller one = *teller;
+    struct mt_reporter one = *reporter;
 
-    mt_buf_add_text(teller->out, "A  ");
+    mt_buf_add_text(reporter->out, "A  ");
     one.report = diff->a;
-    mt_tell_title(&one, 0, "");
-    mt_buf_add_text(teller->out, "B  ");
+    mt_report_title(&one, 0, "");
+    mt_buf_add_text(reporter->out, "B  ");
     one.report = diff->b;
-    mt_tell_title(&one, 0, "");
+    mt_report_title(&one, 0, "");
     for (size_t i = 0; i < diff->run_count; i++) {
         const struct mt_run_difference *run = &diff->runs[i];
 
-        mt_tell_line(teller, 0,
-                     mt_tell_format(teller, "The runs differ in %s: %s in A, %s in B.", run->what,
-                                    run->a, run->b));
+        mt_report_line(reporter, 0,
+                       mt_report_format(reporter, "The runs differ in %s: %s in A, %s in B.",
+                                        run->what, run->a, run->b));
     }
 }
 
-static void tell_instant(const struct mt_teller *teller, const char *side,
-                         const struct mt_question *question, const struct mt_report *report,
-                         const struct mt_device_report *device)
+static void report_instant(const struct mt_reporter *reporter, const char *side,
+                           const struct mt_question *question, const struct mt_report *report,
+                           const struct mt_device_report *device)
 {
-    struct mt_teller one = *teller;
+    struct mt_reporter one = *reporter;
     struct mt_buf line = {0};
 
     one.report = report;
@@ -50,14 +50,14 @@ static void tell_instant(const struct mt_teller *teller, const char *side,
     mt_buf_printf(&line, "%s: ", side);
     mt_add_instant(&line, &one, question);
     if (line.data)
-        mt_tell_line(teller, 2, line.data);
-    teller->out->failed |= line.failed;
+        mt_report_line(reporter, 2, line.data);
+    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
 /* "+12.0 MiB allocated (+12,582,912 B), −1.00 GiB reserved (−1,073,741,824 B)" */
-static void tell_headline(const struct mt_teller *teller, const struct mt_device_diff *device,
-                          bool has_reserved)
+static void report_headline(const struct mt_reporter *reporter, const struct mt_device_diff *device,
+                            bool has_reserved)
 {
     const struct mt_bytes *a = &device->a->answer->instant.bytes;
     const struct mt_bytes *b = &device->b->answer->instant.bytes;
@@ -71,7 +71,7 @@ static void tell_headline(const struct mt_teller *teller, const struct mt_device
         mt_buf_printf(&line, ", %s reserved (%s B)",
                       mt_format_change(change, (int64_t)(b->reserved - a->reserved)),
                       exact_change(exact, a->reserved, b->reserved));
-    mt_tell_headline(teller, &line);
+    mt_report_headline(reporter, &line);
 }
 
 static void add_exact(struct mt_table *table, const char *sign, uint64_t a, uint64_t b,
@@ -84,13 +84,13 @@ static void add_exact(struct mt_table *table, const char *sign, uint64_t a, uint
 }
 
 /* There are few roles, so all of them are printed, then other reserved memory. */
-static void tell_roles(const struct mt_teller *teller, const struct mt_device_diff *device,
-                       bool has_reserved)
+static void report_roles(const struct mt_reporter *reporter, const struct mt_device_diff *device,
+                         bool has_reserved)
 {
     const struct mt_answer *a = device->a->answer, *b = device->b->answer;
     struct mt_table table;
 
-    mt_tell_heading(teller, "By role, in bytes");
+    mt_report_heading(reporter, "By role, in bytes");
     mt_table_begin(&table, "|#A|#change|#B|#|~");
     for (uint32_t i = 0; i < device->roles.count; i++)
         add_exact(&table, i ? "+" : "", device->roles.rows[i].a_bytes,
@@ -105,7 +105,7 @@ static void tell_roles(const struct mt_teller *teller, const struct mt_device_di
                   "unused, but held by the allocator");
         add_exact(&table, "=", a->instant.bytes.reserved, b->instant.bytes.reserved, "reserved");
     }
-    mt_add_text_table(teller->out, &table, 2, teller->style);
+    mt_add_text_table(reporter->out, &table, 2, reporter->style);
 }
 
 /* Rows that changed, the largest first. The others and the unchanged rows have one line each. */
@@ -140,45 +140,45 @@ static struct listed list(const struct mt_diff_rows *rows)
 }
 
 /* "36", "36 → 24" */
-static const char *block_counts(const struct mt_teller *teller, const struct mt_diff_row *row)
+static const char *block_counts(const struct mt_reporter *reporter, const struct mt_diff_row *row)
 {
     char a[MT_UNITS_TEXT], b[MT_UNITS_TEXT];
 
     mt_format_count(a, row->a_blocks);
     mt_format_count(b, row->b_blocks);
-    return row->a_blocks == row->b_blocks ? mt_tell_format(teller, "%s", a)
-                                          : mt_tell_format(teller, "%s → %s", a, b);
+    return row->a_blocks == row->b_blocks ? mt_report_format(reporter, "%s", a)
+                                          : mt_report_format(reporter, "%s → %s", a, b);
 }
 
-static void add_amounts(const struct mt_teller *teller, struct mt_table *table,
+static void add_amounts(const struct mt_reporter *reporter, struct mt_table *table,
                         const struct mt_diff_row *row)
 {
     MT_CELLS(table, MT_CHANGE(mt_diff_change(row)), MT_BYTES(row->a_bytes), MT_BYTES(row->b_bytes),
-             MT_TEXT(block_counts(teller, row)));
+             MT_TEXT(block_counts(reporter, row)));
 }
 
-static void tell_phases(const struct mt_teller *teller, const struct mt_diff_rows *rows)
+static void report_phases(const struct mt_reporter *reporter, const struct mt_diff_rows *rows)
 {
     struct listed listed = list(rows);
     struct mt_table table;
 
     if (!listed.told)
         return;
-    mt_tell_heading(teller, "By the phase in which blocks were allocated");
+    mt_report_heading(reporter, "By the phase in which blocks were allocated");
     mt_table_begin(&table, "#change|#A|#B|#blocks|~allocated in");
     for (uint32_t i = 0; i < listed.told; i++) {
-        add_amounts(teller, &table, &rows->rows[i]);
+        add_amounts(reporter, &table, &rows->rows[i]);
         MT_CELLS(&table, MT_TEXT(*rows->rows[i].label ? rows->rows[i].label : "no phase"));
     }
     if (listed.other_count) {
-        add_amounts(teller, &table, &listed.others);
+        add_amounts(reporter, &table, &listed.others);
         MT_CELLS(&table, MT_TEXT(listed.others.label));
     }
     if (listed.same_count) {
-        add_amounts(teller, &table, &listed.same);
+        add_amounts(reporter, &table, &listed.same);
         MT_CELLS(&table, MT_TEXT(listed.same.label));
     }
-    mt_add_text_table(teller->out, &table, 2, teller->style);
+    mt_add_text_table(reporter->out, &table, 2, reporter->style);
 }
 
 static const char *mark(const struct mt_diff_row *row)
@@ -186,10 +186,10 @@ static const char *mark(const struct mt_diff_row *row)
     return !row->a_blocks ? "new" : !row->b_blocks ? "gone" : row->moved ? "moved" : "";
 }
 
-static void add_site(const struct mt_teller *teller, struct mt_table *table,
+static void add_site(const struct mt_reporter *reporter, struct mt_table *table,
                      const struct mt_diff_row *row, bool is_sum)
 {
-    add_amounts(teller, table, row);
+    add_amounts(reporter, table, row);
     if (is_sum)
         mt_table_skip(table, 3);
     else
@@ -199,22 +199,22 @@ static void add_site(const struct mt_teller *teller, struct mt_table *table,
     MT_CELLS(table, MT_SITE(row->label));
 }
 
-static void tell_sites(const struct mt_teller *teller, const struct mt_diff_rows *rows)
+static void report_sites(const struct mt_reporter *reporter, const struct mt_diff_rows *rows)
 {
     struct listed listed = list(rows);
     struct mt_table table;
 
     if (!listed.told)
         return;
-    mt_tell_heading(teller, "By site");
+    mt_report_heading(reporter, "By site");
     mt_table_begin(&table, "#change|#A|#B|#blocks||role|allocated in|~site");
     for (uint32_t i = 0; i < listed.told; i++)
-        add_site(teller, &table, &rows->rows[i], false);
+        add_site(reporter, &table, &rows->rows[i], false);
     if (listed.other_count)
-        add_site(teller, &table, &listed.others, true);
+        add_site(reporter, &table, &listed.others, true);
     if (listed.same_count)
-        add_site(teller, &table, &listed.same, true);
-    mt_add_text_table(teller->out, &table, 2, teller->style);
+        add_site(reporter, &table, &listed.same, true);
+    mt_add_text_table(reporter->out, &table, 2, reporter->style);
 }
 
 static const char *why_left_out(const struct mt_diff *diff, const struct mt_device_report *device,
@@ -232,7 +232,8 @@ static const char *why_left_out(const struct mt_diff *diff, const struct mt_devi
 }
 
 /* Prints the devices of one side that are not compared, and why. */
-static void tell_left_out(const struct mt_teller *teller, const struct mt_diff *diff, bool of_a)
+static void report_left_out(const struct mt_reporter *reporter, const struct mt_diff *diff,
+                            bool of_a)
 {
     const struct mt_report *report = of_a ? diff->a : diff->b;
 
@@ -243,10 +244,10 @@ static void tell_left_out(const struct mt_teller *teller, const struct mt_diff *
         for (size_t j = 0; j < diff->device_count; j++)
             told |= (of_a ? diff->devices[j].a : diff->devices[j].b) == device;
         if (!told)
-            mt_tell_line(teller, 0,
-                         mt_tell_format(teller, "Device %u of %s is not compared: %s.",
-                                        device->device, of_a ? "A" : "B",
-                                        why_left_out(diff, device, of_a)));
+            mt_report_line(reporter, 0,
+                           mt_report_format(reporter, "Device %u of %s is not compared: %s.",
+                                            device->device, of_a ? "A" : "B",
+                                            why_left_out(diff, device, of_a)));
     }
 }
 
@@ -260,38 +261,39 @@ static bool is_same(const struct mt_device_diff *device)
            (!device->sites.count || !mt_diff_change(&device->sites.rows[0]));
 }
 
-static void tell_device(const struct mt_teller *teller, const struct mt_diff_output *output,
-                        const struct mt_device_diff *device)
+static void report_device(const struct mt_reporter *reporter, const struct mt_diff_output *output,
+                          const struct mt_device_diff *device)
 {
     const struct mt_diff *diff = output->diff;
     bool has_reserved = !diff->a->is_driver_level && !diff->b->is_driver_level;
 
     if (diff->device_count > 1 || device->a->device != device->b->device)
-        mt_buf_printf(teller->out, "\n%sDevice %u of A, device %u of B%s\n", teller->style->bold,
-                      device->a->device, device->b->device, teller->style->reset);
-    tell_headline(teller, device, has_reserved);
-    tell_instant(teller, "A", output->question, diff->a, device->a);
-    tell_instant(teller, "B", output->question, diff->b, device->b);
+        mt_buf_printf(reporter->out, "\n%sDevice %u of A, device %u of B%s\n",
+                      reporter->style->bold, device->a->device, device->b->device,
+                      reporter->style->reset);
+    report_headline(reporter, device, has_reserved);
+    report_instant(reporter, "A", output->question, diff->a, device->a);
+    report_instant(reporter, "B", output->question, diff->b, device->b);
     if (is_same(device)) {
-        mt_tell_line(teller, 0, "The two are equal.");
+        mt_report_line(reporter, 0, "The two are equal.");
         return;
     }
-    tell_roles(teller, device, has_reserved);
-    tell_phases(teller, &device->phases);
-    tell_sites(teller, &device->sites);
+    report_roles(reporter, device, has_reserved);
+    report_phases(reporter, &device->phases);
+    report_sites(reporter, &device->sites);
 }
 
 void mt_diff_text(struct mt_buf *out, const struct mt_diff_output *output,
                   const struct mt_style *style)
 {
     const struct mt_diff *diff = output->diff;
-    struct mt_teller teller = {out, diff->a, NULL, style, output->arena, &mt_detail_all, NULL};
+    struct mt_reporter reporter = {out, diff->a, NULL, style, output->arena, &mt_detail_all, NULL};
 
-    tell_inputs(&teller, diff);
+    report_inputs(&reporter, diff);
     if (!diff->device_count)
         mt_buf_add_text(out, "No device has memory events in both.\n");
-    tell_left_out(&teller, diff, true);
-    tell_left_out(&teller, diff, false);
+    report_left_out(&reporter, diff, true);
+    report_left_out(&reporter, diff, false);
     for (size_t i = 0; i < diff->device_count; i++)
-        tell_device(&teller, output, &diff->devices[i]);
+        report_device(&reporter, output, &diff->devices[i]);
 }

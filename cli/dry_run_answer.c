@@ -304,8 +304,8 @@ int mt_dry_run_exit_code(const struct mt_dry_run_answer *answer, const struct mt
     return mt_gate_run_verdict(answer->gate_run);
 }
 
-static int tell(struct mt_source *source, const struct mt_dry_run_answer *answer,
-                const struct mt_dry_run_trace *told)
+static int print_result(struct mt_source *source, const struct mt_dry_run_answer *answer,
+                        const struct mt_dry_run_trace *told)
 {
     const char *path = told->path;
     const struct mt_analyze_options options = {
@@ -330,7 +330,7 @@ static int tell(struct mt_source *source, const struct mt_dry_run_answer *answer
     return checked ? checked : printed ? printed : code;
 }
 
-int mt_tell_dry_run_answer(const struct mt_dry_run_answer *answer)
+int mt_report_dry_run_answer(const struct mt_dry_run_answer *answer)
 {
     const struct mt_dry_run_trace *worst = mt_dry_run_worst_trace(answer);
     struct mt_source *source;
@@ -349,7 +349,7 @@ int mt_tell_dry_run_answer(const struct mt_dry_run_answer *answer)
     }
     source = mt_open_input(worst->path, answer->common, &code);
     if (source)
-        code = tell(source, answer, worst);
+        code = print_result(source, answer, worst);
     mt_source_close(source);
     return code;
 }
@@ -367,7 +367,7 @@ void mt_add_hopeless_text(struct mt_buf *out, const struct mt_dry_run_answer *an
         answer->card->name);
 }
 
-int mt_tell_hopeless_dry_run(const struct mt_dry_run_answer *answer, uint64_t least_bytes)
+int mt_report_hopeless_dry_run(const struct mt_dry_run_answer *answer, uint64_t least_bytes)
 {
     const struct mt_style *style = mt_stdout_style();
     struct mt_buf out = {0};

@@ -9,7 +9,7 @@
 /* Analyzes the trace that decides what a card must have (one that ended with out of memory comes
  * first, then the largest reserved peak) and prints the answer. Returns the exit code of the
  * whole command. */
-int mt_tell_dry_run_answer(const struct mt_dry_run_answer *answer);
+int mt_report_dry_run_answer(const struct mt_dry_run_answer *answer);
 
 /* Appends the line for a device that has less than `least_bytes`, the memory that CUDA itself
  * takes. */
@@ -18,7 +18,7 @@ void mt_add_hopeless_text(struct mt_buf *out, const struct mt_dry_run_answer *an
 
 /* Prints the answer if the command cannot run because the device has less than `least_bytes`.
  * Returns MT_EXIT_BUDGET, or the exit code of a failed output. */
-int mt_tell_hopeless_dry_run(const struct mt_dry_run_answer *answer, uint64_t least_bytes);
+int mt_report_hopeless_dry_run(const struct mt_dry_run_answer *answer, uint64_t least_bytes);
 
 /* The functions below are for commands with several dry runs. */
 

@@ -103,7 +103,7 @@ static char *path_of_trace(const struct mt_sweep_request *request, const struct 
     return mt_arena_printf(&request->plan->arena, "%s/%s", request->folder, run->result.trace);
 }
 
-int mt_tell_worst_rank(const struct mt_sweep_request *request)
+int mt_report_worst_rank(const struct mt_sweep_request *request)
 {
     const struct mt_sweep_run *run = mt_sweep_worst(&request->plan->sweep);
     char *path = run ? path_of_trace(request, run) : NULL;
@@ -123,6 +123,6 @@ int mt_tell_worst_rank(const struct mt_sweep_request *request)
     answer.traces = &trace;
     answer.trace_count = 1;
     answer.gate_run = &unchecked;
-    (void)mt_tell_dry_run_answer(&answer);
+    (void)mt_report_dry_run_answer(&answer);
     return MT_EXIT_OK;
 }

@@ -20,6 +20,6 @@ int mt_rank_plan_make(struct mt_sweep_plan *plan, const struct mt_rank_wish *wis
 
 /* Prints the full answer for the process that has the largest reserved peak of all ranks, after the
  * table. Returns an exit code; that of the rank is in its result. */
-int mt_tell_worst_rank(const struct mt_sweep_request *request);
+int mt_report_worst_rank(const struct mt_sweep_request *request);
 
 #endif

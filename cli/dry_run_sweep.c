@@ -146,7 +146,7 @@ static int write_pictures(const struct mt_sweep_wish *wish, struct mt_sweep_plan
     return code;
 }
 
-static int tell(const struct mt_sweep_wish *wish, const struct mt_sweep_request *request)
+static int print_result(const struct mt_sweep_wish *wish, const struct mt_sweep_request *request)
 {
     struct mt_buf out = {0};
     int code = MT_EXIT_OK, printed;
@@ -162,7 +162,7 @@ static int tell(const struct mt_sweep_wish *wish, const struct mt_sweep_request 
         mt_add_sweep_text(&out, &request->plan->sweep);
     printed = mt_print_answer_and_release(&out, wish->common->json);
     if (!printed && request->ranks && !wish->common->json)
-        printed = mt_tell_worst_rank(request);
+        printed = mt_report_worst_rank(request);
     return code ? code : printed ? printed : exit_code_of(&request->plan->sweep);
 }
 
@@ -199,7 +199,7 @@ static int run(const struct mt_sweep_wish *wish, struct mt_sweep_plan *plan,
                                              .jobs = wish->jobs};
     int code = mt_sweep_run_all(&request);
 
-    return code < 0 ? tell(wish, &request) : code;
+    return code < 0 ? print_result(wish, &request) : code;
 }
 
 int mt_dry_run_sweep(const struct mt_sweep_wish *wish)

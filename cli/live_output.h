@@ -37,8 +37,8 @@ void mt_json_answer(struct mt_json *json, const struct mt_report *report,
                     const struct mt_answer *answer);
 
 /* Appends "the peak within step#2/backward: 4.45 GiB allocated (4,776,865,280 B) in step 2,
- * backward, at 3.79 s, event 8862", of the teller's device. */
-void mt_add_instant(struct mt_buf *line, const struct mt_teller *teller,
+ * backward, at 3.79 s, event 8862", of the reporter's device. */
+void mt_add_instant(struct mt_buf *line, const struct mt_reporter *reporter,
                     const struct mt_question *question);
 
 #endif

@@ -30,34 +30,34 @@ static void add_question(struct mt_buf *out, const struct mt_question *question,
                       mt_format_count(text, answer->asked_count));
 }
 
-void mt_add_instant(struct mt_buf *line, const struct mt_teller *teller,
+void mt_add_instant(struct mt_buf *line, const struct mt_reporter *reporter,
                     const struct mt_question *question)
 {
-    const struct mt_answer *answer = teller->device->answer;
+    const struct mt_answer *answer = reporter->device->answer;
     const struct mt_instant *instant = &answer->instant;
-    const char *in = mt_tell_in(teller, instant->phase, instant->step);
-    const char *when = mt_tell_when(teller, instant->t_ns);
+    const char *in = mt_report_in(reporter, instant->phase, instant->step);
+    const char *when = mt_report_when(reporter, instant->t_ns);
     char bytes[MT_UNITS_TEXT], exact[MT_UNITS_TEXT], asked[MT_UNITS_TEXT];
     bool is_earlier =
         question->at == MT_AT_TIME && strcmp(when, mt_format_duration(asked, question->value)) != 0;
 
-    add_question(line, question, teller->report, answer);
+    add_question(line, question, reporter->report, answer);
     mt_buf_printf(line, ": %s allocated (%s B)%s%s, %s ",
                   mt_format_bytes(bytes, instant->bytes.allocated),
                   mt_format_count(exact, instant->bytes.allocated), *in ? " " : "", in,
                   is_earlier ? "unchanged since" : "at");
-    if (mt_report_has_times(teller->report))
+    if (mt_report_has_times(reporter->report))
         mt_buf_printf(line, "%s, ", when);
     mt_buf_printf(line, "event %llu", (unsigned long long)instant->event);
 }
 
-static void tell_instant(const struct mt_teller *teller, const struct mt_question *question)
+static void report_instant(const struct mt_reporter *reporter, const struct mt_question *question)
 {
     struct mt_buf line = {0};
 
     mt_buf_add_text(&line, "Alive at ");
-    mt_add_instant(&line, teller, question);
-    mt_tell_headline(teller, &line);
+    mt_add_instant(&line, reporter, question);
+    mt_report_headline(reporter, &line);
 }
 
 static const char *const titles[] = {[MT_BY_SITE] = "#bytes|#share|#blocks|role|allocated in|~site",
@@ -65,21 +65,21 @@ static const char *const titles[] = {[MT_BY_SITE] = "#bytes|#share|#blocks|role|
                                      [MT_BY_PHASE] = "#bytes|#share|#blocks|role|~allocated in",
                                      [MT_BY_SIZE] =
                                          "#bytes|#share|#blocks|#each|role|~largest site",
-                                     [MT_BY_MODULE] = NULL}; /* tell_modules */
+                                     [MT_BY_MODULE] = NULL}; /* report_modules */
 _Static_assert(sizeof titles / sizeof *titles == MT_GROUP_BY_COUNT, "one entry for each");
 
-static const char *birth(const struct mt_teller *teller, const struct mt_live_row *row,
+static const char *birth(const struct mt_reporter *reporter, const struct mt_live_row *row,
                          int64_t spoken_of)
 {
     const struct mt_contribution part = {.phase = row->phase, .step = row->step};
 
-    return row->phase ? mt_tell_birth(teller, &part, spoken_of) : "several phases";
+    return row->phase ? mt_report_birth(reporter, &part, spoken_of) : "several phases";
 }
 
-static void add_row(const struct mt_teller *teller, struct mt_table *table,
+static void add_row(const struct mt_reporter *reporter, struct mt_table *table,
                     const struct mt_live_row *row, enum mt_group_by by)
 {
-    const struct mt_instant *instant = &teller->device->answer->instant;
+    const struct mt_instant *instant = &reporter->device->answer->instant;
     const char *site = by == MT_BY_SIZE ? row->site : row->label;
     const char *role = row->several_roles ? "several" : mt_role_name(row->role);
 
@@ -90,7 +90,7 @@ static void add_row(const struct mt_teller *teller, struct mt_table *table,
     if (by != MT_BY_ROLE)
         MT_CELLS(table, MT_TEXT(row->label ? role : ""));
     if (by == MT_BY_SITE)
-        MT_CELLS(table, MT_TEXT(row->label ? birth(teller, row, instant->step) : ""));
+        MT_CELLS(table, MT_TEXT(row->label ? birth(reporter, row, instant->step) : ""));
     MT_CELLS(table, MT_SITE(row->label ? site : "all others together"));
 }
 
@@ -105,25 +105,25 @@ static struct mt_live_row rest_of(const struct mt_answer *answer)
     return rest;
 }
 
-static void tell_rows(const struct mt_teller *teller, enum mt_group_by by)
+static void report_rows(const struct mt_reporter *reporter, enum mt_group_by by)
 {
-    const struct mt_answer *answer = teller->device->answer;
+    const struct mt_answer *answer = reporter->device->answer;
     struct mt_live_row rest = rest_of(answer);
     struct mt_table table;
 
     mt_table_begin(&table, titles[by]);
     for (uint32_t i = 0; i < answer->told_count; i++)
-        add_row(teller, &table, &answer->rows[i], by);
+        add_row(reporter, &table, &answer->rows[i], by);
     if (rest.blocks)
-        add_row(teller, &table, &rest, by);
-    mt_add_text_table(teller->out, &table, 2, teller->style);
+        add_row(reporter, &table, &rest, by);
+    mt_add_text_table(reporter->out, &table, 2, reporter->style);
 }
 
 /* "325 MiB (62.6%), 144 blocks, parameters, allocated in forward", and the stack on the lines after
  * it, because it is too long for a column. */
-static void tell_stack_row(const struct mt_teller *teller, const struct mt_live_row *row)
+static void report_stack_row(const struct mt_reporter *reporter, const struct mt_live_row *row)
 {
-    const struct mt_instant *instant = &teller->device->answer->instant;
+    const struct mt_instant *instant = &reporter->device->answer->instant;
     char bytes[MT_UNITS_TEXT], share[MT_UNITS_TEXT], blocks[MT_UNITS_TEXT];
     struct mt_buf line = {0};
 
@@ -134,26 +134,26 @@ static void tell_stack_row(const struct mt_teller *teller, const struct mt_live_
         mt_buf_printf(&line, ", %s",
                       row->several_roles ? "several roles" : mt_role_name(row->role));
         if (!row->phase || *row->phase)
-            mt_buf_printf(&line, ", allocated in %s", birth(teller, row, instant->step));
+            mt_buf_printf(&line, ", allocated in %s", birth(reporter, row, instant->step));
     }
     if (line.data)
-        mt_tell_line(teller, 2, line.data);
-    mt_buf_add_text(teller->out, "      ");
-    mt_add_wrapped(teller->out, row->label ? row->label : "all others together", 6, 8);
-    mt_buf_add_char(teller->out, '\n');
-    teller->out->failed |= line.failed;
+        mt_report_line(reporter, 2, line.data);
+    mt_buf_add_text(reporter->out, "      ");
+    mt_add_wrapped(reporter->out, row->label ? row->label : "all others together", 6, 8);
+    mt_buf_add_char(reporter->out, '\n');
+    reporter->out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
-static void tell_stacks(const struct mt_teller *teller)
+static void report_stacks(const struct mt_reporter *reporter)
 {
-    const struct mt_answer *answer = teller->device->answer;
+    const struct mt_answer *answer = reporter->device->answer;
     struct mt_live_row rest = rest_of(answer);
 
     for (uint32_t i = 0; i < answer->told_count; i++)
-        tell_stack_row(teller, &answer->rows[i]);
+        report_stack_row(reporter, &answer->rows[i]);
     if (rest.blocks)
-        tell_stack_row(teller, &rest);
+        report_stack_row(reporter, &rest);
 }
 
 static void add_total(struct mt_table *table, const char *sign, uint64_t bytes, const char *what)
@@ -161,21 +161,21 @@ static void add_total(struct mt_table *table, const char *sign, uint64_t bytes, 
     MT_CELLS(table, MT_TEXT(sign), MT_COUNT(bytes), MT_BYTES(bytes), MT_TEXT(what));
 }
 
-static void tell_totals(const struct mt_teller *teller)
+static void report_totals(const struct mt_reporter *reporter)
 {
-    const struct mt_answer *answer = teller->device->answer;
+    const struct mt_answer *answer = reporter->device->answer;
     const struct mt_bytes *bytes = &answer->instant.bytes;
     uint64_t requested = mt_requested_bytes(answer);
     struct mt_table table;
 
-    mt_tell_heading(teller, "Total");
+    mt_report_heading(reporter, "Total");
     mt_table_begin(&table, "|#bytes|#|~");
     add_total(&table, "", requested, "requested");
     if (bytes->allocated != requested)
         add_total(&table, "+", bytes->allocated - requested,
                   "rounding and remainders that were not split off");
     add_total(&table, "=", bytes->allocated, "allocated: sum of the rows above");
-    if (!teller->report->is_driver_level) {
+    if (!reporter->report->is_driver_level) {
         if (bytes->active != bytes->allocated) {
             add_total(&table, "+", bytes->active - bytes->allocated,
                       "freed, but possibly still in use on other streams");
@@ -185,48 +185,48 @@ static void tell_totals(const struct mt_teller *teller)
                   "unused, but held by the allocator");
         add_total(&table, "=", bytes->reserved, "reserved");
     }
-    mt_add_text_table(teller->out, &table, 2, teller->style);
+    mt_add_text_table(reporter->out, &table, 2, reporter->style);
 }
 
-static void tell_device(const struct mt_teller *teller, const struct mt_question *question)
+static void report_device(const struct mt_reporter *reporter, const struct mt_question *question)
 {
-    const struct mt_device_report *device = teller->device;
+    const struct mt_device_report *device = reporter->device;
 
-    if (teller->report->device_count > 1)
-        mt_tell_device_title(teller);
+    if (reporter->report->device_count > 1)
+        mt_report_device_title(reporter);
     if (device->answer->missing) {
-        mt_tell_line(teller, 0,
-                     mt_tell_format(teller, "Nothing to show: %s.",
-                                    mt_no_answer_text(device->answer->missing)));
+        mt_report_line(reporter, 0,
+                       mt_report_format(reporter, "Nothing to show: %s.",
+                                        mt_no_answer_text(device->answer->missing)));
         return;
     }
     if (mt_lacks_requests(device))
-        mt_tell_missing_requests(teller);
-    tell_instant(teller, question);
+        mt_report_missing_requests(reporter);
+    report_instant(reporter, question);
     if (question->by == MT_BY_STACK)
-        tell_stacks(teller);
+        report_stacks(reporter);
     else if (question->by == MT_BY_MODULE)
-        mt_tell_modules(teller);
+        mt_report_modules(reporter);
     else
-        tell_rows(teller, question->by);
-    tell_totals(teller);
+        report_rows(reporter, question->by);
+    report_totals(reporter);
 }
 
 void mt_live_text(struct mt_buf *out, const struct mt_live_output *live,
                   const struct mt_style *style)
 {
     struct mt_arena arena = {0};
-    struct mt_teller teller = {out, live->report, NULL, style, &arena, &mt_detail_all, NULL};
+    struct mt_reporter reporter = {out, live->report, NULL, style, &arena, &mt_detail_all, NULL};
 
-    mt_tell_title(&teller, 0, "");
+    mt_report_title(&reporter, 0, "");
     if (live->report->device_count == 0)
         mt_buf_add_text(out, live->report->devices_left_out
                                  ? "No memory events of devices 0 to 63.\n"
                                  : "No memory events: nothing was allocated on any device.\n");
     for (uint32_t i = 0; i < live->report->device_count; i++) {
-        teller.device = &live->report->devices[i];
-        if (mt_live_tells(live, teller.device))
-            tell_device(&teller, live->question);
+        reporter.device = &live->report->devices[i];
+        if (mt_live_tells(live, reporter.device))
+            report_device(&reporter, live->question);
     }
     mt_arena_release(&arena);
 }

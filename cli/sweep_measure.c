@@ -47,13 +47,13 @@ static void fill_place(struct mt_sweep_result *result, const struct mt_report *r
 {
     struct mt_arena arena = {0};
     struct mt_buf unused = {0};
-    const struct mt_teller teller = {.out = &unused, .report = report, .arena = &arena};
+    const struct mt_reporter reporter = {.out = &unused, .report = report, .arena = &arena};
     const char *site =
         oom->stack == MT_NO_ID ? "" : mt_site_label(&arena, report->symbols, oom->stack, false);
 
     snprintf(result->oom_site, sizeof result->oom_site, "%s", site ? site : "");
     snprintf(result->oom_phase, sizeof result->oom_phase, "%s",
-             mt_tell_where(&teller, oom->phase, oom->step));
+             mt_report_where(&reporter, oom->phase, oom->step));
     mt_buf_release(&unused);
     mt_arena_release(&arena);
 }

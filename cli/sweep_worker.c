@@ -82,8 +82,8 @@ static void fill_run(struct mt_sweep_result *result, const struct mt_dry_run_ans
     result->has_doubts = mt_dry_run_has_doubts(answer);
 }
 
-static void tell(const struct mt_sweep_request *request, const struct mt_simulated_run *run,
-                 struct mt_sweep_result *result)
+static void print_result(const struct mt_sweep_request *request, const struct mt_simulated_run *run,
+                         struct mt_sweep_result *result)
 {
     struct mt_gate_run gate_run = *request->gate_run; /* the results belong to this process */
     struct mt_dry_run_answer answer = mt_simulated_run_answer(run);
@@ -123,7 +123,7 @@ void mt_sweep_work(const struct mt_sweep_request *request, const struct mt_sweep
     if (code < 0)
         code = mt_simulated_run_finish(&simulated);
     if (code < 0)
-        tell(request, &simulated, result);
+        print_result(request, &simulated, result);
     else
         result->exit_code = code;
     mt_simulated_run_release(&simulated);

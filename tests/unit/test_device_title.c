@@ -8,14 +8,14 @@ static void names_are_printable(void **unused)
     const struct mt_style style = {.bold = "<b>", .reset = "</b>"};
     struct mt_device_report device = {.device = 1, .name = "H200\x1b[2J\n"};
     struct mt_buf out = {0};
-    const struct mt_teller teller = {.out = &out, .device = &device, .style = &style};
+    const struct mt_reporter reporter = {.out = &out, .device = &device, .style = &style};
 
     (void)unused;
-    mt_tell_device_title(&teller);
+    mt_report_device_title(&reporter);
     assert_string_equal(out.data, "\n<b>Device 1: H200\\x1b[2J\\x0a</b>\n");
     device.name = NULL;
     mt_buf_reset(&out);
-    mt_tell_device_title(&teller);
+    mt_report_device_title(&reporter);
     assert_string_equal(out.data, "\n<b>Device 1</b>\n");
     mt_buf_release(&out);
 }
