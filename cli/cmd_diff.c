@@ -37,10 +37,10 @@ static int draw(const struct mt_diff_run *run, const struct arguments *arguments
 
 static int diff(const struct arguments *arguments)
 {
-    const struct mt_diff_wish wish = {arguments->a, arguments->b, &arguments->question,
-                                      arguments->device, false};
+    const struct mt_diff_request request = {arguments->a, arguments->b, &arguments->question,
+                                            arguments->device, false};
     struct mt_diff_run run;
-    int code = mt_diff_run_open(&wish, &arguments->common, &run);
+    int code = mt_diff_run_open(&request, &arguments->common, &run);
 
     if (code < 0) {
         code = print(&run, arguments);

@@ -15,7 +15,7 @@ struct dry_run {
     struct mt_gate_options gates;
     struct mt_gate_run gate_run;
     struct mt_outputs outputs;
-    struct mt_sweep_wish sweep;
+    struct mt_sweep_arguments sweep;
     const char *device, *timeout;
 };
 
@@ -59,7 +59,7 @@ static int read_timeout(struct dry_run *dry_run)
     return MT_EXIT_USAGE;
 }
 
-static int check_sweep(const struct mt_sweep_wish *sweep)
+static int check_sweep(const struct mt_sweep_arguments *sweep)
 {
     const char *wrong = NULL;
 

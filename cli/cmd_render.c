@@ -46,7 +46,7 @@ struct arguments {
 static int render_diff(const struct arguments *arguments, char **paths)
 {
     struct mt_question question = {.at = MT_AT_PEAK};
-    const struct mt_diff_wish wish = {
+    const struct mt_diff_request request = {
         .a = paths[0], .b = paths[1], .question = &question, .device = arguments->device};
 
     if (!mt_question_option_read(arguments->blocks.at, NULL, &question))
@@ -55,17 +55,17 @@ static int render_diff(const struct arguments *arguments, char **paths)
         mt_say("render: only one of the two traces can be standard input");
         return MT_EXIT_USAGE;
     }
-    return mt_diff_render(&wish, &arguments->picture, &arguments->common);
+    return mt_diff_render(&request, &arguments->picture, &arguments->common);
 }
 
 static int render_policies(const struct arguments *arguments, char **paths)
 {
-    const struct mt_policies_wish wish = {.path = paths[0],
-                                          .policies = &arguments->policies,
-                                          .device = arguments->device,
-                                          .jobs = arguments->jobs};
+    const struct mt_policies_request request = {.path = paths[0],
+                                                .policies = &arguments->policies,
+                                                .device = arguments->device,
+                                                .jobs = arguments->jobs};
 
-    return mt_policies_render(&wish, &arguments->picture, &arguments->common);
+    return mt_policies_render(&request, &arguments->picture, &arguments->common);
 }
 
 /* Charts that do not come from the report of one trace. */

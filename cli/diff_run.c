@@ -10,36 +10,36 @@ static bool lacks_device(const struct mt_asked_report *asked, uint64_t device)
     return device != MT_EVERY_DEVICE && !mt_asked_device(asked->report, device);
 }
 
-static int compare(const struct mt_diff_wish *wish, struct mt_diff_run *run)
+static int compare(const struct mt_diff_request *request, struct mt_diff_run *run)
 {
     bool are_single = run->a.report->device_count == 1 && run->b.report->device_count == 1;
-    uint64_t device_of_b = are_single ? MT_EVERY_DEVICE : wish->device;
-    int code = mt_asked_check(&run->a, wish->question, wish->device);
+    uint64_t device_of_b = are_single ? MT_EVERY_DEVICE : request->device;
+    int code = mt_asked_check(&run->a, request->question, request->device);
 
-    run->lacks_device = lacks_device(&run->a, wish->device);
+    run->lacks_device = lacks_device(&run->a, request->device);
     if (code < 0) {
-        code = mt_asked_check(&run->b, wish->question, device_of_b);
+        code = mt_asked_check(&run->b, request->question, device_of_b);
         run->lacks_device = lacks_device(&run->b, device_of_b);
     }
-    if (code >= 0 || mt_diff_reports(&run->arena, run->a.report, run->b.report, wish->device,
+    if (code >= 0 || mt_diff_reports(&run->arena, run->a.report, run->b.report, request->device,
                                      &run->diff) == MT_OK)
         return code;
     return mt_say_no_memory("cannot compare");
 }
 
-int mt_diff_run_open(const struct mt_diff_wish *wish, const struct mt_common *common,
+int mt_diff_run_open(const struct mt_diff_request *request, const struct mt_common *common,
                      struct mt_diff_run *run)
 {
     struct mt_common of_a = *common;
     int code;
 
     memset(run, 0, sizeof *run);
-    if (wish->finds_format_of_a)
+    if (request->finds_format_of_a)
         of_a.format = NULL;
-    code = mt_ask(wish->a, &of_a, wish->question, &run->a);
+    code = mt_ask(request->a, &of_a, request->question, &run->a);
     if (code < 0)
-        code = mt_ask(wish->b, common, wish->question, &run->b);
-    return code < 0 ? compare(wish, run) : code;
+        code = mt_ask(request->b, common, request->question, &run->b);
+    return code < 0 ? compare(request, run) : code;
 }
 
 int mt_diff_run_verdict(const struct mt_diff_run *run, const struct mt_common *common, int code)
@@ -95,14 +95,14 @@ int mt_diff_picture(const struct mt_diff_run *run, const struct mt_question *que
     return code;
 }
 
-int mt_diff_render(const struct mt_diff_wish *wish, const struct mt_picture *picture,
+int mt_diff_render(const struct mt_diff_request *request, const struct mt_picture *picture,
                    const struct mt_common *common)
 {
     struct mt_diff_run run;
-    int code = mt_diff_run_open(wish, common, &run);
+    int code = mt_diff_run_open(request, common, &run);
 
     if (code < 0) {
-        code = mt_diff_picture(&run, wish->question, picture, common);
+        code = mt_diff_picture(&run, request->question, picture, common);
         code = mt_diff_run_verdict(&run, common, code);
     } else if (run.lacks_device) {
         code = MT_EXIT_INPUT; /* as for every other chart */

@@ -6,7 +6,7 @@
 #include "asked_report.h"
 #include "picture_option.h"
 
-struct mt_diff_wish {
+struct mt_diff_request {
     const char *a, *b; /* paths */
     const struct mt_question *question;
     uint64_t device;        /* of A, or MT_EVERY_DEVICE */
@@ -21,7 +21,7 @@ struct mt_diff_run {
 };
 
 /* Returns -1, or the exit code after an error message. Call mt_diff_run_close in either case. */
-int mt_diff_run_open(const struct mt_diff_wish *wish, const struct mt_common *common,
+int mt_diff_run_open(const struct mt_diff_request *request, const struct mt_common *common,
                      struct mt_diff_run *run);
 /* Returns `code` or, if it is 0, the exit code for damaged or incomplete inputs
  * (mt_input_verdict). */
@@ -38,7 +38,7 @@ int mt_diff_picture(const struct mt_diff_run *run, const struct mt_question *que
                     const struct mt_picture *picture, const struct mt_common *common);
 
 /* Runs `memtrace render diff A B`. */
-int mt_diff_render(const struct mt_diff_wish *wish, const struct mt_picture *picture,
+int mt_diff_render(const struct mt_diff_request *request, const struct mt_picture *picture,
                    const struct mt_common *common);
 
 #endif

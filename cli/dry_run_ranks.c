@@ -9,10 +9,10 @@
 _Static_assert((int)MT_MAX_RANKS == (int)MT_MAX_SWEEP_RUNS, "a run for each rank");
 
 /* By default torchrun starts one process on one node. */
-static int choose_world(struct mt_sweep *sweep, const struct mt_rank_wish *wish,
+static int choose_world(struct mt_sweep *sweep, const struct mt_rank_request *arguments,
                         const struct mt_rank_command *command, uint64_t devices)
 {
-    uint64_t local = command->local_world, world = wish->world;
+    uint64_t local = command->local_world, world = arguments->world;
     uint64_t nodes = command->nodes ? command->nodes : 1;
 
     if (!local)
@@ -52,7 +52,7 @@ static bool add_run(struct mt_sweep_plan *plan, const struct mt_rank *rank)
     return run->label;
 }
 
-int mt_rank_plan_make(struct mt_sweep_plan *plan, const struct mt_rank_wish *wish,
+int mt_rank_plan_make(struct mt_sweep_plan *plan, const struct mt_rank_request *arguments,
                       struct mt_simulated_run *each, struct mt_rank ranks[MT_MAX_RANKS])
 {
     struct mt_sweep *sweep = &plan->sweep;
@@ -65,9 +65,9 @@ int mt_rank_plan_make(struct mt_sweep_plan *plan, const struct mt_rank_wish *wis
     sweep->names[sweep->name_count++] = "rank";
     code = mt_rank_command_read(&command, each->recording.command, &plan->arena);
     if (code < 0)
-        code = choose_world(sweep, wish, &command, each->devices);
+        code = choose_world(sweep, arguments, &command, each->devices);
     if (code < 0)
-        code = mt_ranks_read(wish->ranks, sweep->world, numbers, &count);
+        code = mt_ranks_read(arguments->ranks, sweep->world, numbers, &count);
     if (code >= 0)
         return code;
     plan->command = command.words;

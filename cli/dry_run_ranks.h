@@ -7,7 +7,7 @@
 #include "simulated_run.h"
 #include "sweep_worker.h"
 
-struct mt_rank_wish {
+struct mt_rank_request {
     const char *ranks; /* --ranks; NULL = not given */
     uint64_t world;    /* --world; 0 = from the options of torchrun */
 };
@@ -15,7 +15,7 @@ struct mt_rank_wish {
 /* Sets the runs of the plan, and ranks[i] for run i. If each->devices is 0, sets it to the number
  * of ranks of a node. Returns -1 or an exit code; errors were printed. Release the plan in any
  * case. */
-int mt_rank_plan_make(struct mt_sweep_plan *plan, const struct mt_rank_wish *wish,
+int mt_rank_plan_make(struct mt_sweep_plan *plan, const struct mt_rank_request *arguments,
                       struct mt_simulated_run *each, struct mt_rank ranks[MT_MAX_RANKS]);
 
 /* Prints the full answer for the process that has the largest reserved peak of all ranks, after the

@@ -41,9 +41,9 @@ static bool is_written(size_t file)
 }
 
 /* Creates the folder of -o and checks that its files may be written. Returns -1 or an exit code. */
-static int prepare_folder(const struct mt_sweep_wish *wish, struct mt_sweep_plan *plan)
+static int prepare_folder(const struct mt_sweep_arguments *arguments, struct mt_sweep_plan *plan)
 {
-    const char *folder = wish->each->recording.output;
+    const char *folder = arguments->each->recording.output;
     struct mt_error error = {.offset = MT_NO_OFFSET};
     int code = MT_EXIT_OK;
 
@@ -55,15 +55,15 @@ static int prepare_folder(const struct mt_sweep_wish *wish, struct mt_sweep_plan
         if (!path)
             return mt_say_no_memory("cannot list the files");
         if (is_written(i))
-            code = mt_output_precheck(path, wish->outputs, answer_files[i].kind);
+            code = mt_output_precheck(path, arguments->outputs, answer_files[i].kind);
     }
-    return code ? code : mt_sweep_precheck_logs(plan, folder, wish->outputs);
+    return code ? code : mt_sweep_precheck_logs(plan, folder, arguments->outputs);
 }
 
 /* Reports a fault that affects all runs once, before the first run. */
-static int check_first(const struct mt_sweep_wish *wish, struct mt_sweep_plan *plan)
+static int check_first(const struct mt_sweep_arguments *arguments, struct mt_sweep_plan *plan)
 {
-    struct mt_simulated_run run = *wish->each;
+    struct mt_simulated_run run = *arguments->each;
     int code;
 
     run.recording.command = mt_sweep_plan_command(plan, &plan->sweep.runs[0]);
@@ -106,22 +106,22 @@ static int exit_code_of(const struct mt_sweep *sweep)
     return MT_EXIT_OK;
 }
 
-static int write_json(const struct mt_sweep_wish *wish, struct mt_sweep_plan *plan)
+static int write_json(const struct mt_sweep_arguments *arguments, struct mt_sweep_plan *plan)
 {
-    const char *path = path_in(plan, wish->each->recording.output, answer_files[0].name);
+    const char *path = path_in(plan, arguments->each->recording.output, answer_files[0].name);
     struct mt_buf out = {0};
     int code;
 
     if (!path)
         return mt_say_no_memory("cannot write the table");
     mt_add_sweep_json(&out, plan, true);
-    code = mt_write_file(path, wish->outputs, answer_files[0].kind, &out);
+    code = mt_write_file(path, arguments->outputs, answer_files[0].kind, &out);
     mt_buf_release(&out);
     return code;
 }
 
 /* Writes sweep.svg, and sweep.png if this memtrace can write PNGs. */
-static int write_pictures(const struct mt_sweep_wish *wish, struct mt_sweep_plan *plan)
+static int write_pictures(const struct mt_sweep_arguments *arguments, struct mt_sweep_plan *plan)
 {
     const struct mt_chart_options options = {.width = 0};
     struct mt_error error = {.offset = MT_NO_OFFSET};
@@ -132,8 +132,8 @@ static int write_pictures(const struct mt_sweep_wish *wish, struct mt_sweep_plan
         code = mt_report_drawing_error("sweep", &error);
     for (size_t i = 1; !code && i < MT_ARRAY_LEN(answer_files); i++) {
         struct mt_picture picture = {
-            .output = path_in(plan, wish->each->recording.output, answer_files[i].name),
-            .outputs = wish->outputs,
+            .output = path_in(plan, arguments->each->recording.output, answer_files[i].name),
+            .outputs = arguments->outputs,
             .is_png = answer_files[i].kind == MT_FILE_PNG};
         size_t bytes;
 
@@ -146,73 +146,75 @@ static int write_pictures(const struct mt_sweep_wish *wish, struct mt_sweep_plan
     return code;
 }
 
-static int print_result(const struct mt_sweep_wish *wish, const struct mt_sweep_request *request)
+static int print_result(const struct mt_sweep_arguments *arguments,
+                        const struct mt_sweep_request *request)
 {
     struct mt_buf out = {0};
     int code = MT_EXIT_OK, printed;
 
     show_failures(request);
     if (request->keeps_traces)
-        code = write_json(wish, request->plan);
+        code = write_json(arguments, request->plan);
     if (!code && request->keeps_traces)
-        code = write_pictures(wish, request->plan);
-    if (wish->common->json)
+        code = write_pictures(arguments, request->plan);
+    if (arguments->common->json)
         mt_add_sweep_json(&out, request->plan, request->keeps_traces);
     else
         mt_add_sweep_text(&out, &request->plan->sweep);
-    printed = mt_print_answer_and_release(&out, wish->common->json);
-    if (!printed && request->ranks && !wish->common->json)
+    printed = mt_print_answer_and_release(&out, arguments->common->json);
+    if (!printed && request->ranks && !arguments->common->json)
         printed = mt_report_worst_rank(request);
     return code ? code : printed ? printed : exit_code_of(&request->plan->sweep);
 }
 
 /* Returns -1 or an exit code. */
-static int prepare(const struct mt_sweep_wish *wish, struct mt_sweep_plan *plan,
+static int prepare(const struct mt_sweep_arguments *arguments, struct mt_sweep_plan *plan,
                    struct mt_rank ranks[MT_MAX_RANKS])
 {
-    struct mt_simulated_run *each = wish->each;
-    int code = wish->rank.ranks ? mt_rank_plan_make(plan, &wish->rank, each, ranks)
-                                : mt_sweep_plan_make(plan, &wish->sweeps, each->recording.command);
+    struct mt_simulated_run *each = arguments->each;
+    int code = arguments->rank.ranks
+                   ? mt_rank_plan_make(plan, &arguments->rank, each, ranks)
+                   : mt_sweep_plan_make(plan, &arguments->sweeps, each->recording.command);
 
     plan->sweep.card = each->card;
     plan->sweep.devices = each->devices;
     plan->sweep.memory_bytes = mt_simulated_memory_bytes(each);
     if (code < 0)
-        code = check_first(wish, plan);
+        code = check_first(arguments, plan);
     if (code < 0 && each->recording.output)
-        code = prepare_folder(wish, plan);
+        code = prepare_folder(arguments, plan);
     return code;
 }
 
-static int run(const struct mt_sweep_wish *wish, struct mt_sweep_plan *plan,
+static int run(const struct mt_sweep_arguments *arguments, struct mt_sweep_plan *plan,
                const struct mt_rank *ranks, const char *folder)
 {
     const struct mt_sweep_request request = {.plan = plan,
-                                             .each = wish->each,
-                                             .gates = wish->gates,
-                                             .gate_run = wish->gate_run,
-                                             .common = wish->common,
+                                             .each = arguments->each,
+                                             .gates = arguments->gates,
+                                             .gate_run = arguments->gate_run,
+                                             .common = arguments->common,
                                              .folder = folder,
-                                             .outputs = wish->outputs,
-                                             .ranks = wish->rank.ranks ? ranks : NULL,
-                                             .keeps_traces = wish->each->recording.output,
-                                             .jobs = wish->jobs};
+                                             .outputs = arguments->outputs,
+                                             .ranks = arguments->rank.ranks ? ranks : NULL,
+                                             .keeps_traces = arguments->each->recording.output,
+                                             .jobs = arguments->jobs};
     int code = mt_sweep_run_all(&request);
 
-    return code < 0 ? print_result(wish, &request) : code;
+    return code < 0 ? print_result(arguments, &request) : code;
 }
 
-int mt_dry_run_sweep(const struct mt_sweep_wish *wish)
+int mt_dry_run_sweep(const struct mt_sweep_arguments *arguments)
 {
     struct mt_sweep_plan *plan = calloc(1, sizeof *plan);
-    const char *output = wish->each->recording.output;
+    const char *output = arguments->each->recording.output;
     struct mt_rank ranks[MT_MAX_RANKS];
     char *folder = NULL;
     int code;
 
     if (!plan)
         return mt_say_no_memory("cannot run the command");
-    code = prepare(wish, plan, ranks);
+    code = prepare(arguments, plan, ranks);
     if (code < 0 && !output) {
         folder = mt_temporary_folder_new("memtrace-sweep");
         if (!folder) {
@@ -223,7 +225,7 @@ int mt_dry_run_sweep(const struct mt_sweep_wish *wish)
         }
     }
     if (code < 0)
-        code = run(wish, plan, ranks, output ? output : folder);
+        code = run(arguments, plan, ranks, output ? output : folder);
     mt_temporary_folder_remove(folder);
     mt_sweep_plan_release(plan);
     free(plan);

@@ -7,9 +7,9 @@
 #include "dry_run_ranks.h"
 #include "gate_run.h"
 
-struct mt_sweep_wish {
+struct mt_sweep_arguments {
     struct mt_text_list sweeps;    /* "batch=1,2,4" */
-    struct mt_rank_wish rank;      /* ranks instead of sweeps */
+    struct mt_rank_request rank;   /* ranks instead of sweeps */
     uint64_t jobs;                 /* 0 = what processors and memory allow */
     struct mt_simulated_run *each; /* command with placeholders; output: the folder */
     const struct mt_gate_options *gates;
@@ -19,6 +19,6 @@ struct mt_sweep_wish {
 };
 
 /* Executes all runs, writes the files and prints the answer. Returns the exit code. */
-int mt_dry_run_sweep(const struct mt_sweep_wish *wish);
+int mt_dry_run_sweep(const struct mt_sweep_arguments *arguments);
 
 #endif

@@ -60,14 +60,14 @@ static int write_both(const struct mt_extra_pictures *pictures, const char *name
 static int write_diff(const struct mt_extra_pictures *pictures, struct mt_buf *names)
 {
     const struct mt_question at_peak = {.at = MT_AT_PEAK};
-    const struct mt_diff_wish wish = {.a = pictures->base,
-                                      .b = pictures->path,
-                                      .question = &at_peak,
-                                      .device = MT_EVERY_DEVICE,
-                                      .finds_format_of_a = true};
+    const struct mt_diff_request request = {.a = pictures->base,
+                                            .b = pictures->path,
+                                            .question = &at_peak,
+                                            .device = MT_EVERY_DEVICE,
+                                            .finds_format_of_a = true};
     struct mt_drawing drawing;
     struct mt_diff_run run;
-    int code = mt_diff_run_open(&wish, pictures->common, &run);
+    int code = mt_diff_run_open(&request, pictures->common, &run);
 
     if (code < 0) {
         code = mt_diff_run_draw(&run, &at_peak, NULL, &drawing);
@@ -82,11 +82,11 @@ static int write_diff(const struct mt_extra_pictures *pictures, struct mt_buf *n
 static int write_policies(const struct mt_extra_pictures *pictures, struct mt_buf *names)
 {
     const struct mt_text_list usual = {.count = 0};
-    const struct mt_policies_wish wish = {
+    const struct mt_policies_request request = {
         .path = pictures->path, .policies = &usual, .device = UINT64_MAX};
     struct mt_drawing drawing;
     uint16_t device;
-    int code = mt_policies_picture(&wish, pictures->common, NULL, &drawing, &device);
+    int code = mt_policies_picture(&request, pictures->common, NULL, &drawing, &device);
 
     if (!code)
         code = write_both(pictures, "policies", &drawing, names);

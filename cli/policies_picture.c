@@ -20,7 +20,7 @@
 #define BEST_TEXT (MT_TUNE_CONF_BYTES + 16)
 
 struct work {
-    const struct mt_policies_wish *wish;
+    const struct mt_policies_request *request;
     const struct mt_common *common;
     struct mt_source *source;
     struct mt_text_list policies;
@@ -71,7 +71,7 @@ static void add_best(struct work *work)
 /* Chooses the policies next to that of the run. The row of the run is kept if another is equal. */
 static bool choose(struct work *work)
 {
-    const struct mt_text_list *asked = work->wish->policies;
+    const struct mt_text_list *asked = work->request->policies;
     size_t i;
 
     if (asked->count >= MT_MAX_POLICY_ROWS) {
@@ -122,7 +122,7 @@ static enum mt_status measure_own(struct work *work, struct mt_error *error)
     enum mt_status status = mt_source_rewind(work->source, error);
 
     if (status == MT_OK)
-        status = mt_policy_row_measure(work->source, NULL, work->wish->device, &table->rows[0],
+        status = mt_policy_row_measure(work->source, NULL, work->request->device, &table->rows[0],
                                        &table->device, error);
     if (status == MT_OK)
         status = mt_source_rewind(work->source, error);
@@ -132,19 +132,20 @@ static enum mt_status measure_own(struct work *work, struct mt_error *error)
 
 static int measure_others(struct work *work)
 {
-    const struct mt_policy_runs runs = {work->source,     work->wish->path, NULL,
-                                        work->common,     &work->policies,  "replaying",
-                                        work->wish->jobs, measure_one,      work};
+    const struct mt_policy_runs runs = {work->source,        work->request->path, NULL,
+                                        work->common,        &work->policies,     "replaying",
+                                        work->request->jobs, measure_one,         work};
 
     return mt_run_policies(&runs);
 }
 
-static int say_no_requests(const struct mt_policies_wish *wish)
+static int say_no_requests(const struct mt_policies_request *request)
 {
-    if (wish->device == MT_EVERY_DEVICE)
-        mt_say("'%s': no requests", wish->path);
+    if (request->device == MT_EVERY_DEVICE)
+        mt_say("'%s': no requests", request->path);
     else
-        mt_say("'%s': no requests on device %llu", wish->path, (unsigned long long)wish->device);
+        mt_say("'%s': no requests on device %llu", request->path,
+               (unsigned long long)request->device);
     return MT_EXIT_INPUT;
 }
 
@@ -176,9 +177,9 @@ static int measure(struct work *work)
 
     status = measure_own(work, &error);
     if (status == MT_END)
-        return say_no_requests(work->wish);
+        return say_no_requests(work->request);
     if (status != MT_OK)
-        return mt_report_error(work->wish->path, &error);
+        return mt_report_error(work->request->path, &error);
     code = measure_others(work);
     if (code)
         return code;
@@ -187,11 +188,11 @@ static int measure(struct work *work)
         table->rows[i + 1].what = work->whats[i];
     table->row_count = (uint32_t)work->policies.count + 1;
     leave_out_refusing(table);
-    table->name = mt_report_name(&table->arena, work->wish->path);
+    table->name = mt_report_name(&table->arena, work->request->path);
     add_cards(work);
     if (mt_policy_table_finish(table, &error) == MT_OK)
         return MT_EXIT_OK;
-    return mt_report_error(work->wish->path, &error);
+    return mt_report_error(work->request->path, &error);
 }
 
 static int draw(const struct work *work, const struct mt_picture *picture,
@@ -213,7 +214,7 @@ static int measure_and_draw(struct work *work, const struct mt_picture *picture,
     int code = MT_EXIT_OK;
 
     if (mt_heap_view_choose(work->source, &error) != MT_OK)
-        return mt_report_error(work->wish->path, &error);
+        return mt_report_error(work->request->path, &error);
     if (!choose(work))
         return MT_EXIT_USAGE;
     code = measure(work);
@@ -221,7 +222,7 @@ static int measure_and_draw(struct work *work, const struct mt_picture *picture,
     return code ? code : draw(work, picture, drawing);
 }
 
-int mt_policies_picture(const struct mt_policies_wish *wish, const struct mt_common *common,
+int mt_policies_picture(const struct mt_policies_request *request, const struct mt_common *common,
                         const struct mt_picture *picture, struct mt_drawing *drawing,
                         uint16_t *device)
 {
@@ -231,14 +232,14 @@ int mt_policies_picture(const struct mt_policies_wish *wish, const struct mt_com
 
     memset(drawing, 0, sizeof *drawing);
     if (work && table) {
-        *work = (struct work){.wish = wish, .common = common, .table = table};
-        work->source = mt_open_input(wish->path, common, &code);
+        *work = (struct work){.request = request, .common = common, .table = table};
+        work->source = mt_open_input(request->path, common, &code);
     } else {
         code = mt_say_no_memory("cannot draw the allocators");
     }
     if (work && work->source) {
         code = measure_and_draw(work, picture, drawing, device);
-        code = mt_answer_verdict(code, work->source, wish->path, common);
+        code = mt_answer_verdict(code, work->source, request->path, common);
         mt_source_close(work->source);
     }
     if (table)
@@ -248,7 +249,7 @@ int mt_policies_picture(const struct mt_policies_wish *wish, const struct mt_com
     return code;
 }
 
-int mt_policies_render(const struct mt_policies_wish *wish, const struct mt_picture *picture,
+int mt_policies_render(const struct mt_policies_request *request, const struct mt_picture *picture,
                        const struct mt_common *common)
 {
     struct mt_drawing drawing;
@@ -257,9 +258,9 @@ int mt_policies_render(const struct mt_policies_wish *wish, const struct mt_pict
     bool is_drawn;
     int code;
 
-    if (mt_refuses_device(wish->device))
+    if (mt_refuses_device(request->device))
         return MT_EXIT_INPUT;
-    code = mt_policies_picture(wish, common, picture, &drawing, &device);
+    code = mt_policies_picture(request, common, picture, &drawing, &device);
     is_drawn = code == MT_EXIT_OK;
     if (is_drawn)
         code = mt_picture_write(picture, &drawing, &bytes);

@@ -55,7 +55,7 @@ enum { MT_LAYER_BY_COUNT = MT_LAYERS_BY_STREAM + 1 };
 const char *mt_layer_by_name(enum mt_layer_by by);
 
 /* The part of the run that a model shows. Default: the step with the allocated peak. */
-struct mt_window_wish {
+struct mt_window_request {
     bool has_step, whole; /* has_step: the step with number `step`; whole: the whole trace */
     int64_t step;
     const char *phase; /* NULL, or a path as in questions; among several instances, the one with the

@@ -6,19 +6,19 @@
 #include "block_words.h"
 #include "util.h"
 
-static void find_steps(const struct mt_analysis *analysis, struct mt_address_wish *wish)
+static void find_steps(const struct mt_analysis *analysis, struct mt_address_options *options)
 {
     const struct mt_phases *phases = &analysis->survey.phases;
 
-    wish->last_step_event = UINT64_MAX;
+    options->last_step_event = UINT64_MAX;
     for (uint32_t i = 0; i < phases->count; i++) {
         const struct mt_phase *phase = &phases->phases[i];
 
         if (!phase->is_step)
             continue;
-        if (wish->last_step_event == UINT64_MAX)
-            wish->count_from_t_ns = phase->begin_t_ns;
-        wish->last_step_event = phase->begin_event;
+        if (options->last_step_event == UINT64_MAX)
+            options->count_from_t_ns = phase->begin_t_ns;
+        options->last_step_event = phase->begin_event;
     }
 }
 
@@ -30,33 +30,33 @@ static enum mt_status begin(struct mt_analysis *analysis, uint32_t slot, struct 
     uint64_t total = device->device < symbols->device_count
                          ? symbols->devices[device->device].total_memory_bytes
                          : 0;
-    struct mt_address_wish wish = {.reserved_peak_bytes =
-                                       mt_highs_since(&device->high[MT_HIGH_RESERVED], 0)->value,
-                                   /* PyTorch reserves this much: an eighth more than the device
-                                    * has */
-                                   .reservation_bytes = total + total / 8,
-                                   .rows = analysis->options->bins,
-                                   .columns = analysis->options->bins,
-                                   .first_t_ns = device->first_t_ns,
-                                   .last_t_ns = device->last_t_ns,
-                                   .first_event = device->first_event,
-                                   .last_event = device->last_event,
-                                   .count_from_t_ns = device->first_t_ns};
+    struct mt_address_options options = {
+        .reserved_peak_bytes = mt_highs_since(&device->high[MT_HIGH_RESERVED], 0)->value,
+        /* PyTorch reserves this much: an eighth more than the device
+         * has */
+        .reservation_bytes = total + total / 8,
+        .rows = analysis->options->bins,
+        .columns = analysis->options->bins,
+        .first_t_ns = device->first_t_ns,
+        .last_t_ns = device->last_t_ns,
+        .first_event = device->first_event,
+        .last_event = device->last_event,
+        .count_from_t_ns = device->first_t_ns};
     struct mt_arena *arena = &analysis->report->arena;
     struct mt_address_builder *builder = NULL;
     struct mt_span *spans;
     enum mt_status status;
 
-    if (analysis->report->what_if || !wish.reserved_peak_bytes ||
+    if (analysis->report->what_if || !options.reserved_peak_bytes ||
         !analysis->source->header.has_segments)
         return MT_OK;
-    find_steps(analysis, &wish);
+    find_steps(analysis, &options);
     status = mt_timeline_spans(arena, device->first_t_ns, device->last_t_ns, device->gaps,
                                device->gap_count, analysis->survey.phases.phases,
-                               analysis->survey.phases.count, &spans, &wish.span_count);
-    wish.spans = spans;
+                               analysis->survey.phases.count, &spans, &options.span_count);
+    options.spans = spans;
     if (!status)
-        status = mt_address_builder_new(arena, &wish, &builder);
+        status = mt_address_builder_new(arena, &options, &builder);
     if (!status)
         *feed = (struct mt_model_feed){.builder = builder,
                                        .on_birth = mt_address_builder_birth,

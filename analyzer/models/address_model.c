@@ -44,7 +44,7 @@ struct seat {
 
 struct mt_address_builder {
     struct mt_arena *arena;
-    struct mt_address_wish wish;
+    struct mt_address_options options;
     struct mt_mosaic_rows rows;
     struct mt_mosaic mosaics[2]; /* time, events */
     struct place *places;
@@ -65,32 +65,35 @@ struct mt_address_builder {
     struct mt_kept_blocks kept;
 };
 
-static uint64_t busy_time(const struct mt_address_wish *wish)
+static uint64_t busy_time(const struct mt_address_options *options)
 {
     uint64_t busy = 0;
 
-    for (uint32_t i = 0; i < wish->span_count; i++)
-        busy += wish->spans[i].end_t_ns - wish->spans[i].begin_t_ns;
+    for (uint32_t i = 0; i < options->span_count; i++)
+        busy += options->spans[i].end_t_ns - options->spans[i].begin_t_ns;
     return busy;
 }
 
-enum mt_status mt_address_builder_new(struct mt_arena *arena, const struct mt_address_wish *wish,
+enum mt_status mt_address_builder_new(struct mt_arena *arena,
+                                      const struct mt_address_options *options,
                                       struct mt_address_builder **out)
 {
     struct mt_address_builder *builder = calloc(1, sizeof *builder);
-    uint64_t rows = wish->rows ? mt_min_u64(wish->rows, MT_ADDRESS_ROWS) : STANDARD_ROWS;
-    uint32_t columns = wish->columns ? wish->columns : STANDARD_COLUMNS;
-    uint64_t events = wish->last_event - mt_min_u64(wish->first_event, wish->last_event) + 1;
+    uint64_t rows = options->rows ? mt_min_u64(options->rows, MT_ADDRESS_ROWS) : STANDARD_ROWS;
+    uint32_t columns = options->columns ? options->columns : STANDARD_COLUMNS;
+    uint64_t events =
+        options->last_event - mt_min_u64(options->first_event, options->last_event) + 1;
     enum mt_status status;
 
     if (!builder)
         return MT_ERR_MEMORY;
     builder->arena = arena;
-    builder->wish = *wish;
-    builder->rows.bytes_per_row = mt_max_u64((wish->reserved_peak_bytes + rows - 1) / rows, 512);
+    builder->options = *options;
+    builder->rows.bytes_per_row = mt_max_u64((options->reserved_peak_bytes + rows - 1) / rows, 512);
     status = mt_kept_blocks_init(&builder->kept, arena, MT_ADDRESS_BLOCKS);
     if (!status)
-        status = mt_mosaic_init(&builder->mosaics[0], &builder->rows, busy_time(wish) + 1, columns);
+        status =
+            mt_mosaic_init(&builder->mosaics[0], &builder->rows, busy_time(options) + 1, columns);
     if (!status)
         status = mt_mosaic_init(&builder->mosaics[1], &builder->rows, events, columns);
     if (status)
@@ -119,14 +122,14 @@ void mt_address_builder_release(void *context)
 
 static uint64_t time_place(struct mt_address_builder *builder, uint64_t t_ns)
 {
-    const struct mt_span *spans = builder->wish.spans;
+    const struct mt_span *spans = builder->options.spans;
 
-    while (builder->span + 1 < builder->wish.span_count &&
+    while (builder->span + 1 < builder->options.span_count &&
            t_ns >= spans[builder->span + 1].begin_t_ns) {
         builder->span_offset += spans[builder->span].end_t_ns - spans[builder->span].begin_t_ns;
         builder->span++;
     }
-    if (builder->span >= builder->wish.span_count)
+    if (builder->span >= builder->options.span_count)
         return 0;
     t_ns = mt_min_u64(mt_max_u64(t_ns, spans[builder->span].begin_t_ns),
                       spans[builder->span].end_t_ns);
@@ -135,21 +138,21 @@ static uint64_t time_place(struct mt_address_builder *builder, uint64_t t_ns)
 
 static enum mt_status go_to(struct mt_address_builder *builder, uint64_t t_ns, uint64_t event)
 {
-    const struct mt_address_wish *wish = &builder->wish;
-    uint64_t at = mt_min_u64(mt_max_u64(event, wish->first_event), wish->last_event);
+    const struct mt_address_options *options = &builder->options;
+    uint64_t at = mt_min_u64(mt_max_u64(event, options->first_event), options->last_event);
     enum mt_status status;
 
     builder->now_t_ns = mt_max_u64(builder->now_t_ns, t_ns);
     status = mt_mosaic_advance(&builder->mosaics[0], time_place(builder, builder->now_t_ns));
-    if (!status && at >= wish->first_event)
-        status = mt_mosaic_advance(&builder->mosaics[1], at - wish->first_event);
+    if (!status && at >= options->first_event)
+        status = mt_mosaic_advance(&builder->mosaics[1], at - options->first_event);
     return status;
 }
 
 /* Sums bytes x time until now. */
 static void settle(struct mt_address_builder *builder, struct place *place)
 {
-    uint64_t from = mt_max_u64(place->settled_t_ns, builder->wish.count_from_t_ns);
+    uint64_t from = mt_max_u64(place->settled_t_ns, builder->options.count_from_t_ns);
     double seconds = builder->now_t_ns > from ? (double)(builder->now_t_ns - from) * 1e-9 : 0;
 
     place->out.used += (double)place->allocated * seconds;
@@ -364,7 +367,7 @@ static struct held *band_of(const struct mt_address_builder *builder, uint64_t a
 {
     uint32_t at = first_above(builder, addr);
     struct held *held = at ? &builder->held[at - 1] : NULL;
-    uint64_t reach = builder->wish.reservation_bytes;
+    uint64_t reach = builder->options.reservation_bytes;
 
     if (!held || !builder->places[held->place].out.is_expandable)
         return NULL;
@@ -551,7 +554,7 @@ enum mt_status mt_address_builder_birth(void *context, const struct mt_block_lif
 static void keep(struct mt_address_builder *builder, const struct mt_block_life *life)
 {
     const struct seat *seat = builder->seats[life->block].parts;
-    uint64_t end_t_ns = life->end_event == UINT64_MAX ? builder->wish.last_t_ns : life->end_t_ns;
+    uint64_t end_t_ns = life->end_event == UINT64_MAX ? builder->options.last_t_ns : life->end_t_ns;
     uint64_t length = end_t_ns > life->birth_t_ns ? end_t_ns - life->birth_t_ns : 1;
     struct mt_block_shape *shape;
 
@@ -605,8 +608,8 @@ static void sum_up(const struct mt_address_builder *builder, const struct place 
     out->reserved_end = place->reserved;
     out->allocated_end = place->allocated;
     out->was_idle = place->reserved && !place->allocated && !out->is_expandable &&
-                    place->since_event < builder->wish.last_step_event &&
-                    place->emptied_event < builder->wish.last_step_event;
+                    place->since_event < builder->options.last_step_event &&
+                    place->emptied_event < builder->options.last_step_event;
     address->used += out->used;
     address->held += out->held;
     address->reserved_end += place->reserved;
@@ -628,7 +631,7 @@ static enum mt_status finish_places(struct mt_address_builder *builder, struct m
         mt_arena_array(builder->arena, builder->place_count + (size_t)1, sizeof *address->places);
     if (!address->places)
         return MT_ERR_MEMORY;
-    builder->now_t_ns = mt_max_u64(builder->now_t_ns, builder->wish.last_t_ns);
+    builder->now_t_ns = mt_max_u64(builder->now_t_ns, builder->options.last_t_ns);
     for (uint32_t i = 0; i < builder->place_count; i++) {
         struct place *place = &builder->places[i];
         struct mt_address_place *out = &address->places[i];
@@ -671,7 +674,7 @@ enum mt_status mt_address_builder_finish(struct mt_address_builder *builder,
         return MT_ERR_MEMORY;
     address->bytes_per_row = builder->rows.bytes_per_row;
     address->row_count = builder->rows.count;
-    address->has_steps = builder->wish.last_step_event != UINT64_MAX;
+    address->has_steps = builder->options.last_step_event != UINT64_MAX;
     address->homeless_segments = builder->homeless_segments;
     address->homeless_bytes = builder->homeless_bytes;
     address->outside_blocks = builder->outside_blocks;

@@ -63,7 +63,7 @@ struct mt_address {
     uint64_t outside_blocks, outside_bytes;     /* in no known segment */
 };
 
-struct mt_address_wish {
+struct mt_address_options {
     uint64_t reserved_peak_bytes;
     uint64_t reservation_bytes; /* addresses of an expandable segment; 0 = unknown */
     uint32_t rows;              /* this many for the reserved peak, 0 = 2048 */
@@ -78,7 +78,8 @@ struct mt_address_wish {
 struct mt_address_builder;
 
 /* The model is in the arena; temporary memory is on the heap. */
-enum mt_status mt_address_builder_new(struct mt_arena *arena, const struct mt_address_wish *wish,
+enum mt_status mt_address_builder_new(struct mt_arena *arena,
+                                      const struct mt_address_options *request,
                                       struct mt_address_builder **builder) MT_MUST_USE;
 void mt_address_builder_release(void *builder);
 

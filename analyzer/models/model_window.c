@@ -38,7 +38,7 @@ static int32_t find_step(const struct mt_phases *phases, int64_t step)
 
 struct mt_model_window mt_model_window(const struct mt_analysis *analysis, uint32_t slot)
 {
-    const struct mt_window_wish *wish = &analysis->options->window;
+    const struct mt_window_request *request = &analysis->options->window;
     const struct mt_survey_device *device = &analysis->survey.devices[slot];
     struct mt_model_window window = {.begin_t_ns = device->first_t_ns,
                                      .end_t_ns = device->last_t_ns,
@@ -46,15 +46,15 @@ struct mt_model_window mt_model_window(const struct mt_analysis *analysis, uint3
                                      .end_event = device->last_event,
                                      .step = MT_NO_STEP,
                                      .phase = MT_NO_PHASE};
-    int64_t step = wish->has_step ? wish->step : analysis->instants[slot].instants[0].step;
+    int64_t step = request->has_step ? request->step : analysis->instants[slot].instants[0].step;
     const struct mt_phase *phase;
 
-    if (wish->phase)
-        window.phase = find_phase(&analysis->survey, slot, wish->phase);
-    else if (!wish->whole && step != MT_NO_STEP)
+    if (request->phase)
+        window.phase = find_phase(&analysis->survey, slot, request->phase);
+    else if (!request->whole && step != MT_NO_STEP)
         window.phase = find_step(&analysis->survey.phases, step);
     window.missing =
-        window.phase == MT_NO_PHASE && (wish->phase || (wish->has_step && !wish->whole));
+        window.phase == MT_NO_PHASE && (request->phase || (request->has_step && !request->whole));
     if (window.phase == MT_NO_PHASE)
         return window;
     phase = &analysis->survey.phases.phases[window.phase];

@@ -182,11 +182,11 @@ static void look_for_growth(struct mt_population *population, const struct steps
 
 /* For the requested step, otherwise for the last step that another one follows. */
 static void look_for_kept(struct mt_population *population, const struct steps *steps,
-                          const struct mt_window_wish *wish)
+                          const struct mt_window_request *request)
 {
     population->missing = true;
     for (uint32_t i = 0; i + 1 < steps->count; i++) {
-        if (wish->has_step && steps->list[i]->step != wish->step)
+        if (request->has_step && steps->list[i]->step != request->step)
             continue;
         population->missing = false;
         born_in(population, steps->list[i], steps->list[i + 1]);
@@ -198,11 +198,11 @@ static void look_for_kept(struct mt_population *population, const struct steps *
 static void look_for_allocated(struct mt_population *population, const struct mt_analysis *analysis,
                                uint32_t slot)
 {
-    const struct mt_window_wish *wish = &analysis->options->window;
+    const struct mt_window_request *request = &analysis->options->window;
     struct mt_model_window window;
 
     population->until_event = UINT64_MAX;
-    if (!wish->has_step && !wish->phase)
+    if (!request->has_step && !request->phase)
         return;
     window = mt_model_window(analysis, slot);
     population->missing = window.missing;

@@ -20,7 +20,7 @@ struct mt_analyze_options {
                                         that does not reproduce the trace */
     unsigned models;                 /* built only if requested: enum mt_model_bit */
     uint32_t bins;                   /* resolution of the models, 0 = 4096 */
-    struct mt_window_wish window;
+    struct mt_window_request window;
     bool needs;       /* the devices' needs (mt_need), by hundreds of replays */
     bool peak_orders; /* for a dry run: its peaks under other orders of addresses, by several
                          replays; `needs` includes them */

@@ -318,10 +318,11 @@ static enum mt_status fill_devices(struct mt_analysis *analysis)
 }
 
 /* A bare name means the recorded options, with the recorded limit. */
-static bool is_what_if(const struct mt_replay_options *wish)
+static bool is_what_if(const struct mt_replay_options *options)
 {
-    return wish->limit_bytes || wish->blind ||
-           (wish->policy && strcmp(wish->policy, "pytorch") && strcmp(wish->policy, "recorded"));
+    return options->limit_bytes || options->blind ||
+           (options->policy && strcmp(options->policy, "pytorch") &&
+            strcmp(options->policy, "recorded"));
 }
 
 /* A dry run shows the need of a whole run only if it was not ended early. */

@@ -185,7 +185,7 @@ static bool is_shared(const void *subscriber)
 static void drop_guest(void)
 {
     (void)mt_cupti_place_set_guest(NULL, NULL);
-    (void)mt_cupti_place_wish_all(MT_CUPTI_GUEST, false);
+    (void)mt_cupti_place_request_all(MT_CUPTI_GUEST, false);
 }
 
 static int leave(void *subscriber)
@@ -251,7 +251,7 @@ int cuptiEnableCallback(uint32_t enable, void *subscriber, uint32_t domain, uint
 {
     int (*original)(uint32_t, void *, uint32_t, uint32_t);
     if (is_shared(subscriber))
-        return has_guest() ? mt_cupti_place_wish(MT_CUPTI_GUEST, enable, domain, cbid)
+        return has_guest() ? mt_cupti_place_request(MT_CUPTI_GUEST, enable, domain, cbid)
                            : MT_CUPTI_INVALID_PARAMETER;
     void *function = behind("cuptiEnableCallback", CALLER);
     memcpy(&original, &function, sizeof function);
@@ -262,7 +262,7 @@ int cuptiEnableDomain(uint32_t enable, void *subscriber, uint32_t domain)
 {
     int (*original)(uint32_t, void *, uint32_t);
     if (is_shared(subscriber))
-        return has_guest() ? mt_cupti_place_wish_domain(MT_CUPTI_GUEST, enable, domain)
+        return has_guest() ? mt_cupti_place_request_domain(MT_CUPTI_GUEST, enable, domain)
                            : MT_CUPTI_INVALID_PARAMETER;
     void *function = behind("cuptiEnableDomain", CALLER);
     memcpy(&original, &function, sizeof function);
@@ -273,7 +273,7 @@ int cuptiEnableAllDomains(uint32_t enable, void *subscriber)
 {
     int (*original)(uint32_t, void *);
     if (is_shared(subscriber))
-        return has_guest() ? mt_cupti_place_wish_all(MT_CUPTI_GUEST, enable)
+        return has_guest() ? mt_cupti_place_request_all(MT_CUPTI_GUEST, enable)
                            : MT_CUPTI_INVALID_PARAMETER;
     void *function = behind("cuptiEnableAllDomains", CALLER);
     memcpy(&original, &function, sizeof function);

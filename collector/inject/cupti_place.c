@@ -30,8 +30,8 @@ static struct {
     _Atomic(void *) subscriber;
     _Atomic(mt_cupti_callback *) own;
     _Atomic(struct guest *) guest;
-    struct guest *guests;                        /* all guests so far */
-    _Atomic uint8_t wishes[KEPT_DOMAINS][CBIDS]; /* bits of enum mt_cupti_side */
+    struct guest *guests;                          /* all guests so far */
+    _Atomic uint8_t requests[KEPT_DOMAINS][CBIDS]; /* bits of enum mt_cupti_side */
 } place;
 
 static atomic_flag claimed = ATOMIC_FLAG_INIT;
@@ -80,7 +80,7 @@ void mt_cupti_place_forget(void)
     atomic_store(&place.subscriber, NULL);
     atomic_store(&place.own, NULL);
     atomic_store(&place.guest, NULL);
-    memset((void *)place.wishes, 0, sizeof place.wishes);
+    memset((void *)place.requests, 0, sizeof place.requests);
 }
 
 void mt_cupti_place_set_own(mt_cupti_callback *callback)
@@ -127,55 +127,55 @@ void mt_cupti_place_forked(void)
 }
 
 /* Returns NULL for callbacks that only a guest can want; CUPTI itself stores these. */
-static _Atomic uint8_t *wishes_of(uint32_t domain, uint32_t cbid)
+static _Atomic uint8_t *requests_of(uint32_t domain, uint32_t cbid)
 {
     if (cbid >= CBIDS)
         return NULL;
     switch (domain) {
-    case MT_CUPTI_DRIVER: return &place.wishes[0][cbid];
-    case MT_CUPTI_RESOURCE: return &place.wishes[1][cbid];
-    case MT_CUPTI_STATE: return &place.wishes[2][cbid];
+    case MT_CUPTI_DRIVER: return &place.requests[0][cbid];
+    case MT_CUPTI_RESOURCE: return &place.requests[1][cbid];
+    case MT_CUPTI_STATE: return &place.requests[2][cbid];
     default: return NULL;
     }
 }
 
-/* True if the wish is stored but not passed to CUPTI (see above). */
+/* True if the request is stored but not passed to CUPTI (see above). */
 static bool is_no_call(uint32_t cbid)
 {
     return cbid == 0;
 }
 
-/* Enables or disables the callback in CUPTI as both sides wish, and repeats that if the wishes
+/* Enables or disables the callback in CUPTI as both sides request, and repeats that if the requests
  * changed meanwhile. */
-static int settle(const _Atomic uint8_t *wishes, uint32_t domain, uint32_t cbid)
+static int settle(const _Atomic uint8_t *requests, uint32_t domain, uint32_t cbid)
 {
     void *subscriber = mt_cupti_place_subscriber();
     bool enable;
     int result;
     do {
-        enable = atomic_load(wishes) != 0;
+        enable = atomic_load(requests) != 0;
         result = place.library.enable(enable, subscriber, domain, cbid);
-    } while (result == MT_CUPTI_SUCCESS && enable != (atomic_load(wishes) != 0));
+    } while (result == MT_CUPTI_SUCCESS && enable != (atomic_load(requests) != 0));
     return result;
 }
 
-static uint8_t note(_Atomic uint8_t *wishes, enum mt_cupti_side side, bool enable)
+static uint8_t note(_Atomic uint8_t *requests, enum mt_cupti_side side, bool enable)
 {
-    return enable ? atomic_fetch_or(wishes, (uint8_t)side)
-                  : atomic_fetch_and(wishes, (uint8_t) ~(unsigned)side);
+    return enable ? atomic_fetch_or(requests, (uint8_t)side)
+                  : atomic_fetch_and(requests, (uint8_t) ~(unsigned)side);
 }
 
-int mt_cupti_place_wish(enum mt_cupti_side side, bool enable, uint32_t domain, uint32_t cbid)
+int mt_cupti_place_request(enum mt_cupti_side side, bool enable, uint32_t domain, uint32_t cbid)
 {
-    _Atomic uint8_t *wishes = wishes_of(domain, cbid);
-    if (!wishes)
+    _Atomic uint8_t *requests = requests_of(domain, cbid);
+    if (!requests)
         return place.library.enable(enable, mt_cupti_place_subscriber(), domain, cbid);
-    uint8_t before = note(wishes, side, enable);
+    uint8_t before = note(requests, side, enable);
     if (is_no_call(cbid))
         return MT_CUPTI_SUCCESS;
-    int result = settle(wishes, domain, cbid);
+    int result = settle(requests, domain, cbid);
     if (result != MT_CUPTI_SUCCESS)
-        (void)note(wishes, side, before & side); /* restore */
+        (void)note(requests, side, before & side); /* restore */
     return result;
 }
 
@@ -184,37 +184,37 @@ static int wish_each(enum mt_cupti_side side, bool enable, uint32_t domain)
 {
     int result = MT_CUPTI_INVALID_PARAMETER;
     for (uint32_t cbid = 0; cbid < CBIDS; cbid++)
-        if (mt_cupti_place_wish(side, enable, domain, cbid) == MT_CUPTI_SUCCESS)
+        if (mt_cupti_place_request(side, enable, domain, cbid) == MT_CUPTI_SUCCESS)
             result = MT_CUPTI_SUCCESS;
     return result;
 }
 
-int mt_cupti_place_wish_domain(enum mt_cupti_side side, bool enable, uint32_t domain)
+int mt_cupti_place_request_domain(enum mt_cupti_side side, bool enable, uint32_t domain)
 {
-    if (wishes_of(domain, 0))
+    if (requests_of(domain, 0))
         return wish_each(side, enable, domain);
     if (!place.library.enable_domain)
         return MT_CUPTI_NOT_INITIALIZED;
     return place.library.enable_domain(enable, mt_cupti_place_subscriber(), domain);
 }
 
-int mt_cupti_place_wish_all(enum mt_cupti_side side, bool enable)
+int mt_cupti_place_request_all(enum mt_cupti_side side, bool enable)
 {
     for (uint32_t domain = 1; domain < DOMAINS; domain++)
-        if (mt_cupti_place_wish_domain(side, enable, domain) == MT_CUPTI_NOT_INITIALIZED)
+        if (mt_cupti_place_request_domain(side, enable, domain) == MT_CUPTI_NOT_INITIALIZED)
             return MT_CUPTI_NOT_INITIALIZED;
     return MT_CUPTI_SUCCESS; /* there are fewer domains, which is not an error */
 }
 
 int mt_cupti_place_state(enum mt_cupti_side side, uint32_t *enabled, uint32_t domain, uint32_t cbid)
 {
-    _Atomic uint8_t *wishes = wishes_of(domain, cbid);
+    _Atomic uint8_t *requests = requests_of(domain, cbid);
     if (!place.library.state)
         return MT_CUPTI_NOT_INITIALIZED;
     int result = place.library.state(enabled, mt_cupti_place_subscriber(), domain, cbid);
-    if (result == MT_CUPTI_SUCCESS && wishes &&
-        (is_no_call(cbid) || (atomic_load(wishes) & ~(unsigned)side)))
-        *enabled = (atomic_load(wishes) & side) != 0;
+    if (result == MT_CUPTI_SUCCESS && requests &&
+        (is_no_call(cbid) || (atomic_load(requests) & ~(unsigned)side)))
+        *enabled = (atomic_load(requests) & side) != 0;
     return result;
 }
 
@@ -225,8 +225,8 @@ int mt_cupti_place_state(enum mt_cupti_side side, uint32_t *enabled, uint32_t do
 void mt_cupti_place_callback(void *user, uint32_t domain, uint32_t cbid, const void *data)
 {
     mt_cupti_callback *own = atomic_load_explicit(&place.own, memory_order_acquire);
-    const _Atomic uint8_t *wishes = wishes_of(domain, cbid);
-    unsigned sides = wishes ? atomic_load_explicit(wishes, memory_order_relaxed) : 0;
+    const _Atomic uint8_t *requests = requests_of(domain, cbid);
+    unsigned sides = requests ? atomic_load_explicit(requests, memory_order_relaxed) : 0;
     (void)user;
     if (is_telling)
         return;

@@ -41,9 +41,9 @@ bool mt_cupti_place_has(enum mt_cupti_side side);
 /* Enable or disable callbacks for a side, or query one. They return the result of CUPTI. What
  * one side disables stays enabled for the other. mt_cupti_place_hold must have been called. They
  * take no lock, so callbacks may call them. */
-int mt_cupti_place_wish(enum mt_cupti_side side, bool enable, uint32_t domain, uint32_t cbid);
-int mt_cupti_place_wish_domain(enum mt_cupti_side side, bool enable, uint32_t domain);
-int mt_cupti_place_wish_all(enum mt_cupti_side side, bool enable);
+int mt_cupti_place_request(enum mt_cupti_side side, bool enable, uint32_t domain, uint32_t cbid);
+int mt_cupti_place_request_domain(enum mt_cupti_side side, bool enable, uint32_t domain);
+int mt_cupti_place_request_all(enum mt_cupti_side side, bool enable);
 int mt_cupti_place_state(enum mt_cupti_side side, uint32_t *enabled, uint32_t domain,
                          uint32_t cbid);
 

@@ -31,7 +31,7 @@ static void watch(const struct attempt *attempt, const struct mt_cupti_library *
         subscription->absent++;
     } else if (strcmp(name, entry->name) != 0) {
         subscription->differs++;
-    } else if (mt_cupti_place_wish(MT_CUPTI_OWN, true, MT_CUPTI_DRIVER, entry->cbid) == 0) {
+    } else if (mt_cupti_place_request(MT_CUPTI_OWN, true, MT_CUPTI_DRIVER, entry->cbid) == 0) {
         attempt->place_of[entry->cbid] = (uint8_t)(place + 1);
         subscription->watched++;
     } else {
@@ -57,7 +57,7 @@ static void look_for_newer(struct mt_cupti_subscription *subscription,
 
 static void watch_state(uint32_t domain, uint32_t cbid)
 {
-    (void)mt_cupti_place_wish(MT_CUPTI_OWN, true, domain, cbid);
+    (void)mt_cupti_place_request(MT_CUPTI_OWN, true, domain, cbid);
 }
 
 static void watch_all(const struct attempt *attempt, const struct mt_cupti_library *library)

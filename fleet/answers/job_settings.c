@@ -37,11 +37,11 @@ static int by_need(const void *a, const void *b)
 }
 
 /* How a row is replayed. */
-enum wish { NOTHING, REPLAY, TUNE };
+enum request { NOTHING, REPLAY, TUNE };
 
 /* The rows are sorted by need, so the first row of a cluster is the one that needs the most. */
-static void wish_rows(const struct mt_job_report *report, const struct choice *choices,
-                      uint32_t count, bool *is_seen, unsigned char *wishes)
+static void request_rows(const struct mt_job_report *report, const struct choice *choices,
+                         uint32_t count, bool *is_seen, unsigned char *requests)
 {
     uint32_t tuned = 0;
 
@@ -49,21 +49,21 @@ static void wish_rows(const struct mt_job_report *report, const struct choice *c
         uint32_t row = choices[i].row, cluster = report->rows[row].cluster;
 
         if (i < MT_JOB_WORST)
-            wishes[row] = REPLAY;
+            requests[row] = REPLAY;
         if (is_seen[cluster] || tuned == MT_JOB_TUNED)
             continue;
         is_seen[cluster] = true;
-        wishes[row] = TUNE;
+        requests[row] = TUNE;
         tuned++;
     }
 }
 
-static bool is_device_of(const struct mt_job_report *report, const unsigned char *wishes,
-                         const uint32_t *wished, uint32_t count, uint32_t row)
+static bool is_device_of(const struct mt_job_report *report, const unsigned char *requests,
+                         const uint32_t *requested, uint32_t count, uint32_t row)
 {
     for (uint32_t i = 0; i < count; i++)
-        if (wishes[wished[i]] &&
-            mt_job_is_one_process(report->rows[row].record, report->rows[wished[i]].record))
+        if (requests[requested[i]] &&
+            mt_job_is_one_process(report->rows[row].record, report->rows[requested[i]].record))
             return true;
     return false;
 }
@@ -72,36 +72,36 @@ enum mt_status mt_job_settings_plan(const struct mt_job_report *report, const bo
                                     struct mt_arena *arena, struct mt_job_check **checks,
                                     uint32_t *count)
 {
-    uint32_t rows = report->row_count, able = 0, wished_count = 0;
+    uint32_t rows = report->row_count, able = 0, requested_count = 0;
     struct choice *choices = mt_arena_array(arena, (size_t)rows + 1, sizeof *choices);
-    unsigned char *wishes = mt_arena_array(arena, (size_t)rows + 1, sizeof *wishes);
+    unsigned char *requests = mt_arena_array(arena, (size_t)rows + 1, sizeof *requests);
     bool *is_seen = mt_arena_array(arena, (size_t)report->cluster_count + 1, sizeof *is_seen);
-    uint32_t wished[MT_JOB_TUNED + MT_JOB_WORST];
+    uint32_t requested[MT_JOB_TUNED + MT_JOB_WORST];
 
     *count = 0;
     *checks = NULL;
-    if (!choices || !wishes || !is_seen)
+    if (!choices || !requests || !is_seen)
         return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < rows; i++)
         if (can_replay[i])
             choices[able++] = (struct choice){mt_job_largest_need(report->rows[i].record), i};
     if (able)
         qsort(choices, able, sizeof *choices, by_need);
-    wish_rows(report, choices, able, is_seen, wishes);
+    request_rows(report, choices, able, is_seen, requests);
     for (uint32_t i = 0; i < able; i++)
-        if (wishes[choices[i].row])
-            wished[wished_count++] = choices[i].row;
+        if (requests[choices[i].row])
+            requested[requested_count++] = choices[i].row;
     for (uint32_t i = 0; i < able; i++) {
         uint32_t row = choices[i].row;
 
-        if (wishes[row] || is_device_of(report, wishes, wished, wished_count, row))
+        if (requests[row] || is_device_of(report, requests, requested, requested_count, row))
             choices[(*count)++] = choices[i];
     }
     *checks = mt_arena_array(arena, (size_t)*count + 1, sizeof **checks);
     if (!*checks)
         return MT_ERR_MEMORY;
     for (uint32_t i = 0; i < *count; i++)
-        (*checks)[i] = (struct mt_job_check){choices[i].row, wishes[choices[i].row] == TUNE};
+        (*checks)[i] = (struct mt_job_check){choices[i].row, requests[choices[i].row] == TUNE};
     return MT_OK;
 }
 

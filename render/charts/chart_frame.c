@@ -14,14 +14,14 @@
 #define MAX_NAME  60  /* bytes of a phase's name in a label */
 #define MAX_TITLE 200 /* bytes of a trace's name */
 
-double mt_chart_frame_width(double wish)
+double mt_chart_frame_width(double wanted)
 {
-    return wish > 0 ? fmin(fmax(round(wish), 480), 8192) : 1200;
+    return wanted > 0 ? fmin(fmax(round(wanted), 480), 8192) : 1200;
 }
 
-double mt_chart_frame_height(double wish, double standard)
+double mt_chart_frame_height(double wanted, double standard)
 {
-    return wish > 0 ? fmin(fmax(round(wish), 320), 8192) : standard;
+    return wanted > 0 ? fmin(fmax(round(wanted), 320), 8192) : standard;
 }
 
 double mt_chart_frame_text(struct mt_drawing *drawing, double x, double y, const char *text,

@@ -19,8 +19,8 @@
 
 /* Returns the width or height to draw: the requested one, or the default for 0, within the
  * limits of a picture. */
-double mt_chart_frame_width(double wish);
-double mt_chart_frame_height(double wish, double standard);
+double mt_chart_frame_width(double wanted);
+double mt_chart_frame_height(double wanted, double standard);
 
 /* Text with the properties that most text has. Returns its width. */
 double mt_chart_frame_text(struct mt_drawing *drawing, double x, double y, const char *text,

@@ -162,14 +162,14 @@ static double height_below_curve(const struct mt_flame_layout *layout)
 
 /* Chooses the height of the curve. A low picture omits the table first, then the innermost rows. A
  * high picture has a higher curve. */
-static double fit_height(struct mt_flame_layout *layout, double wish)
+static double fit_height(struct mt_flame_layout *layout, double wanted)
 {
     double room;
 
     layout->has_table = mt_flame_table_columns(layout) > 0;
-    if (wish <= 0)
+    if (wanted <= 0)
         return CURVE_HEIGHT;
-    room = mt_chart_frame_height(wish, 0) - layout->plot.y;
+    room = mt_chart_frame_height(wanted, 0) - layout->plot.y;
     if (room - height_below_curve(layout) < MIN_CURVE)
         layout->has_table = false;
     while (layout->row_count > 3 && room - height_below_curve(layout) < MIN_CURVE) {

@@ -276,13 +276,13 @@ static double height_of(const struct mt_icicle_view *view, size_t holders)
 }
 
 /* A low picture first gets thinner rows, then a shorter table, then fewer rows. */
-static size_t fit_height(struct mt_icicle_view *view, double wish)
+static size_t fit_height(struct mt_icicle_view *view, double wanted)
 {
     size_t holders = view->holder_count < HOLDERS ? view->holder_count : HOLDERS;
-    double height = wish > 0 ? mt_chart_frame_height(wish, wish) : 0;
+    double height = wanted > 0 ? mt_chart_frame_height(wanted, wanted) : 0;
 
     view->pitch = PITCH;
-    if (wish > 0) {
+    if (wanted > 0) {
         while (view->pitch > MIN_PITCH && height_of(view, holders) > height)
             view->pitch--;
         while (holders > 1 && height_of(view, holders) > height)

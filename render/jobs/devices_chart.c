@@ -77,15 +77,15 @@ static double fixed_height(const struct picture *picture)
 }
 
 /* A low picture first gets lower plots, then fewer devices. */
-static void fit_height(struct picture *picture, double y, double wish)
+static void fit_height(struct picture *picture, double y, double wanted)
 {
     struct mt_drawing *drawing = picture->drawing;
-    double height = wish > 0 ? mt_chart_frame_height(wish, wish) : 0, plot;
+    double height = wanted > 0 ? mt_chart_frame_height(wanted, wanted) : 0, plot;
 
-    while (wish > 0 && picture->count > 1 &&
+    while (wanted > 0 && picture->count > 1 &&
            y + fixed_height(picture) + picture->count * MIN_PLOT > height)
         picture->count--;
-    plot = wish > 0              ? (height - y - fixed_height(picture)) / picture->count
+    plot = wanted > 0            ? (height - y - fixed_height(picture)) / picture->count
            : picture->count == 1 ? ONE_PLOT
                                  : MANY_PLOT;
     plot = fmax(floor(plot), MIN_PLOT);

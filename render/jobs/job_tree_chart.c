@@ -175,16 +175,16 @@ static double height_of(const struct mt_job_tree_view *view)
 }
 
 /* A low picture first gets thinner rows, then shorter tables, then fewer rows. */
-static void fit_height(struct mt_job_tree_view *view, double wish)
+static void fit_height(struct mt_job_tree_view *view, double wanted)
 {
-    double height = wish > 0 ? mt_chart_frame_height(wish, wish) : 0;
+    double height = wanted > 0 ? mt_chart_frame_height(wanted, wanted) : 0;
 
     view->pitch = PITCH;
     if (view->rows > MT_JOB_TREE_ROWS) {
         view->rows_cut = view->rows - MT_JOB_TREE_ROWS;
         view->rows = MT_JOB_TREE_ROWS;
     }
-    if (wish > 0) {
+    if (wanted > 0) {
         while (view->pitch > MIN_PITCH && height_of(view) > height)
             view->pitch--;
         while (view->holder_count > 1 && height_of(view) > height)

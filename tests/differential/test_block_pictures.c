@@ -12,7 +12,7 @@
 #include "units.h"
 #include "util.h"
 
-static struct capture load(const char *name, const struct mt_window_wish *window)
+static struct capture load(const char *name, const struct mt_window_request *window)
 {
     struct mt_analyze_options options = {.models = MT_MODEL_TIMELINE | MT_MODEL_BLOCKS |
                                                    MT_MODEL_ADDRESS};
@@ -354,21 +354,21 @@ static void the_peak_is_the_one_that_pytorch_counted(void **state)
 /* For any step, and for the whole run: the peak of that part, and its groups. */
 static void a_window_is_the_requested_part(void **state)
 {
-    struct mt_window_wish wish = {.has_step = true};
+    struct mt_window_request request = {.has_step = true};
 
     (void)state;
-    for (wish.step = 0; wish.step < 4; wish.step++) {
-        struct capture loaded = load("gpt_split64", &wish);
+    for (request.step = 0; request.step < 4; request.step++) {
+        struct capture loaded = load("gpt_split64", &request);
         const struct mt_device_report *device = &loaded.report->devices[0];
 
-        assert_int_equal(device->blocks->step, wish.step);
-        assert_true(device->blocks->peak_allocated == device->steps[wish.step].peak.allocated);
+        assert_int_equal(device->blocks->step, request.step);
+        assert_true(device->blocks->peak_allocated == device->steps[request.step].peak.allocated);
         assert_true(device->blocks->group_count > 0);
         capture_close(&loaded);
     }
-    wish = (struct mt_window_wish){.whole = true};
+    request = (struct mt_window_request){.whole = true};
     {
-        struct capture loaded = load("gpt_split64", &wish);
+        struct capture loaded = load("gpt_split64", &request);
         const struct mt_device_report *device = &loaded.report->devices[0];
 
         assert_true(device->blocks->step == MT_NO_STEP);

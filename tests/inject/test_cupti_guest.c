@@ -207,8 +207,8 @@ static void own_comes(void)
     }
     mt_cupti_place_set_own(own_callback);
     mt_cupti_place_release();
-    assert_int_equal(mt_cupti_place_wish(MT_CUPTI_OWN, true, DRIVER, ALLOC), 0);
-    assert_int_equal(mt_cupti_place_wish(MT_CUPTI_OWN, true, DRIVER, FREE), 0);
+    assert_int_equal(mt_cupti_place_request(MT_CUPTI_OWN, true, DRIVER, ALLOC), 0);
+    assert_int_equal(mt_cupti_place_request(MT_CUPTI_OWN, true, DRIVER, FREE), 0);
     cupti.watch_alloc = true;
 }
 
@@ -468,7 +468,7 @@ static void test_refused_wishes(void **unused)
     assert_int_equal(cuptiEnableCallback(1, subscriber, DRIVER, 5000), MT_CUPTI_INVALID_PARAMETER);
     assert_int_equal(cuptiEnableDomain(1, subscriber, 12), MT_CUPTI_INVALID_PARAMETER);
     assert_int_equal(cuptiEnableDomain(1, subscriber, 1000), MT_CUPTI_INVALID_PARAMETER);
-    assert_int_equal(mt_cupti_place_wish(MT_CUPTI_OWN, true, 12, 5), MT_CUPTI_INVALID_PARAMETER);
+    assert_int_equal(mt_cupti_place_request(MT_CUPTI_OWN, true, 12, 5), MT_CUPTI_INVALID_PARAMETER);
 }
 
 /* It enabled something by a function that it found itself. */

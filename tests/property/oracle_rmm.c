@@ -90,18 +90,18 @@ static void give_back_segments(struct oracle *oracle, uint64_t bytes)
 
 static size_t grow_pool(struct oracle *oracle, uint64_t bytes, uint32_t stream)
 {
-    uint64_t held = oracle->counters.reserved.now, wish = mt_max_u64(bytes, held);
+    uint64_t held = oracle->counters.reserved.now, wanted = mt_max_u64(bytes, held);
 
     if (oracle->setting[MAXIMUM]) {
         if (bytes > oracle->setting[MAXIMUM] - held)
             return ORACLE_NONE;
-        wish = mt_max_u64(bytes, (oracle->setting[MAXIMUM] - held) / 2);
+        wanted = mt_max_u64(bytes, (oracle->setting[MAXIMUM] - held) / 2);
     }
-    while (!oracle_fits_limit(oracle, oracle_steps(wish, 256)) && wish > bytes)
-        wish = mt_max_u64(bytes, wish / 2);
-    wish = oracle_steps(wish, 256);
-    return oracle_fits_limit(oracle, wish) ? oracle_new_segment(oracle, wish, stream, stream)
-                                           : ORACLE_NONE;
+    while (!oracle_fits_limit(oracle, oracle_steps(wanted, 256)) && wanted > bytes)
+        wanted = mt_max_u64(bytes, wanted / 2);
+    wanted = oracle_steps(wanted, 256);
+    return oracle_fits_limit(oracle, wanted) ? oracle_new_segment(oracle, wanted, stream, stream)
+                                             : ORACLE_NONE;
 }
 
 static size_t find_in_pool(struct oracle *oracle, uint64_t bytes, uint32_t stream)

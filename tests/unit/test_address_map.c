@@ -27,20 +27,20 @@ static struct {
 
 static void begin(uint64_t reserved_peak)
 {
-    struct mt_address_wish wish = {.reserved_peak_bytes = reserved_peak,
-                                   .columns = 1024,
-                                   .first_t_ns = 1000,
-                                   .last_t_ns = 1000 * LAST,
-                                   .first_event = 1,
-                                   .last_event = LAST,
-                                   .span_count = 1,
-                                   .count_from_t_ns = 1000,
-                                   .last_step_event = 500};
+    struct mt_address_options options = {.reserved_peak_bytes = reserved_peak,
+                                         .columns = 1024,
+                                         .first_t_ns = 1000,
+                                         .last_t_ns = 1000 * LAST,
+                                         .first_event = 1,
+                                         .last_event = LAST,
+                                         .span_count = 1,
+                                         .count_from_t_ns = 1000,
+                                         .last_step_event = 500};
 
     memset(&device, 0, sizeof device);
     device.span = (struct mt_span){1000, 1000 * LAST};
-    wish.spans = &device.span;
-    assert_int_equal(mt_address_builder_new(&device.arena, &wish, &device.builder), MT_OK);
+    options.spans = &device.span;
+    assert_int_equal(mt_address_builder_new(&device.arena, &options, &device.builder), MT_OK);
 }
 
 static void tell(uint8_t kind, uint64_t addr, uint64_t bytes)

@@ -24,7 +24,7 @@ struct made {
     struct mt_finding finding;
 };
 
-struct wish {
+struct shape {
     uint32_t steps;
     uint64_t level, slope, noise, peak; /* bytes; each step's peak is up to `peak` above */
     bool grows, random, cut;
@@ -37,7 +37,7 @@ static const char *const evidence[] = {
     "+2.00 MiB per step from keep train.py:7: 1 block from 1 stack",
     "at this rate, the 140 GiB of the device fills up after at most 71,653 more steps"};
 
-static void make(struct made *made, const struct wish *wish)
+static void make(struct made *made, const struct shape *shape)
 {
     struct mt_arena *arena = &made->report.arena;
     uint32_t i;
@@ -46,34 +46,34 @@ static void make(struct made *made, const struct wish *wish)
     made->report.name = "made";
     made->report.devices = &made->device;
     made->report.device_count = 1;
-    made->report.step_count = wish->steps;
-    made->report.phase_count = wish->steps;
-    made->report.phases = mt_arena_array(arena, wish->steps + 1, sizeof *made->report.phases);
-    made->device.steps = mt_arena_array(arena, wish->steps + 1, sizeof *made->device.steps);
-    made->device.step_count = wish->steps;
+    made->report.step_count = shape->steps;
+    made->report.phase_count = shape->steps;
+    made->report.phases = mt_arena_array(arena, shape->steps + 1, sizeof *made->report.phases);
+    made->device.steps = mt_arena_array(arena, shape->steps + 1, sizeof *made->device.steps);
+    made->device.step_count = shape->steps;
     made->device.events = 100;
-    made->device.growth.judged = wish->steps >= MT_GROWTH_MIN_STEPS;
-    for (i = 0; i < wish->steps; i++) {
+    made->device.growth.judged = shape->steps >= MT_GROWTH_MIN_STEPS;
+    for (i = 0; i < shape->steps; i++) {
         struct mt_step_use *step = &made->device.steps[i];
         struct mt_phase *phase = &made->report.phases[i];
 
         phase->name = phase->path = "step";
         phase->step = step->step =
-            wish->first_number + (int64_t)i * (wish->number_step ? wish->number_step : 1);
+            shape->first_number + (int64_t)i * (shape->number_step ? shape->number_step : 1);
         phase->is_step = true;
         phase->parent = MT_NO_PHASE;
         phase->begin_event = 10 + 10 * (uint64_t)i;
         phase->end_event = phase->begin_event + 9;
-        phase->cut = wish->cut && i + 1 == wish->steps;
+        phase->cut = shape->cut && i + 1 == shape->steps;
         step->phase = (int32_t)i;
         step->exit.allocated =
-            wish->level + wish->slope * i + (wish->noise ? dice(wish->noise) : 0);
-        step->peak.allocated = step->exit.allocated + (wish->peak ? dice(wish->peak) : 0);
-        if (wish->random && dice(3) == 0)
+            shape->level + shape->slope * i + (shape->noise ? dice(shape->noise) : 0);
+        step->peak.allocated = step->exit.allocated + (shape->peak ? dice(shape->peak) : 0);
+        if (shape->random && dice(3) == 0)
             step->exit.allocated = dice(step->peak.allocated + 1);
         step->peak.reserved = mt_round_up(step->peak.allocated, 2 * MT_MIB);
     }
-    if (!wish->grows)
+    if (!shape->grows)
         return;
     made->finding = (struct mt_finding){
         .id = "growth",
@@ -231,13 +231,13 @@ static void columns_are_as_high_as_their_bytes(void **unused)
 
     (void)unused;
     for (i = 0; i < MT_ARRAY_LEN(counts); i++) {
-        struct wish wish = {.steps = counts[i],
-                            .level = MT_GIB,
-                            .slope = i % 2 ? 100 * MT_KIB : 0,
-                            .noise = 30 * MT_MIB,
-                            .peak = MT_GIB,
-                            .grows = i % 3 == 1};
-        make(&made, &wish);
+        struct shape shape = {.steps = counts[i],
+                              .level = MT_GIB,
+                              .slope = i % 2 ? 100 * MT_KIB : 0,
+                              .noise = 30 * MT_MIB,
+                              .peak = MT_GIB,
+                              .grows = i % 3 == 1};
+        make(&made, &shape);
         for (j = 0; j < MT_ARRAY_LEN(sizes); j++) {
             draw(&drawing, &made, &sizes[j]);
             check_columns(&made, &drawing);
@@ -256,17 +256,17 @@ static void anything_can_be_drawn(void **unused)
 
     (void)unused;
     for (i = 0; i < 60; i++) {
-        struct wish wish = {.steps = 1 + (uint32_t)dice(i % 5 == 0 ? 300 : 20),
-                            .level = dice(2) ? UINT64_C(1) << dice(46) : 0,
-                            .slope = UINT64_C(1) << dice(34),
-                            .noise = UINT64_C(1) << dice(40),
-                            .peak = UINT64_C(1) << dice(44),
-                            .grows = i % 2,
-                            .random = true,
-                            .cut = dice(2),
-                            .first_number = i % 7 == 0 ? -5 : (int64_t)dice(100000),
-                            .number_step = (uint32_t)dice(4)};
-        make(&made, &wish);
+        struct shape shape = {.steps = 1 + (uint32_t)dice(i % 5 == 0 ? 300 : 20),
+                              .level = dice(2) ? UINT64_C(1) << dice(46) : 0,
+                              .slope = UINT64_C(1) << dice(34),
+                              .noise = UINT64_C(1) << dice(40),
+                              .peak = UINT64_C(1) << dice(44),
+                              .grows = i % 2,
+                              .random = true,
+                              .cut = dice(2),
+                              .first_number = i % 7 == 0 ? -5 : (int64_t)dice(100000),
+                              .number_step = (uint32_t)dice(4)};
+        make(&made, &shape);
         for (j = 0; j < MT_ARRAY_LEN(sizes); j++) {
             draw(&drawing, &made, &sizes[j]);
             mt_drawing_release(&drawing);
@@ -277,13 +277,13 @@ static void anything_can_be_drawn(void **unused)
 
 static void huge_numbers_are_drawn(void **unused)
 {
-    struct wish wish = {.steps = 20, .level = UINT64_MAX - 1, .grows = true};
+    struct shape shape = {.steps = 20, .level = UINT64_MAX - 1, .grows = true};
     struct mt_drawing drawing;
     struct made made;
     size_t j;
 
     (void)unused;
-    make(&made, &wish);
+    make(&made, &shape);
     made.device.steps[4].exit.allocated = 0;
     made.device.steps[7].peak.reserved = UINT64_MAX;
     for (j = 0; j < MT_ARRAY_LEN(sizes); j++) {
@@ -293,18 +293,18 @@ static void huge_numbers_are_drawn(void **unused)
     unmake(&made);
 }
 
-static void expect_verdict(const struct wish *wish, const char *verdict)
+static void expect_verdict(const struct shape *shape, const char *verdict)
 {
     struct mt_drawing drawing;
     struct made made;
     size_t j;
 
-    make(&made, wish);
+    make(&made, shape);
     for (j = 0; j < 2; j++) {
         draw(&drawing, &made, &sizes[j]);
         if (!strstr(words_of(&drawing, "tile-value"), verdict))
             fail_msg("%s, not %s", words_of(&drawing, "tile-value"), verdict);
-        if (wish->grows) {
+        if (shape->grows) {
             assert_string_equal(
                 words_of(&drawing, "verdict"),
                 "2.00 MiB more after each step since step 3, all of it from keep train.py:7 ");
@@ -320,31 +320,31 @@ static void expect_verdict(const struct wish *wish, const char *verdict)
 /* The finding decides, not the slope, because growth also needs evidence. */
 static void the_verdict_is_that_of_the_finding(void **unused)
 {
-    struct wish wish = {.steps = 20, .level = MT_GIB, .slope = 2 * MT_MIB, .peak = MT_MIB};
+    struct shape shape = {.steps = 20, .level = MT_GIB, .slope = 2 * MT_MIB, .peak = MT_MIB};
 
     (void)unused;
-    expect_verdict(&wish, "no growth");
-    wish.grows = true;
-    expect_verdict(&wish, "growth ");
-    wish.grows = false;
-    wish.steps = 7;
-    expect_verdict(&wish, "not judged");
-    wish.steps = 4;
-    expect_verdict(&wish, "not enough steps");
-    wish.steps = 1;
-    expect_verdict(&wish, "not enough steps");
+    expect_verdict(&shape, "no growth");
+    shape.grows = true;
+    expect_verdict(&shape, "growth ");
+    shape.grows = false;
+    shape.steps = 7;
+    expect_verdict(&shape, "not judged");
+    shape.steps = 4;
+    expect_verdict(&shape, "not enough steps");
+    shape.steps = 1;
+    expect_verdict(&shape, "not enough steps");
 }
 
 /* Without an allocator, reserved equals allocated, so other charts have no line. */
 static void only_an_allocator_reserves(void **unused)
 {
-    struct wish wish = {.steps = 12, .level = MT_GIB, .peak = MT_MIB};
+    struct shape shape = {.steps = 12, .level = MT_GIB, .peak = MT_MIB};
     struct mt_drawing drawing;
     struct made made;
 
     (void)unused;
     for (int level = 0; level < 2; level++) {
-        make(&made, &wish);
+        make(&made, &shape);
         made.report.is_driver_level = level;
         draw(&drawing, &made, &sizes[0]);
         assert_int_equal(drawing_find(&drawing, "curve:reserved") == NULL, level);
@@ -356,7 +356,7 @@ static void only_an_allocator_reserves(void **unused)
 
 static void a_small_slope_is_enlarged(void **unused)
 {
-    struct wish wish = {.steps = 12, .level = MT_GIB, .slope = MT_MIB, .peak = MT_MIB};
+    struct shape shape = {.steps = 12, .level = MT_GIB, .slope = MT_MIB, .peak = MT_MIB};
     struct mt_drawing drawing;
     struct chart_scale scale;
     struct made made;
@@ -364,7 +364,7 @@ static void a_small_slope_is_enlarged(void **unused)
     size_t i;
 
     (void)unused;
-    make(&made, &wish);
+    make(&made, &shape);
     draw(&drawing, &made, &sizes[0]);
     scale = chart_scale_of(&drawing, "tick-level");
     assert_non_null(strstr(words_of(&drawing, "heading"), "this axis starts at "));
@@ -380,13 +380,13 @@ static void a_small_slope_is_enlarged(void **unused)
 
 static void no_steps_say_so(void **unused)
 {
-    struct wish wish = {.steps = 0};
+    struct shape shape = {.steps = 0};
     struct mt_drawing drawing;
     struct made made;
     size_t j;
 
     (void)unused;
-    make(&made, &wish);
+    make(&made, &shape);
     for (j = 0; j < MT_ARRAY_LEN(sizes); j++) {
         draw(&drawing, &made, &sizes[j]);
         assert_non_null(strstr(words_of(&drawing, "nothing"), "No steps"));
