@@ -27,9 +27,9 @@ static void add_text(struct mt_buf *out, const struct mt_probe *probe,
                   style->reset);
     mt_buf_add_printable(out, result->text, strlen(result->text));
     mt_buf_add_char(out, '\n');
-    if (*result->mend) {
+    if (*result->fix) {
         mt_buf_printf(out, "%-20s -> ", "");
-        mt_buf_add_printable(out, result->mend, strlen(result->mend));
+        mt_buf_add_printable(out, result->fix, strlen(result->fix));
         mt_buf_add_char(out, '\n');
     }
 }
@@ -42,7 +42,7 @@ static void add_json(struct mt_json *json, const struct mt_probe *probe,
     mt_json_text(json, "what", probe->what);
     mt_json_text(json, "state", state_word(result->state));
     mt_json_text(json, "text", result->text);
-    mt_json_text(json, "mend", *result->mend ? result->mend : NULL);
+    mt_json_text(json, "mend", *result->fix ? result->fix : NULL);
     mt_json_object_end(json);
 }
 

@@ -50,20 +50,20 @@ static void add_verdict(struct mt_buf *out, const struct mt_gates *gates,
     mt_buf_release(&line);
 }
 
-static void add_result(struct mt_buf *out, const struct mt_gate_result *result, bool is_said)
+static void add_result(struct mt_buf *out, const struct mt_gate_result *result, bool is_reported)
 {
     struct mt_buf line = {0};
 
     mt_buf_printf(&line, "%s: %s%s%s%s", result->name, mt_gate_state_name(result->state),
-                  result->excused ? " (allowed)" : "", is_said ? "" : ": ",
-                  is_said ? "" : result->verdict);
+                  result->excused ? " (allowed)" : "", is_reported ? "" : ": ",
+                  is_reported ? "" : result->verdict);
     add_line(out, 2, "", line.data);
     out->failed |= line.failed;
     mt_buf_release(&line);
 }
 
 /* Rules of one run often fail for the same reason, so the cause and the advice are printed once. */
-static bool is_said(const struct mt_gates *gates, size_t index, bool is_advice)
+static bool is_reported(const struct mt_gates *gates, size_t index, bool is_advice)
 {
     const char *text = is_advice ? gates->results[index].advice : gates->results[index].culprit;
 
@@ -84,9 +84,9 @@ void mt_add_gates_text(struct mt_buf *out, const struct mt_gates *gates,
         const struct mt_gate_result *result = &gates->results[i];
 
         add_result(out, result, i == 0 && gates->verdict != MT_GATE_PASS);
-        if (!is_said(gates, i, false))
+        if (!is_reported(gates, i, false))
             add_line(out, 4, "cause: ", result->culprit);
-        if (!is_said(gates, i, true))
+        if (!is_reported(gates, i, true))
             add_line(out, 4, "try: ", result->advice);
     }
     if (gates->base)

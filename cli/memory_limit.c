@@ -16,7 +16,7 @@ enum { MAX_PATH = 4096, MAX_CGROUP_FILE = 8192 };
 
 /* The origin of the budget in messages; NULL if it is the option. */
 static const char *source;
-static bool is_said; /* mt_memory_reason was called */
+static bool is_reported; /* mt_memory_reason was called */
 
 static const char CGROUPS[] = "/sys/fs/cgroup";
 
@@ -251,7 +251,7 @@ const char *mt_memory_reason(char text[MT_MEMORY_TEXT])
 {
     char budget[MT_UNITS_TEXT];
 
-    is_said = true;
+    is_reported = true;
     mt_format_bytes(budget, mt_memory_budget());
     if (!mt_memory_refused())
         snprintf(text, MT_MEMORY_TEXT, "out of memory");
@@ -276,5 +276,5 @@ int mt_say_no_memory(const char *what)
 
 bool mt_memory_is_unsaid(void)
 {
-    return mt_memory_ran_out() && !is_said;
+    return mt_memory_ran_out() && !is_reported;
 }

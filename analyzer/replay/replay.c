@@ -126,7 +126,7 @@ static enum mt_status run_with_limit(struct mt_one_replay *replay, struct mt_err
 
 /* Whether to run again if the replay differs from the trace. A run that agrees costs only the
  * comparison. */
-static bool may_be_mended(const struct mt_one_replay *replay)
+static bool is_repairable(const struct mt_one_replay *replay)
 {
     return replay->policy.ops == &mt_policy_pytorch && replay->as_recorded &&
            !mt_one_replay_is_driver_level(replay) && !replay->options->blind &&
@@ -135,7 +135,7 @@ static bool may_be_mended(const struct mt_one_replay *replay)
 
 static bool pools_are_watched(const struct mt_one_replay *replay)
 {
-    return may_be_mended(replay) && !replay->source->header.never_refused;
+    return is_repairable(replay) && !replay->source->header.never_refused;
 }
 
 /* Whether neither the version nor an earlier replay determines which of several equal free blocks
@@ -151,7 +151,7 @@ static bool order_is_open(const struct mt_one_replay *replay)
 
 static bool order_is_watched(const struct mt_one_replay *replay)
 {
-    return may_be_mended(replay) && order_is_open(replay);
+    return is_repairable(replay) && order_is_open(replay);
 }
 
 static struct mt_pool_reach reach_of(const struct mt_replay_summary *summary)

@@ -14,11 +14,11 @@ enum mt_probe_state {
 struct mt_probe_result {
     enum mt_probe_state state;
     char text[320]; /* what was found, or what fails */
-    char mend[320]; /* what to do about it, "" = nothing */
+    char fix[320];  /* what to do about it, "" = nothing */
 };
 
-/* For the checks: sets all three. `mend` may be "". */
-void mt_probe_set(struct mt_probe_result *result, enum mt_probe_state state, const char *mend,
+/* For the checks: sets all three. `fix` may be "". */
+void mt_probe_set(struct mt_probe_result *result, enum mt_probe_state state, const char *fix,
                   const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 void mt_probe_library(struct mt_probe_result *result);

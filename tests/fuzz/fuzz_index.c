@@ -4,7 +4,7 @@
 #include "fuzz.h"
 
 /* The checksum that a fuzzer cannot guess, put where it belongs. */
-static void mend_checksum(uint8_t *frame, size_t length)
+static void fix_checksum(uint8_t *frame, size_t length)
 {
     if (length < MT_SKIPPABLE_HEADER_BYTES + 4)
         return;
@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (length >= MT_SEEK_FOOTER_BYTES)
         (void)mt_seek_table_bytes(frame + length - MT_SEEK_FOOTER_BYTES);
     (void)!mt_seek_table_read(frame, length, &table, &reason);
-    mend_checksum(frame, length);
+    fix_checksum(frame, length);
     if (mt_index_read(frame, length, limit, &entries, &count, &reason) == MT_OK && count)
         check_again(entries, count, limit, length);
     free(entries);

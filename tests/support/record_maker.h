@@ -76,7 +76,7 @@ static inline void maker_fill(struct record_maker *maker, void *object,
 }
 
 /* Requirements of mt_rank_set_is_sound besides ranges. */
-static inline void maker_mend(struct record_maker *maker, struct mt_rank_record *record)
+static inline void maker_fix(struct record_maker *maker, struct mt_rank_record *record)
 {
     int64_t number = -(int64_t)maker_dice(maker, 9);
     uint32_t kept = 0;
@@ -130,7 +130,7 @@ static inline struct mt_rank_record make_record(struct record_maker *maker)
             maker_fill(maker, array + k * list->element_bytes, list->fields, list->field_count);
         mt_list_set(&record, list, array, count);
     }
-    maker_mend(maker, &record);
+    maker_fix(maker, &record);
     return record;
 }
 

@@ -132,7 +132,7 @@ static void layers_not_at_the_peak_have_no_zeros(void **state)
     struct synthetic_options options = {.steps = 8};
     struct mt_report report;
     struct mt_drawing drawing;
-    bool is_said = false;
+    bool is_reported = false;
 
     (void)state;
     synthetic_report(&report, &options);
@@ -142,9 +142,9 @@ static void layers_not_at_the_peak_have_no_zeros(void **state)
         const struct mt_op *op = &drawing.ops[i];
 
         assert_false(drawing_is(op, "legend-value") && strcmp(op->text, "0 B") == 0);
-        is_said |= drawing_is(op, "legend-note") && strcmp(op->text, "not at the peak") == 0;
+        is_reported |= drawing_is(op, "legend-note") && strcmp(op->text, "not at the peak") == 0;
     }
-    assert_true(is_said);
+    assert_true(is_reported);
     mt_drawing_release(&drawing);
     synthetic_release(&report);
 }
